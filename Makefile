@@ -1,0 +1,91 @@
+# The commands of this repository; each installs what it needs (tools/install-deps) and does nothing twice.
+
+JOBS ?= $(shell nproc)
+# What `make demo` runs after the build.
+DEMO ?= build/weft sim run scenarios/plane-down.toml
+# `make soak`: the scenario, how many seeds of it, and the first.
+SOAK_SCENARIO ?= scenarios/fault-mix.toml
+SOAK_SEEDS ?= 10000
+# `make fuzz`: seconds for each target.
+FUZZ_SECONDS ?= 60
+# `make test`: builds whose trace hashes must agree with the release build's.
+HASH_PRESETS ?= debug clang asan
+
+CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
+CLANG_FORMAT ?= clang-format-14
+FORMATTED = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' ':!tests/layers/bad')
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-release test-hash test-asan soak fuzz bench format format-check layers clean \
+	install-build
+
+help:
+	@echo 'make demo          install what is missing, build, and run the main job on this machine'
+	@echo 'make build         the program, at build/weft'
+	@echo 'make test          all tests: release, the same hashes from other builds, then under ASan and UBSan'
+	@echo 'make test-release  only the release half'
+	@echo 'make soak          $(SOAK_SEEDS) seeds of $(SOAK_SCENARIO) (SOAK_SEEDS=N)'
+	@echo 'make fuzz          every fuzz target for $(FUZZ_SECONDS) s (FUZZ_SECONDS=N)'
+	@echo 'make bench         every benchmark; bench/run alone lists them'
+	@echo 'make format        clang-format in place; make format-check says what would change'
+	@echo 'make layers        who includes whom, against cmake/layers.txt'
+	@echo 'make clean         remove the build folders'
+
+install-build:
+	@tools/install-deps build
+
+# Only the program: no test needs to compile for a demo.
+build: install-build
+	@cmake --preset release > /dev/null
+	@cmake --build --preset release -j $(JOBS) --target weft
+
+demo: build
+	$(DEMO)
+
+test: test-release test-hash test-asan
+
+test-release:
+	@tools/install-deps build test
+	@cmake --preset release > /dev/null
+	@cmake --build --preset release -j $(JOBS)
+	$(CTEST) --test-dir build
+
+test-hash: test-release
+	@for preset in $(HASH_PRESETS); do \
+	  cmake --preset $$preset > /dev/null && \
+	  cmake --build --preset $$preset -j $(JOBS) --target weft || exit 1; \
+	done
+	tools/same-hash build $(addprefix build-,$(HASH_PRESETS))
+
+test-asan: test-hash
+	@cmake --preset asan > /dev/null
+	@cmake --build --preset asan -j $(JOBS)
+	@echo 'skipped under sanitizers: tests labelled slow (ten times slower here; they ran in release above):'
+	@ctest --test-dir build-asan -N -L slow | sed -n 's/^ *Test *#[0-9]*: /  /p'
+	$(CTEST) --test-dir build-asan -LE slow
+
+soak: build
+	build/weft sim seeds $(SOAK_SCENARIO) --count $(SOAK_SEEDS)
+
+fuzz:
+	@tools/install-deps build fuzz
+	@cmake --preset fuzz > /dev/null
+	@cmake --build --preset fuzz -j $(JOBS)
+	@tools/fuzz $(FUZZ_SECONDS)
+
+bench:
+	@bench/run --all
+
+format:
+	@tools/install-deps format
+	@$(CLANG_FORMAT) -i $(FORMATTED)
+
+format-check:
+	@tools/install-deps format
+	@$(CLANG_FORMAT) --dry-run --Werror $(FORMATTED)
+
+layers:
+	@tools/layer-check
+
+clean:
+	rm -rf build build-debug build-asan build-tsan build-clang build-fuzz

@@ -1,0 +1,222 @@
+"""What the benchmarks share: building Weft, running a program and knowing its cost, medians of interleaved runs,
+the memory latency of the machine, a table for people, and the final JSON line.
+
+Two programs are compared only in one session, turn by turn, because a shared machine's speed drifts by a factor of
+two. Sizes are in bytes, times in seconds, `rss_mb` in 10^6 bytes.
+"""
+
+import json
+import os
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+
+
+class Failure(Exception):
+    """A run that failed; the text says which and how to repeat it."""
+
+
+def misuse(text):
+    """Ends the benchmark as one that was asked for what cannot be."""
+    print(text, file=sys.stderr)
+    raise SystemExit(2)
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def install(*groups):
+    subprocess.run([ROOT / "tools/install-deps", *groups], check=True)
+
+
+def build(*targets):
+    """The release build of these CMake targets."""
+    quiet = {"cwd": ROOT, "check": True, "stdout": subprocess.DEVNULL}
+    subprocess.run(["cmake", "--preset", "release"], **quiet)
+    jobs = str(os.cpu_count())
+    subprocess.run(["cmake", "--build", "--preset", "release", "-j", jobs, "--target", *targets], **quiet)
+
+
+@dataclass
+class Ran:
+    """One finished run of a program, with what it cost."""
+
+    command: str
+    stdout: str
+    stderr: str
+    exit_code: int
+    wall_s: float
+    cpu_s: float
+    rss_mb: float
+
+
+def run(command, cwd=ROOT, env=None, may_fail=False):
+    """Runs a program to its end. Raises Failure when it exits with anything but 0, unless it may fail."""
+    command = [str(word) for word in command]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = time.monotonic()
+        child = subprocess.Popen(command, cwd=cwd, env=env, stdout=out, stderr=err)
+        _, status, usage = os.wait4(child.pid, 0)
+        wall_s = time.monotonic() - started
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        ran = Ran(command=shlex.join(command), stdout=out.read().decode(errors="replace"),
+                  stderr=err.read().decode(errors="replace"), exit_code=child.returncode, wall_s=wall_s,
+                  cpu_s=usage.ru_utime + usage.ru_stime, rss_mb=usage.ru_maxrss * 1024 / 1e6)
+    if ran.exit_code != 0 and not may_fail:
+        tail = "\n".join((ran.stdout + ran.stderr).splitlines()[-15:])
+        raise Failure(f"{ran.command}: exit {ran.exit_code}\n{tail}")
+    return ran
+
+
+def weft_sim(scenario, *options, may_fail=False):
+    """`weft sim run` of a scenario file: the fields of its JSON, and the run. A flow that did not end is a Failure."""
+    ran = run([BUILD / "weft", "sim", "run", scenario, "--json", *options], may_fail=may_fail)
+    try:
+        result = json.loads(ran.stdout)
+    except json.JSONDecodeError as error:
+        raise Failure(f"{ran.command}: exit {ran.exit_code}, and not JSON on stdout: {error}\n{ran.stderr}") from None
+    if result["completed"] != result["flows"]:
+        raise Failure(f"{ran.command}: {result['completed']} of {result['flows']} flows completed")
+    return result, ran
+
+
+def read_toml(path):
+    try:
+        return tomllib.loads(pathlib.Path(path).read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        misuse(f"{path}: {error}")
+
+
+def to_toml(tables):
+    """A dictionary of tables, lists of tables and plain values as TOML."""
+    plain = {key: value for key, value in tables.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {_toml_value(value)}" for key, value in plain.items()]
+    for name, table in tables.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{name}]"] + [f"{key} = {_toml_value(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value):
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_toml_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ",".join("\n  " + _toml_value(v) for v in value) + "]"
+    return json.dumps(value)  # Strings, numbers and booleans are written as in JSON.
+
+
+def _scaled(text, units, what):
+    """A number with a unit, as scenario files write them."""
+    if isinstance(text, (int, float)):
+        return text
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = text[len(number):].strip()
+    if unit not in units:
+        misuse(f"{text}: expected {what} in {' '.join(units)}")
+    return float(number) * units[unit]
+
+
+def gbps(text):
+    return _scaled(text, {"Mbps": 1e-3, "Gbps": 1, "Tbps": 1e3}, "a rate")
+
+
+def seconds(text):
+    return _scaled(text, {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}, "a duration")
+
+
+def size(text):
+    units = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    return int(_scaled(text, units, "a size"))
+
+
+def interleave(contestants):
+    """Runs each contestant as often as it asks, turn by turn. `contestants` is {name: (times, function)};
+    gives {name: [what the function returned, ...]}."""
+    results = {name: [] for name in contestants}
+    for turn in range(max(times for times, _ in contestants.values())):
+        for name, (times, function) in contestants.items():
+            if turn < times:
+                results[name].append(function())
+    return results
+
+
+def median_run(results, key):
+    """The result whose key is the (lower) median of all."""
+    return sorted(results, key=key)[(len(results) - 1) // 2]
+
+
+def spread(values):
+    """Smallest, median and largest, for people who ask how steady a figure is."""
+    return {"min": min(values), "median": statistics.median(values), "max": max(values), "runs": len(values)}
+
+
+def runs(default):
+    """How often to repeat: WEFT_BENCH_RUNS, or what the benchmark thinks right."""
+    return max(1, int(os.environ.get("WEFT_BENCH_RUNS", default)))
+
+
+def pointer_chase(*sizes_mib):
+    """Nanoseconds of one dependent load by size of the working set in MiB: {"1": 15.2, ...}."""
+    return json.loads(run([BUILD / "bench/pointer_chase", *sizes_mib]).stdout)
+
+
+def memory_line(memory_ns):
+    return "one load from memory: " + ", ".join(f"{ns:.0f} ns in {mib} MiB" for mib, ns in memory_ns.items())
+
+
+def peer_program(variable):
+    """The program that the environment variable names, or None and why not."""
+    path = os.environ.get(variable)
+    if not path:
+        return None, f"{variable} is not set: only Weft's half ran"
+    if not os.access(path, os.X_OK) or not os.path.isfile(path):
+        misuse(f"{variable}={path}: not a program")
+    return pathlib.Path(path).resolve(), None
+
+
+def table(header, rows):
+    """Prints rows under a header, first column to the left, the others to the right. Returns the lines as Markdown."""
+    cells = [[str(cell) for cell in row] for row in [header, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    for number, row in enumerate(cells):
+        say("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))))
+        if number == 0:
+            say("  ".join("-" * width for width in widths))
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    lines.insert(1, "|---|" + "---:|" * (len(header) - 1))
+    return lines
+
+
+def finish(weft, ratio, why=None, detail=None, **peers):
+    """The last line of a benchmark: one JSON object. `why` says why there is no ratio."""
+    line = {"weft": weft, **peers, "ratio": ratio}
+    if why:
+        line["why"] = why
+    line["detail"] = detail or {}
+    say()
+    say(json.dumps(line))
+
+
+def main(function):
+    """Runs a benchmark's main and turns a Failure into one message and exit 1."""
+    try:
+        return function()
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        command = error.cmd if isinstance(error.cmd, str) else shlex.join(map(str, error.cmd))
+        print(f"{command}: exit {error.returncode}", file=sys.stderr)
+        return 1

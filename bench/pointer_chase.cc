@@ -1,0 +1,69 @@
+// pointer_chase: what one dependent load costs on this machine, now. A simulator of many hosts is bound by this, so a
+// speed is only worth comparing beside it. Prints one JSON object: nanoseconds a load for working sets of several sizes.
+//
+//   pointer_chase [MIB ...]      default: 1 16 128 1024
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace {
+
+// One element a cache line, so that each load is a new line.
+struct alignas(64) Line {
+  std::uint32_t next = 0;
+};
+
+std::uint64_t next_random(std::uint64_t& state) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return state >> 33;
+}
+
+// Lines linked into one cycle in random order (Sattolo's shuffle), so that no prefetcher can guess the next.
+std::vector<Line> one_cycle(std::size_t count) {
+  std::vector<std::uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0u);
+  std::uint64_t state = 1;
+  for (std::size_t i = count - 1; i > 0; --i) std::swap(order[i], order[next_random(state) % i]);
+  std::vector<Line> lines(count);
+  for (std::size_t i = 0; i < count; ++i) lines[i].next = order[i];
+  return lines;
+}
+
+double nanoseconds_a_load(const std::vector<Line>& lines, std::size_t loads) {
+  volatile std::uint32_t start = 0;
+  std::uint32_t at = start;
+  const auto before = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < loads; ++i) at = lines[at].next;
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
+  start = at;  // The result is used, so the loop stays.
+  return took.count() / static_cast<double>(loads);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::size_t> sizes_mib;
+  for (int i = 1; i < argc; ++i) {
+    const long size = std::strtol(argv[i], nullptr, 10);
+    if (size < 1 || size > 65536) {
+      std::fprintf(stderr, "pointer_chase: %s: expected a size in MiB, 1 to 65536\n", argv[i]);
+      return 2;
+    }
+    sizes_mib.push_back(static_cast<std::size_t>(size));
+  }
+  if (sizes_mib.empty()) sizes_mib = {1, 16, 128, 1024};
+
+  std::printf("{");
+  const char* comma = "";
+  for (std::size_t size_mib : sizes_mib) {
+    const auto lines = one_cycle((size_mib << 20) / sizeof(Line));
+    nanoseconds_a_load(lines, 200'000);  // Pages and caches as warm as they get.
+    std::printf("%s\"%zu\": %.1f", comma, size_mib, nanoseconds_a_load(lines, 2'000'000));
+    comma = ", ";
+  }
+  std::printf("}\n");
+}

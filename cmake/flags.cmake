@@ -1,0 +1,42 @@
+# Compiler flags, in one interface library that everything of ours links: weft_flags.
+# WEFT_SANITIZE  ""|"address,undefined"|"thread": no recovery, frame pointers kept.
+# WEFT_FUZZ      coverage for libFuzzer in every file (clang only).
+# WEFT_LTO       interprocedural optimisation of what we ship and measure (g++ only).
+
+set(WEFT_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=; empty for none")
+option(WEFT_FUZZ "Build the fuzz targets with libFuzzer instead of the tests" OFF)
+option(WEFT_LTO "Link-time optimisation of the weft program and the benchmarks" OFF)
+
+add_library(weft_flags INTERFACE)
+target_compile_features(weft_flags INTERFACE cxx_std_20)
+target_include_directories(weft_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(weft_flags INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Werror -ffp-contract=off)
+
+if(WEFT_SANITIZE)
+  target_compile_options(weft_flags INTERFACE
+    -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # The checks that the sanitizers insert make g++ 12 see reads of uninitialised values that are not there.
+    target_compile_options(weft_flags INTERFACE -Wno-maybe-uninitialized)
+  endif()
+endif()
+
+if(WEFT_FUZZ)
+  target_compile_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# weft_optimise(TARGET): across files, where WEFT_LTO asks for it. Libraries keep fat objects, which hold both forms,
+# so the program is optimised as a whole and a test, which is not, links in a second.
+function(weft_optimise target)
+  if(WEFT_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT WEFT_SANITIZE)
+    target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
+    target_link_options(${target} PRIVATE -flto=auto)
+  endif()
+endfunction()
+
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+endif()

@@ -1,0 +1,66 @@
+# Tests. Beside the code: src/X/*_test.cc is test_X, label `unit`. Across modules: tests/D/*_test.cc is test_tests_D,
+# label D; a file *_slow_test.cc goes in a program of its own with the label `slow`, which sanitizer builds leave out.
+# tests/D/*_test.py and *_test.sh are tests by themselves. Every test runs in the repository's root, so it opens
+# scenarios/ and tests/golden/ by relative path, and finds the program under test in $WEFT_BINARY.
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+set(weft_test_environment WEFT_BINARY=${PROJECT_BINARY_DIR}/weft)
+
+function(weft_add_gtest name)
+  cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} weft_flags GTest::gtest GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  string(REGEX REPLACE "^test_(tests_)?" "" prefix ${name})
+  gtest_discover_tests(${name}
+    TEST_PREFIX ${prefix}.
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${weft_test_environment}")
+endfunction()
+
+function(weft_add_script name)
+  cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "COMMAND" ${ARGN})
+  add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${weft_test_environment}" SKIP_RETURN_CODE 77)
+endfunction()
+
+include(GoogleTest)
+
+foreach(folder IN LISTS weft_folders)
+  if(weft_tests_${folder})
+    weft_add_gtest(test_${folder} SOURCES ${weft_tests_${folder}} LABEL unit LINK weft_${folder} TIMEOUT 300)
+  endif()
+endforeach()
+
+file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/tests/*)
+foreach(entry IN LISTS entries)
+  get_filename_component(group ${entry} NAME)
+  if(NOT IS_DIRECTORY ${entry} OR group STREQUAL fuzz)
+    continue()
+  endif()
+  file(GLOB tests CONFIGURE_DEPENDS ${entry}/*_test.cc)
+  file(GLOB support CONFIGURE_DEPENDS ${entry}/*.cc)
+  list(FILTER support EXCLUDE REGEX "_test\\.cc$")
+  set(slow ${tests})
+  list(FILTER slow INCLUDE REGEX "_slow_test\\.cc$")
+  list(FILTER tests EXCLUDE REGEX "_slow_test\\.cc$")
+  if(tests)
+    weft_add_gtest(test_tests_${group} SOURCES ${tests} ${support} LABEL ${group} LINK weft_all TIMEOUT 900)
+  endif()
+  if(slow)
+    weft_add_gtest(test_tests_${group}_slow SOURCES ${slow} ${support} LABEL slow LINK weft_all TIMEOUT 1800)
+  endif()
+  file(GLOB scripts CONFIGURE_DEPENDS ${entry}/*_test.py ${entry}/*_test.sh)
+  foreach(script IN LISTS scripts)
+    get_filename_component(name ${script} NAME_WE)
+    if(script MATCHES "\\.py$")
+      weft_add_script(${group}.${name} COMMAND ${Python3_EXECUTABLE} ${script} LABEL ${group} TIMEOUT 900)
+    else()
+      weft_add_script(${group}.${name} COMMAND bash ${script} LABEL ${group} TIMEOUT 900)
+    endif()
+  endforeach()
+endforeach()

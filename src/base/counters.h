@@ -1,0 +1,19 @@
+// The counter table: every layer fills one, telemetry reads it. A counter is a name, a unit, a value.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+struct Counter {
+  std::string_view name;  // static storage; snake_case, the layer first: "transport.retransmits"
+  std::string_view unit;  // "packets", "bytes", "ps", "" for a count of events
+  std::uint64_t value = 0;
+};
+
+// A snapshot, in a fixed order.
+using CounterTable = std::vector<Counter>;
+
+}  // namespace weft

@@ -1,0 +1,93 @@
+// Result<T, E>: a value or the reason why there is none. For what the world refused, and for parsing.
+// g++ 12 has std::expected only under -std=c++2b and clang 14 refuses it there, hence our own.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/assert.h"
+
+namespace weft {
+
+enum class ErrorKind : unsigned char {
+  kInvalid,      // the caller asked for something that cannot be
+  kExhausted,    // a bound of the configuration is reached
+  kNotFound,     // no such object
+  kWrongState,   // not in this state
+  kUnsupported,  // not on this machine or in this build
+  kSystem,       // the operating system refused
+};
+
+// What went wrong, in one line for a person: what, where, what was expected.
+struct Error {
+  ErrorKind kind = ErrorKind::kInvalid;
+  std::string message;
+};
+
+template <typename T, typename E = Error>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(E error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return state_.index() == 0; }
+  bool has_value() const { return state_.index() == 0; }
+
+  // REQUIRES has_value().
+  T& value() & { return *check(); }
+  const T& value() const& { return *const_cast<Result*>(this)->check(); }
+  T&& value() && { return std::move(*check()); }
+  T& operator*() & { return *check(); }
+  const T& operator*() const& { return *const_cast<Result*>(this)->check(); }
+  T* operator->() { return check(); }
+  const T* operator->() const { return const_cast<Result*>(this)->check(); }
+
+  // REQUIRES !has_value().
+  const E& error() const {
+    WEFT_ASSERT(state_.index() == 1);
+    return *std::get_if<1>(&state_);
+  }
+
+ private:
+  T* check() {
+    WEFT_ASSERT(state_.index() == 0);
+    return std::get_if<0>(&state_);
+  }
+  std::variant<T, E> state_;
+};
+
+// An operation that succeeds or says why not.
+template <typename E>
+class [[nodiscard]] Result<void, E> {
+ public:
+  Result() = default;
+  Result(E error) : error_(std::in_place_index<1>, std::move(error)) {}
+  explicit operator bool() const { return error_.index() == 0; }
+  bool has_value() const { return error_.index() == 0; }
+  void value() const { WEFT_ASSERT(error_.index() == 0); }
+  const E& error() const {
+    WEFT_ASSERT(error_.index() == 1);
+    return *std::get_if<1>(&error_);
+  }
+
+ private:
+  std::variant<std::monostate, E> error_;
+};
+
+}  // namespace weft
+
+#define WEFT_CONCAT_(a, b) a##b
+#define WEFT_CONCAT(a, b) WEFT_CONCAT_(a, b)
+#define WEFT_TRY_(declaration, expression, name)   \
+  auto name = (expression);                        \
+  if (!name) return ::std::move(name).error();     \
+  declaration = ::std::move(name).value()
+// WEFT_TRY(auto port, open_port(config)): on error return it to our caller. The only macro that returns.
+#define WEFT_TRY(declaration, expression) \
+  WEFT_TRY_(declaration, expression, WEFT_CONCAT(weft_try_, __LINE__))
+// The same for a Result<void>.
+#define WEFT_CHECK(expression)                                                       \
+  do {                                                                               \
+    if (auto weft_checked = (expression); !weft_checked) return weft_checked.error(); \
+  } while (false)

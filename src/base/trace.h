@@ -1,0 +1,81 @@
+// The trace: what happened in a run, as records that the judge reads. Producers (the worlds, the transport,
+// the workload driver) append; nobody below them reads. A record is 96 bytes: one fixed struct, no pointers.
+//
+// Meaning of the fields by kind; fields not named are 0. `host` is the node, `qpn` a queue pair there.
+//
+// | kind        | fields                                                                                   |
+// |-------------|------------------------------------------------------------------------------------------|
+// | kQp         | a QP reached RTR: qpn, peer (host), peer_qpn, a = MPR window in PSNs, b = WIMM limit,        |
+// |             |   psn = first PSN it sends, ev = first PSN it expects, c = path MTU (payload bytes)          |
+// | kSend       | a datagram left the endpoint for the world: port, ev, size (payload), header; peer = host it |
+// |             |   is meant for (kNobody if unknown)                                                        |
+// | kReceive    | a datagram was given to the endpoint: same; flags bit 0 = CE, bit 1 = trimmed, bit 2 = damaged |
+// | kPost       | a work request: qpn, id, a = remote address, b = length, c = immediate, flags bit 0 = with    |
+// |             |   immediate, bit 1 = signalled; `psn` is not set                                            |
+// | kPostRecv   | a receive: qpn, id                                                                        |
+// | kComplete   | a completion was given to the application: qpn, id, a = status (0 ok), b = byte length,       |
+// |             |   c = immediate, flags bit 0 = a receive with immediate                                     |
+// | kWindow     | congestion window or inflight changed: qpn, a = cwnd bytes, b = inflight bytes (two's complement) |
+// | kEv         | an EV changed state: qpn, ev, port, a = EvTraceState                                        |
+// | kQpError    | the QP went to ERR: qpn, a = status                                                        |
+// | kQpGone     | the QP was destroyed or reset: qpn                                                         |
+// | kFault      | a fault starts (a = 1) or ends (a = 0): id = index of the fault in the scenario               |
+// | kHostDown   | the endpoint crashed: nothing is expected of it or its peers' QPs to it any more             |
+// | kHealed     | every fault is over: from here on everything must make progress                             |
+// | kMemory     | at the end: qpn = receiver's QPN, id = work request id at the sender, peer = sender, a = bytes  |
+// |             |   that are in place and right, b = bytes of the message                                     |
+// | kEnd        | the run is over                                                                           |
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/time.h"
+
+namespace weft {
+
+enum class TraceKind : std::uint8_t {
+  kQp, kSend, kReceive, kPost, kPostRecv, kComplete, kWindow, kEv, kQpError, kQpGone,
+  kFault, kHostDown, kHealed, kMemory, kEnd,
+};
+
+enum class EvTraceState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
+
+struct TraceRecord {
+  static constexpr std::uint32_t kNobody = 0xffff'ffff;
+
+  Time at;
+  std::uint32_t host = 0;
+  TraceKind kind = TraceKind::kEnd;
+  std::uint8_t port = 0;
+  std::uint8_t flags = 0;
+  std::uint8_t header_size = 0;
+  std::uint32_t qpn = 0;
+  std::uint32_t peer = kNobody;
+  std::uint32_t peer_qpn = 0;
+  std::uint32_t ev = 0;
+  std::uint32_t size = 0;
+  std::uint32_t psn = 0;
+  std::uint64_t id = 0;
+  std::uint64_t a = 0, b = 0;
+  std::uint32_t c = 0;
+  std::array<std::byte, 48> header{};  // as on the wire, from the BTH on
+
+  ConstBytes header_bytes() const { return ConstBytes(header).first(header_size); }
+};
+
+// Where producers append. Kept in memory in chunks that the driver takes away as it likes.
+class Trace {
+ public:
+  void append(const TraceRecord& record) { records_.push_back(record); }
+  const std::vector<TraceRecord>& records() const { return records_; }
+  void clear() { records_.clear(); }
+
+ private:
+  std::vector<TraceRecord> records_;
+};
+
+}  // namespace weft

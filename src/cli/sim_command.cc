@@ -1,0 +1,213 @@
+#include "cli/sim_command.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/capture.h"
+#include "cli/run_scenario.h"
+#include "judge/trace_text.h"
+#include "scenario/names.h"
+#include "scenario/parse.h"
+
+namespace weft::cli {
+namespace {
+
+struct SimArguments {
+  std::string file;
+  std::optional<std::uint64_t> seed;
+  std::string policy;
+  bool json = false;
+  std::string pcap, trace;
+  std::uint64_t count = 100;
+  std::uint64_t first = 1;
+};
+
+int misuse(const std::string& line) {
+  fmt::print(stderr, "weft: {}\n", line);
+  return 2;
+}
+
+Result<scenario::Scenario> load(const SimArguments& arguments) {
+  std::ifstream in(arguments.file, std::ios::binary);
+  std::stringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    return Error{ErrorKind::kNotFound,
+                 fmt::format("{}: cannot be read; expected a scenario file (TOML, see docs/scenarios.md)",
+                             arguments.file)};
+  }
+  WEFT_TRY(auto scenario, scenario::parse(text.str(), arguments.file));
+  if (!arguments.policy.empty()) {
+    const auto policy = scenario::value_named(scenario::kPolicyNames, arguments.policy);
+    if (!policy) {
+      return Error{ErrorKind::kInvalid, fmt::format("--policy {}: unknown; expected mrc, oblivious, reps or flow-hash",
+                                                    arguments.policy)};
+    }
+    scenario.transport.policy = *policy;
+  }
+  return scenario;
+}
+
+std::string repeat_command(const SimArguments& arguments, std::uint64_t seed) {
+  std::string command = fmt::format("weft sim run {} --seed {}", arguments.file, seed);
+  if (!arguments.policy.empty()) command += " --policy " + arguments.policy;
+  return command;
+}
+
+// What failed, for people, and how to see it again.
+void report(const Outcome& outcome, const SimArguments& arguments, std::uint64_t seed) {
+  for (const std::string& line : outcome.drawn) fmt::print(stderr, "fault: {}\n", line);
+  for (const std::string& line : outcome.stuck) fmt::print(stderr, "stuck: {}\n", line);
+  for (const judge::Complaint& c : outcome.complaints) fmt::print(stderr, "judge: {}\n", judge::to_string(c));
+  for (const std::string& line : outcome.broken) fmt::print(stderr, "expected: {}\n", line);
+  fmt::print(stderr, "repeat: {}\n", repeat_command(arguments, seed));
+}
+
+void print_details(const Outcome& outcome) {
+  fmt::print("\nmemory\n");
+  for (const sim::MemoryPart& part : outcome.memory.parts) {
+    fmt::print("  {:<24} {:>10.1f} MB\n", part.name, static_cast<double>(part.bytes) / 1e6);
+  }
+  fmt::print("  {:<24} {:>10.1f} MB\n", "process, at most", outcome.results.facts.rss_mb);
+  fmt::print("  built in {:.2f} s\n", outcome.memory.build_s);
+  fmt::print("\ncounters\n");
+  for (const Counter& c : outcome.counters) {
+    if (c.value != 0) fmt::print("  {:<34} {:>14} {}\n", c.name, c.value, c.unit);
+  }
+}
+
+int run_one(const SimArguments& arguments, bool details) {
+  auto scenario = load(arguments);
+  if (!scenario) return misuse(scenario.error().message);
+  RunOptions options;
+  options.seed = arguments.seed.value_or(scenario->run.seed);
+  std::ofstream trace_file;
+  if (!arguments.trace.empty()) {
+    trace_file.open(arguments.trace, std::ios::binary);
+    if (!trace_file) return misuse(fmt::format("--trace {}: cannot be written", arguments.trace));
+    options.on_trace = [&](std::span<const TraceRecord> records) {
+      std::string text;
+      for (const TraceRecord& r : records) judge::append_trace_line(r, text);
+      trace_file << text;
+    };
+  }
+  std::optional<CaptureFile> capture;
+  if (!arguments.pcap.empty()) {
+    capture.emplace(arguments.pcap, *scenario);
+    if (!capture->is_open()) return misuse(fmt::format("--pcap {}: cannot be written", arguments.pcap));
+    options.on_captured = [&](std::span<const sim::SimWorld::Captured> packets) { capture->write(packets); };
+  }
+  const bool terminal = isatty(STDERR_FILENO) != 0 && !arguments.json;
+  if (terminal) {
+    options.on_progress = [last = 0](Duration at, std::uint64_t left) mutable {
+      if (++last % 64 == 0) fmt::print(stderr, "\r{:>10.0f} us simulated, {} flows left  ", at.to_us(), left);
+    };
+  }
+  const auto outcome = run_scenario(*scenario, options);
+  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  if (!outcome) return misuse(outcome.error().message);
+  if (trace_file.is_open() && !trace_file.flush()) {
+    return misuse(fmt::format("--trace {}: not everything could be written", arguments.trace));
+  }
+  if (arguments.json) {
+    fmt::print("{}\n", scenario::to_json(outcome->results));
+  } else {
+    fmt::print("{}", scenario::to_table(outcome->results));
+    if (details) print_details(*outcome);
+  }
+  std::fflush(stdout);
+  if (outcome->held()) return 0;
+  report(*outcome, arguments, options.seed);
+  return 1;
+}
+
+int run_seeds(const SimArguments& arguments) {
+  auto scenario = load(arguments);
+  if (!scenario) return misuse(scenario.error().message);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  std::atomic<std::uint64_t> next{0}, done{0}, failed{0};
+  std::mutex mutex;
+  std::optional<std::pair<std::uint64_t, Outcome>> first_failure;
+  std::string error;
+  const auto work = [&] {
+    for (;;) {
+      const std::uint64_t index = next.fetch_add(1);
+      if (index >= arguments.count) return;
+      RunOptions options;
+      options.seed = arguments.first + index;
+      auto outcome = run_scenario(*scenario, options);
+      const std::lock_guard lock(mutex);
+      ++done;
+      if (!outcome) {
+        error = outcome.error().message;
+        return;
+      }
+      if (!outcome->held()) {
+        ++failed;
+        if (!first_failure || options.seed < first_failure->first) {
+          first_failure.emplace(options.seed, std::move(*outcome));
+        }
+      }
+      if (terminal) {
+        const std::uint64_t filled = done * 40 / arguments.count;
+        fmt::print(stderr, "\r[{:<40}] {}/{} seeds, {} failed ", std::string(filled, '#'), done.load(),
+                   arguments.count, failed.load());
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  for (std::thread& t : threads) t.join();
+  if (terminal) fmt::print(stderr, "\n");
+  if (!error.empty()) return misuse(error);
+  if (arguments.json) {
+    fmt::print("{{\"scenario\":\"{}\",\"seeds\":{},\"failed\":{}{}}}\n", scenario->name, arguments.count,
+               failed.load(), first_failure ? fmt::format(",\"first_failed\":{}", first_failure->first) : "");
+  } else {
+    fmt::print("{}: {} seeds from {}, {} failed\n", scenario->name, arguments.count, arguments.first, failed.load());
+  }
+  std::fflush(stdout);
+  if (!first_failure) return 0;
+  fmt::print(stderr, "first failing seed: {}\n", first_failure->first);
+  report(first_failure->second, arguments, first_failure->first);
+  return 1;
+}
+
+}  // namespace
+
+void add_sim_command(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<SimArguments>();
+  CLI::App* sim = app.add_subcommand("sim", "simulate: a fabric, a workload, faults, from a seed");
+  sim->require_subcommand(1);
+
+  CLI::App* run = sim->add_subcommand("run", "one run of a scenario");
+  run->add_option("FILE", arguments->file, "the scenario (TOML)")->required();
+  run->add_option("--seed", arguments->seed, "everything random follows from it");
+  run->add_option("--policy", arguments->policy, "mrc, oblivious, reps or flow-hash instead of the scenario's");
+  run->add_flag("--json", arguments->json, "one JSON object on stdout");
+  run->add_option("--pcap", arguments->pcap, "write what hosts sent, for Wireshark");
+  run->add_option("--trace", arguments->trace, "write what happened, one JSON object a line");
+  const auto details = std::make_shared<bool>(false);
+  run->add_flag("--details", *details, "memory by part, and every counter");
+  run->callback([arguments, details, &status] { status = run_one(*arguments, *details); });
+
+  CLI::App* seeds = sim->add_subcommand("seeds", "many seeds of a scenario, on all cores");
+  seeds->add_option("FILE", arguments->file, "the scenario (TOML)")->required();
+  seeds->add_option("--count", arguments->count, "how many")->check(CLI::PositiveNumber);
+  seeds->add_option("--first", arguments->first, "the first seed");
+  seeds->add_option("--policy", arguments->policy, "mrc, oblivious, reps or flow-hash instead of the scenario's");
+  seeds->add_flag("--json", arguments->json, "one JSON object on stdout");
+  seeds->callback([arguments, &status] { status = run_seeds(*arguments); });
+}
+
+}  // namespace weft::cli

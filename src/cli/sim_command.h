@@ -1,0 +1,11 @@
+// `weft sim run` and `weft sim seeds`: scenarios in the simulated world.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace weft::cli {
+
+// Adds the `sim` subcommand; when it was given, `status` is the exit status.
+void add_sim_command(CLI::App& app, int& status);
+
+}  // namespace weft::cli

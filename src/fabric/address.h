@@ -1,0 +1,66 @@
+// Addresses of a fabric: of a host's port, of a path (SRv6), of an EV (UDP port, flow label).
+//
+//   host h, plane p   fd00:<p + 1>::<h + 1>              on the wire hosts and ports count from 1
+//   SRv6 path         fd00:0001:<uSID 1> ... :<uSID 6>   F3216: 32-bit block, 16-bit uSIDs, 0 ends
+//
+// The two never meet: a uSID is not 0, and the third group of a host's address is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/ipv6.h"
+#include "base/result.h"
+#include "fabric/forward.h"
+#include "fabric/topology.h"
+
+namespace weft::fabric {
+
+// RFC 5952: lower case, no leading zeros, the longest run of zero groups as "::", ::ffff:a.b.c.d
+// for mapped IPv4.
+std::string to_text(const Ipv6& address);
+// Every form of RFC 4291, without zone or prefix length. The error says what is wrong at which
+// column (from 1).
+Result<Ipv6> parse_ipv6(std::string_view text);
+
+// One port of one host: port p is the host's place in plane p.
+struct HostPort {
+  HostIndex host = 0;
+  std::uint32_t plane = 0;
+  friend bool operator==(const HostPort&, const HostPort&) = default;
+};
+
+// REQUIRES plane < kPlaneCountMax.
+Ipv6 address_of(const HostPort& port);
+// Nothing if this is no address of the plan.
+std::optional<HostPort> port_of(const Ipv6& address);
+// The same host in another plane, whatever the rest of the address is.
+// REQUIRES plane < kPlaneCountMax.
+Ipv6 with_plane(const Ipv6& address, std::uint32_t plane);
+
+inline constexpr std::uint32_t kUsidBlock = 0xfd00'0001;
+
+// The outer destination that carries this list.
+Ipv6 address_of(const UsidList& usids);
+// Nothing if the block is another, the list is empty, or something follows its end.
+std::optional<UsidList> usids_of(const Ipv6& address);
+// What uN does: the block stays, the uSIDs move up by one, 0 enters below.
+Ipv6 shift_usid(const Ipv6& address);
+
+// Where the 32 bits of an EV travel (reference section 3.8): the upper half is the UDP source port,
+// the lower half the low 16 bits of the flow label, whose upper four are 0 and not looked at.
+struct EntropyFields {
+  std::uint16_t source_port = 0;
+  std::uint32_t flow_label = 0;
+  friend bool operator==(const EntropyFields&, const EntropyFields&) = default;
+};
+constexpr EntropyFields fields_of_entropy(std::uint32_t entropy) {
+  return {static_cast<std::uint16_t>(entropy >> 16), entropy & 0xffff};
+}
+constexpr std::uint32_t entropy_of_fields(const EntropyFields& fields) {
+  return std::uint32_t{fields.source_port} << 16 | (fields.flow_label & 0xffff);
+}
+
+}  // namespace weft::fabric

@@ -1,0 +1,94 @@
+// Complaint: one thing that a run did wrong, in one sentence. Complaints: a bounded collection of
+// them.
+//
+// A broken run breaks one rule thousands of times, so each rule keeps only its first few: what
+// another rule found stays visible. Everything is counted, kept or not. Owned by one Judge.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+
+namespace weft::judge {
+
+// What each one asks for: README.md.
+enum class Rule : std::uint8_t {
+  kMemory,
+  kCompletion,
+  kWimmOrder,
+  kWimmLimit,
+  kEv,
+  kPsnWindow,
+  kCwnd,
+  kInflight,
+  kStuck,
+  kConservation,
+  kPacket,
+  kAck,
+  kError,
+  kTrace,
+};
+inline constexpr std::size_t kRuleCount = static_cast<std::size_t>(Rule::kTrace) + 1;
+
+// The rule's short name: "wimm-order".
+std::string_view name(Rule rule);
+
+struct Complaint {
+  Time at;
+  std::uint32_t host = 0;
+  std::uint32_t qpn = 0;  // 0: not about one QP
+  std::string_view rule;  // name() of it; static storage
+  std::string text;       // one sentence, without a full stop
+};
+
+// One line for people: "12.345 us, host 3, qp 0x000011: wimm-order: ...".
+std::string to_string(const Complaint& complaint);
+
+// When and where something happened.
+struct Place {
+  Time at;
+  std::uint32_t host = 0;
+  std::uint32_t qpn = 0;
+};
+
+class Complaints {
+ public:
+  struct Limits {
+    std::size_t kept_max = 64;
+    std::size_t kept_per_rule_max = 8;
+  };
+  explicit Complaints(Limits limits) : limits_(limits) {}
+
+  // Keeps it while there is room; the text is only made then.
+  template <typename... Parts>
+  void add(Place place, Rule rule, fmt::format_string<Parts...> text, Parts&&... parts) {
+    if (!count(rule)) return;
+    kept_.push_back({.at = place.at,
+                     .host = place.host,
+                     .qpn = place.qpn,
+                     .rule = name(rule),
+                     .text = fmt::format(text, std::forward<Parts>(parts)...)});
+  }
+
+  const std::vector<Complaint>& kept() const { return kept_; }
+  std::uint64_t total() const { return total_; }
+
+ private:
+  // True if there is room to keep one more.
+  bool count(Rule rule);
+
+  Limits limits_;
+  std::vector<Complaint> kept_;
+  std::array<std::size_t, kRuleCount> kept_per_rule_{};
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace weft::judge

@@ -1,0 +1,61 @@
+// PsnSet: which PSNs of one direction of a QP have been seen: all below an edge, and some above it.
+//
+// PSNs are unrolled to indices: 0 is the first PSN of the direction, -1 the one before it, and they
+// never wrap. Memory is bounded: at most kSpanMax indices above the edge, which is twice what the
+// largest MPR allows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/psn.h"
+
+namespace weft::judge {
+
+using PsnIndex = std::int64_t;
+
+// The PSN that `index` stands for.
+inline Psn roll(PsnIndex index, Psn first) {
+  return Psn(first.value() + static_cast<std::uint32_t>(index));
+}
+
+// The index of `psn` that lies nearest to `near`, when index 0 is `first`.
+inline PsnIndex unroll(Psn psn, Psn first, PsnIndex near) {
+  return near + psn.since(roll(near, first));
+}
+
+class PsnSet {
+ public:
+  static constexpr PsnIndex kSpanMax = 1 << 16;
+
+  enum class Added : std::uint8_t { kNew, kAgain, kTooFar };
+
+  // kTooFar: kSpanMax or more above the edge, not remembered.
+  Added add(PsnIndex index);
+  // Negative indices lie before the first PSN and count as seen.
+  bool contains(PsnIndex index) const { return index < edge_ || (bits_from(index) & 1) != 0; }
+  // The lowest index not seen.
+  PsnIndex edge() const { return edge_; }
+  // How many are seen above the edge.
+  PsnIndex count_above() const { return count_above_; }
+  // One past the highest index ever seen.
+  PsnIndex end() const { return end_; }
+  // Bit i tells of index `from` + i.
+  std::uint64_t bits_from(PsnIndex from) const;
+
+ private:
+  std::uint64_t word_at(PsnIndex word) const {
+    return words_.empty() ? 0 : words_[static_cast<std::size_t>(word) & (words_.size() - 1)];
+  }
+  void reserve(PsnIndex span);
+  void advance();
+
+  PsnIndex edge_ = 0;
+  PsnIndex end_ = 0;
+  PsnIndex count_above_ = 0;
+  // A ring of a power of two words; bits outside [edge_, edge_ + capacity) are 0.
+  std::vector<std::uint64_t> words_;
+};
+
+}  // namespace weft::judge

@@ -1,0 +1,30 @@
+#include <algorithm>
+
+#include "judge/rules.h"
+
+namespace weft::judge {
+
+namespace {
+constexpr PsnIndex kPsnsPerMprUnit = 128;
+}  // namespace
+
+void check_psn_window(const Qp& qp, const DataSent& data, PsnWindowTolerance tolerance,
+                      Complaints& complaints) {
+  if (data.bth.rtx || data.index < qp.psn_window.edge + tolerance.psns) return;
+  complaints.add(qp.place(data.record.at), Rule::kPsnWindow,
+                 "PSN {} was sent {} beyond the cumulative PSN that the sender knows, its window"
+                 " ends {} beyond it",
+                 data.bth.psn.value(), data.index - qp.cack, qp.psn_window.edge - 1 - qp.cack);
+}
+
+void note_psn_window(Qp& qp, PsnIndex cack, std::uint8_t mpr) {
+  const PsnIndex told = mpr == 0 ? qp.psn_window.size : mpr * kPsnsPerMprUnit;
+  // A SACK that was overtaken may have been heeded or not: it may widen the window, but not narrow
+  // it.
+  if (cack >= qp.cack) qp.psn_window.size = told;
+  const PsnIndex known = std::max(cack, qp.cack);
+  // The right edge never moves left (reference section 5.6).
+  qp.psn_window.edge = std::max(qp.psn_window.edge, known + told + 1);
+}
+
+}  // namespace weft::judge

@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "judge/trace_builder.h"
+
+namespace weft::judge {
+namespace {
+
+// A long message; the first `count` packets are sent and arrive. The window is 128 PSNs.
+TraceBuilder sent(std::int64_t count) {
+  TraceBuilder run;
+  run.post({.id = 1, .length = 400 * TraceBuilder::kMtu});
+  for (std::int64_t i = 0; i < count; ++i) run.pass(i);
+  return run;
+}
+
+std::string broken(TraceBuilder& run, const Options& options = {}) {
+  run.add(TraceKind::kEnd, 0);
+  return run.broken(options);
+}
+
+TEST(RulePsnWindow, EndsWithTheWindow) {
+  TraceBuilder good = sent(128);
+  EXPECT_EQ(broken(good), "");
+  TraceBuilder bad = sent(129);
+  EXPECT_EQ(broken(bad), "psn-window");
+  EXPECT_EQ(broken(bad, {.psn_window_tolerance = 1}), "trace");  // a second kEnd
+}
+
+TEST(RulePsnWindow, MovesWithWhatTheSenderKnows) {
+  TraceBuilder run = sent(128);
+  run.sack(9);
+  run.send(128);  // sent, not yet received
+  EXPECT_EQ(broken(run), "psn-window");
+
+  TraceBuilder known = sent(128);
+  known.arrive(known.sack(9));
+  for (int i = 128; i < 138; ++i) known.send(i);
+  EXPECT_EQ(broken(known), "");
+
+  TraceBuilder beyond = sent(128);
+  beyond.arrive(beyond.sack(9));
+  for (int i = 128; i < 139; ++i) beyond.send(i);
+  EXPECT_EQ(broken(beyond), "psn-window");
+}
+
+TEST(RulePsnWindow, GrowsAndShrinksButItsEdgeStays) {
+  const auto run_with = [](std::uint8_t mpr, std::int64_t last) {
+    TraceBuilder run = sent(128);
+    run.arrive(run.sack(9, [&](wire::Sack& s) { s.mpr = mpr; }));
+    for (std::int64_t i = 128; i <= last; ++i) run.send(i);
+    return broken(run);
+  };
+  EXPECT_EQ(run_with(2, 10 + 255), "");
+  EXPECT_EQ(run_with(2, 10 + 256), "psn-window");
+
+  TraceBuilder run = sent(128);
+  run.arrive(run.sack(9, [](wire::Sack& s) { s.mpr = 2; }));   // up to 265
+  run.arrive(run.sack(19, [](wire::Sack& s) { s.mpr = 1; }));  // would be 147
+  for (int i = 128; i <= 265; ++i) run.send(i);
+  EXPECT_EQ(broken(run), "");
+  run.records().pop_back();
+  run.send(266);
+  EXPECT_EQ(broken(run), "psn-window");
+}
+
+TEST(RulePsnWindow, RetransmissionsAreInside) {
+  TraceBuilder run = sent(128);
+  run.send(127, {.rtx = true});
+  EXPECT_EQ(broken(run), "");
+}
+
+}  // namespace
+}  // namespace weft::judge

@@ -1,0 +1,122 @@
+// The rules: small functions that look at the facts of a QP and complain. README.md has the table.
+//
+// The Judge calls them in the order of the trace: a check on an event comes before the event
+// changes the facts, unless its comment says otherwise. finish_* come once, at the end. None keeps
+// a pointer; their memory is in the Qp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "judge/complaint.h"
+#include "judge/qp.h"
+
+namespace weft::judge {
+
+// A data packet that left its QP.
+struct DataSent {
+  const TraceRecord& record;
+  const wire::Bth& bth;
+  const wire::Write& write;
+  PsnIndex index = 0;
+  std::int64_t nominal_size = 0;
+  Post* post = nullptr;  // whose packet it is; nullptr if nobody's
+};
+
+// What both ends count for a data packet: UDP length + 40 (reference section 7.2).
+std::int64_t nominal_size(const TraceRecord& record, const wire::Bth& bth);
+
+// --- rule_memory.cc: a message that was reported complete lies in the receiver's memory, byte for
+// byte ---
+
+class MemoryRule {
+ public:
+  // kMemory.
+  void read(const TraceRecord& record);
+  // REQUIRES that every record has been read.
+  void finish(const Qp& sender, Time end, Complaints& complaints);
+
+ private:
+  struct Evidence {
+    std::uint64_t id = 0, right = 0, size = 0;
+  };
+  struct Receiver {
+    std::vector<Evidence> messages;
+    bool sorted = false;
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Receiver> receivers_;  // by (host, QPN)
+};
+
+// --- rule_completion.cc: every signalled post completes once, in order; receives likewise; errors
+// flush ---
+
+// Takes the post, and the unsignalled ones before it, from the QP.
+void check_send_completion(Qp& qp, const TraceRecord& record, Complaints& complaints);
+// Takes the receive from the QP. The order of immediates is check_delivery's.
+void check_receive_completion(Qp& qp, const TraceRecord& record, Complaints& complaints);
+void finish_completion(const Qp& qp, Time end, Complaints& complaints);
+
+// --- rule_wimm.cc: immediates arrive in post order, after all earlier data, and never too many
+// under way ---
+
+void note_wimm_post(Qp& qp, const Post& post);
+void check_delivery(Qp& responder, const TraceRecord& record, Complaints& complaints);
+void check_wimm_limit(Qp& qp, const DataSent& data, Complaints& complaints);
+// A Transport ACK reached the requestor; Qp::acked is up to date.
+void note_wimm_acked(Qp& qp);
+// REQUIRES that the faults were healed long enough ago for everything to be delivered.
+void finish_wimm(const Qp& responder, Time end, Complaints& complaints);
+
+// --- rule_ev.cc: no data on an EV that is assumed bad or denied ---
+
+void note_ev(Qp& qp, const TraceRecord& record);
+void check_ev(const Qp& qp, const DataSent& data, Complaints& complaints);
+
+// --- rule_psn_window.cc: new data stays within the peer's PSN window, as far as the sender can
+// know it ---
+
+struct PsnWindowTolerance {
+  std::int64_t psns = 0;
+};
+void check_psn_window(const Qp& qp, const DataSent& data, PsnWindowTolerance tolerance,
+                      Complaints& complaints);
+// A SACK reached the requestor: REQUIRES `cack` is its cumulative index; Qp::cack is not yet up to
+// date.
+void note_psn_window(Qp& qp, PsnIndex cack, std::uint8_t mpr);
+
+// --- rule_cwnd.cc: no data beyond the congestion window; inflight returns to zero ---
+
+struct CwndTolerance {
+  std::int64_t bytes = 0;
+};
+void note_cwnd(Qp& qp, const TraceRecord& record);
+// Counts the packet in.
+void check_cwnd(Qp& qp, const DataSent& data, CwndTolerance tolerance, Complaints& complaints);
+void finish_inflight(const Qp& qp, Time end, Complaints& complaints);
+
+// --- rule_stuck.cc: after healing everything posted between living ends completes ---
+
+void finish_stuck(const Qp& qp, Time end, Complaints& complaints);
+
+// --- rule_packet.cc: a data packet is the slice of the post that its PSN says, in every copy ---
+
+void check_packet(Qp& qp, const DataSent& data, Complaints& complaints);
+
+// --- rule_ack.cc: a responder acknowledges only what it received ---
+
+void check_sack(const Qp& responder, Time at, const wire::Sack& sack, Complaints& complaints);
+void check_transport_ack(const Qp& responder, Time at, const wire::Bth& bth,
+                         const wire::TransportAck& ack, Complaints& complaints);
+
+// --- rule_error.cc: a QP fails only when its peer does, and then it is quiet ---
+
+struct ErrorsExpected {
+  bool yes = false;
+};
+void check_error(const Qp& qp, const TraceRecord& record, ErrorsExpected expected,
+                 Complaints& complaints);
+void check_quiet(const Qp& qp, const DataSent& data, Complaints& complaints);
+
+}  // namespace weft::judge

@@ -1,0 +1,83 @@
+#include "scenario/document.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace weft::scenario {
+namespace {
+
+constexpr std::size_t kMessageSizeMax = 1000;
+
+Position position_of(const toml::source_region& region) {
+  if (region.begin.line == 0) return {};
+  return {region.begin.line, region.begin.column};
+}
+
+Value convert(const toml::node& node) {
+  Value value;
+  value.at = position_of(node.source());
+  if (const toml::table* table = node.as_table()) {
+    value.kind = ValueKind::kTable;
+    for (const auto& [key, child] : *table) {
+      value.children.push_back(convert(child));
+      value.children.back().key = std::string(key.str());
+      value.children.back().key_at = position_of(key.source());
+    }
+    std::stable_sort(value.children.begin(), value.children.end(),
+                     [](const Value& a, const Value& b) {
+                       return std::tie(a.key_at.line, a.key_at.column) <
+                              std::tie(b.key_at.line, b.key_at.column);
+                     });
+  } else if (const toml::array* array = node.as_array()) {
+    value.kind = ValueKind::kArray;
+    for (const toml::node& child : *array) value.children.push_back(convert(child));
+  } else if (const auto* text = node.as_string()) {
+    value.kind = ValueKind::kString;
+    value.text = text->get();
+  } else if (const auto* integer = node.as_integer()) {
+    value.kind = ValueKind::kInteger;
+    value.integer = integer->get();
+  } else if (const auto* real = node.as_floating_point()) {
+    value.kind = ValueKind::kReal;
+    value.real = real->get();
+  } else if (const auto* boolean = node.as_boolean()) {
+    value.kind = ValueKind::kBool;
+    value.boolean = boolean->get();
+  } else {
+    value.kind = ValueKind::kDate;
+  }
+  return value;
+}
+
+}  // namespace
+
+const Value* Value::find(std::string_view name) const {
+  for (const Value& child : children) {
+    if (child.key == name) return &child;
+  }
+  return nullptr;
+}
+
+Result<Value> parse_document(std::string_view toml, std::string_view file_name) {
+  try {
+    return convert(toml::parse(toml));
+  } catch (const toml::parse_error& error) {
+    return Error{ErrorKind::kInvalid, message_at(file_name, position_of(error.source()),
+                                                 "not TOML: " + std::string(error.description()))};
+  }
+}
+
+std::string message_at(std::string_view file_name, Position at, std::string_view what) {
+  std::string message = std::string(file_name) + ":" + std::to_string(at.line) + ":" +
+                        std::to_string(at.column) + ": " + std::string(what);
+  // A message to a person is one line of bounded length, whatever the file held.
+  for (char& c : message) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  if (message.size() > kMessageSizeMax) message.replace(kMessageSizeMax, std::string::npos, "...");
+  return message;
+}
+
+}  // namespace weft::scenario

@@ -1,0 +1,88 @@
+// The names that scenario files use for the values of enumerations: kebab-case, one table each.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "scenario/scenario.h"
+
+namespace weft::scenario {
+
+template <typename E>
+struct Name {
+  std::string_view name;
+  E value;
+};
+
+inline constexpr Name<fabric::Shape> kShapeNames[] = {{"single", fabric::Shape::kSingle},
+                                                      {"two-tier", fabric::Shape::kTwoTier},
+                                                      {"three-tier", fabric::Shape::kThreeTier}};
+inline constexpr Name<fabric::Layout> kLayoutNames[] = {{"block", fabric::Layout::kBlock},
+                                                        {"rail", fabric::Layout::kRail}};
+inline constexpr Name<fabric::Forwarding> kForwardingNames[] = {
+    {"srv6", fabric::Forwarding::kSrv6},
+    {"stev", fabric::Forwarding::kStev},
+    {"hashed", fabric::Forwarding::kHashed}};
+inline constexpr Name<fabric::Tier> kSwitchTierNames[] = {
+    {"t0", fabric::Tier::kT0}, {"t1", fabric::Tier::kT1}, {"t2", fabric::Tier::kT2}};
+inline constexpr Name<transport::Policy> kPolicyNames[] = {
+    {"mrc", transport::Policy::kMrc},
+    {"oblivious", transport::Policy::kOblivious},
+    {"reps", transport::Policy::kReps},
+    {"flow-hash", transport::Policy::kFlowHash}};
+inline constexpr Name<transport::Condemn> kCondemnNames[] = {
+    {"relative", transport::Condemn::kRelative}, {"first-loss", transport::Condemn::kFirstLoss}};
+inline constexpr Name<WorkloadKind> kWorkloadNames[] = {
+    {"pairs", WorkloadKind::kPairs},
+    {"permutation", WorkloadKind::kPermutation},
+    {"incast", WorkloadKind::kIncast},
+    {"ring-all-reduce", WorkloadKind::kRingAllReduce},
+    {"tree-all-reduce", WorkloadKind::kTreeAllReduce},
+    {"all-to-all", WorkloadKind::kAllToAll},
+    {"flows", WorkloadKind::kFlows}};
+inline constexpr Name<FaultKind> kFaultNames[] = {{"loss", FaultKind::kLoss},
+                                                  {"burst-loss", FaultKind::kBurstLoss},
+                                                  {"reorder", FaultKind::kReorder},
+                                                  {"duplicate", FaultKind::kDuplicate},
+                                                  {"corrupt", FaultKind::kCorrupt},
+                                                  {"link-down", FaultKind::kLinkDown},
+                                                  {"link-flap", FaultKind::kLinkFlap},
+                                                  {"link-slow", FaultKind::kLinkSlow},
+                                                  {"plane-down", FaultKind::kPlaneDown},
+                                                  {"switch-down", FaultKind::kSwitchDown},
+                                                  {"host-pause", FaultKind::kHostPause},
+                                                  {"host-crash", FaultKind::kHostCrash},
+                                                  {"ev-loss", FaultKind::kEvLoss},
+                                                  {"control-loss", FaultKind::kControlLoss}};
+inline constexpr Name<ControlKind> kControlNames[] = {
+    {"first-transport-ack", ControlKind::kFirstTransportAck},
+    {"first-nak", ControlKind::kFirstNak}};
+inline constexpr Name<LinkWhere> kWhereNames[] = {{"nic-receive", LinkWhere::kNicReceive},
+                                                  {"all-links", LinkWhere::kAllLinks},
+                                                  {"host-link", LinkWhere::kHostLink},
+                                                  {"t0-t1", LinkWhere::kT0T1},
+                                                  {"t1-t2", LinkWhere::kT1T2}};
+inline constexpr Name<Direction> kDirectionNames[] = {
+    {"both", Direction::kBoth}, {"up", Direction::kUp}, {"down", Direction::kDown}};
+inline constexpr Name<MemoryKind> kMemoryNames[] = {{"bytes", MemoryKind::kBytes},
+                                                    {"provenance", MemoryKind::kProvenance},
+                                                    {"none", MemoryKind::kNone}};
+
+template <typename E, std::size_t N>
+constexpr std::optional<E> value_named(const Name<E> (&names)[N], std::string_view name) {
+  for (const Name<E>& entry : names) {
+    if (entry.name == name) return entry.value;
+  }
+  return std::nullopt;
+}
+
+template <typename E, std::size_t N>
+constexpr std::string_view name_of(const Name<E> (&names)[N], E value) {
+  for (const Name<E>& entry : names) {
+    if (entry.value == value) return entry.name;
+  }
+  return "?";
+}
+
+}  // namespace weft::scenario

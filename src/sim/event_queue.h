@@ -1,0 +1,90 @@
+// EventQueue: what happens next, in the total order (time, order of insertion).
+//
+// Two wheels of 4,096 buckets: the first covers the present 4.2 us in steps of 1.024 ns, the second the present 17 ms in steps
+// of 4.2 us; a heap holds what lies beyond. Buckets are chains of blocks from one pool, so memory follows the number of
+// events pending. A bucket is put in order (a stable counting sort by picosecond) when its time comes, and is then a plain
+// array: the reader sees what is next and prefetches.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+
+namespace weft::sim {
+
+// What an event means is its reader's business.
+struct Event {
+  std::int64_t at = 0;  // ps
+  std::uint32_t what = 0;
+  std::uint32_t arg = 0;
+};
+
+class EventQueue {
+ public:
+  EventQueue();
+
+  // REQUIRES at >= the time of the last event taken.
+  void push(Time at, std::uint32_t what, std::uint32_t arg);
+  // The next event, if it lies at or before `limit`.
+  bool pop(Time limit, Event& out) {
+    if (cursor_ == current_.size() && !refill(limit.ps())) return false;
+    if (current_[cursor_].at > limit.ps()) return false;
+    out = current_[cursor_++];
+    --pending_;
+    return true;
+  }
+  // The event that will be popped `ahead` after the next one, if it is already in order; else null.
+  const Event* peek(std::size_t ahead) const {
+    return cursor_ + ahead < current_.size() ? &current_[cursor_ + ahead] : nullptr;
+  }
+  bool empty() const { return pending_ == 0; }
+  std::uint64_t pending() const { return pending_; }
+  std::uint64_t bytes() const;
+
+ private:
+  static constexpr int kStepBits = 10;   // 1.024 ns
+  static constexpr int kWheelBits = 12;  // 4,096 buckets
+  static constexpr std::uint32_t kBuckets = 1u << kWheelBits;
+  static constexpr std::uint32_t kNone = 0xffff'ffff;
+  static constexpr std::uint32_t kBlockEvents = 31;
+
+  struct Block {
+    std::uint32_t next = kNone;
+    std::uint32_t count = 0;
+    Event events[kBlockEvents];
+  };
+  struct Bucket {
+    std::uint32_t head = kNone, tail = kNone;
+  };
+  struct Wheel {
+    std::array<Bucket, kBuckets> buckets;
+    std::array<std::uint64_t, kBuckets / 64> occupied{};
+  };
+  struct Far {
+    Event event;
+    std::uint64_t sequence;
+  };
+
+  void append(Wheel& wheel, std::uint32_t bucket, const Event& event);
+  static std::uint32_t first_occupied(const Wheel& wheel, std::uint32_t from);
+  bool refill(std::int64_t limit);
+  void activate(std::uint32_t bucket);
+  void cascade(std::uint32_t bucket);
+  void fetch_far();
+  void insert_current(const Event& event);
+
+  Wheel near_, middle_;
+  std::vector<Far> far_;           // a heap
+  std::vector<Block> blocks_;
+  std::uint32_t free_block_ = kNone;
+  std::vector<Event> current_, gathered_;
+  std::size_t cursor_ = 0;
+  std::int64_t current_step_ = -1;  // the bucket that current_ holds, as at >> kStepBits
+  std::int64_t near_window_ = 0;    // at >> (kStepBits + kWheelBits)
+  std::int64_t middle_window_ = 0;  // at >> (kStepBits + 2 * kWheelBits)
+  std::uint64_t pending_ = 0, sequence_ = 0;
+};
+
+}  // namespace weft::sim

@@ -1,0 +1,492 @@
+#include "sim/sim_world.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "fabric/address.h"
+#include "fabric/ev.h"
+#include "wire/framing.h"
+
+namespace weft::sim {
+
+using fabric::HostIndex;
+using fabric::LinkId;
+
+namespace {
+
+// Packets a host's port takes at a time, and when it asks for more: one full packet before the last has left.
+constexpr std::uint32_t kPortRoom = 4;
+
+std::uint64_t ps_per_byte_q8(Rate rate) { return 8'000'000'000'000ull * 256 / rate.bits_per_second(); }
+
+// Numbers the switches of all planes and tiers.
+std::uint32_t switch_number(const fabric::Topology& topology, const fabric::SwitchId& at) {
+  std::uint32_t number = at.plane * (topology.switch_count() / topology.plane_count()) + at.index;
+  if (at.tier != fabric::Tier::kT0) number += topology.switch_count(fabric::Tier::kT0);
+  if (at.tier == fabric::Tier::kT2) number += topology.switch_count(fabric::Tier::kT1);
+  return number;
+}
+
+}  // namespace
+
+SimWorld::SimWorld(SimConfig config)
+    : config_(std::move(config)),
+      forwarder_(config_.topology, config_.forwarding, Prng(config_.seed).fork("salt").next()),
+      packets_(config_.packets_max),
+      links_(config_.topology.link_count()),
+      hosts_(config_.topology.host_count()),
+      impairments_(Prng(config_.seed).fork("impairments")),
+      ecn_prng_(Prng(config_.seed).fork("ecn")) {
+  const fabric::Topology& topology = config_.topology;
+  config_.srv6_header = config_.srv6_header && config_.forwarding == fabric::Forwarding::kSrv6;
+  for (LinkId link = 0; link < links_.size(); ++link) {
+    links_[link].queue.ps_per_byte_q8 = ps_per_byte_q8(topology.rate(link));
+    links_[link].last_hop = topology.is_last_hop(link);
+  }
+  hop_delay_ = topology.spec().link_delay + topology.spec().switch_delay;
+  last_delay_ = topology.spec().link_delay;
+  const auto full = static_cast<std::uint32_t>(
+      wire::wire_size({.header_size = 36, .payload_size = config_.mtu, .srv6 = config_.srv6_header}));
+  mtu_time_ = topology.spec().host_rate.time_for(full);
+  config_.fabric_queue.mtu_wire_size = config_.last_hop_queue.mtu_wire_size = full;
+  trimmed_header_size_ = 36;
+  if (config_.shared_buffer_bytes > 0) {
+    buffer_of_link_.resize(links_.size());
+    for (LinkId link = 0; link < links_.size(); ++link) {
+      const fabric::NodeId from = topology.ends(link).from;
+      if (from.tier != fabric::Tier::kHost) buffer_of_link_[link] = switch_number(topology, from);
+    }
+    buffers_.assign(topology.switch_count(),
+                    switching::SharedBuffer(config_.shared_buffer_bytes, config_.shared_alpha_percent));
+  }
+}
+
+SimWorld::~SimWorld() = default;
+
+Result<void> SimWorld::attach(std::span<const world::Address> ports, world::Node& node) {
+  if (ports.size() != config_.topology.plane_count()) {
+    return Error{ErrorKind::kInvalid, "a node needs one address for each plane"};
+  }
+  const auto port = fabric::port_of(ports[0]);
+  if (!port || port->host >= hosts_.size()) return Error{ErrorKind::kInvalid, "not an address of this fabric"};
+  if (hosts_[port->host].node != nullptr) return Error{ErrorKind::kInvalid, "this host has a node already"};
+  hosts_[port->host].node = &node;
+  kick(port->host);
+  return {};
+}
+
+void SimWorld::kick(HostIndex host) {
+  HostState& h = hosts_[host];
+  if (h.poll_at <= now_) return;
+  h.poll_at = now_;
+  events_.push(now_, kPoll << kKindShift | host, 0);
+}
+
+void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
+  for (const fabric::FaultEvent& fault : faults) {
+    WEFT_ASSERT(fault.at >= now_);
+    links_change_ |= fault.action == fabric::FaultAction::kLinkDown;
+    events_.push(fault.at, kFault << kKindShift, static_cast<std::uint32_t>(faults_.size()));
+    faults_.push_back(fault);
+  }
+}
+
+// --- the loop -----------------------------------------------------------------------------------------------------------
+
+// Memory latency is what a large fabric costs: the lines that events soon to come will touch are fetched now.
+void SimWorld::prefetch() const {
+  if (const Event* far = events_.peek(12)) {
+    const std::uint32_t kind = far->what >> kKindShift;
+    if (kind <= kDeliver) {
+      __builtin_prefetch(&packets_.data()[far->arg], 1);
+      if (kind == kForward) {
+        __builtin_prefetch(&links_[far->what & kTargetMask], 1);
+      } else {
+        __builtin_prefetch(&packets_.data()[far->arg].header, 0);
+        __builtin_prefetch(&hosts_[far->what & kTargetMask], 1);
+      }
+    }
+  }
+  if (const Event* near = events_.peek(6)) {
+    const std::uint32_t kind = near->what >> kKindShift;
+    if (kind == kDeliver || kind == kPoll) {
+      // The node's own lines: as many as its hot part has.
+      const char* node = reinterpret_cast<const char*>(hosts_[near->what & kTargetMask].node);
+      for (int line = 0; line < 8; ++line) __builtin_prefetch(node + 64 * line, 1);
+    }
+  }
+}
+
+bool SimWorld::step(Time limit) {
+  Event event;
+  while (events_.pop(limit, event)) {
+    now_ = Time::from_start(Duration::ps(event.at));
+    ++counters_.events;
+    prefetch();
+    const std::uint32_t target = event.what & kTargetMask;
+    switch (static_cast<Kind>(event.what >> kKindShift)) {
+      case kForward:
+        forward(target, event.arg);
+        break;
+      case kDeliver:
+        deliver(target, event.arg);
+        break;
+      case kPoll:
+        if (hosts_[target].poll_at == now_) {
+          hosts_[target].poll_at = kNever;
+          poll_host(target);
+          arm_deadline(target);
+        }
+        break;
+      case kDeadline:
+        on_deadline(target, now_);
+        break;
+      case kFault:
+        carry_out(faults_[event.arg]);
+        break;
+    }
+  }
+  if (limit != kNever) now_ = std::max(now_, limit);
+  return !events_.empty();
+}
+
+// --- packets ------------------------------------------------------------------------------------------------------------
+
+void SimWorld::drop(std::uint32_t packet, std::uint64_t& counter) {
+  ++counter;
+  packets_.give_back(packet);
+}
+
+// Was the link that it came by up all the while?
+bool SimWorld::survives(const Packet& packet) const {
+  return !links_change_ || links_[packet.via].epoch == packet.via_epoch;
+}
+
+std::uint64_t SimWorld::queue_limit(LinkId link, const switching::QueueParams& params) {
+  if (buffers_.empty()) return params.data_bytes_max;
+  return std::min(params.data_bytes_max, buffers_[buffer_of_link_[link]].limit(now_));
+}
+
+void SimWorld::forward(LinkId id, std::uint32_t index) {
+  Link& link = links_[id];
+  Packet& packet = packets_[index];
+  if (!survives(packet)) return drop(index, counters_.drops_down);
+  if (!link.up) return drop(index, counters_.drops_down);
+  const bool control = packet.dscp == world::Dscp::kControl || world::is_trimmed(packet.dscp);
+  const switching::Arriving arriving{
+      .wire_size = packet.wire_size,
+      .trimmed_wire_size = static_cast<std::uint32_t>(wire::wire_size(
+          {.header_size = trimmed_header_size_, .srv6 = config_.srv6_header, .trimmed = true})),
+      .control = control,
+      .trimmable = packet.dscp == world::Dscp::kTrimmable || packet.dscp == world::Dscp::kTrimmableRetx,
+      .ecn_capable = packet.ecn != world::Ecn::kNotEct};
+  const switching::QueueParams& params = link.last_hop ? config_.last_hop_queue : config_.fabric_queue;
+  const auto admission = link.queue.admit(now_, arriving, params, queue_limit(id, params), ecn_prng_);
+  if (admission.fate == switching::Fate::kDropped) return drop(index, counters_.drops_queue);
+  if (admission.fate == switching::Fate::kTrimmed) {
+    ++counters_.trims;
+    trim(packet, link.last_hop);
+  }
+  if (admission.marked) {
+    ++counters_.ecn_marks;
+    packet.ecn = world::Ecn::kCe;
+  }
+  if (!buffers_.empty() && buffers_[buffer_of_link_[id]].has_room(packet.wire_size)) {
+    buffers_[buffer_of_link_[id]].take(packet.wire_size, admission.leaves_at);
+  }
+  travel(id, index, admission.leaves_at);
+}
+
+void SimWorld::trim(Packet& packet, bool last_hop) {
+  packet.dscp = last_hop ? world::Dscp::kTrimmedLastHop : world::Dscp::kTrimmed;
+  packet.payload.size = 0;
+  packet.header_size = static_cast<std::uint8_t>(std::min<std::uint32_t>(packet.header_size, trimmed_header_size_));
+  packet.wire_size = static_cast<std::uint32_t>(wire::wire_size(
+      {.header_size = packet.header_size, .srv6 = config_.srv6_header, .trimmed = true}));
+}
+
+// The packet's last byte leaves by `id` then: where it arrives is the next event.
+void SimWorld::travel(LinkId id, std::uint32_t index, Time leaves_at) {
+  ++counters_.packet_hops;
+  if (!link_packets_.empty()) ++link_packets_[id];
+  Link& link = links_[id];
+  if ((link.impaired || impairments_.on_all_links()) && !harm_on_link(id, index)) return;
+  Packet& packet = packets_[index];
+  packet.via = id;
+  packet.via_epoch = link.epoch;
+  const Duration extra = Duration::ps(std::exchange(packet.extra_delay_ps, 0));
+  if (link.last_hop) {
+    events_.push(leaves_at + last_delay_ + extra, kDeliver << kKindShift | packet.route.to, index);
+    return;
+  }
+  const LinkId next = forwarder_.next(id, packet.route);
+  if (next == fabric::kNoLink) return drop(index, counters_.drops_route);
+  events_.push(leaves_at + hop_delay_ + extra, kForward << kKindShift | next, index);
+}
+
+// False: the packet is gone.
+bool SimWorld::harm_on_link(LinkId id, std::uint32_t index) {
+  const Harm harm = impairments_.at_link(id, packets_[index]);
+  if (harm.lost) {
+    drop(index, counters_.drops_fault);
+    return false;
+  }
+  packets_[index].intact = packets_[index].intact && !harm.corrupted;
+  packets_[index].extra_delay_ps = harm.delayed.ps();
+  return true;
+}
+
+std::uint32_t SimWorld::clone(std::uint32_t index) {
+  const std::uint32_t copy = packets_.take();
+  if (copy != PacketPool::kNone) packets_[copy] = packets_[index];
+  return copy;
+}
+
+void SimWorld::deliver(HostIndex host, std::uint32_t index) {
+  HostState& h = hosts_[host];
+  if (!survives(packets_[index]) || h.crashed || h.node == nullptr) return drop(index, counters_.drops_down);
+  if (impairments_.on_nics()) {
+    const Harm harm = impairments_.at_nic(host, packets_[index]);
+    if (harm.lost) return drop(index, counters_.drops_fault);
+    packets_[index].intact = packets_[index].intact && !harm.corrupted;
+    // Late or twice: it comes again by an event of its own, past the fault.
+    if (harm.duplicated) {
+      if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone) give(host, {&copy, 1});
+    }
+    if (harm.delayed > Duration()) {
+      events_.push(now_ + harm.delayed, kDeliver << kKindShift | host, index);
+      return;
+    }
+  }
+  if (h.paused) {
+    if (h.backlog->size() >= config_.host_backlog_max) return drop(index, counters_.drops_host);
+    h.backlog->push_back(index);
+    return;
+  }
+  give(host, {&index, 1});
+}
+
+void SimWorld::give(HostIndex host, std::span<const std::uint32_t> indices) {
+  in_.clear();
+  for (const std::uint32_t index : indices) {
+    const Packet& packet = packets_[index];
+    ++counters_.packets_delivered;
+    hash_.fold(static_cast<std::uint64_t>(now_.ps()) ^ std::uint64_t{host} << 40 ^
+               static_cast<std::uint64_t>(packet.ecn) << 60);
+    in_.push_back({.port = static_cast<world::PortIndex>(packet.route.plane),
+                   .ecn = packet.ecn,
+                   .dscp = packet.dscp,
+                   .intact = packet.intact,
+                   .entropy = packet.route.entropy,
+                   .received_at = now_,
+                   .peer = fabric::address_of(
+                       fabric::HostPort{.host = packet.route.from, .plane = packet.route.plane}),
+                   .header = ConstBytes(packet.header).first(packet.header_size),
+                   .payload = packet.payload});
+  }
+  hosts_[host].node->on_datagrams(now_, in_);
+  for (const std::uint32_t index : indices) packets_.give_back(index);
+  poll_host(host);
+  arm_deadline(host);
+}
+
+// --- hosts --------------------------------------------------------------------------------------------------------------
+
+void SimWorld::poll_host(HostIndex host) {
+  HostState& h = hosts_[host];
+  if (h.paused || h.crashed || h.node == nullptr) return;
+  const std::uint32_t planes = config_.topology.plane_count();
+  for (;;) {
+    std::array<world::PortRoom, world::kPortsMax> room{};
+    bool any = false;
+    for (std::uint32_t plane = 0; plane < planes; ++plane) {
+      const Link& link = links_[config_.topology.host_up(plane, host)];
+      const bool takes = link.queue.data_backlog(now_) <= mtu_time_;
+      room[plane].packets = takes ? kPortRoom : 0;
+      any |= takes;
+    }
+    if (!any) break;
+    const std::size_t count = h.node->poll_transmit(now_, std::span(room).first(planes), out_);
+    for (std::size_t i = 0; i < count; ++i) send(host, out_[i]);
+    if (count < out_.size()) break;
+  }
+  // A port that is full now is asked for again when it is nearly empty.
+  Time again = kNever;
+  for (std::uint32_t plane = 0; plane < planes; ++plane) {
+    const Link& link = links_[config_.topology.host_up(plane, host)];
+    if (link.queue.data_backlog(now_) > mtu_time_) {
+      again = std::min(again, link.queue.data_free_at - mtu_time_);
+    }
+  }
+  if (again < h.poll_at) {
+    h.poll_at = again;
+    events_.push(again, kPoll << kKindShift | host, 0);
+  }
+}
+
+void SimWorld::send(HostIndex host, const world::Datagram& d) {
+  ++counters_.packets_sent;
+  const auto to = fabric::port_of(d.peer);
+  hash_.fold(static_cast<std::uint64_t>(now_.ps()) ^ std::uint64_t{host} << 40);
+  hash_.fold(std::uint64_t{d.entropy} << 8 | d.port);
+  hash_.fold(d.header);
+  const std::uint32_t index = packets_.take();
+  WEFT_ASSERT(index != PacketPool::kNone);  // windows bound what is under way; packets_max must allow it
+  Packet& packet = packets_[index];
+  packet.route = {.from = host,
+                  .to = to && to->host < hosts_.size() ? to->host : host,
+                  .entropy = d.entropy,
+                  .plane = d.port};
+  packet.wire_size = static_cast<std::uint32_t>(wire::wire_size(
+      {.header_size = d.header.size(), .payload_size = d.payload.size, .srv6 = config_.srv6_header}));
+  packet.extra_delay_ps = 0;
+  packet.dscp = d.dscp;
+  packet.ecn = d.ecn;
+  packet.intact = true;
+  packet.header_size = static_cast<std::uint8_t>(d.header.size());
+  std::memcpy(packet.header.data(), d.header.data(), d.header.size());
+  packet.payload = d.payload;
+  if (!to || to->host >= hosts_.size()) return drop(index, counters_.drops_route);
+  if (config_.forwarding == fabric::Forwarding::kSrv6) {
+    const std::uint32_t path = fabric::path_of_ev(config_.topology, host, to->host, d.entropy);
+    packet.route.usids = fabric::usids_for(config_.topology, d.port, host, to->host, path);
+  }
+  if (capture_) {
+    captured_.push_back({.at = now_, .route = packet.route, .dscp = d.dscp, .ecn = d.ecn,
+                         .header_size = packet.header_size, .header = packet.header, .payload = d.payload});
+  }
+  const LinkId id = config_.topology.host_up(d.port, host);
+  Link& link = links_[id];
+  if (!link.up) return drop(index, counters_.drops_down);
+  // The NIC's own queue: bounded by the room it offers; control packets go first.
+  const switching::Arriving arriving{.wire_size = packet.wire_size,
+                                     .control = d.dscp == world::Dscp::kControl};
+  static constexpr std::uint64_t kUnlimited = 1ull << 40;
+  switching::QueueParams nic;
+  nic.control_bytes_max = kUnlimited;
+  nic.mtu_wire_size = config_.fabric_queue.mtu_wire_size;
+  nic.ecn = false;
+  const auto admission = link.queue.admit(now_, arriving, nic, kUnlimited, ecn_prng_);
+  travel(id, index, admission.leaves_at);
+}
+
+void SimWorld::arm_deadline(HostIndex host) {
+  HostState& h = hosts_[host];
+  const Time at = h.node->next_deadline();
+  // An event that is already due earlier looks again.
+  if (at == kNever || h.deadline_at <= at) return;
+  h.deadline_at = std::max(at, now_);
+  events_.push(h.deadline_at, kDeadline << kKindShift | host, 0);
+}
+
+void SimWorld::on_deadline(HostIndex host, Time at) {
+  HostState& h = hosts_[host];
+  if (h.deadline_at != at) return;  // an earlier one took its place
+  h.deadline_at = kNever;
+  if (h.paused || h.crashed) return;
+  if (h.node->next_deadline() <= now_) {
+    h.node->on_deadline(now_, Duration());
+    poll_host(host);
+  }
+  arm_deadline(host);
+}
+
+// --- faults -------------------------------------------------------------------------------------------------------------
+
+void SimWorld::carry_out(const fabric::FaultEvent& fault) {
+  switch (fault.action) {
+    case fabric::FaultAction::kLinkDown:
+      return set_link(fault.link, false, fault.carrier);
+    case fabric::FaultAction::kLinkUp:
+      return set_link(fault.link, true, fault.carrier);
+    case fabric::FaultAction::kLinkRate: {
+      const Rate rate = config_.topology.rate(fault.link);
+      const std::uint64_t slowed = std::max<std::uint64_t>(rate.bits_per_second() / 100 * fault.percent, 1'000'000);
+      links_[fault.link].queue.ps_per_byte_q8 = ps_per_byte_q8(Rate::bps(slowed));
+      return;
+    }
+    case fabric::FaultAction::kImpair: {
+      std::uint32_t place = fault.link;
+      if (fault.place == fabric::FaultPlace::kAllLinks) place = Impairments::kAllLinks;
+      if (fault.place == fabric::FaultPlace::kNicReceive) place = Impairments::kNicReceive;
+      impairments_.start(fault.id, place, fault.impairment);
+      if (fault.place == fabric::FaultPlace::kLink) links_[fault.link].impaired = true;
+      return;
+    }
+    case fabric::FaultAction::kHeal:
+      impairments_.end(fault.id);
+      if (fault.link < links_.size()) links_[fault.link].impaired = impairments_.on_link(fault.link);
+      return;
+    case fabric::FaultAction::kPause: {
+      HostState& h = hosts_[fault.host];
+      if (h.paused || h.crashed) return;
+      h.paused = true;
+      h.paused_since = now_;
+      if (!h.backlog) h.backlog = std::make_unique<std::vector<std::uint32_t>>();
+      h.backlog->reserve(config_.host_backlog_max);
+      return;
+    }
+    case fabric::FaultAction::kResume:
+      return resume(fault.host);
+    case fabric::FaultAction::kCrash:
+      hosts_[fault.host].crashed = true;
+      return;
+  }
+}
+
+void SimWorld::set_link(LinkId id, bool up, bool carrier) {
+  Link& link = links_[id];
+  if (link.up == up) return;
+  link.up = up;
+  if (!up) ++link.epoch;
+  // What was queued is gone.
+  link.queue.data_free_at = link.queue.control_free_at = now_;
+  // A host sees the carrier of the link that comes to it.
+  if (!link.last_hop || !carrier) return;
+  const fabric::NodeId to = config_.topology.ends(id).to;
+  const HostIndex host = to.index;
+  const std::uint32_t plane = config_.topology.ends(id).from.plane;
+  HostState& h = hosts_[host];
+  if (h.node == nullptr || h.crashed) return;
+  const auto bit = static_cast<world::PortMask>(1u << plane);
+  h.ports_up = static_cast<world::PortMask>(up ? h.ports_up | bit : h.ports_up & ~bit);
+  if (h.paused) return;  // told when it is driven again
+  h.node->on_port(now_, static_cast<world::PortIndex>(plane),
+                  {.up = up, .rate = config_.topology.spec().host_rate});
+  poll_host(host);
+  arm_deadline(host);
+}
+
+void SimWorld::resume(HostIndex host) {
+  HostState& h = hosts_[host];
+  if (!h.paused) return;
+  h.paused = false;
+  if (h.crashed || h.node == nullptr) return;
+  for (std::uint32_t plane = 0; plane < config_.topology.plane_count(); ++plane) {
+    h.node->on_port(now_, static_cast<world::PortIndex>(plane),
+                    {.up = (h.ports_up >> plane & 1) != 0, .rate = config_.topology.spec().host_rate});
+  }
+  // What fell due meanwhile first, with word of how late the world is; then what waited.
+  if (h.node->next_deadline() <= now_) h.node->on_deadline(now_, now_ - h.paused_since);
+  const std::vector<std::uint32_t> waited = std::exchange(*h.backlog, {});
+  constexpr std::size_t kBatch = 64;
+  for (std::size_t i = 0; i < waited.size(); i += kBatch) {
+    give(host, std::span(waited).subspan(i, std::min(kBatch, waited.size() - i)));
+  }
+  h.deadline_at = kNever;
+  poll_host(host);
+  arm_deadline(host);
+}
+
+std::vector<MemoryPart> SimWorld::memory() const {
+  std::uint64_t backlog = 0;
+  for (const HostState& h : hosts_) backlog += h.backlog ? h.backlog->capacity() * sizeof(std::uint32_t) : 0;
+  return {{"links", links_.capacity() * sizeof(Link)},
+          {"hosts' ports", hosts_.capacity() * sizeof(HostState) + backlog},
+          {"packets under way", packets_.bytes()},
+          {"events", events_.bytes()}};
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,171 @@
+// SimWorld: virtual time. Drives nodes through a simulated fabric: links with rate, delay and faults, switches with
+// queues, ECN and trimming. Everything follows from the seed, event by event in the order (time, insertion).
+//
+// One event a packet-hop: when a packet arrives at a switch it is admitted to its output queue (switching::PortQueue), which
+// says when it leaves, and so when it arrives at the next node. A host's port takes a few packets at a time, and asks its
+// node for more when they have nearly left.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/prng.h"
+#include "fabric/fault.h"
+#include "fabric/forward.h"
+#include "fabric/topology.h"
+#include "sim/event_queue.h"
+#include "sim/impairments.h"
+#include "sim/packet_pool.h"
+#include "switch/port_queue.h"
+#include "switch/shared_buffer.h"
+#include "world/world.h"
+
+namespace weft::sim {
+
+struct SimConfig {
+  fabric::Topology topology;
+  fabric::Forwarding forwarding = fabric::Forwarding::kSrv6;
+  bool srv6_header = true;              // count the outer IPv6 header (SRv6 only)
+  std::uint32_t mtu = 4096;
+  switching::QueueParams fabric_queue;  // between switches
+  switching::QueueParams last_hop_queue;
+  std::uint64_t shared_buffer_bytes = 0;
+  std::uint32_t shared_alpha_percent = 100;
+  std::uint32_t packets_max = 1u << 26; // under way at a time
+  std::uint32_t host_backlog_max = 4096;  // packets that wait for a paused host
+  std::uint64_t seed = 1;
+};
+
+struct SimCounters {
+  std::uint64_t packets_sent = 0;       // by hosts
+  std::uint64_t packets_delivered = 0;
+  std::uint64_t packet_hops = 0;        // a packet leaving a port, hosts' included
+  std::uint64_t trims = 0, ecn_marks = 0;
+  std::uint64_t drops_queue = 0;        // full queue
+  std::uint64_t drops_down = 0;         // link or host down
+  std::uint64_t drops_fault = 0;        // lost by an impairment
+  std::uint64_t drops_route = 0;        // a switch had no way
+  std::uint64_t drops_host = 0;         // a paused host's buffer was full
+  std::uint64_t events = 0;
+  std::uint64_t drops() const { return drops_queue + drops_down + drops_fault + drops_route + drops_host; }
+};
+
+// Bytes that parts of a run take: what the memory budget is checked against.
+struct MemoryPart {
+  std::string_view name;
+  std::uint64_t bytes = 0;
+};
+
+class SimWorld final : public world::World {
+ public:
+  explicit SimWorld(SimConfig config);
+  ~SimWorld() override;
+
+  // --- world::World
+  Time now() const override { return now_; }
+  // The ports' addresses are fabric::address_of() of one host.
+  Result<void> attach(std::span<const world::Address> ports, world::Node& node) override;
+  bool step(Time limit) override;
+  void wake() override {}
+
+  // Faults to come, in any order. REQUIRES none lies before now().
+  void schedule(std::span<const fabric::FaultEvent> faults);
+  // Looks at a node again now: something was posted from outside.
+  void kick(fabric::HostIndex host);
+
+  const SimCounters& counters() const { return counters_; }
+  std::uint64_t trace_hash() const { return hash_.value(); }
+  std::vector<MemoryPart> memory() const;
+  bool is_crashed(fabric::HostIndex host) const { return hosts_[host].crashed; }
+  // Packets that left each link, by LinkId: kept only after count_links().
+  void count_links() { link_packets_.assign(links_.size(), 0); }
+  const std::vector<std::uint64_t>& link_packets() const { return link_packets_; }
+
+  // What hosts sent since this was last asked for, when capture is on: for pcap files.
+  struct Captured {
+    Time at;
+    fabric::RouteKey route;  // as sent: all uSIDs ahead
+    world::Dscp dscp;
+    world::Ecn ecn;
+    std::uint8_t header_size;
+    std::array<std::byte, wire::kHeaderSizeMax> header;
+    world::PayloadRef payload;
+  };
+  void set_capture(bool on) { capture_ = on; }
+  std::vector<Captured> take_captured() { return std::move(captured_); }
+
+ private:
+  // What happens, in the top bits of Event::what.
+  enum Kind : std::uint32_t { kForward = 0, kDeliver = 1, kPoll = 2, kDeadline = 3, kFault = 4 };
+  static constexpr std::uint32_t kKindShift = 29;
+  static constexpr std::uint32_t kTargetMask = (1u << kKindShift) - 1;
+
+  struct Link {
+    switching::PortQueue queue;
+    std::uint32_t epoch = 0;       // goes up each time it goes down
+    bool up = true;
+    bool impaired = false;
+    bool last_hop = false;
+  };
+  struct HostState {
+    world::Node* node = nullptr;
+    Time poll_at = kNever;         // of the poll event under way
+    Time deadline_at = kNever;     // of the deadline event under way
+    world::PortMask ports_up = 0xff;
+    bool paused = false, crashed = false;
+    Time paused_since;
+    std::unique_ptr<std::vector<std::uint32_t>> backlog;  // packets that wait for a paused host
+  };
+
+  void forward(fabric::LinkId link, std::uint32_t packet);
+  void travel(fabric::LinkId link, std::uint32_t packet, Time leaves_at);
+  bool survives(const Packet& packet) const;
+  bool harm_on_link(fabric::LinkId link, std::uint32_t packet);
+  void deliver(fabric::HostIndex host, std::uint32_t packet);
+  void give(fabric::HostIndex host, std::span<const std::uint32_t> packets);
+  void drop(std::uint32_t packet, std::uint64_t& counter);
+  std::uint32_t clone(std::uint32_t packet);
+  void trim(Packet& packet, bool last_hop);
+  std::uint64_t queue_limit(fabric::LinkId link, const switching::QueueParams& params);
+
+  void poll_host(fabric::HostIndex host);
+  void send(fabric::HostIndex host, const world::Datagram& datagram);
+  void arm_deadline(fabric::HostIndex host);
+  void on_deadline(fabric::HostIndex host, Time at);
+
+  void carry_out(const fabric::FaultEvent& fault);
+  void set_link(fabric::LinkId link, bool up, bool carrier);
+  void resume(fabric::HostIndex host);
+  void prefetch() const;
+
+  SimConfig config_;
+  fabric::Forwarder forwarder_;
+  Time now_;
+  EventQueue events_;
+  PacketPool packets_;
+  std::vector<Link> links_;
+  std::vector<HostState> hosts_;
+  std::vector<switching::SharedBuffer> buffers_;     // by switch; empty: private queues only
+  std::vector<std::uint32_t> buffer_of_link_;
+  Impairments impairments_;
+  std::vector<fabric::FaultEvent> faults_;
+  bool links_change_ = false;    // some link goes down in this run: packets check the link they came by
+  Duration hop_delay_, last_delay_;
+  Duration mtu_time_;
+  std::uint32_t trimmed_header_size_ = 0;
+  Prng ecn_prng_;
+  SimCounters counters_;
+  TraceHash hash_;
+  bool capture_ = false;
+  std::vector<Captured> captured_;
+  std::vector<std::uint64_t> link_packets_;
+  std::array<world::Datagram, 64> out_;
+  std::vector<world::Datagram> in_;
+};
+
+}  // namespace weft::sim

@@ -1,0 +1,118 @@
+// PortQueue: one output port of a switch: a data queue, a control queue before it, ECN marking, trimming.
+//
+// The queue is kept as times, not as packets: `data_free_at` is when the last byte admitted so far will have left, so the
+// backlog at any moment is a difference, and admitting a packet says at once when it leaves. A hop is therefore one
+// event in the simulator, and the same arithmetic paces a real port. Strict priority: control packets and trimmed headers go
+// before data; they wait for the packet that is being sent, and what data was admitted before them is taken to leave
+// on time (they are two per cent of the bytes at most; what is admitted later pays).
+#pragma once
+
+#include <cstdint>
+
+#include "base/prng.h"
+#include "base/time.h"
+
+namespace weft::switching {
+
+// Shared by all ports of a kind. Bytes on the wire, framing included.
+struct QueueParams {
+  std::uint64_t data_bytes_max = 0;
+  std::uint64_t control_bytes_max = 0;
+  std::uint64_t ecn_bytes_min = 0, ecn_bytes_max = 0;  // marking begins / is certain
+  std::uint32_t mtu_wire_size = 0;                     // of a full packet
+  bool ecn = true;
+  bool trimming = true;
+};
+
+struct Arriving {
+  std::uint32_t wire_size = 0;
+  std::uint32_t trimmed_wire_size = 0;  // what is left if it is trimmed
+  bool control = false;                 // control packet or trimmed header
+  bool trimmable = false;
+  bool ecn_capable = false;
+};
+
+enum class Fate : std::uint8_t { kQueued, kTrimmed, kDropped };
+
+struct Admission {
+  Fate fate = Fate::kQueued;
+  bool marked = false;
+  Time leaves_at;  // its last byte; not set when dropped
+};
+
+struct PortQueue {
+  Time data_free_at, control_free_at;
+  std::uint64_t ps_per_byte_q8 = 0;  // as Rate, in 1/256 ps
+
+  Duration time_for(std::uint64_t bytes) const {
+    return Duration::ps(static_cast<std::int64_t>(bytes * ps_per_byte_q8 >> 8));
+  }
+  Duration data_backlog(Time now) const { return data_free_at > now ? data_free_at - now : Duration(); }
+  Duration control_backlog(Time now) const {
+    return control_free_at > now ? control_free_at - now : Duration();
+  }
+
+  // Puts a packet into its queue, trims it, or drops it. `limit`: the data queue's bound in bytes, which a shared buffer may
+  // lower. `prng` decides marks between the thresholds.
+  Admission admit(Time now, const Arriving& packet, const QueueParams& params, std::uint64_t limit, Prng& prng);
+
+ private:
+  Time send_control(Time now, std::uint32_t size, const QueueParams& params);
+};
+
+inline Time PortQueue::send_control(Time now, std::uint32_t size, const QueueParams& params) {
+  // The packet being sent is finished first: data leave back to back, so it ends a multiple of a packet time before
+  // the last one does.
+  Time start = now;
+  if (data_free_at > now) {
+    const Duration packet = time_for(params.mtu_wire_size);
+    start = now + Duration::ps((data_free_at - now).ps() % packet.ps());
+  }
+  if (control_free_at > start) start = control_free_at;
+  const Duration length = time_for(size);
+  control_free_at = start + length;
+  data_free_at = (data_free_at > now ? data_free_at : now) + length;
+  return control_free_at;
+}
+
+inline Admission PortQueue::admit(Time now, const Arriving& packet, const QueueParams& params, std::uint64_t limit,
+                                  Prng& prng) {
+  Admission result;
+  if (packet.control) {
+    if (control_backlog(now) > time_for(params.control_bytes_max)) {
+      result.fate = Fate::kDropped;
+      return result;
+    }
+    result.leaves_at = send_control(now, packet.wire_size, params);
+    return result;
+  }
+  const Duration backlog = data_backlog(now);
+  if (backlog + time_for(packet.wire_size) > time_for(limit)) {
+    if (!packet.trimmable || !params.trimming ||
+        control_backlog(now) > time_for(params.control_bytes_max)) {
+      result.fate = Fate::kDropped;
+      return result;
+    }
+    result.fate = Fate::kTrimmed;
+    result.leaves_at = send_control(now, packet.trimmed_wire_size, params);
+    return result;
+  }
+  if (params.ecn && packet.ecn_capable) {
+    const Duration low = time_for(params.ecn_bytes_min), high = time_for(params.ecn_bytes_max);
+    if (backlog >= high) {
+      result.marked = true;
+    } else if (backlog > low) {
+      const auto share = static_cast<std::uint64_t>((backlog - low).ps());
+      const auto whole = static_cast<std::uint64_t>((high - low).ps());
+      result.marked = (prng.next() >> 40) * whole < share << 24;
+    }
+  }
+  if (data_free_at < now) data_free_at = now;
+  // Data wait for control packets that are still leaving.
+  if (control_free_at > data_free_at) data_free_at = control_free_at;
+  data_free_at += time_for(packet.wire_size);
+  result.leaves_at = data_free_at;
+  return result;
+}
+
+}  // namespace weft::switching

@@ -1,0 +1,51 @@
+// SharedBuffer: the packet memory of one switch, shared by its ports.
+//
+// A port may fill what its private queue allows, and no more than a share (alpha) of what is free now. What has left is
+// given back lazily: departures wait in a heap by time until the switch is looked at again.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+
+namespace weft::switching {
+
+class SharedBuffer {
+ public:
+  SharedBuffer(std::uint64_t bytes, std::uint32_t alpha_percent) : free_(bytes), alpha_percent_(alpha_percent) {}
+
+  // How much one port's queue may hold now.
+  std::uint64_t limit(Time now) {
+    drain(now);
+    return free_ * alpha_percent_ / 100;
+  }
+  bool has_room(std::uint32_t size) const { return size <= free_; }
+  // REQUIRES has_room(size).
+  void take(std::uint32_t size, Time leaves_at) {
+    free_ -= size;
+    departures_.push_back({leaves_at, size});
+    std::push_heap(departures_.begin(), departures_.end(), later);
+  }
+  std::uint64_t free_bytes() const { return free_; }
+
+ private:
+  struct Departure {
+    Time at;
+    std::uint32_t size;
+  };
+  static bool later(const Departure& a, const Departure& b) { return a.at > b.at; }
+  void drain(Time now) {
+    while (!departures_.empty() && departures_.front().at <= now) {
+      free_ += departures_.front().size;
+      std::pop_heap(departures_.begin(), departures_.end(), later);
+      departures_.pop_back();
+    }
+  }
+  std::vector<Departure> departures_;  // bounded by the buffer: each holds at least a minimal frame
+  std::uint64_t free_;
+  std::uint32_t alpha_percent_;
+};
+
+}  // namespace weft::switching

@@ -1,0 +1,64 @@
+// ControlQueue: the control packets of an endpoint that wait for a port: SACKs, NACKs, Transport ACKs, probes, port
+// status updates and their answers. Bounded; when it is full the newest is dropped and counted: each of them is
+// repeated by its sender's timers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/ring.h"
+#include "wire/packet.h"
+#include "world/world.h"
+
+namespace weft::transport {
+
+// Where a control packet goes: to a known peer over its plane's reverse EV, or to a given address over a given EV.
+struct ControlPacket {
+  static constexpr std::uint8_t kAnyPort = 0xff;
+  static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
+  std::array<std::byte, wire::kHeaderSizeMax> header;
+  std::uint8_t header_size = 0;
+  std::uint8_t port = kAnyPort;
+  bool fixed_ev = false;        // `entropy` is the EV; else the peer's reverse EV of the port taken
+  bool data_class = false;      // a probe that travels with the data
+  std::uint32_t entropy = 0;
+  std::uint32_t peer = 0;       // index of the peer; kNoPeer: `to` is meant
+  world::Address to;
+  std::uint32_t qpn = 0;        // whose packet this is, for the trace; 0: the endpoint's
+};
+
+class ControlQueue {
+ public:
+  explicit ControlQueue(std::uint32_t capacity) : ring_(capacity) {}
+
+  bool empty() const { return ring_.empty(); }
+  std::size_t size() const { return ring_.size(); }
+  std::uint64_t dropped() const { return dropped_; }
+  ControlPacket& front() { return ring_.front(); }
+  void pop() { ring_.pop(); }
+  // A place to write the next packet to; null when full (counted).
+  ControlPacket* add() {
+    if (ring_.full()) {
+      ++dropped_;
+      return nullptr;
+    }
+    ControlPacket& packet = ring_.push_slot();
+    packet.port = ControlPacket::kAnyPort;
+    packet.fixed_ev = false;
+    packet.data_class = false;
+    packet.entropy = 0;
+    packet.qpn = 0;
+    return &packet;
+  }
+
+ private:
+  Ring<ControlPacket> ring_;
+  std::uint64_t dropped_ = 0;
+};
+
+template <typename Body>
+void write_header(ControlPacket& packet, const wire::Bth& bth, const Body& body) {
+  packet.header_size = static_cast<std::uint8_t>(wire::emit(bth, body, packet.header));
+}
+
+}  // namespace weft::transport

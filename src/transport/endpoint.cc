@@ -1,0 +1,437 @@
+#include "transport/endpoint.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace weft::transport {
+namespace {
+
+PortMask mask_of(std::uint32_t port_count) { return static_cast<PortMask>((1u << port_count) - 1); }
+
+std::size_t hash_of(const Address& address) {
+  std::uint64_t h = (address.high ^ address.low * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+  return static_cast<std::size_t>(h ^ h >> 29);
+}
+
+bool is_alike(const QpConfig& a, const QpConfig& b) {
+  return std::tie(a.mpr, a.mpr_dest, a.dynamic_mpr, a.wimm_max, a.wimm_dest_max, a.trim_nack, a.retry, a.nscc) ==
+         std::tie(b.mpr, b.mpr_dest, b.dynamic_mpr, b.wimm_max, b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
+}
+
+}  // namespace
+
+Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* trace)
+    : config_(config),
+      memory_(&memory),
+      trace_(trace),
+      ports_up_(mask_of(config.port_count)),
+      pool_(config.psn_block_count_max),
+      control_(config.control_queue_max),
+      prober_(config.bad_ev_count_max),
+      deadlines_(std::bit_ceil(config.qp_count_max)),
+      ready_(config.qp_count_max),
+      completions_(config.completion_queue_max),
+      prng_(Prng(config.seed).fork("endpoint", config.host)),
+      headers_(new std::array<std::byte, wire::kHeaderSizeMax>[kBatchMax]) {
+  WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
+  qp_mask_ = std::bit_ceil(config.qp_count_max) - 1;
+  qps_.resize(qp_mask_ + 1);
+  touched_.reserve(qp_mask_ + 1);
+  peers_.reserve(config.peer_count_max);
+  peer_slots_.assign(std::bit_ceil(2 * config.peer_count_max * config.port_count), Peer::kNobody);
+}
+
+Endpoint::~Endpoint() = default;
+
+// --- set-up ---------------------------------------------------------------------------------------------------------
+
+Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
+  if (qp_count_ >= config_.qp_count_max) {
+    return Error{ErrorKind::kExhausted, "no QP left: qp_count_max is reached"};
+  }
+  if (config.mpr == 0 || config.mpr > 255 || config.mpr_dest == 0 || config.mpr_dest > 255) {
+    return Error{ErrorKind::kInvalid, "mpr must be 1 to 255 (units of 128 PSNs)"};
+  }
+  if (config.evs.empty() || config.evs.size() >= PathSet::kNone) {
+    return Error{ErrorKind::kInvalid, "a QP needs 1 to 65534 EVs"};
+  }
+  for (const fabric::Ev& ev : config.evs) {
+    if (ev.port >= config_.port_count) return Error{ErrorKind::kInvalid, "an EV names a port that is not there"};
+  }
+  if (evs_used_ + config.evs.size() > config_.ev_count_max) {
+    return Error{ErrorKind::kExhausted, "no EV left: ev_count_max is reached"};
+  }
+  // QPNs go round: a number is used again only after all others.
+  while (qps_[qp_created_ & qp_mask_] != nullptr) ++qp_created_;
+  const Qpn qpn = config_.first_qpn + qp_created_++;
+  const QpParams* params = params_for(config);
+  Qp::Options options;
+  options.params = params;
+  options.qpn = qpn;
+  options.first_psn = first_psn;
+  options.receive_queue_max = config_.receive_queue_max;
+  options.requestor = {.params = params,
+                       .pool = &pool_,
+                       .first_psn = first_psn,
+                       .send_queue_max = config_.send_queue_max,
+                       .paths = {.policy = config.policy,
+                                 .condemn = config.condemn,
+                                 .active = std::min<std::uint32_t>(
+                                     config.ev_active, static_cast<std::uint32_t>(config.evs.size())),
+                                 .min_active = 0,
+                                 .port_count = config_.port_count,
+                                 .seed = prng_.fork("paths", qpn).next(),
+                                 .trace = trace_,
+                                 .host = config_.host,
+                                 .qpn = qpn}};
+  PathSet::Options& paths = options.requestor.paths;
+  paths.min_active = std::max(paths.active * config.ev_min_active_share_percent / 100, 1u);
+  options.responder = {.window = config.mpr_dest * 128,
+                       .wimm_max = config.wimm_dest_max,
+                       .mtu = config_.mtu,
+                       .sack_bytes = config_.sack_bytes,
+                       .trim_nack = config.trim_nack,
+                       .nack_interval = config.nscc.base_rtt};
+  evs_used_ += static_cast<std::uint32_t>(config.evs.size());
+  qps_[(qpn - config_.first_qpn) & qp_mask_] = std::make_unique<Qp>(options, config.evs);
+  ++qp_count_;
+  return qpn;
+}
+
+// QPs that are created alike share their parameters.
+const QpParams* Endpoint::params_for(const QpConfig& config) {
+  QpConfig key = config;
+  key.evs = {};
+  for (const auto& params : params_) {
+    if (is_alike(params->config, key)) return params.get();
+  }
+  auto params = std::make_unique<QpParams>();
+  params->config = key;
+  params->nscc = NsccParams::derive(config.nscc, config_.mtu);
+  params->mtu = config_.mtu;
+  params->burst = config_.burst;
+  params_.push_back(std::move(params));
+  return params_.back().get();
+}
+
+Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
+  Qp* qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  if (qp->state != QpState::kInit) return Error{ErrorKind::kWrongState, "the QP is not in INIT"};
+  WEFT_TRY(const std::uint32_t peer, add_peer(info));
+  qp->peer = peer;
+  qp->peer_qpn = info.qpn & wire::kQpnMask;
+  qp->next_of_peer = peers_[peer].first_qp;
+  peers_[peer].first_qp = qp_index(*qp);
+  qp->responder.start(info.first_psn, {.local_qpn = qpn, .peer_qpn = qp->peer_qpn, .peer = peer});
+  qp->requestor.start(now, {.local_qpn = qpn, .peer_qpn = qp->peer_qpn, .peer = peer});
+  qp->state = QpState::kReadyToSend;
+  // Control packets to this peer start on EVs of this QP.
+  for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+    Peer::Reverse& reverse = peers_[peer].reverse[port];
+    const auto slot =
+        qp->requestor.paths().any_on(static_cast<PortIndex>(port), static_cast<std::uint32_t>(prng_.next() >> 32));
+    if (reverse.present || slot == PathSet::kNone) continue;
+    reverse.ev = qp->requestor.paths().ev(slot).value;
+    reverse.present = true;
+    reverse.confirmed_at = now;
+  }
+  if (trace_ != nullptr) {
+    TraceRecord record;
+    record.at = now;
+    record.host = config_.host;
+    record.kind = TraceKind::kQp;
+    record.qpn = qpn;
+    record.peer = info.host;
+    record.peer_qpn = info.qpn;
+    record.a = qp->params->config.mpr * 128;
+    record.b = qp->params->config.wimm_max;
+    record.c = config_.mtu;
+    record.psn = qp->first_psn.value();
+    record.ev = info.first_psn.value();
+    trace_->append(record);
+    auto c = context(now);
+    qp->requestor.trace_window(c);
+  }
+  return {};
+}
+
+Result<std::uint32_t> Endpoint::add_peer(const PeerInfo& info) {
+  if (const std::uint32_t known = find_peer(info.ports[0]); known != Peer::kNobody) return known;
+  if (peers_.size() >= config_.peer_count_max) {
+    return Error{ErrorKind::kExhausted, "no peer left: peer_count_max is reached"};
+  }
+  const auto index = static_cast<std::uint32_t>(peers_.size());
+  Peer& peer = peers_.emplace_back();
+  peer.ports = info.ports;
+  peer.host = info.host;
+  peer.turn = static_cast<PortIndex>(prng_.below(config_.port_count));
+  for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+    std::size_t slot = hash_of(info.ports[port]) & (peer_slots_.size() - 1);
+    while (peer_slots_[slot] != Peer::kNobody) slot = (slot + 1) & (peer_slots_.size() - 1);
+    peer_slots_[slot] = index;
+  }
+  return index;
+}
+
+std::uint32_t Endpoint::find_peer(const Address& address) const {
+  for (std::size_t slot = hash_of(address) & (peer_slots_.size() - 1); peer_slots_[slot] != Peer::kNobody;
+       slot = (slot + 1) & (peer_slots_.size() - 1)) {
+    const Peer& peer = peers_[peer_slots_[slot]];
+    for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+      if (peer.ports[port] == address) return peer_slots_[slot];
+    }
+  }
+  return Peer::kNobody;
+}
+
+Qp* Endpoint::find_qp(Qpn qpn) const {
+  Qp* qp = qps_[(qpn - config_.first_qpn) & qp_mask_].get();
+  return qp != nullptr && qp->qpn == qpn ? qp : nullptr;
+}
+
+Result<void> Endpoint::fail_qp(Time now, Qpn qpn) {
+  Qp* qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  if (qp->state != QpState::kError) fail(now, *qp, Status::kFlushed);
+  return {};
+}
+
+Result<void> Endpoint::destroy_qp(Qpn qpn) {
+  Qp* qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  const std::uint32_t index = qp_index(*qp);
+  if (qp->state != QpState::kInit) {
+    std::uint32_t* link = &peers_[qp->peer].first_qp;
+    while (*link != index) link = &qps_[*link]->next_of_peer;
+    *link = qp->next_of_peer;
+  }
+  completions_reserved_ -= static_cast<std::uint32_t>(qp->requestor.incomplete() + qp->receives.size());
+  qp->requestor.fail(Status::kFlushed);  // gives its records back
+  for (std::size_t left = ready_.size(); left > 0; --left) {
+    const std::uint32_t other = ready_.front();
+    ready_.pop();
+    if (other != index) ready_.push(other);
+  }
+  deadlines_.remove(index);
+  evs_used_ -= qp->requestor.paths().size();
+  if (trace_ != nullptr) trace_qp(Time(), TraceKind::kQpGone, *qp, 0);
+  qps_[index].reset();
+  --qp_count_;
+  return {};
+}
+
+void Endpoint::deny_ev(Time now, fabric::Ev ev, bool denied) {
+  for (const auto& qp : qps_) {
+    if (qp == nullptr) continue;
+    PathSet& paths = qp->requestor.paths();
+    const PathSet::Slot slot = paths.find(ev.value);
+    if (slot != PathSet::kNone && paths.ev(slot) == ev) paths.deny(now, slot, denied);
+  }
+}
+
+// --- work -------------------------------------------------------------------------------------------------------------
+
+Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request) {
+  Qp* qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  if (!qp->may_send()) return Error{ErrorKind::kWrongState, "the QP is not in RTS"};
+  if (qp->requestor.is_full() || completions_reserved_ >= config_.completion_queue_max) {
+    return Error{ErrorKind::kExhausted, "the send or completion queue is full"};
+  }
+  ++completions_reserved_;
+  qp->requestor.post(request);
+  mark_ready(*qp);
+  (void)now;
+  return {};
+}
+
+Result<void> Endpoint::post_receive(Time, Qpn qpn, std::uint64_t id) {
+  Qp* qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  if (qp->state == QpState::kError) return Error{ErrorKind::kWrongState, "the QP is in ERR"};
+  if (qp->receives.full() || completions_reserved_ >= config_.completion_queue_max) {
+    return Error{ErrorKind::kExhausted, "the receive or completion queue is full"};
+  }
+  ++completions_reserved_;
+  qp->receives.push(id);
+  return {};
+}
+
+std::size_t Endpoint::poll_completions(std::span<Completion> out) {
+  std::size_t count = 0;
+  while (count < out.size() && !completions_.empty()) {
+    out[count++] = completions_.front();
+    completions_.pop();
+    --completions_reserved_;
+  }
+  return count;
+}
+
+void Endpoint::collect(Qp& qp) {
+  Completion completion;
+  while (qp.requestor.poll_completion(completion)) completions_.push(completion);
+  completions_reserved_ -= qp.requestor.take_silent_done();
+}
+
+void Endpoint::fail(Time now, Qp& qp, Status status) {
+  qp.state = QpState::kError;
+  qp.requestor.fail(status);
+  collect(qp);
+  while (!qp.receives.empty()) {
+    completions_.push({.id = qp.receives.front(),
+                       .qpn = qp.qpn,
+                       .kind = CompletionKind::kReceiveImmediate,
+                       .status = Status::kFlushed});
+    qp.receives.pop();
+  }
+  deadlines_.remove(qp_index(qp));
+  if (trace_ != nullptr) trace_qp(now, TraceKind::kQpError, qp, static_cast<std::uint64_t>(status));
+}
+
+// --- what is known ------------------------------------------------------------------------------------------------------
+
+QpState Endpoint::qp_state(Qpn qpn) const {
+  const Qp* qp = find_qp(qpn);
+  return qp == nullptr ? QpState::kReset : qp->state;
+}
+
+Endpoint::QpView Endpoint::view(Qpn qpn) const {
+  const Qp* qp = find_qp(qpn);
+  if (qp == nullptr) return {};
+  const Requestor& r = qp->requestor;
+  return {.state = qp->state,
+          .cwnd_bytes = r.congestion().window(),
+          .inflight_bytes = r.congestion().inflight(),
+          .cack = r.window().cack(),
+          .next_psn = r.window().next(),
+          .ev_active = r.paths().active(),
+          .ev_bad = r.paths().bad(),
+          .ev_active_min = r.paths().active_min(),
+          .incomplete = r.incomplete(),
+          .lost_waiting = r.window().lost(),
+          .peer_silent = r.is_peer_silent(),
+          .deadline = r.deadline()};
+}
+
+CounterTable Endpoint::counters() const {
+  const RequestorCounters& q = requestor_counters_;
+  const ResponderCounters& p = responder_counters_;
+  CounterTable table = {
+      {"transport.data_packets", "packets", q.packets},
+      {"transport.data_bytes", "bytes", q.bytes},
+      {"transport.control_packets", "packets", control_packets_},
+      {"transport.retransmits", "packets", q.retransmits},
+      {"transport.spurious_losses", "packets", q.spurious},
+      {"transport.lost_inferred", "packets", q.lost_inferred},
+      {"transport.lost_trimmed", "packets", q.lost_trimmed},
+      {"transport.lost_port", "packets", q.lost_port},
+      {"transport.lost_timer", "packets", q.lost_timer},
+      {"transport.timeouts", "", q.timeouts},
+      {"transport.silences", "", q.silences},
+      {"transport.completion_resends", "packets", q.completion_resends},
+      {"transport.nacks_resource", "packets", q.nacks_resource},
+      {"transport.nacks_window", "packets", q.nacks_window},
+      {"transport.marks", "packets", q.marks},
+      {"transport.stale", "packets", q.stale},
+      {"transport.unbalanced", "", q.unbalanced},
+      {"transport.reliability_probes", "packets", q.probes},
+      {"transport.ev_probes", "packets", prober_.asked() + reverse_probes_},
+      {"transport.port_status_updates", "packets", port_updates_},
+      {"transport.evs_condemned", "", q.evs_condemned},
+      {"transport.evs_withdrawn", "", q.evs_withdrawn},
+      {"transport.evs_revived", "", evs_revived_},
+      {"transport.planes_condemned", "", q.planes_condemned},
+      {"transport.planes_revived", "", planes_revived_},
+      {"transport.packets_placed", "packets", p.packets_placed},
+      {"transport.bytes_placed", "bytes", p.bytes_placed},
+      {"transport.duplicates", "packets", p.duplicates},
+      {"transport.trimmed_received", "packets", p.trimmed},
+      {"transport.sacks_sent", "packets", p.sacks},
+      {"transport.nacks_sent", "packets", p.nacks},
+      {"transport.transport_acks_sent", "packets", p.transport_acks},
+      {"transport.naks_sent", "packets", p.naks},
+      {"transport.control_overflow", "packets", control_.dropped()},
+  };
+  static constexpr std::array<std::string_view, kDropReasonCount> kDropNames = {
+      "transport.drop_too_short",    "transport.drop_bad_opcode",   "transport.drop_bad_version",
+      "transport.drop_bad_header",   "transport.drop_damaged",      "transport.drop_unknown_qp",
+      "transport.drop_unknown_peer", "transport.drop_not_expected", "transport.drop_out_of_window",
+      "transport.drop_qp_in_error",  "transport.drop_no_buffer",    "transport.drop_stale"};
+  for (std::size_t i = 0; i < kDropReasonCount; ++i) table.push_back({kDropNames[i], "packets", drops_[i]});
+  return table;
+}
+
+// --- time ---------------------------------------------------------------------------------------------------------------
+
+Time Endpoint::next_deadline() const {
+  return std::min({deadlines_.top(), prober_.next_deadline(), port_status_next_});
+}
+
+void Endpoint::on_deadline(Time now, Duration late_by) {
+  while (deadlines_.top() <= now) {
+    const std::uint32_t index = deadlines_.top_index();
+    Qp& qp = *qps_[index];
+    if (qp.requestor.deadline() <= now) {
+      auto c = context(now);
+      after_requestor(now, qp, qp.requestor.on_deadline(c, late_by));
+    }
+    if (qp.state != QpState::kError) deadlines_.set(index, qp.requestor.deadline());
+  }
+  prober_.ask(now, control_, [this] { return take_request_id(); });
+  if (now >= port_status_next_) resend_port_status(now);
+}
+
+Requestor::Context Endpoint::context(Time now) {
+  return {.now = now,
+          .control = control_,
+          .prober = prober_,
+          .counters = requestor_counters_,
+          .trace = trace_,
+          .host = config_.host};
+}
+
+void Endpoint::mark_ready(Qp& qp) {
+  if (qp.ready) return;
+  qp.ready = true;
+  ready_.push(qp_index(qp));
+}
+
+std::uint16_t Endpoint::take_request_id() {
+  if (++next_request_ == 0) ++next_request_;
+  return next_request_;
+}
+
+void Endpoint::trace_qp(Time now, TraceKind kind, const Qp& qp, std::uint64_t a) {
+  TraceRecord record;
+  record.at = now;
+  record.host = config_.host;
+  record.kind = kind;
+  record.qpn = qp.qpn;
+  record.a = a;
+  trace_->append(record);
+}
+
+void Endpoint::trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn,
+                              std::uint32_t peer_host) {
+  TraceRecord record;
+  record.at = now;
+  record.host = config_.host;
+  record.kind = kind;
+  record.port = d.port;
+  record.flags = static_cast<std::uint8_t>((d.ecn == world::Ecn::kCe ? 1 : 0) |
+                                           (world::is_trimmed(d.dscp) ? 2 : 0) | (d.intact ? 0 : 4));
+  record.qpn = qpn;
+  record.peer = peer_host;
+  record.ev = d.entropy;
+  record.size = d.payload.size;
+  record.header_size = static_cast<std::uint8_t>(std::min(d.header.size(), record.header.size()));
+  std::copy_n(d.header.begin(), record.header_size, record.header.begin());
+  trace_->append(record);
+}
+
+}  // namespace weft::transport

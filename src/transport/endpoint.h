@@ -1,0 +1,153 @@
+// Endpoint: the MRC protocol of one host, as a passive node. It owns the QPs and answers one question of its own:
+// which QP is this datagram for?
+//
+// Calls from above: create, connect, post, poll. Calls from below: the five functions of world::Node.
+// Everything is allocated in the constructor or in create_qp (set-up); post_*, on_*, poll_* never allocate.
+// Not thread safe: whoever drives it holds the lock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/result.h"
+#include "base/trace.h"
+#include "transport/config.h"
+#include "transport/control_queue.h"
+#include "transport/ev_prober.h"
+#include "transport/peer.h"
+#include "transport/psn_window.h"
+#include "transport/qp.h"
+#include "transport/timers.h"
+#include "transport/work.h"
+#include "wire/drop_reason.h"
+#include "world/world.h"
+
+namespace weft::transport {
+
+class Endpoint final : public world::Node {
+ public:
+  // `memory` and `trace` outlive the endpoint; trace may be null.
+  Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* trace);
+  ~Endpoint() override;
+
+  // --- set-up -------------------------------------------------------------------------------------------------
+  // A QP in INIT, sending from `first_psn` on. Errors: kExhausted (a bound of the config), kInvalid (no EV for a port ...).
+  Result<Qpn> create_qp(const QpConfig& config, Psn first_psn);
+  // INIT -> RTR -> RTS: knows its peer from here on.
+  Result<void> connect(Time now, Qpn qpn, const PeerInfo& peer);
+  // Any state -> ERR: everything posted completes as flushed.
+  Result<void> fail_qp(Time now, Qpn qpn);
+  // Any state -> gone. Completions not yet polled stay.
+  Result<void> destroy_qp(Qpn qpn);
+  // Controller: this EV carries nothing until allowed again. All QPs.
+  void deny_ev(Time now, fabric::Ev ev, bool denied);
+
+  // --- work ---------------------------------------------------------------------------------------------------
+  // Errors: kWrongState, kExhausted (queue full), kNotFound.
+  Result<void> post_write(Time now, Qpn qpn, const WriteRequest& request);
+  Result<void> post_receive(Time now, Qpn qpn, std::uint64_t id);
+  // Takes up to out.size() completions, oldest first.
+  std::size_t poll_completions(std::span<Completion> out);
+
+  // --- what is known --------------------------------------------------------------------------------------------
+  QpState qp_state(Qpn qpn) const;
+  struct QpView {
+    QpState state = QpState::kReset;
+    std::int64_t cwnd_bytes = 0, inflight_bytes = 0;
+    Psn cack, next_psn;
+    std::uint32_t ev_active = 0, ev_bad = 0;   // in rotation; condemned
+    std::uint32_t ev_active_min = 0;           // the smallest ev_active ever was since connect
+    std::uint32_t incomplete = 0;              // work requests not completed
+    std::uint32_t lost_waiting = 0;            // packets waiting to be sent again
+    bool peer_silent = false;
+    Time deadline;
+  };
+  QpView view(Qpn qpn) const;
+  // transport.*: packets, bytes, retransmits, NACKs by reason, drops by reason, probes, EVs condemned and revived ...
+  CounterTable counters() const;
+
+  // --- world::Node ------------------------------------------------------------------------------------------------
+  void on_datagrams(Time now, std::span<const world::Datagram> in) override;
+  void on_port(Time now, PortIndex port, world::PortState state) override;
+  void on_deadline(Time now, Duration late_by) override;
+  Time next_deadline() const override;
+  std::size_t poll_transmit(Time now, std::span<const world::PortRoom> room,
+                            std::span<world::Datagram> out) override;
+
+ private:
+  static constexpr std::uint32_t kBatchMax = 64;  // datagrams one poll_transmit gives
+
+  // --- who is it for
+  Qp* find_qp(Qpn qpn) const;
+  std::uint32_t qp_index(const Qp& qp) const { return (qp.qpn - config_.first_qpn) & qp_mask_; }
+  std::uint32_t find_peer(const Address& address) const;
+  Result<std::uint32_t> add_peer(const PeerInfo& info);
+  const QpParams* params_for(const QpConfig& config);
+
+  // --- incoming
+  void on_packet(Time now, const world::Datagram& in, const wire::Packet& packet);
+  void on_write(Time now, const world::Datagram& in, const wire::Bth& bth, const wire::Write& write);
+  void on_endpoint_request(Time now, const world::Datagram& in, const wire::Bth& bth,
+                           const wire::EndpointRequest& request);
+  void on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth);
+  void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
+  void after_requestor(Time now, Qp& qp, Status status);
+  void drop(DropReason reason) { ++drops_[static_cast<std::size_t>(reason)]; }
+
+  // --- outgoing
+  struct Batch;
+  bool transmit_control(Time now, Batch& batch);
+  void transmit_data(Time now, Batch& batch);
+  std::uint8_t control_port(Time now, Peer& peer, PortMask with_room);
+  void check_reverse(Time now, std::uint32_t peer, PortIndex port);
+  void mark_ready(Qp& qp);
+  std::uint16_t take_request_id();
+  bool take_probe_token(Time now);
+  void send_port_status(Time now, std::uint32_t peer);
+  void resend_port_status(Time now);
+  void revive(Time now, const EvProber::Watch& watch);
+  void share_condemned(Time now, const Qp& from);
+
+  void fail(Time now, Qp& qp, Status status);
+  void collect(Qp& qp);
+  Requestor::Context context(Time now);
+  void trace_qp(Time now, TraceKind kind, const Qp& qp, std::uint64_t a);
+  void trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn, std::uint32_t peer_host);
+
+  EndpointConfig config_;
+  world::Memory* memory_;
+  Trace* trace_;
+  PortMask ports_up_;
+  std::uint32_t qp_mask_ = 0;
+  std::uint32_t qp_count_ = 0, qp_created_ = 0;
+  std::vector<std::unique_ptr<Qp>> qps_;         // by (QPN - first) & mask
+  std::vector<std::unique_ptr<QpParams>> params_;
+  std::vector<Peer> peers_;
+  std::vector<std::uint32_t> peer_slots_;        // open addressing: address -> peer index
+  PsnBlockPool pool_;
+  ControlQueue control_;
+  EvProber prober_;
+  DeadlineHeap deadlines_;
+  Ring<std::uint32_t> ready_;                    // QPs with something to send, in turn
+  Ring<Completion> completions_;
+  std::uint32_t completions_reserved_ = 0;       // posted and not yet polled
+  std::vector<std::uint32_t> touched_;           // QPs with something to flush at the end of the batch
+  std::uint32_t evs_used_ = 0;
+  std::uint16_t next_request_ = 0;
+  Time port_status_next_ = kNever;
+  std::int64_t probe_tokens_milli_ = 16'000;
+  Time probe_tokens_at_;
+  Prng prng_;
+  RequestorCounters requestor_counters_;
+  ResponderCounters responder_counters_;
+  std::array<std::uint64_t, kDropReasonCount> drops_{};
+  std::uint64_t control_packets_ = 0, reverse_probes_ = 0, port_updates_ = 0;
+  std::uint64_t evs_revived_ = 0, planes_revived_ = 0;
+  std::unique_ptr<std::array<std::byte, wire::kHeaderSizeMax>[]> headers_;
+};
+
+}  // namespace weft::transport

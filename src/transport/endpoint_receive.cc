@@ -1,0 +1,254 @@
+// Endpoint, incoming: which QP is this datagram for, and what does the endpoint itself answer?
+#include <algorithm>
+#include <variant>
+
+#include "transport/endpoint.h"
+
+namespace weft::transport {
+
+void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
+  for (const world::Datagram& d : in) {
+    if (trace_ != nullptr) {
+      const std::uint32_t peer = find_peer(d.peer);
+      trace_datagram(now, TraceKind::kReceive, d, 0, peer == Peer::kNobody ? Peer::kNobody : peers_[peer].host);
+    }
+    if (!d.intact) {
+      drop(DropReason::kDamaged);
+      continue;
+    }
+    const auto packet = wire::parse(d.header, {.trimmed = world::is_trimmed(d.dscp)});
+    if (!packet) {
+      drop(packet.error());
+      continue;
+    }
+    on_packet(now, d, *packet);
+  }
+  for (const std::uint32_t index : touched_) {
+    Qp& qp = *qps_[index];
+    qp.touched = false;
+    qp.responder.flush(control_, responder_counters_);
+  }
+  touched_.clear();
+}
+
+void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet& packet) {
+  const wire::Bth& bth = packet.bth;
+  if (const auto* request = std::get_if<wire::EndpointRequest>(&packet.body)) {
+    return on_endpoint_request(now, in, bth, *request);
+  }
+  if (std::holds_alternative<wire::EndpointResponse>(packet.body)) return on_endpoint_response(now, in, bth);
+  if (const auto* write = std::get_if<wire::Write>(&packet.body)) return on_write(now, in, bth, *write);
+
+  Qp* qp = find_qp(bth.dest_qpn);
+  if (qp == nullptr || qp->state == QpState::kInit) return drop(DropReason::kUnknownQp);
+  if (peers_[qp->peer].ports[in.port] != in.peer && find_peer(in.peer) != qp->peer) {
+    return drop(DropReason::kUnknownPeer);
+  }
+  if (const auto* probe = std::get_if<wire::Probe>(&packet.body)) {
+    if (qp->state == QpState::kError) {
+      if (!qp->responder.repeat_nak(control_)) drop(DropReason::kQpInError);
+      return;
+    }
+    return qp->responder.on_probe(*probe, in.entropy, in.ecn == world::Ecn::kCe, control_,
+                                  responder_counters_);
+  }
+  if (!qp->may_send()) return drop(DropReason::kQpInError);
+  auto c = context(now);
+  qp->requestor.on_heard(c);
+  Status status = Status::kOk;
+  if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
+    if (!qp->requestor.on_sack(c, bth, *sack)) return drop(DropReason::kBadHeader);
+  } else if (const auto* nack = std::get_if<wire::Nack>(&packet.body)) {
+    status = qp->requestor.on_nack(c, *nack);
+  } else if (const auto* ack = std::get_if<wire::TransportAck>(&packet.body)) {
+    status = qp->requestor.on_transport_ack(c, bth.psn, *ack);
+  }
+  after_requestor(now, *qp, status);
+}
+
+// What follows from anything a requestor heard or decided.
+void Endpoint::after_requestor(Time now, Qp& qp, Status status) {
+  if (status != Status::kOk) return fail(now, qp, status);
+  collect(qp);
+  if (qp.requestor.has_work()) mark_ready(qp);
+  deadlines_.at_latest(qp_index(qp), qp.requestor.deadline());
+  if (config_.share_path_health && prober_.take_new()) share_condemned(now, qp);
+}
+
+void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bth, const wire::Write& write) {
+  Qp* qp = find_qp(bth.dest_qpn);
+  if (qp == nullptr) return drop(DropReason::kUnknownQp);
+  if (qp->state == QpState::kError) {
+    // The requestor may have missed our NAK: it is repeated for as long as it sends.
+    if (!qp->responder.repeat_nak(control_)) drop(DropReason::kQpInError);
+    return;
+  }
+  if (!qp->may_receive()) return drop(DropReason::kUnknownQp);
+  Peer& peer = peers_[qp->peer];
+  if (peer.ports[in.port] != in.peer && find_peer(in.peer) != qp->peer) return drop(DropReason::kUnknownPeer);
+  const bool trimmed = world::is_trimmed(in.dscp);
+  const auto padded = static_cast<std::uint32_t>(in.payload.size + bth.pad);
+  const Responder::Arrival arrival{
+      .now = now,
+      .bth = bth,
+      .write = write,
+      .payload = in.payload,
+      .nominal_size = 8 + static_cast<std::uint32_t>(in.header.size()) + padded + 4 + wire::kNominalOverhead,
+      .entropy = in.entropy,
+      .marked = in.ecn == world::Ecn::kCe,
+      .trimmed = trimmed,
+      .trimmed_last_hop = in.dscp == world::Dscp::kTrimmedLastHop};
+  if (!qp->touched) {
+    qp->touched = true;
+    touched_.push_back(qp_index(*qp));
+  }
+  const Status status = qp->responder.on_write(arrival, *memory_, {qp->receives, completions_}, control_,
+                                               responder_counters_);
+  if (status != Status::kOk) fail(now, *qp, status);
+}
+
+// --- endpoint operations ------------------------------------------------------------------------------------------------
+
+void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wire::Bth& bth,
+                                   const wire::EndpointRequest& request) {
+  if (bth.dest_qpn != wire::kEndpointQpn) return drop(DropReason::kBadHeader);
+  const std::uint32_t peer = find_peer(in.peer);
+  if (request.op == wire::EndpointOp::kPortStatusUpdate) {
+    if (peer == Peer::kNobody) return drop(DropReason::kUnknownPeer);
+    on_port_status(now, peer, request.port_status);
+  }
+  ControlPacket* packet = control_.add();
+  if (packet == nullptr) return;
+  packet->peer = peer;
+  if (peer == ControlPacket::kNoPeer) {
+    packet->to = in.peer;
+    packet->port = in.port;
+    packet->fixed_ev = true;
+    packet->entropy = in.entropy;
+  }
+  write_header(*packet,
+               {.opcode = wire::Opcode::kEndpointResponse, .dest_qpn = wire::kEndpointQpn, .psn = bth.psn},
+               wire::EndpointResponse{.op = request.op, .echo = request.sent});
+}
+
+void Endpoint::on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth) {
+  const std::uint32_t index = find_peer(in.peer);
+  if (index == Peer::kNobody) return drop(DropReason::kUnknownPeer);
+  const auto id = static_cast<std::uint16_t>(bth.psn.value());
+  Peer& peer = peers_[index];
+  if (id != 0 && peer.update_id == id) {
+    peer.update_id = 0;
+    peer.update_next = kNever;
+    return;
+  }
+  for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+    Peer::Reverse& reverse = peer.reverse[port];
+    if (id == 0 || reverse.request_id != id) continue;
+    reverse.request_id = 0;
+    reverse.failures = 0;
+    reverse.confirmed_at = now;
+    return;
+  }
+  const EvProber::Watch* watch = prober_.on_answer(now, index, id);
+  if (watch == nullptr) return drop(DropReason::kNotExpected);
+  if (!watch->active) revive(now, *watch);
+}
+
+void Endpoint::revive(Time now, const EvProber::Watch& watch) {
+  ++(watch.plane ? planes_revived_ : evs_revived_);
+  for (std::uint32_t i = peers_[watch.peer].first_qp; i != Peer::kNobody; i = qps_[i]->next_of_peer) {
+    Qp& qp = *qps_[i];
+    PathSet& paths = qp.requestor.paths();
+    if (watch.plane) paths.revive_plane(now, watch.ev.port);
+    const PathSet::Slot slot = paths.find(watch.ev.value);
+    if (slot != PathSet::kNone && paths.ev(slot) == watch.ev && paths.is_condemned(slot)) {
+      paths.revive(now, slot);
+    }
+    if (qp.requestor.has_work()) mark_ready(qp);
+  }
+}
+
+// Beyond MRC: what one QP found bad, its siblings to the same peer need not find again.
+void Endpoint::share_condemned(Time now, const Qp& from) {
+  for (std::uint32_t i = peers_[from.peer].first_qp; i != Peer::kNobody; i = qps_[i]->next_of_peer) {
+    if (qps_[i].get() == &from) continue;
+    PathSet& paths = qps_[i]->requestor.paths();
+    for (std::uint32_t s = 0; s < from.requestor.paths().size(); ++s) {
+      const auto slot = static_cast<PathSet::Slot>(s);
+      if (from.requestor.paths().state(slot) != EvState::kAssumedBad) continue;
+      const PathSet::Slot same = paths.find(from.requestor.paths().ev(slot).value);
+      if (same != PathSet::kNone && paths.ev(same) == from.requestor.paths().ev(slot)) paths.condemn(now, same);
+    }
+  }
+}
+
+void Endpoint::on_port_status(Time now, std::uint32_t peer_index, std::uint32_t mask) {
+  Peer& peer = peers_[peer_index];
+  const auto reachable = static_cast<PortMask>(mask >> 1);  // the wire counts ports from 1
+  const auto gone = static_cast<PortMask>(peer.reachable & ~reachable);
+  const auto back = static_cast<PortMask>(~peer.reachable & reachable);
+  peer.reachable = reachable;
+  for (std::uint32_t i = peer.first_qp; i != Peer::kNobody; i = qps_[i]->next_of_peer) {
+    Qp& qp = *qps_[i];
+    auto c = context(now);
+    for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+      if (gone >> port & 1) qp.requestor.on_port_lost(c, static_cast<PortIndex>(port));
+      if (back >> port & 1) qp.requestor.paths().revive_plane(now, static_cast<PortIndex>(port));
+    }
+    if (qp.may_send() && qp.requestor.has_work()) mark_ready(qp);
+  }
+}
+
+void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
+  const auto bit = static_cast<PortMask>(1u << port);
+  const bool was_up = (ports_up_ & bit) != 0;
+  if (was_up == state.up) return;
+  ports_up_ = static_cast<PortMask>(state.up ? ports_up_ | bit : ports_up_ & ~bit);
+  for (const auto& qp : qps_) {
+    if (qp == nullptr || !qp->may_send()) continue;
+    if (state.up) {
+      qp->requestor.paths().revive_plane(now, port);
+    } else {
+      auto c = context(now);
+      qp->requestor.on_port_lost(c, port);
+    }
+    if (qp->requestor.has_work()) mark_ready(*qp);
+  }
+  for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+    peers_[i].update_tries = 0;
+    peers_[i].reverse[port].failures = 0;
+    send_port_status(now, i);
+  }
+}
+
+void Endpoint::send_port_status(Time now, std::uint32_t peer_index) {
+  Peer& peer = peers_[peer_index];
+  // Every 100 us three times, then every 10 ms, until answered.
+  peer.update_next = now + (peer.update_tries < 3 ? Duration::us(100) : Duration::ms(10));
+  if (peer.update_tries < 0xff) ++peer.update_tries;
+  port_status_next_ = std::min(port_status_next_, peer.update_next);
+  if (peer.update_tries == 1) peer.update_id = take_request_id();
+  ControlPacket* packet = control_.add();
+  if (packet == nullptr) return;
+  ++port_updates_;
+  packet->peer = peer_index;
+  write_header(*packet,
+               {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn,
+                .psn = Psn(peer.update_id)},
+               wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate,
+                                     .port_status = static_cast<std::uint32_t>(ports_up_) << 1});
+}
+
+void Endpoint::resend_port_status(Time now) {
+  port_status_next_ = kNever;
+  for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].update_id == 0) continue;
+    if (peers_[i].update_next <= now) {
+      send_port_status(now, i);
+    } else {
+      port_status_next_ = std::min(port_status_next_, peers_[i].update_next);
+    }
+  }
+}
+
+}  // namespace weft::transport

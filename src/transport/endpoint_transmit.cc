@@ -1,0 +1,184 @@
+// Endpoint, outgoing: control packets first, then the QPs in turn, each packet on a port with room.
+#include <algorithm>
+
+#include "transport/endpoint.h"
+
+namespace weft::transport {
+
+struct Endpoint::Batch {
+  std::span<world::Datagram> out;
+  std::array<std::uint32_t, world::kPortsMax> room{};
+  PortMask with_room = 0;
+  std::size_t count = 0;
+
+  bool full() const { return count == out.size(); }
+  void took(PortIndex port) {
+    ++count;
+    if (--room[port] == 0) with_room = static_cast<PortMask>(with_room & ~(1u << port));
+  }
+};
+
+std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> room,
+                                    std::span<world::Datagram> out) {
+  Batch batch;
+  batch.out = out.first(std::min<std::size_t>(out.size(), kBatchMax));
+  for (std::uint32_t port = 0; port < config_.port_count && port < room.size(); ++port) {
+    batch.room[port] = (ports_up_ >> port & 1) != 0 ? room[port].packets : 0;
+    if (batch.room[port] > 0) batch.with_room = static_cast<PortMask>(batch.with_room | 1u << port);
+  }
+  if (transmit_control(now, batch)) transmit_data(now, batch);
+  return batch.count;
+}
+
+// False when control packets are left waiting for room: data must not overtake them.
+bool Endpoint::transmit_control(Time now, Batch& batch) {
+  while (!control_.empty()) {
+    if (batch.full() || batch.with_room == 0) return false;
+    ControlPacket& packet = control_.front();
+    std::uint8_t port = packet.port;
+    if (port == ControlPacket::kAnyPort) {
+      port = control_port(now, peers_[packet.peer], batch.with_room);
+      if (port == ControlPacket::kAnyPort) return true;  // no port with room reaches that peer; data to others may go
+    } else if ((ports_up_ >> port & 1) == 0) {
+      control_.pop();  // asked for a port that is gone: its sender asks again
+      continue;
+    } else if ((batch.with_room >> port & 1) == 0) {
+      return true;
+    }
+    const bool known = packet.peer != ControlPacket::kNoPeer;
+    world::Datagram& d = batch.out[batch.count];
+    d = {};
+    d.port = port;
+    d.ecn = packet.data_class ? world::Ecn::kEct0 : world::Ecn::kNotEct;
+    d.dscp = packet.data_class ? world::Dscp::kNoTrim : world::Dscp::kControl;
+    d.entropy = packet.fixed_ev ? packet.entropy : peers_[packet.peer].reverse[port].ev;
+    d.peer = known ? peers_[packet.peer].ports[port] : packet.to;
+    auto& header = headers_[batch.count];
+    std::copy_n(packet.header.begin(), packet.header_size, header.begin());
+    d.header = ConstBytes(header).first(packet.header_size);
+    if (trace_ != nullptr) {
+      trace_datagram(now, TraceKind::kSend, d, packet.qpn, known ? peers_[packet.peer].host : Peer::kNobody);
+    }
+    batch.took(port);
+    ++control_packets_;
+    probe_tokens_milli_ += 10;
+    const std::uint32_t peer = packet.peer;
+    const bool confirm = known && !packet.fixed_ev && !packet.data_class;
+    control_.pop();
+    if (confirm) check_reverse(now, peer, port);
+  }
+  return true;
+}
+
+// Control packets rotate over the planes, so that a dead one costs its share of them; planes whose reverse EV does
+// not answer are left out while another works.
+std::uint8_t Endpoint::control_port(Time, Peer& peer, PortMask with_room) {
+  const auto usable = static_cast<PortMask>(with_room & peer.reachable);
+  std::uint8_t fallback = ControlPacket::kAnyPort;
+  for (std::uint32_t tried = 0; tried < config_.port_count; ++tried) {
+    const PortIndex port = peer.turn;
+    peer.turn = static_cast<PortIndex>(peer.turn + 1u == config_.port_count ? 0 : peer.turn + 1);
+    if ((usable >> port & 1) == 0 || !peer.reverse[port].present) continue;
+    if (peer.is_reverse_good(port)) return port;
+    fallback = port;
+  }
+  // A plane in doubt is better than silence only when no other plane could ever do.
+  for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+    const bool other = (ports_up_ & peer.reachable) >> port & 1;
+    if (other && peer.reverse[port].present && peer.is_reverse_good(static_cast<PortIndex>(port))) {
+      return ControlPacket::kAnyPort;
+    }
+  }
+  return fallback;
+}
+
+// A SACK went out over this plane's reverse EV. If nothing confirmed that EV for a while, ask; if an earlier question was
+// not answered, take another EV of the plane.
+void Endpoint::check_reverse(Time now, std::uint32_t peer_index, PortIndex) {
+  Peer& peer = peers_[peer_index];
+  // One plane a time, also those that carry no control packets any more.
+  const auto port = static_cast<PortIndex>(prng_.below(config_.port_count));
+  Peer::Reverse& reverse = peer.reverse[port];
+  if (!reverse.present || ((ports_up_ & peer.reachable) >> port & 1) == 0) return;
+  if (reverse.request_id != 0) {
+    if (now - reverse.asked_at < config_.reverse_confirm / 2) return;
+    reverse.request_id = 0;
+    if (reverse.failures < Peer::kFailuresMax) ++reverse.failures;
+    const Qp& qp = *qps_[peer.first_qp];
+    const PathSet& paths = qp.requestor.paths();
+    const auto slot = paths.any_on(port, static_cast<std::uint32_t>(prng_.next() >> 32));
+    if (slot != PathSet::kNone) reverse.ev = paths.ev(slot).value;
+  } else if (now - std::max(reverse.confirmed_at, reverse.asked_at) < config_.reverse_confirm) {
+    return;
+  }
+  if (!take_probe_token(now)) return;
+  ControlPacket* packet = control_.add();
+  if (packet == nullptr) return;
+  ++reverse_probes_;
+  reverse.request_id = take_request_id();
+  reverse.asked_at = now;
+  packet->peer = peer_index;
+  packet->port = port;
+  packet->fixed_ev = true;
+  packet->entropy = reverse.ev;
+  packet->data_class = true;
+  write_header(*packet,
+               {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn,
+                .psn = Psn(reverse.request_id)},
+               wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe});
+}
+
+// Budget of reverse probes: one for 100 packets sent, and 1,000 a second.
+bool Endpoint::take_probe_token(Time now) {
+  probe_tokens_milli_ += (now - probe_tokens_at_).us();
+  probe_tokens_at_ = now;
+  probe_tokens_milli_ = std::min<std::int64_t>(probe_tokens_milli_, 16'000);
+  if (probe_tokens_milli_ < 1000) return false;
+  probe_tokens_milli_ -= 1000;
+  return true;
+}
+
+void Endpoint::transmit_data(Time now, Batch& batch) {
+  auto c = context(now);
+  std::size_t idle = 0;           // QPs in a row that had no port
+  std::uint32_t run = 0;
+  while (!ready_.empty() && !batch.full() && batch.with_room != 0 && idle < ready_.size()) {
+    const std::uint32_t index = ready_.front();
+    Qp& qp = *qps_[index];
+    Peer& peer = peers_[qp.peer];
+    Requestor::Outgoing out;
+    const auto usable = static_cast<PortMask>(batch.with_room & peer.reachable);
+    const auto polled = qp.may_send() ? qp.requestor.poll(c, usable, headers_[batch.count], out)
+                                      : Requestor::Polled::kNothing;
+    if (polled == Requestor::Polled::kPacket) {
+      world::Datagram& d = batch.out[batch.count];
+      d.port = out.ev.port;
+      d.ecn = world::Ecn::kEct0;
+      d.dscp = out.dscp;
+      d.intact = true;
+      d.entropy = out.ev.value;
+      d.peer = peer.ports[out.ev.port];
+      d.header = ConstBytes(headers_[batch.count]).first(out.header_size);
+      d.payload = out.payload;
+      if (trace_ != nullptr) trace_datagram(now, TraceKind::kSend, d, qp.qpn, peer.host);
+      batch.took(out.ev.port);
+      probe_tokens_milli_ += 10;
+      idle = 0;
+      deadlines_.at_latest(index, qp.requestor.deadline());
+      if (++run < config_.burst || ready_.size() == 1) continue;
+    } else if (polled == Requestor::Polled::kNoPort) {
+      ++idle;
+    } else {
+      qp.ready = false;
+      ready_.pop();
+      run = 0;
+      continue;
+    }
+    // The next QP's turn.
+    ready_.pop();
+    ready_.push(index);
+    run = 0;
+  }
+}
+
+}  // namespace weft::transport

@@ -1,0 +1,97 @@
+#include "transport/ev_prober.h"
+
+#include <algorithm>
+
+namespace weft::transport {
+
+EvProber::EvProber(std::uint32_t watched_max) : watched_max_(watched_max) {
+  watches_.reserve(watched_max);
+}
+
+EvProber::Watch* EvProber::find(std::uint32_t peer, fabric::Ev ev) {
+  for (Watch& w : watches_) {
+    if (w.peer == peer && w.ev == ev) return &w;
+  }
+  return nullptr;
+}
+
+bool EvProber::watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane) {
+  Watch* w = find(peer, ev);
+  if (w == nullptr) {
+    if (watches_.size() < watched_max_) {
+      w = &watches_.emplace_back();
+    } else {
+      // A record that is only remembered gives way.
+      auto idle = std::find_if(watches_.begin(), watches_.end(), [](const Watch& x) { return !x.active; });
+      if (idle == watches_.end()) return false;
+      w = &*idle;
+      *w = {};
+    }
+    w->peer = peer;
+    w->ev = ev;
+  } else if (w->active) {
+    w->plane = w->plane || plane;
+    return true;
+  } else {
+    const bool again = now - w->revived_at < Duration::s(1);
+    w->needed = static_cast<std::uint8_t>(again ? std::min(2 * w->needed, 12) : 3);
+  }
+  w->active = true;
+  new_ = true;
+  w->plane = plane;
+  w->answers = 0;
+  w->request_id = 0;
+  w->next_at = now + Duration::ms(1);
+  ++active_;
+  next_at_ = std::min(next_at_, w->next_at);
+  return true;
+}
+
+void EvProber::forget(std::uint32_t peer, fabric::Ev ev) {
+  Watch* w = find(peer, ev);
+  if (w == nullptr || !w->active) return;
+  w->active = false;
+  --active_;
+  reschedule();
+}
+
+const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::uint16_t request_id) {
+  for (Watch& w : watches_) {
+    if (!w.active || w.request_id != request_id || w.peer != peer || request_id == 0) continue;
+    w.request_id = 0;
+    ++w.answers;
+    std::uint32_t answers = w.answers;
+    if (w.plane) {
+      answers = 0;
+      for (const Watch& other : watches_) {
+        if (other.active && other.plane && other.peer == peer && other.ev.port == w.ev.port) {
+          answers += other.answers;
+        }
+      }
+    }
+    if (answers >= w.needed) {
+      for (Watch& other : watches_) {
+        const bool same_plane =
+            w.plane && other.active && other.plane && other.peer == peer && other.ev.port == w.ev.port;
+        if (&other != &w && !same_plane) continue;
+        other.active = false;
+        other.revived_at = now;
+        --active_;
+      }
+    } else {
+      w.next_at = now + Duration::ms(1);
+    }
+    reschedule();
+    return &w;
+  }
+  return nullptr;
+}
+
+void EvProber::reschedule() {
+  next_at_ = kNever;
+  for (const Watch& w : watches_) {
+    if (w.active) next_at_ = std::min(next_at_, w.next_at);
+  }
+}
+
+}  // namespace weft::transport

@@ -1,0 +1,92 @@
+// Nscc: how many bytes may be in flight? UET's network-signalled congestion control (reference section 7).
+//
+// One window over all paths, clocked by what the responder says it received. Integers only: shares are in 1/1024.
+// Owned by one requestor; NsccParams are derived once and shared by QPs with the same configuration.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "transport/config.h"
+
+namespace weft::transport {
+
+struct NsccParams {
+  bool enabled = true;
+  bool quick_adapt = true;
+  std::int64_t mtu = 0;
+  std::int64_t window_max = 0;
+  std::int64_t window_initial = 0;
+  Duration base_rtt;
+  Duration target;
+  Duration qa_threshold;           // quick adapt on delay beyond this; zero: never on delay
+  std::uint32_t qa_gate = 3;
+  std::int64_t gain = 0;           // alpha * target: bytes a window may grow per RTT at no delay
+  std::int64_t fair_increase = 0;  // fi
+  std::int64_t eta = 0;
+  std::int64_t fast_q10 = 0;       // fi_scale
+  std::int64_t gamma_q10 = 819;    // 0.8
+  std::int64_t jump_min_q10 = 512; // max_md_jump 0.5
+  std::int64_t adjust_bytes = 0;   // 8 MTU
+  Rate rate;
+
+  static NsccParams derive(const NsccConfig& config, std::uint32_t mtu);
+};
+
+class Nscc {
+ public:
+  explicit Nscc(const NsccParams& params, Time now);
+
+  std::int64_t window() const { return window_; }
+  std::int64_t inflight() const { return inflight_; }
+  Duration base_rtt() const { return base_rtt_; }
+  // May a packet of that nominal size go now? One is always allowed when nothing is in flight.
+  bool allows(std::int64_t size) const { return inflight_ + size <= window_ || inflight_ <= 0; }
+
+  void on_send(std::int64_t size) { inflight_ += size; }
+  // A packet declared lost arrived after all and was not sent again: the responder counted it, we had not.
+  void on_unlost(std::int64_t size) { inflight_ += size; }
+  // Leaving inflight without a word about congestion (resource NACK, dead port, error).
+  void on_forget(std::int64_t size) { inflight_ -= size; }
+
+  struct SackSample {
+    std::int64_t newly = 0;        // bytes that the responder newly reports as received
+    bool marked = false;
+    bool rtt_valid = false;
+    bool full_size = false;        // the RTT is that of a full packet: may lower base_rtt
+    Duration rtt;
+    std::uint8_t penalty = 0;      // rcv_cwnd_pen
+    bool restore = false;
+  };
+  void on_sack(Time now, const SackSample& sack);
+  // A trim was reported.
+  void on_trim(Time now, std::int64_t size);
+  // A packet was declared lost without a trim.
+  void on_loss(Time now, std::int64_t size);
+  // Nothing is outstanding: rounding of the responder's count is forgotten. Returns what was left over.
+  std::int64_t settle();
+
+ private:
+  struct Signal {
+    bool loss = false, marked = false;
+    Duration delay;
+  };
+  bool quick_adapt(Time now, Signal signal);
+  bool fast_increase(std::int64_t newly, Duration delay);
+  void decrease(Time now);
+  void fulfil(Time now);
+  void observe_delay(Duration delay, bool marked);
+
+  const NsccParams* params_;
+  std::int64_t window_, window_max_;
+  std::int64_t inflight_ = 0;
+  std::int64_t saved_window_ = 0;
+  Duration base_rtt_;
+  Duration delay_average_;
+  std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;
+  std::int64_t ignore_ = 0, ignored_ = 0;
+  Time qa_end_, last_adjust_, last_decrease_;
+  bool trigger_qa_ = false, increasing_ = false, limited_ = false, qa_armed_ = false;
+};
+
+}  // namespace weft::transport

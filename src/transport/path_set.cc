@@ -1,0 +1,313 @@
+#include "transport/path_set.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.h"
+#include "transport/evidence.h"
+
+namespace weft::transport {
+
+PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
+    : options_(options),
+      slots_(std::make_unique<EvSlot[]>(evs.size())),
+      order_(std::make_unique<Slot[]>(evs.size())),
+      slot_count_(static_cast<std::uint32_t>(evs.size())),
+      prng_(options.seed) {
+  WEFT_ASSERT(!evs.empty() && evs.size() < kNone);
+  std::uint32_t begin = 0;
+  for (std::uint32_t port = 0; port < options_.port_count; ++port) {
+    Plane& plane = planes_[port];
+    plane.begin = begin;
+    for (std::size_t i = 0; i < evs.size(); ++i) {
+      if (evs[i].port != port) continue;
+      EvSlot& s = slots_[i];
+      s.value = evs[i].value;
+      s.port = evs[i].port;
+      s.position = plane.size;
+      order_[plane.begin + plane.size++] = static_cast<Slot>(i);
+    }
+    begin += plane.size;
+    const std::uint32_t share = std::max(options_.active / options_.port_count, 1u);
+    plane.nominal = static_cast<std::uint16_t>(std::min<std::uint32_t>(share, plane.size));
+    plane.count = plane.nominal;
+    rotation_count_ += plane.count;
+  }
+  WEFT_ASSERT(begin == evs.size());
+  turn_ = static_cast<PortIndex>(prng_.below(options_.port_count));
+  count_active();
+  active_min_ = active_;
+}
+
+PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
+  if (options_.policy == Policy::kFlowHash) {
+    // One path for the life of the QP, as ECMP on the five-tuple gives it; another only when its port is gone.
+    const EvSlot& s = slots_[0];
+    return usable >> s.port & 1 ? Slot{0} : kNone;
+  }
+  usable = static_cast<PortMask>(usable & ~planes_down_);
+  if (options_.policy == Policy::kReps) {
+    if (const Slot slot = next_reps(usable); slot != kNone) return slot;
+  }
+  for (std::uint32_t tried = 0; tried < options_.port_count; ++tried) {
+    Plane& plane = planes_[turn_];
+    const bool may = (usable >> turn_ & 1) != 0 && plane.count > 0;
+    turn_ = static_cast<PortIndex>(turn_ + 1u == options_.port_count ? 0 : turn_ + 1);
+    if (!may) continue;
+    if (const Slot slot = next_in_plane(now, plane, rtt); slot != kNone) return slot;
+  }
+  return kNone;
+}
+
+PathSet::Slot PathSet::next_in_plane(Time now, Plane& plane, Duration rtt) {
+  Slot restored = kNone, floor = kNone;
+  for (std::uint32_t walked = 0; walked < plane.count; ++walked) {
+    if (plane.cursor >= plane.count) plane.cursor = 0;
+    // A step of Fisher-Yates: what was not yet used this cycle, in random order.
+    const std::uint32_t left = plane.count - static_cast<std::uint32_t>(plane.cursor);
+    if (left > 1) swap_order(plane, plane.cursor, plane.cursor + prng_.below(left));
+    const Slot slot = order_[plane.begin + plane.cursor++];
+    EvSlot& s = slots_[slot];
+    if (s.floor) {
+      if (now >= floor_next_) {
+        floor_next_ = now + rtt;
+        return slot;
+      }
+      floor = slot;
+      continue;
+    }
+    if (s.state == EvState::kGood || options_.policy == Policy::kOblivious) return slot;
+    if (restored == kNone) {
+      s.state = EvState::kGood;
+      restored = slot;
+    }
+  }
+  return restored != kNone ? restored : floor;
+}
+
+PathSet::Slot PathSet::next_reps(PortMask usable) {
+  while (clean_count_ > 0) {
+    const Slot slot = clean_[clean_head_];
+    clean_head_ = static_cast<std::uint8_t>((clean_head_ + 1) % clean_.size());
+    --clean_count_;
+    const EvSlot& s = slots_[slot];
+    if ((usable >> s.port & 1) != 0 && in_rotation(s) && !s.floor) return slot;
+  }
+  return kNone;
+}
+
+void PathSet::swap_order(Plane& plane, std::uint32_t i, std::uint32_t j) {
+  Slot& a = order_[plane.begin + i];
+  Slot& b = order_[plane.begin + j];
+  std::swap(a, b);
+  slots_[a].position = static_cast<std::uint16_t>(i);
+  slots_[b].position = static_cast<std::uint16_t>(j);
+}
+
+PathSet::Slot PathSet::find(std::uint32_t value) const {
+  for (std::uint32_t i = 0; i < slot_count_; ++i) {
+    if (slots_[i].value == value) return static_cast<Slot>(i);
+  }
+  return kNone;
+}
+
+PathSet::Slot PathSet::any_on(PortIndex port, std::uint32_t draw) const {
+  const Plane& plane = planes_[port];
+  if (plane.size == 0) return kNone;
+  const std::uint32_t among = plane.count > 0 ? plane.count : plane.size;
+  return order_[plane.begin + draw % among];
+}
+
+void PathSet::on_mark(Slot slot) {
+  EvSlot& s = slots_[slot];
+  if (s.state == EvState::kGood) s.state = EvState::kSkip;
+}
+
+void PathSet::set_history(EvSlot& s, std::uint32_t history) {
+  if (in_rotation(s)) {
+    rotation_losses_ += static_cast<std::uint32_t>(std::popcount(history));
+    rotation_losses_ -= static_cast<std::uint32_t>(std::popcount(s.history));
+  }
+  s.history = history;
+}
+
+std::uint32_t PathSet::ambient_q16(const EvSlot& without) const {
+  std::uint32_t losses = rotation_losses_;
+  if (in_rotation(without)) losses -= static_cast<std::uint32_t>(std::popcount(without.history));
+  const std::uint32_t others = rotation_count_ > 1 ? rotation_count_ - 1 : 1;
+  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(losses) << 16) / (others * 32ull));
+}
+
+void PathSet::on_ack(Slot slot) {
+  EvSlot& s = slots_[slot];
+  ++acks_;
+  s.lost_run = 0;
+  planes_[s.port].lost_run = 0;
+  if (s.history != 0) set_history(s, s.history << 1);
+}
+
+void PathSet::on_clean_echo(Slot slot) {
+  if (options_.policy != Policy::kReps || clean_count_ == clean_.size()) return;
+  clean_[(clean_head_ + clean_count_++) % clean_.size()] = slot;
+}
+
+Verdict PathSet::on_loss(Time now, Slot slot) {
+  EvSlot& s = slots_[slot];
+  Plane& plane = planes_[s.port];
+  if (s.lost_run < 0xff) ++s.lost_run;
+  if (plane.lost_run == 0) plane.acks_before = acks_;
+  if (plane.lost_run < 0xffff) ++plane.lost_run;
+  set_history(s, s.history << 1 | 1);
+  if (options_.policy == Policy::kFlowHash || s.state == EvState::kAssumedBad) return Verdict::kNothing;
+  const std::uint32_t ambient = ambient_q16(s);
+  if (plane_is_dead(plane, plane_losses_in_a_row(ambient))) {
+    planes_down_ = static_cast<PortMask>(planes_down_ | 1u << s.port);
+    count_active();
+    return Verdict::kPlaneCondemned;
+  }
+  const bool guilty = options_.condemn == Condemn::kFirstLoss ||
+                      s.lost_run >= losses_in_a_row(ambient) ||
+                      static_cast<std::uint32_t>(std::popcount(s.history)) >= losses_of_32(ambient);
+  return guilty && bench(now, slot) ? Verdict::kEvCondemned : Verdict::kNothing;
+}
+
+bool PathSet::plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const {
+  if (options_.condemn == Condemn::kFirstLoss || plane.lost_run < losses_needed) return false;
+  const auto port = static_cast<PortIndex>(&plane - planes_.data());
+  if (planes_down_ >> port & 1) return false;
+  // Others deliver meanwhile, and one plane at least must stay.
+  if (acks_ - plane.acks_before < plane.lost_run) return false;
+  std::uint32_t living = 0;
+  for (std::uint32_t p = 0; p < options_.port_count; ++p) {
+    living += (planes_down_ >> p & 1) == 0 && planes_[p].count > 0;
+  }
+  return living > 1;
+}
+
+bool PathSet::on_unlost(Time now, Slot slot) {
+  EvSlot& s = slots_[slot];
+  set_history(s, s.history & (s.history - 1));
+  s.lost_run = 0;
+  planes_[s.port].lost_run = 0;
+  if (s.state != EvState::kAssumedBad && !s.floor) return false;
+  revive(now, slot);
+  return true;
+}
+
+bool PathSet::condemn(Time now, Slot slot) {
+  const EvState state = slots_[slot].state;
+  return (state == EvState::kGood || state == EvState::kSkip) && bench(now, slot);
+}
+
+// Out of rotation, a backup of the same plane in. False when the floor keeps it (then it gets one packet an RTT).
+bool PathSet::bench(Time now, Slot slot) {
+  EvSlot& s = slots_[slot];
+  Plane& plane = planes_[s.port];
+  if (s.floor || s.state == EvState::kDenied) return false;
+  if (!in_rotation(s)) {
+    set_state(now, s, EvState::kAssumedBad);
+    return true;
+  }
+  std::uint32_t backup = plane.count;
+  while (backup < plane.size && slots_[order_[plane.begin + backup]].state != EvState::kGood) ++backup;
+  const bool replaced = backup < plane.size;
+  if (!replaced && active_ <= options_.min_active) {
+    s.floor = true;
+    set_state(now, s, EvState::kSkip);
+    return false;
+  }
+  rotation_losses_ -= static_cast<std::uint32_t>(std::popcount(s.history));
+  if (replaced) {
+    rotation_losses_ += static_cast<std::uint32_t>(
+        std::popcount(slots_[order_[plane.begin + backup]].history));
+    swap_order(plane, s.position, backup);
+  } else {
+    swap_order(plane, s.position, plane.count - 1u);
+    --plane.count;
+    --rotation_count_;
+  }
+  set_state(now, s, EvState::kAssumedBad);
+  count_active();
+  return true;
+}
+
+void PathSet::revive(Time now, Slot slot) {
+  EvSlot& s = slots_[slot];
+  if (s.state == EvState::kDenied) return;
+  set_history(s, 0);
+  s.lost_run = 0;
+  s.floor = false;
+  set_state(now, s, EvState::kGood);
+  Plane& plane = planes_[s.port];
+  if (!in_rotation(s) && plane.count < plane.nominal) {
+    swap_order(plane, s.position, plane.count);
+    ++plane.count;
+    ++rotation_count_;
+  }
+  count_active();
+}
+
+void PathSet::revive_plane(Time, PortIndex port) {
+  planes_down_ = static_cast<PortMask>(planes_down_ & ~(1u << port));
+  planes_[port].lost_run = 0;
+  for (std::uint32_t i = 0; i < planes_[port].size; ++i) {
+    EvSlot& s = slots_[order_[planes_[port].begin + i]];
+    set_history(s, 0);
+    s.lost_run = 0;
+  }
+  count_active();
+}
+
+void PathSet::deny(Time now, Slot slot, bool denied) {
+  EvSlot& s = slots_[slot];
+  if (!denied) {
+    if (s.state == EvState::kDenied) {
+      s.state = EvState::kAssumedBad;
+      revive(now, slot);
+    }
+    return;
+  }
+  if (s.state == EvState::kDenied) return;
+  s.floor = false;
+  // The controller's word stands above the floor.
+  const std::uint32_t floor = options_.min_active;
+  options_.min_active = 0;
+  if (s.state != EvState::kAssumedBad) bench(now, slot);
+  options_.min_active = floor;
+  set_state(now, s, EvState::kDenied);
+}
+
+void PathSet::set_state(Time now, EvSlot& s, EvState state) {
+  s.state = state;
+  if (options_.trace == nullptr) return;
+  TraceRecord record;
+  record.at = now;
+  record.host = options_.host;
+  record.kind = TraceKind::kEv;
+  record.qpn = options_.qpn;
+  record.ev = s.value;
+  record.port = s.port;
+  record.a = static_cast<std::uint64_t>(state);
+  options_.trace->append(record);
+}
+
+void PathSet::count_active() {
+  std::uint32_t active = 0;
+  for (std::uint32_t p = 0; p < options_.port_count; ++p) {
+    if ((planes_down_ >> p & 1) == 0) active += planes_[p].count;
+  }
+  active_ = active;
+  active_min_ = std::min(active_min_, active_);
+}
+
+std::uint32_t PathSet::bad() const {
+  std::uint32_t bad = 0;
+  for (std::uint32_t i = 0; i < slot_count_; ++i) {
+    const EvSlot& s = slots_[i];
+    bad += s.state == EvState::kAssumedBad || s.floor ||
+           ((planes_down_ >> s.port & 1) != 0 && in_rotation(s));
+  }
+  return bad;
+}
+
+}  // namespace weft::transport

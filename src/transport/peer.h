@@ -1,0 +1,41 @@
+// Peer: what an endpoint knows of another host: its addresses, which of its ports live, and over which EV control
+// packets reach it in each plane (reverse EVs: they belong to the endpoint, not to a QP).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/time.h"
+#include "transport/config.h"
+
+namespace weft::transport {
+
+struct Peer {
+  static constexpr std::uint32_t kNobody = 0xffff'ffff;
+
+  // A reverse EV: confirmed by an answered probe or by acknowledged data.
+  struct Reverse {
+    std::uint32_t ev = 0;
+    bool present = false;
+    std::uint8_t failures = 0;     // questions in a row without answer
+    std::uint16_t request_id = 0;  // of the question under way; 0: none
+    Time confirmed_at, asked_at;
+  };
+
+  std::array<Address, world::kPortsMax> ports{};
+  std::uint32_t host = kNobody;      // its name in the trace
+  std::uint32_t first_qp = kNobody;  // head of the list of QPs to it (index of the QP)
+  PortMask reachable = 0xff;         // as its port status updates say
+  PortIndex turn = 0;                // the plane that takes the next control packet
+  // A port status update of ours that it has not answered yet.
+  std::uint16_t update_id = 0;
+  std::uint8_t update_tries = 0;
+  Time update_next = kNever;
+  std::array<Reverse, world::kPortsMax> reverse{};
+
+  // Three questions without an answer: the plane's reverse direction is left out while others work.
+  static constexpr std::uint8_t kFailuresMax = 3;
+  bool is_reverse_good(PortIndex port) const { return reverse[port].failures < kFailuresMax; }
+};
+
+}  // namespace weft::transport

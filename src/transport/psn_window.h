@@ -1,0 +1,119 @@
+// PsnWindow: which PSNs are missing, acknowledged, selectively acknowledged? The requestor's memory of what it sent.
+//
+// One record a PSN from cack + 1 to the newest sent. Records live in blocks of 64 that come from the endpoint's pool as
+// the window opens and go back as cack passes them: an idle QP holds none. The ring of blocks has a power-of-two size, so
+// that it has no seam where PSNs wrap at 2^24.
+//
+// Each PSN is in one state: outstanding (sent, nothing known), lost (to be sent again), received. Outstanding ones
+// form a list in the order in which their newest copies were sent: loss detection reads its head.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/psn.h"
+#include "base/time.h"
+
+namespace weft::transport {
+
+enum class PsnState : std::uint8_t { kOutstanding, kLost, kReceived };
+
+struct PsnRecord {
+  Time sent_at;                // of the newest copy
+  std::uint16_t ev = 0;        // the newest copy's slot in the path set
+  std::uint16_t older = 0;     // neighbours in send order: PSN mod 2^16
+  std::uint16_t newer = 0;
+  std::uint8_t copies = 0;     // times sent, saturating
+  PsnState state : 2 = PsnState::kOutstanding;
+  bool counted : 1 = false;    // in inflight
+  bool blamed : 1 = false;     // its loss was held against its EV
+  bool full : 1 = false;       // a whole MTU without immediate: its size needs no look-up
+};
+static_assert(sizeof(PsnRecord) == 16);
+
+struct PsnBlock {
+  static constexpr std::uint32_t kSize = 64;
+  std::uint64_t lost = 0;      // bit i: records[i] is lost
+  PsnRecord records[kSize];
+};
+
+// The blocks of all QPs of an endpoint. Bounded; never grows after construction.
+class PsnBlockPool {
+ public:
+  static constexpr std::uint32_t kNone = 0xffff'ffff;
+  explicit PsnBlockPool(std::uint32_t count_max);
+  // kNone when the bound is reached.
+  std::uint32_t take();
+  void give_back(std::uint32_t index);
+  PsnBlock& operator[](std::uint32_t index) { return blocks_[index]; }
+  std::uint32_t in_use() const { return in_use_; }
+
+ private:
+  std::unique_ptr<PsnBlock[]> blocks_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t fresh_ = 0;  // blocks never touched yet: memory is used only as far as the run needs it
+  std::uint32_t count_max_ = 0;
+  std::uint32_t in_use_ = 0;
+};
+
+class PsnWindow {
+ public:
+  // Room for windows up to `window_max` PSNs; `first` is the first PSN that will be sent.
+  PsnWindow(PsnBlockPool& pool, std::uint32_t window_max, Psn first);
+
+  Psn cack() const { return cack_; }          // everything up to it is received
+  Psn next() const { return next_; }          // the next new PSN
+  std::uint32_t span() const { return static_cast<std::uint32_t>(next_.since(cack_)) - 1; }
+  std::uint32_t window_max() const { return window_max_; }
+  std::uint32_t outstanding() const { return outstanding_; }
+  std::uint32_t lost() const { return lost_; }
+  std::uint32_t received_above_cack() const { return received_; }
+  bool is_idle() const { return span() == 0; }
+  bool contains(Psn psn) const { return psn.since(cack_) > 0 && next_.since(psn) > 0; }
+
+  // REQUIRES contains(psn).
+  PsnRecord& record(Psn psn) {
+    return pool_->operator[](blocks_[block_slot(psn)]).records[psn.value() % PsnBlock::kSize];
+  }
+
+  // Takes the next new PSN. Null when the pool is exhausted or the ring is full: try again later.
+  PsnRecord* open();
+  // A copy of `psn` was sent: outstanding, newest in send order. REQUIRES it is not outstanding.
+  void sent(Psn psn, PsnRecord& record, Time now, std::uint16_t ev);
+  // Outstanding -> lost. REQUIRES state kOutstanding.
+  void lose(Psn psn, PsnRecord& record);
+  // Anything -> received; false if it was already.
+  bool receive(Psn psn, PsnRecord& record);
+  // cack moves to `cack`. REQUIRES every PSN up to it received, and contains(cack).
+  void advance(Psn cack);
+
+  // The outstanding PSN whose newest copy was sent first; its follower. REQUIRES outstanding() > 0.
+  Psn oldest() const { return psn_of_slot(oldest_); }
+  Psn after(const PsnRecord& record) const { return psn_of_slot(record.newer); }
+  bool is_newest(Psn psn) const { return static_cast<std::uint16_t>(psn.value()) == newest_; }
+  // The lowest lost PSN. REQUIRES lost() > 0.
+  Psn first_lost();
+
+  // Gives all blocks back; nothing is outstanding any more.
+  void clear();
+
+ private:
+  std::uint32_t block_slot(Psn psn) const { return psn.value() / PsnBlock::kSize & block_mask_; }
+  Psn psn_of_slot(std::uint16_t slot) const {
+    return cack_ + static_cast<std::uint16_t>(slot - static_cast<std::uint16_t>(cack_.value()));
+  }
+  void unlink(Psn psn, const PsnRecord& record);
+
+  PsnBlockPool* pool_;
+  std::unique_ptr<std::uint32_t[]> blocks_;
+  std::uint32_t block_mask_ = 0;
+  std::uint32_t window_max_ = 0;
+  Psn cack_, next_, lost_hint_;
+  std::uint32_t outstanding_ = 0, lost_ = 0, received_ = 0;
+  std::uint16_t oldest_ = 0, newest_ = 0;  // ends of the list in send order
+};
+
+}  // namespace weft::transport

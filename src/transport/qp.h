@@ -1,0 +1,50 @@
+// Qp: what state are we in, what may happen next? A switch and calls; the work is the requestor's and the responder's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/ring.h"
+#include "transport/requestor.h"
+#include "transport/responder.h"
+#include "transport/work.h"
+
+namespace weft::transport {
+
+struct Qp {
+  struct Options {
+    const QpParams* params = nullptr;
+    Requestor::Options requestor;
+    Responder::Options responder;
+    std::uint32_t receive_queue_max = 16;
+    Qpn qpn = 0;
+    Psn first_psn;
+  };
+  Qp(const Options& options, std::span<const fabric::Ev> evs)
+      : requestor(options.requestor, evs),
+        responder(options.responder),
+        receives(options.receive_queue_max),
+        params(options.params),
+        qpn(options.qpn),
+        first_psn(options.first_psn) {}
+
+  bool may_send() const { return state == QpState::kReadyToSend; }
+  bool may_receive() const {
+    return state == QpState::kReadyToReceive || state == QpState::kReadyToSend;
+  }
+
+  Requestor requestor;
+  Responder responder;
+  Ring<std::uint64_t> receives;   // ids of posted receives
+  const QpParams* params;
+  Qpn qpn;
+  Psn first_psn;
+  std::uint32_t peer_qpn = 0;
+  std::uint32_t peer = 0;         // index of the peer
+  std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs
+  QpState state = QpState::kInit;
+  bool ready = false;             // in the endpoint's ready list
+  bool touched = false;           // in this batch: its responder has something to flush
+};
+
+}  // namespace weft::transport

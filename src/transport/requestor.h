@@ -1,0 +1,193 @@
+// Requestor: what should be sent now, and is it done?
+//
+// Turns posted writes into packets, keeps each PSN until the responder has it, and each write until its Transport ACK.
+// Asks the path set for an EV and the congestion window for permission; hears SACKs, NACKs and Transport ACKs.
+// Owned by one Qp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/ring.h"
+#include "base/trace.h"
+#include "transport/control_queue.h"
+#include "transport/ev_prober.h"
+#include "transport/loss.h"
+#include "transport/nscc.h"
+#include "transport/path_set.h"
+#include "transport/psn_window.h"
+#include "transport/retry_timer.h"
+#include "transport/work.h"
+#include "wire/packet.h"
+#include "world/world.h"
+
+namespace weft::transport {
+
+// 128 ns ticks, as TSETH carries them.
+constexpr wire::Timestamp timestamp(Time at) {
+  return {static_cast<std::uint16_t>(at.ps() / 128'000)};
+}
+
+struct RequestorCounters {
+  std::uint64_t packets = 0, bytes = 0, retransmits = 0, spurious = 0, completion_resends = 0;
+  std::uint64_t lost_inferred = 0, lost_trimmed = 0, lost_port = 0, lost_timer = 0, timeouts = 0, silences = 0;
+  std::uint64_t nacks_resource = 0, nacks_window = 0, probes = 0, marks = 0, stale = 0;
+  std::uint64_t evs_condemned = 0, planes_condemned = 0, evs_withdrawn = 0, unbalanced = 0;
+};
+
+// What all QPs created alike share.
+struct QpParams {
+  QpConfig config;       // without its EVs
+  NsccParams nscc;
+  std::uint32_t mtu = 4096;
+  std::uint32_t burst = 1;
+};
+
+class Requestor {
+ public:
+  struct Options {
+    const QpParams* params = nullptr;
+    PsnBlockPool* pool = nullptr;
+    Psn first_psn;
+    std::uint32_t send_queue_max = 16;
+    PathSet::Options paths;
+  };
+  // The rest of the endpoint that a requestor works with: given to each call, never kept.
+  struct Context {
+    Time now;
+    ControlQueue& control;
+    EvProber& prober;
+    RequestorCounters& counters;
+    Trace* trace = nullptr;
+    std::uint32_t host = 0;
+  };
+  struct Identity {
+    std::uint32_t local_qpn = 0, peer_qpn = 0, peer = 0;
+  };
+
+  Requestor(const Options& options, std::span<const fabric::Ev> evs);
+
+  void start(Time now, const Identity& identity);
+
+  bool is_full() const { return queue_.full(); }
+  void post(const WriteRequest& request);
+
+  // True while there may be something to send: lost packets, unsent data, a completion to ask for again.
+  bool has_work() const {
+    return window_.lost() > 0 || sent_count_ < queue_.size() || completion_resend_;
+  }
+  enum class Polled : std::uint8_t { kPacket, kNothing, kWindowClosed, kNoPort };
+  struct Outgoing {
+    fabric::Ev ev;
+    world::Dscp dscp = world::Dscp::kTrimmable;
+    world::PayloadRef payload;
+    std::uint8_t header_size = 0;
+  };
+  // One packet on one of `usable` ports; its header goes to `header`.
+  Polled poll(Context& context, PortMask usable, Bytes header, Outgoing& out);
+
+  // False: the packet makes no sense here (counted as stale).
+  bool on_sack(Context& context, const wire::Bth& bth, const wire::Sack& sack);
+  // kOk, or the status with which the QP must fail.
+  Status on_nack(Context& context, const wire::Nack& nack);
+  // kOk, or the status with which the QP must fail.
+  Status on_transport_ack(Context& context, Psn psn, const wire::TransportAck& ack);
+  // Any packet of the peer for this QP came.
+  void on_heard(Context& context);
+  // A port of ours or the peer's is gone: what is under way on it is lost.
+  void on_port_lost(Context& context, PortIndex port);
+  // kOk, or kRetryExceeded. REQUIRES now >= deadline().
+  Status on_deadline(Context& context, Duration late_by);
+  Time deadline() const;
+
+  // Takes one finished write; false if there is none. After fail(), all of them.
+  bool poll_completion(Completion& out);
+  // How many finished without a completion since this was last asked.
+  std::uint32_t take_silent_done() {
+    const std::uint32_t n = silent_done_;
+    silent_done_ = 0;
+    return n;
+  }
+  // The QP went to ERR: `status` for the write it happened to, flushed for the rest.
+  void fail(Status status);
+
+  // Tells the trace what window and inflight are now.
+  void trace_window(Context& context);
+
+  PathSet& paths() { return paths_; }
+  const PathSet& paths() const { return paths_; }
+  const Nscc& congestion() const { return nscc_; }
+  const PsnWindow& window() const { return window_; }
+  std::uint32_t incomplete() const { return static_cast<std::uint32_t>(queue_.size()); }
+  bool is_peer_silent() const { return silent_; }
+
+ private:
+  struct Wqe {
+    WriteRequest request;
+    Psn first, last;
+    std::uint16_t msn = 0, rqmsn = 0;
+    std::uint32_t packets_sent = 0;
+    Status status = Status::kOk;
+  };
+  struct Piece {  // one packet's part of a write
+    std::uint32_t offset = 0, size = 0;
+    wire::Opcode opcode = wire::Opcode::kWriteOnly;
+  };
+
+  std::uint32_t packet_count(std::uint32_t size) const;
+  Piece piece(const Wqe& wqe, std::uint32_t index) const;
+  Wqe& wqe_of(Psn psn);
+  std::int64_t nominal_size(Psn psn, const PsnRecord& record);
+  std::int64_t nominal_of(const Piece& piece) const;
+
+  Polled poll_lost(Context& context, PortMask usable, Bytes header, Outgoing& out);
+  Polled poll_new(Context& context, PortMask usable, Bytes header, Outgoing& out);
+  Polled poll_completion_resend(Context& context, PortMask usable, Bytes header, Outgoing& out);
+  PathSet::Slot pick(Time now, PortMask usable, PathSet::Slot avoid);
+  void emit(Context& context, const Wqe& wqe, const Piece& piece, Psn psn, bool rtx, bool ask,
+            PathSet::Slot slot, Bytes header, Outgoing& out);
+  bool is_last_available() const;
+
+  void acknowledge(Context& context, Psn psn);
+  bool advance(Context& context, Psn cack);
+  bool take_bits(Context& context, const wire::Sack& sack);
+  void infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent, Knowledge known);
+  void lose(Context& context, Psn psn, PsnRecord& record);
+  void lose_on_port(Context& context, PortIndex port);
+  void retire(Context& context);
+  void probe(Context& context, std::uint8_t port);
+  void arm(Time now);
+  const QpParams* params_;
+  Identity identity_;
+  Ring<Wqe> queue_;              // oldest first: incomplete writes
+  std::uint32_t sent_count_ = 0; // of queue_, from the front: all packets sent once
+  PsnWindow window_;
+  Nscc nscc_;
+  PathSet paths_;
+  LossDetector loss_;
+  RetryTimer retry_;
+  Psn edge_;                     // first PSN that may not be sent yet (MPR)
+  Psn acknowledged_;             // by Transport ACK
+  std::uint32_t rcvd_bytes_256_ = 0;  // the newest the responder said
+  std::uint16_t next_msn_ = 0, next_rqmsn_ = 0;
+  std::uint16_t wimm_under_way_ = 0;
+  std::uint32_t done_count_ = 0; // of queue_, from the front: finished, not yet polled
+  std::uint32_t silent_done_ = 0;  // finished unsignalled writes, not yet asked for
+  bool completion_resend_ = false;
+  bool silent_ = false;
+  bool rearmed_ = false;         // the deadline was put off once because the world stood still
+  bool failed_ = false;
+  std::int64_t bytes_since_ask_ = 0;
+  PathSet::Slot run_slot_ = PathSet::kNone;
+  std::uint32_t run_left_ = 0;
+  Time last_heard_, last_send_;
+  Time resume_at_;               // resource NACKs: nothing is resent before
+  Time tail_at_ = kNever;
+  std::uint8_t tail_count_ = 0;
+  std::uint16_t next_probe_ = 0;
+  Time last_probe_;
+  std::array<Time, 8> probe_sent_{};  // by probe id mod 8
+};
+
+}  // namespace weft::transport

@@ -1,0 +1,274 @@
+#include "transport/responder.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace weft::transport {
+
+Responder::Responder(const Options& options) : options_(options) {
+  // Two words more than the window, so that a read of 64 bits at its edge never wraps onto its start.
+  const std::uint32_t words = std::bit_ceil(options.window / 64 + 2);
+  received_ = std::make_unique<std::uint64_t[]>(2 * static_cast<std::size_t>(words));
+  ends_ = received_.get() + words;
+  word_mask_ = words - 1;
+  immediates_ = std::make_unique<Immediate[]>(options.wimm_max);
+}
+
+void Responder::start(Psn first, const Identity& identity) {
+  identity_ = identity;
+  cack_ = max_received_ = first - 1;
+  lowest_unreported_ = first;
+}
+
+Status Responder::on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
+                           ControlQueue& out, ResponderCounters& counters) {
+  const Psn psn = arrival.bth.psn;
+  const std::int32_t ahead = psn.since(cack_);
+  if (ahead > static_cast<std::int32_t>(options_.window)) {
+    ++counters.out_of_window;
+    if (arrival.now >= out_of_window_next_) {
+      out_of_window_next_ = arrival.now + options_.nack_interval;
+      send_nack(arrival, wire::NackReason::kPsnOutOfWindow, out, counters);
+    }
+    return Status::kOk;
+  }
+  if (ahead <= 0 || test(received_.get(), psn)) {
+    // A duplicate: never placed again. Below the edge the requestor may lack our Transport ACK.
+    ++counters.duplicates;
+    if (ahead <= 0) ack_due_ = true;
+    note(arrival, true, out, counters);
+    return Status::kOk;
+  }
+  if (arrival.trimmed) {
+    ++counters.trimmed;
+    if (options_.trim_nack) {
+      send_nack(arrival,
+                arrival.trimmed_last_hop ? wire::NackReason::kTrimmedLastHop : wire::NackReason::kTrimmed,
+                out, counters);
+    }
+    return Status::kOk;
+  }
+  const wire::Write& write = arrival.write;
+  if (arrival.payload.size > options_.mtu || arrival.payload.size > write.message_size) {
+    return refuse(wire::AckSyndrome::kNakInvalidRequest, psn, out, counters);
+  }
+  world::Region region{.at = write.va, .size = arrival.payload.size};
+  if (arrival.payload.size > 0 &&
+      !memory.region({.key = write.rkey, .at = write.va, .size = arrival.payload.size}, region)) {
+    return refuse(wire::AckSyndrome::kNakRemoteAccess, psn, out, counters);
+  }
+  if (wire::has_immediate(arrival.bth.opcode) && !stash(arrival)) {
+    return refuse(wire::AckSyndrome::kNakInvalidRequest, psn, out, counters);
+  }
+  if (arrival.payload.size > 0) memory.place(region, arrival.payload);
+  ++counters.packets_placed;
+  counters.bytes_placed += arrival.payload.size;
+
+  set(received_.get(), psn);
+  if (wire::ends_message(arrival.bth.opcode)) set(ends_, psn);
+  bytes_received_ += arrival.nominal_size;
+  bytes_since_sack_ += std::max(arrival.nominal_size, 1024u);
+  ++above_cack_;
+  if (psn.since(max_received_) > 0) max_received_ = psn;
+  if (psn.since(lowest_unreported_) < 0) lowest_unreported_ = psn;
+  const bool had_holes = ahead > 1;
+  Status status = Status::kOk;
+  if (!had_holes) status = advance(side, out, counters);
+
+  bool due = arrival.bth.ack_request || arrival.bth.rtx || arrival.marked || first_ ||
+             bytes_since_sack_ >= options_.sack_bytes;
+  first_ = false;
+  if (arrival.bth.ack_request && above_cack_ > 0) asked_with_holes_ = true;
+  if (asked_with_holes_ && above_cack_ == 0) {
+    asked_with_holes_ = false;
+    due = true;
+  }
+  note(arrival, due, out, counters);
+  return status;
+}
+
+// Remembers what the next SACK reflects. Packets of one run share one SACK; a new EV sends the last run's first.
+void Responder::note(const Arrival& arrival, bool due, ControlQueue& out, ResponderCounters& counters) {
+  if (trigger_.due && trigger_.entropy != arrival.entropy) flush_sack(out, counters);
+  trigger_.marked = (trigger_.due && trigger_.marked) || arrival.marked;
+  trigger_.due = trigger_.due || due;
+  trigger_.psn = arrival.bth.psn;
+  trigger_.entropy = arrival.entropy;
+  trigger_.rtx = arrival.bth.rtx;
+  trigger_.sent = arrival.write.sent;
+}
+
+// The edge moves over everything that is in; messages that it completes are acknowledged and delivered.
+Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters) {
+  while (test(received_.get(), cack_ + 1)) {
+    const Psn psn = cack_ + 1;
+    reset(received_.get(), psn);
+    --above_cack_;
+    cack_ = psn;
+    if (!test(ends_, psn)) continue;
+    reset(ends_, psn);
+    if (immediate_count_ > 0 && immediates_[0].psn == psn) {
+      const Immediate immediate = immediates_[0];
+      std::copy(&immediates_[1], &immediates_[immediate_count_], &immediates_[0]);
+      --immediate_count_;
+      if (const Status status = deliver(immediate, side); status != Status::kOk) {
+        return refuse(wire::AckSyndrome::kNakRemoteOperational, psn, out, counters);
+      }
+    }
+    ++msn_;
+    ack_due_ = true;
+  }
+  if (lowest_unreported_.since(cack_) <= 0) lowest_unreported_ = cack_ + 1;
+  return Status::kOk;
+}
+
+bool Responder::stash(const Arrival& arrival) {
+  if (immediate_count_ == options_.wimm_max) return false;
+  std::uint16_t at = immediate_count_++;
+  while (at > 0 && immediates_[at - 1].psn.since(arrival.bth.psn) > 0) {
+    immediates_[at] = immediates_[at - 1];
+    --at;
+  }
+  immediates_[at] = {.psn = arrival.bth.psn,
+                     .value = arrival.write.immediate,
+                     .size = arrival.write.message_size,
+                     .solicited = arrival.bth.solicited};
+  return true;
+}
+
+Status Responder::deliver(const Immediate& immediate, ReceiveSide side) {
+  if (side.receives.empty() || side.completions.full()) return Status::kRemoteOperation;
+  side.completions.push({.id = side.receives.front(),
+                         .qpn = identity_.local_qpn,
+                         .kind = CompletionKind::kReceiveImmediate,
+                         .status = Status::kOk,
+                         .size = immediate.size,
+                         .immediate = immediate.value,
+                         .solicited = immediate.solicited});
+  side.receives.pop();
+  return Status::kOk;
+}
+
+Status Responder::refuse(wire::AckSyndrome syndrome, Psn psn, ControlQueue& out,
+                         ResponderCounters& counters) {
+  nak_ = wire::TransportAck{.syndrome = syndrome, .msn = msn_ & 0xff'ffff};
+  nak_psn_ = psn;
+  ++counters.naks;
+  repeat_nak(out);
+  return Status::kLocalAccess;
+}
+
+bool Responder::repeat_nak(ControlQueue& out) const {
+  if (!nak_) return false;
+  if (ControlPacket* packet = out.add()) {
+    packet->peer = identity_.peer;
+    packet->qpn = identity_.local_qpn;
+    write_header(*packet,
+                 {.opcode = wire::Opcode::kTransportAck, .dest_qpn = identity_.peer_qpn, .psn = nak_psn_},
+                 *nak_);
+  }
+  return true;
+}
+
+void Responder::on_probe(const wire::Probe& probe, std::uint32_t entropy, bool marked, ControlQueue& out,
+                         ResponderCounters& counters) {
+  wire::Sack sack = sack_state();
+  sack.answers_probe = true;
+  sack.probe_id = probe.probe_id;
+  sack.entropy = entropy;
+  sack.mark = marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
+  sack.echo = probe.sent;
+  send_sack(sack, cack_ + 1, false, out, counters);
+}
+
+void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
+  if (trigger_.due) flush_sack(out, counters);
+  if (!ack_due_ || nak_) return;
+  ack_due_ = false;
+  if (ControlPacket* packet = out.add()) {
+    ++counters.transport_acks;
+    packet->peer = identity_.peer;
+    packet->qpn = identity_.local_qpn;
+    write_header(*packet,
+                 {.opcode = wire::Opcode::kTransportAck, .dest_qpn = identity_.peer_qpn, .psn = cack_},
+                 wire::TransportAck{.msn = msn_ & 0xff'ffff});
+  }
+}
+
+void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
+  wire::Sack sack = sack_state();
+  sack.trigger_offset =
+      static_cast<std::int16_t>(std::clamp(trigger_.psn.since(cack_), -0x8000, 0x7fff));
+  sack.entropy = trigger_.entropy;
+  sack.mark = trigger_.marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
+  sack.echo = trigger_.sent;
+  Psn base = trigger_.psn - 63;
+  if (base.since(cack_) <= 0) base = cack_ + 1;
+  // What lies below and was never reported gets every second SACK.
+  const bool unreported_below = lowest_unreported_.since(base) < 0;
+  if (unreported_below && report_low_) base = lowest_unreported_;
+  report_low_ = unreported_below && !report_low_;
+  send_sack(sack, base, trigger_.rtx, out, counters);
+  trigger_ = {};
+  bytes_since_sack_ = 0;
+}
+
+wire::Sack Responder::sack_state() const {
+  wire::Sack sack;
+  sack.cack = cack_;
+  sack.spdcid = static_cast<std::uint16_t>(identity_.peer_qpn);
+  sack.dpdcid = static_cast<std::uint16_t>(identity_.local_qpn);
+  sack.mpr = static_cast<std::uint8_t>(std::min(options_.window / 128, 255u));
+  sack.ooo_count = static_cast<std::uint16_t>(std::min(above_cack_, 0x7fffu));
+  sack.rcvd_bytes_256 = static_cast<std::uint32_t>((bytes_received_ + 255) / 256 & 0xff'ffff);
+  return sack;
+}
+
+std::uint64_t Responder::bits_from(Psn base) const {
+  const std::uint32_t word = base.value() >> 6, shift = base.value() & 63;
+  const std::uint64_t low = received_[word & word_mask_] >> shift;
+  return shift == 0 ? low : low | received_[(word + 1) & word_mask_] << (64 - shift);
+}
+
+void Responder::send_sack(const wire::Sack& state, Psn base, bool rtx, ControlQueue& out,
+                          ResponderCounters& counters) {
+  ControlPacket* packet = out.add();
+  if (packet == nullptr) return;
+  ++counters.sacks;
+  wire::Sack sack = state;
+  sack.bitmap_offset = static_cast<std::int16_t>(base.since(cack_));
+  sack.bitmap = bits_from(base);
+  packet->peer = identity_.peer;
+  packet->qpn = identity_.local_qpn;
+  write_header(*packet,
+               {.opcode = wire::Opcode::kSack, .dest_qpn = identity_.peer_qpn, .rtx = rtx, .psn = cack_},
+               sack);
+  // Everything received in base .. base + 63 is reported now.
+  if (lowest_unreported_.since(base) < 0) return;
+  Psn next = base + 64;
+  if (lowest_unreported_.since(next) >= 0) return;
+  while (next.since(max_received_) <= 0 && !test(received_.get(), next)) next = next + 1;
+  lowest_unreported_ = next;
+}
+
+void Responder::send_nack(const Arrival& arrival, wire::NackReason reason, ControlQueue& out,
+                          ResponderCounters& counters) {
+  ControlPacket* packet = out.add();
+  if (packet == nullptr) return;
+  ++counters.nacks;
+  wire::Nack nack;
+  nack.reason = reason;
+  nack.entropy = arrival.entropy;
+  nack.spdcid = static_cast<std::uint16_t>(identity_.peer_qpn);
+  nack.dpdcid = static_cast<std::uint16_t>(identity_.local_qpn);
+  nack.psn = arrival.bth.psn;
+  nack.echo = arrival.write.sent;
+  packet->peer = identity_.peer;
+  packet->qpn = identity_.local_qpn;
+  write_header(*packet,
+               {.opcode = wire::Opcode::kNack, .dest_qpn = identity_.peer_qpn, .rtx = arrival.bth.rtx,
+                .psn = arrival.bth.psn},
+               nack);
+}
+
+}  // namespace weft::transport

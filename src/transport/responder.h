@@ -1,0 +1,137 @@
+// Responder: what does this packet change here, and what do we answer?
+//
+// Places every packet as it comes, in any order; remembers which PSNs of the window are in; reports them in SACKs
+// (reliability) and, as the cumulative edge passes the end of messages, in Transport ACKs (semantics: two layers, kept
+// apart). Immediates wait for the edge to pass their message's last PSN, which is post order.
+//
+// Owned by one Qp. Answers go to the endpoint's ControlQueue: at most one SACK for each run of packets on one EV, decided at
+// the end of a batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/psn.h"
+#include "base/time.h"
+#include "transport/control_queue.h"
+#include "transport/work.h"
+#include "wire/packet.h"
+#include "world/world.h"
+
+namespace weft::transport {
+
+struct ResponderCounters {
+  std::uint64_t packets_placed = 0, bytes_placed = 0, duplicates = 0, out_of_window = 0, trimmed = 0;
+  std::uint64_t sacks = 0, nacks = 0, transport_acks = 0, naks = 0;
+};
+
+class Responder {
+ public:
+  struct Options {
+    std::uint32_t window = 4096;       // PSNs
+    std::uint16_t wimm_max = 128;
+    std::uint32_t mtu = 4096;
+    std::uint32_t sack_bytes = 16 * 1024;
+    bool trim_nack = true;
+    Duration nack_interval = Duration::us(10);  // out-of-window NACKs: one in that time
+  };
+  // What came, and how it travelled.
+  struct Arrival {
+    Time now;
+    const wire::Bth& bth;
+    const wire::Write& write;
+    world::PayloadRef payload;
+    std::uint32_t nominal_size = 0;
+    std::uint32_t entropy = 0;
+    bool marked = false;               // CE
+    bool trimmed = false, trimmed_last_hop = false;
+  };
+  // Who we are towards the requestor: what answers are addressed with.
+  struct Identity {
+    std::uint32_t local_qpn = 0, peer_qpn = 0, peer = 0;
+  };
+  // The receives posted, and where completions of them go.
+  struct ReceiveSide {
+    Ring<std::uint64_t>& receives;
+    Ring<Completion>& completions;
+  };
+
+  explicit Responder(const Options& options);
+
+  // At RTR: the first PSN that will come.
+  void start(Psn first, const Identity& identity);
+
+  // One data packet. kOk, or why the QP must go to ERR (the NAK is queued).
+  Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side, ControlQueue& out,
+                  ResponderCounters& counters);
+  // A reliability probe: answered at once.
+  void on_probe(const wire::Probe& probe, std::uint32_t entropy, bool marked, ControlQueue& out,
+                ResponderCounters& counters);
+  // The batch is over: the SACK and Transport ACK that it made due.
+  void flush(ControlQueue& out, ResponderCounters& counters);
+  // The QP is in ERR after a NAK of ours: it is repeated for every later packet. False if there is none.
+  bool repeat_nak(ControlQueue& out) const;
+
+  Psn cack() const { return cack_; }
+
+ private:
+  // Why, and for which packet, a SACK is due.
+  struct Trigger {
+    bool due = false, marked = false, rtx = false;
+    Psn psn;
+    std::uint32_t entropy = 0;
+    wire::Timestamp sent;
+  };
+  // An immediate that waits for the edge.
+  struct Immediate {
+    Psn psn;                     // its message's last
+    std::uint32_t value = 0, size = 0;
+    bool solicited = false;
+  };
+
+  bool test(const std::uint64_t* bits, Psn psn) const {
+    return (bits[psn.value() >> 6 & word_mask_] >> (psn.value() & 63) & 1) != 0;
+  }
+  void set(std::uint64_t* bits, Psn psn) {
+    bits[psn.value() >> 6 & word_mask_] |= 1ull << (psn.value() & 63);
+  }
+  void reset(std::uint64_t* bits, Psn psn) {
+    bits[psn.value() >> 6 & word_mask_] &= ~(1ull << (psn.value() & 63));
+  }
+  std::uint64_t bits_from(Psn base) const;
+  void note(const Arrival& arrival, bool due, ControlQueue& out, ResponderCounters& counters);
+  Status advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters);
+  Status deliver(const Immediate& immediate, ReceiveSide side);
+  bool stash(const Arrival& arrival);
+  void send_sack(const wire::Sack& base, Psn bitmap_base, bool rtx, ControlQueue& out,
+                 ResponderCounters& counters);
+  wire::Sack sack_state() const;
+  void flush_sack(ControlQueue& out, ResponderCounters& counters);
+  void send_nack(const Arrival& arrival, wire::NackReason reason, ControlQueue& out,
+                 ResponderCounters& counters);
+  Status refuse(wire::AckSyndrome syndrome, Psn psn, ControlQueue& out, ResponderCounters& counters);
+
+  Options options_;
+  Identity identity_;
+  std::unique_ptr<std::uint64_t[]> received_;  // one bit a PSN of the window, and
+  std::uint64_t* ends_ = nullptr;              // 'ends a message'; in one allocation
+  std::unique_ptr<Immediate[]> immediates_;    // sorted by PSN, a ring would have holes: few are waiting
+  std::uint32_t word_mask_ = 0;
+  std::uint16_t immediate_count_ = 0;
+  Psn cack_, max_received_, lowest_unreported_;
+  std::uint32_t above_cack_ = 0;               // received above cack
+  std::uint32_t msn_ = 0;
+  std::uint64_t bytes_received_ = 0;           // nominal sizes
+  std::uint32_t bytes_since_sack_ = 0;
+  Trigger trigger_;
+  bool report_low_ = false;                    // the next SACK starts at lowest_unreported_
+  bool ack_due_ = false;                       // a Transport ACK
+  bool asked_with_holes_ = false;              // prev_ar
+  bool first_ = true;
+  Time out_of_window_next_;
+  std::optional<wire::TransportAck> nak_;
+  Psn nak_psn_;
+};
+
+}  // namespace weft::transport

@@ -1,0 +1,90 @@
+// DeadlineHeap: when must we be called? The earliest deadline of an endpoint's QPs.
+//
+// A binary heap with each QP's place in it. A QP's entry may be earlier than its true deadline (progress moves deadlines
+// on all the time): whoever takes the top asks the QP again.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/time.h"
+
+namespace weft::transport {
+
+class DeadlineHeap {
+ public:
+  explicit DeadlineHeap(std::uint32_t count_max) : place_(count_max, kAbsent) { heap_.reserve(count_max); }
+
+  Time top() const { return heap_.empty() ? kNever : heap_[0].at; }
+  std::uint32_t top_index() const { return heap_[0].index; }
+
+  // `index` must be looked at no later than `at`.
+  void at_latest(std::uint32_t index, Time at) {
+    if (at == kNever) return;
+    if (place_[index] == kAbsent) {
+      place_[index] = static_cast<std::uint32_t>(heap_.size());
+      heap_.push_back({at, index});
+      up(place_[index]);
+    } else if (at < heap_[place_[index]].at) {
+      heap_[place_[index]].at = at;
+      up(place_[index]);
+    }
+  }
+  // Exactly `at`; kNever takes it out.
+  void set(std::uint32_t index, Time at) {
+    if (at == kNever) return remove(index);
+    const std::uint32_t place = place_[index];
+    if (place == kAbsent || at < heap_[place].at) return at_latest(index, at);
+    heap_[place].at = at;
+    down(place);
+  }
+  void remove(std::uint32_t index) {
+    const std::uint32_t place = place_[index];
+    if (place == kAbsent) return;
+    place_[index] = kAbsent;
+    const Entry last = heap_.back();
+    heap_.pop_back();
+    if (place == heap_.size()) return;
+    heap_[place] = last;
+    place_[last.index] = place;
+    up(place);
+    down(place_[last.index]);
+  }
+
+ private:
+  static constexpr std::uint32_t kAbsent = 0xffff'ffff;
+  struct Entry {
+    Time at;
+    std::uint32_t index;
+  };
+  // Ties by index: the order never depends on history.
+  static bool earlier(const Entry& a, const Entry& b) {
+    return a.at != b.at ? a.at < b.at : a.index < b.index;
+  }
+  void swap(std::uint32_t a, std::uint32_t b) {
+    std::swap(heap_[a], heap_[b]);
+    place_[heap_[a].index] = a;
+    place_[heap_[b].index] = b;
+  }
+  void up(std::uint32_t i) {
+    for (; i > 0 && earlier(heap_[i], heap_[(i - 1) / 2]); i = (i - 1) / 2) swap(i, (i - 1) / 2);
+  }
+  void down(std::uint32_t i) {
+    for (;;) {
+      std::uint32_t least = i;
+      for (std::uint32_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap_.size(); ++child) {
+        if (earlier(heap_[child], heap_[least])) least = child;
+      }
+      if (least == i) return;
+      swap(i, least);
+      i = least;
+    }
+  }
+
+  std::vector<Entry> heap_;
+  std::vector<std::uint32_t> place_;
+};
+
+}  // namespace weft::transport

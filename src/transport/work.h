@@ -1,0 +1,48 @@
+// Work requests and completions: what the application hands down and gets back.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::transport {
+
+// Identifies a QP at its endpoint: the 24-bit number on the wire.
+using Qpn = std::uint32_t;
+
+// An RDMA write. The local range stays valid and unchanged until its completion.
+struct WriteRequest {
+  std::uint64_t id = 0;           // given back in the completion
+  std::uint64_t local_at = 0;     // a PayloadRef::at
+  std::uint64_t remote_at = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t size = 0;         // 0 is legal: one packet without payload
+  bool with_immediate = false;    // consumes a receive at the peer, delivered in post order
+  std::uint32_t immediate = 0;
+  bool signalled = true;          // false: complete silently when all went well
+  bool solicited = false;
+};
+
+enum class Status : std::uint8_t {
+  kOk,
+  kRetryExceeded,     // the peer did not answer
+  kRemoteAccess,      // rkey or bounds refused by the peer
+  kRemoteInvalid,     // the peer found the request invalid (too many immediates)
+  kRemoteOperation,   // the peer could not carry it out (no receive posted)
+  kLocalAccess,       // as responder: a peer's write violated our memory or limits
+  kFlushed,           // the QP was in error or left RTS
+};
+
+enum class CompletionKind : std::uint8_t { kWrite, kReceiveImmediate };
+
+struct Completion {
+  std::uint64_t id = 0;
+  Qpn qpn = 0;
+  CompletionKind kind = CompletionKind::kWrite;
+  Status status = Status::kOk;
+  std::uint32_t size = 0;       // of a receive: the message's
+  std::uint32_t immediate = 0;
+  bool solicited = false;
+};
+
+enum class QpState : std::uint8_t { kReset, kInit, kReadyToReceive, kReadyToSend, kError };
+
+}  // namespace weft::transport

@@ -1,0 +1,117 @@
+#include "wire/crc32.h"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace weft::wire {
+
+namespace {
+
+constexpr std::uint32_t multiply_by_x(std::uint32_t value) {
+  return value >> 1 ^ (value & 1 ? kCrc32Polynomial : 0);
+}
+
+// tables[k][b]: the register after byte b and k zero bytes.
+using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
+constexpr Tables make_tables() {
+  Tables tables{};
+  for (std::uint32_t b = 0; b < 256; ++b) {
+    std::uint32_t value = b;
+    for (int bit = 0; bit < 8; ++bit) value = multiply_by_x(value);
+    tables[0][b] = value;
+  }
+  for (std::size_t k = 1; k < tables.size(); ++k) {
+    for (std::size_t b = 0; b < 256; ++b) {
+      const std::uint32_t before = tables[k - 1][b];
+      tables[k][b] = before >> 8 ^ tables[0][before & 0xff];
+    }
+  }
+  return tables;
+}
+constexpr Tables kTables = make_tables();
+
+#if defined(__x86_64__)
+
+// x^n mod P in the bit order that a carry-less multiplication of reflected values wants.
+constexpr std::int64_t fold_by(int n) {
+  std::uint32_t value = 0x8000'0000;
+  for (int i = 0; i < n; ++i) value = multiply_by_x(value);
+  return std::int64_t{value} << 1;
+}
+// Published for this polynomial: Gopal et al., "Fast CRC Computation ... Using PCLMULQDQ", Intel,
+// 2009.
+static_assert(fold_by(512 + 32) == 0x1'5444'2bd4 && fold_by(512 - 32) == 0x1'c6e4'1596);
+static_assert(fold_by(128 + 32) == 0x1'7519'97d0 && fold_by(128 - 32) == 0x0'ccaa'009e);
+
+[[gnu::target("pclmul,sse2")]] inline __m128i load(const std::byte* at) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+}
+
+// `value` moved on by the distance that `by` stands for, and added to `next`.
+[[gnu::target("pclmul,sse2")]] inline __m128i fold(__m128i value, __m128i by, __m128i next) {
+  const __m128i low = _mm_clmulepi64_si128(value, by, 0x00);
+  const __m128i high = _mm_clmulepi64_si128(value, by, 0x11);
+  return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+// Four lanes of 16 bytes fold on by 64 bytes a turn, then into one; the tables reduce the 16 bytes
+// that remain. REQUIRES bytes.size() to be a multiple of 64, and not 0.
+[[gnu::target("pclmul,sse2")]] std::uint32_t update_by_folding(std::uint32_t state,
+                                                               ConstBytes bytes) {
+  const __m128i by_64 = _mm_set_epi64x(fold_by(512 - 32), fold_by(512 + 32));
+  const __m128i by_16 = _mm_set_epi64x(fold_by(128 - 32), fold_by(128 + 32));
+  const std::byte* at = bytes.data();
+  const std::byte* const end = at + bytes.size();
+  __m128i a = _mm_xor_si128(load(at), _mm_cvtsi32_si128(static_cast<int>(state)));
+  __m128i b = load(at + 16), c = load(at + 32), d = load(at + 48);
+  for (at += 64; at != end; at += 64) {
+    a = fold(a, by_64, load(at));
+    b = fold(b, by_64, load(at + 16));
+    c = fold(c, by_64, load(at + 32));
+    d = fold(d, by_64, load(at + 48));
+  }
+  std::array<std::byte, 16> rest;
+  const __m128i folded = fold(fold(fold(a, by_16, b), by_16, c), by_16, d);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(rest.data()), folded);
+  return crc32_update_by_table(0, rest);
+}
+
+#endif
+
+}  // namespace
+
+std::uint32_t crc32_update_by_table(std::uint32_t state, ConstBytes bytes) {
+  const std::byte* at = bytes.data();
+  std::size_t left = bytes.size();
+  for (; left >= 8; at += 8, left -= 8) {
+    std::uint32_t low, high;
+    std::memcpy(&low, at, 4);
+    std::memcpy(&high, at + 4, 4);
+    low ^= state;
+    state = kTables[7][low & 0xff] ^ kTables[6][low >> 8 & 0xff] ^ kTables[5][low >> 16 & 0xff] ^
+            kTables[4][low >> 24] ^ kTables[3][high & 0xff] ^ kTables[2][high >> 8 & 0xff] ^
+            kTables[1][high >> 16 & 0xff] ^ kTables[0][high >> 24];
+  }
+  for (; left > 0; ++at, --left) {
+    state = state >> 8 ^ kTables[0][(state ^ std::to_integer<std::uint32_t>(*at)) & 0xff];
+  }
+  return state;
+}
+
+std::uint32_t crc32_update(std::uint32_t state, ConstBytes bytes) {
+#if defined(__x86_64__)
+  if (bytes.size() >= 64 && __builtin_cpu_supports("pclmul")) {
+    const std::size_t folded = bytes.size() & ~std::size_t{63};
+    state = update_by_folding(state, bytes.first(folded));
+    bytes = bytes.subspan(folded);
+  }
+#endif
+  return crc32_update_by_table(state, bytes);
+}
+
+}  // namespace weft::wire

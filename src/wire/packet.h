@@ -1,0 +1,254 @@
+// Every MRC packet as a value, and the two functions between values and bytes.
+//
+// The bytes are those from the BTH to the last extension header: no IP or UDP before it (frame.h),
+// no payload and no ICRC behind it (icrc.h). Parsing takes any bytes and yields a packet or a
+// reason; emitting asserts. Layouts and choices where the sources disagree: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/bytes.h"
+#include "base/psn.h"
+#include "base/result.h"
+#include "wire/drop_reason.h"
+
+namespace weft::wire {
+
+enum class Opcode : std::uint8_t {
+  kWriteFirst = 0xc6,
+  kWriteMiddle = 0xc7,
+  kWriteLast = 0xc8,
+  kWriteLastImm = 0xc9,
+  kWriteOnly = 0xca,
+  kWriteOnlyImm = 0xcb,
+  kTransportAck = 0xd1,
+  kEndpointRequest = 0xd8,
+  kEndpointResponse = 0xd9,
+  kSack = 0xdc,
+  kNack = 0xdd,
+  kProbe = 0xde,
+};
+
+// The QPN that endpoint requests and responses are sent to.
+inline constexpr std::uint32_t kEndpointQpn = 2;
+inline constexpr std::uint32_t kQpnMask = 0xff'ffff;
+// The longest header: BTH + SETH + CC_STATE, or BTH + EETH.
+inline constexpr std::size_t kHeaderSizeMax = 48;
+// What a trimming switch keeps behind the IP header: UDP, BTH, METH, TSETH, RETH.
+inline constexpr std::size_t kTrimmedSizeAfterIp = 44;
+// Both ends count a packet as UDP length + 40 (reference section 7.2).
+inline constexpr std::uint32_t kNominalOverhead = 40;
+
+// The 16-bit timestamps count 128 ns (tsr = 0) and wrap after 8.39 ms.
+struct Timestamp {
+  std::uint16_t ticks = 0;
+  friend bool operator==(Timestamp, Timestamp) = default;
+};
+
+struct Bth {
+  Opcode opcode = Opcode::kWriteOnly;
+  bool solicited = false;  // SE
+  bool migrated = false;   // M
+  std::uint8_t pad = 0;    // 0..3 bytes of padding behind the payload
+  std::uint16_t pkey = 0xffff;
+  std::uint32_t dest_qpn = 0;
+  bool ack_request = false;  // A
+  bool rtx = false;          // this is a retransmission
+  Psn psn{};
+  friend bool operator==(const Bth&, const Bth&) = default;
+};
+
+// WRITE First .. Only with Immediate: METH [TSETH] RETH [ImmDt].
+struct Write {
+  std::uint16_t rqmsn = 0;  // counts messages with immediate
+  std::uint16_t msn = 0;    // counts messages
+  bool has_timestamp = true;
+  bool timestamp_coarse = false;  // tsr
+  Timestamp sent{};
+  std::uint64_t va = 0;  // where this packet's payload goes
+  std::uint32_t rkey = 0;
+  std::uint32_t message_size = 0;  // of the whole message, the same in every packet
+  std::uint32_t immediate = 0;     // only in Last and Only with immediate
+  // True when a trimming switch cut the header before RETH or ImmDt: the fields that are cut off
+  // are 0, and has_timestamp is false when the TSETH is one of them.
+  bool truncated = false;
+  friend bool operator==(const Write&, const Write&) = default;
+};
+
+enum class AckSyndrome : std::uint8_t {
+  kAck = 0x1f,
+  kNakInvalidRequest = 0x61,
+  kNakRemoteAccess = 0x62,
+  kNakRemoteOperational = 0x63,
+};
+
+// AETH. BTH.psn is the cumulative PSN (of a NAK: the PSN it is about). Any ACK credit parses as
+// kAck; a syndrome that is not listed does not parse.
+struct TransportAck {
+  AckSyndrome syndrome = AckSyndrome::kAck;
+  std::uint32_t msn = 0;  // 24 bits, emitted modulo 2^24: messages completed
+  friend bool operator==(const TransportAck&, const TransportAck&) = default;
+};
+
+// The reserved value 3 parses as kNone.
+enum class PathMark : std::uint8_t { kNone = 0, kSkipOnce = 1, kAlwaysSkip = 2 };
+
+// SETH + CC_STATE. BTH.psn = cack; BTH.rtx echoes that of the triggering packet.
+struct Sack {
+  PathMark mark = PathMark::kNone;
+  bool answers_probe = false;       // pr: `probe_id` is meant, else `trigger_offset`
+  std::int16_t trigger_offset = 0;  // PSN that triggered this, relative to cack
+  std::uint16_t probe_id = 0;
+  std::uint32_t entropy = 0;  // of the triggering packet
+  std::uint16_t spdcid = 0, dpdcid = 0;
+  Psn cack{};  // everything up to and including it was received
+  std::uint8_t cc_type = 0, cc_flags = 0;
+  std::uint8_t mpr = 0;            // units of 128 PSNs; 0 = no change
+  std::int16_t bitmap_offset = 0;  // bit i is PSN cack + bitmap_offset + i
+  std::uint64_t bitmap = 0;        // set = received; clear = no information
+  Timestamp echo{};
+  std::uint16_t ooo_count = 0;  // 15 bits, emitted saturated: PSNs received above cack
+  bool restore_cwnd = false;
+  std::uint8_t cwnd_penalty = 0;  // 7 bits
+  // 24 bits, emitted modulo 2^24: bytes received in units of 256, rounded up.
+  std::uint32_t rcvd_bytes_256 = 0;
+  friend bool operator==(const Sack&, const Sack&) = default;
+};
+
+enum class NackReason : std::uint8_t {
+  kTrimmed = 0x01,
+  kTrimmedLastHop = 0x02,
+  kNoBitmap = 0x06,
+  kNoPacketBuffer = 0x07,
+  kNoResource = 0x0a,
+  kPsnOutOfWindow = 0x0b,
+  kUnexpectedEvent = 0x19,
+};
+
+// NETH. BTH.psn = nack_psn. A reason that this version does not know parses: `reason` holds the raw
+// value.
+struct Nack {
+  NackReason reason = NackReason::kTrimmed;
+  std::uint8_t vendor_info = 0;
+  std::uint32_t entropy = 0;
+  std::uint16_t spdcid = 0, dpdcid = 0;
+  Psn psn{};
+  std::uint8_t cc_type = 2, cc_flags = 0;
+  Timestamp echo{};
+  friend bool operator==(const Nack&, const Nack&) = default;
+};
+
+// PETH: reliability probe request. Consumes no PSN; answered by a SACK with answers_probe.
+struct Probe {
+  std::uint8_t vendor_info = 0;
+  std::uint16_t probe_id = 0;
+  std::uint16_t spdcid = 0, dpdcid = 0;
+  Timestamp sent{};
+  bool timestamp_coarse = false;
+  friend bool operator==(const Probe&, const Probe&) = default;
+};
+
+// On the wire; the API numbers them the other way round.
+enum class EndpointOp : std::uint8_t { kPortStatusUpdate = 0, kEvProbe = 1 };
+
+// ERTH. BTH.dest_qpn = kEndpointQpn, BTH.psn[15:0] = request id. An unknown op does not parse.
+struct EndpointRequest {
+  EndpointOp op = EndpointOp::kEvProbe;
+  std::uint8_t vendor_info = 0;
+  std::uint32_t port_status = 0;  // bit N: port N (from 1) is reachable
+  Timestamp sent{};
+  bool timestamp_coarse = false;
+  friend bool operator==(const EndpointRequest&, const EndpointRequest&) = default;
+};
+
+// EETH. Matched by request id; the sources disagree about the place of `op`, so nothing depends on
+// it; its two bits are kept as they came.
+struct EndpointResponse {
+  EndpointOp op = EndpointOp::kEvProbe;
+  Timestamp echo{};
+  friend bool operator==(const EndpointResponse&, const EndpointResponse&) = default;
+};
+
+using Body =
+    std::variant<Write, TransportAck, Sack, Nack, Probe, EndpointRequest, EndpointResponse>;
+
+struct Packet {
+  Bth bth{};
+  Body body{};
+  friend bool operator==(const Packet&, const Packet&) = default;
+};
+
+// A packet, or why these bytes are none. `trimmed`: the DSCP said so; then a WRITE's header may end
+// early (only the BTH is required). Reserved bits and bytes behind the header are ignored. Never
+// asserts, whatever the bytes.
+struct ParseOptions {
+  bool trimmed = false;
+};
+Result<Packet, DropReason> parse(ConstBytes header, ParseOptions options = {});
+
+// Writes BTH and extension headers, reserved bits 0, and returns how many bytes. A truncated WRITE
+// ends before the RETH, one with immediate before the ImmDt. REQUIRES out.size() >= kHeaderSizeMax,
+// a body that fits the opcode, pad <= 3, dest_qpn <= kQpnMask.
+std::size_t emit(const Packet& packet, Bytes out);
+// The same without building a variant; what the transport's hot path uses.
+std::size_t emit(const Bth& bth, const Write& write, Bytes out);
+std::size_t emit(const Bth& bth, const TransportAck& ack, Bytes out);
+std::size_t emit(const Bth& bth, const Sack& sack, Bytes out);
+std::size_t emit(const Bth& bth, const Nack& nack, Bytes out);
+std::size_t emit(const Bth& bth, const Probe& probe, Bytes out);
+std::size_t emit(const Bth& bth, const EndpointRequest& request, Bytes out);
+std::size_t emit(const Bth& bth, const EndpointResponse& response, Bytes out);
+
+constexpr bool is_write(Opcode op) {
+  return op >= Opcode::kWriteFirst && op <= Opcode::kWriteOnlyImm;
+}
+constexpr bool has_immediate(Opcode op) {
+  return op == Opcode::kWriteLastImm || op == Opcode::kWriteOnlyImm;
+}
+constexpr bool ends_message(Opcode op) {
+  return op == Opcode::kWriteLast || op == Opcode::kWriteOnly || has_immediate(op);
+}
+
+// How long a header is, from the BTH on; 0 for an opcode that is none of the twelve.
+struct HeaderShape {
+  Opcode opcode = Opcode::kWriteOnly;
+  bool has_timestamp = false;  // BTH.ts; counts in a WRITE only
+};
+constexpr std::size_t header_size(HeaderShape shape) {
+  switch (shape.opcode) {
+    case Opcode::kWriteFirst:
+    case Opcode::kWriteMiddle:
+    case Opcode::kWriteLast:
+    case Opcode::kWriteOnly:
+      return shape.has_timestamp ? 36 : 32;
+    case Opcode::kWriteLastImm:
+    case Opcode::kWriteOnlyImm:
+      return shape.has_timestamp ? 40 : 36;
+    case Opcode::kTransportAck:
+      return 16;
+    case Opcode::kEndpointRequest:
+    case Opcode::kProbe:
+      return 28;
+    case Opcode::kEndpointResponse:
+    case Opcode::kSack:
+      return 48;
+    case Opcode::kNack:
+      return 32;
+  }
+  return 0;
+}
+
+// "WRITE_ONLY_IMM", "trimmed"; "unknown" for a value that has no name.
+std::string_view to_string(Opcode opcode);
+std::string_view to_string(NackReason reason);
+std::string_view to_string(PathMark mark);
+
+// One line for people: "WRITE_ONLY_IMM qp=0x000123 psn=10 A ts msn=7 rqmsn=2 va=0x7f0011223344
+// len=5 imm=0xcafef00d".
+std::string to_string(const Packet& packet);
+
+}  // namespace weft::wire

@@ -1,0 +1,39 @@
+"""The layer check passes on this repository, and fails on a small tree that breaks every rule once."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).parent
+CHECK = HERE.parent.parent / "tools/layer-check"
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, CHECK, *arguments], capture_output=True, text=True)
+
+
+class LayerCheck(unittest.TestCase):
+    def test_repository_keeps_its_layers(self):
+        result = run()
+        self.assertEqual(result.returncode, 0, "\n" + result.stdout + result.stderr)
+
+    def test_every_broken_rule_is_named_with_file_and_line(self):
+        result = run(HERE / "bad")
+        self.assertEqual(result.returncode, 1)
+        expected = (HERE / "bad/expected.txt").read_text()
+        self.assertEqual(len(expected.splitlines()), 10)
+        self.assertEqual(result.stdout, expected)
+
+    def test_a_tree_without_sources_is_no_success(self):
+        with tempfile.TemporaryDirectory() as empty:
+            shutil.copytree(HERE / "bad/cmake", pathlib.Path(empty) / "cmake")
+            result = run(empty)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no source files", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
