@@ -81,7 +81,7 @@ def main():
         if hosts < 2 or hosts & (hosts - 1):
             parser.error(f"--hosts {hosts}: expected powers of two")
 
-    base = lib.read_toml(BASE)
+    base = lib.read_scenario(BASE)
     lib.install("build")
     lib.build("weft", "pointer_chase")
     memory_ns = lib.pointer_chase()

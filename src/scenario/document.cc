@@ -1,9 +1,23 @@
 #include "scenario/document.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
+#include <optional>
+#include <stdexcept>
 #include <tuple>
+
+namespace weft::scenario {
+namespace {
+// The library asserts in places that bad input reaches; a mistake in a file must not end the program.
+struct LibraryGaveUp : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+[[noreturn]] void give_up(const char* what) { throw LibraryGaveUp(what); }
+}  // namespace
+}  // namespace weft::scenario
+
+#define TOML_ASSERT(condition) \
+  (static_cast<bool>(condition) ? static_cast<void>(0) : ::weft::scenario::give_up(#condition))
+#include <toml++/toml.h>
 
 namespace weft::scenario {
 namespace {
@@ -13,6 +27,18 @@ constexpr std::size_t kMessageSizeMax = 1000;
 Position position_of(const toml::source_region& region) {
   if (region.begin.line == 0) return {};
   return {region.begin.line, region.begin.column};
+}
+
+// Where the first character stands that no TOML file may hold.
+std::optional<Position> forbidden_in(std::string_view text) {
+  Position at;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f) return at;
+    ++at.column;
+    if (c == '\n') at = {at.line + 1, 1};
+  }
+  return std::nullopt;
 }
 
 Value convert(const toml::node& node) {
@@ -61,11 +87,19 @@ const Value* Value::find(std::string_view name) const {
 }
 
 Result<Value> parse_document(std::string_view toml, std::string_view file_name) {
+  if (const auto at = forbidden_in(toml)) {
+    return Error{ErrorKind::kInvalid,
+                 message_at(file_name, *at, "not TOML: a control character; expected text")};
+  }
   try {
     return convert(toml::parse(toml));
   } catch (const toml::parse_error& error) {
     return Error{ErrorKind::kInvalid, message_at(file_name, position_of(error.source()),
                                                  "not TOML: " + std::string(error.description()))};
+  } catch (const LibraryGaveUp&) {
+    return Error{
+        ErrorKind::kInvalid,
+        message_at(file_name, {}, "not TOML; expected tables and keys, see docs/scenarios.md")};
   }
 }
 

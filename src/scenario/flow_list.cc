@@ -158,12 +158,6 @@ std::vector<Flow> listed(const WorkloadSpec& spec) {
 
 }  // namespace
 
-std::uint32_t tree_depth(std::uint32_t group) {
-  std::uint32_t depth = 0;
-  while (((2u << depth) - 1) < group) ++depth;
-  return depth;
-}
-
 std::vector<Flow> list_flows(const WorkloadSpec& spec, const Topology& topology, Prng& prng) {
   switch (spec.kind) {
     case WorkloadKind::kPairs:

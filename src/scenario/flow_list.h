@@ -27,7 +27,4 @@ struct Flow {
 std::vector<Flow> list_flows(const WorkloadSpec& spec, const fabric::Topology& topology,
                              Prng& prng);
 
-// Depth of the binary tree over `group` ranks: levels below the root.
-std::uint32_t tree_depth(std::uint32_t group);
-
 }  // namespace weft::scenario

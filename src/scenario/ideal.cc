@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "scenario/flow_list.h"
 #include "scenario/framing.h"
 
 namespace weft::scenario {
@@ -21,9 +20,21 @@ struct Load {
   }
 };
 
+using Wide = unsigned __int128;
+
+// What no run lasts as long as; sums of two of them fit a Duration.
+constexpr std::uint64_t kPsMax = 1'000'000'000'000'000'000;
+
+Duration clamped(Wide ps) {
+  return Duration::ps(static_cast<std::int64_t>(std::min<Wide>(ps, kPsMax)));
+}
+
 Duration time_over(std::uint64_t bytes, Rate link, std::uint64_t links) {
-  if (bytes == 0) return {};
-  return Rate::bps(link.bits_per_second() * links).time_for(bytes);
+  return clamped(Wide{bytes} * 8'000'000'000'000 / (Wide{link.bits_per_second()} * links));
+}
+
+Duration times(Duration one, std::uint32_t count) {
+  return clamped(static_cast<Wide>(one.ps()) * count);
 }
 
 std::uint64_t wire_bytes(const Plan& plan, const Op& op, const Framing& framing) {
@@ -73,6 +84,99 @@ Duration longest_rtt(const Plan& plan, const Framing& framing, const Topology& t
   return longest;
 }
 
+// A full packet over the idle path between two hosts, one way.
+Duration one_way(const Topology& topology, const Framing& framing, HostIndex from, HostIndex to) {
+  return topology.idle_rtt(from, to, framing.packet_full(), 0) -
+         topology.idle_rtt(from, to, 0, 0) / 2;
+}
+
+// The ranks of an all-reduce: consecutive hosts, `count` of them from `first` on.
+struct Group {
+  HostIndex first = 0;
+  std::uint32_t count = 0;
+};
+
+// Of `2 * (count - 1)` steps in a row along the ring, the slowest way round: the delays beside the chunks themselves.
+Duration ring_delay(const Group& group, const Topology& topology, const Framing& framing) {
+  std::vector<Duration> hop(group.count);
+  Duration round;
+  for (std::uint32_t r = 0; r < group.count; ++r) {
+    hop[r] = one_way(topology, framing, group.first + r, group.first + (r + 1) % group.count);
+    round += hop[r];
+  }
+  // Twice round less the two hops before the start.
+  Duration longest;
+  for (std::uint32_t r = 0; r < group.count; ++r) {
+    longest = std::max(longest, round * 2 - hop[r] - hop[(r + 1) % group.count]);
+  }
+  return longest;
+}
+
+// Up a tree and down again. hop[r]: one way between rank r and its parent. A parent takes two vectors through one NIC,
+// one after the other as they come; going down, the child that matters is served first.
+Duration tree_time(const std::vector<Duration>& hop, Duration vector) {
+  const auto count = static_cast<std::uint32_t>(hop.size());
+  std::vector<Duration> summed(count);  // when each rank has its children's vectors
+  for (std::uint32_t rank = count; rank-- > 0;) {
+    Duration free;  // the NIC
+    std::uint32_t first = 2 * rank + 1, second = 2 * rank + 2;
+    if (second < count && summed[second] + hop[second] < summed[first] + hop[first]) {
+      std::swap(first, second);
+    }
+    for (const std::uint32_t child : {first, second}) {
+      if (child < count) free = std::max(free, summed[child] + hop[child]) + vector;
+    }
+    summed[rank] = free;
+  }
+  std::vector<Duration> known(count);  // when each rank has the result
+  known[0] = summed[0];
+  for (std::uint32_t rank = 1; rank < count; ++rank) {
+    known[rank] = known[(rank - 1) / 2] + vector + hop[rank];
+  }
+  return *std::max_element(known.begin(), known.end());
+}
+
+std::vector<Duration> tree_hops(const Group& group, const Topology& topology,
+                                const Framing& framing) {
+  std::vector<Duration> hop(group.count);
+  for (std::uint32_t rank = 1; rank < group.count; ++rank) {
+    hop[rank] = one_way(topology, framing, group.first + rank, group.first + (rank - 1) / 2);
+  }
+  return hop;
+}
+
+struct Ideal {
+  Duration serial, delay;  // on the narrowest links; under way beside that
+};
+
+Ideal free_ideal(const Plan& plan, const Framing& framing, const Topology& topology) {
+  return {bottleneck(plan, framing, topology), longest_rtt(plan, framing, topology)};
+}
+
+Ideal all_reduce_ideal(const Plan& plan, const WorkloadSpec& spec, const Framing& framing,
+                       const Topology& topology) {
+  const fabric::TopologySpec& fabric = topology.spec();
+  const Duration vector =
+      time_over(wire_bytes(plan, plan.ops.front(), framing), fabric.host_rate, fabric.planes);
+  const std::uint32_t hosts = spec.hosts == 0 ? topology.host_count() : spec.hosts;
+  const std::uint32_t count = spec.group == 0 ? hosts : spec.group;
+  Ideal ideal;
+  for (HostIndex first = 0; first < hosts; first += count) {
+    if (spec.kind == WorkloadKind::kRingAllReduce) {
+      ideal.serial = times(vector, 2 * (count - 1));
+      ideal.delay = std::max(ideal.delay, ring_delay({first, count}, topology, framing));
+      continue;
+    }
+    ideal.serial = tree_time(std::vector<Duration>(count), vector);
+    const Duration whole = tree_time(tree_hops({first, count}, topology, framing), vector);
+    ideal.delay = std::max(ideal.delay, whole - ideal.serial);
+  }
+  // A step is released by what arrives; only the last one's end is known by its acknowledgement.
+  const Duration rtt = longest_rtt(plan, framing, topology);
+  ideal.delay += rtt - rtt / 2;
+  return ideal;
+}
+
 }  // namespace
 
 void set_ideal(Plan& plan, const Scenario& scenario, const Topology& topology) {
@@ -80,31 +184,22 @@ void set_ideal(Plan& plan, const Scenario& scenario, const Topology& topology) {
   const Framing framing(scenario);
   const fabric::TopologySpec& fabric = topology.spec();
   const std::uint64_t host_bps = fabric.host_rate.bits_per_second() * fabric.planes;
-  plan.flow_limit_bps = static_cast<std::uint64_t>(static_cast<unsigned __int128>(host_bps) *
-                                                   framing.mtu() / framing.packet_full());
+  plan.flow_limit_bps =
+      static_cast<std::uint64_t>(Wide{host_bps} * framing.mtu() / framing.packet_full());
+  const bool all_reduce =
+      spec.kind == WorkloadKind::kRingAllReduce || spec.kind == WorkloadKind::kTreeAllReduce;
+  const Ideal ideal = all_reduce ? all_reduce_ideal(plan, spec, framing, topology)
+                                 : free_ideal(plan, framing, topology);
+  plan.ideal = spec.repeat_for + ideal.serial + ideal.delay;
+  plan.ideal_rtt = ideal.delay;
+  plan.ideal_of_whole = all_reduce || spec.kind == WorkloadKind::kAllToAll;
+  std::uint64_t payload = 0;
   for (const Op& op : plan.ops) {
-    if (!op.victim) plan.payload_bytes += op.bytes == 0 ? message_size(plan, op) : op.bytes;
+    if (!op.victim) payload += op.bytes == 0 ? message_size(plan, op) : op.bytes;
   }
-  const Duration rtt = longest_rtt(plan, framing, topology);
-  const std::uint32_t hosts = spec.hosts == 0 ? topology.host_count() : spec.hosts;
-  const std::uint32_t group = spec.group == 0 ? hosts : spec.group;
-  std::int64_t steps = 1;
-  Duration step;
-  if (spec.kind == WorkloadKind::kRingAllReduce) {
-    steps = 2 * (std::int64_t{group} - 1);
-    step = time_over(wire_bytes(plan, plan.ops.front(), framing), fabric.host_rate, fabric.planes);
-  } else if (spec.kind == WorkloadKind::kTreeAllReduce) {
-    // A parent takes two children's sums through one NIC, and gives the result to both through one.
-    const std::uint64_t children = group > 2 ? 2 : 1;
-    steps = 2 * std::int64_t{tree_depth(group)};
-    step = time_over(children * wire_bytes(plan, plan.ops.front(), framing), fabric.host_rate,
-                     fabric.planes);
-  } else {
-    step = bottleneck(plan, framing, topology);
-  }
-  plan.ideal = (step + rtt) * steps;
-  plan.ideal_rtt = rtt * steps;
-  plan.ideal_of_whole = steps > 1 || spec.kind == WorkloadKind::kAllToAll;
+  plan.goodput_limit_bps =
+      static_cast<std::uint64_t>(Wide{payload} * 8'000'000'000'000 /
+                                 static_cast<Wide>(std::max<std::int64_t>(ideal.serial.ps(), 1)));
 }
 
 }  // namespace weft::scenario

@@ -11,8 +11,8 @@ namespace weft::scenario {
 // Sets plan.ideal and what belongs to it from the plan's operations.
 //
 // Free flows and all-to-all: all bytes out of and into each host, each T0 and each pod, over what its links carry; the
-// narrowest decides. All-reduce: the sum over its dependent steps. Repeated flows count as one message each: their
-// ideal is that of a single round.
+// narrowest decides. Repeated flows: one message each, after the time that they are repeated for. All-reduce: the
+// slowest chain of dependent steps, each a chunk and one way under way, since a step is released by what arrives.
 void set_ideal(Plan& plan, const Scenario& scenario, const fabric::Topology& topology);
 
 }  // namespace weft::scenario

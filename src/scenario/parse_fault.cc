@@ -6,6 +6,8 @@ namespace {
 
 using Kind = FaultKind;
 
+constexpr std::int64_t kFlapCountMax = 100'000;
+
 // Faults that act on packets with a probability.
 bool has_share(Kind kind) {
   return kind == Kind::kLoss || kind == Kind::kBurstLoss || kind == Kind::kReorder ||
@@ -128,7 +130,7 @@ void read_fault(Reader& in, FaultSpec& out) {
   in.number("t2", out.t2);
   in.choice("tier", out.tier, kSwitchTierNames);
   in.number("switch", out.switch_index);
-  in.number("count", out.count, {1, 65536});
+  in.number("count", out.count, {1, 4096});
   in.duration("spacing", out.spacing);
   in.ppm("share", out.share_ppm);
   in.number("burst", out.burst, {1, 65536});
@@ -147,9 +149,10 @@ void read_fault(Reader& in, FaultSpec& out) {
   if (out.until && *out.until <= out.from) {
     in.fail_at("until", "until is not after from; expected a later time");
   }
-  if (out.kind == Kind::kLinkFlap && out.until &&
-      (*out.until - out.from).ps() / out.period.ps() > 100'000) {
-    in.fail_at("period", "more than 100000 flaps; expected a longer period");
+  if (out.kind == Kind::kLinkFlap && out.until && out.period > Duration() &&
+      (*out.until - out.from).ps() / out.period.ps() * out.count > kFlapCountMax) {
+    in.fail_at("period", "more than " + std::to_string(kFlapCountMax) +
+                             " flaps; expected a longer period or fewer links");
   }
 }
 

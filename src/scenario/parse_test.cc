@@ -95,6 +95,9 @@ TEST(Parse, ReadsEveryTable) {
 
 TEST(Parse, NotToml) {
   EXPECT_EQ(mistake("[topology\n").substr(0, 23), "dir/f.toml:1:10: not TO");
+  EXPECT_EQ(mistake("a = 1\nb = \"\x01\"\n"),
+            "dir/f.toml:2:6: not TOML: a control character; expected text");
+  EXPECT_EQ(mistake(std::string("[\0]", 3)).substr(0, 24), "dir/f.toml:1:2: not TOML");
   EXPECT_EQ(mistake("hosts = \n").find('\n'), std::string::npos) << "one line";
 }
 
@@ -139,8 +142,8 @@ TEST(Parse, WrongTypesAndRanges) {
   EXPECT_EQ(mistake(with("[fault]\nkind = \"loss\"\n")),
             "dir/f.toml:11:1: fault is not a list of tables; expected [[fault]] with double "
             "brackets");
-  EXPECT_EQ(mistake(with("run = 5\n")).substr(0, 40),
-            "dir/f.toml:11:1: unknown key \"run\" in [wo");
+  EXPECT_EQ(mistake("run = 5\n" + with("")),
+            "dir/f.toml:1:7: [run] is not a table; expected a line [run] and keys below it");
 }
 
 TEST(Parse, WrongUnits) {
@@ -235,7 +238,8 @@ TEST(Parse, ExpectationsThatLackAWindow) {
 }
 
 TEST(Parse, MessagesAreOneLineWhateverTheFileHolds) {
-  const std::string message = mistake(with("[run]\nmemory = \"\"\"a\nb\x1b[31m\"\"\"\n"));
+  const std::string message = mistake(with("[run]\nmemory = \"\"\"a\nb\\u001b[31m\"\"\"\n"));
+  EXPECT_EQ(message.substr(0, 26), "dir/f.toml:12:10: memory =");
   EXPECT_EQ(message.find('\n'), std::string::npos);
   EXPECT_EQ(message.find('\x1b'), std::string::npos);
   EXPECT_LE(mistake(with("[run]\n" + std::string(5000, 'x') + " = 1\n")).size(), 1100u);

@@ -135,7 +135,7 @@ Results summarise(const Scenario& scenario, const Plan& plan, const Scoreboard& 
   if (sums.last > sums.first) {
     const Duration whole = sums.last - sums.first;
     out.goodput_gbps = gbps(sums.bytes, whole);
-    const double limit = gbps(plan.payload_bytes, plan.ideal - plan.ideal_rtt);
+    const double limit = static_cast<double>(plan.goodput_limit_bps) * 1e-9;
     out.goodput_share = limit > 0 ? out.goodput_gbps / limit : 0;
     out.slowest_over_ideal = (plan.ideal_of_whole ? whole.to_us() : out.fct_us.max) / out.ideal_us;
   }

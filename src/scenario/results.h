@@ -34,23 +34,24 @@ struct FctUs {
 };
 
 struct Results {
-  std::string scenario;
-  RunFacts facts;
+  std::string scenario{};
+  RunFacts facts{};
   std::uint64_t flows = 0;      // whose both ends live to the end, and that are meant to succeed
   std::uint64_t completed = 0;  // of these
   std::uint64_t flows_abandoned = 0;  // an end crashed
   std::uint64_t remote_access_errors = 0;
-  FctUs fct_us;  // first post to last completion, of completed flows
+  FctUs fct_us{};  // first post to last completion, of completed flows
   double ideal_us = 0;
   double slowest_over_ideal = 0;  // all-reduce, all-to-all: of the whole
   double goodput_gbps = 0;   // payload of all flows but a victim's, first post to last completion
   double goodput_share = 0;  // of the framing limit
   double jain = 0;           // over the goodputs of completed flows but a victim's
-  std::optional<double> victim_share;  // of what the victim's flow gets alone
+  std::optional<double> victim_share{};  // of what the victim's flow gets alone
   double longest_pause_us = 0;
-  std::optional<double> baseline_gbps, settled_gbps, recovered_gbps;  // in the windows of [expect]
+  std::optional<double> baseline_gbps{}, settled_gbps{},
+      recovered_gbps{};  // in the windows of [expect]
   std::uint32_t hosts = 0;
-  std::vector<double> series_gbps;  // goodput in each step; empty unless messages are repeated
+  std::vector<double> series_gbps{};  // goodput in each step; empty unless messages are repeated
   double series_step_us = 0;
 };
 

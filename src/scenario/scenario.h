@@ -40,13 +40,13 @@ struct TransportSpec {
   bool congestion_control = true;
   bool trim_nack = true;
   std::uint64_t cwnd_max_bytes = 0;  // 0: 1.5 BDP
-  Duration base_rtt;                 // 0: the topology's longest idle RTT
+  Duration base_rtt{};               // 0: the topology's longest idle RTT
   std::uint32_t mpr = 32;
   bool dynamic_mpr = false;
   std::uint16_t wimm_max = 128;
   std::uint32_t sack_bytes = 16 * 1024;
   std::uint32_t burst = 1;
-  transport::RetryConfig retry;
+  transport::RetryConfig retry{};
   bool extra_header_srv6 = true;  // count the outer IPv6 header on the wire (SRv6 forwarding only)
 };
 
@@ -88,7 +88,7 @@ struct WorkloadSpec {
       false;  // every message is a WRITE with immediate (all-reduce: those that signal)
   Duration
       repeat_for;  // pairs, permutation, incast, flows: post messages until then, for fault studies
-  std::vector<FlowSpec> flows;
+  std::vector<FlowSpec> flows{};
 };
 
 enum class FaultKind : std::uint8_t {
@@ -123,8 +123,8 @@ enum class Direction : std::uint8_t { kBoth, kUp, kDown };  // up: away from the
 // When a fault acts: from `from` on, until `until`, or to the end of the run.
 struct FaultSpec {
   FaultKind kind = FaultKind::kLoss;
-  Duration from;
-  std::optional<Duration> until;  // none: to the end
+  Duration from{};
+  std::optional<Duration> until{};  // none: to the end
   LinkWhere where = LinkWhere::kNicReceive;
   Direction direction = Direction::kBoth;
   bool silent = false;  // a host link fails without loss of carrier
@@ -132,22 +132,22 @@ struct FaultSpec {
   fabric::Tier tier = fabric::Tier::kT1;  // switch-down
   std::uint32_t switch_index = 0;         // in its tier and plane
   std::uint32_t count = 1;  // that many links, hosts or switches, from the named one on
-  Duration spacing;         // one after another
+  Duration spacing{};       // one after another
   std::uint32_t share_ppm = 0;
   std::uint32_t burst = 1;
-  Duration delay;
-  Duration period;
+  Duration delay{};
+  Duration period{};
   std::uint32_t rate_percent = 100;
-  std::vector<std::uint32_t> evs;  // positions in the flow's EV list
+  std::vector<std::uint32_t> evs{};  // positions in the flow's EV list
   ControlKind control = ControlKind::kFirstTransportAck;
 };
 
 // Faults drawn from the seed, one mix a run.
 struct RandomFaultSpec {
-  std::uint32_t count_max = 0;   // 1 .. count_max of them
-  Duration window;               // they start within this,
-  Duration duration_max;         // last at most this long,
-  std::vector<FaultKind> kinds;  // and are of these kinds
+  std::uint32_t count_max = 0;     // 1 .. count_max of them
+  Duration window{};               // they start within this,
+  Duration duration_max{};         // last at most this long,
+  std::vector<FaultKind> kinds{};  // and are of these kinds
 };
 
 // What must hold, else `weft sim run` exits 1. Unset: not asked.
@@ -156,25 +156,25 @@ struct ExpectSpec {
   std::uint32_t qp_errors_max = 0;  // of QPs whose both ends live; see `remote_access_errors`
   std::uint32_t remote_access_errors =
       0;  // exactly that many flows end so; their QPs are not counted above
-  std::optional<double> slowest_over_ideal_max;
-  std::optional<double> slowest_over_ideal_min;  // for the counter-examples
-  std::optional<double> goodput_gbps_min;        // of all flows together
-  std::optional<double> goodput_share_min;       // of the framing limit: see docs/scenarios.md
-  std::optional<double> fault_free_share_min;    // of the goodput of the same run without faults
-  std::optional<double> jain_min;
-  std::optional<double> victim_share_min;  // of what the victim's flow gets alone
-  std::optional<Duration> longest_pause_max;
-  std::optional<std::uint32_t> ev_bad_max;
-  std::optional<std::uint32_t> ev_bad_min;
+  std::optional<double> slowest_over_ideal_max{};
+  std::optional<double> slowest_over_ideal_min{};  // for the counter-examples
+  std::optional<double> goodput_gbps_min{};        // of all flows together
+  std::optional<double> goodput_share_min{};       // of the framing limit: see docs/scenarios.md
+  std::optional<double> fault_free_share_min{};    // of the goodput of the same run without faults
+  std::optional<double> jain_min{};
+  std::optional<double> victim_share_min{};  // of what the victim's flow gets alone
+  std::optional<Duration> longest_pause_max{};
+  std::optional<std::uint32_t> ev_bad_max{};
+  std::optional<std::uint32_t> ev_bad_min{};
   bool ev_floor_never_reached = false;
   // Goodput in one window of time over that in another, of runs with `repeat_for`.
-  Duration baseline_from, baseline_until;   // what is normal
-  std::optional<double> settled_share_min;  // while the fault lasts
-  std::optional<double> settled_share_max;
-  Duration settled_from, settled_until;
-  std::optional<double> recovered_share_min;  // after repair
-  Duration recovered_from, recovered_until;
-  std::optional<double> kb_per_host_max;
+  Duration baseline_from{}, baseline_until{};  // what is normal
+  std::optional<double> settled_share_min{};   // while the fault lasts
+  std::optional<double> settled_share_max{};
+  Duration settled_from{}, settled_until{};
+  std::optional<double> recovered_share_min{};  // after repair
+  Duration recovered_from{}, recovered_until{};
+  std::optional<double> kb_per_host_max{};
 };
 
 enum class MemoryKind : std::uint8_t { kBytes, kProvenance, kNone };
@@ -188,17 +188,17 @@ struct RunSpec {
 };
 
 struct Scenario {
-  std::string name;  // the file's, without folder and .toml
-  std::string description;
-  fabric::TopologySpec topology;
+  std::string name{};  // the file's, without folder and .toml
+  std::string description{};
+  fabric::TopologySpec topology{};
   fabric::Forwarding forwarding = fabric::Forwarding::kSrv6;
-  SwitchSpec switches;
-  TransportSpec transport;
-  WorkloadSpec workload;
-  std::vector<FaultSpec> faults;
-  RandomFaultSpec random_faults;
-  ExpectSpec expect;
-  RunSpec run;
+  SwitchSpec switches{};
+  TransportSpec transport{};
+  WorkloadSpec workload{};
+  std::vector<FaultSpec> faults{};
+  RandomFaultSpec random_faults{};
+  ExpectSpec expect{};
+  RunSpec run{};
 };
 
 }  // namespace weft::scenario

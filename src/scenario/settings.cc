@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint32_t kAnsweringEvsPerPlane = 4;
 constexpr std::uint32_t kPsnsPerBlock = 64;
+// Spraying itself makes queues of some packets: marks below that would only stir the load.
+constexpr std::uint64_t kNoisePackets = 6;
 
 std::uint64_t first_set(std::uint64_t value, std::uint64_t otherwise) {
   return value != 0 ? value : otherwise;
@@ -64,14 +66,16 @@ SwitchSpec resolved_switches(const Scenario& scenario, const fabric::Topology& t
   const Framing framing(scenario);
   const std::uint64_t bdp = scenario.topology.host_rate.bytes_in(base_rtt(scenario, topology));
   out.queue_bytes = first_set(out.queue_bytes, out.trimming ? bdp : 5 * bdp);
-  // A queue that cannot hold two packets carries nothing.
-  out.queue_bytes = std::max<std::uint64_t>(out.queue_bytes, 2 * framing.packet_full());
+  // Room above the marks for what arrives before senders react; and a queue that cannot hold two packets carries nothing.
+  const std::uint64_t noise = kNoisePackets * framing.packet_full();
+  const std::uint64_t queue_min = scenario.switches.queue_bytes == 0 ? 6 * noise : 2 * framing.packet_full();
+  out.queue_bytes = std::max(out.queue_bytes, queue_min);
   out.last_hop_queue_bytes = first_set(out.last_hop_queue_bytes, out.queue_bytes);
   if (out.ecn_min_bytes == 0 && out.ecn_max_bytes == 0) {
-    out.ecn_min_bytes = bdp / 5;
-    out.ecn_max_bytes = bdp * 4 / 5;
+    out.ecn_min_bytes = std::max(bdp / 5, noise);
+    out.ecn_max_bytes = std::max(bdp * 4 / 5, 2 * noise);
   }
-  out.control_queue_bytes = first_set(out.control_queue_bytes, 2 * out.queue_bytes);
+  out.control_queue_bytes = first_set(out.control_queue_bytes, 4 * out.queue_bytes);
   return out;
 }
 

@@ -77,13 +77,13 @@ struct Plan {
   std::vector<Op> ops;                   // host by host: index = FlowIndex
   std::vector<std::uint32_t> ops_from;
 
-  // What the fabric allows (decision 22): bytes with framing over the narrowest capacity, plus one idle RTT.
-  Duration ideal;
-  bool ideal_of_whole =
-      false;           // of everything from first post to last completion, not of the slowest flow
-  Duration ideal_rtt;  // the part of it that is one RTT (all-reduce: of all steps)
-  std::uint64_t payload_bytes = 0;   // of all flows but victims; repeated: one message each
-  std::uint64_t flow_limit_bps = 0;  // payload that one host can send at most
+  // What the fabric allows at best (ideal.h).
+  Duration ideal{};
+  bool ideal_of_whole = false;  // of everything from first post to last completion, not of a flow
+  Duration ideal_rtt{};         // the part of it that does not depend on the bytes
+  std::uint64_t goodput_limit_bps =
+      0;                             // payload of all flows together but victims, framing deducted
+  std::uint64_t flow_limit_bps = 0;  // payload that one host can send
 
   std::uint32_t host_count() const { return static_cast<std::uint32_t>(ops_from.size()) - 1; }
   std::span<const End> ends_of(HostIndex host) const {

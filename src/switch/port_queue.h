@@ -5,6 +5,9 @@
 // event in the simulator, and the same arithmetic paces a real port. Strict priority: control packets and trimmed headers go
 // before data; they wait for the packet that is being sent, and what data was admitted before them is taken to leave
 // on time (they are two per cent of the bytes at most; what is admitted later pays).
+//
+// Where trimming begins is drawn for each packet from the last quarter of the queue: a fixed edge locks senders that are in
+// step into losing or winning for milliseconds, which no real NIC's jitter allows.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +90,9 @@ inline Admission PortQueue::admit(Time now, const Arriving& packet, const QueueP
     return result;
   }
   const Duration backlog = data_backlog(now);
-  if (backlog + time_for(packet.wire_size) > time_for(limit)) {
+  std::uint64_t bound = limit;
+  if (params.trimming && packet.trimmable) bound -= (limit / 4) * (prng.next() >> 40) >> 24;
+  if (backlog + time_for(packet.wire_size) > time_for(bound)) {
     if (!packet.trimmable || !params.trimming ||
         control_backlog(now) > time_for(params.control_bytes_max)) {
       result.fate = Fate::kDropped;

@@ -20,7 +20,7 @@ struct ControlPacket {
   std::uint8_t header_size = 0;
   std::uint8_t port = kAnyPort;
   bool fixed_ev = false;        // `entropy` is the EV; else the peer's reverse EV of the port taken
-  bool data_class = false;      // a probe that travels with the data
+  bool data_class = false;      // a probe that travels with the data; a full queue trims it, which does it no harm
   std::uint32_t entropy = 0;
   std::uint32_t peer = 0;       // index of the peer; kNoPeer: `to` is meant
   world::Address to;

@@ -50,7 +50,7 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     d = {};
     d.port = port;
     d.ecn = packet.data_class ? world::Ecn::kEct0 : world::Ecn::kNotEct;
-    d.dscp = packet.data_class ? world::Dscp::kNoTrim : world::Dscp::kControl;
+    d.dscp = packet.data_class ? world::Dscp::kTrimmable : world::Dscp::kControl;
     d.entropy = packet.fixed_ev ? packet.entropy : peers_[packet.peer].reverse[port].ev;
     d.peer = known ? peers_[packet.peer].ports[port] : packet.to;
     auto& header = headers_[batch.count];

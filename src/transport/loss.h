@@ -36,7 +36,7 @@ class LossDetector {
 // What a SACK tells about the responder's set of PSNs above its cumulative edge.
 enum class Knowledge : std::uint8_t {
   kComplete,  // we know each PSN it has: any other sent before the trigger is missing there
-  kPartial,   // a SACK was lost or overtaken: only clear bits below a set bit of this one count
+  kPartial,   // a SACK was lost or overtaken: only the 64 PSNs that this one speaks of count
 };
 constexpr Knowledge knowledge(bool newest, std::uint32_t ooo_count, std::uint32_t known_above_cack) {
   constexpr std::uint32_t kSaturated = 0x7fff;

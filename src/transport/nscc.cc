@@ -2,19 +2,38 @@
 
 #include <algorithm>
 
+#include "wire/packet.h"
+
 namespace weft::transport {
+namespace {
+
+// What a full packet counts above its payload: UDP, headers with immediate, ICRC, and the 40 bytes both ends add.
+constexpr std::int64_t kPacketOverhead = 8 + 40 + 4 + wire::kNominalOverhead;
+
+// Additive increase, seen from the gap between packets: a rate of 1 / gap grows by the same step a round trip whatever
+// it is, so that senders in one incast come to equal shares. At most twice the rate at once.
+Duration closer(Duration gap, Duration base_rtt) {
+  const std::int64_t rtts_q4 = gap.ps() * 16 / std::max<std::int64_t>(base_rtt.ps(), 1);
+  constexpr std::int64_t kStep = 125;  // of which part of a packet a round trip, squared round trips
+  const std::int64_t share = std::min(rtts_q4 * rtts_q4 / 256, kStep);
+  return std::min(gap - gap / 8, gap * kStep / (kStep + share));
+}
+
+}  // namespace
 
 NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu) {
   NsccParams p;
   p.enabled = config.enabled;
   p.quick_adapt = config.quick_adapt;
+  p.trimming = config.trimming;
   p.mtu = mtu;
+  p.window_min = mtu + kPacketOverhead;
   p.base_rtt = config.base_rtt;
   p.rate = config.rate;
   p.qa_gate = config.qa_gate;
   const auto bdp = static_cast<std::int64_t>(config.rate.bytes_in(config.base_rtt));
   p.window_max = config.cwnd_bytes_max != 0 ? config.cwnd_bytes_max : bdp * 3 / 2;
-  p.window_max = std::max<std::int64_t>(p.window_max, mtu + 128);
+  p.window_max = std::max<std::int64_t>(p.window_max, 2 * p.window_min);
   p.window_initial = config.cwnd_bytes_initial != 0 ? config.cwnd_bytes_initial : p.window_max;
   p.target = config.target_delay;
   if (p.target == Duration()) p.target = config.trimming ? config.base_rtt * 3 / 4 : config.base_rtt;
@@ -49,18 +68,27 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   if (sack.penalty > 0) {
     if (saved_window_ == 0) saved_window_ = window_;
     window_ = std::min(window_, std::max<std::int64_t>(inflight_, 0));
-    window_ = std::max(params_->mtu, window_ - sack.penalty * sack.newly / 128);
+    window_ = std::max(params_->window_min, window_ - sack.penalty * sack.newly / 128);
     limited_ = true;
   } else if (saved_window_ != 0 && sack.restore) {
     window_ = saved_window_;
     saved_window_ = 0;
     limited_ = false;
   }
+  if (gap_ > Duration() && sack.newly > 0) {
+    // It gets through: come closer, faster when the queue was short, but no window yet.
+    const bool short_queue = sack.rtt_valid && sack.rtt - base_rtt_ < params_->target / 2;
+    gap_ = short_queue ? gap_ / 2 : closer(gap_, base_rtt_);
+    if (gap_ < base_rtt_ / 4) gap_ = Duration();
+    increase_ = 0;
+    paced_until_ = std::min(paced_until_, now + gap_);
+    return;
+  }
   if (!sack.rtt_valid) return;
   if (sack.full_size && sack.rtt < base_rtt_) {
     base_rtt_ = sack.rtt;
     const auto bdp = static_cast<std::int64_t>(params_->rate.bytes_in(base_rtt_));
-    window_max_ = std::clamp(bdp * 3 / 2, params_->mtu * 2, params_->window_max);
+    window_max_ = std::clamp(bdp * 3 / 2, params_->window_min * 2, params_->window_max);
     window_ = std::min(window_, window_max_);
   }
   const Duration delay = std::max(sack.rtt - base_rtt_, Duration());
@@ -109,7 +137,7 @@ void Nscc::decrease(Time now) {
   if (average <= params_->target || now - last_decrease_ <= base_rtt_) return;
   const std::int64_t over = (average - params_->target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
   const std::int64_t keep = std::max(1024 - (params_->gamma_q10 * over >> 10), params_->jump_min_q10);
-  window_ = std::max(window_ * keep >> 10, params_->mtu);
+  window_ = std::max(window_ * keep >> 10, params_->window_min);
   last_decrease_ = now;
 }
 
@@ -132,7 +160,7 @@ bool Nscc::quick_adapt(Time now, Signal signal) {
     const bool late = params_->qa_threshold > Duration() && signal.delay > params_->qa_threshold;
     if (qa_armed_ && (trigger_qa_ || signal.loss || late) &&
         achieved_ < window_max_ >> params_->qa_gate) {
-      window_ = std::max(std::min(achieved_, window_max_), params_->mtu);
+      window_ = std::max(std::min(achieved_, window_max_), params_->window_min);
       ignore_ = inflight_;
       ignored_ = 0;
       trigger_qa_ = false;
@@ -149,21 +177,37 @@ bool Nscc::quick_adapt(Time now, Signal signal) {
   return done || ignoring;
 }
 
-void Nscc::on_trim(Time now, std::int64_t size) {
-  inflight_ -= size;
+void Nscc::on_trim(Time now, const Trim& trim) {
+  inflight_ -= trim.size;
   if (!params_->enabled) return;
   delay_average_ += (params_->base_rtt - delay_average_) / 80;
-  ignored_ += size;
+  ignored_ += trim.size;
   trigger_qa_ = true;
+  const bool at_floor = window_ <= params_->window_min;
   if (!quick_adapt(now, {.loss = true, .marked = true, .delay = Duration()})) {
-    window_ = std::max(window_ - size, params_->mtu);
+    window_ = std::max(window_ - trim.size, params_->window_min);
   }
+  // Trimmed although there was only this one: many senders share the last hop. Packets that were under way when the gap last
+  // grew say nothing new.
+  if (at_floor && trim.sent_at >= gap_since_) {
+    constexpr std::int64_t kGapRttMax = 8;
+    gap_ = std::clamp(gap_ + gap_, base_rtt_, base_rtt_ * kGapRttMax);
+    gap_since_ = now;
+  }
+  if (gap_ > Duration()) pace(now, trim.draw);
 }
 
+// The next packet in half to one and a half gaps.
+void Nscc::pace(Time now, std::uint32_t draw) {
+  paced_until_ = now + gap_ / 2 + Duration::ps(gap_.ps() / 65536 * (draw & 0xffff));
+}
+
+// Where switches trim, congestion shows as trims: what is lost without one fell to an error or a fault, and sending less
+// would not save the next (docs/decisions/0004).
 void Nscc::on_loss(Time, std::int64_t size) {
   inflight_ -= size;
-  if (!params_->enabled) return;
-  window_ = std::max(window_ - size, params_->mtu);
+  if (!params_->enabled || params_->trimming) return;
+  window_ = std::max(window_ - size, params_->window_min);
   ignored_ += size;
 }
 

@@ -14,7 +14,9 @@ namespace weft::transport {
 struct NsccParams {
   bool enabled = true;
   bool quick_adapt = true;
+  bool trimming = true;
   std::int64_t mtu = 0;
+  std::int64_t window_min = 0;     // one full packet
   std::int64_t window_max = 0;
   std::int64_t window_initial = 0;
   Duration base_rtt;
@@ -59,10 +61,16 @@ class Nscc {
     bool restore = false;
   };
   void on_sack(Time now, const SackSample& sack);
-  // A trim was reported.
-  void on_trim(Time now, std::int64_t size);
+  struct Trim {
+    std::int64_t size = 0;
+    Time sent_at{};                // of the copy that was trimmed
+    std::uint32_t draw = 0;        // random: spreads the next attempts of many senders
+  };
+  void on_trim(Time now, const Trim& trim);
   // A packet was declared lost without a trim.
   void on_loss(Time now, std::int64_t size);
+  // Under heavy incast even one packet a round trip is too much: then there is a time before which nothing may go.
+  Time paced_until() const { return paced_until_; }
   // Nothing is outstanding: rounding of the responder's count is forgotten. Returns what was left over.
   std::int64_t settle();
 
@@ -76,6 +84,7 @@ class Nscc {
   void decrease(Time now);
   void fulfil(Time now);
   void observe_delay(Duration delay, bool marked);
+  void pace(Time now, std::uint32_t draw);
 
   const NsccParams* params_;
   std::int64_t window_, window_max_;
@@ -86,6 +95,9 @@ class Nscc {
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;
   std::int64_t ignore_ = 0, ignored_ = 0;
   Time qa_end_, last_adjust_, last_decrease_;
+  // Below a window of one packet: the mean time between packets, when it last grew, and the earliest next packet.
+  Duration gap_;
+  Time gap_since_, paced_until_;
   bool trigger_qa_ = false, increasing_ = false, limited_ = false, qa_armed_ = false;
 };
 

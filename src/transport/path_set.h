@@ -76,6 +76,9 @@ class PathSet {
   void revive_plane(Time now, PortIndex port);
   void deny(Time now, Slot slot, bool denied);
 
+  // A random number, for whoever needs one on this QP's behalf.
+  std::uint32_t draw() { return static_cast<std::uint32_t>(prng_.next() >> 32); }
+
   PortMask planes_down() const { return planes_down_; }
   std::uint32_t active() const { return active_; }          // in rotation on living planes
   std::uint32_t active_min() const { return active_min_; }  // the least there ever were

@@ -4,6 +4,12 @@
 #include <bit>
 
 namespace weft::transport {
+namespace {
+
+// Questions at the tail of a flow, five round trips apart, before only the retry timer asks.
+constexpr std::uint8_t kTailTries = 8;
+
+}  // namespace
 
 Requestor::Requestor(const Options& options, std::span<const fabric::Ev> evs)
     : params_(options.params),
@@ -104,7 +110,7 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   const Psn psn = window_.first_lost();
   PsnRecord& record = window_.record(psn);
   const std::int64_t size = nominal_size(psn, record);
-  if (!nscc_.allows(size)) return Polled::kWindowClosed;
+  if (!nscc_.allows(size) || nscc_.paced_until() > context.now) return Polled::kWindowClosed;
   const PathSet::Slot slot = pick(context.now, usable, record.ev);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   const Wqe& wqe = wqe_of(psn);
@@ -132,7 +138,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   }
   const Piece p = piece(wqe, wqe.packets_sent);
   const std::int64_t size = nominal_of(p);
-  if (!nscc_.allows(size)) return Polled::kWindowClosed;
+  if (!nscc_.allows(size) || nscc_.paced_until() > context.now) return Polled::kWindowClosed;
   const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   PsnRecord* record = window_.open();
@@ -212,7 +218,7 @@ void Requestor::on_heard(Context& context) {
   if (!retry_.is_backed_off()) return;
   // The peer is back: ask at once what it has instead of waiting out the interval.
   retry_.reset(context.now);
-  if (window_.outstanding() > 0) probe(context, ControlPacket::kAnyPort);
+  if (window_.outstanding() > 0) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
 }
 
 void Requestor::acknowledge(Context& context, Psn psn) {
@@ -343,10 +349,9 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
     }
     return;
   }
-  // Partial: only what this SACK itself shows missing below something it has.
+  // Partial: only what this SACK itself shows missing.
   const Psn base = sack.cack + sack.bitmap_offset;
-  const int top = sack.bitmap == 0 ? 0 : 63 - std::countl_zero(sack.bitmap);
-  for (int i = 0; i < top; ++i) {
+  for (int i = 0; i < 64; ++i) {
     const Psn psn = base + i;
     if ((sack.bitmap >> i & 1) != 0 || !window_.contains(psn)) continue;
     PsnRecord& record = window_.record(psn);
@@ -355,7 +360,7 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
     lose(context, psn, record);
   }
   // For the rest ask, once a round trip.
-  if (context.now - last_probe_ >= nscc_.base_rtt()) probe(context, ControlPacket::kAnyPort);
+  if (context.now - last_probe_ >= nscc_.base_rtt()) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
 }
 
 void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
@@ -411,6 +416,7 @@ void Requestor::lose_on_port(Context& context, PortIndex port) {
 
 void Requestor::on_port_lost(Context& context, PortIndex port) {
   lose_on_port(context, port);
+  if (window_.outstanding() == 0) settle(context);
   trace_window(context);
 }
 
@@ -441,18 +447,21 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
   if (trimmed || nack.reason == wire::NackReason::kTrimmedLastHop) {
     ++context.counters.lost_trimmed;
     paths_.on_ack(record.ev);  // its header came through: the path lives
-    if (was_counted) nscc_.on_trim(context.now, size);
+    if (was_counted) {
+      nscc_.on_trim(context.now, {.size = size, .sent_at = record.sent_at, .draw = paths_.draw()});
+    }
   } else {
     if (was_counted) nscc_.on_forget(size);
     if (nack.reason == wire::NackReason::kPsnOutOfWindow) {
       ++context.counters.nacks_window;
-      probe(context, ControlPacket::kAnyPort);
+      probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
     } else {
       ++context.counters.nacks_resource;
     }
     resume_at_ = context.now + nscc_.base_rtt();
     tail_at_ = std::min(tail_at_, resume_at_);
   }
+  if (window_.outstanding() == 0) settle(context);
   trace_window(context);
   return Status::kOk;
 }
@@ -493,12 +502,20 @@ void Requestor::retire(Context& context) {
     completion_resend_ = false;
     ++done_count_;
   }
-  if (window_.is_idle()) {
-    const std::int64_t left = nscc_.settle();
-    if (left >= 256 || left <= -256) ++context.counters.unbalanced;
-    tail_at_ = kNever;
-    if (done_count_ == queue_.size()) retry_.disarm();
+  if (window_.outstanding() == 0) settle(context);
+  if (window_.is_idle()) tail_at_ = kNever;
+  if (waits_for_transport_ack()) {
+    // The SACK has come and its Transport ACK has not: it is on its way, or lost.
+    if (tail_count_ < kTailTries) tail_at_ = context.now + nscc_.base_rtt() + params_->nscc.target;
+  } else if (window_.is_idle() && done_count_ == queue_.size()) {
+    retry_.disarm();
   }
+}
+
+// Nothing is on the wire: what is left of inflight is the rounding of the responder's count.
+void Requestor::settle(Context& context) {
+  const std::int64_t left = nscc_.settle();
+  if (window_.is_idle() && (left >= 256 || left <= -256)) ++context.counters.unbalanced;
 }
 
 bool Requestor::poll_completion(Completion& out) {
@@ -546,10 +563,14 @@ void Requestor::arm(Time now) {
   if (tail_at_ == kNever && tail_count_ == 0) tail_at_ = now + nscc_.base_rtt() + params_->nscc.target;
 }
 
-Time Requestor::deadline() const { return std::min(retry_.deadline(), tail_at_); }
+Time Requestor::deadline() const {
+  const Time at = std::min(retry_.deadline(), tail_at_);
+  return is_paced() ? std::min(at, nscc_.paced_until()) : at;
+}
 
 Status Requestor::on_deadline(Context& context, Duration late_by) {
   const Time now = context.now;
+  if (is_paced() && now >= nscc_.paced_until()) paced_out_ = nscc_.paced_until();
   // The world itself stood still: what fell due meanwhile gets one more chance.
   if (late_by > Duration::ms(1) && !rearmed_) {
     rearmed_ = true;
@@ -561,13 +582,17 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (now >= tail_at_) {
     tail_at_ = kNever;
     const Time due = last_send_ + nscc_.base_rtt() + params_->nscc.target;
-    if (window_.outstanding() > 0 && tail_count_ < 3) {
+    if (waits_for_transport_ack() && tail_count_ < kTailTries) {
+      ++tail_count_;
+      completion_resend_ = true;
+      tail_at_ = now + nscc_.base_rtt() * 5;
+    } else if (window_.outstanding() > 0 && tail_count_ < kTailTries) {
       if (now < due && tail_count_ == 0) {
         tail_at_ = due;  // something was sent meanwhile
       } else {
         ++tail_count_;
-        probe(context, ControlPacket::kAnyPort);
-        tail_at_ = now + nscc_.base_rtt() * (5 << tail_count_ >> 1);
+        probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+        tail_at_ = now + nscc_.base_rtt() * 5;
       }
     }
   }
@@ -584,32 +609,36 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
       ++context.counters.silences;
       for (std::uint32_t port = 0; port < world::kPortsMax; ++port) {
         if (paths_.any_on(static_cast<PortIndex>(port), 0) != PathSet::kNone) {
-          probe(context, static_cast<std::uint8_t>(port));
+          probe(context, static_cast<std::uint8_t>(port), ProbeClass::kControl);
         }
       }
     } else {
       ++context.counters.lost_timer;
       lose(context, psn, record);
-      probe(context, ControlPacket::kAnyPort);
+      if (window_.outstanding() == 0) settle(context);
+      probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
       trace_window(context);
     }
-  } else if (window_.lost() == 0 && done_count_ < sent_count_) {
+  } else if (waits_for_transport_ack()) {
     completion_resend_ = true;
   }
   return Status::kOk;
 }
 
-// A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now.
-void Requestor::probe(Context& context, std::uint8_t port) {
+// A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now; one of the control class
+// overtakes what queues, so it counts as one sent a full queue earlier.
+void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_class) {
   ControlPacket* packet = context.control.add();
   if (packet == nullptr) return;
   ++context.counters.probes;
   last_probe_ = context.now;
   const std::uint16_t id = next_probe_++;
-  probe_sent_[id % probe_sent_.size()] = context.now;
+  const bool data = probe_class == ProbeClass::kData;
+  const Duration overtaken = data ? Duration() : nscc_.base_rtt() + params_->nscc.target * 2;
+  probe_sent_[id % probe_sent_.size()] = context.now - overtaken;
   packet->peer = identity_.peer;
   packet->qpn = identity_.local_qpn;
-  packet->data_class = true;
+  packet->data_class = data;
   packet->port = port;
   if (port != ControlPacket::kAnyPort) {
     packet->fixed_ev = true;

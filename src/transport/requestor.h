@@ -155,9 +155,17 @@ class Requestor {
   void infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent, Knowledge known);
   void lose(Context& context, Psn psn, PsnRecord& record);
   void lose_on_port(Context& context, PortIndex port);
+  // Everything sent has arrived, and a write still lacks its Transport ACK.
+  bool waits_for_transport_ack() const {
+    return window_.outstanding() == 0 && window_.lost() == 0 && done_count_ < sent_count_;
+  }
   void retire(Context& context);
-  void probe(Context& context, std::uint8_t port);
+  void settle(Context& context);
+  enum class ProbeClass : std::uint8_t { kData, kControl };
+  void probe(Context& context, std::uint8_t port, ProbeClass probe_class);
   void arm(Time now);
+  // Waits for nothing but a time to send at.
+  bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
   const QpParams* params_;
   Identity identity_;
   Ring<Wqe> queue_;              // oldest first: incomplete writes
@@ -184,6 +192,7 @@ class Requestor {
   Time last_heard_, last_send_;
   Time resume_at_;               // resource NACKs: nothing is resent before
   Time tail_at_ = kNever;
+  Time paced_out_;               // the pacing time that was last waited for
   std::uint8_t tail_count_ = 0;
   std::uint16_t next_probe_ = 0;
   Time last_probe_;
