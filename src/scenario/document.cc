@@ -1,9 +1,10 @@
 #include "scenario/document.h"
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 #include <tuple>
+
+#include "scenario/ascii.h"
 
 namespace weft::scenario {
 namespace {
@@ -27,18 +28,6 @@ constexpr std::size_t kMessageSizeMax = 1000;
 Position position_of(const toml::source_region& region) {
   if (region.begin.line == 0) return {};
   return {region.begin.line, region.begin.column};
-}
-
-// Where the first character stands that no TOML file may hold.
-std::optional<Position> forbidden_in(std::string_view text) {
-  Position at;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f) return at;
-    ++at.column;
-    if (c == '\n') at = {at.line + 1, 1};
-  }
-  return std::nullopt;
 }
 
 Value convert(const toml::node& node) {
@@ -87,12 +76,14 @@ const Value* Value::find(std::string_view name) const {
 }
 
 Result<Value> parse_document(std::string_view toml, std::string_view file_name) {
-  if (const auto at = forbidden_in(toml)) {
+  const auto ascii = to_ascii(toml);
+  if (!ascii) {
+    const TextMistake& mistake = ascii.error();
     return Error{ErrorKind::kInvalid,
-                 message_at(file_name, *at, "not TOML: a control character; expected text")};
+                 message_at(file_name, mistake.at, "not TOML: " + mistake.what)};
   }
   try {
-    return convert(toml::parse(toml));
+    return convert(toml::parse(*ascii));
   } catch (const toml::parse_error& error) {
     return Error{ErrorKind::kInvalid, message_at(file_name, position_of(error.source()),
                                                  "not TOML: " + std::string(error.description()))};

@@ -101,6 +101,18 @@ TEST(Parse, NotToml) {
   EXPECT_EQ(mistake("hosts = \n").find('\n'), std::string::npos) << "one line";
 }
 
+TEST(Parse, TextsMayHoldAnyCharacter) {
+  const auto parsed = parse(
+      "description = \"8\xc3\x97"
+      "100G\"  # \xc2\xb5s\n" +
+          with(""),
+      "f.toml");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->description,
+            "8\xc3\x97"
+            "100G");
+}
+
 TEST(Parse, UnknownKeysAndTables) {
   EXPECT_EQ(mistake(with("\n[run]\nmemroy = \"none\"\n")),
             "dir/f.toml:13:1: unknown key \"memroy\" in [run]; did you mean \"memory\"?");

@@ -7,7 +7,7 @@ namespace weft::transport {
 namespace {
 
 // Questions at the tail of a flow, five round trips apart, before only the retry timer asks.
-constexpr std::uint8_t kTailTries = 8;
+constexpr std::uint8_t kTailTries = 16;
 
 }  // namespace
 
@@ -349,7 +349,14 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
     }
     return;
   }
-  // Partial: only what this SACK itself shows missing.
+  // Partial: only what this SACK itself shows missing. The PSN behind the edge always is.
+  if (const Psn first = sack.cack + 1; window_.contains(first)) {
+    PsnRecord& record = window_.record(first);
+    if (record.state == PsnState::kOutstanding && record.sent_at <= threshold) {
+      ++context.counters.lost_inferred;
+      lose(context, first, record);
+    }
+  }
   const Psn base = sack.cack + sack.bitmap_offset;
   for (int i = 0; i < 64; ++i) {
     const Psn psn = base + i;
@@ -359,8 +366,8 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
     ++context.counters.lost_inferred;
     lose(context, psn, record);
   }
-  // For the rest ask, once a round trip.
-  if (context.now - last_probe_ >= nscc_.base_rtt()) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  // For the rest ask, one question at a time.
+  if (sack.answers_probe || context.now - last_probe_ >= nscc_.base_rtt()) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
 }
 
 void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {

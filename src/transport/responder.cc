@@ -17,6 +17,7 @@ Responder::Responder(const Options& options) : options_(options) {
 void Responder::start(Psn first, const Identity& identity) {
   identity_ = identity;
   cack_ = max_received_ = first - 1;
+  probe_edge_ = first - 2;  // no probe yet
   lowest_unreported_ = first;
 }
 
@@ -178,7 +179,14 @@ void Responder::on_probe(const wire::Probe& probe, std::uint32_t entropy, bool m
   sack.entropy = entropy;
   sack.mark = marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
   sack.echo = probe.sent;
-  send_sack(sack, cack_ + 1, false, out, counters);
+  // From the edge; when probes follow each other and it has not moved, every second one further through the window.
+  const bool again = probe_edge_ == cack_;
+  if (!again || probe_next_.since(max_received_) > 0) probe_next_ = cack_ + 65;
+  probe_walks_ = again && !probe_walks_;
+  probe_edge_ = cack_;
+  const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
+  if (probe_walks_) probe_next_ = probe_next_ + 64;
+  send_sack(sack, base, false, out, counters);
 }
 
 void Responder::flush(ControlQueue& out, ResponderCounters& counters) {

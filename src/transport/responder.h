@@ -120,11 +120,13 @@ class Responder {
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_, lowest_unreported_;
+  Psn probe_edge_, probe_next_;                // the edge at the last probe, and what its answer did not reach
   std::uint32_t above_cack_ = 0;               // received above cack
   std::uint32_t msn_ = 0;
   std::uint64_t bytes_received_ = 0;           // nominal sizes
   std::uint32_t bytes_since_sack_ = 0;
   Trigger trigger_;
+  bool probe_walks_ = false;
   bool report_low_ = false;                    // the next SACK starts at lowest_unreported_
   bool ack_due_ = false;                       // a Transport ACK
   bool asked_with_holes_ = false;              // prev_ar
