@@ -1,4 +1,4 @@
-// Ring<T>: a queue of fixed capacity (a power of two), memory taken once at construction.
+// Ring<T>: a queue of fixed capacity (a power of two), memory taken once at construction and touched as it is needed.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Ring {
   explicit Ring(std::size_t capacity_min) {
     std::size_t size = 1;
     while (size < capacity_min) size *= 2;
-    slots_ = std::make_unique<T[]>(size);
+    slots_ = std::make_unique_for_overwrite<T[]>(size);
     mask_ = size - 1;
   }
 
@@ -42,9 +42,10 @@ class Ring {
     WEFT_ASSERT(!empty());
     return slots_[head_ & mask_];
   }
+  // An empty ring starts over: the busy part stays at its beginning, where the cache has it.
   void pop() {
     WEFT_ASSERT(!empty());
-    ++head_;
+    if (++head_ == tail_) clear();
   }
   // The i-th from the front. REQUIRES i < size().
   T& operator[](std::size_t i) {

@@ -8,7 +8,8 @@
 
 namespace weft::scenario {
 namespace {
-// The library asserts in places that bad input reaches; a mistake in a file must not end the program.
+// The library asserts in places that bad input reaches; a mistake in a file must not end the
+// program.
 struct LibraryGaveUp : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

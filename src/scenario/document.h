@@ -1,5 +1,6 @@
-// A TOML document as a plain tree of values, each with its place in the file. The TOML library is behind this header
-// only, so that one file compiles it and the reading of scenarios does not depend on its types.
+// A TOML document as a plain tree of values, each with its place in the file. The TOML library is
+// behind this header only, so that one file compiles it and the reading of scenarios does not
+// depend on its types.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,8 @@ Wire wire_of(const FaultSpec& fault, std::uint32_t i, const Topology& topology) 
           topology.t1_down(fault.plane, lower, at % uplinks)};
 }
 
-// What the fault touches of a link, the way up first: a host that sees its port come back can send at once.
+// What the fault touches of a link, the way up first: a host that sees its port come back can send
+// at once.
 std::vector<LinkId> links_of(const FaultSpec& fault, std::uint32_t i, const Topology& topology) {
   const Wire wire = wire_of(fault, i, topology);
   if (fault.direction == Direction::kUp) return {wire.up};

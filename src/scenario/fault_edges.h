@@ -1,4 +1,5 @@
-// Faults as pairs of edges, start and end, one pair for each link or host that a fault touches. Private to faults.cc.
+// Faults as pairs of edges, start and end, one pair for each link or host that a fault touches.
+// Private to faults.cc.
 #pragma once
 
 #include <span>

@@ -15,7 +15,8 @@ namespace {
 using fabric::FaultAction;
 using fabric::FaultEvent;
 
-// Joins faults that overlap: keeps what holds each link and host, and lets through what changes something.
+// Joins faults that overlap: keeps what holds each link and host, and lets through what changes
+// something.
 class Joiner {
  public:
   void take(const FaultEdge& edge, std::vector<FaultEvent>& out) {

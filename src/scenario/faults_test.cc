@@ -144,7 +144,8 @@ TEST(Faults, PausesAndCrashes) {
   EXPECT_EQ(plan.healed_at, at_us(4)) << "a crash does not count";
 }
 
-// Whatever is drawn: every fault ends but a crash, everything that went down comes up, nothing names what is not there.
+// Whatever is drawn: every fault ends but a crash, everything that went down comes up, nothing
+// names what is not there.
 TEST(Faults, DrawnMixesEndAndComeFromTheSeed) {
   const Scenario scenario = small_scenario(
       kWorkload +

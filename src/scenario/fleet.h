@@ -1,5 +1,6 @@
-// Fleet: every host of a scenario, with endpoints, QPs connected and receives posted, ready to be attached to a world.
-// Knows nothing of which world that is. Owns the hosts, the plan and the scoreboard; hosts keep their address.
+// Fleet: every host of a scenario, with endpoints, QPs connected and receives posted, ready to be
+// attached to a world. Knows nothing of which world that is. Owns the hosts, the plan and the
+// scoreboard; hosts keep their address.
 #pragma once
 
 #include <cstdint>

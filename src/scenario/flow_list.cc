@@ -22,8 +22,8 @@ Flow plain(const WorkloadSpec& spec, HostIndex from, HostIndex to) {
   return flow;
 }
 
-// 2i -> 2i + 1. `cross`: host i of the fabric's first half to host i of its second, which are under different T0s where
-// there are two, however few hosts take part.
+// 2i -> 2i + 1. `cross`: host i of the fabric's first half to host i of its second, which are under
+// different T0s where there are two, however few hosts take part.
 std::vector<Flow> pairs(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology);
   const std::uint32_t half = topology.host_count() / 2;
@@ -50,8 +50,8 @@ std::vector<Flow> permutation(const WorkloadSpec& spec, const Topology& topology
   return flows;
 }
 
-// The senders are the hosts behind the receiver's T0, then its neighbours there. The victim's flow goes to the
-// receiver's neighbour, from the first host that does not send.
+// The senders are the hosts behind the receiver's T0, then its neighbours there. The victim's flow
+// goes to the receiver's neighbour, from the first host that does not send.
 std::vector<Flow> incast(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology);
   const std::uint32_t reserved = spec.victim ? 3 : 1;  // the receiver, the victim's two ends
@@ -71,8 +71,8 @@ std::vector<Flow> incast(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// Each rank sends a chunk to the next in every step; step s waits for what came in step s - 1. After group - 1 steps
-// every chunk is reduced somewhere, after as many again it is everywhere.
+// Each rank sends a chunk to the next in every step; step s waits for what came in step s - 1.
+// After group - 1 steps every chunk is reduced somewhere, after as many again it is everywhere.
 std::vector<Flow> ring(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology), group = group_of(spec, topology);
   const std::uint64_t chunk = (spec.bytes + group - 1) / group;
@@ -92,7 +92,8 @@ std::vector<Flow> ring(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// A binary tree numbered like a heap. Sums go up when both children's have come, the result goes down.
+// A binary tree numbered like a heap. Sums go up when both children's have come, the result goes
+// down.
 std::vector<Flow> tree(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology), group = group_of(spec, topology);
   std::vector<Flow> flows;

@@ -1,4 +1,5 @@
-// The flows of a workload before they are sorted onto hosts and QPs: one generator a kind. Private to workload.cc.
+// The flows of a workload before they are sorted onto hosts and QPs: one generator a kind. Private
+// to workload.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What data and answers cost on the wire in a scenario: wire/framing.h with the scenario's packet sizes filled in.
+// What data and answers cost on the wire in a scenario: wire/framing.h with the scenario's packet
+// sizes filled in.
 #pragma once
 
 #include <algorithm>

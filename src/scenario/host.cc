@@ -28,6 +28,7 @@ Host::Host(const Setup& setup)
       send_queue_max_(setup.config.send_queue_max),
       receive_queue_max_(setup.config.receive_queue_max),
       endpoint_(setup.config, setup.memory, setup.trace) {
+  hot_ = endpoint_.hot();
   const auto ops = plan_.ops_of(host_);
   ends_.reserve(plan_.ends_of(host_).size());
   active_.resize(std::min<std::size_t>(ops.size(), plan_.active_max));
@@ -83,7 +84,8 @@ std::string Host::stuck() const {
          std::to_string(plan_.peer_of(host_, plan_.ends_of(host_)[op.after_end[0]]));
 }
 
-// --- world::Node -----------------------------------------------------------------------------------
+// --- world::Node
+// -----------------------------------------------------------------------------------
 
 void Host::on_datagrams(Time now, std::span<const world::Datagram> in) {
   endpoint_.on_datagrams(now, in);
@@ -109,7 +111,8 @@ std::size_t Host::poll_transmit(Time now, std::span<const world::PortRoom> room,
   return endpoint_.poll_transmit(now, room, out);
 }
 
-// --- completions -------------------------------------------------------------------------------------
+// --- completions
+// -------------------------------------------------------------------------------------
 
 const Op& Host::op_of(const Active& active) const { return plan_.ops_of(host_)[active.op]; }
 FlowIndex Host::flow_of(const Active& active) const { return plan_.ops_from[host_] + active.op; }
@@ -196,7 +199,8 @@ void Host::trace_completion(Time now, const transport::Completion& completion, s
   trace_->append(record);
 }
 
-// --- work ----------------------------------------------------------------------------------------------
+// --- work
+// ----------------------------------------------------------------------------------------------
 
 void Host::advance(Time now) {
   const auto ops = plan_.ops_of(host_);

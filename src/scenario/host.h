@@ -1,9 +1,10 @@
 // Host: a node that carries out one host's part of a plan on the endpoint that it wraps.
 //
-// It is driven by a world like any node, passes everything on to the endpoint, and at the same instant takes the
-// completions, releases what waited for them, and posts what comes next. Start times are its own deadlines. Everything
-// is allocated by the constructor and during set-up; a host costs a few hundred bytes, and 16 for each of its QPs,
-// besides its endpoint. Owned by the fleet. The plan, scoreboard, memory and trace outlive it.
+// It is driven by a world like any node, passes everything on to the endpoint, and at the same
+// instant takes the completions, releases what waited for them, and posts what comes next. Start
+// times are its own deadlines. Everything is allocated by the constructor and during set-up; a host
+// costs a few hundred bytes, and 16 for each of its QPs, besides its endpoint. Owned by the fleet.
+// The plan, scoreboard, memory and trace outlive it.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,8 @@ class Host final : public world::Node {
   // Bytes that this object holds besides itself and the endpoint.
   std::size_t heap_bytes() const;
 
-  // What it waits for, for people: "flow 17 to host 3: 5 of 8 messages completed". Empty when all is done.
+  // What it waits for, for people: "flow 17 to host 3: 5 of 8 messages completed". Empty when all
+  // is done.
   std::string stuck() const;
 
   // --- world::Node -----------------------------------------------------------------------------

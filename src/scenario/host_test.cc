@@ -15,7 +15,8 @@
 #include "scenario/fleet.h"
 #include "scenario/testing.h"
 
-// Allocations while a host is being called. Not inlined: g++ would take malloc and free for a mismatch.
+// Allocations while a host is being called. Not inlined: g++ would take malloc and free for a
+// mismatch.
 static std::size_t allocations = 0;
 static bool counting = false;
 

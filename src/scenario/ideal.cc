@@ -96,7 +96,8 @@ struct Group {
   std::uint32_t count = 0;
 };
 
-// Of `2 * (count - 1)` steps in a row along the ring, the slowest way round: the delays beside the chunks themselves.
+// Of `2 * (count - 1)` steps in a row along the ring, the slowest way round: the delays beside the
+// chunks themselves.
 Duration ring_delay(const Group& group, const Topology& topology, const Framing& framing) {
   std::vector<Duration> hop(group.count);
   Duration round;
@@ -112,8 +113,9 @@ Duration ring_delay(const Group& group, const Topology& topology, const Framing&
   return longest;
 }
 
-// Up a tree and down again. hop[r]: one way between rank r and its parent. A parent takes two vectors through one NIC,
-// one after the other as they come; going down, the child that matters is served first.
+// Up a tree and down again. hop[r]: one way between rank r and its parent. A parent takes two
+// vectors through one NIC, one after the other as they come; going down, the child that matters is
+// served first.
 Duration tree_time(const std::vector<Duration>& hop, Duration vector) {
   const auto count = static_cast<std::uint32_t>(hop.size());
   std::vector<Duration> summed(count);  // when each rank has its children's vectors

@@ -9,8 +9,9 @@
 
 namespace weft::scenario {
 
-// `file_name` is used in messages, and its last part without .toml becomes the scenario's name. A Scenario that comes
-// back can run: its topology exists, and its workload and faults name only what is there.
+// `file_name` is used in messages, and its last part without .toml becomes the scenario's name. A
+// Scenario that comes back can run: its topology exists, and its workload and faults name only what
+// is there.
 Result<Scenario> parse(std::string_view toml, std::string_view file_name);
 
 }  // namespace weft::scenario

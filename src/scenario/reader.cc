@@ -91,32 +91,6 @@ std::optional<std::uint64_t> Reader::whole(const Value& value, std::string_view 
   return std::nullopt;
 }
 
-void Reader::number(std::string_view key, std::uint32_t& out, Range range) {
-  if (const Value* value = take(key)) {
-    if (const auto n = whole(*value, key, range)) out = static_cast<std::uint32_t>(*n);
-  }
-}
-void Reader::number(std::string_view key, std::uint16_t& out, Range range) {
-  if (const Value* value = take(key)) {
-    if (const auto n = whole(*value, key, range)) out = static_cast<std::uint16_t>(*n);
-  }
-}
-void Reader::number(std::string_view key, std::uint8_t& out, Range range) {
-  if (const Value* value = take(key)) {
-    if (const auto n = whole(*value, key, range)) out = static_cast<std::uint8_t>(*n);
-  }
-}
-void Reader::number(std::string_view key, std::uint64_t& out, Range range) {
-  if (const Value* value = take(key)) {
-    if (const auto n = whole(*value, key, range)) out = *n;
-  }
-}
-void Reader::number(std::string_view key, std::optional<std::uint32_t>& out) {
-  if (const Value* value = take(key)) {
-    if (const auto n = whole(*value, key, {})) out = static_cast<std::uint32_t>(*n);
-  }
-}
-
 const Value* Reader::take_array(std::string_view key, std::string_view expected) {
   const Value* value = take(key);
   if (value == nullptr) return nullptr;
@@ -178,17 +152,6 @@ std::optional<std::uint64_t> Reader::bytes(const Value& value, std::string_view 
     size.reset();
   }
   return size;
-}
-
-void Reader::size(std::string_view key, std::uint64_t& out, Range range) {
-  if (const Value* value = take(key)) {
-    if (const auto n = bytes(*value, key, range)) out = *n;
-  }
-}
-void Reader::size(std::string_view key, std::uint32_t& out, Range range) {
-  if (const Value* value = take(key)) {
-    if (const auto n = bytes(*value, key, range)) out = static_cast<std::uint32_t>(*n);
-  }
 }
 
 std::optional<Duration> Reader::time(const Value& value, std::string_view key) {

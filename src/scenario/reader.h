@@ -1,8 +1,9 @@
-// Reader: one table of a scenario, read key by key into typed members. Whatever does not fit is reported with its
-// place; keys that nobody asked for are reported at the end. Owned by the parse functions, for one table each.
+// Reader: one table of a scenario, read key by key into typed members. Whatever does not fit is
+// reported with its place; keys that nobody asked for are reported at the end. Owned by the parse
+// functions, for one table each.
 //
-// A getter leaves `out` at its default when the key is absent. The first mistake is kept, later ones are not reported:
-// a person gets one clear line.
+// A getter leaves `out` at its default when the key is absent. The first mistake is kept, later
+// ones are not reported: a person gets one clear line.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,8 @@ struct Range {
 
 class Reader {
  public:
+  static constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 40;
+
   // `table` may be null (absent: everything stays at its default) or not a table (a mistake).
   // `name` for messages: "[topology]".
   Reader(Report& report, const Value* table, std::string name);
@@ -51,16 +54,27 @@ class Reader {
   Position at() const { return at_; }
   bool has(std::string_view key) const { return table_ != nullptr && table_->find(key) != nullptr; }
 
-  void number(std::string_view key, std::uint32_t& out, Range range = {});
-  void number(std::string_view key, std::uint16_t& out, Range range);
-  void number(std::string_view key, std::uint8_t& out, Range range);
-  void number(std::string_view key, std::uint64_t& out, Range range);
-  void number(std::string_view key, std::optional<std::uint32_t>& out);
+  // A whole number within the range, which fits T.
+  template <typename T>
+  void number(std::string_view key, T& out, Range range = {}) {
+    if (const Value* value = take(key)) {
+      if (const auto n = whole(*value, key, range)) out = static_cast<T>(*n);
+    }
+  }
+  void number(std::string_view key, std::optional<std::uint32_t>& out) {
+    std::uint32_t n = 0;
+    number(key, n);
+    if (has(key)) out = n;
+  }
   void numbers(std::string_view key, std::vector<std::uint32_t>& out);
   void boolean(std::string_view key, bool& out);
   void text(std::string_view key, std::string& out);
-  void size(std::string_view key, std::uint64_t& out, Range range = {0, kSizeMax});
-  void size(std::string_view key, std::uint32_t& out, Range range);
+  template <typename T>
+  void size(std::string_view key, T& out, Range range = {0, kSizeMax}) {
+    if (const Value* value = take(key)) {
+      if (const auto n = bytes(*value, key, range)) out = static_cast<T>(*n);
+    }
+  }
   void duration(std::string_view key, Duration& out, Duration min = Duration());
   void duration(std::string_view key, std::optional<Duration>& out);
   void rate(std::string_view key, Rate& out);
@@ -103,8 +117,6 @@ class Reader {
   void fail_at(std::string_view key, std::string_view what);
   // Reports a key that no getter asked for. Last call.
   void finish();
-
-  static constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 40;
 
  private:
   const Value* take(std::string_view key);

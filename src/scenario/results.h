@@ -1,4 +1,5 @@
-// Results: what came out of a run, as numbers, as JSON, as a table for people, and held against what was expected.
+// Results: what came out of a run, as numbers, as JSON, as a table for people, and held against
+// what was expected.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ struct RunFacts {
   std::uint64_t packet_hops = 0;  // packets, data and control, leaving a port, hosts' included
   double wall_s = 0;
   double rss_mb = 0;
-  std::optional<double>
-      fault_free_goodput_gbps{};  // of the same run without faults, where that is asked for
+  // Of the same run without faults, where that is asked for.
+  std::optional<double> fault_free_goodput_gbps{};
 };
 
 struct FctUs {
@@ -45,11 +46,11 @@ struct Results {
   double slowest_over_ideal = 0;  // all-reduce, all-to-all: of the whole
   double goodput_gbps = 0;   // payload of all flows but a victim's, first post to last completion
   double goodput_share = 0;  // of the framing limit
-  double jain = 0;           // over the goodputs of completed flows but a victim's
+  double jain = 0;           // over the goodputs of flows that began, but a victim's
   std::optional<double> victim_share{};  // of what the victim's flow gets alone
   double longest_pause_us = 0;
-  std::optional<double> baseline_gbps{}, settled_gbps{},
-      recovered_gbps{};  // in the windows of [expect]
+  // In the windows of [expect].
+  std::optional<double> baseline_gbps{}, settled_gbps{}, recovered_gbps{};
   std::uint32_t hosts = 0;
   std::vector<double> series_gbps{};  // goodput in each step; empty unless messages are repeated
   double series_step_us = 0;
@@ -58,7 +59,8 @@ struct Results {
 Results summarise(const Scenario& scenario, const Plan& plan, const Scoreboard& scoreboard,
                   const RunFacts& facts);
 
-// One sentence for each expectation that does not hold: "slowest flow took 1.23 of ideal, expected at most 1.10".
+// One sentence for each expectation that does not hold: "slowest flow took 1.23 of ideal, expected
+// at most 1.10".
 std::vector<std::string> check(const ExpectSpec& expect, const Results& results);
 
 // One JSON object on one line, the fields in a fixed order.

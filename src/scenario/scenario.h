@@ -16,11 +16,11 @@
 namespace weft::scenario {
 
 struct SwitchSpec {
-  std::uint64_t queue_bytes =
-      0;  // data queue of a port; 0: one plane-BDP (with trimming), 5 (without)
+  // The data queue of a port; 0: one plane-BDP with trimming, five without.
+  std::uint64_t queue_bytes = 0;
   std::uint64_t last_hop_queue_bytes = 0;  // host-facing ports; 0: as queue_bytes
-  std::uint64_t ecn_min_bytes = 0,
-                ecn_max_bytes = 0;  // marking starts / is certain; both 0: 0.2 and 0.8 plane-BDP
+  // Marking starts, is certain; both 0: 0.2 and 0.8 plane-BDP.
+  std::uint64_t ecn_min_bytes = 0, ecn_max_bytes = 0;
   bool ecn = true;
   bool last_hop_ecn = false;  // MRC: marks mean imbalance in the core
   bool trimming = true;
@@ -53,8 +53,7 @@ struct TransportSpec {
 enum class WorkloadKind : std::uint8_t {
   kPairs,        // host 2i -> 2i+1 (or first half -> second half with `cross`)
   kPermutation,  // every host sends to one other and receives from one, drawn from the seed
-  kIncast,  // `senders` hosts to host 0; with `victim` one more flow to host 1, from the host after
-            // the senders
+  kIncast,       // `senders` hosts to host 0; a `victim` beside it, to host 1
   kRingAllReduce,
   kTreeAllReduce,
   kAllToAll,
@@ -67,8 +66,8 @@ struct FlowSpec {
   Duration start{};
   std::uint32_t qp = 0;   // flows between two hosts with the same number share their QPs
   bool bad_rkey = false;  // names memory that is not registered: ends with a remote access error
-  std::vector<std::uint32_t>
-      paths;  // its EVs use only these paths in every plane; empty: drawn from all
+  // Its EVs use only these paths in every plane; empty: drawn from all.
+  std::vector<std::uint32_t> paths{};
 };
 
 struct WorkloadSpec {
@@ -84,10 +83,9 @@ struct WorkloadSpec {
   bool bidirectional = false;       // pairs, flows: the same back
   std::uint32_t group = 0;          // all-reduce, all-to-all: ranks a group; 0: all hosts in one
   std::uint32_t parallel = 8;       // all-to-all: peers served at a time
-  bool immediate =
-      false;  // every message is a WRITE with immediate (all-reduce: those that signal)
-  Duration
-      repeat_for;  // pairs, permutation, incast, flows: post messages until then, for fault studies
+  bool immediate = false;           // every message is a WRITE with immediate
+  // Pairs, permutation, incast, flows: post messages until then, for fault studies.
+  Duration repeat_for{};
   std::vector<FlowSpec> flows{};
 };
 
@@ -154,8 +152,8 @@ struct RandomFaultSpec {
 struct ExpectSpec {
   bool all_completed = true;
   std::uint32_t qp_errors_max = 0;  // of QPs whose both ends live; see `remote_access_errors`
-  std::uint32_t remote_access_errors =
-      0;  // exactly that many flows end so; their QPs are not counted above
+  // Exactly that many flows end so; their QPs are not counted above.
+  std::uint32_t remote_access_errors = 0;
   std::optional<double> slowest_over_ideal_max{};
   std::optional<double> slowest_over_ideal_min{};  // for the counter-examples
   std::optional<double> goodput_gbps_min{};        // of all flows together

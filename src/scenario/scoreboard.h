@@ -1,5 +1,5 @@
-// Scoreboard: what became of every flow, and goodput over time. The hosts of a run write it as they go; results.h
-// reads it. One for a run, owned by the fleet; sized at construction.
+// Scoreboard: what became of every flow, and goodput over time. The hosts of a run write it as they
+// go; results.h reads it. One for a run, owned by the fleet; sized at construction.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ enum class FlowState : std::uint8_t {
 
 struct FlowRecord {
   Time first_post = kNever;
-  Time last_completion;
+  Time last_completion{};
   std::uint64_t bytes_completed = 0;
-  Duration
-      longest_pause;  // between two messages completed, or from the first post to the first of them
+  // Between two messages completed, or from the first post to the first of them.
+  Duration longest_pause{};
   FlowState state = FlowState::kWaiting;
   transport::Status status = transport::Status::kOk;
 };

@@ -66,9 +66,11 @@ SwitchSpec resolved_switches(const Scenario& scenario, const fabric::Topology& t
   const Framing framing(scenario);
   const std::uint64_t bdp = scenario.topology.host_rate.bytes_in(base_rtt(scenario, topology));
   out.queue_bytes = first_set(out.queue_bytes, out.trimming ? bdp : 5 * bdp);
-  // Room above the marks for what arrives before senders react; and a queue that cannot hold two packets carries nothing.
+  // Room above the marks for what arrives before senders react; and a queue that cannot hold two
+  // packets carries nothing.
   const std::uint64_t noise = kNoisePackets * framing.packet_full();
-  const std::uint64_t queue_min = scenario.switches.queue_bytes == 0 ? 6 * noise : 2 * framing.packet_full();
+  const std::uint64_t queue_min =
+      scenario.switches.queue_bytes == 0 ? 6 * noise : 2 * framing.packet_full();
   out.queue_bytes = std::max(out.queue_bytes, queue_min);
   out.last_hop_queue_bytes = first_set(out.last_hop_queue_bytes, out.queue_bytes);
   if (out.ecn_min_bytes == 0 && out.ecn_max_bytes == 0) {

@@ -1,4 +1,5 @@
-// From a scenario to what switches, endpoints and QPs are told: defaults filled in, bounds derived from the plan.
+// From a scenario to what switches, endpoints and QPs are told: defaults filled in, bounds derived
+// from the plan.
 #pragma once
 
 #include <array>

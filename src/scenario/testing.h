@@ -11,7 +11,8 @@
 
 namespace weft::scenario {
 
-// 16 hosts, four on each T0, two planes of 100G, four T1s; `more` starts with [workload] or another table.
+// 16 hosts, four on each T0, two planes of 100G, four T1s; `more` starts with [workload] or another
+// table.
 inline Scenario small_scenario(std::string_view more) {
   const auto parsed = parse(
       "[topology]\nshape = \"two-tier\"\nhosts = 16\nhosts_per_t0 = 4\nt1_count = 4\nplanes = 2\n"

@@ -1,5 +1,6 @@
-// Numbers with units, as people write them: sizes, durations, rates, shares. Exact: decimal fractions become whole
-// bytes, picoseconds, bits per second or parts per million, and what would not is refused.
+// Numbers with units, as people write them: sizes, durations, rates, shares. Exact: decimal
+// fractions become whole bytes, picoseconds, bits per second or parts per million, and what would
+// not is refused.
 #pragma once
 
 #include <cstdint>

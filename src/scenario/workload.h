@@ -1,20 +1,25 @@
-// A workload written out: which QPs there are, and what every host does on them. Pure values, made once before a run.
+// A workload written out: which QPs there are, and what every host does on them. Pure values, made
+// once before a run.
 //
-// An operation (Op) is a whole flow: so many bytes from this host to a peer, cut into messages as they are posted, so
-// that a plan stays small whatever the flows carry. FlowIndex numbers the operations of all hosts.
+// An operation (Op) is a whole flow: so many bytes from this host to a peer, cut into messages as
+// they are posted, so that a plan stays small whatever the flows carry. FlowIndex numbers the
+// operations of all hosts.
 //
-//   Messages   message k of a flow covers [k * message_size, ...) of it and goes to QP k mod qps_per_peer.
-//   Order      a host starts its operations in their order, each when its time has come, when the immediates that it
-//              waits for have arrived, and when fewer than `active_max` of the host's operations are under way.
+//   Messages   message k of a flow covers [k * message_size, ...) of it and goes to QP k mod
+//              qps_per_peer.
+//   Order      a host starts its operations in their order, each when its time has come, when the
+//              immediates that it waits for have arrived, and when fewer than `active_max` of the
+//              host's operations are under way.
 //   Immediates with `signal_each` every message is a WRITE with immediate. Otherwise an operation
 //              `with_immediate` signals on every QP that it used: its last min(messages,
-//              qps_per_peer) messages are. Immediates of a QP arrive in the order of posting, so the
-//              N-th on each of a peer's QPs says that everything of that peer's first N signalled
-//              operations is in place.
-//   Memory     flow f lies at flow_base(f) in its sender's memory and at the same address in its receiver's, which
-//              registers [flow_base(f), + flow_span(f)) under the key flow_key(f). A receiving memory therefore finds
-//              the flow by the key of region(), and place(to, from) is right exactly when to.at == from.at. A flow with
-//              `bad_rkey` names kBadKey, under which nothing is registered.
+//              qps_per_peer) messages are. Immediates of a QP arrive in the order of posting, so
+//              the N-th on each of a peer's QPs says that everything of that peer's first N
+//              signalled operations is in place.
+//   Memory     flow f lies at flow_base(f) in its sender's memory and at the same address in its
+//              receiver's, which registers [flow_base(f), + flow_span(f)) under the key
+//              flow_key(f). A receiving memory therefore finds the flow by the key of region(), and
+//              place(to, from) is right exactly when to.at == from.at. A flow with `bad_rkey` names
+//              kBadKey, under which nothing is registered.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +58,8 @@ struct Op {
   Duration start{};
   HostIndex peer = 0;
   std::uint32_t first_end = 0;  // of the host's ends
-  // Starts when at least after_receives immediates have arrived on each signalled end of these peers.
+  // Starts when at least after_receives immediates have arrived on each signalled end of these
+  // peers.
   std::uint32_t after_end[2] = {kNoEnd, kNoEnd};
   std::uint32_t after_receives = 0;
   bool with_immediate = false;
@@ -81,8 +87,8 @@ struct Plan {
   Duration ideal{};
   bool ideal_of_whole = false;  // of everything from first post to last completion, not of a flow
   Duration ideal_rtt{};         // the part of it that does not depend on the bytes
-  std::uint64_t goodput_limit_bps =
-      0;                             // payload of all flows together but victims, framing deducted
+  // Payload of all flows together but victims, framing deducted.
+  std::uint64_t goodput_limit_bps = 0;
   std::uint64_t flow_limit_bps = 0;  // payload that one host can send
 
   std::uint32_t host_count() const { return static_cast<std::uint32_t>(ops_from.size()) - 1; }

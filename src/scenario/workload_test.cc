@@ -112,7 +112,8 @@ TEST(Workload, AllToAllReachesEveryoneStaggered) {
   }
 }
 
-// Runs a plan on counters alone: every operation is done as soon as it may start. Returns how many were.
+// Runs a plan on counters alone: every operation is done as soon as it may start. Returns how many
+// were.
 std::size_t run_dependencies(const Plan& plan) {
   std::vector<std::vector<std::uint32_t>> received(plan.host_count());
   for (HostIndex host = 0; host < plan.host_count(); ++host) {
@@ -185,7 +186,8 @@ TEST(Workload, RingIdealIsTheSumOfItsSteps) {
     return m.topology.idle_rtt(from, to, framing.packet_full(), 0) -
            m.topology.idle_rtt(from, to, 0, 0) / 2;
   };
-  // Sixteen hosts on four T0s: four hops of a round lead through a T1; the slowest 30 leave out two that do not.
+  // Sixteen hosts on four T0s: four hops of a round lead through a T1; the slowest 30 leave out two
+  // that do not.
   const Duration near = one_way(0, 1), far = one_way(3, 4);
   const Duration rtt = m.topology.idle_rtt(0, 15, framing.packet_full(), framing.sack());
   EXPECT_EQ(m.plan.ideal, chunk * 30 + near * 22 + far * 8 + (rtt - rtt / 2));
@@ -197,8 +199,9 @@ TEST(Workload, TreeIdealGoesDownAsFarAsUp) {
   const Framing framing(two.scenario);
   const Duration vector = Rate::gbps(200).time_for(framing.message(1 << 20));
   EXPECT_EQ(two.plan.ideal - two.plan.ideal_rtt, vector * 2);
-  // Up: rank 1's second vector comes from rank 3, which had to wait for rank 7's, so it ends with 2, and so does rank 2;
-  // the root takes two more. Down: three levels, the child that matters first.
+  // Up: rank 1's second vector comes from rank 3, which had to wait for rank 7's, so it ends with
+  // 2, and so does rank 2; the root takes two more. Down: three levels, the child that matters
+  // first.
   EXPECT_EQ(eight.plan.ideal - eight.plan.ideal_rtt, vector * (4 + 3));
 }
 

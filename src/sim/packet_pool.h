@@ -4,11 +4,14 @@
 // is the next one taken, so the busy part stays small.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "base/assert.h"
 #include "fabric/forward.h"
@@ -38,42 +41,43 @@ class PacketPool {
  public:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
 
-  explicit PacketPool(std::uint32_t count_max)
-      : packets_(static_cast<Packet*>(std::aligned_alloc(64, sizeof(Packet) * std::size_t{count_max}))),
-        count_max_(count_max) {
+  explicit PacketPool(std::uint32_t count_max) : count_max_(count_max) {
+    // Random accesses over hundreds of megabytes: with pages of 4 KiB most of them would also miss the TLB.
+    constexpr std::size_t kHugePage = 2u << 20;
+    const std::size_t bytes = (sizeof(Packet) * std::size_t{count_max} + kHugePage - 1) / kHugePage * kHugePage;
+    packets_.reset(static_cast<Packet*>(std::aligned_alloc(kHugePage, bytes)));
     WEFT_ASSERT(packets_ != nullptr);
+    madvise(packets_.get(), bytes, MADV_HUGEPAGE);  // advice only: no matter if it is not taken
   }
 
   // kNone when the bound is reached.
   std::uint32_t take() {
-    if (free_ != kNone) {
-      const std::uint32_t index = free_;
-      free_ = packets_[index].via;
-      ++in_use_;
-      return index;
+    if (free_.empty()) return fresh_ == count_max_ ? kNone : fresh_++;
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
+    // The one after next is fetched while this one is filled.
+    constexpr std::size_t kAhead = 3;
+    if (free_.size() >= kAhead) {
+      const Packet& soon = packets_[free_[free_.size() - kAhead]];
+      __builtin_prefetch(&soon, 1);
+      __builtin_prefetch(&soon.header, 1);
     }
-    if (fresh_ == count_max_) return kNone;
-    ++in_use_;
-    return fresh_++;
+    return index;
   }
-  void give_back(std::uint32_t index) {
-    packets_[index].via = free_;
-    free_ = index;
-    --in_use_;
-  }
+  void give_back(std::uint32_t index) { free_.push_back(index); }
   Packet& operator[](std::uint32_t index) { return packets_[index]; }
   const Packet* data() const { return packets_.get(); }
-  std::uint32_t in_use() const { return in_use_; }
-  std::uint64_t bytes() const { return std::uint64_t{fresh_} * sizeof(Packet); }
+  std::uint32_t in_use() const { return fresh_ - static_cast<std::uint32_t>(free_.size()); }
+  std::uint64_t bytes() const { return std::uint64_t{fresh_} * sizeof(Packet) + free_.capacity() * 4; }
 
  private:
   struct Free {
     void operator()(Packet* p) const { std::free(p); }
   };
   std::unique_ptr<Packet[], Free> packets_;
+  std::vector<std::uint32_t> free_;
   std::uint32_t count_max_;
-  std::uint32_t fresh_ = 0, in_use_ = 0;
-  std::uint32_t free_ = kNone;
+  std::uint32_t fresh_ = 0;
 };
 
 }  // namespace weft::sim

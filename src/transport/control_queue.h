@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/ring.h"
 #include "wire/packet.h"
@@ -17,15 +18,16 @@ struct ControlPacket {
   static constexpr std::uint8_t kAnyPort = 0xff;
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::array<std::byte, wire::kHeaderSizeMax> header;
-  std::uint8_t header_size = 0;
-  std::uint8_t port = kAnyPort;
-  bool fixed_ev = false;        // `entropy` is the EV; else the peer's reverse EV of the port taken
-  bool data_class = false;      // a probe that travels with the data; a full queue trims it, which does it no harm
-  std::uint32_t entropy = 0;
-  std::uint32_t peer = 0;       // index of the peer; kNoPeer: `to` is meant
-  world::Address to;
-  std::uint32_t qpn = 0;        // whose packet this is, for the trace; 0: the endpoint's
+  std::uint8_t header_size;
+  std::uint8_t port;
+  bool fixed_ev;                // `entropy` is the EV; else the peer's reverse EV of the port taken
+  bool data_class;              // a probe that travels with the data; a full queue trims it, which does it no harm
+  std::uint32_t entropy;
+  std::uint32_t peer;           // index of the peer; kNoPeer: the address `to` is meant
+  std::uint32_t qpn;            // whose packet this is, for the trace; 0: the endpoint's
+  std::uint64_t to_high, to_low;
 };
+static_assert(std::is_trivially_default_constructible_v<ControlPacket>);  // no ring is filled before it is used
 
 class ControlQueue {
  public:
@@ -47,6 +49,7 @@ class ControlQueue {
     packet.fixed_ev = false;
     packet.data_class = false;
     packet.entropy = 0;
+    packet.peer = ControlPacket::kNoPeer;
     packet.qpn = 0;
     return &packet;
   }

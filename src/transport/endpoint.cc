@@ -25,23 +25,29 @@ bool is_alike(const QpConfig& a, const QpConfig& b) {
 }  // namespace
 
 Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* trace)
-    : config_(config),
+    : first_qpn_(config.first_qpn),
+      qp_mask_(std::bit_ceil(config.qp_count_max) - 1),
+      qps_(std::make_unique<std::optional<Qp>[]>(qp_mask_ + 1)),
       memory_(&memory),
       trace_(trace),
       ports_up_(mask_of(config.port_count)),
+      port_count_(config.port_count),
       pool_(config.psn_block_count_max),
       control_(config.control_queue_max),
       prober_(config.bad_ev_count_max),
       deadlines_(std::bit_ceil(config.qp_count_max)),
       ready_(config.qp_count_max),
       completions_(config.completion_queue_max),
+      config_(config),
       prng_(Prng(config.seed).fork("endpoint", config.host)),
-      headers_(new std::array<std::byte, wire::kHeaderSizeMax>[kBatchMax]) {
+      headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(kBatchMax)) {
   WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
-  qp_mask_ = std::bit_ceil(config.qp_count_max) - 1;
-  qps_.resize(qp_mask_ + 1);
   touched_.reserve(qp_mask_ + 1);
   peers_.reserve(config.peer_count_max);
+  if (config.qp_count_max <= 2) {
+    hot_[0] = {.at = qps_.get(), .bytes = static_cast<std::uint32_t>((qp_mask_ + 1) * sizeof(qps_[0]))};
+    hot_[1] = {.at = peers_.data(), .bytes = static_cast<std::uint32_t>(config.peer_count_max * sizeof(Peer))};
+  }
   peer_slots_.assign(std::bit_ceil(2 * config.peer_count_max * config.port_count), Peer::kNobody);
 }
 
@@ -66,8 +72,8 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
     return Error{ErrorKind::kExhausted, "no EV left: ev_count_max is reached"};
   }
   // QPNs go round: a number is used again only after all others.
-  while (qps_[qp_created_ & qp_mask_] != nullptr) ++qp_created_;
-  const Qpn qpn = config_.first_qpn + qp_created_++;
+  while (qps_[qp_created_ & qp_mask_]) ++qp_created_;
+  const Qpn qpn = first_qpn_ + qp_created_++;
   const QpParams* params = params_for(config);
   Qp::Options options;
   options.params = params;
@@ -97,7 +103,7 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
                        .trim_nack = config.trim_nack,
                        .nack_interval = config.nscc.base_rtt};
   evs_used_ += static_cast<std::uint32_t>(config.evs.size());
-  qps_[(qpn - config_.first_qpn) & qp_mask_] = std::make_unique<Qp>(options, config.evs);
+  qps_[(qpn - first_qpn_) & qp_mask_].emplace(options, config.evs);
   ++qp_count_;
   return qpn;
 }
@@ -131,7 +137,7 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
   qp->requestor.start(now, {.local_qpn = qpn, .peer_qpn = qp->peer_qpn, .peer = peer});
   qp->state = QpState::kReadyToSend;
   // Control packets to this peer start on EVs of this QP.
-  for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+  for (std::uint32_t port = 0; port < port_count_; ++port) {
     Peer::Reverse& reverse = peers_[peer].reverse[port];
     const auto slot =
         qp->requestor.paths().any_on(static_cast<PortIndex>(port), static_cast<std::uint32_t>(prng_.next() >> 32));
@@ -170,7 +176,7 @@ Result<std::uint32_t> Endpoint::add_peer(const PeerInfo& info) {
   peer.ports = info.ports;
   peer.host = info.host;
   peer.turn = static_cast<PortIndex>(prng_.below(config_.port_count));
-  for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+  for (std::uint32_t port = 0; port < port_count_; ++port) {
     std::size_t slot = hash_of(info.ports[port]) & (peer_slots_.size() - 1);
     while (peer_slots_[slot] != Peer::kNobody) slot = (slot + 1) & (peer_slots_.size() - 1);
     peer_slots_[slot] = index;
@@ -182,16 +188,11 @@ std::uint32_t Endpoint::find_peer(const Address& address) const {
   for (std::size_t slot = hash_of(address) & (peer_slots_.size() - 1); peer_slots_[slot] != Peer::kNobody;
        slot = (slot + 1) & (peer_slots_.size() - 1)) {
     const Peer& peer = peers_[peer_slots_[slot]];
-    for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+    for (std::uint32_t port = 0; port < port_count_; ++port) {
       if (peer.ports[port] == address) return peer_slots_[slot];
     }
   }
   return Peer::kNobody;
-}
-
-Qp* Endpoint::find_qp(Qpn qpn) const {
-  Qp* qp = qps_[(qpn - config_.first_qpn) & qp_mask_].get();
-  return qp != nullptr && qp->qpn == qpn ? qp : nullptr;
 }
 
 Result<void> Endpoint::fail_qp(Time now, Qpn qpn) {
@@ -226,8 +227,9 @@ Result<void> Endpoint::destroy_qp(Qpn qpn) {
 }
 
 void Endpoint::deny_ev(Time now, fabric::Ev ev, bool denied) {
-  for (const auto& qp : qps_) {
-    if (qp == nullptr) continue;
+  for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
+    std::optional<Qp>& qp = qps_[i];
+    if (!qp) continue;
     PathSet& paths = qp->requestor.paths();
     const PathSet::Slot slot = paths.find(ev.value);
     if (slot != PathSet::kNone && paths.ev(slot) == ev) paths.deny(now, slot, denied);

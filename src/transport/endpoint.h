@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -82,8 +83,11 @@ class Endpoint final : public world::Node {
   static constexpr std::uint32_t kBatchMax = 64;  // datagrams one poll_transmit gives
 
   // --- who is it for
-  Qp* find_qp(Qpn qpn) const;
-  std::uint32_t qp_index(const Qp& qp) const { return (qp.qpn - config_.first_qpn) & qp_mask_; }
+  Qp* find_qp(Qpn qpn) const {
+    std::optional<Qp>& qp = qps_[(qpn - first_qpn_) & qp_mask_];
+    return qp && qp->qpn == qpn ? &*qp : nullptr;
+  }
+  std::uint32_t qp_index(const Qp& qp) const { return (qp.qpn - first_qpn_) & qp_mask_; }
   std::uint32_t find_peer(const Address& address) const;
   Result<std::uint32_t> add_peer(const PeerInfo& info);
   const QpParams* params_for(const QpConfig& config);
@@ -118,14 +122,13 @@ class Endpoint final : public world::Node {
   void trace_qp(Time now, TraceKind kind, const Qp& qp, std::uint64_t a);
   void trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn, std::uint32_t peer_host);
 
-  EndpointConfig config_;
+  // What every packet looks at comes first.
+  std::uint32_t first_qpn_ = 0, qp_mask_ = 0;
+  std::unique_ptr<std::optional<Qp>[]> qps_;     // by (QPN - first) & mask
   world::Memory* memory_;
   Trace* trace_;
   PortMask ports_up_;
-  std::uint32_t qp_mask_ = 0;
-  std::uint32_t qp_count_ = 0, qp_created_ = 0;
-  std::vector<std::unique_ptr<Qp>> qps_;         // by (QPN - first) & mask
-  std::vector<std::unique_ptr<QpParams>> params_;
+  std::uint32_t port_count_ = 1;
   std::vector<Peer> peers_;
   std::vector<std::uint32_t> peer_slots_;        // open addressing: address -> peer index
   PsnBlockPool pool_;
@@ -136,6 +139,8 @@ class Endpoint final : public world::Node {
   Ring<Completion> completions_;
   std::uint32_t completions_reserved_ = 0;       // posted and not yet polled
   std::vector<std::uint32_t> touched_;           // QPs with something to flush at the end of the batch
+  EndpointConfig config_;
+  std::uint32_t qp_count_ = 0, qp_created_ = 0;
   std::uint32_t evs_used_ = 0;
   std::uint16_t next_request_ = 0;
   Time port_status_next_ = kNever;
@@ -147,6 +152,7 @@ class Endpoint final : public world::Node {
   std::array<std::uint64_t, kDropReasonCount> drops_{};
   std::uint64_t control_packets_ = 0, reverse_probes_ = 0, port_updates_ = 0;
   std::uint64_t evs_revived_ = 0, planes_revived_ = 0;
+  std::vector<std::unique_ptr<QpParams>> params_;
   std::unique_ptr<std::array<std::byte, wire::kHeaderSizeMax>[]> headers_;
 };
 

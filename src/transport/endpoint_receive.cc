@@ -121,7 +121,8 @@ void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wi
   if (packet == nullptr) return;
   packet->peer = peer;
   if (peer == ControlPacket::kNoPeer) {
-    packet->to = in.peer;
+    packet->to_high = in.peer.high;
+    packet->to_low = in.peer.low;
     packet->port = in.port;
     packet->fixed_ev = true;
     packet->entropy = in.entropy;
@@ -141,7 +142,7 @@ void Endpoint::on_endpoint_response(Time now, const world::Datagram& in, const w
     peer.update_next = kNever;
     return;
   }
-  for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+  for (std::uint32_t port = 0; port < port_count_; ++port) {
     Peer::Reverse& reverse = peer.reverse[port];
     if (id == 0 || reverse.request_id != id) continue;
     reverse.request_id = 0;
@@ -171,7 +172,7 @@ void Endpoint::revive(Time now, const EvProber::Watch& watch) {
 // Beyond MRC: what one QP found bad, its siblings to the same peer need not find again.
 void Endpoint::share_condemned(Time now, const Qp& from) {
   for (std::uint32_t i = peers_[from.peer].first_qp; i != Peer::kNobody; i = qps_[i]->next_of_peer) {
-    if (qps_[i].get() == &from) continue;
+    if (&*qps_[i] == &from) continue;
     PathSet& paths = qps_[i]->requestor.paths();
     for (std::uint32_t s = 0; s < from.requestor.paths().size(); ++s) {
       const auto slot = static_cast<PathSet::Slot>(s);
@@ -191,7 +192,7 @@ void Endpoint::on_port_status(Time now, std::uint32_t peer_index, std::uint32_t 
   for (std::uint32_t i = peer.first_qp; i != Peer::kNobody; i = qps_[i]->next_of_peer) {
     Qp& qp = *qps_[i];
     auto c = context(now);
-    for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+    for (std::uint32_t port = 0; port < port_count_; ++port) {
       if (gone >> port & 1) qp.requestor.on_port_lost(c, static_cast<PortIndex>(port));
       if (back >> port & 1) qp.requestor.paths().revive_plane(now, static_cast<PortIndex>(port));
     }
@@ -204,8 +205,9 @@ void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
   const bool was_up = (ports_up_ & bit) != 0;
   if (was_up == state.up) return;
   ports_up_ = static_cast<PortMask>(state.up ? ports_up_ | bit : ports_up_ & ~bit);
-  for (const auto& qp : qps_) {
-    if (qp == nullptr || !qp->may_send()) continue;
+  for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
+    std::optional<Qp>& qp = qps_[i];
+    if (!qp || !qp->may_send()) continue;
     if (state.up) {
       qp->requestor.paths().revive_plane(now, port);
     } else {

@@ -22,7 +22,7 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
                                     std::span<world::Datagram> out) {
   Batch batch;
   batch.out = out.first(std::min<std::size_t>(out.size(), kBatchMax));
-  for (std::uint32_t port = 0; port < config_.port_count && port < room.size(); ++port) {
+  for (std::uint32_t port = 0; port < port_count_ && port < room.size(); ++port) {
     batch.room[port] = (ports_up_ >> port & 1) != 0 ? room[port].packets : 0;
     if (batch.room[port] > 0) batch.with_room = static_cast<PortMask>(batch.with_room | 1u << port);
   }
@@ -52,7 +52,8 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     d.ecn = packet.data_class ? world::Ecn::kEct0 : world::Ecn::kNotEct;
     d.dscp = packet.data_class ? world::Dscp::kTrimmable : world::Dscp::kControl;
     d.entropy = packet.fixed_ev ? packet.entropy : peers_[packet.peer].reverse[port].ev;
-    d.peer = known ? peers_[packet.peer].ports[port] : packet.to;
+    d.peer = known ? peers_[packet.peer].ports[port]
+                   : world::Address{.high = packet.to_high, .low = packet.to_low};
     auto& header = headers_[batch.count];
     std::copy_n(packet.header.begin(), packet.header_size, header.begin());
     d.header = ConstBytes(header).first(packet.header_size);
@@ -75,15 +76,15 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
 std::uint8_t Endpoint::control_port(Time, Peer& peer, PortMask with_room) {
   const auto usable = static_cast<PortMask>(with_room & peer.reachable);
   std::uint8_t fallback = ControlPacket::kAnyPort;
-  for (std::uint32_t tried = 0; tried < config_.port_count; ++tried) {
+  for (std::uint32_t tried = 0; tried < port_count_; ++tried) {
     const PortIndex port = peer.turn;
-    peer.turn = static_cast<PortIndex>(peer.turn + 1u == config_.port_count ? 0 : peer.turn + 1);
+    peer.turn = static_cast<PortIndex>(peer.turn + 1u == port_count_ ? 0 : peer.turn + 1);
     if ((usable >> port & 1) == 0 || !peer.reverse[port].present) continue;
     if (peer.is_reverse_good(port)) return port;
     fallback = port;
   }
   // A plane in doubt is better than silence only when no other plane could ever do.
-  for (std::uint32_t port = 0; port < config_.port_count; ++port) {
+  for (std::uint32_t port = 0; port < port_count_; ++port) {
     const bool other = (ports_up_ & peer.reachable) >> port & 1;
     if (other && peer.reverse[port].present && peer.is_reverse_good(static_cast<PortIndex>(port))) {
       return ControlPacket::kAnyPort;
@@ -97,7 +98,7 @@ std::uint8_t Endpoint::control_port(Time, Peer& peer, PortMask with_room) {
 void Endpoint::check_reverse(Time now, std::uint32_t peer_index, PortIndex) {
   Peer& peer = peers_[peer_index];
   // One plane a time, also those that carry no control packets any more.
-  const auto port = static_cast<PortIndex>(prng_.below(config_.port_count));
+  const auto port = static_cast<PortIndex>(prng_.below(port_count_));
   Peer::Reverse& reverse = peer.reverse[port];
   if (!reverse.present || ((ports_up_ & peer.reachable) >> port & 1) == 0) return;
   if (reverse.request_id != 0) {

@@ -5,7 +5,7 @@
 namespace weft::transport {
 
 PsnBlockPool::PsnBlockPool(std::uint32_t count_max)
-    : blocks_(new PsnBlock[count_max]), count_max_(count_max) {
+    : blocks_(std::make_unique_for_overwrite<PsnBlock[]>(count_max)), count_max_(count_max) {
   free_.reserve(count_max);
 }
 
@@ -61,7 +61,7 @@ void PsnWindow::sent(Psn psn, PsnRecord& record, Time now, std::uint16_t ev) {
   }
   if (record.copies < 0xff) ++record.copies;
   record.state = PsnState::kOutstanding;
-  record.sent_at = now;
+  record.sent_at_ps = now.ps();
   record.ev = ev;
   record.blamed = false;
   const auto slot = static_cast<std::uint16_t>(psn.value());

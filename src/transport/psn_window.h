@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "base/assert.h"
@@ -22,21 +23,23 @@ namespace weft::transport {
 enum class PsnState : std::uint8_t { kOutstanding, kLost, kReceived };
 
 struct PsnRecord {
-  Time sent_at;                // of the newest copy
-  std::uint16_t ev = 0;        // the newest copy's slot in the path set
-  std::uint16_t older = 0;     // neighbours in send order: PSN mod 2^16
-  std::uint16_t newer = 0;
-  std::uint8_t copies = 0;     // times sent, saturating
-  PsnState state : 2 = PsnState::kOutstanding;
-  bool counted : 1 = false;    // in inflight
-  bool blamed : 1 = false;     // its loss was held against its EV
-  bool full : 1 = false;       // a whole MTU without immediate: its size needs no look-up
+  std::int64_t sent_at_ps;     // of the newest copy
+  std::uint16_t ev;            // the newest copy's slot in the path set
+  std::uint16_t older;         // neighbours in send order: PSN mod 2^16
+  std::uint16_t newer;
+  std::uint8_t copies;         // times sent, saturating
+  PsnState state : 2;
+  bool counted : 1;            // in inflight
+  bool blamed : 1;             // its loss was held against its EV
+  bool full : 1;               // a whole MTU without immediate: its size needs no look-up
+
+  Time sent_at() const { return Time::from_start(Duration::ps(sent_at_ps)); }
 };
-static_assert(sizeof(PsnRecord) == 16);
+static_assert(sizeof(PsnRecord) == 16 && std::is_trivially_default_constructible_v<PsnRecord>);
 
 struct PsnBlock {
   static constexpr std::uint32_t kSize = 64;
-  std::uint64_t lost = 0;      // bit i: records[i] is lost
+  std::uint64_t lost;          // bit i: records[i] is lost
   PsnRecord records[kSize];
 };
 

@@ -21,30 +21,31 @@ struct Qp {
     Psn first_psn;
   };
   Qp(const Options& options, std::span<const fabric::Ev> evs)
-      : requestor(options.requestor, evs),
-        responder(options.responder),
-        receives(options.receive_queue_max),
+      : qpn(options.qpn),
         params(options.params),
-        qpn(options.qpn),
-        first_psn(options.first_psn) {}
+        first_psn(options.first_psn),
+        receives(options.receive_queue_max),
+        responder(options.responder),
+        requestor(options.requestor, evs) {}
 
   bool may_send() const { return state == QpState::kReadyToSend; }
   bool may_receive() const {
     return state == QpState::kReadyToReceive || state == QpState::kReadyToSend;
   }
 
-  Requestor requestor;
-  Responder responder;
-  Ring<std::uint64_t> receives;   // ids of posted receives
-  const QpParams* params;
+  // What every packet looks at comes first.
   Qpn qpn;
-  Psn first_psn;
-  std::uint32_t peer_qpn = 0;
-  std::uint32_t peer = 0;         // index of the peer
-  std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs
   QpState state = QpState::kInit;
   bool ready = false;             // in the endpoint's ready list
   bool touched = false;           // in this batch: its responder has something to flush
+  std::uint32_t peer = 0;         // index of the peer
+  std::uint32_t peer_qpn = 0;
+  const QpParams* params;
+  std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs
+  Psn first_psn;
+  Ring<std::uint64_t> receives;   // ids of posted receives
+  Responder responder;
+  Requestor requestor;
 };
 
 }  // namespace weft::transport

@@ -234,7 +234,7 @@ void Requestor::acknowledge(Context& context, Psn psn) {
       context.prober.forget(identity_.peer, paths_.ev(record.ev));
     }
   } else {
-    if (record.copies > 1 && context.now - record.sent_at < nscc_.base_rtt() / 2) {
+    if (record.copies > 1 && context.now - record.sent_at() < nscc_.base_rtt() / 2) {
       // Too soon for the second copy: the first had arrived.
       ++context.counters.spurious;
       loss_.on_spurious(nscc_.base_rtt());
@@ -278,10 +278,10 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
     if (sample.marked) slot = paths_.find(sack.entropy);
   } else if (const Psn psn = sack.cack + sack.trigger_offset; window_.contains(psn)) {
     const PsnRecord& record = window_.record(psn);
-    if (timestamp(record.sent_at) == sack.echo) {
-      trigger_sent = record.sent_at;
+    if (timestamp(record.sent_at()) == sack.echo) {
+      trigger_sent = record.sent_at();
       sample.rtt_valid = record.copies == 1 || bth.rtx;
-      sample.rtt = context.now - record.sent_at;
+      sample.rtt = context.now - record.sent_at();
       sample.full_size = record.full;
       slot = record.ev;
     }
@@ -338,12 +338,12 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
 void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent, Knowledge known) {
   const Time threshold = trigger_sent - loss_.reorder_window(nscc_.base_rtt());
   if (window_.outstanding() == 0) return;
-  if (window_.record(window_.oldest()).sent_at > threshold) return;
+  if (window_.record(window_.oldest()).sent_at() > threshold) return;
   if (known == Knowledge::kComplete) {
     while (window_.outstanding() > 0) {
       const Psn psn = window_.oldest();
       PsnRecord& record = window_.record(psn);
-      if (record.sent_at > threshold) break;
+      if (record.sent_at() > threshold) break;
       ++context.counters.lost_inferred;
       lose(context, psn, record);
     }
@@ -352,7 +352,7 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
   // Partial: only what this SACK itself shows missing. The PSN behind the edge always is.
   if (const Psn first = sack.cack + 1; window_.contains(first)) {
     PsnRecord& record = window_.record(first);
-    if (record.state == PsnState::kOutstanding && record.sent_at <= threshold) {
+    if (record.state == PsnState::kOutstanding && record.sent_at() <= threshold) {
       ++context.counters.lost_inferred;
       lose(context, first, record);
     }
@@ -362,7 +362,7 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
     const Psn psn = base + i;
     if ((sack.bitmap >> i & 1) != 0 || !window_.contains(psn)) continue;
     PsnRecord& record = window_.record(psn);
-    if (record.state != PsnState::kOutstanding || record.sent_at > threshold) continue;
+    if (record.state != PsnState::kOutstanding || record.sent_at() > threshold) continue;
     ++context.counters.lost_inferred;
     lose(context, psn, record);
   }
@@ -435,7 +435,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
   }
   PsnRecord& record = window_.record(nack.psn);
   const bool trimmed = nack.reason == wire::NackReason::kTrimmed;
-  const bool current = record.state == PsnState::kOutstanding && timestamp(record.sent_at) == nack.echo;
+  const bool current = record.state == PsnState::kOutstanding && timestamp(record.sent_at()) == nack.echo;
   if (trimmed) {
     // The path is congested whichever copy it was.
     const PathSet::Slot slot = current ? record.ev : paths_.find(nack.entropy);
@@ -455,7 +455,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
     ++context.counters.lost_trimmed;
     paths_.on_ack(record.ev);  // its header came through: the path lives
     if (was_counted) {
-      nscc_.on_trim(context.now, {.size = size, .sent_at = record.sent_at, .draw = paths_.draw()});
+      nscc_.on_trim(context.now, {.size = size, .sent_at = record.sent_at(), .draw = paths_.draw()});
     }
   } else {
     if (was_counted) nscc_.on_forget(size);
@@ -610,7 +610,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (window_.outstanding() > 0) {
     const Psn psn = window_.oldest();
     PsnRecord& record = window_.record(psn);
-    if (last_heard_ < record.sent_at) {
+    if (last_heard_ < record.sent_at()) {
       // Not a word since: the peer is silent. Its paths are not to blame; ask on each plane.
       silent_ = true;
       ++context.counters.silences;

@@ -11,7 +11,7 @@ Responder::Responder(const Options& options) : options_(options) {
   received_ = std::make_unique<std::uint64_t[]>(2 * static_cast<std::size_t>(words));
   ends_ = received_.get() + words;
   word_mask_ = words - 1;
-  immediates_ = std::make_unique<Immediate[]>(options.wimm_max);
+  immediates_ = std::make_unique_for_overwrite<Immediate[]>(options.wimm_max);
 }
 
 void Responder::start(Psn first, const Identity& identity) {
@@ -108,7 +108,7 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
     cack_ = psn;
     if (!test(ends_, psn)) continue;
     reset(ends_, psn);
-    if (immediate_count_ > 0 && immediates_[0].psn == psn) {
+    if (immediate_count_ > 0 && immediates_[0].psn() == psn) {
       const Immediate immediate = immediates_[0];
       std::copy(&immediates_[1], &immediates_[immediate_count_], &immediates_[0]);
       --immediate_count_;
@@ -126,11 +126,11 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
 bool Responder::stash(const Arrival& arrival) {
   if (immediate_count_ == options_.wimm_max) return false;
   std::uint16_t at = immediate_count_++;
-  while (at > 0 && immediates_[at - 1].psn.since(arrival.bth.psn) > 0) {
+  while (at > 0 && immediates_[at - 1].psn().since(arrival.bth.psn) > 0) {
     immediates_[at] = immediates_[at - 1];
     --at;
   }
-  immediates_[at] = {.psn = arrival.bth.psn,
+  immediates_[at] = {.last_psn = arrival.bth.psn.value(),
                      .value = arrival.write.immediate,
                      .size = arrival.write.message_size,
                      .solicited = arrival.bth.solicited};

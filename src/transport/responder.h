@@ -85,9 +85,10 @@ class Responder {
   };
   // An immediate that waits for the edge.
   struct Immediate {
-    Psn psn;                     // its message's last
-    std::uint32_t value = 0, size = 0;
-    bool solicited = false;
+    std::uint32_t last_psn;      // of its message
+    std::uint32_t value, size;
+    bool solicited;
+    Psn psn() const { return Psn(last_psn); }
   };
 
   bool test(const std::uint64_t* bits, Psn psn) const {

@@ -72,6 +72,15 @@ struct PortState {
 class Node {
  public:
   virtual ~Node() = default;
+
+  // Where this node's busiest data lies, for a world that fetches it ahead of a call. May be empty.
+  struct Hot {
+    const void* at = nullptr;
+    std::uint32_t bytes = 0;
+  };
+  using HotParts = std::array<Hot, 2>;
+  const HotParts& hot() const { return hot_; }
+
   // Headers are valid during the call only.
   virtual void on_datagrams(Time now, std::span<const Datagram> in) = 0;
   virtual void on_port(Time now, PortIndex port, PortState state) = 0;
@@ -82,6 +91,9 @@ class Node {
   // Fills `out`, for no port more than its room; runs of up to the configured burst on one EV are adjacent.
   // Returns how many. Headers and payloads are valid till the next call of any function of this node.
   virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room, std::span<Datagram> out) = 0;
+
+ protected:
+  HotParts hot_{};
 };
 
 enum class Access : std::uint8_t { kLocal = 0, kRemoteWrite = 1 };
