@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/bytes.h"
 
@@ -14,19 +15,19 @@ class TraceHash {
     state_ = (state_ ^ value) * 0x9fb21c651e98df25u;
     state_ ^= state_ >> 32;
   }
-  // Eight bytes at a time, little-endian whatever the machine.
+  // Eight bytes at a time, little-endian (base/bytes.h builds on no other machine).
   void fold(ConstBytes bytes) {
-    std::uint64_t word = 0;
-    std::size_t filled = 0;
-    for (std::byte b : bytes) {
-      word |= std::to_integer<std::uint64_t>(b) << (8 * filled);
-      if (++filled == 8) {
-        fold(word);
-        word = 0;
-        filled = 0;
-      }
+    std::size_t at = 0;
+    for (; at + 8 <= bytes.size(); at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, bytes.data() + at, 8);
+      fold(word);
     }
-    fold(word ^ static_cast<std::uint64_t>(bytes.size()) << 56);
+    std::uint64_t rest = static_cast<std::uint64_t>(bytes.size()) << 56;
+    for (std::size_t i = at; i < bytes.size(); ++i) {
+      rest ^= std::to_integer<std::uint64_t>(bytes[i]) << (8 * (i - at));
+    }
+    fold(rest);
   }
   std::uint64_t value() const { return state_; }
 

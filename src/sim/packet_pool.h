@@ -4,16 +4,12 @@
 // is the next one taken, so the busy part stays small.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <array>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
-#include "base/assert.h"
+#include "base/huge_pages.h"
 #include "fabric/forward.h"
 #include "wire/packet.h"
 #include "world/world.h"
@@ -41,14 +37,8 @@ class PacketPool {
  public:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
 
-  explicit PacketPool(std::uint32_t count_max) : count_max_(count_max) {
-    // Random accesses over hundreds of megabytes: with pages of 4 KiB most of them would also miss the TLB.
-    constexpr std::size_t kHugePage = 2u << 20;
-    const std::size_t bytes = (sizeof(Packet) * std::size_t{count_max} + kHugePage - 1) / kHugePage * kHugePage;
-    packets_.reset(static_cast<Packet*>(std::aligned_alloc(kHugePage, bytes)));
-    WEFT_ASSERT(packets_ != nullptr);
-    madvise(packets_.get(), bytes, MADV_HUGEPAGE);  // advice only: no matter if it is not taken
-  }
+  explicit PacketPool(std::uint32_t count_max)
+      : packets_(base::make_huge_array<Packet>(count_max)), count_max_(count_max) {}
 
   // kNone when the bound is reached.
   std::uint32_t take() {
@@ -71,10 +61,7 @@ class PacketPool {
   std::uint64_t bytes() const { return std::uint64_t{fresh_} * sizeof(Packet) + free_.capacity() * 4; }
 
  private:
-  struct Free {
-    void operator()(Packet* p) const { std::free(p); }
-  };
-  std::unique_ptr<Packet[], Free> packets_;
+  base::HugeArray<Packet> packets_;
   std::vector<std::uint32_t> free_;
   std::uint32_t count_max_;
   std::uint32_t fresh_ = 0;

@@ -24,13 +24,13 @@ PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
       EvSlot& s = slots_[i];
       s.value = evs[i].value;
       s.port = evs[i].port;
-      s.position = plane.size;
       order_[plane.begin + plane.size++] = static_cast<Slot>(i);
     }
     begin += plane.size;
     const std::uint32_t share = std::max(options_.active / options_.port_count, 1u);
     plane.nominal = static_cast<std::uint16_t>(std::min<std::uint32_t>(share, plane.size));
     plane.count = plane.nominal;
+    for (std::uint32_t i = 0; i < plane.count; ++i) slots_[order_[plane.begin + i]].rotating = true;
     rotation_count_ += plane.count;
   }
   WEFT_ASSERT(begin == evs.size());
@@ -65,8 +65,10 @@ PathSet::Slot PathSet::next_in_plane(Time now, Plane& plane, Duration rtt) {
     if (plane.cursor >= plane.count) plane.cursor = 0;
     // A step of Fisher-Yates: what was not yet used this cycle, in random order.
     const std::uint32_t left = plane.count - static_cast<std::uint32_t>(plane.cursor);
-    if (left > 1) swap_order(plane, plane.cursor, plane.cursor + prng_.below(left));
-    const Slot slot = order_[plane.begin + plane.cursor++];
+    Slot* const order = &order_[plane.begin + plane.cursor];
+    if (left > 1) std::swap(order[0], order[prng_.below(left)]);
+    const Slot slot = order[0];
+    ++plane.cursor;
     EvSlot& s = slots_[slot];
     if (s.floor) {
       if (now >= floor_next_) {
@@ -91,17 +93,17 @@ PathSet::Slot PathSet::next_reps(PortMask usable) {
     clean_head_ = static_cast<std::uint8_t>((clean_head_ + 1) % clean_.size());
     --clean_count_;
     const EvSlot& s = slots_[slot];
-    if ((usable >> s.port & 1) != 0 && in_rotation(s) && !s.floor) return slot;
+    if ((usable >> s.port & 1) != 0 && s.rotating && !s.floor) return slot;
   }
   return kNone;
 }
 
-void PathSet::swap_order(Plane& plane, std::uint32_t i, std::uint32_t j) {
-  Slot& a = order_[plane.begin + i];
-  Slot& b = order_[plane.begin + j];
-  std::swap(a, b);
-  slots_[a].position = static_cast<std::uint16_t>(i);
-  slots_[b].position = static_cast<std::uint16_t>(j);
+// Where in its plane's order a slot stands. Looked for: the order changes with every packet, this is asked for once a fault.
+std::uint32_t PathSet::position_of(const Plane& plane, Slot slot) const {
+  const Slot* const begin = &order_[plane.begin];
+  const Slot* const found = std::find(begin, begin + plane.size, slot);
+  WEFT_ASSERT(found != begin + plane.size);
+  return static_cast<std::uint32_t>(found - begin);
 }
 
 PathSet::Slot PathSet::find(std::uint32_t value) const {
@@ -124,7 +126,7 @@ void PathSet::on_mark(Slot slot) {
 }
 
 void PathSet::set_history(EvSlot& s, std::uint32_t history) {
-  if (in_rotation(s)) {
+  if (s.rotating) {
     rotation_losses_ += static_cast<std::uint32_t>(std::popcount(history));
     rotation_losses_ -= static_cast<std::uint32_t>(std::popcount(s.history));
   }
@@ -133,14 +135,15 @@ void PathSet::set_history(EvSlot& s, std::uint32_t history) {
 
 std::uint32_t PathSet::ambient_q16(const EvSlot& without) const {
   std::uint32_t losses = rotation_losses_;
-  if (in_rotation(without)) losses -= static_cast<std::uint32_t>(std::popcount(without.history));
+  if (without.rotating) losses -= static_cast<std::uint32_t>(std::popcount(without.history));
   const std::uint32_t others = rotation_count_ > 1 ? rotation_count_ - 1 : 1;
   return static_cast<std::uint32_t>((static_cast<std::uint64_t>(losses) << 16) / (others * 32ull));
 }
 
 void PathSet::on_ack(Slot slot) {
-  EvSlot& s = slots_[slot];
   ++acks_;
+  if (!troubled_) return;
+  EvSlot& s = slots_[slot];
   s.lost_run = 0;
   planes_[s.port].lost_run = 0;
   if (s.history != 0) set_history(s, s.history << 1);
@@ -154,6 +157,7 @@ void PathSet::on_clean_echo(Slot slot) {
 Verdict PathSet::on_loss(Time now, Slot slot) {
   EvSlot& s = slots_[slot];
   Plane& plane = planes_[s.port];
+  troubled_ = true;
   if (s.lost_run < 0xff) ++s.lost_run;
   if (plane.lost_run == 0) plane.acks_before = acks_;
   if (plane.lost_run < 0xffff) ++plane.lost_run;
@@ -204,7 +208,7 @@ bool PathSet::bench(Time now, Slot slot) {
   EvSlot& s = slots_[slot];
   Plane& plane = planes_[s.port];
   if (s.floor || s.state == EvState::kDenied) return false;
-  if (!in_rotation(s)) {
+  if (!s.rotating) {
     set_state(now, s, EvState::kAssumedBad);
     return true;
   }
@@ -217,15 +221,18 @@ bool PathSet::bench(Time now, Slot slot) {
     return false;
   }
   rotation_losses_ -= static_cast<std::uint32_t>(std::popcount(s.history));
+  Slot& place = order_[plane.begin + position_of(plane, slot)];
   if (replaced) {
-    rotation_losses_ += static_cast<std::uint32_t>(
-        std::popcount(slots_[order_[plane.begin + backup]].history));
-    swap_order(plane, s.position, backup);
+    EvSlot& in = slots_[order_[plane.begin + backup]];
+    rotation_losses_ += static_cast<std::uint32_t>(std::popcount(in.history));
+    in.rotating = true;
+    std::swap(place, order_[plane.begin + backup]);
   } else {
-    swap_order(plane, s.position, plane.count - 1u);
+    std::swap(place, order_[plane.begin + plane.count - 1u]);
     --plane.count;
     --rotation_count_;
   }
+  s.rotating = false;
   set_state(now, s, EvState::kAssumedBad);
   count_active();
   return true;
@@ -239,8 +246,9 @@ void PathSet::revive(Time now, Slot slot) {
   s.floor = false;
   set_state(now, s, EvState::kGood);
   Plane& plane = planes_[s.port];
-  if (!in_rotation(s) && plane.count < plane.nominal) {
-    swap_order(plane, s.position, plane.count);
+  if (!s.rotating && plane.count < plane.nominal) {
+    std::swap(order_[plane.begin + position_of(plane, slot)], order_[plane.begin + plane.count]);
+    s.rotating = true;
     ++plane.count;
     ++rotation_count_;
   }
@@ -305,7 +313,7 @@ std::uint32_t PathSet::bad() const {
   for (std::uint32_t i = 0; i < slot_count_; ++i) {
     const EvSlot& s = slots_[i];
     bad += s.state == EvState::kAssumedBad || s.floor ||
-           ((planes_down_ >> s.port & 1) != 0 && in_rotation(s));
+           ((planes_down_ >> s.port & 1) != 0 && s.rotating);
   }
   return bad;
 }

@@ -89,9 +89,9 @@ class PathSet {
   struct EvSlot {
     std::uint32_t value = 0;
     std::uint32_t history = 0;    // of its last 32 packets, newest lowest: 1 = lost
-    std::uint16_t position = 0;   // in its plane's order
     std::uint8_t port = 0;
     EvState state : 4 = EvState::kGood;
+    bool rotating : 1 = false;    // among the first `count` of its plane's order
     bool floor : 1 = false;       // condemned, but kept because too few are left
     std::uint8_t lost_run = 0;    // lost since the last one that arrived
   };
@@ -107,10 +107,9 @@ class PathSet {
 
   Slot next_in_plane(Time now, Plane& plane, Duration rtt);
   Slot next_reps(PortMask usable);
-  bool in_rotation(const EvSlot& s) const { return s.position < planes_[s.port].count; }
   void set_history(EvSlot& s, std::uint32_t history);
   std::uint32_t ambient_q16(const EvSlot& without) const;
-  void swap_order(Plane& plane, std::uint32_t i, std::uint32_t j);
+  std::uint32_t position_of(const Plane& plane, Slot slot) const;
   bool bench(Time now, Slot slot);
   bool plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const;
   void set_state(Time now, EvSlot& s, EvState state);
@@ -125,6 +124,7 @@ class PathSet {
   std::uint32_t rotation_losses_ = 0;  // ones in the histories of EVs in rotation
   std::uint32_t rotation_count_ = 0;
   std::uint32_t acks_ = 0;             // packets that arrived, wrapping
+  bool troubled_ = false;              // something was lost: arrivals are of interest
   PortMask planes_down_ = 0;
   PortIndex turn_ = 0;                 // the plane whose turn it is
   Time floor_next_;

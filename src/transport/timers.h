@@ -17,7 +17,7 @@ class DeadlineHeap {
  public:
   explicit DeadlineHeap(std::uint32_t count_max) : place_(count_max, kAbsent) { heap_.reserve(count_max); }
 
-  Time top() const { return heap_.empty() ? kNever : heap_[0].at; }
+  Time top() const { return top_; }
   std::uint32_t top_index() const { return heap_[0].index; }
 
   // `index` must be looked at no later than `at`.
@@ -31,6 +31,7 @@ class DeadlineHeap {
       heap_[place_[index]].at = at;
       up(place_[index]);
     }
+    top_ = heap_[0].at;
   }
   // Exactly `at`; kNever takes it out.
   void set(std::uint32_t index, Time at) {
@@ -39,6 +40,7 @@ class DeadlineHeap {
     if (place == kAbsent || at < heap_[place].at) return at_latest(index, at);
     heap_[place].at = at;
     down(place);
+    top_ = heap_[0].at;
   }
   void remove(std::uint32_t index) {
     const std::uint32_t place = place_[index];
@@ -46,11 +48,13 @@ class DeadlineHeap {
     place_[index] = kAbsent;
     const Entry last = heap_.back();
     heap_.pop_back();
-    if (place == heap_.size()) return;
-    heap_[place] = last;
-    place_[last.index] = place;
-    up(place);
-    down(place_[last.index]);
+    if (place < heap_.size()) {
+      heap_[place] = last;
+      place_[last.index] = place;
+      up(place);
+      down(place_[last.index]);
+    }
+    top_ = heap_.empty() ? kNever : heap_[0].at;
   }
 
  private:
@@ -83,6 +87,7 @@ class DeadlineHeap {
     }
   }
 
+  Time top_ = kNever;  // kept here, so that asking does not touch the heap
   std::vector<Entry> heap_;
   std::vector<std::uint32_t> place_;
 };

@@ -1,0 +1,22 @@
+// Fault mixes by seed: whatever is drawn, nothing is lost, doubled or stuck, and the judge has no complaint.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "../support/run_file.h"
+
+namespace weft::testing {
+
+struct SeedRange {
+  std::uint64_t first = 1, count = 0;
+};
+
+inline void expect_seeds_hold(const std::string& name, const SeedRange& seeds) {
+  const scenario::Scenario scenario = load(name);
+  for (std::uint64_t i = 0; i < seeds.count; ++i) {
+    const cli::Outcome outcome = run(scenario, seeds.first + i);
+    ASSERT_TRUE(outcome.held()) << failures(outcome);
+  }
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,17 @@
+// Three hundred seeds of the fault mix, in pieces that run side by side; `make soak` goes through ten thousand.
+#include "seeds.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr std::uint64_t kPiece = 60;
+
+class FaultMixSeeds : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(FaultMixSeeds, Hold) { expect_seeds_hold("fault-mix", {.first = GetParam(), .count = kPiece}); }
+
+INSTANTIATE_TEST_SUITE_P(, FaultMixSeeds, ::testing::Range<std::uint64_t>(1, 1 + 5 * kPiece, kPiece),
+                         [](const auto& info) { return "From" + std::to_string(info.param); });
+
+}  // namespace
+}  // namespace weft::testing
