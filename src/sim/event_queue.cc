@@ -11,7 +11,7 @@ EventQueue::EventQueue() = default;
 
 void EventQueue::append(Wheel& wheel, std::uint32_t index, const Event& event) {
   Bucket& bucket = wheel.buckets[index];
-  if (bucket.tail == kNone || blocks_[bucket.tail].count == kBlockEvents) {
+  if (bucket.tail == kNone || bucket.tail_count == kBlockEvents) {
     std::uint32_t block = free_block_;
     if (block != kNone) {
       free_block_ = blocks_[block].next;
@@ -20,17 +20,17 @@ void EventQueue::append(Wheel& wheel, std::uint32_t index, const Event& event) {
       blocks_.emplace_back();
     }
     blocks_[block].next = kNone;
-    blocks_[block].count = 0;
     if (bucket.tail == kNone) {
       bucket.head = block;
       wheel.occupied[index / 64] |= 1ull << index % 64;
     } else {
       blocks_[bucket.tail].next = block;
+      blocks_[bucket.tail].count = kBlockEvents;
     }
     bucket.tail = block;
+    bucket.tail_count = 0;
   }
-  Block& tail = blocks_[bucket.tail];
-  tail.events[tail.count++] = event;
+  blocks_[bucket.tail].events[bucket.tail_count++] = event;
 }
 
 void EventQueue::push(Time time, std::uint32_t what, std::uint32_t arg) {
@@ -113,6 +113,7 @@ void EventQueue::fetch_far() {
 void EventQueue::cascade(std::uint32_t window) {
   Bucket& bucket = middle_.buckets[window];
   middle_.occupied[window / 64] &= ~(1ull << window % 64);
+  if (bucket.tail != kNone) blocks_[bucket.tail].count = bucket.tail_count;
   std::uint32_t block = bucket.head;
   bucket = {};
   while (block != kNone) {
@@ -132,6 +133,7 @@ void EventQueue::activate(std::uint32_t index) {
   gathered_.clear();
   Bucket& bucket = near_.buckets[index];
   near_.occupied[index / 64] &= ~(1ull << index % 64);
+  if (bucket.tail != kNone) blocks_[bucket.tail].count = bucket.tail_count;
   std::uint32_t block = bucket.head;
   bucket = {};
   while (block != kNone) {

@@ -51,12 +51,14 @@ class EventQueue {
   static constexpr std::uint32_t kBlockEvents = 31;
 
   struct Block {
-    std::uint32_t next = kNone;
-    std::uint32_t count = 0;
     Event events[kBlockEvents];
+    std::uint32_t next = kNone;
+    std::uint32_t count = 0;  // of a block that is not its bucket's last
   };
+  // How full the last block is stands here, so that adding an event only writes to it.
   struct Bucket {
     std::uint32_t head = kNone, tail = kNone;
+    std::uint32_t tail_count = 0;
   };
   struct Wheel {
     std::array<Bucket, kBuckets> buckets;

@@ -19,7 +19,7 @@ namespace {
 // Packets a host's port takes at a time, and when it asks for more: one full packet before the last has left.
 constexpr std::uint32_t kPortRoom = 4;
 // Cache lines of a node that are fetched ahead of a call.
-constexpr int kNodeLines = 10;
+constexpr int kNodeLines = 6;
 
 std::uint64_t ps_per_byte_q8(Rate rate) { return 8'000'000'000'000ull * 256 / rate.bits_per_second(); }
 
@@ -121,16 +121,24 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
     }
   }
   if (const Event* event = events_.peek(kMiddle); event != nullptr && is_for_host(*event)) {
-    const char* node = reinterpret_cast<const char*>(hosts_[event->what & kTargetMask].node);
+    const HostIndex host = event->what & kTargetMask;
+    const char* node = reinterpret_cast<const char*>(hosts_[host].node);
     for (int line = 0; line < kNodeLines; ++line) __builtin_prefetch(node + 64 * line, 1);
+    for (std::uint32_t plane = 0; plane < config_.topology.plane_count(); ++plane) {
+      __builtin_prefetch(&links_[config_.topology.host_up(plane, host)], 1);
+    }
   }
   if (const Event* event = events_.peek(kNear); event != nullptr && is_for_host(*event)) {
     const world::Node* node = hosts_[event->what & kTargetMask].node;
     if (node == nullptr) return;
-    for (const world::Node::Hot& hot : node->hot()) {
-      for (std::uint32_t at = 0; at < hot.bytes; at += 64) {
-        __builtin_prefetch(static_cast<const char*>(hot.at) + at, 1);
-      }
+    auto call = world::Node::Call::kPoll;
+    if (event->what >> kKindShift == kDeliver) {
+      const bool control = packets_.data()[event->arg].dscp == world::Dscp::kControl;
+      call = control ? world::Node::Call::kControl : world::Node::Call::kData;
+    }
+    const world::Node::Hot& hot = node->hot(call);
+    for (std::uint32_t at = 0; at < hot.bytes; at += 64) {
+      __builtin_prefetch(static_cast<const char*>(hot.at) + at, 1);
     }
   }
 }

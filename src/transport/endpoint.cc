@@ -44,10 +44,6 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
   WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
   touched_.reserve(qp_mask_ + 1);
   peers_.reserve(config.peer_count_max);
-  if (config.qp_count_max <= 2) {
-    hot_[0] = {.at = qps_.get(), .bytes = static_cast<std::uint32_t>((qp_mask_ + 1) * sizeof(qps_[0]))};
-    hot_[1] = {.at = peers_.data(), .bytes = static_cast<std::uint32_t>(config.peer_count_max * sizeof(Peer))};
-  }
   peer_slots_.assign(std::bit_ceil(2 * config.peer_count_max * config.port_count), Peer::kNobody);
 }
 

@@ -53,6 +53,7 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
                                   responder_counters_);
   }
   if (!qp->may_send()) return drop(DropReason::kQpInError);
+  set_hot(Call::kControl, qp->requestor_part());
   auto c = context(now);
   qp->requestor.on_heard(c);
   Status status = Status::kOk;
@@ -86,6 +87,7 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   if (!qp->may_receive()) return drop(DropReason::kUnknownQp);
   Peer& peer = peers_[qp->peer];
   if (peer.ports[in.port] != in.peer && find_peer(in.peer) != qp->peer) return drop(DropReason::kUnknownPeer);
+  set_hot(Call::kData, qp->responder_part());
   const bool trimmed = world::is_trimmed(in.dscp);
   const auto padded = static_cast<std::uint32_t>(in.payload.size + bth.pad);
   const Responder::Arrival arrival{

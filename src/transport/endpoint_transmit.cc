@@ -152,6 +152,7 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
     const auto polled = qp.may_send() ? qp.requestor.poll(c, usable, headers_[batch.count], out)
                                       : Requestor::Polled::kNothing;
     if (polled == Requestor::Polled::kPacket) {
+      set_hot(Call::kPoll, qp.requestor_part());
       world::Datagram& d = batch.out[batch.count];
       d.port = out.ev.port;
       d.ecn = world::Ecn::kEct0;

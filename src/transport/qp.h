@@ -33,6 +33,14 @@ struct Qp {
     return state == QpState::kReadyToReceive || state == QpState::kReadyToSend;
   }
 
+  // What the next packet of each kind will touch: the responder's part, the requestor's part.
+  world::Node::Hot responder_part() const {
+    const auto* begin = reinterpret_cast<const char*>(this);
+    const auto* end = reinterpret_cast<const char*>(&responder + 1);
+    return {.at = begin, .bytes = static_cast<std::uint32_t>(end - begin)};
+  }
+  world::Node::Hot requestor_part() const { return {.at = &requestor, .bytes = sizeof(requestor)}; }
+
   // What every packet looks at comes first.
   Qpn qpn;
   QpState state = QpState::kInit;

@@ -73,13 +73,13 @@ class Node {
  public:
   virtual ~Node() = default;
 
-  // Where this node's busiest data lies, for a world that fetches it ahead of a call. May be empty.
+  // What a call will likely touch, by what it brings, for a world that fetches it ahead. May be empty.
+  enum class Call : std::uint8_t { kData, kControl, kPoll };
   struct Hot {
     const void* at = nullptr;
     std::uint32_t bytes = 0;
   };
-  using HotParts = std::array<Hot, 2>;
-  const HotParts& hot() const { return hot_; }
+  const Hot& hot(Call call) const { return hot_[static_cast<std::size_t>(call)]; }
 
   // Headers are valid during the call only.
   virtual void on_datagrams(Time now, std::span<const Datagram> in) = 0;
@@ -93,7 +93,11 @@ class Node {
   virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room, std::span<Datagram> out) = 0;
 
  protected:
-  HotParts hot_{};
+  void set_hot(Call call, const Hot& hot) { hot_[static_cast<std::size_t>(call)] = hot; }
+  void set_hot(const Node& same_as) { hot_ = same_as.hot_; }
+
+ private:
+  std::array<Hot, 3> hot_{};
 };
 
 enum class Access : std::uint8_t { kLocal = 0, kRemoteWrite = 1 };
