@@ -6,8 +6,7 @@
 namespace weft::transport {
 
 Responder::Responder(const Options& options) : options_(options) {
-  // Two words more than the window, so that a read of 64 bits at its edge never wraps onto its start.
-  const std::uint32_t words = std::bit_ceil(options.window / 64 + 2);
+  const std::uint32_t words = std::bit_ceil((options.window + 63) / 64);
   received_ = std::make_unique<std::uint64_t[]>(2 * static_cast<std::size_t>(words));
   ends_ = received_.get() + words;
   word_mask_ = words - 1;
@@ -234,8 +233,12 @@ wire::Sack Responder::sack_state() const {
 
 std::uint64_t Responder::bits_from(Psn base) const {
   const std::uint32_t word = base.value() >> 6, shift = base.value() & 63;
-  const std::uint64_t low = received_[word & word_mask_] >> shift;
-  return shift == 0 ? low : low | received_[(word + 1) & word_mask_] << (64 - shift);
+  std::uint64_t bits = received_[word & word_mask_] >> shift;
+  if (shift != 0) bits |= received_[(word + 1) & word_mask_] << (64 - shift);
+  // Beyond the window the ring begins again: those bits are of its start.
+  const std::int32_t left = (cack_ + static_cast<std::int32_t>(options_.window)).since(base) + 1;
+  if (left <= 0) return 0;
+  return left < 64 ? bits & ((1ull << left) - 1) : bits;
 }
 
 void Responder::send_sack(const wire::Sack& state, Psn base, bool rtx, ControlQueue& out,

@@ -1,0 +1,145 @@
+// Immediates: delivered in post order, each once everything before it is in; their limit; receives that are missing.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <utility>
+
+#include "base/prng.h"
+#include "transport/responder.h"
+#include "transport/test_responder.h"
+
+namespace weft::transport {
+namespace {
+
+using test::only;
+using test::ResponderBench;
+using wire::Opcode;
+
+TEST(ResponderImmediate, WaitsForEverythingBeforeIt) {
+  ResponderBench bench(Psn(10));
+  bench.receives.push(501);
+  bench.write(Psn(12), {.opcode = Opcode::kWriteLastImm, .solicited = true, .immediate = 0xcafe, .message_size = 192});
+  bench.write(Psn(10), {.opcode = Opcode::kWriteFirst});
+  EXPECT_TRUE(bench.completions.empty());
+  bench.write(Psn(11));
+  ASSERT_EQ(bench.completions.size(), 1u);
+  const Completion& done = bench.completions.front();
+  EXPECT_EQ(done.id, 501u);
+  EXPECT_EQ(done.qpn, ResponderBench::kLocalQpn);
+  EXPECT_EQ(done.kind, CompletionKind::kReceiveImmediate);
+  EXPECT_EQ(done.status, Status::kOk);
+  EXPECT_EQ(done.immediate, 0xcafeu);
+  EXPECT_EQ(done.size, 192u);
+  EXPECT_TRUE(done.solicited);
+  EXPECT_TRUE(bench.receives.empty());
+}
+
+TEST(ResponderImmediate, AnyOrderDeliversInPostOrder) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Prng prng(seed);
+    const std::uint32_t count = 1 + prng.below(256);
+    const Psn first(0xff'ffff - prng.below(count + 1));
+    ResponderBench bench(first, {.window = 256, .wimm_max = 256});
+    std::vector<bool> with_immediate(count);
+    for (std::uint32_t i = 0; i < count; ++i) with_immediate[i] = prng.below(2) == 0;
+    for (std::uint32_t i = 0; i < count; ++i) bench.receives.push(i);
+    std::vector<std::uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0u);
+    for (std::uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[prng.below(i)]);
+    for (std::uint32_t i : order) {
+      const Opcode opcode = with_immediate[i] ? Opcode::kWriteOnlyImm : Opcode::kWriteOnly;
+      ASSERT_EQ(bench.write(first + static_cast<std::int32_t>(i), {.opcode = opcode, .immediate = i}), Status::kOk);
+    }
+    std::uint32_t receive = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (!with_immediate[i]) continue;
+      ASSERT_FALSE(bench.completions.empty());
+      ASSERT_EQ(bench.completions.front().immediate, i);
+      ASSERT_EQ(bench.completions.front().id, receive++);
+      bench.completions.pop();
+    }
+    EXPECT_TRUE(bench.completions.empty());
+  }
+}
+
+TEST(ResponderImmediate, LimitHoldsAndOneMoreIsInvalid) {
+  for (std::uint16_t limit = 1; limit <= 300; ++limit) {
+    const Psn first = Psn(0) - limit / 2 - 1;
+    ResponderBench bench(first, {.window = 512, .wimm_max = limit});
+    for (std::uint32_t i = 0; i <= limit; ++i) bench.receives.push(i);
+    // Everything but the first comes: all of them wait.
+    for (std::int32_t i = limit; i >= 1; --i) {
+      ASSERT_EQ(bench.write(first + i, {.opcode = Opcode::kWriteOnlyImm}), Status::kOk) << limit;
+    }
+    ASSERT_TRUE(bench.completions.empty());
+    ASSERT_EQ(bench.write(first + (limit + 1), {.opcode = Opcode::kWriteOnlyImm}), Status::kLocalAccess) << limit;
+    const auto naks = only<wire::TransportAck>(bench.flush());
+    ASSERT_EQ(naks.size(), 1u);
+    ASSERT_EQ(naks[0].syndrome, wire::AckSyndrome::kNakInvalidRequest);
+  }
+}
+
+// Full windows of immediates, again and again, across the wraps of PSN (2^24) and of what a sender counts in 16 bits.
+TEST(ResponderImmediate, EveryLimitGoesRoundAndRound) {
+  for (std::uint16_t limit = 1; limit <= 300; ++limit) {
+    const std::uint32_t total = 1200u - 1200u % limit;
+    const Psn first = Psn(0) - static_cast<std::int32_t>(total / 2);
+    ResponderBench bench(first, {.window = 512, .wimm_max = limit});
+    std::uint32_t delivered = 0;
+    for (std::uint32_t from = 0; from < total; from += limit) {
+      for (std::uint32_t i = 0; i < limit; ++i) bench.receives.push(from + i);
+      for (std::uint32_t i = limit; i-- > 0;) {
+        ASSERT_EQ(bench.write(first + static_cast<std::int32_t>(from + i),
+                              {.opcode = Opcode::kWriteOnlyImm, .size = 0, .immediate = from + i}),
+                  Status::kOk);
+      }
+      for (; !bench.completions.empty(); bench.completions.pop()) {
+        ASSERT_EQ(bench.completions.front().immediate, delivered) << limit;
+        ASSERT_EQ(bench.completions.front().id, delivered);
+        ++delivered;
+      }
+      bench.flush();
+    }
+    ASSERT_EQ(delivered, total) << limit;
+  }
+}
+
+TEST(ResponderImmediate, NoReceivePostedIsAnErrorThatIsRepeated) {
+  ResponderBench bench(Psn(10));
+  bench.receives.push(1);
+  EXPECT_EQ(bench.write(Psn(10), {.opcode = Opcode::kWriteOnlyImm}), Status::kOk);
+  EXPECT_EQ(bench.write(Psn(11), {.opcode = Opcode::kWriteOnlyImm}), Status::kLocalAccess);
+  EXPECT_EQ(bench.completions.size(), 1u);
+  const auto naks = only<wire::TransportAck>(bench.flush());
+  ASSERT_EQ(naks.size(), 1u);
+  EXPECT_EQ(naks[0].syndrome, wire::AckSyndrome::kNakRemoteOperational);
+  EXPECT_EQ(naks[0].msn, 1u);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(bench.responder.repeat_nak(bench.control));
+  EXPECT_EQ(only<wire::TransportAck>(test::take_all(bench.control)).size(), 3u);
+}
+
+TEST(ResponderImmediate, ReceivePostedLateIsInTime) {
+  ResponderBench bench(Psn(10));
+  EXPECT_EQ(bench.write(Psn(11), {.opcode = Opcode::kWriteOnlyImm}), Status::kOk);
+  bench.receives.push(1);
+  EXPECT_EQ(bench.write(Psn(10)), Status::kOk);
+  EXPECT_EQ(bench.completions.size(), 1u);
+}
+
+TEST(ResponderImmediate, DuplicateDeliversNothing) {
+  ResponderBench bench(Psn(10));
+  bench.receives.push(1);
+  bench.receives.push(2);
+  bench.write(Psn(10), {.opcode = Opcode::kWriteOnlyImm});
+  bench.write(Psn(10), {.opcode = Opcode::kWriteOnlyImm});
+  bench.write(Psn(12), {.opcode = Opcode::kWriteOnlyImm});
+  bench.write(Psn(12), {.opcode = Opcode::kWriteOnlyImm});
+  EXPECT_EQ(bench.completions.size(), 1u);
+  bench.write(Psn(11));
+  EXPECT_EQ(bench.completions.size(), 2u);
+  EXPECT_TRUE(bench.receives.empty());
+}
+
+}  // namespace
+}  // namespace weft::transport

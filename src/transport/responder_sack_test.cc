@@ -1,0 +1,237 @@
+// When a SACK is due, and what it says: reference section 5.3, docs/decisions/0002.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/prng.h"
+#include "transport/responder.h"
+#include "transport/test_responder.h"
+
+namespace weft::transport {
+namespace {
+
+using test::Came;
+using test::only;
+using test::reported;
+using test::ResponderBench;
+using wire::Opcode;
+using Psns = std::vector<std::uint32_t>;
+
+std::size_t sacks(const std::vector<test::Sent>& sent) { return only<wire::Sack>(sent).size(); }
+wire::Sack one_sack(const std::vector<test::Sent>& sent) {
+  const auto all = only<wire::Sack>(sent);
+  EXPECT_EQ(all.size(), 1u);
+  return all.empty() ? wire::Sack{} : all[0];
+}
+
+TEST(ResponderSack, FirstPacketAtOnceThenQuiet) {
+  ResponderBench bench(Psn(10));
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(10))), 1u);
+  for (std::int32_t i = 1; i < 50; ++i) EXPECT_EQ(sacks(bench.write_and_flush(Psn(10) + i)), 0u);
+}
+
+TEST(ResponderSack, EachReasonTriggersOne) {
+  ResponderBench bench(Psn(10));
+  bench.write_and_flush(Psn(10));
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(11), {.ask = true})), 1u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(12))), 0u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(13), {.rtx = true})), 1u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(14))), 0u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(15), {.marked = true})), 1u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(16))), 0u);
+}
+
+TEST(ResponderSack, ThresholdCountsAtLeastAKilobyteAPacket) {
+  ResponderBench bench(Psn(0), {.sack_bytes = 16 * 1024});
+  bench.write_and_flush(Psn(0));
+  std::uint32_t psn = 1;
+  // Small packets count 1 KiB each: every sixteenth.
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 1; i <= 16; ++i) EXPECT_EQ(sacks(bench.write_and_flush(Psn(psn++))), i == 16 ? 1u : 0u) << i;
+  }
+  // Full ones count what they are: every fourth.
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 1; i <= 4; ++i) {
+      EXPECT_EQ(sacks(bench.write_and_flush(Psn(psn++), {.nominal_size = 4184})), i == 4 ? 1u : 0u) << i;
+    }
+  }
+}
+
+TEST(ResponderSack, ReflectsWhatTriggeredIt) {
+  ResponderBench bench(Psn(10));
+  bench.write_and_flush(Psn(10));
+  const auto sent = bench.write_and_flush(Psn(13), {.rtx = true, .marked = true, .entropy = 0xbeef, .sent = 777});
+  const wire::Sack sack = one_sack(sent);
+  EXPECT_EQ(sack.cack, Psn(10));
+  EXPECT_EQ(sack.trigger_offset, 3);
+  EXPECT_EQ(sack.entropy, 0xbeefu);
+  EXPECT_EQ(sack.echo.ticks, 777);
+  EXPECT_EQ(sack.mark, wire::PathMark::kSkipOnce);
+  EXPECT_EQ(sack.ooo_count, 1);
+  EXPECT_EQ(sack.mpr, 32);
+  EXPECT_FALSE(sack.answers_probe);
+  EXPECT_EQ(reported(sack), Psns{13});
+  EXPECT_TRUE(sent[0].packet.bth.rtx);
+  EXPECT_EQ(sent[0].packet.bth.psn, Psn(10));
+  EXPECT_EQ(sent[0].packet.bth.dest_qpn, ResponderBench::kPeerQpn);
+}
+
+TEST(ResponderSack, HolesThatCloseAfterARequestAreToldOnce) {
+  ResponderBench bench(Psn(10));
+  bench.write_and_flush(Psn(10));
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(12), {.ask = true})), 1u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(14))), 0u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(11))), 0u);
+  const wire::Sack sack = one_sack(bench.write_and_flush(Psn(13)));
+  EXPECT_EQ(sack.cack, Psn(14));
+  EXPECT_EQ(sack.ooo_count, 0);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(15))), 0u);
+  // Without a request nobody waits for it.
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(17))), 0u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(16))), 0u);
+}
+
+TEST(ResponderSack, OneForEachRunOfAnEvInABatch) {
+  ResponderBench bench(Psn(0));
+  bench.write_and_flush(Psn(0));
+  for (std::uint32_t i = 1; i <= 12; ++i) bench.write(Psn(i), {.marked = i == 6, .entropy = 1 + (i - 1) / 4});
+  // Runs on EVs 1, 2, 3; only the second was marked.
+  auto all = only<wire::Sack>(bench.flush());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].entropy, 2u);
+  EXPECT_EQ(all[0].mark, wire::PathMark::kSkipOnce);
+  EXPECT_EQ(all[0].cack, Psn(8));
+  for (std::uint32_t i = 13; i <= 24; ++i) bench.write(Psn(i), {.ask = true, .entropy = 1 + (i - 1) / 4});
+  all = only<wire::Sack>(bench.flush());
+  ASSERT_EQ(all.size(), 3u);
+  for (std::uint32_t run = 0; run < 3; ++run) {
+    EXPECT_EQ(all[run].entropy, 4 + run);
+    EXPECT_EQ(all[run].cack, Psn(16 + 4 * run));
+    EXPECT_EQ(all[run].trigger_offset, 0);
+  }
+}
+
+TEST(ResponderSack, BitmapEndsAtTheTrigger) {
+  ResponderBench bench(Psn(0xff'ff00));
+  const Psn first(0xff'ff00);
+  bench.write_and_flush(first);
+  for (std::int32_t i = 200; i < 300; ++i) bench.write_and_flush(first + i);
+  const wire::Sack sack = one_sack(bench.write_and_flush(first + 300, {.ask = true}));
+  EXPECT_EQ(sack.bitmap_offset, 300 - 63);
+  EXPECT_EQ(sack.bitmap, ~0ull);
+  EXPECT_EQ(sack.ooo_count, 101);
+}
+
+TEST(ResponderSack, WhatWasNeverReportedGetsEverySecondSack) {
+  ResponderBench bench(Psn(0));
+  bench.write_and_flush(Psn(0));
+  for (std::uint32_t psn = 100; psn < 400; ++psn) bench.write_and_flush(Psn(psn));
+  // The first speaks of its trigger, the second of the lowest 64 that were not reported, and so on.
+  EXPECT_EQ(reported(one_sack(bench.write_and_flush(Psn(400), {.ask = true}))).front(), 337u);
+  EXPECT_EQ(reported(one_sack(bench.write_and_flush(Psn(401), {.ask = true}))).front(), 100u);
+  EXPECT_EQ(reported(one_sack(bench.write_and_flush(Psn(402), {.ask = true}))).front(), 339u);
+  EXPECT_EQ(reported(one_sack(bench.write_and_flush(Psn(403), {.ask = true}))).front(), 164u);
+}
+
+// Every PSN that is in is reported after a bounded number of SACKs, whatever the order of arrival.
+TEST(ResponderSack, EverythingIsReportedInTheEnd) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Prng prng(seed);
+    const Psn first(0xff'ffff - prng.below(2000));
+    ResponderBench bench(first, {.window = 2048});
+    std::set<std::uint32_t> in, told;
+    // PSN `first` itself never comes: the edge stays.
+    for (int i = 0; i < 1500; ++i) {
+      const Psn psn = first + static_cast<std::int32_t>(1 + prng.below(2047));
+      in.insert(psn.value());
+      for (const auto& sack : only<wire::Sack>(bench.write_and_flush(psn, {.ask = prng.below(8) == 0}))) {
+        for (std::uint32_t p : reported(sack)) told.insert(p);
+        EXPECT_LE(sack.ooo_count, in.size());
+      }
+    }
+    // A quiet end: requests on the newest PSN. Each second SACK walks 64 PSNs on.
+    const Psn last = first + 2047;
+    in.insert(last.value());
+    for (int i = 0; i < 2 * 2048 / 64 + 2; ++i) {
+      for (const auto& sack : only<wire::Sack>(bench.write_and_flush(last, {.ask = true}))) {
+        for (std::uint32_t p : reported(sack)) told.insert(p);
+        EXPECT_EQ(sack.ooo_count, in.size());
+      }
+    }
+    EXPECT_EQ(told, in);
+  }
+}
+
+TEST(ResponderSack, BytesReceivedRoundUpAndCountEachPacketOnce) {
+  ResponderBench bench(Psn(0));
+  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(0), {.nominal_size = 1})).rcvd_bytes_256, 1u);
+  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(1), {.ask = true, .nominal_size = 255})).rcvd_bytes_256, 1u);
+  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 1})).rcvd_bytes_256, 2u);
+  // Duplicates and trimmed packets do not count.
+  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 4096})).rcvd_bytes_256, 2u);
+  bench.write_and_flush(Psn(3), {.trimmed = true, .nominal_size = 4096});
+  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(4), {.ask = true, .nominal_size = 255})).rcvd_bytes_256, 2u);
+}
+
+TEST(ResponderSack, BytesReceivedWrapAt24Bits) {
+  ResponderBench bench(Psn(0));
+  bench.write_and_flush(Psn(0), {.nominal_size = 0xff'ffffu * 256});
+  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(1), {.ask = true, .nominal_size = 256})).rcvd_bytes_256, 0u);
+  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 256})).rcvd_bytes_256, 1u);
+}
+
+TEST(ResponderSack, ProbeIsAnsweredFromTheEdge) {
+  ResponderBench bench(Psn(0));
+  bench.write_and_flush(Psn(0));
+  bench.write_and_flush(Psn(5));
+  const auto sent = bench.probe(0x1234, 0xfeed, true);
+  const wire::Sack sack = one_sack(sent);
+  EXPECT_TRUE(sack.answers_probe);
+  EXPECT_EQ(sack.probe_id, 0x1234);
+  EXPECT_EQ(sack.entropy, 0xfeedu);
+  EXPECT_EQ(sack.mark, wire::PathMark::kSkipOnce);
+  EXPECT_EQ(sack.echo.ticks, 77);
+  EXPECT_EQ(sack.cack, Psn(0));
+  EXPECT_EQ(sack.bitmap_offset, 1);
+  EXPECT_EQ(reported(sack), Psns{5});
+}
+
+TEST(ResponderSack, ProbesThatFollowEachOtherWalkTheWindow) {
+  ResponderBench bench(Psn(0), {.window = 512});
+  bench.write_and_flush(Psn(0));
+  std::set<std::uint32_t> in;
+  for (std::uint32_t psn = 2; psn <= 512; psn += 3) {
+    bench.write_and_flush(Psn(psn));
+    in.insert(psn);
+  }
+  std::set<std::uint32_t> told;
+  std::vector<std::int16_t> offsets;
+  for (std::uint16_t id = 0; id < 16; ++id) {
+    const wire::Sack sack = one_sack(bench.probe(id));
+    offsets.push_back(sack.bitmap_offset);
+    for (std::uint32_t psn : reported(sack)) told.insert(psn);
+  }
+  EXPECT_EQ((std::vector<std::int16_t>(offsets.begin(), offsets.begin() + 6)),
+            (std::vector<std::int16_t>{1, 65, 1, 129, 1, 193}));
+  EXPECT_EQ(told, in);
+  // The edge moves: back to it.
+  bench.write_and_flush(Psn(1));
+  EXPECT_EQ(one_sack(bench.probe(99)).bitmap_offset, 1);
+}
+
+TEST(ResponderSack, FullControlQueueLosesTheSackAndNothingElse) {
+  ResponderBench bench(Psn(0));
+  while (bench.control.add() != nullptr) {
+  }
+  EXPECT_EQ(bench.write(Psn(0), {.opcode = Opcode::kWriteOnly}), Status::kOk);
+  bench.responder.flush(bench.control, bench.counters);
+  EXPECT_EQ(bench.counters.sacks, 0u);
+  while (!bench.control.empty()) bench.control.pop();
+  const auto sent = bench.write_and_flush(Psn(0), {.opcode = Opcode::kWriteOnly});
+  EXPECT_EQ(sacks(sent), 1u);
+  EXPECT_EQ(only<wire::TransportAck>(sent).size(), 1u);
+}
+
+}  // namespace
+}  // namespace weft::transport
