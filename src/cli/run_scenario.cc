@@ -131,7 +131,7 @@ Result<void> Run::build() {
   const auto drawn = scenario::draw_faults(scenario_.random_faults, topology, scenario_.transport,
                                            Prng(options_.seed).fork("faults"));
   specs.insert(specs.end(), drawn.begin(), drawn.end());
-  for (const scenario::FaultSpec& spec : drawn) outcome_.drawn.push_back(scenario::describe(spec));
+  for (const scenario::FaultSpec& spec : specs) outcome_.faults.push_back(scenario::describe(spec));
   faults_ = scenario::make_fault_plan(specs, topology, fleet_->first_flow_evs());
   world_->schedule(faults_.events);
   bool duplicates = false;

@@ -37,7 +37,7 @@ struct Outcome {
   scenario::Results results;
   std::vector<std::string> broken;            // expectations that do not hold, one sentence each
   std::vector<judge::Complaint> complaints;
-  std::vector<std::string> drawn;             // faults drawn from the seed
+  std::vector<std::string> faults;            // the scenario's and those drawn from the seed, for people
   std::vector<std::string> stuck;             // what did not complete, and where it waits
   CounterTable counters;                      // of all endpoints
   sim::SimCounters world;

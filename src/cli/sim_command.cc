@@ -33,6 +33,12 @@ struct SimArguments {
   std::uint64_t first = 1;
 };
 
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  while (!text.empty() && (text.front() == '\n' || text.front() == ' ')) text.remove_prefix(1);
+  return text;
+}
+
 int misuse(const std::string& line) {
   fmt::print(stderr, "weft: {}\n", line);
   return 2;
@@ -66,11 +72,20 @@ std::string repeat_command(const SimArguments& arguments, std::uint64_t seed) {
 
 // What failed, for people, and how to see it again.
 void report(const Outcome& outcome, const SimArguments& arguments, std::uint64_t seed) {
-  for (const std::string& line : outcome.drawn) fmt::print(stderr, "fault: {}\n", line);
   for (const std::string& line : outcome.stuck) fmt::print(stderr, "stuck: {}\n", line);
   for (const judge::Complaint& c : outcome.complaints) fmt::print(stderr, "judge: {}\n", judge::to_string(c));
   for (const std::string& line : outcome.broken) fmt::print(stderr, "expected: {}\n", line);
   fmt::print(stderr, "repeat: {}\n", repeat_command(arguments, seed));
+}
+
+// What was asked for, before what came of it.
+void print_story(const scenario::Scenario& scenario, const Outcome& outcome) {
+  if (!scenario.description.empty()) fmt::print("{}\n", trimmed(scenario.description));
+  constexpr std::size_t kFaultsMax = 12;
+  for (std::size_t i = 0; i < outcome.faults.size() && i < kFaultsMax; ++i) {
+    fmt::print("  fault             {}\n", outcome.faults[i]);
+  }
+  if (outcome.faults.size() > kFaultsMax) fmt::print("  and {} faults more\n", outcome.faults.size() - kFaultsMax);
 }
 
 void print_details(const Outcome& outcome) {
@@ -122,6 +137,7 @@ int run_one(const SimArguments& arguments, bool details) {
   if (arguments.json) {
     fmt::print("{}\n", scenario::to_json(outcome->results));
   } else {
+    print_story(*scenario, *outcome);
     fmt::print("{}", scenario::to_table(outcome->results));
     if (details) print_details(*outcome);
   }

@@ -143,8 +143,8 @@ std::string describe(const FaultSpec& fault) {
   if (fault.share_ppm > 0) text += fmt::format(", {:.4g} %", fault.share_ppm / 1e4);
   if (fault.kind == FaultKind::kLinkSlow) text += fmt::format(", to {} %", fault.rate_percent);
   if (fault.count > 1) text += fmt::format(", {} of them", fault.count);
-  text += fmt::format(", {} us", fault.from.to_us());
-  return text + (fault.until ? fmt::format(" to {} us", fault.until->to_us()) : " on");
+  text += fmt::format(", {:.6g} us", fault.from.to_us());
+  return text + (fault.until ? fmt::format(" to {:.6g} us", fault.until->to_us()) : " on");
 }
 
 }  // namespace weft::scenario

@@ -22,10 +22,10 @@ struct alignas(64) Packet {
   std::uint32_t wire_size;
   fabric::LinkId via;             // the link it is on
   std::uint32_t via_epoch;        // that link's, when it was sent
-  std::int64_t extra_delay_ps;    // a fault delays it
   world::Dscp dscp;
   world::Ecn ecn;
   bool intact;
+  bool past_nic;                  // faults of the receiving NIC have had their say
   std::uint8_t header_size;
   // What the endpoints look at.
   alignas(64) std::array<std::byte, wire::kHeaderSizeMax> header;

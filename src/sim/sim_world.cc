@@ -193,6 +193,15 @@ std::uint64_t SimWorld::queue_limit(LinkId link, const switching::QueueParams& p
   return std::min(params.data_bytes_max, buffers_[buffer_of_link_[link]].limit(now_));
 }
 
+// A slow port's queue and marks shrink with its rate, as a switch sets them by a port's speed; two packets fit always.
+switching::QueueParams SimWorld::slowed(switching::QueueParams params, std::uint32_t percent) {
+  const std::uint64_t least = 2 * std::uint64_t{params.mtu_wire_size};
+  params.data_bytes_max = std::max(params.data_bytes_max * percent / 100, least);
+  params.ecn_bytes_min = params.ecn_bytes_min * percent / 100;
+  params.ecn_bytes_max = params.ecn_bytes_max * percent / 100;
+  return params;
+}
+
 void SimWorld::forward(LinkId id, std::uint32_t index) {
   Link& link = links_[id];
   Packet& packet = packets_[index];
@@ -206,8 +215,10 @@ void SimWorld::forward(LinkId id, std::uint32_t index) {
       .control = control,
       .trimmable = packet.dscp == world::Dscp::kTrimmable || packet.dscp == world::Dscp::kTrimmableRetx,
       .ecn_capable = packet.ecn != world::Ecn::kNotEct};
-  const switching::QueueParams& params = link.last_hop ? config_.last_hop_queue : config_.fabric_queue;
-  const auto admission = link.queue.admit(now_, arriving, params, queue_limit(id, params), ecn_prng_);
+  const switching::QueueParams* params = link.last_hop ? &config_.last_hop_queue : &config_.fabric_queue;
+  switching::QueueParams scaled;
+  if (link.percent != 100) params = &(scaled = slowed(*params, link.percent));
+  const auto admission = link.queue.admit(now_, arriving, *params, queue_limit(id, *params), ecn_prng_);
   if (admission.fate == switching::Fate::kDropped) return drop(index, counters_.drops_queue);
   if (admission.fate == switching::Fate::kTrimmed) {
     ++counters_.trims;
@@ -236,30 +247,29 @@ void SimWorld::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   ++counters_.packet_hops;
   if (!link_packets_.empty()) ++link_packets_[id];
   Link& link = links_[id];
-  if ((link.impaired || impairments_.on_all_links()) && !harm_on_link(id, index)) return;
   Packet& packet = packets_[index];
+  Harm harm;
+  if (link.impaired || impairments_.on_all_links()) {
+    harm = impairments_.at_link(id, packet);
+    if (harm.lost) return drop(index, counters_.drops_fault);
+    packet.intact = packet.intact && !harm.corrupted;
+  }
   packet.via = id;
   packet.via_epoch = link.epoch;
-  const Duration extra = Duration::ps(std::exchange(packet.extra_delay_ps, 0));
+  Time at = leaves_at + harm.delayed;
+  std::uint32_t what = 0;
   if (link.last_hop) {
-    events_.push(leaves_at + last_delay_ + extra, kDeliver << kKindShift | packet.route.to, index);
-    return;
+    at += last_delay_;
+    what = kDeliver << kKindShift | packet.route.to;
+  } else {
+    const LinkId next = forwarder_.next(id, packet.route);
+    if (next == fabric::kNoLink) return drop(index, counters_.drops_route);
+    at += hop_delay_;
+    what = kForward << kKindShift | next;
   }
-  const LinkId next = forwarder_.next(id, packet.route);
-  if (next == fabric::kNoLink) return drop(index, counters_.drops_route);
-  events_.push(leaves_at + hop_delay_ + extra, kForward << kKindShift | next, index);
-}
-
-// False: the packet is gone.
-bool SimWorld::harm_on_link(LinkId id, std::uint32_t index) {
-  const Harm harm = impairments_.at_link(id, packets_[index]);
-  if (harm.lost) {
-    drop(index, counters_.drops_fault);
-    return false;
-  }
-  packets_[index].intact = packets_[index].intact && !harm.corrupted;
-  packets_[index].extra_delay_ps = harm.delayed.ps();
-  return true;
+  events_.push(at, what, index);
+  if (!harm.duplicated) return;
+  if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone) events_.push(at, what, copy);
 }
 
 std::uint32_t SimWorld::clone(std::uint32_t index) {
@@ -269,21 +279,28 @@ std::uint32_t SimWorld::clone(std::uint32_t index) {
 }
 
 void SimWorld::deliver(HostIndex host, std::uint32_t index) {
-  HostState& h = hosts_[host];
-  if (!survives(packets_[index]) || h.crashed || h.node == nullptr) return drop(index, counters_.drops_down);
-  if (impairments_.on_nics()) {
-    const Harm harm = impairments_.at_nic(host, packets_[index]);
+  Packet& packet = packets_[index];
+  if (!survives(packet)) return drop(index, counters_.drops_down);
+  if (impairments_.on_nics() && !packet.past_nic) {
+    const Harm harm = impairments_.at_nic(host, packet);
     if (harm.lost) return drop(index, counters_.drops_fault);
-    packets_[index].intact = packets_[index].intact && !harm.corrupted;
-    // Late or twice: it comes again by an event of its own, past the fault.
+    packet.intact = packet.intact && !harm.corrupted;
+    packet.past_nic = true;
     if (harm.duplicated) {
-      if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone) give(host, {&copy, 1});
+      if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone) accept(host, copy);
     }
     if (harm.delayed > Duration()) {
       events_.push(now_ + harm.delayed, kDeliver << kKindShift | host, index);
       return;
     }
   }
+  accept(host, index);
+}
+
+// Past everything that can happen to it: to the node, or into the buffer of a paused host.
+void SimWorld::accept(HostIndex host, std::uint32_t index) {
+  HostState& h = hosts_[host];
+  if (h.crashed || h.node == nullptr) return drop(index, counters_.drops_down);
   if (h.paused) {
     if (h.backlog->size() >= config_.host_backlog_max) return drop(index, counters_.drops_host);
     h.backlog->push_back(index);
@@ -365,7 +382,7 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
                   .plane = d.port};
   packet.wire_size = static_cast<std::uint32_t>(wire::wire_size(
       {.header_size = d.header.size(), .payload_size = d.payload.size, .srv6 = config_.srv6_header}));
-  packet.extra_delay_ps = 0;
+  packet.past_nic = false;
   packet.dscp = d.dscp;
   packet.ecn = d.ecn;
   packet.intact = true;
@@ -429,6 +446,7 @@ void SimWorld::carry_out(const fabric::FaultEvent& fault) {
       const Rate rate = config_.topology.rate(fault.link);
       const std::uint64_t slowed = std::max<std::uint64_t>(rate.bits_per_second() / 100 * fault.percent, 1'000'000);
       links_[fault.link].queue.ps_per_byte_q8 = ps_per_byte_q8(Rate::bps(slowed));
+      links_[fault.link].percent = static_cast<std::uint8_t>(fault.percent);
       return;
     }
     case fabric::FaultAction::kImpair: {

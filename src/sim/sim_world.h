@@ -111,6 +111,7 @@ class SimWorld final : public world::World {
     bool up = true;
     bool impaired = false;
     bool last_hop = false;
+    std::uint8_t percent = 100;    // of its rate
   };
   struct HostState {
     world::Node* node = nullptr;
@@ -125,13 +126,14 @@ class SimWorld final : public world::World {
   void forward(fabric::LinkId link, std::uint32_t packet);
   void travel(fabric::LinkId link, std::uint32_t packet, Time leaves_at);
   bool survives(const Packet& packet) const;
-  bool harm_on_link(fabric::LinkId link, std::uint32_t packet);
   void deliver(fabric::HostIndex host, std::uint32_t packet);
+  void accept(fabric::HostIndex host, std::uint32_t packet);
   void give(fabric::HostIndex host, std::span<const std::uint32_t> packets);
   void drop(std::uint32_t packet, std::uint64_t& counter);
   std::uint32_t clone(std::uint32_t packet);
   void trim(Packet& packet, bool last_hop);
   std::uint64_t queue_limit(fabric::LinkId link, const switching::QueueParams& params);
+  static switching::QueueParams slowed(switching::QueueParams params, std::uint32_t percent);
 
   void poll_host(fabric::HostIndex host);
   void send(fabric::HostIndex host, const world::Datagram& datagram);

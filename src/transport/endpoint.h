@@ -106,8 +106,8 @@ class Endpoint final : public world::Node {
   struct Batch;
   bool transmit_control(Time now, Batch& batch);
   void transmit_data(Time now, Batch& batch);
-  std::uint8_t control_port(Time now, Peer& peer, PortMask with_room);
-  void check_reverse(Time now, std::uint32_t peer, PortIndex port);
+  std::uint8_t control_port(Peer& peer, PortMask with_room);
+  void check_reverse(Time now, std::uint32_t peer);
   void mark_ready(Qp& qp);
   std::uint16_t take_request_id();
   bool take_probe_token(Time now);

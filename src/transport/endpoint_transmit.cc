@@ -37,7 +37,12 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     ControlPacket& packet = control_.front();
     std::uint8_t port = packet.port;
     if (port == ControlPacket::kAnyPort) {
-      port = control_port(now, peers_[packet.peer], batch.with_room);
+      Peer& peer = peers_[packet.peer];
+      if ((ports_up_ & peer.reachable) == 0) {
+        control_.pop();  // nothing reaches that peer: it must not hold up what goes to others
+        continue;
+      }
+      port = control_port(peer, batch.with_room);
       if (port == ControlPacket::kAnyPort) return true;  // no port with room reaches that peer; data to others may go
     } else if ((ports_up_ >> port & 1) == 0) {
       control_.pop();  // asked for a port that is gone: its sender asks again
@@ -66,14 +71,14 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     const std::uint32_t peer = packet.peer;
     const bool confirm = known && !packet.fixed_ev && !packet.data_class;
     control_.pop();
-    if (confirm) check_reverse(now, peer, port);
+    if (confirm) check_reverse(now, peer);
   }
   return true;
 }
 
 // Control packets rotate over the planes, so that a dead one costs its share of them; planes whose reverse EV does
 // not answer are left out while another works.
-std::uint8_t Endpoint::control_port(Time, Peer& peer, PortMask with_room) {
+std::uint8_t Endpoint::control_port(Peer& peer, PortMask with_room) {
   const auto usable = static_cast<PortMask>(with_room & peer.reachable);
   std::uint8_t fallback = ControlPacket::kAnyPort;
   for (std::uint32_t tried = 0; tried < port_count_; ++tried) {
@@ -93,10 +98,11 @@ std::uint8_t Endpoint::control_port(Time, Peer& peer, PortMask with_room) {
   return fallback;
 }
 
-// A SACK went out over this plane's reverse EV. If nothing confirmed that EV for a while, ask; if an earlier question was
-// not answered, take another EV of the plane.
-void Endpoint::check_reverse(Time now, std::uint32_t peer_index, PortIndex) {
+// A control packet went out to this peer: a moment to look at one of its reverse EVs. If nothing confirmed it for a while,
+// ask; if an earlier question was not answered, take another EV of the plane.
+void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
   Peer& peer = peers_[peer_index];
+  if (peer.first_qp == Peer::kNobody) return;  // its QPs are gone: no EVs to choose from
   // One plane a time, also those that carry no control packets any more.
   const auto port = static_cast<PortIndex>(prng_.below(port_count_));
   Peer::Reverse& reverse = peer.reverse[port];

@@ -1,0 +1,284 @@
+// What is taken for lost, what follows, and that inflight stays in balance: reference section 6.1, docs/decisions/0002.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "base/prng.h"
+#include "transport/requestor.h"
+#include "transport/test_requestor.h"
+
+namespace weft::transport {
+namespace {
+
+using test::RequestorBench;
+using wire::NackReason;
+using Out = RequestorBench::Out;
+
+constexpr Duration kRtt = Duration::us(10);
+
+// One packet a microsecond.
+std::vector<Out> send_spaced(RequestorBench& bench, std::uint32_t count) {
+  bench.post(count * 1024);
+  std::vector<Out> packets;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    packets.push_back(*bench.poll());
+    bench.pass(Duration::us(1));
+  }
+  return packets;
+}
+
+TEST(RequestorLoss, OnlyAfterTheReorderWindow) {
+  RequestorBench bench;
+  const Time start = bench.now;
+  const auto packets = send_spaced(bench, 9);
+  for (std::int64_t i = 0; i < 9; ++i) {
+    if (i == 2) continue;
+    bench.now = start + kRtt + Duration::us(i);
+    ASSERT_TRUE(bench.acknowledge(packets[static_cast<std::size_t>(i)]));
+    // A quarter of the RTT is 2.5 us: packet 2, of microsecond 2, is lost when packet 5 is known to be there.
+    EXPECT_EQ(bench.requestor.window().lost(), i >= 5 ? 1u : 0u) << i;
+  }
+  EXPECT_EQ(bench.counters.lost_inferred, 1u);
+  const auto again = bench.poll_all();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].psn(), packets[2].psn());
+}
+
+TEST(RequestorLoss, RetransmissionIsTheSamePacketOnAnotherEv) {
+  RequestorBench bench;
+  const Time start = bench.now;
+  const auto packets = send_spaced(bench, 9);
+  for (std::size_t i : {0u, 1u, 3u, 4u, 5u, 6u, 7u, 8u}) {
+    bench.now = start + kRtt + Duration::us(static_cast<std::int64_t>(i));
+    bench.acknowledge(packets[i]);
+  }
+  const auto again = bench.poll();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->psn(), packets[2].psn());
+  EXPECT_TRUE(again->packet.bth.rtx);
+  EXPECT_TRUE(again->packet.bth.ack_request);
+  EXPECT_EQ(again->outgoing.dscp, world::Dscp::kTrimmableRetx);
+  EXPECT_EQ(again->packet.bth.opcode, packets[2].packet.bth.opcode);
+  EXPECT_EQ(again->write().va, packets[2].write().va);
+  EXPECT_EQ(again->outgoing.payload.at, packets[2].outgoing.payload.at);
+  EXPECT_EQ(again->outgoing.payload.size, packets[2].outgoing.payload.size);
+  EXPECT_NE(again->outgoing.ev, packets[2].outgoing.ev);
+  EXPECT_EQ(again->write().sent, timestamp(bench.now));
+  EXPECT_EQ(bench.counters.retransmits, 1u);
+}
+
+TEST(RequestorLoss, PartialKnowledgeCondemnsOnlyWhatTheSackShows) {
+  RequestorBench bench;
+  const auto packets = send_spaced(bench, 150);
+  // The other end has 1..60 and 100..149. The SACK speaks of 86..149: of 1..60 nothing is known here.
+  for (std::size_t i = 1; i <= 60; ++i) bench.arrive(packets[i]);
+  for (std::size_t i = 100; i < 150; ++i) bench.arrive(packets[i]);
+  const wire::Sack sack = bench.sack(RequestorBench::trigger(packets[149]));
+  ASSERT_EQ(sack.ooo_count, 110);
+  EXPECT_TRUE(bench.hear(sack));
+  EXPECT_EQ(bench.requestor.window().received_above_cack(), 50u);
+  // Lost: 0, behind the edge, and 86..99, clear in the bitmap. Nothing is said of 1..85.
+  EXPECT_EQ(bench.requestor.window().lost(), 15u);
+  EXPECT_EQ(bench.requestor.window().outstanding(), 85u);
+  // For the rest it asks.
+  const auto probes = test::only<wire::Probe>(test::take_all(bench.control));
+  ASSERT_EQ(probes.size(), 1u);
+  // The answer makes knowledge complete.
+  bench.pass(kRtt);
+  wire::Sack answer = bench.sack({.psn = packets[63].psn(), .sent = {}});
+  answer.answers_probe = true;
+  answer.probe_id = probes[0].probe_id;
+  EXPECT_TRUE(bench.hear(answer));
+  EXPECT_EQ(bench.requestor.window().received_above_cack(), 110u);
+  EXPECT_EQ(bench.requestor.window().lost(), 40u);
+  EXPECT_EQ(bench.requestor.window().outstanding(), 0u);
+}
+
+TEST(RequestorLoss, ProbeCountsAsAPacketSentAtItsTime) {
+  RequestorBench bench;
+  const auto packets = send_spaced(bench, 3);
+  // Nothing arrives. The tail probe goes out, and its answer proves them lost.
+  ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  while (test::only<wire::Probe>(test::take_all(bench.control)).empty()) {
+    ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  }
+  bench.pass(kRtt);
+  wire::Sack answer = bench.sack({.psn = bench.cack(), .sent = {}});
+  answer.answers_probe = true;
+  answer.probe_id = 0;
+  EXPECT_TRUE(bench.hear(answer));
+  EXPECT_EQ(bench.requestor.window().lost(), 3u);
+  EXPECT_EQ(bench.counters.timeouts, 0u);
+}
+
+TEST(RequestorLoss, NackReasons) {
+  struct Case {
+    NackReason reason;
+    bool at_once, skips;
+  };
+  const Case cases[] = {{NackReason::kTrimmed, true, true},          {NackReason::kTrimmedLastHop, true, false},
+                        {NackReason::kNoBitmap, false, false},       {NackReason::kNoPacketBuffer, false, false},
+                        {NackReason::kNoResource, false, false},     {NackReason::kPsnOutOfWindow, false, false},
+                        {static_cast<NackReason>(0x55), false, false}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(static_cast<int>(c.reason));
+    RequestorBench bench;
+    const auto packets = send_spaced(bench, 4);
+    const std::int64_t before = bench.inflight();
+    const auto slot = bench.requestor.paths().find(packets[1].outgoing.ev.value);
+    bench.pass(kRtt);
+    EXPECT_EQ(bench.nack(packets[1], c.reason), Status::kOk);
+    EXPECT_EQ(bench.requestor.window().lost(), 1u);
+    EXPECT_EQ(before - bench.inflight(), RequestorBench::nominal(packets[1]));
+    EXPECT_EQ(bench.requestor.paths().state(slot), c.skips ? EvState::kSkip : EvState::kGood);
+    EXPECT_EQ(bench.requestor.paths().bad(), 0u);
+    auto again = bench.poll();
+    EXPECT_EQ(again.has_value(), c.at_once);
+    if (!c.at_once) {
+      EXPECT_LE(bench.requestor.deadline() - bench.now, kRtt);
+      ASSERT_EQ(bench.to_deadline(), Status::kOk);
+      again = bench.poll();
+    }
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->psn(), packets[1].psn());
+    const auto probes = test::only<wire::Probe>(test::take_all(bench.control));
+    EXPECT_EQ(probes.size(), c.reason == NackReason::kPsnOutOfWindow ? 1u : 0u);
+    EXPECT_EQ(bench.counters.lost_trimmed, c.at_once ? 1u : 0u);
+    EXPECT_EQ(bench.counters.nacks_resource + bench.counters.nacks_window, c.at_once ? 0u : 1u);
+  }
+}
+
+TEST(RequestorLoss, UnexpectedEventIsFatal) {
+  RequestorBench bench;
+  const auto packets = send_spaced(bench, 1);
+  EXPECT_EQ(bench.nack(packets[0], NackReason::kUnexpectedEvent), Status::kRemoteOperation);
+}
+
+TEST(RequestorLoss, NackOfAnOldCopyChangesNothing) {
+  RequestorBench bench;
+  const auto packets = send_spaced(bench, 4);
+  bench.pass(kRtt);
+  bench.nack(packets[1], NackReason::kTrimmedLastHop);
+  const auto second = bench.poll();
+  ASSERT_TRUE(second);
+  const std::int64_t inflight = bench.inflight(), window = bench.requestor.congestion().window();
+  bench.pass(Duration::us(1));
+  for (NackReason reason : {NackReason::kTrimmedLastHop, NackReason::kNoResource}) {
+    EXPECT_EQ(bench.nack(packets[1], reason), Status::kOk);
+  }
+  EXPECT_EQ(bench.requestor.window().lost(), 0u);
+  EXPECT_EQ(bench.inflight(), inflight);
+  EXPECT_EQ(bench.requestor.congestion().window(), window);
+  EXPECT_EQ(bench.counters.stale, 2u);
+  // Nor does a second NACK of the same copy, nor one of a PSN that is done.
+  bench.nack(*second, NackReason::kTrimmedLastHop);
+  const std::int64_t after = bench.inflight();
+  bench.nack(*second, NackReason::kTrimmedLastHop);
+  EXPECT_EQ(bench.inflight(), after);
+  bench.acknowledge(packets[0]);
+  const std::int64_t then = bench.inflight();
+  bench.nack(packets[0], NackReason::kTrimmedLastHop);
+  EXPECT_EQ(bench.inflight(), then);
+}
+
+TEST(RequestorLoss, ThereAfterAllIsUnmarkedAndBalanced) {
+  RequestorBench bench;
+  const auto packets = send_spaced(bench, 10);
+  bench.pass(kRtt);
+  for (std::size_t i = 1; i < 10; ++i) bench.arrive(packets[i]);
+  bench.hear(bench.sack(RequestorBench::trigger(packets[9])));
+  EXPECT_EQ(bench.requestor.window().lost(), 1u);
+  bench.acknowledge(packets[0]);
+  EXPECT_EQ(bench.requestor.window().lost(), 0u);
+  EXPECT_FALSE(bench.poll());
+  EXPECT_EQ(bench.counters.spurious, 1u);
+  EXPECT_EQ(bench.counters.retransmits, 0u);
+  EXPECT_EQ(bench.inflight(), 0);
+  EXPECT_EQ(bench.counters.unbalanced, 0u);
+}
+
+TEST(RequestorLoss, DeadPortLosesWhatIsOnItAndBlamesNobody) {
+  RequestorBench bench;
+  const auto packets = send_spaced(bench, 20);
+  const std::int64_t window = bench.requestor.congestion().window();
+  std::uint32_t on_it = 0;
+  for (const Out& out : packets) on_it += out.outgoing.ev.port == 1;
+  bench.port_lost(1);
+  EXPECT_EQ(bench.requestor.window().lost(), on_it);
+  EXPECT_EQ(bench.counters.lost_port, on_it);
+  EXPECT_EQ(bench.requestor.paths().bad(), 0u);
+  EXPECT_EQ(bench.requestor.congestion().window(), window);
+  const auto again = bench.poll_all(0b01);
+  ASSERT_EQ(again.size(), on_it);
+  for (const Out& out : again) EXPECT_EQ(out.outgoing.ev.port, 0);
+}
+
+// Whatever is lost, trimmed, doubled or late: everything completes in order, and inflight ends at 0.
+TEST(RequestorLoss, InflightBalancesUnderEverything) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Prng prng(seed);
+    auto options = RequestorBench::defaults();
+    options.first = Psn(0xff'ff80 + prng.below(256));
+    options.config.nscc.trimming = prng.below(2) == 0;
+    options.burst = 1 + prng.below(4);
+    RequestorBench bench(options);
+    const std::uint32_t loss = prng.below(20), trim = prng.below(20), deaf = prng.below(30);
+    struct Feedback {
+      Out out;
+      bool trimmed;
+      wire::Sack sack;
+    };
+    std::deque<Feedback> feedback;
+    std::uint32_t posted = 0, done = 0;
+    for (int step = 0; step < 20'000 && done < 24; ++step) {
+      if (posted < 24 && !bench.requestor.is_full()) {
+        bench.post(prng.below(40'000), prng.below(3) == 0);
+        ++posted;
+      }
+      for (const Out& out : bench.poll_all()) {
+        if (prng.below(100) < loss) continue;
+        const bool trimmed = prng.below(100) < trim;
+        for (std::uint32_t copy = 0; copy <= (prng.below(32) == 0 ? 1u : 0u); ++copy) {
+          if (!trimmed) bench.arrive(out);
+          feedback.push_back({.out = out, .trimmed = trimmed, .sack = bench.sack(RequestorBench::trigger(out))});
+        }
+      }
+      bench.pass(Duration::us(1 + prng.below(8)));
+      for (const wire::Probe& probe : test::only<wire::Probe>(test::take_all(bench.control))) {
+        wire::Sack answer = bench.sack({.psn = bench.cack(), .sent = {}});
+        answer.answers_probe = true;
+        answer.probe_id = probe.probe_id;
+        bench.hear(answer);
+        bench.transport_ack(bench.cack());
+      }
+      for (std::uint32_t n = 1 + prng.below(8); n > 0 && !feedback.empty(); --n) {
+        const std::size_t at = prng.below(static_cast<std::uint32_t>(std::min<std::size_t>(4, feedback.size())));
+        const Feedback f = feedback[at];
+        feedback.erase(feedback.begin() + static_cast<std::ptrdiff_t>(at));
+        if (prng.below(100) < deaf) continue;
+        if (f.trimmed) {
+          bench.nack(f.out, NackReason::kTrimmed);
+        } else {
+          bench.hear(f.sack, f.out.packet.bth.rtx);
+          bench.transport_ack(f.sack.cack);
+        }
+      }
+      const Time deadline = bench.requestor.deadline();
+      if (deadline != kNever && (bench.now >= deadline || feedback.empty())) {
+        ASSERT_EQ(bench.to_deadline(), Status::kOk);
+      }
+      for (const Completion& c : bench.completions()) {
+        ASSERT_EQ(c.id, ++done);
+        ASSERT_EQ(c.status, Status::kOk);
+      }
+    }
+    EXPECT_EQ(done, 24u);
+    EXPECT_EQ(bench.inflight(), 0);
+    EXPECT_EQ(bench.counters.unbalanced, 0u);
+    EXPECT_EQ(bench.pool.in_use(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace weft::transport

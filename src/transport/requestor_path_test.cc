@@ -1,0 +1,165 @@
+// What a requestor makes of evidence about its paths.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "transport/requestor.h"
+#include "transport/test_requestor.h"
+
+namespace weft::transport {
+namespace {
+
+using test::RequestorBench;
+using Out = RequestorBench::Out;
+
+constexpr Duration kRtt = Duration::us(10);
+
+// Packets of a long write, one a microsecond, acknowledged an RTT later unless `is_lost` says otherwise.
+template <typename IsLost>
+std::vector<Out> flow(RequestorBench& bench, int count, IsLost is_lost) {
+  std::vector<Out> sent;
+  std::deque<std::pair<Time, Out>> arriving;
+  for (int i = 0; i < count; ++i) {
+    if (bench.requestor.incomplete() < 2) bench.post(1 << 20);
+    while (!arriving.empty() && arriving.front().first <= bench.now) {
+      bench.acknowledge(arriving.front().second);
+      arriving.pop_front();
+    }
+    if (const auto out = bench.poll()) {
+      sent.push_back(*out);
+      if (!is_lost(*out)) arriving.emplace_back(bench.now + kRtt, *out);
+    }
+    bench.pass(Duration::us(1));
+  }
+  return sent;
+}
+
+TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
+  RequestorBench bench;
+  const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];
+  const auto sent = flow(bench, 400, [&](const Out& out) { return out.outgoing.ev == bad; });
+  const auto slot = bench.requestor.paths().find(bad.value);
+  EXPECT_EQ(bench.requestor.paths().state(slot), EvState::kAssumedBad);
+  EXPECT_EQ(bench.counters.evs_condemned, 1u);
+  EXPECT_EQ(bench.counters.planes_condemned, 0u);
+  EXPECT_EQ(bench.prober.watched(), 1u);
+  for (std::size_t i = 200; i < sent.size(); ++i) EXPECT_NE(sent[i].outgoing.ev, bad);
+}
+
+TEST(RequestorPath, WhatCannotBeWatchedIsNotCondemned) {
+  auto options = RequestorBench::defaults();
+  options.watched_max = 0;
+  RequestorBench bench(options);
+  const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];
+  flow(bench, 400, [&](const Out& out) { return out.outgoing.ev == bad; });
+  EXPECT_EQ(bench.requestor.paths().state(bench.requestor.paths().find(bad.value)), EvState::kGood);
+}
+
+TEST(RequestorPath, DeadPlaneIsCondemnedWhileTheOtherDelivers) {
+  auto options = RequestorBench::defaults();
+  options.evs = {.ports = 2, .per_port = 16};
+  options.ev_active = 32;
+  RequestorBench bench(options);
+  flow(bench, 100, [](const Out&) { return false; });
+  flow(bench, 100, [](const Out& out) { return out.outgoing.ev.port == 1; });
+  EXPECT_EQ(bench.counters.planes_condemned, 1u);
+  EXPECT_EQ(bench.requestor.paths().planes_down(), 0b10);
+  EXPECT_GE(bench.prober.watched(), 3u);
+  for (const Out& out : flow(bench, 100, [](const Out&) { return false; })) EXPECT_EQ(out.outgoing.ev.port, 0);
+}
+
+// A run of packets on one EV ends when its plane is condemned.
+TEST(RequestorPath, RunEndsWithItsPlane) {
+  auto options = RequestorBench::defaults();
+  options.evs = {.ports = 2, .per_port = 16};
+  options.ev_active = 32;
+  options.burst = 5;
+  for (int offset = 0; offset < 10; ++offset) {
+    RequestorBench bench(options);
+    flow(bench, 100 + offset, [](const Out&) { return false; });
+    bool condemned = false;
+    flow(bench, 200, [&](const Out& out) {
+      if (condemned) {
+        EXPECT_EQ(out.outgoing.ev.port, 0) << offset;
+      }
+      condemned = bench.counters.planes_condemned > 0;
+      return out.outgoing.ev.port == 1;
+    });
+    EXPECT_TRUE(condemned);
+  }
+}
+
+TEST(RequestorPath, MarkSkipsAndAlwaysSkipCondemns) {
+  RequestorBench bench;
+  bench.post(4 * 1024);
+  const auto packets = bench.poll_all();
+  bench.pass(kRtt);
+  const auto slot = [&](std::size_t i) { return bench.requestor.paths().find(packets[i].outgoing.ev.value); };
+  const auto hear = [&](std::size_t i, wire::PathMark mark) {
+    bench.arrive(packets[i]);
+    auto trigger = RequestorBench::trigger(packets[i]);
+    trigger.mark = mark;
+    bench.hear(bench.sack(trigger));
+  };
+  hear(0, wire::PathMark::kSkipOnce);
+  EXPECT_EQ(bench.requestor.paths().state(slot(0)), EvState::kSkip);
+  EXPECT_EQ(bench.counters.marks, 1u);
+  hear(1, wire::PathMark::kAlwaysSkip);
+  EXPECT_EQ(bench.requestor.paths().state(slot(1)), EvState::kAssumedBad);
+  EXPECT_EQ(bench.prober.watched(), 1u);
+  EXPECT_EQ(bench.counters.evs_condemned, 1u);
+  hear(2, wire::PathMark::kNone);
+  EXPECT_EQ(bench.requestor.paths().state(slot(2)), EvState::kGood);
+}
+
+TEST(RequestorPath, SilentPeerChangesNoEvAndIsAskedOnEachPlane) {
+  RequestorBench bench;
+  bench.post(20 * 1024);
+  bench.poll_all();
+  const std::int64_t window = bench.requestor.congestion().window();
+  while (bench.counters.timeouts < 3) {
+    const bool timer = bench.counters.timeouts > 0;
+    const std::uint64_t before = bench.counters.timeouts;
+    ASSERT_EQ(bench.to_deadline(), Status::kOk);
+    const auto sent = test::take_all(bench.control);
+    if (bench.counters.timeouts == before) continue;
+    ASSERT_EQ(sent.size(), 2u) << timer;
+    EXPECT_EQ(sent[0].control.port, 0);
+    EXPECT_EQ(sent[1].control.port, 1);
+    for (const auto& s : sent) {
+      EXPECT_TRUE(std::holds_alternative<wire::Probe>(s.packet.body));
+      EXPECT_FALSE(s.control.data_class);
+    }
+  }
+  EXPECT_TRUE(bench.requestor.is_peer_silent());
+  EXPECT_EQ(bench.counters.silences, 3u);
+  EXPECT_EQ(bench.requestor.paths().bad(), 0u);
+  EXPECT_EQ(bench.requestor.paths().active(), 8u);
+  EXPECT_EQ(bench.requestor.congestion().window(), window);
+  EXPECT_EQ(bench.requestor.window().lost(), 0u);
+  // It is back: asked at once, and the interval starts anew.
+  auto c = bench.context();
+  bench.requestor.on_heard(c);
+  EXPECT_FALSE(bench.requestor.is_peer_silent());
+  EXPECT_EQ(test::only<wire::Probe>(test::take_all(bench.control)).size(), 1u);
+}
+
+TEST(RequestorPath, TimerOfAPeerThatTalksLosesTheOldest) {
+  RequestorBench bench;
+  bench.post(3 * 1024);
+  const auto packets = bench.poll_all();
+  bench.pass(kRtt);
+  bench.acknowledge(packets[1]);
+  while (bench.counters.timeouts == 0) {
+    ASSERT_EQ(bench.to_deadline(), Status::kOk);
+    bench.control = ControlQueue(4096);
+  }
+  EXPECT_EQ(bench.counters.lost_timer, 1u);
+  EXPECT_EQ(bench.counters.silences, 0u);
+  const auto again = bench.poll_all();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].psn(), packets[0].psn());
+}
+
+}  // namespace
+}  // namespace weft::transport

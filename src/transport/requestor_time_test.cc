@@ -1,0 +1,182 @@
+// Deadlines: asking for lost Transport ACKs, retries, giving up. Reference section 6.2, docs/decisions/0001.
+#include <gtest/gtest.h>
+
+#include "transport/requestor.h"
+#include "transport/test_requestor.h"
+
+namespace weft::transport {
+namespace {
+
+using test::RequestorBench;
+using Out = RequestorBench::Out;
+
+constexpr Duration kRtt = Duration::us(10);
+
+TEST(RequestorTime, LostTransportAckIsAskedForByTheTail) {
+  RequestorBench bench;
+  bench.post(3 * 1024);
+  bench.post(1024);
+  const auto packets = bench.poll_all();
+  bench.pass(kRtt);
+  bench.acknowledge(packets);
+  ASSERT_TRUE(bench.completions().empty());
+  const std::uint32_t active = bench.requestor.paths().active();
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_LE(bench.requestor.deadline() - bench.now, kRtt * 5);
+    ASSERT_EQ(bench.to_deadline(), Status::kOk);
+    const auto again = bench.poll_all();
+    ASSERT_EQ(again.size(), 1u) << round;
+    // The last packet of the oldest that is not done.
+    EXPECT_EQ(again[0].psn(), packets[2].psn());
+    EXPECT_TRUE(again[0].packet.bth.rtx);
+    EXPECT_TRUE(again[0].packet.bth.ack_request);
+    EXPECT_EQ(again[0].write().va, packets[2].write().va);
+    EXPECT_EQ(bench.inflight(), 0);
+  }
+  EXPECT_EQ(bench.counters.completion_resends, 5u);
+  EXPECT_EQ(bench.requestor.paths().active(), active);
+  bench.transport_ack(packets[2].psn());
+  EXPECT_EQ(bench.completions().size(), 1u);
+  ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  ASSERT_EQ(bench.poll_all().size(), 1u);
+  bench.transport_ack(packets[3].psn());
+  EXPECT_EQ(bench.completions().size(), 1u);
+  EXPECT_EQ(bench.requestor.deadline(), kNever);
+  EXPECT_FALSE(bench.requestor.has_work());
+}
+
+TEST(RequestorTime, AfterTheTailTheTimerAsksAndThenGivesUp) {
+  auto options = RequestorBench::defaults();
+  options.config.retry = {.timeout = 10, .linear_count = 2, .exponential_count = 2};
+  RequestorBench bench(options);
+  bench.post(1024);
+  const auto packets = bench.poll_all();
+  bench.pass(kRtt);
+  bench.acknowledge(packets);
+  Status status = Status::kOk;
+  std::size_t asked = 0;
+  for (int i = 0; i < 1000 && status == Status::kOk; ++i) {
+    status = bench.to_deadline();
+    asked += bench.poll_all().size();
+  }
+  EXPECT_EQ(status, Status::kRetryExceeded);
+  EXPECT_EQ(bench.counters.timeouts, 5u);
+  EXPECT_GT(asked, 16u);
+}
+
+// The expiries of the ACK timer of a peer that never answers.
+std::vector<Duration> expiries(RequestorBench& bench, std::size_t count_max) {
+  bench.post(1024);
+  bench.poll_all();
+  const Time start = bench.now;
+  std::vector<Duration> all;
+  for (int i = 0; i < 10'000 && all.size() < count_max; ++i) {
+    const std::uint64_t before = bench.counters.timeouts;
+    const Status status = bench.to_deadline();
+    if (bench.counters.timeouts != before) all.push_back(bench.now - start);
+    bench.poll_all();
+    bench.control = ControlQueue(64);
+    if (status == Status::kOk) continue;
+    EXPECT_EQ(status, Status::kRetryExceeded);
+    break;
+  }
+  return all;
+}
+
+TEST(RequestorTime, RetriesAreLinearThenDoubleThenEnd) {
+  auto options = RequestorBench::defaults();
+  options.config.retry = {.timeout = 8, .linear_count = 3, .exponential_count = 4};
+  RequestorBench bench(options);
+  const auto at = expiries(bench, 100);
+  ASSERT_EQ(at.size(), 8u);
+  const Duration unit = Duration::ns(1024) * 256;
+  const std::int64_t steps[] = {1, 1, 1, 1, 2, 4, 8, 16};
+  Duration sum;
+  for (std::size_t i = 0; i < 8; ++i) {
+    sum += unit * steps[i];
+    EXPECT_EQ(at[i].ns(), sum.ns()) << i;
+  }
+}
+
+TEST(RequestorTime, DefaultGivesUpAfterSeventeenSeconds) {
+  RequestorBench bench;
+  const auto at = expiries(bench, 100);
+  ASSERT_EQ(at.size(), 21u);
+  EXPECT_GT(at.back(), Duration::s(17));
+  EXPECT_LT(at.back(), Duration::s(18));
+}
+
+TEST(RequestorTime, TwentyFiveIsForEver) {
+  auto options = RequestorBench::defaults();
+  options.config.retry = {.timeout = 10, .linear_count = 7, .exponential_count = kRetryForever};
+  RequestorBench bench(options);
+  const auto at = expiries(bench, 300);
+  ASSERT_EQ(at.size(), 300u);
+  EXPECT_EQ((at[299] - at[298]).ns(), std::int64_t{1024} << 24);
+}
+
+TEST(RequestorTime, ProgressForgetsEarlierExpiries) {
+  auto options = RequestorBench::defaults();
+  options.config.retry = {.timeout = 10, .linear_count = 2, .exponential_count = 1};
+  RequestorBench bench(options);
+  bench.post(200 * 1024);
+  auto packets = bench.poll_all();
+  for (std::size_t i = 0; i < 10; ++i) {
+    // Three expiries are allowed; each time one packet arrives after two.
+    const std::uint64_t until = bench.counters.timeouts + 2;
+    while (bench.counters.timeouts < until) {
+      ASSERT_EQ(bench.to_deadline(), Status::kOk) << i;
+      bench.control = ControlQueue(4096);
+    }
+    bench.acknowledge(packets[i]);
+  }
+}
+
+TEST(RequestorTime, WorldThatStoodStillGetsOneMoreChance) {
+  RequestorBench bench;
+  bench.post(1024);
+  bench.poll_all();
+  bench.pass(Duration::ms(50));
+  ASSERT_EQ(bench.on_deadline(Duration::ms(50)), Status::kOk);
+  EXPECT_EQ(bench.counters.timeouts, 0u);
+  EXPECT_TRUE(bench.control.empty());
+  EXPECT_GT(bench.requestor.deadline(), bench.now);
+  // Once: a world that is always late does not stop the clock.
+  bench.pass(Duration::ms(50));
+  ASSERT_EQ(bench.on_deadline(Duration::ms(50)), Status::kOk);
+  EXPECT_EQ(bench.counters.timeouts, 1u);
+}
+
+TEST(RequestorTime, ShortLatenessIsNoExcuse) {
+  RequestorBench bench;
+  bench.post(1024);
+  bench.poll_all();
+  bench.pass(Duration::ms(2));
+  ASSERT_EQ(bench.on_deadline(Duration::us(900)), Status::kOk);
+  EXPECT_EQ(bench.counters.timeouts, 1u);
+}
+
+TEST(RequestorTime, NaksEndTheQpWithTheirReason) {
+  const std::pair<wire::AckSyndrome, Status> cases[] = {
+      {wire::AckSyndrome::kNakRemoteAccess, Status::kRemoteAccess},
+      {wire::AckSyndrome::kNakInvalidRequest, Status::kRemoteInvalid},
+      {wire::AckSyndrome::kNakRemoteOperational, Status::kRemoteOperation}};
+  for (const auto& [syndrome, status] : cases) {
+    RequestorBench bench;
+    bench.post(1024);
+    const auto packets = bench.poll_all();
+    EXPECT_EQ(bench.transport_ack(packets[0].psn(), syndrome), status);
+  }
+  // About something long over.
+  RequestorBench bench;
+  bench.post(1024);
+  auto packets = bench.poll_all();
+  bench.pass(kRtt);
+  bench.acknowledge(packets);
+  bench.transport_ack(packets[0].psn());
+  bench.completions();
+  EXPECT_EQ(bench.transport_ack(packets[0].psn(), wire::AckSyndrome::kNakRemoteAccess), Status::kOk);
+}
+
+}  // namespace
+}  // namespace weft::transport
