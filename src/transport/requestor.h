@@ -123,6 +123,9 @@ class Requestor {
   bool is_peer_silent() const { return silent_; }
 
  private:
+  // Questions at the tail of a flow, five round trips apart, before only the retry timer asks.
+  static constexpr std::uint8_t kTailTries = 16;
+
   struct Wqe {
     WriteRequest request;
     Psn first, last;
@@ -149,6 +152,15 @@ class Requestor {
             PathSet::Slot slot, Bytes header, Outgoing& out);
   bool is_last_available() const;
 
+  struct Trigger {  // of a SACK
+    Time sent_at = kNever;
+    PathSet::Slot slot = PathSet::kNone;
+    bool rtt_valid = false, full_size = false;
+    Duration rtt;
+  };
+  Trigger trigger_of(const Context& context, const wire::Bth& bth, const wire::Sack& sack);
+  void on_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
+  void move_edge(std::uint8_t mpr);
   void acknowledge(Context& context, Psn psn);
   bool advance(Context& context, Psn cack);
   bool take_bits(Context& context, const wire::Sack& sack);
@@ -164,6 +176,8 @@ class Requestor {
   enum class ProbeClass : std::uint8_t { kData, kControl };
   void probe(Context& context, std::uint8_t port, ProbeClass probe_class);
   void arm(Time now);
+  void on_tail(Context& context);
+  void on_timeout(Context& context);
   // Waits for nothing but a time to send at.
   bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
   const QpParams* params_;

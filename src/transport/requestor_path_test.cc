@@ -14,30 +14,39 @@ using Out = RequestorBench::Out;
 
 constexpr Duration kRtt = Duration::us(10);
 
-// Packets of a long write, one a microsecond, acknowledged an RTT later unless `is_lost` says otherwise.
-template <typename IsLost>
-std::vector<Out> flow(RequestorBench& bench, int count, IsLost is_lost) {
-  std::vector<Out> sent;
-  std::deque<std::pair<Time, Out>> arriving;
-  for (int i = 0; i < count; ++i) {
-    if (bench.requestor.incomplete() < 2) bench.post(1 << 20);
-    while (!arriving.empty() && arriving.front().first <= bench.now) {
-      bench.acknowledge(arriving.front().second);
-      arriving.pop_front();
+// A long write, one packet a microsecond, each acknowledged an RTT later unless `is_lost` says otherwise.
+class Flow {
+ public:
+  explicit Flow(RequestorBench& bench) : bench_(bench) {}
+  template <typename IsLost>
+  std::vector<Out> send(int count, IsLost is_lost) {
+    std::vector<Out> sent;
+    for (int i = 0; i < count; ++i) {
+      if (bench_.requestor.incomplete() < 2) bench_.post(1 << 20);
+      for (; !arriving_.empty() && arriving_.front().first <= bench_.now; arriving_.pop_front()) {
+        bench_.acknowledge(arriving_.front().second);
+      }
+      if (const auto out = bench_.poll()) {
+        sent.push_back(*out);
+        if (!is_lost(*out)) arriving_.emplace_back(bench_.now + kRtt, *out);
+      }
+      bench_.pass(Duration::us(1));
     }
-    if (const auto out = bench.poll()) {
-      sent.push_back(*out);
-      if (!is_lost(*out)) arriving.emplace_back(bench.now + kRtt, *out);
-    }
-    bench.pass(Duration::us(1));
+    return sent;
   }
-  return sent;
-}
+  std::vector<Out> send_well(int count) {
+    return send(count, [](const Out&) { return false; });
+  }
+
+ private:
+  RequestorBench& bench_;
+  std::deque<std::pair<Time, Out>> arriving_;
+};
 
 TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
   RequestorBench bench;
   const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];
-  const auto sent = flow(bench, 400, [&](const Out& out) { return out.outgoing.ev == bad; });
+  const auto sent = Flow(bench).send(400, [&](const Out& out) { return out.outgoing.ev == bad; });
   const auto slot = bench.requestor.paths().find(bad.value);
   EXPECT_EQ(bench.requestor.paths().state(slot), EvState::kAssumedBad);
   EXPECT_EQ(bench.counters.evs_condemned, 1u);
@@ -51,7 +60,7 @@ TEST(RequestorPath, WhatCannotBeWatchedIsNotCondemned) {
   options.watched_max = 0;
   RequestorBench bench(options);
   const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];
-  flow(bench, 400, [&](const Out& out) { return out.outgoing.ev == bad; });
+  Flow(bench).send(400, [&](const Out& out) { return out.outgoing.ev == bad; });
   EXPECT_EQ(bench.requestor.paths().state(bench.requestor.paths().find(bad.value)), EvState::kGood);
 }
 
@@ -60,12 +69,13 @@ TEST(RequestorPath, DeadPlaneIsCondemnedWhileTheOtherDelivers) {
   options.evs = {.ports = 2, .per_port = 16};
   options.ev_active = 32;
   RequestorBench bench(options);
-  flow(bench, 100, [](const Out&) { return false; });
-  flow(bench, 100, [](const Out& out) { return out.outgoing.ev.port == 1; });
+  Flow flow(bench);
+  flow.send_well(100);
+  flow.send(100, [](const Out& out) { return out.outgoing.ev.port == 1; });
   EXPECT_EQ(bench.counters.planes_condemned, 1u);
   EXPECT_EQ(bench.requestor.paths().planes_down(), 0b10);
   EXPECT_GE(bench.prober.watched(), 3u);
-  for (const Out& out : flow(bench, 100, [](const Out&) { return false; })) EXPECT_EQ(out.outgoing.ev.port, 0);
+  for (const Out& out : flow.send_well(100)) EXPECT_EQ(out.outgoing.ev.port, 0);
 }
 
 // A run of packets on one EV ends when its plane is condemned.
@@ -76,9 +86,10 @@ TEST(RequestorPath, RunEndsWithItsPlane) {
   options.burst = 5;
   for (int offset = 0; offset < 10; ++offset) {
     RequestorBench bench(options);
-    flow(bench, 100 + offset, [](const Out&) { return false; });
+    Flow flow(bench);
+    flow.send_well(100 + offset);
     bool condemned = false;
-    flow(bench, 200, [&](const Out& out) {
+    flow.send(200, [&](const Out& out) {
       if (condemned) {
         EXPECT_EQ(out.outgoing.ev.port, 0) << offset;
       }
@@ -142,6 +153,22 @@ TEST(RequestorPath, SilentPeerChangesNoEvAndIsAskedOnEachPlane) {
   bench.requestor.on_heard(c);
   EXPECT_FALSE(bench.requestor.is_peer_silent());
   EXPECT_EQ(test::only<wire::Probe>(test::take_all(bench.control)).size(), 1u);
+}
+
+// The usual way to fall silent: in the middle of a flow, after a SACK that let more packets go.
+TEST(RequestorPath, PeerThatFallsSilentInAFlowIsNotALoss) {
+  RequestorBench bench;
+  Flow flow(bench);
+  flow.send_well(200);
+  const std::uint64_t losses = bench.counters.lost_timer + bench.counters.lost_inferred;
+  while (bench.counters.timeouts < 10) {
+    ASSERT_EQ(bench.to_deadline(), Status::kOk);
+    bench.poll_all();
+    bench.control = ControlQueue(4096);
+  }
+  EXPECT_EQ(bench.counters.lost_timer + bench.counters.lost_inferred, losses);
+  EXPECT_EQ(bench.counters.silences, 10u);
+  EXPECT_EQ(bench.requestor.paths().bad(), 0u);
 }
 
 TEST(RequestorPath, TimerOfAPeerThatTalksLosesTheOldest) {

@@ -1,0 +1,118 @@
+// Requestor, time: when must it be called, and what is done when nothing comes?
+#include "transport/requestor.h"
+
+#include <algorithm>
+
+namespace weft::transport {
+
+void Requestor::arm(Time now) {
+  retry_.arm(now);
+  if (tail_at_ == kNever && tail_count_ == 0) tail_at_ = now + nscc_.base_rtt() + params_->nscc.target;
+}
+
+Time Requestor::deadline() const {
+  const Time at = std::min(retry_.deadline(), tail_at_);
+  return is_paced() ? std::min(at, nscc_.paced_until()) : at;
+}
+
+Status Requestor::on_deadline(Context& context, Duration late_by) {
+  const Time now = context.now;
+  if (is_paced() && now >= nscc_.paced_until()) paced_out_ = nscc_.paced_until();
+  // The world itself stood still: what fell due meanwhile gets one more chance.
+  if (late_by > Duration::ms(1) && !rearmed_) {
+    rearmed_ = true;
+    if (retry_.is_armed()) retry_.restart(now);
+    if (tail_at_ != kNever) tail_at_ = now + nscc_.base_rtt() + params_->nscc.target;
+    return Status::kOk;
+  }
+  rearmed_ = false;
+  if (now >= tail_at_) on_tail(context);
+  if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
+  ++context.counters.timeouts;
+  if (!retry_.expire(now)) return Status::kRetryExceeded;
+  tail_count_ = 0;
+  on_timeout(context);
+  return Status::kOk;
+}
+
+// Nothing was sent for a round trip and a full queue, and an answer is still missing: ask for it.
+void Requestor::on_tail(Context& context) {
+  tail_at_ = kNever;
+  if (tail_count_ >= kTailTries) return;
+  const Time due = last_send_ + nscc_.base_rtt() + params_->nscc.target;
+  if (waits_for_transport_ack()) {
+    completion_resend_ = true;
+  } else if (window_.outstanding() == 0) {
+    return;
+  } else if (context.now < due && tail_count_ == 0) {
+    tail_at_ = due;  // something was sent meanwhile
+    return;
+  } else {
+    probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  }
+  ++tail_count_;
+  tail_at_ = context.now + nscc_.base_rtt() * 5;
+}
+
+// No progress for a whole retry interval.
+void Requestor::on_timeout(Context& context) {
+  if (waits_for_transport_ack()) completion_resend_ = true;
+  if (window_.outstanding() == 0) return;
+  const Psn psn = window_.oldest();
+  PsnRecord& record = window_.record(psn);
+  if (last_heard_ < record.sent_at()) {
+    // Not a word since: the peer is silent. Its paths are not to blame; ask on each plane.
+    silent_ = true;
+    ++context.counters.silences;
+    for (std::uint32_t port = 0; port < world::kPortsMax; ++port) {
+      if (paths_.any_on(static_cast<PortIndex>(port), 0) == PathSet::kNone) continue;
+      probe(context, static_cast<std::uint8_t>(port), ProbeClass::kControl);
+    }
+    return;
+  }
+  ++context.counters.lost_timer;
+  lose(context, psn, record);
+  if (window_.outstanding() == 0) settle(context);
+  probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  trace_window(context);
+}
+
+// A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now; one of the control class
+// overtakes what queues, so it counts as one sent a full queue earlier.
+void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_class) {
+  ControlPacket* packet = context.control.add();
+  if (packet == nullptr) return;
+  ++context.counters.probes;
+  last_probe_ = context.now;
+  const std::uint16_t id = next_probe_++;
+  const bool data = probe_class == ProbeClass::kData;
+  const Duration overtaken = data ? Duration() : nscc_.base_rtt() + params_->nscc.target * 2;
+  probe_sent_[id % probe_sent_.size()] = context.now - overtaken;
+  packet->peer = identity_.peer;
+  packet->qpn = identity_.local_qpn;
+  packet->data_class = data;
+  packet->port = port;
+  if (port != ControlPacket::kAnyPort) {
+    packet->fixed_ev = true;
+    packet->entropy = paths_.ev(paths_.any_on(port, id)).value;
+  }
+  write_header(*packet, {.opcode = wire::Opcode::kProbe, .dest_qpn = identity_.peer_qpn},
+               wire::Probe{.probe_id = id,
+                           .spdcid = static_cast<std::uint16_t>(identity_.local_qpn),
+                           .dpdcid = static_cast<std::uint16_t>(identity_.peer_qpn),
+                           .sent = timestamp(context.now)});
+}
+
+void Requestor::trace_window(Context& context) {
+  if (context.trace == nullptr) return;
+  TraceRecord record;
+  record.at = context.now;
+  record.host = context.host;
+  record.kind = TraceKind::kWindow;
+  record.qpn = identity_.local_qpn;
+  record.a = static_cast<std::uint64_t>(nscc_.window());
+  record.b = static_cast<std::uint64_t>(nscc_.inflight());
+  context.trace->append(record);
+}
+
+}  // namespace weft::transport
