@@ -262,6 +262,7 @@ void Run::finish() {
   facts.drops = outcome_.world.drops();
   facts.ecn_marks = outcome_.world.ecn_marks;
   facts.ev_bad = counter(outcome_.counters, "transport.evs_condemned");
+  facts.planes_bad = counter(outcome_.counters, "transport.planes_condemned");
   facts.ev_floor_reached = fleet_->ev_floor_reached();
   facts.qp_errors = errors.unexpected;
   facts.qp_errors_expected = errors.expected;

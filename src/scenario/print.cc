@@ -79,6 +79,7 @@ std::string to_json(const Results& results) {
   json["drops"] = facts.drops;
   json["ecn_marks"] = facts.ecn_marks;
   json["ev_bad"] = facts.ev_bad;
+  json["planes_bad"] = facts.planes_bad;
   json["qp_errors"] = facts.qp_errors;
   json["qp_errors_expected"] = facts.qp_errors_expected;
   json["remote_access_errors"] = results.remote_access_errors;
@@ -86,6 +87,11 @@ std::string to_json(const Results& results) {
   if (results.baseline_gbps) json["baseline_gbps"] = rounded(*results.baseline_gbps);
   if (results.settled_gbps) json["settled_gbps"] = rounded(*results.settled_gbps);
   if (results.recovered_gbps) json["recovered_gbps"] = rounded(*results.recovered_gbps);
+  if (!results.series_gbps.empty()) {
+    json["series_step_us"] = rounded(results.series_step_us);
+    auto& series = json["series_gbps"] = nlohmann::json::array();
+    for (const double gbps : results.series_gbps) series.push_back(rounded(gbps));
+  }
   json["simulated_us"] = rounded(facts.simulated.to_us());
   json["packet_hops"] = facts.packet_hops;
   json["wall_s"] = rounded(facts.wall_s);
@@ -120,7 +126,10 @@ std::string to_table(const Results& results) {
   row("packets", fmt::format("{} sent, {} again, {} trimmed, {} dropped, {} marked",
                              count(facts.packets_sent), count(facts.retransmits),
                              count(facts.trims), count(facts.drops), count(facts.ecn_marks)));
-  row("EVs condemned", count(facts.ev_bad));
+  row("EVs condemned", facts.planes_bad == 0
+                           ? count(facts.ev_bad)
+                           : fmt::format("{}, and whole planes {} times", count(facts.ev_bad),
+                                         count(facts.planes_bad)));
   row("QPs in error", fmt::format("{} ({} more were expected)", count(facts.qp_errors),
                                   count(facts.qp_errors_expected)));
   row("longest pause", fmt::format("{:.1f} us", results.longest_pause_us));

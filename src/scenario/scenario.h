@@ -19,12 +19,12 @@ struct SwitchSpec {
   // The data queue of a port; 0: one plane-BDP with trimming, five without.
   std::uint64_t queue_bytes = 0;
   std::uint64_t last_hop_queue_bytes = 0;  // host-facing ports; 0: as queue_bytes
-  // Marking starts, is certain; both 0: 0.2 and 0.8 plane-BDP.
+  // Marking starts, is certain; both 0: settings.h.
   std::uint64_t ecn_min_bytes = 0, ecn_max_bytes = 0;
   bool ecn = true;
   bool last_hop_ecn = false;  // MRC: marks mean imbalance in the core
   bool trimming = true;
-  std::uint64_t control_queue_bytes = 0;     // control and trimmed headers; 0: 2 * queue_bytes
+  std::uint64_t control_queue_bytes = 0;     // control and trimmed headers; 0: 4 * queue_bytes
   std::uint64_t shared_buffer_bytes = 0;     // of a whole switch; 0: private queues only
   std::uint32_t shared_alpha_percent = 100;  // a port may take that share of what is free
 };

@@ -85,6 +85,12 @@ struct QpConfig {
   NsccConfig nscc;
 };
 
+// How much a responder is ready to take: told to the requestor in every SACK.
+struct ReceiveLimit {
+  std::uint8_t mpr = 0;                // units of 128 PSNs; 0: the QP's mpr_dest
+  std::uint8_t cwnd_penalty = 0;       // 0 none; 64 halves the window in a round trip; 127 leaves one packet
+};
+
 // Where the other end is: what the two applications tell each other out of band.
 struct PeerInfo {
   std::array<Address, world::kPortsMax> ports{};

@@ -104,10 +104,13 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
   return qpn;
 }
 
-// QPs that are created alike share their parameters.
+// QPs that are created alike share their parameters. What only the path set needs is told to it, and is not shared.
 const QpParams* Endpoint::params_for(const QpConfig& config) {
   QpConfig key = config;
   key.evs = {};
+  key.policy = {};
+  key.condemn = {};
+  key.ev_active = key.ev_min_active_share_percent = 0;
   for (const auto& params : params_) {
     if (is_alike(params->config, key)) return params.get();
   }
@@ -198,7 +201,17 @@ Result<void> Endpoint::fail_qp(Time now, Qpn qpn) {
   return {};
 }
 
-Result<void> Endpoint::destroy_qp(Qpn qpn) {
+Result<void> Endpoint::limit_receive(Qpn qpn, const ReceiveLimit& limit) {
+  Qp* qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  if (limit.cwnd_penalty > 127 || limit.mpr > qp->params->config.mpr_dest) {
+    return Error{ErrorKind::kInvalid, "the penalty is 0 to 127, and mpr at most the QP's mpr_dest"};
+  }
+  qp->responder.limit(limit);
+  return {};
+}
+
+Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
   Qp* qp = find_qp(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   const std::uint32_t index = qp_index(*qp);
@@ -216,7 +229,7 @@ Result<void> Endpoint::destroy_qp(Qpn qpn) {
   }
   deadlines_.remove(index);
   evs_used_ -= qp->requestor.paths().size();
-  if (trace_ != nullptr) trace_qp(Time(), TraceKind::kQpGone, *qp, 0);
+  if (trace_ != nullptr) trace_qp(now, TraceKind::kQpGone, *qp, 0);
   qps_[index].reset();
   --qp_count_;
   return {};
@@ -289,79 +302,6 @@ void Endpoint::fail(Time now, Qp& qp, Status status) {
   }
   deadlines_.remove(qp_index(qp));
   if (trace_ != nullptr) trace_qp(now, TraceKind::kQpError, qp, static_cast<std::uint64_t>(status));
-}
-
-// --- what is known ------------------------------------------------------------------------------------------------------
-
-QpState Endpoint::qp_state(Qpn qpn) const {
-  const Qp* qp = find_qp(qpn);
-  return qp == nullptr ? QpState::kReset : qp->state;
-}
-
-Endpoint::QpView Endpoint::view(Qpn qpn) const {
-  const Qp* qp = find_qp(qpn);
-  if (qp == nullptr) return {};
-  const Requestor& r = qp->requestor;
-  return {.state = qp->state,
-          .cwnd_bytes = r.congestion().window(),
-          .inflight_bytes = r.congestion().inflight(),
-          .cack = r.window().cack(),
-          .next_psn = r.window().next(),
-          .ev_active = r.paths().active(),
-          .ev_bad = r.paths().bad(),
-          .ev_active_min = r.paths().active_min(),
-          .incomplete = r.incomplete(),
-          .lost_waiting = r.window().lost(),
-          .peer_silent = r.is_peer_silent(),
-          .deadline = r.deadline()};
-}
-
-CounterTable Endpoint::counters() const {
-  const RequestorCounters& q = requestor_counters_;
-  const ResponderCounters& p = responder_counters_;
-  CounterTable table = {
-      {"transport.data_packets", "packets", q.packets},
-      {"transport.data_bytes", "bytes", q.bytes},
-      {"transport.control_packets", "packets", control_packets_},
-      {"transport.retransmits", "packets", q.retransmits},
-      {"transport.spurious_losses", "packets", q.spurious},
-      {"transport.lost_inferred", "packets", q.lost_inferred},
-      {"transport.lost_trimmed", "packets", q.lost_trimmed},
-      {"transport.lost_port", "packets", q.lost_port},
-      {"transport.lost_timer", "packets", q.lost_timer},
-      {"transport.timeouts", "", q.timeouts},
-      {"transport.silences", "", q.silences},
-      {"transport.completion_resends", "packets", q.completion_resends},
-      {"transport.nacks_resource", "packets", q.nacks_resource},
-      {"transport.nacks_window", "packets", q.nacks_window},
-      {"transport.marks", "packets", q.marks},
-      {"transport.stale", "packets", q.stale},
-      {"transport.unbalanced", "", q.unbalanced},
-      {"transport.reliability_probes", "packets", q.probes},
-      {"transport.ev_probes", "packets", prober_.asked() + reverse_probes_},
-      {"transport.port_status_updates", "packets", port_updates_},
-      {"transport.evs_condemned", "", q.evs_condemned},
-      {"transport.evs_withdrawn", "", q.evs_withdrawn},
-      {"transport.evs_revived", "", evs_revived_},
-      {"transport.planes_condemned", "", q.planes_condemned},
-      {"transport.planes_revived", "", planes_revived_},
-      {"transport.packets_placed", "packets", p.packets_placed},
-      {"transport.bytes_placed", "bytes", p.bytes_placed},
-      {"transport.duplicates", "packets", p.duplicates},
-      {"transport.trimmed_received", "packets", p.trimmed},
-      {"transport.sacks_sent", "packets", p.sacks},
-      {"transport.nacks_sent", "packets", p.nacks},
-      {"transport.transport_acks_sent", "packets", p.transport_acks},
-      {"transport.naks_sent", "packets", p.naks},
-      {"transport.control_overflow", "packets", control_.dropped()},
-  };
-  static constexpr std::array<std::string_view, kDropReasonCount> kDropNames = {
-      "transport.drop_too_short",    "transport.drop_bad_opcode",   "transport.drop_bad_version",
-      "transport.drop_bad_header",   "transport.drop_damaged",      "transport.drop_unknown_qp",
-      "transport.drop_unknown_peer", "transport.drop_not_expected", "transport.drop_out_of_window",
-      "transport.drop_qp_in_error",  "transport.drop_no_buffer",    "transport.drop_stale"};
-  for (std::size_t i = 0; i < kDropReasonCount; ++i) table.push_back({kDropNames[i], "packets", drops_[i]});
-  return table;
 }
 
 // --- time ---------------------------------------------------------------------------------------------------------------

@@ -43,7 +43,9 @@ class Endpoint final : public world::Node {
   // Any state -> ERR: everything posted completes as flushed.
   Result<void> fail_qp(Time now, Qpn qpn);
   // Any state -> gone. Completions not yet polled stay.
-  Result<void> destroy_qp(Qpn qpn);
+  Result<void> destroy_qp(Time now, Qpn qpn);
+  // What the next SACKs of this QP tell its requestor about room here.
+  Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
   // Controller: this EV carries nothing until allowed again. All QPs.
   void deny_ev(Time now, fabric::Ev ev, bool denied);
 

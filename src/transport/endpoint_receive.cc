@@ -81,8 +81,9 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   if (qp == nullptr) return drop(DropReason::kUnknownQp);
   if (qp->state == QpState::kError) {
     // The requestor may have missed our NAK: it is repeated for as long as it sends.
-    if (!qp->responder.repeat_nak(control_)) drop(DropReason::kQpInError);
-    return;
+    if (qp->responder.repeat_nak(control_)) return;
+    if (find_peer(in.peer) == qp->peer) qp->responder.send_unexpected(bth, control_, responder_counters_);
+    return drop(DropReason::kQpInError);
   }
   if (!qp->may_receive()) return drop(DropReason::kUnknownQp);
   Peer& peer = peers_[qp->peer];

@@ -2,7 +2,7 @@
 //
 // In hardware the peer always answers and loss means a bad path. In software, and under uniform loss, losses fall on good
 // EVs too. So the bar rises with the share of packets that the QP's other EVs lose: each bar is where chance alone would
-// reach it about once in a million packets.
+// reach it a few times in a million packets.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ constexpr std::uint32_t losses_in_a_row(std::uint32_t ambient_q16) {
   return 20;
 }
 
-// Losses among an EV's last 32 packets that condemn it: the binomial tail below 10^-6, and at least four times the share
+// Losses among an EV's last 32 packets that condemn it: a binomial tail of some 10^-6, and at least four times the share
 // of the siblings.
 constexpr std::uint32_t losses_of_32(std::uint32_t ambient_q16) {
   if (ambient_q16 <= 8) return 2;      // 0.01 %

@@ -170,6 +170,17 @@ bool Responder::repeat_nak(ControlQueue& out) const {
   return true;
 }
 
+void Responder::send_unexpected(const wire::Bth& bth, ControlQueue& out, ResponderCounters& counters) const {
+  ControlPacket* packet = out.add();
+  if (packet == nullptr) return;
+  ++counters.nacks;
+  packet->peer = identity_.peer;
+  packet->qpn = identity_.local_qpn;
+  write_header(*packet,
+               {.opcode = wire::Opcode::kNack, .dest_qpn = identity_.peer_qpn, .psn = bth.psn},
+               wire::Nack{.reason = wire::NackReason::kUnexpectedEvent, .psn = bth.psn});
+}
+
 void Responder::on_probe(const wire::Probe& probe, std::uint32_t entropy, bool marked, ControlQueue& out,
                          ResponderCounters& counters) {
   wire::Sack sack = sack_state();
@@ -225,7 +236,9 @@ wire::Sack Responder::sack_state() const {
   sack.cack = cack_;
   sack.spdcid = static_cast<std::uint16_t>(identity_.peer_qpn);
   sack.dpdcid = static_cast<std::uint16_t>(identity_.local_qpn);
-  sack.mpr = static_cast<std::uint8_t>(std::min(options_.window / 128, 255u));
+  sack.mpr = limit_.mpr != 0 ? limit_.mpr : static_cast<std::uint8_t>(std::min(options_.window / 128, 255u));
+  sack.cwnd_penalty = limit_.cwnd_penalty;
+  sack.restore_cwnd = restore_;
   sack.ooo_count = static_cast<std::uint16_t>(std::min(above_cack_, 0x7fffu));
   sack.rcvd_bytes_256 = static_cast<std::uint32_t>((bytes_received_ + 255) / 256 & 0xff'ffff);
   return sack;

@@ -14,6 +14,7 @@
 
 #include "base/psn.h"
 #include "base/time.h"
+#include "transport/config.h"
 #include "transport/control_queue.h"
 #include "transport/work.h"
 #include "wire/packet.h"
@@ -70,6 +71,13 @@ class Responder {
                 ResponderCounters& counters);
   // The batch is over: the SACK and Transport ACK that it made due.
   void flush(ControlQueue& out, ResponderCounters& counters);
+  // What the next SACKs say of our room. When a penalty ends they also tell the requestor to restore its window.
+  void limit(const ReceiveLimit& limit) {
+    restore_ = limit.cwnd_penalty == 0 && (limit_.cwnd_penalty > 0 || restore_);
+    limit_ = limit;
+  }
+  // The QP failed without a NAK: the requestor is told that it is over.
+  void send_unexpected(const wire::Bth& bth, ControlQueue& out, ResponderCounters& counters) const;
   // The QP is in ERR after a NAK of ours: it is repeated for every later packet. False if there is none.
   bool repeat_nak(ControlQueue& out) const;
 
@@ -127,6 +135,8 @@ class Responder {
   std::uint64_t bytes_received_ = 0;           // nominal sizes
   std::uint32_t bytes_since_sack_ = 0;
   Trigger trigger_;
+  ReceiveLimit limit_;
+  bool restore_ = false;                       // a penalty has ended
   bool probe_walks_ = false;
   bool report_low_ = false;                    // the next SACK starts at lowest_unreported_
   bool ack_due_ = false;                       // a Transport ACK
