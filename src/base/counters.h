@@ -1,4 +1,5 @@
-// The counter table: every layer fills one, telemetry reads it. A counter is a name, a unit, a value.
+// The counter table: every layer fills one, telemetry reads it. A counter is a name, a unit, a
+// value.
 #pragma once
 
 #include <cstdint>

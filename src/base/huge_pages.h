@@ -1,5 +1,5 @@
-// Memory for large tables that are read at random: on huge pages where the system gives them, so that most accesses do
-// not also miss the TLB. Not initialised; touched pages only are used.
+// Memory for large tables that are read at random: on huge pages where the system gives them, so
+// that most accesses do not also miss the TLB. Not initialised; touched pages only are used.
 #pragma once
 
 #include <cstddef>

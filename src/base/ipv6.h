@@ -1,4 +1,5 @@
-// Ipv6: an address as two halves, the first byte on the wire in the top of `high`. IPv4 is ::ffff:a.b.c.d.
+// Ipv6: an address as two halves, the first byte on the wire in the top of `high`. IPv4 is
+// ::ffff:a.b.c.d.
 #pragma once
 
 #include <compare>

@@ -1,6 +1,6 @@
 // Prng: one generator for everything that is drawn from a seed (SplitMix64: one add, three mixes).
-// Forked by purpose, so that a new draw in one place does not move the others. Same values everywhere:
-// no std distribution is used, they differ between libraries.
+// Forked by purpose, so that a new draw in one place does not move the others. Same values
+// everywhere: no std distribution is used, they differ between libraries.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class Prng {
   // True with probability share / 2^32.
   constexpr bool chance(std::uint64_t share_of_2_32) { return (next() >> 32) < share_of_2_32; }
 
-  // An independent stream; the same purpose (and index) of the same parent always gives the same stream.
+  // An independent stream; the same purpose (and index) of the same parent always gives the same
+  // stream.
   constexpr Prng fork(std::string_view purpose, std::uint64_t index = 0) const {
     std::uint64_t h = mix(state_ ^ 0x8ebc6af09c88c6e3u);
     for (char c : purpose) h = mix(h ^ static_cast<unsigned char>(c));

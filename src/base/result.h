@@ -1,5 +1,6 @@
-// Result<T, E>: a value or the reason why there is none. For what the world refused, and for parsing.
-// g++ 12 has std::expected only under -std=c++2b and clang 14 refuses it there, hence our own.
+// Result<T, E>: a value or the reason why there is none. For what the world refused, and for
+// parsing. g++ 12 has std::expected only under -std=c++2b and clang 14 refuses it there, hence our
+// own.
 #pragma once
 
 #include <string>
@@ -79,15 +80,16 @@ class [[nodiscard]] Result<void, E> {
 
 #define WEFT_CONCAT_(a, b) a##b
 #define WEFT_CONCAT(a, b) WEFT_CONCAT_(a, b)
-#define WEFT_TRY_(declaration, expression, name)   \
-  auto name = (expression);                        \
-  if (!name) return ::std::move(name).error();     \
+#define WEFT_TRY_(declaration, expression, name) \
+  auto name = (expression);                      \
+  if (!name) return ::std::move(name).error();   \
   declaration = ::std::move(name).value()
-// WEFT_TRY(auto port, open_port(config)): on error return it to our caller. The only macro that returns.
+// WEFT_TRY(auto port, open_port(config)): on error return it to our caller. The only macro that
+// returns.
 #define WEFT_TRY(declaration, expression) \
   WEFT_TRY_(declaration, expression, WEFT_CONCAT(weft_try_, __LINE__))
 // The same for a Result<void>.
-#define WEFT_CHECK(expression)                                                       \
-  do {                                                                               \
+#define WEFT_CHECK(expression)                                                        \
+  do {                                                                                \
     if (auto weft_checked = (expression); !weft_checked) return weft_checked.error(); \
   } while (false)

@@ -1,4 +1,5 @@
-// Ring<T>: a queue of fixed capacity (a power of two), memory taken once at construction and touched as it is needed.
+// Ring<T>: a queue of fixed capacity (a power of two), memory taken once at construction and
+// touched as it is needed.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Time and Duration: int64 picoseconds. 64 bytes at 800 Gb/s last 640 ps, so nanoseconds are too coarse.
-// Time counts from the start of its world (virtual, or a process's own epoch): the range is 106 days.
+// Time and Duration: int64 picoseconds. 64 bytes at 800 Gb/s last 640 ps, so nanoseconds are too
+// coarse. Time counts from the start of its world (virtual, or a process's own epoch): the range is
+// 106 days.
 #pragma once
 
 #include <compare>
@@ -54,6 +55,7 @@ class Time {
 };
 
 // Later than anything that happens; a deadline that is not armed. Nothing is ever added to it.
-inline constexpr Time kNever = Time::from_start(Duration::ps(std::numeric_limits<std::int64_t>::max()));
+inline constexpr Time kNever =
+    Time::from_start(Duration::ps(std::numeric_limits<std::int64_t>::max()));
 
 }  // namespace weft

@@ -1,30 +1,31 @@
-// The trace: what happened in a run, as records that the judge reads. Producers (the worlds, the transport,
-// the workload driver) append; nobody below them reads. A record is 96 bytes: one fixed struct, no pointers.
+// The trace: what happened in a run, as records that the judge reads. Producers (the worlds, the
+// transport, the workload driver) append; nobody below them reads. A record is one fixed struct of
+// 120 bytes, no pointers.
 //
-// Meaning of the fields by kind; fields not named are 0. `host` is the node, `qpn` a queue pair there.
+// What the fields mean, by kind. Fields not named are 0. `host` is the node, `qpn` a QP there.
 //
-// | kind        | fields                                                                                   |
-// |-------------|------------------------------------------------------------------------------------------|
-// | kQp         | a QP reached RTR: qpn, peer (host), peer_qpn, a = MPR window in PSNs, b = WIMM limit,        |
-// |             |   psn = first PSN it sends, ev = first PSN it expects, c = path MTU (payload bytes)          |
-// | kSend       | a datagram left the endpoint for the world: port, ev, size (payload), header; peer = host it |
-// |             |   is meant for (kNobody if unknown)                                                        |
-// | kReceive    | a datagram was given to the endpoint: same; flags bit 0 = CE, bit 1 = trimmed, bit 2 = damaged |
-// | kPost       | a work request: qpn, id, a = remote address, b = length, c = immediate, flags bit 0 = with    |
-// |             |   immediate, bit 1 = signalled; `psn` is not set                                            |
-// | kPostRecv   | a receive: qpn, id                                                                        |
-// | kComplete   | a completion was given to the application: qpn, id, a = status (0 ok), b = byte length,       |
-// |             |   c = immediate, flags bit 0 = a receive with immediate                                     |
-// | kWindow     | congestion window or inflight changed: qpn, a = cwnd bytes, b = inflight bytes (two's complement) |
-// | kEv         | an EV changed state: qpn, ev, port, a = EvTraceState                                        |
-// | kQpError    | the QP went to ERR: qpn, a = status                                                        |
-// | kQpGone     | the QP was destroyed or reset: qpn                                                         |
-// | kFault      | a fault starts (a = 1) or ends (a = 0): id = index of the fault in the scenario               |
-// | kHostDown   | the endpoint crashed: nothing is expected of it or its peers' QPs to it any more             |
-// | kHealed     | every fault is over: from here on everything must make progress                             |
-// | kMemory     | at the end: qpn = receiver's QPN, id = work request id at the sender, peer = sender, a = bytes  |
-// |             |   that are in place and right, b = bytes of the message                                     |
-// | kEnd        | the run is over                                                                           |
+//   kQp        a QP reached RTR: qpn, peer (host), peer_qpn, a = MPR window in PSNs, b = WIMM limit,
+//              psn = first PSN it sends, ev = first PSN it expects, c = path MTU (payload bytes)
+//   kSend      a datagram left the endpoint for the world: port, ev, size (payload), header; peer =
+//              host it is meant for (kNobody if unknown)
+//   kReceive   a datagram was given to the endpoint: the same; flags bit 0 = CE, bit 1 = trimmed,
+//              bit 2 = damaged
+//   kPost      a work request: qpn, id, a = remote address, b = length, c = immediate,
+//              flags bit 0 = with immediate, bit 1 = signalled
+//   kPostRecv  a receive: qpn, id
+//   kComplete  a completion was given to the application: qpn, id, a = status (0 ok), b = byte
+//              length, c = immediate, flags bit 0 = a receive with immediate
+//   kWindow    congestion window or inflight changed: qpn, a = cwnd bytes, b = inflight bytes
+//              (two's complement)
+//   kEv        an EV changed state: qpn, ev, port, a = EvTraceState
+//   kQpError   the QP went to ERR: qpn, a = status
+//   kQpGone    the QP was destroyed or reset: qpn
+//   kFault     a fault starts (a = 1) or ends (a = 0): id = index of the fault in the scenario
+//   kHostDown  the endpoint crashed: nothing is expected of it or its peers' QPs to it any more
+//   kHealed    every fault is over: from here on everything must make progress
+//   kMemory    at the end: qpn = receiver's QPN, id = work request id at the sender, peer = sender,
+//              a = bytes that are in place and right, b = bytes of the message
+//   kEnd       the run is over
 #pragma once
 
 #include <array>
@@ -38,8 +39,21 @@
 namespace weft {
 
 enum class TraceKind : std::uint8_t {
-  kQp, kSend, kReceive, kPost, kPostRecv, kComplete, kWindow, kEv, kQpError, kQpGone,
-  kFault, kHostDown, kHealed, kMemory, kEnd,
+  kQp,
+  kSend,
+  kReceive,
+  kPost,
+  kPostRecv,
+  kComplete,
+  kWindow,
+  kEv,
+  kQpError,
+  kQpGone,
+  kFault,
+  kHostDown,
+  kHealed,
+  kMemory,
+  kEnd,
 };
 
 enum class EvTraceState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
@@ -67,7 +81,7 @@ struct TraceRecord {
   ConstBytes header_bytes() const { return ConstBytes(header).first(header_size); }
 };
 
-// Where producers append. Kept in memory in chunks that the driver takes away as it likes.
+// Where producers append; the driver reads and clears it as the run goes on.
 class Trace {
  public:
   void append(const TraceRecord& record) { records_.push_back(record); }

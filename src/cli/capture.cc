@@ -25,7 +25,8 @@ void CaptureFile::write(std::span<const sim::SimWorld::Captured> packets) {
   for (const sim::SimWorld::Captured& packet : packets) {
     wire::Envelope envelope;
     envelope.source = fabric::address_of({.host = packet.route.from, .plane = packet.route.plane});
-    envelope.destination = fabric::address_of({.host = packet.route.to, .plane = packet.route.plane});
+    envelope.destination =
+        fabric::address_of({.host = packet.route.to, .plane = packet.route.plane});
     envelope.dscp = static_cast<std::uint8_t>(packet.dscp);
     envelope.ecn = static_cast<std::uint8_t>(packet.ecn);
     envelope.entropy = packet.route.entropy;
@@ -33,7 +34,8 @@ void CaptureFile::write(std::span<const sim::SimWorld::Captured> packets) {
     fill_pattern(packet.payload, payload);
     frame.resize(wire::frame_size_max(payload.size()));
     const std::size_t size = wire::emit_frame(
-        envelope, {.header = ConstBytes(packet.header).first(packet.header_size), .payload = payload}, frame);
+        envelope,
+        {.header = ConstBytes(packet.header).first(packet.header_size), .payload = payload}, frame);
     while (!pcap_.append(packet.at, ConstBytes(frame).first(size))) {
       file_.write(pcap_.pending().data(), static_cast<std::streamsize>(pcap_.pending().size()));
       pcap_.clear();

@@ -1,4 +1,5 @@
-// weft: one program, `weft <noun> <verb>`, one file a noun. Exit 0: it held. 1: it ran and failed. 2: misuse.
+// weft: one program, `weft <noun> <verb>`, one file a noun. Exit 0: it held. 1: it ran and failed.
+// 2: misuse.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>

@@ -116,15 +116,15 @@ Result<void> Run::build() {
   traced_ = scenario_.run.judge || options_.on_trace;
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     if (!memory_) {
-      memory_ = std::make_unique<sim::FlowMemory>(memory_kind(scenario_.run.memory), ranges_of(plan),
-                                                  plan.host_count());
+      memory_ = std::make_unique<sim::FlowMemory>(memory_kind(scenario_.run.memory),
+                                                  ranges_of(plan), plan.host_count());
     }
     return memory_->of(host);
   };
-  WEFT_TRY(fleet_, scenario::Fleet::make(scenario_, topology,
-                                         {.seed = options_.seed,
-                                          .memory = memory_of,
-                                          .trace = traced_ ? &trace_ : nullptr}));
+  WEFT_TRY(fleet_,
+           scenario::Fleet::make(
+               scenario_, topology,
+               {.seed = options_.seed, .memory = memory_of, .trace = traced_ ? &trace_ : nullptr}));
   world_ = std::make_unique<sim::SimWorld>(sim_config(scenario_, topology, options_.seed));
   world_->set_capture(static_cast<bool>(options_.on_captured));
   std::vector<scenario::FaultSpec> specs = scenario_.faults;
@@ -198,7 +198,8 @@ void Run::drive() {
   mark(TraceKind::kHealed);
   step_to(end);
   // Let the last acknowledgements arrive.
-  const Duration settle = scenario::base_rtt(scenario_, *fabric::Topology::make(scenario_.topology)) * 8;
+  const Duration settle =
+      scenario::base_rtt(scenario_, *fabric::Topology::make(scenario_.topology)) * 8;
   world_->step(world_->now() + settle);
   hand_on();
 }
@@ -221,8 +222,9 @@ void Run::look_at_memory() {
     const scenario::Op& op = plan.ops[flow];
     const HostIndex from = plan.host_of(flow);
     const auto& record = fleet_->scoreboard().flows[flow];
-    const std::uint64_t messages =
-        op.bytes == 0 ? record.bytes_completed / scenario::message_size(plan, op) : scenario::message_count(plan, op);
+    const std::uint64_t messages = op.bytes == 0
+                                       ? record.bytes_completed / scenario::message_size(plan, op)
+                                       : scenario::message_count(plan, op);
     for (std::uint64_t k = 0; k < messages; ++k) {
       const auto& end = plan.ends_of(from)[op.first_end + k % plan.qps_per_peer];
       const auto& connection = plan.connections[end.connection];

@@ -35,11 +35,11 @@ struct MemoryUse {
 
 struct Outcome {
   scenario::Results results;
-  std::vector<std::string> broken;            // expectations that do not hold, one sentence each
+  std::vector<std::string> broken;  // expectations that do not hold, one sentence each
   std::vector<judge::Complaint> complaints;
-  std::vector<std::string> faults;            // the scenario's and those drawn from the seed, for people
-  std::vector<std::string> stuck;             // what did not complete, and where it waits
-  CounterTable counters;                      // of all endpoints
+  std::vector<std::string> faults;  // the scenario's and those drawn from the seed, for people
+  std::vector<std::string> stuck;   // what did not complete, and where it waits
+  CounterTable counters;            // of all endpoints
   sim::SimCounters world;
   MemoryUse memory;
   bool held() const { return broken.empty() && complaints.empty() && stuck.empty(); }

@@ -48,16 +48,18 @@ Result<scenario::Scenario> load(const SimArguments& arguments) {
   std::ifstream in(arguments.file, std::ios::binary);
   std::stringstream text;
   if (!in || !(text << in.rdbuf())) {
-    return Error{ErrorKind::kNotFound,
-                 fmt::format("{}: cannot be read; expected a scenario file (TOML, see docs/scenarios.md)",
-                             arguments.file)};
+    return Error{
+        ErrorKind::kNotFound,
+        fmt::format("{}: cannot be read; expected a scenario file (TOML, see docs/scenarios.md)",
+                    arguments.file)};
   }
   WEFT_TRY(auto scenario, scenario::parse(text.str(), arguments.file));
   if (!arguments.policy.empty()) {
     const auto policy = scenario::value_named(scenario::kPolicyNames, arguments.policy);
     if (!policy) {
-      return Error{ErrorKind::kInvalid, fmt::format("--policy {}: unknown; expected mrc, oblivious, reps or flow-hash",
-                                                    arguments.policy)};
+      return Error{ErrorKind::kInvalid,
+                   fmt::format("--policy {}: unknown; expected mrc, oblivious, reps or flow-hash",
+                               arguments.policy)};
     }
     scenario.transport.policy = *policy;
   }
@@ -73,7 +75,8 @@ std::string repeat_command(const SimArguments& arguments, std::uint64_t seed) {
 // What failed, for people, and how to see it again.
 void report(const Outcome& outcome, const SimArguments& arguments, std::uint64_t seed) {
   for (const std::string& line : outcome.stuck) fmt::print(stderr, "stuck: {}\n", line);
-  for (const judge::Complaint& c : outcome.complaints) fmt::print(stderr, "judge: {}\n", judge::to_string(c));
+  for (const judge::Complaint& c : outcome.complaints)
+    fmt::print(stderr, "judge: {}\n", judge::to_string(c));
   for (const std::string& line : outcome.broken) fmt::print(stderr, "expected: {}\n", line);
   fmt::print(stderr, "repeat: {}\n", repeat_command(arguments, seed));
 }
@@ -85,7 +88,8 @@ void print_story(const scenario::Scenario& scenario, const Outcome& outcome) {
   for (std::size_t i = 0; i < outcome.faults.size() && i < kFaultsMax; ++i) {
     fmt::print("  fault             {}\n", outcome.faults[i]);
   }
-  if (outcome.faults.size() > kFaultsMax) fmt::print("  and {} faults more\n", outcome.faults.size() - kFaultsMax);
+  if (outcome.faults.size() > kFaultsMax)
+    fmt::print("  and {} faults more\n", outcome.faults.size() - kFaultsMax);
 }
 
 void print_details(const Outcome& outcome) {
@@ -119,13 +123,17 @@ int run_one(const SimArguments& arguments, bool details) {
   std::optional<CaptureFile> capture;
   if (!arguments.pcap.empty()) {
     capture.emplace(arguments.pcap, *scenario);
-    if (!capture->is_open()) return misuse(fmt::format("--pcap {}: cannot be written", arguments.pcap));
-    options.on_captured = [&](std::span<const sim::SimWorld::Captured> packets) { capture->write(packets); };
+    if (!capture->is_open())
+      return misuse(fmt::format("--pcap {}: cannot be written", arguments.pcap));
+    options.on_captured = [&](std::span<const sim::SimWorld::Captured> packets) {
+      capture->write(packets);
+    };
   }
   const bool terminal = isatty(STDERR_FILENO) != 0 && !arguments.json;
   if (terminal) {
     options.on_progress = [last = 0](Duration at, std::uint64_t left) mutable {
-      if (++last % 64 == 0) fmt::print(stderr, "\r{:>10.0f} us simulated, {} flows left  ", at.to_us(), left);
+      if (++last % 64 == 0)
+        fmt::print(stderr, "\r{:>10.0f} us simulated, {} flows left  ", at.to_us(), left);
     };
   }
   const auto outcome = run_scenario(*scenario, options);
@@ -176,21 +184,24 @@ int run_seeds(const SimArguments& arguments) {
       }
       if (terminal) {
         const std::uint64_t filled = done * 40 / arguments.count;
-        fmt::print(stderr, "\r[{:<40}] {}/{} seeds, {} failed ", std::string(filled, '#'), done.load(),
-                   arguments.count, failed.load());
+        fmt::print(stderr, "\r[{:<40}] {}/{} seeds, {} failed ", std::string(filled, '#'),
+                   done.load(), arguments.count, failed.load());
       }
     }
   };
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back(work);
   for (std::thread& t : threads) t.join();
   if (terminal) fmt::print(stderr, "\n");
   if (!error.empty()) return misuse(error);
   if (arguments.json) {
-    fmt::print("{{\"scenario\":\"{}\",\"seeds\":{},\"failed\":{}{}}}\n", scenario->name, arguments.count,
-               failed.load(), first_failure ? fmt::format(",\"first_failed\":{}", first_failure->first) : "");
+    fmt::print("{{\"scenario\":\"{}\",\"seeds\":{},\"failed\":{}{}}}\n", scenario->name,
+               arguments.count, failed.load(),
+               first_failure ? fmt::format(",\"first_failed\":{}", first_failure->first) : "");
   } else {
-    fmt::print("{}: {} seeds from {}, {} failed\n", scenario->name, arguments.count, arguments.first, failed.load());
+    fmt::print("{}: {} seeds from {}, {} failed\n", scenario->name, arguments.count,
+               arguments.first, failed.load());
   }
   std::fflush(stdout);
   if (!first_failure) return 0;
@@ -209,7 +220,8 @@ void add_sim_command(CLI::App& app, int& status) {
   CLI::App* run = sim->add_subcommand("run", "one run of a scenario");
   run->add_option("FILE", arguments->file, "the scenario (TOML)")->required();
   run->add_option("--seed", arguments->seed, "everything random follows from it");
-  run->add_option("--policy", arguments->policy, "mrc, oblivious, reps or flow-hash instead of the scenario's");
+  run->add_option("--policy", arguments->policy,
+                  "mrc, oblivious, reps or flow-hash instead of the scenario's");
   run->add_flag("--json", arguments->json, "one JSON object on stdout");
   run->add_option("--pcap", arguments->pcap, "write what hosts sent, for Wireshark");
   run->add_option("--trace", arguments->trace, "write what happened, one JSON object a line");
@@ -221,7 +233,8 @@ void add_sim_command(CLI::App& app, int& status) {
   seeds->add_option("FILE", arguments->file, "the scenario (TOML)")->required();
   seeds->add_option("--count", arguments->count, "how many")->check(CLI::PositiveNumber);
   seeds->add_option("--first", arguments->first, "the first seed");
-  seeds->add_option("--policy", arguments->policy, "mrc, oblivious, reps or flow-hash instead of the scenario's");
+  seeds->add_option("--policy", arguments->policy,
+                    "mrc, oblivious, reps or flow-hash instead of the scenario's");
   seeds->add_flag("--json", arguments->json, "one JSON object on stdout");
   seeds->callback([arguments, &status] { status = run_seeds(*arguments); });
 }

@@ -1,4 +1,5 @@
-// Faults as a list of timed events on links and hosts: what a scenario is expanded to, and what a world carries out.
+// Faults as a list of timed events on links and hosts: what a scenario is expanded to, and what a
+// world carries out.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,17 @@ enum class FaultAction : std::uint8_t {
   kHeal,      // the impairment of the same `id` ends
   kPause,     // `host` is not driven
   kResume,
-  kCrash,     // `host` is gone for ever
+  kCrash,  // `host` is gone for ever
 };
 
 enum class ImpairmentKind : std::uint8_t {
-  kLoss, kBurstLoss, kReorder, kDuplicate, kCorrupt,
-  kEvLoss,              // only packets that carry one of `entropies`
-  kFirstTransportAck,   // the first for each QP is lost
+  kLoss,
+  kBurstLoss,
+  kReorder,
+  kDuplicate,
+  kCorrupt,
+  kEvLoss,             // only packets that carry one of `entropies`
+  kFirstTransportAck,  // the first for each QP is lost
   kFirstNak,
 };
 
@@ -36,20 +41,20 @@ struct Impairment {
 };
 
 enum class FaultPlace : std::uint8_t {
-  kLink,         // `link`
+  kLink,  // `link`
   kAllLinks,
-  kNicReceive,   // every receiving NIC (kEvLoss, kFirst*: the same); once a packet
+  kNicReceive,  // every receiving NIC (kEvLoss, kFirst*: the same); once a packet
 };
 
 struct FaultEvent {
   Time at;
   FaultAction action = FaultAction::kImpair;
-  std::uint32_t id = 0;          // which fault of the scenario this belongs to
+  std::uint32_t id = 0;  // which fault of the scenario this belongs to
   FaultPlace place = FaultPlace::kLink;
   LinkId link = kNoLink;
   HostIndex host = 0;
   std::uint32_t percent = 100;
-  bool carrier = true;           // kLinkDown/kLinkUp of a host's link: the host's port sees it
+  bool carrier = true;  // kLinkDown/kLinkUp of a host's link: the host's port sees it
   Impairment impairment;
 };
 

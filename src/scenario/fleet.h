@@ -46,7 +46,7 @@ class Fleet {
   // The EVs of the first flow's first QP, in order: what `evs` of a fault counts.
   const std::vector<std::uint32_t>& first_flow_evs() const { return first_flow_evs_; }
 
-  // --- at the end --------------------------------------------------------------------------------
+  // --- at the end ------------------------------------------------------------------------------
   struct QpErrors {
     std::uint32_t unexpected = 0,
                   expected = 0;  // expected: the peer crashed, or the flow was meant to fail

@@ -53,8 +53,9 @@ void EventQueue::push(Time time, std::uint32_t what, std::uint32_t arg) {
 // Into the bucket being read: behind everything of the same time.
 void EventQueue::insert_current(const Event& event) {
   WEFT_ASSERT(cursor_ == 0 || event.at >= current_[cursor_ - 1].at);
-  const auto place = std::upper_bound(current_.begin() + static_cast<std::ptrdiff_t>(cursor_), current_.end(), event,
-                                      [](const Event& a, const Event& b) { return a.at < b.at; });
+  const auto place =
+      std::upper_bound(current_.begin() + static_cast<std::ptrdiff_t>(cursor_), current_.end(),
+                       event, [](const Event& a, const Event& b) { return a.at < b.at; });
   current_.insert(place, event);
 }
 
@@ -72,7 +73,8 @@ bool EventQueue::refill(std::int64_t limit) {
   for (;;) {
     // Within the present window.
     const std::int64_t window_start = near_window_ << kWheelBits;
-    const auto from = static_cast<std::uint32_t>(std::max<std::int64_t>(current_step_ + 1 - window_start, 0));
+    const auto from =
+        static_cast<std::uint32_t>(std::max<std::int64_t>(current_step_ + 1 - window_start, 0));
     const std::uint32_t bucket = from < kBuckets ? first_occupied(near_, from) : kNone;
     if (bucket != kNone) {
       if ((window_start + bucket) << kStepBits > limit) return false;
@@ -106,7 +108,9 @@ void EventQueue::fetch_far() {
     const Event event = far_.front().event;
     std::pop_heap(far_.begin(), far_.end(), later);
     far_.pop_back();
-    append(middle_, static_cast<std::uint32_t>(event.at >> (kStepBits + kWheelBits)) & (kBuckets - 1), event);
+    append(middle_,
+           static_cast<std::uint32_t>(event.at >> (kStepBits + kWheelBits)) & (kBuckets - 1),
+           event);
   }
 }
 
@@ -152,19 +156,23 @@ void EventQueue::activate(std::uint32_t index) {
     std::size_t filled = 0;
     for (const Event& event : gathered_) {
       std::size_t place = filled++;
-      for (; place > 0 && current_[place - 1].at > event.at; --place) current_[place] = current_[place - 1];
+      for (; place > 0 && current_[place - 1].at > event.at; --place)
+        current_[place] = current_[place - 1];
       current_[place] = event;
     }
     return;
   }
   std::array<std::uint32_t, kSlots + 1> start{};
-  for (const Event& event : gathered_) ++start[(static_cast<std::uint32_t>(event.at) & (kSlots - 1)) + 1];
+  for (const Event& event : gathered_)
+    ++start[(static_cast<std::uint32_t>(event.at) & (kSlots - 1)) + 1];
   for (std::uint32_t i = 0; i < kSlots; ++i) start[i + 1] += start[i];
-  for (const Event& event : gathered_) current_[start[static_cast<std::uint32_t>(event.at) & (kSlots - 1)]++] = event;
+  for (const Event& event : gathered_)
+    current_[start[static_cast<std::uint32_t>(event.at) & (kSlots - 1)]++] = event;
 }
 
 std::uint64_t EventQueue::bytes() const {
-  return blocks_.capacity() * sizeof(Block) + (current_.capacity() + gathered_.capacity()) * sizeof(Event) +
+  return blocks_.capacity() * sizeof(Block) +
+         (current_.capacity() + gathered_.capacity()) * sizeof(Event) +
          far_.capacity() * sizeof(Far) + sizeof(*this);
 }
 

@@ -1,9 +1,10 @@
 // EventQueue: what happens next, in the total order (time, order of insertion).
 //
-// Two wheels of 4,096 buckets: the first covers the present 4.2 us in steps of 1.024 ns, the second the present 17 ms in steps
-// of 4.2 us; a heap holds what lies beyond. Buckets are chains of blocks from one pool, so memory follows the number of
-// events pending. A bucket is put in order (a stable counting sort by picosecond) when its time comes, and is then a plain
-// array: the reader sees what is next and prefetches.
+// Two wheels of 4,096 buckets: the first covers the present 4.2 us in steps of 1.024 ns, the second
+// the present 17 ms in steps of 4.2 us; a heap holds what lies beyond. Buckets are chains of blocks
+// from one pool, so memory follows the number of events pending. A bucket is put in order (a stable
+// counting sort by picosecond) when its time comes, and is then a plain array: the reader sees what
+// is next and prefetches.
 #pragma once
 
 #include <array>
@@ -78,7 +79,7 @@ class EventQueue {
   void insert_current(const Event& event);
 
   Wheel near_, middle_;
-  std::vector<Far> far_;           // a heap
+  std::vector<Far> far_;  // a heap
   std::vector<Block> blocks_;
   std::uint32_t free_block_ = kNone;
   std::vector<Event> current_, gathered_;

@@ -8,7 +8,8 @@ namespace weft::sim {
 
 FlowMemory::FlowMemory(MemoryKind kind, std::vector<Range> ranges, std::uint32_t host_count)
     : kind_(kind), ranges_(std::move(ranges)) {
-  for (std::size_t i = 1; i < ranges_.size(); ++i) WEFT_ASSERT(ranges_[i - 1].base < ranges_[i].base);
+  for (std::size_t i = 1; i < ranges_.size(); ++i)
+    WEFT_ASSERT(ranges_[i - 1].base < ranges_[i].base);
   if (kind_ != MemoryKind::kNone) contents_.resize(ranges_.size());
   for (fabric::HostIndex host = 0; host < host_count; ++host) views_.emplace_back(*this, host);
 }
@@ -52,7 +53,8 @@ void FlowMemory::View::place(const world::Region& to, world::PayloadRef from) {
   if (to.at == from.at) content.right[message] += to.size;
 }
 
-std::uint64_t FlowMemory::right_bytes(std::uint32_t index, std::uint64_t k, std::uint32_t size) const {
+std::uint64_t FlowMemory::right_bytes(std::uint32_t index, std::uint64_t k,
+                                      std::uint32_t size) const {
   const Range& range = ranges_[index];
   const Content& content = contents_[index];
   if (kind_ == MemoryKind::kProvenance) return k < content.right.size() ? content.right[k] : 0;
@@ -66,7 +68,8 @@ std::uint64_t FlowMemory::right_bytes(std::uint32_t index, std::uint64_t k, std:
 
 std::uint64_t FlowMemory::bytes() const {
   std::uint64_t sum = ranges_.capacity() * sizeof(Range) + views_.size() * sizeof(View);
-  for (const Content& c : contents_) sum += c.right.capacity() * 4 + c.bytes.capacity() + sizeof(Content);
+  for (const Content& c : contents_)
+    sum += c.right.capacity() * 4 + c.bytes.capacity() + sizeof(Content);
   return sum;
 }
 

@@ -1,8 +1,9 @@
 // FlowMemory: the memory of all simulated hosts, as ranges that flows are written to.
 //
-// A range is registered at one host under one key; a write is right when it comes from the same address at the sender as
-// it goes to here. Three kinds: none keeps only the bounds (the largest runs), provenance counts for each message the bytes
-// that came from the right place, bytes keeps real bytes, made from the source address, and compares them at the end.
+// A range is registered at one host under one key; a write is right when it comes from the same
+// address at the sender as it goes to here. Three kinds: none keeps only the bounds (the largest
+// runs), provenance counts for each message the bytes that came from the right place, bytes keeps
+// real bytes, made from the source address, and compares them at the end.
 #pragma once
 
 #include <cstdint>
@@ -43,15 +44,16 @@ class FlowMemory {
     fabric::HostIndex host_;
   };
   struct Content {
-    std::vector<std::uint32_t> right;  // provenance: bytes of each message that came from the right place
-    std::vector<std::byte> bytes;      // from the range's base on
+    std::vector<std::uint32_t>
+        right;  // provenance: bytes of each message that came from the right place
+    std::vector<std::byte> bytes;  // from the range's base on
   };
   const Range* find(std::uint64_t at) const;
   static std::byte pattern(std::uint64_t at);
 
   MemoryKind kind_;
-  std::vector<Range> ranges_;          // ascending by base
-  std::vector<Content> contents_;      // empty for kNone
+  std::vector<Range> ranges_;      // ascending by base
+  std::vector<Content> contents_;  // empty for kNone
   std::deque<View> views_;
 };
 

@@ -6,7 +6,8 @@ namespace weft::sim {
 
 using fabric::ImpairmentKind;
 
-void Impairments::start(std::uint32_t id, std::uint32_t place, const fabric::Impairment& impairment) {
+void Impairments::start(std::uint32_t id, std::uint32_t place,
+                        const fabric::Impairment& impairment) {
   // A stream a fault and place: what one draws does not move the others.
   active_.push_back({.id = id,
                      .place = place,
@@ -59,7 +60,8 @@ void Impairments::apply(Active& active, std::uint32_t where, const Packet& packe
       harm.lost |= active.prng.chance(i.share_of_2_32);
       break;
     case ImpairmentKind::kBurstLoss: {
-      // Gilbert-Elliott: a burst ends with probability 1 / burst, and begins so often that `share` is lost in all.
+      // Gilbert-Elliott: a burst ends with probability 1 / burst, and begins so often that `share`
+      // is lost in all.
       const std::uint64_t burst = std::max(i.burst, 1u);
       const std::uint64_t whole = std::uint64_t{1} << 32;
       const bool inside = active.in_burst.contains(where);
@@ -70,8 +72,8 @@ void Impairments::apply(Active& active, std::uint32_t where, const Packet& packe
         const std::uint64_t begin =
             i.share_of_2_32 >= whole
                 ? whole
-                : static_cast<std::uint64_t>(static_cast<unsigned __int128>(i.share_of_2_32) * whole /
-                                             (burst * (whole - i.share_of_2_32)));
+                : static_cast<std::uint64_t>(static_cast<unsigned __int128>(i.share_of_2_32) *
+                                             whole / (burst * (whole - i.share_of_2_32)));
         if (active.prng.chance(begin)) {
           harm.lost = true;
           if (burst > 1) active.in_burst.insert(where);
@@ -92,7 +94,8 @@ void Impairments::apply(Active& active, std::uint32_t where, const Packet& packe
       harm.corrupted |= active.prng.chance(i.share_of_2_32);
       break;
     case ImpairmentKind::kEvLoss:
-      if (std::find(i.entropies.begin(), i.entropies.end(), packet.route.entropy) != i.entropies.end() &&
+      if (std::find(i.entropies.begin(), i.entropies.end(), packet.route.entropy) !=
+              i.entropies.end() &&
           active.prng.chance(i.share_of_2_32)) {
         harm.lost = true;
       }
@@ -105,7 +108,8 @@ void Impairments::apply(Active& active, std::uint32_t where, const Packet& packe
       if (ack == nullptr) break;
       const bool nak = ack->syndrome != wire::AckSyndrome::kAck;
       if (nak != (i.kind == ImpairmentKind::kFirstNak)) break;
-      if (active.seen.insert({where, parsed->bth.dest_qpn, parsed->bth.psn.value()}).second) harm.lost = true;
+      if (active.seen.insert({where, parsed->bth.dest_qpn, parsed->bth.psn.value()}).second)
+        harm.lost = true;
       break;
     }
   }

@@ -47,8 +47,9 @@ class Impairments {
     std::uint32_t place = 0;
     fabric::Impairment impairment;
     Prng prng;
-    std::set<std::uint32_t> in_burst;              // places where a burst is under way
-    std::set<std::array<std::uint32_t, 3>> seen;   // (host, QPN, PSN) whose first acknowledgement was lost
+    std::set<std::uint32_t> in_burst;  // places where a burst is under way
+    std::set<std::array<std::uint32_t, 3>>
+        seen;  // (host, QPN, PSN) whose first acknowledgement was lost
   };
   void apply(Active& active, std::uint32_t where, const Packet& packet, Harm& harm);
   void recount();

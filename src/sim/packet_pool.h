@@ -1,7 +1,7 @@
 // The packets under way: 128 bytes each, two cache lines. Switches look at the first only.
 //
-// One flat array with a bound fixed at construction; memory is touched as far as the run needs it. The last packet given back
-// is the next one taken, so the busy part stays small.
+// One flat array with a bound fixed at construction; memory is touched as far as the run needs it.
+// The last packet given back is the next one taken, so the busy part stays small.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@ struct alignas(64) Packet {
   // What switches look at.
   fabric::RouteKey route;
   std::uint32_t wire_size;
-  fabric::LinkId via;             // the link it is on
-  std::uint32_t via_epoch;        // that link's, when it was sent
+  fabric::LinkId via;       // the link it is on
+  std::uint32_t via_epoch;  // that link's, when it was sent
   world::Dscp dscp;
   world::Ecn ecn;
   bool intact;
-  bool past_nic;                  // faults of the receiving NIC have had their say
+  bool past_nic;  // faults of the receiving NIC have had their say
   std::uint8_t header_size;
   // What the endpoints look at.
   alignas(64) std::array<std::byte, wire::kHeaderSizeMax> header;
@@ -58,7 +58,9 @@ class PacketPool {
   Packet& operator[](std::uint32_t index) { return packets_[index]; }
   const Packet* data() const { return packets_.get(); }
   std::uint32_t in_use() const { return fresh_ - static_cast<std::uint32_t>(free_.size()); }
-  std::uint64_t bytes() const { return std::uint64_t{fresh_} * sizeof(Packet) + free_.capacity() * 4; }
+  std::uint64_t bytes() const {
+    return std::uint64_t{fresh_} * sizeof(Packet) + free_.capacity() * 4;
+  }
 
  private:
   base::HugeArray<Packet> packets_;

@@ -16,12 +16,15 @@ using fabric::LinkId;
 
 namespace {
 
-// Packets a host's port takes at a time, and when it asks for more: one full packet before the last has left.
+// Packets a host's port takes at a time, and when it asks for more: one full packet before the last
+// has left.
 constexpr std::uint32_t kPortRoom = 4;
 // Cache lines of a node that are fetched ahead of a call.
 constexpr int kNodeLines = 6;
 
-std::uint64_t ps_per_byte_q8(Rate rate) { return 8'000'000'000'000ull * 256 / rate.bits_per_second(); }
+std::uint64_t ps_per_byte_q8(Rate rate) {
+  return 8'000'000'000'000ull * 256 / rate.bits_per_second();
+}
 
 // Numbers the switches of all planes and tiers.
 std::uint32_t switch_number(const fabric::Topology& topology, const fabric::SwitchId& at) {
@@ -49,8 +52,8 @@ SimWorld::SimWorld(SimConfig config)
   }
   hop_delay_ = topology.spec().link_delay + topology.spec().switch_delay;
   last_delay_ = topology.spec().link_delay;
-  const auto full = static_cast<std::uint32_t>(
-      wire::wire_size({.header_size = 36, .payload_size = config_.mtu, .srv6 = config_.srv6_header}));
+  const auto full = static_cast<std::uint32_t>(wire::wire_size(
+      {.header_size = 36, .payload_size = config_.mtu, .srv6 = config_.srv6_header}));
   mtu_time_ = topology.spec().host_rate.time_for(full);
   config_.fabric_queue.mtu_wire_size = config_.last_hop_queue.mtu_wire_size = full;
   trimmed_header_size_ = 36;
@@ -60,8 +63,8 @@ SimWorld::SimWorld(SimConfig config)
       const fabric::NodeId from = topology.ends(link).from;
       if (from.tier != fabric::Tier::kHost) buffer_of_link_[link] = switch_number(topology, from);
     }
-    buffers_.assign(topology.switch_count(),
-                    switching::SharedBuffer(config_.shared_buffer_bytes, config_.shared_alpha_percent));
+    buffers_.assign(topology.switch_count(), switching::SharedBuffer(config_.shared_buffer_bytes,
+                                                                     config_.shared_alpha_percent));
   }
 }
 
@@ -72,8 +75,10 @@ Result<void> SimWorld::attach(std::span<const world::Address> ports, world::Node
     return Error{ErrorKind::kInvalid, "a node needs one address for each plane"};
   }
   const auto port = fabric::port_of(ports[0]);
-  if (!port || port->host >= hosts_.size()) return Error{ErrorKind::kInvalid, "not an address of this fabric"};
-  if (hosts_[port->host].node != nullptr) return Error{ErrorKind::kInvalid, "this host has a node already"};
+  if (!port || port->host >= hosts_.size())
+    return Error{ErrorKind::kInvalid, "not an address of this fabric"};
+  if (hosts_[port->host].node != nullptr)
+    return Error{ErrorKind::kInvalid, "this host has a node already"};
   hosts_[port->host].node = &node;
   kick(port->host);
   return {};
@@ -95,10 +100,11 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
   }
 }
 
-// --- the loop -----------------------------------------------------------------------------------------------------------
+// --- the loop ----------------------------------------------------------------------------------
 
-// Memory latency is what a large fabric costs: the lines that events soon to come will touch are fetched now.
-// Inlined by force: g++ takes a function that only prefetches for one without effect and drops the call.
+// Memory latency is what a large fabric costs: the lines that events soon to come will touch are
+// fetched now. Inlined by force: g++ takes a function that only prefetches for one without effect
+// and drops the call.
 [[gnu::always_inline]] inline void SimWorld::prefetch() const {
   constexpr std::size_t kFar = 20, kMiddle = 12, kNear = 5;
   const auto is_for_host = [](const Event& e) { return e.what >> kKindShift != kForward; };
@@ -176,7 +182,7 @@ bool SimWorld::step(Time limit) {
   return !events_.empty();
 }
 
-// --- packets ------------------------------------------------------------------------------------------------------------
+// --- packets -----------------------------------------------------------------------------------
 
 void SimWorld::drop(std::uint32_t packet, std::uint64_t& counter) {
   ++counter;
@@ -193,7 +199,8 @@ std::uint64_t SimWorld::queue_limit(LinkId link, const switching::QueueParams& p
   return std::min(params.data_bytes_max, buffers_[buffer_of_link_[link]].limit(now_));
 }
 
-// A slow port's queue and marks shrink with its rate, as a switch sets them by a port's speed; two packets fit always.
+// A slow port's queue and marks shrink with its rate, as a switch sets them by a port's speed; two
+// packets fit always.
 switching::QueueParams SimWorld::slowed(switching::QueueParams params, std::uint32_t percent) {
   const std::uint64_t least = 2 * std::uint64_t{params.mtu_wire_size};
   params.data_bytes_max = std::max(params.data_bytes_max * percent / 100, least);
@@ -213,12 +220,15 @@ void SimWorld::forward(LinkId id, std::uint32_t index) {
       .trimmed_wire_size = static_cast<std::uint32_t>(wire::wire_size(
           {.header_size = trimmed_header_size_, .srv6 = config_.srv6_header, .trimmed = true})),
       .control = control,
-      .trimmable = packet.dscp == world::Dscp::kTrimmable || packet.dscp == world::Dscp::kTrimmableRetx,
+      .trimmable =
+          packet.dscp == world::Dscp::kTrimmable || packet.dscp == world::Dscp::kTrimmableRetx,
       .ecn_capable = packet.ecn != world::Ecn::kNotEct};
-  const switching::QueueParams* params = link.last_hop ? &config_.last_hop_queue : &config_.fabric_queue;
+  const switching::QueueParams* params =
+      link.last_hop ? &config_.last_hop_queue : &config_.fabric_queue;
   switching::QueueParams scaled;
   if (link.percent != 100) params = &(scaled = slowed(*params, link.percent));
-  const auto admission = link.queue.admit(now_, arriving, *params, queue_limit(id, *params), ecn_prng_);
+  const auto admission =
+      link.queue.admit(now_, arriving, *params, queue_limit(id, *params), ecn_prng_);
   if (admission.fate == switching::Fate::kDropped) return drop(index, counters_.drops_queue);
   if (admission.fate == switching::Fate::kTrimmed) {
     ++counters_.trims;
@@ -237,7 +247,8 @@ void SimWorld::forward(LinkId id, std::uint32_t index) {
 void SimWorld::trim(Packet& packet, bool last_hop) {
   packet.dscp = last_hop ? world::Dscp::kTrimmedLastHop : world::Dscp::kTrimmed;
   packet.payload.size = 0;
-  packet.header_size = static_cast<std::uint8_t>(std::min<std::uint32_t>(packet.header_size, trimmed_header_size_));
+  packet.header_size =
+      static_cast<std::uint8_t>(std::min<std::uint32_t>(packet.header_size, trimmed_header_size_));
   packet.wire_size = static_cast<std::uint32_t>(wire::wire_size(
       {.header_size = packet.header_size, .srv6 = config_.srv6_header, .trimmed = true}));
 }
@@ -269,7 +280,8 @@ void SimWorld::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   }
   events_.push(at, what, index);
   if (!harm.duplicated) return;
-  if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone) events_.push(at, what, copy);
+  if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone)
+    events_.push(at, what, copy);
 }
 
 std::uint32_t SimWorld::clone(std::uint32_t index) {
@@ -333,7 +345,7 @@ void SimWorld::give(HostIndex host, std::span<const std::uint32_t> indices) {
   arm_deadline(host);
 }
 
-// --- hosts --------------------------------------------------------------------------------------------------------------
+// --- hosts -------------------------------------------------------------------------------------
 
 void SimWorld::poll_host(HostIndex host) {
   HostState& h = hosts_[host];
@@ -374,14 +386,16 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
   hash_.fold(std::uint64_t{d.entropy} << 8 | d.port);
   hash_.fold(d.header);
   const std::uint32_t index = packets_.take();
-  WEFT_ASSERT(index != PacketPool::kNone);  // windows bound what is under way; packets_max must allow it
+  WEFT_ASSERT(index !=
+              PacketPool::kNone);  // windows bound what is under way; packets_max must allow it
   Packet& packet = packets_[index];
   packet.route = {.from = host,
                   .to = to && to->host < hosts_.size() ? to->host : host,
                   .entropy = d.entropy,
                   .plane = d.port};
-  packet.wire_size = static_cast<std::uint32_t>(wire::wire_size(
-      {.header_size = d.header.size(), .payload_size = d.payload.size, .srv6 = config_.srv6_header}));
+  packet.wire_size = static_cast<std::uint32_t>(wire::wire_size({.header_size = d.header.size(),
+                                                                 .payload_size = d.payload.size,
+                                                                 .srv6 = config_.srv6_header}));
   packet.past_nic = false;
   packet.dscp = d.dscp;
   packet.ecn = d.ecn;
@@ -395,8 +409,13 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
     packet.route.usids = fabric::usids_for(config_.topology, d.port, host, to->host, path);
   }
   if (capture_) {
-    captured_.push_back({.at = now_, .route = packet.route, .dscp = d.dscp, .ecn = d.ecn,
-                         .header_size = packet.header_size, .header = packet.header, .payload = d.payload});
+    captured_.push_back({.at = now_,
+                         .route = packet.route,
+                         .dscp = d.dscp,
+                         .ecn = d.ecn,
+                         .header_size = packet.header_size,
+                         .header = packet.header,
+                         .payload = d.payload});
   }
   const LinkId id = config_.topology.host_up(d.port, host);
   Link& link = links_[id];
@@ -434,7 +453,7 @@ void SimWorld::on_deadline(HostIndex host, Time at) {
   arm_deadline(host);
 }
 
-// --- faults -------------------------------------------------------------------------------------------------------------
+// --- faults ------------------------------------------------------------------------------------
 
 void SimWorld::carry_out(const fabric::FaultEvent& fault) {
   switch (fault.action) {
@@ -444,7 +463,8 @@ void SimWorld::carry_out(const fabric::FaultEvent& fault) {
       return set_link(fault.link, true, fault.carrier);
     case fabric::FaultAction::kLinkRate: {
       const Rate rate = config_.topology.rate(fault.link);
-      const std::uint64_t slowed = std::max<std::uint64_t>(rate.bits_per_second() / 100 * fault.percent, 1'000'000);
+      const std::uint64_t slowed =
+          std::max<std::uint64_t>(rate.bits_per_second() / 100 * fault.percent, 1'000'000);
       links_[fault.link].queue.ps_per_byte_q8 = ps_per_byte_q8(Rate::bps(slowed));
       links_[fault.link].percent = static_cast<std::uint8_t>(fault.percent);
       return;
@@ -459,7 +479,8 @@ void SimWorld::carry_out(const fabric::FaultEvent& fault) {
     }
     case fabric::FaultAction::kHeal:
       impairments_.end(fault.id);
-      if (fault.link < links_.size()) links_[fault.link].impaired = impairments_.on_link(fault.link);
+      if (fault.link < links_.size())
+        links_[fault.link].impaired = impairments_.on_link(fault.link);
       return;
     case fabric::FaultAction::kPause: {
       HostState& h = hosts_[fault.host];
@@ -507,8 +528,9 @@ void SimWorld::resume(HostIndex host) {
   h.paused = false;
   if (h.crashed || h.node == nullptr) return;
   for (std::uint32_t plane = 0; plane < config_.topology.plane_count(); ++plane) {
-    h.node->on_port(now_, static_cast<world::PortIndex>(plane),
-                    {.up = (h.ports_up >> plane & 1) != 0, .rate = config_.topology.spec().host_rate});
+    h.node->on_port(
+        now_, static_cast<world::PortIndex>(plane),
+        {.up = (h.ports_up >> plane & 1) != 0, .rate = config_.topology.spec().host_rate});
   }
   // What fell due meanwhile first, with word of how late the world is; then what waited.
   if (h.node->next_deadline() <= now_) h.node->on_deadline(now_, now_ - h.paused_since);
@@ -524,7 +546,8 @@ void SimWorld::resume(HostIndex host) {
 
 std::vector<MemoryPart> SimWorld::memory() const {
   std::uint64_t backlog = 0;
-  for (const HostState& h : hosts_) backlog += h.backlog ? h.backlog->capacity() * sizeof(std::uint32_t) : 0;
+  for (const HostState& h : hosts_)
+    backlog += h.backlog ? h.backlog->capacity() * sizeof(std::uint32_t) : 0;
   return {{"links", links_.capacity() * sizeof(Link)},
           {"hosts' ports", hosts_.capacity() * sizeof(HostState) + backlog},
           {"packets under way", packets_.bytes()},

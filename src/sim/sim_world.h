@@ -1,9 +1,10 @@
-// SimWorld: virtual time. Drives nodes through a simulated fabric: links with rate, delay and faults, switches with
-// queues, ECN and trimming. Everything follows from the seed, event by event in the order (time, insertion).
+// SimWorld: virtual time. Drives nodes through a simulated fabric: links with rate, delay and
+// faults, switches with queues, ECN and trimming. Everything follows from the seed, event by event
+// in the order (time, insertion).
 //
-// One event a packet-hop: when a packet arrives at a switch it is admitted to its output queue (switching::PortQueue), which
-// says when it leaves, and so when it arrives at the next node. A host's port takes a few packets at a time, and asks its
-// node for more when they have nearly left.
+// One event a packet-hop: when a packet arrives at a switch it is admitted to its output queue
+// (switching::PortQueue), which says when it leaves, and so when it arrives at the next node. A
+// host's port takes a few packets at a time, and asks its node for more when they have nearly left.
 #pragma once
 
 #include <array>
@@ -30,29 +31,31 @@ namespace weft::sim {
 struct SimConfig {
   fabric::Topology topology;
   fabric::Forwarding forwarding = fabric::Forwarding::kSrv6;
-  bool srv6_header = true;              // count the outer IPv6 header (SRv6 only)
+  bool srv6_header = true;  // count the outer IPv6 header (SRv6 only)
   std::uint32_t mtu = 4096;
   switching::QueueParams fabric_queue;  // between switches
   switching::QueueParams last_hop_queue;
   std::uint64_t shared_buffer_bytes = 0;
   std::uint32_t shared_alpha_percent = 100;
-  std::uint32_t packets_max = 1u << 26; // under way at a time
+  std::uint32_t packets_max = 1u << 26;   // under way at a time
   std::uint32_t host_backlog_max = 4096;  // packets that wait for a paused host
   std::uint64_t seed = 1;
 };
 
 struct SimCounters {
-  std::uint64_t packets_sent = 0;       // by hosts
+  std::uint64_t packets_sent = 0;  // by hosts
   std::uint64_t packets_delivered = 0;
-  std::uint64_t packet_hops = 0;        // a packet leaving a port, hosts' included
+  std::uint64_t packet_hops = 0;  // a packet leaving a port, hosts' included
   std::uint64_t trims = 0, ecn_marks = 0;
-  std::uint64_t drops_queue = 0;        // full queue
-  std::uint64_t drops_down = 0;         // link or host down
-  std::uint64_t drops_fault = 0;        // lost by an impairment
-  std::uint64_t drops_route = 0;        // a switch had no way
-  std::uint64_t drops_host = 0;         // a paused host's buffer was full
+  std::uint64_t drops_queue = 0;  // full queue
+  std::uint64_t drops_down = 0;   // link or host down
+  std::uint64_t drops_fault = 0;  // lost by an impairment
+  std::uint64_t drops_route = 0;  // a switch had no way
+  std::uint64_t drops_host = 0;   // a paused host's buffer was full
   std::uint64_t events = 0;
-  std::uint64_t drops() const { return drops_queue + drops_down + drops_fault + drops_route + drops_host; }
+  std::uint64_t drops() const {
+    return drops_queue + drops_down + drops_fault + drops_route + drops_host;
+  }
 };
 
 // Bytes that parts of a run take: what the memory budget is checked against.
@@ -107,16 +110,16 @@ class SimWorld final : public world::World {
 
   struct Link {
     switching::PortQueue queue;
-    std::uint32_t epoch = 0;       // goes up each time it goes down
+    std::uint32_t epoch = 0;  // goes up each time it goes down
     bool up = true;
     bool impaired = false;
     bool last_hop = false;
-    std::uint8_t percent = 100;    // of its rate
+    std::uint8_t percent = 100;  // of its rate
   };
   struct HostState {
     world::Node* node = nullptr;
-    Time poll_at = kNever;         // of the poll event under way
-    Time deadline_at = kNever;     // of the deadline event under way
+    Time poll_at = kNever;      // of the poll event under way
+    Time deadline_at = kNever;  // of the deadline event under way
     world::PortMask ports_up = 0xff;
     bool paused = false, crashed = false;
     Time paused_since;
@@ -152,11 +155,12 @@ class SimWorld final : public world::World {
   PacketPool packets_;
   std::vector<Link> links_;
   std::vector<HostState> hosts_;
-  std::vector<switching::SharedBuffer> buffers_;     // by switch; empty: private queues only
+  std::vector<switching::SharedBuffer> buffers_;  // by switch; empty: private queues only
   std::vector<std::uint32_t> buffer_of_link_;
   Impairments impairments_;
   std::vector<fabric::FaultEvent> faults_;
-  bool links_change_ = false;    // some link goes down in this run: packets check the link they came by
+  bool links_change_ =
+      false;  // some link goes down in this run: packets check the link they came by
   Duration hop_delay_, last_delay_;
   Duration mtu_time_;
   std::uint32_t trimmed_header_size_ = 0;

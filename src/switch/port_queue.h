@@ -1,13 +1,16 @@
-// PortQueue: one output port of a switch: a data queue, a control queue before it, ECN marking, trimming.
+// PortQueue: one output port of a switch: a data queue, a control queue before it, ECN marking,
+// trimming.
 //
-// The queue is kept as times, not as packets: `data_free_at` is when the last byte admitted so far will have left, so the
-// backlog at any moment is a difference, and admitting a packet says at once when it leaves. A hop is therefore one
-// event in the simulator, and the same arithmetic paces a real port. Strict priority: control packets and trimmed headers go
-// before data; they wait for the packet that is being sent, and what data was admitted before them is taken to leave
-// on time (they are two per cent of the bytes at most; what is admitted later pays).
+// The queue is kept as times, not as packets: `data_free_at` is when the last byte admitted so far
+// will have left, so the backlog at any moment is a difference, and admitting a packet says at once
+// when it leaves. A hop is therefore one event in the simulator, and the same arithmetic paces a
+// real port. Strict priority: control packets and trimmed headers go before data; they wait for the
+// packet that is being sent, and what data was admitted before them is taken to leave on time (they
+// are two per cent of the bytes at most; what is admitted later pays).
 //
-// Where trimming begins is drawn for each packet from the last quarter of the queue: a fixed edge locks senders that are in
-// step into losing or winning for milliseconds, which no real NIC's jitter allows.
+// Where trimming begins is drawn for each packet from the last quarter of the queue: a fixed edge
+// locks senders that are in step into losing or winning for milliseconds, which no real NIC's
+// jitter allows.
 #pragma once
 
 #include <cstdint>
@@ -50,22 +53,25 @@ struct PortQueue {
   Duration time_for(std::uint64_t bytes) const {
     return Duration::ps(static_cast<std::int64_t>(bytes * ps_per_byte_q8 >> 8));
   }
-  Duration data_backlog(Time now) const { return data_free_at > now ? data_free_at - now : Duration(); }
+  Duration data_backlog(Time now) const {
+    return data_free_at > now ? data_free_at - now : Duration();
+  }
   Duration control_backlog(Time now) const {
     return control_free_at > now ? control_free_at - now : Duration();
   }
 
-  // Puts a packet into its queue, trims it, or drops it. `limit`: the data queue's bound in bytes, which a shared buffer may
-  // lower. `prng` decides marks between the thresholds.
-  Admission admit(Time now, const Arriving& packet, const QueueParams& params, std::uint64_t limit, Prng& prng);
+  // Puts a packet into its queue, trims it, or drops it. `limit`: the data queue's bound in bytes,
+  // which a shared buffer may lower. `prng` decides marks between the thresholds.
+  Admission admit(Time now, const Arriving& packet, const QueueParams& params, std::uint64_t limit,
+                  Prng& prng);
 
  private:
   Time send_control(Time now, std::uint32_t size, const QueueParams& params);
 };
 
 inline Time PortQueue::send_control(Time now, std::uint32_t size, const QueueParams& params) {
-  // The packet being sent is finished first: data leave back to back, so it ends a multiple of a packet time before
-  // the last one does.
+  // The packet being sent is finished first: data leave back to back, so it ends a multiple of a
+  // packet time before the last one does.
   Time start = now;
   if (data_free_at > now) {
     const Duration packet = time_for(params.mtu_wire_size);
@@ -78,8 +84,8 @@ inline Time PortQueue::send_control(Time now, std::uint32_t size, const QueuePar
   return control_free_at;
 }
 
-inline Admission PortQueue::admit(Time now, const Arriving& packet, const QueueParams& params, std::uint64_t limit,
-                                  Prng& prng) {
+inline Admission PortQueue::admit(Time now, const Arriving& packet, const QueueParams& params,
+                                  std::uint64_t limit, Prng& prng) {
   Admission result;
   if (packet.control) {
     if (control_backlog(now) > time_for(params.control_bytes_max)) {

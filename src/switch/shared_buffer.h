@@ -1,7 +1,8 @@
 // SharedBuffer: the packet memory of one switch, shared by its ports.
 //
-// A port may fill what its private queue allows, and no more than a share (alpha) of what is free now. What has left is
-// given back lazily: departures wait in a heap by time until the switch is looked at again.
+// A port may fill what its private queue allows, and no more than a share (alpha) of what is free
+// now. What has left is given back lazily: departures wait in a heap by time until the switch is
+// looked at again.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace weft::switching {
 
 class SharedBuffer {
  public:
-  SharedBuffer(std::uint64_t bytes, std::uint32_t alpha_percent) : free_(bytes), alpha_percent_(alpha_percent) {}
+  SharedBuffer(std::uint64_t bytes, std::uint32_t alpha_percent)
+      : free_(bytes), alpha_percent_(alpha_percent) {}
 
   // How much one port's queue may hold now.
   std::uint64_t limit(Time now) {

@@ -1,4 +1,5 @@
-// What an endpoint and its QPs are told at construction: every bound, every default, and where it comes from.
+// What an endpoint and its QPs are told at construction: every bound, every default, and where it
+// comes from.
 #pragma once
 
 #include <array>
@@ -17,31 +18,32 @@ using world::Address;
 using world::PortIndex;
 using world::PortMask;
 
-// Which EV next (reference section 4.4, 4.7). kMrc skips a marked EV once; the others are for comparison.
+// Which EV next (reference section 4.4, 4.7). kMrc skips a marked EV once; the others are for
+// comparison.
 enum class Policy : std::uint8_t { kMrc, kOblivious, kReps, kFlowHash };
 
-// When an EV is condemned (docs/decisions/0003): on evidence relative to its siblings, or at its first loss as the
-// MRC paper does.
+// When an EV is condemned (docs/decisions/0003): on evidence relative to its siblings, or at its
+// first loss as the MRC paper does.
 enum class Condemn : std::uint8_t { kRelative, kFirstLoss };
 
 // NSCC (reference section 7.1). Zero means: derive from rate, base_rtt and mtu.
 struct NsccConfig {
-  bool enabled = true;                // false: the window stays at cwnd_bytes_max
-  Rate rate;                          // of all ports together
-  Duration base_rtt;                  // of an MTU packet on the longest idle path
-  bool trimming = true;               // the fabric trims: target 0.75 base_rtt, no delay-triggered quick adapt
+  bool enabled = true;   // false: the window stays at cwnd_bytes_max
+  Rate rate;             // of all ports together
+  Duration base_rtt;     // of an MTU packet on the longest idle path
+  bool trimming = true;  // the fabric trims: target 0.75 base_rtt, no delay-triggered quick adapt
   bool quick_adapt = true;
-  std::uint32_t cwnd_bytes_max = 0;   // 1.5 * rate * base_rtt
+  std::uint32_t cwnd_bytes_max = 0;      // 1.5 * rate * base_rtt
   std::uint32_t cwnd_bytes_initial = 0;  // cwnd_bytes_max
-  Duration target_delay;              // 0.75 (1.0) * base_rtt
-  Duration qa_threshold;              // 4 * target_delay without trimming
-  std::uint32_t qa_gate = 3;          // quick adapt acts below cwnd_bytes_max >> qa_gate
+  Duration target_delay;                 // 0.75 (1.0) * base_rtt
+  Duration qa_threshold;                 // 4 * target_delay without trimming
+  std::uint32_t qa_gate = 3;             // quick adapt acts below cwnd_bytes_max >> qa_gate
   friend bool operator==(const NsccConfig&, const NsccConfig&) = default;
 };
 
 struct RetryConfig {
-  std::uint8_t timeout = 10;          // interval 1.024 us * 2^timeout
-  std::uint8_t linear_count = 7;      // this often at that interval,
+  std::uint8_t timeout = 10;            // interval 1.024 us * 2^timeout
+  std::uint8_t linear_count = 7;        // this often at that interval,
   std::uint8_t exponential_count = 13;  // then doubling; kRetryForever never gives up
   friend bool operator==(const RetryConfig&, const RetryConfig&) = default;
 };
@@ -50,53 +52,54 @@ inline constexpr std::uint8_t kRetryForever = 25;
 struct EndpointConfig {
   std::uint32_t port_count = 1;
   std::array<Address, world::kPortsMax> ports{};  // our own addresses
-  std::uint32_t mtu = 4096;            // payload bytes of a full packet
-  std::uint32_t burst = 1;             // packets in a run on one EV
+  std::uint32_t mtu = 4096;                       // payload bytes of a full packet
+  std::uint32_t burst = 1;                        // packets in a run on one EV
   std::uint32_t qp_count_max = 16;
   std::uint32_t peer_count_max = 16;
-  std::uint32_t ev_count_max = 4096;   // over all QPs, backups included
+  std::uint32_t ev_count_max = 4096;        // over all QPs, backups included
   std::uint32_t psn_block_count_max = 256;  // PSN records in use over all QPs, in blocks of 64
-  std::uint32_t send_queue_max = 16;   // work requests a QP
+  std::uint32_t send_queue_max = 16;        // work requests a QP
   std::uint32_t receive_queue_max = 16;
   std::uint32_t completion_queue_max = 64;
   std::uint32_t control_queue_max = 256;  // control packets that wait for a port
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
-  std::uint32_t first_qpn = 0x100;     // QPNs count from here
+  std::uint32_t first_qpn = 0x100;        // QPNs count from here
   std::uint32_t sack_bytes = 16 * 1024;   // a SACK at least that often
-  bool share_path_health = false;      // beyond MRC: QPs to one peer learn bad EVs from each other
+  bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;
-  std::uint32_t host = 0;              // our name in the trace
+  std::uint32_t host = 0;  // our name in the trace
 };
 
 struct QpConfig {
-  std::uint32_t mpr = 32;              // our window as requestor, units of 128 PSNs
-  std::uint32_t mpr_dest = 32;         // what we accept as responder
-  bool dynamic_mpr = false;            // obey SACK.mpr
-  std::uint16_t wimm_max = 128;        // immediates on the wire as requestor
-  std::uint16_t wimm_dest_max = 128;   // as responder
-  bool trim_nack = true;               // answer trimmed packets with a NACK
+  std::uint32_t mpr = 32;             // our window as requestor, units of 128 PSNs
+  std::uint32_t mpr_dest = 32;        // what we accept as responder
+  bool dynamic_mpr = false;           // obey SACK.mpr
+  std::uint16_t wimm_max = 128;       // immediates on the wire as requestor
+  std::uint16_t wimm_dest_max = 128;  // as responder
+  bool trim_nack = true;              // answer trimmed packets with a NACK
   Policy policy = Policy::kMrc;
   Condemn condemn = Condemn::kRelative;
-  std::uint32_t ev_active = 128;       // EVs in rotation; the rest of `evs` are backups
+  std::uint32_t ev_active = 128;  // EVs in rotation; the rest of `evs` are backups
   std::uint32_t ev_min_active_share_percent = 25;
-  std::span<const fabric::Ev> evs;     // copied
+  std::span<const fabric::Ev> evs;  // copied
   RetryConfig retry;
   NsccConfig nscc;
 };
 
 // How much a responder is ready to take: told to the requestor in every SACK.
 struct ReceiveLimit {
-  std::uint8_t mpr = 0;                // units of 128 PSNs; 0: the QP's mpr_dest
-  std::uint8_t cwnd_penalty = 0;       // 0 none; 64 halves the window in a round trip; 127 leaves one packet
+  std::uint8_t mpr = 0;  // units of 128 PSNs; 0: the QP's mpr_dest
+  std::uint8_t cwnd_penalty =
+      0;  // 0 none; 64 halves the window in a round trip; 127 leaves one packet
 };
 
 // Where the other end is: what the two applications tell each other out of band.
 struct PeerInfo {
   std::array<Address, world::kPortsMax> ports{};
-  std::uint32_t host = 0xffff'ffff;    // its name in the trace
+  std::uint32_t host = 0xffff'ffff;  // its name in the trace
   std::uint32_t qpn = 0;
-  Psn first_psn;                       // the first it sends
+  Psn first_psn;  // the first it sends
 };
 
 }  // namespace weft::transport

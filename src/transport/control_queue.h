@@ -1,6 +1,6 @@
-// ControlQueue: the control packets of an endpoint that wait for a port: SACKs, NACKs, Transport ACKs, probes, port
-// status updates and their answers. Bounded; when it is full the newest is dropped and counted: each of them is
-// repeated by its sender's timers.
+// ControlQueue: the control packets of an endpoint that wait for a port: SACKs, NACKs, Transport
+// ACKs, probes, port status updates and their answers. Bounded; when it is full the newest is
+// dropped and counted: each of them is repeated by its sender's timers.
 #pragma once
 
 #include <array>
@@ -13,21 +13,24 @@
 
 namespace weft::transport {
 
-// Where a control packet goes: to a known peer over its plane's reverse EV, or to a given address over a given EV.
+// Where a control packet goes: to a known peer over its plane's reverse EV, or to a given address
+// over a given EV.
 struct ControlPacket {
   static constexpr std::uint8_t kAnyPort = 0xff;
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::array<std::byte, wire::kHeaderSizeMax> header;
   std::uint8_t header_size;
   std::uint8_t port;
-  bool fixed_ev;                // `entropy` is the EV; else the peer's reverse EV of the port taken
-  bool data_class;              // a probe that travels with the data; a full queue trims it, which does it no harm
+  bool fixed_ev;  // `entropy` is the EV; else the peer's reverse EV of the port taken
+  // A probe that travels with the data; a full queue trims it, which does it no harm.
+  bool data_class;
   std::uint32_t entropy;
-  std::uint32_t peer;           // index of the peer; kNoPeer: the address `to` is meant
-  std::uint32_t qpn;            // whose packet this is, for the trace; 0: the endpoint's
+  std::uint32_t peer;  // index of the peer; kNoPeer: the address `to` is meant
+  std::uint32_t qpn;   // whose packet this is, for the trace; 0: the endpoint's
   std::uint64_t to_high, to_low;
 };
-static_assert(std::is_trivially_default_constructible_v<ControlPacket>);  // no ring is filled before it is used
+static_assert(std::is_trivially_default_constructible_v<
+              ControlPacket>);  // no ring is filled before it is used
 
 class ControlQueue {
  public:

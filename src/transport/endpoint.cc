@@ -18,8 +18,9 @@ std::size_t hash_of(const Address& address) {
 }
 
 bool is_alike(const QpConfig& a, const QpConfig& b) {
-  return std::tie(a.mpr, a.mpr_dest, a.dynamic_mpr, a.wimm_max, a.wimm_dest_max, a.trim_nack, a.retry, a.nscc) ==
-         std::tie(b.mpr, b.mpr_dest, b.dynamic_mpr, b.wimm_max, b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
+  return std::tie(a.mpr, a.mpr_dest, a.dynamic_mpr, a.wimm_max, a.wimm_dest_max, a.trim_nack,
+                  a.retry, a.nscc) == std::tie(b.mpr, b.mpr_dest, b.dynamic_mpr, b.wimm_max,
+                                               b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
 }
 
 }  // namespace
@@ -40,7 +41,8 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       completions_(config.completion_queue_max),
       config_(config),
       prng_(Prng(config.seed).fork("endpoint", config.host)),
-      headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(kBatchMax)) {
+      headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(
+          kBatchMax)) {
   WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
   touched_.reserve(qp_mask_ + 1);
   peers_.reserve(config.peer_count_max);
@@ -49,7 +51,7 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
 
 Endpoint::~Endpoint() = default;
 
-// --- set-up ---------------------------------------------------------------------------------------------------------
+// --- set-up ------------------------------------------------------------------------------------
 
 Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
   if (qp_count_ >= config_.qp_count_max) {
@@ -62,7 +64,8 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
     return Error{ErrorKind::kInvalid, "a QP needs 1 to 65534 EVs"};
   }
   for (const fabric::Ev& ev : config.evs) {
-    if (ev.port >= config_.port_count) return Error{ErrorKind::kInvalid, "an EV names a port that is not there"};
+    if (ev.port >= config_.port_count)
+      return Error{ErrorKind::kInvalid, "an EV names a port that is not there"};
   }
   if (evs_used_ + config.evs.size() > config_.ev_count_max) {
     return Error{ErrorKind::kExhausted, "no EV left: ev_count_max is reached"};
@@ -76,20 +79,21 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
   options.qpn = qpn;
   options.first_psn = first_psn;
   options.receive_queue_max = config_.receive_queue_max;
-  options.requestor = {.params = params,
-                       .pool = &pool_,
-                       .first_psn = first_psn,
-                       .send_queue_max = config_.send_queue_max,
-                       .paths = {.policy = config.policy,
-                                 .condemn = config.condemn,
-                                 .active = std::min<std::uint32_t>(
-                                     config.ev_active, static_cast<std::uint32_t>(config.evs.size())),
-                                 .min_active = 0,
-                                 .port_count = config_.port_count,
-                                 .seed = prng_.fork("paths", qpn).next(),
-                                 .trace = trace_,
-                                 .host = config_.host,
-                                 .qpn = qpn}};
+  options.requestor = {
+      .params = params,
+      .pool = &pool_,
+      .first_psn = first_psn,
+      .send_queue_max = config_.send_queue_max,
+      .paths = {.policy = config.policy,
+                .condemn = config.condemn,
+                .active = std::min<std::uint32_t>(config.ev_active,
+                                                  static_cast<std::uint32_t>(config.evs.size())),
+                .min_active = 0,
+                .port_count = config_.port_count,
+                .seed = prng_.fork("paths", qpn).next(),
+                .trace = trace_,
+                .host = config_.host,
+                .qpn = qpn}};
   PathSet::Options& paths = options.requestor.paths;
   paths.min_active = std::max(paths.active * config.ev_min_active_share_percent / 100, 1u);
   options.responder = {.window = config.mpr_dest * 128,
@@ -104,7 +108,8 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
   return qpn;
 }
 
-// QPs that are created alike share their parameters. What only the path set needs is told to it, and is not shared.
+// QPs that are created alike share their parameters. What only the path set needs is told to it,
+// and is not shared.
 const QpParams* Endpoint::params_for(const QpConfig& config) {
   QpConfig key = config;
   key.evs = {};
@@ -138,8 +143,8 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
   // Control packets to this peer start on EVs of this QP.
   for (std::uint32_t port = 0; port < port_count_; ++port) {
     Peer::Reverse& reverse = peers_[peer].reverse[port];
-    const auto slot =
-        qp->requestor.paths().any_on(static_cast<PortIndex>(port), static_cast<std::uint32_t>(prng_.next() >> 32));
+    const auto slot = qp->requestor.paths().any_on(static_cast<PortIndex>(port),
+                                                   static_cast<std::uint32_t>(prng_.next() >> 32));
     if (reverse.present || slot == PathSet::kNone) continue;
     reverse.ev = qp->requestor.paths().ev(slot).value;
     reverse.present = true;
@@ -184,8 +189,8 @@ Result<std::uint32_t> Endpoint::add_peer(const PeerInfo& info) {
 }
 
 std::uint32_t Endpoint::find_peer(const Address& address) const {
-  for (std::size_t slot = hash_of(address) & (peer_slots_.size() - 1); peer_slots_[slot] != Peer::kNobody;
-       slot = (slot + 1) & (peer_slots_.size() - 1)) {
+  for (std::size_t slot = hash_of(address) & (peer_slots_.size() - 1);
+       peer_slots_[slot] != Peer::kNobody; slot = (slot + 1) & (peer_slots_.size() - 1)) {
     const Peer& peer = peers_[peer_slots_[slot]];
     for (std::uint32_t port = 0; port < port_count_; ++port) {
       if (peer.ports[port] == address) return peer_slots_[slot];
@@ -220,7 +225,8 @@ Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
     while (*link != index) link = &qps_[*link]->next_of_peer;
     *link = qp->next_of_peer;
   }
-  completions_reserved_ -= static_cast<std::uint32_t>(qp->requestor.incomplete() + qp->receives.size());
+  completions_reserved_ -=
+      static_cast<std::uint32_t>(qp->requestor.incomplete() + qp->receives.size());
   qp->requestor.fail(Status::kFlushed);  // gives its records back
   for (std::size_t left = ready_.size(); left > 0; --left) {
     const std::uint32_t other = ready_.front();
@@ -245,7 +251,7 @@ void Endpoint::deny_ev(Time now, fabric::Ev ev, bool denied) {
   }
 }
 
-// --- work -------------------------------------------------------------------------------------------------------------
+// --- work --------------------------------------------------------------------------------------
 
 Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request) {
   Qp* qp = find_qp(qpn);
@@ -304,7 +310,7 @@ void Endpoint::fail(Time now, Qp& qp, Status status) {
   if (trace_ != nullptr) trace_qp(now, TraceKind::kQpError, qp, static_cast<std::uint64_t>(status));
 }
 
-// --- time ---------------------------------------------------------------------------------------------------------------
+// --- time --------------------------------------------------------------------------------------
 
 Time Endpoint::next_deadline() const {
   return std::min({deadlines_.top(), prober_.next_deadline(), port_status_next_});
@@ -361,8 +367,9 @@ void Endpoint::trace_datagram(Time now, TraceKind kind, const world::Datagram& d
   record.host = config_.host;
   record.kind = kind;
   record.port = d.port;
-  record.flags = static_cast<std::uint8_t>((d.ecn == world::Ecn::kCe ? 1 : 0) |
-                                           (world::is_trimmed(d.dscp) ? 2 : 0) | (d.intact ? 0 : 4));
+  record.flags =
+      static_cast<std::uint8_t>((d.ecn == world::Ecn::kCe ? 1 : 0) |
+                                (world::is_trimmed(d.dscp) ? 2 : 0) | (d.intact ? 0 : 4));
   record.qpn = qpn;
   record.peer = peer_host;
   record.ev = d.entropy;

@@ -1,9 +1,9 @@
-// Endpoint: the MRC protocol of one host, as a passive node. It owns the QPs and answers one question of its own:
-// which QP is this datagram for?
+// Endpoint: the MRC protocol of one host, as a passive node. It owns the QPs and answers one
+// question of its own: which QP is this datagram for?
 //
-// Calls from above: create, connect, post, poll. Calls from below: the five functions of world::Node.
-// Everything is allocated in the constructor or in create_qp (set-up); post_*, on_*, poll_* never allocate.
-// Not thread safe: whoever drives it holds the lock.
+// Calls from above: create, connect, post, poll. Calls from below: the five functions of
+// world::Node. Everything is allocated in the constructor or in create_qp (set-up); post_*, on_*,
+// poll_* never allocate. Not thread safe: whoever drives it holds the lock.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ class Endpoint final : public world::Node {
   Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* trace);
   ~Endpoint() override;
 
-  // --- set-up -------------------------------------------------------------------------------------------------
-  // A QP in INIT, sending from `first_psn` on. Errors: kExhausted (a bound of the config), kInvalid (no EV for a port ...).
+  // --- set-up ----------------------------------------------------------------------------------
+  // A QP in INIT, sending from `first_psn` on. Errors: kExhausted (a bound of the config), kInvalid.
   Result<Qpn> create_qp(const QpConfig& config, Psn first_psn);
   // INIT -> RTR -> RTS: knows its peer from here on.
   Result<void> connect(Time now, Qpn qpn, const PeerInfo& peer);
@@ -49,31 +49,32 @@ class Endpoint final : public world::Node {
   // Controller: this EV carries nothing until allowed again. All QPs.
   void deny_ev(Time now, fabric::Ev ev, bool denied);
 
-  // --- work ---------------------------------------------------------------------------------------------------
+  // --- work ------------------------------------------------------------------------------------
   // Errors: kWrongState, kExhausted (queue full), kNotFound.
   Result<void> post_write(Time now, Qpn qpn, const WriteRequest& request);
   Result<void> post_receive(Time now, Qpn qpn, std::uint64_t id);
   // Takes up to out.size() completions, oldest first.
   std::size_t poll_completions(std::span<Completion> out);
 
-  // --- what is known --------------------------------------------------------------------------------------------
+  // --- what is known ---------------------------------------------------------------------------
   QpState qp_state(Qpn qpn) const;
   struct QpView {
     QpState state = QpState::kReset;
     std::int64_t cwnd_bytes = 0, inflight_bytes = 0;
     Psn cack, next_psn;
-    std::uint32_t ev_active = 0, ev_bad = 0;   // in rotation; condemned
-    std::uint32_t ev_active_min = 0;           // the smallest ev_active ever was since connect
-    std::uint32_t incomplete = 0;              // work requests not completed
-    std::uint32_t lost_waiting = 0;            // packets waiting to be sent again
+    std::uint32_t ev_active = 0, ev_bad = 0;  // in rotation; condemned
+    std::uint32_t ev_active_min = 0;          // the smallest ev_active ever was since connect
+    std::uint32_t incomplete = 0;             // work requests not completed
+    std::uint32_t lost_waiting = 0;           // packets waiting to be sent again
     bool peer_silent = false;
     Time deadline;
   };
   QpView view(Qpn qpn) const;
-  // transport.*: packets, bytes, retransmits, NACKs by reason, drops by reason, probes, EVs condemned and revived ...
+  // transport.*: packets, bytes, retransmits, NACKs by reason, drops by reason, probes, EVs
+  // condemned and revived ...
   CounterTable counters() const;
 
-  // --- world::Node ------------------------------------------------------------------------------------------------
+  // --- world::Node -----------------------------------------------------------------------------
   void on_datagrams(Time now, std::span<const world::Datagram> in) override;
   void on_port(Time now, PortIndex port, world::PortState state) override;
   void on_deadline(Time now, Duration late_by) override;
@@ -96,7 +97,8 @@ class Endpoint final : public world::Node {
 
   // --- incoming
   void on_packet(Time now, const world::Datagram& in, const wire::Packet& packet);
-  void on_write(Time now, const world::Datagram& in, const wire::Bth& bth, const wire::Write& write);
+  void on_write(Time now, const world::Datagram& in, const wire::Bth& bth,
+                const wire::Write& write);
   void on_endpoint_request(Time now, const world::Datagram& in, const wire::Bth& bth,
                            const wire::EndpointRequest& request);
   void on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth);
@@ -122,25 +124,26 @@ class Endpoint final : public world::Node {
   void collect(Qp& qp);
   Requestor::Context context(Time now);
   void trace_qp(Time now, TraceKind kind, const Qp& qp, std::uint64_t a);
-  void trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn, std::uint32_t peer_host);
+  void trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn,
+                      std::uint32_t peer_host);
 
   // What every packet looks at comes first.
   std::uint32_t first_qpn_ = 0, qp_mask_ = 0;
-  std::unique_ptr<std::optional<Qp>[]> qps_;     // by (QPN - first) & mask
+  std::unique_ptr<std::optional<Qp>[]> qps_;  // by (QPN - first) & mask
   world::Memory* memory_;
   Trace* trace_;
   PortMask ports_up_;
   std::uint32_t port_count_ = 1;
   std::vector<Peer> peers_;
-  std::vector<std::uint32_t> peer_slots_;        // open addressing: address -> peer index
+  std::vector<std::uint32_t> peer_slots_;  // open addressing: address -> peer index
   PsnBlockPool pool_;
   ControlQueue control_;
   EvProber prober_;
   DeadlineHeap deadlines_;
-  Ring<std::uint32_t> ready_;                    // QPs with something to send, in turn
+  Ring<std::uint32_t> ready_;  // QPs with something to send, in turn
   Ring<Completion> completions_;
-  std::uint32_t completions_reserved_ = 0;       // posted and not yet polled
-  std::vector<std::uint32_t> touched_;           // QPs with something to flush at the end of the batch
+  std::uint32_t completions_reserved_ = 0;  // posted and not yet polled
+  std::vector<std::uint32_t> touched_;      // QPs with something to flush at the end of the batch
   EndpointConfig config_;
   std::uint32_t qp_count_ = 0, qp_created_ = 0;
   std::uint32_t evs_used_ = 0;

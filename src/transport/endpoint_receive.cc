@@ -10,7 +10,8 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
   for (const world::Datagram& d : in) {
     if (trace_ != nullptr) {
       const std::uint32_t peer = find_peer(d.peer);
-      trace_datagram(now, TraceKind::kReceive, d, 0, peer == Peer::kNobody ? Peer::kNobody : peers_[peer].host);
+      trace_datagram(now, TraceKind::kReceive, d, 0,
+                     peer == Peer::kNobody ? Peer::kNobody : peers_[peer].host);
     }
     if (!d.intact) {
       drop(DropReason::kDamaged);
@@ -36,8 +37,10 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
   if (const auto* request = std::get_if<wire::EndpointRequest>(&packet.body)) {
     return on_endpoint_request(now, in, bth, *request);
   }
-  if (std::holds_alternative<wire::EndpointResponse>(packet.body)) return on_endpoint_response(now, in, bth);
-  if (const auto* write = std::get_if<wire::Write>(&packet.body)) return on_write(now, in, bth, *write);
+  if (std::holds_alternative<wire::EndpointResponse>(packet.body))
+    return on_endpoint_response(now, in, bth);
+  if (const auto* write = std::get_if<wire::Write>(&packet.body))
+    return on_write(now, in, bth, *write);
 
   Qp* qp = find_qp(bth.dest_qpn);
   if (qp == nullptr || qp->state == QpState::kInit) return drop(DropReason::kUnknownQp);
@@ -76,18 +79,21 @@ void Endpoint::after_requestor(Time now, Qp& qp, Status status) {
   if (config_.share_path_health && prober_.take_new()) share_condemned(now, qp);
 }
 
-void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bth, const wire::Write& write) {
+void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bth,
+                        const wire::Write& write) {
   Qp* qp = find_qp(bth.dest_qpn);
   if (qp == nullptr) return drop(DropReason::kUnknownQp);
   if (qp->state == QpState::kError) {
     // The requestor may have missed our NAK: it is repeated for as long as it sends.
     if (qp->responder.repeat_nak(control_)) return;
-    if (find_peer(in.peer) == qp->peer) qp->responder.send_unexpected(bth, control_, responder_counters_);
+    if (find_peer(in.peer) == qp->peer)
+      qp->responder.send_unexpected(bth, control_, responder_counters_);
     return drop(DropReason::kQpInError);
   }
   if (!qp->may_receive()) return drop(DropReason::kUnknownQp);
   Peer& peer = peers_[qp->peer];
-  if (peer.ports[in.port] != in.peer && find_peer(in.peer) != qp->peer) return drop(DropReason::kUnknownPeer);
+  if (peer.ports[in.port] != in.peer && find_peer(in.peer) != qp->peer)
+    return drop(DropReason::kUnknownPeer);
   set_hot(Call::kData, qp->responder_part());
   const bool trimmed = world::is_trimmed(in.dscp);
   const auto padded = static_cast<std::uint32_t>(in.payload.size + bth.pad);
@@ -96,7 +102,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
       .bth = bth,
       .write = write,
       .payload = in.payload,
-      .nominal_size = 8 + static_cast<std::uint32_t>(in.header.size()) + padded + 4 + wire::kNominalOverhead,
+      .nominal_size =
+          8 + static_cast<std::uint32_t>(in.header.size()) + padded + 4 + wire::kNominalOverhead,
       .entropy = in.entropy,
       .marked = in.ecn == world::Ecn::kCe,
       .trimmed = trimmed,
@@ -105,12 +112,12 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
     qp->touched = true;
     touched_.push_back(qp_index(*qp));
   }
-  const Status status = qp->responder.on_write(arrival, *memory_, {qp->receives, completions_}, control_,
-                                               responder_counters_);
+  const Status status = qp->responder.on_write(arrival, *memory_, {qp->receives, completions_},
+                                               control_, responder_counters_);
   if (status != Status::kOk) fail(now, *qp, status);
 }
 
-// --- endpoint operations ------------------------------------------------------------------------------------------------
+// --- endpoint operations -----------------------------------------------------------------------
 
 void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wire::Bth& bth,
                                    const wire::EndpointRequest& request) {
@@ -130,9 +137,10 @@ void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wi
     packet->fixed_ev = true;
     packet->entropy = in.entropy;
   }
-  write_header(*packet,
-               {.opcode = wire::Opcode::kEndpointResponse, .dest_qpn = wire::kEndpointQpn, .psn = bth.psn},
-               wire::EndpointResponse{.op = request.op, .echo = request.sent});
+  write_header(
+      *packet,
+      {.opcode = wire::Opcode::kEndpointResponse, .dest_qpn = wire::kEndpointQpn, .psn = bth.psn},
+      wire::EndpointResponse{.op = request.op, .echo = request.sent});
 }
 
 void Endpoint::on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth) {
@@ -160,7 +168,8 @@ void Endpoint::on_endpoint_response(Time now, const world::Datagram& in, const w
 
 void Endpoint::revive(Time now, const EvProber::Watch& watch) {
   ++(watch.plane ? planes_revived_ : evs_revived_);
-  for (std::uint32_t i = peers_[watch.peer].first_qp; i != Peer::kNobody; i = qps_[i]->next_of_peer) {
+  for (std::uint32_t i = peers_[watch.peer].first_qp; i != Peer::kNobody;
+       i = qps_[i]->next_of_peer) {
     Qp& qp = *qps_[i];
     PathSet& paths = qp.requestor.paths();
     if (watch.plane) paths.revive_plane(now, watch.ev.port);
@@ -174,14 +183,16 @@ void Endpoint::revive(Time now, const EvProber::Watch& watch) {
 
 // Beyond MRC: what one QP found bad, its siblings to the same peer need not find again.
 void Endpoint::share_condemned(Time now, const Qp& from) {
-  for (std::uint32_t i = peers_[from.peer].first_qp; i != Peer::kNobody; i = qps_[i]->next_of_peer) {
+  for (std::uint32_t i = peers_[from.peer].first_qp; i != Peer::kNobody;
+       i = qps_[i]->next_of_peer) {
     if (&*qps_[i] == &from) continue;
     PathSet& paths = qps_[i]->requestor.paths();
     for (std::uint32_t s = 0; s < from.requestor.paths().size(); ++s) {
       const auto slot = static_cast<PathSet::Slot>(s);
       if (from.requestor.paths().state(slot) != EvState::kAssumedBad) continue;
       const PathSet::Slot same = paths.find(from.requestor.paths().ev(slot).value);
-      if (same != PathSet::kNone && paths.ev(same) == from.requestor.paths().ev(slot)) paths.condemn(now, same);
+      if (same != PathSet::kNone && paths.ev(same) == from.requestor.paths().ev(slot))
+        paths.condemn(now, same);
     }
   }
 }
@@ -238,7 +249,8 @@ void Endpoint::send_port_status(Time now, std::uint32_t peer_index) {
   ++port_updates_;
   packet->peer = peer_index;
   write_header(*packet,
-               {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn,
+               {.opcode = wire::Opcode::kEndpointRequest,
+                .dest_qpn = wire::kEndpointQpn,
                 .psn = Psn(peer.update_id)},
                wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate,
                                      .port_status = static_cast<std::uint32_t>(ports_up_) << 1});

@@ -43,7 +43,8 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
         continue;
       }
       port = control_port(peer, batch.with_room);
-      if (port == ControlPacket::kAnyPort) return true;  // no port with room reaches that peer; data to others may go
+      if (port == ControlPacket::kAnyPort)
+        return true;  // no port with room reaches that peer; data to others may go
     } else if ((ports_up_ >> port & 1) == 0) {
       control_.pop();  // asked for a port that is gone: its sender asks again
       continue;
@@ -63,7 +64,8 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     std::copy_n(packet.header.begin(), packet.header_size, header.begin());
     d.header = ConstBytes(header).first(packet.header_size);
     if (trace_ != nullptr) {
-      trace_datagram(now, TraceKind::kSend, d, packet.qpn, known ? peers_[packet.peer].host : Peer::kNobody);
+      trace_datagram(now, TraceKind::kSend, d, packet.qpn,
+                     known ? peers_[packet.peer].host : Peer::kNobody);
     }
     batch.took(port);
     ++control_packets_;
@@ -76,8 +78,8 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
   return true;
 }
 
-// Control packets rotate over the planes, so that a dead one costs its share of them; planes whose reverse EV does
-// not answer are left out while another works.
+// Control packets rotate over the planes, so that a dead one costs its share of them; planes whose
+// reverse EV does not answer are left out while another works.
 std::uint8_t Endpoint::control_port(Peer& peer, PortMask with_room) {
   const auto usable = static_cast<PortMask>(with_room & peer.reachable);
   std::uint8_t fallback = ControlPacket::kAnyPort;
@@ -98,8 +100,9 @@ std::uint8_t Endpoint::control_port(Peer& peer, PortMask with_room) {
   return fallback;
 }
 
-// A control packet went out to this peer: a moment to look at one of its reverse EVs. If nothing confirmed it for a while,
-// ask; if an earlier question was not answered, take another EV of the plane.
+// A control packet went out to this peer: a moment to look at one of its reverse EVs. If nothing
+// confirmed it for a while, ask; if an earlier question was not answered, take another EV of the
+// plane.
 void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
   Peer& peer = peers_[peer_index];
   if (peer.first_qp == Peer::kNobody) return;  // its QPs are gone: no EVs to choose from
@@ -130,7 +133,8 @@ void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
   packet->entropy = reverse.ev;
   packet->data_class = true;
   write_header(*packet,
-               {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn,
+               {.opcode = wire::Opcode::kEndpointRequest,
+                .dest_qpn = wire::kEndpointQpn,
                 .psn = Psn(reverse.request_id)},
                wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe});
 }
@@ -147,7 +151,7 @@ bool Endpoint::take_probe_token(Time now) {
 
 void Endpoint::transmit_data(Time now, Batch& batch) {
   auto c = context(now);
-  std::size_t idle = 0;           // QPs in a row that had no port
+  std::size_t idle = 0;  // QPs in a row that had no port
   std::uint32_t run = 0;
   while (!ready_.empty() && !batch.full() && batch.with_room != 0 && idle < ready_.size()) {
     const std::uint32_t index = ready_.front();

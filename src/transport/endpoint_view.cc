@@ -70,7 +70,8 @@ CounterTable Endpoint::counters() const {
       "transport.drop_bad_header",   "transport.drop_damaged",      "transport.drop_unknown_qp",
       "transport.drop_unknown_peer", "transport.drop_not_expected", "transport.drop_out_of_window",
       "transport.drop_qp_in_error",  "transport.drop_no_buffer",    "transport.drop_stale"};
-  for (std::size_t i = 0; i < kDropReasonCount; ++i) table.push_back({kDropNames[i], "packets", drops_[i]});
+  for (std::size_t i = 0; i < kDropReasonCount; ++i)
+    table.push_back({kDropNames[i], "packets", drops_[i]});
   return table;
 }
 

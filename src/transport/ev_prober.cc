@@ -22,7 +22,8 @@ bool EvProber::watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane) {
       w = &watches_.emplace_back();
     } else {
       // A record that is only remembered gives way.
-      auto idle = std::find_if(watches_.begin(), watches_.end(), [](const Watch& x) { return !x.active; });
+      auto idle =
+          std::find_if(watches_.begin(), watches_.end(), [](const Watch& x) { return !x.active; });
       if (idle == watches_.end()) return false;
       w = &*idle;
       *w = {};
@@ -47,14 +48,6 @@ bool EvProber::watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane) {
   return true;
 }
 
-void EvProber::forget(std::uint32_t peer, fabric::Ev ev) {
-  Watch* w = find(peer, ev);
-  if (w == nullptr || !w->active) return;
-  w->active = false;
-  --active_;
-  reschedule();
-}
-
 const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::uint16_t request_id) {
   for (Watch& w : watches_) {
     if (!w.active || w.request_id != request_id || w.peer != peer || request_id == 0) continue;
@@ -71,8 +64,8 @@ const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::ui
     }
     if (answers >= w.needed) {
       for (Watch& other : watches_) {
-        const bool same_plane =
-            w.plane && other.active && other.plane && other.peer == peer && other.ev.port == w.ev.port;
+        const bool same_plane = w.plane && other.active && other.plane && other.peer == peer &&
+                                other.ev.port == w.ev.port;
         if (&other != &w && !same_plane) continue;
         other.active = false;
         other.revived_at = now;

@@ -1,8 +1,9 @@
 // LossDetector: what is lost, and when do we decide so?
 //
-// A packet is lost when the responder is known to have received something sent long enough after it, and knowledge of
-// what it has is complete (docs/decisions/0002). "Long enough" is the reorder window: paths differ by what queues on
-// them, so it follows the spread of measured delays, and grows when a loss turns out not to have been one.
+// A packet is lost when the responder is known to have received something sent long enough after
+// it, and knowledge of what it has is complete (docs/decisions/0002). "Long enough" is the reorder
+// window: paths differ by what queues on them, so it follows the spread of measured delays, and
+// grows when a loss turns out not to have been one.
 #pragma once
 
 #include <algorithm>
@@ -38,10 +39,11 @@ enum class Knowledge : std::uint8_t {
   kComplete,  // we know each PSN it has: any other sent before the trigger is missing there
   kPartial,   // a SACK was lost or overtaken: only the 64 PSNs that this one speaks of count
 };
-constexpr Knowledge knowledge(bool newest, std::uint32_t ooo_count, std::uint32_t known_above_cack) {
+constexpr Knowledge knowledge(bool newest, std::uint32_t ooo_count,
+                              std::uint32_t known_above_cack) {
   constexpr std::uint32_t kSaturated = 0x7fff;
   return newest && ooo_count == known_above_cack && ooo_count < kSaturated ? Knowledge::kComplete
-                                                                          : Knowledge::kPartial;
+                                                                           : Knowledge::kPartial;
 }
 
 }  // namespace weft::transport

@@ -7,14 +7,17 @@
 namespace weft::transport {
 namespace {
 
-// What a full packet counts above its payload: UDP, headers with immediate, ICRC, and the 40 bytes both ends add.
+// What a full packet counts above its payload: UDP, headers with immediate, ICRC, and the 40 bytes
+// both ends add.
 constexpr std::int64_t kPacketOverhead = 8 + 40 + 4 + wire::kNominalOverhead;
 
-// Additive increase, seen from the gap between packets: a rate of 1 / gap grows by the same step a round trip whatever
-// it is, so that senders in one incast come to equal shares. At most twice the rate at once.
+// Additive increase, seen from the gap between packets: a rate of 1 / gap grows by the same step a
+// round trip whatever it is, so that senders in one incast come to equal shares. At most twice the
+// rate at once.
 Duration closer(Duration gap, Duration base_rtt) {
   const std::int64_t rtts_q4 = gap.ps() * 16 / std::max<std::int64_t>(base_rtt.ps(), 1);
-  constexpr std::int64_t kStep = 125;  // of which part of a packet a round trip, squared round trips
+  constexpr std::int64_t kStep =
+      125;  // of which part of a packet a round trip, squared round trips
   const std::int64_t share = std::min(rtts_q4 * rtts_q4 / 256, kStep);
   return std::min(gap - gap / 8, gap * kStep / (kStep + share));
 }
@@ -36,11 +39,12 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu) {
   p.window_max = std::max<std::int64_t>(p.window_max, 2 * p.window_min);
   p.window_initial = config.cwnd_bytes_initial != 0 ? config.cwnd_bytes_initial : p.window_max;
   p.target = config.target_delay;
-  if (p.target == Duration()) p.target = config.trimming ? config.base_rtt * 3 / 4 : config.base_rtt;
+  if (p.target == Duration())
+    p.target = config.trimming ? config.base_rtt * 3 / 4 : config.base_rtt;
   p.qa_threshold = config.qa_threshold;
   if (p.qa_threshold == Duration() && !config.trimming) p.qa_threshold = p.target * 4;
-  // scaling_a = BDP / (100 Gb/s * 12 us), scaling_b = target / 12 us. b grows with long software RTTs until the gain
-  // approaches a BDP a round trip: it is held at 1.
+  // scaling_a = BDP / (100 Gb/s * 12 us), scaling_b = target / 12 us. b grows with long software
+  // RTTs until the gain approaches a BDP a round trip: it is held at 1.
   const std::int64_t a_q10 = std::max<std::int64_t>(bdp * 1024 / 150'000, 1);
   const std::int64_t b_q10 = std::clamp<std::int64_t>(p.target.ns() * 1024 / 12'000, 1, 1024);
   p.gain = std::max<std::int64_t>(4 * a_q10 * b_q10 * p.mtu >> 20, 1);
@@ -135,8 +139,10 @@ void Nscc::decrease(Time now) {
   fast_count_ = 0;
   const Duration average = delay_average_;
   if (average <= params_->target || now - last_decrease_ <= base_rtt_) return;
-  const std::int64_t over = (average - params_->target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
-  const std::int64_t keep = std::max(1024 - (params_->gamma_q10 * over >> 10), params_->jump_min_q10);
+  const std::int64_t over =
+      (average - params_->target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
+  const std::int64_t keep =
+      std::max(1024 - (params_->gamma_q10 * over >> 10), params_->jump_min_q10);
   window_ = std::max(window_ * keep >> 10, params_->window_min);
   last_decrease_ = now;
 }
@@ -188,8 +194,8 @@ void Nscc::on_trim(Time now, const Trim& trim) {
     // A window that the flow never filled says nothing: what was in flight is what was too much.
     window_ = std::max(std::min(window_, inflight_ + trim.size) - trim.size, params_->window_min);
   }
-  // Trimmed although there was only this one: many senders share the last hop. Packets that were under way when the gap last
-  // grew say nothing new.
+  // Trimmed although there was only this one: many senders share the last hop. Packets that were
+  // under way when the gap last grew say nothing new.
   if (at_floor && trim.sent_at >= gap_since_) {
     constexpr std::int64_t kGapRttMax = 8;
     gap_ = std::clamp(gap_ + gap_, base_rtt_, base_rtt_ * kGapRttMax);
@@ -203,8 +209,8 @@ void Nscc::pace(Time now, std::uint32_t draw) {
   paced_until_ = now + gap_ / 2 + Duration::ps(gap_.ps() / 65536 * (draw & 0xffff));
 }
 
-// Where switches trim, congestion shows as trims: what is lost without one fell to an error or a fault, and sending less
-// would not save the next (docs/decisions/0004).
+// Where switches trim, congestion shows as trims: what is lost without one fell to an error or a
+// fault, and sending less would not save the next (docs/decisions/0004).
 void Nscc::on_loss(Time, std::int64_t size) {
   inflight_ -= size;
   if (!params_->enabled || params_->trimming) return;

@@ -1,7 +1,9 @@
-// Nscc: how many bytes may be in flight? UET's network-signalled congestion control (reference section 7).
+// Nscc: how many bytes may be in flight? UET's network-signalled congestion control (reference
+// section 7).
 //
-// One window over all paths, clocked by what the responder says it received. Integers only: shares are in 1/1024.
-// Owned by one requestor; NsccParams are derived once and shared by QPs with the same configuration.
+// One window over all paths, clocked by what the responder says it received. Integers only: shares
+// are in 1/1024. Owned by one requestor; NsccParams are derived once and shared by QPs with the
+// same configuration.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +18,20 @@ struct NsccParams {
   bool quick_adapt = true;
   bool trimming = true;
   std::int64_t mtu = 0;
-  std::int64_t window_min = 0;     // one full packet
+  std::int64_t window_min = 0;  // one full packet
   std::int64_t window_max = 0;
   std::int64_t window_initial = 0;
   Duration base_rtt;
   Duration target;
-  Duration qa_threshold;           // quick adapt on delay beyond this; zero: never on delay
+  Duration qa_threshold;  // quick adapt on delay beyond this; zero: never on delay
   std::uint32_t qa_gate = 3;
   std::int64_t gain = 0;           // alpha * target: bytes a window may grow per RTT at no delay
   std::int64_t fair_increase = 0;  // fi
   std::int64_t eta = 0;
-  std::int64_t fast_q10 = 0;       // fi_scale
-  std::int64_t gamma_q10 = 819;    // 0.8
-  std::int64_t jump_min_q10 = 512; // max_md_jump 0.5
-  std::int64_t adjust_bytes = 0;   // 8 MTU
+  std::int64_t fast_q10 = 0;        // fi_scale
+  std::int64_t gamma_q10 = 819;     // 0.8
+  std::int64_t jump_min_q10 = 512;  // max_md_jump 0.5
+  std::int64_t adjust_bytes = 0;    // 8 MTU
   Rate rate;
 
   static NsccParams derive(const NsccConfig& config, std::uint32_t mtu);
@@ -46,32 +48,35 @@ class Nscc {
   bool allows(std::int64_t size) const { return inflight_ + size <= window_ || inflight_ <= 0; }
 
   void on_send(std::int64_t size) { inflight_ += size; }
-  // A packet declared lost arrived after all and was not sent again: the responder counted it, we had not.
+  // A packet declared lost arrived after all and was not sent again: the responder counted it, we
+  // had not.
   void on_unlost(std::int64_t size) { inflight_ += size; }
   // Leaving inflight without a word about congestion (resource NACK, dead port, error).
   void on_forget(std::int64_t size) { inflight_ -= size; }
 
   struct SackSample {
-    std::int64_t newly = 0;        // bytes that the responder newly reports as received
+    std::int64_t newly = 0;  // bytes that the responder newly reports as received
     bool marked = false;
     bool rtt_valid = false;
-    bool full_size = false;        // the RTT is that of a full packet: may lower base_rtt
+    bool full_size = false;  // the RTT is that of a full packet: may lower base_rtt
     Duration rtt;
-    std::uint8_t penalty = 0;      // rcv_cwnd_pen
+    std::uint8_t penalty = 0;  // rcv_cwnd_pen
     bool restore = false;
   };
   void on_sack(Time now, const SackSample& sack);
   struct Trim {
     std::int64_t size = 0;
-    Time sent_at{};                // of the copy that was trimmed
-    std::uint32_t draw = 0;        // random: spreads the next attempts of many senders
+    Time sent_at{};          // of the copy that was trimmed
+    std::uint32_t draw = 0;  // random: spreads the next attempts of many senders
   };
   void on_trim(Time now, const Trim& trim);
   // A packet was declared lost without a trim.
   void on_loss(Time now, std::int64_t size);
-  // Under heavy incast even one packet a round trip is too much: then there is a time before which nothing may go.
+  // Under heavy incast even one packet a round trip is too much: then there is a time before which
+  // nothing may go.
   Time paced_until() const { return paced_until_; }
-  // Nothing is outstanding: rounding of the responder's count is forgotten. Returns what was left over.
+  // Nothing is outstanding: rounding of the responder's count is forgotten. Returns what was left
+  // over.
   std::int64_t settle();
 
  private:
@@ -95,7 +100,8 @@ class Nscc {
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;
   std::int64_t ignore_ = 0, ignored_ = 0;
   Time qa_end_, last_adjust_, last_decrease_;
-  // Below a window of one packet: the mean time between packets, when it last grew, and the earliest next packet.
+  // Below a window of one packet: the mean time between packets, when it last grew, and the
+  // earliest next packet.
   Duration gap_;
   Time gap_since_, paced_until_;
   bool trigger_qa_ = false, increasing_ = false, limited_ = false, qa_armed_ = false;

@@ -41,9 +41,11 @@ PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
 
 PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
   if (options_.policy == Policy::kFlowHash) {
-    // One path for the life of the QP, as ECMP on the five-tuple gives it; another only when its port is gone.
-    const EvSlot& s = slots_[0];
-    return usable >> s.port & 1 ? Slot{0} : kNone;
+    // One path for the life of the QP, as ECMP on the five-tuple gives it; another only when its
+    // port is gone.
+    Slot slot = 0;
+    while (slot < slot_count_ && slots_[slot].state == EvState::kDenied) ++slot;
+    return slot < slot_count_ && (usable >> slots_[slot].port & 1) != 0 ? slot : kNone;
   }
   usable = static_cast<PortMask>(usable & ~planes_down_);
   if (options_.policy == Policy::kReps) {
@@ -61,7 +63,10 @@ PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
 
 PathSet::Slot PathSet::next_in_plane(Time now, Plane& plane, Duration rtt) {
   Slot restored = kNone, floor = kNone;
-  for (std::uint32_t walked = 0; walked < plane.count; ++walked) {
+  // The rest of this cycle and one more: then each was met at least once.
+  if (plane.cursor >= plane.count) plane.cursor = 0;
+  const std::uint32_t steps = 2u * plane.count - plane.cursor;
+  for (std::uint32_t walked = 0; walked < steps; ++walked) {
     if (plane.cursor >= plane.count) plane.cursor = 0;
     // A step of Fisher-Yates: what was not yet used this cycle, in random order.
     const std::uint32_t left = plane.count - static_cast<std::uint32_t>(plane.cursor);
@@ -98,7 +103,8 @@ PathSet::Slot PathSet::next_reps(PortMask usable) {
   return kNone;
 }
 
-// Where in its plane's order a slot stands. Looked for: the order changes with every packet, this is asked for once a fault.
+// Where in its plane's order a slot stands. Looked for: the order changes with every packet, this
+// is asked for once a fault.
 std::uint32_t PathSet::position_of(const Plane& plane, Slot slot) const {
   const Slot* const begin = &order_[plane.begin];
   const Slot* const found = std::find(begin, begin + plane.size, slot);
@@ -162,7 +168,8 @@ Verdict PathSet::on_loss(Time now, Slot slot) {
   if (plane.lost_run == 0) plane.acks_before = acks_;
   if (plane.lost_run < 0xffff) ++plane.lost_run;
   set_history(s, s.history << 1 | 1);
-  if (options_.policy == Policy::kFlowHash || s.state == EvState::kAssumedBad) return Verdict::kNothing;
+  if (options_.policy == Policy::kFlowHash || s.state == EvState::kAssumedBad)
+    return Verdict::kNothing;
   const std::uint32_t ambient = ambient_q16(s);
   if (plane_is_dead(plane, plane_losses_in_a_row(ambient))) {
     planes_down_ = static_cast<PortMask>(planes_down_ | 1u << s.port);
@@ -180,7 +187,7 @@ bool PathSet::plane_is_dead(const Plane& plane, std::uint32_t losses_needed) con
   const auto port = static_cast<PortIndex>(&plane - planes_.data());
   if (planes_down_ >> port & 1) return false;
   // Others deliver meanwhile, and one plane at least must stay.
-  if (acks_ - plane.acks_before < plane.lost_run) return false;
+  if (2 * (acks_ - plane.acks_before) < plane.lost_run) return false;
   std::uint32_t living = 0;
   for (std::uint32_t p = 0; p < options_.port_count; ++p) {
     living += (planes_down_ >> p & 1) == 0 && planes_[p].count > 0;
@@ -203,7 +210,8 @@ bool PathSet::condemn(Time now, Slot slot) {
   return (state == EvState::kGood || state == EvState::kSkip) && bench(now, slot);
 }
 
-// Out of rotation, a backup of the same plane in. False when the floor keeps it (then it gets one packet an RTT).
+// Out of rotation, a backup of the same plane in. Too few are left: it stays, as one that gets a
+// packet an RTT. False when nothing changes.
 bool PathSet::bench(Time now, Slot slot) {
   EvSlot& s = slots_[slot];
   Plane& plane = planes_[s.port];
@@ -213,12 +221,12 @@ bool PathSet::bench(Time now, Slot slot) {
     return true;
   }
   std::uint32_t backup = plane.count;
-  while (backup < plane.size && slots_[order_[plane.begin + backup]].state != EvState::kGood) ++backup;
+  while (backup < plane.size && slots_[order_[plane.begin + backup]].state > EvState::kSkip) ++backup;
   const bool replaced = backup < plane.size;
   if (!replaced && active_ <= options_.min_active) {
     s.floor = true;
     set_state(now, s, EvState::kSkip);
-    return false;
+    return true;
   }
   rotation_losses_ -= static_cast<std::uint32_t>(std::popcount(s.history));
   Slot& place = order_[plane.begin + position_of(plane, slot)];

@@ -1,9 +1,10 @@
 // PathSet: which EV next, and which EVs are suspect?
 //
-// Holds a QP's EVs, some in rotation and some as backups, grouped by port (plane). Planes take turns, so they carry equal
-// shares; inside a plane every cycle goes through the EVs in a fresh random order. An EV marked by ECN or a trim misses
-// one turn (kSkip). An EV is condemned (kAssumedBad) on evidence relative to its siblings: see evidence.h; a backup of
-// the same plane takes its place, and it comes back when probes say so.
+// Holds a QP's EVs, some in rotation and some as backups, grouped by port (plane). Planes take
+// turns, so they carry equal shares; inside a plane every cycle goes through the EVs in a fresh
+// random order. An EV marked by ECN or a trim misses one turn (kSkip). An EV is condemned
+// (kAssumedBad) on evidence relative to its siblings: see evidence.h; a backup of the same plane
+// takes its place, and it comes back when probes say so.
 //
 // Owned by one requestor; at most 65,535 EVs; memory taken at construction.
 #pragma once
@@ -34,8 +35,8 @@ class PathSet {
   struct Options {
     Policy policy = Policy::kMrc;
     Condemn condemn = Condemn::kRelative;
-    std::uint32_t active = 128;       // in rotation, over all planes
-    std::uint32_t min_active = 32;    // ev_min_active
+    std::uint32_t active = 128;     // in rotation, over all planes
+    std::uint32_t min_active = 32;  // ev_min_active
     std::uint32_t port_count = 1;
     std::uint64_t seed = 1;
     // For the trace; null: none.
@@ -45,18 +46,22 @@ class PathSet {
   // REQUIRES !evs.empty().
   PathSet(const Options& options, std::span<const fabric::Ev> evs);
 
-  // The EV for the next run of packets, on one of `usable` ports. kNone when none of those ports has an EV that may carry
-  // data. `rtt`: EVs kept only by the ev_min_active floor get one packet in that time.
+  // The EV for the next run of packets, on one of `usable` ports. kNone when none of those ports
+  // has an EV that may carry data. `rtt`: EVs kept only by the ev_min_active floor get one packet
+  // in that time.
   Slot next(Time now, PortMask usable, Duration rtt);
 
-  fabric::Ev ev(Slot slot) const { return {.value = slots_[slot].value, .port = slots_[slot].port}; }
+  fabric::Ev ev(Slot slot) const {
+    return {.value = slots_[slot].value, .port = slots_[slot].port};
+  }
   EvState state(Slot slot) const { return slots_[slot].state; }
   bool is_condemned(Slot slot) const {
     return slots_[slot].state == EvState::kAssumedBad || slots_[slot].floor;
   }
   // The slot of an EV value, or kNone.
   Slot find(std::uint32_t value) const;
-  // Any EV of that port, in rotation if possible, else kNone: for probes and control packets. `draw` picks.
+  // Any EV of that port, in rotation if possible, else kNone: for probes and control packets.
+  // `draw` picks.
   Slot any_on(PortIndex port, std::uint32_t draw) const;
 
   // A packet on it was marked CE or trimmed in the core: it misses one turn.
@@ -69,7 +74,8 @@ class PathSet {
   Verdict on_loss(Time now, Slot slot);
   // ... and arrived after all: the mark is withdrawn. True if that brought the EV back.
   bool on_unlost(Time now, Slot slot);
-  // The responder judged the path bad (ALWAYS_SKIP), or a sibling QP did. True if that condemned it.
+  // The responder judged the path bad (ALWAYS_SKIP), or a sibling QP did. True if that condemned
+  // it.
   bool condemn(Time now, Slot slot);
   // Probes say it works again.
   void revive(Time now, Slot slot);
@@ -82,26 +88,26 @@ class PathSet {
   PortMask planes_down() const { return planes_down_; }
   std::uint32_t active() const { return active_; }          // in rotation on living planes
   std::uint32_t active_min() const { return active_min_; }  // the least there ever were
-  std::uint32_t bad() const;                                // condemned, with those of condemned planes
+  std::uint32_t bad() const;  // condemned, with those of condemned planes
   std::uint32_t size() const { return slot_count_; }
 
  private:
   struct EvSlot {
     std::uint32_t value = 0;
-    std::uint32_t history = 0;    // of its last 32 packets, newest lowest: 1 = lost
+    std::uint32_t history = 0;  // of its last 32 packets, newest lowest: 1 = lost
     std::uint8_t port = 0;
     EvState state : 4 = EvState::kGood;
-    bool rotating : 1 = false;    // among the first `count` of its plane's order
-    bool floor : 1 = false;       // condemned, but kept because too few are left
-    std::uint8_t lost_run = 0;    // lost since the last one that arrived
+    bool rotating : 1 = false;  // among the first `count` of its plane's order
+    bool floor : 1 = false;     // condemned, but kept because too few are left
+    std::uint8_t lost_run = 0;  // lost since the last one that arrived
   };
   struct Plane {
-    std::uint32_t begin = 0;      // its part of order_
-    std::uint16_t size = 0;       // all its EVs
-    std::uint16_t count = 0;      // in rotation: order_[begin .. begin + count)
+    std::uint32_t begin = 0;  // its part of order_
+    std::uint16_t size = 0;   // all its EVs
+    std::uint16_t count = 0;  // in rotation: order_[begin .. begin + count)
     std::uint16_t nominal = 0;
     std::uint16_t cursor = 0;
-    std::uint16_t lost_run = 0;   // packets lost since one arrived
+    std::uint16_t lost_run = 0;     // packets lost since one arrived
     std::uint32_t acks_before = 0;  // acks_ when that run began
   };
 
@@ -123,13 +129,13 @@ class PathSet {
   std::uint32_t active_ = 0, active_min_ = 0;
   std::uint32_t rotation_losses_ = 0;  // ones in the histories of EVs in rotation
   std::uint32_t rotation_count_ = 0;
-  std::uint32_t acks_ = 0;             // packets that arrived, wrapping
-  bool troubled_ = false;              // something was lost: arrivals are of interest
+  std::uint32_t acks_ = 0;  // packets that arrived, wrapping
+  bool troubled_ = false;   // something was lost: arrivals are of interest
   PortMask planes_down_ = 0;
-  PortIndex turn_ = 0;                 // the plane whose turn it is
+  PortIndex turn_ = 0;  // the plane whose turn it is
   Time floor_next_;
   Prng prng_;
-  std::array<Slot, 8> clean_{};        // REPS
+  std::array<Slot, 8> clean_{};  // REPS
   std::uint8_t clean_count_ = 0, clean_head_ = 0;
 };
 

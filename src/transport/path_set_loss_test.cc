@@ -155,6 +155,19 @@ TEST(PathSetLoss, FloorKeepsTheLeastAndGivesThemOnePacketAnRtt) {
   }
 }
 
+TEST(PathSetLoss, FloorIsNoExcuseWhileTheOnlyOtherIsGood) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Path path({.ports = 1, .per_port = 2, .active = 2, .min_active = 2, .seed = seed});
+    const auto dead = [](Slot slot) { return slot == 0 ? 1'000'000u : 0u; };
+    for (int i = 0; i < 100; ++i) path.send(dead);
+    ASSERT_TRUE(path.paths.is_condemned(0));
+    int kept = 0;
+    for (int i = 0; i < 2000; ++i) kept += path.send(dead) == 0;  // 20 RTTs
+    EXPECT_LE(kept, 21);
+  }
+}
+
 TEST(PathSetLoss, WhatTheFloorKeepsIsCondemnedAllTheSame) {
   Path path({.ports = 1, .per_port = 4, .active = 4, .min_active = 3});
   for (Slot slot : {Slot{0}, Slot{1}}) {

@@ -1,5 +1,6 @@
-// Peer: what an endpoint knows of another host: its addresses, which of its ports live, and over which EV control
-// packets reach it in each plane (reverse EVs: they belong to the endpoint, not to a QP).
+// Peer: what an endpoint knows of another host: its addresses, which of its ports live, and over
+// which EV control packets reach it in each plane (reverse EVs: they belong to the endpoint, not to
+// a QP).
 #pragma once
 
 #include <array>

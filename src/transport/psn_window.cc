@@ -135,7 +135,8 @@ void PsnWindow::advance(Psn cack) {
 Psn PsnWindow::first_lost() {
   WEFT_ASSERT(lost_ > 0);
   for (Psn psn = lost_hint_;;) {
-    const std::uint64_t bits = (*pool_)[blocks_[block_slot(psn)]].lost >> psn.value() % PsnBlock::kSize;
+    const std::uint64_t bits =
+        (*pool_)[blocks_[block_slot(psn)]].lost >> psn.value() % PsnBlock::kSize;
     if (bits != 0) return lost_hint_ = psn + std::countr_zero(bits);
     psn = psn + static_cast<std::int32_t>(PsnBlock::kSize - psn.value() % PsnBlock::kSize);
     WEFT_ASSERT(next_.since(psn) > 0);

@@ -1,11 +1,13 @@
-// PsnWindow: which PSNs are missing, acknowledged, selectively acknowledged? The requestor's memory of what it sent.
+// PsnWindow: which PSNs are missing, acknowledged, selectively acknowledged? The requestor's memory
+// of what it sent.
 //
-// One record a PSN from cack + 1 to the newest sent. Records live in blocks of 64 that come from the endpoint's pool as
-// the window opens and go back as cack passes them: an idle QP holds none. The ring of blocks has a power-of-two size, so
-// that it has no seam where PSNs wrap at 2^24.
+// One record a PSN from cack + 1 to the newest sent. Records live in blocks of 64 that come from
+// the endpoint's pool as the window opens and go back as cack passes them: an idle QP holds none.
+// The ring of blocks has a power-of-two size, so that it has no seam where PSNs wrap at 2^24.
 //
-// Each PSN is in one state: outstanding (sent, nothing known), lost (to be sent again), received. Outstanding ones
-// form a list in the order in which their newest copies were sent: loss detection reads its head.
+// Each PSN is in one state: outstanding (sent, nothing known), lost (to be sent again), received.
+// Outstanding ones form a list in the order in which their newest copies were sent: loss detection
+// reads its head.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +25,15 @@ namespace weft::transport {
 enum class PsnState : std::uint8_t { kOutstanding, kLost, kReceived };
 
 struct PsnRecord {
-  std::int64_t sent_at_ps;     // of the newest copy
-  std::uint16_t ev;            // the newest copy's slot in the path set
-  std::uint16_t older;         // neighbours in send order: PSN mod 2^16
+  std::int64_t sent_at_ps;  // of the newest copy
+  std::uint16_t ev;         // the newest copy's slot in the path set
+  std::uint16_t older;      // neighbours in send order: PSN mod 2^16
   std::uint16_t newer;
-  std::uint8_t copies;         // times sent, saturating
+  std::uint8_t copies;  // times sent, saturating
   PsnState state : 2;
-  bool counted : 1;            // in inflight
-  bool blamed : 1;             // its loss was held against its EV
-  bool full : 1;               // a whole MTU without immediate: its size needs no look-up
+  bool counted : 1;  // in inflight
+  bool blamed : 1;   // its loss was held against its EV
+  bool full : 1;     // a whole MTU without immediate: its size needs no look-up
 
   Time sent_at() const { return Time::from_start(Duration::ps(sent_at_ps)); }
 };
@@ -39,7 +41,7 @@ static_assert(sizeof(PsnRecord) == 16 && std::is_trivially_default_constructible
 
 struct PsnBlock {
   static constexpr std::uint32_t kSize = 64;
-  std::uint64_t lost;          // bit i: records[i] is lost
+  std::uint64_t lost;  // bit i: records[i] is lost
   PsnRecord records[kSize];
 };
 
@@ -57,7 +59,8 @@ class PsnBlockPool {
  private:
   std::unique_ptr<PsnBlock[]> blocks_;
   std::vector<std::uint32_t> free_;
-  std::uint32_t fresh_ = 0;  // blocks never touched yet: memory is used only as far as the run needs it
+  std::uint32_t fresh_ =
+      0;  // blocks never touched yet: memory is used only as far as the run needs it
   std::uint32_t count_max_ = 0;
   std::uint32_t in_use_ = 0;
 };
@@ -67,8 +70,8 @@ class PsnWindow {
   // Room for windows up to `window_max` PSNs; `first` is the first PSN that will be sent.
   PsnWindow(PsnBlockPool& pool, std::uint32_t window_max, Psn first);
 
-  Psn cack() const { return cack_; }          // everything up to it is received
-  Psn next() const { return next_; }          // the next new PSN
+  Psn cack() const { return cack_; }  // everything up to it is received
+  Psn next() const { return next_; }  // the next new PSN
   std::uint32_t span() const { return static_cast<std::uint32_t>(next_.since(cack_)) - 1; }
   std::uint32_t window_max() const { return window_max_; }
   std::uint32_t outstanding() const { return outstanding_; }

@@ -1,4 +1,5 @@
-// Qp: what state are we in, what may happen next? A switch and calls; the work is the requestor's and the responder's.
+// Qp: what state are we in, what may happen next? A switch and calls; the work is the requestor's
+// and the responder's.
 #pragma once
 
 #include <cstdint>
@@ -44,14 +45,14 @@ struct Qp {
   // What every packet looks at comes first.
   Qpn qpn;
   QpState state = QpState::kInit;
-  bool ready = false;             // in the endpoint's ready list
-  bool touched = false;           // in this batch: its responder has something to flush
-  std::uint32_t peer = 0;         // index of the peer
+  bool ready = false;      // in the endpoint's ready list
+  bool touched = false;    // in this batch: its responder has something to flush
+  std::uint32_t peer = 0;  // index of the peer
   std::uint32_t peer_qpn = 0;
   const QpParams* params;
   std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs
   Psn first_psn;
-  Ring<std::uint64_t> receives;   // ids of posted receives
+  Ring<std::uint64_t> receives;  // ids of posted receives
   Responder responder;
   Requestor requestor;
 };

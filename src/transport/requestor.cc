@@ -73,21 +73,25 @@ std::int64_t Requestor::nominal_size(Psn psn, const PsnRecord& record) {
 
 Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes header, Outgoing& out) {
   if (completion_resend_) return poll_completion_resend(context, usable, header, out);
-  if (window_.lost() > 0 && context.now >= resume_at_) return poll_lost(context, usable, header, out);
+  if (window_.lost() > 0 && context.now >= resume_at_)
+    return poll_lost(context, usable, header, out);
   if (sent_count_ < queue_.size()) return poll_new(context, usable, header, out);
   return Polled::kNothing;
 }
 
-// Runs of up to `burst` packets stay on one EV; a retransmission avoids the EV of the copy that was lost.
+// Runs of up to `burst` packets stay on one EV; a retransmission avoids the EV of the copy that was
+// lost.
 PathSet::Slot Requestor::pick(Time now, PortMask usable, PathSet::Slot avoid) {
-  if (run_left_ > 0 && run_slot_ != avoid && (usable >> paths_.ev(run_slot_).port & 1) != 0 &&
+  const auto living = static_cast<PortMask>(usable & ~paths_.planes_down());
+  if (run_left_ > 0 && run_slot_ != avoid && (living >> paths_.ev(run_slot_).port & 1) != 0 &&
       paths_.state(run_slot_) == EvState::kGood) {
     --run_left_;
     return run_slot_;
   }
   PathSet::Slot slot = paths_.next(now, usable, nscc_.base_rtt());
   if (slot == avoid && slot != PathSet::kNone) {
-    if (const PathSet::Slot other = paths_.next(now, usable, nscc_.base_rtt()); other != PathSet::kNone) {
+    if (const PathSet::Slot other = paths_.next(now, usable, nscc_.base_rtt());
+        other != PathSet::kNone) {
       slot = other;
     }
   }
@@ -96,7 +100,8 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, PathSet::Slot avoid) {
   return slot;
 }
 
-Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes header, Outgoing& out) {
+Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes header,
+                                       Outgoing& out) {
   const Psn psn = window_.first_lost();
   PsnRecord& record = window_.record(psn);
   const std::int64_t size = nominal_size(psn, record);
@@ -108,8 +113,8 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   record.counted = true;
   nscc_.on_send(size);
   ++context.counters.retransmits;
-  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first))), psn, true, true, slot,
-       header, out);
+  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first))), psn, true, true,
+       slot, header, out);
   arm(context.now);
   return Polled::kPacket;
 }
@@ -119,7 +124,8 @@ bool Requestor::is_last_available() const {
          queue_[sent_count_].packets_sent + 1 == packet_count(queue_[sent_count_].request.size);
 }
 
-Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes header, Outgoing& out) {
+Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes header,
+                                      Outgoing& out) {
   Wqe& wqe = queue_[sent_count_];
   if (window_.next().since(edge_) >= 0) return Polled::kWindowClosed;
   const bool starts = wqe.packets_sent == 0;
@@ -158,8 +164,9 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   return Polled::kPacket;
 }
 
-// The last packet of the oldest incomplete message once more: it lies below the responder's edge, is not placed, and is
-// answered with SACK and Transport ACK. Not in inflight; says nothing about any EV.
+// The last packet of the oldest incomplete message once more: it lies below the responder's edge,
+// is not placed, and is answered with SACK and Transport ACK. Not in inflight; says nothing about
+// any EV.
 Requestor::Polled Requestor::poll_completion_resend(Context& context, PortMask usable, Bytes header,
                                                     Outgoing& out) {
   const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
@@ -168,8 +175,8 @@ Requestor::Polled Requestor::poll_completion_resend(Context& context, PortMask u
   if (done_count_ >= queue_.size()) return Polled::kNothing;
   const Wqe& wqe = queue_[done_count_];
   ++context.counters.completion_resends;
-  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(wqe.last.since(wqe.first))), wqe.last, true, true,
-       slot, header, out);
+  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(wqe.last.since(wqe.first))), wqe.last,
+       true, true, slot, header, out);
   return Polled::kPacket;
 }
 

@@ -1,8 +1,8 @@
 // Requestor: what should be sent now, and is it done?
 //
-// Turns posted writes into packets, keeps each PSN until the responder has it, and each write until its Transport ACK.
-// Asks the path set for an EV and the congestion window for permission; hears SACKs, NACKs and Transport ACKs.
-// Owned by one Qp.
+// Turns posted writes into packets, keeps each PSN until the responder has it, and each write until
+// its Transport ACK. Asks the path set for an EV and the congestion window for permission; hears
+// SACKs, NACKs and Transport ACKs. Owned by one Qp.
 #pragma once
 
 #include <array>
@@ -31,14 +31,15 @@ constexpr wire::Timestamp timestamp(Time at) {
 
 struct RequestorCounters {
   std::uint64_t packets = 0, bytes = 0, retransmits = 0, spurious = 0, completion_resends = 0;
-  std::uint64_t lost_inferred = 0, lost_trimmed = 0, lost_port = 0, lost_timer = 0, timeouts = 0, silences = 0;
+  std::uint64_t lost_inferred = 0, lost_trimmed = 0, lost_port = 0, lost_timer = 0, timeouts = 0,
+                silences = 0;
   std::uint64_t nacks_resource = 0, nacks_window = 0, probes = 0, marks = 0, stale = 0;
   std::uint64_t evs_condemned = 0, planes_condemned = 0, evs_withdrawn = 0, unbalanced = 0;
 };
 
 // What all QPs created alike share.
 struct QpParams {
-  QpConfig config;       // without its EVs
+  QpConfig config;  // without its EVs
   NsccParams nscc;
   std::uint32_t mtu = 4096;
   std::uint32_t burst = 1;
@@ -73,7 +74,8 @@ class Requestor {
   bool is_full() const { return queue_.full(); }
   void post(const WriteRequest& request);
 
-  // True while there may be something to send: lost packets, unsent data, a completion to ask for again.
+  // True while there may be something to send: lost packets, unsent data, a completion to ask for
+  // again.
   bool has_work() const {
     return window_.lost() > 0 || sent_count_ < queue_.size() || completion_resend_;
   }
@@ -177,37 +179,38 @@ class Requestor {
   void probe(Context& context, std::uint8_t port, ProbeClass probe_class);
   void arm(Time now);
   void on_tail(Context& context);
-  void on_timeout(Context& context);
+  void on_timeout(Context& context, Time since);
   // Waits for nothing but a time to send at.
   bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
   const QpParams* params_;
   Identity identity_;
-  Ring<Wqe> queue_;              // oldest first: incomplete writes
-  std::uint32_t sent_count_ = 0; // of queue_, from the front: all packets sent once
+  Ring<Wqe> queue_;               // oldest first: incomplete writes
+  std::uint32_t sent_count_ = 0;  // of queue_, from the front: all packets sent once
   PsnWindow window_;
   Nscc nscc_;
   PathSet paths_;
   LossDetector loss_;
   RetryTimer retry_;
-  Psn edge_;                     // first PSN that may not be sent yet (MPR)
-  Psn acknowledged_;             // by Transport ACK
+  Psn edge_;                          // first PSN that may not be sent yet (MPR)
+  Psn acknowledged_;                  // by Transport ACK
   std::uint32_t rcvd_bytes_256_ = 0;  // the newest the responder said
   std::uint16_t next_msn_ = 0, next_rqmsn_ = 0;
   std::uint16_t wimm_under_way_ = 0;
-  std::uint32_t done_count_ = 0; // of queue_, from the front: finished, not yet polled
+  std::uint32_t done_count_ = 0;   // of queue_, from the front: finished, not yet polled
   std::uint32_t silent_done_ = 0;  // finished unsignalled writes, not yet asked for
   bool completion_resend_ = false;
   bool silent_ = false;
-  bool rearmed_ = false;         // the deadline was put off once because the world stood still
+  bool rearmed_ = false;  // the deadline was put off once because the world stood still
   bool failed_ = false;
   std::int64_t bytes_since_ask_ = 0;
   PathSet::Slot run_slot_ = PathSet::kNone;
   std::uint32_t run_left_ = 0;
   Time last_heard_, last_send_;
-  Time resume_at_;               // resource NACKs: nothing is resent before
+  Time resume_at_;  // resource NACKs: nothing is resent before
   Time tail_at_ = kNever;
-  Time paced_out_;               // the pacing time that was last waited for
+  Time paced_out_;  // the pacing time that was last waited for
   std::uint8_t tail_count_ = 0;
+  std::uint8_t peer_mpr_ = 0;  // dynamic MPR: the last that the peer said; 0: none yet
   std::uint16_t next_probe_ = 0;
   Time last_probe_;
   std::array<Time, 8> probe_sent_{};  // by probe id mod 8

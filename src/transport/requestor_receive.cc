@@ -1,8 +1,8 @@
 // Requestor, hearing: what did the responder get, what is lost, what is done?
-#include "transport/requestor.h"
-
 #include <algorithm>
 #include <bit>
+
+#include "transport/requestor.h"
 
 namespace weft::transport {
 
@@ -23,9 +23,9 @@ void Requestor::acknowledge(Context& context, Psn psn) {
     ++context.counters.spurious;
     loss_.on_spurious(nscc_.base_rtt());
     nscc_.on_unlost(nominal_size(psn, record));
+    // Its probes go on: another QP may have condemned the same EV.
     if (record.blamed && paths_.on_unlost(context.now, record.ev)) {
       ++context.counters.evs_withdrawn;
-      context.prober.forget(identity_.peer, paths_.ev(record.ev));
     }
   } else {
     if (record.copies > 1 && context.now - record.sent_at() < nscc_.base_rtt() / 2) {
@@ -56,11 +56,13 @@ bool Requestor::take_bits(Context& context, const wire::Sack& sack) {
 }
 
 // Which copy of which packet triggered this SACK, when was it sent, and on which EV?
-Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth& bth, const wire::Sack& sack) {
+Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth& bth,
+                                         const wire::Sack& sack) {
   Trigger trigger;
   if (sack.answers_probe) {
     const auto age = static_cast<std::uint16_t>(next_probe_ - sack.probe_id);
-    if (age >= 1 && age <= probe_sent_.size()) trigger.sent_at = probe_sent_[sack.probe_id % probe_sent_.size()];
+    if (age >= 1 && age <= probe_sent_.size())
+      trigger.sent_at = probe_sent_[sack.probe_id % probe_sent_.size()];
   } else if (const Psn psn = sack.cack + sack.trigger_offset; window_.contains(psn)) {
     const PsnRecord& record = window_.record(psn);
     if (timestamp(record.sent_at()) == sack.echo) {
@@ -127,16 +129,18 @@ void Requestor::on_path_mark(Context& context, PathSet::Slot slot, wire::PathMar
   }
 }
 
-// The first PSN that may not be sent: the peer's window from cack on. A dynamic one never moves left, and the ring
-// bounds it; 0 means no change.
+// The first PSN that may not be sent: the peer's window from cack on. A dynamic one never moves
+// left, and the ring bounds it; 0 means no change.
 void Requestor::move_edge(std::uint8_t mpr) {
-  const bool dynamic = params_->config.dynamic_mpr && mpr != 0;
-  const std::uint32_t span = std::min((dynamic ? mpr : params_->config.mpr) * 128, window_.window_max());
+  if (params_->config.dynamic_mpr && mpr != 0) peer_mpr_ = mpr;
+  const std::uint32_t span =
+      std::min((peer_mpr_ != 0 ? peer_mpr_ : params_->config.mpr) * 128, window_.window_max());
   const Psn edge = window_.cack() + 1 + static_cast<std::int32_t>(span);
   if (edge.since(edge_) > 0) edge_ = edge;
 }
 
-void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent, Knowledge known) {
+void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent,
+                             Knowledge known) {
   const Time threshold = trigger_sent - loss_.reorder_window(nscc_.base_rtt());
   if (window_.outstanding() == 0) return;
   if (window_.record(window_.oldest()).sent_at() > threshold) return;
@@ -168,7 +172,8 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
     lose(context, psn, record);
   }
   // For the rest ask, one question at a time.
-  if (sack.answers_probe || context.now - last_probe_ >= nscc_.base_rtt()) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  if (sack.answers_probe || context.now - last_probe_ >= nscc_.base_rtt())
+    probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
 }
 
 void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
@@ -205,7 +210,8 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
   }
 }
 
-// Everything under way on a port is gone; no EV is blamed for it, and congestion has nothing to do with it.
+// Everything under way on a port is gone; no EV is blamed for it, and congestion has nothing to do
+// with it.
 void Requestor::lose_on_port(Context& context, PortIndex port) {
   if (window_.outstanding() == 0) return;
   Psn psn = window_.oldest();
@@ -236,7 +242,8 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
   }
   PsnRecord& record = window_.record(nack.psn);
   const bool trimmed = nack.reason == wire::NackReason::kTrimmed;
-  const bool current = record.state == PsnState::kOutstanding && timestamp(record.sent_at()) == nack.echo;
+  const bool current =
+      record.state == PsnState::kOutstanding && timestamp(record.sent_at()) == nack.echo;
   if (trimmed) {
     // The path is congested whichever copy it was.
     const PathSet::Slot slot = current ? record.ev : paths_.find(nack.entropy);
@@ -256,7 +263,8 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
     ++context.counters.lost_trimmed;
     paths_.on_ack(record.ev);  // its header came through: the path lives
     if (was_counted) {
-      nscc_.on_trim(context.now, {.size = size, .sent_at = record.sent_at(), .draw = paths_.draw()});
+      nscc_.on_trim(context.now,
+                    {.size = size, .sent_at = record.sent_at(), .draw = paths_.draw()});
     }
   } else {
     if (was_counted) nscc_.on_forget(size);
@@ -277,7 +285,8 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
 Status Requestor::on_transport_ack(Context& context, Psn psn, const wire::TransportAck& ack) {
   if (ack.syndrome != wire::AckSyndrome::kAck) {
     // A NAK about a write that is not under way any more is an old one.
-    if (!window_.contains(psn) && (done_count_ >= queue_.size() || psn.since(queue_[done_count_].first) < 0)) {
+    if (!window_.contains(psn) &&
+        (done_count_ >= queue_.size() || psn.since(queue_[done_count_].first) < 0)) {
       ++context.counters.stale;
       return Status::kOk;
     }

@@ -1,13 +1,14 @@
 // Requestor, time: when must it be called, and what is done when nothing comes?
-#include "transport/requestor.h"
-
 #include <algorithm>
+
+#include "transport/requestor.h"
 
 namespace weft::transport {
 
 void Requestor::arm(Time now) {
   retry_.arm(now);
-  if (tail_at_ == kNever && tail_count_ == 0) tail_at_ = now + nscc_.base_rtt() + params_->nscc.target;
+  if (tail_at_ == kNever && tail_count_ == 0)
+    tail_at_ = now + nscc_.base_rtt() + params_->nscc.target;
 }
 
 Time Requestor::deadline() const {
@@ -29,9 +30,10 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (now >= tail_at_) on_tail(context);
   if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
   ++context.counters.timeouts;
+  const Time since = retry_.started();
   if (!retry_.expire(now)) return Status::kRetryExceeded;
   tail_count_ = 0;
-  on_timeout(context);
+  on_timeout(context, since);
   return Status::kOk;
 }
 
@@ -54,13 +56,13 @@ void Requestor::on_tail(Context& context) {
   tail_at_ = context.now + nscc_.base_rtt() * 5;
 }
 
-// No progress for a whole retry interval.
-void Requestor::on_timeout(Context& context) {
+// No progress for a whole retry interval, which began at `since`.
+void Requestor::on_timeout(Context& context, Time since) {
   if (waits_for_transport_ack()) completion_resend_ = true;
   if (window_.outstanding() == 0) return;
   const Psn psn = window_.oldest();
   PsnRecord& record = window_.record(psn);
-  if (last_heard_ < record.sent_at()) {
+  if (last_heard_ <= std::max(since, record.sent_at())) {
     // Not a word since: the peer is silent. Its paths are not to blame; ask on each plane.
     silent_ = true;
     ++context.counters.silences;
@@ -77,8 +79,8 @@ void Requestor::on_timeout(Context& context) {
   trace_window(context);
 }
 
-// A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now; one of the control class
-// overtakes what queues, so it counts as one sent a full queue earlier.
+// A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now;
+// one of the control class overtakes what queues, so it counts as one sent a full queue earlier.
 void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_class) {
   ControlPacket* packet = context.control.add();
   if (packet == nullptr) return;

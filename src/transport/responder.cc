@@ -42,9 +42,10 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
   if (arrival.trimmed) {
     ++counters.trimmed;
     if (options_.trim_nack) {
-      send_nack(arrival,
-                arrival.trimmed_last_hop ? wire::NackReason::kTrimmedLastHop : wire::NackReason::kTrimmed,
-                out, counters);
+      send_nack(
+          arrival,
+          arrival.trimmed_last_hop ? wire::NackReason::kTrimmedLastHop : wire::NackReason::kTrimmed,
+          out, counters);
     }
     return Status::kOk;
   }
@@ -87,8 +88,10 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
   return status;
 }
 
-// Remembers what the next SACK reflects. Packets of one run share one SACK; a new EV sends the last run's first.
-void Responder::note(const Arrival& arrival, bool due, ControlQueue& out, ResponderCounters& counters) {
+// Remembers what the next SACK reflects. Packets of one run share one SACK; a new EV sends the last
+// run's first.
+void Responder::note(const Arrival& arrival, bool due, ControlQueue& out,
+                     ResponderCounters& counters) {
   if (trigger_.due && trigger_.entropy != arrival.entropy) flush_sack(out, counters);
   trigger_.marked = (trigger_.due && trigger_.marked) || arrival.marked;
   trigger_.due = trigger_.due || due;
@@ -98,7 +101,8 @@ void Responder::note(const Arrival& arrival, bool due, ControlQueue& out, Respon
   trigger_.sent = arrival.write.sent;
 }
 
-// The edge moves over everything that is in; messages that it completes are acknowledged and delivered.
+// The edge moves over everything that is in; messages that it completes are acknowledged and
+// delivered.
 Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters) {
   while (test(received_.get(), cack_ + 1)) {
     const Psn psn = cack_ + 1;
@@ -163,14 +167,16 @@ bool Responder::repeat_nak(ControlQueue& out) const {
   if (ControlPacket* packet = out.add()) {
     packet->peer = identity_.peer;
     packet->qpn = identity_.local_qpn;
-    write_header(*packet,
-                 {.opcode = wire::Opcode::kTransportAck, .dest_qpn = identity_.peer_qpn, .psn = nak_psn_},
-                 *nak_);
+    write_header(
+        *packet,
+        {.opcode = wire::Opcode::kTransportAck, .dest_qpn = identity_.peer_qpn, .psn = nak_psn_},
+        *nak_);
   }
   return true;
 }
 
-void Responder::send_unexpected(const wire::Bth& bth, ControlQueue& out, ResponderCounters& counters) const {
+void Responder::send_unexpected(const wire::Bth& bth, ControlQueue& out,
+                                ResponderCounters& counters) const {
   ControlPacket* packet = out.add();
   if (packet == nullptr) return;
   ++counters.nacks;
@@ -181,15 +187,16 @@ void Responder::send_unexpected(const wire::Bth& bth, ControlQueue& out, Respond
                wire::Nack{.reason = wire::NackReason::kUnexpectedEvent, .psn = bth.psn});
 }
 
-void Responder::on_probe(const wire::Probe& probe, std::uint32_t entropy, bool marked, ControlQueue& out,
-                         ResponderCounters& counters) {
+void Responder::on_probe(const wire::Probe& probe, std::uint32_t entropy, bool marked,
+                         ControlQueue& out, ResponderCounters& counters) {
   wire::Sack sack = sack_state();
   sack.answers_probe = true;
   sack.probe_id = probe.probe_id;
   sack.entropy = entropy;
   sack.mark = marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
   sack.echo = probe.sent;
-  // From the edge; when probes follow each other and it has not moved, every second one further through the window.
+  // From the edge; when probes follow each other and it has not moved, every second one further
+  // through the window.
   const bool again = probe_edge_ == cack_;
   if (!again || probe_next_.since(max_received_) > 0) probe_next_ = cack_ + 65;
   probe_walks_ = again && !probe_walks_;
@@ -207,9 +214,10 @@ void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
     ++counters.transport_acks;
     packet->peer = identity_.peer;
     packet->qpn = identity_.local_qpn;
-    write_header(*packet,
-                 {.opcode = wire::Opcode::kTransportAck, .dest_qpn = identity_.peer_qpn, .psn = cack_},
-                 wire::TransportAck{.msn = msn_ & 0xff'ffff});
+    write_header(
+        *packet,
+        {.opcode = wire::Opcode::kTransportAck, .dest_qpn = identity_.peer_qpn, .psn = cack_},
+        wire::TransportAck{.msn = msn_ & 0xff'ffff});
   }
 }
 
@@ -236,7 +244,8 @@ wire::Sack Responder::sack_state() const {
   sack.cack = cack_;
   sack.spdcid = static_cast<std::uint16_t>(identity_.peer_qpn);
   sack.dpdcid = static_cast<std::uint16_t>(identity_.local_qpn);
-  sack.mpr = limit_.mpr != 0 ? limit_.mpr : static_cast<std::uint8_t>(std::min(options_.window / 128, 255u));
+  sack.mpr = limit_.mpr != 0 ? limit_.mpr
+                             : static_cast<std::uint8_t>(std::min(options_.window / 128, 255u));
   sack.cwnd_penalty = limit_.cwnd_penalty;
   sack.restore_cwnd = restore_;
   sack.ooo_count = static_cast<std::uint16_t>(std::min(above_cack_, 0x7fffu));
@@ -264,9 +273,10 @@ void Responder::send_sack(const wire::Sack& state, Psn base, bool rtx, ControlQu
   sack.bitmap = bits_from(base);
   packet->peer = identity_.peer;
   packet->qpn = identity_.local_qpn;
-  write_header(*packet,
-               {.opcode = wire::Opcode::kSack, .dest_qpn = identity_.peer_qpn, .rtx = rtx, .psn = cack_},
-               sack);
+  write_header(
+      *packet,
+      {.opcode = wire::Opcode::kSack, .dest_qpn = identity_.peer_qpn, .rtx = rtx, .psn = cack_},
+      sack);
   // Everything received in base .. base + 63 is reported now.
   if (lowest_unreported_.since(base) < 0) return;
   Psn next = base + 64;
@@ -290,7 +300,9 @@ void Responder::send_nack(const Arrival& arrival, wire::NackReason reason, Contr
   packet->peer = identity_.peer;
   packet->qpn = identity_.local_qpn;
   write_header(*packet,
-               {.opcode = wire::Opcode::kNack, .dest_qpn = identity_.peer_qpn, .rtx = arrival.bth.rtx,
+               {.opcode = wire::Opcode::kNack,
+                .dest_qpn = identity_.peer_qpn,
+                .rtx = arrival.bth.rtx,
                 .psn = arrival.bth.psn},
                nack);
 }

@@ -1,11 +1,12 @@
 // Responder: what does this packet change here, and what do we answer?
 //
-// Places every packet as it comes, in any order; remembers which PSNs of the window are in; reports them in SACKs
-// (reliability) and, as the cumulative edge passes the end of messages, in Transport ACKs (semantics: two layers, kept
-// apart). Immediates wait for the edge to pass their message's last PSN, which is post order.
+// Places every packet as it comes, in any order; remembers which PSNs of the window are in; reports
+// them in SACKs (reliability) and, as the cumulative edge passes the end of messages, in Transport
+// ACKs (semantics: two layers, kept apart). Immediates wait for the edge to pass their message's
+// last PSN, which is post order.
 //
-// Owned by one Qp. Answers go to the endpoint's ControlQueue: at most one SACK for each run of packets on one EV, decided at
-// the end of a batch.
+// Owned by one Qp. Answers go to the endpoint's ControlQueue: at most one SACK for each run of
+// packets on one EV, decided at the end of a batch.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +24,15 @@
 namespace weft::transport {
 
 struct ResponderCounters {
-  std::uint64_t packets_placed = 0, bytes_placed = 0, duplicates = 0, out_of_window = 0, trimmed = 0;
+  std::uint64_t packets_placed = 0, bytes_placed = 0, duplicates = 0, out_of_window = 0,
+                trimmed = 0;
   std::uint64_t sacks = 0, nacks = 0, transport_acks = 0, naks = 0;
 };
 
 class Responder {
  public:
   struct Options {
-    std::uint32_t window = 4096;       // PSNs
+    std::uint32_t window = 4096;  // PSNs
     std::uint16_t wimm_max = 128;
     std::uint32_t mtu = 4096;
     std::uint32_t sack_bytes = 16 * 1024;
@@ -45,7 +47,7 @@ class Responder {
     world::PayloadRef payload;
     std::uint32_t nominal_size = 0;
     std::uint32_t entropy = 0;
-    bool marked = false;               // CE
+    bool marked = false;  // CE
     bool trimmed = false, trimmed_last_hop = false;
   };
   // Who we are towards the requestor: what answers are addressed with.
@@ -64,21 +66,23 @@ class Responder {
   void start(Psn first, const Identity& identity);
 
   // One data packet. kOk, or why the QP must go to ERR (the NAK is queued).
-  Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side, ControlQueue& out,
-                  ResponderCounters& counters);
+  Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
+                  ControlQueue& out, ResponderCounters& counters);
   // A reliability probe: answered at once.
   void on_probe(const wire::Probe& probe, std::uint32_t entropy, bool marked, ControlQueue& out,
                 ResponderCounters& counters);
   // The batch is over: the SACK and Transport ACK that it made due.
   void flush(ControlQueue& out, ResponderCounters& counters);
-  // What the next SACKs say of our room. When a penalty ends they also tell the requestor to restore its window.
+  // What the next SACKs say of our room. When a penalty ends they also tell the requestor to
+  // restore its window.
   void limit(const ReceiveLimit& limit) {
     restore_ = limit.cwnd_penalty == 0 && (limit_.cwnd_penalty > 0 || restore_);
     limit_ = limit;
   }
   // The QP failed without a NAK: the requestor is told that it is over.
   void send_unexpected(const wire::Bth& bth, ControlQueue& out, ResponderCounters& counters) const;
-  // The QP is in ERR after a NAK of ours: it is repeated for every later packet. False if there is none.
+  // The QP is in ERR after a NAK of ours: it is repeated for every later packet. False if there is
+  // none.
   bool repeat_nak(ControlQueue& out) const;
 
   Psn cack() const { return cack_; }
@@ -93,7 +97,7 @@ class Responder {
   };
   // An immediate that waits for the edge.
   struct Immediate {
-    std::uint32_t last_psn;      // of its message
+    std::uint32_t last_psn;  // of its message
     std::uint32_t value, size;
     bool solicited;
     Psn psn() const { return Psn(last_psn); }
@@ -119,28 +123,30 @@ class Responder {
   void flush_sack(ControlQueue& out, ResponderCounters& counters);
   void send_nack(const Arrival& arrival, wire::NackReason reason, ControlQueue& out,
                  ResponderCounters& counters);
-  Status refuse(wire::AckSyndrome syndrome, Psn psn, ControlQueue& out, ResponderCounters& counters);
+  Status refuse(wire::AckSyndrome syndrome, Psn psn, ControlQueue& out,
+                ResponderCounters& counters);
 
   Options options_;
   Identity identity_;
   std::unique_ptr<std::uint64_t[]> received_;  // one bit a PSN of the window, and
   std::uint64_t* ends_ = nullptr;              // 'ends a message'; in one allocation
-  std::unique_ptr<Immediate[]> immediates_;    // sorted by PSN, a ring would have holes: few are waiting
+  std::unique_ptr<Immediate[]>
+      immediates_;  // sorted by PSN, a ring would have holes: few are waiting
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_, lowest_unreported_;
-  Psn probe_edge_, probe_next_;                // the edge at the last probe, and what its answer did not reach
-  std::uint32_t above_cack_ = 0;               // received above cack
+  Psn probe_edge_, probe_next_;   // the edge at the last probe, and what its answer did not reach
+  std::uint32_t above_cack_ = 0;  // received above cack
   std::uint32_t msn_ = 0;
-  std::uint64_t bytes_received_ = 0;           // nominal sizes
+  std::uint64_t bytes_received_ = 0;  // nominal sizes
   std::uint32_t bytes_since_sack_ = 0;
   Trigger trigger_;
   ReceiveLimit limit_;
-  bool restore_ = false;                       // a penalty has ended
+  bool restore_ = false;  // a penalty has ended
   bool probe_walks_ = false;
-  bool report_low_ = false;                    // the next SACK starts at lowest_unreported_
-  bool ack_due_ = false;                       // a Transport ACK
-  bool asked_with_holes_ = false;              // prev_ar
+  bool report_low_ = false;        // the next SACK starts at lowest_unreported_
+  bool ack_due_ = false;           // a Transport ACK
+  bool asked_with_holes_ = false;  // prev_ar
   bool first_ = true;
   Time out_of_window_next_;
   std::optional<wire::TransportAck> nak_;

@@ -1,4 +1,5 @@
-// RetryTimer: the local ACK timer (reference section 6.2): so often at one interval, then doubling, then it gives up.
+// RetryTimer: the local ACK timer (reference section 6.2): so often at one interval, then doubling,
+// then it gives up.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,8 @@ class RetryTimer {
 
   bool is_armed() const { return armed_; }
   Time deadline() const { return armed_ ? deadline_ : kNever; }
+  // When the interval under way began. REQUIRES is_armed().
+  Time started() const { return deadline_ - interval(); }
   std::uint32_t expiries() const { return expiries_; }
   bool is_backed_off() const { return expiries_ > 0; }
 

@@ -1,5 +1,5 @@
-// For tests: a memory that knows of each byte where it came from and how often it was placed, EVs by the plane, and
-// control packets as values.
+// For tests: a memory that knows of each byte where it came from and how often it was placed, EVs
+// by the plane, and control packets as values.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// For tests: a requestor with everything it works with, and SACKs made from what a responder would have.
+// For tests: a requestor with everything it works with, and SACKs made from what a responder would
+// have.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // DeadlineHeap: when must we be called? The earliest deadline of an endpoint's QPs.
 //
-// A binary heap with each QP's place in it. A QP's entry may be earlier than its true deadline (progress moves deadlines
-// on all the time): whoever takes the top asks the QP again.
+// A binary heap with each QP's place in it. A QP's entry may be earlier than its true deadline
+// (progress moves deadlines on all the time): whoever takes the top asks the QP again.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,9 @@ namespace weft::transport {
 
 class DeadlineHeap {
  public:
-  explicit DeadlineHeap(std::uint32_t count_max) : place_(count_max, kAbsent) { heap_.reserve(count_max); }
+  explicit DeadlineHeap(std::uint32_t count_max) : place_(count_max, kAbsent) {
+    heap_.reserve(count_max);
+  }
 
   Time top() const { return top_; }
   std::uint32_t top_index() const { return heap_[0].index; }

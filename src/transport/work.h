@@ -10,25 +10,25 @@ using Qpn = std::uint32_t;
 
 // An RDMA write. The local range stays valid and unchanged until its completion.
 struct WriteRequest {
-  std::uint64_t id = 0;           // given back in the completion
-  std::uint64_t local_at = 0;     // a PayloadRef::at
+  std::uint64_t id = 0;        // given back in the completion
+  std::uint64_t local_at = 0;  // a PayloadRef::at
   std::uint64_t remote_at = 0;
   std::uint32_t rkey = 0;
-  std::uint32_t size = 0;         // 0 is legal: one packet without payload
-  bool with_immediate = false;    // consumes a receive at the peer, delivered in post order
+  std::uint32_t size = 0;       // 0 is legal: one packet without payload
+  bool with_immediate = false;  // consumes a receive at the peer, delivered in post order
   std::uint32_t immediate = 0;
-  bool signalled = true;          // false: complete silently when all went well
+  bool signalled = true;  // false: complete silently when all went well
   bool solicited = false;
 };
 
 enum class Status : std::uint8_t {
   kOk,
-  kRetryExceeded,     // the peer did not answer
-  kRemoteAccess,      // rkey or bounds refused by the peer
-  kRemoteInvalid,     // the peer found the request invalid (too many immediates)
-  kRemoteOperation,   // the peer could not carry it out (no receive posted)
-  kLocalAccess,       // as responder: a peer's write violated our memory or limits
-  kFlushed,           // the QP was in error or left RTS
+  kRetryExceeded,    // the peer did not answer
+  kRemoteAccess,     // rkey or bounds refused by the peer
+  kRemoteInvalid,    // the peer found the request invalid (too many immediates)
+  kRemoteOperation,  // the peer could not carry it out (no receive posted)
+  kLocalAccess,      // as responder: a peer's write violated our memory or limits
+  kFlushed,          // the QP was in error or left RTS
 };
 
 enum class CompletionKind : std::uint8_t { kWrite, kReceiveImmediate };
@@ -38,7 +38,7 @@ struct Completion {
   Qpn qpn = 0;
   CompletionKind kind = CompletionKind::kWrite;
   Status status = Status::kOk;
-  std::uint32_t size = 0;       // of a receive: the message's
+  std::uint32_t size = 0;  // of a receive: the message's
   std::uint32_t immediate = 0;
   bool solicited = false;
 };

@@ -1,8 +1,9 @@
 // The seam between the protocol and a world: all of it.
 //
-// A Node is passive: it is given datagrams, port events and the time, and asked for datagrams and its next deadline.
-// A World drives nodes: `sim` with an event queue, `net` with Linux. A node never calls a world, and may wrap
-// another node (the workload driver wraps an endpoint). Nobody asks which world it is in.
+// A Node is passive: it is given datagrams, port events and the time, and asked for datagrams and
+// its next deadline. A World drives nodes: `sim` with an event queue, `net` with Linux. A node
+// never calls a world, and may wrap another node (the workload driver wraps an endpoint). Nobody
+// asks which world it is in.
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@
 
 namespace weft::world {
 
-// A device has at most this many ports (planes). Port indices count from 0; the API and the wire count from 1.
+// A device has at most this many ports (planes). Port indices count from 0; the API and the wire
+// count from 1.
 inline constexpr std::size_t kPortsMax = 8;
 using PortIndex = std::uint8_t;
 // One bit a port, bit i for index i.
@@ -29,7 +31,8 @@ using Address = Ipv6;
 
 enum class Ecn : std::uint8_t { kNotEct = 0, kEct1 = 1, kEct0 = 2, kCe = 3 };
 
-// What a packet is to the network. The code points are the operator's; these are ours (reference section 3.10).
+// What a packet is to the network. The code points are the operator's; these are ours (reference
+// section 3.10).
 enum class Dscp : std::uint8_t {
   kNoTrim = 0,
   kTrimmable = 4,
@@ -38,10 +41,13 @@ enum class Dscp : std::uint8_t {
   kTrimmedLastHop = 16,
   kControl = 46,
 };
-constexpr bool is_trimmed(Dscp dscp) { return dscp == Dscp::kTrimmed || dscp == Dscp::kTrimmedLastHop; }
+constexpr bool is_trimmed(Dscp dscp) {
+  return dscp == Dscp::kTrimmed || dscp == Dscp::kTrimmedLastHop;
+}
 
-// A range of payload that is not looked at: an address in the sender's memory (going out) or in the receive buffer
-// (coming in). In a simulated memory without bytes `at` names where the bytes would be.
+// A range of payload that is not looked at: an address in the sender's memory (going out) or in the
+// receive buffer (coming in). In a simulated memory without bytes `at` names where the bytes would
+// be.
 struct PayloadRef {
   std::uint64_t at = 0;
   std::uint32_t size = 0;
@@ -73,7 +79,8 @@ class Node {
  public:
   virtual ~Node() = default;
 
-  // What a call will likely touch, by what it brings, for a world that fetches it ahead. May be empty.
+  // What a call will likely touch, by what it brings, for a world that fetches it ahead. May be
+  // empty.
   enum class Call : std::uint8_t { kData, kControl, kPoll };
   struct Hot {
     const void* at = nullptr;
@@ -88,9 +95,11 @@ class Node {
   virtual void on_deadline(Time now, Duration late_by) = 0;
   // kNever when nothing is armed.
   virtual Time next_deadline() const = 0;
-  // Fills `out`, for no port more than its room; runs of up to the configured burst on one EV are adjacent.
-  // Returns how many. Headers and payloads are valid till the next call of any function of this node.
-  virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room, std::span<Datagram> out) = 0;
+  // Fills `out`, for no port more than its room; runs of up to the configured burst on one EV are
+  // adjacent. Returns how many. Headers and payloads are valid till the next call of any function
+  // of this node.
+  virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room,
+                                    std::span<Datagram> out) = 0;
 
  protected:
   void set_hot(Call call, const Hot& hot) { hot_[static_cast<std::size_t>(call)] = hot; }
@@ -129,7 +138,8 @@ class World {
  public:
   virtual ~World() = default;
   virtual Time now() const = 0;
-  // From here on `node` is driven, with one address a port. The node outlives the world or is detached with it.
+  // From here on `node` is driven, with one address a port. The node outlives the world or is
+  // detached with it.
   virtual Result<void> attach(std::span<const Address> ports, Node& node) = 0;
   // Runs until `limit` or until nothing is left to do; false in the latter case.
   virtual bool step(Time limit) = 0;

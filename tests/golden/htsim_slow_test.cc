@@ -1,0 +1,117 @@
+// tests/golden/htsim.txt, row by row: htsim's results within their tolerances, or a declared difference.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "scenario/names.h"
+#include "table.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr double kOursTolerance = 0.02;
+
+struct Row {
+  std::string name, scenario, policy, what, kind;
+  std::uint64_t seeds = 0;
+  double htsim = 0, within = 0, ours = 0;
+};
+
+std::vector<Row> rows() {
+  std::vector<Row> out;
+  for (const auto& c : cells_of("tests/golden/htsim.txt", 9)) {
+    out.push_back({.name = c[0],
+                   .scenario = c[1],
+                   .policy = c[2],
+                   .what = c[4],
+                   .kind = c[8],
+                   .seeds = std::stoull(c[3]),
+                   .htsim = std::stod(c[5]),
+                   .within = std::stod(c[6]) / 100,
+                   .ours = std::stod(c[7])});
+  }
+  return out;
+}
+
+std::optional<double> measured(const std::string& what, const cli::Outcome& outcome) {
+  const scenario::Results& r = outcome.results;
+  if (what == "max_us") return r.fct_us.max;
+  if (what == "over_ideal") return r.slowest_over_ideal;
+  if (what == "trims_per_packet") {
+    return static_cast<double>(r.facts.trims) / static_cast<double>(counter(outcome, "transport.packets_placed"));
+  }
+  return std::nullopt;
+}
+
+double median_of(const Row& row) {
+  scenario::Scenario scenario = load(row.scenario);
+  const auto policy = scenario::value_named(scenario::kPolicyNames, row.policy);
+  EXPECT_TRUE(policy) << row.policy;
+  scenario.transport.policy = policy.value_or(scenario.transport.policy);
+  std::vector<double> values;
+  for (std::uint64_t seed = 1; seed <= row.seeds; ++seed) {
+    const cli::Outcome outcome = run(scenario, seed);
+    EXPECT_EQ(outcome.results.completed, outcome.results.flows) << failures(outcome);
+    const auto value = measured(row.what, outcome);
+    EXPECT_TRUE(value) << row.what << " is no column that is measured";
+    values.push_back(value.value_or(0));
+  }
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+class AgainstHtsim : public ::testing::TestWithParam<Row> {};
+
+TEST_P(AgainstHtsim, Holds) {
+  const Row& row = GetParam();
+  ASSERT_GE(row.seeds, 3u);
+  const double value = median_of(row);
+  const double off = value / row.htsim - 1;
+  RecordProperty("ours", fmt::format("{:.4g}", value));
+  const std::string says = fmt::format("{}: {:.4g}, htsim {:.4g} ({:+.1f} %, allowed {:.0f} %), table says {:.4g}", row.name,
+                                       value, row.htsim, off * 100, row.within * 100, row.ours);
+  fmt::print("{}\n", says);
+  EXPECT_LE(std::abs(value / row.ours - 1), kOursTolerance) << says;
+  if (row.kind == "agrees") {
+    EXPECT_LE(std::abs(off), row.within) << says;
+  } else {
+    EXPECT_EQ(row.kind, "declared");
+    EXPECT_GT(std::abs(off), row.within) << says << ": it agrees, nothing needs to be declared";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, AgainstHtsim, ::testing::ValuesIn(rows()), [](const auto& row) {
+  std::string name = row.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+std::map<std::string, double> ours_by_name() {
+  std::map<std::string, double> out;
+  for (const Row& row : rows()) out[row.name] = row.ours;
+  return out;
+}
+
+// The ways to balance load come in htsim's order. The rows above say that the table is true.
+TEST(AgainstHtsimOrder, Policies) {
+  auto ours = ours_by_name();
+  EXPECT_LT(ours["permutation-reps-1-1"], ours["permutation-mrc"]);
+  EXPECT_LT(ours["permutation-mrc"], ours["permutation-oblivious"]);
+  EXPECT_LT(ours["permutation-oblivious"], ours["permutation-single-path"] / 3);
+  EXPECT_LT(ours["slow-links-reps-1-1"], ours["slow-links-mrc"]);
+  EXPECT_LT(ours["slow-links-mrc"], ours["slow-links-oblivious"]);
+}
+
+TEST(AgainstHtsimOrder, MorePathsAreBetter) {
+  auto ours = ours_by_name();
+  const std::vector<std::string> paths = {"1", "4", "16", "64", "256", "1024"};
+  for (std::size_t i = 1; i < paths.size(); ++i) {
+    EXPECT_LT(ours["paths-" + paths[i]], ours["paths-" + paths[i - 1]]) << paths[i];
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing

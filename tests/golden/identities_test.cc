@@ -1,0 +1,113 @@
+// What must come out whatever the transport does: serialisation, propagation, conservation. No tolerance beyond rounding and
+// what is said beside each.
+#include <gtest/gtest.h>
+
+#include "../support/run_file.h"
+#include "judge/trace_flags.h"
+#include "wire/packet.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr double kPacket = 4150;          // bytes on the wire, framing included
+constexpr double kLastPacket = 2136;      // of the flows that stand for htsim's 2,000,000 bytes
+constexpr double kFlowPackets = 490;
+
+double us(double bytes, double gbps) { return bytes * 8 / gbps / 1000; }
+
+// 489 full packets and a shorter one over six links: the last full packet is stored and forwarded five times, the shorter one
+// comes right behind it, and the acknowledgement travels back.
+TEST(Identities, OneFlow) {
+  const cli::Outcome outcome = run(load("htsim-one-flow"), 1);
+  ASSERT_TRUE(outcome.held()) << failures(outcome);
+  const double there = (kFlowPackets - 1 + 5) * us(kPacket, 100) + us(kLastPacket, 100) + 6;
+  const double back = 6 + 6 * us(110, 100);  // a Transport ACK
+  EXPECT_NEAR(outcome.results.fct_us.max, there + back, 0.02) << "some nanoseconds behind a SACK";
+  EXPECT_NEAR(outcome.results.fct_us.max, 176.2, us(kPacket, 100)) << "htsim's, within one packet";
+}
+
+// Queues that hold everything, no congestion control: the last of N flows is done after N serialisations and an RTT.
+TEST(Identities, IncastWithoutLoss) {
+  scenario::Scenario scenario = load("htsim-incast-32");
+  scenario.switches.queue_bytes = scenario.switches.last_hop_queue_bytes = 1u << 30;
+  scenario.transport.congestion_control = false;
+  scenario.transport.cwnd_max_bytes = 1u << 30;
+  const cli::Outcome outcome = run(scenario, 1);
+  ASSERT_TRUE(outcome.held()) << failures(outcome);
+  EXPECT_EQ(outcome.results.facts.trims + outcome.results.facts.drops, 0u);
+  const double serialised = 32 * (us(kPacket, 400) * (kFlowPackets - 1) + us(kLastPacket, 400));
+  const double rtt = 12 + 5 * us(kPacket, 400) + 6 * us(110, 400);
+  // Every sender's first packet waits for the one before it in its own NIC, and answers go before data: one packet in all.
+  EXPECT_NEAR(outcome.results.fct_us.max, serialised + rtt, 2 * us(kPacket, 400));
+}
+
+// 2(g - 1) steps of a chunk and a way to the next rank each; the acknowledgement of the last one travels back.
+TEST(Identities, RingAllReduce) {
+  const cli::Outcome outcome = run(load("ring-16"), 1);
+  ASSERT_TRUE(outcome.held()) << failures(outcome);
+  const double packet = us(4096 + 166, 400);
+  const double chunk = 64 * packet;                      // 256 KiB
+  const double inside = 2 * 1 + packet, across = 4 * 1 + 3 * packet;
+  // Once round the ring of 16 ranks, four to a T0: twelve ways inside and four across. Twice round less the two cheapest.
+  const double ways = 2 * (12 * inside + 4 * across) - 2 * inside;
+  EXPECT_NEAR(outcome.results.slowest_over_ideal * outcome.results.ideal_us, 30 * chunk + ways + 4, 0.01 * 250);
+}
+
+struct Trims {
+  std::uint64_t data = 0, probes = 0, nacks = 0;
+};
+
+// Every packet is placed once; every trimmed data packet is answered with one NACK; a trimmed probe needs none.
+TEST(Identities, Conservation) {
+  scenario::Scenario scenario = load("htsim-incast-32");
+  Trims seen;
+  cli::RunOptions options;
+  options.on_trace = [&](std::span<const TraceRecord> records) {
+    for (const TraceRecord& r : records) {
+      const bool trimmed = r.kind == TraceKind::kReceive && judge::is_trimmed(r);
+      const auto packet = wire::parse(r.header_bytes(), {.trimmed = trimmed});
+      if (!packet) continue;
+      if (trimmed) ++(std::holds_alternative<wire::Write>(packet->body) ? seen.data : seen.probes);
+      if (r.kind == TraceKind::kSend && std::holds_alternative<wire::Nack>(packet->body)) ++seen.nacks;
+    }
+  };
+  const cli::Outcome outcome = run(scenario, options);
+  ASSERT_TRUE(outcome.held()) << failures(outcome);
+  ASSERT_EQ(outcome.results.facts.drops, 0u) << "no header may be dropped for this to hold";
+  EXPECT_EQ(counter(outcome, "transport.packets_placed"), 32u * 490);
+  EXPECT_EQ(counter(outcome, "transport.bytes_placed"), 32u * 1'969'620);
+  EXPECT_GT(seen.data, 1000u);
+  EXPECT_EQ(seen.data, seen.nacks);
+  EXPECT_EQ(seen.data + seen.probes, outcome.results.facts.trims);
+}
+
+// Everything that a host sent was delivered, or is counted as lost.
+TEST(Identities, PacketsDoNotVanish) {
+  for (const char* name : {"fault-mix", "htsim-incast-32", "loss-5pct"}) {
+    const cli::Outcome outcome = run(load(name), 2);
+    EXPECT_EQ(outcome.world.packets_sent, outcome.world.packets_delivered + outcome.world.drops()) << name;
+  }
+}
+
+TEST(Identities, OnePlaneOfEightIsAnEighth) {
+  const cli::Outcome outcome = run(load("plane-down"), 1);
+  ASSERT_TRUE(outcome.held()) << failures(outcome);
+  EXPECT_NEAR(outcome.results.settled_gbps.value() / outcome.results.baseline_gbps.value(), 7.0 / 8, 0.004);
+  EXPECT_NEAR(outcome.results.recovered_gbps.value() / outcome.results.baseline_gbps.value(), 1, 0.004);
+}
+
+TEST(Identities, FourPortsOfEightAreHalf) {
+  const cli::Outcome outcome = run(load("four-ports-down"), 1);
+  ASSERT_TRUE(outcome.held()) << failures(outcome);
+  EXPECT_NEAR(outcome.results.settled_gbps.value() / outcome.results.baseline_gbps.value(), 4.0 / 8, 0.004);
+}
+
+// MTU over wire size, on eight planes of 100G.
+TEST(Identities, OneQpReachesTheFramingLimit) {
+  const cli::Outcome outcome = run(load("one-qp"), 1);
+  EXPECT_LE(outcome.results.goodput_gbps, 800.0 * 4096 / (4096 + 166));
+  EXPECT_GE(outcome.results.goodput_gbps, 0.99 * 800.0 * 4096 / (4096 + 166));
+}
+
+}  // namespace
+}  // namespace weft::testing
