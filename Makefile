@@ -64,7 +64,11 @@ test-asan: test-hash
 	@ctest --test-dir build-asan -N -L slow | sed -n 's/^ *Test *#[0-9]*: /  /p'
 	$(CTEST) --test-dir build-asan -LE slow
 
+# The scenarios that are too large for `make test`, then many seeds.
 soak: build
+	@for name in $$(sed -n 's/^soak //p' tests/sim/scenario-cost.txt); do \
+	  build/weft sim run scenarios/$$name.toml || exit 1; \
+	done
 	build/weft sim seeds $(SOAK_SCENARIO) --count $(SOAK_SEEDS)
 
 fuzz:

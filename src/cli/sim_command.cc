@@ -139,6 +139,9 @@ int run_one(const SimArguments& arguments, bool details) {
   const auto outcome = run_scenario(*scenario, options);
   if (terminal) fmt::print(stderr, "\r{:60}\r", "");
   if (!outcome) return misuse(outcome.error().message);
+  if (capture && !capture->is_open()) {
+    return misuse(fmt::format("--pcap {}: not everything could be written", arguments.pcap));
+  }
   if (trace_file.is_open() && !trace_file.flush()) {
     return misuse(fmt::format("--trace {}: not everything could be written", arguments.trace));
   }
@@ -174,6 +177,7 @@ int run_seeds(const SimArguments& arguments) {
       ++done;
       if (!outcome) {
         error = outcome.error().message;
+        next = arguments.count;  // nobody needs to begin another
         return;
       }
       if (!outcome->held()) {

@@ -40,7 +40,10 @@ void EventQueue::push(Time time, std::uint32_t what, std::uint32_t arg) {
   if (step <= current_step_) return insert_current(event);
   if (step >> kWheelBits == near_window_) {
     append(near_, static_cast<std::uint32_t>(step) & (kBuckets - 1), event);
-  } else if (step >> 2 * kWheelBits == middle_window_) {
+    return;
+  }
+  WEFT_ASSERT(step >> kWheelBits > near_window_);  // a window that is over is never looked at again
+  if (step >> 2 * kWheelBits == middle_window_) {
     append(middle_, static_cast<std::uint32_t>(step >> kWheelBits) & (kBuckets - 1), event);
   } else {
     far_.push_back({event, sequence_++});

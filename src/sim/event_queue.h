@@ -26,7 +26,7 @@ class EventQueue {
  public:
   EventQueue();
 
-  // REQUIRES at >= the time of the last event taken.
+  // REQUIRES at >= the time of the last event taken, and >= the limit of a pop that found nothing.
   void push(Time at, std::uint32_t what, std::uint32_t arg);
   // The next event, if it lies at or before `limit`.
   bool pop(Time limit, Event& out) {

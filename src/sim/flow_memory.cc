@@ -1,6 +1,8 @@
 #include "sim/flow_memory.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "base/assert.h"
 
@@ -14,10 +16,21 @@ FlowMemory::FlowMemory(MemoryKind kind, std::vector<Range> ranges, std::uint32_t
   for (fabric::HostIndex host = 0; host < host_count; ++host) views_.emplace_back(*this, host);
 }
 
-// A byte of a message, made from where it lies at the sender.
-std::byte FlowMemory::pattern(std::uint64_t at) {
-  const std::uint64_t mixed = (at ^ at >> 33) * 0xff51afd7ed558ccdu;
-  return static_cast<std::byte>(mixed >> 56);
+// The bytes of a message, made from where they lie at the sender: eight at a time.
+void FlowMemory::fill_pattern(std::uint64_t at, std::span<std::byte> out) {
+  for (std::size_t i = 0; i < out.size();) {
+    std::uint64_t word = ((at + i) >> 3) * 0x9e3779b97f4a7c15u;
+    word = (word ^ word >> 32) * 0xff51afd7ed558ccdu;
+    const std::size_t from = (at + i) & 7, count = std::min(8 - from, out.size() - i);
+    std::array<std::byte, 8> bytes;
+    std::memcpy(bytes.data(), &word, 8);
+    if (count == 8) {
+      std::memcpy(&out[i], bytes.data(), 8);
+    } else {
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(from), count, &out[i]);
+    }
+    i += count;
+  }
 }
 
 const FlowMemory::Range* FlowMemory::find(std::uint64_t at) const {
@@ -44,8 +57,16 @@ void FlowMemory::View::place(const world::Region& to, world::PayloadRef from) {
   Content& content = all_->contents_[static_cast<std::size_t>(range - all_->ranges_.data())];
   const std::uint64_t offset = to.at - range->base;
   if (all_->kind_ == MemoryKind::kBytes) {
-    if (content.bytes.size() < offset + to.size) content.bytes.resize(offset + to.size);
-    for (std::uint32_t i = 0; i < to.size; ++i) content.bytes[offset + i] = pattern(from.at + i);
+    const std::uint64_t known = content.bytes.size(), end = offset + to.size;
+    if (known < end) content.bytes.resize(end);
+    const std::span<std::byte> bytes(content.bytes);
+    if (known < offset) {
+      // What nobody writes is never right by chance.
+      const auto gap = bytes.subspan(known, offset - known);
+      fill_pattern(range->base + known, gap);
+      for (std::byte& b : gap) b = ~b;
+    }
+    fill_pattern(from.at, bytes.subspan(offset, to.size));
     return;
   }
   const auto message = static_cast<std::size_t>(offset / range->message_size);
@@ -60,8 +81,16 @@ std::uint64_t FlowMemory::right_bytes(std::uint32_t index, std::uint64_t k,
   if (kind_ == MemoryKind::kProvenance) return k < content.right.size() ? content.right[k] : 0;
   std::uint64_t right = 0;
   const std::uint64_t first = k * range.message_size;
-  for (std::uint64_t i = first; i < first + size && i < content.bytes.size(); ++i) {
-    right += content.bytes[i] == pattern(range.base + i);
+  const std::uint64_t end = std::min<std::uint64_t>(first + size, content.bytes.size());
+  std::array<std::byte, 1024> expected;
+  for (std::uint64_t at = first; at < end; at += expected.size()) {
+    const std::size_t count = std::min<std::uint64_t>(expected.size(), end - at);
+    fill_pattern(range.base + at, std::span(expected).first(count));
+    if (std::memcmp(&content.bytes[at], expected.data(), count) == 0) {
+      right += count;
+      continue;
+    }
+    for (std::size_t i = 0; i < count; ++i) right += content.bytes[at + i] == expected[i];
   }
   return right;
 }

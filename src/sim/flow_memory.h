@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "fabric/topology.h"
@@ -49,7 +50,7 @@ class FlowMemory {
     std::vector<std::byte> bytes;  // from the range's base on
   };
   const Range* find(std::uint64_t at) const;
-  static std::byte pattern(std::uint64_t at);
+  static void fill_pattern(std::uint64_t at, std::span<std::byte> out);
 
   MemoryKind kind_;
   std::vector<Range> ranges_;      // ascending by base

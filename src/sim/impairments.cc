@@ -76,7 +76,7 @@ void Impairments::apply(Active& active, std::uint32_t where, const Packet& packe
                                              whole / (burst * (whole - i.share_of_2_32)));
         if (active.prng.chance(begin)) {
           harm.lost = true;
-          if (burst > 1) active.in_burst.insert(where);
+          if (!active.prng.chance(whole / burst)) active.in_burst.insert(where);
         }
       }
       break;

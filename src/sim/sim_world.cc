@@ -142,9 +142,10 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
       const bool control = packets_.data()[event->arg].dscp == world::Dscp::kControl;
       call = control ? world::Node::Call::kControl : world::Node::Call::kData;
     }
-    const world::Node::Hot& hot = node->hot(call);
-    for (std::uint32_t at = 0; at < hot.bytes; at += 64) {
-      __builtin_prefetch(static_cast<const char*>(hot.at) + at, 1);
+    for (const world::Node::Part& part : node->hot(call)) {
+      for (std::uint32_t at = 0; at < part.bytes; at += 64) {
+        __builtin_prefetch(static_cast<const char*>(part.at) + at, 1);
+      }
     }
   }
 }

@@ -41,6 +41,14 @@ class ControlQueue {
   std::uint64_t dropped() const { return dropped_; }
   ControlPacket& front() { return ring_.front(); }
   void pop() { ring_.pop(); }
+  // What waits for that peer is dropped: its index is given to another.
+  void forget_peer(std::uint32_t peer) {
+    for (std::size_t left = ring_.size(); left > 0; --left) {
+      const ControlPacket packet = ring_.front();
+      ring_.pop();
+      if (packet.peer != peer) ring_.push(packet);
+    }
+  }
   // A place to write the next packet to; null when full (counted).
   ControlPacket* add() {
     if (ring_.full()) {

@@ -71,8 +71,9 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
     return Error{ErrorKind::kExhausted, "no EV left: ev_count_max is reached"};
   }
   // QPNs go round: a number is used again only after all others.
-  while (qps_[qp_created_ & qp_mask_]) ++qp_created_;
-  const Qpn qpn = first_qpn_ + qp_created_++;
+  const auto qpn_of = [this](std::uint32_t n) { return (first_qpn_ + n) & wire::kQpnMask; };
+  while (qps_[qp_created_ & qp_mask_] || qpn_of(qp_created_) <= wire::kEndpointQpn) ++qp_created_;
+  const Qpn qpn = qpn_of(qp_created_++);
   const QpParams* params = params_for(config);
   Qp::Options options;
   options.params = params;
@@ -119,7 +120,19 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   for (const auto& params : params_) {
     if (is_alike(params->config, key)) return params.get();
   }
-  auto params = std::make_unique<QpParams>();
+  std::unique_ptr<QpParams> params;
+  if (params_.size() >= config_.qp_count_max) {
+    // As many as there can be QPs: one of them has no QP any more.
+    for (auto& candidate : params_) {
+      bool used = false;
+      for (std::uint32_t i = 0; i <= qp_mask_; ++i) used |= qps_[i] && qps_[i]->params == candidate.get();
+      if (used) continue;
+      params = std::move(candidate);
+      std::erase(params_, nullptr);
+      break;
+    }
+  }
+  if (params == nullptr) params = std::make_unique<QpParams>();
   params->config = key;
   params->nscc = NsccParams::derive(config.nscc, config_.mtu);
   params->mtu = config_.mtu;
@@ -148,6 +161,7 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
     if (reverse.present || slot == PathSet::kNone) continue;
     reverse.ev = qp->requestor.paths().ev(slot).value;
     reverse.present = true;
+    peers_[peer].present = static_cast<PortMask>(peers_[peer].present | 1u << port);
     reverse.confirmed_at = now;
   }
   if (trace_ != nullptr) {
@@ -172,20 +186,38 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
 
 Result<std::uint32_t> Endpoint::add_peer(const PeerInfo& info) {
   if (const std::uint32_t known = find_peer(info.ports[0]); known != Peer::kNobody) return known;
-  if (peers_.size() >= config_.peer_count_max) {
-    return Error{ErrorKind::kExhausted, "no peer left: peer_count_max is reached"};
+  std::uint32_t index = static_cast<std::uint32_t>(peers_.size());
+  if (peers_.size() < config_.peer_count_max) {
+    peers_.emplace_back();
+  } else {
+    // One whose QPs are all gone gives way.
+    index = 0;
+    while (index < peers_.size() && peers_[index].first_qp != Peer::kNobody) ++index;
+    if (index == peers_.size()) {
+      return Error{ErrorKind::kExhausted, "no peer left: peer_count_max is reached"};
+    }
+    peers_[index] = {};
+    prober_.forget_peer(index);
+    control_.forget_peer(index);
+    peer_slots_.assign(peer_slots_.size(), Peer::kNobody);
+    for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+      if (i != index) hash_peer(i);
+    }
   }
-  const auto index = static_cast<std::uint32_t>(peers_.size());
-  Peer& peer = peers_.emplace_back();
+  Peer& peer = peers_[index];
   peer.ports = info.ports;
   peer.host = info.host;
   peer.turn = static_cast<PortIndex>(prng_.below(config_.port_count));
+  hash_peer(index);
+  return index;
+}
+
+void Endpoint::hash_peer(std::uint32_t index) {
   for (std::uint32_t port = 0; port < port_count_; ++port) {
-    std::size_t slot = hash_of(info.ports[port]) & (peer_slots_.size() - 1);
+    std::size_t slot = hash_of(peers_[index].ports[port]) & (peer_slots_.size() - 1);
     while (peer_slots_[slot] != Peer::kNobody) slot = (slot + 1) & (peer_slots_.size() - 1);
     peer_slots_[slot] = index;
   }
-  return index;
 }
 
 std::uint32_t Endpoint::find_peer(const Address& address) const {
@@ -220,7 +252,7 @@ Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
   Qp* qp = find_qp(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   const std::uint32_t index = qp_index(*qp);
-  if (qp->state != QpState::kInit) {
+  if (qp->peer != Qp::kNoPeer) {
     std::uint32_t* link = &peers_[qp->peer].first_qp;
     while (*link != index) link = &qps_[*link]->next_of_peer;
     *link = qp->next_of_peer;
@@ -246,19 +278,21 @@ void Endpoint::deny_ev(Time now, fabric::Ev ev, bool denied) {
     std::optional<Qp>& qp = qps_[i];
     if (!qp) continue;
     PathSet& paths = qp->requestor.paths();
-    const PathSet::Slot slot = paths.find(ev.value);
-    if (slot != PathSet::kNone && paths.ev(slot) == ev) paths.deny(now, slot, denied);
+    const PathSet::Slot slot = paths.find(ev);
+    if (slot != PathSet::kNone) paths.deny(now, slot, denied);
   }
 }
 
 // --- work --------------------------------------------------------------------------------------
 
+// The messages are short enough for a string that takes no memory: being refused is an everyday
+// event here.
 Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request) {
   Qp* qp = find_qp(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
-  if (!qp->may_send()) return Error{ErrorKind::kWrongState, "the QP is not in RTS"};
+  if (!qp->may_send()) return Error{ErrorKind::kWrongState, "QP not in RTS"};
   if (qp->requestor.is_full() || completions_reserved_ >= config_.completion_queue_max) {
-    return Error{ErrorKind::kExhausted, "the send or completion queue is full"};
+    return Error{ErrorKind::kExhausted, "queue is full"};
   }
   ++completions_reserved_;
   qp->requestor.post(request);
@@ -270,9 +304,9 @@ Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request
 Result<void> Endpoint::post_receive(Time, Qpn qpn, std::uint64_t id) {
   Qp* qp = find_qp(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
-  if (qp->state == QpState::kError) return Error{ErrorKind::kWrongState, "the QP is in ERR"};
+  if (qp->state == QpState::kError) return Error{ErrorKind::kWrongState, "QP is in ERR"};
   if (qp->receives.full() || completions_reserved_ >= config_.completion_queue_max) {
-    return Error{ErrorKind::kExhausted, "the receive or completion queue is full"};
+    return Error{ErrorKind::kExhausted, "queue is full"};
   }
   ++completions_reserved_;
   qp->receives.push(id);
@@ -323,6 +357,7 @@ void Endpoint::on_deadline(Time now, Duration late_by) {
     if (qp.requestor.deadline() <= now) {
       auto c = context(now);
       after_requestor(now, qp, qp.requestor.on_deadline(c, late_by));
+      qp.silent = qp.requestor.is_peer_silent();
     }
     if (qp.state != QpState::kError) deadlines_.set(index, qp.requestor.deadline());
   }

@@ -46,7 +46,7 @@ class Endpoint final : public world::Node {
   Result<void> destroy_qp(Time now, Qpn qpn);
   // What the next SACKs of this QP tell its requestor about room here.
   Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
-  // Controller: this EV carries nothing until allowed again. All QPs.
+  // Controller: this EV carries nothing until allowed again, on the QPs that there are now.
   void deny_ev(Time now, fabric::Ev ev, bool denied);
 
   // --- work ------------------------------------------------------------------------------------
@@ -93,6 +93,7 @@ class Endpoint final : public world::Node {
   std::uint32_t qp_index(const Qp& qp) const { return (qp.qpn - first_qpn_) & qp_mask_; }
   std::uint32_t find_peer(const Address& address) const;
   Result<std::uint32_t> add_peer(const PeerInfo& info);
+  void hash_peer(std::uint32_t index);
   const QpParams* params_for(const QpConfig& config);
 
   // --- incoming
@@ -104,6 +105,7 @@ class Endpoint final : public world::Node {
   void on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth);
   void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
   void after_requestor(Time now, Qp& qp, Status status);
+  void on_word(Time now, Qp& qp);
   void drop(DropReason reason) { ++drops_[static_cast<std::size_t>(reason)]; }
 
   // --- outgoing

@@ -43,7 +43,7 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
     return on_write(now, in, bth, *write);
 
   Qp* qp = find_qp(bth.dest_qpn);
-  if (qp == nullptr || qp->state == QpState::kInit) return drop(DropReason::kUnknownQp);
+  if (qp == nullptr || qp->peer == Qp::kNoPeer) return drop(DropReason::kUnknownQp);
   if (peers_[qp->peer].ports[in.port] != in.peer && find_peer(in.peer) != qp->peer) {
     return drop(DropReason::kUnknownPeer);
   }
@@ -52,11 +52,12 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
       if (!qp->responder.repeat_nak(control_)) drop(DropReason::kQpInError);
       return;
     }
+    if (qp->silent) on_word(now, *qp);
     return qp->responder.on_probe(*probe, in.entropy, in.ecn == world::Ecn::kCe, control_,
                                   responder_counters_);
   }
   if (!qp->may_send()) return drop(DropReason::kQpInError);
-  set_hot(Call::kControl, qp->requestor_part());
+  set_hot(Call::kControl, {qp->requestor_part(), peers_[qp->peer].part()});
   auto c = context(now);
   qp->requestor.on_heard(c);
   Status status = Status::kOk;
@@ -79,6 +80,15 @@ void Endpoint::after_requestor(Time now, Qp& qp, Status status) {
   if (config_.share_path_health && prober_.take_new()) share_condemned(now, qp);
 }
 
+// A peer that was silent sends again, if only its own data or probes: the requestor need not wait
+// out its interval.
+void Endpoint::on_word(Time now, Qp& qp) {
+  qp.silent = false;
+  auto c = context(now);
+  qp.requestor.on_heard(c);
+  deadlines_.at_latest(qp_index(qp), qp.requestor.deadline());
+}
+
 void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bth,
                         const wire::Write& write) {
   Qp* qp = find_qp(bth.dest_qpn);
@@ -86,7 +96,7 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   if (qp->state == QpState::kError) {
     // The requestor may have missed our NAK: it is repeated for as long as it sends.
     if (qp->responder.repeat_nak(control_)) return;
-    if (find_peer(in.peer) == qp->peer)
+    if (qp->peer != Qp::kNoPeer && find_peer(in.peer) == qp->peer)
       qp->responder.send_unexpected(bth, control_, responder_counters_);
     return drop(DropReason::kQpInError);
   }
@@ -94,7 +104,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   Peer& peer = peers_[qp->peer];
   if (peer.ports[in.port] != in.peer && find_peer(in.peer) != qp->peer)
     return drop(DropReason::kUnknownPeer);
-  set_hot(Call::kData, qp->responder_part());
+  set_hot(Call::kData, {qp->responder_part(), peer.part()});
+  if (qp->silent) on_word(now, *qp);
   const bool trimmed = world::is_trimmed(in.dscp);
   const auto padded = static_cast<std::uint32_t>(in.payload.size + bth.pad);
   const Responder::Arrival arrival{
@@ -125,7 +136,15 @@ void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wi
   const std::uint32_t peer = find_peer(in.peer);
   if (request.op == wire::EndpointOp::kPortStatusUpdate) {
     if (peer == Peer::kNobody) return drop(DropReason::kUnknownPeer);
-    on_port_status(now, peer, request.port_status);
+    // Answered in any case; applied only if it is not older than what is known.
+    Peer& from = peers_[peer];
+    const auto id = static_cast<std::uint16_t>(bth.psn.value());
+    const auto ahead = static_cast<std::int16_t>(id - from.update_seen_id);
+    if (!from.update_seen || ahead >= 0) {
+      from.update_seen = true;
+      from.update_seen_id = id;
+      on_port_status(now, peer, request.port_status);
+    }
   }
   ControlPacket* packet = control_.add();
   if (packet == nullptr) return;
@@ -173,10 +192,8 @@ void Endpoint::revive(Time now, const EvProber::Watch& watch) {
     Qp& qp = *qps_[i];
     PathSet& paths = qp.requestor.paths();
     if (watch.plane) paths.revive_plane(now, watch.ev.port);
-    const PathSet::Slot slot = paths.find(watch.ev.value);
-    if (slot != PathSet::kNone && paths.ev(slot) == watch.ev && paths.is_condemned(slot)) {
-      paths.revive(now, slot);
-    }
+    const PathSet::Slot slot = paths.find(watch.ev);
+    if (slot != PathSet::kNone && paths.is_condemned(slot)) paths.revive(now, slot);
     if (qp.requestor.has_work()) mark_ready(qp);
   }
 }
@@ -190,9 +207,8 @@ void Endpoint::share_condemned(Time now, const Qp& from) {
     for (std::uint32_t s = 0; s < from.requestor.paths().size(); ++s) {
       const auto slot = static_cast<PathSet::Slot>(s);
       if (from.requestor.paths().state(slot) != EvState::kAssumedBad) continue;
-      const PathSet::Slot same = paths.find(from.requestor.paths().ev(slot).value);
-      if (same != PathSet::kNone && paths.ev(same) == from.requestor.paths().ev(slot))
-        paths.condemn(now, same);
+      const PathSet::Slot same = paths.find(from.requestor.paths().ev(slot));
+      if (same != PathSet::kNone) paths.condemn(now, same);
     }
   }
 }
@@ -231,6 +247,7 @@ void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
     if (qp->requestor.has_work()) mark_ready(*qp);
   }
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].first_qp == Peer::kNobody) continue;
     peers_[i].update_tries = 0;
     peers_[i].reverse[port].failures = 0;
     send_port_status(now, i);
@@ -259,7 +276,7 @@ void Endpoint::send_port_status(Time now, std::uint32_t peer_index) {
 void Endpoint::resend_port_status(Time now) {
   port_status_next_ = kNever;
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
-    if (peers_[i].update_id == 0) continue;
+    if (peers_[i].update_id == 0 || peers_[i].first_qp == Peer::kNobody) continue;
     if (peers_[i].update_next <= now) {
       send_port_status(now, i);
     } else {

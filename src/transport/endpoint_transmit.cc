@@ -38,7 +38,7 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     std::uint8_t port = packet.port;
     if (port == ControlPacket::kAnyPort) {
       Peer& peer = peers_[packet.peer];
-      if ((ports_up_ & peer.reachable) == 0) {
+      if (peer.ways(ports_up_) == 0) {
         control_.pop();  // nothing reaches that peer: it must not hold up what goes to others
         continue;
       }
@@ -162,7 +162,7 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
     const auto polled = qp.may_send() ? qp.requestor.poll(c, usable, headers_[batch.count], out)
                                       : Requestor::Polled::kNothing;
     if (polled == Requestor::Polled::kPacket) {
-      set_hot(Call::kPoll, qp.requestor_part());
+      set_hot(Call::kPoll, {qp.requestor_part(), peer.part()});
       world::Datagram& d = batch.out[batch.count];
       d.port = out.ev.port;
       d.ecn = world::Ecn::kEct0;
@@ -181,6 +181,8 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
     } else if (polled == Requestor::Polled::kNoPort) {
       ++idle;
     } else {
+      // Nothing but time may open its window: then it is called at that time.
+      deadlines_.at_latest(index, qp.requestor.deadline());
       qp.ready = false;
       ready_.pop();
       run = 0;

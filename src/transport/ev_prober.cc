@@ -32,6 +32,7 @@ bool EvProber::watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane) {
     w->ev = ev;
   } else if (w->active) {
     w->plane = w->plane || plane;
+    w->alone = w->alone || !plane;
     return true;
   } else {
     const bool again = now - w->revived_at < Duration::s(1);
@@ -40,12 +41,20 @@ bool EvProber::watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane) {
   w->active = true;
   new_ = true;
   w->plane = plane;
+  w->alone = !plane;
   w->answers = 0;
   w->request_id = 0;
   w->next_at = now + Duration::ms(1);
   ++active_;
   next_at_ = std::min(next_at_, w->next_at);
   return true;
+}
+
+void EvProber::forget_peer(std::uint32_t peer) {
+  std::erase_if(watches_, [peer](const Watch& w) { return w.peer == peer; });
+  active_ = static_cast<std::uint32_t>(
+      std::count_if(watches_.begin(), watches_.end(), [](const Watch& w) { return w.active; }));
+  reschedule();
 }
 
 const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::uint16_t request_id) {
@@ -67,6 +76,10 @@ const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::ui
         const bool same_plane = w.plane && other.active && other.plane && other.peer == peer &&
                                 other.ev.port == w.ev.port;
         if (&other != &w && !same_plane) continue;
+        if (&other != &w && other.alone) {
+          other.plane = false;
+          continue;
+        }
         other.active = false;
         other.revived_at = now;
         --active_;

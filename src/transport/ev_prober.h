@@ -30,6 +30,7 @@ class EvProber {
     std::uint32_t peer = 0;
     fabric::Ev ev;
     bool plane = false;  // stands for the whole plane
+    bool alone = false;  // condemned by itself: the plane's revival is not its own
     std::uint8_t answers = 0, needed = 3;
     std::uint16_t request_id = 0;  // of the question under way; 0: none
     Time asked_at, next_at, revived_at;
@@ -39,6 +40,9 @@ class EvProber {
   // True when the EV is watched from now on (or already was); false when the table is full: then it
   // must not be condemned.
   bool watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane);
+
+  // Nobody talks to that peer any more.
+  void forget_peer(std::uint32_t peer);
 
   Time next_deadline() const { return next_at_; }
   // Queues the questions that are due, with `take_id` numbers from the endpoint.

@@ -41,8 +41,8 @@ PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
 
 PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
   if (options_.policy == Policy::kFlowHash) {
-    // One path for the life of the QP, as ECMP on the five-tuple gives it; another only when its
-    // port is gone.
+    // One path for the life of the QP, as ECMP on the five-tuple gives it; another only when the
+    // controller denies it.
     Slot slot = 0;
     while (slot < slot_count_ && slots_[slot].state == EvState::kDenied) ++slot;
     return slot < slot_count_ && (usable >> slots_[slot].port & 1) != 0 ? slot : kNone;
@@ -112,11 +112,21 @@ std::uint32_t PathSet::position_of(const Plane& plane, Slot slot) const {
   return static_cast<std::uint32_t>(found - begin);
 }
 
-PathSet::Slot PathSet::find(std::uint32_t value) const {
+PathSet::Slot PathSet::find(fabric::Ev ev) const {
   for (std::uint32_t i = 0; i < slot_count_; ++i) {
-    if (slots_[i].value == value) return static_cast<Slot>(i);
+    if (slots_[i].value == ev.value && slots_[i].port == ev.port) return static_cast<Slot>(i);
   }
   return kNone;
+}
+
+PathSet::Slot PathSet::find_echo(std::uint32_t value) const {
+  Slot found = kNone;
+  for (std::uint32_t i = 0; i < slot_count_; ++i) {
+    if (slots_[i].value != value) continue;
+    if (found != kNone) return kNone;
+    found = static_cast<Slot>(i);
+  }
+  return found;
 }
 
 PathSet::Slot PathSet::any_on(PortIndex port, std::uint32_t draw) const {
@@ -221,7 +231,8 @@ bool PathSet::bench(Time now, Slot slot) {
     return true;
   }
   std::uint32_t backup = plane.count;
-  while (backup < plane.size && slots_[order_[plane.begin + backup]].state > EvState::kSkip) ++backup;
+  const Slot* const order = &order_[plane.begin];
+  while (backup < plane.size && slots_[order[backup]].state > EvState::kSkip) ++backup;
   const bool replaced = backup < plane.size;
   if (!replaced && active_ <= options_.min_active) {
     s.floor = true;

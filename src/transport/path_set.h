@@ -58,8 +58,10 @@ class PathSet {
   bool is_condemned(Slot slot) const {
     return slots_[slot].state == EvState::kAssumedBad || slots_[slot].floor;
   }
-  // The slot of an EV value, or kNone.
-  Slot find(std::uint32_t value) const;
+  // The slot of an EV, or kNone.
+  Slot find(fabric::Ev ev) const;
+  // The slot of an echoed value; kNone if there is none, or one on several ports (STEV has no plane in it).
+  Slot find_echo(std::uint32_t value) const;
   // Any EV of that port, in rotation if possible, else kNone: for probes and control packets.
   // `draw` picks.
   Slot any_on(PortIndex port, std::uint32_t draw) const;

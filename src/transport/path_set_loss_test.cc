@@ -186,7 +186,8 @@ TEST(PathSetLoss, WhatTheFloorKeepsIsCondemnedAllTheSame) {
 
 TEST(PathSetLoss, AllAtTheFloorStillSend) {
   Path path({.ports = 1, .per_port = 4, .active = 4, .min_active = 4});
-  for (int i = 0; i < 1000; ++i) ASSERT_NE(path.send([](Slot) { return 1'000'000u; }), PathSet::kNone);
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_NE(path.send([](Slot) { return 1'000'000u; }), PathSet::kNone);
   EXPECT_EQ(path.paths.active(), 4u);
 }
 
@@ -194,7 +195,11 @@ TEST(PathSetLoss, DeadPlaneIsFoundWhileOthersDeliver) {
   for (std::uint32_t ports : {2u, 3u, 4u, 8u}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       SCOPED_TRACE(testing::Message() << ports << " planes, seed " << seed);
-      Path path({.ports = ports, .per_port = 16, .active = 16 * ports, .min_active = 4 * ports, .seed = seed});
+      Path path({.ports = ports,
+                 .per_port = 16,
+                 .active = 16 * ports,
+                 .min_active = 4 * ports,
+                 .seed = seed});
       for (int i = 0; i < 500; ++i) path.send([](Slot) { return 0u; });
       const std::uint32_t before = path.sent;
       while (path.planes == 0 && path.sent < before + 1000) {
@@ -203,14 +208,15 @@ TEST(PathSetLoss, DeadPlaneIsFoundWhileOthersDeliver) {
       EXPECT_EQ(path.planes, 1u);
       EXPECT_LE(path.sent - before, 40 * ports);
       EXPECT_EQ(path.paths.planes_down(), 0b10);
-      EXPECT_EQ(path.paths.active(), 16 * (ports - 1) );
+      EXPECT_EQ(path.paths.active(), 16 * (ports - 1));
       for (int i = 0; i < 100; ++i) {
         EXPECT_NE(path.paths.ev(path.send([](Slot) { return 0u; })).port, 1);
       }
       path.paths.revive_plane(path.now, 1);
       EXPECT_EQ(path.paths.planes_down(), 0);
       bool used = false;
-      for (int i = 0; i < 100; ++i) used |= path.paths.ev(path.send([](Slot) { return 0u; })).port == 1;
+      for (int i = 0; i < 100; ++i)
+        used |= path.paths.ev(path.send([](Slot) { return 0u; })).port == 1;
       EXPECT_TRUE(used);
     }
   }
@@ -225,13 +231,16 @@ TEST(PathSetLoss, WhenNothingArrivesNoPlaneIsToBlame) {
 
 TEST(PathSetLoss, LastPlaneStays) {
   Path path({.ports = 2, .per_port = 16, .active = 32, .min_active = 2});
-  for (int i = 0; i < 200; ++i) path.send([&](Slot s) { return path.paths.ev(s).port == 1 ? 1'000'000u : 0u; });
+  for (int i = 0; i < 200; ++i)
+    path.send([&](Slot s) { return path.paths.ev(s).port == 1 ? 1'000'000u : 0u; });
   ASSERT_EQ(path.paths.planes_down(), 0b10);
-  for (int i = 0; i < 2000; ++i) ASSERT_NE(path.send([](Slot) { return 900'000u; }), PathSet::kNone);
+  for (int i = 0; i < 2000; ++i)
+    ASSERT_NE(path.send([](Slot) { return 900'000u; }), PathSet::kNone);
   EXPECT_EQ(path.paths.planes_down(), 0b10);
 }
 
-// Random events in any order: what next() gives is always allowed, counts never disagree, nothing stalls.
+// Random events in any order: what next() gives is always allowed, counts never disagree, nothing
+// stalls.
 TEST(PathSetLoss, AnythingInAnyOrder) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -251,17 +260,32 @@ TEST(PathSetLoss, AnythingInAnyOrder) {
       now += Duration::us(1);
       const auto slot = static_cast<Slot>(prng.below(all));
       switch (prng.below(10)) {
-        case 0: paths.on_mark(slot); break;
-        case 1: paths.on_loss(now, slot); break;
-        case 2: paths.on_unlost(now, slot); break;
-        case 3: paths.condemn(now, slot); break;
-        case 4: paths.revive(now, slot); break;
-        case 5: paths.revive_plane(now, static_cast<PortIndex>(prng.below(ports))); break;
-        case 6: paths.on_clean_echo(slot); break;
+        case 0:
+          paths.on_mark(slot);
+          break;
+        case 1:
+          paths.on_loss(now, slot);
+          break;
+        case 2:
+          paths.on_unlost(now, slot);
+          break;
+        case 3:
+          paths.condemn(now, slot);
+          break;
+        case 4:
+          paths.revive(now, slot);
+          break;
+        case 5:
+          paths.revive_plane(now, static_cast<PortIndex>(prng.below(ports)));
+          break;
+        case 6:
+          paths.on_clean_echo(slot);
+          break;
         case 7:
           if (prng.below(4) == 0) paths.deny(now, slot, prng.below(3) == 0);
           break;
-        default: paths.on_ack(slot);
+        default:
+          paths.on_ack(slot);
       }
       denied = 0;
       for (Slot s = 0; s < all; ++s) denied += paths.state(s) == EvState::kDenied;

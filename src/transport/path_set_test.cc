@@ -253,13 +253,27 @@ TEST(PathSet, RepsReusesCleanEvsOldestFirst) {
 
 TEST(PathSet, FindAndAnyOn) {
   PathSet paths = make({.ports = 2, .per_port = 4, .active = 8});
-  for (Slot slot = 0; slot < 8; ++slot) EXPECT_EQ(paths.find(paths.ev(slot).value), slot);
-  EXPECT_EQ(paths.find(0xdead'beef), PathSet::kNone);
+  for (Slot slot = 0; slot < 8; ++slot) {
+    EXPECT_EQ(paths.find(paths.ev(slot)), slot);
+    EXPECT_EQ(paths.find_echo(paths.ev(slot).value), slot);
+  }
+  EXPECT_EQ(paths.find({.value = 1, .port = 1}), PathSet::kNone);
+  EXPECT_EQ(paths.find_echo(0xdead'beef), PathSet::kNone);
   for (std::uint32_t draw = 0; draw < 20; ++draw) {
     EXPECT_EQ(paths.ev(paths.any_on(0, draw)).port, 0);
     EXPECT_EQ(paths.ev(paths.any_on(1, draw)).port, 1);
     EXPECT_EQ(paths.any_on(2, draw), PathSet::kNone);
   }
+}
+
+// Where the value does not tell the plane, an echo that two planes could have sent names nobody.
+TEST(PathSet, EchoThatTwoPlanesShareNamesNobody) {
+  const fabric::Ev evs[] = {
+      {.value = 5, .port = 0}, {.value = 5, .port = 1}, {.value = 6, .port = 1}};
+  PathSet paths({.active = 3, .min_active = 1, .port_count = 2}, evs);
+  EXPECT_EQ(paths.find(evs[1]), 1);
+  EXPECT_EQ(paths.find_echo(5), PathSet::kNone);
+  EXPECT_EQ(paths.find_echo(6), 2);
 }
 
 TEST(PathSet, TraceTellsEveryChangeOfState) {

@@ -14,7 +14,7 @@ namespace weft::transport {
 struct Peer {
   static constexpr std::uint32_t kNobody = 0xffff'ffff;
 
-  // A reverse EV: confirmed by an answered probe or by acknowledged data.
+  // A reverse EV: confirmed by an answered probe.
   struct Reverse {
     std::uint32_t ev = 0;
     bool present = false;
@@ -23,7 +23,9 @@ struct Peer {
     Time confirmed_at, asked_at;
   };
 
-  std::array<Address, world::kPortsMax> ports{};
+  // What the next packet from or to it will touch.
+  world::Node::Part part() const { return {.at = this, .bytes = sizeof(*this)}; }
+
   std::uint32_t host = kNobody;      // its name in the trace
   std::uint32_t first_qp = kNobody;  // head of the list of QPs to it (index of the QP)
   PortMask reachable = 0xff;         // as its port status updates say
@@ -31,11 +33,20 @@ struct Peer {
   // A port status update of ours that it has not answered yet.
   std::uint16_t update_id = 0;
   std::uint8_t update_tries = 0;
+  // The newest port status update of its own that was applied: a late one must not undo it.
+  bool update_seen = false;
+  std::uint16_t update_seen_id = 0;
+  PortMask present = 0;              // ports with a reverse EV
   Time update_next = kNever;
+  std::array<Address, world::kPortsMax> ports{};
   std::array<Reverse, world::kPortsMax> reverse{};
 
   // Three questions without an answer: the plane's reverse direction is left out while others work.
   static constexpr std::uint8_t kFailuresMax = 3;
+  // Ports of ours over which control packets can reach it at all.
+  PortMask ways(PortMask ports_up) const {
+    return static_cast<PortMask>(ports_up & reachable & present);
+  }
   bool is_reverse_good(PortIndex port) const { return reverse[port].failures < kFailuresMax; }
 };
 

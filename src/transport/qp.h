@@ -35,19 +35,21 @@ struct Qp {
   }
 
   // What the next packet of each kind will touch: the responder's part, the requestor's part.
-  world::Node::Hot responder_part() const {
+  world::Node::Part responder_part() const {
     const auto* begin = reinterpret_cast<const char*>(this);
     const auto* end = reinterpret_cast<const char*>(&responder + 1);
     return {.at = begin, .bytes = static_cast<std::uint32_t>(end - begin)};
   }
-  world::Node::Hot requestor_part() const { return {.at = &requestor, .bytes = sizeof(requestor)}; }
+  world::Node::Part requestor_part() const { return {.at = &requestor, .bytes = sizeof(requestor)}; }
 
   // What every packet looks at comes first.
   Qpn qpn;
   QpState state = QpState::kInit;
   bool ready = false;      // in the endpoint's ready list
+  bool silent = false;  // its requestor waits for a silent peer: any packet is a word
   bool touched = false;    // in this batch: its responder has something to flush
-  std::uint32_t peer = 0;  // index of the peer
+  static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
+  std::uint32_t peer = kNoPeer;  // index of the peer; none before it is connected
   std::uint32_t peer_qpn = 0;
   const QpParams* params;
   std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs

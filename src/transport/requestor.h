@@ -169,6 +169,12 @@ class Requestor {
   void infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent, Knowledge known);
   void lose(Context& context, Psn psn, PsnRecord& record);
   void lose_on_port(Context& context, PortIndex port);
+  // A packet of a write that was sent and is not done.
+  bool is_under_way(Psn psn) const {
+    if (window_.contains(psn)) return true;
+    return done_count_ < sent_count_ && psn.since(queue_[done_count_].first) >= 0 &&
+           window_.next().since(psn) > 0;
+  }
   // Everything sent has arrived, and a write still lacks its Transport ACK.
   bool waits_for_transport_ack() const {
     return window_.outstanding() == 0 && window_.lost() == 0 && done_count_ < sent_count_;

@@ -1,4 +1,5 @@
-// Whatever a peer says: no crash, nothing completes out of order or twice, and what was never sent is not believed.
+// Whatever a peer says: no crash, nothing completes out of order or twice, and what was never sent
+// is not believed.
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
@@ -34,7 +35,8 @@ TEST(RequestorHostile, BitsOutsideTheWindowAreIgnored) {
   const auto packets = bench.poll_all();
   wire::Sack sack = bench.sack(RequestorBench::trigger(packets[0]));
   sack.bitmap = ~0ull;
-  for (std::int16_t offset : {std::int16_t{-64}, std::int16_t{5}, std::int16_t{0x7fff}, std::int16_t{-0x8000}}) {
+  for (std::int16_t offset :
+       {std::int16_t{-64}, std::int16_t{5}, std::int16_t{0x7fff}, std::int16_t{-0x8000}}) {
     sack.bitmap_offset = offset;
     EXPECT_TRUE(bench.hear(sack));
     EXPECT_EQ(bench.requestor.window().received_above_cack(), 0u) << offset;
@@ -49,12 +51,15 @@ wire::Sack random_sack(Prng& prng, const RequestorBench& bench, Psn near) {
   const std::uint64_t bits = prng.next();
   sack.mark = static_cast<wire::PathMark>(prng.below(3));
   sack.answers_probe = prng.below(4) == 0;
-  sack.trigger_offset = static_cast<std::int16_t>(prng.below(16) == 0 ? prng.below(0x1'0000) : prng.below(200));
+  sack.trigger_offset =
+      static_cast<std::int16_t>(prng.below(16) == 0 ? prng.below(0x1'0000) : prng.below(200));
   sack.probe_id = static_cast<std::uint16_t>(prng.below(32));
   sack.entropy = prng.below(2) << 24 | prng.below(6);
-  sack.cack = prng.below(8) == 0 ? Psn(static_cast<std::uint32_t>(bits)) : near + static_cast<std::int32_t>(prng.below(64)) - 16;
+  sack.cack = prng.below(8) == 0 ? Psn(static_cast<std::uint32_t>(bits))
+                                 : near + static_cast<std::int32_t>(prng.below(64)) - 16;
   sack.mpr = static_cast<std::uint8_t>(bits >> 32);
-  sack.bitmap_offset = static_cast<std::int16_t>(prng.below(8) == 0 ? prng.below(0x1'0000) : prng.below(128));
+  sack.bitmap_offset =
+      static_cast<std::int16_t>(prng.below(8) == 0 ? prng.below(0x1'0000) : prng.below(128));
   sack.bitmap = prng.next() & prng.next();
   sack.echo = prng.below(2) == 0 ? timestamp(bench.now - Duration::us(prng.below(20)))
                                  : wire::Timestamp{static_cast<std::uint16_t>(bits >> 40)};
@@ -81,7 +86,8 @@ TEST(RequestorHostile, AnythingAPeerSays) {
         bench.post(prng.below(30'000), prng.below(2) == 0);
         ++posted;
       }
-      for (std::uint32_t n = prng.below(16); n > 0; --n) bench.poll(static_cast<PortMask>(1 + prng.below(3)));
+      for (std::uint32_t n = prng.below(16); n > 0; --n)
+        bench.poll(static_cast<PortMask>(1 + prng.below(3)));
       bench.pass(Duration::ns(prng.below(20'000)));
       const Psn near = bench.requestor.window().cack();
       Status status = Status::kOk;
@@ -95,7 +101,9 @@ TEST(RequestorHostile, AnythingAPeerSays) {
           auto c = bench.context();
           const auto reason = static_cast<wire::NackReason>(prng.below(0x18));  // not the fatal one
           status = bench.requestor.on_nack(
-              c, {.reason = reason, .entropy = prng.below(8), .psn = near + static_cast<std::int32_t>(prng.below(80)),
+              c, {.reason = reason,
+                  .entropy = prng.below(8),
+                  .psn = near + static_cast<std::int32_t>(prng.below(80)),
                   .echo = timestamp(bench.now - Duration::us(prng.below(20)))});
           break;
         }
@@ -104,7 +112,8 @@ TEST(RequestorHostile, AnythingAPeerSays) {
           break;
         default:
           if (prng.below(8) == 0) bench.port_lost(static_cast<PortIndex>(prng.below(2)));
-          if (bench.requestor.deadline() <= bench.now + Duration::us(50)) status = bench.to_deadline();
+          if (bench.requestor.deadline() <= bench.now + Duration::us(50))
+            status = bench.to_deadline();
       }
       if (status != Status::kOk) {
         bench.requestor.fail(status);

@@ -14,7 +14,8 @@ using Out = RequestorBench::Out;
 
 constexpr Duration kRtt = Duration::us(10);
 
-// A long write, one packet a microsecond, each acknowledged an RTT later unless `is_lost` says otherwise.
+// A long write, one packet a microsecond, each acknowledged an RTT later unless `is_lost` says
+// otherwise.
 class Flow {
  public:
   explicit Flow(RequestorBench& bench) : bench_(bench) {}
@@ -47,7 +48,7 @@ TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
   RequestorBench bench;
   const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];
   const auto sent = Flow(bench).send(400, [&](const Out& out) { return out.outgoing.ev == bad; });
-  const auto slot = bench.requestor.paths().find(bad.value);
+  const auto slot = bench.requestor.paths().find(bad);
   EXPECT_EQ(bench.requestor.paths().state(slot), EvState::kAssumedBad);
   EXPECT_EQ(bench.counters.evs_condemned, 1u);
   EXPECT_EQ(bench.counters.planes_condemned, 0u);
@@ -61,7 +62,7 @@ TEST(RequestorPath, WhatCannotBeWatchedIsNotCondemned) {
   RequestorBench bench(options);
   const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];
   Flow(bench).send(400, [&](const Out& out) { return out.outgoing.ev == bad; });
-  EXPECT_EQ(bench.requestor.paths().state(bench.requestor.paths().find(bad.value)), EvState::kGood);
+  EXPECT_EQ(bench.requestor.paths().state(bench.requestor.paths().find(bad)), EvState::kGood);
 }
 
 TEST(RequestorPath, DeadPlaneIsCondemnedWhileTheOtherDelivers) {
@@ -105,7 +106,9 @@ TEST(RequestorPath, MarkSkipsAndAlwaysSkipCondemns) {
   bench.post(4 * 1024);
   const auto packets = bench.poll_all();
   bench.pass(kRtt);
-  const auto slot = [&](std::size_t i) { return bench.requestor.paths().find(packets[i].outgoing.ev.value); };
+  const auto slot = [&](std::size_t i) {
+    return bench.requestor.paths().find(packets[i].outgoing.ev);
+  };
   const auto hear = [&](std::size_t i, wire::PathMark mark) {
     bench.arrive(packets[i]);
     auto trigger = RequestorBench::trigger(packets[i]);

@@ -74,7 +74,7 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
     }
   }
   if (sack.mark != wire::PathMark::kNone && trigger.slot == PathSet::kNone) {
-    trigger.slot = paths_.find(sack.entropy);
+    trigger.slot = paths_.find_echo(sack.entropy);
   }
   return trigger;
 }
@@ -235,7 +235,9 @@ void Requestor::on_port_lost(Context& context, PortIndex port) {
 }
 
 Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
-  if (nack.reason == wire::NackReason::kUnexpectedEvent) return Status::kRemoteOperation;
+  if (nack.reason == wire::NackReason::kUnexpectedEvent && is_under_way(nack.psn)) {
+    return Status::kRemoteOperation;
+  }
   if (!window_.contains(nack.psn)) {
     ++context.counters.stale;
     return Status::kOk;
@@ -246,7 +248,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
       record.state == PsnState::kOutstanding && timestamp(record.sent_at()) == nack.echo;
   if (trimmed) {
     // The path is congested whichever copy it was.
-    const PathSet::Slot slot = current ? record.ev : paths_.find(nack.entropy);
+    const PathSet::Slot slot = current ? record.ev : paths_.find_echo(nack.entropy);
     if (slot != PathSet::kNone) paths_.on_mark(slot);
   }
   if (!current) {
@@ -285,8 +287,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
 Status Requestor::on_transport_ack(Context& context, Psn psn, const wire::TransportAck& ack) {
   if (ack.syndrome != wire::AckSyndrome::kAck) {
     // A NAK about a write that is not under way any more is an old one.
-    if (!window_.contains(psn) &&
-        (done_count_ >= queue_.size() || psn.since(queue_[done_count_].first) < 0)) {
+    if (!is_under_way(psn)) {
       ++context.counters.stale;
       return Status::kOk;
     }

@@ -146,11 +146,11 @@ TEST(Requestor, DynamicMprNeverMovesTheEdgeLeftNorBeyondTheRing) {
     for (const Out& out : bench.poll_all()) flying.push_back(out);
     return flying.size();
   };
-  EXPECT_EQ(acknowledge(256, 4), 768u);   // 1,024 are promised; the window is 512 from here on
+  EXPECT_EQ(acknowledge(256, 4), 768u);  // 1,024 are promised; the window is 512 from here on
   EXPECT_EQ(acknowledge(256, 4), 512u);
   EXPECT_EQ(acknowledge(256, 4), 512u);
-  EXPECT_EQ(acknowledge(256, 0), 512u);   // 0: no change
-  EXPECT_EQ(acknowledge(256, 8), 1024u);  // it grows again
+  EXPECT_EQ(acknowledge(256, 0), 512u);     // 0: no change
+  EXPECT_EQ(acknowledge(256, 8), 1024u);    // it grows again
   EXPECT_EQ(acknowledge(256, 255), 1024u);  // but not beyond what there is room for
 }
 
@@ -282,7 +282,8 @@ TEST(Requestor, BurstStaysOnOneEv) {
   const auto packets = bench.poll_all();
   ASSERT_EQ(packets.size(), 32u);
   for (std::size_t i = 0; i < packets.size(); i += 4) {
-    for (std::size_t j = 1; j < 4; ++j) EXPECT_EQ(packets[i + j].outgoing.ev, packets[i].outgoing.ev);
+    for (std::size_t j = 1; j < 4; ++j)
+      EXPECT_EQ(packets[i + j].outgoing.ev, packets[i].outgoing.ev);
     if (i > 0) {
       EXPECT_NE(packets[i].outgoing.ev.port, packets[i - 1].outgoing.ev.port);
     }

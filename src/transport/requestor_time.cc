@@ -28,6 +28,8 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   }
   rearmed_ = false;
   if (now >= tail_at_) on_tail(context);
+  // A resource NACK put retransmissions off: they go when its time is over.
+  if (window_.lost() > 0 && resume_at_ > now) tail_at_ = std::min(tail_at_, resume_at_);
   if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
   ++context.counters.timeouts;
   const Time since = retry_.started();

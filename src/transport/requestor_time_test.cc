@@ -1,4 +1,5 @@
-// Deadlines: asking for lost Transport ACKs, retries, giving up. Reference section 6.2, docs/decisions/0001.
+// Deadlines: asking for lost Transport ACKs, retries, giving up. Reference section 6.2,
+// docs/decisions/0005.
 #include <gtest/gtest.h>
 
 #include "transport/requestor.h"
@@ -175,7 +176,8 @@ TEST(RequestorTime, NaksEndTheQpWithTheirReason) {
   bench.acknowledge(packets);
   bench.transport_ack(packets[0].psn());
   bench.completions();
-  EXPECT_EQ(bench.transport_ack(packets[0].psn(), wire::AckSyndrome::kNakRemoteAccess), Status::kOk);
+  EXPECT_EQ(bench.transport_ack(packets[0].psn(), wire::AckSyndrome::kNakRemoteAccess),
+            Status::kOk);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Immediates: delivered in post order, each once everything before it is in; their limit; receives that are missing.
+// Immediates: delivered in post order, each once everything before it is in; their limit; receives
+// that are missing.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -18,7 +19,10 @@ using wire::Opcode;
 TEST(ResponderImmediate, WaitsForEverythingBeforeIt) {
   ResponderBench bench(Psn(10));
   bench.receives.push(501);
-  bench.write(Psn(12), {.opcode = Opcode::kWriteLastImm, .solicited = true, .immediate = 0xcafe, .message_size = 192});
+  bench.write(Psn(12), {.opcode = Opcode::kWriteLastImm,
+                        .solicited = true,
+                        .immediate = 0xcafe,
+                        .message_size = 192});
   bench.write(Psn(10), {.opcode = Opcode::kWriteFirst});
   EXPECT_TRUE(bench.completions.empty());
   bench.write(Psn(11));
@@ -49,7 +53,9 @@ TEST(ResponderImmediate, AnyOrderDeliversInPostOrder) {
     for (std::uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[prng.below(i)]);
     for (std::uint32_t i : order) {
       const Opcode opcode = with_immediate[i] ? Opcode::kWriteOnlyImm : Opcode::kWriteOnly;
-      ASSERT_EQ(bench.write(first + static_cast<std::int32_t>(i), {.opcode = opcode, .immediate = i}), Status::kOk);
+      ASSERT_EQ(
+          bench.write(first + static_cast<std::int32_t>(i), {.opcode = opcode, .immediate = i}),
+          Status::kOk);
     }
     std::uint32_t receive = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -73,14 +79,17 @@ TEST(ResponderImmediate, LimitHoldsAndOneMoreIsInvalid) {
       ASSERT_EQ(bench.write(first + i, {.opcode = Opcode::kWriteOnlyImm}), Status::kOk) << limit;
     }
     ASSERT_TRUE(bench.completions.empty());
-    ASSERT_EQ(bench.write(first + (limit + 1), {.opcode = Opcode::kWriteOnlyImm}), Status::kLocalAccess) << limit;
+    ASSERT_EQ(bench.write(first + (limit + 1), {.opcode = Opcode::kWriteOnlyImm}),
+              Status::kLocalAccess)
+        << limit;
     const auto naks = only<wire::TransportAck>(bench.flush());
     ASSERT_EQ(naks.size(), 1u);
     ASSERT_EQ(naks[0].syndrome, wire::AckSyndrome::kNakInvalidRequest);
   }
 }
 
-// Full windows of immediates, again and again, across the wraps of PSN (2^24) and of what a sender counts in 16 bits.
+// Full windows of immediates, again and again, across the wraps of PSN (2^24) and of what a sender
+// counts in 16 bits.
 TEST(ResponderImmediate, EveryLimitGoesRoundAndRound) {
   for (std::uint16_t limit = 1; limit <= 300; ++limit) {
     const std::uint32_t total = 1200u - 1200u % limit;

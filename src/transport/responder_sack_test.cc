@@ -47,12 +47,14 @@ TEST(ResponderSack, ThresholdCountsAtLeastAKilobyteAPacket) {
   std::uint32_t psn = 1;
   // Small packets count 1 KiB each: every sixteenth.
   for (int round = 0; round < 3; ++round) {
-    for (int i = 1; i <= 16; ++i) EXPECT_EQ(sacks(bench.write_and_flush(Psn(psn++))), i == 16 ? 1u : 0u) << i;
+    for (int i = 1; i <= 16; ++i)
+      EXPECT_EQ(sacks(bench.write_and_flush(Psn(psn++))), i == 16 ? 1u : 0u) << i;
   }
   // Full ones count what they are: every fourth.
   for (int round = 0; round < 3; ++round) {
     for (int i = 1; i <= 4; ++i) {
-      EXPECT_EQ(sacks(bench.write_and_flush(Psn(psn++), {.nominal_size = 4184})), i == 4 ? 1u : 0u) << i;
+      EXPECT_EQ(sacks(bench.write_and_flush(Psn(psn++), {.nominal_size = 4184})), i == 4 ? 1u : 0u)
+          << i;
     }
   }
 }
@@ -60,7 +62,8 @@ TEST(ResponderSack, ThresholdCountsAtLeastAKilobyteAPacket) {
 TEST(ResponderSack, ReflectsWhatTriggeredIt) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
-  const auto sent = bench.write_and_flush(Psn(13), {.rtx = true, .marked = true, .entropy = 0xbeef, .sent = 777});
+  const auto sent =
+      bench.write_and_flush(Psn(13), {.rtx = true, .marked = true, .entropy = 0xbeef, .sent = 777});
   const wire::Sack sack = one_sack(sent);
   EXPECT_EQ(sack.cack, Psn(10));
   EXPECT_EQ(sack.trigger_offset, 3);
@@ -94,14 +97,16 @@ TEST(ResponderSack, HolesThatCloseAfterARequestAreToldOnce) {
 TEST(ResponderSack, OneForEachRunOfAnEvInABatch) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
-  for (std::uint32_t i = 1; i <= 12; ++i) bench.write(Psn(i), {.marked = i == 6, .entropy = 1 + (i - 1) / 4});
+  for (std::uint32_t i = 1; i <= 12; ++i)
+    bench.write(Psn(i), {.marked = i == 6, .entropy = 1 + (i - 1) / 4});
   // Runs on EVs 1, 2, 3; only the second was marked.
   auto all = only<wire::Sack>(bench.flush());
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].entropy, 2u);
   EXPECT_EQ(all[0].mark, wire::PathMark::kSkipOnce);
   EXPECT_EQ(all[0].cack + all[0].trigger_offset, Psn(8));
-  for (std::uint32_t i = 13; i <= 24; ++i) bench.write(Psn(i), {.ask = true, .entropy = 1 + (i - 1) / 4});
+  for (std::uint32_t i = 13; i <= 24; ++i)
+    bench.write(Psn(i), {.ask = true, .entropy = 1 + (i - 1) / 4});
   all = only<wire::Sack>(bench.flush());
   ASSERT_EQ(all.size(), 3u);
   for (std::uint32_t run = 0; run < 3; ++run) {
@@ -125,7 +130,8 @@ TEST(ResponderSack, WhatWasNeverReportedGetsEverySecondSack) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   for (std::uint32_t psn = 100; psn < 400; ++psn) bench.write_and_flush(Psn(psn));
-  // The first speaks of its trigger, the second of the lowest that were not reported, and so on: no gap, none twice.
+  // The first speaks of its trigger, the second of the lowest that were not reported, and so on: no
+  // gap, none twice.
   EXPECT_EQ(reported(one_sack(bench.write_and_flush(Psn(400), {.ask = true}))).front(), 337u);
   const Psns low = reported(one_sack(bench.write_and_flush(Psn(401), {.ask = true})));
   EXPECT_EQ(low.front(), 100u);
@@ -147,7 +153,8 @@ TEST(ResponderSack, EverythingIsReportedInTheEnd) {
     for (int i = 0; i < 1500; ++i) {
       const Psn psn = first + static_cast<std::int32_t>(1 + prng.below(2047));
       in.insert(psn.value());
-      for (const auto& sack : only<wire::Sack>(bench.write_and_flush(psn, {.ask = prng.below(8) == 0}))) {
+      for (const auto& sack :
+           only<wire::Sack>(bench.write_and_flush(psn, {.ask = prng.below(8) == 0}))) {
         for (std::uint32_t p : reported(sack)) told.insert(p);
         EXPECT_LE(sack.ooo_count, in.size());
       }
@@ -168,19 +175,30 @@ TEST(ResponderSack, EverythingIsReportedInTheEnd) {
 TEST(ResponderSack, BytesReceivedRoundUpAndCountEachPacketOnce) {
   ResponderBench bench(Psn(0));
   EXPECT_EQ(one_sack(bench.write_and_flush(Psn(0), {.nominal_size = 1})).rcvd_bytes_256, 1u);
-  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(1), {.ask = true, .nominal_size = 255})).rcvd_bytes_256, 1u);
-  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 1})).rcvd_bytes_256, 2u);
+  EXPECT_EQ(
+      one_sack(bench.write_and_flush(Psn(1), {.ask = true, .nominal_size = 255})).rcvd_bytes_256,
+      1u);
+  EXPECT_EQ(
+      one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 1})).rcvd_bytes_256, 2u);
   // Duplicates and trimmed packets do not count.
-  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 4096})).rcvd_bytes_256, 2u);
+  EXPECT_EQ(
+      one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 4096})).rcvd_bytes_256,
+      2u);
   bench.write_and_flush(Psn(3), {.trimmed = true, .nominal_size = 4096});
-  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(4), {.ask = true, .nominal_size = 255})).rcvd_bytes_256, 2u);
+  EXPECT_EQ(
+      one_sack(bench.write_and_flush(Psn(4), {.ask = true, .nominal_size = 255})).rcvd_bytes_256,
+      2u);
 }
 
 TEST(ResponderSack, BytesReceivedWrapAt24Bits) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0), {.nominal_size = 0xff'ffffu * 256});
-  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(1), {.ask = true, .nominal_size = 256})).rcvd_bytes_256, 0u);
-  EXPECT_EQ(one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 256})).rcvd_bytes_256, 1u);
+  EXPECT_EQ(
+      one_sack(bench.write_and_flush(Psn(1), {.ask = true, .nominal_size = 256})).rcvd_bytes_256,
+      0u);
+  EXPECT_EQ(
+      one_sack(bench.write_and_flush(Psn(2), {.ask = true, .nominal_size = 256})).rcvd_bytes_256,
+      1u);
 }
 
 TEST(ResponderSack, ProbeIsAnsweredFromTheEdge) {

@@ -62,8 +62,9 @@ TEST(Responder, DuplicateBelowTheEdgeGetsTransportAckAndSack) {
 TEST(Responder, WindowEdgeIsExact) {
   for (std::uint32_t mpr : {1u, 8u, 24u, 32u, 100u, 255u}) {
     const auto window = static_cast<std::int32_t>(mpr * 128);
-    ResponderBench bench(Psn(0xff'ff80),
-                         {.window = mpr * 128, .sack_bytes = 1u << 30, .nack_interval = Duration::us(10)});
+    ResponderBench bench(
+        Psn(0xff'ff80),
+        {.window = mpr * 128, .sack_bytes = 1u << 30, .nack_interval = Duration::us(10)});
     const Psn expected = Psn(0xff'ff80);
     // The last PSN of the window has a place of its own in the region; nothing else is near it.
     const std::uint64_t va = bench.memory.options().at;
@@ -113,13 +114,15 @@ TEST(Responder, AnyOrderPlacesEveryByteOnce) {
     }
     EXPECT_EQ(bench.responder.cack(), first + static_cast<std::int32_t>(count - 1));
     for (std::int32_t i : order) {
-      ASSERT_TRUE(bench.memory.holds(bench.place_of(first + i), ResponderBench::source_of(first + i), 64));
+      ASSERT_TRUE(
+          bench.memory.holds(bench.place_of(first + i), ResponderBench::source_of(first + i), 64));
     }
     EXPECT_EQ(bench.memory.times_placed(), 64u * count);
   }
 }
 
-// Many windows one after the other: nothing of an old window is taken for the new one, across both wraps of the ring.
+// Many windows one after the other: nothing of an old window is taken for the new one, across both
+// wraps of the ring.
 TEST(Responder, EveryWindowSizeGoesRoundTheCircle) {
   for (std::uint32_t mpr = 1; mpr <= 255; mpr += mpr < 16 ? 1 : 17) {
     const auto window = static_cast<std::int32_t>(mpr * 128);
@@ -144,8 +147,8 @@ TEST(Responder, EveryWindowSizeGoesRoundTheCircle) {
 
 TEST(Responder, TrimmedIsNackedWithItsReasonAndNotPlaced) {
   ResponderBench bench(Psn(10));
-  auto nacks = only<wire::Nack>(
-      bench.write_and_flush(Psn(12), {.rtx = true, .trimmed = true, .entropy = 0xabc, .sent = 4711}));
+  auto nacks = only<wire::Nack>(bench.write_and_flush(
+      Psn(12), {.rtx = true, .trimmed = true, .entropy = 0xabc, .sent = 4711}));
   ASSERT_EQ(nacks.size(), 1u);
   EXPECT_EQ(nacks[0].reason, wire::NackReason::kTrimmed);
   EXPECT_EQ(nacks[0].psn, Psn(12));
@@ -195,13 +198,15 @@ TEST(Responder, BadKeyOrBoundsIsRefused) {
 
 TEST(Responder, ZeroBytesNeedNoKey) {
   ResponderBench bench(Psn(10));
-  EXPECT_EQ(bench.write(Psn(10), {.opcode = Opcode::kWriteOnly, .size = 0, .rkey = 1, .message_size = 0}),
-            Status::kOk);
+  EXPECT_EQ(
+      bench.write(Psn(10), {.opcode = Opcode::kWriteOnly, .size = 0, .rkey = 1, .message_size = 0}),
+      Status::kOk);
   EXPECT_EQ(only<wire::TransportAck>(bench.flush()).size(), 1u);
 }
 
 TEST(Responder, MoreThanTheMessageOrTheMtuIsInvalid) {
-  for (const Came& came : {Came{.size = 64, .message_size = 63}, Came{.size = 4097, .message_size = 1 << 20}}) {
+  for (const Came& came :
+       {Came{.size = 64, .message_size = 63}, Came{.size = 4097, .message_size = 1 << 20}}) {
     ResponderBench bench(Psn(10));
     EXPECT_EQ(bench.write(Psn(10), came), Status::kLocalAccess);
     const auto naks = only<wire::TransportAck>(bench.flush());
@@ -236,14 +241,20 @@ TEST(Responder, TransportAckComesWhenTheEdgePassesAMessageEnd) {
   ResponderBench bench(Psn(0xff'fffe));
   const Psn first(0xff'fffe);
   // A message of two, one of one, one of two whose first is missing.
-  EXPECT_TRUE(only<wire::TransportAck>(bench.write_and_flush(first, {.opcode = Opcode::kWriteFirst})).empty());
+  EXPECT_TRUE(
+      only<wire::TransportAck>(bench.write_and_flush(first, {.opcode = Opcode::kWriteFirst}))
+          .empty());
   auto acks = bench.write_and_flush(first + 1, {.opcode = Opcode::kWriteLast});
   ASSERT_EQ(only<wire::TransportAck>(acks).size(), 1u);
   EXPECT_EQ(only<wire::TransportAck>(acks)[0].msn, 1u);
   EXPECT_EQ(acks.back().packet.bth.psn, first + 1);
   EXPECT_EQ(acks.back().packet.bth.dest_qpn, ResponderBench::kPeerQpn);
-  EXPECT_TRUE(only<wire::TransportAck>(bench.write_and_flush(first + 4, {.opcode = Opcode::kWriteLast})).empty());
-  EXPECT_TRUE(only<wire::TransportAck>(bench.write_and_flush(first + 3, {.opcode = Opcode::kWriteFirst})).empty());
+  EXPECT_TRUE(
+      only<wire::TransportAck>(bench.write_and_flush(first + 4, {.opcode = Opcode::kWriteLast}))
+          .empty());
+  EXPECT_TRUE(
+      only<wire::TransportAck>(bench.write_and_flush(first + 3, {.opcode = Opcode::kWriteFirst}))
+          .empty());
   acks = bench.write_and_flush(first + 2, {.opcode = Opcode::kWriteOnly});
   ASSERT_EQ(only<wire::TransportAck>(acks).size(), 1u);
   EXPECT_EQ(only<wire::TransportAck>(acks)[0].msn, 3u);

@@ -124,7 +124,10 @@ class RequestorBench {
     wire::PathMark mark = wire::PathMark::kNone;
   };
   static Trigger trigger(const Out& out) {
-    return {.psn = out.psn(), .sent = out.write().sent, .rtx = out.packet.bth.rtx, .entropy = out.outgoing.ev.value};
+    return {.psn = out.psn(),
+            .sent = out.write().sent,
+            .rtx = out.packet.bth.rtx,
+            .entropy = out.outgoing.ev.value};
   }
   // The state of the other end, as a SACK triggered by that packet.
   wire::Sack sack(const Trigger& t) const {
@@ -162,7 +165,9 @@ class RequestorBench {
   Status nack(const Out& out, wire::NackReason reason) {
     auto c = context();
     requestor.on_heard(c);
-    return requestor.on_nack(c, {.reason = reason, .entropy = out.outgoing.ev.value, .psn = out.psn(),
+    return requestor.on_nack(c, {.reason = reason,
+                                 .entropy = out.outgoing.ev.value,
+                                 .psn = out.psn(),
                                  .echo = out.write().sent});
   }
   Status transport_ack(Psn psn, wire::AckSyndrome syndrome = wire::AckSyndrome::kAck) {
@@ -204,7 +209,7 @@ class RequestorBench {
   Requestor::Polled polled = Requestor::Polled::kNothing;
 
  private:
-  Psn next_;                   // the other end: the PSN behind its edge
+  Psn next_;  // the other end: the PSN behind its edge
   std::vector<bool> above_ = std::vector<bool>(0x1'0000);
   std::uint32_t above_count_ = 0;
   std::uint32_t bytes_ = 0;

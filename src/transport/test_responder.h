@@ -23,7 +23,7 @@ struct Came {
   std::uint16_t sent = 0;
   std::uint32_t rkey = 0x77;
   std::uint32_t message_size = 1 << 16;
-  std::uint64_t va = 0;  // 0: the PSN's own place
+  std::uint64_t va = 0;            // 0: the PSN's own place
   std::uint32_t nominal_size = 0;  // 0: what the sizes give
   Time now{};
 };
@@ -41,7 +41,9 @@ class ResponderBench {
   std::uint64_t place_of(Psn psn) const {
     return memory.options().at + static_cast<std::uint64_t>(psn.since(first_)) * 64;
   }
-  static std::uint64_t source_of(Psn psn) { return 0x5000'0000 + std::uint64_t{psn.value()} * 4096; }
+  static std::uint64_t source_of(Psn psn) {
+    return 0x5000'0000 + std::uint64_t{psn.value()} * 4096;
+  }
 
   Status write(Psn psn, const Came& came = {}) {
     const wire::Bth bth{.opcode = came.opcode,

@@ -82,10 +82,11 @@ class Node {
   // What a call will likely touch, by what it brings, for a world that fetches it ahead. May be
   // empty.
   enum class Call : std::uint8_t { kData, kControl, kPoll };
-  struct Hot {
+  struct Part {
     const void* at = nullptr;
     std::uint32_t bytes = 0;
   };
+  using Hot = std::array<Part, 2>;
   const Hot& hot(Call call) const { return hot_[static_cast<std::size_t>(call)]; }
 
   // Headers are valid during the call only.

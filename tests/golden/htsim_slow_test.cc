@@ -41,7 +41,8 @@ std::optional<double> measured(const std::string& what, const cli::Outcome& outc
   if (what == "max_us") return r.fct_us.max;
   if (what == "over_ideal") return r.slowest_over_ideal;
   if (what == "trims_per_packet") {
-    return static_cast<double>(r.facts.trims) / static_cast<double>(counter(outcome, "transport.packets_placed"));
+    return static_cast<double>(r.facts.trims) /
+           static_cast<double>(counter(outcome, "transport.packets_placed"));
   }
   return std::nullopt;
 }
@@ -71,8 +72,9 @@ TEST_P(AgainstHtsim, Holds) {
   const double value = median_of(row);
   const double off = value / row.htsim - 1;
   RecordProperty("ours", fmt::format("{:.4g}", value));
-  const std::string says = fmt::format("{}: {:.4g}, htsim {:.4g} ({:+.1f} %, allowed {:.0f} %), table says {:.4g}", row.name,
-                                       value, row.htsim, off * 100, row.within * 100, row.ours);
+  const std::string says =
+      fmt::format("{}: {:.4g}, htsim {:.4g} ({:+.1f} %, allowed {:.0f} %), table says {:.4g}",
+                  row.name, value, row.htsim, off * 100, row.within * 100, row.ours);
   fmt::print("{}\n", says);
   EXPECT_LE(std::abs(value / row.ours - 1), kOursTolerance) << says;
   if (row.kind == "agrees") {

@@ -18,7 +18,8 @@ inline std::string trimmed(const std::string& text) {
 }
 
 // Rows of exactly `columns` cells.
-inline std::vector<std::vector<std::string>> cells_of(const std::string& path, std::size_t columns) {
+inline std::vector<std::vector<std::string>> cells_of(const std::string& path,
+                                                      std::size_t columns) {
   std::istringstream text(text_of(path));
   std::vector<std::vector<std::string>> rows;
   for (std::string line; std::getline(text, line);) {

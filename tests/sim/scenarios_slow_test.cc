@@ -8,7 +8,8 @@ class SlowScenarioFile : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SlowScenarioFile, Holds) { expect_holds(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(, SlowScenarioFile, ::testing::ValuesIn(scenarios_of_cost("slow")), test_name);
+INSTANTIATE_TEST_SUITE_P(, SlowScenarioFile, ::testing::ValuesIn(scenarios_of_cost("slow")),
+                         test_name);
 
 }  // namespace
 }  // namespace weft::testing

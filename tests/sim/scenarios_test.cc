@@ -16,7 +16,8 @@ TEST(ScenarioFiles, AreSortedByCost) {
   for (const auto& row : table_of("tests/sim/scenario-cost.txt")) {
     ASSERT_EQ(row.size(), 2u) << row[0] << ": expected `slow NAME` or `soak NAME`";
     EXPECT_TRUE(row[0] == "slow" || row[0] == "soak") << row[0];
-    EXPECT_NE(std::find(names.begin(), names.end(), row[1]), names.end()) << row[1] << " is no scenario";
+    EXPECT_NE(std::find(names.begin(), names.end(), row[1]), names.end())
+        << row[1] << " is no scenario";
   }
 }
 

@@ -8,9 +8,12 @@ constexpr std::uint64_t kPiece = 60;
 
 class FaultMixSeeds : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(FaultMixSeeds, Hold) { expect_seeds_hold("fault-mix", {.first = GetParam(), .count = kPiece}); }
+TEST_P(FaultMixSeeds, Hold) {
+  expect_seeds_hold("fault-mix", {.first = GetParam(), .count = kPiece});
+}
 
-INSTANTIATE_TEST_SUITE_P(, FaultMixSeeds, ::testing::Range<std::uint64_t>(1, 1 + 5 * kPiece, kPiece),
+INSTANTIATE_TEST_SUITE_P(, FaultMixSeeds,
+                         ::testing::Range<std::uint64_t>(1, 1 + 5 * kPiece, kPiece),
                          [](const auto& piece) { return "From" + std::to_string(piece.param); });
 
 }  // namespace

@@ -44,7 +44,9 @@ inline scenario::Scenario parsed(const std::string& toml, const std::string& nam
   return result ? std::move(result).value() : scenario::Scenario{};
 }
 
-inline scenario::Scenario load(const std::string& name) { return parsed(text_of(path_of(name)), name); }
+inline scenario::Scenario load(const std::string& name) {
+  return parsed(text_of(path_of(name)), name);
+}
 
 inline cli::Outcome run(const scenario::Scenario& scenario, const cli::RunOptions& options) {
   auto outcome = cli::run_scenario(scenario, options);
@@ -69,9 +71,10 @@ inline std::uint64_t counter(const cli::Outcome& outcome, std::string_view name)
 // Everything that did not hold, and how to see it again.
 inline std::string failures(const cli::Outcome& outcome) {
   std::ostringstream out;
-  for (const std::string& line : outcome.drawn) out << "fault: " << line << '\n';
+  for (const std::string& line : outcome.faults) out << "fault: " << line << '\n';
   for (const std::string& line : outcome.stuck) out << "stuck: " << line << '\n';
-  for (const judge::Complaint& c : outcome.complaints) out << "judge: " << judge::to_string(c) << '\n';
+  for (const judge::Complaint& c : outcome.complaints)
+    out << "judge: " << judge::to_string(c) << '\n';
   for (const std::string& line : outcome.broken) out << "expected: " << line << '\n';
   out << "repeat: build/weft sim run " << path_of(outcome.results.scenario) << " --seed "
       << outcome.results.facts.seed << '\n';

@@ -1,0 +1,289 @@
+// QPs come and go, queues fill, and bounds hold.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "transport/endpoint.h"
+#include "transport/test_pair.h"
+
+namespace weft::transport {
+namespace {
+
+using test::Fate;
+using test::make_evs;
+using test::opcode_of;
+using test::Pair;
+using wire::Opcode;
+
+// Gives a packet to an endpoint as if it came from there.
+struct From {
+  world::Address peer = Pair::address(1, 0);
+  PortIndex port = 0;
+  std::uint32_t entropy = 1;
+};
+template <typename Body>
+void inject(Endpoint& endpoint, Time now, const wire::Bth& bth, const Body& body,
+            const From& from = {}) {
+  std::array<std::byte, wire::kHeaderSizeMax> bytes;
+  const std::size_t size = wire::emit(bth, body, bytes);
+  const world::Datagram d{.port = from.port,
+                          .entropy = from.entropy,
+                          .received_at = now,
+                          .peer = from.peer,
+                          .header = ConstBytes(bytes).first(size)};
+  endpoint.on_datagrams(now, {&d, 1});
+}
+
+ErrorKind kind_of(const auto& result) {
+  EXPECT_FALSE(result.has_value());
+  return result.has_value() ? ErrorKind::kSystem : result.error().kind;
+}
+
+TEST(EndpointLife, WhatCannotBeIsRefused) {
+  auto options = Pair::defaults();
+  options.endpoint.qp_count_max = 2;
+  options.endpoint.ev_count_max = 40;
+  options.endpoint.peer_count_max = 1;
+  Pair pair(options);
+  Endpoint& e = pair.end(0);
+  const auto evs = make_evs({.ports = 2, .per_port = 8});
+  QpConfig config = options.qp;
+  EXPECT_EQ(kind_of(e.create_qp(config, Psn(0))), ErrorKind::kInvalid);  // no EVs
+  config.evs = evs;
+  for (std::uint32_t mpr : {0u, 256u}) {
+    QpConfig bad = config;
+    bad.mpr = mpr;
+    EXPECT_EQ(kind_of(e.create_qp(bad, Psn(0))), ErrorKind::kInvalid);
+    bad = config;
+    bad.mpr_dest = mpr;
+    EXPECT_EQ(kind_of(e.create_qp(bad, Psn(0))), ErrorKind::kInvalid);
+  }
+  const auto three = make_evs({.ports = 3, .per_port = 1});
+  QpConfig far = config;
+  far.evs = three;
+  EXPECT_EQ(kind_of(e.create_qp(far, Psn(0))), ErrorKind::kInvalid);  // a port that is not there
+
+  const Qpn qpn = e.create_qp(config, Psn(0)).value();
+  EXPECT_EQ(e.qp_state(qpn), QpState::kInit);
+  EXPECT_EQ(kind_of(e.post_write(pair.now, qpn, {})), ErrorKind::kWrongState);
+  EXPECT_TRUE(e.post_receive(pair.now, qpn, 1));
+  EXPECT_EQ(kind_of(e.connect(pair.now, qpn + 1, {})), ErrorKind::kNotFound);
+  PeerInfo peer;
+  peer.ports = {Pair::address(1, 0), Pair::address(1, 1)};
+  ASSERT_TRUE(e.connect(pair.now, qpn, peer));
+  EXPECT_EQ(kind_of(e.connect(pair.now, qpn, peer)), ErrorKind::kWrongState);
+
+  const Qpn second = e.create_qp(config, Psn(0)).value();
+  EXPECT_EQ(kind_of(e.create_qp(config, Psn(0))), ErrorKind::kExhausted);  // QPs
+  peer.ports = {Pair::address(2, 0), Pair::address(2, 1)};
+  EXPECT_EQ(kind_of(e.connect(pair.now, second, peer)), ErrorKind::kExhausted);  // peers
+  ASSERT_TRUE(e.destroy_qp(pair.now, second));
+  const auto many = make_evs({.ports = 2, .per_port = 13});
+  far.evs = many;
+  EXPECT_EQ(kind_of(e.create_qp(far, Psn(0))), ErrorKind::kExhausted);  // EVs
+
+  for (Qpn nobody : {Qpn{0}, Qpn{2}, second, Qpn{0xff'ffff}}) {
+    EXPECT_EQ(kind_of(e.post_write(pair.now, nobody, {})), ErrorKind::kNotFound);
+    EXPECT_EQ(kind_of(e.post_receive(pair.now, nobody, 1)), ErrorKind::kNotFound);
+    EXPECT_EQ(kind_of(e.destroy_qp(pair.now, nobody)), ErrorKind::kNotFound);
+    EXPECT_EQ(kind_of(e.fail_qp(pair.now, nobody)), ErrorKind::kNotFound);
+    EXPECT_EQ(e.qp_state(nobody), QpState::kReset);
+  }
+}
+
+TEST(EndpointLife, FullQueuesSaySo) {
+  auto options = Pair::defaults();
+  options.endpoint.send_queue_max = 4;
+  options.endpoint.receive_queue_max = 8;
+  options.endpoint.completion_queue_max = 10;
+  Pair pair(options);
+  const auto qps = pair.connect();
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(pair.write(0, qps.qpn[0], {}));
+  EXPECT_EQ(kind_of(pair.write(0, qps.qpn[0], {})), ErrorKind::kExhausted);
+  // Ten completions are promised in all: six receives are left.
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(pair.end(0).post_receive(pair.now, qps.qpn[0], 1));
+  EXPECT_EQ(kind_of(pair.end(0).post_receive(pair.now, qps.qpn[0], 1)), ErrorKind::kExhausted);
+  pair.run_for(Duration::ms(1));
+  // Done, but not taken: their places are still taken.
+  EXPECT_EQ(kind_of(pair.write(0, qps.qpn[0], {})), ErrorKind::kExhausted);
+  EXPECT_EQ(pair.completions(0).size(), 4u);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(pair.write(0, qps.qpn[0], {}));
+}
+
+TEST(EndpointLife, UnsignalledWritesGiveTheirPlacesBack) {
+  auto options = Pair::defaults();
+  options.endpoint.completion_queue_max = 4;
+  Pair pair(options);
+  const auto qps = pair.connect();
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(pair.write(0, qps.qpn[0], {.signalled = false}));
+    EXPECT_FALSE(pair.run_for(Duration::ms(1)));
+    EXPECT_TRUE(pair.completions(0).empty());
+  }
+}
+
+TEST(EndpointLife, QpnsGoRoundBeforeOneIsUsedAgain) {
+  auto options = Pair::defaults();
+  options.endpoint.qp_count_max = 4;
+  Pair pair(options);
+  std::set<Qpn> used;
+  for (int i = 0; i < 100; ++i) {
+    const auto qps = pair.create();
+    EXPECT_TRUE(used.insert(qps.qpn[0]).second);
+    for (int end = 0; end < 2; ++end) ASSERT_TRUE(pair.end(end).destroy_qp(pair.now, qps.qpn[end]));
+  }
+}
+
+TEST(EndpointLife, QpnsStayIn24BitsAndOffTheReservedOnes) {
+  auto options = Pair::defaults();
+  options.endpoint.first_qpn = 0xff'fffe;
+  options.endpoint.qp_count_max = 4;
+  Pair pair(options);
+  for (int i = 0; i < 10; ++i) {
+    const auto qps = pair.connect();
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_LE(qps.qpn[end], 0xff'ffffu);
+      EXPECT_GT(qps.qpn[end], 2u);
+    }
+    ASSERT_TRUE(pair.write(0, qps.qpn[0], {}));
+    EXPECT_FALSE(pair.run_for(Duration::ms(1)));
+    EXPECT_EQ(pair.completions(0).size(), 1u);
+    for (int end = 0; end < 2; ++end) ASSERT_TRUE(pair.end(end).destroy_qp(pair.now, qps.qpn[end]));
+  }
+}
+
+TEST(EndpointLife, QpThatFailedBeforeItWasConnected) {
+  Pair pair;
+  const auto qps = pair.create();
+  Endpoint& e = pair.end(0);
+  ASSERT_TRUE(e.post_receive(pair.now, qps.qpn[0], 5));
+  ASSERT_TRUE(e.fail_qp(pair.now, qps.qpn[0]));
+  EXPECT_EQ(pair.completions(0).size(), 1u);
+  // Whatever comes for it is dropped.
+  const auto bth = [&](Opcode opcode) {
+    return wire::Bth{.opcode = opcode, .dest_qpn = qps.qpn[0]};
+  };
+  inject(e, pair.now, bth(Opcode::kSack), wire::Sack{});
+  inject(e, pair.now, bth(Opcode::kNack), wire::Nack{});
+  inject(e, pair.now, bth(Opcode::kProbe), wire::Probe{});
+  inject(e, pair.now, bth(Opcode::kTransportAck), wire::TransportAck{});
+  inject(e, pair.now, bth(Opcode::kWriteOnly), wire::Write{});
+  pair.run_for(Duration::ms(1));
+  EXPECT_EQ(pair.sent, 0u);
+  EXPECT_FALSE(e.connect(pair.now, qps.qpn[0], {}));
+  EXPECT_TRUE(e.destroy_qp(pair.now, qps.qpn[0]));
+}
+
+TEST(EndpointLife, DestroyInTheMiddleOfEverything) {
+  auto options = Pair::defaults();
+  options.endpoint.psn_block_count_max = 8;
+  Pair pair(options);
+  for (int round = 0; round < 30; ++round) {
+    const auto qps = pair.connect();
+    for (int end = 0; end < 2; ++end) {
+      for (std::uint64_t i = 0; i < 4; ++i) {
+        ASSERT_TRUE(pair.end(end).post_receive(pair.now, qps.qpn[end], i)) << round;
+        ASSERT_TRUE(pair.write(end, qps.qpn[end], {.size = 200'000}));
+      }
+    }
+    pair.run_for(Duration::us(7 + round));
+    for (int end = 0; end < 2; ++end) {
+      ASSERT_TRUE(pair.end(end).destroy_qp(pair.now, qps.qpn[end]));
+      EXPECT_EQ(pair.end(end).qp_state(qps.qpn[end]), QpState::kReset);
+      pair.completions(end);
+    }
+    EXPECT_FALSE(pair.run_for(Duration::ms(5)));
+  }
+  EXPECT_GT(pair.counter(0, "transport.drop_unknown_qp"), 0u);
+}
+
+TEST(EndpointLife, CompletionsOutliveTheirQp) {
+  Pair pair;
+  const auto qps = pair.connect();
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 5}));
+  pair.run_for(Duration::ms(1));
+  ASSERT_TRUE(pair.end(0).destroy_qp(pair.now, qps.qpn[0]));
+  ASSERT_EQ(pair.completions(0).size(), 1u);
+}
+
+TEST(EndpointLife, AnswersThatComeAfterTheQpIsGone) {
+  Pair pair;
+  const auto qps = pair.connect();
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 50'000}));
+  pair.run_for(Duration::us(3));
+  ASSERT_TRUE(pair.end(1).destroy_qp(pair.now, qps.qpn[1]));
+  // Its peer goes on asking; the endpoint itself still answers EV probes.
+  for (int i = 0; i < 50; ++i) {
+    pair.run_for(Duration::us(300));
+    inject(pair.end(1), pair.now,
+           {.opcode = Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(77)},
+           wire::EndpointRequest{}, {.peer = Pair::address(0, 0)});
+  }
+  EXPECT_GT(pair.counter(1, "transport.drop_unknown_qp"), 0u);
+}
+
+TEST(EndpointLife, ManyQpsTakeFairTurns) {
+  auto options = Pair::defaults();
+  options.qp.nscc.enabled = false;
+  options.qp.nscc.cwnd_bytes_max = 1 << 24;
+  for (std::uint32_t burst : {1u, 4u}) {
+    options.endpoint.burst = burst;
+    Pair pair(options);
+    for (int i = 0; i < 8; ++i) {
+      const auto qps = pair.connect();
+      ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 100 * 1024}));
+    }
+    std::map<std::uint32_t, std::uint32_t> count;
+    std::array<world::Datagram, 64> out;
+    std::array<world::PortRoom, 2> room = {world::PortRoom{3}, world::PortRoom{3}};
+    for (int i = 0; i < 60; ++i) {
+      const std::size_t n = pair.end(0).poll_transmit(pair.now, room, out);
+      ASSERT_EQ(n, 6u);
+      std::array<std::uint32_t, 2> on_port{};
+      for (std::size_t k = 0; k < n; ++k) {
+        ++on_port[out[k].port];
+        ++count[wire::parse(out[k].header)->bth.dest_qpn];
+      }
+      EXPECT_EQ(on_port[0], 3u);
+      EXPECT_EQ(on_port[1], 3u);
+    }
+    ASSERT_EQ(count.size(), 8u);
+    for (const auto& [qpn, n] : count) EXPECT_NEAR(n, 45u, burst) << qpn;
+  }
+}
+
+// Paced, then done without having waited for its time: the next write must not wait for ever.
+TEST(EndpointLife, WriteAfterAPacedOneGoes) {
+  auto options = Pair::defaults();
+  options.qp.nscc.cwnd_bytes_initial = 1;
+  Pair pair(options);
+  const auto qps = pair.connect();
+  Endpoint& e = pair.end(0);
+  std::array<world::Datagram, 8> out;
+  const std::array<world::PortRoom, 2> room = {world::PortRoom{8}, world::PortRoom{8}};
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 1}));
+  ASSERT_EQ(e.poll_transmit(pair.now, room, out), 1u);
+  const Psn psn = qps.first[0];
+  const wire::Timestamp sent = std::get<wire::Write>(wire::parse(out[0].header)->body).sent;
+  pair.now += Duration::us(10);
+  // One copy was trimmed on the last hop, another arrived.
+  inject(e, pair.now, {.opcode = Opcode::kNack, .dest_qpn = qps.qpn[0]},
+         wire::Nack{.reason = wire::NackReason::kTrimmedLastHop, .psn = psn, .echo = sent});
+  inject(e, pair.now, {.opcode = Opcode::kSack, .dest_qpn = qps.qpn[0]},
+         wire::Sack{.cack = psn, .echo = sent, .rcvd_bytes_256 = 1});
+  inject(e, pair.now, {.opcode = Opcode::kTransportAck, .dest_qpn = qps.qpn[0], .psn = psn},
+         wire::TransportAck{});
+  ASSERT_EQ(pair.completions(0).size(), 1u);
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 2}));
+  const Time posted_at = pair.now;
+  while (e.poll_transmit(pair.now, room, out) == 0) {
+    ASSERT_NE(e.next_deadline(), kNever);
+    pair.now = e.next_deadline();
+    e.on_deadline(pair.now, Duration());
+  }
+  EXPECT_LT(pair.now - posted_at, Duration::us(200));
+}
+
+}  // namespace
+}  // namespace weft::transport

@@ -1,0 +1,210 @@
+#include "transport/ev_prober.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "transport/test_memory.h"
+
+namespace weft::transport {
+namespace {
+
+constexpr fabric::Ev kEv{.value = 0x0100'0001, .port = 1};
+
+class Bench {
+ public:
+  explicit Bench(std::uint32_t watched_max = 16) : prober(watched_max) {}
+
+  Time at(std::int64_t us) const { return Time::from_start(Duration::us(us)); }
+  // The questions that are due at that time.
+  std::vector<test::Sent> ask(Time now) {
+    prober.ask(now, control, [this] { return ++id_; });
+    return test::take_all(control);
+  }
+  std::uint16_t last_id() const { return id_; }
+
+  EvProber prober;
+  ControlQueue control{256};
+
+ private:
+  std::uint16_t id_ = 0;
+};
+
+std::uint16_t id_of(const test::Sent& sent) {
+  return static_cast<std::uint16_t>(sent.packet.bth.psn.value());
+}
+
+TEST(EvProber, AsksOnTheEvItselfAMillisecondLater) {
+  Bench bench;
+  EXPECT_EQ(bench.prober.next_deadline(), kNever);
+  EXPECT_TRUE(bench.prober.watch(bench.at(0), 7, kEv, false));
+  EXPECT_EQ(bench.prober.watched(), 1u);
+  EXPECT_EQ(bench.prober.next_deadline(), bench.at(1000));
+  EXPECT_TRUE(bench.ask(bench.at(999)).empty());
+  const auto asked = bench.ask(bench.at(1000));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].control.peer, 7u);
+  EXPECT_EQ(asked[0].control.port, 1);
+  EXPECT_TRUE(asked[0].control.fixed_ev);
+  EXPECT_EQ(asked[0].control.entropy, kEv.value);
+  const auto* request = std::get_if<wire::EndpointRequest>(&asked[0].packet.body);
+  ASSERT_NE(request, nullptr);
+  EXPECT_EQ(request->op, wire::EndpointOp::kEvProbe);
+  EXPECT_EQ(asked[0].packet.bth.dest_qpn, wire::kEndpointQpn);
+  EXPECT_GT(bench.prober.next_deadline(), bench.at(1000));
+}
+
+// Answers each question after 10 us until it is revived; how many that took.
+int answers_to_revive(Bench& bench, Time& now) {
+  for (int answers = 1; answers < 50; ++answers) {
+    now = bench.prober.next_deadline();
+    const auto asked = bench.ask(now);
+    EXPECT_EQ(asked.size(), 1u);
+    now += Duration::us(10);
+    const auto* watch = bench.prober.on_answer(now, 7, id_of(asked[0]));
+    if (watch == nullptr) return -1;
+    if (!watch->active) return answers;
+  }
+  return -1;
+}
+
+TEST(EvProber, ThreeAnswersReviveAndFailingAgainSoonDoublesThem) {
+  Bench bench;
+  Time now;
+  for (int needed : {3, 6, 12, 12}) {
+    ASSERT_TRUE(bench.prober.watch(now, 7, kEv, false));
+    EXPECT_EQ(answers_to_revive(bench, now), needed);
+    EXPECT_EQ(bench.prober.watched(), 0u);
+    EXPECT_EQ(bench.prober.next_deadline(), kNever);
+    now += Duration::ms(100);
+  }
+  now += Duration::s(1);  // forgotten
+  ASSERT_TRUE(bench.prober.watch(now, 7, kEv, false));
+  EXPECT_EQ(answers_to_revive(bench, now), 3);
+}
+
+TEST(EvProber, UnansweredQuestionStartsTheCountAgain) {
+  Bench bench;
+  Time now;
+  ASSERT_TRUE(bench.prober.watch(now, 7, kEv, false));
+  for (int i = 0; i < 2; ++i) {
+    now = bench.prober.next_deadline();
+    ASSERT_NE(bench.prober.on_answer(now, 7, id_of(bench.ask(now)[0])), nullptr);
+  }
+  now = bench.prober.next_deadline();
+  bench.ask(now);  // lost
+  EXPECT_EQ(answers_to_revive(bench, now), 3);
+}
+
+TEST(EvProber, OnlyItsOwnAnswersCount) {
+  Bench bench;
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
+  EXPECT_EQ(bench.prober.on_answer(bench.at(1), 7, 0), nullptr);
+  const std::uint16_t id = id_of(bench.ask(bench.at(1000))[0]);
+  EXPECT_EQ(bench.prober.on_answer(bench.at(1010), 8, id), nullptr);  // another peer
+  EXPECT_EQ(bench.prober.on_answer(bench.at(1010), 7, static_cast<std::uint16_t>(id + 1)), nullptr);
+  EXPECT_NE(bench.prober.on_answer(bench.at(1010), 7, id), nullptr);
+  EXPECT_EQ(bench.prober.on_answer(bench.at(1020), 7, id), nullptr);  // twice
+}
+
+TEST(EvProber, ManyBadEvsShareTheBudget) {
+  Bench bench(500);
+  for (std::uint32_t i = 0; i < 200; ++i)
+    ASSERT_TRUE(bench.prober.watch(Time(), 7, {.value = i, .port = 0}, false));
+  std::map<std::uint32_t, int> asked;
+  int total = 0;
+  for (Time now = bench.prober.next_deadline(); now <= bench.at(1'000'000);
+       now = std::max(bench.prober.next_deadline(), now + Duration::us(1))) {
+    for (const auto& sent : bench.ask(now)) {
+      ++asked[sent.control.entropy];
+      ++total;
+    }
+  }
+  EXPECT_LE(total, 1300);  // 1,000 a second, and the first round
+  EXPECT_EQ(asked.size(), 200u);
+}
+
+TEST(EvProber, FullTableRefusesUnlessARecordIsIdle) {
+  Bench bench(2);
+  EXPECT_TRUE(bench.prober.watch(Time(), 1, {.value = 1}, false));
+  EXPECT_TRUE(bench.prober.watch(Time(), 1, {.value = 2}, false));
+  EXPECT_FALSE(bench.prober.watch(Time(), 1, {.value = 3}, false));
+  EXPECT_TRUE(bench.prober.watch(Time(), 1, {.value = 2}, false));  // already
+  EXPECT_EQ(bench.prober.watched(), 2u);
+  // One is revived: its record gives way.
+  for (int i = 0; i < 3; ++i) {
+    const Time now = bench.prober.next_deadline();
+    for (const auto& sent : bench.ask(now)) {
+      if (sent.control.entropy == 1) bench.prober.on_answer(now, 1, id_of(sent));
+    }
+    while (bench.prober.watched() == 2 && bench.prober.next_deadline() < now + Duration::ms(1)) {
+      bench.ask(bench.prober.next_deadline());
+    }
+  }
+  EXPECT_EQ(bench.prober.watched(), 1u);
+  EXPECT_TRUE(bench.prober.watch(bench.at(10'000), 1, {.value = 3}, false));
+  EXPECT_FALSE(bench.prober.watch(bench.at(10'000), 1, {.value = 4}, false));
+}
+
+TEST(EvProber, FullQueueAsksLater) {
+  Bench bench;
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
+  while (bench.control.add() != nullptr) {
+  }
+  bench.prober.ask(bench.at(1000), bench.control, [] { return std::uint16_t{1}; });
+  EXPECT_EQ(bench.prober.asked(), 0u);
+  EXPECT_GT(bench.prober.next_deadline(), bench.at(1000));
+  while (!bench.control.empty()) bench.control.pop();
+  EXPECT_EQ(bench.ask(bench.prober.next_deadline()).size(), 1u);
+}
+
+TEST(EvProber, PlaneIsRevivedByItsWitnessesTogether) {
+  Bench bench;
+  for (std::uint32_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(bench.prober.watch(Time(), 7, {.value = i + 1, .port = 1}, true));
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, {.value = 9, .port = 0}, false));
+  const auto asked = bench.ask(bench.at(1000));
+  ASSERT_EQ(asked.size(), 4u);
+  const EvProber::Watch* watch = nullptr;
+  for (int i = 0; i < 3; ++i)
+    watch = bench.prober.on_answer(bench.at(1010), 7, id_of(asked[static_cast<std::size_t>(i)]));
+  ASSERT_NE(watch, nullptr);
+  EXPECT_TRUE(watch->plane);
+  EXPECT_FALSE(watch->active);
+  EXPECT_EQ(bench.prober.watched(), 1u);  // the EV of the other plane
+}
+
+TEST(EvProber, PlaneDoesNotSpeakForAnEvCondemnedAlone) {
+  Bench bench;
+  const fabric::Ev alone{.value = 1, .port = 1}, witness{.value = 2, .port = 1};
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, alone, false));
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, alone, true));
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, witness, true));
+  // The witness answers, the other does not.
+  const EvProber::Watch* watch = nullptr;
+  Time now;
+  while (watch == nullptr || watch->active) {
+    now = bench.prober.next_deadline();
+    for (const auto& sent : bench.ask(now)) {
+      if (sent.control.entropy == witness.value)
+        watch = bench.prober.on_answer(now, 7, id_of(sent));
+    }
+  }
+  EXPECT_EQ(watch->ev, witness);
+  EXPECT_EQ(bench.prober.watched(), 1u);
+  EXPECT_EQ(answers_to_revive(bench, now), 3);
+  EXPECT_EQ(bench.prober.watched(), 0u);
+}
+
+TEST(EvProber, TellsOnceOfSomethingNew) {
+  Bench bench;
+  EXPECT_FALSE(bench.prober.take_new());
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
+  EXPECT_TRUE(bench.prober.take_new());
+  EXPECT_FALSE(bench.prober.take_new());
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
+  EXPECT_FALSE(bench.prober.take_new());
+}
+
+}  // namespace
+}  // namespace weft::transport

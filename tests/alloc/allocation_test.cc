@@ -1,0 +1,154 @@
+// post_*, on_* and poll_* take no memory: everything is taken at construction and in create_qp and
+// connect. This program replaces the global allocator with one that counts.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "base/prng.h"
+#include "transport/endpoint.h"
+#include "transport/test_pair.h"
+
+namespace {
+
+std::uint64_t allocations = 0;
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  void* const memory =
+      alignment > alignof(std::max_align_t)
+          ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+          : std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size, 1); }
+void* operator new[](std::size_t size) { return allocate(size, 1); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace weft::transport {
+namespace {
+
+using test::Fate;
+using test::Pair;
+
+TEST(Allocation, IsCounted) {
+  const std::uint64_t before = allocations;
+  auto* const some = new std::array<char, 100>;
+  EXPECT_EQ(allocations, before + 1);
+  delete some;
+}
+
+struct Outcome {
+  std::uint32_t completions = 0, errors = 0, refused = 0;
+};
+
+// Takes what is done, and posts until the queues are full.
+void turn(Pair& pair, const Pair::Qps& qps, int end, std::uint32_t size, Outcome& outcome) {
+  std::array<Completion, 16> done;
+  for (std::size_t n = done.size(); n == done.size();) {
+    n = pair.end(end).poll_completions(done);
+    for (std::size_t i = 0; i < n; ++i) {
+      ++outcome.completions;
+      outcome.errors += done[i].status != Status::kOk;
+    }
+  }
+  // One more than fits: being refused is part of every day.
+  for (int i = 0; i < 5; ++i) {
+    const bool posted =
+        pair.end(1 - end).post_receive(pair.now, qps.qpn[1 - end], 1).has_value() &&
+        pair.write(end, qps.qpn[end], {.size = size, .with_immediate = true}).has_value();
+    outcome.refused += !posted;
+  }
+}
+
+TEST(Allocation, NoneWhileDataMoves) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    auto options = Pair::defaults();
+    options.endpoint.bad_ev_count_max = 4;
+    options.endpoint.share_path_health = seed % 2 == 0;
+    options.endpoint.receive_queue_max = 64;
+    options.endpoint.completion_queue_max = 256;
+    Pair pair(options);
+    std::array<Pair::Qps, 3> qps;
+    for (auto& q : qps) q = pair.connect();
+    Prng prng(seed);
+    bool plane_dead = false, silent = false;
+    pair.fate = [&](int, const world::Datagram& d) {
+      if (silent || (plane_dead && d.port == 1) || d.entropy == 3) return Fate::kDrop;
+      const std::uint32_t draw = prng.below(100);
+      if (draw < 2) return Fate::kDrop;
+      if (draw < 3) return Fate::kDamage;
+      if (draw < 6) return Fate::kTrim;
+      if (draw < 8) return Fate::kTrimLastHop;
+      if (draw < 10) return Fate::kDouble;
+      return draw < 15 ? Fate::kMark : Fate::kDeliver;
+    };
+    Outcome outcome;
+    const std::uint64_t before = allocations;
+    for (int step = 0; step < 400; ++step) {
+      for (const auto& q : qps) {
+        for (int end = 0; end < 2; ++end) turn(pair, q, end, prng.below(30'000), outcome);
+      }
+      if (step % 100 == 40) pair.set_port(0, 1, false);
+      if (step % 100 == 50) pair.set_port(0, 1, true);
+      plane_dead = step % 100 >= 60 && step % 100 < 80;
+      silent = step % 100 == 90;
+      pair.run_for(silent ? Duration::ms(5) : Duration::us(100));
+    }
+    const std::uint64_t after = allocations;
+    EXPECT_EQ(after - before, 0u);
+    // It was a life with everything in it.
+    EXPECT_GT(outcome.completions, 1000u);
+    EXPECT_EQ(outcome.errors, 0u);
+    EXPECT_GT(outcome.refused, 0u);
+    EXPECT_GT(pair.sent, 10'000u);
+    for (const char* name :
+         {"transport.retransmits", "transport.lost_inferred", "transport.lost_trimmed",
+          "transport.lost_port", "transport.timeouts", "transport.silences", "transport.marks",
+          "transport.reliability_probes", "transport.ev_probes", "transport.port_status_updates",
+          "transport.evs_condemned", "transport.duplicates", "transport.nacks_sent",
+          "transport.drop_damaged"}) {
+      EXPECT_GT(pair.counter(0, name), 0u) << name;
+    }
+  }
+}
+
+TEST(Allocation, NoneWhenAQpFails) {
+  Pair pair;
+  const auto qps = pair.connect();
+  Outcome outcome;
+  std::uint64_t before = allocations;
+  turn(pair, qps, 0, 20'000, outcome);
+  (void)pair.write(0, qps.qpn[0], {.rkey = 0x99});
+  pair.run_for(Duration::ms(5));
+  turn(pair, qps, 0, 20'000, outcome);
+  turn(pair, qps, 1, 20'000, outcome);
+  const std::uint64_t after = allocations;
+  EXPECT_EQ(after - before, 0u);
+  EXPECT_GT(outcome.errors, 0u);
+  EXPECT_EQ(pair.end(0).qp_state(qps.qpn[0]), QpState::kError);
+  EXPECT_EQ(pair.end(1).qp_state(qps.qpn[1]), QpState::kError);
+}
+
+}  // namespace
+}  // namespace weft::transport

@@ -1,0 +1,18 @@
+// Probes are asked for by endpoints, not by QPs: however many send to one host, EV probes stay below one per cent.
+#include <gtest/gtest.h>
+
+#include "../support/run_file.h"
+
+namespace weft::testing {
+namespace {
+
+TEST(Probes, AreUnderOnePercentOfA1023To1Incast) {
+  const cli::Outcome outcome = run(load("incast-1023"), 1);
+  ASSERT_TRUE(outcome.held()) << failures(outcome);
+  const std::uint64_t probes = counter(outcome, "transport.ev_probes");
+  const std::uint64_t packets = outcome.world.packets_sent;
+  EXPECT_LT(probes * 100, packets) << probes << " of " << packets << " packets";
+}
+
+}  // namespace
+}  // namespace weft::testing
