@@ -8,7 +8,7 @@ SOAK_SCENARIO ?= scenarios/fault-mix.toml
 SOAK_SEEDS ?= 10000
 # `make fuzz`: seconds for each target.
 FUZZ_SECONDS ?= 60
-# `make test`: builds whose trace hashes must agree with the release build's.
+# `make test`, `make soak`: builds that must have the trace hashes of tests/sim/hashes.txt, as the release build.
 HASH_PRESETS ?= debug clang asan
 
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
@@ -16,7 +16,7 @@ CLANG_FORMAT ?= clang-format-14
 FORMATTED = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' ':!tests/layers/bad')
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-release test-hash test-asan soak fuzz bench format format-check layers clean \
+.PHONY: help build demo test test-release test-hash test-asan hashes soak fuzz bench format format-check layers clean \
 	install-build
 
 help:
@@ -50,7 +50,10 @@ test-release:
 	@cmake --build --preset release -j $(JOBS)
 	$(CTEST) --test-dir build
 
-test-hash: test-release
+test-hash: test-release hashes
+
+hashes: build
+	@tools/install-deps build test
 	@for preset in $(HASH_PRESETS); do \
 	  cmake --preset $$preset > /dev/null && \
 	  cmake --build --preset $$preset -j $(JOBS) --target weft || exit 1; \
@@ -64,8 +67,8 @@ test-asan: test-hash
 	@ctest --test-dir build-asan -N -L slow | sed -n 's/^ *Test *#[0-9]*: /  /p'
 	$(CTEST) --test-dir build-asan -LE slow
 
-# The scenarios that are too large for `make test`, then many seeds.
-soak: build
+# The hashes of every build, the scenarios that are too large for `make test`, then many seeds.
+soak: hashes
 	@for name in $$(sed -n 's/^soak //p' tests/sim/scenario-cost.txt); do \
 	  build/weft sim run scenarios/$$name.toml || exit 1; \
 	done

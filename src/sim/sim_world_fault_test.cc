@@ -1,8 +1,8 @@
 // What faults do to packets and hosts, and that everything follows from the seed.
 #include <gtest/gtest.h>
 
-#include "sim/scripted_node.h"
 #include "sim/sim_world.h"
+#include "sim/test_node.h"
 
 namespace weft::sim {
 namespace {

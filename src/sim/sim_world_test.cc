@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/scripted_node.h"
+#include "sim/test_node.h"
 
 namespace weft::sim {
 namespace {

@@ -125,7 +125,8 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
     // As many as there can be QPs: one of them has no QP any more.
     for (auto& candidate : params_) {
       bool used = false;
-      for (std::uint32_t i = 0; i <= qp_mask_; ++i) used |= qps_[i] && qps_[i]->params == candidate.get();
+      for (std::uint32_t i = 0; i <= qp_mask_; ++i)
+        used |= qps_[i] && qps_[i]->params == candidate.get();
       if (used) continue;
       params = std::move(candidate);
       std::erase(params_, nullptr);

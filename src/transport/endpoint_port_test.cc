@@ -169,6 +169,30 @@ TEST(EndpointPort, EvProbeIsAnsweredToAnybody) {
   }
 }
 
+TEST(EndpointPort, LateStatusDoesNotUndoANewerOne) {
+  Pair pair;
+  const auto qps = pair.connect();
+  const auto status = [&](std::uint16_t id, std::uint32_t mask) {
+    std::array<std::byte, wire::kHeaderSizeMax> bytes;
+    const std::size_t size = wire::emit(
+        wire::Bth{
+            .opcode = Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(id)},
+        wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate, .port_status = mask},
+        bytes);
+    const world::Datagram d{.peer = Pair::address(1, 0), .header = ConstBytes(bytes).first(size)};
+    pair.end(0).on_datagrams(pair.now, {&d, 1});
+  };
+  status(500, 0b110);
+  status(499, 0b010);  // overtaken
+  EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(200)), (Ports{0, 1}));
+  status(501, 0b100);
+  EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(200)), Ports{1});
+  // The numbers have come half round since: it is news all the same.
+  pair.run_for(Duration::ms(50));
+  status(static_cast<std::uint16_t>(501 + 0x9000), 0b110);
+  EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(200)), (Ports{0, 1}));
+}
+
 TEST(EndpointPort, StatusOfAStrangerIsDropped) {
   Pair pair;
   pair.connect();

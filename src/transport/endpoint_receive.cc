@@ -136,12 +136,15 @@ void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wi
   const std::uint32_t peer = find_peer(in.peer);
   if (request.op == wire::EndpointOp::kPortStatusUpdate) {
     if (peer == Peer::kNobody) return drop(DropReason::kUnknownPeer);
-    // Answered in any case; applied only if it is not older than what is known.
+    // Answered in any case; applied only if it is not older than what is known. Numbers are shared
+    // with probes and come round: after a while they say nothing about the order.
     Peer& from = peers_[peer];
     const auto id = static_cast<std::uint16_t>(bth.psn.value());
     const auto ahead = static_cast<std::int16_t>(id - from.update_seen_id);
-    if (!from.update_seen || ahead >= 0) {
+    const bool recent = from.update_seen && now - from.update_seen_at < Duration::ms(10);
+    if (!recent || ahead >= 0) {
       from.update_seen = true;
+      from.update_seen_at = now;
       from.update_seen_id = id;
       on_port_status(now, peer, request.port_status);
     }

@@ -36,7 +36,8 @@ struct Peer {
   // The newest port status update of its own that was applied: a late one must not undo it.
   bool update_seen = false;
   std::uint16_t update_seen_id = 0;
-  PortMask present = 0;              // ports with a reverse EV
+  Time update_seen_at;
+  PortMask present = 0;  // ports with a reverse EV
   Time update_next = kNever;
   std::array<Address, world::kPortsMax> ports{};
   std::array<Reverse, world::kPortsMax> reverse{};

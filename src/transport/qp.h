@@ -40,14 +40,16 @@ struct Qp {
     const auto* end = reinterpret_cast<const char*>(&responder + 1);
     return {.at = begin, .bytes = static_cast<std::uint32_t>(end - begin)};
   }
-  world::Node::Part requestor_part() const { return {.at = &requestor, .bytes = sizeof(requestor)}; }
+  world::Node::Part requestor_part() const {
+    return {.at = &requestor, .bytes = sizeof(requestor)};
+  }
 
   // What every packet looks at comes first.
   Qpn qpn;
   QpState state = QpState::kInit;
-  bool ready = false;      // in the endpoint's ready list
-  bool silent = false;  // its requestor waits for a silent peer: any packet is a word
-  bool touched = false;    // in this batch: its responder has something to flush
+  bool ready = false;    // in the endpoint's ready list
+  bool silent = false;   // its requestor waits for a silent peer: any packet is a word
+  bool touched = false;  // in this batch: its responder has something to flush
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::uint32_t peer = kNoPeer;  // index of the peer; none before it is connected
   std::uint32_t peer_qpn = 0;

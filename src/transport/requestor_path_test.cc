@@ -79,25 +79,48 @@ TEST(RequestorPath, DeadPlaneIsCondemnedWhileTheOtherDelivers) {
   for (const Out& out : flow.send_well(100)) EXPECT_EQ(out.outgoing.ev.port, 0);
 }
 
+// What is withdrawn here may still be condemned by another QP to the same peer: its probes go on.
+TEST(RequestorPath, WithdrawnEvStaysUnderWatch) {
+  RequestorBench bench;
+  bench.post(24 * 1024);
+  std::vector<Out> lost;
+  std::optional<Out> last;
+  for (int i = 0; i < 24; ++i, bench.pass(Duration::us(1))) {
+    const auto out = bench.poll();
+    ASSERT_TRUE(out);
+    if (lost.empty() || out->outgoing.ev == lost[0].outgoing.ev) {
+      lost.push_back(*out);
+    } else {
+      bench.arrive(*out);
+      last = out;
+    }
+  }
+  ASSERT_GE(lost.size(), 2u);
+  bench.hear(bench.sack(RequestorBench::trigger(*last)));
+  ASSERT_EQ(bench.counters.evs_condemned, 1u);
+  ASSERT_EQ(bench.prober.watched(), 1u);
+  for (const Out& out : lost) bench.acknowledge(out);
+  EXPECT_EQ(bench.counters.evs_withdrawn, 1u);
+  EXPECT_EQ(bench.requestor.paths().bad(), 0u);
+  EXPECT_EQ(bench.prober.watched(), 1u);
+}
+
 // A run of packets on one EV ends when its plane is condemned.
 TEST(RequestorPath, RunEndsWithItsPlane) {
   auto options = RequestorBench::defaults();
   options.evs = {.ports = 2, .per_port = 16};
   options.ev_active = 32;
-  options.burst = 5;
-  for (int offset = 0; offset < 10; ++offset) {
+  for (options.burst = 2; options.burst <= 12; ++options.burst) {
     RequestorBench bench(options);
     Flow flow(bench);
-    flow.send_well(100 + offset);
-    bool condemned = false;
+    flow.send_well(100);
     flow.send(200, [&](const Out& out) {
-      if (condemned) {
-        EXPECT_EQ(out.outgoing.ev.port, 0) << offset;
+      if (bench.counters.planes_condemned > 0) {
+        EXPECT_EQ(out.outgoing.ev.port, 0) << "burst " << options.burst;
       }
-      condemned = bench.counters.planes_condemned > 0;
       return out.outgoing.ev.port == 1;
     });
-    EXPECT_TRUE(condemned);
+    EXPECT_EQ(bench.counters.planes_condemned, 1u) << "burst " << options.burst;
   }
 }
 

@@ -1,0 +1,252 @@
+"""The program as people use it: bad input, runs that fail, JSON, pcap and trace."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+WEFT = os.environ["WEFT_BINARY"]
+
+SMALL = """
+description = "two hosts"
+
+[topology]
+shape = "single"
+hosts = 2
+planes = 2
+host_rate = "100Gbps"
+
+[transport]
+evs = 4
+backup_evs = 0
+
+[workload]
+kind = "pairs"
+bytes = "256KiB"
+message = "64KiB"
+immediate = true
+
+[run]
+memory = "bytes"
+"""
+
+JSON_FIELDS = """scenario seed trace_hash flows completed fct_us ideal_us goodput_gbps jain packets_sent retransmits trims
+drops ecn_marks ev_bad qp_errors longest_pause_us packet_hops wall_s packet_hops_per_s rss_mb flows_abandoned
+qp_errors_expected""".split()
+
+
+def weft(*arguments):
+    return subprocess.run([WEFT, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def write(self, text, name="small.toml"):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+
+class Misuse(Files):
+    """Exit 2, nothing on stdout, exactly one line on stderr that says what and where."""
+
+    def refused(self, ran, *says):
+        self.assertEqual(ran.returncode, 2, ran.stderr)
+        self.assertEqual(ran.stdout, "")
+        self.assertRegex(ran.stderr, r"\Aweft: [^\n]+\n\Z")
+        for text in says:
+            self.assertIn(text, ran.stderr)
+
+    def refused_scenario(self, old, new, *says):
+        self.assertIn(old, SMALL)
+        self.refused(weft("sim", "run", self.write(SMALL.replace(old, new))), "small.toml:", *says)
+
+    def test_unknown_key(self):
+        self.refused_scenario('host_rate = "100Gbps"', 'host_rate = "100Gbps"\nhost_speed = 3', "small.toml:9:", "host_speed")
+
+    def test_unknown_table(self):
+        self.refused_scenario("[run]", "[runs]", "runs")
+
+    def test_wrong_unit(self):
+        self.refused_scenario('"256KiB"', '"256 potatoes"', "potatoes", "expected")
+
+    def test_wrong_type(self):
+        self.refused_scenario("hosts = 2", 'hosts = "two"', "hosts")
+
+    def test_missing_table(self):
+        self.refused_scenario("[workload]\nkind", "[transport2]\nkind", "transport2")
+
+    def test_not_toml(self):
+        self.refused_scenario("hosts = 2", "hosts == 2", "small.toml:6:")
+
+    def test_impossible_topologies(self):
+        tiers = 'shape = "two-tier"\nhosts_per_t0 = 3\nt1_count = 2'
+        self.refused_scenario('shape = "single"', tiers, "hosts_per_t0")
+        self.refused_scenario("planes = 2", "planes = 9", "planes")
+        self.refused_scenario("hosts = 2", "hosts = 0", "hosts")
+
+    def test_workload_that_does_not_fit(self):
+        self.refused_scenario('kind = "pairs"', 'kind = "flows"\n[[workload.flow]]\nfrom = 0\nto = 7', "small.toml:")
+
+    def test_unknown_values(self):
+        self.refused_scenario('kind = "pairs"', 'kind = "gossip"', "gossip", "pairs")
+        self.refused_scenario("evs = 4", 'evs = 4\npolicy = "luck"', "luck", "oblivious")
+
+    def test_missing_file(self):
+        self.refused(weft("sim", "run", self.folder / "none.toml"), "none.toml", "cannot be read")
+
+    def test_a_folder_is_no_scenario(self):
+        self.refused(weft("sim", "run", self.folder))
+
+    def test_flags(self):
+        small = self.write(SMALL)
+        self.refused(weft("sim", "run", small, "--sede", "3"), "--sede")
+        self.refused(weft("sim", "run", small, "--policy", "luck"), "luck", "flow-hash")
+        self.refused(weft("sim", "run", small, "--seed", "one"), "--seed")
+        self.refused(weft("sim", "run"), "FILE")
+        self.refused(weft("sim", "seeds", small, "--count", "0"), "--count")
+        self.refused(weft("sim"))
+        self.refused(weft("simulate"))
+        self.refused(weft())
+
+    def test_outputs_that_cannot_be_written(self):
+        small = self.write(SMALL)
+        self.refused(weft("sim", "run", small, "--pcap", self.folder / "no/where.pcap"), "--pcap")
+        self.refused(weft("sim", "run", small, "--trace", self.folder / "no/where.json"), "--trace")
+
+    def test_help_is_no_misuse(self):
+        for arguments in (["--help"], ["sim", "run", "--help"], ["--version"]):
+            ran = weft(*arguments)
+            self.assertEqual(ran.returncode, 0)
+            self.assertNotEqual(ran.stdout, "")
+
+
+class Failure(Files):
+    """Exit 1: it ran, and what came out is not what was expected."""
+
+    def test_stuck_says_who_and_where(self):
+        path = self.write(SMALL.replace('[run]', """
+[transport.retry]
+exponential_count = 25
+
+[[fault]]
+kind = "plane-down"
+plane = 0
+count = 2
+silent = true
+from = "5us"
+
+[run]
+time_limit = "20ms"
+"""))
+        ran = weft("sim", "run", path)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertRegex(ran.stderr, r"(?m)^stuck: .*host 0")
+        self.assertRegex(ran.stderr, r"(?m)^expected: 0 of 1 flows completed, expected all$")
+        self.assertRegex(ran.stderr, rf"(?m)^repeat: weft sim run {re.escape(str(path))} --seed 1$")
+
+    def test_a_broken_expectation_is_a_sentence(self):
+        path = self.write(SMALL + "\n[expect]\ngoodput_gbps_min = 1000\n")
+        ran = weft("sim", "run", path)
+        self.assertEqual(ran.returncode, 1)
+        self.assertRegex(ran.stderr, r"(?m)^expected: goodput was .* Gb/s, expected at least 1000$")
+
+    def test_seeds_name_the_first_that_fails(self):
+        path = self.write(SMALL + "\n[expect]\ngoodput_gbps_min = 1000\n")
+        ran = weft("sim", "seeds", path, "--count", 3, "--first", 5)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("3 seeds from 5, 3 failed", ran.stdout)
+        self.assertIn("first failing seed: 5", ran.stderr)
+        self.assertIn("--seed 5", ran.stderr)
+
+
+class Success(Files):
+    def test_json_is_one_object_with_every_field(self):
+        ran = weft("sim", "run", self.write(SMALL), "--json", "--seed", 7)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(ran.stdout.count("\n"), 1)
+        result = json.loads(ran.stdout)
+        self.assertEqual([f for f in JSON_FIELDS if f not in result], [])
+        self.assertEqual(set(result["fct_us"]), {"min", "mean", "p50", "p99", "max"})
+        self.assertEqual((result["scenario"], result["seed"]), ("small", 7))
+        self.assertEqual((result["flows"], result["completed"]), (1, 1))
+        self.assertRegex(result["trace_hash"], r"\A[0-9a-f]{16}\Z")
+
+    def test_table_and_json_agree(self):
+        path = self.write(SMALL)
+        table, result = weft("sim", "run", path).stdout, json.loads(weft("sim", "run", path, "--json").stdout)
+        self.assertIn(result["trace_hash"], table)
+        self.assertIn("1 of 1 completed", table)
+
+    def test_the_command_line_wins_over_the_file(self):
+        path = self.write(SMALL.replace("[run]", "[run]\nseed = 5"))
+        seed = lambda *more: json.loads(weft("sim", "run", path, "--json", *more).stdout)["seed"]
+        self.assertEqual((seed(), seed("--seed", 9)), (5, 9))
+
+    def test_seeds_all_hold(self):
+        ran = weft("sim", "seeds", self.write(SMALL), "--count", 8, "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(json.loads(ran.stdout), {"scenario": "small", "seeds": 8, "failed": 0})
+
+    def test_looking_does_not_change_the_run(self):
+        path = self.write(SMALL)
+        plain = json.loads(weft("sim", "run", path, "--json").stdout)["trace_hash"]
+        watched = weft("sim", "run", path, "--json", "--pcap", self.folder / "a.pcap", "--trace", self.folder / "a.json")
+        self.assertEqual(json.loads(watched.stdout)["trace_hash"], plain)
+
+    def test_trace_is_one_object_a_line(self):
+        trace = self.folder / "trace.json"
+        ran = weft("sim", "run", self.write(SMALL), "--json", "--trace", trace)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        records = [json.loads(line) for line in trace.read_text().splitlines()]
+        kinds = {r["kind"] for r in records}
+        self.assertLessEqual({"qp", "send", "receive", "post", "complete", "memory", "end"}, kinds)
+        sent = sum(r["kind"] == "send" for r in records)
+        self.assertEqual(sent, json.loads(ran.stdout)["packets_sent"])
+
+
+class Pcap(Files):
+    def setUp(self):
+        super().setUp()
+        if shutil.which("tshark") is None:
+            self.skipTest("tshark is not installed: the capture cannot be read back (tools/install-deps test)")
+
+    def fields(self, forwarding):
+        pcap = self.folder / "run.pcap"
+        path = self.write(SMALL.replace("[run]", f'[switch]\nforwarding = "{forwarding}"\n\n[run]'))
+        ran = weft("sim", "run", path, "--json", "--pcap", pcap)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        names = ["frame.protocols", "udp.dstport", "ipv6.dst", "udp.length", "_ws.malformed"]
+        command = ["tshark", "-n", "-r", pcap, "-T", "fields", "-E", "occurrence=l"]
+        for name in names:
+            command += ["-e", name]
+        read = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(read.returncode, 0, read.stderr)
+        rows = [dict(zip(names, line.split("\t"))) for line in read.stdout.splitlines()]
+        self.assertEqual(len(rows), json.loads(ran.stdout)["packets_sent"])
+        return rows
+
+    def test_hashed_is_ethernet_ipv6_udp(self):
+        for row in self.fields("hashed"):
+            self.assertTrue(row["frame.protocols"].startswith("eth:ethertype:ipv6:udp"), row)
+            self.assertEqual(row["udp.dstport"], "4791")
+            self.assertRegex(row["ipv6.dst"], r"\Afd00:[12]::[12]\Z")
+
+    def test_srv6_is_ipv6_in_ipv6(self):
+        rows = self.fields("srv6")
+        for row in rows:
+            self.assertRegex(row["frame.protocols"], r"\Aeth:ethertype:ipv6:(ipv6\.routing:)?ipv6:udp")
+            self.assertEqual(row["udp.dstport"], "4791")
+        full = 8 + 36 + 4096 + 4  # UDP, headers, payload, ICRC
+        self.assertIn(str(full), {row["udp.length"] for row in rows})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,42 @@
+"""The memory budget: 100 KB a host, everything included, in the form of permutation-131072 that a test can afford."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEFT = os.environ["WEFT_BINARY"]
+HOSTS = 1024
+KB_PER_HOST_MAX = 100
+
+
+def scenario():
+    text = pathlib.Path("scenarios/permutation-131072.toml").read_text()
+    for key, value in {"hosts": HOSTS, "hosts_per_t0": 32, "t1_count": 32}.items():
+        text, count = re.subn(rf"(?m)^{key} = \d+$", f"{key} = {value}", text)
+        assert count == 1, key
+    return text
+
+
+class Memory(unittest.TestCase):
+    def test_a_host_stays_within_its_budget(self):
+        if b"__asan_init" in pathlib.Path(WEFT).read_bytes():
+            self.skipTest("a sanitizer's own memory would be measured")
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(scenario())
+            file.flush()
+            ran = subprocess.run([WEFT, "sim", "run", file.name, "--json"], capture_output=True, text=True)
+            parts = subprocess.run([WEFT, "sim", "run", file.name, "--details"], capture_output=True, text=True).stdout
+        print(parts[parts.index("memory") : parts.index("counters")], file=sys.stderr)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        result = json.loads(ran.stdout)
+        self.assertEqual(result["completed"], HOSTS)
+        self.assertLess(result["rss_mb"] * 1024 / HOSTS, KB_PER_HOST_MAX, parts)
+
+
+if __name__ == "__main__":
+    unittest.main()
