@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/huge_pages.h"
 #include "fabric/topology.h"
 #include "scenario/faults.h"
 #include "scenario/fleet.h"
@@ -15,6 +16,11 @@ namespace weft::cli {
 namespace {
 
 using fabric::HostIndex;
+
+// From here on a run's hosts do not fit the caches, and what one of them takes at most, without large
+// tables.
+constexpr std::uint32_t kManyHosts = 1024;
+constexpr std::size_t kHostHeapBytes = 64 * 1024;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -114,6 +120,8 @@ class Run {
 Result<void> Run::build() {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario_.topology));
   traced_ = scenario_.run.judge || options_.on_trace;
+  if (topology.host_count() >= kManyHosts)
+    base::reserve_huge_heap(topology.host_count() * kHostHeapBytes);
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     if (!memory_) {
       memory_ = std::make_unique<sim::FlowMemory>(memory_kind(scenario_.run.memory),

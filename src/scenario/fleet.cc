@@ -74,6 +74,8 @@ Result<void> Fleet::create_qps(const fabric::Topology& topology, HostIndex host,
     const EvList list = evs_for(scenario_, topology, request, prng.fork("evs", i));
     config.evs = list.evs;
     config.ev_active = list.in_rotation;
+    config.wimm_dest_max = static_cast<std::uint16_t>(
+        std::clamp<std::uint32_t>(ends[i].receives, 1, scenario_.transport.wimm_max));
     const Psn first_psn(prng.fork("psn", i).below(Psn::kMask + 1));
     WEFT_TRY(const transport::Qpn qpn, hosts_[host].create_qp(config, first_psn));
     const int side = plan_.connections[ends[i].connection].a == host ? 0 : 1;

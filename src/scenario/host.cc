@@ -28,6 +28,7 @@ Host::Host(const Setup& setup)
       send_queue_max_(setup.config.send_queue_max),
       receive_queue_max_(setup.config.receive_queue_max),
       endpoint_(setup.config, setup.memory, setup.trace) {
+  set_hot(endpoint_);
   const auto ops = plan_.ops_of(host_);
   ends_.reserve(plan_.ends_of(host_).size());
   active_.resize(std::min<std::size_t>(ops.size(), plan_.active_max));
@@ -88,7 +89,6 @@ std::string Host::stuck() const {
 
 void Host::on_datagrams(Time now, std::span<const world::Datagram> in) {
   endpoint_.on_datagrams(now, in);
-  set_hot(endpoint_);
   take_completions(now);
 }
 

@@ -119,7 +119,10 @@ transport::EndpointConfig endpoint_config(const Scenario& scenario, const Plan& 
       narrowed(senders * config.send_queue_max +
                    (receives > 0 ? ends.size() * config.receive_queue_max : 0) + 16,
                1u << 20);
-  config.bad_ev_count_max = narrowed(std::max<std::uint64_t>(evs, 1), 512);
+  // Half of all EVs may be bad at a time; a dead plane needs three.
+  config.bad_ev_count_max = narrowed(evs / 2 + 3 * scenario.topology.planes, 512);
+  config.batch_max = world::kBatchMin;
+  config.control_queue_max = narrowed(4 * ends.size() + 48, 256);
   config.sack_bytes = spec.sack_bytes;
   config.share_path_health = spec.share_path_health;
   config.seed = seed;

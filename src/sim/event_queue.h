@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "base/time.h"
 
 namespace weft::sim {
@@ -80,7 +81,7 @@ class EventQueue {
 
   Wheel near_, middle_;
   std::vector<Far> far_;  // a heap
-  std::vector<Block> blocks_;
+  std::vector<Block, base::HugeAllocator<Block>> blocks_;
   std::uint32_t free_block_ = kNone;
   std::vector<Event> current_, gathered_;
   std::size_t cursor_ = 0;

@@ -142,7 +142,9 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
       const bool control = packets_.data()[event->arg].dscp == world::Dscp::kControl;
       call = control ? world::Node::Call::kControl : world::Node::Call::kData;
     }
-    for (const world::Node::Part& part : node->hot(call)) {
+    const world::Node::Hot* const hot = node->hot(call);
+    if (hot == nullptr) return;
+    for (const world::Node::Part& part : *hot) {
       for (std::uint32_t at = 0; at < part.bytes; at += 64) {
         __builtin_prefetch(static_cast<const char*>(part.at) + at, 1);
       }
@@ -364,7 +366,7 @@ void SimWorld::poll_host(HostIndex host) {
     if (!any) break;
     const std::size_t count = h.node->poll_transmit(now_, std::span(room).first(planes), out_);
     for (std::size_t i = 0; i < count; ++i) send(host, out_[i]);
-    if (count < out_.size()) break;
+    if (count < world::kBatchMin) break;
   }
   // A port that is full now is asked for again when it is nearly empty.
   Time again = kNever;

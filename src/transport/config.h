@@ -61,6 +61,7 @@ struct EndpointConfig {
   std::uint32_t send_queue_max = 16;        // work requests a QP
   std::uint32_t receive_queue_max = 16;
   std::uint32_t completion_queue_max = 64;
+  std::uint32_t batch_max = 64;  // datagrams one poll_transmit gives; at least world::kBatchMin
   std::uint32_t control_queue_max = 256;  // control packets that wait for a port
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
   std::uint32_t first_qpn = 0x100;        // QPNs count from here

@@ -28,7 +28,7 @@ bool is_alike(const QpConfig& a, const QpConfig& b) {
 Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* trace)
     : first_qpn_(config.first_qpn),
       qp_mask_(std::bit_ceil(config.qp_count_max) - 1),
-      qps_(std::make_unique<std::optional<Qp>[]>(qp_mask_ + 1)),
+      qps_(std::make_unique<QpSlot[]>(qp_mask_ + 1)),
       memory_(&memory),
       trace_(trace),
       ports_up_(mask_of(config.port_count)),
@@ -42,8 +42,10 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       config_(config),
       prng_(Prng(config.seed).fork("endpoint", config.host)),
       headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(
-          kBatchMax)) {
+          config.batch_max)) {
+  WEFT_ASSERT(config.batch_max >= world::kBatchMin);
   WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
+  set_hot(hot_table_);
   touched_.reserve(qp_mask_ + 1);
   peers_.reserve(config.peer_count_max);
   peer_slots_.assign(std::bit_ceil(2 * config.peer_count_max * config.port_count), Peer::kNobody);
@@ -156,7 +158,7 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
   qp->state = QpState::kReadyToSend;
   // Control packets to this peer start on EVs of this QP.
   for (std::uint32_t port = 0; port < port_count_; ++port) {
-    Peer::Reverse& reverse = peers_[peer].reverse[port];
+    Peer::Reverse& reverse = peers_[peer].ways[port].reverse;
     const auto slot = qp->requestor.paths().any_on(static_cast<PortIndex>(port),
                                                    static_cast<std::uint32_t>(prng_.next() >> 32));
     if (reverse.present || slot == PathSet::kNone) continue;
@@ -206,7 +208,8 @@ Result<std::uint32_t> Endpoint::add_peer(const PeerInfo& info) {
     }
   }
   Peer& peer = peers_[index];
-  peer.ports = info.ports;
+  for (std::uint32_t port = 0; port < port_count_; ++port)
+    peer.ways[port].address = info.ports[port];
   peer.host = info.host;
   peer.turn = static_cast<PortIndex>(prng_.below(config_.port_count));
   hash_peer(index);
@@ -215,7 +218,7 @@ Result<std::uint32_t> Endpoint::add_peer(const PeerInfo& info) {
 
 void Endpoint::hash_peer(std::uint32_t index) {
   for (std::uint32_t port = 0; port < port_count_; ++port) {
-    std::size_t slot = hash_of(peers_[index].ports[port]) & (peer_slots_.size() - 1);
+    std::size_t slot = hash_of(peers_[index].ways[port].address) & (peer_slots_.size() - 1);
     while (peer_slots_[slot] != Peer::kNobody) slot = (slot + 1) & (peer_slots_.size() - 1);
     peer_slots_[slot] = index;
   }
@@ -226,7 +229,7 @@ std::uint32_t Endpoint::find_peer(const Address& address) const {
        peer_slots_[slot] != Peer::kNobody; slot = (slot + 1) & (peer_slots_.size() - 1)) {
     const Peer& peer = peers_[peer_slots_[slot]];
     for (std::uint32_t port = 0; port < port_count_; ++port) {
-      if (peer.ports[port] == address) return peer_slots_[slot];
+      if (peer.ways[port].address == address) return peer_slots_[slot];
     }
   }
   return Peer::kNobody;
@@ -276,7 +279,7 @@ Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
 
 void Endpoint::deny_ev(Time now, fabric::Ev ev, bool denied) {
   for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
-    std::optional<Qp>& qp = qps_[i];
+    QpSlot& qp = qps_[i];
     if (!qp) continue;
     PathSet& paths = qp->requestor.paths();
     const PathSet::Slot slot = paths.find(ev);

@@ -83,11 +83,9 @@ class Endpoint final : public world::Node {
                             std::span<world::Datagram> out) override;
 
  private:
-  static constexpr std::uint32_t kBatchMax = 64;  // datagrams one poll_transmit gives
-
   // --- who is it for
   Qp* find_qp(Qpn qpn) const {
-    std::optional<Qp>& qp = qps_[(qpn - first_qpn_) & qp_mask_];
+    QpSlot& qp = qps_[(qpn - first_qpn_) & qp_mask_];
     return qp && qp->qpn == qpn ? &*qp : nullptr;
   }
   std::uint32_t qp_index(const Qp& qp) const { return (qp.qpn - first_qpn_) & qp_mask_; }
@@ -129,9 +127,12 @@ class Endpoint final : public world::Node {
   void trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn,
                       std::uint32_t peer_host);
 
+  Hot& hot(Call call) { return hot_table_[static_cast<std::size_t>(call)]; }
+
   // What every packet looks at comes first.
+  HotTable hot_table_{};
   std::uint32_t first_qpn_ = 0, qp_mask_ = 0;
-  std::unique_ptr<std::optional<Qp>[]> qps_;  // by (QPN - first) & mask
+  std::unique_ptr<QpSlot[]> qps_;  // by (QPN - first) & mask
   world::Memory* memory_;
   Trace* trace_;
   PortMask ports_up_;

@@ -44,7 +44,7 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
 
   Qp* qp = find_qp(bth.dest_qpn);
   if (qp == nullptr || qp->peer == Qp::kNoPeer) return drop(DropReason::kUnknownQp);
-  if (peers_[qp->peer].ports[in.port] != in.peer && find_peer(in.peer) != qp->peer) {
+  if (peers_[qp->peer].ways[in.port].address != in.peer && find_peer(in.peer) != qp->peer) {
     return drop(DropReason::kUnknownPeer);
   }
   if (const auto* probe = std::get_if<wire::Probe>(&packet.body)) {
@@ -57,7 +57,6 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
                                   responder_counters_);
   }
   if (!qp->may_send()) return drop(DropReason::kQpInError);
-  set_hot(Call::kControl, {qp->requestor_part(), peers_[qp->peer].part()});
   auto c = context(now);
   qp->requestor.on_heard(c);
   Status status = Status::kOk;
@@ -68,6 +67,8 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
   } else if (const auto* ack = std::get_if<wire::TransportAck>(&packet.body)) {
     status = qp->requestor.on_transport_ack(c, bth.psn, *ack);
   }
+  hot(Call::kControl) = {qp->head(), qp->requestor.hot(), peers_[qp->peer].part(port_count_),
+                         qp->requestor.hot_records()};
   after_requestor(now, *qp, status);
 }
 
@@ -102,9 +103,9 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   }
   if (!qp->may_receive()) return drop(DropReason::kUnknownQp);
   Peer& peer = peers_[qp->peer];
-  if (peer.ports[in.port] != in.peer && find_peer(in.peer) != qp->peer)
+  if (peer.ways[in.port].address != in.peer && find_peer(in.peer) != qp->peer)
     return drop(DropReason::kUnknownPeer);
-  set_hot(Call::kData, {qp->responder_part(), peer.part()});
+  hot(Call::kData) = {qp->responder_part(), peer.part(port_count_), qp->responder.hot_bits()};
   if (qp->silent) on_word(now, *qp);
   const bool trimmed = world::is_trimmed(in.dscp);
   const auto padded = static_cast<std::uint32_t>(in.payload.size + bth.pad);
@@ -176,7 +177,7 @@ void Endpoint::on_endpoint_response(Time now, const world::Datagram& in, const w
     return;
   }
   for (std::uint32_t port = 0; port < port_count_; ++port) {
-    Peer::Reverse& reverse = peer.reverse[port];
+    Peer::Reverse& reverse = peer.ways[port].reverse;
     if (id == 0 || reverse.request_id != id) continue;
     reverse.request_id = 0;
     reverse.failures = 0;
@@ -239,7 +240,7 @@ void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
   if (was_up == state.up) return;
   ports_up_ = static_cast<PortMask>(state.up ? ports_up_ | bit : ports_up_ & ~bit);
   for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
-    std::optional<Qp>& qp = qps_[i];
+    QpSlot& qp = qps_[i];
     if (!qp || !qp->may_send()) continue;
     if (state.up) {
       qp->requestor.paths().revive_plane(now, port);
@@ -252,7 +253,7 @@ void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].first_qp == Peer::kNobody) continue;
     peers_[i].update_tries = 0;
-    peers_[i].reverse[port].failures = 0;
+    peers_[i].ways[port].reverse.failures = 0;
     send_port_status(now, i);
   }
 }

@@ -21,7 +21,7 @@ struct Endpoint::Batch {
 std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> room,
                                     std::span<world::Datagram> out) {
   Batch batch;
-  batch.out = out.first(std::min<std::size_t>(out.size(), kBatchMax));
+  batch.out = out.first(std::min<std::size_t>(out.size(), config_.batch_max));
   for (std::uint32_t port = 0; port < port_count_ && port < room.size(); ++port) {
     batch.room[port] = (ports_up_ >> port & 1) != 0 ? room[port].packets : 0;
     if (batch.room[port] > 0) batch.with_room = static_cast<PortMask>(batch.with_room | 1u << port);
@@ -38,7 +38,7 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     std::uint8_t port = packet.port;
     if (port == ControlPacket::kAnyPort) {
       Peer& peer = peers_[packet.peer];
-      if (peer.ways(ports_up_) == 0) {
+      if (peer.usable(ports_up_) == 0) {
         control_.pop();  // nothing reaches that peer: it must not hold up what goes to others
         continue;
       }
@@ -57,8 +57,8 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     d.port = port;
     d.ecn = packet.data_class ? world::Ecn::kEct0 : world::Ecn::kNotEct;
     d.dscp = packet.data_class ? world::Dscp::kTrimmable : world::Dscp::kControl;
-    d.entropy = packet.fixed_ev ? packet.entropy : peers_[packet.peer].reverse[port].ev;
-    d.peer = known ? peers_[packet.peer].ports[port]
+    d.entropy = packet.fixed_ev ? packet.entropy : peers_[packet.peer].ways[port].reverse.ev;
+    d.peer = known ? peers_[packet.peer].ways[port].address
                    : world::Address{.high = packet.to_high, .low = packet.to_low};
     auto& header = headers_[batch.count];
     std::copy_n(packet.header.begin(), packet.header_size, header.begin());
@@ -86,14 +86,15 @@ std::uint8_t Endpoint::control_port(Peer& peer, PortMask with_room) {
   for (std::uint32_t tried = 0; tried < port_count_; ++tried) {
     const PortIndex port = peer.turn;
     peer.turn = static_cast<PortIndex>(peer.turn + 1u == port_count_ ? 0 : peer.turn + 1);
-    if ((usable >> port & 1) == 0 || !peer.reverse[port].present) continue;
+    if ((usable >> port & 1) == 0 || !peer.ways[port].reverse.present) continue;
     if (peer.is_reverse_good(port)) return port;
     fallback = port;
   }
   // A plane in doubt is better than silence only when no other plane could ever do.
   for (std::uint32_t port = 0; port < port_count_; ++port) {
     const bool other = (ports_up_ & peer.reachable) >> port & 1;
-    if (other && peer.reverse[port].present && peer.is_reverse_good(static_cast<PortIndex>(port))) {
+    if (other && peer.ways[port].reverse.present &&
+        peer.is_reverse_good(static_cast<PortIndex>(port))) {
       return ControlPacket::kAnyPort;
     }
   }
@@ -108,7 +109,7 @@ void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
   if (peer.first_qp == Peer::kNobody) return;  // its QPs are gone: no EVs to choose from
   // One plane a time, also those that carry no control packets any more.
   const auto port = static_cast<PortIndex>(prng_.below(port_count_));
-  Peer::Reverse& reverse = peer.reverse[port];
+  Peer::Reverse& reverse = peer.ways[port].reverse;
   if (!reverse.present || ((ports_up_ & peer.reachable) >> port & 1) == 0) return;
   if (reverse.request_id != 0) {
     if (now - reverse.asked_at < config_.reverse_confirm / 2) return;
@@ -162,14 +163,15 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
     const auto polled = qp.may_send() ? qp.requestor.poll(c, usable, headers_[batch.count], out)
                                       : Requestor::Polled::kNothing;
     if (polled == Requestor::Polled::kPacket) {
-      set_hot(Call::kPoll, {qp.requestor_part(), peer.part()});
+      hot(Call::kPoll) = {qp.head(), qp.requestor.hot(), peer.part(port_count_),
+                          qp.requestor.paths().hot()};
       world::Datagram& d = batch.out[batch.count];
       d.port = out.ev.port;
       d.ecn = world::Ecn::kEct0;
       d.dscp = out.dscp;
       d.intact = true;
       d.entropy = out.ev.value;
-      d.peer = peer.ports[out.ev.port];
+      d.peer = peer.ways[out.ev.port].address;
       d.header = ConstBytes(headers_[batch.count]).first(out.header_size);
       d.payload = out.payload;
       if (trace_ != nullptr) trace_datagram(now, TraceKind::kSend, d, qp.qpn, peer.host);

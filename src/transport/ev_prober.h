@@ -27,13 +27,13 @@ class EvProber {
   explicit EvProber(std::uint32_t watched_max);
 
   struct Watch {
+    Time asked_at, next_at, revived_at;
     std::uint32_t peer = 0;
     fabric::Ev ev;
-    bool plane = false;  // stands for the whole plane
-    bool alone = false;  // condemned by itself: the plane's revival is not its own
-    std::uint8_t answers = 0, needed = 3;
     std::uint16_t request_id = 0;  // of the question under way; 0: none
-    Time asked_at, next_at, revived_at;
+    std::uint8_t answers = 0, needed = 3;
+    bool plane = false;   // stands for the whole plane
+    bool alone = false;   // condemned by itself: the plane's revival is not its own
     bool active = false;  // false: remembered only for its record
   };
 

@@ -56,9 +56,22 @@ PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
     const bool may = (usable >> turn_ & 1) != 0 && plane.count > 0;
     turn_ = static_cast<PortIndex>(turn_ + 1u == options_.port_count ? 0 : turn_ + 1);
     if (!may) continue;
-    if (const Slot slot = next_in_plane(now, plane, rtt); slot != kNone) return slot;
+    const Slot slot = next_in_plane(now, plane, rtt);
+    draw_ahead(plane);
+    if (slot != kNone) return slot;
   }
   return kNone;
+}
+
+// A step of Fisher-Yates: what was not yet used this cycle, in random order. Taken one packet ahead,
+// so that the EV can be fetched before it is needed. REQUIRES plane.count > 0.
+PathSet::Slot PathSet::draw_ahead(Plane& plane) {
+  if (plane.cursor >= plane.count) plane.cursor = 0;
+  if (plane.drawn != kNone) return plane.drawn;
+  const std::uint32_t left = plane.count - static_cast<std::uint32_t>(plane.cursor);
+  Slot* const order = &order_[plane.begin + plane.cursor];
+  if (left > 1) std::swap(order[0], order[prng_.below(left)]);
+  return plane.drawn = order[0];
 }
 
 PathSet::Slot PathSet::next_in_plane(Time now, Plane& plane, Duration rtt) {
@@ -67,13 +80,9 @@ PathSet::Slot PathSet::next_in_plane(Time now, Plane& plane, Duration rtt) {
   if (plane.cursor >= plane.count) plane.cursor = 0;
   const std::uint32_t steps = 2u * plane.count - plane.cursor;
   for (std::uint32_t walked = 0; walked < steps; ++walked) {
-    if (plane.cursor >= plane.count) plane.cursor = 0;
-    // A step of Fisher-Yates: what was not yet used this cycle, in random order.
-    const std::uint32_t left = plane.count - static_cast<std::uint32_t>(plane.cursor);
-    Slot* const order = &order_[plane.begin + plane.cursor];
-    if (left > 1) std::swap(order[0], order[prng_.below(left)]);
-    const Slot slot = order[0];
+    const Slot slot = draw_ahead(plane);
     ++plane.cursor;
+    plane.drawn = kNone;
     EvSlot& s = slots_[slot];
     if (s.floor) {
       if (now >= floor_next_) {
@@ -318,9 +327,11 @@ void PathSet::set_state(Time now, EvSlot& s, EvState state) {
   options_.trace->append(record);
 }
 
+// After every change of a plane's order or count: what was drawn ahead may not stand there any more.
 void PathSet::count_active() {
   std::uint32_t active = 0;
   for (std::uint32_t p = 0; p < options_.port_count; ++p) {
+    planes_[p].drawn = kNone;
     if ((planes_down_ >> p & 1) == 0) active += planes_[p].count;
   }
   active_ = active;

@@ -87,6 +87,14 @@ class PathSet {
   // A random number, for whoever needs one on this QP's behalf.
   std::uint32_t draw() { return static_cast<std::uint32_t>(prng_.next() >> 32); }
 
+  // The part of this object that is in use.
+  const void* end() const { return &planes_[options_.port_count - 1] + 1; }
+  // What next() will look at first.
+  world::Node::Part hot() const {
+    const Slot slot = planes_[turn_].drawn;
+    return slot == kNone ? world::Node::Part() : world::Node::Part{&slots_[slot], sizeof(EvSlot)};
+  }
+
   PortMask planes_down() const { return planes_down_; }
   std::uint32_t active() const { return active_; }          // in rotation on living planes
   std::uint32_t active_min() const { return active_min_; }  // the least there ever were
@@ -109,11 +117,13 @@ class PathSet {
     std::uint16_t count = 0;  // in rotation: order_[begin .. begin + count)
     std::uint16_t nominal = 0;
     std::uint16_t cursor = 0;
+    Slot drawn = kNone;             // order_[begin + cursor], if it was drawn ahead of its use
     std::uint16_t lost_run = 0;     // packets lost since one arrived
     std::uint32_t acks_before = 0;  // acks_ when that run began
   };
 
   Slot next_in_plane(Time now, Plane& plane, Duration rtt);
+  Slot draw_ahead(Plane& plane);
   Slot next_reps(PortMask usable);
   void set_history(EvSlot& s, std::uint32_t history);
   std::uint32_t ambient_q16(const EvSlot& without) const;
@@ -126,7 +136,6 @@ class PathSet {
   Options options_;
   std::unique_ptr<EvSlot[]> slots_;
   std::unique_ptr<Slot[]> order_;
-  std::array<Plane, world::kPortsMax> planes_{};
   std::uint32_t slot_count_ = 0;
   std::uint32_t active_ = 0, active_min_ = 0;
   std::uint32_t rotation_losses_ = 0;  // ones in the histories of EVs in rotation
@@ -139,6 +148,8 @@ class PathSet {
   Prng prng_;
   std::array<Slot, 8> clean_{};  // REPS
   std::uint8_t clean_count_ = 0, clean_head_ = 0;
+  std::array<Plane, world::kPortsMax>
+      planes_{};  // last: only the first port_count are ever touched
 };
 
 }  // namespace weft::transport

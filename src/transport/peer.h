@@ -11,7 +11,7 @@
 
 namespace weft::transport {
 
-struct Peer {
+struct alignas(64) Peer {
   static constexpr std::uint32_t kNobody = 0xffff'ffff;
 
   // A reverse EV: confirmed by an answered probe.
@@ -23,8 +23,18 @@ struct Peer {
     Time confirmed_at, asked_at;
   };
 
+  // What belongs to one plane.
+  struct Way {
+    Address address{};
+    Reverse reverse{};
+  };
+
   // What the next packet from or to it will touch.
-  world::Node::Part part() const { return {.at = this, .bytes = sizeof(*this)}; }
+  world::Node::Part part(std::uint32_t port_count) const {
+    const auto* begin = reinterpret_cast<const char*>(this);
+    const auto* end = reinterpret_cast<const char*>(ways.data() + port_count);
+    return {.at = begin, .bytes = static_cast<std::uint32_t>(end - begin)};
+  }
 
   std::uint32_t host = kNobody;      // its name in the trace
   std::uint32_t first_qp = kNobody;  // head of the list of QPs to it (index of the QP)
@@ -39,16 +49,15 @@ struct Peer {
   Time update_seen_at;
   PortMask present = 0;  // ports with a reverse EV
   Time update_next = kNever;
-  std::array<Address, world::kPortsMax> ports{};
-  std::array<Reverse, world::kPortsMax> reverse{};
+  std::array<Way, world::kPortsMax> ways{};
 
   // Three questions without an answer: the plane's reverse direction is left out while others work.
   static constexpr std::uint8_t kFailuresMax = 3;
   // Ports of ours over which control packets can reach it at all.
-  PortMask ways(PortMask ports_up) const {
+  PortMask usable(PortMask ports_up) const {
     return static_cast<PortMask>(ports_up & reachable & present);
   }
-  bool is_reverse_good(PortIndex port) const { return reverse[port].failures < kFailuresMax; }
+  bool is_reverse_good(PortIndex port) const { return ways[port].reverse.failures < kFailuresMax; }
 };
 
 }  // namespace weft::transport

@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/psn.h"
 #include "base/time.h"
+#include "world/world.h"
 
 namespace weft::transport {
 
@@ -102,6 +103,13 @@ class PsnWindow {
   bool is_newest(Psn psn) const { return static_cast<std::uint16_t>(psn.value()) == newest_; }
   // The lowest lost PSN. REQUIRES lost() > 0.
   Psn first_lost();
+
+  // The records that an acknowledgement looks at first.
+  world::Node::Part hot() {
+    constexpr std::uint32_t kBytes = 128;
+    const Psn first = cack_ + 1;
+    return contains(first) ? world::Node::Part{&record(first), kBytes} : world::Node::Part();
+  }
 
   // Gives all blocks back; nothing is outstanding any more.
   void clear();

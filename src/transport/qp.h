@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/ring.h"
@@ -34,14 +35,13 @@ struct Qp {
     return state == QpState::kReadyToReceive || state == QpState::kReadyToSend;
   }
 
-  // What the next packet of each kind will touch: the responder's part, the requestor's part.
+  // What every packet looks at.
+  world::Node::Part head() const { return {.at = this, .bytes = 8}; }
+  // What the next data packet will touch, of this object.
   world::Node::Part responder_part() const {
     const auto* begin = reinterpret_cast<const char*>(this);
     const auto* end = reinterpret_cast<const char*>(&responder + 1);
     return {.at = begin, .bytes = static_cast<std::uint32_t>(end - begin)};
-  }
-  world::Node::Part requestor_part() const {
-    return {.at = &requestor, .bytes = sizeof(requestor)};
   }
 
   // What every packet looks at comes first.
@@ -59,6 +59,37 @@ struct Qp {
   Ring<std::uint64_t> receives;  // ids of posted receives
   Responder responder;
   Requestor requestor;
+};
+
+// A place for a QP. Whether one lives there stands before it, on the cache line that every packet
+// looks at anyway; std::optional has it behind the QP.
+class alignas(64) QpSlot {
+ public:
+  QpSlot() {}
+  ~QpSlot() { reset(); }
+  QpSlot(const QpSlot&) = delete;
+  QpSlot& operator=(const QpSlot&) = delete;
+
+  explicit operator bool() const { return used_; }
+  // REQUIRES that one lives here.
+  Qp& operator*() { return qp_; }
+  Qp* operator->() { return &qp_; }
+
+  // REQUIRES that none lives here.
+  void emplace(const Qp::Options& options, std::span<const fabric::Ev> evs) {
+    std::construct_at(&qp_, options, evs);
+    used_ = true;
+  }
+  void reset() {
+    if (used_) std::destroy_at(&qp_);
+    used_ = false;
+  }
+
+ private:
+  bool used_ = false;
+  union {
+    Qp qp_;
+  };
 };
 
 }  // namespace weft::transport

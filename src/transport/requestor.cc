@@ -8,10 +8,10 @@ Requestor::Requestor(const Options& options, std::span<const fabric::Ev> evs)
       queue_(options.send_queue_max),
       window_(*options.pool, options.params->config.mpr * 128, options.first_psn),
       nscc_(options.params->nscc, Time()),
-      paths_(options.paths, evs),
       retry_(options.params->config.retry),
       edge_(options.first_psn + static_cast<std::int32_t>(options.params->config.mpr * 128)),
-      acknowledged_(options.first_psn - 1) {}
+      acknowledged_(options.first_psn - 1),
+      paths_(options.paths, evs) {}
 
 void Requestor::start(Time now, const Identity& identity) {
   identity_ = identity;

@@ -117,6 +117,15 @@ class Requestor {
   // Tells the trace what window and inflight are now.
   void trace_window(Context& context);
 
+  // What the next SACK, and the next packet to send, will touch.
+  world::Node::Part hot() const {
+    const auto* begin = reinterpret_cast<const char*>(&params_);
+    const auto* end = static_cast<const char*>(paths_.end());
+    return {.at = begin, .bytes = static_cast<std::uint32_t>(end - begin)};
+  }
+
+  world::Node::Part hot_records() { return window_.hot(); }
+
   PathSet& paths() { return paths_; }
   const PathSet& paths() const { return paths_; }
   const Nscc& congestion() const { return nscc_; }
@@ -188,13 +197,15 @@ class Requestor {
   void on_timeout(Context& context, Time since);
   // Waits for nothing but a time to send at.
   bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
+
+  std::array<Time, 8> probe_sent_{};  // by probe id mod 8
+  // From here on, what every packet looks at.
   const QpParams* params_;
   Identity identity_;
   Ring<Wqe> queue_;               // oldest first: incomplete writes
   std::uint32_t sent_count_ = 0;  // of queue_, from the front: all packets sent once
   PsnWindow window_;
   Nscc nscc_;
-  PathSet paths_;
   LossDetector loss_;
   RetryTimer retry_;
   Psn edge_;                          // first PSN that may not be sent yet (MPR)
@@ -219,7 +230,7 @@ class Requestor {
   std::uint8_t peer_mpr_ = 0;  // dynamic MPR: the last that the peer said; 0: none yet
   std::uint16_t next_probe_ = 0;
   Time last_probe_;
-  std::array<Time, 8> probe_sent_{};  // by probe id mod 8
+  PathSet paths_;
 };
 
 }  // namespace weft::transport

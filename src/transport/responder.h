@@ -86,6 +86,10 @@ class Responder {
   bool repeat_nak(ControlQueue& out) const;
 
   Psn cack() const { return cack_; }
+  // The part of the bitmap that the next packet will set a bit in.
+  world::Node::Part hot_bits() const {
+    return {.at = &received_[max_received_.value() >> 6 & word_mask_], .bytes = 8};
+  }
 
  private:
   // Why, and for which packet, a SACK is due.

@@ -75,6 +75,9 @@ struct PortState {
   Rate rate{};
 };
 
+// Datagrams that a node gives at a time at least, when it has them and there is room.
+inline constexpr std::size_t kBatchMin = 16;
+
 class Node {
  public:
   virtual ~Node() = default;
@@ -86,8 +89,12 @@ class Node {
     const void* at = nullptr;
     std::uint32_t bytes = 0;
   };
-  using Hot = std::array<Part, 2>;
-  const Hot& hot(Call call) const { return hot_[static_cast<std::size_t>(call)]; }
+  using Hot = std::array<Part, 4>;
+  using HotTable = std::array<Hot, 3>;
+  // Null: nothing is known.
+  const Hot* hot(Call call) const {
+    return hot_ == nullptr ? nullptr : &(*hot_)[static_cast<std::size_t>(call)];
+  }
 
   // Headers are valid during the call only.
   virtual void on_datagrams(Time now, std::span<const Datagram> in) = 0;
@@ -96,18 +103,19 @@ class Node {
   virtual void on_deadline(Time now, Duration late_by) = 0;
   // kNever when nothing is armed.
   virtual Time next_deadline() const = 0;
-  // Fills `out`, for no port more than its room; runs of up to the configured burst on one EV are
-  // adjacent. Returns how many. Headers and payloads are valid till the next call of any function
-  // of this node.
+  // Fills `out` (kBatchMin of it at least, if it has as many), for no port more than its room; runs
+  // of up to the configured burst on one EV are adjacent. Returns how many. Headers and payloads are
+  // valid till the next call of any function of this node.
   virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room,
                                     std::span<Datagram> out) = 0;
 
  protected:
-  void set_hot(Call call, const Hot& hot) { hot_[static_cast<std::size_t>(call)] = hot; }
-  void set_hot(const Node& same_as) { hot_ = same_as.hot_; }
+  // Where the answers to hot() stand: the node's own table, or that of a node it wraps.
+  void set_hot(const HotTable& table) { hot_ = &table; }
+  void set_hot(const Node& wrapped) { hot_ = wrapped.hot_; }
 
  private:
-  std::array<Hot, 3> hot_{};
+  const HotTable* hot_ = nullptr;
 };
 
 enum class Access : std::uint8_t { kLocal = 0, kRemoteWrite = 1 };

@@ -27,22 +27,30 @@ void* allocate(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-void* operator new(std::size_t size) { return allocate(size, 1); }
-void* operator new[](std::size_t size) { return allocate(size, 1); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
+// Never inlined: the compiler would set free() inlined here against a new that it did not inline, and warn.
+#define COUNTED [[gnu::noinline]]
+COUNTED void* operator new(std::size_t size) { return allocate(size, 1); }
+COUNTED void* operator new[](std::size_t size) { return allocate(size, 1); }
+COUNTED void* operator new(std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment));
 }
-void* operator new[](std::size_t size, std::align_val_t alignment) {
+COUNTED void* operator new[](std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+COUNTED void operator delete(void* memory) noexcept { std::free(memory); }
+COUNTED void operator delete[](void* memory) noexcept { std::free(memory); }
+COUNTED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+COUNTED void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+COUNTED void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+COUNTED void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+COUNTED void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+COUNTED void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+#undef COUNTED
 
 namespace weft::transport {
 namespace {
