@@ -42,7 +42,7 @@ build: install-build
 demo: build
 	$(DEMO)
 
-test: test-release test-hash test-asan
+test: format-check test-release test-hash test-asan
 
 test-release:
 	@tools/install-deps build test

@@ -23,8 +23,8 @@ void* allocate_huge(std::size_t bytes) {
 }
 
 void reserve_huge_heap(std::size_t bytes) {
-  // One block at the end of the heap, given back but kept by malloc, which then cuts small ones from
-  // it. Large ones still come from the system by themselves, and go back to it.
+  // One block at the end of the heap, given back but kept by malloc, which then cuts small ones
+  // from it. Large ones still come from the system by themselves, and go back to it.
   constexpr int kMmapThreshold = 1 << 20;
   malloc_trim(0);
   mallopt(M_TRIM_THRESHOLD, -1);

@@ -26,6 +26,8 @@ class Ring {
   std::size_t size() const { return tail_ - head_; }
   std::size_t capacity() const { return slots_ ? mask_ + 1 : 0; }
 
+  std::size_t bytes() const { return capacity() * sizeof(T); }
+
   // REQUIRES !full().
   T& push(const T& value) {
     WEFT_ASSERT(!full());

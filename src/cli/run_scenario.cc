@@ -17,8 +17,8 @@ namespace {
 
 using fabric::HostIndex;
 
-// From here on a run's hosts do not fit the caches, and what one of them takes at most, without large
-// tables.
+// From here on a run's hosts do not fit the caches, and what one of them takes at most, without
+// large tables.
 constexpr std::uint32_t kManyHosts = 1024;
 constexpr std::size_t kHostHeapBytes = 64 * 1024;
 
@@ -259,6 +259,14 @@ void Run::finish() {
   outcome_.counters = fleet_->counters();
   outcome_.world = world_->counters();
   outcome_.memory.parts = world_->memory();
+  const auto fleet = fleet_->memory();
+  for (const auto& [name, bytes] :
+       std::initializer_list<sim::MemoryPart>{{"endpoints", fleet.endpoint},
+                                              {"QPs", fleet.qps},
+                                              {"EV tables", fleet.evs},
+                                              {"PSN records", fleet.psn_records}}) {
+    outcome_.memory.parts.push_back({name, bytes});
+  }
   outcome_.memory.parts.push_back({"simulated memory", memory_ ? memory_->bytes() : 0});
   if (!fleet_->is_done()) outcome_.stuck = fleet_->stuck(8);
   const auto errors = fleet_->qp_errors();
@@ -287,7 +295,7 @@ void Run::finish() {
 double rss_max_mb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+  return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
 }
 
 Result<Outcome> run_scenario(const scenario::Scenario& scenario, const RunOptions& options) {

@@ -162,6 +162,18 @@ bool Fleet::ev_floor_reached() const {
   return false;
 }
 
+transport::Endpoint::MemoryView Fleet::memory() const {
+  transport::Endpoint::MemoryView sum;
+  for (const Host& host : hosts_) {
+    const auto one = host.endpoint().memory();
+    sum.endpoint += one.endpoint + sizeof(Host) - sizeof(transport::Endpoint) + host.heap_bytes();
+    sum.qps += one.qps;
+    sum.evs += one.evs;
+    sum.psn_records += one.psn_records;
+  }
+  return sum;
+}
+
 CounterTable Fleet::counters() const {
   CounterTable sum;
   for (const Host& host : hosts_) {

@@ -56,6 +56,8 @@ class Fleet {
   bool ev_floor_reached() const;
   // Summed over all endpoints.
   CounterTable counters() const;
+  // Bytes of all hosts together; `endpoint` has what the hosts themselves take.
+  transport::Endpoint::MemoryView memory() const;
   // One line for each host that waits for something, at most `count_max`.
   std::vector<std::string> stuck(std::size_t count_max) const;
 

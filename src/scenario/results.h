@@ -20,7 +20,7 @@ struct RunFacts {
   Duration simulated{};
   std::uint64_t packets_sent = 0;  // by endpoints, control included
   std::uint64_t retransmits = 0, trims = 0, drops = 0, ecn_marks = 0;
-  std::uint64_t ev_bad = 0;  // EVs condemned, in all
+  std::uint64_t ev_bad = 0;      // EVs condemned, in all
   std::uint64_t planes_bad = 0;  // planes condemned by a QP, in all
   bool ev_floor_reached = false;
   std::uint64_t qp_errors = 0, qp_errors_expected = 0;

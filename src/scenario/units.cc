@@ -14,6 +14,7 @@ struct Unit {
 constexpr Unit kSizes[] = {{"", 1},
                            {"B", 1},
                            {"kB", 1'000},
+                           {"KB", 1'000},
                            {"MB", 1'000'000},
                            {"GB", 1'000'000'000},
                            {"KiB", 1ull << 10},

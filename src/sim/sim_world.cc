@@ -1,12 +1,10 @@
 #include "sim/sim_world.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/assert.h"
 #include "fabric/address.h"
-#include "fabric/ev.h"
 #include "wire/framing.h"
 
 namespace weft::sim {
@@ -16,15 +14,8 @@ using fabric::LinkId;
 
 namespace {
 
-// Packets a host's port takes at a time, and when it asks for more: one full packet before the last
-// has left.
-constexpr std::uint32_t kPortRoom = 4;
 // Cache lines of a node that are fetched ahead of a call.
 constexpr int kNodeLines = 6;
-
-std::uint64_t ps_per_byte_q8(Rate rate) {
-  return 8'000'000'000'000ull * 256 / rate.bits_per_second();
-}
 
 // Numbers the switches of all planes and tiers.
 std::uint32_t switch_number(const fabric::Topology& topology, const fabric::SwitchId& at) {
@@ -47,7 +38,7 @@ SimWorld::SimWorld(SimConfig config)
   const fabric::Topology& topology = config_.topology;
   config_.srv6_header = config_.srv6_header && config_.forwarding == fabric::Forwarding::kSrv6;
   for (LinkId link = 0; link < links_.size(); ++link) {
-    links_[link].queue.ps_per_byte_q8 = ps_per_byte_q8(topology.rate(link));
+    links_[link].queue.set_rate(topology.rate(link));
     links_[link].last_hop = topology.is_last_hop(link);
   }
   hop_delay_ = topology.spec().link_delay + topology.spec().switch_delay;
@@ -344,205 +335,6 @@ void SimWorld::give(HostIndex host, std::span<const std::uint32_t> indices) {
   }
   hosts_[host].node->on_datagrams(now_, in_);
   for (const std::uint32_t index : indices) packets_.give_back(index);
-  poll_host(host);
-  arm_deadline(host);
-}
-
-// --- hosts -------------------------------------------------------------------------------------
-
-void SimWorld::poll_host(HostIndex host) {
-  HostState& h = hosts_[host];
-  if (h.paused || h.crashed || h.node == nullptr) return;
-  const std::uint32_t planes = config_.topology.plane_count();
-  for (;;) {
-    std::array<world::PortRoom, world::kPortsMax> room{};
-    bool any = false;
-    for (std::uint32_t plane = 0; plane < planes; ++plane) {
-      const Link& link = links_[config_.topology.host_up(plane, host)];
-      const bool takes = link.queue.data_backlog(now_) <= mtu_time_;
-      room[plane].packets = takes ? kPortRoom : 0;
-      any |= takes;
-    }
-    if (!any) break;
-    const std::size_t count = h.node->poll_transmit(now_, std::span(room).first(planes), out_);
-    for (std::size_t i = 0; i < count; ++i) send(host, out_[i]);
-    if (count < world::kBatchMin) break;
-  }
-  // A port that is full now is asked for again when it is nearly empty.
-  Time again = kNever;
-  for (std::uint32_t plane = 0; plane < planes; ++plane) {
-    const Link& link = links_[config_.topology.host_up(plane, host)];
-    if (link.queue.data_backlog(now_) > mtu_time_) {
-      again = std::min(again, link.queue.data_free_at - mtu_time_);
-    }
-  }
-  if (again < h.poll_at) {
-    h.poll_at = again;
-    events_.push(again, kPoll << kKindShift | host, 0);
-  }
-}
-
-void SimWorld::send(HostIndex host, const world::Datagram& d) {
-  ++counters_.packets_sent;
-  const auto to = fabric::port_of(d.peer);
-  hash_.fold(static_cast<std::uint64_t>(now_.ps()) ^ std::uint64_t{host} << 40);
-  hash_.fold(std::uint64_t{d.entropy} << 8 | d.port);
-  hash_.fold(d.header);
-  const std::uint32_t index = packets_.take();
-  WEFT_ASSERT(index !=
-              PacketPool::kNone);  // windows bound what is under way; packets_max must allow it
-  Packet& packet = packets_[index];
-  packet.route = {.from = host,
-                  .to = to && to->host < hosts_.size() ? to->host : host,
-                  .entropy = d.entropy,
-                  .plane = d.port};
-  packet.wire_size = static_cast<std::uint32_t>(wire::wire_size({.header_size = d.header.size(),
-                                                                 .payload_size = d.payload.size,
-                                                                 .srv6 = config_.srv6_header}));
-  packet.past_nic = false;
-  packet.dscp = d.dscp;
-  packet.ecn = d.ecn;
-  packet.intact = true;
-  packet.header_size = static_cast<std::uint8_t>(d.header.size());
-  std::memcpy(packet.header.data(), d.header.data(), d.header.size());
-  packet.payload = d.payload;
-  if (!to || to->host >= hosts_.size()) return drop(index, counters_.drops_route);
-  if (config_.forwarding == fabric::Forwarding::kSrv6) {
-    const std::uint32_t path = fabric::path_of_ev(config_.topology, host, to->host, d.entropy);
-    packet.route.usids = fabric::usids_for(config_.topology, d.port, host, to->host, path);
-  }
-  if (capture_) {
-    captured_.push_back({.at = now_,
-                         .route = packet.route,
-                         .dscp = d.dscp,
-                         .ecn = d.ecn,
-                         .header_size = packet.header_size,
-                         .header = packet.header,
-                         .payload = d.payload});
-  }
-  const LinkId id = config_.topology.host_up(d.port, host);
-  Link& link = links_[id];
-  if (!link.up) return drop(index, counters_.drops_down);
-  // The NIC's own queue: bounded by the room it offers; control packets go first.
-  const switching::Arriving arriving{.wire_size = packet.wire_size,
-                                     .control = d.dscp == world::Dscp::kControl};
-  static constexpr std::uint64_t kUnlimited = 1ull << 40;
-  switching::QueueParams nic;
-  nic.control_bytes_max = kUnlimited;
-  nic.mtu_wire_size = config_.fabric_queue.mtu_wire_size;
-  nic.ecn = false;
-  const auto admission = link.queue.admit(now_, arriving, nic, kUnlimited, ecn_prng_);
-  travel(id, index, admission.leaves_at);
-}
-
-void SimWorld::arm_deadline(HostIndex host) {
-  HostState& h = hosts_[host];
-  const Time at = h.node->next_deadline();
-  // An event that is already due earlier looks again.
-  if (at == kNever || h.deadline_at <= at) return;
-  h.deadline_at = std::max(at, now_);
-  events_.push(h.deadline_at, kDeadline << kKindShift | host, 0);
-}
-
-void SimWorld::on_deadline(HostIndex host, Time at) {
-  HostState& h = hosts_[host];
-  if (h.deadline_at != at) return;  // an earlier one took its place
-  h.deadline_at = kNever;
-  if (h.paused || h.crashed) return;
-  if (h.node->next_deadline() <= now_) {
-    h.node->on_deadline(now_, Duration());
-    poll_host(host);
-  }
-  arm_deadline(host);
-}
-
-// --- faults ------------------------------------------------------------------------------------
-
-void SimWorld::carry_out(const fabric::FaultEvent& fault) {
-  switch (fault.action) {
-    case fabric::FaultAction::kLinkDown:
-      return set_link(fault.link, false, fault.carrier);
-    case fabric::FaultAction::kLinkUp:
-      return set_link(fault.link, true, fault.carrier);
-    case fabric::FaultAction::kLinkRate: {
-      const Rate rate = config_.topology.rate(fault.link);
-      const std::uint64_t slowed =
-          std::max<std::uint64_t>(rate.bits_per_second() / 100 * fault.percent, 1'000'000);
-      links_[fault.link].queue.ps_per_byte_q8 = ps_per_byte_q8(Rate::bps(slowed));
-      links_[fault.link].percent = static_cast<std::uint8_t>(fault.percent);
-      return;
-    }
-    case fabric::FaultAction::kImpair: {
-      std::uint32_t place = fault.link;
-      if (fault.place == fabric::FaultPlace::kAllLinks) place = Impairments::kAllLinks;
-      if (fault.place == fabric::FaultPlace::kNicReceive) place = Impairments::kNicReceive;
-      impairments_.start(fault.id, place, fault.impairment);
-      if (fault.place == fabric::FaultPlace::kLink) links_[fault.link].impaired = true;
-      return;
-    }
-    case fabric::FaultAction::kHeal:
-      impairments_.end(fault.id);
-      if (fault.link < links_.size())
-        links_[fault.link].impaired = impairments_.on_link(fault.link);
-      return;
-    case fabric::FaultAction::kPause: {
-      HostState& h = hosts_[fault.host];
-      if (h.paused || h.crashed) return;
-      h.paused = true;
-      h.paused_since = now_;
-      if (!h.backlog) h.backlog = std::make_unique<std::vector<std::uint32_t>>();
-      h.backlog->reserve(config_.host_backlog_max);
-      return;
-    }
-    case fabric::FaultAction::kResume:
-      return resume(fault.host);
-    case fabric::FaultAction::kCrash:
-      hosts_[fault.host].crashed = true;
-      return;
-  }
-}
-
-void SimWorld::set_link(LinkId id, bool up, bool carrier) {
-  Link& link = links_[id];
-  if (link.up == up) return;
-  link.up = up;
-  if (!up) ++link.epoch;
-  // What was queued is gone.
-  link.queue.data_free_at = link.queue.control_free_at = now_;
-  // A host sees the carrier of the link that comes to it.
-  if (!link.last_hop || !carrier) return;
-  const fabric::NodeId to = config_.topology.ends(id).to;
-  const HostIndex host = to.index;
-  const std::uint32_t plane = config_.topology.ends(id).from.plane;
-  HostState& h = hosts_[host];
-  if (h.node == nullptr || h.crashed) return;
-  const auto bit = static_cast<world::PortMask>(1u << plane);
-  h.ports_up = static_cast<world::PortMask>(up ? h.ports_up | bit : h.ports_up & ~bit);
-  if (h.paused) return;  // told when it is driven again
-  h.node->on_port(now_, static_cast<world::PortIndex>(plane),
-                  {.up = up, .rate = config_.topology.spec().host_rate});
-  poll_host(host);
-  arm_deadline(host);
-}
-
-void SimWorld::resume(HostIndex host) {
-  HostState& h = hosts_[host];
-  if (!h.paused) return;
-  h.paused = false;
-  if (h.crashed || h.node == nullptr) return;
-  for (std::uint32_t plane = 0; plane < config_.topology.plane_count(); ++plane) {
-    h.node->on_port(
-        now_, static_cast<world::PortIndex>(plane),
-        {.up = (h.ports_up >> plane & 1) != 0, .rate = config_.topology.spec().host_rate});
-  }
-  // What fell due meanwhile first, with word of how late the world is; then what waited.
-  if (h.node->next_deadline() <= now_) h.node->on_deadline(now_, now_ - h.paused_since);
-  const std::vector<std::uint32_t> waited = std::exchange(*h.backlog, {});
-  constexpr std::size_t kBatch = 64;
-  for (std::size_t i = 0; i < waited.size(); i += kBatch) {
-    give(host, std::span(waited).subspan(i, std::min(kBatch, waited.size() - i)));
-  }
-  h.deadline_at = kNever;
   poll_host(host);
   arm_deadline(host);
 }

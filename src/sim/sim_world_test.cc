@@ -1,4 +1,5 @@
-// Time on links and in queues, exact to the picosecond; marks, trims and drops. Faults are in sim_world_fault_test.cc.
+// Time on links and in queues, exact to the picosecond; marks, trims and drops. Faults are in
+// sim_world_fault_test.cc.
 #include "sim/sim_world.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// ScriptedNode, for tests: sends what it was told at the times it was told, and writes down everything that happens to it.
-// Bench: a fabric with a scripted node at every host.
+// ScriptedNode, for tests: sends what it was told at the times it was told, and writes down
+// everything that happens to it. Bench: a fabric with a scripted node at every host.
 #pragma once
 
 #include <gtest/gtest.h>

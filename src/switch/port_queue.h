@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "base/prng.h"
+#include "base/rate.h"
 #include "base/time.h"
 
 namespace weft::switching {
@@ -50,6 +51,7 @@ struct PortQueue {
   Time data_free_at, control_free_at;
   std::uint64_t ps_per_byte_q8 = 0;  // as Rate, in 1/256 ps
 
+  void set_rate(Rate rate) { ps_per_byte_q8 = 8'000'000'000'000ull * 256 / rate.bits_per_second(); }
   Duration time_for(std::uint64_t bytes) const {
     return Duration::ps(static_cast<std::int64_t>(bytes * ps_per_byte_q8 >> 8));
   }

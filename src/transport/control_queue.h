@@ -39,6 +39,7 @@ class ControlQueue {
   bool empty() const { return ring_.empty(); }
   std::size_t size() const { return ring_.size(); }
   std::uint64_t dropped() const { return dropped_; }
+  std::size_t bytes() const { return ring_.bytes(); }
   ControlPacket& front() { return ring_.front(); }
   void pop() { ring_.pop(); }
   // What waits for that peer is dropped: its index is given to another.

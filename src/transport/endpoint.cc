@@ -298,6 +298,10 @@ Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request
   if (qp->requestor.is_full() || completions_reserved_ >= config_.completion_queue_max) {
     return Error{ErrorKind::kExhausted, "queue is full"};
   }
+  // Half of the PSN space: beyond it "before" and "after" mean nothing.
+  if (std::uint64_t{request.size} > std::uint64_t{config_.mtu} << 22) {
+    return Error{ErrorKind::kInvalid, "a write has at most 4,194,304 packets"};
+  }
   ++completions_reserved_;
   qp->requestor.post(request);
   mark_ready(*qp);

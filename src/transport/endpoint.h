@@ -50,7 +50,7 @@ class Endpoint final : public world::Node {
   void deny_ev(Time now, fabric::Ev ev, bool denied);
 
   // --- work ------------------------------------------------------------------------------------
-  // Errors: kWrongState, kExhausted (queue full), kNotFound.
+  // Errors: kWrongState, kExhausted (queue full), kNotFound, kInvalid (more than 2^22 packets).
   Result<void> post_write(Time now, Qpn qpn, const WriteRequest& request);
   Result<void> post_receive(Time now, Qpn qpn, std::uint64_t id);
   // Takes up to out.size() completions, oldest first.
@@ -73,6 +73,13 @@ class Endpoint final : public world::Node {
   // transport.*: packets, bytes, retransmits, NACKs by reason, drops by reason, probes, EVs
   // condemned and revived ...
   CounterTable counters() const;
+  // Bytes taken, this object included.
+  struct MemoryView {
+    std::uint64_t endpoint = 0;  // queues, peers, tables
+    std::uint64_t qps = 0, evs = 0;
+    std::uint64_t psn_records = 0;  // as far as they were ever used
+  };
+  MemoryView memory() const;
 
   // --- world::Node -----------------------------------------------------------------------------
   void on_datagrams(Time now, std::span<const world::Datagram> in) override;

@@ -61,7 +61,7 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
   qp->requestor.on_heard(c);
   Status status = Status::kOk;
   if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
-    if (!qp->requestor.on_sack(c, bth, *sack)) return drop(DropReason::kBadHeader);
+    if (!qp->requestor.on_sack(c, bth, *sack)) drop(DropReason::kBadHeader);
   } else if (const auto* nack = std::get_if<wire::Nack>(&packet.body)) {
     status = qp->requestor.on_nack(c, *nack);
   } else if (const auto* ack = std::get_if<wire::TransportAck>(&packet.body)) {
@@ -87,7 +87,7 @@ void Endpoint::on_word(Time now, Qp& qp) {
   qp.silent = false;
   auto c = context(now);
   qp.requestor.on_heard(c);
-  deadlines_.at_latest(qp_index(qp), qp.requestor.deadline());
+  after_requestor(now, qp, Status::kOk);
 }
 
 void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bth,
@@ -204,14 +204,23 @@ void Endpoint::revive(Time now, const EvProber::Watch& watch) {
 
 // Beyond MRC: what one QP found bad, its siblings to the same peer need not find again.
 void Endpoint::share_condemned(Time now, const Qp& from) {
+  const PathSet& known = from.requestor.paths();
   for (std::uint32_t i = peers_[from.peer].first_qp; i != Peer::kNobody;
        i = qps_[i]->next_of_peer) {
-    if (&*qps_[i] == &from) continue;
-    PathSet& paths = qps_[i]->requestor.paths();
-    for (std::uint32_t s = 0; s < from.requestor.paths().size(); ++s) {
+    Qp& qp = *qps_[i];
+    if (&qp == &from) continue;
+    PathSet& paths = qp.requestor.paths();
+    auto c = context(now);
+    for (std::uint32_t p = 0; p < port_count_; ++p) {
+      const auto port = static_cast<PortIndex>(p);
+      if ((known.planes_down() >> p & 1) == 0 || !paths.condemn_plane(port)) continue;
+      qp.requestor.on_port_lost(c, port);
+      mark_ready(qp);
+    }
+    for (std::uint32_t s = 0; s < known.size(); ++s) {
       const auto slot = static_cast<PathSet::Slot>(s);
-      if (from.requestor.paths().state(slot) != EvState::kAssumedBad) continue;
-      const PathSet::Slot same = paths.find(from.requestor.paths().ev(slot));
+      if (known.state(slot) != EvState::kAssumedBad) continue;
+      const PathSet::Slot same = paths.find(known.ev(slot));
       if (same != PathSet::kNone) paths.condemn(now, same);
     }
   }

@@ -26,6 +26,23 @@ Endpoint::QpView Endpoint::view(Qpn qpn) const {
           .deadline = r.deadline()};
 }
 
+Endpoint::MemoryView Endpoint::memory() const {
+  MemoryView view;
+  view.endpoint = sizeof(*this) + control_.bytes() + prober_.bytes() + deadlines_.bytes() +
+                  ready_.bytes() + completions_.bytes() + peers_.capacity() * sizeof(Peer) +
+                  (peer_slots_.capacity() + touched_.capacity()) * sizeof(std::uint32_t) +
+                  config_.batch_max * sizeof(headers_[0]) + params_.size() * sizeof(QpParams);
+  view.qps = (qp_mask_ + 1) * sizeof(QpSlot);
+  for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
+    if (!qps_[i]) continue;
+    const Qp& qp = *qps_[i];
+    view.qps += qp.receives.bytes() + qp.responder.bytes() + qp.requestor.bytes();
+    view.evs += qp.requestor.paths().bytes();
+  }
+  view.psn_records = pool_.bytes();
+  return view;
+}
+
 CounterTable Endpoint::counters() const {
   const RequestorCounters& q = requestor_counters_;
   const ResponderCounters& p = responder_counters_;

@@ -58,6 +58,7 @@ class EvProber {
 
   std::uint32_t watched() const { return active_; }
   std::uint64_t asked() const { return asked_; }
+  std::size_t bytes() const { return watches_.capacity() * sizeof(Watch); }
 
  private:
   Watch* find(std::uint32_t peer, fabric::Ev ev);
@@ -82,7 +83,10 @@ void EvProber::ask(Time now, ControlQueue& out, TakeId take_id) {
     w.next_at = now + Duration::ms(1) * stretch;
     w.answers = w.request_id != 0 ? 0 : w.answers;  // the last question was not answered
     ControlPacket* packet = out.add();
-    if (packet == nullptr) break;
+    if (packet == nullptr) {
+      w.next_at = now + Duration::ms(1);  // its turn is not lost
+      continue;
+    }
     w.request_id = take_id();
     w.asked_at = now;
     ++asked_;

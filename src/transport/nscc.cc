@@ -191,8 +191,10 @@ void Nscc::on_trim(Time now, const Trim& trim) {
   trigger_qa_ = true;
   const bool at_floor = window_ <= params_->window_min;
   if (!quick_adapt(now, {.loss = true, .marked = true, .delay = Duration()})) {
-    // A window that the flow never filled says nothing: what was in flight is what was too much.
-    window_ = std::max(std::min(window_, inflight_ + trim.size) - trim.size, params_->window_min);
+    // At the last hop a window that the flow never filled says nothing: what was in flight is what
+    // was too much. In the core another path may take it.
+    if (trim.last_hop) window_ = std::min(window_, inflight_ + trim.size);
+    window_ = std::max(window_ - trim.size, params_->window_min);
   }
   // Trimmed although there was only this one: many senders share the last hop. Packets that were
   // under way when the gap last grew say nothing new.

@@ -68,6 +68,7 @@ class Nscc {
     std::int64_t size = 0;
     Time sent_at{};          // of the copy that was trimmed
     std::uint32_t draw = 0;  // random: spreads the next attempts of many senders
+    bool last_hop = false;   // at the receiver's own port
   };
   void on_trim(Time now, const Trim& trim);
   // A packet was declared lost without a trim.

@@ -151,7 +151,17 @@ TEST_F(NsccTest, FullPenaltyLeavesOnePacket) {
 
 TEST_F(NsccTest, TrimTakesItsOwnSizeOffTheWindow) {
   nscc.on_send(99'000);
+  const std::int64_t before = nscc.window();
+  ASSERT_GT(before, 99'000);
   nscc.on_trim(now, {.size = kPacket, .sent_at = now});
+  EXPECT_EQ(nscc.window(), before - kPacket);
+  EXPECT_EQ(nscc.inflight(), 99'000 - kPacket);
+}
+
+TEST_F(NsccTest, TrimAtTheLastHopTakesItOffWhatWasInFlight) {
+  nscc.on_send(99'000);
+  ASSERT_GT(nscc.window(), 99'000);
+  nscc.on_trim(now, {.size = kPacket, .sent_at = now, .last_hop = true});
   EXPECT_EQ(nscc.window(), 99'000 - kPacket);
   EXPECT_EQ(nscc.inflight(), 99'000 - kPacket);
 }

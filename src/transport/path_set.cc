@@ -63,8 +63,8 @@ PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
   return kNone;
 }
 
-// A step of Fisher-Yates: what was not yet used this cycle, in random order. Taken one packet ahead,
-// so that the EV can be fetched before it is needed. REQUIRES plane.count > 0.
+// A step of Fisher-Yates: what was not yet used this cycle, in random order. Taken one packet
+// ahead, so that the EV can be fetched before it is needed. REQUIRES plane.count > 0.
 PathSet::Slot PathSet::draw_ahead(Plane& plane) {
   if (plane.cursor >= plane.count) plane.cursor = 0;
   if (plane.drawn != kNone) return plane.drawn;
@@ -191,8 +191,7 @@ Verdict PathSet::on_loss(Time now, Slot slot) {
     return Verdict::kNothing;
   const std::uint32_t ambient = ambient_q16(s);
   if (plane_is_dead(plane, plane_losses_in_a_row(ambient))) {
-    planes_down_ = static_cast<PortMask>(planes_down_ | 1u << s.port);
-    count_active();
+    condemn_plane(s.port);
     return Verdict::kPlaneCondemned;
   }
   const bool guilty = options_.condemn == Condemn::kFirstLoss ||
@@ -203,10 +202,14 @@ Verdict PathSet::on_loss(Time now, Slot slot) {
 
 bool PathSet::plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const {
   if (options_.condemn == Condemn::kFirstLoss || plane.lost_run < losses_needed) return false;
-  const auto port = static_cast<PortIndex>(&plane - planes_.data());
-  if (planes_down_ >> port & 1) return false;
-  // Others deliver meanwhile, and one plane at least must stay.
+  // Others deliver meanwhile.
   if (2 * (acks_ - plane.acks_before) < plane.lost_run) return false;
+  return may_lose_plane(static_cast<PortIndex>(&plane - planes_.data()));
+}
+
+// One plane at least must stay.
+bool PathSet::may_lose_plane(PortIndex port) const {
+  if (planes_down_ >> port & 1) return false;
   std::uint32_t living = 0;
   for (std::uint32_t p = 0; p < options_.port_count; ++p) {
     living += (planes_down_ >> p & 1) == 0 && planes_[p].count > 0;
@@ -227,6 +230,13 @@ bool PathSet::on_unlost(Time now, Slot slot) {
 bool PathSet::condemn(Time now, Slot slot) {
   const EvState state = slots_[slot].state;
   return (state == EvState::kGood || state == EvState::kSkip) && bench(now, slot);
+}
+
+bool PathSet::condemn_plane(PortIndex port) {
+  if (!may_lose_plane(port)) return false;
+  planes_down_ = static_cast<PortMask>(planes_down_ | 1u << port);
+  count_active();
+  return true;
 }
 
 // Out of rotation, a backup of the same plane in. Too few are left: it stays, as one that gets a
@@ -327,7 +337,8 @@ void PathSet::set_state(Time now, EvSlot& s, EvState state) {
   options_.trace->append(record);
 }
 
-// After every change of a plane's order or count: what was drawn ahead may not stand there any more.
+// After every change of a plane's order or count: what was drawn ahead may not stand there any
+// more.
 void PathSet::count_active() {
   std::uint32_t active = 0;
   for (std::uint32_t p = 0; p < options_.port_count; ++p) {

@@ -60,7 +60,8 @@ class PathSet {
   }
   // The slot of an EV, or kNone.
   Slot find(fabric::Ev ev) const;
-  // The slot of an echoed value; kNone if there is none, or one on several ports (STEV has no plane in it).
+  // The slot of an echoed value; kNone if there is none, or one on several ports (STEV has no plane
+  // in it).
   Slot find_echo(std::uint32_t value) const;
   // Any EV of that port, in rotation if possible, else kNone: for probes and control packets.
   // `draw` picks.
@@ -79,6 +80,8 @@ class PathSet {
   // The responder judged the path bad (ALWAYS_SKIP), or a sibling QP did. True if that condemned
   // it.
   bool condemn(Time now, Slot slot);
+  // A sibling QP found the whole plane dead. False if it was known, or no other plane is left.
+  bool condemn_plane(PortIndex port);
   // Probes say it works again.
   void revive(Time now, Slot slot);
   void revive_plane(Time now, PortIndex port);
@@ -100,6 +103,7 @@ class PathSet {
   std::uint32_t active_min() const { return active_min_; }  // the least there ever were
   std::uint32_t bad() const;  // condemned, with those of condemned planes
   std::uint32_t size() const { return slot_count_; }
+  std::size_t bytes() const { return slot_count_ * (sizeof(EvSlot) + sizeof(Slot)); }
 
  private:
   struct EvSlot {
@@ -130,6 +134,7 @@ class PathSet {
   std::uint32_t position_of(const Plane& plane, Slot slot) const;
   bool bench(Time now, Slot slot);
   bool plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const;
+  bool may_lose_plane(PortIndex port) const;
   void set_state(Time now, EvSlot& s, EvState state);
   void count_active();
 

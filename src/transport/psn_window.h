@@ -56,6 +56,8 @@ class PsnBlockPool {
   void give_back(std::uint32_t index);
   PsnBlock& operator[](std::uint32_t index) { return blocks_[index]; }
   std::uint32_t in_use() const { return in_use_; }
+  // As far as it was ever touched.
+  std::size_t bytes() const { return fresh_ * sizeof(PsnBlock) + free_.capacity() * 4; }
 
  private:
   std::unique_ptr<PsnBlock[]> blocks_;
@@ -79,6 +81,7 @@ class PsnWindow {
   std::uint32_t lost() const { return lost_; }
   std::uint32_t received_above_cack() const { return received_; }
   bool is_idle() const { return span() == 0; }
+  std::size_t bytes() const { return (block_mask_ + 1) * sizeof(blocks_[0]); }
   bool contains(Psn psn) const { return psn.since(cack_) > 0 && next_.since(psn) > 0; }
 
   // REQUIRES contains(psn).

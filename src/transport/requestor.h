@@ -130,6 +130,7 @@ class Requestor {
   const PathSet& paths() const { return paths_; }
   const Nscc& congestion() const { return nscc_; }
   const PsnWindow& window() const { return window_; }
+  std::size_t bytes() const { return queue_.bytes() + window_.bytes(); }
   std::uint32_t incomplete() const { return static_cast<std::uint32_t>(queue_.size()); }
   bool is_peer_silent() const { return silent_; }
 

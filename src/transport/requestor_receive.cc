@@ -10,9 +10,17 @@ void Requestor::on_heard(Context& context) {
   last_heard_ = context.now;
   silent_ = false;
   if (!retry_.is_backed_off()) return;
-  // The peer is back: ask at once what it has instead of waiting out the interval.
+  // The peer is back: instead of waiting out the interval the oldest gap goes out again, and a
+  // probe asks what else it lacks. Silence blames no EV and no congestion.
   retry_.reset(context.now);
-  if (window_.outstanding() > 0) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  if (window_.outstanding() == 0) return;
+  const Psn psn = window_.oldest();
+  PsnRecord& record = window_.record(psn);
+  window_.lose(psn, record);
+  if (record.counted) nscc_.on_forget(nominal_size(psn, record));
+  record.counted = false;
+  ++context.counters.lost_timer;
+  probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
 }
 
 void Requestor::acknowledge(Context& context, Psn psn) {
@@ -265,8 +273,9 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
     ++context.counters.lost_trimmed;
     paths_.on_ack(record.ev);  // its header came through: the path lives
     if (was_counted) {
-      nscc_.on_trim(context.now,
-                    {.size = size, .sent_at = record.sent_at(), .draw = paths_.draw()});
+      nscc_.on_trim(
+          context.now,
+          {.size = size, .sent_at = record.sent_at(), .draw = paths_.draw(), .last_hop = !trimmed});
     }
   } else {
     if (was_counted) nscc_.on_forget(size);

@@ -115,9 +115,8 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
       const Immediate immediate = immediates_[0];
       std::copy(&immediates_[1], &immediates_[immediate_count_], &immediates_[0]);
       --immediate_count_;
-      if (const Status status = deliver(immediate, side); status != Status::kOk) {
-        return refuse(wire::AckSyndrome::kNakRemoteOperational, psn, out, counters);
-      }
+      const wire::AckSyndrome syndrome = deliver(immediate, side);
+      if (syndrome != wire::AckSyndrome::kAck) return refuse(syndrome, psn, out, counters);
     }
     ++msn_;
     ack_due_ = true;
@@ -136,12 +135,18 @@ bool Responder::stash(const Arrival& arrival) {
   immediates_[at] = {.last_psn = arrival.bth.psn.value(),
                      .value = arrival.write.immediate,
                      .size = arrival.write.message_size,
+                     .rqmsn = arrival.write.rqmsn,
                      .solicited = arrival.bth.solicited};
   return true;
 }
 
-Status Responder::deliver(const Immediate& immediate, ReceiveSide side) {
-  if (side.receives.empty() || side.completions.full()) return Status::kRemoteOperation;
+// PSN order is post order, so rqmsn says nothing new: it is checked, counting from 0 or from 1.
+wire::AckSyndrome Responder::deliver(const Immediate& immediate, ReceiveSide side) {
+  const bool follows = next_rqmsn_ ? immediate.rqmsn == *next_rqmsn_ : immediate.rqmsn <= 1;
+  if (!follows) return wire::AckSyndrome::kNakInvalidRequest;
+  next_rqmsn_ = static_cast<std::uint16_t>(immediate.rqmsn + 1);
+  if (side.receives.empty() || side.completions.full())
+    return wire::AckSyndrome::kNakRemoteOperational;
   side.completions.push({.id = side.receives.front(),
                          .qpn = identity_.local_qpn,
                          .kind = CompletionKind::kReceiveImmediate,
@@ -150,7 +155,7 @@ Status Responder::deliver(const Immediate& immediate, ReceiveSide side) {
                          .immediate = immediate.value,
                          .solicited = immediate.solicited});
   side.receives.pop();
-  return Status::kOk;
+  return wire::AckSyndrome::kAck;
 }
 
 Status Responder::refuse(wire::AckSyndrome syndrome, Psn psn, ControlQueue& out,

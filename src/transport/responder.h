@@ -86,6 +86,9 @@ class Responder {
   bool repeat_nak(ControlQueue& out) const;
 
   Psn cack() const { return cack_; }
+  std::size_t bytes() const {
+    return 2 * (word_mask_ + 1) * sizeof(std::uint64_t) + options_.wimm_max * sizeof(Immediate);
+  }
   // The part of the bitmap that the next packet will set a bit in.
   world::Node::Part hot_bits() const {
     return {.at = &received_[max_received_.value() >> 6 & word_mask_], .bytes = 8};
@@ -103,6 +106,7 @@ class Responder {
   struct Immediate {
     std::uint32_t last_psn;  // of its message
     std::uint32_t value, size;
+    std::uint16_t rqmsn;
     bool solicited;
     Psn psn() const { return Psn(last_psn); }
   };
@@ -119,7 +123,8 @@ class Responder {
   std::uint64_t bits_from(Psn base) const;
   void note(const Arrival& arrival, bool due, ControlQueue& out, ResponderCounters& counters);
   Status advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters);
-  Status deliver(const Immediate& immediate, ReceiveSide side);
+  // kAck, or what is wrong.
+  wire::AckSyndrome deliver(const Immediate& immediate, ReceiveSide side);
   bool stash(const Arrival& arrival);
   void send_sack(const wire::Sack& base, Psn bitmap_base, bool rtx, ControlQueue& out,
                  ResponderCounters& counters);
@@ -142,7 +147,8 @@ class Responder {
   Psn probe_edge_, probe_next_;   // the edge at the last probe, and what its answer did not reach
   std::uint32_t above_cack_ = 0;  // received above cack
   std::uint32_t msn_ = 0;
-  std::uint64_t bytes_received_ = 0;  // nominal sizes
+  std::optional<std::uint16_t> next_rqmsn_;  // none before the first immediate
+  std::uint64_t bytes_received_ = 0;         // nominal sizes
   std::uint32_t bytes_since_sack_ = 0;
   Trigger trigger_;
   ReceiveLimit limit_;

@@ -22,6 +22,7 @@ TEST(ResponderImmediate, WaitsForEverythingBeforeIt) {
   bench.write(Psn(12), {.opcode = Opcode::kWriteLastImm,
                         .solicited = true,
                         .immediate = 0xcafe,
+                        .rqmsn = 0,
                         .message_size = 192});
   bench.write(Psn(10), {.opcode = Opcode::kWriteFirst});
   EXPECT_TRUE(bench.completions.empty());
@@ -46,16 +47,21 @@ TEST(ResponderImmediate, AnyOrderDeliversInPostOrder) {
     const Psn first(0xff'ffff - prng.below(count + 1));
     ResponderBench bench(first, {.window = 256, .wimm_max = 256});
     std::vector<bool> with_immediate(count);
-    for (std::uint32_t i = 0; i < count; ++i) with_immediate[i] = prng.below(2) == 0;
+    std::vector<std::uint16_t> rqmsn(count);
+    std::uint16_t counted = prng.below(2) == 0 ? 0 : 1;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      with_immediate[i] = prng.below(2) == 0;
+      if (with_immediate[i]) rqmsn[i] = counted++;
+    }
     for (std::uint32_t i = 0; i < count; ++i) bench.receives.push(i);
     std::vector<std::uint32_t> order(count);
     std::iota(order.begin(), order.end(), 0u);
     for (std::uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[prng.below(i)]);
     for (std::uint32_t i : order) {
       const Opcode opcode = with_immediate[i] ? Opcode::kWriteOnlyImm : Opcode::kWriteOnly;
-      ASSERT_EQ(
-          bench.write(first + static_cast<std::int32_t>(i), {.opcode = opcode, .immediate = i}),
-          Status::kOk);
+      ASSERT_EQ(bench.write(first + static_cast<std::int32_t>(i),
+                            {.opcode = opcode, .immediate = i, .rqmsn = rqmsn[i]}),
+                Status::kOk);
     }
     std::uint32_t receive = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -114,6 +120,28 @@ TEST(ResponderImmediate, EveryLimitGoesRoundAndRound) {
   }
 }
 
+TEST(ResponderImmediate, RqmsnCountsFromZeroOrOneAndNeverSkips) {
+  const auto naks_after = [](std::initializer_list<std::uint16_t> numbers) {
+    ResponderBench bench(Psn(10));
+    for (std::uint64_t id = 0; id < 8; ++id) bench.receives.push(id);
+    Psn psn(10);
+    for (const std::uint16_t rqmsn : numbers) {
+      bench.write(psn, {.opcode = Opcode::kWriteOnlyImm, .rqmsn = rqmsn});
+      psn = psn + 1;
+    }
+    int invalid = 0;
+    for (const auto& ack : only<wire::TransportAck>(bench.flush()))
+      invalid += ack.syndrome == wire::AckSyndrome::kNakInvalidRequest;
+    return invalid;
+  };
+  EXPECT_EQ(naks_after({0, 1, 2}), 0);
+  EXPECT_EQ(naks_after({1, 2, 3}), 0);
+  EXPECT_EQ(naks_after({2}), 1);
+  EXPECT_EQ(naks_after({0xffff}), 1);
+  EXPECT_EQ(naks_after({0, 2}), 1);
+  EXPECT_EQ(naks_after({0, 1, 1}), 1);
+}
+
 TEST(ResponderImmediate, NoReceivePostedIsAnErrorThatIsRepeated) {
   ResponderBench bench(Psn(10));
   bench.receives.push(1);
@@ -142,8 +170,8 @@ TEST(ResponderImmediate, DuplicateDeliversNothing) {
   bench.receives.push(2);
   bench.write(Psn(10), {.opcode = Opcode::kWriteOnlyImm});
   bench.write(Psn(10), {.opcode = Opcode::kWriteOnlyImm});
-  bench.write(Psn(12), {.opcode = Opcode::kWriteOnlyImm});
-  bench.write(Psn(12), {.opcode = Opcode::kWriteOnlyImm});
+  bench.write(Psn(12), {.opcode = Opcode::kWriteOnlyImm, .rqmsn = 1});
+  bench.write(Psn(12), {.opcode = Opcode::kWriteOnlyImm, .rqmsn = 1});
   EXPECT_EQ(bench.completions.size(), 1u);
   bench.write(Psn(11));
   EXPECT_EQ(bench.completions.size(), 2u);

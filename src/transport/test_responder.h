@@ -20,6 +20,7 @@ struct Came {
   bool solicited = false;
   std::uint32_t entropy = 1;
   std::uint32_t immediate = 0;
+  std::optional<std::uint16_t> rqmsn{};
   std::uint16_t sent = 0;
   std::uint32_t rkey = 0x77;
   std::uint32_t message_size = 1 << 16;
@@ -53,11 +54,14 @@ class ResponderBench {
                         .ack_request = came.ask,
                         .rtx = came.rtx,
                         .psn = psn};
-    const wire::Write write{.sent = {came.sent},
-                            .va = came.va != 0 ? came.va : place_of(psn),
-                            .rkey = came.rkey,
-                            .message_size = came.message_size,
-                            .immediate = came.immediate};
+    // Without word from the test: as if every packet before it were an immediate.
+    const wire::Write write{
+        .rqmsn = came.rqmsn.value_or(static_cast<std::uint16_t>(psn.since(first_))),
+        .sent = {came.sent},
+        .va = came.va != 0 ? came.va : place_of(psn),
+        .rkey = came.rkey,
+        .message_size = came.message_size,
+        .immediate = came.immediate};
     const bool trimmed = came.trimmed || came.trimmed_last_hop;
     const Responder::Arrival arrival{
         .now = came.now,

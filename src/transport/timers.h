@@ -20,6 +20,7 @@ class DeadlineHeap {
   }
 
   Time top() const { return top_; }
+  std::size_t bytes() const { return heap_.capacity() * sizeof(Entry) + place_.capacity() * 4; }
   std::uint32_t top_index() const { return heap_[0].index; }
 
   // `index` must be looked at no later than `at`.

@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "base/bytes.h"
-#include "base/result.h"
 #include "base/ipv6.h"
+#include "base/result.h"
 #include "wire/drop_reason.h"
 #include "wire/framing.h"
 #include "wire/packet.h"
@@ -37,7 +37,7 @@ struct Envelope {
   std::uint16_t udp_port = kUdpPort;  // of the destination
   std::uint32_t entropy = 0;
   std::optional<Ipv6> usid_destination{};  // SRv6: the outer destination
-  bool trimmed = false;                           // a switch cut the payload: no padding, no ICRC
+  bool trimmed = false;                    // a switch cut the payload: no padding, no ICRC
   friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 

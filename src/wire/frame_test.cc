@@ -76,7 +76,8 @@ TEST(Frame, Srv6PutsAnotherHeaderInFront) {
   EXPECT_TRUE(parsed->intact);
 }
 
-// A switch shifts the uSIDs, marks CE, rewrites the DSCP, lowers the hop limit: all in the outer header.
+// A switch shifts the uSIDs, marks CE, rewrites the DSCP, lowers the hop limit: all in the outer
+// header.
 TEST(Frame, Srv6MarksComeFromTheOuterHeader) {
   V1 v1;
   v1.envelope.usid_destination = Ipv6{1, 2};

@@ -16,8 +16,9 @@ constexpr EndpointOp endpoint_op(std::uint32_t word, unsigned shift) {
   return static_cast<EndpointOp>(word >> shift & kEndpointOpMask);
 }
 
-// The functions below fill a value in place: a packet is large enough that copying it would cost more
-// than parsing it. REQUIRES, where nothing else is said: `in` holds the whole header behind the BTH.
+// The functions below fill a value in place: a packet is large enough that copying it would cost
+// more than parsing it. REQUIRES, where nothing else is said: `in` holds the whole header behind
+// the BTH.
 
 // METH [TSETH] RETH [ImmDt]; `in` may end anywhere.
 void parse_write(ConstBytes in, const HeaderShape& shape, Write& write) {
@@ -47,8 +48,8 @@ void parse_write(ConstBytes in, const HeaderShape& shape, Write& write) {
   write.truncated = false;
 }
 
-// The three high bits say ACK (0) or NAK (3); the credits of an ACK carry nothing in MRC. There is no
-// RNR NAK, and the PSN sequence NAK is not used: false for those.
+// The three high bits say ACK (0) or NAK (3); the credits of an ACK carry nothing in MRC. There is
+// no RNR NAK, and the PSN sequence NAK is not used: false for those.
 bool parse_ack(ConstBytes in, TransportAck& ack) {
   const std::uint32_t word = load32(in, aeth_at::kWord);
   const std::uint32_t syndrome = word >> 24;
@@ -147,7 +148,8 @@ void parse_bth(ConstBytes header, Bth& bth) {
   bth.psn = Psn(psn_word);
 }
 
-// REQUIRES a header of a known opcode that is long enough. One result, built where the caller wants it.
+// REQUIRES a header of a known opcode that is long enough. One result, built where the caller wants
+// it.
 Result<Packet, DropReason> parse_checked(ConstBytes header, const HeaderShape& shape) {
   static constexpr Packet
       kBlank{};  // copied in a few wide moves; a temporary is made field by field

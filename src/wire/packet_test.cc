@@ -215,8 +215,8 @@ TEST(Packet, ReservedBitsAreIgnoredAndEmittedAsZero) {
   }
 }
 
-// The sources disagree about the place of the op: one of them puts it in bits 5:4. Such a response is
-// taken, its op reads as another, and its request id and timestamp are right.
+// The sources disagree about the place of the op: one of them puts it in bits 5:4. Such a response
+// is taken, its op reads as another, and its request id and timestamp are right.
 TEST(Packet, EndpointResponseWithTheOpElsewhere) {
   Buffer bytes = test::golden_vectors()[6].bytes;
   bytes[13] = std::byte{0x10};

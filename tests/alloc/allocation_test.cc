@@ -27,7 +27,8 @@ void* allocate(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-// Never inlined: the compiler would set free() inlined here against a new that it did not inline, and warn.
+// Never inlined: the compiler would set free() inlined here against a new that it did not inline,
+// and warn.
 #define COUNTED [[gnu::noinline]]
 COUNTED void* operator new(std::size_t size) { return allocate(size, 1); }
 COUNTED void* operator new[](std::size_t size) { return allocate(size, 1); }

@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer: every file of the corpus folder, then seeded mutations of each. The same
-// inputs in the same order on every machine, so a failure repeats.
+// Runs a fuzz target without libFuzzer: every file of the corpus folder, then seeded mutations of
+// each. The same inputs in the same order on every machine, so a failure repeats.
 //
 //   fuzz_NAME CORPUS_FOLDER             replay all (an absent folder is an empty corpus)
 //   fuzz_NAME FILE                      replay one, without mutations: a finding
@@ -64,7 +64,8 @@ void run(const Input& input, const std::string& name, int mutation = 0) {
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
 
-// One small change: a bit, a byte, an interesting value, a cut, an insertion, a repeat, a splice with another input.
+// One small change: a bit, a byte, an interesting value, a cut, an insertion, a repeat, a splice
+// with another input.
 void mutate(Input& input, Random& random, const std::vector<Input>& corpus) {
   const auto at = [&] {
     return input.begin() + static_cast<std::ptrdiff_t>(random.below(input.size() + 1));

@@ -1,4 +1,5 @@
-// tests/golden/htsim.txt, row by row: htsim's results within their tolerances, or a declared difference.
+// tests/golden/htsim.txt, row by row: htsim's results within their tolerances, or a declared
+// difference.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +20,8 @@ struct Row {
   std::uint64_t seeds = 0;
   double htsim = 0, within = 0, ours = 0;
 };
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
 std::vector<Row> rows() {
   std::vector<Row> out;

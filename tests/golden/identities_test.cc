@@ -1,5 +1,5 @@
-// What must come out whatever the transport does: serialisation, propagation, conservation. No tolerance beyond rounding and
-// what is said beside each.
+// What must come out whatever the transport does: serialisation, propagation, conservation. No
+// tolerance beyond rounding and what is said beside each.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
@@ -15,8 +15,8 @@ constexpr double kFlowPackets = 490;
 
 double us(double bytes, double gbps) { return bytes * 8 / gbps / 1000; }
 
-// 489 full packets and a shorter one over six links: the last full packet is stored and forwarded five times, the shorter one
-// comes right behind it, and the acknowledgement travels back.
+// 489 full packets and a shorter one over six links: the last full packet is stored and forwarded
+// five times, the shorter one comes right behind it, and the acknowledgement travels back.
 TEST(Identities, OneFlow) {
   const cli::Outcome outcome = run(load("htsim-one-flow"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
@@ -26,7 +26,8 @@ TEST(Identities, OneFlow) {
   EXPECT_NEAR(outcome.results.fct_us.max, 176.2, us(kPacket, 100)) << "htsim's, within one packet";
 }
 
-// Queues that hold everything, no congestion control: the last of N flows is done after N serialisations and an RTT.
+// Queues that hold everything, no congestion control: the last of N flows is done after N
+// serialisations and an RTT.
 TEST(Identities, IncastWithoutLoss) {
   scenario::Scenario scenario = load("htsim-incast-32");
   scenario.switches.queue_bytes = scenario.switches.last_hop_queue_bytes = 1u << 30;
@@ -42,14 +43,16 @@ TEST(Identities, IncastWithoutLoss) {
   EXPECT_NEAR(outcome.results.fct_us.max, serialised + rtt, 2 * us(kPacket, 400));
 }
 
-// 2(g - 1) steps of a chunk and a way to the next rank each; the acknowledgement of the last one travels back.
+// 2(g - 1) steps of a chunk and a way to the next rank each; the acknowledgement of the last one
+// travels back.
 TEST(Identities, RingAllReduce) {
   const cli::Outcome outcome = run(load("ring-16"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   const double packet = us(4096 + 166, 400);
   const double chunk = 64 * packet;  // 256 KiB
   const double inside = 2 * 1 + packet, across = 4 * 1 + 3 * packet;
-  // Once round the ring of 16 ranks, four to a T0: twelve ways inside and four across. Twice round less the two cheapest.
+  // Once round the ring of 16 ranks, four to a T0: twelve ways inside and four across. Twice round
+  // less the two cheapest.
   const double ways = 2 * (12 * inside + 4 * across) - 2 * inside;
   EXPECT_NEAR(outcome.results.slowest_over_ideal * outcome.results.ideal_us, 30 * chunk + ways + 4,
               0.01 * 250);
@@ -59,7 +62,8 @@ struct Trims {
   std::uint64_t data = 0, probes = 0, nacks = 0;
 };
 
-// Every packet is placed once; every trimmed data packet is answered with one NACK; a trimmed probe needs none.
+// Every packet is placed once; every trimmed data packet is answered with one NACK; a trimmed probe
+// needs none.
 TEST(Identities, Conservation) {
   scenario::Scenario scenario = load("htsim-incast-32");
   Trims seen;

@@ -1,5 +1,5 @@
-// BrokenRun: one message between two hosts in the simulated world, with a wrapper round the receiving or sending node or its
-// memory that does one thing wrong. What the judge says about it.
+// BrokenRun: one message between two hosts in the simulated world, with a wrapper round the
+// receiving or sending node or its memory that does one thing wrong. What the judge says about it.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Same scenario, same seed, same trace hash: again in the same process, after other runs, and in every build, whose
-// common truth is tests/sim/hashes.txt (tools/same-hash writes it).
+// Same scenario, same seed, same trace hash: again in the same process, after other runs, and in
+// every build, whose common truth is tests/sim/hashes.txt (tools/same-hash writes it).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// The counter-example: with one path a flow, flows of a permutation share links and get a half or a third of what one gets that
-// shares with nobody; sprayed over all paths, none does. (permutation-1024 is too dear here; the small form shows the same.)
+// The counter-example: with one path a flow, flows of a permutation share links and get a half or a
+// third of what one gets that shares with nobody; sprayed over all paths, none does.
+// (permutation-1024 is too dear here; the small form shows the same.)
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Is the judge looking? Traces of good runs in which one thing was changed, and runs in which one part is broken on purpose:
-// each must bring the complaint that it deserves. The same runs untouched bring none.
+// Is the judge looking? Traces of good runs in which one thing was changed, and runs in which one
+// part is broken on purpose: each must bring the complaint that it deserves. The same runs
+// untouched bring none.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -35,7 +35,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         result = json.loads(ran.stdout)
         self.assertEqual(result["completed"], HOSTS)
-        self.assertLess(result["rss_mb"] * 1024 / HOSTS, KB_PER_HOST_MAX, parts)
+        self.assertLess(result["rss_mb"] * 1e3 / HOSTS, KB_PER_HOST_MAX, parts)
 
 
 if __name__ == "__main__":

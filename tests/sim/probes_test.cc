@@ -1,4 +1,5 @@
-// Probes are asked for by endpoints, not by QPs: however many send to one host, EV probes stay below one per cent.
+// Probes are asked for by endpoints, not by QPs: however many send to one host, EV probes stay
+// below one per cent.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"

@@ -1,5 +1,5 @@
-// Every file of scenarios/ as a test of its own: its expectations hold, nothing is stuck, the judge has no complaint.
-// tests/sim/scenario-cost.txt says which are too dear for every build.
+// Every file of scenarios/ as a test of its own: its expectations hold, nothing is stuck, the judge
+// has no complaint. tests/sim/scenario-cost.txt says which are too dear for every build.
 #pragma once
 
 #include <gtest/gtest.h>

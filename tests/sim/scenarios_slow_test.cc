@@ -1,4 +1,5 @@
-// Scenarios that cost some seconds, and the counter-example: what one path a flow does to a permutation.
+// Scenarios that cost some seconds, and the counter-example: what one path a flow does to a
+// permutation.
 #include "scenario_files.h"
 
 namespace weft::testing {

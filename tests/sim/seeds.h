@@ -1,4 +1,5 @@
-// Fault mixes by seed: whatever is drawn, nothing is lost, doubled or stuck, and the judge has no complaint.
+// Fault mixes by seed: whatever is drawn, nothing is lost, doubled or stuck, and the judge has no
+// complaint.
 #pragma once
 
 #include <gtest/gtest.h>

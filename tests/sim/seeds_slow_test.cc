@@ -1,4 +1,5 @@
-// Three hundred seeds of the fault mix, in pieces that run side by side; `make soak` goes through ten thousand.
+// Three hundred seeds of the fault mix, in pieces that run side by side; `make soak` goes through
+// ten thousand.
 #include "seeds.h"
 
 namespace weft::testing {

@@ -18,7 +18,8 @@ TEST(Seeds, ThoseThatFoundSomething) {
   }
 }
 
-// Never the same twice: what it finds is repeated with the seed that it prints, and joins seeds.txt.
+// Never the same twice: what it finds is repeated with the seed that it prints, and joins
+// seeds.txt.
 TEST(Seeds, AFreshOne) {
   std::random_device device;
   const std::uint64_t seed = std::uint64_t{device()} << 16 ^ device();

@@ -1,4 +1,5 @@
-// Scenario files for tests: read one, run it, and say what went wrong with the command that repeats it.
+// Scenario files for tests: read one, run it, and say what went wrong with the command that repeats
+// it.
 #pragma once
 
 #include <gtest/gtest.h>

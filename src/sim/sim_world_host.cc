@@ -1,0 +1,130 @@
+// SimWorld, hosts: asks the nodes for packets when their ports have room, and wakes them in time.
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+#include "fabric/address.h"
+#include "fabric/ev.h"
+#include "sim/sim_world.h"
+#include "wire/framing.h"
+
+namespace weft::sim {
+
+using fabric::HostIndex;
+using fabric::LinkId;
+
+namespace {
+
+// Packets a host's port takes at a time, and when it asks for more: one full packet before the last
+// has left.
+constexpr std::uint32_t kPortRoom = 4;
+
+}  // namespace
+
+void SimWorld::poll_host(HostIndex host) {
+  HostState& h = hosts_[host];
+  if (h.paused || h.crashed || h.node == nullptr) return;
+  const std::uint32_t planes = config_.topology.plane_count();
+  for (;;) {
+    std::array<world::PortRoom, world::kPortsMax> room{};
+    bool any = false;
+    for (std::uint32_t plane = 0; plane < planes; ++plane) {
+      const Link& link = links_[config_.topology.host_up(plane, host)];
+      const bool takes = link.queue.data_backlog(now_) <= mtu_time_;
+      room[plane].packets = takes ? kPortRoom : 0;
+      any |= takes;
+    }
+    if (!any) break;
+    const std::size_t count = h.node->poll_transmit(now_, std::span(room).first(planes), out_);
+    for (std::size_t i = 0; i < count; ++i) send(host, out_[i]);
+    if (count < world::kBatchMin) break;
+  }
+  // A port that is full now is asked for again when it is nearly empty.
+  Time again = kNever;
+  for (std::uint32_t plane = 0; plane < planes; ++plane) {
+    const Link& link = links_[config_.topology.host_up(plane, host)];
+    if (link.queue.data_backlog(now_) > mtu_time_) {
+      again = std::min(again, link.queue.data_free_at - mtu_time_);
+    }
+  }
+  if (again < h.poll_at) {
+    h.poll_at = again;
+    events_.push(again, kPoll << kKindShift | host, 0);
+  }
+}
+
+void SimWorld::send(HostIndex host, const world::Datagram& d) {
+  ++counters_.packets_sent;
+  const auto to = fabric::port_of(d.peer);
+  hash_.fold(static_cast<std::uint64_t>(now_.ps()) ^ std::uint64_t{host} << 40);
+  hash_.fold(std::uint64_t{d.entropy} << 8 | d.port);
+  hash_.fold(d.header);
+  const std::uint32_t index = packets_.take();
+  WEFT_ASSERT(index !=
+              PacketPool::kNone);  // windows bound what is under way; packets_max must allow it
+  Packet& packet = packets_[index];
+  packet.route = {.from = host,
+                  .to = to && to->host < hosts_.size() ? to->host : host,
+                  .entropy = d.entropy,
+                  .plane = d.port};
+  packet.wire_size = static_cast<std::uint32_t>(wire::wire_size({.header_size = d.header.size(),
+                                                                 .payload_size = d.payload.size,
+                                                                 .srv6 = config_.srv6_header}));
+  packet.past_nic = false;
+  packet.dscp = d.dscp;
+  packet.ecn = d.ecn;
+  packet.intact = true;
+  packet.header_size = static_cast<std::uint8_t>(d.header.size());
+  std::memcpy(packet.header.data(), d.header.data(), d.header.size());
+  packet.payload = d.payload;
+  if (!to || to->host >= hosts_.size()) return drop(index, counters_.drops_route);
+  if (config_.forwarding == fabric::Forwarding::kSrv6) {
+    const std::uint32_t path = fabric::path_of_ev(config_.topology, host, to->host, d.entropy);
+    packet.route.usids = fabric::usids_for(config_.topology, d.port, host, to->host, path);
+  }
+  if (capture_) {
+    captured_.push_back({.at = now_,
+                         .route = packet.route,
+                         .dscp = d.dscp,
+                         .ecn = d.ecn,
+                         .header_size = packet.header_size,
+                         .header = packet.header,
+                         .payload = d.payload});
+  }
+  const LinkId id = config_.topology.host_up(d.port, host);
+  Link& link = links_[id];
+  if (!link.up) return drop(index, counters_.drops_down);
+  // The NIC's own queue: bounded by the room it offers; control packets go first.
+  const switching::Arriving arriving{.wire_size = packet.wire_size,
+                                     .control = d.dscp == world::Dscp::kControl};
+  static constexpr std::uint64_t kUnlimited = 1ull << 40;
+  switching::QueueParams nic;
+  nic.control_bytes_max = kUnlimited;
+  nic.mtu_wire_size = config_.fabric_queue.mtu_wire_size;
+  nic.ecn = false;
+  const auto admission = link.queue.admit(now_, arriving, nic, kUnlimited, ecn_prng_);
+  travel(id, index, admission.leaves_at);
+}
+
+void SimWorld::arm_deadline(HostIndex host) {
+  HostState& h = hosts_[host];
+  const Time at = h.node->next_deadline();
+  // An event that is already due earlier looks again.
+  if (at == kNever || h.deadline_at <= at) return;
+  h.deadline_at = std::max(at, now_);
+  events_.push(h.deadline_at, kDeadline << kKindShift | host, 0);
+}
+
+void SimWorld::on_deadline(HostIndex host, Time at) {
+  HostState& h = hosts_[host];
+  if (h.deadline_at != at) return;  // an earlier one took its place
+  h.deadline_at = kNever;
+  if (h.paused || h.crashed) return;
+  if (h.node->next_deadline() <= now_) {
+    h.node->on_deadline(now_, Duration());
+    poll_host(host);
+  }
+  arm_deadline(host);
+}
+
+}  // namespace weft::sim
