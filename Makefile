@@ -13,7 +13,7 @@ HASH_PRESETS ?= debug clang asan
 
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
 CLANG_FORMAT ?= clang-format-14
-FORMATTED = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' ':!tests/layers/bad')
+FORMATTED = $(or $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' ':!tests/layers/bad' 2> /dev/null),/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test test-release test-hash test-asan hashes soak fuzz bench format format-check layers clean \

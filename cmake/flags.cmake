@@ -11,6 +11,7 @@ add_library(weft_flags INTERFACE)
 target_compile_features(weft_flags INTERFACE cxx_std_20)
 target_include_directories(weft_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(weft_flags INTERFACE
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=  # no path of the machine that built it in what is shipped
   -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Werror -ffp-contract=off)
 
 if(WEFT_SANITIZE)

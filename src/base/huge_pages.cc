@@ -4,8 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstdint>
-
-#include "base/assert.h"
+#include <new>
 
 namespace weft::base {
 namespace {
@@ -17,7 +16,7 @@ constexpr std::size_t kHugePage = 2u << 20;
 void* allocate_huge(std::size_t bytes) {
   const std::size_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   void* memory = std::aligned_alloc(kHugePage, rounded);
-  WEFT_ASSERT(memory != nullptr);
+  if (memory == nullptr) throw std::bad_alloc();
   madvise(memory, rounded, MADV_HUGEPAGE);  // advice only: it does not matter if it is not taken
   return memory;
 }

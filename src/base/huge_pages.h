@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <type_traits>
 
 namespace weft::base {
 
-// Never null. Freed with std::free.
+// Freed with std::free. Throws std::bad_alloc, as everything that takes memory.
 void* allocate_huge(std::size_t bytes);
 
 // The next `bytes` of small blocks that malloc gives to this thread lie on huge pages where the
@@ -40,7 +41,9 @@ struct HugeAllocator {
   T* allocate(std::size_t count) {
     constexpr std::size_t kWorthIt = 4u << 20;
     const std::size_t bytes = count * sizeof(T);
-    return static_cast<T*>(bytes < kWorthIt ? std::malloc(bytes) : allocate_huge(bytes));
+    void* const memory = bytes < kWorthIt ? std::malloc(bytes) : allocate_huge(bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    return static_cast<T*>(memory);
   }
   void deallocate(T* memory, std::size_t) { std::free(memory); }
   friend bool operator==(const HugeAllocator&, const HugeAllocator&) { return true; }

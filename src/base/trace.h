@@ -20,7 +20,6 @@
 //   kEv        an EV changed state: qpn, ev, port, a = EvTraceState
 //   kQpError   the QP went to ERR: qpn, a = status
 //   kQpGone    the QP was destroyed or reset: qpn
-//   kFault     a fault starts (a = 1) or ends (a = 0): id = index of the fault in the scenario
 //   kHostDown  the endpoint crashed: nothing is expected of it or its peers' QPs to it any more
 //   kHealed    every fault is over: from here on everything must make progress
 //   kMemory    at the end: qpn = receiver's QPN, id = work request id at the sender, peer = sender,
@@ -49,7 +48,6 @@ enum class TraceKind : std::uint8_t {
   kEv,
   kQpError,
   kQpGone,
-  kFault,
   kHostDown,
   kHealed,
   kMemory,

@@ -17,11 +17,6 @@ namespace {
 
 using fabric::HostIndex;
 
-// From here on a run's hosts do not fit the caches, and what one of them takes at most, without
-// large tables.
-constexpr std::uint32_t kManyHosts = 1024;
-constexpr std::size_t kHostHeapBytes = 64 * 1024;
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -120,8 +115,6 @@ class Run {
 Result<void> Run::build() {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario_.topology));
   traced_ = scenario_.run.judge || options_.on_trace;
-  if (topology.host_count() >= kManyHosts)
-    base::reserve_huge_heap(topology.host_count() * kHostHeapBytes);
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     if (!memory_) {
       memory_ = std::make_unique<sim::FlowMemory>(memory_kind(scenario_.run.memory),
@@ -199,6 +192,7 @@ void Run::drive() {
       if (!world_->step(std::min({fault.at, end, world_->now() + Duration::us(200)}))) break;
       hand_on();
     }
+    if (world_->now() < fault.at) break;  // the run is over before
     fleet_->on_crash(fault.host);
     mark(TraceKind::kHostDown, fault.host);
   }
@@ -280,6 +274,7 @@ void Run::finish() {
   facts.drops = outcome_.world.drops();
   facts.ecn_marks = outcome_.world.ecn_marks;
   facts.ev_bad = counter(outcome_.counters, "transport.evs_condemned");
+  facts.inflight_off = counter(outcome_.counters, "transport.unbalanced");
   facts.planes_bad = counter(outcome_.counters, "transport.planes_condemned");
   facts.ev_floor_reached = fleet_->ev_floor_reached();
   facts.qp_errors = errors.unexpected;
@@ -291,6 +286,15 @@ void Run::finish() {
 }
 
 }  // namespace
+
+void prepare_heap(const scenario::Scenario& scenario) {
+  // From here on a run's hosts do not fit the caches; and what one takes at most, without large
+  // tables.
+  constexpr std::uint32_t kManyHosts = 1024;
+  constexpr std::size_t kHostHeapBytes = 64 * 1024;
+  if (scenario.topology.hosts >= kManyHosts)
+    base::reserve_huge_heap(scenario.topology.hosts * kHostHeapBytes);
+}
 
 double rss_max_mb() {
   rusage usage{};

@@ -46,6 +46,9 @@ struct Outcome {
 };
 
 // Errors: a scenario that cannot be built. What went wrong in the run is in the outcome.
+// For runs of very many hosts, once and before other threads start: where their memory will lie.
+void prepare_heap(const scenario::Scenario& scenario);
+
 Result<Outcome> run_scenario(const scenario::Scenario& scenario, const RunOptions& options);
 
 // The most memory this process ever used, MB.

@@ -136,6 +136,7 @@ int run_one(const SimArguments& arguments, bool details) {
         fmt::print(stderr, "\r{:>10.0f} us simulated, {} flows left  ", at.to_us(), left);
     };
   }
+  prepare_heap(*scenario);
   const auto outcome = run_scenario(*scenario, options);
   if (terminal) fmt::print(stderr, "\r{:60}\r", "");
   if (!outcome) return misuse(outcome.error().message);

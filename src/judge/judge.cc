@@ -97,8 +97,6 @@ void Judge::on_record(const TraceRecord& record) {
     case TraceKind::kQpGone:
       if (Qp* qp = known_qp(record)) qp->gone = true;
       return;
-    case TraceKind::kFault:
-      return;
     case TraceKind::kHostDown:
       return qps_.on_host_down(record.host);
     case TraceKind::kHealed:

@@ -79,6 +79,14 @@ void check_windows(const ExpectSpec& expect, const Results& results, Findings& o
                expect.recovered_share_min);
 }
 
+// Whatever the scenario expects: our own books must balance.
+void check_books(const Results& results, Findings& out) {
+  if (results.facts.inflight_off > 0) {
+    out.add(fmt::format("bytes in flight were not 0 when nothing was under way, {} times",
+                        results.facts.inflight_off));
+  }
+}
+
 void check_paths(const ExpectSpec& expect, const Results& results, Findings& out) {
   // A condemned plane counts as one more: it is all of its EVs.
   const auto ev_bad = static_cast<double>(results.facts.ev_bad + results.facts.planes_bad);
@@ -105,6 +113,7 @@ std::vector<std::string> check(const ExpectSpec& expect, const Results& results)
   check_rates(expect, results, findings);
   check_windows(expect, results, findings);
   check_paths(expect, results, findings);
+  check_books(results, findings);
   return findings.take();
 }
 

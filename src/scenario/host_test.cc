@@ -121,7 +121,7 @@ class Loopback {
     const auto addresses = fleet_->addresses(host);
     for (std::size_t i = 0; i < count; ++i) {
       ++datagrams;
-      const auto port = fabric::port_of({out[i].peer.high, out[i].peer.low});
+      const auto port = fabric::port_of(out[i].peer.ip());
       ASSERT_TRUE(port);
       Flying& flying = flying_.emplace_back();
       flying.at = now_ + kStep * 2;

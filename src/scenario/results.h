@@ -23,6 +23,7 @@ struct RunFacts {
   std::uint64_t ev_bad = 0;      // EVs condemned, in all
   std::uint64_t planes_bad = 0;  // planes condemned by a QP, in all
   bool ev_floor_reached = false;
+  std::uint64_t inflight_off = 0;  // transport.unbalanced
   std::uint64_t qp_errors = 0, qp_errors_expected = 0;
   std::uint64_t packet_hops = 0;  // packets, data and control, leaving a port, hosts' included
   double wall_s = 0;

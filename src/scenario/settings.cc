@@ -50,7 +50,7 @@ std::array<world::Address, world::kPortsMax> port_addresses(const Scenario& scen
                                                             HostIndex host) {
   std::array<world::Address, world::kPortsMax> ports{};
   for (std::uint32_t plane = 0; plane < scenario.topology.planes; ++plane) {
-    ports[plane] = fabric::address_of({.host = host, .plane = plane});
+    ports[plane] = world::Address::of(fabric::address_of({.host = host, .plane = plane}));
   }
   return ports;
 }

@@ -1,6 +1,6 @@
 // The packets under way: 128 bytes each, two cache lines. Switches look at the first only.
 //
-// One flat array with a bound fixed at construction; memory is touched as far as the run needs it.
+// Chunks that come as the run needs them, up to a bound fixed at construction.
 // The last packet given back is the next one taken, so the busy part stays small.
 #pragma once
 
@@ -22,6 +22,7 @@ struct alignas(64) Packet {
   std::uint32_t wire_size;
   fabric::LinkId via;       // the link it is on
   std::uint32_t via_epoch;  // that link's, when it was sent
+  Time arrived;             // at its host
   world::Dscp dscp;
   world::Ecn ecn;
   bool intact;
@@ -37,33 +38,44 @@ class PacketPool {
  public:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
 
-  explicit PacketPool(std::uint32_t count_max)
-      : packets_(base::make_huge_array<Packet>(count_max)), count_max_(count_max) {}
+  explicit PacketPool(std::uint32_t count_max) : count_max_(count_max) {
+    chunks_.reserve((count_max + kChunk - 1) / kChunk);
+  }
 
   // kNone when the bound is reached.
   std::uint32_t take() {
-    if (free_.empty()) return fresh_ == count_max_ ? kNone : fresh_++;
+    if (free_.empty()) return take_fresh();
     const std::uint32_t index = free_.back();
     free_.pop_back();
     // The one after next is fetched while this one is filled.
     constexpr std::size_t kAhead = 3;
     if (free_.size() >= kAhead) {
-      const Packet& soon = packets_[free_[free_.size() - kAhead]];
+      const Packet& soon = (*this)[free_[free_.size() - kAhead]];
       __builtin_prefetch(&soon, 1);
       __builtin_prefetch(&soon.header, 1);
     }
     return index;
   }
   void give_back(std::uint32_t index) { free_.push_back(index); }
-  Packet& operator[](std::uint32_t index) { return packets_[index]; }
-  const Packet* data() const { return packets_.get(); }
+  Packet& operator[](std::uint32_t index) { return chunks_[index / kChunk][index % kChunk]; }
+  const Packet& operator[](std::uint32_t index) const {
+    return chunks_[index / kChunk][index % kChunk];
+  }
   std::uint32_t in_use() const { return fresh_ - static_cast<std::uint32_t>(free_.size()); }
   std::uint64_t bytes() const {
     return std::uint64_t{fresh_} * sizeof(Packet) + free_.capacity() * 4;
   }
 
  private:
-  base::HugeArray<Packet> packets_;
+  static constexpr std::uint32_t kChunk = 1u << 16;  // 8 MiB
+
+  std::uint32_t take_fresh() {
+    if (fresh_ == count_max_) return kNone;
+    if (fresh_ % kChunk == 0) chunks_.push_back(base::make_huge_array<Packet>(kChunk));
+    return fresh_++;
+  }
+
+  std::vector<base::HugeArray<Packet>> chunks_;
   std::vector<std::uint32_t> free_;
   std::uint32_t count_max_;
   std::uint32_t fresh_ = 0;

@@ -65,7 +65,7 @@ Result<void> SimWorld::attach(std::span<const world::Address> ports, world::Node
   if (ports.size() != config_.topology.plane_count()) {
     return Error{ErrorKind::kInvalid, "a node needs one address for each plane"};
   }
-  const auto port = fabric::port_of(ports[0]);
+  const auto port = fabric::port_of(ports[0].ip());
   if (!port || port->host >= hosts_.size())
     return Error{ErrorKind::kInvalid, "not an address of this fabric"};
   if (hosts_[port->host].node != nullptr)
@@ -103,12 +103,12 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
     const std::uint32_t target = event->what & kTargetMask;
     switch (static_cast<Kind>(event->what >> kKindShift)) {
       case kForward:
-        __builtin_prefetch(&packets_.data()[event->arg], 1);
+        __builtin_prefetch(&packets_[event->arg], 1);
         __builtin_prefetch(&links_[target], 1);
         break;
       case kDeliver:
-        __builtin_prefetch(&packets_.data()[event->arg], 1);
-        __builtin_prefetch(&packets_.data()[event->arg].header, 0);
+        __builtin_prefetch(&packets_[event->arg], 1);
+        __builtin_prefetch(&packets_[event->arg].header, 0);
         [[fallthrough]];
       case kPoll:
         __builtin_prefetch(&hosts_[target], 1);
@@ -130,7 +130,7 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
     if (node == nullptr) return;
     auto call = world::Node::Call::kPoll;
     if (event->what >> kKindShift == kDeliver) {
-      const bool control = packets_.data()[event->arg].dscp == world::Dscp::kControl;
+      const bool control = packets_[event->arg].dscp == world::Dscp::kControl;
       call = control ? world::Node::Call::kControl : world::Node::Call::kData;
     }
     const world::Node::Hot* const hot = node->hot(call);
@@ -306,6 +306,7 @@ void SimWorld::deliver(HostIndex host, std::uint32_t index) {
 // Past everything that can happen to it: to the node, or into the buffer of a paused host.
 void SimWorld::accept(HostIndex host, std::uint32_t index) {
   HostState& h = hosts_[host];
+  packets_[index].arrived = now_;
   if (h.crashed || h.node == nullptr) return drop(index, counters_.drops_down);
   if (h.paused) {
     if (h.backlog->size() >= config_.host_backlog_max) return drop(index, counters_.drops_host);
@@ -327,9 +328,9 @@ void SimWorld::give(HostIndex host, std::span<const std::uint32_t> indices) {
                    .dscp = packet.dscp,
                    .intact = packet.intact,
                    .entropy = packet.route.entropy,
-                   .received_at = now_,
-                   .peer = fabric::address_of(
-                       fabric::HostPort{.host = packet.route.from, .plane = packet.route.plane}),
+                   .received_at = packet.arrived,
+                   .peer = world::Address::of(fabric::address_of(
+                       fabric::HostPort{.host = packet.route.from, .plane = packet.route.plane})),
                    .header = ConstBytes(packet.header).first(packet.header_size),
                    .payload = packet.payload});
   }

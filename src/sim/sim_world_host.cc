@@ -55,7 +55,7 @@ void SimWorld::poll_host(HostIndex host) {
 
 void SimWorld::send(HostIndex host, const world::Datagram& d) {
   ++counters_.packets_sent;
-  const auto to = fabric::port_of(d.peer);
+  const auto to = fabric::port_of(d.peer.ip());
   hash_.fold(static_cast<std::uint64_t>(now_.ps()) ^ std::uint64_t{host} << 40);
   hash_.fold(std::uint64_t{d.entropy} << 8 | d.port);
   hash_.fold(d.header);
@@ -93,7 +93,6 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
   }
   const LinkId id = config_.topology.host_up(d.port, host);
   Link& link = links_[id];
-  if (!link.up) return drop(index, counters_.drops_down);
   // The NIC's own queue: bounded by the room it offers; control packets go first.
   const switching::Arriving arriving{.wire_size = packet.wire_size,
                                      .control = d.dscp == world::Dscp::kControl};
@@ -103,6 +102,8 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
   nic.mtu_wire_size = config_.fabric_queue.mtu_wire_size;
   nic.ecn = false;
   const auto admission = link.queue.admit(now_, arriving, nic, kUnlimited, ecn_prng_);
+  // It takes its time on a dead link too.
+  if (!link.up) return drop(index, counters_.drops_down);
   travel(id, index, admission.leaves_at);
 }
 

@@ -61,7 +61,7 @@ TEST(SimWorld, PlanesAreIndependent) {
   for (const auto& r : bench.node(1).received) {
     EXPECT_EQ(r.at, bench.node(1).received[0].at);
     EXPECT_EQ(r.datagram.port, r.mark);
-    EXPECT_EQ(r.datagram.peer, fabric::address_of({.host = 0, .plane = r.mark}));
+    EXPECT_EQ(r.datagram.peer.ip(), fabric::address_of({.host = 0, .plane = r.mark}));
   }
 }
 
@@ -213,7 +213,7 @@ TEST(SimWorld, AttachRefusesWhatIsNoHostOfTheFabric) {
   SimWorld world(Bench::config(one_switch(2, 2), Bench::deep_queue()));
   ScriptedNode node;
   const auto port = [](fabric::HostIndex host, std::uint32_t plane) {
-    return fabric::address_of({.host = host, .plane = plane});
+    return world::Address::of(fabric::address_of({.host = host, .plane = plane}));
   };
   const std::vector<world::Address> one = {port(0, 0)}, far = {port(7, 0), port(7, 1)},
                                     good = {port(0, 0), port(0, 1)};
@@ -227,7 +227,8 @@ TEST(SimWorld, AttachRefusesWhatIsNoHostOfTheFabric) {
 
 TEST(SimWorld, WhatIsSentToNobodyIsDropped) {
   Bench bench(one_switch(2));
-  bench.node(0).add({.at = kStart, .peer = fabric::address_of({.host = 99, .plane = 0})});
+  bench.node(0).add(
+      {.at = kStart, .peer = world::Address::of(fabric::address_of({.host = 99, .plane = 0}))});
   bench.node(0).add({.at = kStart, .peer = world::Address{}});
   bench.world().kick(0);
   bench.world().step(us(100));

@@ -144,14 +144,14 @@ class Bench {
   std::vector<world::Address> addresses(fabric::HostIndex host) const {
     std::vector<world::Address> out;
     for (std::uint32_t plane = 0; plane < topology_.plane_count(); ++plane) {
-      out.push_back(fabric::address_of({.host = host, .plane = plane}));
+      out.push_back(world::Address::of(fabric::address_of({.host = host, .plane = plane})));
     }
     return out;
   }
   ScriptedNode& node(fabric::HostIndex host) { return *nodes_[host]; }
   // To host `to`; entropy 0 is the first path of the plane.
   void send(fabric::HostIndex from, fabric::HostIndex to, ScriptedNode::Send what) {
-    what.peer = fabric::address_of({.host = to, .plane = what.port});
+    what.peer = world::Address::of(fabric::address_of({.host = to, .plane = what.port}));
     nodes_[from]->add(what);
     world_.kick(from);
   }

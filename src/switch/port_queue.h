@@ -6,7 +6,7 @@
 // when it leaves. A hop is therefore one event in the simulator, and the same arithmetic paces a
 // real port. Strict priority: control packets and trimmed headers go before data; they wait for the
 // packet that is being sent, and what data was admitted before them is taken to leave on time (they
-// are two per cent of the bytes at most; what is admitted later pays).
+// are a few per cent of the bytes, except under heavy trimming; what is admitted later pays).
 //
 // Where trimming begins is drawn for each packet from the last quarter of the queue: a fixed edge
 // locks senders that are in step into losing or winning for milliseconds, which no real NIC's
@@ -115,8 +115,9 @@ inline Admission PortQueue::admit(Time now, const Arriving& packet, const QueueP
     if (backlog >= high) {
       result.marked = true;
     } else if (backlog > low) {
-      const auto share = static_cast<std::uint64_t>((backlog - low).ps());
-      const auto whole = static_cast<std::uint64_t>((high - low).ps());
+      // In ns, of which 2^40 are minutes: neither product overflows.
+      const auto share = static_cast<std::uint64_t>((backlog - low).ns());
+      const auto whole = static_cast<std::uint64_t>((high - low).ns());
       result.marked = (prng.next() >> 40) * whole < share << 24;
     }
   }

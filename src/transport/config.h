@@ -28,9 +28,11 @@ enum class Condemn : std::uint8_t { kRelative, kFirstLoss };
 
 // NSCC (reference section 7.1). Zero means: derive from rate, base_rtt and mtu.
 struct NsccConfig {
-  bool enabled = true;   // false: the window stays at cwnd_bytes_max
-  Rate rate;             // of all ports together
-  Duration base_rtt;     // of an MTU packet on the longest idle path
+  bool enabled = true;  // false: the window stays at cwnd_bytes_max
+  Rate rate;            // of all ports together
+  Duration base_rtt;    // of an MTU packet on the longest idle path
+  // Keep base_rtt although a sample is shorter: a software RTT is what the scheduler makes of it.
+  bool base_rtt_fixed = false;
   bool trimming = true;  // the fabric trims: target 0.75 base_rtt, no delay-triggered quick adapt
   bool quick_adapt = true;
   std::uint32_t cwnd_bytes_max = 0;      // 1.5 * rate * base_rtt

@@ -28,6 +28,7 @@ struct ControlPacket {
   std::uint32_t peer;  // index of the peer; kNoPeer: the address `to` is meant
   std::uint32_t qpn;   // whose packet this is, for the trace; 0: the endpoint's
   std::uint64_t to_high, to_low;
+  std::uint16_t to_process;
 };
 static_assert(std::is_trivially_default_constructible_v<
               ControlPacket>);  // no ring is filled before it is used

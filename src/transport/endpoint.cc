@@ -13,7 +13,8 @@ namespace {
 PortMask mask_of(std::uint32_t port_count) { return static_cast<PortMask>((1u << port_count) - 1); }
 
 std::size_t hash_of(const Address& address) {
-  std::uint64_t h = (address.high ^ address.low * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+  std::uint64_t h =
+      (address.high ^ (address.low + address.process) * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
   return static_cast<std::size_t>(h ^ h >> 29);
 }
 
@@ -149,6 +150,9 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (qp->state != QpState::kInit) return Error{ErrorKind::kWrongState, "the QP is not in INIT"};
   WEFT_TRY(const std::uint32_t peer, add_peer(info));
+  // It may not know which ports are up, or remember what is no longer so.
+  const bool first = peers_[peer].first_qp == Peer::kNobody;
+  const bool tell = first && (peers_[peer].told || ports_up_ != mask_of(port_count_));
   qp->peer = peer;
   qp->peer_qpn = info.qpn & wire::kQpnMask;
   qp->next_of_peer = peers_[peer].first_qp;
@@ -166,6 +170,10 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
     reverse.present = true;
     peers_[peer].present = static_cast<PortMask>(peers_[peer].present | 1u << port);
     reverse.confirmed_at = now;
+  }
+  if (tell) {
+    peers_[peer].update_tries = 0;
+    send_port_status(now, peer);
   }
   if (trace_ != nullptr) {
     TraceRecord record;
@@ -300,12 +308,12 @@ Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request
   }
   // Half of the PSN space: beyond it "before" and "after" mean nothing.
   if (std::uint64_t{request.size} > std::uint64_t{config_.mtu} << 22) {
-    return Error{ErrorKind::kInvalid, "a write has at most 4,194,304 packets"};
+    return Error{ErrorKind::kInvalid, "write too long"};
   }
   ++completions_reserved_;
-  qp->requestor.post(request);
+  qp->requestor.post(now, request);
+  deadlines_.at_latest(qp_index(*qp), qp->requestor.deadline());
   mark_ready(*qp);
-  (void)now;
   return {};
 }
 
@@ -375,6 +383,7 @@ void Endpoint::on_deadline(Time now, Duration late_by) {
 
 Requestor::Context Endpoint::context(Time now) {
   return {.now = now,
+          .received_at = now,
           .control = control_,
           .prober = prober_,
           .counters = requestor_counters_,

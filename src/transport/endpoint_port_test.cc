@@ -310,5 +310,27 @@ TEST(EndpointPort, DropsAreCountedByReason) {
   EXPECT_EQ(count("transport.drop_qp_in_error"), 1u);
 }
 
+TEST(EndpointPort, OneThatIsDownBeforeAnyQpIsToldAtConnect) {
+  Pair pair;
+  pair.set_port(1, 0, false);
+  const auto qps = pair.connect();
+  pair.run_for(Duration::us(50));
+  EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(500)), Ports{1});
+  EXPECT_EQ(pair.counter(0, "transport.planes_condemned"), 0u);
+}
+
+TEST(EndpointPort, OneThatReturnsWhileNoQpIsThereIsToldAtTheNext) {
+  Pair pair;
+  const auto old = pair.connect();
+  pair.set_port(1, 0, false);
+  pair.run_for(Duration::us(50));
+  for (int i = 0; i < Pair::kEnds; ++i) ASSERT_TRUE(pair.end(i).destroy_qp(pair.now, old.qpn[i]));
+  pair.set_port(1, 0, true);
+  pair.run_for(Duration::ms(1));
+  const auto qps = pair.connect();
+  pair.run_for(Duration::us(50));
+  EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(500)), (Ports{0, 1}));
+}
+
 }  // namespace
 }  // namespace weft::transport

@@ -58,6 +58,7 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
   }
   if (!qp->may_send()) return drop(DropReason::kQpInError);
   auto c = context(now);
+  c.received_at = std::min(in.received_at, now);
   qp->requestor.on_heard(c);
   Status status = Status::kOk;
   if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
@@ -93,18 +94,16 @@ void Endpoint::on_word(Time now, Qp& qp) {
 void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bth,
                         const wire::Write& write) {
   Qp* qp = find_qp(bth.dest_qpn);
-  if (qp == nullptr) return drop(DropReason::kUnknownQp);
-  if (qp->state == QpState::kError) {
-    // The requestor may have missed our NAK: it is repeated for as long as it sends.
-    if (qp->responder.repeat_nak(control_)) return;
-    if (qp->peer != Qp::kNoPeer && find_peer(in.peer) == qp->peer)
-      qp->responder.send_unexpected(bth, control_, responder_counters_);
-    return drop(DropReason::kQpInError);
-  }
-  if (!qp->may_receive()) return drop(DropReason::kUnknownQp);
+  if (qp == nullptr || qp->peer == Qp::kNoPeer) return drop(DropReason::kUnknownQp);
   Peer& peer = peers_[qp->peer];
   if (peer.ways[in.port].address != in.peer && find_peer(in.peer) != qp->peer)
     return drop(DropReason::kUnknownPeer);
+  if (qp->state == QpState::kError) {
+    // The requestor may have missed our NAK: it is repeated for as long as it sends.
+    if (qp->responder.repeat_nak(control_)) return;
+    qp->responder.send_unexpected(bth, control_, responder_counters_);
+    return drop(DropReason::kQpInError);
+  }
   hot(Call::kData) = {qp->responder_part(), peer.part(port_count_), qp->responder.hot_bits()};
   if (qp->silent) on_word(now, *qp);
   const bool trimmed = world::is_trimmed(in.dscp);
@@ -155,6 +154,7 @@ void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wi
   packet->peer = peer;
   if (peer == ControlPacket::kNoPeer) {
     packet->to_high = in.peer.high;
+    packet->to_process = in.peer.process;
     packet->to_low = in.peer.low;
     packet->port = in.port;
     packet->fixed_ev = true;
@@ -213,7 +213,7 @@ void Endpoint::share_condemned(Time now, const Qp& from) {
     auto c = context(now);
     for (std::uint32_t p = 0; p < port_count_; ++p) {
       const auto port = static_cast<PortIndex>(p);
-      if ((known.planes_down() >> p & 1) == 0 || !paths.condemn_plane(port)) continue;
+      if ((known.planes_down() >> p & 1) == 0 || !paths.condemn_plane(now, port)) continue;
       qp.requestor.on_port_lost(c, port);
       mark_ready(qp);
     }
@@ -272,6 +272,7 @@ void Endpoint::send_port_status(Time now, std::uint32_t peer_index) {
   // Every 100 us three times, then every 10 ms, until answered.
   peer.update_next = now + (peer.update_tries < 3 ? Duration::us(100) : Duration::ms(10));
   if (peer.update_tries < 0xff) ++peer.update_tries;
+  peer.told = true;
   port_status_next_ = std::min(port_status_next_, peer.update_next);
   if (peer.update_tries == 1) peer.update_id = take_request_id();
   ControlPacket* packet = control_.add();

@@ -240,5 +240,57 @@ TEST(Endpoint, ReceiveLimitReachesTheRequestor) {
   EXPECT_EQ(pair.completions(0).size(), 1u);
 }
 
+// Only the write whose key was refused is told so, wherever it stands in the queue.
+TEST(Endpoint, RefusalBlamesTheWriteItIsAbout) {
+  Pair pair;
+  const auto qps = pair.connect();
+  pair.fate = [&](int from, const world::Datagram& d) {
+    // The first write's first packet never arrives: the NAK comes while it is incomplete.
+    const bool first =
+        from == 0 && wire::is_write(opcode_of(d)) && wire::parse(d.header)->bth.psn == qps.first[0];
+    return first ? Fate::kDrop : Fate::kDeliver;
+  };
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 1, .size = 5000}));
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 2, .size = 100}));
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 3, .size = 100, .rkey = 0xbad}));
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 4, .size = 100}));
+  pair.run_for(Duration::ms(50));
+  const auto done = pair.completions(0);
+  ASSERT_EQ(done.size(), 4u);
+  for (const Completion& c : done)
+    EXPECT_EQ(c.status, c.id == 3 ? Status::kRemoteAccess : Status::kFlushed) << c.id;
+}
+
+// Posted while no port is up: it is given up in time instead of waiting for ever.
+TEST(Endpoint, WriteThatNoPortTakesFailsInTime) {
+  Pair pair;
+  const auto qps = pair.connect();
+  pair.set_port(0, 0, false);
+  pair.set_port(0, 1, false);
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {}));
+  pair.run_for(Duration::s(10));
+  EXPECT_TRUE(pair.completions(0).empty());
+  pair.run_for(Duration::s(30));
+  const auto done = pair.completions(0);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, Status::kRetryExceeded);
+}
+
+// The peer lives and answers, but data never gets through: bounded all the same.
+TEST(Endpoint, AnswersWithoutProgressAreNoReasonToWaitForEver) {
+  Pair pair;
+  const auto qps = pair.connect();
+  pair.fate = [](int, const world::Datagram& d) {
+    return wire::is_write(opcode_of(d)) ? Fate::kDrop : Fate::kDeliver;
+  };
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {}));
+  pair.run_for(Duration::s(10));
+  EXPECT_TRUE(pair.completions(0).empty());
+  pair.run_for(Duration::s(30));
+  const auto done = pair.completions(0);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, Status::kRetryExceeded);
+}
+
 }  // namespace
 }  // namespace weft::transport

@@ -58,8 +58,10 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     d.ecn = packet.data_class ? world::Ecn::kEct0 : world::Ecn::kNotEct;
     d.dscp = packet.data_class ? world::Dscp::kTrimmable : world::Dscp::kControl;
     d.entropy = packet.fixed_ev ? packet.entropy : peers_[packet.peer].ways[port].reverse.ev;
-    d.peer = known ? peers_[packet.peer].ways[port].address
-                   : world::Address{.high = packet.to_high, .low = packet.to_low};
+    d.peer = known
+                 ? peers_[packet.peer].ways[port].address
+                 : world::Address{
+                       .high = packet.to_high, .low = packet.to_low, .process = packet.to_process};
     auto& header = headers_[batch.count];
     std::copy_n(packet.header.begin(), packet.header_size, header.begin());
     d.header = ConstBytes(header).first(packet.header_size);
@@ -142,8 +144,9 @@ void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
 
 // Budget of reverse probes: one for 100 packets sent, and 1,000 a second.
 bool Endpoint::take_probe_token(Time now) {
-  probe_tokens_milli_ += (now - probe_tokens_at_).us();
-  probe_tokens_at_ = now;
+  const std::int64_t whole_us = (now - probe_tokens_at_).us();
+  probe_tokens_milli_ += whole_us;
+  probe_tokens_at_ += Duration::us(whole_us);
   probe_tokens_milli_ = std::min<std::int64_t>(probe_tokens_milli_, 16'000);
   if (probe_tokens_milli_ < 1000) return false;
   probe_tokens_milli_ -= 1000;

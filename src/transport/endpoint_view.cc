@@ -76,6 +76,7 @@ CounterTable Endpoint::counters() const {
       {"transport.bytes_placed", "bytes", p.bytes_placed},
       {"transport.duplicates", "packets", p.duplicates},
       {"transport.trimmed_received", "packets", p.trimmed},
+      {"transport.out_of_window_received", "packets", p.out_of_window},
       {"transport.sacks_sent", "packets", p.sacks},
       {"transport.nacks_sent", "packets", p.nacks},
       {"transport.transport_acks_sent", "packets", p.transport_acks},

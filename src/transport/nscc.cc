@@ -11,6 +11,9 @@ namespace {
 // both ends add.
 constexpr std::int64_t kPacketOverhead = 8 + 40 + 4 + wire::kNominalOverhead;
 
+// Pacing ends when the gap would let so many packets go in a round trip.
+constexpr std::int64_t kPacketsAfterPacing = 4;
+
 // Additive increase, seen from the gap between packets: a rate of 1 / gap grows by the same step a
 // round trip whatever it is, so that senders in one incast come to equal shares. At most twice the
 // rate at once.
@@ -29,6 +32,7 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu) {
   p.enabled = config.enabled;
   p.quick_adapt = config.quick_adapt;
   p.trimming = config.trimming;
+  p.base_rtt_fixed = config.base_rtt_fixed;
   p.mtu = mtu;
   p.window_min = mtu + kPacketOverhead;
   p.base_rtt = config.base_rtt;
@@ -83,13 +87,17 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
     // It gets through: come closer, faster when the queue was short, but no window yet.
     const bool short_queue = sack.rtt_valid && sack.rtt - base_rtt_ < params_->target / 2;
     gap_ = short_queue ? gap_ / 2 : closer(gap_, base_rtt_);
-    if (gap_ < base_rtt_ / 4) gap_ = Duration();
+    if (gap_ < base_rtt_ / kPacketsAfterPacing) {
+      // A window again, at the rate that the gap had.
+      gap_ = Duration();
+      window_ = std::max(window_, kPacketsAfterPacing * params_->window_min);
+    }
     increase_ = 0;
     paced_until_ = std::min(paced_until_, now + gap_);
     return;
   }
   if (!sack.rtt_valid) return;
-  if (sack.full_size && sack.rtt < base_rtt_) {
+  if (sack.full_size && sack.rtt < base_rtt_ && !params_->base_rtt_fixed) {
     base_rtt_ = sack.rtt;
     const auto bdp = static_cast<std::int64_t>(params_->rate.bytes_in(base_rtt_));
     window_max_ = std::clamp(bdp * 3 / 2, params_->window_min * 2, params_->window_max);

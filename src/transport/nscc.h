@@ -17,6 +17,7 @@ struct NsccParams {
   bool enabled = true;
   bool quick_adapt = true;
   bool trimming = true;
+  bool base_rtt_fixed = false;
   std::int64_t mtu = 0;
   std::int64_t window_min = 0;  // one full packet
   std::int64_t window_max = 0;

@@ -191,7 +191,7 @@ Verdict PathSet::on_loss(Time now, Slot slot) {
     return Verdict::kNothing;
   const std::uint32_t ambient = ambient_q16(s);
   if (plane_is_dead(plane, plane_losses_in_a_row(ambient))) {
-    condemn_plane(s.port);
+    condemn_plane(now, s.port);
     return Verdict::kPlaneCondemned;
   }
   const bool guilty = options_.condemn == Condemn::kFirstLoss ||
@@ -232,8 +232,10 @@ bool PathSet::condemn(Time now, Slot slot) {
   return (state == EvState::kGood || state == EvState::kSkip) && bench(now, slot);
 }
 
-bool PathSet::condemn_plane(PortIndex port) {
+bool PathSet::condemn_plane(Time now, PortIndex port) {
   if (!may_lose_plane(port)) return false;
+  for (std::uint32_t i = 0; i < planes_[port].count; ++i)
+    trace_state(now, slots_[order_[planes_[port].begin + i]], EvState::kAssumedBad);
   planes_down_ = static_cast<PortMask>(planes_down_ | 1u << port);
   count_active();
   return true;
@@ -293,13 +295,15 @@ void PathSet::revive(Time now, Slot slot) {
   count_active();
 }
 
-void PathSet::revive_plane(Time, PortIndex port) {
+void PathSet::revive_plane(Time now, PortIndex port) {
+  const bool was_down = (planes_down_ >> port & 1) != 0;
   planes_down_ = static_cast<PortMask>(planes_down_ & ~(1u << port));
   planes_[port].lost_run = 0;
   for (std::uint32_t i = 0; i < planes_[port].size; ++i) {
     EvSlot& s = slots_[order_[planes_[port].begin + i]];
     set_history(s, 0);
     s.lost_run = 0;
+    if (was_down) trace_state(now, s, s.state);
   }
   count_active();
 }
@@ -325,6 +329,10 @@ void PathSet::deny(Time now, Slot slot, bool denied) {
 
 void PathSet::set_state(Time now, EvSlot& s, EvState state) {
   s.state = state;
+  trace_state(now, s, state);
+}
+
+void PathSet::trace_state(Time now, const EvSlot& s, EvState state) const {
   if (options_.trace == nullptr) return;
   TraceRecord record;
   record.at = now;

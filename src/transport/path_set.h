@@ -81,7 +81,7 @@ class PathSet {
   // it.
   bool condemn(Time now, Slot slot);
   // A sibling QP found the whole plane dead. False if it was known, or no other plane is left.
-  bool condemn_plane(PortIndex port);
+  bool condemn_plane(Time now, PortIndex port);
   // Probes say it works again.
   void revive(Time now, Slot slot);
   void revive_plane(Time now, PortIndex port);
@@ -136,6 +136,7 @@ class PathSet {
   bool plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const;
   bool may_lose_plane(PortIndex port) const;
   void set_state(Time now, EvSlot& s, EvState state);
+  void trace_state(Time now, const EvSlot& s, EvState state) const;
   void count_active();
 
   Options options_;

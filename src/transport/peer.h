@@ -43,6 +43,7 @@ struct alignas(64) Peer {
   // A port status update of ours that it has not answered yet.
   std::uint16_t update_id = 0;
   std::uint8_t update_tries = 0;
+  bool told = false;  // it ever got a port status update
   // The newest port status update of its own that was applied: a late one must not undo it.
   bool update_seen = false;
   std::uint16_t update_seen_id = 0;

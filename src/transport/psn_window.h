@@ -103,7 +103,6 @@ class PsnWindow {
   // The outstanding PSN whose newest copy was sent first; its follower. REQUIRES outstanding() > 0.
   Psn oldest() const { return psn_of_slot(oldest_); }
   Psn after(const PsnRecord& record) const { return psn_of_slot(record.newer); }
-  bool is_newest(Psn psn) const { return static_cast<std::uint16_t>(psn.value()) == newest_; }
   // The lowest lost PSN. REQUIRES lost() > 0.
   Psn first_lost();
 

@@ -19,10 +19,11 @@ void Requestor::start(Time now, const Identity& identity) {
   nscc_ = Nscc(params_->nscc, now);
 }
 
-void Requestor::post(const WriteRequest& request) {
+void Requestor::post(Time now, const WriteRequest& request) {
   Wqe& wqe = queue_.push_slot();
   wqe = {};
   wqe.request = request;
+  retry_.arm(now);  // also when no port ever takes it
 }
 
 std::uint32_t Requestor::packet_count(std::uint32_t size) const {
@@ -228,13 +229,11 @@ bool Requestor::poll_completion(Completion& out) {
 }
 
 void Requestor::fail(Status status) {
-  failed_ = true;
-  bool blamed = false;
-  for (std::size_t i = done_count_; i < queue_.size(); ++i) {
-    Wqe& wqe = queue_[i];
-    wqe.status = blamed ? Status::kFlushed : status;
-    blamed = true;
-  }
+  const Wqe* const blamed = done_count_ == queue_.size() ? nullptr
+                            : refused_                   ? &wqe_of(*refused_)
+                                                         : &queue_[done_count_];
+  for (std::size_t i = done_count_; i < queue_.size(); ++i)
+    queue_[i].status = &queue_[i] == blamed ? status : Status::kFlushed;
   done_count_ = static_cast<std::uint32_t>(queue_.size());
   sent_count_ = done_count_;
   wimm_under_way_ = 0;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/ring.h"
@@ -57,6 +58,7 @@ class Requestor {
   // The rest of the endpoint that a requestor works with: given to each call, never kept.
   struct Context {
     Time now;
+    Time received_at;  // when what is being looked at came: a world may be late
     ControlQueue& control;
     EvProber& prober;
     RequestorCounters& counters;
@@ -72,7 +74,7 @@ class Requestor {
   void start(Time now, const Identity& identity);
 
   bool is_full() const { return queue_.full(); }
-  void post(const WriteRequest& request);
+  void post(Time now, const WriteRequest& request);
 
   // True while there may be something to send: lost packets, unsent data, a completion to ask for
   // again.
@@ -111,7 +113,8 @@ class Requestor {
     silent_done_ = 0;
     return n;
   }
-  // The QP went to ERR: `status` for the write it happened to, flushed for the rest.
+  // The QP went to ERR: `status` for the write it happened to (that of the packet a NAK named, else
+  // the oldest), flushed for the rest.
   void fail(Status status);
 
   // Tells the trace what window and inflight are now.
@@ -219,7 +222,6 @@ class Requestor {
   bool completion_resend_ = false;
   bool silent_ = false;
   bool rearmed_ = false;  // the deadline was put off once because the world stood still
-  bool failed_ = false;
   std::int64_t bytes_since_ask_ = 0;
   PathSet::Slot run_slot_ = PathSet::kNone;
   std::uint32_t run_left_ = 0;
@@ -230,6 +232,7 @@ class Requestor {
   std::uint8_t tail_count_ = 0;
   std::uint8_t peer_mpr_ = 0;  // dynamic MPR: the last that the peer said; 0: none yet
   std::uint16_t next_probe_ = 0;
+  std::optional<Psn> refused_;  // the packet that a NAK was about
   Time last_probe_;
   PathSet paths_;
 };

@@ -12,7 +12,7 @@ void Requestor::on_heard(Context& context) {
   if (!retry_.is_backed_off()) return;
   // The peer is back: instead of waiting out the interval the oldest gap goes out again, and a
   // probe asks what else it lacks. Silence blames no EV and no congestion.
-  retry_.reset(context.now);
+  retry_.hurry(context.now);
   if (window_.outstanding() == 0) return;
   const Psn psn = window_.oldest();
   PsnRecord& record = window_.record(psn);
@@ -76,7 +76,7 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
     if (timestamp(record.sent_at()) == sack.echo) {
       trigger.sent_at = record.sent_at();
       trigger.rtt_valid = record.copies == 1 || bth.rtx;
-      trigger.rtt = context.now - record.sent_at();
+      trigger.rtt = std::max(context.received_at - record.sent_at(), Duration());
       trigger.full_size = record.full;
       trigger.slot = record.ev;
     }
@@ -244,6 +244,7 @@ void Requestor::on_port_lost(Context& context, PortIndex port) {
 
 Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
   if (nack.reason == wire::NackReason::kUnexpectedEvent && is_under_way(nack.psn)) {
+    refused_ = nack.psn;
     return Status::kRemoteOperation;
   }
   if (!window_.contains(nack.psn)) {
@@ -300,6 +301,7 @@ Status Requestor::on_transport_ack(Context& context, Psn psn, const wire::Transp
       ++context.counters.stale;
       return Status::kOk;
     }
+    refused_ = psn;
     switch (ack.syndrome) {
       case wire::AckSyndrome::kNakRemoteAccess:
         return Status::kRemoteAccess;

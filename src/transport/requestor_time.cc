@@ -5,8 +5,13 @@
 
 namespace weft::transport {
 
+// A packet was sent.
 void Requestor::arm(Time now) {
-  retry_.arm(now);
+  if (window_.outstanding() == 1) {
+    retry_.restart(now);
+  } else {
+    retry_.arm(now);
+  }
   if (tail_at_ == kNever && tail_count_ == 0)
     tail_at_ = now + nscc_.base_rtt() + params_->nscc.target;
 }

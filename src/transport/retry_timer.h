@@ -18,7 +18,6 @@ class RetryTimer {
   Time deadline() const { return armed_ ? deadline_ : kNever; }
   // When the interval under way began. REQUIRES is_armed().
   Time started() const { return deadline_ - interval(); }
-  std::uint32_t expiries() const { return expiries_; }
   bool is_backed_off() const { return expiries_ > 0; }
 
   void disarm() {
@@ -27,38 +26,55 @@ class RetryTimer {
   }
   // Something is waited for from now on.
   void arm(Time now) {
-    if (!armed_) restart(now);
+    if (armed_) return;
+    waiting_since_ = now;
+    restart(now);
   }
-  // Progress: the interval starts anew.
+  // The interval starts anew.
   void restart(Time now) {
     armed_ = true;
     deadline_ = now + interval();
   }
-  // Progress that also forgets earlier expiries.
-  void reset(Time now) {
+  // The peer lives: back to the first interval. What is waited for has not come for all that.
+  void hurry(Time now) {
     expiries_ = 0;
     if (armed_) restart(now);
   }
-  // It fired. False: give up.
+  // Progress: what was waited for came.
+  void reset(Time now) {
+    waiting_since_ = now;
+    hurry(now);
+  }
+  // It fired. False: give up, after so many expiries, or after as much time as they take without
+  // progress.
   bool expire(Time now) {
     if (expiries_ < 0xffff) ++expiries_;
     const std::uint32_t limit = config_.linear_count + config_.exponential_count;
-    if (config_.exponential_count < kRetryForever && expiries_ > limit) return false;
+    const bool forever = config_.exponential_count >= kRetryForever;
+    if (!forever && (expiries_ > limit || now - waiting_since_ >= patience())) return false;
     restart(now);
     return true;
   }
 
  private:
-  Duration interval() const {
+  Duration interval(std::uint32_t expiries) const {
     constexpr std::uint32_t kShiftMax = 24;  // 17.2 s
     std::uint32_t shift = config_.timeout;
-    if (expiries_ > config_.linear_count) shift += expiries_ - config_.linear_count;
+    if (expiries > config_.linear_count) shift += expiries - config_.linear_count;
     return Duration::ns(1024) * (std::int64_t{1} << std::min(shift, kShiftMax));
+  }
+  Duration interval() const { return interval(expiries_); }
+  // All intervals one after another.
+  Duration patience() const {
+    Duration sum;
+    for (std::uint32_t n = 0; n <= config_.linear_count + config_.exponential_count; ++n)
+      sum += interval(n);
+    return sum;
   }
   RetryConfig config_;
   std::uint16_t expiries_ = 0;
   bool armed_ = false;
-  Time deadline_;
+  Time deadline_, waiting_since_;
 };
 
 }  // namespace weft::transport

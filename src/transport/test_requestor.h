@@ -58,19 +58,20 @@ class RequestorBench {
   }
 
   Requestor::Context context() {
-    return {.now = now, .control = control, .prober = prober, .counters = counters};
+    return {
+        .now = now, .received_at = now, .control = control, .prober = prober, .counters = counters};
   }
   void pass(Duration d) { now += d; }
 
   void post(std::uint32_t size, bool with_immediate = false, bool signalled = true) {
-    requestor.post({.id = next_id_++,
-                    .local_at = 0x1000'0000,
-                    .remote_at = 0x2000'0000,
-                    .rkey = 0x77,
-                    .size = size,
-                    .with_immediate = with_immediate,
-                    .immediate = 42,
-                    .signalled = signalled});
+    requestor.post(now, {.id = next_id_++,
+                         .local_at = 0x1000'0000,
+                         .remote_at = 0x2000'0000,
+                         .rkey = 0x77,
+                         .size = size,
+                         .with_immediate = with_immediate,
+                         .immediate = 42,
+                         .signalled = signalled});
   }
 
   struct Out {

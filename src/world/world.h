@@ -26,8 +26,18 @@ using PortIndex = std::uint8_t;
 // One bit a port, bit i for index i.
 using PortMask = std::uint8_t;
 
-// Of one port of one host.
-using Address = Ipv6;
+// Of one port of one process: the address of a host's port, and which of the host's processes. The
+// endpoint compares addresses and asks no more of them.
+struct Address {
+  std::uint64_t high = 0, low = 0;  // as Ipv6
+  std::uint16_t process = 0;        // always 0 where a host is one process
+  friend auto operator<=>(const Address&, const Address&) = default;
+
+  static constexpr Address of(const Ipv6& ip, std::uint16_t process = 0) {
+    return {.high = ip.high, .low = ip.low, .process = process};
+  }
+  constexpr Ipv6 ip() const { return {.high = high, .low = low}; }
+};
 
 enum class Ecn : std::uint8_t { kNotEct = 0, kEct1 = 1, kEct0 = 2, kCe = 3 };
 

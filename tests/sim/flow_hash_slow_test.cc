@@ -1,5 +1,6 @@
 // The counter-example at full size: permutation-1024 with one path a flow. A flow that shares its
-// links with nobody is the fastest; the median one gets a half of that, the slowest a third or less.
+// links with nobody is the fastest; the median one gets a half of that, the slowest a third or
+// less.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
