@@ -2,8 +2,10 @@
 // 2: misuse.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <new>
 #include <string>
 
+#include "cli/bench_command.h"
 #include "cli/sim_command.h"
 
 int main(int argc, char** argv) {
@@ -12,6 +14,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "weft 0.1.0");
   int status = 0;
   weft::cli::add_sim_command(app, status);
+  weft::cli::add_bench_command(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
@@ -24,6 +27,11 @@ int main(int argc, char** argv) {
     }
     std::fprintf(stderr, "weft: %s; see `%s --help`\n", e.what(), command.c_str());
     return 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(
+        stderr,
+        "weft: out of memory; fewer hosts or flows need less, --details says what takes it\n");
+    return 1;
   }
   return status;
 }

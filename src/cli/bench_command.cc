@@ -1,0 +1,410 @@
+#include "cli/bench_command.h"
+
+#include <fmt/core.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli/bench_write.h"
+#include "net/clock.h"
+#include "scenario/units.h"
+
+namespace weft::cli {
+namespace {
+
+struct BenchArguments {
+  std::string host;
+  bool listen = false, latency = false, bidirectional = false, json = false;
+  std::vector<std::string> sizes;
+  std::uint64_t iterations = 0;
+  std::uint32_t qps = 1;
+  std::uint32_t mtu = 4096;
+  std::uint32_t burst = 15;
+  std::uint16_t control_port = 18'515;
+};
+
+// What both ends do, size by size: told by the one that leads.
+struct Round {
+  std::uint64_t size = 0, iterations = 0;  // 0 iterations: it is over
+};
+
+// A stream between the two ends, for what must be said besides.
+class Stream {
+ public:
+  explicit Stream(int fd) : fd_(fd) {}
+  Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Stream& operator=(Stream&&) = delete;
+  ~Stream() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Result<void> send(ConstBytes bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent <= 0) return lost();
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    }
+    return {};
+  }
+  Result<void> receive(Bytes bytes) {
+    while (!bytes.empty()) {
+      const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return lost();
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    }
+    return {};
+  }
+  bool has_something() const {
+    pollfd p{.fd = fd_, .events = POLLIN, .revents = 0};
+    return poll(&p, 1, 0) > 0;
+  }
+
+ private:
+  static Error lost() { return {ErrorKind::kSystem, "the other end has gone"}; }
+  int fd_;
+};
+
+Result<void> tell(Stream& stream, const Round& round) {
+  std::array<std::byte, 16> bytes;
+  base::store64(Bytes(bytes), 0, round.size);
+  base::store64(Bytes(bytes), 8, round.iterations);
+  return stream.send(bytes);
+}
+
+Result<Round> hear(Stream& stream) {
+  std::array<std::byte, 16> bytes;
+  WEFT_CHECK(stream.receive(bytes));
+  return Round{.size = base::load64(ConstBytes(bytes), 0),
+               .iterations = base::load64(ConstBytes(bytes), 8)};
+}
+
+constexpr std::uint64_t kSizeMax = 1ull << 30;
+constexpr std::uint64_t kRegionMin = 64ull << 20;
+
+// Both ends' memory: what is sent, and where it lands.
+class Buffers {
+ public:
+  static Result<Buffers> make(std::uint64_t size) {
+    const std::size_t bytes = std::max(size, kRegionMin);
+    Buffers out;
+    for (auto& half : out.halves_) {
+      void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+      if (memory == MAP_FAILED)
+        return Error{ErrorKind::kSystem, fmt::format("no memory for {} bytes", bytes)};
+      half = {static_cast<std::byte*>(memory), bytes};
+    }
+    return out;
+  }
+  std::span<std::byte> source() const { return halves_[0]; }
+  std::span<std::byte> landing() const { return halves_[1]; }
+
+ private:
+  std::array<std::span<std::byte>, 2> halves_;  // for the life of the process
+};
+
+struct Connected {
+  std::unique_ptr<NetEnd> end;
+  std::vector<BenchQp> qps;
+};
+
+Result<Connected> connect(const BenchArguments& arguments, Stream& stream, const Buffers& buffers) {
+  NetOptions options;
+  options.world.mtu = arguments.mtu;
+  options.burst = arguments.burst;
+  options.qps_max = arguments.qps;
+  Connected out;
+  WEFT_TRY(out.end, NetEnd::open(options));
+  std::vector<transport::Qpn> ours;
+  for (std::uint32_t i = 0; i < arguments.qps; ++i) {
+    WEFT_TRY(const Hello hello, out.end->create_qp(buffers.landing()));
+    ours.push_back(hello.qpn);
+    WEFT_CHECK(stream.send(hello.to_bytes()));
+  }
+  for (const transport::Qpn qpn : ours) {
+    std::array<std::byte, Hello::kSize> bytes;
+    WEFT_CHECK(stream.receive(bytes));
+    WEFT_TRY(const Hello peer, Hello::from_bytes(bytes));
+    if (peer.region_size < buffers.source().size())
+      return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
+    WEFT_CHECK(out.end->connect(qpn, peer));
+    out.qps.push_back({.qpn = qpn, .peer = peer});
+  }
+  return out;
+}
+
+std::uint32_t depth_for(std::uint64_t size) {
+  constexpr std::uint64_t kUnderWay = 16ull << 20;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(kUnderWay / std::max<std::uint64_t>(size, 1), 2, 128));
+}
+
+// The end that follows: answers until the other says that it is over.
+Result<void> follow(const BenchArguments& arguments, Stream& stream, const Buffers& buffers) {
+  WEFT_TRY(Connected c, connect(arguments, stream, buffers));
+  for (;;) {
+    WEFT_TRY(const Round round, hear(stream));
+    if (round.iterations == 0) return {};
+    if (round.size > buffers.landing().size() || round.size == 0)
+      return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
+    buffers.landing()[round.size - 1] = std::byte{0};
+    WEFT_CHECK(tell(stream, round));  // ready
+    if (arguments.latency) {
+      WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
+                                 {.size = static_cast<std::uint32_t>(round.size),
+                                  .iterations = round.iterations,
+                                  .begins = false}));
+    } else if (arguments.bidirectional) {
+      WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.source(),
+                                   {.size = static_cast<std::uint32_t>(round.size),
+                                    .iterations = round.iterations,
+                                    .depth = depth_for(round.size)}));
+    }
+    // Until the other has all of its completions.
+    while (!stream.has_something()) c.end->world().step(net::clock_now() + Duration::us(500));
+  }
+}
+
+double percentile(const std::vector<double>& sorted, double share) {
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
+  return sorted[at];
+}
+
+void show_header(const BenchArguments& arguments) {
+  if (arguments.json) return;
+  if (arguments.latency) {
+    fmt::print("{:>11} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "#bytes", "iterations",
+               "min us", "typical", "average", "p99", "p99.9", "max");
+  } else {
+    fmt::print("{:>11} {:>10} {:>12} {:>12} {:>14}\n", "#bytes", "iterations", "Gb/s", "MB/s",
+               "M messages/s");
+  }
+}
+
+nlohmann::json show_bandwidth(const BenchArguments& arguments, std::uint64_t size,
+                              const Bandwidth& b) {
+  const double ways = arguments.bidirectional ? 2 : 1;
+  if (!arguments.json) {
+    fmt::print("{:>11} {:>10} {:>12.3f} {:>12.1f} {:>14.4f}\n", size, b.messages, b.gbps() * ways,
+               b.gbps() * ways * 125, b.mpps() * ways);
+  }
+  return {{"bytes", size},
+          {"iterations", b.messages},
+          {"gbps", b.gbps() * ways},
+          {"messages_per_s", b.mpps() * ways * 1e6}};
+}
+
+nlohmann::json show_latency(const BenchArguments& arguments, std::uint64_t size,
+                            std::vector<double> us) {
+  std::sort(us.begin(), us.end());
+  const double average =
+      std::accumulate(us.begin(), us.end(), 0.0) / static_cast<double>(us.size());
+  const double p50 = percentile(us, 0.5), p99 = percentile(us, 0.99), p999 = percentile(us, 0.999);
+  if (!arguments.json) {
+    fmt::print("{:>11} {:>10} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n", size,
+               us.size(), us.front(), p50, average, p99, p999, us.back());
+  }
+  return {{"bytes", size},   {"iterations", us.size()}, {"min_us", us.front()},
+          {"p50_us", p50},   {"mean_us", average},      {"p99_us", p99},
+          {"p999_us", p999}, {"max_us", us.back()}};
+}
+
+// The end that leads: says what is measured, measures, shows.
+Result<void> lead(const BenchArguments& arguments, Stream& stream, const Buffers& buffers,
+                  std::span<const std::uint64_t> sizes) {
+  WEFT_TRY(Connected c, connect(arguments, stream, buffers));
+  show_header(arguments);
+  nlohmann::json rows = nlohmann::json::array();
+  for (const std::uint64_t size : sizes) {
+    // As many as take some tenths of a second.
+    constexpr std::uint64_t kBytes = 1ull << 30;
+    std::uint64_t iterations = arguments.iterations;
+    if (iterations == 0)
+      iterations = arguments.latency ? 2000 : std::clamp<std::uint64_t>(kBytes / size, 4, 50'000);
+    buffers.landing()[size - 1] = std::byte{0};
+    WEFT_CHECK(tell(stream, {.size = size, .iterations = iterations}));
+    WEFT_CHECK(hear(stream));
+    const auto bytes = static_cast<std::uint32_t>(size);
+    if (arguments.latency) {
+      WEFT_TRY(auto us, measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
+                                        {.size = bytes, .iterations = iterations}));
+      rows.push_back(show_latency(arguments, size, std::move(us)));
+    } else {
+      WEFT_TRY(
+          const Bandwidth b,
+          measure_bandwidth(*c.end, c.qps, buffers.source(),
+                            {.size = bytes, .iterations = iterations, .depth = depth_for(size)}));
+      rows.push_back(show_bandwidth(arguments, size, b));
+    }
+    if (std::fflush(stdout) != 0) return Error{ErrorKind::kSystem, "stdout is closed"};
+  }
+  WEFT_CHECK(tell(stream, {}));
+  if (arguments.json) {
+    nlohmann::json counters;
+    for (const auto& table : {c.end->endpoint().counters(), c.end->world().counters()}) {
+      for (const Counter& counter : table) {
+        if (counter.value != 0) counters[std::string(counter.name)] = counter.value;
+      }
+    }
+    fmt::print("{}\n", nlohmann::json{{"rows", rows}, {"counters", counters}}.dump());
+  }
+  return {};
+}
+
+// --- who is the other end ----------------------------------------------------------------------
+
+Result<Stream> accept_one(const BenchArguments& arguments) {
+  const int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1, off = 0;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(arguments.control_port);
+  address.sin6_addr = in6addr_any;
+  if (listener < 0 ||
+      bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::listen(listener, 1) != 0) {
+    const std::string why = std::strerror(errno);
+    if (listener >= 0) close(listener);
+    return Error{ErrorKind::kSystem,
+                 fmt::format("TCP port {} cannot be listened on: {}; take another with --port",
+                             arguments.control_port, why)};
+  }
+  fmt::print(stderr, "waiting for `weft bench write HOST` on TCP port {}\n",
+             arguments.control_port);
+  const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  close(listener);
+  if (fd < 0) return Error{ErrorKind::kSystem, fmt::format("accept: {}", std::strerror(errno))};
+  return Stream(fd);
+}
+
+Result<Stream> dial(const BenchArguments& arguments) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(arguments.control_port);
+  if (const int error = getaddrinfo(arguments.host.c_str(), port.c_str(), &hints, &found);
+      error != 0)
+    return Error{ErrorKind::kNotFound, fmt::format("{}: {}", arguments.host, gai_strerror(error))};
+  int fd = -1;
+  for (const addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
+    fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && ::connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+      close(fd);
+      fd = -1;
+    }
+  }
+  freeaddrinfo(found);
+  if (fd < 0) {
+    return Error{
+        ErrorKind::kSystem,
+        fmt::format("{}: nobody listens on TCP port {}; start `weft bench write --listen` there",
+                    arguments.host, arguments.control_port)};
+  }
+  return Stream(fd);
+}
+
+Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
+  std::vector<std::uint64_t> sizes;
+  if (arguments.sizes.empty()) {
+    if (arguments.latency) return std::vector<std::uint64_t>{8, 64, 512, 4096, 65536};
+    return std::vector<std::uint64_t>{64, 4096, 65536, 1ull << 20, 16ull << 20, 64ull << 20};
+  }
+  for (const std::string& text : arguments.sizes) {
+    const auto size = scenario::size_from(text);
+    if (!size || *size == 0 || *size > kSizeMax) {
+      return Error{ErrorKind::kInvalid,
+                   fmt::format("--size {}: expected 1 to 1GiB, as 4096, 64KiB or 16MB", text)};
+    }
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+// Both ends here: this process leads, a child follows.
+Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uint64_t> sizes) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return Error{ErrorKind::kSystem, fmt::format("socketpair: {}", std::strerror(errno))};
+  const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
+  const pid_t child = fork();
+  if (child < 0) return Error{ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno))};
+  if (child == 0) {
+    close(pair[0]);
+    Stream stream(pair[1]);
+    const auto buffers = Buffers::make(largest);
+    const auto done = buffers ? follow(arguments, stream, *buffers) : Result<void>(buffers.error());
+    // Not exit(): what the parent opened is the parent's.
+    _exit(done ? 0 : 1);
+  }
+  close(pair[1]);
+  Result<void> done;
+  {
+    Stream stream(pair[0]);
+    const auto buffers = Buffers::make(largest);
+    done = buffers ? lead(arguments, stream, *buffers, sizes) : Result<void>(buffers.error());
+  }
+  if (!done) kill(child, SIGTERM);
+  waitpid(child, nullptr, 0);
+  return done;
+}
+
+Result<void> run(const BenchArguments& arguments) {
+  WEFT_TRY(const auto sizes, sizes_of(arguments));
+  const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
+  if (!arguments.listen && arguments.host.empty()) return run_alone(arguments, sizes);
+  WEFT_TRY(Stream stream, arguments.listen ? accept_one(arguments) : dial(arguments));
+  WEFT_TRY(const Buffers buffers, Buffers::make(arguments.listen ? kSizeMax / 4 : largest));
+  return arguments.listen ? follow(arguments, stream, buffers)
+                          : lead(arguments, stream, buffers, sizes);
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, int& status) {
+  auto* const bench = app.add_subcommand("bench", "Measures the real network");
+  bench->require_subcommand(1);
+  auto* const write =
+      bench->add_subcommand("write", "RDMA writes: bandwidth, message rate, latency");
+  const auto arguments = std::make_shared<BenchArguments>();
+  write->add_option("HOST", arguments->host,
+                    "where `weft bench write --listen` runs; none: both ends here");
+  write->add_flag("--listen", arguments->listen, "be the other end, once");
+  write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
+  write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
+  write->add_option("--size", arguments->sizes,
+                    "bytes of a message, as 4096, 64KiB, 1MB; several may be given");
+  write->add_option("--iterations", arguments->iterations, "messages of each size")
+      ->check(CLI::PositiveNumber);
+  write->add_option("--qps", arguments->qps, "QPs that share the messages")
+      ->check(CLI::Range(1, 1024));
+  write->add_option("--mtu", arguments->mtu, "payload of a packet")
+      ->check(CLI::IsMember({1024, 2048, 4096}));
+  write->add_option("--burst", arguments->burst, "packets of one path in one system call")
+      ->check(CLI::Range(1, 60));
+  write->add_option("--port", arguments->control_port,
+                    "TCP port on which the ends find each other");
+  write->add_flag("--json", arguments->json, "one JSON object on stdout");
+  write->callback([arguments, &status] {
+    const auto done = run(*arguments);
+    if (done) return;
+    fmt::print(stderr, "weft: {}\n", done.error().message);
+    status = done.error().kind == ErrorKind::kInvalid ? 2 : 1;
+  });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,11 @@
+// `weft bench write`: RDMA writes between two hosts, or two processes of this one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace weft::cli {
+
+// Adds the `bench` subcommand; when it was given, `status` is the exit status.
+void add_bench_command(CLI::App& app, int& status);
+
+}  // namespace weft::cli

@@ -1,0 +1,112 @@
+#include "cli/bench_write.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstring>
+
+#include "net/clock.h"
+
+namespace weft::cli {
+namespace {
+
+Error failed(transport::Status status) {
+  const char* why = "failed";
+  switch (status) {
+    case transport::Status::kRetryExceeded:
+      why = "the other end does not answer";
+      break;
+    case transport::Status::kRemoteAccess:
+      why = "the other end refused the address or the key";
+      break;
+    default:
+      break;
+  }
+  return {ErrorKind::kSystem, fmt::format("a write failed: {}", why)};
+}
+
+// Progress, and what completed meanwhile.
+Result<std::uint64_t> take(NetEnd& end) {
+  std::array<transport::Completion, 64> batch;
+  std::uint64_t done = 0;
+  for (;;) {
+    const std::size_t count = end.endpoint().poll_completions(batch);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (batch[i].status != transport::Status::kOk) return failed(batch[i].status);
+    }
+    done += count;
+    if (count < batch.size()) return done;
+  }
+}
+
+}  // namespace
+
+Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
+                                    std::span<std::byte> source, const BandwidthPlan& plan) {
+  // Messages walk through both regions, so that large ones do not stay in the cache.
+  const std::uint64_t places = std::max<std::uint64_t>(source.size() / std::max(plan.size, 1u), 1);
+  std::uint64_t posted = 0, done = 0;
+  const Time start = net::clock_now();
+  Time progress = start;
+  while (done < plan.iterations) {
+    while (posted < plan.iterations && posted - done < plan.depth * qps.size()) {
+      const BenchQp& qp = qps[posted % qps.size()];
+      const std::uint64_t offset = posted / qps.size() % places * plan.size;
+      const auto result = end.endpoint().post_write(
+          end.world().now(), qp.qpn,
+          {.id = posted,
+           .local_at = reinterpret_cast<std::uintptr_t>(source.data()) + offset,
+           .remote_at = qp.peer.region_at + offset,
+           .rkey = qp.peer.rkey,
+           .size = plan.size});
+      if (!result) break;  // the queue of this QP is full
+      ++posted;
+    }
+    end.world().pass();
+    WEFT_TRY(const std::uint64_t more, take(end));
+    done += more;
+    if (more > 0) progress = end.world().now();
+    if (end.world().now() - progress > Duration::s(30))
+      return Error{ErrorKind::kSystem, "nothing completed for 30 s"};
+  }
+  const Duration elapsed = net::clock_now() - start;
+  return Bandwidth{.seconds = elapsed.to_us() * 1e-6,
+                   .bytes = plan.iterations * plan.size,
+                   .messages = plan.iterations};
+}
+
+Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,
+                                            std::span<std::byte> source,
+                                            std::span<const std::byte> landing,
+                                            const LatencyPlan& plan) {
+  std::vector<double> halves;
+  halves.reserve(plan.iterations);
+  const auto send = [&](std::uint64_t round) {
+    source[plan.size - 1] = static_cast<std::byte>(round + 1);
+    return end.endpoint().post_write(end.world().now(), qp.qpn,
+                                     {.local_at = reinterpret_cast<std::uintptr_t>(source.data()),
+                                      .remote_at = qp.peer.region_at,
+                                      .rkey = qp.peer.rkey,
+                                      .size = plan.size});
+  };
+  // The payload lands behind the compiler's back.
+  const volatile std::byte* const last = &landing[plan.size - 1];
+  for (std::uint64_t round = 0; round < plan.iterations; ++round) {
+    const Time start = net::clock_now();
+    if (plan.begins) WEFT_CHECK(send(round));
+    while (*last != static_cast<std::byte>(round + 1)) {
+      end.world().pass();
+      WEFT_CHECK(take(end));
+      if (end.world().now() - start > Duration::s(30))
+        return Error{ErrorKind::kSystem, "nothing came back for 30 s"};
+    }
+    halves.push_back((net::clock_now() - start).to_us() / 2);
+    if (!plan.begins) WEFT_CHECK(send(round));
+  }
+  // The last answer, and its acknowledgement.
+  for (const Time until = net::clock_now() + Duration::ms(5); net::clock_now() < until;)
+    end.world().pass();
+  return halves;
+}
+
+}  // namespace weft::cli

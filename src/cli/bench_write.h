@@ -1,0 +1,50 @@
+// One measurement of RDMA writes between two ends that are connected: how fast, how long.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/net_end.h"
+
+namespace weft::cli {
+
+// A QP of ours and the peer's region behind it.
+struct BenchQp {
+  transport::Qpn qpn = 0;
+  Hello peer;
+};
+
+struct BandwidthPlan {
+  std::uint32_t size = 65536;
+  std::uint64_t iterations = 1000;  // over all QPs
+  std::uint32_t depth = 64;         // writes under way on a QP
+};
+
+struct Bandwidth {
+  double seconds = 0;
+  std::uint64_t bytes = 0, messages = 0;
+  double gbps() const { return static_cast<double>(bytes) * 8e-9 / seconds; }
+  double mpps() const { return static_cast<double>(messages) * 1e-6 / seconds; }
+};
+
+// Writes plan.iterations messages and waits for all of them. Errors: kSystem with the status of the
+// first write that failed.
+Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
+                                    std::span<std::byte> source, const BandwidthPlan& plan);
+
+// Sends `size` bytes and waits until as many came back, plan times: half of each round trip, in us.
+// The last byte of a message counts the rounds, so that it shows when it is there. `begins`: this
+// end sends first.
+struct LatencyPlan {
+  std::uint32_t size = 8;
+  std::uint64_t iterations = 1000;
+  bool begins = true;
+};
+Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,
+                                            std::span<std::byte> source,
+                                            std::span<const std::byte> landing,
+                                            const LatencyPlan& plan);
+
+}  // namespace weft::cli

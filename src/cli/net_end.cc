@@ -1,0 +1,142 @@
+#include "cli/net_end.h"
+
+#include <fmt/core.h>
+#include <sys/random.h>
+
+#include <algorithm>
+
+#include "net/clock.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x7765'6674'0000'0001;  // "weft", version 1
+constexpr std::uint32_t kMpr = 32;
+constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
+constexpr std::uint32_t kSendQueue = 256;
+// Loopback and veth have no speed of their own, and a software RTT is what the scheduler makes of
+// it: a window that lets bursts form, and an RTT that one is not shorter than.
+constexpr Duration kBaseRtt = Duration::us(100);
+constexpr std::uint32_t kWindowMax = 2u << 20;
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+    seed = static_cast<std::uint64_t>(net::clock_now().ps());
+  return seed;
+}
+
+}  // namespace
+
+std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
+  std::array<std::byte, kSize> bytes{};
+  const Bytes out(bytes);
+  base::store64(out, 0, kMagic);
+  base::store32(out, 8, mtu);
+  base::store32(out, 12, qpn);
+  base::store32(out, 16, first_psn);
+  base::store32(out, 20, rkey);
+  base::store64(out, 24, region_at);
+  base::store64(out, 32, region_size);
+  base::store32(out, 40, static_cast<std::uint32_t>(ports.size()));
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    base::store_ipv6(out, 48 + 18 * i, ports[i].ip());
+    base::store16(out, 64 + 18 * i, ports[i].process);
+  }
+  return bytes;
+}
+
+Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
+  const ConstBytes in(bytes);
+  if (base::load64(in, 0) >> 32 != kMagic >> 32)
+    return Error{ErrorKind::kInvalid, "what answered there is not weft"};
+  if (base::load64(in, 0) != kMagic) {
+    return Error{ErrorKind::kInvalid,
+                 "the other end speaks another version; install the same weft on both"};
+  }
+  Hello hello;
+  hello.mtu = base::load32(in, 8);
+  hello.qpn = base::load32(in, 12) & wire::kQpnMask;
+  hello.first_psn = base::load32(in, 16) & Psn::kMask;
+  hello.rkey = base::load32(in, 20);
+  hello.region_at = base::load64(in, 24);
+  hello.region_size = base::load64(in, 32);
+  const std::uint32_t count = base::load32(in, 40);
+  if (count == 0 || count > world::kPortsMax)
+    return Error{ErrorKind::kInvalid, "the other end names no planes, or too many"};
+  for (std::size_t i = 0; i < count; ++i) {
+    hello.ports.push_back(
+        world::Address::of(base::load_ipv6(in, 48 + 18 * i), base::load16(in, 64 + 18 * i)));
+  }
+  return hello;
+}
+
+Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
+  std::unique_ptr<NetEnd> end(new NetEnd(options));
+  end->prng_ = Prng(random_seed());
+  WEFT_TRY(end->world_, net::UdpWorld::open(options.world));
+  end->memory_ = std::make_unique<net::HostMemory>(options.qps_max, end->prng_.next());
+  const auto ports = end->world_->addresses();
+  transport::EndpointConfig config;
+  config.port_count = static_cast<std::uint32_t>(ports.size());
+  std::copy(ports.begin(), ports.end(), config.ports.begin());
+  config.mtu = options.world.mtu;
+  config.burst = options.burst;
+  config.qp_count_max = config.peer_count_max = options.qps_max;
+  config.ev_count_max = options.qps_max * static_cast<std::uint32_t>(end->world_->evs().size());
+  config.psn_block_count_max = options.qps_max * kBlocksPerQp;
+  config.send_queue_max = kSendQueue;
+  config.completion_queue_max = options.qps_max * kSendQueue;
+  config.control_queue_max = 1024;
+  config.sack_bytes = 64 * 1024;
+  // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere.
+  config.first_qpn =
+      std::uint32_t{end->world_->process()} << 16 | (0x100 + end->prng_.below(0x7000));
+  config.seed = end->prng_.next();
+  end->endpoint_ = std::make_unique<transport::Endpoint>(config, *end->memory_, nullptr);
+  WEFT_CHECK(end->world_->attach(ports, *end->endpoint_));
+  return end;
+}
+
+Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
+  const auto evs = world_->evs();
+  transport::QpConfig config;
+  config.mpr = config.mpr_dest = kMpr;
+  config.evs = evs;
+  config.ev_active = static_cast<std::uint32_t>(evs.size());
+  config.nscc.rate = Rate::gbps(40);
+  config.nscc.base_rtt = kBaseRtt;
+  config.nscc.base_rtt_fixed = true;
+  config.nscc.trimming = false;
+  config.nscc.quick_adapt = false;
+  config.nscc.cwnd_bytes_max = kWindowMax;
+  const Psn first(prng_.below(Psn::kMask + 1));
+  Hello hello;
+  WEFT_TRY(hello.qpn, endpoint_->create_qp(config, first));
+  WEFT_TRY(hello.rkey, memory_->add(region, world::Access::kRemoteWrite));
+  hello.mtu = options_.world.mtu;
+  hello.first_psn = first.value();
+  hello.region_at = reinterpret_cast<std::uintptr_t>(region.data());
+  hello.region_size = region.size();
+  hello.ports = world_->addresses();
+  return hello;
+}
+
+Result<void> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
+  if (peer.mtu != options_.world.mtu) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("this end has an MTU of {}, the other of {}; give both the same --mtu",
+                             options_.world.mtu, peer.mtu)};
+  }
+  if (peer.ports.size() != world_->addresses().size()) {
+    return Error{ErrorKind::kInvalid, fmt::format("this end has {} planes, the other {}",
+                                                  world_->addresses().size(), peer.ports.size())};
+  }
+  transport::PeerInfo info;
+  std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());
+  info.qpn = peer.qpn;
+  info.first_psn = Psn(peer.first_psn);
+  return endpoint_->connect(net::clock_now(), qpn, info);
+}
+
+}  // namespace weft::cli

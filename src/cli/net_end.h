@@ -1,0 +1,61 @@
+// NetEnd: one end of connections over the real network: a world of sockets, an endpoint, registered
+// memory, and what the two ends tell each other before they can talk.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "net/host_memory.h"
+#include "net/udp_world.h"
+#include "transport/endpoint.h"
+
+namespace weft::cli {
+
+struct NetOptions {
+  net::UdpWorldConfig world{};
+  std::uint32_t burst = 15;  // packets of one EV in one system call
+  std::uint32_t qps_max = 16;
+};
+
+// One QP, as its peer must know it. Sent over a stream, out of band.
+struct Hello {
+  std::uint32_t mtu = 0;
+  std::uint32_t qpn = 0, first_psn = 0, rkey = 0;
+  std::uint64_t region_at = 0, region_size = 0;
+  std::vector<world::Address> ports;
+
+  static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + world::kPortsMax * 18;
+  std::array<std::byte, kSize> to_bytes() const;
+  // Errors: kInvalid with what is wrong, in one line.
+  static Result<Hello> from_bytes(std::span<const std::byte, kSize> bytes);
+};
+
+class NetEnd {
+ public:
+  static Result<std::unique_ptr<NetEnd>> open(const NetOptions& options);
+
+  net::UdpWorld& world() { return *world_; }
+  transport::Endpoint& endpoint() { return *endpoint_; }
+
+  // A QP and what to tell the peer of it: `region` is what the peer may write to.
+  Result<Hello> create_qp(std::span<std::byte> region);
+  // Errors: kInvalid when the two ends do not fit, in one line.
+  Result<void> connect(transport::Qpn qpn, const Hello& peer);
+
+ private:
+  explicit NetEnd(const NetOptions& options) : options_(options) {}
+
+  NetOptions options_;
+  std::unique_ptr<net::UdpWorld> world_;
+  std::unique_ptr<net::HostMemory> memory_;
+  std::unique_ptr<transport::Endpoint> endpoint_;
+  Prng prng_{0};
+};
+
+}  // namespace weft::cli

@@ -1,0 +1,59 @@
+#include "net/host_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::net {
+
+HostMemory::HostMemory(std::uint32_t regions_max, std::uint64_t seed)
+    : regions_max_(regions_max), prng_(seed) {
+  entries_.reserve(regions_max);
+}
+
+const HostMemory::Entry* HostMemory::find(std::uint32_t key) const {
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                   [](const Entry& e, std::uint32_t k) { return e.key < k; });
+  return at != entries_.end() && at->key == key ? &*at : nullptr;
+}
+
+Result<std::uint32_t> HostMemory::add(std::span<std::byte> memory, world::Access access) {
+  if (entries_.size() == regions_max_) {
+    return Error{ErrorKind::kExhausted,
+                 "no region left: the bound of registered regions is reached"};
+  }
+  std::uint32_t key = 0;
+  while (key == 0 || find(key) != nullptr) key = static_cast<std::uint32_t>(prng_.next() >> 32);
+  const Entry entry{.key = key,
+                    .access = access,
+                    .at = reinterpret_cast<std::uintptr_t>(memory.data()),
+                    .size = memory.size()};
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                   [](const Entry& e, std::uint32_t k) { return e.key < k; });
+  entries_.insert(at, entry);
+  return key;
+}
+
+bool HostMemory::remove(std::uint32_t key) {
+  const Entry* const entry = find(key);
+  if (entry == nullptr) return false;
+  entries_.erase(entries_.begin() + (entry - entries_.data()));
+  return true;
+}
+
+bool HostMemory::region(const world::RegionQuery& query, world::Region& out) const {
+  const Entry* const entry = find(query.key);
+  if (entry == nullptr) return false;
+  if (query.access == world::Access::kRemoteWrite && entry->access != world::Access::kRemoteWrite)
+    return false;
+  if (query.at < entry->at) return false;
+  const std::uint64_t offset = query.at - entry->at;
+  if (offset > entry->size || query.size > entry->size - offset) return false;
+  out = {.at = query.at, .size = query.size};
+  return true;
+}
+
+void HostMemory::place(const world::Region& to, world::PayloadRef from) {
+  std::memcpy(reinterpret_cast<void*>(to.at), reinterpret_cast<const void*>(from.at), from.size);
+}
+
+}  // namespace weft::net

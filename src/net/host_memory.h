@@ -1,0 +1,43 @@
+// HostMemory: the registered memory of this process. Payload lands only inside a region, under its
+// key and with its access.
+//
+// Keys are random, so that a stale or guessed one hits nothing, and die with their registration.
+// Bounded; not thread safe: whoever drives the endpoint holds the lock.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/prng.h"
+#include "base/result.h"
+#include "world/world.h"
+
+namespace weft::net {
+
+class HostMemory final : public world::Memory {
+ public:
+  HostMemory(std::uint32_t regions_max, std::uint64_t seed);
+
+  // The key of the new region. The memory outlives its registration. Errors: kExhausted.
+  Result<std::uint32_t> add(std::span<std::byte> memory, world::Access access);
+  // False if there is no such key.
+  bool remove(std::uint32_t key);
+
+  bool region(const world::RegionQuery& query, world::Region& out) const override;
+  void place(const world::Region& to, world::PayloadRef from) override;
+
+ private:
+  struct Entry {
+    std::uint32_t key = 0;
+    world::Access access = world::Access::kLocal;
+    std::uint64_t at = 0, size = 0;
+  };
+  const Entry* find(std::uint32_t key) const;
+
+  std::vector<Entry> entries_;  // sorted by key
+  std::uint32_t regions_max_;
+  Prng prng_;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,203 @@
+#include "net/udp_socket.h"
+
+#include <netinet/udp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+namespace weft::net {
+namespace {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+};
+
+SocketAddress to_sockaddr(const Ipv6& ip, std::uint16_t port) {
+  SocketAddress out;
+  if (is_ipv4(ip)) {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_port = htons(port);
+    in.sin_addr.s_addr = htonl(static_cast<std::uint32_t>(ip.low));
+    std::memcpy(&out.storage, &in, sizeof(in));
+    out.size = sizeof(in);
+  } else {
+    sockaddr_in6 in{};
+    in.sin6_family = AF_INET6;
+    in.sin6_port = htons(port);
+    std::array<std::byte, kIpv6AddressSize> bytes;
+    base::store_ipv6(bytes, 0, ip);
+    std::memcpy(&in.sin6_addr, bytes.data(), bytes.size());
+    std::memcpy(&out.storage, &in, sizeof(in));
+    out.size = sizeof(in);
+  }
+  return out;
+}
+
+void from_sockaddr(const sockaddr_storage& storage, UdpSocket::Incoming& out) {
+  if (storage.ss_family == AF_INET) {
+    sockaddr_in in;
+    std::memcpy(&in, &storage, sizeof(in));
+    out.from = {.high = 0, .low = 0xffff'0000'0000u | ntohl(in.sin_addr.s_addr)};
+    out.port = ntohs(in.sin_port);
+  } else {
+    sockaddr_in6 in;
+    std::memcpy(&in, &storage, sizeof(in));
+    std::array<std::byte, kIpv6AddressSize> bytes;
+    std::memcpy(bytes.data(), &in.sin6_addr, bytes.size());
+    out.from = base::load_ipv6(bytes, 0);
+    out.port = ntohs(in.sin6_port);
+  }
+}
+
+bool set(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
+}
+
+// As large as the system lets us: beyond its limit only with privilege.
+void set_buffer(int fd, int name, int forced, std::uint32_t bytes) {
+  if (bytes == 0) return;
+  if (!set(fd, SOL_SOCKET, forced, static_cast<int>(bytes)))
+    set(fd, SOL_SOCKET, name, static_cast<int>(bytes));
+}
+
+Error system_error(const char* what) {
+  return {ErrorKind::kSystem, std::string(what) + ": " + std::strerror(errno)};
+}
+
+// A control message at a time, in a buffer of its own.
+class Control {
+ public:
+  template <typename T>
+  void add(int level, int type, const T& value) {
+    auto* const header = reinterpret_cast<cmsghdr*>(bytes_.data() + size_);
+    header->cmsg_level = level;
+    header->cmsg_type = type;
+    header->cmsg_len = CMSG_LEN(sizeof(T));
+    std::memcpy(CMSG_DATA(header), &value, sizeof(T));
+    size_ += CMSG_SPACE(sizeof(T));
+  }
+  void attach(msghdr& message) {
+    message.msg_control = size_ > 0 ? bytes_.data() : nullptr;
+    message.msg_controllen = size_;
+  }
+
+ private:
+  alignas(cmsghdr) std::array<char, 64> bytes_{};
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+Result<UdpSocket> UdpSocket::open(const Options& options) {
+  const bool v4 = is_ipv4(options.address);
+  UdpSocket out(socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (out.fd_ < 0) return system_error("socket");
+  const int fd = out.fd_;
+  set_buffer(fd, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_bytes);
+  set_buffer(fd, SO_SNDBUF, SO_SNDBUFFORCE, options.send_bytes);
+  if (!v4) set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  // Never fragmented: a packet is one datagram of the path's MTU.
+  set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
+      v4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO);
+  if (options.receives) {
+    set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
+    set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+    set(fd, SOL_UDP, UDP_GRO, 1);  // without it packets come one by one
+  }
+  const SocketAddress address = to_sockaddr(options.address, options.port);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0) {
+    if (errno == EADDRINUSE) return Error{ErrorKind::kExhausted, "the UDP port is taken"};
+    return system_error("bind");
+  }
+  return out;
+}
+
+UdpSocket& UdpSocket::operator=(UdpSocket&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+UdpSocket::~UdpSocket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+std::uint32_t UdpSocket::receive_bytes() const {
+  int value = 0;
+  socklen_t size = sizeof(value);
+  getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &value, &size);
+  return static_cast<std::uint32_t>(std::max(value, 0));
+}
+
+bool UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) const {
+  SocketAddress to = to_sockaddr(what.to, what.port);
+  const bool v4 = is_ipv4(what.to);
+  msghdr message{};
+  message.msg_name = &to.storage;
+  message.msg_namelen = to.size;
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  Control control;
+  control.add(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS,
+              static_cast<int>(what.traffic_class));
+  if (what.segment != 0) control.add(SOL_UDP, UDP_SEGMENT, what.segment);
+  control.attach(message);
+  return sendmsg(fd_, &message, 0) >= 0;
+}
+
+std::size_t UdpSocket::receive(std::span<std::byte> buffer, std::span<Incoming> runs) {
+  constexpr std::size_t kBatch = 16;
+  constexpr std::size_t kControlBytes = 128;
+  std::array<mmsghdr, kBatch> messages{};
+  std::array<iovec, kBatch> pieces;
+  std::array<sockaddr_storage, kBatch> names;
+  alignas(cmsghdr) std::array<std::array<char, kControlBytes>, kBatch> controls;
+  const std::size_t count = std::min({runs.size(), buffer.size() / kRunBytes, std::size_t{kBatch}});
+  for (std::size_t i = 0; i < count; ++i) {
+    pieces[i] = {buffer.data() + i * kRunBytes, kRunBytes};
+    msghdr& m = messages[i].msg_hdr;
+    m.msg_name = &names[i];
+    m.msg_namelen = sizeof(names[i]);
+    m.msg_iov = &pieces[i];
+    m.msg_iovlen = 1;
+    m.msg_control = controls[i].data();
+    m.msg_controllen = kControlBytes;
+  }
+  const int got =
+      recvmmsg(fd_, messages.data(), static_cast<unsigned>(count), MSG_DONTWAIT, nullptr);
+  if (got <= 0) return 0;
+  for (int i = 0; i < got; ++i) {
+    Incoming& run = runs[static_cast<std::size_t>(i)];
+    msghdr& m = messages[static_cast<std::size_t>(i)].msg_hdr;
+    run = {};
+    from_sockaddr(names[static_cast<std::size_t>(i)], run);
+    run.size = run.segment = messages[static_cast<std::size_t>(i)].msg_len;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+      int value = 0;
+      const std::size_t size = std::min<std::size_t>(c->cmsg_len - CMSG_LEN(0), sizeof(value));
+      std::memcpy(&value, CMSG_DATA(c), size);
+      if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO && value > 0)
+        run.segment = static_cast<std::uint32_t>(value);
+      if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
+        run.overflow = static_cast<std::uint32_t>(value);
+      const bool tos = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+                       (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS);
+      if (tos) run.traffic_class = static_cast<std::uint8_t>(value);
+    }
+  }
+  return static_cast<std::size_t>(got);
+}
+
+}  // namespace weft::net

@@ -1,0 +1,72 @@
+// One UDP socket over IPv4 or IPv6: a run of packets out in one system call (UDP_SEGMENT), runs in
+// (UDP_GRO), with ECN and DSCP of each. Non-blocking. Knows nothing of MRC.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "base/ipv6.h"
+#include "base/result.h"
+
+namespace weft::net {
+
+// ::ffff:0:0/96
+constexpr bool is_ipv4(const Ipv6& ip) { return ip.high == 0 && ip.low >> 32 == 0xffff; }
+constexpr Ipv6 ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
+  return {.high = 0,
+          .low = 0xffff'0000'0000u | std::uint64_t{a} << 24 | std::uint64_t{b} << 16 |
+                 std::uint64_t{c} << 8 | d};
+}
+
+class UdpSocket {
+ public:
+  struct Options {
+    Ipv6 address{};
+    std::uint16_t port = 0;
+    std::uint32_t receive_bytes = 0;  // asked for; the system may give less. 0: its default
+    std::uint32_t send_bytes = 0;
+    bool receives = false;  // GRO, ECN of what comes
+  };
+  // Errors: kExhausted when the port is taken, kSystem otherwise.
+  static Result<UdpSocket> open(const Options& options);
+  UdpSocket() = default;
+  UdpSocket(UdpSocket&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  UdpSocket& operator=(UdpSocket&& other) noexcept;
+  ~UdpSocket();
+
+  int fd() const { return fd_; }
+  // What the system really gave, in bytes of payload and bookkeeping together.
+  std::uint32_t receive_bytes() const;
+
+  struct Outgoing {
+    Ipv6 to{};
+    std::uint16_t port = 0;
+    std::uint8_t traffic_class = 0;  // DSCP and ECN
+    std::uint16_t segment = 0;       // bytes of each packet but the last; 0: one packet
+  };
+  // True when the kernel took all of it. False: not now, or never (the packets are lost).
+  bool send(const Outgoing& what, std::span<iovec> pieces) const;
+
+  // One run that came: `size` bytes, packets of `segment` bytes and perhaps a shorter last one.
+  struct Incoming {
+    Ipv6 from{};
+    std::uint16_t port = 0;
+    std::uint8_t traffic_class = 0;
+    std::uint32_t size = 0, segment = 0;
+    std::uint32_t overflow = 0;  // packets this socket ever lost because its buffer was full
+  };
+  // Takes up to runs.size() runs, each into its own piece of `buffer` (kRunBytes each). Returns how
+  // many.
+  static constexpr std::size_t kRunBytes = 65536;
+  std::size_t receive(std::span<std::byte> buffer, std::span<Incoming> runs);
+
+ private:
+  explicit UdpSocket(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+}  // namespace weft::net

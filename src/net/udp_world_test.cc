@@ -1,0 +1,222 @@
+// Two processes' worth of endpoints over real sockets on the loopback. (Transport may not be used
+// here: nodes are scripted.)
+#include "net/udp_world.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <numeric>
+
+#include "net/clock.h"
+#include "net/host_memory.h"
+#include "wire/packet.h"
+
+namespace weft::net {
+namespace {
+
+// Sends what it is given, keeps what comes.
+class ScriptedNode final : public world::Node {
+ public:
+  struct Came {
+    world::Datagram datagram;
+    std::vector<std::byte> header, payload;
+  };
+  std::vector<world::Datagram> to_send;
+  std::vector<Came> came;
+
+  void on_datagrams(Time, std::span<const world::Datagram> in) override {
+    for (const world::Datagram& d : in) {
+      const auto* const bytes = reinterpret_cast<const std::byte*>(d.payload.at);
+      came.push_back({d, {d.header.begin(), d.header.end()}, {bytes, bytes + d.payload.size}});
+    }
+  }
+  void on_port(Time, world::PortIndex, world::PortState) override {}
+  void on_deadline(Time, Duration) override {}
+  Time next_deadline() const override { return kNever; }
+  std::size_t poll_transmit(Time, std::span<const world::PortRoom>,
+                            std::span<world::Datagram> out) override {
+    const std::size_t count = std::min(out.size(), to_send.size());
+    std::copy_n(to_send.begin(), count, out.begin());
+    to_send.erase(to_send.begin(), to_send.begin() + static_cast<std::ptrdiff_t>(count));
+    return count;
+  }
+};
+
+class UdpWorldTest : public ::testing::Test {
+ protected:
+  struct End {
+    std::unique_ptr<UdpWorld> world;
+    ScriptedNode node;
+  };
+  void open(End& end, const UdpWorldConfig& config = {}) {
+    auto opened = UdpWorld::open(config);
+    ASSERT_TRUE(opened) << opened.error().message;
+    end.world = std::move(opened).value();
+    ASSERT_TRUE(end.world->attach(end.world->addresses(), end.node));
+  }
+  // Until `count` datagrams came to b, or a second passed.
+  void run(std::size_t count) {
+    const Time until = clock_now() + Duration::s(1);
+    while (b.node.came.size() < count && clock_now() < until) {
+      a.world->pass();
+      b.world->pass();
+    }
+  }
+  // A WRITE of `size` bytes of `payload` from a to b.
+  world::Datagram write(std::uint32_t psn, std::uint32_t size, fabric::Ev ev) {
+    auto& header = headers.emplace_back();
+    const std::size_t bytes =
+        wire::emit({.opcode = wire::Opcode::kWriteOnly,
+                    .pad = static_cast<std::uint8_t>(-size & 3),
+                    .dest_qpn = 0x123,
+                    .psn = Psn(psn)},
+                   wire::Write{.sent = {7}, .va = 0x1000, .rkey = 5, .message_size = size}, header);
+    return {.port = ev.port,
+            .ecn = world::Ecn::kEct0,
+            .dscp = world::Dscp::kTrimmable,
+            .entropy = ev.value,
+            .peer = b.world->addresses()[ev.port],
+            .header = ConstBytes(header).first(bytes),
+            .payload = {.at = reinterpret_cast<std::uintptr_t>(payload.data()), .size = size}};
+  }
+
+  void SetUp() override { std::iota(payload.begin(), payload.end(), std::uint8_t{0}); }
+
+  End a, b;
+  std::vector<std::uint8_t> payload = std::vector<std::uint8_t>(8192);
+  std::deque<std::array<std::byte, wire::kHeaderSizeMax>> headers;
+};
+
+TEST_F(UdpWorldTest, EveryEvOfEveryPlaneCarriesWhatItIsGiven) {
+  open(a);
+  open(b);
+  EXPECT_NE(a.world->process(), b.world->process());
+  const auto evs = a.world->evs();
+  ASSERT_EQ(evs.size(), 16u);
+  std::uint32_t psn = 0;
+  for (const fabric::Ev& ev : evs) a.node.to_send.push_back(write(psn++, 4096, ev));
+  run(evs.size());
+  ASSERT_EQ(b.node.came.size(), evs.size());
+  for (const auto& came : b.node.came) {
+    const auto packet = wire::parse(came.header);
+    ASSERT_TRUE(packet);
+    const fabric::Ev& ev = evs[packet->bth.psn.value()];
+    EXPECT_EQ(came.datagram.entropy, ev.value);
+    EXPECT_EQ(came.datagram.port, ev.port);
+    EXPECT_EQ(came.datagram.peer, a.world->addresses()[ev.port]);
+    EXPECT_EQ(came.datagram.ecn, world::Ecn::kEct0);
+    EXPECT_EQ(came.datagram.dscp, world::Dscp::kTrimmable);
+    EXPECT_TRUE(came.datagram.intact);
+    ASSERT_EQ(came.payload.size(), 4096u);
+    EXPECT_EQ(std::memcmp(came.payload.data(), payload.data(), 4096), 0);
+  }
+}
+
+TEST_F(UdpWorldTest, ARunIsOneSystemCallAndKeepsItsOrder) {
+  for (const IcrcCover cover : {IcrcCover::kHeaders, IcrcCover::kFull}) {
+    a = {}, b = {};
+    open(a, {.icrc = cover});
+    open(b, {.icrc = cover});
+    const fabric::Ev ev = a.world->evs()[1];
+    for (std::uint32_t psn = 0; psn < 14; ++psn) a.node.to_send.push_back(write(psn, 4096, ev));
+    a.node.to_send.push_back(write(14, 77, ev));  // a shorter last one fits the run
+    run(15);
+    ASSERT_EQ(b.node.came.size(), 15u);
+    for (std::uint32_t psn = 0; psn < 15; ++psn) {
+      EXPECT_EQ(wire::parse(b.node.came[psn].header)->bth.psn, Psn(psn));
+      EXPECT_EQ(b.node.came[psn].payload.size(), psn < 14 ? 4096u : 77u);
+      EXPECT_TRUE(b.node.came[psn].datagram.intact);
+    }
+    for (const Counter& c : a.world->counters()) {
+      if (c.name == "net.sends") {
+        EXPECT_EQ(c.value, 1u);
+      }
+    }
+  }
+}
+
+TEST_F(UdpWorldTest, EverySizeArrivesWhole) {
+  open(a);
+  open(b);
+  const auto evs = a.world->evs();
+  for (const std::uint32_t size : {0u, 1u, 2u, 3u, 4u, 5u, 1023u, 4095u, 4096u, 8192u}) {
+    b.node.came.clear();
+    a.node.to_send.push_back(write(size, size, evs[size % evs.size()]));
+    run(1);
+    ASSERT_EQ(b.node.came.size(), 1u) << size;
+    ASSERT_EQ(b.node.came[0].payload.size(), size);
+    EXPECT_TRUE(b.node.came[0].datagram.intact);
+    EXPECT_TRUE(std::equal(payload.begin(), payload.begin() + size,
+                           reinterpret_cast<const std::uint8_t*>(b.node.came[0].payload.data())));
+  }
+}
+
+TEST_F(UdpWorldTest, GarbageIsCountedAndNothingElse) {
+  open(b);
+  auto stranger = UdpSocket::open({.address = ipv4(127, 0, 1, 1)}).value();
+  std::vector<std::byte> bytes(300, std::byte{0xff});
+  for (std::size_t size = 0; size < bytes.size(); size += 7) {
+    iovec piece{bytes.data(), size};
+    stranger.send({.to = ipv4(127, 0, 1, 1), .port = listen_port(b.world->process())}, {&piece, 1});
+  }
+  const Time until = clock_now() + Duration::ms(50);
+  while (clock_now() < until) b.world->pass();
+  EXPECT_TRUE(b.node.came.empty());
+}
+
+TEST_F(UdpWorldTest, WakesFromSleepByPacketAndByHand) {
+  open(a);
+  open(b, {.spin = Duration::us(1)});
+  a.node.to_send.push_back(write(1, 100, a.world->evs()[0]));
+  a.world->pass();
+  b.world->step(clock_now() + Duration::ms(100));
+  EXPECT_EQ(b.node.came.size(), 1u);
+  b.world->wake();
+  const Time before = clock_now();
+  b.world->step(before + Duration::ms(20));
+  EXPECT_LT(clock_now() - before, Duration::s(5));
+}
+
+TEST(UdpWorldOpen, SaysWhatCannotBe) {
+  EXPECT_EQ(UdpWorld::open({.planes = {}}).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(UdpWorld::open({.evs_per_plane = 65}).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(UdpWorld::open({.planes = {ipv4(8, 8, 8, 8)}}).error().kind, ErrorKind::kSystem);
+}
+
+TEST(Ports, SourcePortTellsTheProcess) {
+  for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
+    for (const std::uint32_t ev : {0u, 1u, kEvsPerPlaneMax - 1}) {
+      EXPECT_EQ(process_of(source_port(process, ev)), process);
+    }
+  }
+  EXPECT_EQ(process_of(kSourcePortsFrom - 1), 0);
+  EXPECT_EQ(process_of(0), 0);
+  EXPECT_EQ(process_of(0xffff), 0);
+  EXPECT_LT(source_port(kProcessesMax - 1, kEvsPerPlaneMax - 1), 32'768);  // Linux gives those out
+}
+
+TEST(HostMemory, OnlyInsideARegionUnderItsKey) {
+  HostMemory memory(2, 1);
+  std::vector<std::byte> some(100), other(50);
+  const auto at = [](const std::vector<std::byte>& v) {
+    return reinterpret_cast<std::uintptr_t>(v.data());
+  };
+  const std::uint32_t key = memory.add(some, world::Access::kRemoteWrite).value();
+  const std::uint32_t local = memory.add(other, world::Access::kLocal).value();
+  EXPECT_EQ(memory.add(some, world::Access::kLocal).error().kind, ErrorKind::kExhausted);
+  world::Region out;
+  EXPECT_TRUE(memory.region({.key = key, .at = at(some), .size = 100}, out));
+  EXPECT_FALSE(memory.region({.key = key, .at = at(some), .size = 101}, out));
+  EXPECT_FALSE(memory.region({.key = key, .at = at(some) - 1, .size = 1}, out));
+  EXPECT_FALSE(memory.region({.key = key, .at = at(some) + 101, .size = 0}, out));
+  EXPECT_FALSE(memory.region({.key = key, .at = 0xffff'ffff'ffff'ffff, .size = 2}, out));
+  EXPECT_FALSE(memory.region({.key = local, .at = at(other), .size = 1}, out));
+  EXPECT_FALSE(memory.region({.key = key + 1, .at = at(some), .size = 1}, out));
+  EXPECT_TRUE(memory.remove(key));
+  EXPECT_FALSE(memory.remove(key));
+  EXPECT_FALSE(memory.region({.key = key, .at = at(some), .size = 1}, out));
+}
+
+}  // namespace
+}  // namespace weft::net
