@@ -11,15 +11,28 @@ namespace {
 
 constexpr std::size_t kHugePage = 2u << 20;
 
+std::size_t rounded(std::size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
+
 }  // namespace
 
+// Mapped by itself, so that it goes back to the system when it is freed; with a huge page more than
+// asked for, of which the ends that lie outside the aligned part are given back at once.
 void* allocate_huge(std::size_t bytes) {
-  const std::size_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-  void* memory = std::aligned_alloc(kHugePage, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  madvise(memory, rounded, MADV_HUGEPAGE);  // advice only: it does not matter if it is not taken
+  const std::size_t size = rounded(bytes);
+  void* const mapped = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped);
+  const std::uintptr_t aligned = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  if (aligned > begin) munmap(mapped, aligned - begin);
+  const std::uintptr_t end = aligned + size;
+  munmap(reinterpret_cast<void*>(end), begin + size + kHugePage - end);
+  void* const memory = reinterpret_cast<void*>(aligned);
+  madvise(memory, size, MADV_HUGEPAGE);  // advice only: it does not matter if it is not taken
   return memory;
 }
+
+void free_huge(void* memory, std::size_t bytes) { munmap(memory, rounded(bytes)); }
 
 void reserve_huge_heap(std::size_t bytes) {
   // One block at the end of the heap, given back but kept by malloc, which then cuts small ones

@@ -1,5 +1,5 @@
 // Memory for large tables that are read at random: on huge pages where the system gives them, so
-// that most accesses do not also miss the TLB. Not initialised; touched pages only are used.
+// that most accesses do not also miss the TLB. Touched pages only are used.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,17 @@
 
 namespace weft::base {
 
-// Freed with std::free. Throws std::bad_alloc, as everything that takes memory.
+// Zeros. Throws std::bad_alloc, as everything that takes memory.
 void* allocate_huge(std::size_t bytes);
+void free_huge(void* memory, std::size_t bytes);
 
 // The next `bytes` of small blocks that malloc gives to this thread lie on huge pages where the
 // system has them: for a run with very many objects. What is never used costs nothing.
 void reserve_huge_heap(std::size_t bytes);
 
 struct FreeHuge {
-  void operator()(void* memory) const { std::free(memory); }
+  std::size_t bytes = 0;
+  void operator()(void* memory) const { free_huge(memory, bytes); }
 };
 
 // An array of plain elements in such memory, whose owner writes each before it is read.
@@ -28,7 +30,8 @@ using HugeArray = std::unique_ptr<T[], FreeHuge>;
 template <typename T>
 HugeArray<T> make_huge_array(std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
-  return HugeArray<T>(static_cast<T*>(allocate_huge(count * sizeof(T))));
+  const std::size_t bytes = count * sizeof(T);
+  return HugeArray<T>(static_cast<T*>(allocate_huge(bytes)), FreeHuge{bytes});
 }
 
 // For a std::vector that grows large and is read at random.
@@ -39,13 +42,14 @@ struct HugeAllocator {
   template <typename U>
   HugeAllocator(const HugeAllocator<U>&) {}
   T* allocate(std::size_t count) {
-    constexpr std::size_t kWorthIt = 4u << 20;
     const std::size_t bytes = count * sizeof(T);
-    void* const memory = bytes < kWorthIt ? std::malloc(bytes) : allocate_huge(bytes);
-    if (memory == nullptr) throw std::bad_alloc();
-    return static_cast<T*>(memory);
+    return static_cast<T*>(bytes < kWorthIt ? ::operator new(bytes) : allocate_huge(bytes));
   }
-  void deallocate(T* memory, std::size_t) { std::free(memory); }
+  void deallocate(T* memory, std::size_t count) {
+    const std::size_t bytes = count * sizeof(T);
+    bytes < kWorthIt ? ::operator delete(memory) : free_huge(memory, bytes);
+  }
+  static constexpr std::size_t kWorthIt = 4u << 20;
   friend bool operator==(const HugeAllocator&, const HugeAllocator&) { return true; }
 };
 
