@@ -28,6 +28,7 @@ struct BenchArguments {
   std::string host;
   bool listen = false, latency = false, bidirectional = false, json = false;
   std::vector<std::string> sizes;
+  std::vector<std::string> planes;
   std::uint64_t iterations = 0;
   std::uint32_t qps = 1;
   std::uint32_t mtu = 4096;
@@ -35,7 +36,14 @@ struct BenchArguments {
   std::uint16_t control_port = 18'515;
 };
 
-// What both ends do, size by size: told by the one that leads.
+// What is measured: the one that leads says it, the other follows.
+struct Terms {
+  std::uint64_t largest = 0;
+  std::uint32_t qps = 1, mtu = 4096, burst = 15;
+  bool latency = false, bidirectional = false;
+};
+
+// What both ends do, size by size.
 struct Round {
   std::uint64_t size = 0, iterations = 0;  // 0 iterations: it is over
 };
@@ -77,6 +85,38 @@ class Stream {
   int fd_;
 };
 
+constexpr std::uint64_t kSizeMax = 1ull << 30;
+constexpr std::uint32_t kQpsMax = 1024;
+
+Result<void> propose(Stream& stream, const Terms& terms) {
+  std::array<std::byte, 24> bytes{};
+  const Bytes out(bytes);
+  base::store64(out, 0, terms.largest);
+  base::store32(out, 8, terms.qps);
+  base::store32(out, 12, terms.mtu);
+  base::store32(out, 16, terms.burst);
+  base::store32(out, 20, (terms.latency ? 1u : 0u) | (terms.bidirectional ? 2u : 0u));
+  return stream.send(bytes);
+}
+
+Result<Terms> accept_terms(Stream& stream) {
+  std::array<std::byte, 24> bytes;
+  WEFT_CHECK(stream.receive(bytes));
+  const ConstBytes in(bytes);
+  const std::uint32_t flags = base::load32(in, 20);
+  const Terms terms{.largest = base::load64(in, 0),
+                    .qps = base::load32(in, 8),
+                    .mtu = base::load32(in, 12),
+                    .burst = base::load32(in, 16),
+                    .latency = (flags & 1) != 0,
+                    .bidirectional = (flags & 2) != 0};
+  const bool possible = terms.largest >= 1 && terms.largest <= kSizeMax && terms.qps >= 1 &&
+                        terms.qps <= kQpsMax && terms.mtu >= 256 && terms.mtu <= 9000 &&
+                        terms.burst >= 1 && terms.burst <= 64;
+  if (!possible) return Error{ErrorKind::kSystem, "the other end asks for what cannot be"};
+  return terms;
+}
+
 Result<void> tell(Stream& stream, const Round& round) {
   std::array<std::byte, 16> bytes;
   base::store64(Bytes(bytes), 0, round.size);
@@ -91,7 +131,6 @@ Result<Round> hear(Stream& stream) {
                .iterations = base::load64(ConstBytes(bytes), 8)};
 }
 
-constexpr std::uint64_t kSizeMax = 1ull << 30;
 constexpr std::uint64_t kRegionMin = 64ull << 20;
 
 // Both ends' memory: what is sent, and where it lands.
@@ -116,20 +155,32 @@ class Buffers {
   std::array<std::span<std::byte>, 2> halves_;  // for the life of the process
 };
 
+Result<std::vector<Ipv6>> planes_of(const BenchArguments& arguments) {
+  if (arguments.planes.empty()) return net::loopback_planes();
+  std::vector<Ipv6> planes;
+  for (const std::string& text : arguments.planes) {
+    WEFT_TRY(const Ipv6 address, net::parse_address(text));
+    planes.push_back(address);
+  }
+  return planes;
+}
+
 struct Connected {
   std::unique_ptr<NetEnd> end;
   std::vector<BenchQp> qps;
 };
 
-Result<Connected> connect(const BenchArguments& arguments, Stream& stream, const Buffers& buffers) {
+Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, Stream& stream,
+                          const Buffers& buffers) {
   NetOptions options;
-  options.world.mtu = arguments.mtu;
-  options.burst = arguments.burst;
-  options.qps_max = arguments.qps;
+  WEFT_TRY(options.world.planes, planes_of(arguments));
+  options.world.mtu = terms.mtu;
+  options.burst = terms.burst;
+  options.qps_max = terms.qps;
   Connected out;
   WEFT_TRY(out.end, NetEnd::open(options));
   std::vector<transport::Qpn> ours;
-  for (std::uint32_t i = 0; i < arguments.qps; ++i) {
+  for (std::uint32_t i = 0; i < terms.qps; ++i) {
     WEFT_TRY(const Hello hello, out.end->create_qp(buffers.landing()));
     ours.push_back(hello.qpn);
     WEFT_CHECK(stream.send(hello.to_bytes()));
@@ -153,8 +204,10 @@ std::uint32_t depth_for(std::uint64_t size) {
 }
 
 // The end that follows: answers until the other says that it is over.
-Result<void> follow(const BenchArguments& arguments, Stream& stream, const Buffers& buffers) {
-  WEFT_TRY(Connected c, connect(arguments, stream, buffers));
+Result<void> follow(const BenchArguments& arguments, Stream& stream) {
+  WEFT_TRY(const Terms terms, accept_terms(stream));
+  WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
+  WEFT_TRY(Connected c, connect(arguments, terms, stream, buffers));
   for (;;) {
     WEFT_TRY(const Round round, hear(stream));
     if (round.iterations == 0) return {};
@@ -162,12 +215,12 @@ Result<void> follow(const BenchArguments& arguments, Stream& stream, const Buffe
       return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
     buffers.landing()[round.size - 1] = std::byte{0};
     WEFT_CHECK(tell(stream, round));  // ready
-    if (arguments.latency) {
+    if (terms.latency) {
       WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
                                  {.size = static_cast<std::uint32_t>(round.size),
                                   .iterations = round.iterations,
                                   .begins = false}));
-    } else if (arguments.bidirectional) {
+    } else if (terms.bidirectional) {
       WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.source(),
                                    {.size = static_cast<std::uint32_t>(round.size),
                                     .iterations = round.iterations,
@@ -204,7 +257,8 @@ nlohmann::json show_bandwidth(const BenchArguments& arguments, std::uint64_t siz
   return {{"bytes", size},
           {"iterations", b.messages},
           {"gbps", b.gbps() * ways},
-          {"messages_per_s", b.mpps() * ways * 1e6}};
+          {"messages_per_s", b.mpps() * ways * 1e6},
+          {"longest_pause_us", b.longest_pause_us}};
 }
 
 nlohmann::json show_latency(const BenchArguments& arguments, std::uint64_t size,
@@ -223,9 +277,17 @@ nlohmann::json show_latency(const BenchArguments& arguments, std::uint64_t size,
 }
 
 // The end that leads: says what is measured, measures, shows.
-Result<void> lead(const BenchArguments& arguments, Stream& stream, const Buffers& buffers,
+Result<void> lead(const BenchArguments& arguments, Stream& stream,
                   std::span<const std::uint64_t> sizes) {
-  WEFT_TRY(Connected c, connect(arguments, stream, buffers));
+  const Terms terms{.largest = *std::max_element(sizes.begin(), sizes.end()),
+                    .qps = arguments.qps,
+                    .mtu = arguments.mtu,
+                    .burst = arguments.burst,
+                    .latency = arguments.latency,
+                    .bidirectional = arguments.bidirectional};
+  WEFT_CHECK(propose(stream, terms));
+  WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
+  WEFT_TRY(Connected c, connect(arguments, terms, stream, buffers));
   show_header(arguments);
   nlohmann::json rows = nlohmann::json::array();
   for (const std::uint64_t size : sizes) {
@@ -340,14 +402,12 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return Error{ErrorKind::kSystem, fmt::format("socketpair: {}", std::strerror(errno))};
-  const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
   const pid_t child = fork();
   if (child < 0) return Error{ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno))};
   if (child == 0) {
     close(pair[0]);
     Stream stream(pair[1]);
-    const auto buffers = Buffers::make(largest);
-    const auto done = buffers ? follow(arguments, stream, *buffers) : Result<void>(buffers.error());
+    const auto done = follow(arguments, stream);
     // Not exit(): what the parent opened is the parent's.
     _exit(done ? 0 : 1);
   }
@@ -355,8 +415,7 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
   Result<void> done;
   {
     Stream stream(pair[0]);
-    const auto buffers = Buffers::make(largest);
-    done = buffers ? lead(arguments, stream, *buffers, sizes) : Result<void>(buffers.error());
+    done = lead(arguments, stream, sizes);
   }
   if (!done) kill(child, SIGTERM);
   waitpid(child, nullptr, 0);
@@ -365,12 +424,9 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
 
 Result<void> run(const BenchArguments& arguments) {
   WEFT_TRY(const auto sizes, sizes_of(arguments));
-  const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
   if (!arguments.listen && arguments.host.empty()) return run_alone(arguments, sizes);
   WEFT_TRY(Stream stream, arguments.listen ? accept_one(arguments) : dial(arguments));
-  WEFT_TRY(const Buffers buffers, Buffers::make(arguments.listen ? kSizeMax / 4 : largest));
-  return arguments.listen ? follow(arguments, stream, buffers)
-                          : lead(arguments, stream, buffers, sizes);
+  return arguments.listen ? follow(arguments, stream) : lead(arguments, stream, sizes);
 }
 
 }  // namespace
@@ -390,6 +446,11 @@ void add_bench_command(CLI::App& app, int& status) {
                     "bytes of a message, as 4096, 64KiB, 1MB; several may be given");
   write->add_option("--iterations", arguments->iterations, "messages of each size")
       ->check(CLI::PositiveNumber);
+  write
+      ->add_option(
+          "--planes", arguments->planes,
+          "this end's address in each plane, as 10.0.1.7,10.0.2.7; the other end gives as many")
+      ->delimiter(',');
   write->add_option("--qps", arguments->qps, "QPs that share the messages")
       ->check(CLI::Range(1, 1024));
   write->add_option("--mtu", arguments->mtu, "payload of a packet")

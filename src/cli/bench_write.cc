@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -48,6 +49,7 @@ Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
   std::uint64_t posted = 0, done = 0;
   const Time start = net::clock_now();
   Time progress = start;
+  Duration pause;
   while (done < plan.iterations) {
     while (posted < plan.iterations && posted - done < plan.depth * qps.size()) {
       const BenchQp& qp = qps[posted % qps.size()];
@@ -65,14 +67,18 @@ Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
     end.world().pass();
     WEFT_TRY(const std::uint64_t more, take(end));
     done += more;
-    if (more > 0) progress = end.world().now();
+    if (more > 0) {
+      pause = std::max(pause, end.world().now() - progress);
+      progress = end.world().now();
+    }
     if (end.world().now() - progress > Duration::s(30))
       return Error{ErrorKind::kSystem, "nothing completed for 30 s"};
   }
   const Duration elapsed = net::clock_now() - start;
   return Bandwidth{.seconds = elapsed.to_us() * 1e-6,
                    .bytes = plan.iterations * plan.size,
-                   .messages = plan.iterations};
+                   .messages = plan.iterations,
+                   .longest_pause_us = pause.to_us()};
 }
 
 Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,

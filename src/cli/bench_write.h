@@ -25,6 +25,7 @@ struct BandwidthPlan {
 struct Bandwidth {
   double seconds = 0;
   std::uint64_t bytes = 0, messages = 0;
+  double longest_pause_us = 0;  // between two completions
   double gbps() const { return static_cast<double>(bytes) * 8e-9 / seconds; }
   double mpps() const { return static_cast<double>(messages) * 1e-6 / seconds; }
 };

@@ -1,5 +1,6 @@
 #include "net/udp_socket.h"
 
+#include <arpa/inet.h>
 #include <netinet/udp.h>
 #include <unistd.h>
 
@@ -100,6 +101,16 @@ class Control {
 };
 
 }  // namespace
+
+Result<Ipv6> parse_address(const std::string& text) {
+  in_addr v4{};
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1)
+    return Ipv6{.high = 0, .low = 0xffff'0000'0000u | ntohl(v4.s_addr)};
+  std::array<std::byte, kIpv6AddressSize> v6;
+  if (inet_pton(AF_INET6, text.c_str(), v6.data()) == 1) return base::load_ipv6(v6, 0);
+  return Error{ErrorKind::kInvalid,
+               text + ": not an address; expected IPv4 or IPv6, as 10.0.1.7 or fd00:1::7"};
+}
 
 Result<UdpSocket> UdpSocket::open(const Options& options) {
   const bool v4 = is_ipv4(options.address);

@@ -27,6 +27,8 @@ constexpr std::size_t kSendBytesMax = 65'000;
 constexpr std::uint32_t kPortRoom = 32;
 // Nobody looked for that long: the world itself stood still.
 constexpr Duration kLate = Duration::ms(1);
+// How often links are looked at: asking costs a system call.
+constexpr Duration kLinksEvery = Duration::us(100);
 
 struct Trailer {
   std::array<std::byte, 3 + wire::kIcrcSize> bytes;
@@ -73,6 +75,9 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& config) {
   std::unique_ptr<UdpWorld> world(new UdpWorld(config));
   if (world->wake_fd_ < 0)
     return Error{ErrorKind::kSystem, std::string("eventfd: ") + std::strerror(errno)};
+  WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
+  world->links_ = std::make_unique<LinkWatch>(std::move(links));
+  world->told_up_ = static_cast<world::PortMask>((1u << config.planes.size()) - 1);
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
     const auto opened = world->open_slot(process);
     if (opened) return world;
@@ -271,9 +276,23 @@ bool UdpWorld::transmit() {
 
 // --- time --------------------------------------------------------------------------------------
 
+void UdpWorld::look_at_links() {
+  if (now_ < links_next_) return;
+  links_next_ = now_ + kLinksEvery;
+  links_->look();
+  const auto changed = static_cast<world::PortMask>(told_up_ ^ links_->up());
+  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
+    if ((changed >> plane & 1) == 0) continue;
+    node_->on_port(now_, static_cast<world::PortIndex>(plane),
+                   {.up = (links_->up() >> plane & 1) != 0});
+  }
+  told_up_ = links_->up();
+}
+
 bool UdpWorld::pass() {
   WEFT_ASSERT(node_ != nullptr);
   now_ = clock_now();
+  look_at_links();
   const Duration late = now_ - last_pass_ > kLate ? now_ - last_pass_ : Duration();
   last_pass_ = now_;
   bool moved = false;
@@ -304,16 +323,18 @@ bool UdpWorld::step(Time limit) {
 }
 
 void UdpWorld::sleep_until(Time limit) {
-  std::array<pollfd, world::kPortsMax + 1> fds{};
+  std::array<pollfd, world::kPortsMax + 2> fds{};
   for (std::size_t i = 0; i < planes_.size(); ++i)
     fds[i] = {.fd = planes_[i].listen.fd(), .events = POLLIN, .revents = 0};
   fds[planes_.size()] = {.fd = wake_fd_, .events = POLLIN, .revents = 0};
+  fds[planes_.size() + 1] = {.fd = links_->fd(), .events = POLLIN, .revents = 0};
   timespec timeout{};
   if (limit != kNever) {
     const std::int64_t ns = std::max<std::int64_t>((limit - clock_now()).ns(), 0);
     timeout = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
   }
-  ppoll(fds.data(), planes_.size() + 1, limit == kNever ? nullptr : &timeout, nullptr);
+  ppoll(fds.data(), planes_.size() + 2, limit == kNever ? nullptr : &timeout, nullptr);
+  links_next_ = Time();
   std::uint64_t woken = 0;
   if ((fds[planes_.size()].revents & POLLIN) != 0) {
     [[maybe_unused]] const auto taken = read(wake_fd_, &woken, sizeof(woken));

@@ -18,6 +18,7 @@
 #include "base/counters.h"
 #include "base/result.h"
 #include "fabric/ev.h"
+#include "net/link_watch.h"
 #include "net/udp_socket.h"
 #include "wire/datagram.h"
 #include "wire/drop_reason.h"
@@ -110,11 +111,15 @@ class UdpWorld final : public world::World {
                  const wire::DatagramParts& parts) const;
   bool transmit();
   std::size_t send_run(std::span<const world::Datagram> out);
+  void look_at_links();
   void sleep_until(Time limit);
 
   UdpWorldConfig config_;
   std::uint16_t process_ = 0;
   std::vector<Plane> planes_;
+  std::unique_ptr<LinkWatch> links_;
+  world::PortMask told_up_ = 0;  // what the node knows
+  Time links_next_;
   world::Node* node_ = nullptr;
   int wake_fd_ = -1;
   Time now_, last_pass_, idle_since_;

@@ -341,10 +341,13 @@ void Requestor::retire(Context& context) {
   }
 }
 
-// Nothing is on the wire: what is left of inflight is the rounding of the responder's count.
+// Nothing is on the wire: what is left of inflight is the rounding of the responder's count. Below
+// zero while packets wait to be sent again, some of them have arrived after all, and will be
+// acknowledged.
 void Requestor::settle(Context& context) {
+  if (!window_.is_idle() && nscc_.inflight() <= 0) return;
   const std::int64_t left = nscc_.settle();
-  if (window_.is_idle() && (left >= 256 || left <= -256)) ++context.counters.unbalanced;
+  if (left >= 256 || left <= -256) ++context.counters.unbalanced;
 }
 
 }  // namespace weft::transport

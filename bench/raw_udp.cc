@@ -1,0 +1,214 @@
+// raw_udp: what UDP itself gives between two processes of this machine, without reliability: runs of
+// packets by UDP_SEGMENT and UDP_GRO, each packet a header and a piece of a large buffer, copied to its
+// place in another large buffer. Flow control is free: a counter in shared memory.
+//
+//   raw_udp ADDRESS [seconds] [packets a run] [payload] [sender's netns] [receiver's netns]
+//
+// Prints Gb/s of payload received.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr std::uint16_t kPort = 14'700;
+constexpr std::size_t kHeader = 36, kTrailer = 4;
+constexpr std::size_t kBuffer = 64u << 20;
+constexpr std::uint64_t kWindow = 2u << 20;
+
+struct Shared {
+  alignas(64) std::atomic<std::uint64_t> received{0};
+  alignas(64) std::atomic<bool> ready{false}, stop{false};
+};
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "raw_udp: %s: %s\n", what, std::strerror(errno));
+  _exit(1);
+}
+
+double now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+void enter(const std::string& name) {
+  if (name.empty()) return;
+  const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) fail(name.c_str());
+  close(fd);
+}
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+};
+
+Address parse(const char* text) {
+  Address out;
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&out.storage);
+  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&out.storage);
+  if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(kPort);
+    out.size = sizeof(*v4);
+  } else if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(kPort);
+    out.size = sizeof(*v6);
+  } else {
+    errno = EINVAL;
+    fail(text);
+  }
+  return out;
+}
+
+char* large_buffer() {
+  void* const memory = mmap(nullptr, kBuffer, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  return static_cast<char*>(memory);
+}
+
+void set(int fd, int level, int name, int value) {
+  setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+void receive(Shared& shared, const Address& at, std::size_t payload) {
+  const int fd = socket(at.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+  set(fd, SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20);
+  set(fd, SOL_UDP, UDP_GRO, 1);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&at.storage), at.size) != 0) fail("bind");
+  char* const to = large_buffer();
+  std::size_t place = 0;
+  constexpr int kRuns = 8;
+  std::vector<char> runs(kRuns * 65536);
+  shared.ready = true;
+  const std::size_t packet = kHeader + payload + kTrailer;
+  while (!shared.stop) {
+    std::array<mmsghdr, kRuns> messages{};
+    std::array<iovec, kRuns> pieces;
+    for (std::size_t i = 0; i < kRuns; ++i) {
+      pieces[i] = {runs.data() + i * 65536, 65536};
+      messages[i].msg_hdr.msg_iov = &pieces[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    const int got = recvmmsg(fd, messages.data(), kRuns, MSG_DONTWAIT, nullptr);
+    std::uint64_t bytes = 0;
+    for (int i = 0; i < got; ++i) {
+      const char* const run = runs.data() + static_cast<std::size_t>(i) * 65536;
+      for (std::size_t at_byte = 0;
+           at_byte + packet <= messages[static_cast<std::size_t>(i)].msg_len; at_byte += packet) {
+        if (place + payload > kBuffer) place = 0;
+        std::memcpy(to + place, run + at_byte + kHeader, payload);
+        place += payload;
+        bytes += payload;
+      }
+    }
+    if (bytes > 0) shared.received.fetch_add(bytes);
+  }
+  _exit(0);
+}
+
+double send(Shared& shared, const Address& to, double seconds, std::size_t per_run,
+            std::size_t payload) {
+  const int fd = socket(to.storage.ss_family, SOCK_DGRAM, 0);
+  set(fd, SOL_SOCKET, SO_SNDBUFFORCE, 4 << 20);
+  const char* const from = large_buffer();
+  std::array<char, 64> header{};
+  std::size_t place = 0;
+  std::uint64_t sent = 0, lost = 0, seen = 0;
+  const double start = now();
+  double moved = start;
+  std::vector<iovec> pieces(3 * per_run);
+  while (now() - start < seconds) {
+    const std::uint64_t received = shared.received;
+    if (received != seen) {
+      seen = received;
+      moved = now();
+    }
+    if (sent - lost - received + per_run * payload > kWindow) {
+      // What is missing for 5 ms was lost.
+      if (now() - moved > 5e-3) lost = sent - received;
+      continue;
+    }
+    for (std::size_t i = 0; i < per_run; ++i) {
+      if (place + payload > kBuffer) place = 0;
+      pieces[3 * i] = {header.data(), kHeader};
+      pieces[3 * i + 1] = {const_cast<char*>(from) + place, payload};
+      pieces[3 * i + 2] = {header.data() + kHeader, kTrailer};
+      place += payload;
+    }
+    msghdr message{};
+    message.msg_name = const_cast<sockaddr_storage*>(&to.storage);
+    message.msg_namelen = to.size;
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+    if (per_run > 1) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* const c = CMSG_FIRSTHDR(&message);
+      c->cmsg_level = SOL_UDP;
+      c->cmsg_type = UDP_SEGMENT;
+      c->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+      const auto segment = static_cast<std::uint16_t>(kHeader + payload + kTrailer);
+      std::memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+    }
+    if (sendmsg(fd, &message, 0) < 0) fail("sendmsg");
+    sent += per_run * payload;
+  }
+  const double elapsed = now() - start;
+  return static_cast<double>(shared.received) * 8e-9 / elapsed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr,
+                 "usage: raw_udp ADDRESS [seconds] [packets a run] [payload] [sender's netns] "
+                 "[receiver's netns]\n");
+    return 2;
+  }
+  const Address address = parse(argv[1]);
+  const double seconds = argc > 2 ? std::atof(argv[2]) : 1;
+  const auto per_run = static_cast<std::size_t>(std::max(argc > 3 ? std::atoi(argv[3]) : 15, 1));
+  const auto payload = static_cast<std::size_t>(std::max(argc > 4 ? std::atoi(argv[4]) : 4096, 64));
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  auto& shared = *new (memory) Shared;
+  const pid_t child = fork();
+  if (child == 0) {
+    enter(argc > 6 ? argv[6] : "");
+    receive(shared, address, payload);
+  }
+  enter(argc > 5 ? argv[5] : "");
+  while (!shared.ready) {
+    if (waitpid(child, nullptr, WNOHANG) != 0) return 1;
+  }
+  const double gbps = send(shared, address, seconds, per_run, payload);
+  shared.stop = true;
+  waitpid(child, nullptr, 0);
+  std::printf("%.3f\n", gbps);
+  return 0;
+}

@@ -1,0 +1,117 @@
+"""One QP against one TCP stream (iperf3, cubic) and against bare UDP, over the loopback and a veth pair of MTU 4200.
+
+`weft` is Gb/s of payload over veth (over the loopback where namespaces cannot be made), 16 MiB messages; `ratio` is
+that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling. All take turns; figures are
+medians. Weft and raw_udp walk through buffers of 64 MiB, iperf3 sends one buffer of 128 KiB again and again.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+import _netns
+import lib
+
+SIZES = ["1MiB", "16MiB", "64MiB"]
+HEADLINE = "16MiB"
+
+
+class Loopback:
+    name = "loopback"
+
+    def commands(self):
+        return {"server": [], "client": [], "host": "127.0.0.1", "planes": [], "listen_planes": [],
+                "raw": ["127.0.0.1"], "raw_spaces": []}
+
+
+class Veth:
+    name = "veth"
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+
+    def commands(self):
+        h = self.hosts
+        return {"server": h.command("b"), "client": h.command("a"), "host": h.address("b", 1),
+                "planes": ["--planes", h.addresses("a")], "listen_planes": ["--planes", h.addresses("b")],
+                "raw": [h.address("b", 1)], "raw_spaces": [h.names["a"], h.names["b"]]}
+
+
+def together(server, client, settle_s):
+    """Runs a server and a client beside it; gives the client's stdout."""
+    other = subprocess.Popen([str(w) for w in server], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(settle_s)
+        return lib.run(client).stdout
+    finally:
+        try:
+            other.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            other.kill()
+            other.wait()
+
+
+def iperf(link, seconds):
+    c = link.commands()
+    out = together([*c["server"], "iperf3", "-s", "-1", "-p", "20710"],
+                   [*c["client"], "iperf3", "-c", c["host"], "-p", "20710", "-C", "cubic", "-t", str(seconds), "-J"], 0.4)
+    return json.loads(out)["end"]["sum_received"]["bits_per_second"] / 1e9
+
+
+def weft(link, size, burst):
+    c = link.commands()
+    program = lib.BUILD / "weft"
+    words = ["bench", "write", "--port", "20711"]
+    out = together([*c["server"], program, *words, "--listen", *c["listen_planes"]],
+                   [*c["client"], program, *words, c["host"], *c["planes"], "--size", size, "--burst", str(burst), "--json"],
+                   0.4)
+    return json.loads(out)["rows"][0]["gbps"]
+
+
+def raw(link, seconds, burst):
+    c = link.commands()
+    return float(lib.run([lib.BUILD / "bench/raw_udp", *c["raw"], str(seconds), str(burst), "4096", *c["raw_spaces"]]).stdout)
+
+
+def measure(link, times):
+    contestants = {"TCP (iperf3, cubic)": lambda: iperf(link, 1.5), "bare UDP, runs of 15": lambda: raw(link, 1.5, 15),
+                   "bare UDP, single packets": lambda: raw(link, 1.5, 1)}
+    for size in SIZES:
+        contestants[f"weft {size}"] = lambda size=size: weft(link, size, 15)
+    contestants["weft 16MiB, single packets"] = lambda: weft(link, "16MiB", 1)
+    results = lib.interleave({name: (times, function) for name, function in contestants.items()})
+    return {name: lib.spread(values) for name, values in results.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/run tcp", description=__doc__.splitlines()[0])
+    parser.add_argument("--loopback", action="store_true", help="leave the namespaces out")
+    options = parser.parse_args()
+    lib.install("build", "network")
+    lib.build("weft", "raw_udp")
+    why = "asked for" if options.loopback else _netns.why_not()
+    measured = {"loopback": measure(Loopback(), lib.runs(3))}
+    if why is None:
+        with _netns.pair(2) as hosts:
+            measured["veth"] = measure(Veth(hosts), lib.runs(3))
+    rows = []
+    for link, results in measured.items():
+        tcp = results["TCP (iperf3, cubic)"]["median"]
+        for name, spread in results.items():
+            ceiling = results["bare UDP, single packets" if "single" in name else "bare UDP, runs of 15"]["median"]
+            rows.append([f"{link}: {name}", f"{spread['median']:.2f}", f"{spread['min']:.2f}..{spread['max']:.2f}",
+                         f"{spread['median'] / tcp:.2f}", f"{spread['median'] / ceiling:.2f}"])
+    lib.table(["Gb/s of payload", "median", "range", "/ TCP", "/ bare UDP"], rows)
+    if why is not None:
+        lib.say(f"veth was left out: {why}")
+    best = measured.get("veth", measured["loopback"])
+    ours, tcp = best[f"weft {HEADLINE}"]["median"], best["TCP (iperf3, cubic)"]["median"]
+    lib.finish(weft=ours, ratio=ours / tcp, iperf3=tcp, raw=best["bare UDP, runs of 15"]["median"],
+               detail=measured)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(lib.main(main))

@@ -1,0 +1,37 @@
+// LinkWatch: which of our planes have a carrier? Listens to the kernel's announcements (rtnetlink), so
+// that a dead link is known in microseconds and not by what is lost on it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ipv6.h"
+#include "base/result.h"
+#include "world/world.h"
+
+namespace weft::net {
+
+class LinkWatch {
+ public:
+  // `planes`: our address in each. One that is on no interface that has a carrier counts as up.
+  static Result<LinkWatch> open(std::span<const Ipv6> planes);
+  LinkWatch(LinkWatch&& other) noexcept;
+  LinkWatch& operator=(LinkWatch&& other) = delete;
+  ~LinkWatch();
+
+  int fd() const { return fd_; }
+  world::PortMask up() const { return up_; }
+  // Reads what was announced since the last time. True if up() changed.
+  bool look();
+
+ private:
+  LinkWatch() = default;
+  void note(std::uint32_t interface_index, bool running);
+
+  int fd_ = -1;
+  std::vector<std::uint32_t> interface_of_;  // by plane; 0: none
+  world::PortMask up_ = 0;
+};
+
+}  // namespace weft::net
