@@ -11,6 +11,9 @@
 namespace weft::cli {
 namespace {
 
+// How long one wait for progress lasts at most.
+constexpr Duration kPatience = Duration::ms(100);
+
 Error failed(transport::Status status) {
   const char* why = "failed";
   switch (status) {
@@ -64,7 +67,7 @@ Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
       if (!result) break;  // the queue of this QP is full
       ++posted;
     }
-    end.world().pass();
+    end.world().progress(end.world().now() + kPatience);
     WEFT_TRY(const std::uint64_t more, take(end));
     done += more;
     if (more > 0) {
@@ -101,7 +104,7 @@ Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,
     const Time start = net::clock_now();
     if (plan.begins) WEFT_CHECK(send(round));
     while (*last != static_cast<std::byte>(round + 1)) {
-      end.world().pass();
+      end.world().progress(end.world().now() + kPatience);
       WEFT_CHECK(take(end));
       if (end.world().now() - start > Duration::s(30))
         return Error{ErrorKind::kSystem, "nothing came back for 30 s"};

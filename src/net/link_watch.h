@@ -1,5 +1,5 @@
-// LinkWatch: which of our planes have a carrier? Listens to the kernel's announcements (rtnetlink), so
-// that a dead link is known in microseconds and not by what is lost on it.
+// LinkWatch: which of our planes have a carrier? Listens to the kernel's announcements (rtnetlink),
+// so that a dead link is known in microseconds and not by what is lost on it.
 #pragma once
 
 #include <cstdint>

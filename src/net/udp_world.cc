@@ -304,22 +304,22 @@ bool UdpWorld::pass() {
   return transmit() || moved;
 }
 
-bool UdpWorld::step(Time limit) {
-  idle_since_ = kNever;
+bool UdpWorld::progress(Time limit) {
+  const Time start = clock_now();
   for (;;) {
-    const bool moved = pass();
-    if (now_ >= limit) return true;
-    if (moved) {
-      idle_since_ = kNever;
-    } else if (idle_since_ == kNever) {
-      idle_since_ = now_;
-    } else if (now_ - idle_since_ >= config_.spin) {
-      // What was slept on purpose is not late.
-      const Time until = std::min(limit, node_->next_deadline());
-      sleep_until(until);
-      last_pass_ = std::min(clock_now(), until);
-    }
+    if (pass()) return true;
+    if (now_ >= limit) return false;
+    if (now_ - start < config_.spin) continue;
+    // What was slept on purpose is not late.
+    const Time until = std::min(limit, node_->next_deadline());
+    sleep_until(until);
+    last_pass_ = std::min(clock_now(), until);
   }
+}
+
+bool UdpWorld::step(Time limit) {
+  while (now_ < limit) progress(limit);
+  return true;
 }
 
 void UdpWorld::sleep_until(Time limit) {

@@ -86,6 +86,9 @@ class UdpWorld final : public world::World {
 
   // One look at sockets, deadlines and the node, without sleeping. True if anything moved.
   bool pass();
+  // Until something moved, or `limit`: looks for a while, then sleeps, so that whoever we wait for
+  // gets the core. True if anything moved.
+  bool progress(Time limit);
 
   // net.*: datagrams and system calls, drops by reason.
   CounterTable counters() const;
@@ -122,7 +125,7 @@ class UdpWorld final : public world::World {
   Time links_next_;
   world::Node* node_ = nullptr;
   int wake_fd_ = -1;
-  Time now_, last_pass_, idle_since_;
+  Time now_, last_pass_;
   std::vector<std::byte> buffer_;
   std::vector<world::Datagram> in_;
   std::array<world::Datagram, 64> out_;
