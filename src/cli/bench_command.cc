@@ -18,6 +18,7 @@
 #include <numeric>
 
 #include "cli/bench_write.h"
+#include "cli/whole_number.h"
 #include "net/clock.h"
 #include "scenario/units.h"
 
@@ -51,7 +52,11 @@ struct Round {
 // A stream between the two ends, for what must be said besides.
 class Stream {
  public:
-  explicit Stream(int fd) : fd_(fd) {}
+  explicit Stream(int fd) : fd_(fd) {
+    // One that says nothing is not waited for: words follow at once or are polled for.
+    const timeval patience{.tv_sec = 20, .tv_usec = 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  }
   Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Stream& operator=(Stream&&) = delete;
   ~Stream() {
@@ -70,6 +75,7 @@ class Stream {
     while (!bytes.empty()) {
       const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
       if (got < 0 && errno == EINTR) continue;
+      if (got == 0) errno = ECONNRESET;
       if (got <= 0) return lost();
       bytes = bytes.subspan(static_cast<std::size_t>(got));
     }
@@ -81,7 +87,11 @@ class Stream {
   }
 
  private:
-  static Error lost() { return {ErrorKind::kSystem, "the other end has gone"}; }
+  static Error lost() {
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+      return {ErrorKind::kSystem, "the other end says nothing; is it `weft bench write`?"};
+    return {ErrorKind::kSystem, "the other end has gone"};
+  }
   int fd_;
 };
 
@@ -132,6 +142,12 @@ Result<Round> hear(Stream& stream) {
 }
 
 constexpr std::uint64_t kRegionMin = 64ull << 20;
+
+// Waits for the other end's word and keeps answering its packets meanwhile.
+Result<Round> hear_while_answering(Stream& stream, NetEnd& end) {
+  while (!stream.has_something()) end.world().step(net::clock_now() + Duration::us(500));
+  return hear(stream);
+}
 
 // Both ends' memory: what is sent, and where it lands.
 class Buffers {
@@ -209,7 +225,8 @@ Result<void> follow(const BenchArguments& arguments, Stream& stream) {
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(arguments, terms, stream, buffers));
   for (;;) {
-    WEFT_TRY(const Round round, hear(stream));
+    // Until the other has all of its completions.
+    WEFT_TRY(const Round round, hear_while_answering(stream, *c.end));
     if (round.iterations == 0) return {};
     if (round.size > buffers.landing().size() || round.size == 0)
       return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
@@ -226,8 +243,7 @@ Result<void> follow(const BenchArguments& arguments, Stream& stream) {
                                     .iterations = round.iterations,
                                     .depth = depth_for(round.size)}));
     }
-    // Until the other has all of its completions.
-    while (!stream.has_something()) c.end->world().step(net::clock_now() + Duration::us(500));
+    if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
   }
 }
 
@@ -305,10 +321,13 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
                                         {.size = bytes, .iterations = iterations}));
       rows.push_back(show_latency(arguments, size, std::move(us)));
     } else {
+      const Time began = net::clock_now();
       WEFT_TRY(
-          const Bandwidth b,
+          Bandwidth b,
           measure_bandwidth(*c.end, c.qps, buffers.source(),
                             {.size = bytes, .iterations = iterations, .depth = depth_for(size)}));
+      if (terms.bidirectional) WEFT_CHECK(hear_while_answering(stream, *c.end));
+      b.seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
       rows.push_back(show_bandwidth(arguments, size, b));
     }
     if (std::fflush(stdout) != 0) return Error{ErrorKind::kSystem, "stdout is closed"};
@@ -418,12 +437,20 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
     done = lead(arguments, stream, sizes);
   }
   if (!done) kill(child, SIGTERM);
-  waitpid(child, nullptr, 0);
+  int ended = 0;
+  waitpid(child, &ended, 0);
+  if (done && (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0))
+    return Error{ErrorKind::kSystem, "the other end failed"};
   return done;
 }
 
 Result<void> run(const BenchArguments& arguments) {
   WEFT_TRY(const auto sizes, sizes_of(arguments));
+  if (arguments.listen && !arguments.host.empty())
+    return Error{ErrorKind::kInvalid, "--listen waits for the other end; leave HOST out"};
+  if (arguments.latency && arguments.bidirectional)
+    return Error{ErrorKind::kInvalid,
+                 "--latency goes both ways already; leave --bidirectional out"};
   if (!arguments.listen && arguments.host.empty()) return run_alone(arguments, sizes);
   WEFT_TRY(Stream stream, arguments.listen ? accept_one(arguments) : dial(arguments));
   return arguments.listen ? follow(arguments, stream) : lead(arguments, stream, sizes);
@@ -445,7 +472,7 @@ void add_bench_command(CLI::App& app, int& status) {
   write->add_option("--size", arguments->sizes,
                     "bytes of a message, as 4096, 64KiB, 1MB; several may be given");
   write->add_option("--iterations", arguments->iterations, "messages of each size")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   write
       ->add_option(
           "--planes", arguments->planes,

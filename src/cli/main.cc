@@ -8,6 +8,32 @@
 #include "cli/bench_command.h"
 #include "cli/sim_command.h"
 
+namespace {
+
+// The first word that names no command, and what would: CLI11 only says that one is missing.
+bool names_no_command(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  std::string command = "weft";
+  for (int i = 1; i < argc && argv[i][0] != '-' && at->get_require_subcommand_min() > 0; ++i) {
+    const CLI::App* next = nullptr;
+    std::string expected;
+    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
+      if (sub->check_name(argv[i])) next = sub;
+      expected += (expected.empty() ? "" : ", ") + sub->get_name();
+    }
+    if (next == nullptr) {
+      std::fprintf(stderr, "weft: %s: no such command; expected one of: %s; see `%s --help`\n",
+                   argv[i], expected.c_str(), command.c_str());
+      return true;
+    }
+    command += std::string(" ") + argv[i];
+    at = next;
+  }
+  return false;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app{"Weft: MRC in software, and the fabric it is proved in"};
   app.require_subcommand(1);
@@ -15,6 +41,7 @@ int main(int argc, char** argv) {
   int status = 0;
   weft::cli::add_sim_command(app, status);
   weft::cli::add_bench_command(app, status);
+  if (names_no_command(app, argc, argv)) return 2;
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
@@ -32,6 +59,10 @@ int main(int argc, char** argv) {
         stderr,
         "weft: out of memory; fewer hosts or flows need less, --details says what takes it\n");
     return 1;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "weft: stdout: not everything could be written\n");
+    if (status == 0) status = 1;
   }
   return status;
 }

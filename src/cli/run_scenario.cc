@@ -199,6 +199,7 @@ void Run::drive() {
   step_to(std::min(faults_.healed_at, end));
   mark(TraceKind::kHealed);
   step_to(end);
+  if (!fleet_->is_done()) return;  // stuck: its time is over
   // Let the last acknowledgements arrive.
   const Duration settle =
       scenario::base_rtt(scenario_, *fabric::Topology::make(scenario_.topology)) * 8;

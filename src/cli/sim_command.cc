@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 
 #include "cli/capture.h"
 #include "cli/run_scenario.h"
+#include "cli/whole_number.h"
 #include "judge/trace_text.h"
 #include "scenario/names.h"
 #include "scenario/parse.h"
@@ -105,9 +107,23 @@ void print_details(const Outcome& outcome) {
   }
 }
 
+// Both name one file that is there, or the same one that is not.
+bool is_same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
+  std::error_code none;
+  return a == b || std::filesystem::equivalent(a, b, none);
+}
+
 int run_one(const SimArguments& arguments, bool details) {
   auto scenario = load(arguments);
   if (!scenario) return misuse(scenario.error().message);
+  for (const auto& [flag, file] :
+       {std::pair{"--trace", arguments.trace}, {"--pcap", arguments.pcap}}) {
+    if (is_same_file(file, arguments.file))
+      return misuse(fmt::format("{} {}: is the scenario itself; give another file", flag, file));
+  }
+  if (is_same_file(arguments.trace, arguments.pcap))
+    return misuse(fmt::format("--trace and --pcap are both {}; give two files", arguments.trace));
   RunOptions options;
   options.seed = arguments.seed.value_or(scenario->run.seed);
   std::ofstream trace_file;
@@ -224,7 +240,8 @@ void add_sim_command(CLI::App& app, int& status) {
 
   CLI::App* run = sim->add_subcommand("run", "one run of a scenario");
   run->add_option("FILE", arguments->file, "the scenario (TOML)")->required();
-  run->add_option("--seed", arguments->seed, "everything random follows from it");
+  run->add_option("--seed", arguments->seed, "everything random follows from it")
+      ->check(whole_number(0));
   run->add_option("--policy", arguments->policy,
                   "mrc, oblivious, reps or flow-hash instead of the scenario's");
   run->add_flag("--json", arguments->json, "one JSON object on stdout");
@@ -236,8 +253,8 @@ void add_sim_command(CLI::App& app, int& status) {
 
   CLI::App* seeds = sim->add_subcommand("seeds", "many seeds of a scenario, on all cores");
   seeds->add_option("FILE", arguments->file, "the scenario (TOML)")->required();
-  seeds->add_option("--count", arguments->count, "how many")->check(CLI::PositiveNumber);
-  seeds->add_option("--first", arguments->first, "the first seed");
+  seeds->add_option("--count", arguments->count, "how many")->check(whole_number(1));
+  seeds->add_option("--first", arguments->first, "the first seed")->check(whole_number(0));
   seeds->add_option("--policy", arguments->policy,
                     "mrc, oblivious, reps or flow-hash instead of the scenario's");
   seeds->add_flag("--json", arguments->json, "one JSON object on stdout");

@@ -49,6 +49,8 @@ void check_flows(const ExpectSpec& expect, const Results& results, Findings& out
 
 void check_rates(const ExpectSpec& expect, const Results& results, Findings& out) {
   const char* slowest = "slowest flow took {} of ideal";
+  if (results.completed == 0 && expect.slowest_over_ideal_max)
+    out.add("no flow completed, expected a slowest one");
   out.at_most(slowest, results.slowest_over_ideal, expect.slowest_over_ideal_max);
   out.at_least(slowest, results.slowest_over_ideal, expect.slowest_over_ideal_min);
   out.at_least("goodput was {} Gb/s", results.goodput_gbps, expect.goodput_gbps_min);

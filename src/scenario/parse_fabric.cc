@@ -47,6 +47,13 @@ void read_switch(Reader& in, SwitchSpec& out, fabric::Forwarding& forwarding) {
   in.size("control_queue", out.control_queue_bytes);
   in.size("shared_buffer", out.shared_buffer_bytes);
   in.percent("shared_alpha", out.shared_alpha_percent, {1, 100});
+  for (const auto& [key, bytes] : {std::pair{"queue", out.queue_bytes},
+                                   {"last_hop_queue", out.last_hop_queue_bytes},
+                                   {"control_queue", out.control_queue_bytes},
+                                   {"shared_buffer", out.shared_buffer_bytes}}) {
+    if (in.has(key) && bytes == 0)
+      in.fail_at(key, std::string(key) + " = 0 holds no packet; expected a size, or leave it out");
+  }
   in.only_if(out.ecn, "ecn_min", "ecn = true");
   in.only_if(out.ecn, "ecn_max", "ecn = true");
   in.only_if(out.shared_buffer_bytes > 0, "shared_alpha", "shared_buffer");
@@ -86,8 +93,12 @@ void read_transport(Reader& in, Report& report, TransportSpec& out) {
   if (out.mtu % 4 != 0) in.fail_at("mtu", "mtu is not a multiple of 4; expected one, as 4096");
 }
 
-void check_transport(Reader& in, const TransportSpec& spec, const fabric::Topology& topology) {
+void check_transport(Reader& in, TransportSpec& spec, const fabric::Topology& topology) {
   const std::uint32_t planes = topology.plane_count();
+  // What was not given spreads evenly whatever the planes are.
+  const auto rounded = [planes](std::uint32_t evs) { return (evs + planes - 1) / planes * planes; };
+  if (!in.has("evs")) spec.evs = rounded(spec.evs);
+  if (!in.has("backup_evs")) spec.backup_evs = rounded(spec.backup_evs);
   const std::string each = "; expected a multiple of planes = " + std::to_string(planes);
   if (spec.evs % planes != 0) {
     in.fail_at("evs", "evs = " + std::to_string(spec.evs) + " do not spread evenly" + each);

@@ -17,7 +17,7 @@ void read_expect(Reader& in, ExpectSpec& out);
 void read_run(Reader& in, RunSpec& out);
 
 // What can be said only when the topology is known. `in` is the table that the value was read from.
-void check_transport(Reader& in, const TransportSpec& spec, const fabric::Topology& topology);
+void check_transport(Reader& in, TransportSpec& spec, const fabric::Topology& topology);
 void check_workload(Reader& in, const Scenario& scenario, const fabric::Topology& topology);
 void check_fault(Reader& in, const FaultSpec& spec, const fabric::Topology& topology,
                  const TransportSpec& transport);
