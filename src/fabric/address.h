@@ -49,7 +49,7 @@ std::optional<UsidList> usids_of(const Ipv6& address);
 // What uN does: the block stays, the uSIDs move up by one, 0 enters below.
 Ipv6 shift_usid(const Ipv6& address);
 
-// Where the 32 bits of an EV travel (reference section 3.8): the upper half is the UDP source port,
+// Where the 32 bits of an EV travel: the upper half is the UDP source port,
 // the lower half the low 16 bits of the flow label, whose upper four are 0 and not looked at.
 struct EntropyFields {
   std::uint16_t source_port = 0;

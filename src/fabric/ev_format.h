@@ -1,4 +1,4 @@
-// EV formats and expansion (reference section 8.2): how the compact EV of the controller's API
+// EV formats and expansion: how the compact EV of the controller's API
 // becomes bits on the wire.
 //
 // A format is the layout on the wire: a list of field widths. An EV profile says for each field

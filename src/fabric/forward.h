@@ -1,6 +1,6 @@
 // Forwarding: at the end of a link, which link next? The static tables of a switch, as arithmetic.
 //
-// Three ways, as switches have them (reference sections 3.8, 8):
+// Three ways, as switches have them:
 //   SRv6   the destination is a list of 16-bit uSIDs; a switch checks that the first is its own,
 //          shifts it out, and sends towards the next. Wrong first uSID or no way to the next: the
 //          packet is dropped.

@@ -1,15 +1,12 @@
 #include "judge/rules.h"
+#include "wire/framing.h"
 
 namespace weft::judge {
 
-namespace {
-constexpr std::int64_t kUdpHeaderSize = 8;
-constexpr std::int64_t kIcrcSize = 4;
-}  // namespace
-
+// By the padding that the packet itself tells, where the transport goes by the size.
 std::int64_t nominal_size(const TraceRecord& record, const wire::Bth& bth) {
-  return kUdpHeaderSize + record.header_size + record.size + bth.pad + kIcrcSize +
-         wire::kNominalOverhead;
+  return static_cast<std::int64_t>(wire::kUdpSize + record.header_size + record.size + bth.pad +
+                                   wire::kIcrcSize + wire::kNominalOverhead);
 }
 
 void note_cwnd(Qp& qp, const TraceRecord& record) {

@@ -23,7 +23,7 @@ void note_psn_window(Qp& qp, PsnIndex cack, std::uint8_t mpr) {
   // it.
   if (cack >= qp.cack) qp.psn_window.size = told;
   const PsnIndex known = std::max(cack, qp.cack);
-  // The right edge never moves left (reference section 5.6).
+  // The right edge never moves left.
   qp.psn_window.edge = std::max(qp.psn_window.edge, known + told + 1);
 }
 

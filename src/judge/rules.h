@@ -25,7 +25,7 @@ struct DataSent {
   Post* post = nullptr;  // whose packet it is; nullptr if nobody's
 };
 
-// What both ends count for a data packet: UDP length + 40 (reference section 7.2).
+// What both ends count for a data packet: UDP length + 40.
 std::int64_t nominal_size(const TraceRecord& record, const wire::Bth& bth);
 
 // --- rule_memory.cc: a message that was reported complete lies in the receiver's memory, byte for

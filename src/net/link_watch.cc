@@ -1,11 +1,9 @@
 #include "net/link_watch.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,24 +13,9 @@
 #include <string>
 #include <utility>
 
+#include "net/address.h"
+
 namespace weft::net {
-namespace {
-
-Ipv6 address_of(const sockaddr* address) {
-  if (address->sa_family == AF_INET) {
-    sockaddr_in in;
-    std::memcpy(&in, address, sizeof(in));
-    return {.high = 0, .low = 0xffff'0000'0000u | ntohl(in.sin_addr.s_addr)};
-  }
-  sockaddr_in6 in;
-  std::memcpy(&in, address, sizeof(in));
-  std::array<std::byte, kIpv6AddressSize> bytes;
-  std::memcpy(bytes.data(), &in.sin6_addr, bytes.size());
-  return base::load_ipv6(bytes, 0);
-}
-
-}  // namespace
-
 Result<LinkWatch> LinkWatch::open(std::span<const Ipv6> planes) {
   LinkWatch watch;
   watch.fd_ = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -51,7 +34,7 @@ Result<LinkWatch> LinkWatch::open(std::span<const Ipv6> planes) {
   for (const ifaddrs* a = all; a != nullptr; a = a->ifa_next) {
     if (a->ifa_addr == nullptr) continue;
     if (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6) continue;
-    const Ipv6 ip = address_of(a->ifa_addr);
+    const Ipv6 ip = from_sockaddr(a->ifa_addr).ip;
     for (std::size_t plane = 0; plane < planes.size(); ++plane) {
       if (planes[plane] != ip) continue;
       watch.interface_of_[plane] = if_nametoindex(a->ifa_name);
@@ -80,12 +63,11 @@ void LinkWatch::note(std::uint32_t interface_index, bool running) {
   }
 }
 
-bool LinkWatch::look() {
-  const world::PortMask before = up_;
+void LinkWatch::look() {
   alignas(nlmsghdr) std::array<char, 8192> buffer;
   for (;;) {
     const ssize_t got = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got <= 0) return up_ != before;
+    if (got <= 0) return;
     auto left = static_cast<unsigned>(got);
     for (auto* m = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(m, left);
          m = NLMSG_NEXT(m, left)) {

@@ -22,8 +22,8 @@ class LinkWatch {
 
   int fd() const { return fd_; }
   world::PortMask up() const { return up_; }
-  // Reads what was announced since the last time. True if up() changed.
-  bool look();
+  // Reads what was announced since the last time.
+  void look();
 
  private:
   LinkWatch() = default;

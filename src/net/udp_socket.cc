@@ -1,6 +1,5 @@
 #include "net/udp_socket.h"
 
-#include <arpa/inet.h>
 #include <netinet/udp.h>
 #include <unistd.h>
 
@@ -19,49 +18,6 @@
 
 namespace weft::net {
 namespace {
-
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-};
-
-SocketAddress to_sockaddr(const Ipv6& ip, std::uint16_t port) {
-  SocketAddress out;
-  if (is_ipv4(ip)) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(port);
-    in.sin_addr.s_addr = htonl(static_cast<std::uint32_t>(ip.low));
-    std::memcpy(&out.storage, &in, sizeof(in));
-    out.size = sizeof(in);
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(port);
-    std::array<std::byte, kIpv6AddressSize> bytes;
-    base::store_ipv6(bytes, 0, ip);
-    std::memcpy(&in.sin6_addr, bytes.data(), bytes.size());
-    std::memcpy(&out.storage, &in, sizeof(in));
-    out.size = sizeof(in);
-  }
-  return out;
-}
-
-void from_sockaddr(const sockaddr_storage& storage, UdpSocket::Incoming& out) {
-  if (storage.ss_family == AF_INET) {
-    sockaddr_in in;
-    std::memcpy(&in, &storage, sizeof(in));
-    out.from = {.high = 0, .low = 0xffff'0000'0000u | ntohl(in.sin_addr.s_addr)};
-    out.port = ntohs(in.sin_port);
-  } else {
-    sockaddr_in6 in;
-    std::memcpy(&in, &storage, sizeof(in));
-    std::array<std::byte, kIpv6AddressSize> bytes;
-    std::memcpy(bytes.data(), &in.sin6_addr, bytes.size());
-    out.from = base::load_ipv6(bytes, 0);
-    out.port = ntohs(in.sin6_port);
-  }
-}
 
 bool set(int fd, int level, int name, int value) {
   return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
@@ -101,16 +57,6 @@ class Control {
 };
 
 }  // namespace
-
-Result<Ipv6> parse_address(const std::string& text) {
-  in_addr v4{};
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1)
-    return Ipv6{.high = 0, .low = 0xffff'0000'0000u | ntohl(v4.s_addr)};
-  std::array<std::byte, kIpv6AddressSize> v6;
-  if (inet_pton(AF_INET6, text.c_str(), v6.data()) == 1) return base::load_ipv6(v6, 0);
-  return Error{ErrorKind::kInvalid,
-               text + ": not an address; expected IPv4 or IPv6, as 10.0.1.7 or fd00:1::7"};
-}
 
 Result<UdpSocket> UdpSocket::open(const Options& options) {
   const bool v4 = is_ipv4(options.address);
@@ -193,7 +139,10 @@ std::size_t UdpSocket::receive(std::span<std::byte> buffer, std::span<Incoming> 
     Incoming& run = runs[static_cast<std::size_t>(i)];
     msghdr& m = messages[static_cast<std::size_t>(i)].msg_hdr;
     run = {};
-    from_sockaddr(names[static_cast<std::size_t>(i)], run);
+    const IpPort from =
+        from_sockaddr(reinterpret_cast<const sockaddr*>(&names[static_cast<std::size_t>(i)]));
+    run.from = from.ip;
+    run.port = from.port;
     run.size = run.segment = messages[static_cast<std::size_t>(i)].msg_len;
     for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
       int value = 0;

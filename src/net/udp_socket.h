@@ -7,24 +7,12 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "base/bytes.h"
-#include "base/ipv6.h"
 #include "base/result.h"
+#include "net/address.h"
 
 namespace weft::net {
-
-// ::ffff:0:0/96
-constexpr bool is_ipv4(const Ipv6& ip) { return ip.high == 0 && ip.low >> 32 == 0xffff; }
-constexpr Ipv6 ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
-  return {.high = 0,
-          .low = 0xffff'0000'0000u | std::uint64_t{a} << 24 | std::uint64_t{b} << 16 |
-                 std::uint64_t{c} << 8 | d};
-}
-
-// "127.0.1.1", "fd00:1::7". Errors: kInvalid with what was expected.
-Result<Ipv6> parse_address(const std::string& text);
 
 class UdpSocket {
  public:

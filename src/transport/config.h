@@ -18,7 +18,7 @@ using world::Address;
 using world::PortIndex;
 using world::PortMask;
 
-// Which EV next (reference section 4.4, 4.7). kMrc skips a marked EV once; the others are for
+// Which EV next. kMrc skips a marked EV once; the others are for
 // comparison.
 enum class Policy : std::uint8_t { kMrc, kOblivious, kReps, kFlowHash };
 
@@ -26,7 +26,7 @@ enum class Policy : std::uint8_t { kMrc, kOblivious, kReps, kFlowHash };
 // first loss as the MRC paper does.
 enum class Condemn : std::uint8_t { kRelative, kFirstLoss };
 
-// NSCC (reference section 7.1). Zero means: derive from rate, base_rtt and mtu.
+// NSCC. Zero means: derive from rate, base_rtt and mtu.
 struct NsccConfig {
   bool enabled = true;  // false: the window stays at cwnd_bytes_max
   Rate rate;            // of all ports together

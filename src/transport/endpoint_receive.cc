@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "transport/endpoint.h"
+#include "wire/framing.h"
 
 namespace weft::transport {
 
@@ -107,14 +108,13 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   hot(Call::kData) = {qp->responder_part(), peer.part(port_count_), qp->responder.hot_bits()};
   if (qp->silent) on_word(now, *qp);
   const bool trimmed = world::is_trimmed(in.dscp);
-  const auto padded = static_cast<std::uint32_t>(in.payload.size + bth.pad);
   const Responder::Arrival arrival{
       .now = now,
       .bth = bth,
       .write = write,
       .payload = in.payload,
       .nominal_size =
-          8 + static_cast<std::uint32_t>(in.header.size()) + padded + 4 + wire::kNominalOverhead,
+          wire::nominal_size({.header_size = in.header.size(), .payload_size = in.payload.size}),
       .entropy = in.entropy,
       .marked = in.ecn == world::Ecn::kCe,
       .trimmed = trimmed,

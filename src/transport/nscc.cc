@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
+#include "wire/framing.h"
 #include "wire/packet.h"
 
 namespace weft::transport {
 namespace {
-
-// What a full packet counts above its payload: UDP, headers with immediate, ICRC, and the 40 bytes
-// both ends add.
-constexpr std::int64_t kPacketOverhead = 8 + 40 + 4 + wire::kNominalOverhead;
 
 // Pacing ends when the gap would let so many packets go in a round trip.
 constexpr std::int64_t kPacketsAfterPacing = 4;
@@ -34,7 +31,11 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu) {
   p.trimming = config.trimming;
   p.base_rtt_fixed = config.base_rtt_fixed;
   p.mtu = mtu;
-  p.window_min = mtu + kPacketOverhead;
+  // The largest packet: full, with immediate.
+  p.window_min =
+      wire::nominal_size({.header_size = wire::header_size(
+                              {.opcode = wire::Opcode::kWriteLastImm, .has_timestamp = true}),
+                          .payload_size = mtu});
   p.base_rtt = config.base_rtt;
   p.rate = config.rate;
   p.qa_gate = config.qa_gate;

@@ -25,7 +25,7 @@ NsccParams derive(const Case& c) {
 }
 Time at(Duration d) { return Time::from_start(d); }
 
-// The worked values of the reference, section 7.1, within 1/1024; the gain where b is held at 1 is
+// NSCC's worked values, within 1/1024; the gain where b is held at 1 is
 // 4 a MTU.
 TEST(NsccParams, WorkedTable) {
   struct Row {

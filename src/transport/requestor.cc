@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire/framing.h"
+
 namespace weft::transport {
 Requestor::Requestor(const Options& options, std::span<const fabric::Ev> evs)
     : params_(options.params),
@@ -13,8 +15,8 @@ Requestor::Requestor(const Options& options, std::span<const fabric::Ev> evs)
       acknowledged_(options.first_psn - 1),
       paths_(options.paths, evs) {}
 
-void Requestor::start(Time now, const Identity& identity) {
-  identity_ = identity;
+void Requestor::start(Time now, const QpEnds& ends) {
+  qp_ = ends;
   last_heard_ = now;
   nscc_ = Nscc(params_->nscc, now);
 }
@@ -62,12 +64,13 @@ Requestor::Wqe& Requestor::wqe_of(Psn psn) {
 }
 
 std::int64_t Requestor::nominal_of(const Piece& p) const {
-  const std::uint32_t header = wire::has_immediate(p.opcode) ? 40 : 36;
-  return 8 + header + ((p.size + 3) & ~3u) + 4 + wire::kNominalOverhead;
+  return wire::nominal_size(
+      {.header_size = wire::header_size({.opcode = p.opcode, .has_timestamp = true}),
+       .payload_size = p.size});
 }
 
 std::int64_t Requestor::nominal_size(Psn psn, const PsnRecord& record) {
-  if (record.full) return 8 + 36 + params_->mtu + 4 + wire::kNominalOverhead;
+  if (record.full) return nominal_of({.size = params_->mtu, .opcode = wire::Opcode::kWriteMiddle});
   const Wqe& wqe = wqe_of(psn);
   return nominal_of(piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first))));
 }
@@ -114,8 +117,8 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   record.counted = true;
   nscc_.on_send(size);
   ++context.counters.retransmits;
-  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first))), psn, true, true,
-       slot, header, out);
+  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first))),
+       {.psn = psn, .slot = slot, .rtx = true, .ask = true}, header, out);
   arm(context.now);
   return Polled::kPacket;
 }
@@ -159,7 +162,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   const std::int64_t ask_every = std::max<std::int64_t>(nscc_.window() / 4, params_->burst * size);
   const bool ask = last_available || bytes_since_ask_ >= ask_every;
   if (ask) bytes_since_ask_ = 0;
-  emit(context, wqe, p, psn, false, ask, slot, header, out);
+  emit(context, wqe, p, {.psn = psn, .slot = slot, .ask = ask}, header, out);
   if (++wqe.packets_sent == packet_count(wqe.request.size)) ++sent_count_;
   arm(context.now);
   return Polled::kPacket;
@@ -176,20 +179,20 @@ Requestor::Polled Requestor::poll_completion_resend(Context& context, PortMask u
   if (done_count_ >= queue_.size()) return Polled::kNothing;
   const Wqe& wqe = queue_[done_count_];
   ++context.counters.completion_resends;
-  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(wqe.last.since(wqe.first))), wqe.last,
-       true, true, slot, header, out);
+  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(wqe.last.since(wqe.first))),
+       {.psn = wqe.last, .slot = slot, .rtx = true, .ask = true}, header, out);
   return Polled::kPacket;
 }
 
-void Requestor::emit(Context& context, const Wqe& wqe, const Piece& p, Psn psn, bool rtx, bool ask,
-                     PathSet::Slot slot, Bytes header, Outgoing& out) {
+void Requestor::emit(Context& context, const Wqe& wqe, const Piece& p, const Copy& copy,
+                     Bytes header, Outgoing& out) {
   const wire::Bth bth{.opcode = p.opcode,
                       .solicited = wqe.request.solicited && wire::ends_message(p.opcode),
                       .pad = static_cast<std::uint8_t>(-p.size & 3),
-                      .dest_qpn = identity_.peer_qpn,
-                      .ack_request = ask,
-                      .rtx = rtx,
-                      .psn = psn};
+                      .dest_qpn = qp_.peer_qpn,
+                      .ack_request = copy.ask,
+                      .rtx = copy.rtx,
+                      .psn = copy.psn};
   const wire::Write write{.rqmsn = wqe.rqmsn,
                           .msn = wqe.msn,
                           .sent = timestamp(context.now),
@@ -198,10 +201,10 @@ void Requestor::emit(Context& context, const Wqe& wqe, const Piece& p, Psn psn, 
                           .message_size = wqe.request.size,
                           .immediate = wire::has_immediate(p.opcode) ? wqe.request.immediate : 0};
   out.header_size = static_cast<std::uint8_t>(wire::emit(bth, write, header));
-  out.ev = paths_.ev(slot);
+  out.ev = paths_.ev(copy.slot);
   out.payload = {.at = wqe.request.local_at + p.offset, .size = p.size};
   out.dscp = !params_->config.trim_nack ? world::Dscp::kNoTrim
-             : rtx                      ? world::Dscp::kTrimmableRetx
+             : copy.rtx                 ? world::Dscp::kTrimmableRetx
                                         : world::Dscp::kTrimmable;
   ++context.counters.packets;
   context.counters.bytes += p.size;
@@ -219,7 +222,7 @@ bool Requestor::poll_completion(Completion& out) {
       continue;
     }
     out = {.id = wqe.request.id,
-           .qpn = identity_.local_qpn,
+           .qpn = qp_.local_qpn,
            .kind = CompletionKind::kWrite,
            .status = wqe.status,
            .size = wqe.request.size};

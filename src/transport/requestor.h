@@ -65,13 +65,10 @@ class Requestor {
     Trace* trace = nullptr;
     std::uint32_t host = 0;
   };
-  struct Identity {
-    std::uint32_t local_qpn = 0, peer_qpn = 0, peer = 0;
-  };
 
   Requestor(const Options& options, std::span<const fabric::Ev> evs);
 
-  void start(Time now, const Identity& identity);
+  void start(Time now, const QpEnds& ends);
 
   bool is_full() const { return queue_.full(); }
   void post(Time now, const WriteRequest& request);
@@ -163,8 +160,13 @@ class Requestor {
   Polled poll_new(Context& context, PortMask usable, Bytes header, Outgoing& out);
   Polled poll_completion_resend(Context& context, PortMask usable, Bytes header, Outgoing& out);
   PathSet::Slot pick(Time now, PortMask usable, PathSet::Slot avoid);
-  void emit(Context& context, const Wqe& wqe, const Piece& piece, Psn psn, bool rtx, bool ask,
-            PathSet::Slot slot, Bytes header, Outgoing& out);
+  struct Copy {  // one sending of a piece
+    Psn psn;
+    PathSet::Slot slot = PathSet::kNone;
+    bool rtx = false, ask = false;
+  };
+  void emit(Context& context, const Wqe& wqe, const Piece& piece, const Copy& copy, Bytes header,
+            Outgoing& out);
   bool is_last_available() const;
 
   struct Trigger {  // of a SACK
@@ -205,7 +207,7 @@ class Requestor {
   std::array<Time, 8> probe_sent_{};  // by probe id mod 8
   // From here on, what every packet looks at.
   const QpParams* params_;
-  Identity identity_;
+  QpEnds qp_;
   Ring<Wqe> queue_;               // oldest first: incomplete writes
   std::uint32_t sent_count_ = 0;  // of queue_, from the front: all packets sent once
   PsnWindow window_;

@@ -1,4 +1,4 @@
-// What is taken for lost, what follows, and that inflight stays in balance: reference section 6.1,
+// What is taken for lost, what follows, and that inflight stays in balance:
 // docs/decisions/0002.
 #include <gtest/gtest.h>
 

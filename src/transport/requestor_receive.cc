@@ -130,7 +130,7 @@ void Requestor::on_path_mark(Context& context, PathSet::Slot slot, wire::PathMar
       ++context.counters.marks;
       return paths_.on_mark(slot);
     case wire::PathMark::kAlwaysSkip:
-      if (context.prober.watch(context.now, identity_.peer, paths_.ev(slot), false) &&
+      if (context.prober.watch(context.now, qp_.peer, paths_.ev(slot), false) &&
           paths_.condemn(context.now, slot)) {
         ++context.counters.evs_condemned;
       }
@@ -198,7 +198,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
     case Verdict::kEvCondemned:
       ++context.counters.evs_condemned;
       // What cannot be watched could never come back.
-      if (!context.prober.watch(context.now, identity_.peer, paths_.ev(slot), false)) {
+      if (!context.prober.watch(context.now, qp_.peer, paths_.ev(slot), false)) {
         paths_.revive(context.now, slot);
       }
       break;
@@ -209,7 +209,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
       for (std::uint32_t i = 0; i < 3; ++i) {
         const PathSet::Slot witness = paths_.any_on(port, i);
         watched |= witness != PathSet::kNone &&
-                   context.prober.watch(context.now, identity_.peer, paths_.ev(witness), true);
+                   context.prober.watch(context.now, qp_.peer, paths_.ev(witness), true);
       }
       if (!watched) paths_.revive_plane(context.now, port);
       lose_on_port(context, port);

@@ -97,18 +97,18 @@ void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_clas
   const bool data = probe_class == ProbeClass::kData;
   const Duration overtaken = data ? Duration() : nscc_.base_rtt() + params_->nscc.target * 2;
   probe_sent_[id % probe_sent_.size()] = context.now - overtaken;
-  packet->peer = identity_.peer;
-  packet->qpn = identity_.local_qpn;
+  packet->peer = qp_.peer;
+  packet->qpn = qp_.local_qpn;
   packet->data_class = data;
   packet->port = port;
   if (port != ControlPacket::kAnyPort) {
     packet->fixed_ev = true;
     packet->entropy = paths_.ev(paths_.any_on(port, id)).value;
   }
-  write_header(*packet, {.opcode = wire::Opcode::kProbe, .dest_qpn = identity_.peer_qpn},
+  write_header(*packet, {.opcode = wire::Opcode::kProbe, .dest_qpn = qp_.peer_qpn},
                wire::Probe{.probe_id = id,
-                           .spdcid = static_cast<std::uint16_t>(identity_.local_qpn),
-                           .dpdcid = static_cast<std::uint16_t>(identity_.peer_qpn),
+                           .spdcid = static_cast<std::uint16_t>(qp_.local_qpn),
+                           .dpdcid = static_cast<std::uint16_t>(qp_.peer_qpn),
                            .sent = timestamp(context.now)});
 }
 
@@ -118,7 +118,7 @@ void Requestor::trace_window(Context& context) {
   record.at = context.now;
   record.host = context.host;
   record.kind = TraceKind::kWindow;
-  record.qpn = identity_.local_qpn;
+  record.qpn = qp_.local_qpn;
   record.a = static_cast<std::uint64_t>(nscc_.window());
   record.b = static_cast<std::uint64_t>(nscc_.inflight());
   context.trace->append(record);

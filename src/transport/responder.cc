@@ -13,8 +13,8 @@ Responder::Responder(const Options& options) : options_(options) {
   immediates_ = std::make_unique_for_overwrite<Immediate[]>(options.wimm_max);
 }
 
-void Responder::start(Psn first, const Identity& identity) {
-  identity_ = identity;
+void Responder::start(Psn first, const QpEnds& ends) {
+  qp_ = ends;
   cack_ = max_received_ = first - 1;
   probe_edge_ = first - 2;  // no probe yet
   lowest_unreported_ = first;
@@ -148,7 +148,7 @@ wire::AckSyndrome Responder::deliver(const Immediate& immediate, ReceiveSide sid
   if (side.receives.empty() || side.completions.full())
     return wire::AckSyndrome::kNakRemoteOperational;
   side.completions.push({.id = side.receives.front(),
-                         .qpn = identity_.local_qpn,
+                         .qpn = qp_.local_qpn,
                          .kind = CompletionKind::kReceiveImmediate,
                          .status = Status::kOk,
                          .size = immediate.size,
@@ -170,12 +170,11 @@ Status Responder::refuse(wire::AckSyndrome syndrome, Psn psn, ControlQueue& out,
 bool Responder::repeat_nak(ControlQueue& out) const {
   if (!nak_) return false;
   if (ControlPacket* packet = out.add()) {
-    packet->peer = identity_.peer;
-    packet->qpn = identity_.local_qpn;
-    write_header(
-        *packet,
-        {.opcode = wire::Opcode::kTransportAck, .dest_qpn = identity_.peer_qpn, .psn = nak_psn_},
-        *nak_);
+    packet->peer = qp_.peer;
+    packet->qpn = qp_.local_qpn;
+    write_header(*packet,
+                 {.opcode = wire::Opcode::kTransportAck, .dest_qpn = qp_.peer_qpn, .psn = nak_psn_},
+                 *nak_);
   }
   return true;
 }
@@ -185,10 +184,9 @@ void Responder::send_unexpected(const wire::Bth& bth, ControlQueue& out,
   ControlPacket* packet = out.add();
   if (packet == nullptr) return;
   ++counters.nacks;
-  packet->peer = identity_.peer;
-  packet->qpn = identity_.local_qpn;
-  write_header(*packet,
-               {.opcode = wire::Opcode::kNack, .dest_qpn = identity_.peer_qpn, .psn = bth.psn},
+  packet->peer = qp_.peer;
+  packet->qpn = qp_.local_qpn;
+  write_header(*packet, {.opcode = wire::Opcode::kNack, .dest_qpn = qp_.peer_qpn, .psn = bth.psn},
                wire::Nack{.reason = wire::NackReason::kUnexpectedEvent, .psn = bth.psn});
 }
 
@@ -217,12 +215,11 @@ void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
   ack_due_ = false;
   if (ControlPacket* packet = out.add()) {
     ++counters.transport_acks;
-    packet->peer = identity_.peer;
-    packet->qpn = identity_.local_qpn;
-    write_header(
-        *packet,
-        {.opcode = wire::Opcode::kTransportAck, .dest_qpn = identity_.peer_qpn, .psn = cack_},
-        wire::TransportAck{.msn = msn_ & 0xff'ffff});
+    packet->peer = qp_.peer;
+    packet->qpn = qp_.local_qpn;
+    write_header(*packet,
+                 {.opcode = wire::Opcode::kTransportAck, .dest_qpn = qp_.peer_qpn, .psn = cack_},
+                 wire::TransportAck{.msn = msn_ & 0xff'ffff});
   }
 }
 
@@ -247,8 +244,8 @@ void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
 wire::Sack Responder::sack_state() const {
   wire::Sack sack;
   sack.cack = cack_;
-  sack.spdcid = static_cast<std::uint16_t>(identity_.peer_qpn);
-  sack.dpdcid = static_cast<std::uint16_t>(identity_.local_qpn);
+  sack.spdcid = static_cast<std::uint16_t>(qp_.peer_qpn);
+  sack.dpdcid = static_cast<std::uint16_t>(qp_.local_qpn);
   sack.mpr = limit_.mpr != 0 ? limit_.mpr
                              : static_cast<std::uint8_t>(std::min(options_.window / 128, 255u));
   sack.cwnd_penalty = limit_.cwnd_penalty;
@@ -276,12 +273,11 @@ void Responder::send_sack(const wire::Sack& state, Psn base, bool rtx, ControlQu
   wire::Sack sack = state;
   sack.bitmap_offset = static_cast<std::int16_t>(base.since(cack_));
   sack.bitmap = bits_from(base);
-  packet->peer = identity_.peer;
-  packet->qpn = identity_.local_qpn;
-  write_header(
-      *packet,
-      {.opcode = wire::Opcode::kSack, .dest_qpn = identity_.peer_qpn, .rtx = rtx, .psn = cack_},
-      sack);
+  packet->peer = qp_.peer;
+  packet->qpn = qp_.local_qpn;
+  write_header(*packet,
+               {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = rtx, .psn = cack_},
+               sack);
   // Everything received in base .. base + 63 is reported now.
   if (lowest_unreported_.since(base) < 0) return;
   Psn next = base + 64;
@@ -298,15 +294,15 @@ void Responder::send_nack(const Arrival& arrival, wire::NackReason reason, Contr
   wire::Nack nack;
   nack.reason = reason;
   nack.entropy = arrival.entropy;
-  nack.spdcid = static_cast<std::uint16_t>(identity_.peer_qpn);
-  nack.dpdcid = static_cast<std::uint16_t>(identity_.local_qpn);
+  nack.spdcid = static_cast<std::uint16_t>(qp_.peer_qpn);
+  nack.dpdcid = static_cast<std::uint16_t>(qp_.local_qpn);
   nack.psn = arrival.bth.psn;
   nack.echo = arrival.write.sent;
-  packet->peer = identity_.peer;
-  packet->qpn = identity_.local_qpn;
+  packet->peer = qp_.peer;
+  packet->qpn = qp_.local_qpn;
   write_header(*packet,
                {.opcode = wire::Opcode::kNack,
-                .dest_qpn = identity_.peer_qpn,
+                .dest_qpn = qp_.peer_qpn,
                 .rtx = arrival.bth.rtx,
                 .psn = arrival.bth.psn},
                nack);

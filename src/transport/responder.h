@@ -50,10 +50,6 @@ class Responder {
     bool marked = false;  // CE
     bool trimmed = false, trimmed_last_hop = false;
   };
-  // Who we are towards the requestor: what answers are addressed with.
-  struct Identity {
-    std::uint32_t local_qpn = 0, peer_qpn = 0, peer = 0;
-  };
   // The receives posted, and where completions of them go.
   struct ReceiveSide {
     Ring<std::uint64_t>& receives;
@@ -63,7 +59,7 @@ class Responder {
   explicit Responder(const Options& options);
 
   // At RTR: the first PSN that will come.
-  void start(Psn first, const Identity& identity);
+  void start(Psn first, const QpEnds& ends);
 
   // One data packet. kOk, or why the QP must go to ERR (the NAK is queued).
   Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
@@ -136,7 +132,7 @@ class Responder {
                 ResponderCounters& counters);
 
   Options options_;
-  Identity identity_;
+  QpEnds qp_;
   std::unique_ptr<std::uint64_t[]> received_;  // one bit a PSN of the window, and
   std::uint64_t* ends_ = nullptr;              // 'ends a message'; in one allocation
   std::unique_ptr<Immediate[]>

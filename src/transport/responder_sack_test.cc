@@ -1,4 +1,4 @@
-// When a SACK is due, and what it says: reference section 5.3, docs/decisions/0002.
+// When a SACK is due, and what it says: docs/decisions/0002.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,4 +1,4 @@
-// Which packets are placed, which are answered, and with what: reference section 5.2.
+// Which packets are placed, which are answered, and with what.
 #include "transport/responder.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// RetryTimer: the local ACK timer (reference section 6.2): so often at one interval, then doubling,
+// RetryTimer: the local ACK timer: so often at one interval, then doubling,
 // then it gives up.
 #pragma once
 

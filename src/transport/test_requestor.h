@@ -12,6 +12,7 @@
 
 #include "transport/requestor.h"
 #include "transport/test_memory.h"
+#include "wire/framing.h"
 
 namespace weft::transport::test {
 

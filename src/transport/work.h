@@ -8,6 +8,12 @@ namespace weft::transport {
 // Identifies a QP at its endpoint: the 24-bit number on the wire.
 using Qpn = std::uint32_t;
 
+// The two ends of a QP: what its packets are addressed with.
+struct QpEnds {
+  Qpn local_qpn = 0, peer_qpn = 0;
+  std::uint32_t peer = 0;  // index of the peer at this endpoint
+};
+
 // An RDMA write. The local range stays valid and unchanged until its completion.
 struct WriteRequest {
   std::uint64_t id = 0;        // given back in the completion

@@ -34,6 +34,12 @@ constexpr std::size_t datagram_size(PacketShape shape) {
   return shape.header_size + shape.payload_size + pad_for(shape.payload_size) + kIcrcSize;
 }
 
+// What both ends count for a packet in flight, whatever carries it: UDP length + 40.
+inline constexpr std::size_t kNominalOverhead = 40;
+constexpr std::uint32_t nominal_size(PacketShape shape) {
+  return static_cast<std::uint32_t>(kUdpSize + datagram_size(shape) + kNominalOverhead);
+}
+
 // Ethernet header to the last byte before the FCS: what a pcap file holds.
 constexpr std::size_t frame_size(PacketShape shape) {
   return kEthernetSize + (shape.srv6 ? 2 : 1) * kIpv6Size + kUdpSize + datagram_size(shape);

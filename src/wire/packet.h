@@ -40,8 +40,6 @@ inline constexpr std::uint32_t kQpnMask = 0xff'ffff;
 inline constexpr std::size_t kHeaderSizeMax = 48;
 // What a trimming switch keeps behind the IP header: UDP, BTH, METH, TSETH, RETH.
 inline constexpr std::size_t kTrimmedSizeAfterIp = 44;
-// Both ends count a packet as UDP length + 40 (reference section 7.2).
-inline constexpr std::uint32_t kNominalOverhead = 40;
 
 // The 16-bit timestamps count 128 ns (tsr = 0) and wrap after 8.39 ms.
 struct Timestamp {
