@@ -1,5 +1,6 @@
 #include "net/udp_socket.h"
 
+#include <arpa/inet.h>
 #include <netinet/udp.h>
 #include <unistd.h>
 
@@ -14,6 +15,15 @@
 #endif
 #ifndef UDP_GRO
 #define UDP_GRO 104
+#endif
+#ifndef IPV6_AUTOFLOWLABEL
+#define IPV6_AUTOFLOWLABEL 70
+#endif
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
+#ifndef IPV6_FLOWINFO_SEND
+#define IPV6_FLOWINFO_SEND 33
 #endif
 
 namespace weft::net {
@@ -32,6 +42,12 @@ void set_buffer(int fd, int name, int forced, std::uint32_t bytes) {
 
 Error system_error(const char* what) {
   return {ErrorKind::kSystem, std::string(what) + ": " + std::strerror(errno)};
+}
+
+constexpr std::uint32_t kFlowLabelMask = 0xf'ffff;
+
+void set_flow_label(SocketAddress& to, std::uint32_t label) {
+  reinterpret_cast<sockaddr_in6*>(&to.storage)->sin6_flowinfo = htonl(label & kFlowLabelMask);
 }
 
 // A control message at a time, in a buffer of its own.
@@ -65,12 +81,18 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
   const int fd = out.fd_;
   set_buffer(fd, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_bytes);
   set_buffer(fd, SO_SNDBUF, SO_SNDBUFFORCE, options.send_bytes);
-  if (!v4) set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (!v4) {
+    set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    // Flow labels are ours to choose, not the system's.
+    set(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
+    set(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+  }
   // Never fragmented: a packet is one datagram of the path's MTU.
   set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
       v4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO);
   if (options.receives) {
     set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
+    if (!v4) set(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
     set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
     set(fd, SOL_UDP, UDP_GRO, 1);  // without it packets come one by one
   }
@@ -98,9 +120,10 @@ std::uint32_t UdpSocket::receive_bytes() const {
   return static_cast<std::uint32_t>(std::max(value, 0));
 }
 
-bool UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) const {
+UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) const {
   SocketAddress to = to_sockaddr(what.to, what.port);
   const bool v4 = is_ipv4(what.to);
+  if (!v4) set_flow_label(to, what.flow_label);
   msghdr message{};
   message.msg_name = &to.storage;
   message.msg_namelen = to.size;
@@ -111,7 +134,8 @@ bool UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) const {
               static_cast<int>(what.traffic_class));
   if (what.segment != 0) control.add(SOL_UDP, UDP_SEGMENT, what.segment);
   control.attach(message);
-  return sendmsg(fd_, &message, 0) >= 0;
+  if (sendmsg(fd_, &message, 0) >= 0) return Sent::kTaken;
+  return errno == EAGAIN || errno == ENOBUFS ? Sent::kNotNow : Sent::kNever;
 }
 
 std::size_t UdpSocket::receive(std::span<std::byte> buffer, std::span<Incoming> runs) {
@@ -155,6 +179,8 @@ std::size_t UdpSocket::receive(std::span<std::byte> buffer, std::span<Incoming> 
       const bool tos = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
                        (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS);
       if (tos) run.traffic_class = static_cast<std::uint8_t>(value);
+      if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_FLOWINFO)
+        run.flow_label = ntohl(static_cast<std::uint32_t>(value)) & kFlowLabelMask;
     }
   }
   return static_cast<std::size_t>(got);

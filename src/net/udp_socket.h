@@ -21,7 +21,7 @@ class UdpSocket {
     std::uint16_t port = 0;
     std::uint32_t receive_bytes = 0;  // asked for; the system may give less. 0: its default
     std::uint32_t send_bytes = 0;
-    bool receives = false;  // GRO, ECN of what comes
+    bool receives = false;  // GRO, ECN and flow label of what comes
   };
   // Errors: kExhausted when the port is taken, kSystem otherwise.
   static Result<UdpSocket> open(const Options& options);
@@ -39,15 +39,18 @@ class UdpSocket {
     std::uint16_t port = 0;
     std::uint8_t traffic_class = 0;  // DSCP and ECN
     std::uint16_t segment = 0;       // bytes of each packet but the last; 0: one packet
+    std::uint32_t flow_label = 0;    // IPv6
   };
-  // True when the kernel took all of it. False: not now, or never (the packets are lost).
-  bool send(const Outgoing& what, std::span<iovec> pieces) const;
+  // All of it, or nothing: because the send buffer is full, or because it can never be sent.
+  enum class Sent : std::uint8_t { kTaken, kNotNow, kNever };
+  Sent send(const Outgoing& what, std::span<iovec> pieces) const;
 
   // One run that came: `size` bytes, packets of `segment` bytes and perhaps a shorter last one.
   struct Incoming {
     Ipv6 from{};
     std::uint16_t port = 0;
     std::uint8_t traffic_class = 0;
+    std::uint32_t flow_label = 0;
     std::uint32_t size = 0, segment = 0;
     std::uint32_t overflow = 0;  // packets this socket ever lost because its buffer was full
   };

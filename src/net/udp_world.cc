@@ -1,6 +1,6 @@
 #include "net/udp_world.h"
 
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,40 +9,26 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "fabric/address.h"
 #include "net/clock.h"
-#include "wire/datagram.h"
-#include "wire/framing.h"
-#include "wire/icrc.h"
+#include "net/network_namespace.h"
 
 namespace weft::net {
 namespace {
 
-// Runs taken from one socket at a time: then others have their turn.
-constexpr std::size_t kRunsMax = 8;
-// The kernel joins no more packets than this into one run.
-constexpr std::size_t kRunPacketsMax = 64;
-// A UDP datagram before it is cut into segments.
-constexpr std::size_t kSendBytesMax = 65'000;
-// What a port takes at a time.
-constexpr std::uint32_t kPortRoom = 32;
 // Nobody looked for that long: the world itself stood still.
 constexpr Duration kLate = Duration::ms(1);
-// How often links are looked at: asking costs a system call.
-constexpr Duration kLinksEvery = Duration::us(100);
 
-struct Trailer {
-  std::array<std::byte, 3 + wire::kIcrcSize> bytes;
-};
-
-void* mutable_bytes(std::uint64_t at) { return reinterpret_cast<void*>(at); }
-
-bool is_same_run(const world::Datagram& a, const world::Datagram& b) {
-  return a.port == b.port && a.entropy == b.entropy && a.dscp == b.dscp && a.ecn == b.ecn &&
-         a.peer == b.peer;
+// Where a plane's packets arrive: in a fabric steered by uSIDs the last one is all that is left.
+Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
+  if (config.ev_mode != EvMode::kSrv6) return config.planes[plane];
+  const FabricPlace& place = *config.place;
+  const fabric::NodeId self{.plane = plane, .tier = fabric::Tier::kHost, .index = place.self};
+  return fabric::address_of(fabric::UsidList{.usid = {fabric::usid_of(place.topology, self)}});
 }
 
-std::size_t datagram_size(const world::Datagram& d) {
-  return wire::datagram_size({.header_size = d.header.size(), .payload_size = d.payload.size});
+Error system_error(const char* what) {
+  return {ErrorKind::kSystem, std::string(what) + ": " + std::strerror(errno)};
 }
 
 }  // namespace
@@ -53,9 +39,11 @@ std::vector<Ipv6> loopback_planes() {
   return planes;
 }
 
-UdpWorld::UdpWorld(const UdpWorldConfig& config)
+UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
     : config_(config),
+      steering_(steering),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
       buffer_(kRunsMax * UdpSocket::kRunBytes) {
   in_.reserve(kRunsMax * kRunPacketsMax);
   now_ = last_pass_ = clock_now();
@@ -63,25 +51,34 @@ UdpWorld::UdpWorld(const UdpWorldConfig& config)
 
 UdpWorld::~UdpWorld() {
   if (wake_fd_ >= 0) close(wake_fd_);
+  if (epoll_fd_ >= 0) close(epoll_fd_);
 }
 
-Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& config) {
-  if (config.planes.empty() || config.planes.size() > world::kPortsMax) {
+Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
+  UdpWorldConfig config = wanted;
+  if (config.ev_mode == EvMode::kSrv6 && config.place) {
+    config.planes.clear();
+    for (std::uint32_t p = 0; p < config.place->topology.plane_count(); ++p)
+      config.planes.push_back(fabric::address_of({.host = config.place->self, .plane = p}));
+  }
+  if (config.planes.empty() || config.planes.size() > world::kPortsMax)
     return Error{ErrorKind::kInvalid, "a device has 1 to 8 planes"};
-  }
-  if (config.evs_per_plane == 0 || config.evs_per_plane > kEvsPerPlaneMax) {
-    return Error{ErrorKind::kInvalid, "a plane has 1 to 64 EVs"};
-  }
-  std::unique_ptr<UdpWorld> world(new UdpWorld(config));
-  if (world->wake_fd_ < 0)
-    return Error{ErrorKind::kSystem, std::string("eventfd: ") + std::strerror(errno)};
+  WEFT_TRY(const Steering steering,
+           Steering::make({.mode = config.ev_mode,
+                           .plane_count = static_cast<std::uint32_t>(config.planes.size()),
+                           .evs_per_plane = config.evs_per_plane,
+                           .place = config.place}));
+  std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
+  if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return system_error("eventfd, epoll");
+  WEFT_TRY(const NamespaceScope scope, NamespaceScope::enter(config.network_namespace));
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
-  world->told_up_ = static_cast<world::PortMask>((1u << config.planes.size()) - 1);
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
     const auto opened = world->open_slot(process);
-    if (opened) return world;
-    if (opened.error().kind != ErrorKind::kExhausted) return opened.error();
+    if (!opened && opened.error().kind == ErrorKind::kExhausted) continue;
+    WEFT_CHECK(opened);
+    WEFT_CHECK(world->watch_all());
+    return world;
   }
   return Error{ErrorKind::kExhausted, "all 256 process slots of these addresses are taken"};
 }
@@ -90,37 +87,48 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& config) {
 Result<void> UdpWorld::open_slot(std::uint16_t process) {
   planes_.clear();
   process_ = process;
-  for (const Ipv6& address : config_.planes) {
-    WEFT_TRY(UdpSocket listen, UdpSocket::open({.address = address,
+  for (std::uint32_t p = 0; p < config_.planes.size(); ++p) {
+    WEFT_TRY(UdpSocket listen, UdpSocket::open({.address = listen_address(config_, p),
                                                 .port = listen_port(process),
-                                                .receive_bytes = config_.socket_buffer_bytes,
+                                                .receive_bytes = config_.receive_buffer_bytes,
                                                 .receives = true}));
-    planes_.push_back({.address = address, .listen = std::move(listen), .senders = {}});
+    planes_.push_back(
+        {.address = config_.planes[p], .listen = std::move(listen), .senders = {}, .held = {}});
+    planes_.back().held.reserve(kPortRoom);
   }
   for (Plane& plane : planes_) {
-    for (std::uint32_t ev = 0; ev < config_.evs_per_plane; ++ev) {
+    for (std::uint32_t i = 0; i < steering_->sockets(); ++i) {
       WEFT_TRY(UdpSocket sender, UdpSocket::open({.address = plane.address,
-                                                  .port = source_port(process, ev),
-                                                  .send_bytes = config_.socket_buffer_bytes}));
+                                                  .port = source_port(process, i),
+                                                  .send_bytes = config_.send_buffer_bytes}));
       plane.senders.push_back(std::move(sender));
     }
   }
   return {};
 }
 
+Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u32 = what;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return system_error("epoll_ctl");
+  return {};
+}
+
+Result<void> UdpWorld::watch_all() {
+  for (std::uint32_t p = 0; p < planes_.size(); ++p) {
+    WEFT_CHECK(watch(planes_[p].listen.fd(), EPOLLIN, p));
+    // Told of room only while something is held: armed by hold().
+    for (const UdpSocket& sender : planes_[p].senders)
+      WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
+  }
+  WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
+  return watch(wake_fd_, EPOLLIN, kWake);
+}
+
 std::vector<world::Address> UdpWorld::addresses() const {
   std::vector<world::Address> out;
   for (const Plane& plane : planes_) out.push_back(world::Address::of(plane.address, process_));
-  return out;
-}
-
-std::vector<fabric::Ev> UdpWorld::evs() const {
-  std::vector<fabric::Ev> out;
-  for (std::uint32_t ev = 0; ev < config_.evs_per_plane; ++ev) {
-    for (std::size_t plane = 0; plane < planes_.size(); ++plane) {
-      out.push_back({.value = source_port(process_, ev), .port = static_cast<std::uint8_t>(plane)});
-    }
-  }
   return out;
 }
 
@@ -136,6 +144,8 @@ Result<void> UdpWorld::attach(std::span<const world::Address> ports, world::Node
   if (!std::equal(ports.begin(), ports.end(), ours.begin(), ours.end()))
     return Error{ErrorKind::kInvalid, "a node takes this world's own addresses"};
   node_ = &node;
+  told_up_ = links_->up();
+  for (std::uint32_t p = 0; p < planes_.size(); ++p) tell_port(p);
   return {};
 }
 
@@ -144,159 +154,62 @@ void UdpWorld::wake() {
   [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof(one));  // full: awake anyway
 }
 
-// --- in ----------------------------------------------------------------------------------------
-
-bool UdpWorld::is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
-                         const wire::DatagramParts& parts) const {
-  if (parts.icrc.empty()) return true;  // trimmed
-  const std::size_t size =
-      parts.header.size() + parts.payload.size() + parts.padding.size() + parts.icrc.size();
-  wire::Icrc icrc(wire::IcrcFlow{.source = run.from,
-                                 .destination = planes_[plane].address,
-                                 .source_port = run.port,
-                                 .destination_port = listen_port(process_),
-                                 .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
-  icrc.add_header(parts.header);
-  if (config_.icrc == IcrcCover::kFull) {
-    icrc.add(parts.payload);
-    icrc.add(parts.padding);
-  }
-  return icrc.matches(parts.icrc);
-}
-
-void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, ConstBytes bytes) {
-  const auto dscp = static_cast<world::Dscp>(run.traffic_class >> 2);
-  const bool trimmed = world::is_trimmed(dscp);
-  for (std::size_t at = 0; at < bytes.size(); at += run.segment) {
-    const ConstBytes datagram =
-        bytes.subspan(at, std::min<std::size_t>(run.segment, bytes.size() - at));
-    const auto parts = wire::split_datagram(datagram, {.trimmed = trimmed});
-    if (!parts) {
-      ++drops_[static_cast<std::size_t>(parts.error())];
-      continue;
-    }
-    if (in_.size() == in_.capacity()) {
-      ++drops_[static_cast<std::size_t>(DropReason::kNoBuffer)];
-      continue;
-    }
-    in_.push_back({.port = static_cast<world::PortIndex>(plane),
-                   .ecn = static_cast<world::Ecn>(run.traffic_class & 3),
-                   .dscp = dscp,
-                   .intact = is_intact(plane, run, *parts),
-                   .entropy = run.port,
-                   .received_at = now_,
-                   .peer = world::Address::of(run.from, process_of(run.port)),
-                   .header = parts->header,
-                   .payload = {.at = reinterpret_cast<std::uintptr_t>(parts->payload.data()),
-                               .size = static_cast<std::uint32_t>(parts->payload.size())}});
-  }
-}
-
-bool UdpWorld::receive(std::uint32_t plane) {
-  std::array<UdpSocket::Incoming, kRunsMax> runs;
-  const std::size_t count = planes_[plane].listen.receive(buffer_, runs);
-  if (count == 0) return false;
-  ++counters_.receives;
-  in_.clear();
-  for (std::size_t i = 0; i < count; ++i) {
-    const UdpSocket::Incoming& run = runs[i];
-    if (run.overflow != planes_[plane].overflow) {
-      counters_.drops_host += run.overflow - planes_[plane].overflow;
-      planes_[plane].overflow = run.overflow;
-    }
-    take_run(plane, run, ConstBytes(buffer_).subspan(i * UdpSocket::kRunBytes, run.size));
-  }
-  counters_.packets_received += in_.size();
-  node_->on_datagrams(now_, in_);
-  return true;
-}
-
-// --- out ---------------------------------------------------------------------------------------
-
-// The longest run at the front of `out` that one system call takes: one EV, one peer, equal sizes,
-// the last may be shorter. Returns how many packets it was.
-std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
-  static_assert(std::tuple_size_v<decltype(out_)> <= kRunPacketsMax);
-  std::array<iovec, 3 * kRunPacketsMax> pieces;
-  std::array<Trailer, kRunPacketsMax> trailers;
-  const world::Datagram& first = out[0];
-  const std::uint16_t to_port = listen_port(first.peer.process);
-  const Plane& plane = planes_[first.port];
-  const std::size_t segment = datagram_size(first);
-  std::size_t count = 0, used = 0, bytes = 0;
-  for (bool last = false; count < out.size() && !last; ++count) {
-    const world::Datagram& d = out[count];
-    const std::size_t size = datagram_size(d);
-    if (!is_same_run(first, d) || size > segment || bytes + size > kSendBytesMax) break;
-    last = size < segment;
-    bytes += size;
-    const std::size_t pad = wire::pad_for(d.payload.size);
-    Trailer& trailer = trailers[count];
-    std::memset(trailer.bytes.data(), 0, pad);
-    wire::Icrc icrc(wire::IcrcFlow{.source = plane.address,
-                                   .destination = d.peer.ip(),
-                                   .source_port = static_cast<std::uint16_t>(d.entropy),
-                                   .destination_port = to_port,
-                                   .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
-    icrc.add_header(d.header);
-    if (config_.icrc == IcrcCover::kFull) {
-      icrc.add({static_cast<const std::byte*>(mutable_bytes(d.payload.at)), d.payload.size});
-      icrc.add(ConstBytes(trailer.bytes).first(pad));
-    }
-    icrc.store(Bytes(trailer.bytes).subspan(pad));
-    pieces[used++] = {const_cast<std::byte*>(d.header.data()), d.header.size()};
-    if (d.payload.size > 0) pieces[used++] = {mutable_bytes(d.payload.at), d.payload.size};
-    pieces[used++] = {trailer.bytes.data(), pad + wire::kIcrcSize};
-  }
-  const std::uint32_t ev = first.entropy - source_port(process_, 0);
-  const UdpSocket& sender = plane.senders[ev < plane.senders.size() ? ev : 0];
-  const UdpSocket::Outgoing what{
-      .to = first.peer.ip(),
-      .port = to_port,
-      .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(first.dscp) << 2 |
-                                                 static_cast<unsigned>(first.ecn)),
-      .segment = count > 1 ? static_cast<std::uint16_t>(segment) : std::uint16_t{0}};
-  ++counters_.sends;
-  if (sender.send(what, std::span(pieces).first(used))) {
-    counters_.packets_sent += count;
-  } else {
-    counters_.drops_send += count;
-  }
-  return count;
-}
-
-bool UdpWorld::transmit() {
-  std::array<world::PortRoom, world::kPortsMax> room;
-  room.fill({.packets = kPortRoom});
-  const std::size_t count = node_->poll_transmit(now_, std::span(room).first(planes_.size()), out_);
-  for (std::size_t sent = 0; sent < count;)
-    sent += send_run(std::span(out_).subspan(sent, count - sent));
-  return count > 0;
-}
-
 // --- time --------------------------------------------------------------------------------------
 
-void UdpWorld::look_at_links() {
-  if (now_ < links_next_) return;
-  links_next_ = now_ + kLinksEvery;
-  links_->look();
-  const auto changed = static_cast<world::PortMask>(told_up_ ^ links_->up());
-  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
-    if ((changed >> plane & 1) == 0) continue;
-    node_->on_port(now_, static_cast<world::PortIndex>(plane),
-                   {.up = (links_->up() >> plane & 1) != 0});
-  }
-  told_up_ = links_->up();
+void UdpWorld::tell_port(std::uint32_t plane) {
+  node_->on_port(now_, static_cast<world::PortIndex>(plane),
+                 {.up = (told_up_ >> plane & 1) != 0,
+                  .receive_bytes = planes_[plane].listen.receive_bytes(),
+                  .overflows = planes_[plane].overflow});
 }
 
-bool UdpWorld::pass() {
+void UdpWorld::look_at_links() {
+  links_->look();
+  const auto changed = static_cast<world::PortMask>(told_up_ ^ links_->up());
+  told_up_ = links_->up();
+  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
+    if ((changed >> plane & 1) != 0) tell_port(plane);
+  }
+}
+
+// Takes what is there; until then it waits for something to come. True if anything came.
+bool UdpWorld::look(Time sleep_until) {
+  std::array<epoll_event, world::kPortsMax + 8> ready;
+  timespec timeout{};
+  if (sleep_until > now_) {
+    const std::int64_t ns = (sleep_until - now_).ns();
+    timeout = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  }
+  const int count = epoll_pwait2(epoll_fd_, ready.data(), static_cast<int>(ready.size()),
+                                 sleep_until == kNever ? nullptr : &timeout, nullptr);
+  if (sleep_until > now_) now_ = clock_now();
+  bool moved = false;
+  for (int i = 0; i < count; ++i) {
+    const std::uint32_t what = ready[static_cast<std::size_t>(i)].data.u32;
+    if (what == kWake) {
+      std::uint64_t woken = 0;
+      [[maybe_unused]] const auto taken = read(wake_fd_, &woken, sizeof(woken));
+      moved = true;
+    } else if (what == kLinks) {
+      look_at_links();
+      moved = true;
+    } else if ((what & kRoom) != 0) {
+      moved |= send_held(planes_[what & 0xff]);
+    } else {
+      moved |= receive(what);
+    }
+  }
+  return moved;
+}
+
+bool UdpWorld::pass(Time sleep_until) {
   WEFT_ASSERT(node_ != nullptr);
   now_ = clock_now();
-  look_at_links();
-  const Duration late = now_ - last_pass_ > kLate ? now_ - last_pass_ : Duration();
+  // What was slept on purpose is not late.
+  const Time due = std::max(last_pass_, sleep_until);
+  bool moved = look(sleep_until);
+  const Duration late = now_ > due && now_ - due > kLate ? now_ - due : Duration();
   last_pass_ = now_;
-  bool moved = false;
-  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) moved |= receive(plane);
   if (node_->next_deadline() <= now_) {
     node_->on_deadline(now_, late);
     moved = true;
@@ -310,10 +223,7 @@ bool UdpWorld::progress(Time limit) {
     if (pass()) return true;
     if (now_ >= limit) return false;
     if (now_ - start < config_.spin) continue;
-    // What was slept on purpose is not late.
-    const Time until = std::min(limit, node_->next_deadline());
-    sleep_until(until);
-    last_pass_ = std::min(clock_now(), until);
+    if (pass(std::min(limit, node_->next_deadline()))) return true;
   }
 }
 
@@ -322,32 +232,21 @@ bool UdpWorld::step(Time limit) {
   return true;
 }
 
-void UdpWorld::sleep_until(Time limit) {
-  std::array<pollfd, world::kPortsMax + 2> fds{};
-  for (std::size_t i = 0; i < planes_.size(); ++i)
-    fds[i] = {.fd = planes_[i].listen.fd(), .events = POLLIN, .revents = 0};
-  fds[planes_.size()] = {.fd = wake_fd_, .events = POLLIN, .revents = 0};
-  fds[planes_.size() + 1] = {.fd = links_->fd(), .events = POLLIN, .revents = 0};
-  timespec timeout{};
-  if (limit != kNever) {
-    const std::int64_t ns = std::max<std::int64_t>((limit - clock_now()).ns(), 0);
-    timeout = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  }
-  ppoll(fds.data(), planes_.size() + 2, limit == kNever ? nullptr : &timeout, nullptr);
-  links_next_ = Time();
-  std::uint64_t woken = 0;
-  if ((fds[planes_.size()].revents & POLLIN) != 0) {
-    [[maybe_unused]] const auto taken = read(wake_fd_, &woken, sizeof(woken));
-  }
-}
-
 CounterTable UdpWorld::counters() const {
   CounterTable table = {{"net.packets_sent", "packets", counters_.packets_sent},
                         {"net.packets_received", "packets", counters_.packets_received},
                         {"net.sends", "calls", counters_.sends},
                         {"net.receives", "calls", counters_.receives},
+                        {"net.sends_held", "calls", counters_.sends_held},
                         {"net.drops_send", "packets", counters_.drops_send},
                         {"net.drops_host", "packets", counters_.drops_host}};
+  const auto add = [&](std::string_view name, DropReason reason) {
+    table.push_back({name, "packets", drops_[static_cast<std::size_t>(reason)]});
+  };
+  add("net.drop_too_short", DropReason::kTooShort);
+  add("net.drop_bad_opcode", DropReason::kBadOpcode);
+  add("net.drop_bad_header", DropReason::kBadHeader);
+  add("net.drop_no_buffer", DropReason::kNoBuffer);
   return table;
 }
 

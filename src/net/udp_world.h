@@ -1,7 +1,7 @@
 // UdpWorld: drives one node over UDP sockets, in real time.
 //
-// A port of the node is a plane: an address of ours, one socket that receives, and one for each EV
-// that sends, because an EV is a UDP source port here. Runs of packets on one EV leave in one
+// A port of the node is a plane: an address of ours, one socket that receives, and some that send,
+// because a UDP source port is (part of) an EV; see Steering. Runs of packets on one EV leave in one
 // system call and arrive in one. Processes of a host share its addresses: each has a slot, which
 // its UDP ports follow from (docs/decisions/0008), so that whoever holds the ports owns the slot
 // and a crash frees it.
@@ -12,39 +12,23 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/counters.h"
 #include "base/result.h"
 #include "fabric/ev.h"
 #include "net/link_watch.h"
+#include "net/steering.h"
 #include "net/udp_socket.h"
 #include "wire/datagram.h"
 #include "wire/drop_reason.h"
-#include "wire/frame.h"
+#include "wire/packet.h"
 #include "world/world.h"
 
 namespace weft::net {
-
-inline constexpr std::uint32_t kProcessesMax = 256;
-inline constexpr std::uint32_t kEvsPerPlaneMax = 64;
-
-// Slot 0 listens on MRC's port, the others below the ports that the system gives out; each sends
-// from ports of its own.
-constexpr std::uint16_t listen_port(std::uint16_t process) {
-  return process == 0 ? wire::kUdpPort : static_cast<std::uint16_t>(14'791 + process);
-}
-inline constexpr std::uint16_t kSourcePortsFrom = 15'104;
-constexpr std::uint16_t source_port(std::uint16_t process, std::uint32_t ev) {
-  return static_cast<std::uint16_t>(kSourcePortsFrom + process * kEvsPerPlaneMax + ev);
-}
-// Which process sends from that port; 0 for one that is no process of ours.
-constexpr std::uint16_t process_of(std::uint16_t source_port) {
-  const int process = (source_port - kSourcePortsFrom) / static_cast<int>(kEvsPerPlaneMax);
-  const bool ours = source_port >= kSourcePortsFrom && process < static_cast<int>(kProcessesMax);
-  return ours ? static_cast<std::uint16_t>(process) : std::uint16_t{0};
-}
 
 // What the ICRC covers: everything, as MRC wants it, or headers only, where both ends are ours and
 // the link has a checksum of its own or needs none.
@@ -54,11 +38,16 @@ enum class IcrcCover : std::uint8_t { kFull, kHeaders };
 std::vector<Ipv6> loopback_planes();
 
 struct UdpWorldConfig {
-  std::vector<Ipv6> planes = loopback_planes();  // our address in each
+  std::vector<Ipv6> planes = loopback_planes();  // our address in each; SRv6: follow from `place`
+  EvMode ev_mode = EvMode::kUdpPort;
   std::uint32_t evs_per_plane = 4;
-  std::uint32_t mtu = 4096;  // payload of a full packet
+  std::optional<FabricPlace> place{};  // where we are in a fabric steered by SRv6
+  std::string network_namespace{};     // a path, as /run/netns/NAME; empty: this process's own
+  std::uint32_t mtu = 4096;            // payload of a full packet
   IcrcCover icrc = IcrcCover::kHeaders;
-  std::uint32_t socket_buffer_bytes = 4u << 20;  // asked for; what was given is receive_bytes()
+  // Asked for; what was given is receive_bytes().
+  std::uint32_t receive_buffer_bytes = 4u << 20;
+  std::uint32_t send_buffer_bytes = 256u << 10;
   // With nothing to do: look that long before going to sleep.
   Duration spin = Duration::us(50);
 };
@@ -72,9 +61,8 @@ class UdpWorld final : public world::World {
   std::uint16_t process() const { return process_; }
   // Ours, one a plane: what attach() takes and peers are told.
   std::vector<world::Address> addresses() const;
-  // One for each socket that sends.
-  std::vector<fabric::Ev> evs() const;
-  // The smallest receive buffer of the planes.
+  std::vector<fabric::Ev> evs() const { return steering_->evs(process_); }
+  // The smallest receive buffer of the planes, in bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
 
   // --- world::World
@@ -85,50 +73,85 @@ class UdpWorld final : public world::World {
   void wake() override;
 
   // One look at sockets, deadlines and the node, without sleeping. True if anything moved.
-  bool pass();
+  bool pass() { return pass(Time()); }
   // Until something moved, or `limit`: looks for a while, then sleeps, so that whoever we wait for
   // gets the core. True if anything moved.
   bool progress(Time limit);
+  // Readable when pass() has something to receive: for a loop that waits for several worlds. The
+  // node's deadline is not in it.
+  int wait_fd() const { return epoll_fd_; }
 
   // net.*: datagrams and system calls, drops by reason.
   CounterTable counters() const;
 
  private:
+  // The kernel joins no more packets than this into one run.
+  static constexpr std::size_t kRunPacketsMax = 64;
+  // Runs taken from one socket at a time: then others have their turn.
+  static constexpr std::size_t kRunsMax = 8;
+  // What a port takes at a time, and what one poll asks for: two runs, so that the time at which a
+  // packet is taken to be sent is not far off.
+  static constexpr std::uint32_t kPortRoom = 32;
+  static constexpr std::size_t kPollPackets = 30;
+
+  // A packet that the kernel did not take yet: the header is copied, the payload stays where it is
+  // (until its write completes, and then the packet is not needed any more).
+  struct Held {
+    world::Datagram datagram;
+    std::array<std::byte, wire::kHeaderSizeMax> header;
+  };
   struct Plane {
-    Ipv6 address;
+    Ipv6 address;  // ours, as peers know it
     UdpSocket listen;
     std::vector<UdpSocket> senders;
     std::uint32_t overflow = 0;  // as the socket last said
+    std::vector<Held> held;      // capacity kPortRoom
   };
   struct Counters {
     std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
-    std::uint64_t drops_send = 0;  // the kernel did not take them
+    std::uint64_t sends_held = 0;  // the send buffer was full: again later
+    std::uint64_t drops_send = 0;  // the kernel refused them
     std::uint64_t drops_host = 0;  // our receive buffer was full
   };
 
-  explicit UdpWorld(const UdpWorldConfig& config);
+  UdpWorld(const UdpWorldConfig& config, const Steering& steering);
   Result<void> open_slot(std::uint16_t process);
+  Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
+  Result<void> watch_all();
+
+  // --- in (udp_world_io.cc)
   bool receive(std::uint32_t plane);
+  void note_overflow(std::uint32_t plane, std::uint32_t overflow);
   void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, ConstBytes bytes);
   bool is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
                  const wire::DatagramParts& parts) const;
+  // --- out (udp_world_io.cc)
   bool transmit();
   std::size_t send_run(std::span<const world::Datagram> out);
+  void hold(std::span<const world::Datagram> run, const UdpSocket& sender);
+  bool send_held(Plane& plane);
+
+  // --- time
+  // What epoll says is ready: a plane, or one of these.
+  static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101;
+  static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
+  bool pass(Time sleep_until);
+  bool look(Time sleep_until);
   void look_at_links();
-  void sleep_until(Time limit);
+  void tell_port(std::uint32_t plane);
 
   UdpWorldConfig config_;
+  std::optional<Steering> steering_;
   std::uint16_t process_ = 0;
   std::vector<Plane> planes_;
   std::unique_ptr<LinkWatch> links_;
   world::PortMask told_up_ = 0;  // what the node knows
-  Time links_next_;
   world::Node* node_ = nullptr;
-  int wake_fd_ = -1;
+  int wake_fd_ = -1, epoll_fd_ = -1;
   Time now_, last_pass_;
   std::vector<std::byte> buffer_;
   std::vector<world::Datagram> in_;
-  std::array<world::Datagram, 64> out_;
+  std::array<world::Datagram, kPollPackets> out_;
   Counters counters_;
   std::array<std::uint64_t, kDropReasonCount> drops_{};
 };

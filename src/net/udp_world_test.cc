@@ -163,6 +163,31 @@ TEST_F(UdpWorldTest, GarbageIsCountedAndNothingElse) {
   const Time until = clock_now() + Duration::ms(50);
   while (clock_now() < until) b.world->pass();
   EXPECT_TRUE(b.node.came.empty());
+  std::uint64_t dropped = 0;
+  for (const Counter& c : b.world->counters()) {
+    if (c.name.starts_with("net.drop_")) dropped += c.value;
+  }
+  EXPECT_EQ(dropped, (bytes.size() + 6) / 7);
+}
+
+TEST_F(UdpWorldTest, FlowLabelsCarryMoreEvsThanThereAreSockets) {
+  const UdpWorldConfig config{
+      .planes = {Ipv6{.high = 0, .low = 1}}, .ev_mode = EvMode::kPortAndLabel, .evs_per_plane = 40};
+  open(a, config);
+  open(b, config);
+  const auto evs = a.world->evs();
+  ASSERT_EQ(evs.size(), 40u);
+  std::uint32_t psn = 0;
+  for (const fabric::Ev& ev : evs) {
+    a.node.to_send.push_back(write(psn++, 100, ev));
+    a.world->pass();
+  }
+  run(evs.size());
+  ASSERT_EQ(b.node.came.size(), evs.size());
+  for (const auto& came : b.node.came) {
+    EXPECT_EQ(came.datagram.entropy, evs[wire::parse(came.header)->bth.psn.value()].value);
+    EXPECT_EQ(came.datagram.peer, a.world->addresses()[0]);
+  }
 }
 
 TEST_F(UdpWorldTest, WakesFromSleepByPacketAndByHand) {
@@ -184,16 +209,22 @@ TEST(UdpWorldOpen, SaysWhatCannotBe) {
   EXPECT_EQ(UdpWorld::open({.planes = {ipv4(8, 8, 8, 8)}}).error().kind, ErrorKind::kSystem);
 }
 
+TEST(UdpWorldOpen, SaysWhichNamespaceIsMissing) {
+  const auto opened = UdpWorld::open({.network_namespace = "/run/netns/no-such-namespace"});
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message.find("no-such-namespace"), std::string::npos);
+}
+
 TEST(Ports, SourcePortTellsTheProcess) {
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
-    for (const std::uint32_t ev : {0u, 1u, kEvsPerPlaneMax - 1}) {
+    for (const std::uint32_t ev : {0u, 1u, kSourcePortsMax - 1}) {
       EXPECT_EQ(process_of(source_port(process, ev)), process);
     }
   }
   EXPECT_EQ(process_of(kSourcePortsFrom - 1), 0);
   EXPECT_EQ(process_of(0), 0);
   EXPECT_EQ(process_of(0xffff), 0);
-  EXPECT_LT(source_port(kProcessesMax - 1, kEvsPerPlaneMax - 1), 32'768);  // Linux gives those out
+  EXPECT_LT(source_port(kProcessesMax - 1, kSourcePortsMax - 1), 32'768);  // Linux gives those out
 }
 
 TEST(HostMemory, OnlyInsideARegionUnderItsKey) {

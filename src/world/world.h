@@ -83,6 +83,10 @@ struct PortRoom {
 struct PortState {
   bool up = true;
   Rate rate{};
+  // Where packets wait until they are looked at: how much there is (0: enough for anything), and
+  // how many packets were ever lost because it was full.
+  std::uint32_t receive_bytes = 0;
+  std::uint32_t overflows = 0;
 };
 
 // Datagrams that a node gives at a time at least, when it has them and there is room.

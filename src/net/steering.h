@@ -1,0 +1,96 @@
+// Steering: how does an EV become a path on the real network, and which EV did a packet come by?
+//
+// Three ways (EvMode):
+//   UDP port        an EV is a UDP source port; whatever hashes flows gives each its own path
+//   port and label  the same, and the IPv6 flow label: more EVs than there are sockets (STEV)
+//   SRv6            the destination is the carrier of a uSID list, the EV travels as an index in
+//                   the flow label. There is no inner header, so the UDP checksum is that of the
+//                   carrier: for links that do not verify it (veth), as in the lab
+//
+// The process that a packet comes from follows from its source port (docs/decisions/0008). A value;
+// arithmetic only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ipv6.h"
+#include "base/result.h"
+#include "fabric/ev.h"
+#include "fabric/topology.h"
+#include "wire/frame.h"
+
+namespace weft::net {
+
+inline constexpr std::uint32_t kProcessesMax = 256;
+inline constexpr std::uint32_t kSourcePortsMax = 64;  // of a process
+
+// Slot 0 listens on MRC's port, the others below the ports that the system gives out; each sends
+// from ports of its own.
+constexpr std::uint16_t listen_port(std::uint16_t process) {
+  return process == 0 ? wire::kUdpPort : static_cast<std::uint16_t>(14'791 + process);
+}
+inline constexpr std::uint16_t kSourcePortsFrom = 15'104;
+constexpr std::uint16_t source_port(std::uint16_t process, std::uint32_t index) {
+  return static_cast<std::uint16_t>(kSourcePortsFrom + process * kSourcePortsMax + index);
+}
+// Which process sends from that port; 0 for one that is no process of ours.
+constexpr std::uint16_t process_of(std::uint16_t source_port) {
+  const int process = (source_port - kSourcePortsFrom) / static_cast<int>(kSourcePortsMax);
+  const bool ours = source_port >= kSourcePortsFrom && process < static_cast<int>(kProcessesMax);
+  return ours ? static_cast<std::uint16_t>(process) : std::uint16_t{0};
+}
+
+enum class EvMode : std::uint8_t { kUdpPort, kPortAndLabel, kSrv6 };
+
+// Where we are in a fabric that is steered by uSIDs.
+struct FabricPlace {
+  fabric::Topology topology;
+  fabric::HostIndex self = 0;
+};
+
+struct SteeringConfig {
+  EvMode mode = EvMode::kUdpPort;
+  std::uint32_t plane_count = 1;
+  std::uint32_t evs_per_plane = 4;
+  std::optional<FabricPlace> place{};  // SRv6
+};
+
+class Steering {
+ public:
+  static constexpr std::uint32_t kEvsPerPlaneMax = 4096;
+
+  // Errors: kInvalid, in one line.
+  static Result<Steering> make(const SteeringConfig& config);
+
+  // How many sockets a plane sends from.
+  std::uint32_t sockets() const { return sockets_; }
+  // In an order that interleaves planes.
+  std::vector<fabric::Ev> evs(std::uint16_t process) const;
+
+  struct Way {
+    std::uint32_t socket = 0;  // below sockets()
+    Ipv6 to{};                 // the destination address on the wire
+    std::uint32_t flow_label = 0;
+  };
+  // The way of an EV towards `peer` in a plane. Any EV has one: what is not ours (an echo) goes by
+  // the first.
+  Way way(std::uint16_t process, std::uint32_t plane, std::uint32_t ev, const Ipv6& peer) const;
+
+  // The EV that a packet came by.
+  struct Seen {
+    std::uint32_t plane = 0;
+    std::uint16_t source_port = 0;
+    std::uint32_t flow_label = 0;
+  };
+  std::uint32_t ev_of(const Seen& seen) const;
+
+ private:
+  explicit Steering(const SteeringConfig& config) : config_(config) {}
+
+  SteeringConfig config_;
+  std::uint32_t sockets_ = 1;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,225 @@
+// UdpWorld, in and out: from sockets to the node and back, without a copy of its own.
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "net/clock.h"
+#include "net/udp_world.h"
+#include "wire/framing.h"
+#include "wire/icrc.h"
+
+namespace weft::net {
+namespace {
+
+// A UDP datagram before it is cut into segments.
+constexpr std::size_t kSendBytesMax = 65'000;
+
+struct Trailer {
+  std::array<std::byte, 3 + wire::kIcrcSize> bytes;
+};
+
+void* mutable_bytes(std::uint64_t at) { return reinterpret_cast<void*>(at); }
+
+bool is_same_run(const world::Datagram& a, const world::Datagram& b) {
+  return a.port == b.port && a.entropy == b.entropy && a.dscp == b.dscp && a.ecn == b.ecn &&
+         a.peer == b.peer;
+}
+
+std::size_t datagram_size(const world::Datagram& d) {
+  return wire::datagram_size({.header_size = d.header.size(), .payload_size = d.payload.size});
+}
+
+}  // namespace
+
+// --- in ----------------------------------------------------------------------------------------
+
+bool UdpWorld::is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
+                         const wire::DatagramParts& parts) const {
+  if (parts.icrc.empty()) return true;  // trimmed
+  const std::size_t size =
+      parts.header.size() + parts.payload.size() + parts.padding.size() + parts.icrc.size();
+  wire::Icrc icrc(wire::IcrcFlow{.source = run.from,
+                                 .destination = planes_[plane].address,
+                                 .source_port = run.port,
+                                 .destination_port = listen_port(process_),
+                                 .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
+  icrc.add_header(parts.header);
+  if (config_.icrc == IcrcCover::kFull) {
+    icrc.add(parts.payload);
+    icrc.add(parts.padding);
+  }
+  return icrc.matches(parts.icrc);
+}
+
+void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, ConstBytes bytes) {
+  const auto dscp = static_cast<world::Dscp>(run.traffic_class >> 2);
+  const bool trimmed = world::is_trimmed(dscp);
+  const std::uint32_t ev =
+      steering_->ev_of({.plane = plane, .source_port = run.port, .flow_label = run.flow_label});
+  for (std::size_t at = 0; at < bytes.size(); at += run.segment) {
+    const ConstBytes datagram =
+        bytes.subspan(at, std::min<std::size_t>(run.segment, bytes.size() - at));
+    const auto parts = wire::split_datagram(datagram, {.trimmed = trimmed});
+    if (!parts) {
+      ++drops_[static_cast<std::size_t>(parts.error())];
+      continue;
+    }
+    if (in_.size() == in_.capacity()) {
+      ++drops_[static_cast<std::size_t>(DropReason::kNoBuffer)];
+      continue;
+    }
+    in_.push_back({.port = static_cast<world::PortIndex>(plane),
+                   .ecn = static_cast<world::Ecn>(run.traffic_class & 3),
+                   .dscp = dscp,
+                   .intact = is_intact(plane, run, *parts),
+                   .entropy = ev,
+                   .received_at = now_,
+                   .peer = world::Address::of(run.from, process_of(run.port)),
+                   .header = parts->header,
+                   .payload = {.at = reinterpret_cast<std::uintptr_t>(parts->payload.data()),
+                               .size = static_cast<std::uint32_t>(parts->payload.size())}});
+  }
+}
+
+void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
+  if (overflow == planes_[plane].overflow) return;
+  counters_.drops_host += overflow - planes_[plane].overflow;
+  planes_[plane].overflow = overflow;
+  tell_port(plane);
+}
+
+bool UdpWorld::receive(std::uint32_t plane) {
+  std::array<UdpSocket::Incoming, kRunsMax> runs;
+  const std::size_t count = planes_[plane].listen.receive(buffer_, runs);
+  if (count == 0) return false;
+  ++counters_.receives;
+  in_.clear();
+  note_overflow(plane, runs[count - 1].overflow);
+  for (std::size_t i = 0; i < count; ++i) {
+    take_run(plane, runs[i], ConstBytes(buffer_).subspan(i * UdpSocket::kRunBytes, runs[i].size));
+  }
+  counters_.packets_received += in_.size();
+  node_->on_datagrams(now_, in_);
+  return true;
+}
+
+// --- out ---------------------------------------------------------------------------------------
+
+// The longest run at the front of `out` that one system call takes: one EV, one peer, equal sizes,
+// the last may be shorter. Returns how many packets it was; what the kernel does not take now is
+// held.
+std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
+  std::array<iovec, 3 * kPollPackets> pieces;
+  std::array<Trailer, kPollPackets> trailers;
+  const world::Datagram& first = out[0];
+  const std::uint16_t to_port = listen_port(first.peer.process);
+  Plane& plane = planes_[first.port];
+  const Steering::Way way = steering_->way(process_, first.port, first.entropy, first.peer.ip());
+  const std::uint16_t from_port = source_port(process_, way.socket);
+  const std::size_t segment = datagram_size(first);
+  std::size_t count = 0, used = 0, bytes = 0;
+  for (bool last = false; count < out.size() && count < kPollPackets && !last; ++count) {
+    const world::Datagram& d = out[count];
+    const std::size_t size = datagram_size(d);
+    if (!is_same_run(first, d) || size > segment || bytes + size > kSendBytesMax) break;
+    last = size < segment;
+    bytes += size;
+    const std::size_t pad = wire::pad_for(d.payload.size);
+    Trailer& trailer = trailers[count];
+    std::memset(trailer.bytes.data(), 0, pad);
+    wire::Icrc icrc(wire::IcrcFlow{.source = plane.address,
+                                   .destination = d.peer.ip(),
+                                   .source_port = from_port,
+                                   .destination_port = to_port,
+                                   .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
+    icrc.add_header(d.header);
+    if (config_.icrc == IcrcCover::kFull) {
+      icrc.add({static_cast<const std::byte*>(mutable_bytes(d.payload.at)), d.payload.size});
+      icrc.add(ConstBytes(trailer.bytes).first(pad));
+    }
+    icrc.store(Bytes(trailer.bytes).subspan(pad));
+    pieces[used++] = {const_cast<std::byte*>(d.header.data()), d.header.size()};
+    if (d.payload.size > 0) pieces[used++] = {mutable_bytes(d.payload.at), d.payload.size};
+    pieces[used++] = {trailer.bytes.data(), pad + wire::kIcrcSize};
+  }
+  const UdpSocket::Outgoing what{
+      .to = way.to,
+      .port = to_port,
+      .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(first.dscp) << 2 |
+                                                 static_cast<unsigned>(first.ecn)),
+      .segment = count > 1 ? static_cast<std::uint16_t>(segment) : std::uint16_t{0},
+      .flow_label = way.flow_label};
+  ++counters_.sends;
+  switch (plane.senders[way.socket].send(what, std::span(pieces).first(used))) {
+    case UdpSocket::Sent::kTaken:
+      counters_.packets_sent += count;
+      return count;
+    case UdpSocket::Sent::kNotNow:
+      ++counters_.sends_held;
+      hold(out.first(count), plane.senders[way.socket]);
+      return count;
+    case UdpSocket::Sent::kNever:
+      counters_.drops_send += count;
+      return count;
+  }
+  return count;
+}
+
+// Until the socket has room the plane takes nothing else.
+void UdpWorld::hold(std::span<const world::Datagram> run, const UdpSocket& sender) {
+  Plane& plane = planes_[run[0].port];
+  for (const world::Datagram& d : run) {
+    if (plane.held.size() == plane.held.capacity()) {
+      ++counters_.drops_send;
+      continue;
+    }
+    Held& held = plane.held.emplace_back();
+    held.datagram = d;
+    std::copy(d.header.begin(), d.header.end(), held.header.begin());
+    held.datagram.header = ConstBytes(held.header).first(d.header.size());
+  }
+  epoll_event event{};
+  event.events = EPOLLOUT | EPOLLONESHOT;
+  event.data.u32 = kRoom | run[0].port;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, sender.fd(), &event);
+}
+
+bool UdpWorld::send_held(Plane& plane) {
+  std::array<world::Datagram, kPortRoom> again;
+  std::array<Held, kPortRoom> copies;
+  const std::size_t count = plane.held.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    copies[i] = plane.held[i];
+    again[i] = copies[i].datagram;
+    again[i].header = ConstBytes(copies[i].header).first(copies[i].datagram.header.size());
+  }
+  plane.held.clear();
+  for (std::size_t sent = 0; sent < count;) {
+    if (plane.held.empty()) {
+      sent += send_run(std::span(again).subspan(sent, count - sent));
+    } else {
+      // Still no room: the rest stays behind what was just held again.
+      Held& held = plane.held.emplace_back(copies[sent]);
+      held.datagram.header = ConstBytes(held.header).first(again[sent].header.size());
+      ++sent;
+    }
+  }
+  return count > plane.held.size();
+}
+
+bool UdpWorld::transmit() {
+  std::array<world::PortRoom, world::kPortsMax> room{};
+  bool any = false;
+  for (std::size_t p = 0; p < planes_.size(); ++p) {
+    room[p].packets = planes_[p].held.empty() ? kPortRoom : 0;
+    any |= planes_[p].held.empty();
+  }
+  if (!any) return false;
+  const std::size_t count = node_->poll_transmit(now_, std::span(room).first(planes_.size()), out_);
+  for (std::size_t sent = 0; sent < count;)
+    sent += send_run(std::span(out_).subspan(sent, count - sent));
+  return count > 0;
+}
+
+}  // namespace weft::net
