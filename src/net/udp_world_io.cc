@@ -57,6 +57,7 @@ void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Con
   const bool trimmed = world::is_trimmed(dscp);
   const std::uint32_t ev =
       steering_->ev_of({.plane = plane, .source_port = run.port, .flow_label = run.flow_label});
+  if (bytes.empty()) ++drops_[static_cast<std::size_t>(DropReason::kTooShort)];
   for (std::size_t at = 0; at < bytes.size(); at += run.segment) {
     const ConstBytes datagram =
         bytes.subspan(at, std::min<std::size_t>(run.segment, bytes.size() - at));
