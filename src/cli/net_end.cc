@@ -18,6 +18,8 @@ constexpr std::uint32_t kSendQueue = 256;
 // it: a window that lets bursts form, and an RTT that one is not shorter than.
 constexpr Duration kBaseRtt = Duration::us(100);
 constexpr std::uint32_t kWindowMax = 2u << 20;
+constexpr std::uint32_t kWindowInitial = 256u << 10;
+constexpr std::uint32_t kBudgetUnit = 16u << 10;
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
@@ -106,10 +108,11 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   config.ev_active = static_cast<std::uint32_t>(evs.size());
   config.nscc.rate = Rate::gbps(40);
   config.nscc.base_rtt = kBaseRtt;
-  config.nscc.base_rtt_fixed = true;
+  config.nscc.software = true;
   config.nscc.trimming = false;
-  config.nscc.quick_adapt = false;
   config.nscc.cwnd_bytes_max = kWindowMax;
+  config.nscc.cwnd_bytes_initial = kWindowInitial;
+  config.budget_unit_bytes = kBudgetUnit;
   const Psn first(prng_.below(Psn::kMask + 1));
   Hello hello;
   WEFT_TRY(hello.qpn, endpoint_->create_qp(config, first));

@@ -31,8 +31,10 @@ struct NsccConfig {
   bool enabled = true;  // false: the window stays at cwnd_bytes_max
   Rate rate;            // of all ports together
   Duration base_rtt;    // of an MTU packet on the longest idle path
-  // Keep base_rtt although a sample is shorter: a software RTT is what the scheduler makes of it.
-  bool base_rtt_fixed = false;
+  // The peer is software: an RTT is what two schedulers make of it. base_rtt is a floor, and grows
+  // to the smallest RTT seen; quick adapt waits for a first mark or trim; and where neither was
+  // seen for 100 round trips, a queue that stands counts as a mark (docs/decisions/0011).
+  bool software = false;
   bool trimming = true;  // the fabric trims: target 0.75 base_rtt, no delay-triggered quick adapt
   bool quick_adapt = true;
   std::uint32_t cwnd_bytes_max = 0;      // 1.5 * rate * base_rtt
@@ -75,9 +77,12 @@ struct EndpointConfig {
 };
 
 struct QpConfig {
-  std::uint32_t mpr = 32;             // our window as requestor, units of 128 PSNs
-  std::uint32_t mpr_dest = 32;        // what we accept as responder
-  bool dynamic_mpr = false;           // obey SACK.mpr
+  std::uint32_t mpr = 32;       // our window as requestor, units of 128 PSNs
+  std::uint32_t mpr_dest = 32;  // what we accept as responder
+  bool dynamic_mpr = false;     // obey SACK.mpr
+  // Between two Weft ends that agree on it: SACK.mpr is the responder's receive budget, in units of
+  // so many bytes. 0: SACK.mpr is MRC's, in units of 128 PSNs.
+  std::uint32_t budget_unit_bytes = 0;
   std::uint16_t wimm_max = 128;       // immediates on the wire as requestor
   std::uint16_t wimm_dest_max = 128;  // as responder
   bool trim_nack = true;              // answer trimmed packets with a NACK
@@ -92,9 +97,11 @@ struct QpConfig {
 
 // How much a responder is ready to take: told to the requestor in every SACK.
 struct ReceiveLimit {
-  std::uint8_t mpr = 0;  // units of 128 PSNs; 0: the QP's mpr_dest
-  std::uint8_t cwnd_penalty =
-      0;  // 0 none; 64 halves the window in a round trip; 127 leaves one packet
+  std::uint8_t mpr = 0;  // units of 128 PSNs, or of the budget; 0: the QP's mpr_dest
+  // 0 none; 64 halves the window in a round trip; 127 leaves one packet
+  std::uint8_t cwnd_penalty = 0;
+  bool overflow = false;  // packets were lost here, for want of room
+  friend bool operator==(const ReceiveLimit&, const ReceiveLimit&) = default;
 };
 
 // Where the other end is: what the two applications tell each other out of band.

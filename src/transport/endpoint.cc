@@ -19,9 +19,10 @@ std::size_t hash_of(const Address& address) {
 }
 
 bool is_alike(const QpConfig& a, const QpConfig& b) {
-  return std::tie(a.mpr, a.mpr_dest, a.dynamic_mpr, a.wimm_max, a.wimm_dest_max, a.trim_nack,
-                  a.retry, a.nscc) == std::tie(b.mpr, b.mpr_dest, b.dynamic_mpr, b.wimm_max,
-                                               b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
+  return std::tie(a.mpr, a.mpr_dest, a.dynamic_mpr, a.budget_unit_bytes, a.wimm_max,
+                  a.wimm_dest_max, a.trim_nack, a.retry,
+                  a.nscc) == std::tie(b.mpr, b.mpr_dest, b.dynamic_mpr, b.budget_unit_bytes,
+                                      b.wimm_max, b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
 }
 
 }  // namespace

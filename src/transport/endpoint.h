@@ -22,6 +22,7 @@
 #include "transport/peer.h"
 #include "transport/psn_window.h"
 #include "transport/qp.h"
+#include "transport/receive_budget.h"
 #include "transport/timers.h"
 #include "transport/work.h"
 #include "wire/drop_reason.h"
@@ -111,6 +112,7 @@ class Endpoint final : public world::Node {
   void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
   void after_requestor(Time now, Qp& qp, Status status);
   void on_word(Time now, Qp& qp);
+  void share_budget(Time now, Qp& qp);
   void drop(DropReason reason) { ++drops_[static_cast<std::size_t>(reason)]; }
 
   // --- outgoing
@@ -149,6 +151,7 @@ class Endpoint final : public world::Node {
   PsnBlockPool pool_;
   ControlQueue control_;
   EvProber prober_;
+  ReceiveBudget budget_;
   DeadlineHeap deadlines_;
   Ring<std::uint32_t> ready_;  // QPs with something to send, in turn
   Ring<Completion> completions_;

@@ -122,10 +122,19 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   if (!qp->touched) {
     qp->touched = true;
     touched_.push_back(qp_index(*qp));
+    if (budget_.is_bounded()) share_budget(now, *qp);
   }
   const Status status = qp->responder.on_write(arrival, *memory_, {qp->receives, completions_},
                                                control_, responder_counters_);
   if (status != Status::kOk) fail(now, *qp, status);
+}
+
+// What the ports hold is shared among the QPs that receive: this one's part goes with its SACKs.
+void Endpoint::share_budget(Time now, Qp& qp) {
+  const std::uint32_t unit = qp.params->config.budget_unit_bytes;
+  if (unit == 0) return;
+  budget_.on_receive(now, qp.budget_epoch);
+  qp.responder.limit(budget_.limit(now, unit));
 }
 
 // --- endpoint operations -----------------------------------------------------------------------
@@ -244,6 +253,7 @@ void Endpoint::on_port_status(Time now, std::uint32_t peer_index, std::uint32_t 
 }
 
 void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
+  budget_.on_port(now, port, state);
   const auto bit = static_cast<PortMask>(1u << port);
   const bool was_up = (ports_up_ & bit) != 0;
   if (was_up == state.up) return;

@@ -56,6 +56,7 @@ CounterTable Endpoint::counters() const {
       {"transport.lost_trimmed", "packets", q.lost_trimmed},
       {"transport.lost_port", "packets", q.lost_port},
       {"transport.lost_timer", "packets", q.lost_timer},
+      {"transport.lost_overflow", "packets", q.lost_overflow},
       {"transport.timeouts", "", q.timeouts},
       {"transport.silences", "", q.silences},
       {"transport.completion_resends", "packets", q.completion_resends},

@@ -11,6 +11,12 @@ namespace {
 // Pacing ends when the gap would let so many packets go in a round trip.
 constexpr std::int64_t kPacketsAfterPacing = 4;
 
+// A queue stands when the smallest RTT of so long a time shows it.
+constexpr std::int64_t kStandingRtts = 8;
+constexpr Duration kStandingMin = Duration::ms(1);
+// What a world sends in one system call.
+constexpr std::int64_t kRunPackets = 16;
+
 // Additive increase, seen from the gap between packets: a rate of 1 / gap grows by the same step a
 // round trip whatever it is, so that senders in one incast come to equal shares. At most twice the
 // rate at once.
@@ -29,7 +35,7 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu) {
   p.enabled = config.enabled;
   p.quick_adapt = config.quick_adapt;
   p.trimming = config.trimming;
-  p.base_rtt_fixed = config.base_rtt_fixed;
+  p.software = config.software;
   p.mtu = mtu;
   // The largest packet: full, with immediate.
   p.window_min =
@@ -98,17 +104,26 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
     return;
   }
   if (!sack.rtt_valid) return;
-  if (sack.full_size && sack.rtt < base_rtt_ && !params_->base_rtt_fixed) {
+  if (sack.marked) {
+    signalled_ = true;
+    signal_at_ = now;
+  }
+  if (params_->software) {
+    observe_software(now, sack.rtt);
+  } else if (sack.full_size && sack.rtt < base_rtt_) {
     base_rtt_ = sack.rtt;
     const auto bdp = static_cast<std::int64_t>(params_->rate.bytes_in(base_rtt_));
     window_max_ = std::clamp(bdp * 3 / 2, params_->window_min * 2, params_->window_max);
     window_ = std::min(window_, window_max_);
   }
-  const Duration delay = std::max(sack.rtt - base_rtt_, Duration());
-  observe_delay(delay, sack.marked);
+  Duration delay = std::max(sack.rtt - base_rtt_, Duration());
+  const bool stands = params_->software && queue_stands(now);
+  if (stands) delay = std::min(rtt_min_now_, rtt_min_before_) - base_rtt_;
+  const bool marked = sack.marked || stands;
+  observe_delay(delay, marked);
   if (quick_adapt(now, {.loss = false, .marked = sack.marked, .delay = delay})) return;
   const bool late = delay >= params_->target;
-  if (sack.marked) {
+  if (marked) {
     // Marked but early: the path set moves the load, the window stays.
     if (late) decrease(now);
   } else if (!limited_) {
@@ -122,6 +137,25 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
     }
   }
   if (now - last_adjust_ >= base_rtt_ || received_ > params_->adjust_bytes) fulfil(now);
+}
+
+void Nscc::observe_software(Time now, Duration rtt) {
+  rtt_min_ = std::min(rtt_min_, rtt);
+  base_rtt_ = std::max(params_->base_rtt, rtt_min_);
+  if (now >= rtt_interval_end_) {
+    rtt_min_before_ = rtt_min_now_;
+    rtt_min_now_ = kNoRtt;
+    rtt_interval_end_ = now + std::max(base_rtt_ * kStandingRtts, kStandingMin);
+  }
+  rtt_min_now_ = std::min(rtt_min_now_, rtt);
+}
+
+// No switch ever speaks, and even the fastest packets of some time waited.
+bool Nscc::queue_stands(Time now) const {
+  constexpr std::int64_t kSilentRtts = 100;
+  if (signalled_ && now - signal_at_ < base_rtt_ * kSilentRtts) return false;
+  return rtt_min_before_ != kNoRtt &&
+         std::min(rtt_min_now_, rtt_min_before_) - base_rtt_ >= params_->target;
 }
 
 void Nscc::observe_delay(Duration delay, bool marked) {
@@ -152,7 +186,10 @@ void Nscc::decrease(Time now) {
       (average - params_->target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
   const std::int64_t keep =
       std::max(1024 - (params_->gamma_q10 * over >> 10), params_->jump_min_q10);
-  window_ = std::max(window_ * keep >> 10, params_->window_min);
+  // Without a switch that says so, one run of packets may always be under way.
+  const std::int64_t least =
+      params_->software && !signalled_ ? kRunPackets * params_->window_min : params_->window_min;
+  window_ = std::max(window_ * keep >> 10, std::min(window_, least));
   last_decrease_ = now;
 }
 
@@ -168,7 +205,7 @@ void Nscc::fulfil(Time now) {
 }
 
 bool Nscc::quick_adapt(Time now, Signal signal) {
-  if (!params_->quick_adapt) return false;
+  if (!params_->quick_adapt || (params_->software && !signalled_)) return false;
   bool done = false;
   const bool ignoring = ignored_ < ignore_ && signal.marked;
   if (!ignoring && now >= qa_end_) {
@@ -195,6 +232,8 @@ bool Nscc::quick_adapt(Time now, Signal signal) {
 void Nscc::on_trim(Time now, const Trim& trim) {
   inflight_ -= trim.size;
   if (!params_->enabled) return;
+  signalled_ = true;
+  signal_at_ = now;
   delay_average_ += (params_->base_rtt - delay_average_) / 80;
   ignored_ += trim.size;
   trigger_qa_ = true;

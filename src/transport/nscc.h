@@ -6,7 +6,9 @@
 // same configuration.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "base/time.h"
 #include "transport/config.h"
@@ -17,7 +19,7 @@ struct NsccParams {
   bool enabled = true;
   bool quick_adapt = true;
   bool trimming = true;
-  bool base_rtt_fixed = false;
+  bool software = false;
   std::int64_t mtu = 0;
   std::int64_t window_min = 0;  // one full packet
   std::int64_t window_max = 0;
@@ -46,7 +48,11 @@ class Nscc {
   std::int64_t inflight() const { return inflight_; }
   Duration base_rtt() const { return base_rtt_; }
   // May a packet of that nominal size go now? One is always allowed when nothing is in flight.
-  bool allows(std::int64_t size) const { return inflight_ + size <= window_ || inflight_ <= 0; }
+  bool allows(std::int64_t size) const {
+    return inflight_ + size <= std::min(window_, limit_) || inflight_ <= 0;
+  }
+  // The peer takes so many bytes at a time, whatever the network does.
+  void set_limit(std::int64_t bytes) { limit_ = std::max(bytes, params_->window_min); }
 
   void on_send(std::int64_t size) { inflight_ += size; }
   // A packet declared lost arrived after all and was not sent again: the responder counted it, we
@@ -82,6 +88,8 @@ class Nscc {
   std::int64_t settle();
 
  private:
+  static constexpr Duration kNoRtt = Duration::s(1000);
+
   struct Signal {
     bool loss = false, marked = false;
     Duration delay;
@@ -91,14 +99,21 @@ class Nscc {
   void decrease(Time now);
   void fulfil(Time now);
   void observe_delay(Duration delay, bool marked);
+  void observe_software(Time now, Duration rtt);
+  bool queue_stands(Time now) const;
   void pace(Time now, std::uint32_t draw);
 
   const NsccParams* params_;
   std::int64_t window_, window_max_;
+  std::int64_t limit_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t inflight_ = 0;
   std::int64_t saved_window_ = 0;
   Duration base_rtt_;
   Duration delay_average_;
+  // Of a software peer: the smallest RTT ever, and of this and the last interval. What a scheduler
+  // adds comes and goes; a queue that stands is in the smallest one too.
+  Duration rtt_min_ = kNoRtt, rtt_min_now_ = kNoRtt, rtt_min_before_ = kNoRtt;
+  Time rtt_interval_end_, signal_at_;
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;
   std::int64_t ignore_ = 0, ignored_ = 0;
   Time qa_end_, last_adjust_, last_decrease_;
@@ -107,6 +122,7 @@ class Nscc {
   Duration gap_;
   Time gap_since_, paced_until_;
   bool trigger_qa_ = false, increasing_ = false, limited_ = false, qa_armed_ = false;
+  bool signalled_ = false;  // a mark or a trim was seen
 };
 
 }  // namespace weft::transport

@@ -56,7 +56,8 @@ struct Qp {
   const QpParams* params;
   std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs
   Psn first_psn;
-  Ring<std::uint64_t> receives;  // ids of posted receives
+  std::uint32_t budget_epoch = 0;  // when it last received, to the receive budget
+  Ring<std::uint64_t> receives;    // ids of posted receives
   Responder responder;
   Requestor requestor;
 };

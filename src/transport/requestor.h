@@ -32,8 +32,8 @@ constexpr wire::Timestamp timestamp(Time at) {
 
 struct RequestorCounters {
   std::uint64_t packets = 0, bytes = 0, retransmits = 0, spurious = 0, completion_resends = 0;
-  std::uint64_t lost_inferred = 0, lost_trimmed = 0, lost_port = 0, lost_timer = 0, timeouts = 0,
-                silences = 0;
+  std::uint64_t lost_inferred = 0, lost_trimmed = 0, lost_port = 0, lost_timer = 0,
+                lost_overflow = 0, timeouts = 0, silences = 0;
   std::uint64_t nacks_resource = 0, nacks_window = 0, probes = 0, marks = 0, stale = 0;
   std::uint64_t evs_condemned = 0, planes_condemned = 0, evs_withdrawn = 0, unbalanced = 0;
 };
@@ -177,6 +177,7 @@ class Requestor {
   };
   Trigger trigger_of(const Context& context, const wire::Bth& bth, const wire::Sack& sack);
   void on_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
+  void hear_limit(const wire::Sack& sack);
   void move_edge(std::uint8_t mpr);
   void acknowledge(Context& context, Psn psn);
   bool advance(Context& context, Psn cack);
@@ -232,7 +233,8 @@ class Requestor {
   Time tail_at_ = kNever;
   Time paced_out_;  // the pacing time that was last waited for
   std::uint8_t tail_count_ = 0;
-  std::uint8_t peer_mpr_ = 0;  // dynamic MPR: the last that the peer said; 0: none yet
+  bool peer_overflows_ = false;  // it loses packets for want of room
+  std::uint8_t peer_mpr_ = 0;    // dynamic MPR: the last that the peer said; 0: none yet
   std::uint16_t next_probe_ = 0;
   std::optional<Psn> refused_;  // the packet that a NAK was about
   Time last_probe_;

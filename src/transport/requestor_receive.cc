@@ -112,7 +112,7 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
                               .penalty = sack.cwnd_penalty,
                               .restore = sack.restore_cwnd});
   if (trigger.rtt_valid) loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
-  move_edge(sack.mpr);
+  hear_limit(sack);
   if (trigger.sent_at != kNever) {
     infer_losses(context, sack, trigger.sent_at,
                  knowledge(newest, sack.ooo_count, window_.received_above_cack()));
@@ -135,6 +135,15 @@ void Requestor::on_path_mark(Context& context, PathSet::Slot slot, wire::PathMar
         ++context.counters.evs_condemned;
       }
   }
+}
+
+// What the peer says of its room. SACKs of a peer that loses packets for want of it blame no EV.
+void Requestor::hear_limit(const wire::Sack& sack) {
+  const std::uint32_t unit = params_->config.budget_unit_bytes;
+  if (unit == 0) return move_edge(sack.mpr);
+  move_edge(0);
+  if (sack.mpr != 0) nscc_.set_limit(std::int64_t{sack.mpr} * unit);
+  peer_overflows_ = (sack.cc_flags & wire::kCcFlagOverflow) != 0;
 }
 
 // The first PSN that may not be sent: the peer's window from cack on. A dynamic one never moves
@@ -190,6 +199,10 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
   if (record.counted) {
     record.counted = false;
     nscc_.on_loss(context.now, nominal_size(psn, record));
+  }
+  if (peer_overflows_) {
+    ++context.counters.lost_overflow;
+    return;
   }
   record.blamed = true;
   switch (paths_.on_loss(context.now, slot)) {

@@ -249,6 +249,7 @@ wire::Sack Responder::sack_state() const {
   sack.mpr = limit_.mpr != 0 ? limit_.mpr
                              : static_cast<std::uint8_t>(std::min(options_.window / 128, 255u));
   sack.cwnd_penalty = limit_.cwnd_penalty;
+  if (limit_.overflow) sack.cc_flags = wire::kCcFlagOverflow;
   sack.restore_cwnd = restore_;
   sack.ooo_count = static_cast<std::uint16_t>(std::min(above_cack_, 0x7fffu));
   sack.rcvd_bytes_256 = static_cast<std::uint32_t>((bytes_received_ + 255) / 256 & 0xff'ffff);

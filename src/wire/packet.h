@@ -96,6 +96,9 @@ struct TransportAck {
 enum class PathMark : std::uint8_t { kNone = 0, kSkipOnce = 1, kAlwaysSkip = 2 };
 
 // SETH + CC_STATE. BTH.psn = cack; BTH.rtx echoes that of the triggering packet.
+// SACK.cc_flags, ours: packets were lost at the responder for want of room, no path is to blame.
+inline constexpr std::uint8_t kCcFlagOverflow = 1;
+
 struct Sack {
   PathMark mark = PathMark::kNone;
   bool answers_probe = false;       // pr: `probe_id` is meant, else `trigger_offset`

@@ -1,0 +1,92 @@
+// NSCC between software ends, where an RTT is what schedulers make of it: docs/decisions/0011.
+#include <gtest/gtest.h>
+
+#include "transport/nscc.h"
+
+namespace weft::transport {
+namespace {
+
+constexpr std::uint32_t kMtu = 4096;
+constexpr std::int64_t kRun = 15 * (kMtu + 92);
+constexpr Duration kFloor = Duration::us(100);
+
+class NsccSoftware : public testing::Test {
+ protected:
+  NsccSoftware() {
+    NsccConfig config;
+    config.rate = Rate::gbps(40);
+    config.base_rtt = kFloor;
+    config.software = true;
+    config.trimming = false;
+    config.cwnd_bytes_max = 2 << 20;
+    config.cwnd_bytes_initial = 1 << 20;
+    params = NsccParams::derive(config, kMtu);
+    nscc = Nscc(params, now);
+  }
+  // A run goes, and its SACK comes after `rtt`.
+  void sack(Duration rtt, bool marked = false) {
+    nscc.on_send(kRun);
+    now += Duration::us(20);
+    nscc.on_sack(
+        now, {.newly = kRun, .marked = marked, .rtt_valid = true, .full_size = true, .rtt = rtt});
+  }
+
+  NsccParams params;
+  Time now = Time::from_start(Duration::ms(1));
+  Nscc nscc{params, now};
+};
+
+TEST_F(NsccSoftware, AFastSampleDoesNotShrinkTheWindow) {
+  for (int i = 0; i < 100; ++i) sack(Duration::us(7));
+  EXPECT_EQ(nscc.base_rtt(), kFloor);
+  EXPECT_EQ(nscc.window(), 2 << 20);
+}
+
+TEST_F(NsccSoftware, TheBaseRttIsTheSmallestSeenOnALongPath) {
+  for (int i = 0; i < 100; ++i) sack(Duration::us(400 + i % 3));
+  EXPECT_EQ(nscc.base_rtt(), Duration::us(400));
+  EXPECT_GE(nscc.window(), 1 << 20);
+}
+
+TEST_F(NsccSoftware, AQueueThatStandsCountsAsAMark) {
+  for (int i = 0; i < 100; ++i) sack(Duration::us(50));
+  const std::int64_t before = nscc.window();
+  for (int i = 0; i < 2000; ++i) sack(Duration::us(900 + i % 50));
+  EXPECT_LT(nscc.window(), before / 4);
+  EXPECT_GE(nscc.window(), kRun);  // one run may always be under way
+  // It drains: back to the whole window.
+  for (int i = 0; i < 5000; ++i) sack(Duration::us(60));
+  EXPECT_EQ(nscc.window(), 2 << 20);
+}
+
+TEST_F(NsccSoftware, APauseOfAProcessIsNoQueue) {
+  // Every fourth packet waits for milliseconds until somebody gets the core.
+  for (int i = 0; i < 4000; ++i) sack(i % 4 == 0 ? Duration::ms(5) : Duration::us(60));
+  EXPECT_EQ(nscc.window(), 2 << 20);
+}
+
+TEST_F(NsccSoftware, ASwitchThatMarksIsBelievedInsteadOfTheDelay) {
+  for (int i = 0; i < 20; ++i) sack(Duration::us(50));
+  sack(Duration::us(50), true);
+  const std::int64_t before = nscc.window();
+  for (int i = 0; i < 200; ++i) sack(Duration::us(900));  // unmarked: the queue is draining
+  EXPECT_GE(nscc.window(), before);
+}
+
+TEST_F(NsccSoftware, QuickAdaptWaitsForATrim) {
+  for (int i = 0; i < 20; ++i) sack(Duration::us(50));
+  now += Duration::ms(5);
+  sack(Duration::ms(5));
+  sack(Duration::ms(5));
+  EXPECT_GE(nscc.window(), 1 << 20);
+}
+
+TEST_F(NsccSoftware, ThePeersRoomIsABound) {
+  nscc.set_limit(3 * kRun);
+  nscc.on_send(2 * kRun);
+  EXPECT_TRUE(nscc.allows(kRun));
+  EXPECT_FALSE(nscc.allows(kRun + 1));
+}
+
+}  // namespace
+}  // namespace weft::transport

@@ -1,0 +1,73 @@
+// ReceiveBudget: how much may each peer have under way to us?
+//
+// Where packets wait until we look at them (a socket's buffer) is often the narrowest queue of all,
+// and it overflows without a word. So what the ports hold is shared among the QPs that are
+// receiving, and told to their requestors in every SACK. When it overflows nevertheless, the SACKs
+// of the next moments say so: what is missing was lost here, and no path is to blame.
+//
+// Counts QPs by epochs: a QP that received something in this epoch or the last has a share. Owned
+// by the endpoint; a world whose ports are not bounded (the simulator) never makes it speak.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/time.h"
+#include "transport/config.h"
+#include "world/world.h"
+
+namespace weft::transport {
+
+class ReceiveBudget {
+ public:
+  void on_port(Time now, PortIndex port, const world::PortState& state) {
+    Port& p = ports_[port];
+    total_ += state.receive_bytes;
+    total_ -= p.receive_bytes;
+    p.receive_bytes = state.receive_bytes;
+    if (state.overflows != p.overflows) overflow_until_ = now + kOverflowTold;
+    p.overflows = state.overflows;
+  }
+  bool is_bounded() const { return total_ > 0; }
+
+  // A QP received something; `last_epoch` is where it keeps when it last did.
+  void on_receive(Time now, std::uint32_t& last_epoch) {
+    if (now >= epoch_end_) {
+      receiving_before_ = now >= epoch_end_ + kEpoch ? 0 : receiving_;
+      receiving_ = 0;
+      ++epoch_;
+      epoch_end_ = now + kEpoch;
+    }
+    if (last_epoch == epoch_) return;
+    last_epoch = epoch_;
+    ++receiving_;
+  }
+
+  // What a SACK says now, with SACK.mpr in units of `unit_bytes`. REQUIRES is_bounded().
+  ReceiveLimit limit(Time now, std::uint32_t unit_bytes) const {
+    const std::uint32_t sharing = std::max({receiving_, receiving_before_, 1u});
+    // A buffer counts the kernel's bookkeeping too, up to half of it; a quarter is for surprises.
+    const std::uint64_t share = total_ * 3 / 8 / sharing;
+    const bool overflow = now < overflow_until_;
+    return {.mpr = static_cast<std::uint8_t>(
+                std::clamp<std::uint64_t>(share / std::max(unit_bytes, 1u), 1, 255)),
+            .cwnd_penalty = overflow ? kOverflowPenalty : std::uint8_t{0},
+            .overflow = overflow};
+  }
+
+ private:
+  static constexpr Duration kEpoch = Duration::ms(5);
+  static constexpr Duration kOverflowTold = Duration::ms(2);
+  static constexpr std::uint8_t kOverflowPenalty = 32;
+
+  struct Port {
+    std::uint32_t receive_bytes = 0, overflows = 0;
+  };
+  std::array<Port, world::kPortsMax> ports_{};
+  std::uint64_t total_ = 0;
+  std::uint32_t epoch_ = 0, receiving_ = 0, receiving_before_ = 0;
+  Time epoch_end_, overflow_until_;
+};
+
+}  // namespace weft::transport
