@@ -20,6 +20,9 @@ constexpr Duration kBaseRtt = Duration::us(100);
 constexpr std::uint32_t kWindowMax = 2u << 20;
 constexpr std::uint32_t kWindowInitial = 256u << 10;
 constexpr std::uint32_t kBudgetUnit = 16u << 10;
+// A SACK costs as much as a run of packets: one for three of them; the requestor asks for more when
+// its window is small.
+constexpr std::uint32_t kSackBytes = 192u << 10;
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
@@ -90,7 +93,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   config.send_queue_max = kSendQueue;
   config.completion_queue_max = options.qps_max * kSendQueue;
   config.control_queue_max = 1024;
-  config.sack_bytes = 64 * 1024;
+  config.sack_bytes = kSackBytes;
   // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere.
   config.first_qpn =
       std::uint32_t{end->world_->process()} << 16 | (0x100 + end->prng_.below(0x7000));

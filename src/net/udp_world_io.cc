@@ -119,6 +119,15 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
   const Steering::Way way = steering_->way(process_, first.port, first.entropy, first.peer.ip());
   const std::uint16_t from_port = source_port(process_, way.socket);
   const std::size_t segment = datagram_size(first);
+  const auto start = [&](std::size_t size) {
+    return wire::Icrc(
+        wire::IcrcFlow{.source = plane.address,
+                       .destination = first.peer.ip(),
+                       .source_port = from_port,
+                       .destination_port = to_port,
+                       .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
+  };
+  const wire::Icrc begin = start(segment);
   std::size_t count = 0, used = 0, bytes = 0;
   for (bool last = false; count < out.size() && count < kPollPackets && !last; ++count) {
     const world::Datagram& d = out[count];
@@ -129,11 +138,7 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
     const std::size_t pad = wire::pad_for(d.payload.size);
     Trailer& trailer = trailers[count];
     std::memset(trailer.bytes.data(), 0, pad);
-    wire::Icrc icrc(wire::IcrcFlow{.source = plane.address,
-                                   .destination = d.peer.ip(),
-                                   .source_port = from_port,
-                                   .destination_port = to_port,
-                                   .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
+    wire::Icrc icrc = size == segment ? begin : start(size);
     icrc.add_header(d.header);
     if (config_.icrc == IcrcCover::kFull) {
       icrc.add({static_cast<const std::byte*>(mutable_bytes(d.payload.at)), d.payload.size});

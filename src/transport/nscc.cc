@@ -11,9 +11,10 @@ namespace {
 // Pacing ends when the gap would let so many packets go in a round trip.
 constexpr std::int64_t kPacketsAfterPacing = 4;
 
-// A queue stands when the smallest RTT of so long a time shows it.
+// A queue stands when the smallest RTT of so long a time shows it: longer than a process waits for a
+// core.
 constexpr std::int64_t kStandingRtts = 8;
-constexpr Duration kStandingMin = Duration::ms(1);
+constexpr Duration kStandingMin = Duration::ms(10);
 // What a world sends in one system call.
 constexpr std::int64_t kRunPackets = 16;
 
@@ -52,6 +53,7 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu) {
   p.target = config.target_delay;
   if (p.target == Duration())
     p.target = config.trimming ? config.base_rtt * 3 / 4 : config.base_rtt;
+  if (config.target_delay == Duration() && config.software) p.target = config.base_rtt * 4;
   p.qa_threshold = config.qa_threshold;
   if (p.qa_threshold == Duration() && !config.trimming) p.qa_threshold = p.target * 4;
   // scaling_a = BDP / (100 Gb/s * 12 us), scaling_b = target / 12 us. b grows with long software
@@ -181,14 +183,15 @@ void Nscc::decrease(Time now) {
   increasing_ = false;
   fast_count_ = 0;
   const Duration average = delay_average_;
-  if (average <= params_->target || now - last_decrease_ <= base_rtt_) return;
+  const bool told = !params_->software || signalled_;
+  if (average <= params_->target) return;
+  if (now - last_decrease_ <= (told ? base_rtt_ : kStandingMin)) return;
   const std::int64_t over =
       (average - params_->target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
   const std::int64_t keep =
       std::max(1024 - (params_->gamma_q10 * over >> 10), params_->jump_min_q10);
   // Without a switch that says so, one run of packets may always be under way.
-  const std::int64_t least =
-      params_->software && !signalled_ ? kRunPackets * params_->window_min : params_->window_min;
+  const std::int64_t least = told ? params_->window_min : kRunPackets * params_->window_min;
   window_ = std::max(window_ * keep >> 10, std::min(window_, least));
   last_decrease_ = now;
 }
