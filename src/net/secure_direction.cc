@@ -30,9 +30,9 @@ HeaderView view_header(ConstBytes packet) {
 
 }  // namespace
 
-Nonce make_nonce(std::uint32_t source_port, std::uint64_t counter) {
+Nonce make_nonce(std::uint32_t ev, std::uint64_t counter) {
   Nonce nonce;
-  base::store32(Bytes(nonce), 0, source_port);
+  base::store32(Bytes(nonce), 0, ev);
   base::store64(Bytes(nonce), 4, counter);
   return nonce;
 }
@@ -62,7 +62,7 @@ std::size_t SendDirection::seal(const Packet& packet, Bytes out) {
     secret_ = next_traffic_secret(secret_);
     set_keys();
   }
-  const Nonce nonce = make_nonce(packet.source_port, taken.counter);
+  const Nonce nonce = make_nonce(packet.ev, taken.counter);
   const bool is_write = wire::is_write(static_cast<wire::Opcode>(packet.header[0]));
   const std::size_t size = sealed_size({.header_size = packet.header.size(),
                                         .payload_size = packet.payload.size(),
@@ -127,7 +127,7 @@ Result<ReceiveDirection::Opened, DropReason> ReceiveDirection::open(Bytes packet
   if (!seen_.is_new(counter)) return DropReason::kReplayed;
   Epoch* const epoch = find_epoch(counter >> epoch_shift_);
   if (epoch == nullptr) return DropReason::kForged;
-  const Nonce nonce = make_nonce(options.source_port, counter);
+  const Nonce nonce = make_nonce(options.ev, counter);
   // The one byte that may change on the way: nobody reads it, and the ICRC leaves it out too.
   packet[wire::bth_at::kVariant] = std::byte{0};
 

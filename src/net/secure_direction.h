@@ -1,8 +1,8 @@
 // One direction of a session: SendDirection seals packets, ReceiveDirection opens them.
 //
 // Every packet sent takes the next value of a 64-bit counter, a retransmission too, and carries it.
-// The nonce is the UDP source port and the counter: the counter alone never repeats, and the port is
-// in it so that a packet sent on again from another port is not genuine. Header and payload have
+// The nonce is the EV and the counter: the counter alone never repeats, and the EV is in it so that
+// what a receiver echoes as the path of a packet is the path that it was sent by. Header and payload have
 // keys of their own. After 2^epoch_shift packets the keys are replaced; which epoch a packet is of
 // follows from its counter, so late packets of the last epoch are still understood.
 //
@@ -41,7 +41,7 @@ class SendCounter {
   std::uint64_t next_ = 0;
 };
 
-Nonce make_nonce(std::uint32_t source_port, std::uint64_t counter);
+Nonce make_nonce(std::uint32_t ev, std::uint64_t counter);
 
 class SendDirection {
  public:
@@ -50,7 +50,7 @@ class SendDirection {
   struct Packet {
     ConstBytes header{};
     ConstBytes payload{};  // of a write only
-    std::uint32_t source_port = 0;
+    std::uint32_t ev = 0;
   };
   // Writes the sealed packet to `out` and returns its size. REQUIRES a header of a known opcode with
   // the padding that the payload needs, and room: sealed_size().
@@ -72,7 +72,7 @@ class ReceiveDirection {
   ReceiveDirection(const Key& traffic_secret, std::uint32_t epoch_shift);
 
   struct Options {
-    std::uint32_t source_port = 0;
+    std::uint32_t ev = 0;
     bool trimmed = false;
   };
   // Spans into the packet. A trimmed write has no payload.

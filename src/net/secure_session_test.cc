@@ -24,8 +24,7 @@ class SecurePairTest : public ::testing::Test {
   }
   SendDirection& a_out() { return a.session.out(); }
   ReceiveDirection& b_in() { return b.session.in(); }
-  DropReason why(std::vector<std::byte> packet,
-                 ReceiveDirection::Options options = {.source_port = kPort}) {
+  DropReason why(std::vector<std::byte> packet, ReceiveDirection::Options options = {.ev = kEv}) {
     const auto result = b_in().open(packet, options);
     EXPECT_FALSE(result);
     return result ? DropReason::kTooShort : result.error();
@@ -100,7 +99,7 @@ TEST_F(SecurePairTest, ATrimmedPacketIsStillAuthentic) {
   const auto payload = some_payload(4096);
   const std::size_t kept = header.size() + kCounterSize + kHeaderTagSize;
   EXPECT_LE(wire::kUdpSize + kept, kSealedTrimmedSizeAfterIp);
-  const ReceiveDirection::Options trimmed{.source_port = kPort, .trimmed = true};
+  const ReceiveDirection::Options trimmed{.ev = kEv, .trimmed = true};
   auto genuine = sealed(a_out(), header, payload);
   for (std::size_t bit = 0; bit < kept * 8; ++bit) {
     if (bit / 8 == 4) continue;
@@ -142,8 +141,8 @@ TEST_F(SecurePairTest, OnlyTheRightSessionOpensIt) {
   // Reflected to who sent it.
   auto copy = packet;
   EXPECT_EQ(opened(a.session.in(), copy).error(), DropReason::kForged);
-  // From another source port.
-  EXPECT_EQ(why(packet, {.source_port = kPort + 1}), DropReason::kForged);
+  // By another EV than it was sent by.
+  EXPECT_EQ(why(packet, {.ev = kEv + 1}), DropReason::kForged);
   // Other QP, process, incarnation, random values, secret: all else the same.
   const auto refuses = [&](EndId self, EndId peer, std::uint8_t ours, std::uint8_t theirs,
                            std::uint8_t secret) {
@@ -331,8 +330,8 @@ TEST(Nonce, NeverRepeatsUnderAKey) {
   }
   static_assert(kEpochShift < 32, "a new key before 2^32 packets");
   for (const std::uint64_t n : {std::uint64_t{0}, std::uint64_t{1} << 24, ~std::uint64_t{0}}) {
-    EXPECT_EQ(base::load64(ConstBytes(make_nonce(kPort, n)), 4), n);
-    EXPECT_NE(make_nonce(kPort, n), make_nonce(kPort, n ^ 1));
+    EXPECT_EQ(base::load64(ConstBytes(make_nonce(kEv, n)), 4), n);
+    EXPECT_NE(make_nonce(kEv, n), make_nonce(kEv, n ^ 1));
   }
 }
 

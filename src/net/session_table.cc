@@ -166,7 +166,7 @@ std::optional<SessionTable::HelloOut> SessionTable::poll_hello() {
   return HelloOut{.to = peers_[due.peer].ports, .packet = due.hello.emit(keys_)};
 }
 
-std::size_t SessionTable::seal(Time now, const world::Datagram& datagram, std::uint32_t source_port,
+std::size_t SessionTable::seal(Time now, const world::Datagram& datagram, std::uint32_t ev,
                                Bytes out) {
   const Found found = find_outgoing(datagram.peer, dest_qpn(datagram.header));
   if (found.session == nullptr) return 0;
@@ -177,7 +177,7 @@ std::size_t SessionTable::seal(Time now, const world::Datagram& datagram, std::u
   return found.session->out().seal(
       {.header = datagram.header,
        .payload = {reinterpret_cast<const std::byte*>(datagram.payload.at), datagram.payload.size},
-       .source_port = source_port},
+       .ev = ev},
       out);
 }
 

@@ -50,7 +50,7 @@ class SessionTable {
 
   // The size of the sealed packet; 0: there are no keys for it yet, it is not to be sent.
   // REQUIRES a header of a known opcode and room for sealed_size().
-  std::size_t seal(Time now, const world::Datagram& datagram, std::uint32_t source_port, Bytes out);
+  std::size_t seal(Time now, const world::Datagram& datagram, std::uint32_t ev, Bytes out);
 
   struct Arrival {
     world::Address from{};

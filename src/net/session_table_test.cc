@@ -33,8 +33,7 @@ struct Process {
   }
   bool take(const Process& from, ConstBytes packet) {
     std::vector<std::byte> copy(packet.begin(), packet.end());
-    const auto out =
-        table->open(kStart, {.from = from.ports[1], .options = {.source_port = kPort}}, copy);
+    const auto out = table->open(kStart, {.from = from.ports[1], .options = {.ev = kEv}}, copy);
     if (!out) why = out.error();
     return out.has_value();
   }
@@ -69,7 +68,7 @@ std::vector<std::byte> header_to(std::uint32_t qpn) {
 std::vector<std::byte> send(Process& from, const Process& to, std::uint32_t qpn) {
   const auto header = header_to(qpn);
   std::vector<std::byte> out(200);
-  out.resize(from.table->seal(kStart, {.peer = to.ports[0], .header = header}, kPort, out));
+  out.resize(from.table->seal(kStart, {.peer = to.ports[0], .header = header}, kEv, out));
   return out;
 }
 
@@ -130,7 +129,7 @@ TEST(SessionTable, BeforeThereAreKeysNothingGoesButAHello) {
   const auto header = header_to(0x100);
   std::vector<std::byte> out(200);
   EXPECT_EQ(
-      a.table->seal(kStart + Duration::ms(1), {.peer = b.ports[0], .header = header}, kPort, out),
+      a.table->seal(kStart + Duration::ms(1), {.peer = b.ports[0], .header = header}, kEv, out),
       0u);
   EXPECT_TRUE(a.table->poll_hello());
 }

@@ -86,18 +86,18 @@ inline std::vector<std::byte> some_payload(std::size_t size) {
   return out;
 }
 
-inline constexpr std::uint32_t kPort = 15'104;
+inline constexpr std::uint32_t kEv = 15'104;
 
 inline std::vector<std::byte> sealed(SendDirection& out, ConstBytes header, ConstBytes payload = {},
-                                     std::uint32_t port = kPort) {
+                                     std::uint32_t ev = kEv) {
   std::vector<std::byte> packet(9000);
-  packet.resize(out.seal({.header = header, .payload = payload, .source_port = port}, packet));
+  packet.resize(out.seal({.header = header, .payload = payload, .ev = ev}, packet));
   return packet;
 }
 inline Result<ReceiveDirection::Opened, DropReason> opened(ReceiveDirection& in,
                                                            std::vector<std::byte>& packet,
                                                            ReceiveDirection::Options options = {
-                                                               .source_port = kPort}) {
+                                                               .ev = kEv}) {
   return in.open(packet, options);
 }
 
