@@ -18,6 +18,7 @@
 #include <numeric>
 
 #include "cli/bench_write.h"
+#include "cli/secret_file.h"
 #include "cli/whole_number.h"
 #include "net/clock.h"
 #include "scenario/units.h"
@@ -35,6 +36,8 @@ struct BenchArguments {
   std::uint32_t mtu = 4096;
   std::uint32_t burst = 15;
   std::uint16_t control_port = 18'515;
+  std::string secret_file;
+  std::vector<std::byte> secret;  // what is in it
 };
 
 // What is measured: the one that leads says it, the other follows.
@@ -191,6 +194,7 @@ Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, S
   NetOptions options;
   WEFT_TRY(options.world.planes, planes_of(arguments));
   options.world.mtu = terms.mtu;
+  options.world.job_secret = arguments.secret;
   options.burst = terms.burst;
   options.qps_max = terms.qps;
   Connected out;
@@ -201,10 +205,17 @@ Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, S
     ours.push_back(hello.qpn);
     WEFT_CHECK(stream.send(hello.to_bytes()));
   }
-  for (const transport::Qpn qpn : ours) {
+  // All are heard before any is refused: who closes with words unread takes its own last ones back.
+  std::vector<Hello> peers;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
     std::array<std::byte, Hello::kSize> bytes;
     WEFT_CHECK(stream.receive(bytes));
-    WEFT_TRY(const Hello peer, Hello::from_bytes(bytes));
+    WEFT_TRY(Hello peer, Hello::from_bytes(bytes));
+    peers.push_back(std::move(peer));
+  }
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const transport::Qpn qpn = ours[i];
+    const Hello& peer = peers[i];
     if (peer.region_size < buffers.source().size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
     WEFT_CHECK(out.end->connect(qpn, peer));
@@ -444,8 +455,11 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
   return done;
 }
 
-Result<void> run(const BenchArguments& arguments) {
+Result<void> run(BenchArguments arguments) {
   WEFT_TRY(const auto sizes, sizes_of(arguments));
+  if (!arguments.secret_file.empty()) {
+    WEFT_TRY(arguments.secret, read_secret_file(arguments.secret_file));
+  }
   if (arguments.listen && !arguments.host.empty())
     return Error{ErrorKind::kInvalid, "--listen waits for the other end; leave HOST out"};
   if (arguments.latency && arguments.bidirectional)
@@ -486,6 +500,11 @@ void add_bench_command(CLI::App& app, int& status) {
       ->check(CLI::Range(1, 60));
   write->add_option("--port", arguments->control_port,
                     "TCP port on which the ends find each other");
+  write
+      ->add_option("--secret-file", arguments->secret_file,
+                   "a file of 32 bytes or more that only you may read, the same at both ends: "
+                   "packets are authenticated and encrypted")
+      ->envname("WEFT_SECRET_FILE");
   write->add_flag("--json", arguments->json, "one JSON object on stdout");
   write->callback([arguments, &status] {
     const auto done = run(*arguments);

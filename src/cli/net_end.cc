@@ -10,7 +10,7 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x7765'6674'0000'0001;  // "weft", version 1
+constexpr std::uint64_t kMagic = 0x7765'6674'0000'0002;  // "weft", version 2
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
 constexpr std::uint32_t kSendQueue = 256;
@@ -44,9 +44,11 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store64(out, 24, region_at);
   base::store64(out, 32, region_size);
   base::store32(out, 40, static_cast<std::uint32_t>(ports.size()));
+  base::store32(out, 44, secret_fingerprint);
+  base::store64(out, 48, incarnation);
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    base::store_ipv6(out, 48 + 18 * i, ports[i].ip());
-    base::store16(out, 64 + 18 * i, ports[i].process);
+    base::store_ipv6(out, 56 + 18 * i, ports[i].ip());
+    base::store16(out, 72 + 18 * i, ports[i].process);
   }
   return bytes;
 }
@@ -66,12 +68,16 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.rkey = base::load32(in, 20);
   hello.region_at = base::load64(in, 24);
   hello.region_size = base::load64(in, 32);
+  hello.secret_fingerprint = base::load32(in, 44);
+  hello.incarnation = base::load64(in, 48);
   const std::uint32_t count = base::load32(in, 40);
   if (count == 0 || count > world::kPortsMax)
     return Error{ErrorKind::kInvalid, "the other end names no planes, or too many"};
   for (std::size_t i = 0; i < count; ++i) {
     hello.ports.push_back(
-        world::Address::of(base::load_ipv6(in, 48 + 18 * i), base::load16(in, 64 + 18 * i)));
+        world::Address::of(base::load_ipv6(in, 56 + 18 * i), base::load16(in, 72 + 18 * i)));
+    if (hello.ports.back().process >= net::kProcessesMax)
+      return Error{ErrorKind::kInvalid, "the other end names a process slot that cannot be"};
   }
   return hello;
 }
@@ -125,6 +131,8 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   hello.region_at = reinterpret_cast<std::uintptr_t>(region.data());
   hello.region_size = region.size();
   hello.ports = world_->addresses();
+  hello.secret_fingerprint = world_->secret_fingerprint();
+  hello.incarnation = world_->incarnation();
   return hello;
 }
 
@@ -138,6 +146,15 @@ Result<void> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
     return Error{ErrorKind::kInvalid, fmt::format("this end has {} planes, the other {}",
                                                   world_->addresses().size(), peer.ports.size())};
   }
+  if (peer.secret_fingerprint != world_->secret_fingerprint()) {
+    const bool here = world_->secret_fingerprint() != 0, there = peer.secret_fingerprint != 0;
+    const char* const what = here && there ? "the two ends have different job secrets"
+                             : here        ? "this end has a job secret, the other has none"
+                                           : "the other end has a job secret, this one has none";
+    return Error{ErrorKind::kInvalid, fmt::format("{}; give both the same --secret-file", what)};
+  }
+  WEFT_CHECK(
+      world_->secure(qpn, {.incarnation = peer.incarnation, .qpn = peer.qpn, .ports = peer.ports}));
   transport::PeerInfo info;
   std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());
   info.qpn = peer.qpn;

@@ -78,6 +78,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
     if (!opened && opened.error().kind == ErrorKind::kExhausted) continue;
     WEFT_CHECK(opened);
     WEFT_CHECK(world->watch_all());
+    WEFT_CHECK(world->open_security());
     return world;
   }
   return Error{ErrorKind::kExhausted, "all 256 process slots of these addresses are taken"};
@@ -239,14 +240,22 @@ CounterTable UdpWorld::counters() const {
                         {"net.receives", "calls", counters_.receives},
                         {"net.sends_held", "calls", counters_.sends_held},
                         {"net.drops_send", "packets", counters_.drops_send},
-                        {"net.drops_host", "packets", counters_.drops_host}};
+                        {"net.drops_host", "packets", counters_.drops_host},
+                        {"net.hellos_sent", "packets", counters_.hellos_sent},
+                        {"net.waits_for_keys", "packets", counters_.waits_for_keys}};
+  // Those that this layer gives; the node counts its own.
   const auto add = [&](std::string_view name, DropReason reason) {
     table.push_back({name, "packets", drops_[static_cast<std::size_t>(reason)]});
   };
   add("net.drop_too_short", DropReason::kTooShort);
   add("net.drop_bad_opcode", DropReason::kBadOpcode);
+  add("net.drop_bad_version", DropReason::kBadVersion);
   add("net.drop_bad_header", DropReason::kBadHeader);
   add("net.drop_no_buffer", DropReason::kNoBuffer);
+  add("net.drop_stale", DropReason::kStale);
+  add("net.drop_no_session", DropReason::kNoSession);
+  add("net.drop_forged", DropReason::kForged);
+  add("net.drop_replayed", DropReason::kReplayed);
   return table;
 }
 

@@ -6,7 +6,10 @@
 // its UDP ports follow from (docs/decisions/0008), so that whoever holds the ports owns the slot
 // and a crash frees it.
 //
-// Everything is allocated by open(). One thread at a time calls it; wake() may come from any.
+// With a job secret every packet is sealed on the way out, where the copy into the run is the
+// encryption, and opened in place on the way in; nothing else is taken (docs/security.md).
+//
+// Everything is allocated by open(), sessions by secure(). One thread at a time calls it; wake() may come from any.
 #pragma once
 
 #include <array>
@@ -21,6 +24,7 @@
 #include "base/result.h"
 #include "fabric/ev.h"
 #include "net/link_watch.h"
+#include "net/session_table.h"
 #include "net/steering.h"
 #include "net/udp_socket.h"
 #include "wire/datagram.h"
@@ -50,6 +54,8 @@ struct UdpWorldConfig {
   std::uint32_t send_buffer_bytes = 256u << 10;
   // With nothing to do: look that long before going to sleep.
   Duration spin = Duration::us(50);
+  // What all processes of the job share, 32 bytes at least; empty: packets are sent in clear.
+  std::vector<std::byte> job_secret{};
 };
 
 class UdpWorld final : public world::World {
@@ -81,6 +87,14 @@ class UdpWorld final : public world::World {
   // node's deadline is not in it.
   int wait_fd() const { return epoll_fd_; }
 
+  // --- security
+  // What peers are told out of band: whether there is a secret, and which (0: none), and who we are.
+  std::uint32_t secret_fingerprint() const { return sessions_ ? sessions_->fingerprint() : 0; }
+  std::uint64_t incarnation() const { return sessions_ ? sessions_->incarnation() : 0; }
+  // Opens a session for a QP that is being connected; packets follow when it has keys. Does nothing
+  // without a secret. Errors: kInvalid, kExhausted, kSystem.
+  Result<void> secure(std::uint32_t local_qpn, const SecurePeer& peer);
+
   // net.*: datagrams and system calls, drops by reason.
   CounterTable counters() const;
 
@@ -109,27 +123,44 @@ class UdpWorld final : public world::World {
   };
   struct Counters {
     std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
-    std::uint64_t sends_held = 0;  // the send buffer was full: again later
-    std::uint64_t drops_send = 0;  // the kernel refused them
-    std::uint64_t drops_host = 0;  // our receive buffer was full
+    std::uint64_t sends_held = 0;                       // the send buffer was full: again later
+    std::uint64_t drops_send = 0;                       // the kernel refused them
+    std::uint64_t drops_host = 0;                       // our receive buffer was full
+    std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // secured: packets not sent yet
   };
 
   UdpWorld(const UdpWorldConfig& config, const Steering& steering);
   Result<void> open_slot(std::uint16_t process);
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
   Result<void> watch_all();
+  Result<void> open_security();
 
   // --- in (udp_world_io.cc)
   bool receive(std::uint32_t plane);
   void note_overflow(std::uint32_t plane, std::uint32_t overflow);
-  void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, ConstBytes bytes);
+  void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes);
+  struct Taken {
+    ConstBytes header{}, payload{};
+    bool intact = true;
+  };
+  Result<Taken, DropReason> take_apart(std::uint32_t plane, const UdpSocket::Incoming& run,
+                                       std::uint32_t ev, Bytes datagram);
   bool is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
                  const wire::DatagramParts& parts) const;
   // --- out (udp_world_io.cc)
   bool transmit();
   std::size_t send_run(std::span<const world::Datagram> out);
+  void hand_over(std::span<const world::Datagram> run, const Steering::Way& way,
+                 std::size_t segment, std::span<iovec> pieces);
   void hold(std::span<const world::Datagram> run, const UdpSocket& sender);
   bool send_held(Plane& plane);
+
+  // --- secured (udp_world_secure.cc)
+  static bool is_same_run(const world::Datagram& a, const world::Datagram& b);
+  std::size_t send_sealed_run(std::span<const world::Datagram> out);
+  Result<Taken, DropReason> open_sealed(const UdpSocket::Incoming& run, std::uint32_t ev,
+                                        Bytes datagram);
+  void send_hellos();
 
   // --- time
   // What epoll says is ready: a plane, or one of these.
@@ -152,6 +183,11 @@ class UdpWorld final : public world::World {
   std::vector<std::byte> buffer_;
   std::vector<world::Datagram> in_;
   std::array<world::Datagram, kPollPackets> out_;
+  // Secured: a run as it goes on the wire, and the EVs that hellos take in turn.
+  std::unique_ptr<SessionTable> sessions_;
+  std::vector<std::byte> sealed_;
+  std::vector<fabric::Ev> hello_evs_;
+  std::size_t hello_turn_ = 0;
   Counters counters_;
   std::array<std::uint64_t, kDropReasonCount> drops_{};
 };

@@ -21,16 +21,16 @@ struct Trailer {
 
 void* mutable_bytes(std::uint64_t at) { return reinterpret_cast<void*>(at); }
 
-bool is_same_run(const world::Datagram& a, const world::Datagram& b) {
-  return a.port == b.port && a.entropy == b.entropy && a.dscp == b.dscp && a.ecn == b.ecn &&
-         a.peer == b.peer;
-}
-
 std::size_t datagram_size(const world::Datagram& d) {
   return wire::datagram_size({.header_size = d.header.size(), .payload_size = d.payload.size});
 }
 
 }  // namespace
+
+bool UdpWorld::is_same_run(const world::Datagram& a, const world::Datagram& b) {
+  return a.port == b.port && a.entropy == b.entropy && a.dscp == b.dscp && a.ecn == b.ecn &&
+         a.peer == b.peer;
+}
 
 // --- in ----------------------------------------------------------------------------------------
 
@@ -52,34 +52,43 @@ bool UdpWorld::is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
   return icrc.matches(parts.icrc);
 }
 
-void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, ConstBytes bytes) {
+Result<UdpWorld::Taken, DropReason> UdpWorld::take_apart(std::uint32_t plane,
+                                                         const UdpSocket::Incoming& run,
+                                                         std::uint32_t ev, Bytes datagram) {
+  if (sessions_ != nullptr) return open_sealed(run, ev, datagram);
   const auto dscp = static_cast<world::Dscp>(run.traffic_class >> 2);
-  const bool trimmed = world::is_trimmed(dscp);
+  const auto parts = wire::split_datagram(datagram, {.trimmed = world::is_trimmed(dscp)});
+  if (!parts) return parts.error();
+  return Taken{
+      .header = parts->header, .payload = parts->payload, .intact = is_intact(plane, run, *parts)};
+}
+
+void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes) {
   const std::uint32_t ev =
       steering_->ev_of({.plane = plane, .source_port = run.port, .flow_label = run.flow_label});
   if (bytes.empty()) ++drops_[static_cast<std::size_t>(DropReason::kTooShort)];
   for (std::size_t at = 0; at < bytes.size(); at += run.segment) {
-    const ConstBytes datagram =
-        bytes.subspan(at, std::min<std::size_t>(run.segment, bytes.size() - at));
-    const auto parts = wire::split_datagram(datagram, {.trimmed = trimmed});
-    if (!parts) {
-      ++drops_[static_cast<std::size_t>(parts.error())];
+    const auto taken = take_apart(
+        plane, run, ev, bytes.subspan(at, std::min<std::size_t>(run.segment, bytes.size() - at)));
+    if (!taken) {
+      ++drops_[static_cast<std::size_t>(taken.error())];
       continue;
     }
+    if (taken->header.empty()) continue;  // it was for us
     if (in_.size() == in_.capacity()) {
       ++drops_[static_cast<std::size_t>(DropReason::kNoBuffer)];
       continue;
     }
     in_.push_back({.port = static_cast<world::PortIndex>(plane),
                    .ecn = static_cast<world::Ecn>(run.traffic_class & 3),
-                   .dscp = dscp,
-                   .intact = is_intact(plane, run, *parts),
+                   .dscp = static_cast<world::Dscp>(run.traffic_class >> 2),
+                   .intact = taken->intact,
                    .entropy = ev,
                    .received_at = now_,
                    .peer = world::Address::of(run.from, process_of(run.port)),
-                   .header = parts->header,
-                   .payload = {.at = reinterpret_cast<std::uintptr_t>(parts->payload.data()),
-                               .size = static_cast<std::uint32_t>(parts->payload.size())}});
+                   .header = taken->header,
+                   .payload = {.at = reinterpret_cast<std::uintptr_t>(taken->payload.data()),
+                               .size = static_cast<std::uint32_t>(taken->payload.size())}});
   }
 }
 
@@ -98,7 +107,7 @@ bool UdpWorld::receive(std::uint32_t plane) {
   in_.clear();
   note_overflow(plane, runs[count - 1].overflow);
   for (std::size_t i = 0; i < count; ++i) {
-    take_run(plane, runs[i], ConstBytes(buffer_).subspan(i * UdpSocket::kRunBytes, runs[i].size));
+    take_run(plane, runs[i], Bytes(buffer_).subspan(i * UdpSocket::kRunBytes, runs[i].size));
   }
   counters_.packets_received += in_.size();
   node_->on_datagrams(now_, in_);
@@ -111,11 +120,12 @@ bool UdpWorld::receive(std::uint32_t plane) {
 // the last may be shorter. Returns how many packets it was; what the kernel does not take now is
 // held.
 std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
+  if (sessions_ != nullptr) return send_sealed_run(out);
   std::array<iovec, 3 * kPollPackets> pieces;
   std::array<Trailer, kPollPackets> trailers;
   const world::Datagram& first = out[0];
   const std::uint16_t to_port = listen_port(first.peer.process);
-  Plane& plane = planes_[first.port];
+  const Plane& plane = planes_[first.port];
   const Steering::Way way = steering_->way(process_, first.port, first.entropy, first.peer.ip());
   const std::uint16_t from_port = source_port(process_, way.socket);
   const std::size_t segment = datagram_size(first);
@@ -149,27 +159,33 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
     if (d.payload.size > 0) pieces[used++] = {mutable_bytes(d.payload.at), d.payload.size};
     pieces[used++] = {trailer.bytes.data(), pad + wire::kIcrcSize};
   }
+  hand_over(out.first(count), way, segment, std::span(pieces).first(used));
+  return count;
+}
+
+void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::Way& way,
+                         std::size_t segment, std::span<iovec> pieces) {
+  const world::Datagram& first = run[0];
+  Plane& plane = planes_[first.port];
   const UdpSocket::Outgoing what{
       .to = way.to,
-      .port = to_port,
+      .port = listen_port(first.peer.process),
       .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(first.dscp) << 2 |
                                                  static_cast<unsigned>(first.ecn)),
-      .segment = count > 1 ? static_cast<std::uint16_t>(segment) : std::uint16_t{0},
+      .segment = run.size() > 1 ? static_cast<std::uint16_t>(segment) : std::uint16_t{0},
       .flow_label = way.flow_label};
   ++counters_.sends;
-  switch (plane.senders[way.socket].send(what, std::span(pieces).first(used))) {
+  switch (plane.senders[way.socket].send(what, pieces)) {
     case UdpSocket::Sent::kTaken:
-      counters_.packets_sent += count;
-      return count;
+      counters_.packets_sent += run.size();
+      return;
     case UdpSocket::Sent::kNotNow:
       ++counters_.sends_held;
-      hold(out.first(count), plane.senders[way.socket]);
-      return count;
+      return hold(run, plane.senders[way.socket]);
     case UdpSocket::Sent::kNever:
-      counters_.drops_send += count;
-      return count;
+      counters_.drops_send += run.size();
+      return;
   }
-  return count;
 }
 
 // Until the socket has room the plane takes nothing else.

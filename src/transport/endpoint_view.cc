@@ -88,7 +88,8 @@ CounterTable Endpoint::counters() const {
       "transport.drop_too_short",    "transport.drop_bad_opcode",   "transport.drop_bad_version",
       "transport.drop_bad_header",   "transport.drop_damaged",      "transport.drop_unknown_qp",
       "transport.drop_unknown_peer", "transport.drop_not_expected", "transport.drop_out_of_window",
-      "transport.drop_qp_in_error",  "transport.drop_no_buffer",    "transport.drop_stale"};
+      "transport.drop_qp_in_error",  "transport.drop_no_buffer",    "transport.drop_stale",
+      "transport.drop_no_session",   "transport.drop_forged",       "transport.drop_replayed"};
   for (std::size_t i = 0; i < kDropReasonCount; ++i)
     table.push_back({kDropNames[i], "packets", drops_[i]});
   return table;

@@ -20,8 +20,11 @@ enum class DropReason : std::uint8_t {
   kQpInError,    // the QP is in ERR
   kNoBuffer,     // a bound of ours is reached
   kStale,        // about something that is long over
+  kNoSession,    // secured: no session with keys for it
+  kForged,       // secured: the tag does not match, or there is none
+  kReplayed,     // secured: seen before, or too old to know
 };
-inline constexpr std::size_t kDropReasonCount = 12;
+inline constexpr std::size_t kDropReasonCount = 15;
 
 // "too_short" ...
 std::string_view to_string(DropReason reason);

@@ -1,0 +1,56 @@
+#include "net/secure_session.h"
+
+#include "base/assert.h"
+
+namespace weft::net {
+namespace {
+
+constexpr Duration kHelloEvery = Duration::ms(1);
+// Hellos that somebody recorded and sends again are answered too, since only the answer shows that
+// they are old; this many, so that they leave room for the real ones.
+constexpr std::uint32_t kAnswersMax = 16;
+
+}  // namespace
+
+SecureSession::SecureSession(const KeySchedule& keys, const Config& config)
+    : keys_(&keys), config_(config) {
+  WEFT_ASSERT(config.self != config.peer);
+}
+
+SecureHello SecureSession::hello_with(const SessionRandom& echo) const {
+  return {.from = config_.self,
+          .to = config_.peer,
+          .drawn = config_.drawn,
+          .echo = echo,
+          .established = is_established()};
+}
+
+std::optional<SecureHello> SecureSession::poll_hello(Time now) {
+  if (is_established() || now < hello_next_) return std::nullopt;
+  hello_next_ = now + kHelloEvery;
+  return hello_with({});
+}
+
+Result<std::optional<SecureHello>, DropReason> SecureSession::on_hello(Time now,
+                                                                       const SecureHello& hello) {
+  if (hello.to != config_.self || hello.from != config_.peer) return DropReason::kNoSession;
+  if (is_established() && hello.drawn != peer_drawn_) return DropReason::kStale;
+  const bool fresh = hello.echo == config_.drawn;
+  if (fresh && !is_established()) {
+    peer_drawn_ = hello.drawn;
+    const SessionEnd here{.id = config_.self, .random = config_.drawn};
+    const SessionEnd there{.id = config_.peer, .random = hello.drawn};
+    out_.emplace(keys_->traffic_secret(here, there), config_.epoch_shift);
+    in_.emplace(keys_->traffic_secret(there, here), config_.epoch_shift);
+  }
+  if (fresh && hello.established) return std::optional<SecureHello>();
+  if (now - answers_since_ >= kHelloEvery) {
+    answers_since_ = now;
+    answers_ = 0;
+  }
+  if (answers_ == kAnswersMax) return DropReason::kNoBuffer;
+  ++answers_;
+  return std::optional<SecureHello>(hello_with(hello.drawn));
+}
+
+}  // namespace weft::net
