@@ -18,6 +18,7 @@ constexpr const char* kPeer = "fe80::1";
 // own; the loopback is refused by the kernel.
 constexpr const char* kUsidInterface = "usid0";
 constexpr const char* kUsidPeer = "usid1";
+constexpr std::uint32_t kPpm = 1'000'000;
 
 // Of the end that sends on this link: fixed, so that the other end knows it.
 std::string mac(LinkId link) {
@@ -156,14 +157,15 @@ std::string ruleset(const LabPlan& plan, const LabFaults& faults, const LabNode&
   std::string rules;
   for (const LabInterface& interface : node.interfaces) {
     const LinkId in = plan.topology().reverse(interface.out);
-    if (faults.silent.contains(in)) {
-      rules += fmt::format("add rule ip6 weft in iifname \"{}\" counter drop\n", interface.name);
-    }
+    const auto drop = [&](const std::string& which) {
+      rules += fmt::format("add rule ip6 weft in iifname \"{}\" {}counter drop\n", interface.name,
+                           which);
+    };
+    if (faults.silent.contains(in)) drop("");
     for (const LabFaults::Loss& loss : faults.losses) {
       if (loss.link != in || loss.ppm == 0) continue;
-      rules += fmt::format(
-          "add rule ip6 weft in iifname \"{}\" numgen random mod 1000000 < {} counter drop\n",
-          interface.name, loss.ppm);
+      // nft takes no comparison that is always true.
+      drop(loss.ppm < kPpm ? fmt::format("numgen random mod {} < {} ", kPpm, loss.ppm) : "");
     }
   }
   // Added first, so that it is there to be deleted; nft carries a file out as one change.
