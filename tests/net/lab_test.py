@@ -90,6 +90,39 @@ def carrier(plane, source, to, spine):
     return "fd00:1:" + ":".join(f"{u:x}" for u in usids) + "::"
 
 
+def inside(name, host, *command):
+    return subprocess.Popen([WEFT, "lab", "exec", "--name", name, "host", str(host), "--", *command],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+Send = collections.namedtuple("Send", "source to address text")
+
+
+def exchange(name, sends, count, segments=0):
+    """Counts of what arrived, {"text from address": count}, and of ICMP errors, {address: count}."""
+    receivers = {to: inside(name, to, sys.executable, "-c", RECEIVE) for to in {send.to for send in sends}}
+    seen, complaints = {}, collections.Counter()
+    try:
+        for process in receivers.values():
+            if process.stdout.readline() != "ready\n":
+                raise AssertionError("a receiver does not start")
+        for source in sorted({send.source for send in sends}):
+            to = [(send.address, send.text) for send in sends if send.source == source]
+            sender = inside(name, source, sys.executable, "-c", SEND)
+            out, _ = sender.communicate(json.dumps({"to": to, "count": count, "segments": segments}), SECONDS_MAX)
+            complaints.update(json.loads(out))
+        for process in receivers.values():
+            out, _ = process.communicate(timeout=SECONDS_MAX)
+            seen.update(json.loads(out))
+    finally:
+        for process in receivers.values():
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+    return seen, complaints
+
+
 def own_processes():
     """Of this run, keepers above all, ourselves aside."""
     found = []
@@ -136,12 +169,8 @@ class Fabric:
     def tearDown(self):
         weft("heal", "--name", self.name)
 
-    def inside(self, host, *command, **more):
-        return subprocess.Popen([WEFT, "lab", "exec", "--name", self.name, "host", str(host), "--", *command],
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
-
     def lines(self, host, *command):
-        process = self.inside(host, *command)
+        process = inside(self.name, host, *command)
         out, _ = process.communicate(timeout=SECONDS_MAX)
         self.assertEqual(process.returncode, 0)
         return out
@@ -162,35 +191,15 @@ class Fabric:
     def heal(self, text="", *flags):
         weft("heal", *text.split(), *flags, "--name", self.name)
 
-    def send(self, routes, count=20, segments=0):
+    def send(self, routes, count=20):
         """Sends along (plane, from, to, spine) each; gives what arrived, {route: count}, and who complained."""
-        receivers = {to: self.inside(to, sys.executable, "-c", RECEIVE) for to in {r[2] for r in routes}}
-        complaints = collections.Counter()
-        seen = {}
-        try:
-            for process in receivers.values():
-                self.assertEqual(process.stdout.readline(), "ready\n")
-            for source in sorted({route[1] for route in routes}):
-                to = [(carrier(*r), "-".join(map(str, r)) + "|") for r in routes if r[1] == source]
-                sender = self.inside(source, sys.executable, "-c", SEND)
-                out, _ = sender.communicate(json.dumps({"to": to, "count": count, "segments": segments}), SECONDS_MAX)
-                complaints.update(json.loads(out))
-            for process in receivers.values():
-                out, _ = process.communicate(timeout=SECONDS_MAX)
-                seen.update(json.loads(out))
-        finally:
-            for process in receivers.values():
-                process.kill()
-                process.wait()
-                process.stdin.close()
-                process.stdout.close()
+        sends = [Send(r[1], r[2], carrier(*r), "-".join(map(str, r)) + "|") for r in routes]
+        seen, complaints = exchange(self.name, sends, count)
         arrived = {}
-        for route in routes:
+        for route, send in zip(routes, sends):
             plane, source, _, _ = route
-            key = "-".join(map(str, route)) + f"| from fd00:{plane + 1}::{source + 1}"
-            arrived[route] = seen.pop(key, 0)
-        if not segments:
-            self.assertEqual(seen, {}, "something else arrived")
+            arrived[route] = seen.pop(f"{send.text} from fd00:{plane + 1}::{source + 1}", 0)
+        self.assertEqual(seen, {}, "something else arrived")
         return arrived, complaints
 
     def assert_sound(self):
@@ -298,7 +307,9 @@ class Fabric:
 
     def packets_of_ten_segments(self):
         before = self.link("p0.t1.0", "p0.t0.1")["packets"]
-        self.send([(0, 0, 2, 0)], count=20, segments=10)
+        send = Send(0, 2, carrier(0, 0, 2, 0), "")
+        arrived, _ = exchange(self.name, [send], count=20, segments=10)
+        self.assertEqual(arrived, {" from fd00:1::1": 200})
         sent = self.link("p0.t1.0", "p0.t0.1")["packets"] - before
         return round(sent / 20)
 
@@ -404,31 +415,47 @@ for inherited in [n for n in dir(Fabric) if n.startswith("test_") and n != "test
 
 
 class Shapes(unittest.TestCase):
-    """Other shapes stand too: a plain datagram crosses them."""
+    """Other shapes stand too."""
+
+    def setUp(self):
+        self.name = f"{BASE}-shape"
 
     def build(self, topology):
-        name = f"{BASE}-shape"
-        path = pathlib.Path(f"/tmp/weft-{name}.toml")
+        path = pathlib.Path(f"/tmp/weft-{self.name}.toml")
         path.write_text(f"[topology]\n{topology}\n[workload]\nkind = 'permutation'\nbytes = '1MiB'\n")
         try:
-            weft("up", str(path), "--name", name)
+            weft("up", str(path), "--name", self.name)
         finally:
             path.unlink()
-        try:
-            return json.loads(weft("status", "--name", name, "--json").stdout)["labs"][0]
-        finally:
-            weft("down", "--name", name)
+        self.addCleanup(weft, "down", "--name", self.name)
+        return json.loads(weft("status", "--name", self.name, "--json").stdout)["labs"][0]
 
     def test_single(self):
         lab = self.build("shape = 'single'\nhosts = 3\nplanes = 4\nhost_rate = '100Gbps'")
         self.assertEqual(len(lab["switches"]), 4)
         self.assertIsNone(lab["links"][0]["mbps"])
         self.assertIn("not held", lab["rates"])
+        usids = [usid(0, 3, 0), usid(2, 3, 2)]
+        to = "fd00:1:" + ":".join(f"{u:x}" for u in usids) + "::"
+        seen, _ = exchange(self.name, [Send(0, 2, to, "carrier"), Send(0, 2, "fd00:2::3", "plain")], 10)
+        self.assertEqual(seen, {"carrier from fd00:4::1": 10, "plain from fd00:2::1": 10})
 
     def test_three_tiers(self):
         lab = self.build("shape = 'three-tier'\nhosts = 8\nhosts_per_t0 = 2\nt0_per_pod = 2\nt1_per_pod = 2\n"
                          "t2_per_t1 = 2\nhost_rate = '1Gbps'\nfabric_rate = '2Gbps'")
         self.assertEqual([s["tier"] for s in lab["switches"]], [0] * 4 + [1] * 4 + [2] * 4)
+        sends = [Send(0, 7, "fd00:1::8", "plain")]
+        for j in range(2):
+            for k in range(2):  # six uSIDs: all that a carrier holds
+                usids = [usid(0, 0, 0), usid(1, 0, j), usid(3, 0, 2 * j + k), usid(1, 0, 2 + j), usid(0, 0, 3),
+                         usid(2, 0, 1)]
+                sends.append(Send(0, 7, "fd00:1:" + ":".join(f"{u:x}" for u in usids), f"{j}{k}"))
+        seen, _ = exchange(self.name, sends, 10)
+        self.assertEqual(seen, {f"{send.text} from fd00:1::1": 10 for send in sends})
+        after = json.loads(weft("status", "--name", self.name, "--json").stdout)["labs"][0]["links"]
+        for t2 in range(4):
+            [sent] = [l["packets"] for l in after if l["from"].endswith(f"t2.{t2}") and l["to"].endswith(f"t1.{2 + t2 // 2}")]
+            self.assertGreaterEqual(sent, 10)
 
     def test_too_large(self):
         with self.assertRaisesRegex(AssertionError, "64"):
