@@ -10,17 +10,16 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cli/capture.h"
+#include "cli/load_scenario.h"
 #include "cli/run_scenario.h"
 #include "cli/whole_number.h"
 #include "judge/trace_text.h"
 #include "scenario/names.h"
-#include "scenario/parse.h"
 
 namespace weft::cli {
 namespace {
@@ -47,15 +46,7 @@ int misuse(const std::string& line) {
 }
 
 Result<scenario::Scenario> load(const SimArguments& arguments) {
-  std::ifstream in(arguments.file, std::ios::binary);
-  std::stringstream text;
-  if (!in || !(text << in.rdbuf())) {
-    return Error{
-        ErrorKind::kNotFound,
-        fmt::format("{}: cannot be read; expected a scenario file (TOML, see docs/scenarios.md)",
-                    arguments.file)};
-  }
-  WEFT_TRY(auto scenario, scenario::parse(text.str(), arguments.file));
+  WEFT_TRY(auto scenario, load_scenario(arguments.file));
   if (!arguments.policy.empty()) {
     const auto policy = scenario::value_named(scenario::kPolicyNames, arguments.policy);
     if (!policy) {

@@ -1,0 +1,225 @@
+#include "cli/lab_command.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+
+#include "cli/lab_status.h"
+#include "cli/lab_words.h"
+#include "cli/load_scenario.h"
+#include "net/lab.h"
+#include "scenario/settings.h"
+
+namespace weft::cli {
+namespace {
+
+struct LabArguments {
+  std::string file, name, way;
+  std::vector<std::string> words;
+  std::uint32_t mtu = 4200;
+  bool no_offloads = false, user_namespace = false, json = false;
+};
+
+int fail(const Error& error) {
+  fmt::print(stderr, "weft: {}\n", error.message);
+  return error.kind == ErrorKind::kInvalid ? 2 : 1;
+}
+
+// The one that --name says, or the only one there is.
+Result<std::string> chosen(const LabArguments& arguments) {
+  if (!arguments.name.empty()) return arguments.name;
+  WEFT_TRY(const auto names, net::Lab::names());
+  if (names.size() == 1) return names.front();
+  if (names.empty())
+    return Error{ErrorKind::kNotFound, "lab: there is none; `weft lab up FILE` makes one"};
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  return Error{ErrorKind::kInvalid, "lab: there are " + all + "; say which with --name"};
+}
+
+Result<net::Lab> open_chosen(const LabArguments& arguments) {
+  WEFT_TRY(const std::string name, chosen(arguments));
+  WEFT_TRY(net::Lab lab, net::Lab::open(name));
+  if (lab.state().complete) return lab;
+  return Error{ErrorKind::kWrongState,
+               fmt::format("lab: {} is half built (another `up` is at work, or was ended); "
+                           "`weft lab down --name {}` takes it down",
+                           name, name)};
+}
+
+Result<LabWay> way_of(const LabArguments& arguments) {
+  if (arguments.way.empty()) return LabWay::kBoth;
+  if (arguments.way == "up") return LabWay::kUp;
+  if (arguments.way == "down") return LabWay::kDown;
+  return Error{
+      ErrorKind::kInvalid,
+      fmt::format("lab: --way {}: expected up (away from the hosts) or down", arguments.way)};
+}
+
+Result<void> up(const LabArguments& arguments) {
+  // An interrupt ends the child that is at work, and then what was made is taken down.
+  struct sigaction quiet {};
+  quiet.sa_handler = [](int) {};
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &quiet, nullptr);
+  const auto start = std::chrono::steady_clock::now();
+  WEFT_TRY(const auto scenario, load_scenario(arguments.file));
+  WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
+  const auto switches = scenario::resolved_switches(scenario, topology);
+  net::LabSpec spec{.name = arguments.name.empty() ? "lab" : arguments.name,
+                    .topology = scenario.topology,
+                    .mtu = arguments.mtu,
+                    .queue_bytes = switches.queue_bytes,
+                    .last_hop_queue_bytes = switches.last_hop_queue_bytes,
+                    .offloads = !arguments.no_offloads,
+                    .user_namespace = arguments.user_namespace};
+  WEFT_TRY(const net::Lab lab, net::Lab::up(spec));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  fmt::print("{}: up in {:.1f} s: {} hosts, {} planes, {} namespaces, {}; `weft lab status`\n",
+             spec.name, took.count(), topology.host_count(), topology.plane_count(),
+             lab.plan().nodes().size(), rate_text(lab.plan()));
+  return {};
+}
+
+Result<void> show(const LabArguments& arguments) {
+  std::vector<std::string> names{arguments.name};
+  if (arguments.name.empty()) {
+    WEFT_TRY(names, net::Lab::names());
+  }
+  auto labs = nlohmann::ordered_json::array();
+  std::string text;
+  for (const std::string& name : names) {
+    LabArguments one = arguments;
+    one.name = name;
+    WEFT_TRY(const net::Lab lab, open_chosen(one));
+    WEFT_TRY(const LabStatus status, lab_status(lab));
+    labs.push_back(status.json);
+    text += (text.empty() ? "" : "\n") + status.table;
+  }
+  if (arguments.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"labs", labs}}.dump());
+  } else {
+    fmt::print("{}", names.empty() ? "there is no lab; `weft lab up FILE` makes one\n" : text);
+  }
+  return {};
+}
+
+Result<void> fault(const LabArguments& arguments) {
+  WEFT_TRY(const LabWay way, way_of(arguments));
+  WEFT_TRY(net::Lab lab, open_chosen(arguments));
+  std::span<const std::string> words(arguments.words);
+  WEFT_TRY(const auto links, take_links(lab.plan().topology(), words, way));
+  WEFT_TRY(const LabEffect effect, effect_on(links, words, way));
+  if (!effect.slowed.empty()) return lab.set_rate(effect.slowed, effect.rate);
+  return lab.apply(effect.events);
+}
+
+Result<void> heal(const LabArguments& arguments) {
+  WEFT_TRY(const LabWay way, way_of(arguments));
+  WEFT_TRY(net::Lab lab, open_chosen(arguments));
+  std::span<const std::string> words(arguments.words);
+  const bool all = words.empty() || (words.size() == 1 && words.front() == "all");
+  if (all && way == LabWay::kBoth) return lab.heal();
+  if (all) return Error{ErrorKind::kInvalid, "lab: --way: name the links that it is about"};
+  WEFT_TRY(const auto links, take_links(lab.plan().topology(), words, way));
+  if (!words.empty())
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("lab: `{}`: nothing was expected here", words[0])};
+  return lab.heal(links);
+}
+
+// Returns only where it fails.
+Result<void> execute(const LabArguments& arguments) {
+  WEFT_TRY(const net::Lab lab, open_chosen(arguments));
+  const auto& words = arguments.words;
+  const std::uint32_t hosts = lab.plan().topology().host_count();
+  const bool is_sound = words.size() > 3 && words[0] == "host" && words[2] == "--" &&
+                        words[1].size() <= 3 && !words[1].empty() &&
+                        words[1].find_first_not_of("0123456789") == std::string::npos;
+  const auto host = is_sound ? static_cast<fabric::HostIndex>(std::stoul(words[1])) : hosts;
+  if (host >= hosts) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("lab: expected `exec [--name NAME] host H -- COMMAND...`, H from 0 to {}",
+                    hosts - 1)};
+  }
+  WEFT_CHECK(lab.enter(host));
+  std::vector<char*> command;
+  for (std::size_t i = 3; i < words.size(); ++i)
+    command.push_back(const_cast<char*>(words[i].c_str()));
+  command.push_back(nullptr);
+  execvp(command[0], command.data());
+  return Error{ErrorKind::kSystem,
+               fmt::format("lab: {}: cannot be run: {}", command[0], std::strerror(errno))};
+}
+
+Result<void> down(const LabArguments& arguments) {
+  WEFT_TRY(const std::string name, chosen(arguments));
+  // Who is still inside keeps a namespace alive that has lost its name: say so.
+  if (const auto lab = net::Lab::open(name); lab && lab->state().complete) {
+    for (fabric::HostIndex host = 0; host < lab->plan().topology().host_count(); ++host) {
+      const auto inside = lab->processes(host);
+      if (!inside || inside->empty()) continue;
+      fmt::print(stderr, "weft: lab: host {} still runs process {}{}; it is cut off now\n", host,
+                 inside->front(), inside->size() > 1 ? " and others" : "");
+    }
+  }
+  return net::Lab::down(name);
+}
+
+}  // namespace
+
+void add_lab_command(CLI::App& app, int& status) {
+  const auto a = std::make_shared<LabArguments>();
+  CLI::App* lab =
+      app.add_subcommand("lab", "a scenario's fabric in network namespaces, and faults in it");
+  lab->require_subcommand(1);
+  const auto add = [&](const char* verb, const char* what,
+                       Result<void> (*act)(const LabArguments&)) {
+    CLI::App* command = lab->add_subcommand(verb, what);
+    command->add_option("--name", a->name, "the lab's name; without it the only one there is");
+    command->callback([a, act, &status] {
+      const auto done = act(*a);
+      status = done ? 0 : fail(done.error());
+    });
+    return command;
+  };
+  CLI::App* make = add("up", "build it (root, or a user namespace)", up);
+  make->add_option("FILE", a->file, "the scenario (TOML): its topology, rates and queues")
+      ->required();
+  make->add_option("--mtu", a->mtu, "of every link, 1280 to 65000 (default 4200)");
+  make->add_flag("--no-offloads", a->no_offloads,
+                 "hosts send single packets, so that loss and queues act on each");
+  make->add_flag("--user-namespace", a->user_namespace, "also where root could do without");
+
+  add("status", "what is there, what is broken, what was counted", show)
+      ->add_flag("--json", a->json, "one JSON object on stdout");
+
+  CLI::App* breaks = add("fault", "break something: SELECTOR EFFECT", fault);
+  breaks
+      ->add_option("WORDS", a->words,
+                   "link host H [plane P] | link t0 A t1 B [plane P] | link t1 A t2 B [plane P] | "
+                   "plane P | nics, then down | silent | loss 1% | rate 100Mbps")
+      ->required();
+  CLI::App* mends = add("heal", "mend all, or what the selector names", heal);
+  mends->add_option("WORDS", a->words, "a selector as of `fault`, or all (default)");
+  for (CLI::App* command : {breaks, mends})
+    command->add_option("--way", a->way, "up (away from the hosts) or down; without it both");
+
+  // Everything behind the flags is the program's, whatever it looks like.
+  CLI::App* runs =
+      add("exec", "run a program in a host: exec [--name NAME] host H -- COMMAND...", execute);
+  runs->prefix_command();
+  runs->callback([a, runs, &status] {
+    a->words = runs->remaining();
+    const auto done = execute(*a);
+    status = done ? 0 : fail(done.error());
+  });
+  add("down", "take it down, also one whose `up` was ended", down);
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,11 @@
+// `weft lab up|status|fault|heal|exec|down`: a scenario's fabric in network namespaces.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace weft::cli {
+
+// Adds the `lab` subcommand; when it was given, `status` is the exit status.
+void add_lab_command(CLI::App& app, int& status);
+
+}  // namespace weft::cli

@@ -1,0 +1,21 @@
+// What `weft lab status` says of one lab, for people and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/result.h"
+#include "net/lab.h"
+
+namespace weft::cli {
+
+// "1000 Mbps", or that links are not held to their rate.
+std::string rate_text(const net::LabPlan& plan);
+
+struct LabStatus {
+  nlohmann::ordered_json json;
+  std::string table;
+};
+Result<LabStatus> lab_status(const net::Lab& lab);
+
+}  // namespace weft::cli

@@ -1,0 +1,277 @@
+#include "net/lab.h"
+
+#include <fmt/core.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <sstream>
+
+#include "net/lab_text.h"
+
+namespace weft::net {
+namespace {
+
+using fabric::HostIndex;
+using fabric::LinkId;
+
+std::string netns_path(const LabNode& node) {
+  return fmt::format("{}/{}", kNetnsFolder, node.netns);
+}
+
+// Runs `tool` with a batch on its stdin; an empty batch is done.
+Result<void> run_batch(const LabDoor& door, const std::string& netns, const char* tool,
+                       std::string batch) {
+  if (batch.empty()) return {};
+  WEFT_TRY(std::string program, find_tool(tool));
+  std::vector<std::string> command{std::move(program)};
+  const bool is_nft = std::strcmp(tool, "nft") == 0;
+  if (std::strcmp(tool, "ip") == 0) command.push_back("-6");
+  command.insert(command.end(), {is_nft ? "-f" : "-batch", "-"});
+  const auto ran =
+      run(door, {.netns = netns, .command = std::move(command), .input = std::move(batch)});
+  if (!ran) return ran.error();
+  return {};
+}
+
+// Namespaces by these names that are not ours would be lost in the next `down`.
+Result<void> check_free(const LabPlan& plan) {
+  for (const LabNode& node : plan.nodes()) {
+    if (access(netns_path(node).c_str(), F_OK) != 0) continue;
+    return Error{ErrorKind::kWrongState,
+                 fmt::format("lab: a network namespace {} is there, and no lab knows it; remove it "
+                             "(`ip netns del {}`) or take another --name",
+                             node.netns, node.netns)};
+  }
+  return {};
+}
+
+Result<void> take_down(const LabPlan& plan, const LabState& state) {
+  if (state.keeper) return end_keeper(*state.keeper);
+  for (const LabNode& node : plan.nodes()) {
+    const std::string path = netns_path(node);
+    if (access(path.c_str(), F_OK) != 0) continue;
+    // One that was named but not yet mounted is a file only.
+    if (umount2(path.c_str(), MNT_DETACH) != 0 && errno != EINVAL) {
+      return Error{ErrorKind::kSystem,
+                   fmt::format("lab: {} cannot be unmounted: {}", path, strerrordesc_np(errno))};
+    }
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) {
+      return Error{ErrorKind::kSystem,
+                   fmt::format("lab: {} cannot be removed: {}", path, strerrordesc_np(errno))};
+    }
+  }
+  return {};
+}
+
+// Interfaces of a namespace, as /proc/net/dev has them.
+struct Counts {
+  std::uint64_t received = 0, sent = 0, sent_bytes = 0;
+};
+std::map<std::string, Counts> counts_from(const std::string& text) {
+  std::map<std::string, Counts> counts;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::size_t name = line.find_first_not_of(' ');
+    std::istringstream fields(line.substr(colon + 1));
+    std::uint64_t field[10] = {};
+    for (std::uint64_t& f : field) fields >> f;
+    counts[line.substr(name, colon - name)] = {
+        .received = field[1], .sent = field[9], .sent_bytes = field[8]};
+  }
+  return counts;
+}
+
+}  // namespace
+
+Result<Lab> Lab::up(const LabSpec& spec) {
+  WEFT_TRY(LabPlan plan, LabPlan::make(spec));
+  for (const char* tool : {"ip", "tc", "nft"}) WEFT_CHECK(find_tool(tool));
+  WEFT_TRY(LabFolder folder, LabFolder::open());
+  WEFT_TRY(const FileDescriptor lock, folder.lock());
+  const auto old = folder.read(spec.name);
+  if (!old && old.error().kind != ErrorKind::kNotFound) return old.error();
+  // One whose keeper is gone has left nothing but its file.
+  if (old && (!old->keeper || is_alive(*old->keeper))) {
+    return Error{ErrorKind::kWrongState,
+                 fmt::format("lab: {} is there already{}; `weft lab down --name {}`, or take "
+                             "another --name",
+                             spec.name, old->complete ? "" : ", half built", spec.name)};
+  }
+  LabState state{.spec = spec};
+  std::optional<NewKeeper> keeper;
+  if (spec.user_namespace || !is_lab_root()) {
+    WEFT_TRY(keeper, NewKeeper::start());
+    state.keeper = keeper->keeper();
+  } else {
+    WEFT_CHECK(check_free(plan));
+  }
+  WEFT_CHECK(folder.write(state));
+  if (keeper) keeper->let_go();
+  Lab lab(folder, std::move(plan), std::move(state));
+  lab.lock_ = lock.get();
+  auto built = lab.build();
+  lab.lock_ = -1;
+  if (built) return lab;
+  const auto cleaned = take_down(lab.plan_, lab.state_);
+  if (cleaned) WEFT_CHECK(folder.forget(spec.name));
+  return built.error();
+}
+
+Result<void> Lab::build() {
+  const LabDoor door = this->door();
+  WEFT_CHECK(run_batch(door, "", "ip", netns_batch(plan_)));
+  for (const LabNode& node : plan_.nodes()) {
+    const auto set = run(door, {.netns = node.netns, .writes = sysctls(node)});
+    if (!set) return set.error();
+  }
+  WEFT_CHECK(run_batch(door, "", "ip", wire_batch(plan_)));
+  for (const LabNode& node : plan_.nodes())
+    WEFT_CHECK(run_batch(door, node.netns, "ip", interface_batch(plan_, node)));
+  for (const LabNode& node : plan_.nodes()) {
+    WEFT_CHECK(run_batch(door, node.netns, "ip", route_batch(plan_, node)));
+    WEFT_CHECK(run_batch(door, node.netns, "tc", rate_batch(plan_, state_.faults, node)));
+  }
+  state_.complete = true;
+  return folder_.write(state_);
+}
+
+Result<Lab> Lab::open(const std::string& name) {
+  WEFT_TRY(LabFolder folder, LabFolder::open());
+  WEFT_TRY(LabState state, folder.read(name));
+  WEFT_TRY(LabPlan plan, LabPlan::make(state.spec));
+  if (state.keeper && !is_alive(*state.keeper)) {
+    return Error{
+        ErrorKind::kNotFound,
+        fmt::format("lab: {} is gone, its keeper was process {}; `weft lab down --name {}` "
+                    "forgets it",
+                    name, state.keeper->pid, name)};
+  }
+  return Lab(std::move(folder), std::move(plan), std::move(state));
+}
+
+Result<std::vector<std::string>> Lab::names() {
+  WEFT_TRY(const LabFolder folder, LabFolder::open());
+  return folder.names();
+}
+
+Result<void> Lab::down(const std::string& name) {
+  WEFT_TRY(const LabFolder folder, LabFolder::open());
+  WEFT_TRY(const FileDescriptor lock, folder.lock());
+  WEFT_TRY(const LabState state, folder.read(name));
+  WEFT_TRY(const LabPlan plan, LabPlan::make(state.spec));
+  WEFT_CHECK(take_down(plan, state));
+  return folder.forget(name);
+}
+
+template <typename Change>
+Result<void> Lab::change(Change change) {
+  WEFT_TRY(const FileDescriptor lock, folder_.lock());
+  WEFT_TRY(LabState now, folder_.read(state_.spec.name));
+  if (now.spec != state_.spec || now.keeper != state_.keeper || !now.complete) {
+    return Error{ErrorKind::kWrongState,
+                 fmt::format("lab: {} is not the one that was there before, or half built",
+                             state_.spec.name)};
+  }
+  const LabFaults before = now.faults;
+  WEFT_CHECK(change(now.faults));
+  WEFT_CHECK(folder_.write(now));
+  state_ = std::move(now);
+  lock_ = lock.get();
+  auto done = carry_out(before, state_.faults);
+  lock_ = -1;
+  return done;
+}
+
+Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after) const {
+  const LabDoor door = this->door();
+  // Links first: they are what a test waits for.
+  for (const LinkId link : after.cut) {
+    if (before.cut.contains(link)) continue;
+    const LinkId down = plan_.topology().reverse(link);
+    WEFT_CHECK(run_batch(door, plan_.sender(down).netns, "ip",
+                         fmt::format("link set {} down\n", plan_.interface(down))));
+  }
+  for (const LinkId link : before.cut) {
+    if (after.cut.contains(link)) continue;
+    const LinkId down = plan_.topology().reverse(link);
+    WEFT_CHECK(run_batch(
+        door, plan_.sender(down).netns, "ip",
+        fmt::format("link set {} up\n", plan_.interface(down)) + restore_batch(plan_, down)));
+  }
+  for (const LabNode& node : plan_.nodes()) {
+    std::string rules = ruleset(plan_, after, node);
+    if (rules != ruleset(plan_, before, node))
+      WEFT_CHECK(run_batch(door, node.netns, "nft", std::move(rules)));
+    std::string rates;
+    for (const LabInterface& interface : node.interfaces) {
+      const std::string line = rate_line(plan_, after, interface.out);
+      if (line == rate_line(plan_, before, interface.out)) continue;
+      rates += line.empty() ? unlimited_line(plan_, interface.out) : line;
+    }
+    WEFT_CHECK(run_batch(door, node.netns, "tc", std::move(rates)));
+  }
+  return {};
+}
+
+Result<void> Lab::apply(std::span<const fabric::FaultEvent> events) {
+  return change([&](LabFaults& faults) -> Result<void> {
+    for (const fabric::FaultEvent& event : events) WEFT_CHECK(faults.apply(plan_, event));
+    return {};
+  });
+}
+
+Result<void> Lab::set_rate(std::span<const LinkId> links, Rate rate) {
+  return change([&](LabFaults& faults) -> Result<void> {
+    for (const LinkId link : links) WEFT_CHECK(faults.set_rate(plan_, link, rate));
+    return {};
+  });
+}
+
+Result<void> Lab::heal(std::span<const LinkId> links) {
+  return change([&](LabFaults& faults) -> Result<void> {
+    for (const LinkId link : links) faults.heal(plan_, link);
+    return {};
+  });
+}
+
+Result<void> Lab::heal() {
+  return change([](LabFaults& faults) -> Result<void> {
+    faults = {};
+    return {};
+  });
+}
+
+Result<std::vector<LabTraffic>> Lab::traffic() const {
+  std::vector<LabTraffic> all(plan_.topology().link_count());
+  for (const LabNode& node : plan_.nodes()) {
+    WEFT_TRY(const std::string text,
+             run(door(), {.netns = node.netns, .show = "/proc/thread-self/net/dev"}));
+    auto counts = counts_from(text);
+    for (const LabInterface& interface : node.interfaces) {
+      const Counts& count = counts[interface.name];
+      all[interface.out].packets = count.sent;
+      all[interface.out].bytes = count.sent_bytes;
+      all[plan_.topology().reverse(interface.out)].packets_received = count.received;
+    }
+  }
+  return all;
+}
+
+Result<std::vector<std::string>> Lab::processes(HostIndex host) const {
+  WEFT_TRY(std::string ip, find_tool("ip"));
+  WEFT_TRY(const std::string text,
+           run(door(), {.command = {std::move(ip), "netns", "pids", namespace_of(host)}}));
+  std::istringstream in(text);
+  std::vector<std::string> pids;
+  for (std::string pid; in >> pid;) pids.push_back(pid);
+  return pids;
+}
+
+Result<void> Lab::enter(HostIndex host) const { return net::enter(door(), namespace_of(host)); }
+
+}  // namespace weft::net

@@ -1,0 +1,80 @@
+// Lab: a scenario's fabric on this machine, of network namespaces, veth pairs and the kernel's SRv6
+// uSIDs. The plan is lab_plan.h, the faults lab_faults.h; here both meet the kernel.
+//
+// A lab outlives the process that made it: it is in the kernel, and a file says what is there
+// (lab_state.h). A Lab is a handle that any process of the same user can open by name; it owns
+// nothing and ends nothing when it goes. Every change takes the folder's lock, reads the file again,
+// and writes it before it acts. Names of namespaces carry the lab's name; nothing else is touched.
+// At most kLabHostsMax hosts and kLabNamespacesMax namespaces.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "fabric/fault.h"
+#include "net/lab_plan.h"
+#include "net/lab_process.h"
+#include "net/lab_state.h"
+
+namespace weft::net {
+
+// Of one direction of a link, where it is sent.
+struct LabTraffic {
+  std::uint64_t packets = 0, bytes = 0;
+  std::uint64_t packets_received = 0;  // at the other end, before the faults take theirs
+};
+
+class Lab {
+ public:
+  // Errors: a spec that cannot be, a lab of this name that is there, what this machine lacks. What
+  // was made until an error is taken down again.
+  static Result<Lab> up(const LabSpec& spec);
+  static Result<Lab> open(const std::string& name);
+  // Of this user; sorted.
+  static Result<std::vector<std::string>> names();
+  // Takes down what the file of this name lists, however far `up` came, and forgets it.
+  static Result<void> down(const std::string& name);
+
+  const LabPlan& plan() const { return plan_; }
+  const LabState& state() const { return state_; }
+  // REQUIRES host < plan().topology().host_count().
+  const std::string& namespace_of(fabric::HostIndex host) const {
+    return plan_.nodes()[host].netns;
+  }
+
+  // All of them as one change, the order of time aside; none if one is refused. See lab_faults.h.
+  Result<void> apply(std::span<const fabric::FaultEvent> events);
+  Result<void> apply(const fabric::FaultEvent& event) { return apply(std::span(&event, 1)); }
+  Result<void> set_rate(std::span<const fabric::LinkId> links, Rate rate);
+  // These directions are sound again; or all.
+  Result<void> heal(std::span<const fabric::LinkId> links);
+  Result<void> heal();
+
+  // By link.
+  Result<std::vector<LabTraffic>> traffic() const;
+  // Processes inside a host, beside what the kernel keeps there.
+  Result<std::vector<std::string>> processes(fabric::HostIndex host) const;
+
+  // Moves the calling process into a host, for good. REQUIRES a process without threads, such as a
+  // child before it executes a program.
+  Result<void> enter(fabric::HostIndex host) const;
+
+ private:
+  Lab(LabFolder folder, LabPlan plan, LabState state)
+      : folder_(std::move(folder)), plan_(std::move(plan)), state_(std::move(state)) {}
+  LabDoor door() const { return {.keeper = state_.keeper, .lock = lock_}; }
+  Result<void> build();
+  template <typename Change>
+  Result<void> change(Change change);
+  Result<void> carry_out(const LabFaults& before, const LabFaults& after) const;
+
+  LabFolder folder_;
+  LabPlan plan_;
+  LabState state_;
+  int lock_ = -1;  // during a change
+};
+
+}  // namespace weft::net

@@ -1,0 +1,242 @@
+#include "net/lab_state.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace weft::net {
+namespace {
+
+using fabric::LinkId;
+
+constexpr const char* kFirstLine = "weft-lab 1";
+constexpr const char* kSuffix = ".lab";
+
+Error cannot(const std::string& path, const char* what) {
+  return {ErrorKind::kSystem, fmt::format("lab: {}: {}: {}", path, what, strerrordesc_np(errno))};
+}
+
+// The whole numbers of a spec, by name.
+template <typename Spec, typename Visit>
+void each_number(Spec& spec, Visit visit) {
+  visit("hosts", spec.topology.hosts);
+  visit("planes", spec.topology.planes);
+  visit("hosts_per_t0", spec.topology.hosts_per_t0);
+  visit("t1_count", spec.topology.t1_count);
+  visit("t0_per_pod", spec.topology.t0_per_pod);
+  visit("t1_per_pod", spec.topology.t1_per_pod);
+  visit("t2_per_t1", spec.topology.t2_per_t1);
+  visit("rails", spec.topology.rails);
+  visit("mtu", spec.mtu);
+  visit("queue_bytes", spec.queue_bytes);
+  visit("last_hop_queue_bytes", spec.last_hop_queue_bytes);
+  visit("nic_queue_bytes", spec.nic_queue_bytes);
+}
+
+std::optional<Rate> rate_from(std::uint64_t bps) {
+  if (bps == 0) return Rate();
+  if (bps < 1'000'000) return std::nullopt;
+  return Rate::bps(bps);
+}
+
+bool take_number(LabState& state, const std::string& key, std::uint64_t value) {
+  bool known = false;
+  each_number(state.spec, [&](const char* name, auto& field) {
+    if (key != name) return;
+    field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+    known = field == value;
+  });
+  return known;
+}
+
+bool take_rate(Rate& to, std::uint64_t bps) {
+  const auto rate = rate_from(bps);
+  if (rate) to = *rate;
+  return rate.has_value();
+}
+
+// One line; false if it means nothing.
+bool take_line(LabState& state, const std::string& line) {
+  std::istringstream in(line);
+  std::string key;
+  in >> key;
+  if (key == "name") return static_cast<bool>(in >> state.spec.name);
+  if (key == "keeper") {
+    LabKeeper keeper;
+    if (!(in >> keeper.pid >> keeper.start)) return false;
+    state.keeper = keeper;
+    return true;
+  }
+  std::uint64_t a = 0, b = 0, c = 0;
+  if (!(in >> a)) return false;
+  if (key == "shape") {
+    state.spec.topology.shape = static_cast<fabric::Shape>(a);
+    return a <= static_cast<std::uint64_t>(fabric::Shape::kThreeTier);
+  }
+  if (key == "layout") {
+    state.spec.topology.layout = static_cast<fabric::Layout>(a);
+    return a <= static_cast<std::uint64_t>(fabric::Layout::kRail);
+  }
+  if (key == "host_bps") return take_rate(state.spec.topology.host_rate, a);
+  if (key == "fabric_bps") return take_rate(state.spec.topology.fabric_rate, a);
+  if (key == "offloads") return (state.spec.offloads = a != 0, true);
+  if (key == "user_namespace") return (state.spec.user_namespace = a != 0, true);
+  if (key == "complete") return (state.complete = a != 0, true);
+  if (key == "cut") return state.faults.cut.insert(static_cast<LinkId>(a)).second;
+  if (key == "silent") return state.faults.silent.insert(static_cast<LinkId>(a)).second;
+  if (key == "rate")
+    return in >> b && b != 0 && take_rate(state.faults.rates[static_cast<LinkId>(a)], b);
+  if (key == "loss") {
+    if (!(in >> b >> c)) return false;
+    state.faults.losses.push_back({.id = static_cast<std::uint32_t>(a),
+                                   .link = static_cast<LinkId>(b),
+                                   .ppm = static_cast<std::uint32_t>(c)});
+    return true;
+  }
+  return take_number(state, key, a);
+}
+
+bool is_mine_alone(const std::string& path) {
+  struct stat about {};
+  return lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+         (about.st_mode & 022) == 0;
+}
+
+}  // namespace
+
+std::string to_text(const LabState& state) {
+  std::string text = fmt::format("{}\nname {}\n", kFirstLine, state.spec.name);
+  if (state.keeper) text += fmt::format("keeper {} {}\n", state.keeper->pid, state.keeper->start);
+  text += fmt::format("complete {}\n", state.complete ? 1 : 0);
+  text += fmt::format("shape {}\n", static_cast<int>(state.spec.topology.shape));
+  text += fmt::format("layout {}\n", static_cast<int>(state.spec.topology.layout));
+  each_number(state.spec, [&](const char* name, const auto& field) {
+    text += fmt::format("{} {}\n", name, field);
+  });
+  text += fmt::format("host_bps {}\n", state.spec.topology.host_rate.bits_per_second());
+  text += fmt::format("fabric_bps {}\n", state.spec.topology.fabric_rate.bits_per_second());
+  text += fmt::format("offloads {}\n", state.spec.offloads ? 1 : 0);
+  text += fmt::format("user_namespace {}\n", state.spec.user_namespace ? 1 : 0);
+  for (const LinkId link : state.faults.cut) text += fmt::format("cut {}\n", link);
+  for (const LinkId link : state.faults.silent) text += fmt::format("silent {}\n", link);
+  for (const auto& [link, rate] : state.faults.rates)
+    text += fmt::format("rate {} {}\n", link, rate.bits_per_second());
+  for (const LabFaults::Loss& loss : state.faults.losses)
+    text += fmt::format("loss {} {} {}\n", loss.id, loss.link, loss.ppm);
+  return text;
+}
+
+Result<LabState> lab_state_from(const std::string& text) {
+  std::istringstream in(text);
+  LabState state;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    const bool understood = number == 1 ? line == kFirstLine : take_line(state, line);
+    if (!understood) {
+      return Error{ErrorKind::kInvalid,
+                   fmt::format("line {}: `{}` is not of a lab of this version", number, line)};
+    }
+  }
+  // Everything else follows from the spec; a spec that cannot be was not written by us.
+  const auto plan = LabPlan::make(state.spec);
+  if (!plan) return plan.error();
+  const std::uint32_t links = plan->topology().link_count();
+  const auto is_there = [&](LinkId link) { return link < links; };
+  const LabFaults& faults = state.faults;
+  const bool sound =
+      std::all_of(faults.cut.begin(), faults.cut.end(), is_there) &&
+      std::all_of(faults.silent.begin(), faults.silent.end(), is_there) &&
+      std::all_of(faults.losses.begin(), faults.losses.end(),
+                  [&](const LabFaults::Loss& loss) { return is_there(loss.link); }) &&
+      std::all_of(faults.rates.begin(), faults.rates.end(),
+                  [&](const auto& entry) { return is_there(entry.first); });
+  if (!sound) return Error{ErrorKind::kInvalid, "a fault on a link that is not there"};
+  return state;
+}
+
+Result<LabFolder> LabFolder::open() {
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  std::string path = fmt::format("/tmp/weft-{}", geteuid());
+  if (geteuid() == 0) {
+    path = "/run/weft";
+  } else if (runtime != nullptr && runtime[0] == '/' && access(runtime, W_OK) == 0) {
+    path = std::string(runtime) + "/weft";
+  }
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return cannot(path, "cannot be made");
+  if (!is_mine_alone(path)) {
+    return Error{ErrorKind::kSystem,
+                 fmt::format("lab: {}: expected a folder that belongs to us and that nobody else "
+                             "may write to; move it away",
+                             path)};
+  }
+  return LabFolder(path);
+}
+
+Result<FileDescriptor> LabFolder::lock() const {
+  const std::string file = path_ + "/lock";
+  FileDescriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.is_open()) return cannot(file, "cannot be opened");
+  while (flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return cannot(file, "cannot be locked");
+  }
+  return fd;
+}
+
+std::vector<std::string> LabFolder::names() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    if (entry.path().extension() == kSuffix) names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<LabState> LabFolder::read(const std::string& name) const {
+  std::ifstream in(file(name), std::ios::binary);
+  std::stringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    std::string there;
+    for (const std::string& other : names()) there += (there.empty() ? "" : ", ") + other;
+    return Error{ErrorKind::kNotFound, fmt::format("lab: there is none called {}; {}", name,
+                                                   there.empty() ? "`weft lab up FILE` makes one"
+                                                                 : "there are " + there)};
+  }
+  auto state = lab_state_from(text.str());
+  if (!state) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("lab: {}: {}", file(name), state.error().message)};
+  }
+  return state;
+}
+
+Result<void> LabFolder::write(const LabState& state) const {
+  const std::string to = file(state.spec.name), temporary = to + ".new";
+  const std::string text = to_text(state);
+  FileDescriptor fd(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.is_open()) return cannot(temporary, "cannot be opened");
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return cannot(temporary, "cannot be written");
+  if (std::rename(temporary.c_str(), to.c_str()) != 0) return cannot(to, "cannot be written");
+  return {};
+}
+
+Result<void> LabFolder::forget(const std::string& name) const {
+  if (unlink(file(name).c_str()) != 0 && errno != ENOENT)
+    return cannot(file(name), "cannot be removed");
+  return {};
+}
+
+}  // namespace weft::net

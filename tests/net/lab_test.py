@@ -1,0 +1,484 @@
+"""`weft lab`: a fabric of network namespaces, as root and in a user namespace. Skipped where neither can be had."""
+
+import collections
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+WEFT = os.environ["WEFT_BINARY"]
+SCENARIO = "scenarios/lab-two-plane.toml"
+HOSTS, PLANES, LEAVES, SPINES = 4, 2, 2, 2  # of that scenario
+SECONDS_MAX = 120
+BASE = f"t{os.getpid()}"  # names of this run: tests may run in parallel
+os.environ["WEFT_LAB_TEST"] = BASE  # every process that comes from here carries it
+
+# Runs in a host: counts datagrams by their text until stdin ends, then a little longer, and prints the counts.
+RECEIVE = """
+import collections, json, select, socket, sys
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+s.bind(("::", 7000))
+print("ready", flush=True)
+seen, open_ = collections.Counter(), True
+while True:
+    ready = select.select([s] + [sys.stdin] * open_, [], [], None if open_ else 0.3)[0]
+    if not ready and not open_:
+        break
+    if s in ready:
+        data, peer = s.recvfrom(9000)
+        seen[data.rstrip(b"x").decode() + " from " + peer[0]] += 1
+    elif sys.stdin in ready and not sys.stdin.readline():
+        open_ = False
+print(json.dumps(seen))
+"""
+
+# Runs in a host: sends what stdin lists, and prints who sent ICMP errors about it.
+SEND = """
+import collections, json, socket, sys, time
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(41, 25, 1)  # IPV6_RECVERR; the socket is not connected, so it sees errors about shifted addresses
+job = json.load(sys.stdin)
+errors = collections.Counter()
+def look():
+    while True:
+        try:
+            _, extra, _, _ = s.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        for level, kind, data in extra:
+            if (level, kind) == (41, 25):
+                errors[socket.inet_ntop(socket.AF_INET6, data[24:40])] += 1
+if job["segments"]:
+    s.setsockopt(17, 103, 200)  # UDP_SEGMENT
+for to, text in job["to"]:
+    for _ in range(job["count"]):
+        try:
+            s.sendto(text.encode().ljust(200 * max(1, job["segments"]), b"x"), (to, 7000))
+        except OSError:
+            pass  # an earlier error is told at the next send
+        look()
+        time.sleep(0.0002)
+time.sleep(0.05)
+look()
+print(json.dumps(errors))
+"""
+
+
+def weft(*words, expect=0):
+    ran = subprocess.run([WEFT, "lab", *words], capture_output=True, text=True, timeout=SECONDS_MAX)
+    if expect is not None and ran.returncode != expect:
+        raise AssertionError(f"weft lab {' '.join(words)}: exit {ran.returncode}\n{ran.stderr}")
+    return ran
+
+
+def usid(role, plane, index):
+    return (role << 14) | (plane << 11) | (index + 1)
+
+
+def carrier(plane, source, to, spine):
+    """The address that leads from a host to another; written from the address plan, not asked of the program."""
+    leaf = lambda host: host // 2
+    usids = [usid(0, plane, leaf(source))]
+    if leaf(source) != leaf(to):
+        usids += [usid(1, plane, spine), usid(0, plane, leaf(to))]
+    usids.append(usid(2, plane, to % 2))
+    return "fd00:1:" + ":".join(f"{u:x}" for u in usids) + "::"
+
+
+def inside(name, host, *command):
+    return subprocess.Popen([WEFT, "lab", "exec", "--name", name, "host", str(host), "--", *command],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+Send = collections.namedtuple("Send", "source to address text")
+
+
+def exchange(name, sends, count, segments=0):
+    """Counts of what arrived, {"text from address": count}, and of ICMP errors, {address: count}."""
+    receivers = {to: inside(name, to, sys.executable, "-c", RECEIVE) for to in {send.to for send in sends}}
+    seen, complaints = {}, collections.Counter()
+    try:
+        for process in receivers.values():
+            if process.stdout.readline() != "ready\n":
+                raise AssertionError("a receiver does not start")
+        for source in sorted({send.source for send in sends}):
+            to = [(send.address, send.text) for send in sends if send.source == source]
+            sender = inside(name, source, sys.executable, "-c", SEND)
+            out, _ = sender.communicate(json.dumps({"to": to, "count": count, "segments": segments}), SECONDS_MAX)
+            complaints.update(json.loads(out))
+        for process in receivers.values():
+            out, _ = process.communicate(timeout=SECONDS_MAX)
+            seen.update(json.loads(out))
+    finally:
+        for process in receivers.values():
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+    return seen, complaints
+
+
+def own_processes():
+    """Of this run, keepers above all, ourselves aside."""
+    found = []
+    for folder in pathlib.Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            if f"WEFT_LAB_TEST={BASE}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(folder.name)
+        except OSError:
+            pass  # gone, or not ours
+    return found
+
+
+def own_namespaces():
+    try:
+        return [n for n in os.listdir("/run/netns") if n.startswith(f"weft.{BASE}")]
+    except FileNotFoundError:
+        return []
+
+
+def wait_until(is_so, what):
+    for _ in range(200):
+        if is_so():
+            return
+        time.sleep(0.05)
+    raise AssertionError(what)
+
+
+class Fabric:
+    """The tests of one lab; below they run as root and in a user namespace."""
+
+    flags = []
+
+    @classmethod
+    def setUpClass(cls):
+        cls.name = f"{BASE}-{cls.__name__.lower()}"
+        weft("up", SCENARIO, "--name", cls.name, *cls.flags)
+
+    @classmethod
+    def tearDownClass(cls):
+        weft("down", "--name", cls.name)
+
+    def tearDown(self):
+        weft("heal", "--name", self.name)
+
+    def lines(self, host, *command):
+        process = inside(self.name, host, *command)
+        out, _ = process.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(process.returncode, 0)
+        return out
+
+    def status(self):
+        labs = json.loads(weft("status", "--name", self.name, "--json").stdout)["labs"]
+        self.assertEqual([lab["name"] for lab in labs], [self.name])
+        return labs[0]
+
+    def link(self, source, to):
+        [link] = [l for l in self.status()["links"]
+                  if l["from"].endswith("." + source) and l["to"].endswith("." + to)]
+        return link
+
+    def fault(self, text, *flags):
+        weft("fault", *text.split(), *flags, "--name", self.name)
+
+    def heal(self, text="", *flags):
+        weft("heal", *text.split(), *flags, "--name", self.name)
+
+    def send(self, routes, count=20):
+        """Sends along (plane, from, to, spine) each; gives what arrived, {route: count}, and who complained."""
+        sends = [Send(r[1], r[2], carrier(*r), "-".join(map(str, r)) + "|") for r in routes]
+        seen, complaints = exchange(self.name, sends, count)
+        arrived = {}
+        for route, send in zip(routes, sends):
+            plane, source, _, _ = route
+            arrived[route] = seen.pop(f"{send.text} from fd00:{plane + 1}::{source + 1}", 0)
+        self.assertEqual(seen, {}, "something else arrived")
+        return arrived, complaints
+
+    def assert_sound(self):
+        routes = [(plane, 0, 2, spine) for plane in range(PLANES) for spine in range(SPINES)]
+        routes += [(plane, 2, 0, spine) for plane in range(PLANES) for spine in range(SPINES)]
+        self.assertEqual(self.send(routes)[0], {route: 20 for route in routes})
+
+    def test_every_path_by_its_address(self):
+        routes = [(plane, source, to, spine)
+                  for plane in range(PLANES) for source in range(HOSTS) for to in range(HOSTS) if source != to
+                  for spine in range(SPINES if source // 2 != to // 2 else 1)]
+        count = 10
+        before = self.status()["links"]
+        arrived, complaints = self.send(routes, count)
+        self.assertEqual(arrived, {route: count for route in routes})
+        self.assertEqual(complaints, {})
+        after = self.status()["links"]
+        for plane in range(PLANES):
+            for spine in range(SPINES):
+                for leaf in range(LEAVES):
+                    expected = sum(count for p, source, to, s in routes
+                                   if (p, s, to // 2) == (plane, spine, leaf) and source // 2 != leaf)
+                    [sent] = [b["packets"] - a["packets"] for a, b in zip(before, after)
+                              if a["from"].endswith(f".p{plane}.t1.{spine}") and a["to"].endswith(f".t0.{leaf}")]
+                    self.assertGreater(expected, 0)
+                    # The kernel tells its groups now and then, besides.
+                    self.assertTrue(expected <= sent <= expected + 8, f"{sent} packets, expected {expected}")
+
+    def test_link_between_switches_down_and_repaired(self):
+        dead, beside, other_plane = (0, 0, 2, 1), (0, 0, 2, 0), (1, 0, 2, 1)
+        back = (0, 2, 0, 1)
+        self.fault("link t0 0 t1 1 plane 0 down")
+        self.assertEqual(self.link("p0.t0.0", "p0.t1.1")["state"], "down")
+        arrived, complaints = self.send([dead, beside, other_plane, back])
+        self.assertEqual(arrived, {dead: 0, beside: 20, other_plane: 20, back: 0})
+        # The leaf before the dead link, and on the way back the spine, say so.
+        self.assertGreater(complaints["fd00:1:1::"], 0)
+        self.assertGreater(complaints["fd00:1:4002::"], 0)
+        self.heal("link t0 0 t1 1 plane 0")
+        self.assertEqual(self.link("p0.t0.0", "p0.t1.1")["state"], "up")
+        self.assert_sound()
+
+    def test_host_link_down_and_repaired(self):
+        self.fault("link host 0 plane 1 down")
+        [port] = json.loads(self.lines(0, "ip", "-j", "link", "show", "p2"))
+        self.assertEqual(port["operstate"], "DOWN")
+        self.assertIn("fd00:2::1", self.lines(0, "ip", "-6", "addr", "show", "dev", "p2"))
+        arrived, _ = self.send([(0, 0, 2, 0), (1, 0, 2, 0), (1, 2, 0, 0), (1, 3, 1, 1)])
+        self.assertEqual(arrived, {(0, 0, 2, 0): 20, (1, 0, 2, 0): 0, (1, 2, 0, 0): 0, (1, 3, 1, 1): 20})
+        self.heal("link host 0")
+        [port] = json.loads(self.lines(0, "ip", "-j", "link", "show", "p2"))
+        self.assertEqual(port["operstate"], "UP")
+        self.assert_sound()
+
+    def test_silence_one_way_and_both(self):
+        there, back, beside = (0, 0, 2, 0), (0, 2, 0, 0), (1, 0, 2, 0)
+        self.fault("link host 0 plane 0 silent", "--way", "up")
+        arrived, complaints = self.send([there, back, beside])
+        self.assertEqual(arrived, {there: 0, back: 20, beside: 20})
+        self.assertEqual(complaints, {})
+        self.fault("link host 0 plane 0 silent")
+        self.assertEqual(self.send([there, back, beside])[0], {there: 0, back: 0, beside: 20})
+        [port] = json.loads(self.lines(0, "ip", "-j", "link", "show", "p1"))
+        self.assertEqual(port["operstate"], "UP")
+        self.heal("link host 0 plane 0", "--way", "down")
+        self.assertEqual(self.send([there, back])[0], {there: 0, back: 20})
+        self.heal()
+        self.assert_sound()
+
+    def test_a_whole_plane(self):
+        self.fault("plane 1 down")
+        self.assertEqual(self.send([(0, 0, 2, 0), (1, 0, 2, 0), (1, 3, 2, 0)])[0],
+                         {(0, 0, 2, 0): 20, (1, 0, 2, 0): 0, (1, 3, 2, 0): 0})
+        self.heal()
+        self.assert_sound()
+
+    def test_loss(self):
+        route = (0, 0, 2, 0)
+        self.fault("link t0 1 t1 0 plane 0 loss 90%", "--way", "down")
+        self.fault("link t0 1 t1 0 plane 0 loss 50%", "--way", "down")  # instead
+        self.assertEqual(self.link("p0.t1.0", "p0.t0.1")["state"], "loss 50%")
+        self.assertEqual(self.link("p0.t0.1", "p0.t1.0")["state"], "up")
+        arrived, _ = self.send([route], 400)
+        self.assertTrue(120 < arrived[route] < 280, arrived)  # eight standard deviations
+        self.assertEqual(self.send([(0, 2, 0, 0)])[0], {(0, 2, 0, 0): 20})
+        self.heal()
+        self.fault("nics loss 100%")
+        self.assertEqual(self.send([route])[0], {route: 0})
+
+    def test_rate(self):
+        self.assertIn("rate 1Gbit", self.lines(0, "tc", "qdisc", "show", "dev", "p1"))
+        self.fault("link host 0 plane 0 rate 10Mbps")
+        self.assertIn("rate 10Mbit", self.lines(0, "tc", "qdisc", "show", "dev", "p1"))
+        self.assertIn("rate 1Gbit", self.lines(0, "tc", "qdisc", "show", "dev", "p2"))
+        self.assertEqual(self.link("h0", "p0.t0.0")["state"], "10 Mbps")
+        self.heal()
+        self.assertIn("rate 1Gbit", self.lines(0, "tc", "qdisc", "show", "dev", "p1"))
+
+    def test_the_mtu_holds_a_full_packet(self):
+        [port] = json.loads(self.lines(0, "ip", "-j", "link", "show", "p1"))
+        self.assertEqual(port["mtu"], 4200)
+
+    def test_runs_of_packets_cross_as_one(self):
+        self.assertEqual(self.packets_of_ten_segments(), 1)
+
+    def packets_of_ten_segments(self):
+        before = self.link("p0.t1.0", "p0.t0.1")["packets"]
+        send = Send(0, 2, carrier(0, 0, 2, 0), "")
+        arrived, _ = exchange(self.name, [send], count=20, segments=10)
+        self.assertEqual(arrived, {" from fd00:1::1": 200})
+        sent = self.link("p0.t1.0", "p0.t0.1")["packets"] - before
+        return round(sent / 20)
+
+    def test_a_second_lab_and_the_same_name_again(self):
+        again = weft("up", SCENARIO, "--name", self.name, *self.flags, expect=1)
+        self.assertIn("is there already", again.stderr)
+        other = self.name + "2"
+        weft("up", SCENARIO, "--name", other, *self.flags)
+        try:
+            weft("fault", "plane", "0", "silent", "--name", other)
+            self.assert_sound()
+        finally:
+            weft("down", "--name", other)
+        self.assert_sound()
+
+    def test_killed_while_it_is_built(self):
+        name = self.name + "k"
+        half_built = 0
+        for i in range(12):
+            up = subprocess.Popen([WEFT, "lab", "up", SCENARIO, "--name", name, *self.flags],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(0.012 * (i + 1))
+            up.send_signal(signal.SIGKILL)
+            up.wait()
+            down = weft("down", "--name", name, expect=None)
+            # It may have been killed before it made anything.
+            self.assertTrue(down.returncode == 0 or "there is none called" in down.stderr, down.stderr)
+            half_built += down.returncode == 0
+            self.assertEqual([n for n in own_namespaces() if n.startswith(f"weft.{name}.")], [])
+        self.assertGreater(half_built, 0)
+        weft("up", SCENARIO, "--name", name, *self.flags)
+        weft("down", "--name", name)
+
+    def test_interrupted_while_it_is_built(self):
+        name = self.name + "i"
+        up = subprocess.Popen([WEFT, "lab", "up", SCENARIO, "--name", name, *self.flags], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, start_new_session=True)
+        time.sleep(0.05)
+        os.killpg(up.pid, signal.SIGINT)
+        up.wait(timeout=SECONDS_MAX)
+        weft("down", "--name", name, expect=1 if up.returncode else 0)
+        self.assertEqual([n for n in own_namespaces() if n.startswith(f"weft.{name}.")], [])
+
+    def test_misuse_is_one_line(self):
+        for words in (["fault", "link", "host", "9", "down"], ["fault", "link", "host", "0"], ["fault", "plane", "0", "up"],
+                      ["fault", "plane", "0", "down", "--way", "up"], ["fault", "nics", "loss", "lots"],
+                      ["fault", "plane", "0", "rate", "100Gbps"], ["heal", "link"], ["heal", "--way", "up"],
+                      ["heal", "plane", "0", "down"]):
+            ran = weft(*words, "--name", self.name, expect=None)
+            self.assertIn(ran.returncode, (1, 2), words)
+            self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+        self.assertTrue(all(link["state"] == "up" for link in self.status()["links"]))
+        for words in (["host", "4", "--", "true"], ["host", "0", "true"], ["0", "--", "true"], ["host", "0", "--"]):
+            self.assertEqual(weft("exec", "--name", self.name, *words, expect=2).stdout, "")
+        self.assertIn("there is none called", weft("status", "--name", self.name + "x", expect=1).stderr)
+
+
+class Root(Fabric, unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("not root")
+        super().setUpClass()
+
+    def test_what_is_not_ours_stays(self):
+        name = self.name + "f"
+        subprocess.run(["ip", "netns", "add", f"weft.{name}.h1"], check=True)
+        try:
+            self.assertIn("no lab knows it", weft("up", SCENARIO, "--name", name, expect=1).stderr)
+            self.assertEqual([n for n in own_namespaces() if n.startswith(f"weft.{name}.")], [f"weft.{name}.h1"])
+            weft("down", "--name", name, expect=1)
+            self.assertEqual([n for n in own_namespaces() if n.startswith(f"weft.{name}.")], [f"weft.{name}.h1"])
+        finally:
+            subprocess.run(["ip", "netns", "del", f"weft.{name}.h1"], check=True)
+
+
+class UserNamespace(Fabric, unittest.TestCase):
+    flags = ["--user-namespace"]
+
+    def test_a_keeper_that_was_killed(self):
+        name = self.name + "d"
+        weft("up", SCENARIO, "--name", name, *self.flags)
+        before = set(own_processes())
+        self.assertTrue(before)
+        [lab] = [text for text in weft("status", "--name", name).stdout.splitlines() if "of process" in text]
+        os.kill(int(lab.split("of process ")[1]), signal.SIGKILL)
+        wait_until(lambda: "is gone" in weft("status", "--name", name, expect=None).stderr, "its death is not noticed")
+        weft("up", SCENARIO, "--name", name, *self.flags)  # nothing was left but the file
+        weft("down", "--name", name)
+
+
+class SinglePackets(Fabric, unittest.TestCase):
+    """Without offloads; only what differs."""
+
+    flags = ["--no-offloads"]
+
+    def test_runs_of_packets_cross_as_one(self):
+        self.assertEqual(self.packets_of_ten_segments(), 10)
+
+
+for inherited in [n for n in dir(Fabric) if n.startswith("test_") and n != "test_runs_of_packets_cross_as_one"]:
+    setattr(SinglePackets, inherited, None)
+
+
+class Shapes(unittest.TestCase):
+    """Other shapes stand too."""
+
+    def setUp(self):
+        self.name = f"{BASE}-shape"
+
+    def build(self, topology):
+        path = pathlib.Path(f"/tmp/weft-{self.name}.toml")
+        path.write_text(f"[topology]\n{topology}\n[workload]\nkind = 'permutation'\nbytes = '1MiB'\n")
+        try:
+            weft("up", str(path), "--name", self.name)
+        finally:
+            path.unlink()
+        self.addCleanup(weft, "down", "--name", self.name)
+        return json.loads(weft("status", "--name", self.name, "--json").stdout)["labs"][0]
+
+    def test_single(self):
+        lab = self.build("shape = 'single'\nhosts = 3\nplanes = 4\nhost_rate = '100Gbps'")
+        self.assertEqual(len(lab["switches"]), 4)
+        self.assertIsNone(lab["links"][0]["mbps"])
+        self.assertIn("not held", lab["rates"])
+        usids = [usid(0, 3, 0), usid(2, 3, 2)]
+        to = "fd00:1:" + ":".join(f"{u:x}" for u in usids) + "::"
+        seen, _ = exchange(self.name, [Send(0, 2, to, "carrier"), Send(0, 2, "fd00:2::3", "plain")], 10)
+        self.assertEqual(seen, {"carrier from fd00:4::1": 10, "plain from fd00:2::1": 10})
+
+    def test_three_tiers(self):
+        lab = self.build("shape = 'three-tier'\nhosts = 8\nhosts_per_t0 = 2\nt0_per_pod = 2\nt1_per_pod = 2\n"
+                         "t2_per_t1 = 2\nhost_rate = '1Gbps'\nfabric_rate = '2Gbps'")
+        self.assertEqual([s["tier"] for s in lab["switches"]], [0] * 4 + [1] * 4 + [2] * 4)
+        sends = [Send(0, 7, "fd00:1::8", "plain")]
+        for j in range(2):
+            for k in range(2):  # six uSIDs: all that a carrier holds
+                usids = [usid(0, 0, 0), usid(1, 0, j), usid(3, 0, 2 * j + k), usid(1, 0, 2 + j), usid(0, 0, 3),
+                         usid(2, 0, 1)]
+                sends.append(Send(0, 7, "fd00:1:" + ":".join(f"{u:x}" for u in usids), f"{j}{k}"))
+        seen, _ = exchange(self.name, sends, 10)
+        self.assertEqual(seen, {f"{send.text} from fd00:1::1": 10 for send in sends})
+        after = json.loads(weft("status", "--name", self.name, "--json").stdout)["labs"][0]["links"]
+        for t2 in range(4):
+            [sent] = [l["packets"] for l in after if l["from"].endswith(f"t2.{t2}") and l["to"].endswith(f"t1.{2 + t2 // 2}")]
+            self.assertGreaterEqual(sent, 10)
+
+    def test_too_large(self):
+        with self.assertRaisesRegex(AssertionError, "64"):
+            self.build("shape = 'single'\nhosts = 65\nhost_rate = '1Gbps'")
+
+
+def reason_to_skip():
+    ran = weft("up", SCENARIO, "--name", f"{BASE}-probe", expect=None)
+    if ran.returncode == 0:
+        weft("down", "--name", f"{BASE}-probe")
+        return None
+    # Only what this machine lacks is a reason; anything else is a failure.
+    lacks = ("needs root, or a user namespace", "is not installed", "seg6_enabled")
+    if not any(lack in ran.stderr for lack in lacks):
+        sys.exit(f"weft lab up: {ran.stderr}")
+    return ran.stderr.strip()
+
+
+if __name__ == "__main__":
+    reason = reason_to_skip()
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
+    result = unittest.main(exit=False).result
+    wait_until(lambda: not own_namespaces() and not own_processes(), "something is left over")
+    sys.exit(0 if result.wasSuccessful() else 1)
