@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/bench_command.h"
+#include "cli/lab_switch.h"
 #include "cli/sim_command.h"
 
 namespace {
@@ -41,6 +42,9 @@ int main(int argc, char** argv) {
   int status = 0;
   weft::cli::add_sim_command(app, status);
   weft::cli::add_bench_command(app, status);
+  CLI::App* lab = app.add_subcommand("lab", "a fabric of network namespaces");
+  lab->require_subcommand(1);
+  weft::cli::add_lab_switch(*lab, status);
   if (names_no_command(app, argc, argv)) return 2;
   try {
     app.parse(argc, argv);
