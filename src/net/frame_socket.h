@@ -1,6 +1,8 @@
 // FrameSocket: the software switch's side of every host's link. One AF_PACKET socket for all
-// interfaces of this network namespace: packets of any host in one call, packets to any host in
-// another. Needs CAP_NET_RAW, which every namespace that one made oneself gives.
+// interfaces of this network namespace: what any host sends lies in one ring that the kernel fills,
+// what goes to any host leaves in one call. Needs CAP_NET_RAW, which every namespace that one made
+// oneself gives. A ring, because its size is ours to choose: a socket's buffer is bounded by the
+// system, at fifty packets on a stock machine.
 //
 // Host h's port in plane p is the interface h<h>p<p + 1>. The hosts' ends have the addresses of
 // host_mac(), neither ARP nor neighbour discovery (`arp off`), and no segmentation offload: a
@@ -51,8 +53,10 @@ class FrameSocket {
     Time at{};  // when it came, not when we got to look
     ConstBytes packet{};
   };
-  // Up to kBatch packets; 0: none there. Valid till the next call. `now`: of net::clock_now().
+  // As many as `out` takes and are there. Valid till release(). `now`: of net::clock_now().
   std::size_t receive(Time now, std::span<Incoming> out);
+  // Gives what was received back to the kernel. As long as it is not, fd() can be read.
+  void release();
   // All of them, in order. What the kernel does not take is counted.
   void send(std::span<const LiveFabric::Delivery> packets);
   // Takes the carrier from a host's port, or gives it back.
@@ -60,7 +64,7 @@ class FrameSocket {
 
   struct Counters {
     std::uint64_t too_large = 0;      // a host has segmentation offload on
-    std::uint64_t drops_receive = 0;  // the socket's buffer was full
+    std::uint64_t drops_receive = 0;  // the ring was full
     std::uint64_t drops_send = 0;     // the kernel did not take it
   };
   // Asks the kernel too.
@@ -74,6 +78,8 @@ class FrameSocket {
   struct Buffers;
 
   explicit FrameSocket(std::uint32_t planes);
+  Result<void> open_ring();
+  std::byte* frame(std::size_t index) const;
   std::size_t index_of(const fabric::HostPort& port) const {
     return std::size_t{port.host} * planes_ + port.plane;
   }
@@ -83,6 +89,9 @@ class FrameSocket {
   std::vector<Port> ports_;                   // by index_of()
   std::vector<std::uint32_t> port_by_index_;  // by interface index; kNoPort: not ours
   std::unique_ptr<Buffers> buffers_;
+  std::byte* ring_ = nullptr;
+  std::size_t ring_at_ = 0;  // the next frame to look at
+  std::size_t handed_ = 0;   // frames before it that are not given back yet
   Counters counters_;
 };
 

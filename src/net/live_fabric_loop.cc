@@ -50,6 +50,7 @@ void LiveFabricLoop::take_packets() {
     const std::size_t count = socket_.receive(clock_now(), in_);
     for (std::size_t i = 0; i < count; ++i)
       fabric_.on_packet(in_[i].at, in_[i].from.host, in_[i].from.plane, in_[i].packet);
+    socket_.release();
     if (count < in_.size()) return;
   }
 }
