@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "cli/lab_status.h"
+#include "cli/lab_switch.h"
 #include "cli/lab_words.h"
 #include "cli/load_scenario.h"
 #include "net/lab.h"
@@ -178,6 +179,7 @@ void add_lab_command(CLI::App& app, int& status) {
   CLI::App* lab =
       app.add_subcommand("lab", "a scenario's fabric in network namespaces, and faults in it");
   lab->require_subcommand(1);
+  add_lab_switch(*lab, status);
   const auto add = [&](const char* verb, const char* what,
                        Result<void> (*act)(const LabArguments&)) {
     CLI::App* command = lab->add_subcommand(verb, what);

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/huge_pages.h"
+#include "cli/switch_config.h"
 #include "fabric/topology.h"
 #include "scenario/faults.h"
 #include "scenario/fleet.h"
@@ -23,24 +24,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 sim::SimConfig sim_config(const scenario::Scenario& scenario, const fabric::Topology& topology,
                           std::uint64_t seed) {
-  const scenario::SwitchSpec switches = scenario::resolved_switches(scenario, topology);
-  switching::QueueParams queue{.data_bytes_max = switches.queue_bytes,
-                               .control_bytes_max = switches.control_queue_bytes,
-                               .ecn_bytes_min = switches.ecn_min_bytes,
-                               .ecn_bytes_max = switches.ecn_max_bytes,
-                               .ecn = switches.ecn,
-                               .trimming = switches.trimming};
-  switching::QueueParams last_hop = queue;
-  last_hop.data_bytes_max = switches.last_hop_queue_bytes;
-  last_hop.ecn = switches.ecn && switches.last_hop_ecn;
+  const SwitchQueues queues = switch_queues(scenario, topology);
   return {.topology = topology,
           .forwarding = scenario.forwarding,
           .srv6_header = scenario.transport.extra_header_srv6,
           .mtu = scenario.transport.mtu,
-          .fabric_queue = queue,
-          .last_hop_queue = last_hop,
-          .shared_buffer_bytes = switches.shared_buffer_bytes,
-          .shared_alpha_percent = switches.shared_alpha_percent,
+          .fabric_queue = queues.fabric,
+          .last_hop_queue = queues.last_hop,
+          .shared_buffer_bytes = queues.shared_buffer_bytes,
+          .shared_alpha_percent = queues.shared_alpha_percent,
           .seed = seed};
 }
 

@@ -34,10 +34,10 @@ enum class ImpairmentKind : std::uint8_t {
 
 struct Impairment {
   ImpairmentKind kind = ImpairmentKind::kLoss;
-  std::uint64_t share_of_2_32 = 0;       // probability, see Prng::chance
-  std::uint32_t burst = 1;               // mean length of a burst
-  Duration delay_max;                    // reorder
-  std::vector<std::uint32_t> entropies;  // kEvLoss
+  std::uint64_t share_of_2_32 = 0;         // probability, see Prng::chance
+  std::uint32_t burst = 1;                 // mean length of a burst
+  Duration delay_max{};                    // reorder
+  std::vector<std::uint32_t> entropies{};  // kEvLoss
 };
 
 enum class FaultPlace : std::uint8_t {
@@ -47,7 +47,7 @@ enum class FaultPlace : std::uint8_t {
 };
 
 struct FaultEvent {
-  Time at;
+  Time at{};
   FaultAction action = FaultAction::kImpair;
   std::uint32_t id = 0;  // which fault of the scenario this belongs to
   FaultPlace place = FaultPlace::kLink;
@@ -55,7 +55,7 @@ struct FaultEvent {
   HostIndex host = 0;
   std::uint32_t percent = 100;
   bool carrier = true;  // kLinkDown/kLinkUp of a host's link: the host's port sees it
-  Impairment impairment;
+  Impairment impairment{};
 };
 
 }  // namespace weft::fabric

@@ -25,6 +25,11 @@ std::uint32_t switch_number(const fabric::Topology& topology, const fabric::Swit
   return number;
 }
 
+switching::Passing passing(const Packet& packet) {
+  return {.entropy = packet.route.entropy,
+          .header = ConstBytes(packet.header).first(packet.header_size)};
+}
+
 }  // namespace
 
 SimWorld::SimWorld(SimConfig config)
@@ -253,9 +258,9 @@ void SimWorld::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   if (!link_packets_.empty()) ++link_packets_[id];
   Link& link = links_[id];
   Packet& packet = packets_[index];
-  Harm harm;
+  switching::Harm harm;
   if (link.impaired || impairments_.on_all_links()) {
-    harm = impairments_.at_link(id, packet);
+    harm = impairments_.at_link(id, passing(packet));
     if (harm.lost) return drop(index, counters_.drops_fault);
     packet.intact = packet.intact && !harm.corrupted;
   }
@@ -288,7 +293,7 @@ void SimWorld::deliver(HostIndex host, std::uint32_t index) {
   Packet& packet = packets_[index];
   if (!survives(packet)) return drop(index, counters_.drops_down);
   if (impairments_.on_nics() && !packet.past_nic) {
-    const Harm harm = impairments_.at_nic(host, packet);
+    const switching::Harm harm = impairments_.at_nic(host, passing(packet));
     if (harm.lost) return drop(index, counters_.drops_fault);
     packet.intact = packet.intact && !harm.corrupted;
     packet.past_nic = true;

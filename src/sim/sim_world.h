@@ -20,8 +20,8 @@
 #include "fabric/forward.h"
 #include "fabric/topology.h"
 #include "sim/event_queue.h"
-#include "sim/impairments.h"
 #include "sim/packet_pool.h"
+#include "switch/impairments.h"
 #include "switch/port_queue.h"
 #include "switch/shared_buffer.h"
 #include "world/world.h"
@@ -157,7 +157,7 @@ class SimWorld final : public world::World {
   std::vector<HostState> hosts_;
   std::vector<switching::SharedBuffer> buffers_;  // by switch; empty: private queues only
   std::vector<std::uint32_t> buffer_of_link_;
-  Impairments impairments_;
+  switching::Impairments impairments_;
   std::vector<fabric::FaultEvent> faults_;
   bool links_change_ =
       false;  // some link goes down in this run: packets check the link they came by

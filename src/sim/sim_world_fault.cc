@@ -25,8 +25,9 @@ void SimWorld::carry_out(const fabric::FaultEvent& fault) {
     }
     case fabric::FaultAction::kImpair: {
       std::uint32_t place = fault.link;
-      if (fault.place == fabric::FaultPlace::kAllLinks) place = Impairments::kAllLinks;
-      if (fault.place == fabric::FaultPlace::kNicReceive) place = Impairments::kNicReceive;
+      if (fault.place == fabric::FaultPlace::kAllLinks) place = switching::Impairments::kAllLinks;
+      if (fault.place == fabric::FaultPlace::kNicReceive)
+        place = switching::Impairments::kNicReceive;
       impairments_.start(fault.id, place, fault.impairment);
       if (fault.place == fabric::FaultPlace::kLink) links_[fault.link].impaired = true;
       return;

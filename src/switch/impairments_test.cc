@@ -1,15 +1,16 @@
 // Shares over many packets, for fixed seeds; bursts as long as asked for; what is lost only once.
-#include "sim/impairments.h"
+#include "switch/impairments.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
 #include "wire/packet.h"
 
-namespace weft::sim {
+namespace weft::switching {
 namespace {
 
 using fabric::ImpairmentKind;
@@ -24,17 +25,18 @@ fabric::Impairment impairment(ImpairmentKind kind, double share) {
   return out;
 }
 
-Packet packet(std::uint32_t entropy = 0) {
-  Packet out{};
-  out.route.entropy = entropy;
-  return out;
-}
+Passing packet(std::uint32_t entropy = 0) { return {.entropy = entropy, .header = {}}; }
 
-Packet transport_ack(std::uint32_t qpn, std::uint32_t psn, wire::AckSyndrome syndrome) {
-  Packet out{};
+struct Ack {
+  std::array<std::byte, wire::kHeaderSizeMax> bytes{};
+  std::size_t size = 0;
+  operator Passing() const { return {.entropy = 0, .header = ConstBytes(bytes).first(size)}; }
+};
+
+Ack transport_ack(std::uint32_t qpn, std::uint32_t psn, wire::AckSyndrome syndrome) {
+  Ack out;
   const wire::Bth bth{.opcode = wire::Opcode::kTransportAck, .dest_qpn = qpn, .psn = Psn(psn)};
-  out.header_size = static_cast<std::uint8_t>(
-      wire::emit(bth, wire::TransportAck{.syndrome = syndrome}, out.header));
+  out.size = wire::emit(bth, wire::TransportAck{.syndrome = syndrome}, out.bytes);
   return out;
 }
 
@@ -147,8 +149,8 @@ TEST(Impairments, EvLossMeetsOnlyItsEvs) {
 TEST(Impairments, TheFirstTransportAckOfEachMessageIsLost) {
   Impairments impairments{Prng(1)};
   impairments.start(1, Impairments::kNicReceive, impairment(ImpairmentKind::kFirstTransportAck, 1));
-  const Packet ack = transport_ack(0x11, 100, wire::AckSyndrome::kAck);
-  const Packet nak = transport_ack(0x11, 100, wire::AckSyndrome::kNakRemoteAccess);
+  const Ack ack = transport_ack(0x11, 100, wire::AckSyndrome::kAck);
+  const Ack nak = transport_ack(0x11, 100, wire::AckSyndrome::kNakRemoteAccess);
   EXPECT_FALSE(impairments.at_nic(0, nak).lost) << "a NAK is no ACK";
   EXPECT_TRUE(impairments.at_nic(0, ack).lost);
   EXPECT_FALSE(impairments.at_nic(0, ack).lost);
@@ -161,7 +163,7 @@ TEST(Impairments, TheFirstTransportAckOfEachMessageIsLost) {
 TEST(Impairments, TheFirstNakIsLost) {
   Impairments impairments{Prng(1)};
   impairments.start(1, Impairments::kNicReceive, impairment(ImpairmentKind::kFirstNak, 1));
-  const Packet nak = transport_ack(0x11, 100, wire::AckSyndrome::kNakRemoteAccess);
+  const Ack nak = transport_ack(0x11, 100, wire::AckSyndrome::kNakRemoteAccess);
   EXPECT_FALSE(impairments.at_nic(0, transport_ack(0x11, 100, wire::AckSyndrome::kAck)).lost);
   EXPECT_TRUE(impairments.at_nic(0, nak).lost);
   EXPECT_FALSE(impairments.at_nic(0, nak).lost);
@@ -181,4 +183,4 @@ TEST(Impairments, OneFaultDoesNotMoveAnother) {
 }
 
 }  // namespace
-}  // namespace weft::sim
+}  // namespace weft::switching

@@ -1,8 +1,10 @@
-#include "sim/impairments.h"
+#include "switch/impairments.h"
 
 #include <algorithm>
 
-namespace weft::sim {
+#include "wire/packet.h"
+
+namespace weft::switching {
 
 using fabric::ImpairmentKind;
 
@@ -37,7 +39,7 @@ void Impairments::recount() {
   }
 }
 
-Harm Impairments::at_link(fabric::LinkId link, const Packet& packet) {
+Harm Impairments::at_link(fabric::LinkId link, const Passing& packet) {
   Harm harm;
   for (Active& a : active_) {
     if (a.place == link || a.place == kAllLinks) apply(a, link, packet, harm);
@@ -45,7 +47,7 @@ Harm Impairments::at_link(fabric::LinkId link, const Packet& packet) {
   return harm;
 }
 
-Harm Impairments::at_nic(fabric::HostIndex host, const Packet& packet) {
+Harm Impairments::at_nic(fabric::HostIndex host, const Passing& packet) {
   Harm harm;
   for (Active& a : active_) {
     if (a.place == kNicReceive) apply(a, host, packet, harm);
@@ -53,7 +55,7 @@ Harm Impairments::at_nic(fabric::HostIndex host, const Packet& packet) {
   return harm;
 }
 
-void Impairments::apply(Active& active, std::uint32_t where, const Packet& packet, Harm& harm) {
+void Impairments::apply(Active& active, std::uint32_t where, const Passing& packet, Harm& harm) {
   const fabric::Impairment& i = active.impairment;
   switch (i.kind) {
     case ImpairmentKind::kLoss:
@@ -94,20 +96,20 @@ void Impairments::apply(Active& active, std::uint32_t where, const Packet& packe
       harm.corrupted |= active.prng.chance(i.share_of_2_32);
       break;
     case ImpairmentKind::kEvLoss:
-      if (std::find(i.entropies.begin(), i.entropies.end(), packet.route.entropy) !=
-              i.entropies.end() &&
+      if (std::find(i.entropies.begin(), i.entropies.end(), packet.entropy) != i.entropies.end() &&
           active.prng.chance(i.share_of_2_32)) {
         harm.lost = true;
       }
       break;
     case ImpairmentKind::kFirstTransportAck:
     case ImpairmentKind::kFirstNak: {
-      const auto parsed = wire::parse(ConstBytes(packet.header).first(packet.header_size));
+      const auto parsed = wire::parse(packet.header);
       if (!parsed) break;
       const auto* ack = std::get_if<wire::TransportAck>(&parsed->body);
       if (ack == nullptr) break;
       const bool nak = ack->syndrome != wire::AckSyndrome::kAck;
       if (nak != (i.kind == ImpairmentKind::kFirstNak)) break;
+      if (active.seen.size() >= kSeenMax) break;
       if (active.seen.insert({where, parsed->bth.dest_qpn, parsed->bth.psn.value()}).second)
         harm.lost = true;
       break;
@@ -115,4 +117,4 @@ void Impairments::apply(Active& active, std::uint32_t where, const Packet& packe
   }
 }
 
-}  // namespace weft::sim
+}  // namespace weft::switching

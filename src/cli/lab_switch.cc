@@ -1,0 +1,105 @@
+#include "cli/lab_switch.h"
+
+#include <fmt/core.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "cli/switch_config.h"
+#include "cli/whole_number.h"
+#include "net/control_socket.h"
+#include "net/live_fabric_loop.h"
+#include "scenario/parse.h"
+
+namespace weft::cli {
+namespace {
+
+struct SwitchArguments {
+  std::string file, control, request;
+  std::uint64_t seed = 1;
+  std::uint64_t spin_us = 0;
+};
+
+int fail(int status, const std::string& line) {
+  fmt::print(stderr, "weft: {}\n", line);
+  return status;
+}
+
+// SIGTERM and SIGINT as something to read, so that no signal is lost between two looks.
+int stop_descriptor() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int run_switch(const SwitchArguments& arguments) {
+  std::ifstream in(arguments.file, std::ios::binary);
+  std::stringstream text;
+  if (!in || !(text << in.rdbuf()))
+    return fail(2, arguments.file + ": cannot be read; expected a scenario file (TOML)");
+  const auto scenario = scenario::parse(text.str(), arguments.file);
+  if (!scenario) return fail(2, scenario.error().message);
+  const auto topology = fabric::Topology::make(scenario->topology);
+  if (!topology) return fail(2, topology.error().message);
+  const int stop = stop_descriptor();
+  if (stop < 0) return fail(1, "signalfd: not given by the system");
+  auto loop = net::LiveFabricLoop::open(
+      live_fabric_config(*scenario, *topology, arguments.seed),
+      {.control_path = arguments.control,
+       .spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
+  if (!loop) {
+    close(stop);
+    return fail(1, loop.error().message);
+  }
+  // Whoever started it waits for this line: from here on no packet is lost.
+  fmt::print("{{\"ready\":true,\"hosts\":{},\"planes\":{},\"links\":{}}}\n", topology->host_count(),
+             topology->plane_count(), topology->link_count());
+  std::fflush(stdout);
+  (*loop)->run(stop);
+  fmt::print("{}\n", (*loop)->counters_json());
+  close(stop);
+  return 0;
+}
+
+int run_ask(const SwitchArguments& arguments) {
+  const auto answer = net::ask(arguments.control, arguments.request);
+  if (!answer) return fail(1, answer.error().message);
+  if (answer->starts_with("error: ")) return fail(1, answer->substr(7));
+  fmt::print("{}{}", *answer, answer->ends_with('\n') ? "" : "\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_lab_switch(CLI::App& lab, int& status) {
+  const auto arguments = std::make_shared<SwitchArguments>();
+  CLI::App* run = lab.add_subcommand(
+      "switch",
+      "the software switch: a scenario's fabric between the interfaces h<H>p<P> of this "
+      "network namespace, until SIGTERM; ends with its counters as JSON");
+  run->add_option("FILE", arguments->file, "the scenario (TOML): its fabric counts")->required();
+  run->add_option("--control", arguments->control, "the unix socket where it takes requests");
+  run->add_option("--seed", arguments->seed, "of marks, trims and losses")->check(whole_number(0));
+  run->add_option("--spin", arguments->spin_us,
+                  "look instead of sleeping when a packet is due within so many us")
+      ->check(whole_number(0));
+  run->callback([arguments, &status] { status = run_switch(*arguments); });
+
+  CLI::App* ask = lab.add_subcommand(
+      "ask", "one request to a running switch: counters, links, \"fault EVENT\", \"delay ...\"");
+  ask->add_option("SOCKET", arguments->control, "its --control")->required();
+  ask->add_option("REQUEST", arguments->request, "see docs/lab.md")->required();
+  ask->callback([arguments, &status] { status = run_ask(*arguments); });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,26 @@
+// What a scenario says of its switches, for the two worlds that have some: the simulator and the
+// software switch.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/topology.h"
+#include "net/live_fabric.h"
+#include "scenario/scenario.h"
+#include "switch/port_queue.h"
+
+namespace weft::cli {
+
+struct SwitchQueues {
+  switching::QueueParams fabric, last_hop;
+  std::uint64_t shared_buffer_bytes = 0;
+  std::uint32_t shared_alpha_percent = 100;
+};
+SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Topology& topology);
+
+// Packets to plain addresses are hashed, also where the scenario says SRv6: carriers name their
+// path themselves.
+net::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
+                                         const fabric::Topology& topology, std::uint64_t seed);
+
+}  // namespace weft::cli

@@ -1,0 +1,98 @@
+// FrameSocket: the software switch's side of every host's link. One AF_PACKET socket for all
+// interfaces of this network namespace: what any host sends lies in one ring that the kernel fills,
+// what goes to any host leaves in one call. Needs CAP_NET_RAW, which every namespace that one made
+// oneself gives. A ring, because its size is ours to choose: a socket's buffer is bounded by the
+// system, at fifty packets on a stock machine.
+//
+// Host h's port in plane p is the interface h<h>p<p + 1>. The hosts' ends have the addresses of
+// host_mac(), neither ARP nor neighbour discovery (`arp off`), and no segmentation offload: a
+// packet of more than kPacketSizeMax bytes is counted as too large and dropped. Checksums that a
+// host left to its NIC are filled in here, as a NIC would.
+//
+// All buffers are taken by open(). One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "fabric/address.h"
+#include "fabric/topology.h"
+#include "net/live_fabric.h"
+
+namespace weft::net {
+
+using Mac = std::array<std::uint8_t, 6>;
+// Of a host's own end.
+Mac host_mac(const fabric::HostPort& port);
+std::string to_text(const Mac& mac);
+// Of the switch's end: "h0p1".
+std::string switch_interface(const fabric::HostPort& port);
+
+class FrameSocket {
+ public:
+  static constexpr std::size_t kBatch = 64;
+
+  // Every port of every host, all of which must be there. Errors: kNotFound (names the first
+  // interface that is missing), kSystem.
+  static Result<FrameSocket> open(const fabric::Topology& topology);
+  FrameSocket(FrameSocket&& other) noexcept;
+  FrameSocket& operator=(FrameSocket&& other) = delete;
+  ~FrameSocket();
+
+  int fd() const { return fd_; }
+
+  struct Incoming {
+    fabric::HostPort from{};
+    Time at{};  // when it came, not when we got to look
+    ConstBytes packet{};
+  };
+  // As many as `out` takes and are there. Valid till release(). `now`: of net::clock_now().
+  std::size_t receive(Time now, std::span<Incoming> out);
+  // Gives what was received back to the kernel. As long as it is not, fd() can be read.
+  void release();
+  // All of them, in order. What the kernel does not take is counted.
+  void send(std::span<const LiveFabric::Delivery> packets);
+  // Takes the carrier from a host's port, or gives it back.
+  Result<void> set_carrier(const fabric::HostPort& port, bool up);
+
+  struct Counters {
+    std::uint64_t too_large = 0;      // a host has segmentation offload on
+    std::uint64_t drops_receive = 0;  // the ring was full
+    std::uint64_t drops_send = 0;     // the kernel did not take it
+  };
+  // Asks the kernel too.
+  const Counters& counters();
+
+ private:
+  struct Port {
+    int interface = 0;
+    Mac mac{};  // the host's: as planned, or as it last said
+  };
+  struct Buffers;
+
+  explicit FrameSocket(std::uint32_t planes);
+  Result<void> open_ring();
+  std::byte* frame(std::size_t index) const;
+  std::size_t index_of(const fabric::HostPort& port) const {
+    return std::size_t{port.host} * planes_ + port.plane;
+  }
+
+  int fd_ = -1;
+  std::uint32_t planes_ = 1;
+  std::vector<Port> ports_;                   // by index_of()
+  std::vector<std::uint32_t> port_by_index_;  // by interface index; kNoPort: not ours
+  std::unique_ptr<Buffers> buffers_;
+  std::byte* ring_ = nullptr;
+  std::size_t ring_at_ = 0;  // the next frame to look at
+  std::size_t handed_ = 0;   // frames before it that are not given back yet
+  Counters counters_;
+};
+
+}  // namespace weft::net

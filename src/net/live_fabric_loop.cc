@@ -1,0 +1,169 @@
+#include "net/live_fabric_loop.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "net/clock.h"
+#include "net/fault_text.h"
+
+namespace weft::net {
+namespace {
+
+// Batches taken at a time: then those that are due have their turn.
+constexpr int kBatchesMax = 4;
+constexpr std::uint64_t kDelayUsMax = 10'000'000;
+
+std::string error_line(const Error& error) { return "error: " + error.message; }
+
+// The number behind "key=" in `text`, which holds nothing else up to the next space.
+std::optional<std::uint64_t> number_of(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + key.size());
+  text = text.substr(0, text.find(' '));
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LiveFabricLoop>> LiveFabricLoop::open(const LiveFabricConfig& config,
+                                                             const LiveFabricLoopOptions& options) {
+  WEFT_TRY(FrameSocket socket, FrameSocket::open(config.topology));
+  std::unique_ptr<LiveFabricLoop> loop(new LiveFabricLoop(config, options, std::move(socket)));
+  if (!options.control_path.empty()) {
+    WEFT_TRY(ControlSocket control, ControlSocket::listen(options.control_path));
+    loop->control_.emplace(std::move(control));
+  }
+  return loop;
+}
+
+void LiveFabricLoop::take_packets() {
+  for (int batch = 0; batch < kBatchesMax; ++batch) {
+    const std::size_t count = socket_.receive(clock_now(), in_);
+    for (std::size_t i = 0; i < count; ++i)
+      fabric_.on_packet(in_[i].at, in_[i].from.host, in_[i].from.plane, in_[i].packet);
+    socket_.release();
+    if (count < in_.size()) return;
+  }
+}
+
+void LiveFabricLoop::give_packets() {
+  for (;;) {
+    const Time now = clock_now();
+    const std::size_t count = fabric_.poll(now, out_);
+    if (count == 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Duration late = now - out_[i].at;
+      ++late_.packets;
+      late_.sum += late;
+      late_.most = std::max(late_.most, late);
+      late_.above_1ms += late > Duration::ms(1);
+    }
+    socket_.send(std::span(out_).first(count));
+  }
+}
+
+// Sleeps until there is something to do. False: it is over.
+bool LiveFabricLoop::wait(int stop_fd) {
+  std::array<pollfd, 2 + ControlSocket::kClientsMax + 1> fds{};
+  fds[0] = {.fd = stop_fd, .events = POLLIN, .revents = 0};
+  fds[1] = {.fd = socket_.fd(), .events = POLLIN, .revents = 0};
+  std::size_t count = 2;
+  if (control_) count += control_->descriptors(std::span(fds).subspan<2>());
+  const Time deadline = fabric_.next_deadline();
+  timespec timeout{};
+  if (deadline != kNever) {
+    const std::int64_t ns =
+        std::max<std::int64_t>((deadline - clock_now() - options_.spin).ns(), 0);
+    timeout = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  }
+  const int ready = ppoll(fds.data(), static_cast<nfds_t>(count),
+                          deadline == kNever ? nullptr : &timeout, nullptr);
+  if (ready <= 0) return true;
+  if (fds[0].revents != 0) return false;
+  for (std::size_t i = 2; i < count; ++i) {
+    if (fds[i].revents == 0) continue;
+    answer_requests();
+    break;
+  }
+  return true;
+}
+
+void LiveFabricLoop::run(int stop_fd) {
+  // The kernel otherwise lets a sleeper lie 50 us longer.
+  prctl(PR_SET_TIMERSLACK, 1);
+  do {
+    take_packets();
+    give_packets();
+  } while (wait(stop_fd));
+}
+
+void LiveFabricLoop::answer_requests() {
+  // Bounded: packets are not to wait for one who asks and asks.
+  for (std::size_t i = 0; i < ControlSocket::kClientsMax; ++i) {
+    const auto request = control_->next();
+    if (!request) return;
+    control_->answer(*request, answer_to(request->text));
+  }
+}
+
+std::string LiveFabricLoop::answer_to(std::string_view request) {
+  constexpr std::string_view kFault = "fault ", kDelay = "delay ";
+  if (request == "counters") return counters_json();
+  if (request == "links") {
+    std::string out;
+    for (fabric::LinkId link = 0; link < fabric_.topology().link_count(); ++link)
+      out += fmt::format("{} {}\n", link, fabric_.topology().describe(link));
+    return out;
+  }
+  Result<void> done = Error{ErrorKind::kInvalid,
+                            "unknown request; expected counters, links, fault EVENT or delay "
+                            "link=N us=N"};
+  if (request.starts_with(kFault)) done = carry_out(request.substr(kFault.size()));
+  if (request.starts_with(kDelay)) done = set_delay(request.substr(kDelay.size()));
+  return done ? "ok" : error_line(done.error());
+}
+
+Result<void> LiveFabricLoop::carry_out(std::string_view text) {
+  WEFT_TRY(const fabric::FaultEvent event, parse_fault_event(text));
+  WEFT_CHECK(fabric_.apply(clock_now(), event));
+  const bool down = event.action == fabric::FaultAction::kLinkDown;
+  const bool up = event.action == fabric::FaultAction::kLinkUp;
+  if ((!down && !up) || !event.carrier || !fabric_.topology().is_last_hop(event.link)) return {};
+  const fabric::LinkPlace at = fabric_.topology().place(event.link);
+  return socket_.set_carrier({.host = at.lower, .plane = at.plane}, up);
+}
+
+Result<void> LiveFabricLoop::set_delay(std::string_view arguments) {
+  const auto link = number_of(arguments, "link="), us = number_of(arguments, "us=");
+  if (!link || !us || *link >= fabric_.topology().link_count() || *us > kDelayUsMax) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("expected delay link=N us=N, a link from 0 to {} "
+                             "and at most {} us",
+                             fabric_.topology().link_count() - 1, kDelayUsMax)};
+  }
+  fabric_.set_extra_delay(static_cast<fabric::LinkId>(*link),
+                          Duration::us(static_cast<std::int64_t>(*us)));
+  return {};
+}
+
+std::string LiveFabricLoop::counters_json() {
+  const FrameSocket::Counters& s = socket_.counters();
+  const double mean =
+      late_.packets == 0 ? 0 : late_.sum.to_us() / static_cast<double>(late_.packets);
+  return fmt::format(
+      R"({{"late_us_mean":{:.1f},"late_us_max":{:.1f},"late_above_1ms":{},"too_large":{},)"
+      R"("drops_receive":{},"drops_send":{},"fabric":{}}})",
+      mean, late_.most.to_us(), late_.above_1ms, s.too_large, s.drops_receive, s.drops_send,
+      to_json(fabric_));
+}
+
+}  // namespace weft::net
