@@ -18,6 +18,7 @@
 #include <numeric>
 
 #include "cli/bench_write.h"
+#include "cli/load_scenario.h"
 #include "cli/secret_file.h"
 #include "cli/whole_number.h"
 #include "net/clock.h"
@@ -31,7 +32,11 @@ struct BenchArguments {
   bool listen = false, latency = false, bidirectional = false, json = false;
   std::vector<std::string> sizes;
   std::vector<std::string> planes;
+  std::string fabric;  // a scenario: the lab that this end is in
+  std::uint32_t fabric_host = 0;
+  std::uint32_t evs = 4;
   std::uint64_t iterations = 0;
+  double seconds = 0;
   std::uint32_t qps = 1;
   std::uint32_t mtu = 4096;
   std::uint32_t burst = 15;
@@ -184,6 +189,17 @@ Result<std::vector<Ipv6>> planes_of(const BenchArguments& arguments) {
   return planes;
 }
 
+// The planes that were named, or those of a host in a lab, steered by uSIDs.
+Result<void> choose_planes(const BenchArguments& arguments, net::UdpWorldConfig& out) {
+  WEFT_TRY(out.planes, planes_of(arguments));
+  if (arguments.fabric.empty()) return {};
+  WEFT_TRY(const scenario::Scenario scenario, load_scenario(arguments.fabric));
+  WEFT_TRY(const fabric::Topology topology, fabric::Topology::make(scenario.topology));
+  out.ev_mode = net::EvMode::kSrv6;
+  out.place = net::FabricPlace{topology, arguments.fabric_host};
+  return {};
+}
+
 struct Connected {
   std::unique_ptr<NetEnd> end;
   std::vector<BenchQp> qps;
@@ -192,7 +208,8 @@ struct Connected {
 Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, Stream& stream,
                           const Buffers& buffers) {
   NetOptions options;
-  WEFT_TRY(options.world.planes, planes_of(arguments));
+  WEFT_CHECK(choose_planes(arguments, options.world));
+  options.world.evs_per_plane = arguments.evs;
   options.world.mtu = terms.mtu;
   options.world.job_secret = arguments.secret;
   options.burst = terms.burst;
@@ -224,6 +241,16 @@ Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, S
   return out;
 }
 
+nlohmann::json counters_json(NetEnd& end) {
+  nlohmann::json counters;
+  for (const auto& table : {end.endpoint().counters(), end.world().counters()}) {
+    for (const Counter& counter : table) {
+      if (counter.value != 0) counters[std::string(counter.name)] = counter.value;
+    }
+  }
+  return counters;
+}
+
 std::uint32_t depth_for(std::uint64_t size) {
   constexpr std::uint64_t kUnderWay = 16ull << 20;
   return static_cast<std::uint32_t>(
@@ -238,7 +265,11 @@ Result<void> follow(const BenchArguments& arguments, Stream& stream) {
   for (;;) {
     // Until the other has all of its completions.
     WEFT_TRY(const Round round, hear_while_answering(stream, *c.end));
-    if (round.iterations == 0) return {};
+    if (round.iterations == 0) {
+      if (arguments.listen && arguments.json)
+        fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*c.end)}}.dump());
+      return {};
+    }
     if (round.size > buffers.landing().size() || round.size == 0)
       return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
     buffers.landing()[round.size - 1] = std::byte{0};
@@ -274,6 +305,16 @@ void show_header(const BenchArguments& arguments) {
   }
 }
 
+nlohmann::json timeline_json(const Timeline& timeline) {
+  nlohmann::json gaps = nlohmann::json::array();
+  for (const Timeline::Gap& gap : timeline.gaps()) {
+    gaps.push_back({gap.from.since_start().to_us() * 1e-6, gap.length.to_us() * 1e-3});
+  }
+  return {{"start_s", timeline.start().since_start().to_us() * 1e-6},
+          {"bytes", timeline.bins()},
+          {"gaps", gaps}};
+}
+
 nlohmann::json show_bandwidth(const BenchArguments& arguments, std::uint64_t size,
                               const Bandwidth& b) {
   const double ways = arguments.bidirectional ? 2 : 1;
@@ -285,7 +326,8 @@ nlohmann::json show_bandwidth(const BenchArguments& arguments, std::uint64_t siz
           {"iterations", b.messages},
           {"gbps", b.gbps() * ways},
           {"messages_per_s", b.mpps() * ways * 1e6},
-          {"longest_pause_us", b.longest_pause_us}};
+          {"longest_pause_us", b.longest_pause_us},
+          {"timeline", b.timeline ? timeline_json(*b.timeline) : nlohmann::json()}};
 }
 
 nlohmann::json show_latency(const BenchArguments& arguments, std::uint64_t size,
@@ -333,10 +375,13 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
       rows.push_back(show_latency(arguments, size, std::move(us)));
     } else {
       const Time began = net::clock_now();
-      WEFT_TRY(
-          Bandwidth b,
-          measure_bandwidth(*c.end, c.qps, buffers.source(),
-                            {.size = bytes, .iterations = iterations, .depth = depth_for(size)}));
+      WEFT_TRY(Bandwidth b,
+               measure_bandwidth(
+                   *c.end, c.qps, buffers.source(),
+                   {.size = bytes,
+                    .iterations = iterations,
+                    .depth = depth_for(size),
+                    .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))}));
       if (terms.bidirectional) WEFT_CHECK(hear_while_answering(stream, *c.end));
       b.seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
       rows.push_back(show_bandwidth(arguments, size, b));
@@ -345,13 +390,7 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
   }
   WEFT_CHECK(tell(stream, {}));
   if (arguments.json) {
-    nlohmann::json counters;
-    for (const auto& table : {c.end->endpoint().counters(), c.end->world().counters()}) {
-      for (const Counter& counter : table) {
-        if (counter.value != 0) counters[std::string(counter.name)] = counter.value;
-      }
-    }
-    fmt::print("{}\n", nlohmann::json{{"rows", rows}, {"counters", counters}}.dump());
+    fmt::print("{}\n", nlohmann::json{{"rows", rows}, {"counters", counters_json(*c.end)}}.dump());
   }
   return {};
 }
@@ -462,6 +501,10 @@ Result<void> run(BenchArguments arguments) {
   }
   if (arguments.listen && !arguments.host.empty())
     return Error{ErrorKind::kInvalid, "--listen waits for the other end; leave HOST out"};
+  if (arguments.seconds > 0 && (arguments.latency || arguments.bidirectional)) {
+    return Error{ErrorKind::kInvalid,
+                 "--seconds is for bandwidth in one direction; give --iterations instead"};
+  }
   if (arguments.latency && arguments.bidirectional)
     return Error{ErrorKind::kInvalid,
                  "--latency goes both ways already; leave --bidirectional out"};
@@ -487,6 +530,18 @@ void add_bench_command(CLI::App& app, int& status) {
                     "bytes of a message, as 4096, 64KiB, 1MB; several may be given");
   write->add_option("--iterations", arguments->iterations, "messages of each size")
       ->check(whole_number(1));
+  write
+      ->add_option("--seconds", arguments->seconds,
+                   "for so long instead; --json then tells what completed in each millisecond")
+      ->check(CLI::Range(0.01, 3600.0));
+  write
+      ->add_option("--fabric", arguments->fabric,
+                   "the scenario whose lab this end is in: planes and paths follow from it")
+      ->envname("WEFT_FABRIC");
+  write->add_option("--fabric-host", arguments->fabric_host, "which host of it, from 0")
+      ->envname("WEFT_FABRIC_HOST");
+  write->add_option("--evs", arguments->evs, "EVs (paths) in each plane")
+      ->check(CLI::Range(1, 4096));
   write
       ->add_option(
           "--planes", arguments->planes,

@@ -53,8 +53,14 @@ Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
   const Time start = net::clock_now();
   Time progress = start;
   Duration pause;
-  while (done < plan.iterations) {
-    while (posted < plan.iterations && posted - done < plan.depth * qps.size()) {
+  const bool timed = plan.time > Duration();
+  std::optional<Timeline> timeline;
+  if (timed) timeline.emplace(start, plan.time);
+  const auto is_over = [&] {
+    return timed ? end.world().now() - start >= plan.time : posted >= plan.iterations;
+  };
+  while (done < posted || !is_over()) {
+    while (!is_over() && posted - done < plan.depth * qps.size()) {
       const BenchQp& qp = qps[posted % qps.size()];
       const std::uint64_t offset = posted / qps.size() % places * plan.size;
       const auto result = end.endpoint().post_write(
@@ -71,6 +77,7 @@ Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
     WEFT_TRY(const std::uint64_t more, take(end));
     done += more;
     if (more > 0) {
+      if (timeline) timeline->add(end.world().now(), more * plan.size);
       pause = std::max(pause, end.world().now() - progress);
       progress = end.world().now();
     }
@@ -79,9 +86,10 @@ Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
   }
   const Duration elapsed = net::clock_now() - start;
   return Bandwidth{.seconds = elapsed.to_us() * 1e-6,
-                   .bytes = plan.iterations * plan.size,
-                   .messages = plan.iterations,
-                   .longest_pause_us = pause.to_us()};
+                   .bytes = done * plan.size,
+                   .messages = done,
+                   .longest_pause_us = pause.to_us(),
+                   .timeline = std::move(timeline)};
 }
 
 Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,

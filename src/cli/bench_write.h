@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/net_end.h"
+#include "cli/timeline.h"
 
 namespace weft::cli {
 
@@ -20,12 +22,14 @@ struct BandwidthPlan {
   std::uint32_t size = 65536;
   std::uint64_t iterations = 1000;  // over all QPs
   std::uint32_t depth = 64;         // writes under way on a QP
+  Duration time{};                  // as many as fit into that time, instead of `iterations`
 };
 
 struct Bandwidth {
   double seconds = 0;
   std::uint64_t bytes = 0, messages = 0;
-  double longest_pause_us = 0;  // between two completions
+  double longest_pause_us = 0;         // between two completions
+  std::optional<Timeline> timeline{};  // of completions, where a time was given
   double gbps() const { return static_cast<double>(bytes) * 8e-9 / seconds; }
   double mpps() const { return static_cast<double>(messages) * 1e-6 / seconds; }
 };

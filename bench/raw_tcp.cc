@@ -1,0 +1,222 @@
+// raw_tcp: what the kernel's TCP or MPTCP gives between two processes of this machine: messages out
+// of one large buffer, into another, when did they arrive?
+//
+//   raw_tcp ADDRESS SECONDS [--mptcp] [--cubic|--bbr] [--from-netns NAME] [--to-netns NAME]
+//           [--buffer MIB] [--message BYTES] [--port PORT]
+//
+// Prints one JSON object: Gb/s received, and bytes in each millisecond with all gaps above 0.5 ms.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "cli/timeline.h"
+#include "net/clock.h"
+
+namespace {
+
+using weft::Duration;
+using weft::Time;
+
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP 262
+#endif
+
+struct Options {
+  std::string address, from_netns, to_netns, congestion = "cubic";
+  double seconds = 1;
+  int protocol = IPPROTO_TCP;
+  std::size_t buffer = 64u << 20, message = 1u << 20;
+  std::uint16_t port = 14'701;
+};
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "raw_tcp: %s: %s\n", what, std::strerror(errno));
+  _exit(1);
+}
+
+void enter(const std::string& name) {
+  if (name.empty()) return;
+  const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) fail(name.c_str());
+  close(fd);
+}
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+Address parse(const Options& options) {
+  Address out;
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&out.storage);
+  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&out.storage);
+  if (inet_pton(AF_INET, options.address.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(options.port);
+    out.size = sizeof(*v4);
+  } else if (inet_pton(AF_INET6, options.address.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(options.port);
+    out.size = sizeof(*v6);
+  } else {
+    errno = EINVAL;
+    fail(options.address.c_str());
+  }
+  return out;
+}
+
+char* large_buffer(std::size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  return static_cast<char*>(memory);
+}
+
+int open_socket(const Options& options, const Address& address) {
+  const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, options.protocol);
+  if (fd < 0) fail("socket");
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, options.congestion.data(),
+             static_cast<socklen_t>(options.congestion.size()));
+  return fd;
+}
+
+// Ends with the stream, or when nothing came for a while after the time is over.
+void receive(const Options& options, int listener) {
+  const int fd = accept(listener, nullptr, nullptr);
+  if (fd < 0) fail("accept");
+  char* const to = large_buffer(options.buffer);
+  const Time start = weft::net::clock_now();
+  const Time end = start + Duration::us(static_cast<std::int64_t>(options.seconds * 1e6));
+  weft::cli::Timeline timeline(start, end - start);
+  std::size_t place = 0;
+  std::uint64_t bytes = 0;
+  while (weft::net::clock_now() < end) {
+    pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+    if (poll(&p, 1, 100) <= 0) continue;
+    const ssize_t got = recv(fd, to + place, std::min(options.message, options.buffer - place), 0);
+    if (got <= 0) break;
+    bytes += static_cast<std::uint64_t>(got);
+    place = (place + static_cast<std::size_t>(got)) % options.buffer;
+    timeline.add(weft::net::clock_now(), static_cast<std::uint64_t>(got));
+  }
+  const double elapsed = (weft::net::clock_now() - start).to_us() * 1e-6;
+  std::printf("{\"gbps\": %.4f, \"timeline\": {\"start_s\": %.6f, \"bytes\": [",
+              static_cast<double>(bytes) * 8e-9 / elapsed, start.since_start().to_us() * 1e-6);
+  const char* comma = "";
+  for (const std::uint64_t bin : timeline.bins()) {
+    std::printf("%s%llu", comma, static_cast<unsigned long long>(bin));
+    comma = ",";
+  }
+  std::printf("], \"gaps\": [");
+  comma = "";
+  for (const auto& gap : timeline.gaps()) {
+    std::printf("%s[%.6f, %.3f]", comma, gap.from.since_start().to_us() * 1e-6,
+                gap.length.to_us() * 1e-3);
+    comma = ",";
+  }
+  std::printf("]}}\n");
+  std::fflush(stdout);
+  _exit(0);
+}
+
+void send_all(const Options& options, const Address& to) {
+  int fd = -1;
+  // The listener may not be there yet, or its interface not up.
+  for (int i = 0; i < 100; ++i) {
+    fd = open_socket(options, to);
+    if (connect(fd, to.get(), to.size) == 0) break;
+    close(fd);
+    fd = -1;
+    usleep(20'000);
+  }
+  if (fd < 0) fail("connect");
+  const char* const from = large_buffer(options.buffer);
+  const Time end = weft::net::clock_now() +
+                   Duration::us(static_cast<std::int64_t>((options.seconds + 0.2) * 1e6));
+  std::size_t place = 0;
+  while (weft::net::clock_now() < end) {
+    const std::size_t size = std::min(options.message, options.buffer - place);
+    const ssize_t sent = send(fd, from + place, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN) break;
+    if (sent < 0) {
+      pollfd p{.fd = fd, .events = POLLOUT, .revents = 0};
+      poll(&p, 1, 100);
+      continue;
+    }
+    place = (place + static_cast<std::size_t>(sent)) % options.buffer;
+  }
+  close(fd);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: raw_tcp ADDRESS SECONDS [options, see bench/raw_tcp.cc]\n");
+    return 2;
+  }
+  options.address = argv[1];
+  options.seconds = std::atof(argv[2]);
+  for (int i = 3; i < argc; ++i) {
+    const std::string word = argv[i];
+    const char* const value = i + 1 < argc ? argv[i + 1] : "";
+    if (word == "--mptcp") {
+      options.protocol = IPPROTO_MPTCP;
+    } else if (word == "--cubic" || word == "--bbr") {
+      options.congestion = word.substr(2);
+    } else {
+      ++i;
+      if (word == "--from-netns") options.from_netns = value;
+      if (word == "--to-netns") options.to_netns = value;
+      if (word == "--buffer") options.buffer = std::strtoull(value, nullptr, 10) << 20;
+      if (word == "--message") options.message = std::strtoull(value, nullptr, 10);
+      if (word == "--port") options.port = static_cast<std::uint16_t>(std::atoi(value));
+    }
+  }
+  const Address address = parse(options);
+  int ready[2];
+  if (pipe(ready) != 0) fail("pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    enter(options.to_netns);
+    const int listener = open_socket(options, address);
+    const int on = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(listener, address.get(), address.size) != 0 || listen(listener, 1) != 0) fail("bind");
+    if (write(ready[1], "", 1) != 1) fail("pipe");
+    receive(options, listener);
+  }
+  close(ready[1]);
+  char byte = 0;
+  if (read(ready[0], &byte, 1) != 1) {
+    waitpid(child, nullptr, 0);
+    return 1;
+  }
+  enter(options.from_netns);
+  send_all(options, address);
+  // A receiver that waits for ever has nobody left to wait for.
+  for (int i = 0; i < 100; ++i) {
+    if (waitpid(child, nullptr, WNOHANG) == child) return 0;
+    usleep(20'000);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return 1;
+}
