@@ -19,10 +19,13 @@ def why_not():
 
 
 class Pair:
-    """Hosts `a` and `b`; plane p has the addresses fd00:p::a and fd00:p::b."""
+    """Hosts `a` and `b`; plane p has the addresses fd00:p::a and fd00:p::b. `rate`, `burst` and `limit` are tbf's, for
+    each direction of each plane; without `offloads` every packet is on its own, as on a wire."""
 
-    def __init__(self, planes):
+    def __init__(self, planes, rate=None, burst="128kb", limit="1mb", offloads=True):
         self.planes = range(1, planes + 1)
+        self.shape = (rate, burst, limit)
+        self.offloads = offloads
         self.names = {end: f"weft-{end}-{os.getpid()}" for end in "ab"}
 
     def address(self, end, plane):
@@ -40,9 +43,34 @@ class Pair:
     def ip(self, end, *words):
         subprocess.run(["ip", "-n", self.names[end], *words], check=True)
 
+    def run(self, end, *words, check=True, text=None):
+        return subprocess.run(self.command(end, *words), check=check, capture_output=True, text=True, input=text)
+
+    def down(self, end, plane):
+        self.ip(end, "link", "set", self.device(end, plane), "down")
+
+    def up(self, end, plane):
+        self.ip(end, "link", "set", self.device(end, plane), "up")
+
+    def lose(self, end, plane, of_1000):
+        """Drops so many of 1,000 packets that arrive there; 1000: all, without a word."""
+        rule = "drop" if of_1000 >= 1000 else f"numgen random mod 1000 < {of_1000} drop"
+        self.run(end, "nft", "-f", "-", text=f"""
+            add table inet weft
+            add chain inet weft in {{ type filter hook prerouting priority 0; }}
+            add rule inet weft in iifname "{self.device(end, plane)}" meta l4proto {{ tcp, udp }} {rule}
+        """)
+
+    def heal(self, end):
+        self.run(end, "nft", "delete", "table", "inet", "weft", check=False)
+
     def _make(self):
         for name in self.names.values():
             subprocess.run(["ip", "netns", "add", name], check=True)
+            subprocess.run(["ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.all.keep_addr_on_down=1",
+                            "net.ipv6.conf.default.keep_addr_on_down=1", "net.mptcp.enabled=1",
+                            "net.ipv4.tcp_rmem=4096 131072 33554432", "net.ipv4.tcp_wmem=4096 131072 33554432"],
+                           check=True)
         for plane in self.planes:
             subprocess.run(["ip", "link", "add", self.device("a", plane), "netns", self.names["a"], "mtu", str(MTU),
                             "type", "veth", "peer", "name", self.device("b", plane), "netns", self.names["b"],
@@ -52,6 +80,18 @@ class Pair:
             for plane in self.planes:
                 self.ip(end, "addr", "add", f"{self.address(end, plane)}/64", "dev", self.device(end, plane), "nodad")
                 self.ip(end, "link", "set", self.device(end, plane), "up")
+                if not self.offloads:
+                    self.run(end, "ethtool", "-K", self.device(end, plane), "tso", "off", "gso", "off", "gro", "off",
+                             "tx-udp-segmentation", "off")
+                rate, burst, limit = self.shape
+                if rate is not None:
+                    self.run(end, "tc", "qdisc", "add", "dev", self.device(end, plane), "root", "tbf", "rate", rate,
+                             "burst", burst, "limit", limit)
+        # MPTCP: b tells of its addresses in the other planes, a opens a subflow to each.
+        self.run("a", "ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8")
+        self.run("b", "ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8")
+        for plane in self.planes[1:]:
+            self.run("b", "ip", "mptcp", "endpoint", "add", self.address("b", plane), "signal")
 
     def _remove(self):
         for name in self.names.values():
@@ -59,8 +99,8 @@ class Pair:
 
 
 @contextlib.contextmanager
-def pair(planes):
-    hosts = Pair(planes)
+def pair(planes, **shape):
+    hosts = Pair(planes, **shape)
     try:
         hosts._make()
         yield hosts

@@ -199,7 +199,14 @@ int main(int argc, char** argv) {
     const int listener = open_socket(options, address);
     const int on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(listener, address.get(), address.size) != 0 || listen(listener, 1) != 0) fail("bind");
+    // On every address: MPTCP's other subflows come to those of other links.
+    Address any = address;
+    if (any.storage.ss_family == AF_INET6) {
+      reinterpret_cast<sockaddr_in6*>(&any.storage)->sin6_addr = in6addr_any;
+    } else {
+      reinterpret_cast<sockaddr_in*>(&any.storage)->sin_addr.s_addr = htonl(INADDR_ANY);
+    }
+    if (bind(listener, any.get(), any.size) != 0 || listen(listener, 1) != 0) fail("bind");
     if (write(ready[1], "", 1) != 1) fail("pipe");
     receive(options, listener);
   }

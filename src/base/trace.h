@@ -18,6 +18,7 @@
 //   kWindow    congestion window or inflight changed: qpn, a = cwnd bytes, b = inflight bytes
 //              (two's complement)
 //   kEv        an EV changed state: qpn, ev, port, a = EvTraceState
+//   kPort      a port of the host: port, a = 1 up, 0 down
 //   kQpError   the QP went to ERR: qpn, a = status
 //   kQpGone    the QP was destroyed or reset: qpn
 //   kHostDown  the endpoint crashed: nothing is expected of it or its peers' QPs to it any more
@@ -46,6 +47,7 @@ enum class TraceKind : std::uint8_t {
   kComplete,
   kWindow,
   kEv,
+  kPort,
   kQpError,
   kQpGone,
   kHostDown,

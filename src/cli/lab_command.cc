@@ -9,12 +9,13 @@
 #include <cstring>
 #include <memory>
 
+#include "cli/lab_run_command.h"
+#include "cli/lab_spec.h"
 #include "cli/lab_status.h"
 #include "cli/lab_switch.h"
 #include "cli/lab_words.h"
 #include "cli/load_scenario.h"
 #include "net/lab.h"
-#include "scenario/settings.h"
 
 namespace weft::cli {
 namespace {
@@ -70,14 +71,10 @@ Result<void> up(const LabArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   WEFT_TRY(const auto scenario, load_scenario(arguments.file));
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
-  const auto switches = scenario::resolved_switches(scenario, topology);
-  net::LabSpec spec{.name = arguments.name.empty() ? "lab" : arguments.name,
-                    .topology = scenario.topology,
-                    .mtu = arguments.mtu,
-                    .queue_bytes = switches.queue_bytes,
-                    .last_hop_queue_bytes = switches.last_hop_queue_bytes,
-                    .offloads = !arguments.no_offloads,
-                    .user_namespace = arguments.user_namespace};
+  WEFT_TRY(net::LabSpec spec, lab_spec(scenario, arguments.name));
+  spec.mtu = arguments.mtu;
+  spec.offloads = !arguments.no_offloads;
+  spec.user_namespace = arguments.user_namespace;
   WEFT_TRY(const net::Lab lab, net::Lab::up(spec));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   fmt::print("{}: up in {:.1f} s: {} hosts, {} planes, {} namespaces, {}; `weft lab status`\n",
@@ -179,6 +176,7 @@ void add_lab_command(CLI::App& app, int& status) {
   CLI::App* lab =
       app.add_subcommand("lab", "a scenario's fabric in network namespaces, and faults in it");
   lab->require_subcommand(1);
+  add_lab_run(*lab, status);
   add_lab_switch(*lab, status);
   const auto add = [&](const char* verb, const char* what,
                        Result<void> (*act)(const LabArguments&)) {

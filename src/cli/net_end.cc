@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/software_ends.h"
 #include "net/clock.h"
 
 namespace weft::cli {
@@ -14,15 +15,6 @@ constexpr std::uint64_t kMagic = 0x7765'6674'0000'0002;  // "weft", version 2
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
 constexpr std::uint32_t kSendQueue = 256;
-// Loopback and veth have no speed of their own, and a software RTT is what the scheduler makes of
-// it: a window that lets bursts form, and an RTT that one is not shorter than.
-constexpr Duration kBaseRtt = Duration::us(100);
-constexpr std::uint32_t kWindowMax = 2u << 20;
-constexpr std::uint32_t kWindowInitial = 256u << 10;
-constexpr std::uint32_t kBudgetUnit = 16u << 10;
-// A SACK costs as much as a run of packets: one for three of them; the requestor asks for more when
-// its window is small.
-constexpr std::uint32_t kSackBytes = 192u << 10;
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
@@ -99,7 +91,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   config.send_queue_max = kSendQueue;
   config.completion_queue_max = options.qps_max * kSendQueue;
   config.control_queue_max = 1024;
-  config.sack_bytes = kSackBytes;
+  suit_software(config);
   // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere.
   config.first_qpn =
       std::uint32_t{end->world_->process()} << 16 | (0x100 + end->prng_.below(0x7000));
@@ -116,12 +108,8 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   config.evs = evs;
   config.ev_active = static_cast<std::uint32_t>(evs.size());
   config.nscc.rate = Rate::gbps(40);
-  config.nscc.base_rtt = kBaseRtt;
-  config.nscc.software = true;
   config.nscc.trimming = false;
-  config.nscc.cwnd_bytes_max = kWindowMax;
-  config.nscc.cwnd_bytes_initial = kWindowInitial;
-  config.budget_unit_bytes = kBudgetUnit;
+  suit_software(config);
   const Psn first(prng_.below(Psn::kMask + 1));
   Hello hello;
   WEFT_TRY(hello.qpn, endpoint_->create_qp(config, first));

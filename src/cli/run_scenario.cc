@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/huge_pages.h"
+#include "cli/path_story.h"
 #include "cli/switch_config.h"
 #include "fabric/topology.h"
 #include "scenario/faults.h"
@@ -87,6 +88,7 @@ class Run {
   void drive();
   void step_to(Time limit);
   void hand_on();
+  void tell_story();
   void finish();
   void look_at_memory();
   void mark(TraceKind kind, HostIndex host = 0);
@@ -101,12 +103,14 @@ class Run {
   std::unique_ptr<sim::SimWorld> world_;
   std::optional<judge::Judge> judge_;
   scenario::FaultPlan faults_;
+  PathStory story_;
+  std::size_t fault_next_ = 0;  // of the plan: the first that the story has not come to
   Outcome outcome_;
 };
 
 Result<void> Run::build() {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario_.topology));
-  traced_ = scenario_.run.judge || options_.on_trace;
+  traced_ = scenario_.run.judge || options_.on_trace || options_.story;
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     if (!memory_) {
       memory_ = std::make_unique<sim::FlowMemory>(memory_kind(scenario_.run.memory),
@@ -155,6 +159,7 @@ void Run::mark(TraceKind kind, HostIndex host) {
 void Run::hand_on() {
   if (judge_) judge_->read(trace_.records());
   if (options_.on_trace) options_.on_trace(trace_.records());
+  if (options_.story) tell_story();
   trace_.clear();
   if (options_.on_captured) {
     const auto captured = world_->take_captured();
@@ -162,6 +167,26 @@ void Run::hand_on() {
   }
   if (options_.on_progress) {
     options_.on_progress(world_->now().since_start(), fleet_->scoreboard().flows_left);
+  }
+}
+
+// A phase begins with every moment at which faults change.
+void Run::tell_story() {
+  const auto& records = trace_.records();
+  for (std::size_t from = 0; from < records.size();) {
+    while (fault_next_ < faults_.events.size() &&
+           faults_.events[fault_next_].at <= records[from].at) {
+      const Time at = faults_.events[fault_next_].at;
+      while (fault_next_ < faults_.events.size() && faults_.events[fault_next_].at == at)
+        ++fault_next_;
+      story_.next_phase();
+    }
+    std::size_t end = from;
+    const Time until =
+        fault_next_ < faults_.events.size() ? faults_.events[fault_next_].at : kNever;
+    while (end < records.size() && records[end].at < until) ++end;
+    story_.read(std::span(records).subspan(from, end - from));
+    from = end;
   }
 }
 
@@ -243,6 +268,7 @@ void Run::finish() {
   mark(TraceKind::kEnd);
   hand_on();
   if (judge_) outcome_.complaints = judge_->finish();
+  if (options_.story) outcome_.story = story_.lines();
   outcome_.counters = fleet_->counters();
   outcome_.world = world_->counters();
   outcome_.memory.parts = world_->memory();

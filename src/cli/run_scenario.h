@@ -25,6 +25,7 @@ struct RunOptions {
   std::function<void(std::span<const sim::SimWorld::Captured>)> on_captured;
   // Called now and then with simulated time and flows left, when set.
   std::function<void(Duration, std::uint64_t)> on_progress;
+  bool story = false;    // tell which ports and EVs went bad and came back
   bool baseline = true;  // where an expectation is a share of the fault-free rate, run that too
 };
 
@@ -39,6 +40,7 @@ struct Outcome {
   std::vector<judge::Complaint> complaints;
   std::vector<std::string> faults;  // the scenario's and those drawn from the seed, for people
   std::vector<std::string> stuck;   // what did not complete, and where it waits
+  std::vector<std::string> story;   // PathStory, where it was asked for
   CounterTable counters;            // of all endpoints
   sim::SimCounters world;
   MemoryUse memory;

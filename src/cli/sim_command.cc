@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -28,7 +29,7 @@ struct SimArguments {
   std::string file;
   std::optional<std::uint64_t> seed;
   std::string policy;
-  bool json = false;
+  bool json = false, paths = false;
   std::string pcap, trace;
   std::uint64_t count = 100;
   std::uint64_t first = 1;
@@ -117,6 +118,7 @@ int run_one(const SimArguments& arguments, bool details) {
     return misuse(fmt::format("--trace and --pcap are both {}; give two files", arguments.trace));
   RunOptions options;
   options.seed = arguments.seed.value_or(scenario->run.seed);
+  options.story = arguments.paths;
   std::ofstream trace_file;
   if (!arguments.trace.empty()) {
     trace_file.open(arguments.trace, std::ios::binary);
@@ -154,10 +156,16 @@ int run_one(const SimArguments& arguments, bool details) {
     return misuse(fmt::format("--trace {}: not everything could be written", arguments.trace));
   }
   if (arguments.json) {
-    fmt::print("{}\n", scenario::to_json(outcome->results));
+    std::string line = scenario::to_json(outcome->results);
+    if (arguments.paths) {
+      line.pop_back();
+      line += ",\"story\":" + nlohmann::json(outcome->story).dump() + "}";
+    }
+    fmt::print("{}\n", line);
   } else {
     print_story(*scenario, *outcome);
     fmt::print("{}", scenario::to_table(outcome->results));
+    for (const std::string& line : outcome->story) fmt::print("  {}\n", line);
     if (details) print_details(*outcome);
   }
   std::fflush(stdout);
@@ -240,6 +248,7 @@ void add_sim_command(CLI::App& app, int& status) {
   run->add_option("--trace", arguments->trace, "write what happened, one JSON object a line");
   const auto details = std::make_shared<bool>(false);
   run->add_flag("--details", *details, "memory by part, and every counter");
+  run->add_flag("--paths", arguments->paths, "which ports and EVs went bad and came back");
   run->callback([arguments, details, &status] { status = run_one(*arguments, *details); });
 
   CLI::App* seeds = sim->add_subcommand("seeds", "many seeds of a scenario, on all cores");

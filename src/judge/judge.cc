@@ -88,6 +88,8 @@ void Judge::on_record(const TraceRecord& record) {
     case TraceKind::kEv:
       if (Qp* qp = known_qp(record)) note_ev(*qp, record);
       return;
+    case TraceKind::kPort:
+      return;  // told for people; what follows from it is seen in packets
     case TraceKind::kQpError:
       if (Qp* qp = known_qp(record)) {
         check_error(*qp, record, {.yes = options_.errors_expected}, complaints_);

@@ -17,9 +17,9 @@ namespace weft::judge {
 namespace {
 
 // In the order of TraceKind.
-constexpr std::array<std::string_view, 14> kKindNames = {
-    "qp", "send",     "receive", "post",      "post_recv", "complete", "window",
-    "ev", "qp_error", "qp_gone", "host_down", "healed",    "memory",   "end",
+constexpr std::array<std::string_view, 15> kKindNames = {
+    "qp",   "send",     "receive", "post",      "post_recv", "complete", "window", "ev",
+    "port", "qp_error", "qp_gone", "host_down", "healed",    "memory",   "end",
 };
 static_assert(kKindNames.size() == static_cast<std::size_t>(TraceKind::kEnd) + 1);
 

@@ -10,7 +10,6 @@
 
 #include "base/assert.h"
 #include "fabric/address.h"
-#include "net/clock.h"
 #include "net/network_namespace.h"
 
 namespace weft::net {
@@ -46,7 +45,7 @@ UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
       buffer_(kRunsMax * UdpSocket::kRunBytes) {
   in_.reserve(kRunsMax * kRunPacketsMax);
-  now_ = last_pass_ = clock_now();
+  now_ = last_pass_ = clock();
 }
 
 UdpWorld::~UdpWorld() {
@@ -183,7 +182,7 @@ bool UdpWorld::look(Time sleep_until) {
   }
   const int count = epoll_pwait2(epoll_fd_, ready.data(), static_cast<int>(ready.size()),
                                  sleep_until == kNever ? nullptr : &timeout, nullptr);
-  if (sleep_until > now_) now_ = clock_now();
+  if (sleep_until > now_) now_ = clock();
   bool moved = false;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t what = ready[static_cast<std::size_t>(i)].data.u32;
@@ -205,7 +204,7 @@ bool UdpWorld::look(Time sleep_until) {
 
 bool UdpWorld::pass(Time sleep_until) {
   WEFT_ASSERT(node_ != nullptr);
-  now_ = clock_now();
+  now_ = clock();
   // What was slept on purpose is not late.
   const Time due = std::max(last_pass_, sleep_until);
   bool moved = look(sleep_until);
@@ -219,7 +218,7 @@ bool UdpWorld::pass(Time sleep_until) {
 }
 
 bool UdpWorld::progress(Time limit) {
-  const Time start = clock_now();
+  const Time start = clock();
   for (;;) {
     if (pass()) return true;
     if (now_ >= limit) return false;

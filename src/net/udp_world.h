@@ -23,6 +23,7 @@
 #include "base/counters.h"
 #include "base/result.h"
 #include "fabric/ev.h"
+#include "net/clock.h"
 #include "net/link_watch.h"
 #include "net/session_table.h"
 #include "net/steering.h"
@@ -52,6 +53,8 @@ struct UdpWorldConfig {
   // Asked for; what was given is receive_bytes().
   std::uint32_t receive_buffer_bytes = 4u << 20;
   std::uint32_t send_buffer_bytes = 256u << 10;
+  // The world's time 0, by the system's monotonic clock.
+  Time epoch{};
   // With nothing to do: look that long before going to sleep.
   Duration spin = Duration::us(50);
   // What all processes of the job share, 32 bytes at least; empty: packets are sent in clear.
@@ -166,6 +169,7 @@ class UdpWorld final : public world::World {
   // What epoll says is ready: a plane, or one of these.
   static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101;
   static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
+  Time clock() const { return clock_now() - config_.epoch.since_start(); }
   bool pass(Time sleep_until);
   bool look(Time sleep_until);
   void look_at_links();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "net/clock.h"
 #include "net/udp_world.h"
 #include "wire/framing.h"
 #include "wire/icrc.h"

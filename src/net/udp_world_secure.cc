@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "net/clock.h"
 #include "net/secure_layout.h"
 #include "net/udp_world.h"
 #include "wire/packet.h"
@@ -34,7 +33,7 @@ Result<void> UdpWorld::open_security() {
 
 Result<void> UdpWorld::secure(std::uint32_t local_qpn, const SecurePeer& peer) {
   if (sessions_ == nullptr) return {};
-  WEFT_CHECK(sessions_->secure(clock_now(), local_qpn, peer));
+  WEFT_CHECK(sessions_->secure(clock(), local_qpn, peer));
   send_hellos();
   return {};
 }

@@ -44,14 +44,15 @@ Result<void> Fleet::build(const fabric::Topology& topology, const Options& optio
   pairs_.resize(plan_.connections.size());
   crashed_.resize(plan_.host_count(), false);
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
-    const auto config = endpoint_config(scenario_, plan_, host, prng.fork("endpoint", host).next());
+    auto config = endpoint_config(scenario_, plan_, host, prng.fork("endpoint", host).next());
+    if (options.suit_endpoint) options.suit_endpoint(config);
     hosts_.emplace_back(Host::Setup{.plan = plan_,
                                     .host = host,
                                     .config = config,
                                     .memory = options.memory(host, plan_),
                                     .scoreboard = scoreboard_,
                                     .trace = options.trace});
-    WEFT_CHECK(create_qps(topology, host, prng.fork("qp", host)));
+    WEFT_CHECK(create_qps(topology, options, host, prng.fork("qp", host)));
   }
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
     WEFT_CHECK(connect_qps(host));
@@ -61,8 +62,10 @@ Result<void> Fleet::build(const fabric::Topology& topology, const Options& optio
   return {};
 }
 
-Result<void> Fleet::create_qps(const fabric::Topology& topology, HostIndex host, Prng prng) {
+Result<void> Fleet::create_qps(const fabric::Topology& topology, const Options& options,
+                               HostIndex host, Prng prng) {
   transport::QpConfig config = qp_config(scenario_, topology);
+  if (options.suit_qp) options.suit_qp(config);
   const auto ends = plan_.ends_of(host);
   const auto ops = plan_.ops_of(host);
   const bool has_first_flow = !ops.empty() && plan_.ops_from[host] == 0;

@@ -26,6 +26,9 @@ class Fleet {
     // The memory of a host, asked once for each, when the plan exists. They outlive the fleet.
     std::function<world::Memory&(HostIndex, const Plan&)> memory;
     Trace* trace = nullptr;
+    // What the world wants otherwise than the scenario says; may be empty.
+    std::function<void(transport::EndpointConfig&)> suit_endpoint{};
+    std::function<void(transport::QpConfig&)> suit_qp{};
   };
   // REQUIRES a scenario from parse() and its topology.
   static Result<std::unique_ptr<Fleet>> make(const Scenario& scenario,
@@ -64,7 +67,8 @@ class Fleet {
  private:
   explicit Fleet(const Scenario& scenario) : scenario_(scenario) {}
   Result<void> build(const fabric::Topology& topology, const Options& options);
-  Result<void> create_qps(const fabric::Topology& topology, HostIndex host, Prng prng);
+  Result<void> create_qps(const fabric::Topology& topology, const Options& options, HostIndex host,
+                          Prng prng);
   Result<void> connect_qps(HostIndex host);
 
   Scenario scenario_;

@@ -132,6 +132,7 @@ class Endpoint final : public world::Node {
   void fail(Time now, Qp& qp, Status status);
   void collect(Qp& qp);
   Requestor::Context context(Time now);
+  void trace_port(Time now, PortIndex port);
   void trace_qp(Time now, TraceKind kind, const Qp& qp, std::uint64_t a);
   void trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn,
                       std::uint32_t peer_host);

@@ -258,6 +258,7 @@ void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
   const bool was_up = (ports_up_ & bit) != 0;
   if (was_up == state.up) return;
   ports_up_ = static_cast<PortMask>(state.up ? ports_up_ | bit : ports_up_ & ~bit);
+  trace_port(now, port);
   for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
     QpSlot& qp = qps_[i];
     if (!qp || !qp->may_send()) continue;
@@ -275,6 +276,17 @@ void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
     peers_[i].ways[port].reverse.failures = 0;
     send_port_status(now, i);
   }
+}
+
+void Endpoint::trace_port(Time now, PortIndex port) {
+  if (trace_ == nullptr) return;
+  TraceRecord record;
+  record.at = now;
+  record.host = config_.host;
+  record.kind = TraceKind::kPort;
+  record.port = port;
+  record.a = ports_up_ >> port & 1;
+  trace_->append(record);
 }
 
 void Endpoint::send_port_status(Time now, std::uint32_t peer_index) {

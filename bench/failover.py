@@ -1,0 +1,124 @@
+"""A plane dies in mid-transfer: how long does the transfer stand still? Weft, TCP and MPTCP over the same two links.
+
+`weft` is the longest pause of all trials in ms, of the plane's carrier going down and of silent loss of everything;
+`ratio` is the best peer's longest pause over it. Two veth links of 1 Gb/s between two namespaces; the plane dies 1.2 s
+into the transfer and is repaired a second later. A trial whose own second before the fault holds a pause above 3 ms says
+more about the machine than about the transport: it is repeated, and counted.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+
+import _flows
+import _netns
+import lib
+
+BEFORE_S, FAULT_S, AFTER_S = 1.2, 1.0, 1.0
+QUIET_MS = 3.0
+
+
+def break_and_mend(hosts, kind, trial):
+    """Takes plane 1 away and brings it back; gives both times."""
+    time.sleep(BEFORE_S)
+    end = "ab"[trial % 2]
+    died = time.monotonic()
+    if kind == "down":
+        hosts.down(end, 1)
+    else:
+        hosts.lose("a", 1, 1000)
+        hosts.lose("b", 1, 1000)
+    time.sleep(max(died + FAULT_S - time.monotonic(), 0))
+    if kind == "down":
+        hosts.up(end, 1)
+    else:
+        hosts.heal("a")
+        hosts.heal("b")
+    return died, time.monotonic()
+
+
+def trial(hosts, start, kind, number):
+    transfer = start(hosts, BEFORE_S + FAULT_S + AFTER_S + 0.6)
+    try:
+        died, mended = break_and_mend(hosts, kind, number)
+        result = transfer.result()
+    finally:
+        transfer.stop()
+        hosts.heal("a")
+        hosts.heal("b")
+    line = _flows.timeline(result)
+    before = _flows.rate_gbps(line, died - 0.8, died - 0.01)
+    back = _flows.time_to_rate_ms(line, mended, 0.95 * before)
+    return {"pause_before_ms": _flows.longest_gap_ms(line, died - 1.0, died - 0.001),
+            "pause_ms": _flows.longest_gap_ms(line, died, mended - 0.05),
+            "before_gbps": before,
+            "survivor_share": _flows.rate_gbps(line, died + 0.1, mended - 0.01) / (before / 2 or 1),
+            "full_after_ms": back,
+            "counters": result.get("counters", {})}
+
+
+def trials(hosts, start, kind, wanted, repeats_max):
+    good, repeated = [], 0
+    while len(good) < wanted:
+        one = trial(hosts, start, kind, len(good))
+        noisy = one["pause_before_ms"] > QUIET_MS or one["before_gbps"] == 0
+        if noisy and repeated < repeats_max:
+            repeated += 1
+            continue
+        good.append(one)
+    return good, repeated
+
+
+def summary(runs):
+    pauses = [one["pause_ms"] for one in runs]
+    backs = [one["full_after_ms"] for one in runs]
+    return {"trials": len(runs), "pause_median_ms": statistics.median(pauses), "pause_max_ms": max(pauses),
+            "before_gbps": statistics.median(one["before_gbps"] for one in runs),
+            "survivor_share": statistics.median(one["survivor_share"] for one in runs),
+            "survivor_share_min": min(one["survivor_share"] for one in runs),
+            "full_after_ms": max(b if b is not None else float("inf") for b in backs)}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/run failover", description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=20, help="for Weft, of each kind")
+    parser.add_argument("--peer-trials", type=int, default=3)
+    options = parser.parse_args()
+    lib.install("build", "network")
+    why = _netns.why_not()
+    if why is not None:
+        lib.say(f"failover: {why}")
+        lib.finish(weft=None, ratio=None, why=why)
+        return 0
+    lib.build("weft", "raw_tcp")
+    contestants = {
+        "weft": (options.trials, _flows.weft),
+        "MPTCP": (options.peer_trials, lambda hosts, s: _flows.tcp(hosts, s, mptcp=True)),
+        "TCP cubic": (options.peer_trials, lambda hosts, s: _flows.tcp(hosts, s)),
+    }
+    rows, detail = [], {}
+    with _netns.pair(2, rate="1gbit") as hosts:
+        for name, (count, start) in contestants.items():
+            for kind in ("down", "silent"):
+                runs, repeated = trials(hosts, start, kind, count, count)
+                s = summary(runs)
+                s["repeated"] = repeated
+                detail[f"{name}, {kind}"] = s
+                full = "never" if s["full_after_ms"] == float("inf") else f"{s['full_after_ms']:.0f}"
+                rows.append([f"{name}, {kind}", s["trials"], repeated, f"{s['pause_median_ms']:.2f}", f"{s['pause_max_ms']:.2f}",
+                             f"{s['survivor_share']:.2f}", f"{s['survivor_share_min']:.2f}", full, f"{s['before_gbps']:.2f}"])
+    lib.table(["plane dies", "trials", "repeated", "pause ms, median", "longest", "/ survivor's rate", "least",
+               "full rate after ms", "Gb/s before"], rows)
+    for s in detail.values():
+        s["full_after_ms"] = None if s["full_after_ms"] == float("inf") else s["full_after_ms"]
+    ours = max(detail["weft, down"]["pause_max_ms"], detail["weft, silent"]["pause_max_ms"])
+    peers = {name: max(detail[f"{name}, {kind}"]["pause_max_ms"] for kind in ("down", "silent"))
+             for name in ("MPTCP", "TCP cubic")}
+    lib.finish(weft=ours, ratio=min(peers.values()) / ours, **{n.lower().replace(" ", "_"): v for n, v in peers.items()},
+               detail=detail)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(lib.main(main))

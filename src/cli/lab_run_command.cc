@@ -1,0 +1,82 @@
+#include "cli/lab_run_command.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/lab_run.h"
+#include "cli/load_scenario.h"
+
+namespace weft::cli {
+namespace {
+
+struct LabRunArguments {
+  std::string file;
+  std::optional<std::uint64_t> seed;
+  bool json = false;
+};
+
+nlohmann::ordered_json counters_json(const LabOutcome& outcome) {
+  nlohmann::ordered_json out;
+  for (const CounterTable* table : {&outcome.counters, &outcome.world}) {
+    for (const Counter& c : *table) {
+      if (c.value != 0) out[std::string(c.name)] = c.value;
+    }
+  }
+  return out;
+}
+
+void print_json(const LabOutcome& outcome) {
+  auto out = nlohmann::ordered_json::parse(scenario::to_json(outcome.results));
+  for (const char* of_sim : {"trace_hash", "packet_hops"}) out.erase(of_sim);
+  out["bytes_wrong"] = outcome.bytes_wrong;
+  out["story"] = outcome.story;
+  out["counters"] = counters_json(outcome);
+  fmt::print("{}\n", out.dump());
+}
+
+int run(const LabRunArguments& arguments) {
+  const auto scenario = load_scenario(arguments.file);
+  if (!scenario) {
+    fmt::print(stderr, "weft: {}\n", scenario.error().message);
+    return 2;
+  }
+  LabRunOptions options;
+  options.seed = arguments.seed.value_or(scenario->run.seed);
+  options.name = fmt::format("run-{}", getpid());
+  const auto outcome = run_in_lab(*scenario, options);
+  if (!outcome) {
+    fmt::print(stderr, "weft: {}\n", outcome.error().message);
+    return outcome.error().kind == ErrorKind::kInvalid ? 2 : 1;
+  }
+  if (arguments.json) {
+    print_json(*outcome);
+  } else {
+    fmt::print("{}", scenario::to_table(outcome->results));
+    for (const std::string& line : outcome->story) fmt::print("  {}\n", line);
+  }
+  if (outcome->held()) return 0;
+  for (const std::string& line : outcome->stuck) fmt::print(stderr, "stuck: {}\n", line);
+  for (const std::string& line : outcome->broken) fmt::print(stderr, "expected: {}\n", line);
+  if (outcome->bytes_wrong > 0)
+    fmt::print(stderr, "{} bytes arrived that were not sent so\n", outcome->bytes_wrong);
+  fmt::print(stderr, "repeat: weft lab run {} --seed {}\n", arguments.file, options.seed);
+  return 1;
+}
+
+}  // namespace
+
+void add_lab_run(CLI::App& lab, int& status) {
+  const auto a = std::make_shared<LabRunArguments>();
+  CLI::App* command = lab.add_subcommand(
+      "run", "build the scenario's fabric, run its workload and faults there, take it down (root)");
+  command->add_option("FILE", a->file, "the scenario (TOML)")->required();
+  command->add_option("--seed", a->seed, "instead of the scenario's");
+  command->add_flag("--json", a->json, "one JSON object on stdout");
+  command->callback([a, &status] { status = run(*a); });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,11 @@
+// `weft lab run FILE`: a scenario in a lab of its own.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace weft::cli {
+
+// Adds `run` to the noun `lab`; when it was given, `status` is the exit status.
+void add_lab_run(CLI::App& lab, int& status);
+
+}  // namespace weft::cli

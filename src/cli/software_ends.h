@@ -1,0 +1,24 @@
+// What endpoints are told when both ends are processes and the wire is the kernel's, in one place for
+// every command that opens a real world: docs/decisions/0011.
+#pragma once
+
+#include "transport/config.h"
+
+namespace weft::cli {
+
+inline void suit_software(transport::EndpointConfig& config) {
+  // A SACK costs as much as a run of packets: one for three of them; the requestor asks for more
+  // when its window is small.
+  config.sack_bytes = 192u << 10;
+}
+
+inline void suit_software(transport::QpConfig& config) {
+  config.budget_unit_bytes = 16u << 10;
+  config.nscc.software = true;
+  config.nscc.base_rtt = Duration::us(100);
+  // Lets bursts form and a scheduler be late; the peer's receive budget bounds it further.
+  config.nscc.cwnd_bytes_max = 2u << 20;
+  config.nscc.cwnd_bytes_initial = 256u << 10;
+}
+
+}  // namespace weft::cli
