@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -53,10 +54,18 @@ int run_switch(const SwitchArguments& arguments) {
   if (!topology) return fail(2, topology.error().message);
   const int stop = stop_descriptor();
   if (stop < 0) return fail(1, "signalfd: not given by the system");
+  std::optional<net::ControlSocket> control;
+  if (!arguments.control.empty()) {
+    auto listening = net::ControlSocket::listen(arguments.control);
+    if (!listening) {
+      close(stop);
+      return fail(1, listening.error().message);
+    }
+    control.emplace(std::move(*listening));
+  }
   auto loop = net::LiveFabricLoop::open(
-      live_fabric_config(*scenario, *topology, arguments.seed),
-      {.control_path = arguments.control,
-       .spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
+      live_fabric_config(*scenario, *topology, arguments.seed), std::move(control),
+      {.spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
   if (!loop) {
     close(stop);
     return fail(1, loop.error().message);

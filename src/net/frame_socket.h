@@ -4,9 +4,9 @@
 // oneself gives. A ring, because its size is ours to choose: a socket's buffer is bounded by the
 // system, at fifty packets on a stock machine.
 //
-// Host h's port in plane p is the interface h<h>p<p + 1>. The hosts' ends have the addresses of
-// host_mac(), neither ARP nor neighbour discovery (`arp off`), and no segmentation offload: a
-// packet of more than kPacketSizeMax bytes is counted as too large and dropped. Checksums that a
+// Host h's port in plane p is the interface h<h>p<p + 1>. Hosts' ends have the addresses of
+// link_mac(), a neighbour that is set for good (or `arp off`): nobody answers neighbour discovery
+// here. They have no segmentation offload: a packet of more than kPacketSizeMax bytes is counted as too large and dropped. Checksums that a
 // host left to its NIC are filled in here, as a NIC would.
 //
 // All buffers are taken by open(). One thread at a time.
@@ -29,8 +29,8 @@
 namespace weft::net {
 
 using Mac = std::array<std::uint8_t, 6>;
-// Of a host's own end.
-Mac host_mac(const fabric::HostPort& port);
+// Of the end that sends on this link: fixed, so that the other end knows it.
+Mac link_mac(fabric::LinkId link);
 std::string to_text(const Mac& mac);
 // Of the switch's end: "h0p1".
 std::string switch_interface(const fabric::HostPort& port);

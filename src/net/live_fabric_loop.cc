@@ -35,13 +35,11 @@ std::optional<std::uint64_t> number_of(std::string_view text, std::string_view k
 }  // namespace
 
 Result<std::unique_ptr<LiveFabricLoop>> LiveFabricLoop::open(const LiveFabricConfig& config,
+                                                             std::optional<ControlSocket> control,
                                                              const LiveFabricLoopOptions& options) {
   WEFT_TRY(FrameSocket socket, FrameSocket::open(config.topology));
   std::unique_ptr<LiveFabricLoop> loop(new LiveFabricLoop(config, options, std::move(socket)));
-  if (!options.control_path.empty()) {
-    WEFT_TRY(ControlSocket control, ControlSocket::listen(options.control_path));
-    loop->control_.emplace(std::move(control));
-  }
+  if (control) loop->control_.emplace(std::move(*control));
   return loop;
 }
 
@@ -116,7 +114,7 @@ void LiveFabricLoop::answer_requests() {
 }
 
 std::string LiveFabricLoop::answer_to(std::string_view request) {
-  constexpr std::string_view kFault = "fault ", kDelay = "delay ";
+  constexpr std::string_view kFault = "fault ", kDelay = "delay ", kRate = "rate ";
   if (request == "counters") return counters_json();
   if (request == "links") {
     std::string out;
@@ -124,11 +122,21 @@ std::string LiveFabricLoop::answer_to(std::string_view request) {
       out += fmt::format("{} {}\n", link, fabric_.topology().describe(link));
     return out;
   }
+  if (request == "traffic") {
+    std::string out;
+    for (fabric::LinkId link = 0; link < fabric_.topology().link_count(); ++link) {
+      const LinkCounters& l = fabric_.counters(link);
+      out += fmt::format("{} {} {} {} {} {}\n", link, l.packets, l.bytes, l.trims, l.ecn_marks,
+                         l.drops_queue + l.drops_down + l.drops_fault);
+    }
+    return out;
+  }
   Result<void> done = Error{ErrorKind::kInvalid,
-                            "unknown request; expected counters, links, fault EVENT or delay "
-                            "link=N us=N"};
+                            "unknown request; expected counters, links, traffic, fault EVENT, "
+                            "delay link=N us=N or rate link=N bps=N"};
   if (request.starts_with(kFault)) done = carry_out(request.substr(kFault.size()));
   if (request.starts_with(kDelay)) done = set_delay(request.substr(kDelay.size()));
+  if (request.starts_with(kRate)) done = set_rate(request.substr(kRate.size()));
   return done ? "ok" : error_line(done.error());
 }
 
@@ -152,6 +160,20 @@ Result<void> LiveFabricLoop::set_delay(std::string_view arguments) {
   }
   fabric_.set_extra_delay(static_cast<fabric::LinkId>(*link),
                           Duration::us(static_cast<std::int64_t>(*us)));
+  return {};
+}
+
+Result<void> LiveFabricLoop::set_rate(std::string_view arguments) {
+  constexpr std::uint64_t kBpsMin = 1'000'000, kBpsMax = 100'000'000'000'000;
+  const auto link = number_of(arguments, "link="), bps = number_of(arguments, "bps=");
+  if (!link || !bps || *link >= fabric_.topology().link_count() || *bps < kBpsMin ||
+      *bps > kBpsMax) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("expected rate link=N bps=N, a link from 0 to {} "
+                             "and {} to {} b/s",
+                             fabric_.topology().link_count() - 1, kBpsMin, kBpsMax)};
+  }
+  fabric_.set_rate(static_cast<fabric::LinkId>(*link), Rate::bps(*bps));
   return {};
 }
 

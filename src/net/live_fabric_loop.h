@@ -6,6 +6,8 @@
 //   links                 one line a link: its number, then what it connects
 //   fault EVENT           carries out an event of fault_text.h, now; "ok", or "error: ..."
 //   delay link=N us=N     adds a delay to all packets on that link
+//   rate link=N bps=N     holds it to that rate, from 1 Mb/s on
+//   traffic               one line a link: number, packets, bytes, trims, marks, drops
 //
 // A link towards a host that goes down takes the host's carrier, unless the event says carrier=0.
 // One thread.
@@ -26,16 +28,16 @@
 namespace weft::net {
 
 struct LiveFabricLoopOptions {
-  std::string control_path{};  // empty: nobody can ask
   // Looks instead of sleeping when a packet is due within that: exact to microseconds, and a core.
   Duration spin{};
 };
 
 class LiveFabricLoop {
  public:
-  // Errors: those of FrameSocket::open() and ControlSocket::listen().
+  // `control`: where it is asked; without it nobody can. Errors: those of FrameSocket::open().
   static Result<std::unique_ptr<LiveFabricLoop>> open(const LiveFabricConfig& config,
-                                                      const LiveFabricLoopOptions& options);
+                                                      std::optional<ControlSocket> control,
+                                                      const LiveFabricLoopOptions& options = {});
 
   // Until `stop_fd` can be read.
   void run(int stop_fd);
@@ -54,12 +56,13 @@ class LiveFabricLoop {
   std::string answer_to(std::string_view request);
   Result<void> carry_out(std::string_view event);
   Result<void> set_delay(std::string_view arguments);
+  Result<void> set_rate(std::string_view arguments);
   bool wait(int stop_fd);
 
   LiveFabricLoopOptions options_;
   LiveFabric fabric_;
   FrameSocket socket_;
-  std::optional<ControlSocket> control_;
+  std::optional<ControlSocket> control_{};
   std::array<FrameSocket::Incoming, FrameSocket::kBatch> in_;
   std::array<LiveFabric::Delivery, FrameSocket::kBatch> out_;
   // Between a packet's time and its sending.

@@ -88,7 +88,7 @@ bytes = "{bytes_}"
             self.wait_for(lambda: os.readlink(f"/proc/{holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"))
             for plane in range(planes):
                 ours, theirs = f"h{host}p{plane + 1}", f"p{plane + 1}"
-                mac = f"02:57:{plane + 1:02x}:{host >> 16:02x}:{host >> 8 & 255:02x}:{host & 255:02x}"
+                mac = f"02:57:00:00:00:{plane * 2 * hosts + host:02x}"  # of the link, on a single switch
                 sh("ip", "link", "add", "name", ours, "mtu", "4200", "type", "veth", "peer", "name", theirs, "address", mac,
                    "mtu", "4200", "netns", str(holder.pid))
                 sh("ip", "link", "set", ours, "addrgenmode", "none", "up")
