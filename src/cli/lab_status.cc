@@ -164,11 +164,11 @@ std::string rate_text(const net::LabPlan& plan) {
 
 Result<LabStatus> lab_status(const net::Lab& lab) {
   const auto& plan = lab.plan();
+  auto known = lab.traffic();
   // A dead switch is told in its line; what it counted is gone with it.
-  std::vector<net::LabTraffic> traffic(plan.topology().link_count());
-  if (!plan.is_software() || lab.is_switch_alive()) {
-    WEFT_TRY(traffic, lab.traffic());
-  }
+  if (!known && !plan.is_software()) return known.error();
+  const auto traffic =
+      known ? std::move(*known) : std::vector<net::LabTraffic>(plan.topology().link_count());
   LabStatus status;
   ordered_json switches = ordered_json::array();
   for (const net::LabNode& node : plan.nodes()) {

@@ -58,8 +58,10 @@ class LiveFabricLoop {
   Result<void> set_delay(std::string_view arguments);
   Result<void> set_rate(std::string_view arguments);
   bool wait(int stop_fd);
+  void take_precedence();
 
   LiveFabricLoopOptions options_;
+  std::string_view precedence_ = "none";  // over other processes: realtime, nice or none
   LiveFabric fabric_;
   FrameSocket socket_;
   std::optional<ControlSocket> control_{};
