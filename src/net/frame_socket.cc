@@ -241,7 +241,7 @@ Result<void> FrameSocket::set_carrier(const fabric::HostPort& port, bool up) {
   return {};
 }
 
-const FrameSocket::Counters& FrameSocket::counters() {
+const FabricEdge::Counters& FrameSocket::counters() {
   tpacket_stats stats{};
   socklen_t size = sizeof(stats);
   // The kernel starts over each time it is asked.

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "net/frame_socket.h"
 #include "net/live_fabric_loop.h"
 
 namespace weft::net {
@@ -33,7 +34,9 @@ Error broken(const char* what) {
 Result<std::unique_ptr<LiveFabricLoop>> open_loop(const NewSwitch::Orders& orders) {
   WEFT_TRY(ControlSocket control, ControlSocket::listen(orders.control_path));
   WEFT_CHECK(enter(orders.door, orders.netns));
-  return LiveFabricLoop::open(orders.config, std::move(control));
+  WEFT_TRY(FrameSocket links, FrameSocket::open(orders.config.topology));
+  return std::make_unique<LiveFabricLoop>(
+      orders.config, std::make_unique<FrameSocket>(std::move(links)), std::move(control));
 }
 
 void say(std::string_view text) {

@@ -37,21 +37,19 @@ std::optional<std::uint64_t> number_of(std::string_view text, std::string_view k
 
 }  // namespace
 
-Result<std::unique_ptr<LiveFabricLoop>> LiveFabricLoop::open(const LiveFabricConfig& config,
-                                                             std::optional<ControlSocket> control,
-                                                             const LiveFabricLoopOptions& options) {
-  WEFT_TRY(FrameSocket socket, FrameSocket::open(config.topology));
-  std::unique_ptr<LiveFabricLoop> loop(new LiveFabricLoop(config, options, std::move(socket)));
-  if (control) loop->control_.emplace(std::move(*control));
-  return loop;
+LiveFabricLoop::LiveFabricLoop(const LiveFabricConfig& config, std::unique_ptr<FabricEdge> edge,
+                               std::optional<ControlSocket> control,
+                               const LiveFabricLoopOptions& options)
+    : options_(options), fabric_(config), edge_(std::move(edge)) {
+  if (control) control_.emplace(std::move(*control));
 }
 
 void LiveFabricLoop::take_packets() {
   for (int batch = 0; batch < kBatchesMax; ++batch) {
-    const std::size_t count = socket_.receive(clock_now(), in_);
+    const std::size_t count = edge_->receive(clock_now(), in_);
     for (std::size_t i = 0; i < count; ++i)
       fabric_.on_packet(in_[i].at, in_[i].from.host, in_[i].from.plane, in_[i].packet);
-    socket_.release();
+    edge_->release();
     if (count < in_.size()) return;
   }
 }
@@ -68,7 +66,7 @@ void LiveFabricLoop::give_packets() {
       late_.most = std::max(late_.most, late);
       late_.above_1ms += late > Duration::ms(1);
     }
-    socket_.send(std::span(out_).first(count));
+    edge_->send(std::span(out_).first(count));
   }
 }
 
@@ -76,7 +74,7 @@ void LiveFabricLoop::give_packets() {
 bool LiveFabricLoop::wait(int stop_fd) {
   std::array<pollfd, 2 + ControlSocket::kClientsMax + 1> fds{};
   fds[0] = {.fd = stop_fd, .events = POLLIN, .revents = 0};
-  fds[1] = {.fd = socket_.fd(), .events = POLLIN, .revents = 0};
+  fds[1] = {.fd = edge_->fd(), .events = POLLIN, .revents = 0};
   std::size_t count = 2;
   if (control_) count += control_->descriptors(std::span(fds).subspan<2>());
   const Time deadline = fabric_.next_deadline();
@@ -164,7 +162,7 @@ Result<void> LiveFabricLoop::carry_out(std::string_view text) {
   const bool up = event.action == fabric::FaultAction::kLinkUp;
   if ((!down && !up) || !event.carrier || !fabric_.topology().is_last_hop(event.link)) return {};
   const fabric::LinkPlace at = fabric_.topology().place(event.link);
-  return socket_.set_carrier({.host = at.lower, .plane = at.plane}, up);
+  return edge_->set_carrier({.host = at.lower, .plane = at.plane}, up);
 }
 
 Result<void> LiveFabricLoop::set_delay(std::string_view arguments) {
@@ -195,7 +193,7 @@ Result<void> LiveFabricLoop::set_rate(std::string_view arguments) {
 }
 
 std::string LiveFabricLoop::counters_json() {
-  const FrameSocket::Counters& s = socket_.counters();
+  const FabricEdge::Counters& s = edge_->counters();
   const double mean =
       late_.packets == 0 ? 0 : late_.sum.to_us() / static_cast<double>(late_.packets);
   return fmt::format(

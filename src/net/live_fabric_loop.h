@@ -1,4 +1,4 @@
-// LiveFabricLoop: a LiveFabric between the interfaces of this network namespace, in real time.
+// LiveFabricLoop: a LiveFabric between its hosts, in real time.
 //
 // It sleeps until a packet comes, the next packet is due, or somebody asks over the control socket:
 //
@@ -22,7 +22,7 @@
 
 #include "base/result.h"
 #include "net/control_socket.h"
-#include "net/frame_socket.h"
+#include "net/fabric_edge.h"
 #include "net/live_fabric.h"
 
 namespace weft::net {
@@ -34,10 +34,9 @@ struct LiveFabricLoopOptions {
 
 class LiveFabricLoop {
  public:
-  // `control`: where it is asked; without it nobody can. Errors: those of FrameSocket::open().
-  static Result<std::unique_ptr<LiveFabricLoop>> open(const LiveFabricConfig& config,
-                                                      std::optional<ControlSocket> control,
-                                                      const LiveFabricLoopOptions& options = {});
+  // `control`: where it is asked; without it nobody can.
+  LiveFabricLoop(const LiveFabricConfig& config, std::unique_ptr<FabricEdge> edge,
+                 std::optional<ControlSocket> control, const LiveFabricLoopOptions& options = {});
 
   // Until `stop_fd` can be read.
   void run(int stop_fd);
@@ -46,10 +45,6 @@ class LiveFabricLoop {
   std::string counters_json();
 
  private:
-  LiveFabricLoop(const LiveFabricConfig& config, const LiveFabricLoopOptions& options,
-                 FrameSocket socket)
-      : options_(options), fabric_(config), socket_(std::move(socket)) {}
-
   void take_packets();
   void give_packets();
   void answer_requests();
@@ -63,10 +58,10 @@ class LiveFabricLoop {
   LiveFabricLoopOptions options_;
   std::string_view precedence_ = "none";  // over other processes: realtime, nice or none
   LiveFabric fabric_;
-  FrameSocket socket_;
-  std::optional<ControlSocket> control_{};
-  std::array<FrameSocket::Incoming, FrameSocket::kBatch> in_;
-  std::array<LiveFabric::Delivery, FrameSocket::kBatch> out_;
+  std::unique_ptr<FabricEdge> edge_;
+  std::optional<ControlSocket> control_;
+  std::array<FabricEdge::Incoming, FabricEdge::kBatch> in_;
+  std::array<LiveFabric::Delivery, FabricEdge::kBatch> out_;
   // Between a packet's time and its sending.
   struct Lateness {
     std::uint64_t packets = 0, above_1ms = 0;

@@ -328,6 +328,55 @@ class Switch(unittest.TestCase):
         fabric.settled()
         self.assertGreater(take(receiver)[0].at - begin, 0.3)
 
+    def test_between_sockets(self):
+        """No namespaces: hosts are addresses of the loopback, and the switch their proxies."""
+        sh("ip", "link", "set", "lo", "up")
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('''[topology]
+shape = "single"
+hosts = 3
+host_rate = "200Mbps"
+[switch]
+queue = "60kB"
+[workload]
+kind = "incast"
+bytes = "1MiB"
+''')
+            file.flush()
+            switch = subprocess.Popen([WEFT, "lab", "switch", file.name, "--sockets"], stdout=subprocess.PIPE, text=True)
+            self.addCleanup(switch.communicate)
+            self.addCleanup(switch.kill)
+            self.assertTrue(json.loads(switch.stdout.readline())["ready"])
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(receiver.close)
+        receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        receiver.bind(("127.100.1.1", PORT))
+        receiver.settimeout(SECONDS_MAX)
+        senders = []
+        for host in (1, 2):
+            senders.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            self.addCleanup(senders[-1].close)
+            senders[-1].setsockopt(socket.IPPROTO_IP, socket.IP_TOS, TRIMMABLE << 2 | ECT0)
+            senders[-1].bind((f"127.100.{host + 1}.1", 15104 + host))
+        for number in range(60):
+            for host, sender in enumerate(senders, 1):
+                sender.sendto(payload(host, number, 4000), ("127.100.1.2", PORT))
+        whole = trimmed = 0
+        for _ in range(120):
+            data, extra, _, source = receiver.recvmsg(9200, 64)
+            host, number = struct.unpack(">HI", data[:6])
+            self.assertEqual(source, (f"127.100.{host + 1}.2", 15104 + host))
+            if extra[0][2][0] >> 2 == TRIMMED_LAST_HOP:
+                trimmed += 1
+                self.assertEqual(data, payload(host, number, 4000)[:KEPT])
+            else:
+                whole += 1
+                self.assertEqual(data[:3996], payload(host, number, 3996))  # then what would be the ICRC
+        self.assertGreater(trimmed, 10)
+        self.assertGreater(whole, 60)
+        switch.terminate()
+        self.assertEqual(json.loads(switch.communicate(timeout=SECONDS_MAX)[0])["fabric"]["trims"], trimmed)
+
     def test_idle_costs_nothing(self):
         fabric = self.fabric(2, "")
 
