@@ -355,6 +355,7 @@ bytes = "1MiB"
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(receiver.close)
         receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         receiver.bind(("127.100.1.1", PORT))
         receiver.settimeout(SECONDS_MAX)
         senders = []
