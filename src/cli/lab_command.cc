@@ -15,13 +15,14 @@
 #include "cli/lab_switch.h"
 #include "cli/lab_words.h"
 #include "cli/load_scenario.h"
+#include "cli/switch_config.h"
 #include "net/lab.h"
 
 namespace weft::cli {
 namespace {
 
 struct LabArguments {
-  std::string file, name, way;
+  std::string file, name, way, switches;
   std::vector<std::string> words;
   std::uint32_t mtu = 4200;
   bool no_offloads = false, user_namespace = false, json = false;
@@ -63,19 +64,32 @@ Result<LabWay> way_of(const LabArguments& arguments) {
       fmt::format("lab: --way {}: expected up (away from the hosts) or down", arguments.way)};
 }
 
+// What the flag says; without it what the scenario asks for.
+Result<net::LabSwitches> switches_of(const LabArguments& arguments, const net::LabSpec& spec) {
+  if (arguments.switches.empty()) return spec.switches;
+  if (arguments.switches == "kernel") return net::LabSwitches::kKernel;
+  if (arguments.switches == "software") return net::LabSwitches::kSoftware;
+  return Error{ErrorKind::kInvalid,
+               fmt::format("lab: --switch {}: expected kernel or software", arguments.switches)};
+}
+
 Result<void> up(const LabArguments& arguments) {
   // An interrupt ends the child that is at work, and then what was made is taken down.
   struct sigaction quiet {};
   quiet.sa_handler = [](int) {};
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &quiet, nullptr);
   const auto start = std::chrono::steady_clock::now();
-  WEFT_TRY(const auto scenario, load_scenario(arguments.file));
+  WEFT_TRY(auto scenario, load_scenario(arguments.file));
+  scenario.topology.needs_usids = true;  // a lab's hosts may send to carriers whatever is hashed
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
   WEFT_TRY(net::LabSpec spec, lab_spec(scenario, arguments.name));
+  WEFT_TRY(spec.switches, switches_of(arguments, spec));
+  const bool software = spec.switches == net::LabSwitches::kSoftware;
   spec.mtu = arguments.mtu;
-  spec.offloads = !arguments.no_offloads;
+  spec.offloads = !arguments.no_offloads && !software;
   spec.user_namespace = arguments.user_namespace;
-  WEFT_TRY(const net::Lab lab, net::Lab::up(spec));
+  const net::LiveFabricConfig config = live_fabric_config(scenario, topology, scenario.run.seed);
+  WEFT_TRY(const net::Lab lab, net::Lab::up(spec, software ? &config : nullptr));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   fmt::print("{}: up in {:.1f} s: {} hosts, {} planes, {} namespaces, {}; `weft lab status`\n",
              spec.name, took.count(), topology.host_count(), topology.plane_count(),
@@ -191,6 +205,9 @@ void add_lab_command(CLI::App& app, int& status) {
   CLI::App* make = add("up", "build it (root, or a user namespace)", up);
   make->add_option("FILE", a->file, "the scenario (TOML): its topology, rates and queues")
       ->required();
+  make->add_option("--switch", a->switches,
+                   "kernel (SRv6) or software (marks, trims, exact queues); without it software "
+                   "where the file says trimming = true");
   make->add_option("--mtu", a->mtu, "of every link, 1280 to 65000 (default 4200)");
   make->add_flag("--no-offloads", a->no_offloads,
                  "hosts send single packets, so that loss and queues act on each");

@@ -14,6 +14,7 @@
 #include "cli/lab_spec.h"
 #include "cli/path_story.h"
 #include "cli/software_ends.h"
+#include "cli/switch_config.h"
 #include "net/clock.h"
 #include "net/lab.h"
 #include "net/udp_world.h"
@@ -29,8 +30,10 @@ using fabric::HostIndex;
 // A lab that goes with whoever made it.
 class OwnLab {
  public:
-  static Result<std::unique_ptr<OwnLab>> up(const net::LabSpec& spec) {
-    WEFT_TRY(net::Lab lab, net::Lab::up(spec));
+  static Result<std::unique_ptr<OwnLab>> up(const net::LabSpec& spec,
+                                            const net::LiveFabricConfig& fabric) {
+    const bool software = spec.switches == net::LabSwitches::kSoftware;
+    WEFT_TRY(net::Lab lab, net::Lab::up(spec, software ? &fabric : nullptr));
     return std::unique_ptr<OwnLab>(new OwnLab(std::move(lab), spec.name));
   }
   ~OwnLab() {
@@ -132,7 +135,8 @@ class LabRun {
 Result<void> LabRun::build() {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario_.topology));
   WEFT_TRY(const net::LabSpec spec, lab_spec(scenario_, options_.name));
-  WEFT_TRY(lab_, OwnLab::up(spec));
+  WEFT_TRY(lab_, OwnLab::up(spec, live_fabric_config(scenario_, topology, options_.seed)));
+  const bool trims = spec.switches == net::LabSwitches::kSoftware;
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     return memories_.emplace_back(plan, host, pattern_);
   };

@@ -1,4 +1,5 @@
-// A scenario's fabric as a lab.
+// A scenario's fabric as a lab: with the software switch where the file itself asks for trimming,
+// which the kernel cannot do.
 #pragma once
 
 #include <string>
@@ -13,10 +14,13 @@ namespace weft::cli {
 inline Result<net::LabSpec> lab_spec(const scenario::Scenario& scenario, const std::string& name) {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
   const auto switches = scenario::resolved_switches(scenario, topology);
+  const bool trims = scenario.switches.trimming_given && scenario.switches.trimming;
   return net::LabSpec{.name = name.empty() ? "lab" : name,
                       .topology = scenario.topology,
+                      .switches = trims ? net::LabSwitches::kSoftware : net::LabSwitches::kKernel,
                       .queue_bytes = switches.queue_bytes,
-                      .last_hop_queue_bytes = switches.last_hop_queue_bytes};
+                      .last_hop_queue_bytes = switches.last_hop_queue_bytes,
+                      .offloads = !trims};
 }
 
 }  // namespace weft::cli

@@ -60,6 +60,17 @@ ordered_json hosts_json(const net::Lab& lab) {
   return hosts;
 }
 
+std::string software_text(const net::Lab& lab) {
+  const auto& process = lab.state().software;
+  if (!lab.is_switch_alive()) {
+    return fmt::format("the software switch{} is GONE, nothing passes; `weft lab down --name {}`",
+                       process ? fmt::format(", process {},", process->pid) : "",
+                       lab.plan().spec().name);
+  }
+  return fmt::format("software, process {}, {}; asked at {}", process->pid, rate_text(lab.plan()),
+                     lab.control());
+}
+
 std::string header(const net::Lab& lab) {
   const auto& plan = lab.plan();
   const auto& topology = plan.topology();
@@ -69,14 +80,19 @@ std::string header(const net::Lab& lab) {
     const std::uint32_t count = topology.switch_count(tier);
     if (count > 0) switches += fmt::format(", {} {}", count, name);
   }
+  const std::string forwards =
+      plan.is_software()
+          ? software_text(lab)
+          : fmt::format("the kernel's SRv6 uSIDs, {}; no ECN, no trimming{}", rate_text(plan),
+                        plan.spec().offloads ? "" : "; hosts send single packets");
   return fmt::format(
       "{}: {} hosts, {} planes{} a plane; {} namespaces, MTU {}, {}\n"
-      "switches: the kernel's SRv6 uSIDs, {}; no ECN, no trimming{}\n",
+      "switches: {}\n",
       plan.spec().name, topology.host_count(), topology.plane_count(), switches,
       plan.nodes().size(), plan.spec().mtu,
       lab.state().keeper ? fmt::format("user namespace of process {}", lab.state().keeper->pid)
                          : "root",
-      rate_text(plan), plan.spec().offloads ? "" : "; hosts send single packets");
+      forwards);
 }
 
 std::string hosts_table(const net::Lab& lab) {
@@ -117,6 +133,21 @@ std::string ports_table(const net::Lab& lab, const std::vector<net::LabTraffic>&
   return text;
 }
 
+// Every link that carried or lost something, or is not sound.
+std::string links_table(const net::Lab& lab, const std::vector<net::LabTraffic>& traffic) {
+  std::string text = fmt::format("\n{:<28} {:>10} {:>10} {:>10} {:>10}  {}\n", "link", "packets",
+                                 "trims", "marks", "drops", "state");
+  for (LinkId link = 0; link < traffic.size(); ++link) {
+    const net::LabTraffic& t = traffic[link];
+    const std::string state = condition(lab, link);
+    if (t.packets + t.drops == 0 && state == "up") continue;
+    text += fmt::format("{:<28} {:>10} {:>10} {:>10} {:>10}  {}\n",
+                        lab.plan().topology().describe(link), t.packets, t.trims, t.ecn_marks,
+                        t.drops, state);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string rate_text(const net::LabPlan& plan) {
@@ -132,12 +163,16 @@ std::string rate_text(const net::LabPlan& plan) {
 }
 
 Result<LabStatus> lab_status(const net::Lab& lab) {
-  WEFT_TRY(const auto traffic, lab.traffic());
   const auto& plan = lab.plan();
+  auto known = lab.traffic();
+  // A dead switch is told in its line; what it counted is gone with it.
+  if (!known && !plan.is_software()) return known.error();
+  const auto traffic =
+      known ? std::move(*known) : std::vector<net::LabTraffic>(plan.topology().link_count());
   LabStatus status;
   ordered_json switches = ordered_json::array();
   for (const net::LabNode& node : plan.nodes()) {
-    if (node.is_host()) continue;
+    if (node.is_host() || node.software) continue;
     switches.push_back({{"plane", node.id.plane},
                         {"tier", static_cast<int>(node.id.tier) - static_cast<int>(Tier::kT0)},
                         {"switch", node.id.index},
@@ -158,12 +193,23 @@ Result<LabStatus> lab_status(const net::Lab& lab) {
          {"packets", traffic[link].packets},
          {"bytes", traffic[link].bytes},
          {"packets_received", traffic[link].packets_received}});
+    if (!plan.is_software()) continue;
+    links.back()["trims"] = traffic[link].trims;
+    links.back()["ecn_marks"] = traffic[link].ecn_marks;
+    links.back()["drops"] = traffic[link].drops;
   }
   status.json = {{"name", plan.spec().name}, {"mode", lab.state().keeper ? "user" : "root"},
                  {"mtu", plan.spec().mtu},   {"offloads", plan.spec().offloads},
                  {"rates", rate_text(plan)}, {"hosts", hosts_json(lab)},
                  {"switches", switches},     {"links", links}};
-  status.table = header(lab) + hosts_table(lab) + ports_table(lab, traffic);
+  if (plan.is_software()) {
+    status.json["software"] = {{"pid", lab.state().software ? lab.state().software->pid : 0},
+                               {"alive", lab.is_switch_alive()},
+                               {"namespace", plan.nodes().back().netns},
+                               {"control", lab.control()}};
+  }
+  status.table = header(lab) + hosts_table(lab) +
+                 (plan.is_software() ? links_table(lab, traffic) : ports_table(lab, traffic));
   return status;
 }
 

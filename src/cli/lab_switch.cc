@@ -9,13 +9,16 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 
 #include "cli/switch_config.h"
 #include "cli/whole_number.h"
 #include "net/control_socket.h"
+#include "net/frame_socket.h"
 #include "net/live_fabric_loop.h"
+#include "net/proxy_sockets.h"
 #include "scenario/parse.h"
 
 namespace weft::cli {
@@ -25,6 +28,7 @@ struct SwitchArguments {
   std::string file, control, request;
   std::uint64_t seed = 1;
   std::uint64_t spin_us = 0;
+  bool sockets = false, icrc_full = false;
 };
 
 int fail(int status, const std::string& line) {
@@ -42,6 +46,16 @@ int stop_descriptor() {
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+Result<std::unique_ptr<net::FabricEdge>> open_edge(const SwitchArguments& arguments,
+                                                   const fabric::Topology& topology) {
+  if (arguments.sockets) {
+    WEFT_TRY(auto sockets, net::ProxySockets::open(topology, {.icrc_full = arguments.icrc_full}));
+    return std::unique_ptr<net::FabricEdge>(std::move(sockets));
+  }
+  WEFT_TRY(net::FrameSocket links, net::FrameSocket::open(topology));
+  return std::unique_ptr<net::FabricEdge>(std::make_unique<net::FrameSocket>(std::move(links)));
+}
+
 int run_switch(const SwitchArguments& arguments) {
   std::ifstream in(arguments.file, std::ios::binary);
   std::stringstream text;
@@ -53,20 +67,29 @@ int run_switch(const SwitchArguments& arguments) {
   if (!topology) return fail(2, topology.error().message);
   const int stop = stop_descriptor();
   if (stop < 0) return fail(1, "signalfd: not given by the system");
-  auto loop = net::LiveFabricLoop::open(
-      live_fabric_config(*scenario, *topology, arguments.seed),
-      {.control_path = arguments.control,
-       .spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
-  if (!loop) {
-    close(stop);
-    return fail(1, loop.error().message);
+  std::optional<net::ControlSocket> control;
+  if (!arguments.control.empty()) {
+    auto listening = net::ControlSocket::listen(arguments.control);
+    if (!listening) {
+      close(stop);
+      return fail(1, listening.error().message);
+    }
+    control.emplace(std::move(*listening));
   }
+  auto edge = open_edge(arguments, *topology);
+  if (!edge) {
+    close(stop);
+    return fail(1, edge.error().message);
+  }
+  net::LiveFabricLoop loop(live_fabric_config(*scenario, *topology, arguments.seed),
+                           std::move(*edge), std::move(control),
+                           {.spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
   // Whoever started it waits for this line: from here on no packet is lost.
   fmt::print("{{\"ready\":true,\"hosts\":{},\"planes\":{},\"links\":{}}}\n", topology->host_count(),
              topology->plane_count(), topology->link_count());
   std::fflush(stdout);
-  (*loop)->run(stop);
-  fmt::print("{}\n", (*loop)->counters_json());
+  loop.run(stop);
+  fmt::print("{}\n", loop.counters_json());
   close(stop);
   return 0;
 }
@@ -93,6 +116,11 @@ void add_lab_switch(CLI::App& lab, int& status) {
   run->add_option("--spin", arguments->spin_us,
                   "look instead of sleeping when a packet is due within so many us")
       ->check(whole_number(0));
+  run->add_flag("--sockets", arguments->sockets,
+                "between sockets on the loopback instead: hosts are 127.<100 + P>.<H + 1>.1 and "
+                "known to each other as 127.<100 + P>.<H + 1>.2");
+  run->add_flag("--icrc-full", arguments->icrc_full,
+                "with --sockets: the hosts' ICRCs cover payload too");
   run->callback([arguments, &status] { status = run_switch(*arguments); });
 
   CLI::App* ask = lab.add_subcommand(

@@ -38,6 +38,7 @@ struct Impairment {
   std::uint32_t burst = 1;                 // mean length of a burst
   Duration delay_max{};                    // reorder
   std::vector<std::uint32_t> entropies{};  // kEvLoss
+  friend bool operator==(const Impairment&, const Impairment&) = default;
 };
 
 enum class FaultPlace : std::uint8_t {
@@ -56,6 +57,7 @@ struct FaultEvent {
   std::uint32_t percent = 100;
   bool carrier = true;  // kLinkDown/kLinkUp of a host's link: the host's port sees it
   Impairment impairment{};
+  friend bool operator==(const FaultEvent&, const FaultEvent&) = default;
 };
 
 }  // namespace weft::fabric

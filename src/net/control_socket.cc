@@ -16,22 +16,6 @@ Error system_error(const std::string& what) {
   return {ErrorKind::kSystem, what + ": " + std::strerror(errno)};
 }
 
-// A descriptor that is closed on the way out.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un out{};
   out.sun_family = AF_UNIX;
@@ -51,14 +35,14 @@ int connect_to(int fd, const sockaddr_un& address) {
 
 Result<ControlSocket> ControlSocket::listen(const std::string& path) {
   WEFT_TRY(const sockaddr_un address, address_of(path));
-  Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  FileDescriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return system_error("unix socket");
   const auto bind_it = [&] {
     return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
   };
   if (!bind_it()) {
     if (errno != EADDRINUSE) return system_error(path);
-    const Descriptor probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const FileDescriptor probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (connect_to(probe.get(), address) == 0 || errno != ECONNREFUSED)
       return Error{ErrorKind::kWrongState, path + ": in use; end its owner or give another path"};
     if (unlink(path.c_str()) != 0 || !bind_it()) return system_error(path);
@@ -69,13 +53,13 @@ Result<ControlSocket> ControlSocket::listen(const std::string& path) {
     return error;
   }
   ControlSocket out;
-  out.fd_ = fd.release();
+  out.fd_ = std::move(fd);
   out.path_ = path;
   return out;
 }
 
 ControlSocket::ControlSocket(ControlSocket&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
+    : fd_(std::move(other.fd_)),
       path_(std::move(other.path_)),
       clients_(other.clients_),
       buffer_(other.buffer_) {
@@ -84,9 +68,7 @@ ControlSocket::ControlSocket(ControlSocket&& other) noexcept
 
 ControlSocket::~ControlSocket() {
   for (std::size_t i = 0; i < clients_.size(); ++i) close_client(i);
-  if (fd_ < 0) return;
-  close(fd_);
-  unlink(path_.c_str());
+  if (fd_.is_open()) unlink(path_.c_str());
 }
 
 void ControlSocket::close_client(std::size_t client) {
@@ -100,13 +82,13 @@ std::size_t ControlSocket::descriptors(std::span<pollfd, kClientsMax + 1> out) c
     if (fd >= 0) out[count++] = {.fd = fd, .events = POLLIN, .revents = 0};
   }
   // With all places taken others wait in the kernel.
-  if (count < kClientsMax) out[count++] = {.fd = fd_, .events = POLLIN, .revents = 0};
+  if (count < kClientsMax) out[count++] = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
   return count;
 }
 
 void ControlSocket::accept_clients() {
   for (int& client : clients_) {
-    if (client < 0) client = accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (client < 0) client = accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (client < 0) return;
   }
 }
@@ -140,7 +122,7 @@ void ControlSocket::answer(const Request& request, std::string_view text) {
 
 Result<std::string> ask(const std::string& path, std::string_view request, Duration timeout) {
   WEFT_TRY(const sockaddr_un address, address_of(path));
-  const Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const FileDescriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return system_error("unix socket");
   if (connect_to(fd.get(), address) != 0)
     return Error{ErrorKind::kNotFound,

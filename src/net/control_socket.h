@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "net/file_descriptor.h"
 
 namespace weft::net {
 
@@ -49,7 +50,7 @@ class ControlSocket {
   void accept_clients();
   void close_client(std::size_t client);
 
-  int fd_ = -1;
+  FileDescriptor fd_;
   std::string path_;
   std::array<int, kClientsMax> clients_;
   std::array<char, kRequestMax> buffer_;

@@ -54,14 +54,14 @@ struct FrameSocket::Buffers {
   std::array<sockaddr_ll, kBatch> names;
 };
 
-Mac host_mac(const fabric::HostPort& port) {
+Mac link_mac(fabric::LinkId link) {
   // Locally administered; "W".
   return {0x02,
           0x57,
-          static_cast<std::uint8_t>(port.plane + 1),
-          static_cast<std::uint8_t>(port.host >> 16),
-          static_cast<std::uint8_t>(port.host >> 8),
-          static_cast<std::uint8_t>(port.host)};
+          static_cast<std::uint8_t>(link >> 24),
+          static_cast<std::uint8_t>(link >> 16),
+          static_cast<std::uint8_t>(link >> 8),
+          static_cast<std::uint8_t>(link)};
 }
 
 std::string to_text(const Mac& mac) {
@@ -110,7 +110,8 @@ Result<FrameSocket> FrameSocket::open(const fabric::Topology& topology) {
       }
       if (out.port_by_index_.size() <= index) out.port_by_index_.resize(index + 1, kNoPort);
       out.port_by_index_[index] = static_cast<std::uint32_t>(out.ports_.size());
-      out.ports_.push_back({.interface = static_cast<int>(index), .mac = host_mac(port)});
+      out.ports_.push_back(
+          {.interface = static_cast<int>(index), .mac = link_mac(topology.host_up(plane, host))});
     }
   }
   // Without a protocol, until there is a ring to receive into.
@@ -240,7 +241,7 @@ Result<void> FrameSocket::set_carrier(const fabric::HostPort& port, bool up) {
   return {};
 }
 
-const FrameSocket::Counters& FrameSocket::counters() {
+const FabricEdge::Counters& FrameSocket::counters() {
   tpacket_stats stats{};
   socklen_t size = sizeof(stats);
   // The kernel starts over each time it is asked.

@@ -4,9 +4,9 @@
 // oneself gives. A ring, because its size is ours to choose: a socket's buffer is bounded by the
 // system, at fifty packets on a stock machine.
 //
-// Host h's port in plane p is the interface h<h>p<p + 1>. The hosts' ends have the addresses of
-// host_mac(), neither ARP nor neighbour discovery (`arp off`), and no segmentation offload: a
-// packet of more than kPacketSizeMax bytes is counted as too large and dropped. Checksums that a
+// Host h's port in plane p is the interface h<h>p<p + 1>. Hosts' ends have the addresses of
+// link_mac(), a neighbour that is set for good (or `arp off`): nobody answers neighbour discovery
+// here. They have no segmentation offload: a packet of more than kPacketSizeMax bytes is counted as too large and dropped. Checksums that a
 // host left to its NIC are filled in here, as a NIC would.
 //
 // All buffers are taken by open(). One thread at a time.
@@ -24,51 +24,33 @@
 #include "base/time.h"
 #include "fabric/address.h"
 #include "fabric/topology.h"
-#include "net/live_fabric.h"
+#include "net/fabric_edge.h"
 
 namespace weft::net {
 
 using Mac = std::array<std::uint8_t, 6>;
-// Of a host's own end.
-Mac host_mac(const fabric::HostPort& port);
+// Of the end that sends on this link: fixed, so that the other end knows it.
+Mac link_mac(fabric::LinkId link);
 std::string to_text(const Mac& mac);
 // Of the switch's end: "h0p1".
 std::string switch_interface(const fabric::HostPort& port);
 
-class FrameSocket {
+class FrameSocket final : public FabricEdge {
  public:
-  static constexpr std::size_t kBatch = 64;
-
   // Every port of every host, all of which must be there. Errors: kNotFound (names the first
   // interface that is missing), kSystem.
   static Result<FrameSocket> open(const fabric::Topology& topology);
   FrameSocket(FrameSocket&& other) noexcept;
   FrameSocket& operator=(FrameSocket&& other) = delete;
-  ~FrameSocket();
+  ~FrameSocket() override;
 
-  int fd() const { return fd_; }
-
-  struct Incoming {
-    fabric::HostPort from{};
-    Time at{};  // when it came, not when we got to look
-    ConstBytes packet{};
-  };
-  // As many as `out` takes and are there. Valid till release(). `now`: of net::clock_now().
-  std::size_t receive(Time now, std::span<Incoming> out);
-  // Gives what was received back to the kernel. As long as it is not, fd() can be read.
-  void release();
-  // All of them, in order. What the kernel does not take is counted.
-  void send(std::span<const LiveFabric::Delivery> packets);
-  // Takes the carrier from a host's port, or gives it back.
-  Result<void> set_carrier(const fabric::HostPort& port, bool up);
-
-  struct Counters {
-    std::uint64_t too_large = 0;      // a host has segmentation offload on
-    std::uint64_t drops_receive = 0;  // the ring was full
-    std::uint64_t drops_send = 0;     // the kernel did not take it
-  };
+  int fd() const override { return fd_; }
+  std::size_t receive(Time now, std::span<Incoming> out) override;
+  void release() override;
+  void send(std::span<const LiveFabric::Delivery> packets) override;
+  Result<void> set_carrier(const fabric::HostPort& port, bool up) override;
   // Asks the kernel too.
-  const Counters& counters();
+  const Counters& counters() override;
 
  private:
   struct Port {

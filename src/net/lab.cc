@@ -9,6 +9,8 @@
 #include <map>
 #include <sstream>
 
+#include "net/control_socket.h"
+#include "net/lab_switch.h"
 #include "net/lab_text.h"
 
 namespace weft::net {
@@ -49,6 +51,7 @@ Result<void> check_free(const LabPlan& plan) {
 }
 
 Result<void> take_down(const LabPlan& plan, const LabState& state) {
+  if (state.software) WEFT_CHECK(end_keeper(*state.software));
   if (state.keeper) return end_keeper(*state.keeper);
   for (const LabNode& node : plan.nodes()) {
     const std::string path = netns_path(node);
@@ -88,7 +91,8 @@ std::map<std::string, Counts> counts_from(const std::string& text) {
 
 }  // namespace
 
-Result<Lab> Lab::up(const LabSpec& spec) {
+Result<Lab> Lab::up(const LabSpec& spec, const LiveFabricConfig* software) {
+  WEFT_ASSERT((software != nullptr) == (spec.switches == LabSwitches::kSoftware));
   WEFT_TRY(LabPlan plan, LabPlan::make(spec));
   for (const char* tool : {"ip", "tc", "nft"}) WEFT_CHECK(find_tool(tool));
   WEFT_TRY(LabFolder folder, LabFolder::open());
@@ -102,6 +106,7 @@ Result<Lab> Lab::up(const LabSpec& spec) {
                              "another --name",
                              spec.name, old->complete ? "" : ", half built", spec.name)};
   }
+  if (old && old->software) WEFT_CHECK(end_keeper(*old->software));
   LabState state{.spec = spec};
   std::optional<NewKeeper> keeper;
   if (spec.user_namespace || !is_lab_root()) {
@@ -114,7 +119,7 @@ Result<Lab> Lab::up(const LabSpec& spec) {
   if (keeper) keeper->let_go();
   Lab lab(folder, std::move(plan), std::move(state));
   lab.lock_ = lock.get();
-  auto built = lab.build();
+  auto built = lab.build(software);
   lab.lock_ = -1;
   if (built) return lab;
   const auto cleaned = take_down(lab.plan_, lab.state_);
@@ -122,7 +127,7 @@ Result<Lab> Lab::up(const LabSpec& spec) {
   return built.error();
 }
 
-Result<void> Lab::build() {
+Result<void> Lab::build(const LiveFabricConfig* software) {
   const LabDoor door = this->door();
   WEFT_CHECK(run_batch(door, "", "ip", netns_batch(plan_)));
   for (const LabNode& node : plan_.nodes()) {
@@ -136,8 +141,35 @@ Result<void> Lab::build() {
     WEFT_CHECK(run_batch(door, node.netns, "ip", route_batch(plan_, node)));
     WEFT_CHECK(run_batch(door, node.netns, "tc", rate_batch(plan_, state_.faults, node)));
   }
+  if (software != nullptr) WEFT_CHECK(start_software(*software));
   state_.complete = true;
   return folder_.write(state_);
+}
+
+// It is in the file before it does anything, so that `down` finds it.
+Result<void> Lab::start_software(const LiveFabricConfig& config) {
+  WEFT_TRY(NewSwitch started, NewSwitch::start({.config = config,
+                                                .door = {.keeper = state_.keeper},
+                                                .netns = plan_.nodes().back().netns,
+                                                .control_path = control()}));
+  state_.software = started.process();
+  WEFT_CHECK(folder_.write(state_));
+  return started.let_go();
+}
+
+Result<std::string> Lab::ask_software(const std::string& request) const {
+  if (!is_switch_alive()) {
+    return Error{
+        ErrorKind::kNotFound,
+        fmt::format("lab: its software switch{} is gone and nothing passes; `weft lab down "
+                    "--name {}` and build it again",
+                    state_.software ? fmt::format(", process {},", state_.software->pid) : "",
+                    state_.spec.name)};
+  }
+  WEFT_TRY(std::string answer, ask(control(), request));
+  if (answer.rfind("error: ", 0) == 0)
+    return Error{ErrorKind::kInvalid, "lab: software switch: " + answer.substr(7)};
+  return answer;
 }
 
 Result<Lab> Lab::open(const std::string& name) {
@@ -188,6 +220,13 @@ Result<void> Lab::change(Change change) {
 }
 
 Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after) const {
+  if (plan_.is_software()) {
+    for (const std::string& request : switch_requests(plan_, before, after)) {
+      const auto done = ask_software(request);
+      if (!done) return done.error();
+    }
+    return {};
+  }
   const LabDoor door = this->door();
   // Links first: they are what a test waits for.
   for (const LinkId link : after.cut) {
@@ -248,6 +287,17 @@ Result<void> Lab::heal() {
 
 Result<std::vector<LabTraffic>> Lab::traffic() const {
   std::vector<LabTraffic> all(plan_.topology().link_count());
+  if (plan_.is_software()) {
+    WEFT_TRY(const std::string text, ask_software("traffic"));
+    std::istringstream in(text);
+    LabTraffic t;
+    for (LinkId link = 0;
+         in >> link >> t.packets >> t.bytes >> t.trims >> t.ecn_marks >> t.drops;) {
+      t.packets_received = t.packets;
+      if (link < all.size()) all[link] = t;
+    }
+    return all;
+  }
   for (const LabNode& node : plan_.nodes()) {
     WEFT_TRY(const std::string text,
              run(door(), {.netns = node.netns, .show = "/proc/thread-self/net/dev"}));

@@ -18,6 +18,7 @@
 #include "net/lab_plan.h"
 #include "net/lab_process.h"
 #include "net/lab_state.h"
+#include "net/live_fabric.h"
 
 namespace weft::net {
 
@@ -25,13 +26,16 @@ namespace weft::net {
 struct LabTraffic {
   std::uint64_t packets = 0, bytes = 0;
   std::uint64_t packets_received = 0;  // at the other end, before the faults take theirs
+  // Known to the software switch only.
+  std::uint64_t trims = 0, ecn_marks = 0, drops = 0;
 };
 
 class Lab {
  public:
   // Errors: a spec that cannot be, a lab of this name that is there, what this machine lacks. What
   // was made until an error is taken down again.
-  static Result<Lab> up(const LabSpec& spec);
+  // `software`: what the software switch is to be. REQUIRES it if and only if spec.switches says so.
+  static Result<Lab> up(const LabSpec& spec, const LiveFabricConfig* software = nullptr);
   static Result<Lab> open(const std::string& name);
   // Of this user; sorted.
   static Result<std::vector<std::string>> names();
@@ -53,8 +57,12 @@ class Lab {
   Result<void> heal(std::span<const fabric::LinkId> links);
   Result<void> heal();
 
-  // By link.
+  // By link. Errors: kNotFound where the software switch is gone.
   Result<std::vector<LabTraffic>> traffic() const;
+  // REQUIRES plan().is_software().
+  bool is_switch_alive() const { return state_.software && is_alive(*state_.software); }
+  // Where it can be asked (live_fabric_loop.h).
+  std::string control() const { return folder_.control(state_.spec.name); }
   // Processes inside a host, beside what the kernel keeps there.
   Result<std::vector<std::string>> processes(fabric::HostIndex host) const;
 
@@ -66,10 +74,12 @@ class Lab {
   Lab(LabFolder folder, LabPlan plan, LabState state)
       : folder_(std::move(folder)), plan_(std::move(plan)), state_(std::move(state)) {}
   LabDoor door() const { return {.keeper = state_.keeper, .lock = lock_}; }
-  Result<void> build();
+  Result<void> build(const LiveFabricConfig* software);
   template <typename Change>
   Result<void> change(Change change);
   Result<void> carry_out(const LabFaults& before, const LabFaults& after) const;
+  Result<void> start_software(const LiveFabricConfig& config);
+  Result<std::string> ask_software(const std::string& request) const;
 
   LabFolder folder_;
   LabPlan plan_;

@@ -14,6 +14,7 @@ using fabric::ImpairmentKind;
 using fabric::LinkId;
 
 constexpr std::size_t kLossesALinkMax = 16;
+constexpr std::size_t kImpairmentsMax = 64;
 
 Error unsupported(const char* what) {
   return {ErrorKind::kUnsupported,
@@ -89,8 +90,16 @@ Result<void> LabFaults::apply(const LabPlan& plan, const FaultEvent& event) {
       return set_rate(plan, event.link, Rate::bps(std::max<std::uint64_t>(bps, 1'000'000)));
     }
     case FaultAction::kImpair: {
-      if (event.impairment.kind != ImpairmentKind::kLoss)
-        return unsupported(name_of(event.impairment.kind));
+      if (event.impairment.kind != ImpairmentKind::kLoss) {
+        if (!plan.is_software()) return unsupported(name_of(event.impairment.kind));
+        if (impairments.size() == kImpairmentsMax) {
+          return Error{ErrorKind::kExhausted,
+                       fmt::format("lab: more than {} impairments; heal some", kImpairmentsMax)};
+        }
+        impairments.push_back(event);
+        impairments.back().at = {};
+        return {};
+      }
       const auto links = links_of(plan, event);
       if (losses.size() + links.size() > kLossesALinkMax * plan.topology().link_count()) {
         return Error{ErrorKind::kExhausted,
@@ -104,6 +113,7 @@ Result<void> LabFaults::apply(const LabPlan& plan, const FaultEvent& event) {
     }
     case FaultAction::kHeal:
       std::erase_if(losses, [&](const Loss& loss) { return loss.id == event.id; });
+      std::erase_if(impairments, [&](const FaultEvent& other) { return other.id == event.id; });
       return {};
     case FaultAction::kPause:
     case FaultAction::kResume:
@@ -131,6 +141,9 @@ void LabFaults::heal(const LabPlan& plan, LinkId link) {
   silent.erase(link);
   rates.erase(link);
   std::erase_if(losses, [&](const Loss& loss) { return loss.link == link; });
+  std::erase_if(impairments, [&](const FaultEvent& other) {
+    return other.place == FaultPlace::kLink && other.link == link;
+  });
 }
 
 }  // namespace weft::net

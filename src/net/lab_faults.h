@@ -8,7 +8,7 @@
 //   kLinkRate               a percentage of the link's rate; REQUIRES one that a lab holds
 //   kImpair kLoss           a share of the packets in this direction, where they arrive
 // Everything else is refused: a kernel does not delay, reorder, damage or duplicate packets for us,
-// does not know EVs, and a lab has no processes to pause.
+// does not know EVs, and a lab has no processes to pause. The software switch takes every impairment.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,14 @@ struct LabFaults {
     std::uint32_t ppm = 0;
     friend bool operator==(const Loss&, const Loss&) = default;
   };
-  std::set<fabric::LinkId> cut;          // pairs without carrier, by their link upward
-  std::set<fabric::LinkId> silent;       // directions in which everything is lost
-  std::vector<Loss> losses;              // at most 16 a link
-  std::map<fabric::LinkId, Rate> rates;  // where it is not the plan's
+  std::set<fabric::LinkId> cut;                 // pairs without carrier, by their link upward
+  std::set<fabric::LinkId> silent;              // directions in which everything is lost
+  std::vector<Loss> losses;                     // at most 16 a link
+  std::map<fabric::LinkId, Rate> rates;         // where it is not the plan's
+  std::vector<fabric::FaultEvent> impairments;  // software switch: all but loss; at most 64
 
   friend bool operator==(const LabFaults&, const LabFaults&) = default;
-  bool empty() const { return cut.empty() && silent.empty() && losses.empty() && rates.empty(); }
+  bool empty() const { return *this == LabFaults(); }
 
   // Errors: kUnsupported for what a kernel cannot do, kInvalid for a link that is not there,
   // kExhausted when there are too many losses.

@@ -117,6 +117,12 @@ Error forbidden(const char* step, int error) {
 
 }  // namespace
 
+std::optional<LabKeeper> find_process(pid_t pid) {
+  const auto life = life_of(pid);
+  if (!life) return std::nullopt;
+  return LabKeeper{.pid = pid, .start = life->start};
+}
+
 bool is_alive(const LabKeeper& keeper) {
   const auto life = life_of(keeper.pid);
   return life && life->start == keeper.start && life->state != 'Z' && life->state != 'X';

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -24,6 +25,8 @@ struct LabKeeper {
   friend bool operator==(const LabKeeper&, const LabKeeper&) = default;
 };
 
+// The process of this id, as it is now; nothing if there is none.
+std::optional<LabKeeper> find_process(pid_t pid);
 bool is_alive(const LabKeeper& keeper);
 // Ends it and waits until it is gone; one that is gone is fine.
 Result<void> end_keeper(const LabKeeper& keeper);

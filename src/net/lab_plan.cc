@@ -6,6 +6,7 @@
 
 #include "fabric/address.h"
 #include "fabric/forward.h"
+#include "net/frame_socket.h"
 
 namespace weft::net {
 namespace {
@@ -59,8 +60,8 @@ Error refused(std::string message) { return {ErrorKind::kInvalid, "lab: " + std:
 
 bool operator==(const LabSpec& a, const LabSpec& b) {
   const fabric::TopologySpec &s = a.topology, &t = b.topology;
-  return a.name == b.name && a.mtu == b.mtu && a.queue_bytes == b.queue_bytes &&
-         a.last_hop_queue_bytes == b.last_hop_queue_bytes &&
+  return a.name == b.name && a.switches == b.switches && a.mtu == b.mtu &&
+         a.queue_bytes == b.queue_bytes && a.last_hop_queue_bytes == b.last_hop_queue_bytes &&
          a.nic_queue_bytes == b.nic_queue_bytes && a.offloads == b.offloads &&
          a.user_namespace == b.user_namespace && s.shape == t.shape && s.hosts == t.hosts &&
          s.planes == t.planes && s.hosts_per_t0 == t.hosts_per_t0 && s.t1_count == t.t1_count &&
@@ -86,8 +87,17 @@ Result<LabPlan> LabPlan::make(const LabSpec& spec) {
     return refused(fmt::format("{} hosts; one machine holds {} as namespaces, take fewer",
                                topology.host_count(), kLabHostsMax));
   }
+  const bool software = spec.switches == LabSwitches::kSoftware;
+  if (software && spec.mtu > LiveFabric::kPacketSizeMax) {
+    return refused(fmt::format("MTU {}; the software switch takes packets of up to {} bytes",
+                               spec.mtu, LiveFabric::kPacketSizeMax));
+  }
+  for (LinkId link = 0; software && link < topology.link_count(); ++link) {
+    if (topology.rate(link).bits_per_second() == 0)
+      return refused("a link without a rate; the software switch holds every link to one");
+  }
   const std::uint32_t namespaces = topology.host_count() + topology.switch_count();
-  if (namespaces > kLabNamespacesMax) {
+  if (!software && namespaces > kLabNamespacesMax) {
     return refused(fmt::format(
         "{} hosts and {} switches; one machine holds {} namespaces, take fewer switches or planes",
         topology.host_count(), topology.switch_count(), kLabNamespacesMax));
@@ -105,6 +115,16 @@ LabPlan::LabPlan(const LabSpec& spec, const Topology& topology)
                       .routes = {}});
   };
   for (HostIndex host = 0; host < topology_.host_count(); ++host) add({0, Tier::kHost, host});
+  if (is_software()) {
+    add({0, Tier::kT0, 0});
+    nodes_.back().netns = lab_prefix(spec_.name) + "switch";
+    nodes_.back().software = true;
+    add_interfaces();
+    for (LabNode& node : nodes_) {
+      if (node.is_host()) add_host(node);
+    }
+    return;
+  }
   for (std::uint32_t plane = 0; plane < topology_.plane_count(); ++plane) {
     for (const Tier tier : {Tier::kT0, Tier::kT1, Tier::kT2}) {
       for (std::uint32_t i = 0; i < topology_.switch_count(tier); ++i) add({plane, tier, i});
@@ -116,6 +136,7 @@ LabPlan::LabPlan(const LabSpec& spec, const Topology& topology)
 
 std::uint32_t LabPlan::index_of(const NodeId& node) const {
   if (node.tier == Tier::kHost) return node.index;
+  if (is_software()) return topology_.host_count();
   const std::uint32_t t0s = topology_.switch_count(Tier::kT0);
   const std::uint32_t t1s = topology_.switch_count(Tier::kT1);
   const std::uint32_t t2s = topology_.switch_count(Tier::kT2);
@@ -129,6 +150,13 @@ std::uint32_t LabPlan::index_of(const NodeId& node) const {
 void LabPlan::add_interfaces() {
   for (LinkId link = 0; link < topology_.link_count(); ++link) {
     const auto ends = topology_.ends(link);
+    if (is_software() && ends.from.tier != Tier::kHost) {
+      if (!topology_.is_last_hop(link)) continue;
+      interface_of_[link] =
+          switch_interface({.host = ends.to.index, .plane = topology_.place(link).plane});
+      nodes_.back().interfaces.push_back({.name = interface_of_[link], .out = link});
+      continue;
+    }
     interface_of_[link] = ends.from.tier == Tier::kHost
                               ? fmt::format("p{}", topology_.place(link).plane + 1)
                               : short_name(ends.to);

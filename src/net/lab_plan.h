@@ -9,6 +9,10 @@
 // over all uplinks, for ICMP errors and for traffic that does not choose its path.
 //
 // A host's interface in plane p is p<p + 1>, a switch's is named after who is at its other end.
+//
+// With the software switch there is one namespace beside the hosts'. It has the other end of every
+// host's link (frame_socket.h) and neither addresses nor routes; links between switches exist
+// inside the switch only, and have no interface.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +34,14 @@ inline constexpr std::uint32_t kLabNameMax = 24;
 // A kernel on one machine cannot hold faster links to their rate: they get no limit.
 inline constexpr std::uint64_t kLabRateMaxBps = 10'000'000'000;
 
+// Who forwards. The software switch (live_fabric.h) also marks, trims, delays and damages packets,
+// and keeps its queues exactly; it is slower.
+enum class LabSwitches : std::uint8_t { kKernel, kSoftware };
+
 struct LabSpec {
   std::string name = "lab";  // letters, digits and '-'
   fabric::TopologySpec topology{};
+  LabSwitches switches = LabSwitches::kKernel;
   std::uint32_t mtu = 4200;
   // What may wait at a port, where links have a rate: more is dropped.
   std::uint64_t queue_bytes = 150'000, last_hop_queue_bytes = 150'000;
@@ -66,6 +75,7 @@ struct LabNode {
   std::vector<LabInterface> interfaces;
   std::vector<LabAddress> addresses;
   std::vector<LabRoute> routes;
+  bool software = false;  // the software switch: its kernel does nothing
   bool is_host() const { return id.tier == fabric::Tier::kHost; }
 };
 
@@ -76,8 +86,9 @@ class LabPlan {
   static Result<LabPlan> make(const LabSpec& spec);
 
   const LabSpec& spec() const { return spec_; }
+  bool is_software() const { return spec_.switches == LabSwitches::kSoftware; }
   const fabric::Topology& topology() const { return topology_; }
-  // Hosts first, then plane by plane T0s, T1s, T2s.
+  // Hosts first, then plane by plane T0s, T1s, T2s; or the software switch, which is all of them.
   std::span<const LabNode> nodes() const { return nodes_; }
   std::uint32_t index_of(const fabric::NodeId& node) const;
   const LabNode& node(const fabric::NodeId& node) const { return nodes_[index_of(node)]; }
@@ -86,7 +97,7 @@ class LabPlan {
   // Who sends on this link, and who receives.
   const LabNode& sender(fabric::LinkId link) const { return node(topology_.ends(link).from); }
   const LabNode& receiver(fabric::LinkId link) const { return node(topology_.ends(link).to); }
-  // The sender's interface.
+  // The sender's interface; empty where the software switch has the link inside.
   const std::string& interface(fabric::LinkId link) const { return interface_of_[link]; }
   // The direction away from the hosts of the same pair.
   fabric::LinkId upward(fabric::LinkId link) const;

@@ -15,6 +15,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "net/fault_text.h"
+
 namespace weft::net {
 namespace {
 
@@ -72,17 +74,26 @@ bool take_line(LabState& state, const std::string& line) {
   std::string key;
   in >> key;
   if (key == "name") return static_cast<bool>(in >> state.spec.name);
-  if (key == "keeper") {
-    LabKeeper keeper;
-    if (!(in >> keeper.pid >> keeper.start)) return false;
-    state.keeper = keeper;
+  if (key == "keeper" || key == "software") {
+    LabKeeper process;
+    if (!(in >> process.pid >> process.start)) return false;
+    (key == "keeper" ? state.keeper : state.software) = process;
     return true;
+  }
+  if (key == "impair") {
+    const auto event = parse_fault_event(line);
+    if (event) state.faults.impairments.push_back(*event);
+    return event.has_value();
   }
   std::uint64_t a = 0, b = 0, c = 0;
   if (!(in >> a)) return false;
   if (key == "shape") {
     state.spec.topology.shape = static_cast<fabric::Shape>(a);
     return a <= static_cast<std::uint64_t>(fabric::Shape::kThreeTier);
+  }
+  if (key == "switches") {
+    state.spec.switches = static_cast<LabSwitches>(a);
+    return a <= static_cast<std::uint64_t>(LabSwitches::kSoftware);
   }
   if (key == "layout") {
     state.spec.topology.layout = static_cast<fabric::Layout>(a);
@@ -118,7 +129,10 @@ bool is_mine_alone(const std::string& path) {
 std::string to_text(const LabState& state) {
   std::string text = fmt::format("{}\nname {}\n", kFirstLine, state.spec.name);
   if (state.keeper) text += fmt::format("keeper {} {}\n", state.keeper->pid, state.keeper->start);
+  if (state.software)
+    text += fmt::format("software {} {}\n", state.software->pid, state.software->start);
   text += fmt::format("complete {}\n", state.complete ? 1 : 0);
+  text += fmt::format("switches {}\n", static_cast<int>(state.spec.switches));
   text += fmt::format("shape {}\n", static_cast<int>(state.spec.topology.shape));
   text += fmt::format("layout {}\n", static_cast<int>(state.spec.topology.layout));
   each_number(state.spec, [&](const char* name, const auto& field) {
@@ -134,6 +148,7 @@ std::string to_text(const LabState& state) {
     text += fmt::format("rate {} {}\n", link, rate.bits_per_second());
   for (const LabFaults::Loss& loss : state.faults.losses)
     text += fmt::format("loss {} {} {}\n", loss.id, loss.link, loss.ppm);
+  for (const fabric::FaultEvent& event : state.faults.impairments) text += to_text(event) + "\n";
   return text;
 }
 
@@ -160,7 +175,10 @@ Result<LabState> lab_state_from(const std::string& text) {
       std::all_of(faults.losses.begin(), faults.losses.end(),
                   [&](const LabFaults::Loss& loss) { return is_there(loss.link); }) &&
       std::all_of(faults.rates.begin(), faults.rates.end(),
-                  [&](const auto& entry) { return is_there(entry.first); });
+                  [&](const auto& entry) { return is_there(entry.first); }) &&
+      std::all_of(faults.impairments.begin(), faults.impairments.end(), [&](const auto& event) {
+        return event.place != fabric::FaultPlace::kLink || is_there(event.link);
+      });
   if (!sound) return Error{ErrorKind::kInvalid, "a fault on a link that is not there"};
   return state;
 }
@@ -234,6 +252,8 @@ Result<void> LabFolder::write(const LabState& state) const {
 }
 
 Result<void> LabFolder::forget(const std::string& name) const {
+  if (unlink(control(name).c_str()) != 0 && errno != ENOENT)
+    return cannot(control(name), "cannot be removed");
   if (unlink(file(name).c_str()) != 0 && errno != ENOENT)
     return cannot(file(name), "cannot be removed");
   return {};

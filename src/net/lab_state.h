@@ -21,7 +21,8 @@ namespace weft::net {
 struct LabState {
   LabSpec spec{};
   std::optional<LabKeeper> keeper{};
-  bool complete = false;  // `up` came to its end
+  std::optional<LabKeeper> software{};  // the process of the software switch
+  bool complete = false;                // `up` came to its end
   LabFaults faults{};
   friend bool operator==(const LabState&, const LabState&) = default;
 };
@@ -43,6 +44,8 @@ class LabFolder {
   Result<void> write(const LabState& state) const;  // REQUIRES the lock
   Result<void> forget(const std::string& name) const;
   const std::string& path() const { return path_; }
+  // Where the software switch of that lab is asked.
+  std::string control(const std::string& name) const { return path_ + "/" + name + ".sock"; }
 
  private:
   explicit LabFolder(std::string path) : path_(std::move(path)) {}

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "base/prng.h"
 #include "fabric/address.h"
+#include "net/fault_text.h"
+#include "net/frame_socket.h"
 
 namespace weft::net {
 namespace {
@@ -20,11 +23,7 @@ constexpr const char* kUsidInterface = "usid0";
 constexpr const char* kUsidPeer = "usid1";
 constexpr std::uint32_t kPpm = 1'000'000;
 
-// Of the end that sends on this link: fixed, so that the other end knows it.
-std::string mac(LinkId link) {
-  return fmt::format("02:57:{:02x}:{:02x}:{:02x}:{:02x}", link >> 24, link >> 16 & 0xff,
-                     link >> 8 & 0xff, link & 0xff);
-}
+std::string mac(LinkId link) { return to_text(link_mac(link)); }
 
 std::string neighbour_line(const LabPlan& plan, LinkId out) {
   return fmt::format("neigh replace {} lladdr {} dev {} nud permanent\n", kPeer,
@@ -60,7 +59,7 @@ std::string wire_batch(const LabPlan& plan) {
   std::string text;
   const std::uint32_t mtu = plan.spec().mtu;
   for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
-    if (plan.upward(link) != link) continue;
+    if (plan.upward(link) != link || plan.interface(link).empty()) continue;
     const LinkId back = plan.topology().reverse(link);
     text += fmt::format(
         "link add {} netns {} mtu {} address {} type veth peer name {} netns {} mtu {} address "
@@ -76,6 +75,12 @@ std::vector<std::pair<std::string, std::string>> sysctls(const LabNode& node) {
   const auto set = [&](const char* name, const char* value) {
     all.emplace_back(std::string("/proc/sys/net/ipv6/") + name, value);
   };
+  if (node.software) {
+    // The kernel there is to say nothing: no addresses, no answers, no errors.
+    set("conf/all/disable_ipv6", "1");
+    set("conf/default/disable_ipv6", "1");
+    return all;
+  }
   // First, so that a kernel without segment routing is told apart by this line.
   set("conf/all/seg6_enabled", "1");
   set("conf/default/seg6_enabled", "1");
@@ -98,7 +103,7 @@ std::vector<std::pair<std::string, std::string>> sysctls(const LabNode& node) {
 
 std::string interface_batch(const LabPlan& plan, const LabNode& node) {
   std::string text = "link set lo up\n";
-  if (!node.is_host()) {
+  if (!node.is_host() && !node.software) {
     text += fmt::format("link add {} type veth peer name {}\n", kUsidInterface, kUsidPeer);
     text += fmt::format("link set {} up\nlink set {} up\n", kUsidInterface, kUsidPeer);
   }
@@ -115,6 +120,7 @@ std::string interface_batch(const LabPlan& plan, const LabNode& node) {
 
 std::string route_batch(const LabPlan& plan, const LabNode& node) {
   std::string text;
+  if (node.software) return text;
   for (const LabInterface& interface : node.interfaces) text += neighbour_line(plan, interface.out);
   for (const LabRoute& route : node.routes) text += route_line(plan, route);
   return text;
@@ -130,6 +136,7 @@ std::string restore_batch(const LabPlan& plan, LinkId out) {
 }
 
 std::string rate_line(const LabPlan& plan, const LabFaults& faults, LinkId link) {
+  if (plan.is_software()) return {};
   const auto fault = faults.rates.find(link);
   const std::optional<Rate> rate =
       fault != faults.rates.end() ? std::optional(fault->second) : plan.rate(link);
@@ -151,6 +158,66 @@ std::string rate_batch(const LabPlan& plan, const LabFaults& faults, const LabNo
 
 std::string unlimited_line(const LabPlan& plan, LinkId link) {
   return fmt::format("qdisc del dev {} root\n", plan.interface(link));
+}
+
+namespace {
+
+// How one direction of a link is: as the faults together make it.
+struct Condition {
+  bool cut = false, down = false;
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+Condition condition_of(const LabPlan& plan, const LabFaults& faults, LinkId link) {
+  const bool cut = faults.cut.contains(plan.upward(link));
+  return {.cut = cut, .down = cut || faults.silent.contains(link)};
+}
+
+// The switch's ids of impairments: one each, whatever ids the faults have.
+std::vector<std::string> impairments_of(const LabFaults& faults) {
+  std::vector<fabric::FaultEvent> events;
+  for (const LabFaults::Loss& loss : faults.losses) {
+    fabric::FaultEvent event{.action = fabric::FaultAction::kImpair, .link = loss.link};
+    event.impairment.share_of_2_32 = chance_from_ppm(loss.ppm);
+    events.push_back(event);
+  }
+  events.insert(events.end(), faults.impairments.begin(), faults.impairments.end());
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    events[i].id = static_cast<std::uint32_t>(i);
+    texts.push_back("fault " + to_text(events[i]));
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::vector<std::string> switch_requests(const LabPlan& plan, const LabFaults& before,
+                                         const LabFaults& after) {
+  std::vector<std::string> requests;
+  for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
+    const Condition was = condition_of(plan, before, link), is = condition_of(plan, after, link);
+    if (was == is) continue;
+    // The carrier comes back before what is still silent is silent again.
+    if (was.down && (!is.down || was.cut))
+      requests.push_back(fmt::format("fault link-up link={} carrier={}", link, was.cut ? 1 : 0));
+    if (is.down)
+      requests.push_back(fmt::format("fault link-down link={} carrier={}", link, is.cut ? 1 : 0));
+  }
+  const auto old = impairments_of(before), now = impairments_of(after);
+  if (old != now) {
+    for (std::size_t id = 0; id < old.size(); ++id)
+      requests.push_back(fmt::format("fault heal id={}", id));
+    requests.insert(requests.end(), now.begin(), now.end());
+  }
+  for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
+    const auto rate_in = [&](const LabFaults& faults) {
+      const auto at = faults.rates.find(link);
+      return at != faults.rates.end() ? at->second : plan.topology().rate(link);
+    };
+    if (rate_in(before) == rate_in(after)) continue;
+    requests.push_back(fmt::format("rate link={} bps={}", link, rate_in(after).bits_per_second()));
+  }
+  return requests;
 }
 
 std::string ruleset(const LabPlan& plan, const LabFaults& faults, const LabNode& node) {

@@ -35,6 +35,11 @@ std::string rate_batch(const LabPlan& plan, const LabFaults& faults, const LabNo
 // Takes the limit off that rate_line set.
 std::string unlimited_line(const LabPlan& plan, fabric::LinkId link);
 
+// With the software switch: what it is asked (live_fabric_loop.h), one after another, to come from
+// one set of faults to another.
+std::vector<std::string> switch_requests(const LabPlan& plan, const LabFaults& before,
+                                         const LabFaults& after);
+
 // What this node drops of what it receives, replacing what it dropped before.
 std::string ruleset(const LabPlan& plan, const LabFaults& faults, const LabNode& node);
 

@@ -66,6 +66,7 @@ LiveFabric::LiveFabric(LiveFabricConfig config)
   // The first slots are used first, so that the busy part of the memory stays small.
   for (std::uint32_t i = config_.packets_max; i > 0; --i) free_.push_back(i - 1);
   for (LinkId link = 0; link < links_.size(); ++link) {
+    WEFT_ASSERT(topology.rate(link).bits_per_second() > 0);
     links_[link].queue.set_rate(topology.rate(link));
     links_[link].last_hop = topology.is_last_hop(link);
   }

@@ -93,11 +93,14 @@ class LiveFabric {
 
   // From now on. Errors: kInvalid (no such link or share), kExhausted (kImpairmentsMax are active),
   // kUnsupported (of a host: it is a process of its own).
-  static constexpr std::size_t kImpairmentsMax = 256;
+  static constexpr std::size_t kImpairmentsMax = 4096;
   Result<void> apply(Time now, const fabric::FaultEvent& fault);
   // Added to what the topology says, for packets that leave by `link` from now on.
   // REQUIRES a link of the topology.
   void set_extra_delay(fabric::LinkId link, Duration delay) { links_[link].extra_delay = delay; }
+  // Its queue and marks shrink with the rate, as a switch sets them by a port's speed.
+  // REQUIRES a link of the topology.
+  void set_rate(fabric::LinkId link, Rate rate);
   bool is_up(fabric::LinkId link) const { return links_[link].up; }
 
   const fabric::Topology& topology() const { return config_.topology; }

@@ -32,8 +32,7 @@ Result<void> LiveFabric::apply(Time now, const fabric::FaultEvent& fault) {
       }
       const std::uint64_t slowed = std::max<std::uint64_t>(
           config_.topology.rate(fault.link).bits_per_second() / 100 * fault.percent, 1'000'000);
-      links_[fault.link].queue.set_rate(Rate::bps(slowed));
-      links_[fault.link].percent = static_cast<std::uint8_t>(fault.percent);
+      set_rate(fault.link, Rate::bps(slowed));
       return {};
     }
     case FaultAction::kImpair: {
@@ -64,6 +63,13 @@ Result<void> LiveFabric::apply(Time now, const fabric::FaultEvent& fault) {
   }
   return Error{ErrorKind::kUnsupported,
                "a host is a process of its own: stop, continue or kill that"};
+}
+
+void LiveFabric::set_rate(LinkId link, Rate rate) {
+  links_[link].queue.set_rate(rate);
+  const std::uint64_t percent =
+      rate.bits_per_second() * 100 / config_.topology.rate(link).bits_per_second();
+  links_[link].percent = static_cast<std::uint8_t>(std::clamp<std::uint64_t>(percent, 1, 100));
 }
 
 void LiveFabric::set_link(const fabric::FaultEvent& fault) {

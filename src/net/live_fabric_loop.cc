@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <charconv>
@@ -16,6 +18,7 @@ namespace {
 
 // Batches taken at a time: then those that are due have their turn.
 constexpr int kBatchesMax = 4;
+constexpr int kNice = -20;
 constexpr std::uint64_t kDelayUsMax = 10'000'000;
 
 std::string error_line(const Error& error) { return "error: " + error.message; }
@@ -34,23 +37,19 @@ std::optional<std::uint64_t> number_of(std::string_view text, std::string_view k
 
 }  // namespace
 
-Result<std::unique_ptr<LiveFabricLoop>> LiveFabricLoop::open(const LiveFabricConfig& config,
-                                                             const LiveFabricLoopOptions& options) {
-  WEFT_TRY(FrameSocket socket, FrameSocket::open(config.topology));
-  std::unique_ptr<LiveFabricLoop> loop(new LiveFabricLoop(config, options, std::move(socket)));
-  if (!options.control_path.empty()) {
-    WEFT_TRY(ControlSocket control, ControlSocket::listen(options.control_path));
-    loop->control_.emplace(std::move(control));
-  }
-  return loop;
+LiveFabricLoop::LiveFabricLoop(const LiveFabricConfig& config, std::unique_ptr<FabricEdge> edge,
+                               std::optional<ControlSocket> control,
+                               const LiveFabricLoopOptions& options)
+    : options_(options), fabric_(config), edge_(std::move(edge)) {
+  if (control) control_.emplace(std::move(*control));
 }
 
 void LiveFabricLoop::take_packets() {
   for (int batch = 0; batch < kBatchesMax; ++batch) {
-    const std::size_t count = socket_.receive(clock_now(), in_);
+    const std::size_t count = edge_->receive(clock_now(), in_);
     for (std::size_t i = 0; i < count; ++i)
       fabric_.on_packet(in_[i].at, in_[i].from.host, in_[i].from.plane, in_[i].packet);
-    socket_.release();
+    edge_->release();
     if (count < in_.size()) return;
   }
 }
@@ -67,7 +66,7 @@ void LiveFabricLoop::give_packets() {
       late_.most = std::max(late_.most, late);
       late_.above_1ms += late > Duration::ms(1);
     }
-    socket_.send(std::span(out_).first(count));
+    edge_->send(std::span(out_).first(count));
   }
 }
 
@@ -75,7 +74,7 @@ void LiveFabricLoop::give_packets() {
 bool LiveFabricLoop::wait(int stop_fd) {
   std::array<pollfd, 2 + ControlSocket::kClientsMax + 1> fds{};
   fds[0] = {.fd = stop_fd, .events = POLLIN, .revents = 0};
-  fds[1] = {.fd = socket_.fd(), .events = POLLIN, .revents = 0};
+  fds[1] = {.fd = edge_->fd(), .events = POLLIN, .revents = 0};
   std::size_t count = 2;
   if (control_) count += control_->descriptors(std::span(fds).subspan<2>());
   const Time deadline = fabric_.next_deadline();
@@ -97,9 +96,23 @@ bool LiveFabricLoop::wait(int stop_fd) {
   return true;
 }
 
+// Before the hosts' programs, where we may: a late switch is a slow network. Not when it spins: that
+// would leave the others nothing.
+void LiveFabricLoop::take_precedence() {
+  sched_param first{};
+  first.sched_priority = 1;
+  if (options_.spin == Duration() &&
+      sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) == 0) {
+    precedence_ = "realtime";
+  } else if (setpriority(PRIO_PROCESS, 0, kNice) == 0) {
+    precedence_ = "nice";
+  }
+}
+
 void LiveFabricLoop::run(int stop_fd) {
   // The kernel otherwise lets a sleeper lie 50 us longer.
   prctl(PR_SET_TIMERSLACK, 1);
+  take_precedence();
   do {
     take_packets();
     give_packets();
@@ -116,7 +129,7 @@ void LiveFabricLoop::answer_requests() {
 }
 
 std::string LiveFabricLoop::answer_to(std::string_view request) {
-  constexpr std::string_view kFault = "fault ", kDelay = "delay ";
+  constexpr std::string_view kFault = "fault ", kDelay = "delay ", kRate = "rate ";
   if (request == "counters") return counters_json();
   if (request == "links") {
     std::string out;
@@ -124,11 +137,21 @@ std::string LiveFabricLoop::answer_to(std::string_view request) {
       out += fmt::format("{} {}\n", link, fabric_.topology().describe(link));
     return out;
   }
+  if (request == "traffic") {
+    std::string out;
+    for (fabric::LinkId link = 0; link < fabric_.topology().link_count(); ++link) {
+      const LinkCounters& l = fabric_.counters(link);
+      out += fmt::format("{} {} {} {} {} {}\n", link, l.packets, l.bytes, l.trims, l.ecn_marks,
+                         l.drops_queue + l.drops_down + l.drops_fault);
+    }
+    return out;
+  }
   Result<void> done = Error{ErrorKind::kInvalid,
-                            "unknown request; expected counters, links, fault EVENT or delay "
-                            "link=N us=N"};
+                            "unknown request; expected counters, links, traffic, fault EVENT, "
+                            "delay link=N us=N or rate link=N bps=N"};
   if (request.starts_with(kFault)) done = carry_out(request.substr(kFault.size()));
   if (request.starts_with(kDelay)) done = set_delay(request.substr(kDelay.size()));
+  if (request.starts_with(kRate)) done = set_rate(request.substr(kRate.size()));
   return done ? "ok" : error_line(done.error());
 }
 
@@ -139,7 +162,7 @@ Result<void> LiveFabricLoop::carry_out(std::string_view text) {
   const bool up = event.action == fabric::FaultAction::kLinkUp;
   if ((!down && !up) || !event.carrier || !fabric_.topology().is_last_hop(event.link)) return {};
   const fabric::LinkPlace at = fabric_.topology().place(event.link);
-  return socket_.set_carrier({.host = at.lower, .plane = at.plane}, up);
+  return edge_->set_carrier({.host = at.lower, .plane = at.plane}, up);
 }
 
 Result<void> LiveFabricLoop::set_delay(std::string_view arguments) {
@@ -155,15 +178,29 @@ Result<void> LiveFabricLoop::set_delay(std::string_view arguments) {
   return {};
 }
 
+Result<void> LiveFabricLoop::set_rate(std::string_view arguments) {
+  constexpr std::uint64_t kBpsMin = 1'000'000, kBpsMax = 100'000'000'000'000;
+  const auto link = number_of(arguments, "link="), bps = number_of(arguments, "bps=");
+  if (!link || !bps || *link >= fabric_.topology().link_count() || *bps < kBpsMin ||
+      *bps > kBpsMax) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("expected rate link=N bps=N, a link from 0 to {} "
+                             "and {} to {} b/s",
+                             fabric_.topology().link_count() - 1, kBpsMin, kBpsMax)};
+  }
+  fabric_.set_rate(static_cast<fabric::LinkId>(*link), Rate::bps(*bps));
+  return {};
+}
+
 std::string LiveFabricLoop::counters_json() {
-  const FrameSocket::Counters& s = socket_.counters();
+  const FabricEdge::Counters& s = edge_->counters();
   const double mean =
       late_.packets == 0 ? 0 : late_.sum.to_us() / static_cast<double>(late_.packets);
   return fmt::format(
-      R"({{"late_us_mean":{:.1f},"late_us_max":{:.1f},"late_above_1ms":{},"too_large":{},)"
+      R"({{"precedence":"{}","late_us_mean":{:.1f},"late_us_max":{:.1f},"late_above_1ms":{},"too_large":{},)"
       R"("drops_receive":{},"drops_send":{},"fabric":{}}})",
-      mean, late_.most.to_us(), late_.above_1ms, s.too_large, s.drops_receive, s.drops_send,
-      to_json(fabric_));
+      precedence_, mean, late_.most.to_us(), late_.above_1ms, s.too_large, s.drops_receive,
+      s.drops_send, to_json(fabric_));
 }
 
 }  // namespace weft::net

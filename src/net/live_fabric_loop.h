@@ -1,4 +1,4 @@
-// LiveFabricLoop: a LiveFabric between the interfaces of this network namespace, in real time.
+// LiveFabricLoop: a LiveFabric between its hosts, in real time.
 //
 // It sleeps until a packet comes, the next packet is due, or somebody asks over the control socket:
 //
@@ -6,6 +6,8 @@
 //   links                 one line a link: its number, then what it connects
 //   fault EVENT           carries out an event of fault_text.h, now; "ok", or "error: ..."
 //   delay link=N us=N     adds a delay to all packets on that link
+//   rate link=N bps=N     holds it to that rate, from 1 Mb/s on
+//   traffic               one line a link: number, packets, bytes, trims, marks, drops
 //
 // A link towards a host that goes down takes the host's carrier, unless the event says carrier=0.
 // One thread.
@@ -20,22 +22,21 @@
 
 #include "base/result.h"
 #include "net/control_socket.h"
-#include "net/frame_socket.h"
+#include "net/fabric_edge.h"
 #include "net/live_fabric.h"
 
 namespace weft::net {
 
 struct LiveFabricLoopOptions {
-  std::string control_path{};  // empty: nobody can ask
   // Looks instead of sleeping when a packet is due within that: exact to microseconds, and a core.
   Duration spin{};
 };
 
 class LiveFabricLoop {
  public:
-  // Errors: those of FrameSocket::open() and ControlSocket::listen().
-  static Result<std::unique_ptr<LiveFabricLoop>> open(const LiveFabricConfig& config,
-                                                      const LiveFabricLoopOptions& options);
+  // `control`: where it is asked; without it nobody can.
+  LiveFabricLoop(const LiveFabricConfig& config, std::unique_ptr<FabricEdge> edge,
+                 std::optional<ControlSocket> control, const LiveFabricLoopOptions& options = {});
 
   // Until `stop_fd` can be read.
   void run(int stop_fd);
@@ -44,24 +45,23 @@ class LiveFabricLoop {
   std::string counters_json();
 
  private:
-  LiveFabricLoop(const LiveFabricConfig& config, const LiveFabricLoopOptions& options,
-                 FrameSocket socket)
-      : options_(options), fabric_(config), socket_(std::move(socket)) {}
-
   void take_packets();
   void give_packets();
   void answer_requests();
   std::string answer_to(std::string_view request);
   Result<void> carry_out(std::string_view event);
   Result<void> set_delay(std::string_view arguments);
+  Result<void> set_rate(std::string_view arguments);
   bool wait(int stop_fd);
+  void take_precedence();
 
   LiveFabricLoopOptions options_;
+  std::string_view precedence_ = "none";  // over other processes: realtime, nice or none
   LiveFabric fabric_;
-  FrameSocket socket_;
+  std::unique_ptr<FabricEdge> edge_;
   std::optional<ControlSocket> control_;
-  std::array<FrameSocket::Incoming, FrameSocket::kBatch> in_;
-  std::array<LiveFabric::Delivery, FrameSocket::kBatch> out_;
+  std::array<FabricEdge::Incoming, FabricEdge::kBatch> in_;
+  std::array<LiveFabric::Delivery, FabricEdge::kBatch> out_;
   // Between a packet's time and its sending.
   struct Lateness {
     std::uint64_t packets = 0, above_1ms = 0;

@@ -44,6 +44,7 @@ void read_switch(Reader& in, SwitchSpec& out, fabric::Forwarding& forwarding) {
   in.boolean("ecn", out.ecn);
   in.boolean("last_hop_ecn", out.last_hop_ecn);
   in.boolean("trimming", out.trimming);
+  out.trimming_given = in.has("trimming");
   in.size("control_queue", out.control_queue_bytes);
   in.size("shared_buffer", out.shared_buffer_bytes);
   in.percent("shared_alpha", out.shared_alpha_percent, {1, 100});

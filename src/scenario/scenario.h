@@ -24,6 +24,7 @@ struct SwitchSpec {
   bool ecn = true;
   bool last_hop_ecn = false;  // MRC: marks mean imbalance in the core
   bool trimming = true;
+  bool trimming_given = false;  // the file says so itself: a lab then takes switches that can
   std::uint64_t control_queue_bytes = 0;     // control and trimmed headers; 0: 4 * queue_bytes
   std::uint64_t shared_buffer_bytes = 0;     // of a whole switch; 0: private queues only
   std::uint32_t shared_alpha_percent = 100;  // a port may take that share of what is free

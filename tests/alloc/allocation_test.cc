@@ -1,5 +1,5 @@
 // post_*, on_* and poll_* take no memory: everything is taken at construction and in create_qp and
-// connect. This program replaces the global allocator with one that counts.
+// connect. The software switch's on_packet and poll take none either. This program replaces the global allocator with one that counts.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/prng.h"
+#include "net/test_live_fabric.h"
 #include "transport/endpoint.h"
 #include "transport/test_pair.h"
 
@@ -161,3 +162,44 @@ TEST(Allocation, NoneWhenAQpFails) {
 
 }  // namespace
 }  // namespace weft::transport
+
+namespace weft::net {
+namespace {
+
+// The software switch under an incast: marks, trims, drops, losses, deliveries.
+TEST(Allocation, NoneInTheSoftwareSwitch) {
+  LiveFabricConfig config = config_of(one_switch(4));
+  config.nic_queue_bytes = 60'000;
+  LiveFabric fabric(config);
+  fabric::FaultEvent loss{.action = fabric::FaultAction::kImpair,
+                          .place = fabric::FaultPlace::kAllLinks};
+  loss.impairment.share_of_2_32 = 1u << 26;
+  ASSERT_TRUE(fabric.apply(at_us(0), loss));
+  std::vector<std::vector<std::byte>> packets;
+  for (const fabric::HostIndex host : {1u, 2u, 3u}) {
+    packets.push_back(make_packet(Bench::spec(host, 0)));
+    PacketSpec plain = Bench::spec(host, 0);
+    plain.dscp = world::Dscp::kNoTrim;
+    packets.push_back(make_packet(plain));
+  }
+  std::array<LiveFabric::Delivery, 16> out;
+  std::uint64_t delivered = 0;
+  const std::uint64_t before = allocations;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::size_t which = static_cast<std::size_t>(i) % packets.size();
+    fabric.on_packet(at_us(i * 12), static_cast<fabric::HostIndex>(which / 2 + 1), 0,
+                     packets[which]);
+    delivered += fabric.poll(at_us(i * 12), out);
+  }
+  const std::uint64_t after = allocations;
+  EXPECT_EQ(after - before, 0u);
+  const LinkCounters& port = fabric.counters(fabric.topology().host_down(0, 0));
+  EXPECT_GT(delivered, 5'000u);
+  EXPECT_GT(port.trims, 0u);
+  EXPECT_GT(port.ecn_marks, 0u);
+  EXPECT_GT(port.drops_queue, 0u);
+  EXPECT_GT(port.drops_fault, 0u);
+}
+
+}  // namespace
+}  // namespace weft::net

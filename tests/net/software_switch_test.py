@@ -81,14 +81,14 @@ forwarding = "hashed"
 kind = "incast"
 bytes = "{bytes_}"
 """)
-        self.sockets, self.namespaces = [], []
+        self.sockets, self.namespaces, self.sent = [], [], 0
         for host in range(hosts):
             holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
             self.namespaces.append(holder)
             self.wait_for(lambda: os.readlink(f"/proc/{holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"))
             for plane in range(planes):
                 ours, theirs = f"h{host}p{plane + 1}", f"p{plane + 1}"
-                mac = f"02:57:{plane + 1:02x}:{host >> 16:02x}:{host >> 8 & 255:02x}:{host & 255:02x}"
+                mac = f"02:57:00:00:00:{plane * 2 * hosts + host:02x}"  # of the link, on a single switch
                 sh("ip", "link", "add", "name", ours, "mtu", "4200", "type", "veth", "peer", "name", theirs, "address", mac,
                    "mtu", "4200", "netns", str(holder.pid))
                 sh("ip", "link", "set", ours, "addrgenmode", "none", "up")
@@ -116,10 +116,23 @@ bytes = "{bytes_}"
     def counters(self):
         return json.loads(self.ask("counters"))["fabric"]
 
+    def send(self, sender, data, to, extra=(), packets=1):
+        sender.sendmsg([data], extra, 0, to)
+        self.sent += packets
+
     def settled(self):
-        """Counters once nothing is under way."""
-        self.wait_for(lambda: self.counters()["under_way"] == 0)
-        return self.counters()
+        """Counters once everything that was sent came in and nothing is under way."""
+        def is_over():
+            self.last = self.counters()
+            return self.last["packets_in"] >= self.sent and self.last["under_way"] == 0
+
+        self.wait_for(is_over)
+        return self.last
+
+    def collect(self, receiver, count, got):
+        """Adds to `got` until it has `count`: the last may still be on their way to the socket."""
+        self.wait_for(lambda: got.extend(take(receiver)) or len(got) >= count)
+        return got
 
     def link(self, words):
         return next(number for name, number in self.links.items() if words in name)
@@ -209,10 +222,9 @@ class Switch(unittest.TestCase):
         to, got = (address(0), PORT), []
         for number in range(count):
             for host, sender in enumerate(senders, 1):
-                sender.sendto(payload(host, number, size), to)
-        fabric.wait_for(lambda: got.extend(take(receiver)) or fabric.counters()["under_way"] == 0)
+                fabric.send(sender, payload(host, number, size), to)
+        fabric.collect(receiver, 8 * count, got)
         counters = fabric.settled()
-        got.extend(take(receiver))
         whole = [p for p in got if p.dscp == TRIMMABLE]
         trimmed = [p for p in got if p.dscp == TRIMMED_LAST_HOP]
         marked = [p for p in whole if p.ecn == CE]
@@ -246,12 +258,12 @@ class Switch(unittest.TestCase):
         data = payload(1, 0, size)
         while (elapsed := time.monotonic() - start) < 0.6:
             while sent * on_the_wire * 8 < 2 * RATE * elapsed:
-                senders[sent % 4].sendto(data, (address(0), PORT))
+                fabric.send(senders[sent % 4], data, (address(0), PORT))
                 sent += 1
             got.extend(take(receiver))
             time.sleep(0.0005)
         counters = fabric.settled()
-        got.extend(take(receiver))
+        fabric.collect(receiver, counters["packets_out"], got)
         self.assertGreater(counters["drops_queue"], 0)
         self.assertEqual(counters["trims"], 0)
         self.assertEqual(len(got), counters["packets_out"])
@@ -267,15 +279,10 @@ class Switch(unittest.TestCase):
         senders = [fabric.sender(0, NO_TRIM, plane=plane) for plane in range(2)]
 
         def send(count, plane=0):
+            before = fabric.counters()["packets_out"]
             for number in range(count):
-                try:
-                    senders[plane].sendto(payload(0, number, 200), (address(1, plane), PORT))
-                except OSError:  # no carrier, no route
-                    pass
-                if number % 100 == 99:
-                    fabric.settled()
-            fabric.settled()
-            return len(take(receivers[plane]))
+                fabric.send(senders[plane], payload(0, number, 200), (address(1, plane), PORT))
+            return len(fabric.collect(receivers[plane], fabric.settled()["packets_out"] - before, []))
 
         self.assertEqual(send(100), 100)
         up, down = fabric.link("host 0 -> T0 0 (plane 0)"), fabric.link("T0 0 -> host 1 (plane 0)")
@@ -315,18 +322,66 @@ class Switch(unittest.TestCase):
         receiver, sender = fabric.receiver(1), fabric.sender(0, TRIMMABLE)
         udp_segment = 103
         data = b"".join(payload(0, i, 1024) for i in range(16))
-        sender.sendmsg([data], [(socket.SOL_UDP if hasattr(socket, "SOL_UDP") else 17, udp_segment,
-                                 struct.pack("H", 1024))], 0, (address(1), PORT))
+        fabric.send(sender, data, (address(1), PORT), [(17, udp_segment, struct.pack("H", 1024))], packets=16)
         counters = fabric.settled()
         self.assertEqual(counters["packets_out"], 16)
-        got = take(receiver)
+        got = fabric.collect(receiver, 16, [])
         self.assertEqual([p.data for p in got], [payload(0, i, 1024) for i in range(16)])
 
         fabric.ask(f"delay link={fabric.link('T0 0 -> host 1')} us=300000")
         begin = time.time()
-        sender.sendto(payload(0, 0, 100), (address(1), PORT))
-        fabric.settled()
-        self.assertGreater(take(receiver)[0].at - begin, 0.3)
+        fabric.send(sender, payload(0, 0, 100), (address(1), PORT))
+        self.assertGreater(fabric.collect(receiver, 1, [])[0].at - begin, 0.3)
+
+    def test_between_sockets(self):
+        """No namespaces: hosts are addresses of the loopback, and the switch their proxies."""
+        sh("ip", "link", "set", "lo", "up")
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('''[topology]
+shape = "single"
+hosts = 3
+host_rate = "200Mbps"
+[switch]
+queue = "60kB"
+[workload]
+kind = "incast"
+bytes = "1MiB"
+''')
+            file.flush()
+            switch = subprocess.Popen([WEFT, "lab", "switch", file.name, "--sockets"], stdout=subprocess.PIPE, text=True)
+            self.addCleanup(switch.communicate)
+            self.addCleanup(switch.kill)
+            self.assertTrue(json.loads(switch.stdout.readline())["ready"])
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(receiver.close)
+        receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        receiver.bind(("127.100.1.1", PORT))
+        receiver.settimeout(SECONDS_MAX)
+        senders = []
+        for host in (1, 2):
+            senders.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            self.addCleanup(senders[-1].close)
+            senders[-1].setsockopt(socket.IPPROTO_IP, socket.IP_TOS, TRIMMABLE << 2 | ECT0)
+            senders[-1].bind((f"127.100.{host + 1}.1", 15104 + host))
+        for number in range(60):
+            for host, sender in enumerate(senders, 1):
+                sender.sendto(payload(host, number, 4000), ("127.100.1.2", PORT))
+        whole = trimmed = 0
+        for _ in range(120):
+            data, extra, _, source = receiver.recvmsg(9200, 64)
+            host, number = struct.unpack(">HI", data[:6])
+            self.assertEqual(source, (f"127.100.{host + 1}.2", 15104 + host))
+            if extra[0][2][0] >> 2 == TRIMMED_LAST_HOP:
+                trimmed += 1
+                self.assertEqual(data, payload(host, number, 4000)[:KEPT])
+            else:
+                whole += 1
+                self.assertEqual(data[:3996], payload(host, number, 3996))  # then what would be the ICRC
+        self.assertGreater(trimmed, 10)
+        self.assertGreater(whole, 60)
+        switch.terminate()
+        self.assertEqual(json.loads(switch.communicate(timeout=SECONDS_MAX)[0])["fabric"]["trims"], trimmed)
 
     def test_idle_costs_nothing(self):
         fabric = self.fabric(2, "")

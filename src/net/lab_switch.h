@@ -1,0 +1,39 @@
+// NewSwitch: starts the software switch of a lab as a process of its own, which outlives us and is
+// found again by process id and start time, as a keeper is.
+//
+// In two steps, so that no crash leaves one that nobody knows: it is there and waits; its id is
+// written down; it is let go and says whether it stands. Before that it ends with us.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "net/file_descriptor.h"
+#include "net/lab_keeper.h"
+#include "net/lab_process.h"
+#include "net/live_fabric.h"
+
+namespace weft::net {
+
+class NewSwitch {
+ public:
+  struct Orders {
+    LiveFabricConfig config;
+    LabDoor door;
+    std::string netns;
+    std::string control_path;  // as it is named outside the lab
+  };
+
+  // REQUIRES a process without threads. `orders` travel by the fork.
+  static Result<NewSwitch> start(const Orders& orders);
+  const LabKeeper& process() const { return process_; }
+  // Waits until it forwards. Errors: what it says.
+  Result<void> let_go();
+
+ private:
+  NewSwitch() = default;
+  LabKeeper process_{};
+  FileDescriptor talk_;  // a socket: a byte sets it free, the end ends it; it answers with text
+};
+
+}  // namespace weft::net

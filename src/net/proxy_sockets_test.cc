@@ -1,0 +1,174 @@
+// Two hosts on the loopback with a fabric between them: what arrives comes from the proxy, on its
+// EV, and its ICRC holds. Real sockets; the time of the fabric is ours.
+#include "net/proxy_sockets.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+
+#include "net/clock.h"
+#include "net/udp_world.h"
+#include "wire/packet.h"
+
+namespace weft::net {
+namespace {
+
+// Sends what it is given, keeps what comes.
+class Keeper final : public world::Node {
+ public:
+  struct Came {
+    world::Datagram datagram;
+    std::uint32_t psn = 0;
+    std::vector<std::byte> payload;
+  };
+  std::vector<world::Datagram> to_send;
+  std::vector<Came> came;
+
+  void on_datagrams(Time, std::span<const world::Datagram> in) override {
+    for (const world::Datagram& d : in) {
+      const auto packet = wire::parse(d.header, {.trimmed = world::is_trimmed(d.dscp)});
+      const auto* const bytes = reinterpret_cast<const std::byte*>(d.payload.at);
+      came.push_back({d, packet ? packet->bth.psn.value() : 0, {bytes, bytes + d.payload.size}});
+    }
+  }
+  void on_port(Time, world::PortIndex, world::PortState) override {}
+  void on_deadline(Time, Duration) override {}
+  Time next_deadline() const override { return kNever; }
+  std::size_t poll_transmit(Time, std::span<const world::PortRoom>,
+                            std::span<world::Datagram> out) override {
+    const std::size_t count = std::min(out.size(), to_send.size());
+    std::copy_n(to_send.begin(), count, out.begin());
+    to_send.erase(to_send.begin(), to_send.begin() + static_cast<std::ptrdiff_t>(count));
+    return count;
+  }
+};
+
+class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
+ protected:
+  // Of this process: tests may run side by side.
+  const std::uint8_t net = static_cast<std::uint8_t>(110 + getpid() % 120);
+
+  LiveFabricConfig config() const {
+    const switching::QueueParams queue{.data_bytes_max = 20'000, .control_bytes_max = 100'000};
+    return {.topology = *fabric::Topology::make({.shape = fabric::Shape::kSingle,
+                                                 .hosts = 3,
+                                                 .planes = 2,
+                                                 .host_rate = Rate::bps(200'000'000)}),
+            .fabric_queue = queue,
+            .last_hop_queue = queue,
+            .packets_max = 512};
+  }
+
+  struct Host {
+    Keeper node;
+    std::unique_ptr<UdpWorld> world;
+  };
+  void open(Host& host, fabric::HostIndex index) {
+    auto opened = UdpWorld::open({.planes = {socket_host({.host = index, .plane = 0}, net),
+                                             socket_host({.host = index, .plane = 1}, net)},
+                                  .icrc = GetParam()});
+    ASSERT_TRUE(opened) << opened.error().message;
+    host.world = std::move(*opened);
+    ASSERT_TRUE(host.world->attach(host.world->addresses(), host.node));
+  }
+  void SetUp() override {
+    auto opened = ProxySockets::open(
+        fabric.topology(),
+        {.processes = 2, .icrc_full = GetParam() == IcrcCover::kFull, .net = net});
+    ASSERT_TRUE(opened) << opened.error().message;
+    edge = std::move(*opened);
+    for (fabric::HostIndex i = 0; i < hosts.size(); ++i) open(hosts[i], i);
+  }
+
+  world::Datagram write(std::uint32_t psn, fabric::Ev ev, fabric::HostIndex to) {
+    auto& header = headers.emplace_back();
+    const std::size_t bytes =
+        wire::emit({.opcode = wire::Opcode::kWriteOnly, .dest_qpn = 0x123, .psn = Psn(psn)},
+                   wire::Write{.sent = {7}, .va = 0x1000, .rkey = 5, .message_size = 4096}, header);
+    return {.port = ev.port,
+            .ecn = world::Ecn::kEct0,
+            .dscp = world::Dscp::kTrimmable,
+            .entropy = ev.value,
+            .peer = world::Address::of(socket_proxy({.host = to, .plane = ev.port}, net)),
+            .header = ConstBytes(header).first(bytes),
+            .payload = {.at = reinterpret_cast<std::uintptr_t>(payload.data()), .size = 4096}};
+  }
+
+  // Until `count` datagrams came to host 2, or two seconds passed.
+  void run(std::size_t count) {
+    const Time until = clock_now() + Duration::s(2);
+    std::array<FabricEdge::Incoming, FabricEdge::kBatch> in;
+    std::array<LiveFabric::Delivery, FabricEdge::kBatch> out;
+    while (hosts[2].node.came.size() < count && clock_now() < until) {
+      for (Host& host : hosts) host.world->pass();
+      const Time now = clock_now();
+      const std::size_t got = edge->receive(now, in);
+      for (std::size_t i = 0; i < got; ++i)
+        fabric.on_packet(in[i].at, in[i].from.host, in[i].from.plane, in[i].packet);
+      edge->release();
+      edge->send(std::span(out).first(fabric.poll(now, out)));
+    }
+  }
+
+  LiveFabric fabric{config()};
+  std::unique_ptr<ProxySockets> edge;
+  std::array<Host, 3> hosts;
+  std::vector<std::byte> payload = std::vector<std::byte>(4096, std::byte{0x3c});
+  std::deque<std::array<std::byte, wire::kHeaderSizeMax>> headers;
+};
+
+TEST_P(ProxySocketsTest, EveryEvArrivesFromTheProxyWithAnIcrcThatHolds) {
+  const auto evs = hosts[0].world->evs();
+  std::uint32_t psn = 0;
+  for (const fabric::Ev& ev : evs) hosts[0].node.to_send.push_back(write(psn++, ev, 2));
+  run(evs.size());
+  ASSERT_EQ(hosts[2].node.came.size(), evs.size());
+  for (const auto& came : hosts[2].node.came) {
+    const fabric::Ev& ev = evs[came.psn];
+    EXPECT_EQ(came.datagram.entropy, ev.value);
+    EXPECT_EQ(came.datagram.port, ev.port);
+    EXPECT_EQ(came.datagram.peer,
+              world::Address::of(socket_proxy({.host = 0, .plane = ev.port}, net)));
+    EXPECT_TRUE(came.datagram.intact);
+    EXPECT_EQ(came.payload, payload);
+  }
+  EXPECT_EQ(edge->counters().drops_send, 0u);
+}
+
+TEST_P(ProxySocketsTest, RunsOfTwoSendersAreTrimmedAtTheirPort) {
+  const fabric::Ev ev = hosts[0].world->evs()[0];
+  for (std::uint32_t psn = 0; psn < 12; ++psn) {
+    hosts[0].node.to_send.push_back(write(psn, ev, 2));
+    hosts[1].node.to_send.push_back(write(100 + psn, hosts[1].world->evs()[0], 2));
+  }
+  run(24);
+  ASSERT_EQ(hosts[2].node.came.size(), 24u);
+  std::size_t trimmed = 0;
+  for (const auto& came : hosts[2].node.came) {
+    const bool cut = came.datagram.dscp == world::Dscp::kTrimmedLastHop;
+    trimmed += cut;
+    EXPECT_TRUE(came.datagram.intact);
+    EXPECT_EQ(came.payload.size(), cut ? 0u : 4096u);
+  }
+  EXPECT_GT(trimmed, 0u);
+}
+
+TEST_P(ProxySocketsTest, DamageStaysDamage) {
+  fabric::FaultEvent damage{
+      .action = fabric::FaultAction::kImpair, .id = 1, .place = fabric::FaultPlace::kNicReceive};
+  damage.impairment.kind = fabric::ImpairmentKind::kCorrupt;
+  damage.impairment.share_of_2_32 = 1ull << 32;
+  ASSERT_TRUE(fabric.apply(clock_now(), damage));
+  hosts[0].node.to_send.push_back(write(1, hosts[0].world->evs()[0], 2));
+  run(1);
+  ASSERT_EQ(hosts[2].node.came.size(), 1u);
+  EXPECT_FALSE(hosts[2].node.came[0].datagram.intact);
+}
+
+INSTANTIATE_TEST_SUITE_P(Covers, ProxySocketsTest,
+                         ::testing::Values(IcrcCover::kHeaders, IcrcCover::kFull));
+
+}  // namespace
+}  // namespace weft::net
