@@ -127,7 +127,11 @@ Result<void> Lab::build() {
   WEFT_CHECK(run_batch(door, "", "ip", netns_batch(plan_)));
   for (const LabNode& node : plan_.nodes()) {
     const auto set = run(door, {.netns = node.netns, .writes = sysctls(node)});
-    if (!set) return set.error();
+    if (!set) {
+      return Error{set.error().kind,
+                   set.error().message +
+                       "; expected a kernel with IPv6 and segment routing (SRv6), 6.1 or later"};
+    }
   }
   WEFT_CHECK(run_batch(door, "", "ip", wire_batch(plan_)));
   for (const LabNode& node : plan_.nodes())

@@ -30,12 +30,6 @@ struct Ways {
 Result<Ways> open_ways(const LabDoor& door) {
   Ways ways;
   if (!door.keeper) return ways;
-  if (!is_alive(*door.keeper)) {
-    return Error{ErrorKind::kNotFound,
-                 fmt::format("lab: its keeper, process {}, is gone and everything with it; "
-                             "`weft lab down` forgets it",
-                             door.keeper->pid)};
-  }
   const auto way = [&](const char* kind) {
     const std::string path = fmt::format("/proc/{}/ns/{}", door.keeper->pid, kind);
     return FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -43,8 +37,16 @@ Result<Ways> open_ways(const LabDoor& door) {
   ways.user = way("user");
   ways.mount = way("mnt");
   ways.net = way("net");
+  const int error = errno;
+  // Looked at last: what was opened is of the process that is there now.
+  if (!is_alive(*door.keeper)) {
+    return Error{ErrorKind::kNotFound,
+                 fmt::format("lab: its keeper, process {}, is gone and everything with it; "
+                             "`weft lab down` forgets it",
+                             door.keeper->pid)};
+  }
   if (!ways.user.is_open() || !ways.mount.is_open() || !ways.net.is_open())
-    return system_error(fmt::format("/proc/{}/ns", door.keeper->pid), errno);
+    return system_error(fmt::format("/proc/{}/ns", door.keeper->pid), error);
   return ways;
 }
 
