@@ -462,6 +462,20 @@ class Shapes(unittest.TestCase):
             self.build("shape = 'single'\nhosts = 65\nhost_rate = '1Gbps'")
 
 
+class Nowhere(unittest.TestCase):
+    def test_says_what_is_missing(self):
+        # In a user namespace that forbids further ones there is neither root nor another way.
+        forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
+        command = ["unshare", "-Ur", "sh", "-c", forbid, "sh"]
+        if subprocess.run([*command, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no user namespace to forbid them in")
+        ran = subprocess.run([*command, WEFT, "lab", "up", SCENARIO, "--name", f"{BASE}-none"], capture_output=True,
+                             text=True, timeout=SECONDS_MAX)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+        self.assertIn("needs root, or a user namespace", ran.stderr)
+
+
 def reason_to_skip():
     ran = weft("up", SCENARIO, "--name", f"{BASE}-probe", expect=None)
     if ran.returncode == 0:
