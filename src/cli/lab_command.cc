@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "cli/lab_run_command.h"
 #include "cli/lab_spec.h"
@@ -45,14 +46,19 @@ Result<std::string> chosen(const LabArguments& arguments) {
   return Error{ErrorKind::kInvalid, "lab: there are " + all + "; say which with --name"};
 }
 
-Result<net::Lab> open_chosen(const LabArguments& arguments) {
-  WEFT_TRY(const std::string name, chosen(arguments));
+// Errors: also kWrongState for one that is half built.
+Result<net::Lab> open_lab(const std::string& name) {
   WEFT_TRY(net::Lab lab, net::Lab::open(name));
   if (lab.state().complete) return lab;
   return Error{ErrorKind::kWrongState,
                fmt::format("lab: {} is half built (another `up` is at work, or was ended); "
                            "`weft lab down --name {}` takes it down",
                            name, name)};
+}
+
+Result<net::Lab> open_chosen(const LabArguments& arguments) {
+  WEFT_TRY(const std::string name, chosen(arguments));
+  return open_lab(name);
 }
 
 Result<LabWay> way_of(const LabArguments& arguments) {
@@ -97,6 +103,11 @@ Result<void> up(const LabArguments& arguments) {
   return {};
 }
 
+Result<LabStatus> status_of(const std::string& name) {
+  WEFT_TRY(const net::Lab lab, open_lab(name));
+  return lab_status(lab);
+}
+
 Result<void> show(const LabArguments& arguments) {
   std::vector<std::string> names{arguments.name};
   if (arguments.name.empty()) {
@@ -104,19 +115,23 @@ Result<void> show(const LabArguments& arguments) {
   }
   auto labs = nlohmann::ordered_json::array();
   std::string text;
+  std::optional<Error> wrong;  // of the last that cannot be shown; the others are
   for (const std::string& name : names) {
-    LabArguments one = arguments;
-    one.name = name;
-    WEFT_TRY(const net::Lab lab, open_chosen(one));
-    WEFT_TRY(const LabStatus status, lab_status(lab));
-    labs.push_back(status.json);
-    text += (text.empty() ? "" : "\n") + status.table;
+    const auto status = status_of(name);
+    if (!status) {
+      if (wrong) fmt::print(stderr, "weft: {}\n", wrong->message);
+      wrong = status.error();
+      continue;
+    }
+    labs.push_back(status->json);
+    text += (text.empty() ? "" : "\n") + status->table;
   }
   if (arguments.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"labs", labs}}.dump());
   } else {
     fmt::print("{}", names.empty() ? "there is no lab; `weft lab up FILE` makes one\n" : text);
   }
+  if (wrong) return *wrong;
   return {};
 }
 

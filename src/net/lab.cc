@@ -132,7 +132,11 @@ Result<void> Lab::build(const LiveFabricConfig* software) {
   WEFT_CHECK(run_batch(door, "", "ip", netns_batch(plan_)));
   for (const LabNode& node : plan_.nodes()) {
     const auto set = run(door, {.netns = node.netns, .writes = sysctls(node)});
-    if (!set) return set.error();
+    if (!set) {
+      return Error{set.error().kind,
+                   set.error().message +
+                       "; expected a kernel with IPv6 and segment routing (SRv6), 6.1 or later"};
+    }
   }
   WEFT_CHECK(run_batch(door, "", "ip", wire_batch(plan_)));
   for (const LabNode& node : plan_.nodes())
@@ -321,6 +325,8 @@ Result<std::vector<std::string>> Lab::processes(HostIndex host) const {
   for (std::string pid; in >> pid;) pids.push_back(pid);
   return pids;
 }
+
+Result<void> Lab::enter() const { return net::enter(door(), ""); }
 
 Result<void> Lab::enter(HostIndex host) const { return net::enter(door(), namespace_of(host)); }
 

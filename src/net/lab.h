@@ -48,6 +48,9 @@ class Lab {
   const std::string& namespace_of(fabric::HostIndex host) const {
     return plan_.nodes()[host].netns;
   }
+  std::string namespace_path(fabric::HostIndex host) const {
+    return std::string(kNetnsFolder) + "/" + namespace_of(host);
+  }
 
   // All of them as one change, the order of time aside; none if one is refused. See lab_faults.h.
   Result<void> apply(std::span<const fabric::FaultEvent> events);
@@ -69,6 +72,9 @@ class Lab {
   // Moves the calling process into a host, for good. REQUIRES a process without threads, such as a
   // child before it executes a program.
   Result<void> enter(fabric::HostIndex host) const;
+  // The same, but only to where namespace_path() holds: for a process with sockets in several hosts.
+  // As root every process is there.
+  Result<void> enter() const;
 
  private:
   Lab(LabFolder folder, LabPlan plan, LabState state)

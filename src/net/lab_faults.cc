@@ -78,7 +78,8 @@ Result<void> LabFaults::apply(const LabPlan& plan, const FaultEvent& event) {
       event.carrier ? cut.insert(plan.upward(event.link)) : silent.insert(event.link);
       return {};
     case FaultAction::kLinkUp:
-      event.carrier ? cut.erase(plan.upward(event.link)) : silent.erase(event.link);
+      silent.erase(event.link);
+      if (event.carrier) cut.erase(plan.upward(event.link));
       return {};
     case FaultAction::kLinkRate: {
       if (event.percent >= 100) {

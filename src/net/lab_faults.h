@@ -5,6 +5,8 @@
 //   kLinkDown, carrier      the upper end of the link is set down: both directions are dead, and the
 //                           lower end (a host, or a switch) sees that its carrier is gone
 //   kLinkDown, no carrier   every packet in this direction is lost, nobody is told
+//   kLinkUp                 this direction is not silent any more; with carrier the link is no
+//                           longer down either
 //   kLinkRate               a percentage of the link's rate; REQUIRES one that a lab holds
 //   kImpair kLoss           a share of the packets in this direction, where they arrive
 // Everything else is refused: a kernel does not delay, reorder, damage or duplicate packets for us,

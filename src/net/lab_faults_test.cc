@@ -55,6 +55,18 @@ TEST_F(LabFaultsTest, ACutHasCarrierAndBothWays) {
   EXPECT_TRUE(faults_.empty());
 }
 
+// A silent fault and one with carrier that overlap are joined in a plan: two downs, one up.
+TEST_F(LabFaultsTest, OneUpEndsBothKindsOfDown) {
+  FaultEvent e = event(FaultAction::kLinkDown, topology_.host_down(1, 2));
+  e.carrier = false;
+  apply(e);
+  e.carrier = true;
+  apply(e);
+  e.action = FaultAction::kLinkUp;
+  apply(e);
+  EXPECT_TRUE(faults_.empty());
+}
+
 TEST_F(LabFaultsTest, SilenceIsOneWayAndDroppedWhereItArrives) {
   FaultEvent e = event(FaultAction::kLinkDown, topology_.t0_up(0, 1, 0));
   e.carrier = false;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,12 +31,6 @@ struct Ways {
 Result<Ways> open_ways(const LabDoor& door) {
   Ways ways;
   if (!door.keeper) return ways;
-  if (!is_alive(*door.keeper)) {
-    return Error{ErrorKind::kNotFound,
-                 fmt::format("lab: its keeper, process {}, is gone and everything with it; "
-                             "`weft lab down` forgets it",
-                             door.keeper->pid)};
-  }
   const auto way = [&](const char* kind) {
     const std::string path = fmt::format("/proc/{}/ns/{}", door.keeper->pid, kind);
     return FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -43,8 +38,22 @@ Result<Ways> open_ways(const LabDoor& door) {
   ways.user = way("user");
   ways.mount = way("mnt");
   ways.net = way("net");
+  const int error = errno;
+  // Looked at last: what was opened is of the process that is there now.
+  if (!is_alive(*door.keeper)) {
+    return Error{ErrorKind::kNotFound,
+                 fmt::format("lab: its keeper, process {}, is gone and everything with it; "
+                             "`weft lab down` forgets it",
+                             door.keeper->pid)};
+  }
   if (!ways.user.is_open() || !ways.mount.is_open() || !ways.net.is_open())
-    return system_error(fmt::format("/proc/{}/ns", door.keeper->pid), errno);
+    return system_error(fmt::format("/proc/{}/ns", door.keeper->pid), error);
+  // A process that has entered is there already, and the kernel refuses to let it in again.
+  struct stat theirs {
+  }, ours{};
+  if (fstat(ways.user.get(), &theirs) == 0 && stat("/proc/self/ns/user", &ours) == 0 &&
+      theirs.st_ino == ours.st_ino)
+    return Ways{};
   return ways;
 }
 
@@ -188,7 +197,8 @@ Result<std::string> run(const LabDoor& door, const LabJob& job) {
 Result<void> enter(const LabDoor& door, const std::string& netns) {
   WEFT_TRY(const Ways ways, open_ways(door));
   const std::string path = netns_path_of(netns);
-  if (const char* failed = go(ways, path.c_str())) return system_error(failed, errno);
+  if (const char* failed = go(ways, netns.empty() ? nullptr : path.c_str()))
+    return system_error(failed, errno);
   return {};
 }
 

@@ -29,7 +29,8 @@ struct LabJob {
 // The output of the job. Errors: kSystem, one line that says which step, where, and why.
 Result<std::string> run(const LabDoor& door, const LabJob& job);
 
-// Moves the calling process into a node of the lab. REQUIRES a process without threads.
+// Moves the calling process into a node of the lab, or without a name to where the nodes are named.
+// REQUIRES a process without threads.
 Result<void> enter(const LabDoor& door, const std::string& netns);
 
 // `ip`, `tc` or `nft` as an absolute path. Errors: kNotFound, with the package that has it.

@@ -185,20 +185,19 @@ Result<LabState> lab_state_from(const std::string& text) {
 
 Result<LabFolder> LabFolder::open() {
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  std::string path = fmt::format("/tmp/weft-{}", geteuid());
-  if (geteuid() == 0) {
-    path = "/run/weft";
-  } else if (runtime != nullptr && runtime[0] == '/' && access(runtime, W_OK) == 0) {
-    path = std::string(runtime) + "/weft";
+  std::vector<std::string> candidates;
+  if (geteuid() == 0) candidates.push_back("/run/weft");
+  if (runtime != nullptr && runtime[0] == '/') candidates.push_back(std::string(runtime) + "/weft");
+  candidates.push_back(fmt::format("/tmp/weft-{}", geteuid()));
+  // Root of somebody's user namespace may not write to /run; then the next one serves.
+  for (const std::string& path : candidates) {
+    mkdir(path.c_str(), 0700);
+    if (is_mine_alone(path) && access(path.c_str(), W_OK) == 0) return LabFolder(path);
   }
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return cannot(path, "cannot be made");
-  if (!is_mine_alone(path)) {
-    return Error{ErrorKind::kSystem,
-                 fmt::format("lab: {}: expected a folder that belongs to us and that nobody else "
-                             "may write to; move it away",
-                             path)};
-  }
-  return LabFolder(path);
+  return Error{ErrorKind::kSystem,
+               fmt::format("lab: {}: expected a folder that belongs to us and that nobody else may "
+                           "write to; move it away",
+                           candidates.back())};
 }
 
 Result<FileDescriptor> LabFolder::lock() const {

@@ -33,7 +33,7 @@ Result<LabState> lab_state_from(const std::string& text);
 
 class LabFolder {
  public:
-  // Makes it if it is not there. Errors: one that belongs to somebody else, or cannot be made.
+  // The first of those that is ours, made if it is not there. Errors: none is.
   static Result<LabFolder> open();
 
   // Waits until nobody else works on a lab.

@@ -1,6 +1,5 @@
 """`weft lab`: a fabric of network namespaces, as root and in a user namespace. Skipped where neither can be had."""
 
-import collections
 import json
 import os
 import pathlib
@@ -10,146 +9,9 @@ import sys
 import time
 import unittest
 
-WEFT = os.environ["WEFT_BINARY"]
-SCENARIO = "scenarios/lab-two-plane.toml"
-HOSTS, PLANES, LEAVES, SPINES = 4, 2, 2, 2  # of that scenario
-SECONDS_MAX = 120
-BASE = f"t{os.getpid()}"  # names of this run: tests may run in parallel
-os.environ["WEFT_LAB_TEST"] = BASE  # every process that comes from here carries it
-
-# Runs in a host: counts datagrams by their text until stdin ends, then a little longer, and prints the counts.
-RECEIVE = """
-import collections, json, select, socket, sys
-s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
-s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
-s.bind(("::", 7000))
-print("ready", flush=True)
-seen, open_ = collections.Counter(), True
-while True:
-    ready = select.select([s] + [sys.stdin] * open_, [], [], None if open_ else 0.3)[0]
-    if not ready and not open_:
-        break
-    if s in ready:
-        data, peer = s.recvfrom(9000)
-        seen[data.rstrip(b"x").decode() + " from " + peer[0]] += 1
-    elif sys.stdin in ready and not sys.stdin.readline():
-        open_ = False
-print(json.dumps(seen))
-"""
-
-# Runs in a host: sends what stdin lists, and prints who sent ICMP errors about it.
-SEND = """
-import collections, json, socket, sys, time
-s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
-s.setsockopt(41, 25, 1)  # IPV6_RECVERR; the socket is not connected, so it sees errors about shifted addresses
-job = json.load(sys.stdin)
-errors = collections.Counter()
-def look():
-    while True:
-        try:
-            _, extra, _, _ = s.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
-        for level, kind, data in extra:
-            if (level, kind) == (41, 25):
-                errors[socket.inet_ntop(socket.AF_INET6, data[24:40])] += 1
-if job["segments"]:
-    s.setsockopt(17, 103, 200)  # UDP_SEGMENT
-for to, text in job["to"]:
-    for _ in range(job["count"]):
-        try:
-            s.sendto(text.encode().ljust(200 * max(1, job["segments"]), b"x"), (to, 7000))
-        except OSError:
-            pass  # an earlier error is told at the next send
-        look()
-        time.sleep(0.0002)
-time.sleep(0.05)
-look()
-print(json.dumps(errors))
-"""
-
-
-def weft(*words, expect=0):
-    ran = subprocess.run([WEFT, "lab", *words], capture_output=True, text=True, timeout=SECONDS_MAX)
-    if expect is not None and ran.returncode != expect:
-        raise AssertionError(f"weft lab {' '.join(words)}: exit {ran.returncode}\n{ran.stderr}")
-    return ran
-
-
-def usid(role, plane, index):
-    return (role << 14) | (plane << 11) | (index + 1)
-
-
-def carrier(plane, source, to, spine):
-    """The address that leads from a host to another; written from the address plan, not asked of the program."""
-    leaf = lambda host: host // 2
-    usids = [usid(0, plane, leaf(source))]
-    if leaf(source) != leaf(to):
-        usids += [usid(1, plane, spine), usid(0, plane, leaf(to))]
-    usids.append(usid(2, plane, to % 2))
-    return "fd00:1:" + ":".join(f"{u:x}" for u in usids) + "::"
-
-
-def inside(name, host, *command):
-    return subprocess.Popen([WEFT, "lab", "exec", "--name", name, "host", str(host), "--", *command],
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-Send = collections.namedtuple("Send", "source to address text")
-
-
-def exchange(name, sends, count, segments=0):
-    """Counts of what arrived, {"text from address": count}, and of ICMP errors, {address: count}."""
-    receivers = {to: inside(name, to, sys.executable, "-c", RECEIVE) for to in {send.to for send in sends}}
-    seen, complaints = {}, collections.Counter()
-    try:
-        for process in receivers.values():
-            if process.stdout.readline() != "ready\n":
-                raise AssertionError("a receiver does not start")
-        for source in sorted({send.source for send in sends}):
-            to = [(send.address, send.text) for send in sends if send.source == source]
-            sender = inside(name, source, sys.executable, "-c", SEND)
-            out, _ = sender.communicate(json.dumps({"to": to, "count": count, "segments": segments}), SECONDS_MAX)
-            complaints.update(json.loads(out))
-        for process in receivers.values():
-            out, _ = process.communicate(timeout=SECONDS_MAX)
-            seen.update(json.loads(out))
-    finally:
-        for process in receivers.values():
-            process.kill()
-            process.wait()
-            process.stdin.close()
-            process.stdout.close()
-    return seen, complaints
-
-
-def own_processes():
-    """Of this run, keepers above all, ourselves aside."""
-    found = []
-    for folder in pathlib.Path("/proc").iterdir():
-        if not folder.name.isdigit() or int(folder.name) == os.getpid():
-            continue
-        try:
-            if f"WEFT_LAB_TEST={BASE}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(folder.name)
-        except OSError:
-            pass  # gone, or not ours
-    return found
-
-
-def own_namespaces():
-    try:
-        return [n for n in os.listdir("/run/netns") if n.startswith(f"weft.{BASE}")]
-    except FileNotFoundError:
-        return []
-
-
-def wait_until(is_so, what):
-    for _ in range(200):
-        if is_so():
-            return
-        time.sleep(0.05)
-    raise AssertionError(what)
+sys.dont_write_bytecode = True
+from lab_hosts import (BASE, HOSTS, LEAVES, PLANES, SCENARIO, SECONDS_MAX, SPINES, WEFT, Send, carrier, exchange, inside,
+                       own_namespaces, own_processes, usid, wait_until, weft)
 
 
 class Fabric:
@@ -462,6 +324,20 @@ class Shapes(unittest.TestCase):
             self.build("shape = 'single'\nhosts = 65\nhost_rate = '1Gbps'")
 
 
+class Nowhere(unittest.TestCase):
+    def test_says_what_is_missing(self):
+        # In a user namespace that forbids further ones there is neither root nor another way.
+        forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
+        command = ["unshare", "-Ur", "sh", "-c", forbid, "sh"]
+        if subprocess.run([*command, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no user namespace to forbid them in")
+        ran = subprocess.run([*command, WEFT, "lab", "up", SCENARIO, "--name", f"{BASE}-none"], capture_output=True,
+                             text=True, timeout=SECONDS_MAX)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+        self.assertIn("needs root, or a user namespace", ran.stderr)
+
+
 def reason_to_skip():
     ran = weft("up", SCENARIO, "--name", f"{BASE}-probe", expect=None)
     if ran.returncode == 0:
@@ -479,6 +355,6 @@ if __name__ == "__main__":
     if reason:
         print(f"skipped: {reason}")
         sys.exit(77)
-    result = unittest.main(exit=False).result
+    result = unittest.main(exit=False, verbosity=2).result
     wait_until(lambda: not own_namespaces() and not own_processes(), "something is left over")
     sys.exit(0 if result.wasSuccessful() else 1)
