@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -170,9 +171,14 @@ class Stranger {
     ADD_FAILURE() << "no port left to send from";
     return elsewhere();
   }
-  // Nobody's peer.
+  // Nobody's peer; the address is of this process, so that tests in parallel do not meet.
+  static Ipv6 nobodys_address() {
+    const auto pid = static_cast<std::uint32_t>(getpid());
+    return net::ipv4(127, 77, static_cast<std::uint8_t>(pid >> 7),
+                     static_cast<std::uint8_t>(pid << 1 | 1));
+  }
   static Stranger elsewhere() {
-    const Ipv6 address = net::ipv4(127, 0, 77, 1);
+    const Ipv6 address = nobodys_address();
     net::UdpSocket socket = net::UdpSocket::open({.address = address}).value();
     net::SocketAddress bound;
     bound.size = sizeof(bound.storage);

@@ -149,6 +149,25 @@ TEST_F(Plain, AForgedPortStatusTakesThePlanesAway) {
   EXPECT_EQ(pair.a.done, 1u) << "a thinks that b cannot be reached";
 }
 
+// Answers to an EV probe, whoever asks.
+std::size_t answers_to_a_probe(HostilePair& pair) {
+  auto listener =
+      net::UdpSocket::open(
+          {.address = Stranger::nobodys_address(), .port = net::listen_port(0), .receives = true})
+          .value();
+  Stranger stranger = Stranger::elsewhere();
+  stranger.send(
+      pair.a,
+      {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(9)},
+      wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe});
+  pair.settle();
+  std::vector<std::byte> buffer(net::UdpSocket::kRunBytes);
+  std::array<net::UdpSocket::Incoming, 1> runs;
+  return listener.receive(buffer, runs);
+}
+
+TEST_F(Plain, AnyoneGetsAnAnswerToAProbe) { EXPECT_EQ(answers_to_a_probe(pair), 1u); }
+
 TEST_F(Plain, MutatedCapturesFromThePeersAddressNeverCrashNorLeaveTheRegion) {
   PacketTap tap;
   if (!tap.open()) GTEST_SKIP() << tap.why_not();
@@ -261,6 +280,8 @@ TEST_F(Secured, CapturesSentAgainAndAlteredDoNotDisturbTheTransfer) {
   EXPECT_GT(pair.a.counter("net.drop_forged") + pair.b.counter("net.drop_forged"), 0u);
   EXPECT_GT(pair.a.counter("net.drop_replayed") + pair.b.counter("net.drop_replayed"), 0u);
 }
+
+TEST_F(Secured, NobodyElseGetsAnAnswerToAProbe) { EXPECT_EQ(answers_to_a_probe(pair), 0u); }
 
 TEST_F(Secured, WhoListensReadsNoPayload) {
   PacketTap tap;
