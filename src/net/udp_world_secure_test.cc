@@ -149,6 +149,15 @@ TEST_F(SecureWorldTest, PacketsWaitForKeysAndTheirOwnWishBringsThem) {
   }));
 }
 
+TEST_F(SecureWorldTest, AQpThatIsGoneTakesNothing) {
+  open();
+  secure_both();
+  b.world->end_session(kQpnB);
+  a.node.to_send.push_back(write(1, 100, a.world->evs()[0]));
+  EXPECT_TRUE(pump([&] { return b.counter("net.drop_no_session") > 0; }));
+  EXPECT_TRUE(b.node.came.empty());
+}
+
 TEST_F(SecureWorldTest, PlainPacketsAreNotTaken) {
   open();
   secure_both();

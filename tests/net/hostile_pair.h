@@ -17,6 +17,7 @@
 #include "cli/net_end.h"
 #include "net/clock.h"
 #include "net/udp_socket.h"
+#include "wire/datagram.h"
 #include "wire/framing.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -200,18 +201,23 @@ class Stranger {
   void send(const End& to, const wire::Bth& bth, const Body& body, ConstBytes payload = {}) {
     std::vector<std::byte> packet(wire::kHeaderSizeMax);
     packet.resize(wire::emit(bth, body, packet));
-    const std::size_t header = packet.size();
     packet.insert(packet.end(), payload.begin(), payload.end());
     packet.resize(packet.size() + wire::pad_for(payload.size()) + wire::kIcrcSize);
+    mend(to, packet);
+    send_raw(to, packet);
+  }
+  // Gives the bytes the ICRC that they should have, if they are like a packet at all.
+  void mend(const End& to, Bytes packet) const {
+    const auto parts = wire::split_datagram(packet);
+    if (!parts) return;
     wire::Icrc icrc(
         wire::IcrcFlow{.source = address_,
                        .destination = to.hello.ports[0].ip(),
                        .source_port = port_,
                        .destination_port = net::listen_port(to.hello.ports[0].process),
                        .udp_size = static_cast<std::uint16_t>(packet.size() + wire::kUdpSize)});
-    icrc.add_header(ConstBytes(packet).first(header));
-    icrc.store(Bytes(packet).last(wire::kIcrcSize));
-    send_raw(to, packet);
+    icrc.add_header(parts->header);
+    icrc.store(packet.last(wire::kIcrcSize));
   }
 
  private:

@@ -185,9 +185,11 @@ TEST_F(Plain, MutatedCapturesFromThePeersAddressNeverCrashNorLeaveTheRegion) {
     for (std::uint32_t edits = prng.below(4); edits > 0 && !bytes.empty(); --edits)
       bytes[prng.below(static_cast<std::uint32_t>(std::min<std::size_t>(bytes.size(), 60)))] =
           static_cast<std::byte>(prng.next());
-    (genuine.to_b ? as_a : as_b)
-        .send_raw(genuine.to_b ? pair.b : pair.a, bytes,
-                  prng.below(8) == 0 ? world::Dscp::kTrimmed : world::Dscp::kTrimmable);
+    Stranger& stranger = genuine.to_b ? as_a : as_b;
+    const End& victim = genuine.to_b ? pair.b : pair.a;
+    if (prng.below(2) == 0) stranger.mend(victim, bytes);
+    stranger.send_raw(victim, bytes,
+                      prng.below(8) == 0 ? world::Dscp::kTrimmed : world::Dscp::kTrimmable);
     if (i % 16 == 0) {
       pair.a.net->world().pass();
       pair.b.net->world().pass();
