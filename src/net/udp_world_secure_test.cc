@@ -1,7 +1,7 @@
 // Two secured worlds over real sockets on the loopback.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <deque>
 
 #include "net/clock.h"
@@ -70,7 +70,7 @@ class SecureWorldTest : public ::testing::Test {
   }
   void expect_arrived(const ScriptedNode::Came& came, std::uint32_t size) {
     ASSERT_EQ(came.payload.size(), size);
-    EXPECT_EQ(std::memcmp(came.payload.data(), payload.data(), size), 0);
+    EXPECT_TRUE(std::equal(came.payload.begin(), came.payload.end(), payload.begin()));
     EXPECT_TRUE(came.datagram.intact);
   }
 
