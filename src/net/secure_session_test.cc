@@ -36,7 +36,7 @@ class SecurePairTest : public ::testing::Test {
 TEST_F(SecurePairTest, PacketsOfEverySizeComeOutAsTheyWentIn) {
   EXPECT_EQ(a_out().key_id(), b_in().key_id());
   EXPECT_NE(a_out().key_id(), b.session.out().key_id());
-  for (const std::size_t size : {0, 1, 2, 3, 4, 5, 1023, 1024, 4095, 4096}) {
+  for (const std::size_t size : {0u, 1u, 2u, 3u, 4u, 5u, 1023u, 1024u, 4095u, 4096u}) {
     const auto header = write_header(size);
     const auto payload = some_payload(size);
     auto packet = sealed(a_out(), header, payload);

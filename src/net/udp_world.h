@@ -97,6 +97,8 @@ class UdpWorld final : public world::World {
   // Opens a session for a QP that is being connected; packets follow when it has keys. Does nothing
   // without a secret. Errors: kInvalid, kExhausted, kSystem.
   Result<void> secure(std::uint32_t local_qpn, const SecurePeer& peer);
+  // The QP is gone: so are its keys.
+  void end_session(std::uint32_t local_qpn);
 
   // net.*: datagrams and system calls, drops by reason.
   CounterTable counters() const;

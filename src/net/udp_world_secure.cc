@@ -38,6 +38,10 @@ Result<void> UdpWorld::secure(std::uint32_t local_qpn, const SecurePeer& peer) {
   return {};
 }
 
+void UdpWorld::end_session(std::uint32_t local_qpn) {
+  if (sessions_ != nullptr) sessions_->close(local_qpn);
+}
+
 // By a path of its own each, so that one that is dead delays keys but does not prevent them.
 void UdpWorld::send_hellos() {
   while (auto hello = sessions_->poll_hello()) {

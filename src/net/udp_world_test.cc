@@ -10,38 +10,13 @@
 
 #include "net/clock.h"
 #include "net/host_memory.h"
+#include "net/test_scripted_node.h"
 #include "wire/packet.h"
 
 namespace weft::net {
 namespace {
 
-// Sends what it is given, keeps what comes.
-class ScriptedNode final : public world::Node {
- public:
-  struct Came {
-    world::Datagram datagram;
-    std::vector<std::byte> header, payload;
-  };
-  std::vector<world::Datagram> to_send;
-  std::vector<Came> came;
-
-  void on_datagrams(Time, std::span<const world::Datagram> in) override {
-    for (const world::Datagram& d : in) {
-      const auto* const bytes = reinterpret_cast<const std::byte*>(d.payload.at);
-      came.push_back({d, {d.header.begin(), d.header.end()}, {bytes, bytes + d.payload.size}});
-    }
-  }
-  void on_port(Time, world::PortIndex, world::PortState) override {}
-  void on_deadline(Time, Duration) override {}
-  Time next_deadline() const override { return kNever; }
-  std::size_t poll_transmit(Time, std::span<const world::PortRoom>,
-                            std::span<world::Datagram> out) override {
-    const std::size_t count = std::min(out.size(), to_send.size());
-    std::copy_n(to_send.begin(), count, out.begin());
-    to_send.erase(to_send.begin(), to_send.begin() + static_cast<std::ptrdiff_t>(count));
-    return count;
-  }
-};
+using test::ScriptedNode;
 
 class UdpWorldTest : public ::testing::Test {
  protected:

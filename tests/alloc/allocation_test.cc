@@ -1,6 +1,7 @@
 // post_*, on_* and poll_* take no memory: everything is taken at construction and in create_qp and
 // connect. The software switch's on_packet and poll take none either. This program replaces the global allocator with one that counts.
 #include <gtest/gtest.h>
+#include <openssl/crypto.h>
 
 #include <array>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <new>
 
 #include "base/prng.h"
+#include "net/secure_direction.h"
 #include "net/test_live_fabric.h"
 #include "transport/endpoint.h"
 #include "transport/test_pair.h"
@@ -25,6 +27,15 @@ void* allocate(std::size_t size, std::size_t alignment) {
   if (memory == nullptr) std::abort();
   return memory;
 }
+
+// OpenSSL takes memory by functions of its own, which are set before it is used.
+void* crypto_allocate(std::size_t size, const char*, int) { return allocate(size, 1); }
+void* crypto_resize(void* memory, std::size_t size, const char*, int) {
+  ++allocations;
+  return std::realloc(memory, size);
+}
+void crypto_free(void* memory, const char*, int) { std::free(memory); }
+const int crypto_is_counted = CRYPTO_set_mem_functions(crypto_allocate, crypto_resize, crypto_free);
 
 }  // namespace
 
@@ -199,6 +210,32 @@ TEST(Allocation, NoneInTheSoftwareSwitch) {
   EXPECT_GT(port.ecn_marks, 0u);
   EXPECT_GT(port.drops_queue, 0u);
   EXPECT_GT(port.drops_fault, 0u);
+}
+
+TEST(Allocation, SealingAndOpeningAPacketTakesNone) {
+  ASSERT_EQ(crypto_is_counted, 1);
+  const std::uint64_t before_keys = allocations;
+  SendDirection out(Key{}, kEpochShift);
+  ReceiveDirection in(Key{}, kEpochShift);
+  EXPECT_GT(allocations, before_keys) << "keys take memory: is it counted?";
+  std::array<std::byte, wire::kHeaderSizeMax> write{}, nack{};
+  const std::size_t write_size =
+      wire::emit({.opcode = wire::Opcode::kWriteOnly}, wire::Write{}, write);
+  const std::size_t nack_size = wire::emit({.opcode = wire::Opcode::kNack}, wire::Nack{}, nack);
+  std::array<std::byte, 4096> payload{};
+  std::array<std::byte, 4300> packet;
+  bool all_opened = true;
+  const std::uint64_t before = allocations;
+  for (int i = 0; i < 1000; ++i) {
+    std::size_t size =
+        out.seal({.header = ConstBytes(write).first(write_size), .payload = payload}, packet);
+    all_opened &= in.open(Bytes(packet).first(size), {}).has_value();
+    size = out.seal({.header = ConstBytes(nack).first(nack_size)}, packet);
+    packet[3] ^= std::byte{1};  // and refusing it neither
+    all_opened &= !in.open(Bytes(packet).first(size), {}).has_value();
+  }
+  EXPECT_EQ(allocations, before);
+  EXPECT_TRUE(all_opened);
 }
 
 }  // namespace

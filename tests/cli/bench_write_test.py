@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -91,6 +92,89 @@ class TwoProcesses(unittest.TestCase):
         with socket.create_connection(("127.0.0.1", int(self.port))) as s:
             s.sendall(b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400)
             self.assertEqual(self.listener.wait(timeout=SECONDS_MAX), 1)
+
+
+class Secured(unittest.TestCase):
+    """With a job secret in a file."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.secret = self.write("secret", os.urandom(32))
+        self.other = self.write("other", os.urandom(32))
+
+    def write(self, name, content, mode=0o600):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "wb") as f:
+            f.write(content)
+        os.chmod(path, mode)
+        return path
+
+    def listen(self, *words):
+        port = free_port()
+        listener = subprocess.Popen([*BENCH, "--listen", "--port", port, *words], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(listener.stderr.close)
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        listener.stderr.readline()  # it waits
+        return port, listener
+
+    def test_both_ends_here(self):
+        ran = run("--secret-file", self.secret, "--bidirectional", "--size", "1", "--size", "1MiB", "--iterations", "40",
+                  "--qps", "3", "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        result = json.loads(ran.stdout)
+        self.assertGreater(result["counters"]["net.hellos_sent"], 0)
+        self.assertNotIn("net.drop_forged", result["counters"])
+        ran = run("--secret-file", self.secret, "--latency", "--size", "8", "--iterations", "50")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_two_processes_and_the_environment(self):
+        port, listener = self.listen("--secret-file", self.secret)
+        ran = subprocess.run([*BENCH, "127.0.0.1", "--port", port, "--size", "64KiB", "--iterations", "20"],
+                             capture_output=True, text=True, timeout=SECONDS_MAX,
+                             env={**os.environ, "WEFT_SECRET_FILE": self.secret})
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(listener.wait(timeout=SECONDS_MAX), 0)
+
+    def test_ends_that_disagree_are_told_in_one_line_each(self):
+        for here, there in ((self.secret, None), (None, self.secret), (self.secret, self.other)):
+            port, listener = self.listen(*(["--secret-file", here] if here else []))
+            ran = run("127.0.0.1", "--port", port, "--qps", "4", *(["--secret-file", there] if there else []))
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            listener.wait(timeout=SECONDS_MAX)
+            for said in (ran.stderr, listener.stderr.read()):
+                self.assertEqual(len(said.strip().splitlines()), 1, said)
+                self.assertIn("--secret-file", said)
+
+    def test_files_that_will_not_do(self):
+        for path, word in ((self.write("open", bytes(32), 0o644), "chmod 600"),
+                           (self.write("group", bytes(32), 0o640), "chmod 600"),
+                           (self.write("short", bytes(31)), "found 31"),
+                           (self.write("long", bytes(4097)), "more than 4096"),
+                           (os.path.join(self.folder.name, "none"), "No such file"),
+                           (self.folder.name, "not a file")):
+            ran = run("--secret-file", path)
+            self.assertEqual(ran.returncode, 2, path)
+            self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+            self.assertIn(word, ran.stderr)
+
+    def test_a_killed_end_is_noticed_and_another_takes_its_place(self):
+        port, listener = self.listen("--secret-file", self.secret)
+        client = subprocess.Popen([*BENCH, "127.0.0.1", "--port", port, "--size", "1MiB", "--iterations", "1000000",
+                                   "--secret-file", self.secret],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(client.kill)
+        time.sleep(1)
+        self.assertIsNone(client.poll())
+        listener.send_signal(signal.SIGKILL)
+        # Its slot is free at once: the next listener has it, and the first client's packets come there.
+        port, _ = self.listen("--secret-file", self.secret)
+        ran = run("127.0.0.1", "--port", port, "--size", "64KiB", "--iterations", "20", "--secret-file", self.secret)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        _, said = client.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(client.returncode, 1, said)
+        self.assertIn("does not answer", said)
 
 
 class Nobody(unittest.TestCase):

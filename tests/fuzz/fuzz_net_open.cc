@@ -30,7 +30,7 @@ struct Pair {
     const KeySchedule keys = KeySchedule::from_secret(job_secret).value();
     secret = keys.traffic_secret({.id = {.incarnation = 1}}, {.id = {.incarnation = 2}});
     SendDirection out(secret, kEpochShift);
-    for (const std::size_t size : {0, 5, 64}) {
+    for (const std::size_t size : {0u, 5u, 64u}) {
       Genuine g;
       g.payload.assign(size, std::byte{0x5a});
       g.header.resize(wire::kHeaderSizeMax);

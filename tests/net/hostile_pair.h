@@ -1,0 +1,268 @@
+// Two ends with real sockets, endpoints and memory in one process, and a stranger who sends what he
+// likes from where he likes. Canaries stand around every registered region.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/prng.h"
+#include "cli/net_end.h"
+#include "net/clock.h"
+#include "net/udp_socket.h"
+#include "wire/datagram.h"
+#include "wire/framing.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+namespace weft::hostile {
+
+inline constexpr std::size_t kRegion = 1u << 20;
+inline constexpr std::size_t kGuard = 8192;
+inline constexpr std::byte kCanary{0xc5};
+
+inline std::vector<std::byte> job_secret() { return std::vector<std::byte>(32, std::byte{0x42}); }
+
+// Canary, region, canary.
+class Guarded {
+ public:
+  Guarded() : bytes_(kRegion + 2 * kGuard, kCanary) { std::memset(region().data(), 0, kRegion); }
+  std::span<std::byte> region() { return std::span(bytes_).subspan(kGuard, kRegion); }
+  bool is_whole() const {
+    const auto untouched = [](std::byte b) { return b == kCanary; };
+    return std::all_of(bytes_.begin(), bytes_.begin() + kGuard, untouched) &&
+           std::all_of(bytes_.end() - kGuard, bytes_.end(), untouched);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+struct End {
+  std::unique_ptr<cli::NetEnd> net;
+  Guarded landing;
+  std::vector<std::byte> source = std::vector<std::byte>(kRegion);
+  cli::Hello hello;
+  std::uint64_t failed = 0, done = 0;
+
+  std::uint64_t counter(std::string_view name) {
+    for (const auto& table : {net->world().counters(), net->endpoint().counters()}) {
+      for (const Counter& c : table) {
+        if (c.name == name) return c.value;
+      }
+    }
+    ADD_FAILURE() << "no counter " << name;
+    return 0;
+  }
+  void collect() {
+    std::array<transport::Completion, 32> batch;
+    for (std::size_t n = batch.size(); n == batch.size();) {
+      n = net->endpoint().poll_completions(batch);
+      for (std::size_t i = 0; i < n; ++i)
+        ++(batch[i].status == transport::Status::kOk ? done : failed);
+    }
+  }
+};
+
+enum class Security { kPlain, kSecured };
+
+class HostilePair {
+ public:
+  // False: not connected, and the test has failed.
+  bool open(Security security) {
+    for (End* end : {&a, &b}) {
+      cli::NetOptions options;
+      if (security == Security::kSecured) options.world.job_secret = job_secret();
+      auto net = cli::NetEnd::open(options);
+      EXPECT_TRUE(net) << net.error().message;
+      if (!net) return false;
+      end->net = std::move(net).value();
+      auto hello = end->net->create_qp(end->landing.region());
+      EXPECT_TRUE(hello);
+      if (!hello) return false;
+      end->hello = *hello;
+      for (std::size_t i = 0; i < kRegion; ++i)
+        end->source[i] = static_cast<std::byte>(i * 31 + (i >> 9) + (end == &a ? 1 : 2));
+    }
+    const auto first = a.net->connect(a.hello.qpn, b.hello);
+    const auto second = b.net->connect(b.hello.qpn, a.hello);
+    EXPECT_TRUE(first && second);
+    return first && second;
+  }
+
+  struct Post {
+    std::uint64_t offset = 0;
+    std::uint32_t size = kRegion;
+  };
+  void post(End& from, const End& to, const Post& what) {
+    const auto posted = from.net->endpoint().post_write(
+        net::clock_now(), from.hello.qpn,
+        {.local_at = reinterpret_cast<std::uintptr_t>(from.source.data() + what.offset),
+         .remote_at = to.hello.region_at + what.offset,
+         .rkey = to.hello.rkey,
+         .size = what.size});
+    EXPECT_TRUE(posted) << posted.error().message;
+  }
+
+  // Drives both, and the stranger after every round, until `is_over` or 20 s.
+  using Stranger = std::function<void(std::uint64_t round)>;
+  bool run(const std::function<bool()>& is_over, const Stranger& stranger = nullptr) {
+    const Time until = net::clock_now() + Duration::s(20);
+    for (std::uint64_t round = 0; net::clock_now() < until; ++round) {
+      a.net->world().pass();
+      b.net->world().pass();
+      a.collect();
+      b.collect();
+      if (stranger) stranger(round);
+      if (is_over()) return true;
+    }
+    return false;
+  }
+  // For a while: what was sent has been looked at.
+  void settle() {
+    const Time until = net::clock_now() + Duration::ms(20);
+    run([&] { return net::clock_now() >= until; });
+  }
+
+  // The whole region from a to b and back, some times over, while the stranger does his worst.
+  void transfer_both_ways(const Stranger& stranger) {
+    constexpr std::uint64_t kTimes = 4;
+    for (std::uint64_t time = 0; time < kTimes; ++time) {
+      std::memset(a.landing.region().data(), 0, kRegion);
+      std::memset(b.landing.region().data(), 0, kRegion);
+      const std::uint64_t goal = a.done + 4;
+      for (std::uint64_t part = 0; part < 4; ++part) {
+        post(a, b, {.offset = part * kRegion / 4, .size = kRegion / 4});
+        post(b, a, {.offset = part * kRegion / 4, .size = kRegion / 4});
+      }
+      ASSERT_TRUE(run([&] { return a.done >= goal && b.done >= goal; }, stranger))
+          << "the transfer did not complete; failed: " << a.failed << ", " << b.failed;
+      ASSERT_EQ(a.failed + b.failed, 0u);
+      ASSERT_EQ(std::memcmp(b.landing.region().data(), a.source.data(), kRegion), 0);
+      ASSERT_EQ(std::memcmp(a.landing.region().data(), b.source.data(), kRegion), 0);
+      ASSERT_TRUE(canaries_whole());
+    }
+  }
+  bool canaries_whole() { return a.landing.is_whole() && b.landing.is_whole(); }
+
+  End a, b;
+};
+
+// Sends from an address and port of his choice. On the loopback nobody needs a privilege for a
+// peer's address: its source ports are not all bound, and any of them names its process.
+class Stranger {
+ public:
+  // As `peer` in `plane`, from one of its ports that it does not use itself.
+  static Stranger as(const End& peer, std::size_t plane = 0) {
+    const world::Address& address = peer.hello.ports[plane];
+    for (std::uint32_t i = net::kSourcePortsMax; i-- > 0;) {
+      auto socket = net::UdpSocket::open(
+          {.address = address.ip(), .port = net::source_port(address.process, i)});
+      if (!socket) continue;
+      return Stranger(std::move(socket).value(), address.ip(),
+                      net::source_port(address.process, i));
+    }
+    ADD_FAILURE() << "no port left to send from";
+    return elsewhere();
+  }
+  // Nobody's peer; the address is of this process, so that tests in parallel do not meet.
+  static Ipv6 nobodys_address() {
+    const auto pid = static_cast<std::uint32_t>(getpid());
+    return net::ipv4(127, 77, static_cast<std::uint8_t>(pid >> 7),
+                     static_cast<std::uint8_t>(pid << 1 | 1));
+  }
+  static Stranger elsewhere() {
+    const Ipv6 address = nobodys_address();
+    net::UdpSocket socket = net::UdpSocket::open({.address = address}).value();
+    net::SocketAddress bound;
+    bound.size = sizeof(bound.storage);
+    auto* const name = reinterpret_cast<sockaddr*>(&bound.storage);
+    EXPECT_EQ(getsockname(socket.fd(), name, &bound.size), 0);
+    const std::uint16_t port = net::from_sockaddr(name).port;
+    return Stranger(std::move(socket), address, port);
+  }
+
+  void send_raw(const End& to, ConstBytes bytes, world::Dscp dscp = world::Dscp::kControl) {
+    iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    socket_.send({.to = to.hello.ports[0].ip(),
+                  .port = net::listen_port(to.hello.ports[0].process),
+                  .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(dscp) << 2)},
+                 {&piece, 1});
+  }
+  // A well-formed packet: padding and ICRC are right.
+  template <typename Body>
+  void send(const End& to, const wire::Bth& bth, const Body& body, ConstBytes payload = {}) {
+    std::vector<std::byte> packet(wire::kHeaderSizeMax);
+    packet.resize(wire::emit(bth, body, packet));
+    packet.insert(packet.end(), payload.begin(), payload.end());
+    packet.resize(packet.size() + wire::pad_for(payload.size()) + wire::kIcrcSize);
+    mend(to, packet);
+    send_raw(to, packet);
+  }
+  // Gives the bytes the ICRC that they should have, if they are like a packet at all.
+  void mend(const End& to, Bytes packet) const {
+    const auto parts = wire::split_datagram(packet);
+    if (!parts) return;
+    wire::Icrc icrc(
+        wire::IcrcFlow{.source = address_,
+                       .destination = to.hello.ports[0].ip(),
+                       .source_port = port_,
+                       .destination_port = net::listen_port(to.hello.ports[0].process),
+                       .udp_size = static_cast<std::uint16_t>(packet.size() + wire::kUdpSize)});
+    icrc.add_header(parts->header);
+    icrc.store(packet.last(wire::kIcrcSize));
+  }
+
+ private:
+  Stranger(net::UdpSocket socket, const Ipv6& address, std::uint16_t port)
+      : socket_(std::move(socket)), address_(address), port_(port) {}
+  net::UdpSocket socket_;
+  Ipv6 address_;
+  std::uint16_t port_;
+};
+
+// --- what he sends -----------------------------------------------------------------------------
+
+inline void forge_nack(Stranger& from, const End& to, Psn psn) {
+  from.send(to, {.opcode = wire::Opcode::kNack, .dest_qpn = to.hello.qpn, .psn = psn},
+            wire::Nack{.reason = wire::NackReason::kUnexpectedEvent, .psn = psn});
+}
+// Everything up to `psn` has arrived and is complete, he says.
+inline void forge_acknowledgement(Stranger& from, const End& to, Psn psn) {
+  from.send(to, {.opcode = wire::Opcode::kSack, .dest_qpn = to.hello.qpn, .psn = psn},
+            wire::Sack{.cack = psn, .rcvd_bytes_256 = 1});
+  from.send(to, {.opcode = wire::Opcode::kTransportAck, .dest_qpn = to.hello.qpn, .psn = psn},
+            wire::TransportAck{.msn = 1});
+}
+struct ForgedWrite {
+  Psn psn;
+  std::uint64_t va = 0;
+  std::uint32_t rkey = 0;
+};
+inline void forge_write(Stranger& from, const End& to, const ForgedWrite& write,
+                        ConstBytes payload) {
+  from.send(to,
+            {.opcode = wire::Opcode::kWriteOnly,
+             .pad = wire::pad_for(payload.size()),
+             .dest_qpn = to.hello.qpn,
+             .psn = write.psn},
+            wire::Write{.va = write.va,
+                        .rkey = write.rkey,
+                        .message_size = static_cast<std::uint32_t>(payload.size())},
+            payload);
+}
+inline void forge_port_status(Stranger& from, const End& to, std::uint16_t id) {
+  from.send(
+      to,
+      {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(id)},
+      wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate, .port_status = 0});
+}
+
+}  // namespace weft::hostile

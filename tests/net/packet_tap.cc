@@ -1,0 +1,107 @@
+#include "packet_tap.h"
+
+#include <arpa/inet.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "net/secure_hello.h"
+#include "net/secure_layout.h"
+#include "wire/layout.h"
+
+namespace weft::hostile {
+namespace {
+
+constexpr std::size_t kFullPayload = 4096;
+
+// A run has the size of its first packet, which is told by its header: only full packets come in
+// runs.
+std::size_t packet_size(ConstBytes run, bool secured) {
+  if (run.size() < wire::bth_at::kSize || net::is_hello(run)) return run.size();
+  const std::uint32_t psn_word = base::load32(run, wire::bth_at::kPsnWord);
+  const auto opcode = static_cast<wire::Opcode>(run[0]);
+  const std::size_t header = wire::header_size(
+      {.opcode = opcode, .has_timestamp = (psn_word & wire::bth_at::kTimestamp) != 0});
+  if (header == 0) return run.size();
+  if (!wire::is_write(opcode)) {
+    return std::min(run.size(), header + (secured ? net::kSealedControlExtra : wire::kIcrcSize));
+  }
+  return std::min(run.size(),
+                  header + kFullPayload + (secured ? net::kSealedWriteExtra : wire::kIcrcSize));
+}
+
+}  // namespace
+
+PacketTap::~PacketTap() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool PacketTap::open() {
+  fd_ = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd_ < 0) {
+    why_not_ = std::string("listening on the loopback needs root: ") + std::strerror(errno);
+    return false;
+  }
+  const int room = 64 << 20;
+  if (setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) != 0)
+    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+  sockaddr_ll where{};
+  where.sll_family = AF_PACKET;
+  where.sll_protocol = htons(ETH_P_IP);
+  where.sll_ifindex = static_cast<int>(if_nametoindex("lo"));
+  if (bind(fd_, reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0) {
+    why_not_ = std::string("the loopback cannot be listened on: ") + std::strerror(errno);
+    return false;
+  }
+  return true;
+}
+
+std::vector<PacketTap::Packet> PacketTap::take(const End& a, const End& b) {
+  std::vector<Packet> out;
+  std::array<std::byte, 1 << 17> buffer;
+  const std::uint16_t port_a = net::listen_port(a.hello.ports[0].process);
+  const std::uint16_t port_b = net::listen_port(b.hello.ports[0].process);
+  const bool secured = a.hello.secret_fingerprint != 0;
+  for (;;) {
+    sockaddr_ll from{};
+    socklen_t from_size = sizeof(from);
+    const ssize_t got = recvfrom(fd_, buffer.data(), buffer.size(), 0,
+                                 reinterpret_cast<sockaddr*>(&from), &from_size);
+    if (got < 0) return out;
+    const ConstBytes packet = ConstBytes(buffer).first(static_cast<std::size_t>(got));
+    // Each is seen twice on the loopback, going and coming.
+    if (from.sll_pkttype == PACKET_OUTGOING || packet.size() < 20) continue;
+    const std::size_t ip_size = static_cast<std::size_t>(packet[0] & std::byte{15}) * 4;
+    if (packet[9] != std::byte{IPPROTO_UDP} || packet.size() < ip_size + 8) continue;
+    const std::uint16_t from_port = base::load16(packet, ip_size);
+    const std::uint16_t to_port = base::load16(packet, ip_size + 2);
+    const std::uint16_t sender = net::process_of(from_port);
+    const bool to_b = to_port == port_b && sender == a.hello.ports[0].process;
+    const bool to_a = to_port == port_a && sender == b.hello.ports[0].process;
+    if (!to_a && !to_b) continue;
+    ConstBytes run = packet.subspan(ip_size + 8);
+    while (!run.empty()) {
+      const std::size_t size = packet_size(run, secured);
+      out.push_back(
+          {.to_b = to_b, .bytes = {run.begin(), run.begin() + static_cast<std::ptrdiff_t>(size)}});
+      run = run.subspan(size);
+    }
+  }
+}
+
+bool PacketTap::shows(const std::vector<Packet>& packets, ConstBytes bytes) {
+  return std::any_of(packets.begin(), packets.end(), [&](const Packet& p) {
+    return std::search(p.bytes.begin(), p.bytes.end(), bytes.begin(), bytes.end()) != p.bytes.end();
+  });
+}
+
+}  // namespace weft::hostile
