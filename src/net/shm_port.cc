@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kBatchMax = 32;
 constexpr std::size_t kBatchBytes = 256u << 10;
 // A ring full for that long has a reader that does not look.
-constexpr Duration kStuck = Duration::ms(1);
+constexpr Duration kStuck = Duration::ms(100);
 // The node is told of no more at a time: what is written is read only when it is flushed.
 constexpr std::uint32_t kRoomMax = 64;
 

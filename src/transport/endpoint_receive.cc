@@ -25,10 +25,15 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
     }
     on_packet(now, d, *packet);
   }
+  if (!config_.answers_last) flush_answers();
+}
+
+void Endpoint::flush_answers() {
   for (const std::uint32_t index : touched_) {
-    Qp& qp = *qps_[index];
-    qp.touched = false;
-    qp.responder.flush(control_, responder_counters_);
+    QpSlot& qp = qps_[index];
+    if (!qp || !qp->touched) continue;  // destroyed since
+    qp->touched = false;
+    qp->responder.flush(control_, responder_counters_);
   }
   touched_.clear();
 }

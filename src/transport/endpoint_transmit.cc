@@ -27,11 +27,17 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
     if (batch.room[port] > 0) batch.with_room = static_cast<PortMask>(batch.with_room | 1u << port);
   }
   if (transmit_control(now, batch)) transmit_data(now, batch);
+  if (!touched_.empty()) {
+    flush_answers();
+    transmit_control(now, batch);
+  }
   return batch.count;
 }
 
 // False when control packets are left waiting for room: data must not overtake them.
 bool Endpoint::transmit_control(Time now, Batch& batch) {
+  std::uint32_t same_peer = ControlPacket::kNoPeer;  // answers to it follow on `same_port`
+  std::uint8_t same_port = ControlPacket::kAnyPort;
   while (!control_.empty()) {
     if (batch.full() || batch.with_room == 0) return false;
     ControlPacket& packet = control_.front();
@@ -42,7 +48,8 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
         control_.pop();  // nothing reaches that peer: it must not hold up what goes to others
         continue;
       }
-      port = control_port(peer, batch.with_room);
+      const bool follows = packet.peer == same_peer && (batch.with_room >> same_port & 1) != 0;
+      port = follows ? same_port : control_port(peer, batch.with_room);
       if (port == ControlPacket::kAnyPort)
         return true;  // no port with room reaches that peer; data to others may go
     } else if ((ports_up_ >> port & 1) == 0) {
@@ -73,6 +80,10 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     ++control_packets_;
     probe_tokens_milli_ += 10;
     const std::uint32_t peer = packet.peer;
+    if (config_.answers_last && packet.port == ControlPacket::kAnyPort) {
+      same_peer = peer;
+      same_port = port;
+    }
     const bool confirm = known && !packet.fixed_ev && !packet.data_class;
     control_.pop();
     if (confirm) check_reverse(now, peer);
