@@ -194,7 +194,7 @@ bool ShmPort::receive_from(In& in, Time now, world::Node& node) {
                       .ecn = static_cast<world::Ecn>(record.note & 3),
                       .dscp = static_cast<world::Dscp>(record.note >> 2 & 63),
                       .intact = true,
-                      .entropy = 0,
+                      .entropy = kEv,
                       .received_at = now,
                       .peer = in.from,
                       .header = ConstBytes(header).first(record.header_size),

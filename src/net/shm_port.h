@@ -34,6 +34,9 @@ struct ShmPortConfig {
 
 class ShmPort {
  public:
+  // The one EV of the port: there is one path to each peer.
+  static constexpr std::uint32_t kEv = 0;
+
   // Errors: kExhausted, kSystem.
   static Result<std::unique_ptr<ShmPort>> open(const ShmPortConfig& config);
   ~ShmPort();

@@ -18,6 +18,10 @@ namespace {
 
 // Nobody looked for that long: the world itself stood still.
 constexpr Duration kLate = Duration::ms(1);
+// While rings move, sockets are asked that often.
+constexpr Duration kSocketsEvery = Duration::us(20);
+// Rings that moved so recently are likely to move again.
+constexpr Duration kRingBusy = Duration::us(10);
 
 // Where a plane's packets arrive: in a fabric steered by uSIDs the last one is all that is left.
 Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
@@ -74,7 +78,8 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
-    const auto opened = world->open_slot(process);
+    auto opened = world->open_slot(process);
+    if (opened) opened = world->open_shared_memory();
     if (!opened && opened.error().kind == ErrorKind::kExhausted) continue;
     WEFT_CHECK(opened);
     WEFT_CHECK(world->watch_all());
@@ -108,6 +113,25 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
   return {};
 }
 
+Result<void> UdpWorld::open_shared_memory() {
+  shm_ = nullptr;
+  // With a secret nothing is taken that is not sealed.
+  if (!config_.shared_memory || planes_.size() == world::kPortsMax || !config_.job_secret.empty())
+    return {};
+  WEFT_TRY(shm_, ShmPort::open({.self = addresses()[0],
+                                .port = static_cast<world::PortIndex>(planes_.size()),
+                                .ring_bytes = config_.ring_bytes}));
+  return {};
+}
+
+std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer) {
+  if (shm_ == nullptr) return std::nullopt;
+  // A name is of a network namespace: that of this world.
+  const auto scope = NamespaceScope::enter(config_.network_namespace);
+  if (!scope || !shm_->reach(peer)) return std::nullopt;
+  return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};
+}
+
 Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
   epoll_event event{};
   event.events = events;
@@ -124,6 +148,7 @@ Result<void> UdpWorld::watch_all() {
       WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
   }
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
+  if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
   return watch(wake_fd_, EPOLLIN, kWake);
 }
 
@@ -175,6 +200,7 @@ void UdpWorld::look_at_links() {
 
 // Takes what is there; until then it waits for something to come. True if anything came.
 bool UdpWorld::look(Time sleep_until) {
+  sockets_next_ = now_ + kSocketsEvery;
   std::array<epoll_event, world::kPortsMax + 8> ready;
   timespec timeout{};
   if (sleep_until > now_) {
@@ -194,6 +220,9 @@ bool UdpWorld::look(Time sleep_until) {
     } else if (what == kLinks) {
       look_at_links();
       moved = true;
+    } else if (what == kShm) {
+      shm_->look();
+      moved = true;
     } else if ((what & kRoom) != 0) {
       moved |= send_held(planes_[what & 0xff]);
     } else {
@@ -203,33 +232,57 @@ bool UdpWorld::look(Time sleep_until) {
   return moved;
 }
 
-bool UdpWorld::pass(Time sleep_until) {
-  WEFT_ASSERT(node_ != nullptr);
-  now_ = clock_now();
-  // What was slept on purpose is not late.
-  const Time due = std::max(last_pass_, sleep_until);
-  bool moved = look(sleep_until);
+bool UdpWorld::look_at_deadline(Time due) {
   const Duration late = now_ > due && now_ - due > kLate ? now_ - due : Duration();
   last_pass_ = now_;
-  if (node_->next_deadline() <= now_) {
-    node_->on_deadline(now_, late);
-    moved = true;
+  if (node_->next_deadline() > now_) return false;
+  node_->on_deadline(now_, late);
+  return true;
+}
+
+// What came, by ring or socket, and what falls due. Rings first: to ask a socket costs more than a
+// whole round trip over a ring, so that it is done now and then only while rings move.
+bool UdpWorld::take(Time sleep_until) {
+  // What was slept on purpose is not late.
+  const Time due = std::max(last_pass_, sleep_until);
+  if (shm_ != nullptr && shm_->receive(now_, *node_)) {
+    ring_moved_ = now_;
+    if (now_ >= sockets_next_) look(Time());
+    look_at_deadline(due);
+    return true;
   }
+  const bool sleeps = sleep_until > now_ && (shm_ == nullptr || shm_->sleep());
+  bool moved = false;
+  if (sleeps || shm_ == nullptr || now_ >= sockets_next_ || now_ - ring_moved_ > kRingBusy)
+    moved = look(sleeps ? sleep_until : Time());
+  if (sleeps && shm_ != nullptr) shm_->wake();
+  return look_at_deadline(due) || moved;
+}
+
+bool UdpWorld::pass() {
+  WEFT_ASSERT(node_ != nullptr);
+  now_ = clock_now();
+  const bool moved = take(Time());
   return transmit() || moved;
 }
 
 bool UdpWorld::progress(Time limit) {
-  const Time start = clock_now();
+  WEFT_ASSERT(node_ != nullptr);
+  Time start = kNever;
   for (;;) {
-    if (pass()) return true;
+    now_ = clock_now();
+    start = std::min(start, now_);
+    bool moved = transmit();
+    const bool sleeps = !moved && now_ - start >= config_.spin;
+    moved |= take(sleeps ? std::min(limit, node_->next_deadline()) : Time());
+    if (moved) return true;
     if (now_ >= limit) return false;
-    if (now_ - start < config_.spin) continue;
-    if (pass(std::min(limit, node_->next_deadline()))) return true;
   }
 }
 
 bool UdpWorld::step(Time limit) {
   while (now_ < limit) progress(limit);
+  transmit();
   return true;
 }
 
@@ -256,6 +309,10 @@ CounterTable UdpWorld::counters() const {
   add("net.drop_no_session", DropReason::kNoSession);
   add("net.drop_forged", DropReason::kForged);
   add("net.drop_replayed", DropReason::kReplayed);
+  if (shm_ != nullptr) {
+    const CounterTable shared = shm_->counters();
+    table.insert(table.end(), shared.begin(), shared.end());
+  }
   return table;
 }
 

@@ -237,10 +237,20 @@ bool UdpWorld::transmit() {
     room[p].packets = planes_[p].held.empty() ? kPortRoom : 0;
     any |= planes_[p].held.empty();
   }
+  if (shm_ != nullptr) {
+    room[planes_.size()] = shm_->room(now_);
+    any |= room[planes_.size()].packets > 0;
+  }
   if (!any) return false;
-  const std::size_t count = node_->poll_transmit(now_, std::span(room).first(planes_.size()), out_);
-  for (std::size_t sent = 0; sent < count;)
-    sent += send_run(std::span(out_).subspan(sent, count - sent));
+  const std::size_t count = node_->poll_transmit(now_, std::span(room).first(port_count()), out_);
+  for (std::size_t sent = 0; sent < count;) {
+    if (out_[sent].port == planes_.size()) {
+      shm_->send(out_[sent++]);
+    } else {
+      sent += send_run(std::span(out_).subspan(sent, count - sent));
+    }
+  }
+  if (shm_ != nullptr && count > 0) shm_->flush();
   return count > 0;
 }
 
