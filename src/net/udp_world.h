@@ -184,6 +184,7 @@ class UdpWorld final : public world::World {
   bool take(Time sleep_until);
   bool look(Time sleep_until);
   bool look_at_deadline(Time due);
+  bool transmit_all();
   void look_at_links();
   void tell_port(std::uint32_t plane);
 

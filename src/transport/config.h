@@ -70,8 +70,9 @@ struct EndpointConfig {
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
   std::uint32_t first_qpn = 0x100;        // QPNs count from here
   std::uint32_t sack_bytes = 16 * 1024;   // a SACK at least that often
-  // What was received is answered by the next poll_transmit, after the data that it gives and on
-  // one port for each peer, instead of before: for worlds in which a packet costs its sender time.
+  // For worlds in which a packet costs its sender time: what was received is answered by a later
+  // poll_transmit, on one port for each peer. The next one that gives nothing else, or the one after
+  // it.
   bool answers_last = false;
   bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed

@@ -163,6 +163,7 @@ class Endpoint final : public world::Node {
   Ring<Completion> completions_;
   std::uint32_t completions_reserved_ = 0;  // posted and not yet polled
   std::vector<std::uint32_t> touched_;      // QPs with something to flush at the end of the batch
+  bool answers_wait_ = false;               // data went instead of them
   EndpointConfig config_;
   std::uint32_t qp_count_ = 0, qp_created_ = 0;
   std::uint32_t evs_used_ = 0;

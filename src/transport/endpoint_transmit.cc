@@ -27,7 +27,9 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
     if (batch.room[port] > 0) batch.with_room = static_cast<PortMask>(batch.with_room | 1u << port);
   }
   if (transmit_control(now, batch)) transmit_data(now, batch);
-  if (!touched_.empty()) {
+  if (touched_.empty()) return batch.count;
+  answers_wait_ = batch.count > 0 && !answers_wait_;
+  if (!answers_wait_) {
     flush_answers();
     transmit_control(now, batch);
   }
