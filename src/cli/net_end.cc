@@ -23,6 +23,8 @@ constexpr std::uint32_t kBudgetUnit = 16u << 10;
 // A SACK costs as much as a run of packets: one for three of them; the requestor asks for more when
 // its window is small.
 constexpr std::uint32_t kSackBytes = 192u << 10;
+// Well below what a requestor waits before it asks.
+constexpr Duration kAnswersDelay = Duration::us(30);
 
 // Over shared memory nothing is lost or reordered and the ring itself holds the sender back: large
 // packets, few acknowledgements, and a window that is several rings.
@@ -137,7 +139,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   config.completion_queue_max = options.qps_max * kSendQueue;
   config.control_queue_max = 1024;
   config.sack_bytes = kSackBytes;
-  config.answers_last = true;
+  config.answers_delay = kAnswersDelay;
   // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere.
   config.first_qpn =
       std::uint32_t{end->world_->process()} << 16 | (0x100 + end->prng_.below(0x7000));

@@ -18,10 +18,10 @@ namespace {
 
 // Nobody looked for that long: the world itself stood still.
 constexpr Duration kLate = Duration::ms(1);
-// While rings move, sockets are asked that often.
-constexpr Duration kSocketsEvery = Duration::us(20);
-// Rings that moved so recently are likely to move again.
-constexpr Duration kRingBusy = Duration::us(10);
+// Everything is looked at that often, however busy a ring or a plane is.
+constexpr Duration kLookEvery = Duration::us(20);
+// What moved so recently is likely to move again.
+constexpr Duration kBusy = Duration::us(20);
 constexpr int kRingLooks = 4;
 
 // Where a plane's packets arrive: in a fabric steered by uSIDs the last one is all that is left.
@@ -201,7 +201,7 @@ void UdpWorld::look_at_links() {
 
 // Takes what is there; until then it waits for something to come. True if anything came.
 bool UdpWorld::look(Time sleep_until) {
-  sockets_next_ = now_ + kSocketsEvery;
+  look_next_ = now_ + kLookEvery;
   std::array<epoll_event, world::kPortsMax + 8> ready;
   timespec timeout{};
   if (sleep_until > now_) {
@@ -227,7 +227,10 @@ bool UdpWorld::look(Time sleep_until) {
     } else if ((what & kRoom) != 0) {
       moved |= send_held(planes_[what & 0xff]);
     } else {
-      moved |= receive(what);
+      if (!receive(what)) continue;
+      moved = true;
+      busy_plane_ = what;
+      plane_busy_until_ = now_ + kBusy;
     }
   }
   return moved;
@@ -241,41 +244,36 @@ bool UdpWorld::look_at_deadline(Time due) {
   return true;
 }
 
-// What came, by ring or socket, and what falls due. Rings first: to ask a socket costs more than a
-// whole round trip over a ring, so that it is done now and then only while rings move.
+// Where something came a moment ago, without asking everywhere: a look at a ring costs less than one
+// at the clock, a look at one socket less than at all.
+bool UdpWorld::look_where_it_came() {
+  for (int i = 0; i < kRingLooks && shm_ != nullptr; ++i) {
+    if (!shm_->receive(now_, *node_)) continue;
+    ring_busy_until_ = now_ + kBusy;
+    return true;
+  }
+  return now_ < plane_busy_until_ && receive(busy_plane_);
+}
+
+// What came, by ring or socket, and what falls due. While rings are busy sockets are asked now and
+// then only: the question costs more than a whole round trip over a ring.
 bool UdpWorld::take(Time sleep_until) {
   // What was slept on purpose is not late.
   const Time due = std::max(last_pass_, sleep_until);
-  // A look at a ring costs less than one at the clock.
-  bool came = false;
-  for (int i = 0; i < kRingLooks && shm_ != nullptr && !came; ++i)
-    came = shm_->receive(now_, *node_);
-  if (came) {
-    ring_moved_ = now_;
-    if (now_ >= sockets_next_) look(Time());
-    look_at_deadline(due);
-    return true;
-  }
+  bool moved = look_where_it_came();
+  if (moved) sleep_until = Time();
   const bool sleeps = sleep_until > now_ && (shm_ == nullptr || shm_->sleep());
-  bool moved = false;
-  if (sleeps || shm_ == nullptr || now_ >= sockets_next_ || now_ - ring_moved_ > kRingBusy)
-    moved = look(sleeps ? sleep_until : Time());
+  if (sleeps || now_ >= look_next_ || (!moved && now_ >= ring_busy_until_))
+    moved |= look(sleeps ? sleep_until : Time());
   if (sleeps && shm_ != nullptr) shm_->wake();
   return look_at_deadline(due) || moved;
-}
-
-// For callers that may not come back at once: a node may give its answers only after its data.
-bool UdpWorld::transmit_all() {
-  const bool moved = transmit();
-  if (moved) transmit();
-  return moved;
 }
 
 bool UdpWorld::pass() {
   WEFT_ASSERT(node_ != nullptr);
   now_ = clock_now();
   const bool moved = take(Time());
-  return transmit_all() || moved;
+  return transmit() || moved;
 }
 
 bool UdpWorld::progress(Time limit) {
@@ -294,7 +292,7 @@ bool UdpWorld::progress(Time limit) {
 
 bool UdpWorld::step(Time limit) {
   while (now_ < limit) progress(limit);
-  transmit_all();
+  transmit();
   return true;
 }
 

@@ -184,7 +184,7 @@ class UdpWorld final : public world::World {
   bool take(Time sleep_until);
   bool look(Time sleep_until);
   bool look_at_deadline(Time due);
-  bool transmit_all();
+  bool look_where_it_came();
   void look_at_links();
   void tell_port(std::uint32_t plane);
 
@@ -194,8 +194,9 @@ class UdpWorld final : public world::World {
   std::vector<Plane> planes_;
   std::unique_ptr<LinkWatch> links_;
   std::unique_ptr<ShmPort> shm_;  // null: off
-  // When rings last moved, and when sockets are looked at in any case.
-  Time ring_moved_, sockets_next_;
+  // Rings, or a plane, that moved a moment ago; when everything is looked at in any case.
+  Time ring_busy_until_, plane_busy_until_, look_next_;
+  std::uint32_t busy_plane_ = 0;
   world::PortMask told_up_ = 0;  // what the node knows
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;

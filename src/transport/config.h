@@ -70,10 +70,10 @@ struct EndpointConfig {
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
   std::uint32_t first_qpn = 0x100;        // QPNs count from here
   std::uint32_t sack_bytes = 16 * 1024;   // a SACK at least that often
-  // For worlds in which a packet costs its sender time: what was received is answered by a later
-  // poll_transmit, on one port for each peer. The next one that gives nothing else, or the one after
-  // it.
-  bool answers_last = false;
+  // For worlds in which a packet costs its sender time: what was received is answered after the data
+  // that goes out, on one port for each peer, and while data goes out anyway up to that much later.
+  // 0: answered at once.
+  Duration answers_delay;
   bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;

@@ -392,7 +392,7 @@ void Endpoint::fail(Time now, Qp& qp, Status status) {
 // --- time --------------------------------------------------------------------------------------
 
 Time Endpoint::next_deadline() const {
-  return std::min({deadlines_.top(), prober_.next_deadline(), port_status_next_});
+  return std::min({deadlines_.top(), prober_.next_deadline(), port_status_next_, answers_at_});
 }
 
 void Endpoint::on_deadline(Time now, Duration late_by) {
@@ -408,6 +408,7 @@ void Endpoint::on_deadline(Time now, Duration late_by) {
   }
   prober_.ask(now, control_, [this] { return take_request_id(); });
   if (now >= port_status_next_) resend_port_status(now);
+  if (now >= answers_at_) flush_answers();
 }
 
 Requestor::Context Endpoint::context(Time now) {

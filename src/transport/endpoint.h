@@ -163,7 +163,8 @@ class Endpoint final : public world::Node {
   Ring<Completion> completions_;
   std::uint32_t completions_reserved_ = 0;  // posted and not yet polled
   std::vector<std::uint32_t> touched_;      // QPs with something to flush at the end of the batch
-  bool answers_wait_ = false;               // data went instead of them
+  std::uint32_t unanswered_ = 0;            // data packets since they were last flushed
+  Time answers_at_ = kNever;                // data went instead of answers: they follow then
   EndpointConfig config_;
   std::uint32_t qp_count_ = 0, qp_created_ = 0;
   std::uint32_t evs_used_ = 0;

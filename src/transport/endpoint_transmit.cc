@@ -5,6 +5,13 @@
 
 namespace weft::transport {
 
+namespace {
+
+// Data packets that answers_delay puts off the answers to.
+constexpr std::uint32_t kUnansweredMax = 8;
+
+}  // namespace
+
 struct Endpoint::Batch {
   std::span<world::Datagram> out;
   std::array<std::uint32_t, world::kPortsMax> room{};
@@ -26,10 +33,13 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
     batch.room[port] = (ports_up_ >> port & 1) != 0 ? room[port].packets : 0;
     if (batch.room[port] > 0) batch.with_room = static_cast<PortMask>(batch.with_room | 1u << port);
   }
-  if (transmit_control(now, batch)) transmit_data(now, batch);
+  const bool data_may_go = transmit_control(now, batch);
+  const std::size_t before = batch.count;
+  if (data_may_go) transmit_data(now, batch);
   if (touched_.empty()) return batch.count;
-  answers_wait_ = batch.count > 0 && !answers_wait_;
-  if (!answers_wait_) {
+  // A peer that gets data from us is not waiting for the answer alone.
+  if (batch.count > before && answers_at_ == kNever) answers_at_ = now + config_.answers_delay;
+  if (answers_at_ == kNever || answers_at_ <= now || unanswered_ >= kUnansweredMax) {
     flush_answers();
     transmit_control(now, batch);
   }
@@ -82,7 +92,7 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     ++control_packets_;
     probe_tokens_milli_ += 10;
     const std::uint32_t peer = packet.peer;
-    if (config_.answers_last && packet.port == ControlPacket::kAnyPort) {
+    if (config_.answers_delay > Duration() && packet.port == ControlPacket::kAnyPort) {
       same_peer = peer;
       same_port = port;
     }
