@@ -20,8 +20,8 @@ namespace {
 constexpr Duration kLate = Duration::ms(1);
 // Everything is looked at that often, however busy a ring or a plane is.
 constexpr Duration kLookEvery = Duration::us(20);
-// What moved so recently is likely to move again.
-constexpr Duration kBusy = Duration::us(20);
+// While a plane is busy and has nothing just now: its packets may come on another.
+constexpr Duration kPlaneLookEvery = Duration::us(3);
 constexpr int kRingLooks = 4;
 
 // Where a plane's packets arrive: in a fabric steered by uSIDs the last one is all that is left.
@@ -203,14 +203,17 @@ void UdpWorld::look_at_links() {
 bool UdpWorld::look(Time sleep_until) {
   look_next_ = now_ + kLookEvery;
   std::array<epoll_event, world::kPortsMax + 8> ready;
-  timespec timeout{};
+  const auto room = static_cast<int>(ready.size());
+  int count = 0;
   if (sleep_until > now_) {
     const std::int64_t ns = (sleep_until - now_).ns();
-    timeout = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+    const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+    count = epoll_pwait2(epoll_fd_, ready.data(), room, sleep_until == kNever ? nullptr : &timeout,
+                         nullptr);
+    now_ = clock_now();
+  } else {
+    count = epoll_wait(epoll_fd_, ready.data(), room, 0);  // a third of the price
   }
-  const int count = epoll_pwait2(epoll_fd_, ready.data(), static_cast<int>(ready.size()),
-                                 sleep_until == kNever ? nullptr : &timeout, nullptr);
-  if (sleep_until > now_) now_ = clock_now();
   bool moved = false;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t what = ready[static_cast<std::size_t>(i)].data.u32;
@@ -227,10 +230,7 @@ bool UdpWorld::look(Time sleep_until) {
     } else if ((what & kRoom) != 0) {
       moved |= send_held(planes_[what & 0xff]);
     } else {
-      if (!receive(what)) continue;
-      moved = true;
-      busy_plane_ = what;
-      plane_busy_until_ = now_ + kBusy;
+      moved |= receive(what, kRunsMax);
     }
   }
   return moved;
@@ -252,7 +252,8 @@ bool UdpWorld::look_where_it_came() {
     ring_busy_until_ = now_ + kBusy;
     return true;
   }
-  return now_ < plane_busy_until_ && receive(busy_plane_);
+  // Where single runs came, asking for more would cost a second look at the socket.
+  return now_ < plane_busy_until_ && receive(busy_plane_, busy_runs_);
 }
 
 // What came, by ring or socket, and what falls due. While rings are busy sockets are asked now and
@@ -263,8 +264,9 @@ bool UdpWorld::take(Time sleep_until) {
   bool moved = look_where_it_came();
   if (moved) sleep_until = Time();
   const bool sleeps = sleep_until > now_ && (shm_ == nullptr || shm_->sleep());
-  if (sleeps || now_ >= look_next_ || (!moved && now_ >= ring_busy_until_))
-    moved |= look(sleeps ? sleep_until : Time());
+  const bool busy = moved || now_ < ring_busy_until_ ||
+                    (now_ < plane_busy_until_ && now_ < look_next_ - kLookEvery + kPlaneLookEvery);
+  if (sleeps || now_ >= look_next_ || !busy) moved |= look(sleeps ? sleep_until : Time());
   if (sleeps && shm_ != nullptr) shm_->wake();
   return look_at_deadline(due) || moved;
 }

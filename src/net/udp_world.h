@@ -121,6 +121,8 @@ class UdpWorld final : public world::World {
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;
   static constexpr std::size_t kPollPackets = 30;
+  // What moved so recently is likely to move again.
+  static constexpr Duration kBusy = Duration::us(20);
 
   // A packet that the kernel did not take yet: the header is copied, the payload stays where it is
   // (until its write completes, and then the packet is not needed any more).
@@ -151,7 +153,7 @@ class UdpWorld final : public world::World {
   Result<void> open_security();
 
   // --- in (udp_world_io.cc)
-  bool receive(std::uint32_t plane);
+  bool receive(std::uint32_t plane, std::size_t runs_max);
   void note_overflow(std::uint32_t plane, std::uint32_t overflow);
   void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes);
   struct Taken {
@@ -197,6 +199,7 @@ class UdpWorld final : public world::World {
   // Rings, or a plane, that moved a moment ago; when everything is looked at in any case.
   Time ring_busy_until_, plane_busy_until_, look_next_;
   std::uint32_t busy_plane_ = 0;
+  std::size_t busy_runs_ = kRunsMax;
   world::PortMask told_up_ = 0;  // what the node knows
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;

@@ -99,10 +99,13 @@ void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
   tell_port(plane);
 }
 
-bool UdpWorld::receive(std::uint32_t plane) {
+bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   std::array<UdpSocket::Incoming, kRunsMax> runs;
-  const std::size_t count = planes_[plane].listen.receive(buffer_, runs);
+  const std::size_t count = planes_[plane].listen.receive(buffer_, std::span(runs).first(runs_max));
   if (count == 0) return false;
+  busy_plane_ = plane;
+  busy_runs_ = count == 1 && runs[0].size == runs[0].segment ? 1 : kRunsMax;
+  plane_busy_until_ = now_ + kBusy;
   ++counters_.receives;
   in_.clear();
   note_overflow(plane, runs[count - 1].overflow);

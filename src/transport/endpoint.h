@@ -117,6 +117,7 @@ class Endpoint final : public world::Node {
   void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
   void after_requestor(Time now, Qp& qp, Status status);
   void flush_answers();
+  bool may_wait(Time now) const;
   void on_word(Time now, Qp& qp);
   void share_budget(Time now, Qp& qp);
   void drop(DropReason reason) { ++drops_[static_cast<std::size_t>(reason)]; }

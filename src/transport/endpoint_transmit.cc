@@ -37,13 +37,21 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
   const std::size_t before = batch.count;
   if (data_may_go) transmit_data(now, batch);
   if (touched_.empty()) return batch.count;
-  // A peer that gets data from us is not waiting for the answer alone.
-  if (batch.count > before && answers_at_ == kNever) answers_at_ = now + config_.answers_delay;
+  if (batch.count > before && answers_at_ == kNever && may_wait(now))
+    answers_at_ = now + config_.answers_delay;
   if (answers_at_ == kNever || answers_at_ <= now || unanswered_ >= kUnansweredMax) {
     flush_answers();
     transmit_control(now, batch);
   }
   return batch.count;
+}
+
+// A peer that gets data from us now is not waiting for the answer alone.
+bool Endpoint::may_wait(Time now) const {
+  for (const std::uint32_t index : touched_) {
+    if (peers_[qps_[index]->peer].data_at != now) return false;
+  }
+  return true;
 }
 
 // False when control packets are left waiting for room: data must not overtake them.
@@ -202,6 +210,7 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
       d.payload = out.payload;
       if (trace_ != nullptr) trace_datagram(now, TraceKind::kSend, d, qp.qpn, peer.host);
       batch.took(out.ev.port);
+      peer.data_at = now;
       probe_tokens_milli_ += 10;
       idle = 0;
       deadlines_.at_latest(index, qp.requestor.deadline());
