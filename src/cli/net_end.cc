@@ -24,7 +24,7 @@ constexpr std::uint32_t kBudgetUnit = 16u << 10;
 // its window is small.
 constexpr std::uint32_t kSackBytes = 192u << 10;
 // Well below what a requestor waits before it asks.
-constexpr Duration kAnswersDelay = Duration::us(30);
+constexpr Duration kAnswersDelay = Duration::us(100);
 
 // Over shared memory nothing is lost or reordered and the ring itself holds the sender back: large
 // packets, few acknowledgements, and a window that is several rings.

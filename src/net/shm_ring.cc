@@ -67,7 +67,8 @@ void ShmWriter::push(const Record& record) {
   const std::size_t size = shape.size();
   WEFT_ASSERT(size + ShmShape::kLine <= free_bytes());
   std::byte* const at = data_ + (head_ & (capacity_ - 1));
-  std::memcpy(at + ShmShape::kWord, record.header.data(), record.header.size());
+  if (!record.header.empty())
+    std::memcpy(at + ShmShape::kWord, record.header.data(), record.header.size());
   if (!record.payload.empty())
     std::memcpy(at + shape.payload_at(), record.payload.data(), record.payload.size());
   head_ += size;
