@@ -246,14 +246,14 @@ bool UdpWorld::look_at_deadline(Time due) {
 
 // Where something came a moment ago, without asking everywhere: a look at a ring costs less than one
 // at the clock, a look at one socket less than at all.
-bool UdpWorld::look_where_it_came() {
+bool UdpWorld::look_where_it_came(Time plane_busy_until) {
   for (int i = 0; i < kRingLooks && shm_ != nullptr; ++i) {
     if (!shm_->receive(now_, *node_)) continue;
     ring_busy_until_ = now_ + kBusy;
     return true;
   }
   // Where single runs came, asking for more would cost a second look at the socket.
-  return now_ < plane_busy_until_ && receive(busy_plane_, busy_runs_);
+  return now_ < plane_busy_until && receive(busy_plane_, busy_runs_);
 }
 
 // What came, by ring or socket, and what falls due. While rings are busy sockets are asked now and
@@ -261,7 +261,8 @@ bool UdpWorld::look_where_it_came() {
 bool UdpWorld::take(Time sleep_until) {
   // What was slept on purpose is not late.
   const Time due = std::max(last_pass_, sleep_until);
-  bool moved = look_where_it_came();
+  // One that is about to sleep is told by the kernel: a look at a socket besides would be in vain.
+  bool moved = look_where_it_came(sleep_until > now_ ? Time() : plane_busy_until_);
   if (moved) sleep_until = Time();
   const bool sleeps = sleep_until > now_ && (shm_ == nullptr || shm_->sleep());
   const bool busy = moved || now_ < ring_busy_until_ ||
@@ -285,6 +286,8 @@ bool UdpWorld::progress(Time limit) {
     now_ = clock_now();
     start = std::min(start, now_);
     bool moved = transmit();
+    // Who never spins sleeps soon, and hears then what came.
+    if (moved && config_.spin == Duration() && now_ - last_pass_ < kLookEvery) return true;
     const bool sleeps = !moved && now_ - start >= config_.spin;
     moved |= take(sleeps ? std::min(limit, node_->next_deadline()) : Time());
     if (moved) return true;

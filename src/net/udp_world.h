@@ -186,7 +186,7 @@ class UdpWorld final : public world::World {
   bool take(Time sleep_until);
   bool look(Time sleep_until);
   bool look_at_deadline(Time due);
-  bool look_where_it_came();
+  bool look_where_it_came(Time plane_busy_until);
   void look_at_links();
   void tell_port(std::uint32_t plane);
 
