@@ -63,7 +63,7 @@ def iperf(link, seconds):
 def weft(link, size, burst):
     c = link.commands()
     program = lib.BUILD / "weft"
-    words = ["bench", "write", "--port", "20711"]
+    words = ["bench", "write", "--no-shm", "--port", "20711"]
     out = together([*c["server"], program, *words, "--listen", *c["listen_planes"]],
                    [*c["client"], program, *words, c["host"], *c["planes"], "--size", size, "--burst", str(burst), "--json"],
                    0.4)

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -30,6 +32,8 @@ namespace {
 struct BenchArguments {
   std::string host;
   bool listen = false, latency = false, bidirectional = false, json = false;
+  bool shm = false, no_shm = false;  // must, must not; else where it can
+  std::string spin, idle;
   std::vector<std::string> sizes;
   std::vector<std::string> planes;
   std::string fabric;  // a scenario: the lab that this end is in
@@ -200,9 +204,27 @@ Result<void> choose_planes(const BenchArguments& arguments, net::UdpWorldConfig&
   return {};
 }
 
+bool shared_memory_wanted(const BenchArguments& arguments) {
+  if (arguments.shm || arguments.no_shm) return arguments.shm;
+  const char* const said = std::getenv("WEFT_SHM");
+  return said == nullptr || std::string_view(said) != "0";
+}
+
+// "forever", or a duration.
+Result<Duration> spin_of(const std::string& text) {
+  if (text.empty()) return net::UdpWorldConfig{}.spin;
+  if (text == "forever") return Duration::s(1'000'000);
+  const auto spin = scenario::duration_from(text);
+  if (!spin)
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("--spin {}: expected a duration, as 0us or 50us, or forever", text)};
+  return *spin;
+}
+
 struct Connected {
   std::unique_ptr<NetEnd> end;
   std::vector<BenchQp> qps;
+  NetEnd::Carrier carrier = NetEnd::Carrier::kPlanes;
 };
 
 Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, Stream& stream,
@@ -214,6 +236,8 @@ Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, S
   options.world.job_secret = arguments.secret;
   options.burst = terms.burst;
   options.qps_max = terms.qps;
+  WEFT_TRY(options.world.spin, spin_of(arguments.spin));
+  options.world.shared_memory = shared_memory_wanted(arguments);
   Connected out;
   WEFT_TRY(out.end, NetEnd::open(options));
   std::vector<transport::Qpn> ours;
@@ -235,7 +259,12 @@ Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, S
     const Hello& peer = peers[i];
     if (peer.region_size < buffers.source().size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
-    WEFT_CHECK(out.end->connect(qpn, peer));
+    WEFT_TRY(out.carrier, out.end->connect(qpn, peer));
+    if (arguments.shm && out.carrier != NetEnd::Carrier::kSharedMemory) {
+      return Error{ErrorKind::kSystem,
+                   "no shared memory with the other end; it must run on this host, as the same "
+                   "user, without --no-shm"};
+    }
     out.qps.push_back({.qpn = qpn, .peer = peer});
   }
   return out;
@@ -292,6 +321,28 @@ Result<void> follow(const BenchArguments& arguments, Stream& stream) {
 double percentile(const std::vector<double>& sorted, double share) {
   const auto at = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
   return sorted[at];
+}
+
+void say_carrier(const BenchArguments& arguments, const Connected& c) {
+  if (c.carrier == NetEnd::Carrier::kSharedMemory) {
+    fmt::print(stderr, "over shared memory\n");
+  } else {
+    fmt::print(stderr, "over UDP, {} planes, {} bytes a packet\n",
+               c.end->world().addresses().size(), arguments.mtu);
+  }
+}
+
+// Does nothing for a while and gives the share of a core that it took, in per cent.
+Result<double> measure_idle(NetEnd& end, Duration how_long) {
+  const auto cpu_us = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  };
+  const double before = cpu_us();
+  end.world().step(net::clock_now() + how_long);
+  return (cpu_us() - before) / how_long.to_us() * 100;
 }
 
 void show_header(const BenchArguments& arguments) {
@@ -357,6 +408,7 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
   WEFT_CHECK(propose(stream, terms));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(arguments, terms, stream, buffers));
+  say_carrier(arguments, c);
   show_header(arguments);
   nlohmann::json rows = nlohmann::json::array();
   for (const std::uint64_t size : sizes) {
@@ -388,9 +440,18 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
     }
     if (std::fflush(stdout) != 0) return Error{ErrorKind::kSystem, "stdout is closed"};
   }
+  nlohmann::json all{{"rows", std::move(rows)}};
+  all["carrier"] = c.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
+  if (!arguments.idle.empty()) {
+    const auto how_long = scenario::duration_from(arguments.idle);
+    WEFT_TRY(const double idle, measure_idle(*c.end, *how_long));
+    all["idle_cpu_pct"] = idle;
+    if (!arguments.json) fmt::print("idle: {:.2f} % of a core\n", idle);
+  }
   WEFT_CHECK(tell(stream, {}));
   if (arguments.json) {
-    fmt::print("{}\n", nlohmann::json{{"rows", rows}, {"counters", counters_json(*c.end)}}.dump());
+    all["counters"] = counters_json(*c.end);
+    fmt::print("{}\n", all.dump());
   }
   return {};
 }
@@ -508,6 +569,12 @@ Result<void> run(BenchArguments arguments) {
   if (arguments.latency && arguments.bidirectional)
     return Error{ErrorKind::kInvalid,
                  "--latency goes both ways already; leave --bidirectional out"};
+  if (arguments.shm && arguments.no_shm)
+    return Error{ErrorKind::kInvalid, "--shm and --no-shm exclude each other; leave one out"};
+  WEFT_CHECK(spin_of(arguments.spin));
+  if (!arguments.idle.empty() && !scenario::duration_from(arguments.idle))
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("--idle {}: expected a duration, as 1s", arguments.idle)};
   if (!arguments.listen && arguments.host.empty()) return run_alone(arguments, sizes);
   WEFT_TRY(Stream stream, arguments.listen ? accept_one(arguments) : dial(arguments));
   return arguments.listen ? follow(arguments, stream) : lead(arguments, stream, sizes);
@@ -560,6 +627,13 @@ void add_bench_command(CLI::App& app, int& status) {
                    "a file of 32 bytes or more that only you may read, the same at both ends: "
                    "packets are authenticated and encrypted")
       ->envname("WEFT_SECRET_FILE");
+  write->add_flag("--shm", arguments->shm, "fail if the ends cannot share memory");
+  write->add_flag("--no-shm", arguments->no_shm,
+                  "over the planes also on one host (as WEFT_SHM=0 in the environment)");
+  write->add_option("--spin", arguments->spin,
+                    "with nothing to do look that long before sleeping, as 0us, 50us or forever");
+  write->add_option("--idle", arguments->idle,
+                    "afterwards do nothing for that long, as 1s, and say what CPU it took");
   write->add_flag("--json", arguments->json, "one JSON object on stdout");
   write->callback([arguments, &status] {
     const auto done = run(*arguments);

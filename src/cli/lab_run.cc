@@ -159,6 +159,7 @@ Result<void> LabRun::build() {
     config.network_namespace = "/run/netns/" + lab_->lab().namespace_of(host);
     config.mtu = scenario_.transport.mtu;
     config.epoch = epoch_;
+    config.shared_memory = false;  // each is a host of its own
     WEFT_TRY(auto world, net::UdpWorld::open(config));
     WEFT_CHECK(
         world->attach(fleet_->addresses(host), nodes_.emplace_back(fleet_->host(host), pattern_)));

@@ -11,10 +11,41 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x7765'6674'0000'0002;  // "weft", version 2
+constexpr std::uint64_t kMagic = 0x7765'6674'0000'0003;  // "weft", version 3
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
 constexpr std::uint32_t kSendQueue = 256;
+// Well below what a requestor waits before it asks.
+constexpr Duration kAnswersDelay = Duration::us(100);
+
+// Over shared memory nothing is lost or reordered and the ring itself holds the sender back: large
+// packets, few acknowledgements, and a window that is several rings.
+constexpr std::uint32_t kShmMtu = net::kShmPayloadMax;
+constexpr std::uint32_t kShmSackBytes = 1u << 20;
+constexpr std::uint32_t kShmWindow = 8u << 20;
+constexpr Duration kShmRtt = Duration::ms(1);
+
+transport::QpConfig config_for(std::span<const fabric::Ev> evs) {
+  transport::QpConfig config;
+  config.mpr = config.mpr_dest = kMpr;
+  config.evs = evs;
+  config.ev_active = static_cast<std::uint32_t>(evs.size());
+  config.nscc.rate = Rate::gbps(40);
+  config.nscc.trimming = false;
+  suit_software(config);
+  return config;
+}
+
+transport::QpConfig shared_memory_config(const fabric::Ev& ev) {
+  transport::QpConfig config = config_for({&ev, 1});
+  config.mtu = kShmMtu;
+  config.sack_bytes = kShmSackBytes;
+  config.nscc.enabled = false;
+  config.nscc.base_rtt = kShmRtt;
+  config.nscc.cwnd_bytes_max = config.nscc.cwnd_bytes_initial = kShmWindow;
+  config.budget_unit_bytes = 0;  // the ring says what there is room for
+  return config;
+}
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
@@ -38,9 +69,10 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store32(out, 40, static_cast<std::uint32_t>(ports.size()));
   base::store32(out, 44, secret_fingerprint);
   base::store64(out, 48, incarnation);
+  base::store64(out, 56, shared_memory ? 1 : 0);
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    base::store_ipv6(out, 56 + 18 * i, ports[i].ip());
-    base::store16(out, 72 + 18 * i, ports[i].process);
+    base::store_ipv6(out, 64 + 18 * i, ports[i].ip());
+    base::store16(out, 80 + 18 * i, ports[i].process);
   }
   return bytes;
 }
@@ -62,12 +94,13 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.region_size = base::load64(in, 32);
   hello.secret_fingerprint = base::load32(in, 44);
   hello.incarnation = base::load64(in, 48);
+  hello.shared_memory = (base::load64(in, 56) & 1) != 0;
   const std::uint32_t count = base::load32(in, 40);
   if (count == 0 || count > world::kPortsMax)
     return Error{ErrorKind::kInvalid, "the other end names no planes, or too many"};
   for (std::size_t i = 0; i < count; ++i) {
     hello.ports.push_back(
-        world::Address::of(base::load_ipv6(in, 56 + 18 * i), base::load16(in, 72 + 18 * i)));
+        world::Address::of(base::load_ipv6(in, 64 + 18 * i), base::load16(in, 80 + 18 * i)));
     if (hello.ports.back().process >= net::kProcessesMax)
       return Error{ErrorKind::kInvalid, "the other end names a process slot that cannot be"};
   }
@@ -81,7 +114,9 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   end->memory_ = std::make_unique<net::HostMemory>(options.qps_max, end->prng_.next());
   const auto ports = end->world_->addresses();
   transport::EndpointConfig config;
-  config.port_count = static_cast<std::uint32_t>(ports.size());
+  config.port_count = end->world_->port_count();
+  // On the port of shared memory a process has the address that it has on plane 0.
+  config.ports.fill(ports[0]);
   std::copy(ports.begin(), ports.end(), config.ports.begin());
   config.mtu = options.world.mtu;
   config.burst = options.burst;
@@ -92,6 +127,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   config.completion_queue_max = options.qps_max * kSendQueue;
   config.control_queue_max = 1024;
   suit_software(config);
+  config.answers_delay = kAnswersDelay;
   // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere.
   config.first_qpn =
       std::uint32_t{end->world_->process()} << 16 | (0x100 + end->prng_.below(0x7000));
@@ -103,16 +139,9 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
 
 Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   const auto evs = world_->evs();
-  transport::QpConfig config;
-  config.mpr = config.mpr_dest = kMpr;
-  config.evs = evs;
-  config.ev_active = static_cast<std::uint32_t>(evs.size());
-  config.nscc.rate = Rate::gbps(40);
-  config.nscc.trimming = false;
-  suit_software(config);
   const Psn first(prng_.below(Psn::kMask + 1));
   Hello hello;
-  WEFT_TRY(hello.qpn, endpoint_->create_qp(config, first));
+  WEFT_TRY(hello.qpn, endpoint_->create_qp(config_for(evs), first));
   WEFT_TRY(hello.rkey, memory_->add(region, world::Access::kRemoteWrite));
   hello.mtu = options_.world.mtu;
   hello.first_psn = first.value();
@@ -121,10 +150,11 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   hello.ports = world_->addresses();
   hello.secret_fingerprint = world_->secret_fingerprint();
   hello.incarnation = world_->incarnation();
+  hello.shared_memory = shares_memory();
   return hello;
 }
 
-Result<void> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
+Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
   if (peer.mtu != options_.world.mtu) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("this end has an MTU of {}, the other of {}; give both the same --mtu",
@@ -143,11 +173,20 @@ Result<void> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
   }
   WEFT_CHECK(
       world_->secure(qpn, {.incarnation = peer.incarnation, .qpn = peer.qpn, .ports = peer.ports}));
+  Carrier carrier = Carrier::kPlanes;
+  if (peer.shared_memory) {
+    if (const auto ev = world_->shared_memory_ev(peer.ports[0])) {
+      WEFT_CHECK(endpoint_->configure_qp(qpn, shared_memory_config(*ev)));
+      carrier = Carrier::kSharedMemory;
+    }
+  }
   transport::PeerInfo info;
+  info.ports.fill(peer.ports[0]);
   std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());
   info.qpn = peer.qpn;
   info.first_psn = Psn(peer.first_psn);
-  return endpoint_->connect(net::clock_now(), qpn, info);
+  WEFT_CHECK(endpoint_->connect(net::clock_now(), qpn, info));
+  return carrier;
 }
 
 }  // namespace weft::cli

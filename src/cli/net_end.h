@@ -30,9 +30,10 @@ struct Hello {
   std::uint64_t region_at = 0, region_size = 0;
   std::uint32_t secret_fingerprint = 0;  // 0: packets in clear
   std::uint64_t incarnation = 0;         // of the process
-  std::vector<world::Address> ports;
+  bool shared_memory = false;            // it would use it, if we are on one host
+  std::vector<world::Address> ports;     // one a plane
 
-  static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + 8 + world::kPortsMax * 18;
+  static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + 8 + 8 + world::kPortsMax * 18;
   std::array<std::byte, kSize> to_bytes() const;
   // Errors: kInvalid with what is wrong, in one line.
   static Result<Hello> from_bytes(std::span<const std::byte, kSize> bytes);
@@ -47,11 +48,15 @@ class NetEnd {
 
   // A QP and what to tell the peer of it: `region` is what the peer may write to.
   Result<Hello> create_qp(std::span<std::byte> region);
+  // What carries a QP.
+  enum class Carrier : std::uint8_t { kPlanes, kSharedMemory };
+  // Over shared memory when both ends are on one host, may, and want to; else over the planes.
   // Errors: kInvalid when the two ends do not fit, in one line.
-  Result<void> connect(transport::Qpn qpn, const Hello& peer);
+  Result<Carrier> connect(transport::Qpn qpn, const Hello& peer);
 
  private:
   explicit NetEnd(const NetOptions& options) : options_(options) {}
+  bool shares_memory() const { return world_->port_count() > world_->addresses().size(); }
 
   NetOptions options_;
   std::unique_ptr<net::UdpWorld> world_;

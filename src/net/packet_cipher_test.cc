@@ -21,7 +21,7 @@ std::vector<std::byte> hex(std::string_view text) {
 
 template <typename T>
 T array_of(std::string_view text) {
-  T out;
+  T out{};
   const auto bytes = hex(text);
   EXPECT_EQ(bytes.size(), out.size());
   std::copy(bytes.begin(), bytes.end(), out.begin());

@@ -17,6 +17,11 @@ namespace {
 
 // Nobody looked for that long: the world itself stood still.
 constexpr Duration kLate = Duration::ms(1);
+// Everything is looked at that often, however busy a ring or a plane is.
+constexpr Duration kLookEvery = Duration::us(20);
+// While a plane is busy and has nothing just now: its packets may come on another.
+constexpr Duration kPlaneLookEvery = Duration::us(3);
+constexpr int kRingLooks = 4;
 
 // Where a plane's packets arrive: in a fabric steered by uSIDs the last one is all that is left.
 Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
@@ -73,7 +78,8 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
-    const auto opened = world->open_slot(process);
+    auto opened = world->open_slot(process);
+    if (opened) opened = world->open_shared_memory();
     if (!opened && opened.error().kind == ErrorKind::kExhausted) continue;
     WEFT_CHECK(opened);
     WEFT_CHECK(world->watch_all());
@@ -107,6 +113,25 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
   return {};
 }
 
+Result<void> UdpWorld::open_shared_memory() {
+  shm_ = nullptr;
+  // With a secret nothing is taken that is not sealed.
+  if (!config_.shared_memory || planes_.size() == world::kPortsMax || !config_.job_secret.empty())
+    return {};
+  WEFT_TRY(shm_, ShmPort::open({.self = addresses()[0],
+                                .port = static_cast<world::PortIndex>(planes_.size()),
+                                .ring_bytes = config_.ring_bytes}));
+  return {};
+}
+
+std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer) {
+  if (shm_ == nullptr) return std::nullopt;
+  // A name is of a network namespace: that of this world.
+  const auto scope = NamespaceScope::enter(config_.network_namespace);
+  if (!scope || !shm_->reach(peer)) return std::nullopt;
+  return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};
+}
+
 Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
   epoll_event event{};
   event.events = events;
@@ -123,6 +148,7 @@ Result<void> UdpWorld::watch_all() {
       WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
   }
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
+  if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
   return watch(wake_fd_, EPOLLIN, kWake);
 }
 
@@ -174,15 +200,19 @@ void UdpWorld::look_at_links() {
 
 // Takes what is there; until then it waits for something to come. True if anything came.
 bool UdpWorld::look(Time sleep_until) {
+  look_next_ = now_ + kLookEvery;
   std::array<epoll_event, world::kPortsMax + 8> ready;
-  timespec timeout{};
+  const auto room = static_cast<int>(ready.size());
+  int count = 0;
   if (sleep_until > now_) {
     const std::int64_t ns = (sleep_until - now_).ns();
-    timeout = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+    const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+    count = epoll_pwait2(epoll_fd_, ready.data(), room, sleep_until == kNever ? nullptr : &timeout,
+                         nullptr);
+    now_ = clock();
+  } else {
+    count = epoll_wait(epoll_fd_, ready.data(), room, 0);  // a third of the price
   }
-  const int count = epoll_pwait2(epoll_fd_, ready.data(), static_cast<int>(ready.size()),
-                                 sleep_until == kNever ? nullptr : &timeout, nullptr);
-  if (sleep_until > now_) now_ = clock();
   bool moved = false;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t what = ready[static_cast<std::size_t>(i)].data.u32;
@@ -193,42 +223,80 @@ bool UdpWorld::look(Time sleep_until) {
     } else if (what == kLinks) {
       look_at_links();
       moved = true;
+    } else if (what == kShm) {
+      shm_->look();
+      moved = true;
     } else if ((what & kRoom) != 0) {
       moved |= send_held(planes_[what & 0xff]);
     } else {
-      moved |= receive(what);
+      moved |= receive(what, kRunsMax);
     }
   }
   return moved;
 }
 
-bool UdpWorld::pass(Time sleep_until) {
-  WEFT_ASSERT(node_ != nullptr);
-  now_ = clock();
-  // What was slept on purpose is not late.
-  const Time due = std::max(last_pass_, sleep_until);
-  bool moved = look(sleep_until);
+bool UdpWorld::look_at_deadline(Time due) {
   const Duration late = now_ > due && now_ - due > kLate ? now_ - due : Duration();
   last_pass_ = now_;
-  if (node_->next_deadline() <= now_) {
-    node_->on_deadline(now_, late);
-    moved = true;
+  if (node_->next_deadline() > now_) return false;
+  node_->on_deadline(now_, late);
+  return true;
+}
+
+// Where something came a moment ago, without asking everywhere: a look at a ring costs less than one
+// at the clock, a look at one socket less than at all.
+bool UdpWorld::look_where_it_came(Time plane_busy_until) {
+  for (int i = 0; i < kRingLooks && shm_ != nullptr; ++i) {
+    if (!shm_->receive(now_, *node_)) continue;
+    ring_busy_until_ = now_ + kBusy;
+    return true;
   }
+  // Where single runs came, asking for more would cost a second look at the socket.
+  return now_ < plane_busy_until && receive(busy_plane_, busy_runs_);
+}
+
+// What came, by ring or socket, and what falls due. While rings are busy sockets are asked now and
+// then only: the question costs more than a whole round trip over a ring.
+bool UdpWorld::take(Time sleep_until) {
+  // What was slept on purpose is not late.
+  const Time due = std::max(last_pass_, sleep_until);
+  // One that is about to sleep is told by the kernel: a look at a socket besides would be in vain.
+  bool moved = look_where_it_came(sleep_until > now_ ? Time() : plane_busy_until_);
+  if (moved) sleep_until = Time();
+  const bool sleeps = sleep_until > now_ && (shm_ == nullptr || shm_->sleep());
+  const bool busy = moved || now_ < ring_busy_until_ ||
+                    (now_ < plane_busy_until_ && now_ < look_next_ - kLookEvery + kPlaneLookEvery);
+  if (sleeps || now_ >= look_next_ || !busy) moved |= look(sleeps ? sleep_until : Time());
+  if (sleeps && shm_ != nullptr) shm_->wake();
+  return look_at_deadline(due) || moved;
+}
+
+bool UdpWorld::pass() {
+  WEFT_ASSERT(node_ != nullptr);
+  now_ = clock();
+  const bool moved = take(Time());
   return transmit() || moved;
 }
 
 bool UdpWorld::progress(Time limit) {
-  const Time start = clock();
+  WEFT_ASSERT(node_ != nullptr);
+  Time start = kNever;
   for (;;) {
-    if (pass()) return true;
+    now_ = clock();
+    start = std::min(start, now_);
+    bool moved = transmit();
+    // Who never spins sleeps soon, and hears then what came.
+    if (moved && config_.spin == Duration() && now_ - last_pass_ < kLookEvery) return true;
+    const bool sleeps = !moved && now_ - start >= config_.spin;
+    moved |= take(sleeps ? std::min(limit, node_->next_deadline()) : Time());
+    if (moved) return true;
     if (now_ >= limit) return false;
-    if (now_ - start < config_.spin) continue;
-    if (pass(std::min(limit, node_->next_deadline()))) return true;
   }
 }
 
 bool UdpWorld::step(Time limit) {
   while (now_ < limit) progress(limit);
+  transmit();
   return true;
 }
 
@@ -255,6 +323,10 @@ CounterTable UdpWorld::counters() const {
   add("net.drop_no_session", DropReason::kNoSession);
   add("net.drop_forged", DropReason::kForged);
   add("net.drop_replayed", DropReason::kReplayed);
+  if (shm_ != nullptr) {
+    const CounterTable shared = shm_->counters();
+    table.insert(table.end(), shared.begin(), shared.end());
+  }
   return table;
 }
 

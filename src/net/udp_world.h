@@ -4,7 +4,8 @@
 // because a UDP source port is (part of) an EV; see Steering. Runs of packets on one EV leave in one
 // system call and arrive in one. Processes of a host share its addresses: each has a slot, which
 // its UDP ports follow from (docs/decisions/0008), so that whoever holds the ports owns the slot
-// and a crash frees it.
+// and a crash frees it. Processes of one host may also share memory: one more port of the node,
+// behind the planes (ShmPort, docs/decisions/0009).
 //
 // With a job secret every packet is sealed on the way out, where the copy into the run is the
 // encryption, and opened in place on the way in; nothing else is taken (docs/security.md).
@@ -26,6 +27,7 @@
 #include "net/clock.h"
 #include "net/link_watch.h"
 #include "net/session_table.h"
+#include "net/shm_port.h"
 #include "net/steering.h"
 #include "net/udp_socket.h"
 #include "wire/datagram.h"
@@ -59,6 +61,10 @@ struct UdpWorldConfig {
   Duration spin = Duration::us(50);
   // What all processes of the job share, 32 bytes at least; empty: packets are sent in clear.
   std::vector<std::byte> job_secret{};
+  // Reach processes of this host over shared memory too. Takes a port: with 8 planes there is none
+  // left, and it is off.
+  bool shared_memory = true;
+  std::size_t ring_bytes = 1u << 20;  // of each direction; a power of two
 };
 
 class UdpWorld final : public world::World {
@@ -71,6 +77,13 @@ class UdpWorld final : public world::World {
   // Ours, one a plane: what attach() takes and peers are told.
   std::vector<world::Address> addresses() const;
   std::vector<fabric::Ev> evs() const { return steering_->evs(process_); }
+  // The planes, and the port of shared memory if there is one.
+  std::uint32_t port_count() const {
+    return static_cast<std::uint32_t>(planes_.size()) + (shm_ != nullptr ? 1 : 0);
+  }
+  // The EV over which that process (its address on plane 0) is reached by shared memory; none if it
+  // is on another host, another user's, or does not want to.
+  std::optional<fabric::Ev> shared_memory_ev(const world::Address& peer);
   // The smallest receive buffer of the planes, in bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
 
@@ -82,9 +95,10 @@ class UdpWorld final : public world::World {
   void wake() override;
 
   // One look at sockets, deadlines and the node, without sleeping. True if anything moved.
-  bool pass() { return pass(Time()); }
+  bool pass();
   // Until something moved, or `limit`: looks for a while, then sleeps, so that whoever we wait for
-  // gets the core. True if anything moved.
+  // gets the core. True if anything moved. What came is answered by the next call: the caller sees
+  // it first.
   bool progress(Time limit);
   // Readable when pass() has something to receive: for a loop that waits for several worlds. The
   // node's deadline is not in it.
@@ -112,6 +126,8 @@ class UdpWorld final : public world::World {
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;
   static constexpr std::size_t kPollPackets = 30;
+  // What moved so recently is likely to move again.
+  static constexpr Duration kBusy = Duration::us(20);
 
   // A packet that the kernel did not take yet: the header is copied, the payload stays where it is
   // (until its write completes, and then the packet is not needed any more).
@@ -136,12 +152,13 @@ class UdpWorld final : public world::World {
 
   UdpWorld(const UdpWorldConfig& config, const Steering& steering);
   Result<void> open_slot(std::uint16_t process);
+  Result<void> open_shared_memory();
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
   Result<void> watch_all();
   Result<void> open_security();
 
   // --- in (udp_world_io.cc)
-  bool receive(std::uint32_t plane);
+  bool receive(std::uint32_t plane, std::size_t runs_max);
   void note_overflow(std::uint32_t plane, std::uint32_t overflow);
   void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes);
   struct Taken {
@@ -169,11 +186,13 @@ class UdpWorld final : public world::World {
 
   // --- time
   // What epoll says is ready: a plane, or one of these.
-  static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101;
+  static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101, kShm = 0x102;
   static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
   Time clock() const { return clock_now() - config_.epoch.since_start(); }
-  bool pass(Time sleep_until);
+  bool take(Time sleep_until);
   bool look(Time sleep_until);
+  bool look_at_deadline(Time due);
+  bool look_where_it_came(Time plane_busy_until);
   void look_at_links();
   void tell_port(std::uint32_t plane);
 
@@ -182,6 +201,11 @@ class UdpWorld final : public world::World {
   std::uint16_t process_ = 0;
   std::vector<Plane> planes_;
   std::unique_ptr<LinkWatch> links_;
+  std::unique_ptr<ShmPort> shm_;  // null: off
+  // Rings, or a plane, that moved a moment ago; when everything is looked at in any case.
+  Time ring_busy_until_, plane_busy_until_, look_next_;
+  std::uint32_t busy_plane_ = 0;
+  std::size_t busy_runs_ = kRunsMax;
   world::PortMask told_up_ = 0;  // what the node knows
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;

@@ -98,10 +98,13 @@ void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
   tell_port(plane);
 }
 
-bool UdpWorld::receive(std::uint32_t plane) {
+bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   std::array<UdpSocket::Incoming, kRunsMax> runs;
-  const std::size_t count = planes_[plane].listen.receive(buffer_, runs);
+  const std::size_t count = planes_[plane].listen.receive(buffer_, std::span(runs).first(runs_max));
   if (count == 0) return false;
+  busy_plane_ = plane;
+  busy_runs_ = count == 1 && runs[0].size == runs[0].segment ? 1 : kRunsMax;
+  plane_busy_until_ = now_ + kBusy;
   ++counters_.receives;
   in_.clear();
   note_overflow(plane, runs[count - 1].overflow);
@@ -236,10 +239,20 @@ bool UdpWorld::transmit() {
     room[p].packets = planes_[p].held.empty() ? kPortRoom : 0;
     any |= planes_[p].held.empty();
   }
+  if (shm_ != nullptr) {
+    room[planes_.size()] = shm_->room(now_);
+    any |= room[planes_.size()].packets > 0;
+  }
   if (!any) return false;
-  const std::size_t count = node_->poll_transmit(now_, std::span(room).first(planes_.size()), out_);
-  for (std::size_t sent = 0; sent < count;)
-    sent += send_run(std::span(out_).subspan(sent, count - sent));
+  const std::size_t count = node_->poll_transmit(now_, std::span(room).first(port_count()), out_);
+  for (std::size_t sent = 0; sent < count;) {
+    if (out_[sent].port == planes_.size()) {
+      shm_->send(out_[sent++]);
+    } else {
+      sent += send_run(std::span(out_).subspan(sent, count - sent));
+    }
+  }
+  if (shm_ != nullptr && count > 0) shm_->flush();
   return count > 0;
 }
 

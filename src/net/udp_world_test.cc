@@ -178,6 +178,45 @@ TEST_F(UdpWorldTest, WakesFromSleepByPacketAndByHand) {
   EXPECT_LT(clock_now() - before, Duration::s(5));
 }
 
+TEST_F(UdpWorldTest, SharedMemoryIsOneMorePort) {
+  open(a);
+  open(b, {.spin = Duration()});
+  EXPECT_EQ(a.world->port_count(), 5u);
+  const auto ev = a.world->shared_memory_ev(b.world->addresses()[0]);
+  ASSERT_TRUE(ev);
+  EXPECT_EQ(ev->port, 4);
+  // Of any size that UDP would not take, and beside what goes over a plane.
+  payload.resize(65536);
+  world::Datagram large = write(1, 65536, fabric::Ev{.value = ev->value, .port = 0});
+  large.port = ev->port;
+  a.node.to_send = {large, write(2, 100, a.world->evs()[0]), large};
+  a.world->pass();
+  const Time until = clock_now() + Duration::s(5);
+  while (b.node.came.size() < 3 && clock_now() < until) b.world->progress(until);
+  ASSERT_EQ(b.node.came.size(), 3u);
+  std::size_t by_memory = 0;
+  for (const auto& came : b.node.came) {
+    EXPECT_EQ(came.datagram.peer, a.world->addresses()[0]);
+    EXPECT_EQ(came.datagram.dscp, world::Dscp::kTrimmable);
+    EXPECT_TRUE(came.datagram.intact);
+    if (came.datagram.port != 4) continue;
+    ++by_memory;
+    ASSERT_EQ(came.payload.size(), 65536u);
+    EXPECT_EQ(std::memcmp(came.payload.data(), payload.data(), 65536), 0);
+  }
+  EXPECT_EQ(by_memory, 2u);
+}
+
+TEST_F(UdpWorldTest, SharedMemoryIsOffWhereItIsNotWanted) {
+  open(a);
+  open(b, {.shared_memory = false});
+  EXPECT_EQ(b.world->port_count(), 4u);
+  EXPECT_FALSE(a.world->shared_memory_ev(b.world->addresses()[0]));
+  EXPECT_FALSE(b.world->shared_memory_ev(a.world->addresses()[0]));
+  // Nobody has that slot.
+  EXPECT_FALSE(a.world->shared_memory_ev(world::Address::of(ipv4(127, 0, 1, 1), 255)));
+}
+
 TEST(UdpWorldOpen, SaysWhatCannotBe) {
   EXPECT_EQ(UdpWorld::open({.planes = {}}).error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(UdpWorld::open({.evs_per_plane = 65}).error().kind, ErrorKind::kInvalid);

@@ -70,6 +70,10 @@ struct EndpointConfig {
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
   std::uint32_t first_qpn = 0x100;        // QPNs count from here
   std::uint32_t sack_bytes = 16 * 1024;   // a SACK at least that often
+  // For worlds in which a packet costs its sender time: what was received is answered after the data
+  // that goes out, on one port for each peer, and while data goes out anyway up to that much later.
+  // 0: answered at once.
+  Duration answers_delay;
   bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;
@@ -77,9 +81,11 @@ struct EndpointConfig {
 };
 
 struct QpConfig {
-  std::uint32_t mpr = 32;       // our window as requestor, units of 128 PSNs
-  std::uint32_t mpr_dest = 32;  // what we accept as responder
-  bool dynamic_mpr = false;     // obey SACK.mpr
+  std::uint32_t mtu = 0;         // payload bytes of a full packet; 0: the endpoint's
+  std::uint32_t sack_bytes = 0;  // a SACK at least that often; 0: as the endpoint's
+  std::uint32_t mpr = 32;        // our window as requestor, units of 128 PSNs
+  std::uint32_t mpr_dest = 32;   // what we accept as responder
+  bool dynamic_mpr = false;      // obey SACK.mpr
   // Between two Weft ends that agree on it: SACK.mpr is the responder's receive budget, in units of
   // so many bytes. 0: SACK.mpr is MRC's, in units of 128 PSNs.
   std::uint32_t budget_unit_bytes = 0;

@@ -19,10 +19,10 @@ std::size_t hash_of(const Address& address) {
 }
 
 bool is_alike(const QpConfig& a, const QpConfig& b) {
-  return std::tie(a.mpr, a.mpr_dest, a.dynamic_mpr, a.budget_unit_bytes, a.wimm_max,
-                  a.wimm_dest_max, a.trim_nack, a.retry,
-                  a.nscc) == std::tie(b.mpr, b.mpr_dest, b.dynamic_mpr, b.budget_unit_bytes,
-                                      b.wimm_max, b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
+  return std::tie(a.mtu, a.sack_bytes, a.mpr, a.mpr_dest, a.dynamic_mpr, a.budget_unit_bytes,
+                  a.wimm_max, a.wimm_dest_max, a.trim_nack, a.retry, a.nscc) ==
+         std::tie(b.mtu, b.sack_bytes, b.mpr, b.mpr_dest, b.dynamic_mpr, b.budget_unit_bytes,
+                  b.wimm_max, b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
 }
 
 }  // namespace
@@ -57,10 +57,8 @@ Endpoint::~Endpoint() = default;
 
 // --- set-up ------------------------------------------------------------------------------------
 
-Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
-  if (qp_count_ >= config_.qp_count_max) {
-    return Error{ErrorKind::kExhausted, "no QP left: qp_count_max is reached"};
-  }
+// `evs_used`: by the other QPs.
+Result<void> Endpoint::check(const QpConfig& config, std::uint32_t evs_used) const {
   if (config.mpr == 0 || config.mpr > 255 || config.mpr_dest == 0 || config.mpr_dest > 255) {
     return Error{ErrorKind::kInvalid, "mpr must be 1 to 255 (units of 128 PSNs)"};
   }
@@ -71,13 +69,44 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
     if (ev.port >= config_.port_count)
       return Error{ErrorKind::kInvalid, "an EV names a port that is not there"};
   }
-  if (evs_used_ + config.evs.size() > config_.ev_count_max) {
+  if (evs_used + config.evs.size() > config_.ev_count_max) {
     return Error{ErrorKind::kExhausted, "no EV left: ev_count_max is reached"};
   }
+  return {};
+}
+
+Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
+  if (qp_count_ >= config_.qp_count_max) {
+    return Error{ErrorKind::kExhausted, "no QP left: qp_count_max is reached"};
+  }
+  WEFT_CHECK(check(config, evs_used_));
   // QPNs go round: a number is used again only after all others.
   const auto qpn_of = [this](std::uint32_t n) { return (first_qpn_ + n) & wire::kQpnMask; };
   while (qps_[qp_created_ & qp_mask_] || qpn_of(qp_created_) <= wire::kEndpointQpn) ++qp_created_;
   const Qpn qpn = qpn_of(qp_created_++);
+  evs_used_ += static_cast<std::uint32_t>(config.evs.size());
+  qps_[(qpn - first_qpn_) & qp_mask_].emplace(options_for(config, qpn, first_psn), config.evs);
+  ++qp_count_;
+  return qpn;
+}
+
+Result<void> Endpoint::configure_qp(Qpn qpn, const QpConfig& config) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  if (qp->state != QpState::kInit) return Error{ErrorKind::kWrongState, "the QP is not in INIT"};
+  const std::uint32_t others = evs_used_ - qp->requestor.paths().size();
+  WEFT_CHECK(check(config, others));
+  const Psn first_psn = qp->first_psn;
+  Ring<std::uint64_t> receives = std::move(qp->receives);
+  QpSlot& slot = qps_[qp_index(*qp)];
+  slot.reset();
+  slot.emplace(options_for(config, qpn, first_psn), config.evs);
+  slot->receives = std::move(receives);
+  evs_used_ = others + static_cast<std::uint32_t>(config.evs.size());
+  return {};
+}
+
+Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn) {
   const QpParams* params = params_for(config);
   Qp::Options options;
   options.params = params;
@@ -101,16 +130,14 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
                 .qpn = qpn}};
   PathSet::Options& paths = options.requestor.paths;
   paths.min_active = std::max(paths.active * config.ev_min_active_share_percent / 100, 1u);
-  options.responder = {.window = config.mpr_dest * 128,
-                       .wimm_max = config.wimm_dest_max,
-                       .mtu = config_.mtu,
-                       .sack_bytes = config_.sack_bytes,
-                       .trim_nack = config.trim_nack,
-                       .nack_interval = config.nscc.base_rtt};
-  evs_used_ += static_cast<std::uint32_t>(config.evs.size());
-  qps_[(qpn - first_qpn_) & qp_mask_].emplace(options, config.evs);
-  ++qp_count_;
-  return qpn;
+  options.responder = {
+      .window = config.mpr_dest * 128,
+      .wimm_max = config.wimm_dest_max,
+      .mtu = params->mtu,
+      .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
+      .trim_nack = config.trim_nack,
+      .nack_interval = config.nscc.base_rtt};
+  return options;
 }
 
 // QPs that are created alike share their parameters. What only the path set needs is told to it,
@@ -139,8 +166,8 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   }
   if (params == nullptr) params = std::make_unique<QpParams>();
   params->config = key;
-  params->nscc = NsccParams::derive(config.nscc, config_.mtu);
-  params->mtu = config_.mtu;
+  params->mtu = config.mtu != 0 ? config.mtu : config_.mtu;
+  params->nscc = NsccParams::derive(config.nscc, params->mtu);
   params->burst = config_.burst;
   params_.push_back(std::move(params));
   return params_.back().get();
@@ -186,7 +213,7 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
     record.peer_qpn = info.qpn;
     record.a = qp->params->config.mpr * 128;
     record.b = qp->params->config.wimm_max;
-    record.c = config_.mtu;
+    record.c = qp->params->mtu;
     record.psn = qp->first_psn.value();
     record.ev = info.first_psn.value();
     trace_->append(record);
@@ -279,6 +306,7 @@ Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
     if (other != index) ready_.push(other);
   }
   deadlines_.remove(index);
+  std::erase(touched_, index);
   evs_used_ -= qp->requestor.paths().size();
   if (trace_ != nullptr) trace_qp(now, TraceKind::kQpGone, *qp, 0);
   qps_[index].reset();
@@ -308,7 +336,7 @@ Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request
     return Error{ErrorKind::kExhausted, "queue is full"};
   }
   // Half of the PSN space: beyond it "before" and "after" mean nothing.
-  if (std::uint64_t{request.size} > std::uint64_t{config_.mtu} << 22) {
+  if (std::uint64_t{request.size} > std::uint64_t{qp->params->mtu} << 22) {
     return Error{ErrorKind::kInvalid, "write too long"};
   }
   ++completions_reserved_;
@@ -364,7 +392,7 @@ void Endpoint::fail(Time now, Qp& qp, Status status) {
 // --- time --------------------------------------------------------------------------------------
 
 Time Endpoint::next_deadline() const {
-  return std::min({deadlines_.top(), prober_.next_deadline(), port_status_next_});
+  return std::min({deadlines_.top(), prober_.next_deadline(), port_status_next_, answers_at_});
 }
 
 void Endpoint::on_deadline(Time now, Duration late_by) {
@@ -380,6 +408,7 @@ void Endpoint::on_deadline(Time now, Duration late_by) {
   }
   prober_.ask(now, control_, [this] { return take_request_id(); });
   if (now >= port_status_next_) resend_port_status(now);
+  if (now >= answers_at_) flush_answers();
 }
 
 Requestor::Context Endpoint::context(Time now) {

@@ -39,6 +39,9 @@ class Endpoint final : public world::Node {
   // --- set-up ----------------------------------------------------------------------------------
   // A QP in INIT, sending from `first_psn` on. Errors: kExhausted (a bound of the config), kInvalid.
   Result<Qpn> create_qp(const QpConfig& config, Psn first_psn);
+  // The QP as if it had been created so: for what is only known with its peer, as the paths and the
+  // MTU. REQUIRES INIT; posted receives stay. Errors: as create_qp, kNotFound, kWrongState.
+  Result<void> configure_qp(Qpn qpn, const QpConfig& config);
   // INIT -> RTR -> RTS: knows its peer from here on.
   Result<void> connect(Time now, Qpn qpn, const PeerInfo& peer);
   // Any state -> ERR: everything posted completes as flushed.
@@ -101,6 +104,8 @@ class Endpoint final : public world::Node {
   Result<std::uint32_t> add_peer(const PeerInfo& info);
   void hash_peer(std::uint32_t index);
   const QpParams* params_for(const QpConfig& config);
+  Result<void> check(const QpConfig& config, std::uint32_t evs_used) const;
+  Qp::Options options_for(const QpConfig& config, Qpn qpn, Psn first_psn);
 
   // --- incoming
   void on_packet(Time now, const world::Datagram& in, const wire::Packet& packet);
@@ -111,6 +116,8 @@ class Endpoint final : public world::Node {
   void on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth);
   void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
   void after_requestor(Time now, Qp& qp, Status status);
+  void flush_answers();
+  bool may_wait(Time now) const;
   void on_word(Time now, Qp& qp);
   void share_budget(Time now, Qp& qp);
   void drop(DropReason reason) { ++drops_[static_cast<std::size_t>(reason)]; }
@@ -158,6 +165,8 @@ class Endpoint final : public world::Node {
   Ring<Completion> completions_;
   std::uint32_t completions_reserved_ = 0;  // posted and not yet polled
   std::vector<std::uint32_t> touched_;      // QPs with something to flush at the end of the batch
+  std::uint32_t unanswered_ = 0;            // data packets since they were last flushed
+  Time answers_at_ = kNever;                // data went instead of answers: they follow then
   EndpointConfig config_;
   std::uint32_t qp_count_ = 0, qp_created_ = 0;
   std::uint32_t evs_used_ = 0;

@@ -25,12 +25,19 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
     }
     on_packet(now, d, *packet);
   }
+  if (config_.answers_delay == Duration()) flush_answers();
+}
+
+void Endpoint::flush_answers() {
   for (const std::uint32_t index : touched_) {
-    Qp& qp = *qps_[index];
-    qp.touched = false;
-    qp.responder.flush(control_, responder_counters_);
+    QpSlot& qp = qps_[index];
+    if (!qp || !qp->touched) continue;  // destroyed since
+    qp->touched = false;
+    qp->responder.flush(control_, responder_counters_);
   }
   touched_.clear();
+  unanswered_ = 0;
+  answers_at_ = kNever;
 }
 
 void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet& packet) {
@@ -119,6 +126,7 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
       .marked = in.ecn == world::Ecn::kCe,
       .trimmed = trimmed,
       .trimmed_last_hop = in.dscp == world::Dscp::kTrimmedLastHop};
+  ++unanswered_;
   if (!qp->touched) {
     qp->touched = true;
     touched_.push_back(qp_index(*qp));

@@ -5,6 +5,13 @@
 
 namespace weft::transport {
 
+namespace {
+
+// Data packets that answers_delay puts off the answers to.
+constexpr std::uint32_t kUnansweredMax = 8;
+
+}  // namespace
+
 struct Endpoint::Batch {
   std::span<world::Datagram> out;
   std::array<std::uint32_t, world::kPortsMax> room{};
@@ -26,12 +33,31 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
     batch.room[port] = (ports_up_ >> port & 1) != 0 ? room[port].packets : 0;
     if (batch.room[port] > 0) batch.with_room = static_cast<PortMask>(batch.with_room | 1u << port);
   }
-  if (transmit_control(now, batch)) transmit_data(now, batch);
+  const bool data_may_go = transmit_control(now, batch);
+  const std::size_t before = batch.count;
+  if (data_may_go) transmit_data(now, batch);
+  if (touched_.empty()) return batch.count;
+  if (batch.count > before && answers_at_ == kNever && may_wait(now))
+    answers_at_ = now + config_.answers_delay;
+  if (answers_at_ == kNever || answers_at_ <= now || unanswered_ >= kUnansweredMax) {
+    flush_answers();
+    transmit_control(now, batch);
+  }
   return batch.count;
+}
+
+// A peer that gets data from us now is not waiting for the answer alone.
+bool Endpoint::may_wait(Time now) const {
+  for (const std::uint32_t index : touched_) {
+    if (peers_[qps_[index]->peer].data_at != now) return false;
+  }
+  return true;
 }
 
 // False when control packets are left waiting for room: data must not overtake them.
 bool Endpoint::transmit_control(Time now, Batch& batch) {
+  std::uint32_t same_peer = ControlPacket::kNoPeer;  // answers to it follow on `same_port`
+  std::uint8_t same_port = ControlPacket::kAnyPort;
   while (!control_.empty()) {
     if (batch.full() || batch.with_room == 0) return false;
     ControlPacket& packet = control_.front();
@@ -42,7 +68,8 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
         control_.pop();  // nothing reaches that peer: it must not hold up what goes to others
         continue;
       }
-      port = control_port(peer, batch.with_room);
+      const bool follows = packet.peer == same_peer && (batch.with_room >> same_port & 1) != 0;
+      port = follows ? same_port : control_port(peer, batch.with_room);
       if (port == ControlPacket::kAnyPort)
         return true;  // no port with room reaches that peer; data to others may go
     } else if ((ports_up_ >> port & 1) == 0) {
@@ -73,6 +100,10 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     ++control_packets_;
     probe_tokens_milli_ += 10;
     const std::uint32_t peer = packet.peer;
+    if (config_.answers_delay > Duration() && packet.port == ControlPacket::kAnyPort) {
+      same_peer = peer;
+      same_port = port;
+    }
     const bool confirm = known && !packet.fixed_ev && !packet.data_class;
     control_.pop();
     if (confirm) check_reverse(now, peer);
@@ -179,6 +210,7 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
       d.payload = out.payload;
       if (trace_ != nullptr) trace_datagram(now, TraceKind::kSend, d, qp.qpn, peer.host);
       batch.took(out.ev.port);
+      peer.data_at = now;
       probe_tokens_milli_ += 10;
       idle = 0;
       deadlines_.at_latest(index, qp.requestor.deadline());

@@ -15,6 +15,10 @@ PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
       slot_count_(static_cast<std::uint32_t>(evs.size())),
       prng_(options.seed) {
   WEFT_ASSERT(!evs.empty() && evs.size() < kNone);
+  // A QP need not have EVs on every port of its host.
+  PortMask present = 0;
+  for (const fabric::Ev& ev : evs) present = static_cast<PortMask>(present | 1u << ev.port);
+  const auto plane_count = static_cast<std::uint32_t>(std::popcount(present));
   std::uint32_t begin = 0;
   for (std::uint32_t port = 0; port < options_.port_count; ++port) {
     Plane& plane = planes_[port];
@@ -27,7 +31,7 @@ PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
       order_[plane.begin + plane.size++] = static_cast<Slot>(i);
     }
     begin += plane.size;
-    const std::uint32_t share = std::max(options_.active / options_.port_count, 1u);
+    const std::uint32_t share = std::max(options_.active / plane_count, 1u);
     plane.nominal = static_cast<std::uint16_t>(std::min<std::uint32_t>(share, plane.size));
     plane.count = plane.nominal;
     for (std::uint32_t i = 0; i < plane.count; ++i) slots_[order_[plane.begin + i]].rotating = true;

@@ -50,6 +50,7 @@ struct alignas(64) Peer {
   Time update_seen_at;
   PortMask present = 0;  // ports with a reverse EV
   Time update_next = kNever;
+  Time data_at;  // when it was last sent data
   std::array<Way, world::kPortsMax> ways{};
 
   // Three questions without an answer: the plane's reverse direction is left out while others work.

@@ -10,7 +10,7 @@ import time
 import unittest
 
 WEFT = os.environ["WEFT_BINARY"]
-BENCH = [WEFT, "bench", "write"]
+BENCH = [WEFT, "bench", "write", "--no-shm"]  # over shared memory: bench_shm_test.py
 SECONDS_MAX = 90  # of anything here, also on a busy machine and under sanitizers
 
 

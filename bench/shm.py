@@ -1,0 +1,83 @@
+"""Shared memory against a bare ring: bandwidth, 8-byte round trips (UDP and sleeping too), CPU when idle.
+
+`weft` is GB/s of one QP over shared memory, 1 MiB messages out of and into buffers of 64 MiB; `ratio` is that over the
+better of two bare rings (pieces of 64 KiB and of 1 MiB), copied in and out of buffers as large. Round trips are medians
+of 8 bytes, both ends the same way: busy, or asleep at once. All take turns; figures are medians.
+"""
+
+import argparse
+import json
+import sys
+
+import lib
+
+WEFT = lib.BUILD / "weft"
+RAW = lib.BUILD / "bench/raw_shm"
+ROUNDS = 5000
+
+
+def bandwidth():
+    return json.loads(lib.run([WEFT, "bench", "write", "--shm", "--size", "1MiB", "--json"]).stdout)["rows"][0]["gbps"] / 8
+
+
+def ring(piece):
+    return float(lib.run([RAW, "ring", piece, "0.5"]).stdout)
+
+
+def bare(what, rounds=ROUNDS):
+    return float(lib.run([RAW, what, rounds]).stdout)
+
+
+def round_trip(carrier, spin, rounds=ROUNDS):
+    """`weft bench write --latency` gives halves of round trips, as perftest does."""
+    out = lib.run([WEFT, "bench", "write", carrier, "--latency", "--spin", spin, "--size", "8", "--iterations", rounds,
+                   "--json"]).stdout
+    return 2 * json.loads(out)["rows"][0]["p50_us"]
+
+
+def idle(carrier):
+    """Per cent of a core that an end with a connected QP and nothing to do takes."""
+    out = lib.run([WEFT, "bench", "write", carrier, "--size", "8", "--iterations", "1", "--idle", "1s", "--json"]).stdout
+    return json.loads(out)["idle_cpu_pct"]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/run shm", description=__doc__.splitlines()[0])
+    parser.parse_args()
+    lib.install("build")
+    lib.build("weft", "raw_shm")
+    times = lib.runs(7)
+    measured = lib.interleave({
+        "weft, GB/s": (times, bandwidth),
+        "bare ring, pieces of 64 KiB, GB/s": (times, lambda: ring(65536)),
+        "bare ring, pieces of 1 MiB, GB/s": (times, lambda: ring(1 << 20)),
+        "weft, both busy, us": (times, lambda: round_trip("--shm", "forever")),
+        "bare flags, us": (times, lambda: bare("flag", 100000)),
+        "weft over UDP, both busy, us": (times, lambda: round_trip("--no-shm", "forever")),
+        "bare UDP, both busy, us": (times, lambda: bare("udp")),
+        "weft over UDP, both asleep, us": (times, lambda: round_trip("--no-shm", "0us", 2000)),
+        "bare UDP by epoll, us": (times, lambda: bare("epoll", 2000)),
+        "weft, both asleep, us": (times, lambda: round_trip("--shm", "0us", 2000)),
+        "weft idle, % of a core": (1, lambda: idle("--shm")),
+        "weft over UDP idle, % of a core": (1, lambda: idle("--no-shm")),
+    })
+    spread = {name: lib.spread(values) for name, values in measured.items()}
+    median = {name: s["median"] for name, s in spread.items()}
+    best_ring = max(median["bare ring, pieces of 64 KiB, GB/s"], median["bare ring, pieces of 1 MiB, GB/s"])
+    beside = {"weft, GB/s": ("of the ring", median["weft, GB/s"] / best_ring),
+              "weft over UDP, both busy, us": ("of bare", median["weft over UDP, both busy, us"] / median["bare UDP, both busy, us"]),
+              "weft over UDP, both asleep, us": ("of bare", median["weft over UDP, both asleep, us"] / median["bare UDP by epoll, us"])}
+    lib.table(["8 bytes there and back, or 1 MiB one way", "median", "range", "ratio"],
+              [[name, f"{s['median']:.3f}", f"{s['min']:.3f}..{s['max']:.3f}",
+                f"{beside[name][1]:.2f} {beside[name][0]}" if name in beside else ""] for name, s in spread.items()])
+    lib.finish(weft=median["weft, GB/s"], ratio=median["weft, GB/s"] / best_ring,
+               detail={"round_trip_us": median["weft, both busy, us"],
+                       "udp_busy_ratio": beside["weft over UDP, both busy, us"][1],
+                       "udp_asleep_ratio": beside["weft over UDP, both asleep, us"][1],
+                       "idle_cpu_pct": median["weft idle, % of a core"], "spread": spread},
+               **{"bare ring": best_ring})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(lib.main(main))

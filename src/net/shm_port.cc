@@ -1,0 +1,266 @@
+#include "net/shm_port.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace weft::net {
+namespace {
+
+// Records given to the node at a time: few enough that the writer gets its room back while we still
+// copy.
+constexpr std::size_t kBatchMax = 32;
+constexpr std::size_t kBatchBytes = 256u << 10;
+// A ring full for that long has a reader that does not look.
+constexpr Duration kStuck = Duration::ms(100);
+// The node is told of no more at a time: what is written is read only when it is flushed.
+constexpr std::uint32_t kRoomMax = 64;
+
+std::uint16_t to_note(const world::Datagram& d) {
+  return static_cast<std::uint16_t>(static_cast<unsigned>(d.dscp) << 2 |
+                                    static_cast<unsigned>(d.ecn));
+}
+
+}  // namespace
+
+ShmPort::ShmPort(const ShmPortConfig& config)
+    : config_(config), epoll_fd_(epoll_create1(EPOLL_CLOEXEC)), headers_(kBatchMax) {
+  readers_.reserve(config.links_max);
+  writers_.reserve(config.links_max);
+  batch_.reserve(kBatchMax);
+}
+
+ShmPort::~ShmPort() {
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+}
+
+Result<std::unique_ptr<ShmPort>> ShmPort::open(const ShmPortConfig& config) {
+  std::unique_ptr<ShmPort> port(new ShmPort(config));
+  if (port->epoll_fd_ < 0)
+    return Error{ErrorKind::kSystem, std::string("epoll: ") + std::strerror(errno)};
+  WEFT_TRY(port->listener_, shm_listen(config.self));
+  if (!port->watch(port->listener_))
+    return Error{ErrorKind::kSystem, std::string("epoll: ") + std::strerror(errno)};
+  return port;
+}
+
+bool ShmPort::watch(const ShmSocket& socket) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = socket.fd();
+  return epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, socket.fd(), &event) == 0;
+}
+
+ShmPort::Out* ShmPort::find(const world::Address& to) {
+  for (const auto& out : writers_) {
+    if (out->to == to) return out.get();
+  }
+  return nullptr;
+}
+
+bool ShmPort::reach(const world::Address& peer) {
+  look();  // a predecessor in the same slot may have gone
+  if (find(peer) != nullptr) return true;
+  if (writers_.size() >= config_.links_max) return false;
+  auto offer = shm_connect({.self = config_.self, .peer = peer, .capacity = config_.ring_bytes});
+  if (!offer || !watch(offer->socket)) return false;
+  auto out = std::make_unique<Out>();
+  out->socket = std::move(offer->socket);
+  out->to = peer;
+  out->memory = std::move(offer->memory);
+  out->writer.emplace(out->memory);
+  writers_.push_back(std::move(out));
+  ++counters_.links;
+  return true;
+}
+
+// --- sockets -----------------------------------------------------------------------------------
+
+void ShmPort::accept_all() {
+  // Bounded: who connects without end must not keep us from our work.
+  for (int i = 0; i < 16; ++i) {
+    auto socket = shm_accept(listener_);
+    if (!socket) return;
+    if (readers_.size() >= config_.links_max || !watch(*socket)) {
+      ++counters_.refused;
+      continue;
+    }
+    auto in = std::make_unique<In>();
+    in->socket = std::move(*socket);
+    greet(*in);
+    if (!in->gone) readers_.push_back(std::move(in));
+  }
+}
+
+void ShmPort::greet(In& in) {
+  auto greeting = shm_greeting(in.socket);
+  if (!greeting) {
+    if (greeting.error().kind == ErrorKind::kNotFound) return;  // its word is on the way
+    ++counters_.refused;
+    in.gone = true;
+    return;
+  }
+  in.from = greeting->from;
+  in.memory = std::move(greeting->memory);
+  in.reader.emplace(in.memory);
+  ++counters_.links;
+}
+
+void ShmPort::look() {
+  std::array<epoll_event, 32> events;
+  const int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[static_cast<std::size_t>(i)].data.fd;
+    if (fd == listener_.fd()) {
+      accept_all();
+      continue;
+    }
+    for (const auto& in : readers_) {
+      if (in->socket.fd() != fd) continue;
+      if (!in->reader) greet(*in);
+      if (!in->socket.take_calls() && !in->gone) {
+        in->gone = true;
+        in->taken_max = in->reader ? in->reader->taken() + in->memory.capacity() : 0;
+        // No more events of this socket: what is left of it is its ring.
+        epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
+      }
+    }
+    std::erase_if(writers_, [this, fd](const auto& out) {
+      const bool gone = out->socket.fd() == fd && !out->socket.take_calls();
+      counters_.gone += gone ? 1 : 0;
+      return gone;
+    });
+  }
+  std::erase_if(readers_, [](const auto& in) { return in->gone && !in->reader; });
+}
+
+void ShmPort::call(ShmSocket& socket) {
+  ++counters_.calls;
+  socket.call();
+}
+
+bool ShmPort::sleep() {
+  bool nothing = true;
+  for (const auto& in : readers_) nothing &= !in->reader || in->gone || in->reader->sleep();
+  // A ring that is full wakes us when it is not.
+  for (const auto& out : writers_) {
+    if (out->full_since != kNever && !out->stuck) nothing &= out->writer->sleep();
+  }
+  if (!nothing) wake();
+  return nothing;
+}
+
+void ShmPort::wake() {
+  for (const auto& in : readers_) {
+    if (in->reader) in->reader->wake();
+  }
+  for (const auto& out : writers_) {
+    if (out->full_since != kNever) out->writer->wake();
+  }
+}
+
+// --- in ----------------------------------------------------------------------------------------
+
+bool ShmPort::receive(Time now, world::Node& node) {
+  for (std::size_t tried = 0; tried < readers_.size(); ++tried) {
+    if (turn_ >= readers_.size()) turn_ = 0;
+    In& in = *readers_[turn_];
+    const bool came = in.reader && receive_from(in, now, node);
+    const bool over = in.reader && (in.reader->is_broken() ||
+                                    (in.gone && (!came || in.reader->taken() >= in.taken_max)));
+    if (over) {
+      counters_.broken += in.reader->is_broken() ? 1 : 0;
+      readers_.erase(readers_.begin() + static_cast<std::ptrdiff_t>(turn_));
+    } else {
+      ++turn_;
+    }
+    if (came) return true;
+  }
+  return false;
+}
+
+bool ShmPort::receive_from(In& in, Time now, world::Node& node) {
+  batch_.clear();
+  std::size_t bytes = 0;
+  ShmReader::Record record;
+  while (batch_.size() < kBatchMax && bytes < kBatchBytes) {
+    auto& header = headers_[batch_.size()];
+    if (!in.reader->next(header, record)) break;
+    bytes += record.payload.size();
+    batch_.push_back({.port = config_.port,
+                      .ecn = static_cast<world::Ecn>(record.note & 3),
+                      .dscp = static_cast<world::Dscp>(record.note >> 2 & 63),
+                      .intact = true,
+                      .entropy = kEv,
+                      .received_at = now,
+                      .peer = in.from,
+                      .header = ConstBytes(header).first(record.header_size),
+                      .payload = {.at = reinterpret_cast<std::uintptr_t>(record.payload.data()),
+                                  .size = static_cast<std::uint32_t>(record.payload.size())}});
+  }
+  if (batch_.empty()) return false;
+  counters_.packets_received += batch_.size();
+  node.on_datagrams(now, batch_);
+  if (in.reader->release()) call(in.socket);
+  return true;
+}
+
+// --- out ---------------------------------------------------------------------------------------
+
+world::PortRoom ShmPort::room(Time now) {
+  std::uint32_t least = kRoomMax;
+  for (const auto& out : writers_) {
+    const std::uint32_t room = out->writer->room();
+    if (room > 0) {
+      out->full_since = kNever;
+      out->stuck = false;
+    } else {
+      if (out->full_since == kNever) out->full_since = now;
+      out->stuck = now - out->full_since > kStuck;
+    }
+    if (!out->stuck) least = std::min(least, room);
+  }
+  return {.packets = least};
+}
+
+void ShmPort::send(const world::Datagram& d) {
+  Out* const out = find(d.peer);
+  if (out == nullptr) {
+    ++counters_.drops_gone;
+    return;
+  }
+  if (out->writer->room() == 0) {
+    ++counters_.drops_full;
+    return;
+  }
+  out->writer->push({.header = d.header,
+                     .payload = {reinterpret_cast<const std::byte*>(d.payload.at), d.payload.size},
+                     .note = to_note(d)});
+  out->used = true;
+  ++counters_.packets_sent;
+}
+
+void ShmPort::flush() {
+  for (const auto& out : writers_) {
+    if (!out->used) continue;
+    out->used = false;
+    if (out->writer->take_reader_asleep()) call(out->socket);
+  }
+}
+
+CounterTable ShmPort::counters() const {
+  return {{"net.shm_links", "", counters_.links},
+          {"net.shm_links_refused", "", counters_.refused},
+          {"net.shm_links_broken", "", counters_.broken},
+          {"net.shm_peers_gone", "", counters_.gone},
+          {"net.shm_packets_sent", "packets", counters_.packets_sent},
+          {"net.shm_packets_received", "packets", counters_.packets_received},
+          {"net.shm_calls", "calls", counters_.calls},
+          {"net.shm_drops_gone", "packets", counters_.drops_gone},
+          {"net.shm_drops_full", "packets", counters_.drops_full}};
+}
+
+}  // namespace weft::net

@@ -1,0 +1,338 @@
+// Links between real processes. A child is made before anything else is opened, and says over a
+// pipe how it went.
+#include "net/shm_port.h"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "net/address.h"
+#include "net/clock.h"
+#include "wire/packet.h"
+
+namespace weft::net {
+namespace {
+
+// Keeps what comes.
+class Listener final : public world::Node {
+ public:
+  std::vector<std::vector<std::byte>> payloads;
+  std::vector<world::Datagram> came;
+  void on_datagrams(Time, std::span<const world::Datagram> in) override {
+    for (const world::Datagram& d : in) {
+      const auto* const at = reinterpret_cast<const std::byte*>(d.payload.at);
+      payloads.emplace_back(at, at + d.payload.size);
+      came.push_back(d);
+    }
+  }
+  void on_port(Time, world::PortIndex, world::PortState) override {}
+  void on_deadline(Time, Duration) override {}
+  Time next_deadline() const override { return kNever; }
+  std::size_t poll_transmit(Time, std::span<const world::PortRoom>,
+                            std::span<world::Datagram>) override {
+    return 0;
+  }
+};
+
+// Names of this test program's own, so that it meets nobody else.
+world::Address name(std::uint16_t process) {
+  return world::Address::of(ipv4(0x7f80'0000u | (static_cast<std::uint32_t>(getpid()) & 0x3f'ffff)),
+                            process);
+}
+
+std::unique_ptr<ShmPort> open_port(world::Address self, std::uint32_t links_max = 8) {
+  auto port = ShmPort::open({.self = self, .port = 4, .links_max = links_max});
+  EXPECT_TRUE(port) << port.error().message;
+  return port ? std::move(port).value() : nullptr;
+}
+
+world::Datagram datagram(world::Address to, const std::vector<std::byte>& payload) {
+  static const std::array<std::byte, 4> kHeader{std::byte{1}, std::byte{2}, std::byte{3}};
+  return {.port = 4,
+          .ecn = world::Ecn::kEct0,
+          .dscp = world::Dscp::kTrimmable,
+          .peer = to,
+          .header = kHeader,
+          .payload = {.at = reinterpret_cast<std::uintptr_t>(payload.data()),
+                      .size = static_cast<std::uint32_t>(payload.size())}};
+}
+
+// Until `done`, or five seconds passed.
+bool until(const std::function<bool()>& done) {
+  for (const Time limit = clock_now() + Duration::s(5); clock_now() < limit;) {
+    if (done()) return true;
+  }
+  return done();
+}
+
+std::uint64_t counter(const ShmPort& port, std::string_view wanted) {
+  for (const Counter& c : port.counters()) {
+    if (c.name == wanted) return c.value;
+  }
+  ADD_FAILURE() << wanted;
+  return 0;
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  DIR* const dir = opendir("/proc/self/fd");
+  while (readdir(dir) != nullptr) ++count;
+  closedir(dir);
+  return count;
+}
+
+std::size_t mappings() {
+  std::size_t count = 0;
+  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+  std::array<char, 512> line;
+  while (std::fgets(line.data(), line.size(), maps) != nullptr)
+    count += std::strstr(line.data(), "weft-ring") != nullptr ? 1 : 0;
+  std::fclose(maps);
+  return count;
+}
+
+// A process of its own that runs `body` and ends with 0 if that is true.
+class Child {
+ public:
+  explicit Child(const std::function<bool()>& body) : pid_(fork()) {
+    if (pid_ == 0) _exit(body() ? 0 : 1);
+  }
+  ~Child() {
+    if (pid_ > 0) kill(pid_, SIGKILL), wait();
+  }
+  void kill_it() {
+    kill(pid_, SIGKILL);
+    wait();
+  }
+  int wait() {
+    int status = -1;
+    if (pid_ > 0) waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(ShmPort, TwoProcessesExchangeWhatTheySend) {
+  const world::Address ours = name(1), theirs = name(2);
+  constexpr std::size_t kCount = 2000;
+  // The child sends each payload back.
+  Child child([=] {
+    auto port = open_port(theirs);
+    Listener node;
+    std::size_t sent = 0;
+    if (!until([&] { return port->reach(ours); })) return false;
+    return until([&] {
+      port->look();
+      port->receive(clock_now(), node);
+      for (; sent < node.payloads.size() && port->room(Time()).packets > 0; ++sent) {
+        port->send(datagram(ours, node.payloads[sent]));
+      }
+      port->flush();
+      return sent == kCount;
+    });
+  });
+  auto port = open_port(ours);
+  Listener node;
+  ASSERT_TRUE(until([&] { return port->reach(theirs); }));
+  std::size_t sent = 0;
+  std::vector<std::byte> payload;
+  ASSERT_TRUE(until([&] {
+    port->look();
+    port->receive(clock_now(), node);
+    for (; sent < kCount && port->room(Time()).packets > 0; ++sent) {
+      payload.assign(sent * 37 % 65537, static_cast<std::byte>(sent));
+      port->send(datagram(theirs, payload));
+    }
+    port->flush();
+    return node.payloads.size() == kCount;
+  }));
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(node.payloads[i].size(), i * 37 % 65537);
+    ASSERT_TRUE(node.payloads[i].empty() || node.payloads[i].back() == static_cast<std::byte>(i));
+    ASSERT_EQ(node.came[i].peer, theirs);
+    ASSERT_EQ(node.came[i].port, 4);
+    ASSERT_EQ(node.came[i].ecn, world::Ecn::kEct0);
+    ASSERT_EQ(node.came[i].dscp, world::Dscp::kTrimmable);
+  }
+  EXPECT_EQ(counter(*port, "net.shm_drops_full"), 0u);
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(ShmPort, ADeadProcessFreesItsLinks) {
+  const world::Address ours = name(1), theirs = name(2);
+  const std::size_t descriptors = open_descriptors();
+  {
+    Child child([=] {
+      auto port = open_port(theirs);
+      if (!until([&] { return port->reach(ours); })) return false;
+      const std::vector<std::byte> last(100, std::byte{9});
+      port->send(datagram(ours, last));
+      port->flush();
+      for (;;) pause();
+    });
+    auto port = open_port(ours);
+    Listener node;
+    ASSERT_TRUE(until([&] { return port->reach(theirs); }));
+    ASSERT_TRUE(until([&] {
+      port->look();
+      return counter(*port, "net.shm_links") == 2;
+    }));
+    EXPECT_EQ(mappings(), 4u);
+    child.kill_it();
+    // What it said before is still heard; then everything of it is gone.
+    ASSERT_TRUE(until([&] {
+      port->look();
+      port->receive(clock_now(), node);
+      return port->link_count() == 0;
+    }));
+    EXPECT_EQ(node.payloads.size(), 1u);
+    EXPECT_EQ(mappings(), 0u);
+    EXPECT_EQ(counter(*port, "net.shm_peers_gone"), 1u);
+    EXPECT_FALSE(port->reach(theirs));
+    port->send(datagram(theirs, {}));
+    EXPECT_EQ(counter(*port, "net.shm_drops_gone"), 1u);
+  }
+  EXPECT_EQ(open_descriptors(), descriptors);
+}
+
+TEST(ShmPort, AReaderThatSleepsIsCalled) {
+  const world::Address ours = name(1), theirs = name(2);
+  Child child([=] {
+    auto port = open_port(theirs);
+    if (!until([&] { return port->reach(ours); })) return false;
+    const std::vector<std::byte> word(8);
+    for (int i = 0; i < 20; ++i) {
+      usleep(2000);  // so that the other end sleeps; what is asserted does not depend on it
+      port->send(datagram(ours, word));
+      port->flush();
+    }
+    for (;;) pause();
+  });
+  auto port = open_port(ours);
+  Listener node;
+  ASSERT_TRUE(until([&] {
+    if (port->sleep()) {
+      pollfd p{.fd = port->fd(), .events = POLLIN, .revents = 0};
+      poll(&p, 1, 5000);
+      port->wake();
+    }
+    port->look();
+    port->receive(clock_now(), node);
+    return node.payloads.size() == 20;
+  }));
+}
+
+TEST(ShmPort, AReaderThatDoesNotMoveHoldsBackNobody) {
+  auto ours = open_port(name(1));
+  auto idle = open_port(name(2)), busy = open_port(name(3));
+  ASSERT_TRUE(ours->reach(name(2)));
+  ASSERT_TRUE(ours->reach(name(3)));
+  Listener node;
+  busy->look();
+  const std::vector<std::byte> payload(kShmPayloadMax);
+  Time now = clock_now();
+  for (int i = 0; i < 100 && ours->room(now).packets > 0; ++i)
+    ours->send(datagram(name(2), payload));
+  EXPECT_EQ(ours->room(now).packets, 0u);
+  now += Duration::ms(200);
+  EXPECT_GT(ours->room(now).packets, 0u);
+  ours->send(datagram(name(3), payload));
+  ours->send(datagram(name(2), payload));
+  EXPECT_EQ(counter(*ours, "net.shm_drops_full"), 1u);
+  EXPECT_TRUE(busy->receive(now, node));
+}
+
+TEST(ShmPort, LinksAreBounded) {
+  auto few = open_port(name(1), 1);
+  auto a = open_port(name(2)), b = open_port(name(3));
+  ASSERT_TRUE(a->reach(name(1)));
+  few->look();
+  ASSERT_TRUE(b->reach(name(1)));  // it cannot know before the other looks
+  few->look();
+  EXPECT_EQ(few->link_count(), 1u);
+  EXPECT_EQ(counter(*few, "net.shm_links_refused"), 1u);
+  b->look();
+  EXPECT_EQ(b->link_count(), 0u);
+  ASSERT_TRUE(few->reach(name(2)));
+  EXPECT_FALSE(few->reach(name(3)));
+}
+
+TEST(ShmPort, ANameHasOneOwner) {
+  auto first = open_port(name(1));
+  const auto second = ShmPort::open({.self = name(1)});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::kExhausted);
+  EXPECT_FALSE(first->reach(name(9)));
+}
+
+// A peer that writes nonsense into the ring loses its link and nothing else.
+TEST(ShmPort, ABrokenRingClosesItsLink) {
+  auto ours = open_port(name(1));
+  auto other = open_port(name(3));
+  auto offer = shm_connect({.self = name(2), .peer = name(1), .capacity = 1u << 20});
+  ASSERT_TRUE(offer);
+  ASSERT_TRUE(other->reach(name(1)));
+  Listener node;
+  ours->look();
+  EXPECT_EQ(ours->link_count(), 2u);
+  std::memset(offer->memory.data(), 0xff, 64);
+  const std::vector<std::byte> payload(10);
+  other->send(datagram(name(1), payload));
+  EXPECT_TRUE(until([&] { return ours->receive(clock_now(), node); }));
+  EXPECT_EQ(ours->link_count(), 1u);
+  EXPECT_EQ(counter(*ours, "net.shm_links_broken"), 1u);
+}
+
+TEST(ShmPort, OneThatCameAndWentLeavesNothing) {
+  auto ours = open_port(name(1));
+  ASSERT_TRUE(shm_connect({.self = name(2), .peer = name(1), .capacity = 1u << 20}));
+  Listener node;
+  for (int i = 0; i < 2; ++i) {
+    ours->look();
+    ours->receive(clock_now(), node);
+  }
+  EXPECT_EQ(ours->link_count(), 0u);
+  EXPECT_EQ(mappings(), 0u);
+}
+
+TEST(ShmLink, AGreetingIsCheckedWordByWord) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+  ShmSocket ours(pair[0]);
+  const ShmSocket theirs(pair[1]);
+  EXPECT_EQ(shm_greeting(ours).error().kind, ErrorKind::kNotFound);
+  const std::array<char, 64> nonsense{};
+  for (const std::size_t size : {1u, 26u, 64u}) {
+    ASSERT_EQ(send(theirs.fd(), nonsense.data(), size, 0), static_cast<ssize_t>(size));
+    EXPECT_EQ(shm_greeting(ours).error().kind, ErrorKind::kInvalid);
+  }
+}
+
+// As root the child becomes another user: neither end takes the other.
+TEST(ShmPort, AnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const world::Address ours = name(1);
+  auto port = open_port(ours);
+  Child child([=] {
+    if (setresuid(12'345, 12'345, 12'345) != 0) return false;
+    const auto offer = shm_connect({.self = name(2), .peer = ours, .capacity = 1u << 20});
+    return !offer && offer.error().kind == ErrorKind::kNotFound;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  port->look();
+  EXPECT_EQ(port->link_count(), 0u);
+  EXPECT_EQ(counter(*port, "net.shm_links"), 0u);
+}
+
+}  // namespace
+}  // namespace weft::net

@@ -1,0 +1,134 @@
+#include "net/shm_ring.h"
+
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace weft::net {
+namespace {
+
+// Control words, each on a cache line of its own (and not on its neighbour, which is fetched with
+// it).
+constexpr std::size_t kTailAt = 0, kReaderSleepsAt = 128, kWriterSleepsAt = 256;
+
+// Every record's word has these bits: one that is only zeros is none.
+constexpr std::uint64_t kIsRecord = 0xa5ull << 56;
+
+// kIsRecord, header size (8 bits), note (16), payload size (32).
+std::uint64_t to_word(const ShmWriter::Record& r) {
+  return kIsRecord | std::uint64_t{r.header.size()} << 48 | std::uint64_t{r.note} << 32 |
+         std::uint64_t{r.payload.size()};
+}
+
+std::atomic_ref<std::uint64_t> word64(const std::byte* at) {
+  return std::atomic_ref<std::uint64_t>(
+      *reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(at)));
+}
+
+std::atomic_ref<std::uint32_t> flag(std::byte* at) {
+  return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
+}
+
+// Both ends change the flag by reading and writing it in one step: whichever is second sees all that
+// the other wrote before its own. So either the sleeper finds what is new, or it is called. The line
+// stays with the end that does not sleep, which makes this cheap.
+bool take(std::byte* at) { return flag(at).exchange(0, std::memory_order_acq_rel) != 0; }
+void raise(std::byte* at) { flag(at).exchange(1, std::memory_order_acq_rel); }
+
+}  // namespace
+
+// --- the writer --------------------------------------------------------------------------------
+
+ShmWriter::ShmWriter(const ShmMemory& memory)
+    : control_(memory.control()), data_(memory.data()), capacity_(memory.capacity()) {}
+
+void ShmWriter::look() {
+  const std::uint64_t tail = word64(control_ + kTailAt).load(std::memory_order_acquire);
+  // It only grows, and not beyond what was written.
+  if (tail - tail_ > head_ - tail_) {
+    broken_ = true;
+    return;
+  }
+  tail_ = tail;
+}
+
+std::uint32_t ShmWriter::room() {
+  // One line stays free: the word behind the last record is the writer's.
+  constexpr std::size_t kNeeded = kShmRecordMax + ShmShape::kLine;
+  // Asked for only when it is needed: the line goes back and forth between the two cores.
+  if (free_bytes() < capacity_ / 2) look();
+  if (broken_ || free_bytes() < kNeeded) return 0;
+  return static_cast<std::uint32_t>((free_bytes() - ShmShape::kLine) / kShmRecordMax);
+}
+
+void ShmWriter::push(const Record& record) {
+  WEFT_ASSERT(record.header.size() <= kShmHeaderMax && record.payload.size() <= kShmPayloadMax);
+  const ShmShape shape{.header_size = record.header.size(), .payload_size = record.payload.size()};
+  const std::size_t size = shape.size();
+  WEFT_ASSERT(size + ShmShape::kLine <= free_bytes());
+  std::byte* const at = data_ + (head_ & (capacity_ - 1));
+  if (!record.header.empty())
+    std::memcpy(at + ShmShape::kWord, record.header.data(), record.header.size());
+  if (!record.payload.empty())
+    std::memcpy(at + shape.payload_at(), record.payload.data(), record.payload.size());
+  head_ += size;
+  word64(data_ + (head_ & (capacity_ - 1))).store(0, std::memory_order_relaxed);
+  word64(at).store(to_word(record), std::memory_order_release);
+}
+
+bool ShmWriter::take_reader_asleep() { return take(control_ + kReaderSleepsAt); }
+
+bool ShmWriter::sleep() {
+  if (room() > 0 || broken_) return false;
+  raise(control_ + kWriterSleepsAt);
+  if (room() == 0) return true;
+  wake();
+  return false;
+}
+
+void ShmWriter::wake() { take(control_ + kWriterSleepsAt); }
+
+// --- the reader --------------------------------------------------------------------------------
+
+ShmReader::ShmReader(const ShmMemory& memory)
+    : control_(memory.control()), data_(memory.data()), capacity_(memory.capacity()) {}
+
+bool ShmReader::next(Bytes header, Record& out) {
+  const std::byte* const at = data_ + (tail_ & (capacity_ - 1));
+  const std::uint64_t word = word64(at).load(std::memory_order_acquire);
+  if (word == 0 || broken_) return false;
+  const ShmShape shape{.header_size = static_cast<std::size_t>(word >> 48 & 0xff),
+                       .payload_size = static_cast<std::size_t>(word & 0xffff'ffff)};
+  // Sizes first: they bound all that follows. Then the record must fit behind what was not released
+  // yet, which an honest writer never passes.
+  if (word >> 56 != kIsRecord >> 56 || shape.header_size > kShmHeaderMax ||
+      shape.payload_size > kShmPayloadMax || tail_ + shape.size() - released_ >= capacity_) {
+    broken_ = true;
+    return false;
+  }
+  std::memcpy(header.data(), at + ShmShape::kWord, shape.header_size);
+  out = {.note = static_cast<std::uint16_t>(word >> 32 & 0xffff),
+         .header_size = static_cast<std::uint32_t>(shape.header_size),
+         .payload = {at + shape.payload_at(), shape.payload_size}};
+  tail_ += shape.size();
+  return true;
+}
+
+bool ShmReader::release() {
+  if (tail_ == released_) return false;
+  released_ = tail_;
+  word64(control_ + kTailAt).store(tail_, std::memory_order_release);
+  return take(control_ + kWriterSleepsAt);
+}
+
+bool ShmReader::sleep() {
+  raise(control_ + kReaderSleepsAt);
+  const std::byte* const at = data_ + (tail_ & (capacity_ - 1));
+  if (word64(at).load(std::memory_order_acquire) == 0) return true;
+  wake();
+  return false;
+}
+
+void ShmReader::wake() { take(control_ + kReaderSleepsAt); }
+
+}  // namespace weft::net

@@ -1,0 +1,162 @@
+// What a link asks of its QPs: an MTU and a SACK threshold of their own, paths that are known only
+// with the peer, and answers that wait for data.
+#include <gtest/gtest.h>
+
+#include "transport/endpoint.h"
+#include "transport/test_pair.h"
+
+namespace weft::transport {
+namespace {
+
+using test::opcode_of;
+using test::Pair;
+using wire::Opcode;
+
+// Both ends' QPs as they are once it is known that they share a link: on port 1 only, 8 KiB packets.
+Pair::Qps connect_by_link(Pair& pair, std::uint32_t sack_bytes = 64u << 10) {
+  const fabric::Ev ev{.value = 99, .port = 1};
+  auto qps = pair.create();
+  QpConfig config = Pair::defaults().qp;
+  config.mtu = 8192;
+  config.sack_bytes = sack_bytes;
+  config.evs = {&ev, 1};
+  config.nscc.enabled = false;
+  config.nscc.cwnd_bytes_max = 1u << 20;
+  for (int i = 0; i < Pair::kEnds; ++i) pair.end(i).configure_qp(qps.qpn[i], config).value();
+  for (int i = 0; i < Pair::kEnds; ++i) pair.connect_one(qps, i);
+  return qps;
+}
+
+TEST(EndpointLink, AQpHasItsOwnMtuAndPath) {
+  Pair pair;
+  const auto qps = connect_by_link(pair);
+  const auto other = pair.connect();  // as before: the endpoint's MTU, both ports
+  std::uint64_t large = 0, small = 0;
+  bool elsewhere = false;
+  pair.fate = [&](int from, const world::Datagram& d) {
+    if (from == 0 && d.payload.size > 0) {
+      (d.payload.size > 1024 ? large : small) += 1;
+      elsewhere |= d.payload.size > 1024 && (d.port != 1 || d.entropy != 99);
+    }
+    return test::Fate::kDeliver;
+  };
+  const Pair::Write first{.id = 1, .size = 100'000},
+      second{.id = 2, .offset = 200'000, .size = 10'240};
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], first));
+  ASSERT_TRUE(pair.write(0, other.qpn[0], second));
+  EXPECT_FALSE(pair.run_for(Duration::ms(2)));
+  EXPECT_EQ(pair.completions(0).size(), 2u);
+  EXPECT_TRUE(pair.arrived(0, first));
+  EXPECT_TRUE(pair.arrived(0, second));
+  EXPECT_EQ(large, 13u);
+  EXPECT_EQ(small, 10u);
+  EXPECT_FALSE(elsewhere);
+  EXPECT_EQ(pair.counter(0, "transport.retransmits"), 0u);
+  EXPECT_EQ(pair.counter(0, "transport.unbalanced"), 0u);
+}
+
+TEST(EndpointLink, AQpHasItsOwnSackThreshold) {
+  const auto sacks = [](std::uint32_t sack_bytes) {
+    Pair pair;
+    const auto qps = connect_by_link(pair, sack_bytes);
+    EXPECT_TRUE(pair.write(0, qps.qpn[0], {.size = 800'000}));
+    EXPECT_FALSE(pair.run_for(Duration::ms(5)));
+    EXPECT_EQ(pair.completions(0).size(), 1u);
+    return pair.counter(1, "transport.sacks_sent");
+  };
+  EXPECT_GE(sacks(16u << 10), 40u);
+  EXPECT_LE(sacks(1u << 20), 8u);
+}
+
+TEST(EndpointLink, ConfigureKeepsNumberAndReceives) {
+  Pair pair;
+  auto qps = pair.create();
+  ASSERT_TRUE(pair.end(1).post_receive(pair.now, qps.qpn[1], 5));
+  const fabric::Ev ev{.value = 7, .port = 0}, nowhere{.value = 7, .port = 5};
+  QpConfig config = Pair::defaults().qp;
+  config.evs = {&nowhere, 1};
+  EXPECT_EQ(pair.end(1).configure_qp(qps.qpn[1], config).error().kind, ErrorKind::kInvalid);
+  config.evs = {&ev, 1};
+  EXPECT_EQ(pair.end(1).configure_qp(0x55'5555, config).error().kind, ErrorKind::kNotFound);
+  // Again and again: nothing of the bounds is used up.
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(pair.end(1).configure_qp(qps.qpn[1], config));
+  for (int i = 0; i < Pair::kEnds; ++i) pair.connect_one(qps, i);
+  EXPECT_EQ(pair.end(1).configure_qp(qps.qpn[1], config).error().kind, ErrorKind::kWrongState);
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.with_immediate = true, .immediate = 3}));
+  EXPECT_FALSE(pair.run_for(Duration::ms(2)));
+  const auto received = pair.completions(1);
+  ASSERT_EQ(received.size(), 1u);
+  EXPECT_EQ(received[0].id, 5u);
+}
+
+Pair::Options with_delay() {
+  Pair::Options options = Pair::defaults();
+  options.endpoint.answers_delay = Duration::us(30);
+  options.qp.nscc.base_rtt = Duration::us(100);
+  return options;
+}
+
+TEST(EndpointLink, OneThatGetsNoDataIsAnsweredAtOnce) {
+  Pair pair(with_delay());
+  const auto qps = pair.connect();
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {}));
+  pair.run_for(Pair::kDelay * 2);
+  EXPECT_EQ(pair.completions(0).size(), 1u);
+}
+
+TEST(EndpointLink, AnswersWaitForDataAndGoInTheEnd) {
+  Pair pair(with_delay());
+  const auto qps = pair.connect();
+  std::vector<Opcode> from_b;
+  std::vector<PortIndex> ports;
+  world::Datagram request;
+  std::array<std::byte, wire::kHeaderSizeMax> header;
+  pair.fate = [&](int from, const world::Datagram& d) {
+    if (from == 0 && request.header.empty()) {
+      request = d;
+      std::copy(d.header.begin(), d.header.end(), header.begin());
+      request.header = ConstBytes(header).first(d.header.size());
+      return test::Fate::kDrop;  // delivered by hand
+    }
+    if (from == 1) {
+      from_b.push_back(opcode_of(d));
+      ports.push_back(d.port);
+    }
+    return test::Fate::kDeliver;
+  };
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {}));
+  pair.run_for(Duration::us(1));
+  ASSERT_FALSE(request.header.empty());
+  // It comes, and the application replies before anything is sent.
+  request.peer = Pair::address(0, request.port);
+  pair.end(1).on_datagrams(pair.now, {&request, 1});
+  ASSERT_TRUE(pair.write(1, qps.qpn[1], {.offset = 5000}));
+  pair.run_for(Duration::us(20));
+  EXPECT_EQ(from_b, std::vector<Opcode>{Opcode::kWriteOnly});
+  pair.run_for(Duration::us(40));
+  ASSERT_GE(from_b.size(), 2u);
+  EXPECT_EQ(from_b[from_b.size() - 2], Opcode::kSack);
+  EXPECT_EQ(from_b.back(), Opcode::kTransportAck);
+  EXPECT_EQ(ports[ports.size() - 2], ports.back());  // and together
+  EXPECT_FALSE(pair.run_for(Duration::ms(1)));
+  EXPECT_EQ(pair.completions(0).size(), 1u);
+  EXPECT_EQ(pair.completions(1).size(), 1u);
+  EXPECT_EQ(pair.counter(0, "transport.retransmits"), 0u);
+}
+
+TEST(EndpointLink, ABusyDirectionIsAnsweredAllTheSame) {
+  Pair pair(with_delay());
+  const auto qps = pair.connect();
+  for (int from = 0; from < 2; ++from) {
+    for (std::uint64_t id = 0; id < 4; ++id)
+      ASSERT_TRUE(pair.write(from, qps.qpn[from], {.id = id, .size = 200'000}));
+  }
+  EXPECT_FALSE(pair.run_for(Duration::ms(5)));
+  for (int from = 0; from < 2; ++from) {
+    EXPECT_EQ(pair.completions(from).size(), 4u);
+    EXPECT_EQ(pair.counter(from, "transport.retransmits"), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace weft::transport

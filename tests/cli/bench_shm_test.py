@@ -1,0 +1,109 @@
+"""`weft bench write` over shared memory: chosen by itself on one host, switchable, and gone with its process."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+WEFT = os.environ["WEFT_BINARY"]
+BENCH = [WEFT, "bench", "write"]
+SECONDS_MAX = 90
+
+
+def run(*words, env=None):
+    return subprocess.run([*BENCH, *words], capture_output=True, text=True, timeout=SECONDS_MAX,
+                          env={**os.environ, **(env or {})})
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+class Choice(unittest.TestCase):
+    def carrier(self, *words, env=None):
+        ran = run("--size", "64KiB", "--iterations", "20", "--json", *words, env=env)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        result = json.loads(ran.stdout)
+        used = result["counters"].get("net.shm_packets_sent", 0) > 0
+        self.assertEqual(used, result["carrier"] == "shared memory")
+        self.assertIn("shared memory" if used else "planes", ran.stderr)
+        return result["carrier"]
+
+    def test_automatic(self):
+        self.assertEqual(self.carrier(), "shared memory")
+        self.assertEqual(self.carrier("--shm"), "shared memory")
+
+    def test_off(self):
+        self.assertEqual(self.carrier("--no-shm"), "planes")
+        self.assertEqual(self.carrier(env={"WEFT_SHM": "0"}), "planes")
+
+    def test_misuse(self):
+        for words in (["--shm", "--no-shm"], ["--spin", "often"], ["--idle", "long"]):
+            ran = run(*words)
+            self.assertEqual(ran.returncode, 2, words)
+            self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+
+
+class Sizes(unittest.TestCase):
+    def test_every_size_and_both_directions(self):
+        ran = run("--shm", "--size", "1", "--size", "65535", "--size", "65537", "--size", "3MB", "--iterations", "30",
+                  "--qps", "3", "--bidirectional", "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        result = json.loads(ran.stdout)
+        self.assertEqual([row["bytes"] for row in result["rows"]], [1, 65535, 65537, 3_000_000])
+        for name in ("net.shm_drops_full", "net.shm_drops_gone", "net.shm_links_broken", "transport.unbalanced"):
+            self.assertEqual(result["counters"].get(name, 0), 0, name)
+
+    def test_ping_pong_asleep_and_awake(self):
+        for spin in ("0us", "50us", "forever"):
+            for carrier in ("--shm", "--no-shm"):
+                ran = run("--latency", carrier, "--spin", spin, "--size", "8", "--iterations", "300", "--json")
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_idle_is_asleep(self):
+        ran = run("--size", "8", "--iterations", "1", "--idle", "300ms", "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertLess(json.loads(ran.stdout)["idle_cpu_pct"], 20)
+
+
+class Killed(unittest.TestCase):
+    def test_the_other_end_is_told_and_keeps_nothing(self):
+        port = free_port()
+        listener = subprocess.Popen([*BENCH, "--listen", "--shm", "--port", port], stderr=subprocess.PIPE, text=True)
+        listener.stderr.readline()
+        client = subprocess.Popen([*BENCH, "127.0.0.1", "--shm", "--port", port, "--size", "1MiB", "--iterations",
+                                   "100000000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            self.assertIn("shared memory", client.stderr.readline())
+            self.assertTrue(self.rings(client.pid))
+            listener.send_signal(signal.SIGKILL)
+            listener.wait()
+            until = time.monotonic() + 10
+            while self.rings(client.pid) and client.poll() is None and time.monotonic() < until:
+                time.sleep(0.05)
+            self.assertFalse(self.rings(client.pid))
+            _, said = client.communicate(timeout=SECONDS_MAX)
+            self.assertEqual(client.returncode, 1, said)
+            self.assertRegex(said, "does not answer|has gone")  # by its timers, or by the end of the stream
+        finally:
+            for process in (listener, client):
+                process.kill()
+                process.wait()
+            listener.stderr.close()
+
+    @staticmethod
+    def rings(pid):
+        try:
+            with open(f"/proc/{pid}/maps") as maps:
+                return [line for line in maps if "weft-ring" in line]
+        except OSError:
+            return []
+
+
+if __name__ == "__main__":
+    unittest.main()
