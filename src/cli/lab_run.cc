@@ -136,6 +136,7 @@ Result<void> LabRun::build() {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario_.topology));
   WEFT_TRY(const net::LabSpec spec, lab_spec(scenario_, options_.name));
   WEFT_TRY(lab_, OwnLab::up(spec, live_fabric_config(scenario_, topology, options_.seed)));
+  WEFT_CHECK(lab_->lab().enter());
   const bool trims = spec.switches == net::LabSwitches::kSoftware;
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     return memories_.emplace_back(plan, host, pattern_);
@@ -147,16 +148,16 @@ Result<void> LabRun::build() {
                                   .trace = &trace_,
                                   .suit_endpoint = [](auto& config) { suit_software(config); },
                                   .suit_qp =
-                                      [](transport::QpConfig& config) {
+                                      [trims](transport::QpConfig& config) {
                                         suit_software(config);
-                                        config.nscc.trimming = false;  // the kernel does not trim
+                                        config.nscc.trimming = trims;
                                       }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
     net::UdpWorldConfig config;
     config.ev_mode = net::EvMode::kSrv6;
     config.place = net::FabricPlace{topology, host};
-    config.network_namespace = "/run/netns/" + lab_->lab().namespace_of(host);
+    config.network_namespace = lab_->lab().namespace_path(host);
     config.mtu = scenario_.transport.mtu;
     config.epoch = epoch_;
     config.shared_memory = false;  // each is a host of its own

@@ -21,6 +21,7 @@ void Requestor::on_heard(Context& context) {
   record.counted = false;
   ++context.counters.lost_timer;
   probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  trace_window(context);
 }
 
 void Requestor::acknowledge(Context& context, Psn psn) {

@@ -1,0 +1,57 @@
+"""The same scenario file in `weft sim run` and on real sockets in `weft lab run`: flows completed, errors by kind, which
+ports and EVs went bad and came back, in order. Skipped where no lab can be made."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+from lab_hosts import WEFT
+
+SCENARIOS = ["lab-two-plane", "lab-plane-down", "lab-plane-silent", "lab-uplink-down", "lab-one-way", "lab-loss",
+             "lab-bad-rkey"]
+# The lab is a real machine with other things to do: an outcome that differs is looked at again, and counted.
+ATTEMPTS_MAX = 3
+SAME = ["flows", "completed", "flows_abandoned", "remote_access_errors", "qp_errors", "qp_errors_expected", "story"]
+
+
+def run(noun, name, *flags):
+    ran = subprocess.run([WEFT, noun, "run", f"scenarios/{name}.toml", "--json", *flags], capture_output=True, text=True,
+                         timeout=180)
+    if not ran.stdout:
+        raise AssertionError(f"weft {noun} run {name}: exit {ran.returncode}\n{ran.stderr}")
+    return json.loads(ran.stdout)
+
+
+def outcome(result):
+    return {key: result.get(key) for key in SAME}
+
+
+class SameOutcome(unittest.TestCase):
+    def check(self, name):
+        expected = outcome(run("sim", name, "--paths"))
+        self.assertEqual(expected["completed"], expected["flows"])
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            result = run("lab", name)
+            self.assertEqual(result["bytes_wrong"], 0)
+            if outcome(result) == expected or attempt == ATTEMPTS_MAX:
+                break
+            print(f"{name}: attempt {attempt} ended otherwise: {outcome(result)}", file=sys.stderr)
+        self.assertEqual(outcome(result), expected)
+
+    def test_faults_are_told(self):
+        """The comparison is not one of empty lists."""
+        self.assertTrue(outcome(run("sim", "lab-plane-silent", "--paths"))["story"])
+
+
+for scenario in SCENARIOS:
+    setattr(SameOutcome, "test_" + scenario.replace("-", "_"), lambda self, name=scenario: self.check(name))
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        print("skipped: weft lab run needs root to have sockets in several network namespaces")
+        sys.exit(77)
+    unittest.main()
