@@ -125,7 +125,7 @@ class UdpWorld final : public world::World {
   // What a port takes at a time, and what one poll asks for: two runs, so that the time at which a
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;
-  static constexpr std::size_t kPollPackets = 30;
+  static constexpr std::size_t kPollPackets = 45;
   // What moved so recently is likely to move again.
   static constexpr Duration kBusy = Duration::us(20);
 

@@ -123,6 +123,15 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   return Polled::kPacket;
 }
 
+// A run that the window would cut is not begun: one packet costs a world as much as a run of them.
+std::int64_t Requestor::size_to_begin(const Wqe& wqe, std::int64_t size) const {
+  if (params_->burst == 1 || run_left_ > 0) return size;
+  const bool more = sent_count_ + 1 < queue_.size();
+  const std::uint32_t left = packet_count(wqe.request.size) - wqe.packets_sent;
+  const std::uint32_t packets = more ? params_->burst : std::min(left, params_->burst);
+  return std::max(size, std::min(size * packets, nscc_.window() / 2));
+}
+
 bool Requestor::is_last_available() const {
   return sent_count_ + 1 == queue_.size() &&
          queue_[sent_count_].packets_sent + 1 == packet_count(queue_[sent_count_].request.size);
@@ -138,7 +147,8 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   }
   const Piece p = piece(wqe, wqe.packets_sent);
   const std::int64_t size = nominal_of(p);
-  if (!nscc_.allows(size) || nscc_.paced_until() > context.now) return Polled::kWindowClosed;
+  if (!nscc_.allows(size_to_begin(wqe, size)) || nscc_.paced_until() > context.now)
+    return Polled::kWindowClosed;
   const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   PsnRecord* record = window_.open();

@@ -75,6 +75,8 @@ class Requestor {
 
   // True while there may be something to send: lost packets, unsent data, a completion to ask for
   // again.
+  // The packet polled last was the last of its run on one EV.
+  bool is_run_over() const { return run_left_ == 0; }
   bool has_work() const {
     return window_.lost() > 0 || sent_count_ < queue_.size() || completion_resend_;
   }
@@ -168,6 +170,7 @@ class Requestor {
   void emit(Context& context, const Wqe& wqe, const Piece& piece, const Copy& copy, Bytes header,
             Outgoing& out);
   bool is_last_available() const;
+  std::int64_t size_to_begin(const Wqe& wqe, std::int64_t size) const;
 
   struct Trigger {  // of a SACK
     Time sent_at = kNever;

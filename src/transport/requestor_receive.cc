@@ -159,7 +159,9 @@ void Requestor::move_edge(std::uint8_t mpr) {
 
 void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent,
                              Knowledge known) {
-  const Time threshold = trigger_sent - loss_.reorder_window(nscc_.base_rtt());
+  // A software peer looks at one port after the other: what waits at one is not lost.
+  const Duration turn = params_->nscc.software ? nscc_.base_rtt() * 2 : Duration();
+  const Time threshold = trigger_sent - loss_.reorder_window(nscc_.base_rtt()) - turn;
   if (window_.outstanding() == 0) return;
   if (window_.record(window_.oldest()).sent_at() > threshold) return;
   if (known == Knowledge::kComplete) {
