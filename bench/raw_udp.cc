@@ -2,9 +2,9 @@
 // packets by UDP_SEGMENT and UDP_GRO, each packet a header and a piece of a large buffer, copied to its
 // place in another large buffer. Flow control is free: a counter in shared memory.
 //
-//   raw_udp ADDRESS [seconds] [packets a run] [payload] [sender's netns] [receiver's netns]
+//   raw_udp ADDRESS[,ADDRESS...] [seconds] [packets a run] [payload] [sender's netns] [receiver's netns]
 //
-// Prints Gb/s of payload received.
+// Runs go to the addresses in turn. Prints Gb/s of payload received.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -128,9 +128,10 @@ void receive(Shared& shared, const Address& at, std::size_t payload) {
   _exit(0);
 }
 
-double send(Shared& shared, const Address& to, double seconds, std::size_t per_run,
-            std::size_t payload) {
-  const int fd = socket(to.storage.ss_family, SOCK_DGRAM, 0);
+double send(Shared& shared, const std::vector<Address>& addresses, double seconds,
+            std::size_t per_run, std::size_t payload) {
+  const int fd = socket(addresses[0].storage.ss_family, SOCK_DGRAM, 0);
+  std::size_t turn = 0;
   set(fd, SOL_SOCKET, SO_SNDBUFFORCE, 4 << 20);
   const char* const from = large_buffer();
   std::array<char, 64> header{};
@@ -157,6 +158,7 @@ double send(Shared& shared, const Address& to, double seconds, std::size_t per_r
       pieces[3 * i + 2] = {header.data() + kHeader, kTrailer};
       place += payload;
     }
+    const Address& to = addresses[turn++ % addresses.size()];
     msghdr message{};
     message.msg_name = const_cast<sockaddr_storage*>(&to.storage);
     message.msg_namelen = to.size;
@@ -189,7 +191,17 @@ int main(int argc, char** argv) {
                  "[receiver's netns]\n");
     return 2;
   }
-  const Address address = parse(argv[1]);
+  std::vector<Address> addresses;
+  const std::string list = argv[1];
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    addresses.push_back(parse(list.substr(at, comma - at).c_str()));
+    at = comma + 1;
+  }
+  // With several it receives on any address of its own.
+  Address address = addresses[0];
+  if (addresses.size() > 1)
+    reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_addr = in6addr_any;
   const double seconds = argc > 2 ? std::atof(argv[2]) : 1;
   const auto per_run = static_cast<std::size_t>(std::max(argc > 3 ? std::atoi(argv[3]) : 15, 1));
   const auto payload = static_cast<std::size_t>(std::max(argc > 4 ? std::atoi(argv[4]) : 4096, 64));
@@ -206,7 +218,7 @@ int main(int argc, char** argv) {
   while (!shared.ready) {
     if (waitpid(child, nullptr, WNOHANG) != 0) return 1;
   }
-  const double gbps = send(shared, address, seconds, per_run, payload);
+  const double gbps = send(shared, addresses, seconds, per_run, payload);
   shared.stop = true;
   waitpid(child, nullptr, 0);
   std::printf("%.3f\n", gbps);

@@ -231,6 +231,13 @@ LabOutcome LabRun::finish() {
   facts.ev_bad = counter(out.counters, "transport.evs_condemned");
   facts.planes_bad = counter(out.counters, "transport.planes_condemned");
   facts.ev_floor_reached = fleet_->ev_floor_reached();
+  if (const auto traffic = lab_->lab().traffic()) {
+    for (const net::LabTraffic& link : *traffic) {
+      facts.trims += link.trims;
+      facts.ecn_marks += link.ecn_marks;
+      facts.drops += link.drops;
+    }
+  }
   facts.qp_errors = errors.unexpected;
   facts.qp_errors_expected = errors.expected;
   out.results = scenario::summarise(scenario_, fleet_->plan(), fleet_->scoreboard(), facts);

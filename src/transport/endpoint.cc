@@ -124,6 +124,7 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
                                                   static_cast<std::uint32_t>(config.evs.size())),
                 .min_active = 0,
                 .port_count = config_.port_count,
+                .prior_losses = config.nscc.software ? 1u : 0u,
                 .seed = prng_.fork("paths", qpn).next(),
                 .trace = trace_,
                 .host = config_.host,

@@ -27,6 +27,9 @@ class LossDetector {
   // A packet that was declared lost had arrived.
   void on_spurious(Duration base_rtt) { extra_ = std::min(extra_ + base_rtt / 4, base_rtt * 2); }
 
+  // The largest delay of late.
+  Duration spread() const { return spread_; }
+
   // How much later than a packet another must have been sent whose arrival proves the first lost.
   Duration reorder_window(Duration base_rtt) const { return base_rtt / 4 + spread_ + extra_; }
 

@@ -15,8 +15,10 @@ constexpr std::int64_t kPacketsAfterPacing = 4;
 // core.
 constexpr std::int64_t kStandingRtts = 8;
 constexpr Duration kStandingMin = Duration::ms(10);
-// What a world sends in one system call.
-constexpr std::int64_t kRunPackets = 16;
+// Where no switch speaks a window does not become smaller than that.
+constexpr std::int64_t kPacketsMin = 4;
+// Loss is counted over a window, and over no fewer packets than these.
+constexpr std::int64_t kRoundPackets = 64;
 
 // Additive increase, seen from the gap between packets: a rate of 1 / gap grows by the same step a
 // round trip whatever it is, so that senders in one incast come to equal shares. At most twice the
@@ -82,6 +84,10 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   ignored_ += sack.newly;
   received_ += sack.newly;
   achieved_ += sack.newly;
+  if (params_->software && !signalled_) {
+    round_acked_ += sack.newly;
+    end_round(now);
+  }
   if (sack.penalty > 0) {
     if (saved_window_ == 0) saved_window_ = window_;
     window_ = std::min(window_, std::max<std::int64_t>(inflight_, 0));
@@ -152,6 +158,26 @@ void Nscc::observe_software(Time now, Duration rtt) {
   rtt_min_now_ = std::min(rtt_min_now_, rtt);
 }
 
+// Where no switch speaks, much loss is congestion, and a little is not: a few per cent of a round
+// shrink the window and make it grow by a packet a round trip, as TCP's; quiet rounds let it grow
+// faster again.
+void Nscc::end_round(Time now) {
+  const std::int64_t total = round_acked_ + round_lost_;
+  if (total < std::max(window_, kRoundPackets * params_->mtu)) return;
+  if (round_lost_ >= 4 * params_->mtu && round_lost_ * 16 > total) {
+    window_ = std::max(window_ * 7 / 10, std::min(window_, kPacketsMin * params_->window_min));
+    growth_ = params_->mtu;
+    increase_ = 0;
+    increasing_ = false;
+    fast_count_ = 0;
+    last_decrease_ = now;
+  } else if (growth_ > 0) {
+    growth_ += growth_ / 16;
+    if (growth_ > params_->gain) growth_ = 0;
+  }
+  round_acked_ = round_lost_ = 0;
+}
+
 // No switch ever speaks, and even the fastest packets of some time waited.
 bool Nscc::queue_stands(Time now) const {
   constexpr std::int64_t kSilentRtts = 100;
@@ -173,7 +199,7 @@ bool Nscc::fast_increase(std::int64_t newly, Duration delay) {
     return false;
   }
   fast_count_ += newly;
-  if (fast_count_ <= window_ && !increasing_) return false;
+  if ((fast_count_ <= window_ && !increasing_) || growth_ > 0) return false;
   window_ = std::min(window_ + (newly * params_->fast_q10 >> 10), window_max_);
   increasing_ = true;
   return true;
@@ -190,16 +216,17 @@ void Nscc::decrease(Time now) {
       (average - params_->target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
   const std::int64_t keep =
       std::max(1024 - (params_->gamma_q10 * over >> 10), params_->jump_min_q10);
-  // Without a switch that says so, one run of packets may always be under way.
-  const std::int64_t least = told ? params_->window_min : kRunPackets * params_->window_min;
+  const std::int64_t least = told ? params_->window_min : kPacketsMin * params_->window_min;
   window_ = std::max(window_ * keep >> 10, std::min(window_, least));
   last_decrease_ = now;
 }
 
 void Nscc::fulfil(Time now) {
-  window_ += increase_ / std::max<std::int64_t>(window_, 1);
+  std::int64_t more = increase_ / std::max<std::int64_t>(window_, 1);
+  if (growth_ > 0) more = std::min(more, growth_ * received_ / std::max<std::int64_t>(window_, 1));
+  window_ += more;
   if (now - last_adjust_ >= base_rtt_) {
-    if (!limited_) window_ += params_->eta;
+    if (!limited_ && growth_ == 0) window_ += params_->eta;
     last_adjust_ = now;
   }
   window_ = std::min(window_, window_max_);
@@ -267,6 +294,10 @@ void Nscc::pace(Time now, std::uint32_t draw) {
 void Nscc::on_loss(Time, std::int64_t size) {
   inflight_ -= size;
   if (!params_->enabled || params_->trimming) return;
+  if (params_->software && !signalled_) {
+    round_lost_ += size;
+    return;
+  }
   window_ = std::max(window_ - size, params_->window_min);
   ignored_ += size;
 }

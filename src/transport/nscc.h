@@ -101,6 +101,7 @@ class Nscc {
   void observe_delay(Duration delay, bool marked);
   void observe_software(Time now, Duration rtt);
   bool queue_stands(Time now) const;
+  void end_round(Time now);
   void pace(Time now, std::uint32_t draw);
 
   const NsccParams* params_;
@@ -114,6 +115,8 @@ class Nscc {
   // adds comes and goes; a queue that stands is in the smallest one too.
   Duration rtt_min_ = kNoRtt, rtt_min_now_ = kNoRtt, rtt_min_before_ = kNoRtt;
   Time rtt_interval_end_, signal_at_;
+  std::int64_t round_acked_ = 0, round_lost_ = 0;
+  std::int64_t growth_ = 0;  // bytes that the window may grow in a round trip; 0: as NSCC says
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;
   std::int64_t ignore_ = 0, ignored_ = 0;
   Time qa_end_, last_adjust_, last_decrease_;

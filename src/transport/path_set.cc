@@ -163,7 +163,7 @@ void PathSet::set_history(EvSlot& s, std::uint32_t history) {
 }
 
 std::uint32_t PathSet::ambient_q16(const EvSlot& without) const {
-  std::uint32_t losses = rotation_losses_;
+  std::uint32_t losses = rotation_losses_ + options_.prior_losses;
   if (without.rotating) losses -= static_cast<std::uint32_t>(std::popcount(without.history));
   const std::uint32_t others = rotation_count_ > 1 ? rotation_count_ - 1 : 1;
   return static_cast<std::uint32_t>((static_cast<std::uint64_t>(losses) << 16) / (others * 32ull));

@@ -38,6 +38,9 @@ class PathSet {
     std::uint32_t active = 128;     // in rotation, over all planes
     std::uint32_t min_active = 32;  // ev_min_active
     std::uint32_t port_count = 1;
+    // So many losses of the others are assumed besides those seen: with few EVs none seen says
+    // little.
+    std::uint32_t prior_losses = 0;
     std::uint64_t seed = 1;
     // For the trace; null: none.
     Trace* trace = nullptr;

@@ -83,14 +83,14 @@ Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes heade
   return Polled::kNothing;
 }
 
-// Runs of up to `burst` packets stay on one EV; a retransmission avoids the EV of the copy that was
-// lost.
-PathSet::Slot Requestor::pick(Time now, PortMask usable, PathSet::Slot avoid) {
+// Runs of up to `burst` packets stay on one EV. What is sent again has runs of its own, and avoids
+// the EV of the copy that was lost.
+PathSet::Slot Requestor::pick(Time now, PortMask usable, Run& run, PathSet::Slot avoid) {
   const auto living = static_cast<PortMask>(usable & ~paths_.planes_down());
-  if (run_left_ > 0 && run_slot_ != avoid && (living >> paths_.ev(run_slot_).port & 1) != 0 &&
-      paths_.state(run_slot_) == EvState::kGood) {
-    --run_left_;
-    return run_slot_;
+  if (run.left > 0 && run.slot != avoid && (living >> paths_.ev(run.slot).port & 1) != 0 &&
+      paths_.state(run.slot) == EvState::kGood) {
+    run_over_ = --run.left == 0;
+    return run.slot;
   }
   PathSet::Slot slot = paths_.next(now, usable, nscc_.base_rtt());
   if (slot == avoid && slot != PathSet::kNone) {
@@ -99,8 +99,8 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, PathSet::Slot avoid) {
       slot = other;
     }
   }
-  run_slot_ = slot;
-  run_left_ = slot == PathSet::kNone ? 0 : params_->burst - 1;
+  run = {.slot = slot, .left = slot == PathSet::kNone ? 0 : run_packets() - 1};
+  run_over_ = run.left == 0;
   return slot;
 }
 
@@ -110,7 +110,7 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   PsnRecord& record = window_.record(psn);
   const std::int64_t size = nominal_size(psn, record);
   if (!nscc_.allows(size) || nscc_.paced_until() > context.now) return Polled::kWindowClosed;
-  const PathSet::Slot slot = pick(context.now, usable, record.ev);
+  const PathSet::Slot slot = pick(context.now, usable, run_again_, record.ev);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   const Wqe& wqe = wqe_of(psn);
   window_.sent(psn, record, context.now, slot);
@@ -123,13 +123,20 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   return Polled::kPacket;
 }
 
+// Runs are a part of the window: a small one in a single run would hit a small queue at once.
+std::uint32_t Requestor::run_packets() const {
+  if (params_->burst == 1) return 1;
+  const std::int64_t quarter = nscc_.window() / 4 / std::max<std::int64_t>(params_->mtu, 1);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(quarter, 1, params_->burst));
+}
+
 // A run that the window would cut is not begun: one packet costs a world as much as a run of them.
 std::int64_t Requestor::size_to_begin(const Wqe& wqe, std::int64_t size) const {
-  if (params_->burst == 1 || run_left_ > 0) return size;
+  if (params_->burst == 1 || run_.left > 0) return size;
   const bool more = sent_count_ + 1 < queue_.size();
   const std::uint32_t left = packet_count(wqe.request.size) - wqe.packets_sent;
-  const std::uint32_t packets = more ? params_->burst : std::min(left, params_->burst);
-  return std::max(size, std::min(size * packets, nscc_.window() / 2));
+  const std::uint32_t packets = more ? run_packets() : std::min(left, run_packets());
+  return std::max(size, size * packets);
 }
 
 bool Requestor::is_last_available() const {
@@ -149,7 +156,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   const std::int64_t size = nominal_of(p);
   if (!nscc_.allows(size_to_begin(wqe, size)) || nscc_.paced_until() > context.now)
     return Polled::kWindowClosed;
-  const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
+  const PathSet::Slot slot = pick(context.now, usable, run_, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   PsnRecord* record = window_.open();
   if (record == nullptr) return Polled::kNoPort;  // no records left: acknowledgements free some
@@ -183,7 +190,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
 // any EV.
 Requestor::Polled Requestor::poll_completion_resend(Context& context, PortMask usable, Bytes header,
                                                     Outgoing& out) {
-  const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
+  const PathSet::Slot slot = pick(context.now, usable, run_, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   completion_resend_ = false;
   if (done_count_ >= queue_.size()) return Polled::kNothing;

@@ -76,7 +76,7 @@ class Requestor {
   // True while there may be something to send: lost packets, unsent data, a completion to ask for
   // again.
   // The packet polled last was the last of its run on one EV.
-  bool is_run_over() const { return run_left_ == 0; }
+  bool is_run_over() const { return run_over_; }
   bool has_work() const {
     return window_.lost() > 0 || sent_count_ < queue_.size() || completion_resend_;
   }
@@ -161,7 +161,11 @@ class Requestor {
   Polled poll_lost(Context& context, PortMask usable, Bytes header, Outgoing& out);
   Polled poll_new(Context& context, PortMask usable, Bytes header, Outgoing& out);
   Polled poll_completion_resend(Context& context, PortMask usable, Bytes header, Outgoing& out);
-  PathSet::Slot pick(Time now, PortMask usable, PathSet::Slot avoid);
+  struct Run {
+    PathSet::Slot slot = PathSet::kNone;
+    std::uint32_t left = 0;  // packets that may follow on it
+  };
+  PathSet::Slot pick(Time now, PortMask usable, Run& run, PathSet::Slot avoid);
   struct Copy {  // one sending of a piece
     Psn psn;
     PathSet::Slot slot = PathSet::kNone;
@@ -170,6 +174,8 @@ class Requestor {
   void emit(Context& context, const Wqe& wqe, const Piece& piece, const Copy& copy, Bytes header,
             Outgoing& out);
   bool is_last_available() const;
+  std::uint32_t run_packets() const;
+  Duration answer_time() const;
   std::int64_t size_to_begin(const Wqe& wqe, std::int64_t size) const;
 
   struct Trigger {  // of a SACK
@@ -229,8 +235,8 @@ class Requestor {
   bool silent_ = false;
   bool rearmed_ = false;  // the deadline was put off once because the world stood still
   std::int64_t bytes_since_ask_ = 0;
-  PathSet::Slot run_slot_ = PathSet::kNone;
-  std::uint32_t run_left_ = 0;
+  Run run_, run_again_;  // of new packets, and of those sent again
+  bool run_over_ = true;
   Time last_heard_, last_send_;
   Time resume_at_;  // resource NACKs: nothing is resent before
   Time tail_at_ = kNever;

@@ -37,7 +37,9 @@ void Requestor::acknowledge(Context& context, Psn psn) {
       ++context.counters.evs_withdrawn;
     }
   } else {
-    if (record.copies > 1 && context.now - record.sent_at() < nscc_.base_rtt() / 2) {
+    // A software peer's base RTT is a floor, not what the network takes.
+    if (record.copies > 1 && !params_->nscc.software &&
+        context.now - record.sent_at() < nscc_.base_rtt() / 2) {
       // Too soon for the second copy: the first had arrived.
       ++context.counters.spurious;
       loss_.on_spurious(nscc_.base_rtt());
@@ -112,7 +114,10 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
                               .rtt = trigger.rtt,
                               .penalty = sack.cwnd_penalty,
                               .restore = sack.restore_cwnd});
-  if (trigger.rtt_valid) loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
+  if (trigger.rtt_valid) {
+    loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
+    if (params_->nscc.software) retry_.set_slack(loss_.spread() * 2);
+  }
   hear_limit(sack);
   if (trigger.sent_at != kNever) {
     infer_losses(context, sack, trigger.sent_at,
@@ -351,7 +356,7 @@ void Requestor::retire(Context& context) {
   if (window_.is_idle()) tail_at_ = kNever;
   if (waits_for_transport_ack()) {
     // The SACK has come and its Transport ACK has not: it is on its way, or lost.
-    if (tail_count_ < kTailTries) tail_at_ = context.now + nscc_.base_rtt() + params_->nscc.target;
+    if (tail_count_ < kTailTries) tail_at_ = context.now + answer_time();
   } else if (window_.is_idle() && done_count_ == queue_.size()) {
     retry_.disarm();
   }

@@ -5,6 +5,12 @@
 
 namespace weft::transport {
 
+// A round trip and a full queue. A software peer takes what its scheduler adds.
+Duration Requestor::answer_time() const {
+  const Duration late = params_->nscc.software ? loss_.spread() : Duration();
+  return nscc_.base_rtt() + params_->nscc.target + late;
+}
+
 // A packet was sent.
 void Requestor::arm(Time now) {
   if (window_.outstanding() == 1) {
@@ -12,8 +18,7 @@ void Requestor::arm(Time now) {
   } else {
     retry_.arm(now);
   }
-  if (tail_at_ == kNever && tail_count_ == 0)
-    tail_at_ = now + nscc_.base_rtt() + params_->nscc.target;
+  if (tail_at_ == kNever && tail_count_ == 0) tail_at_ = now + answer_time();
 }
 
 Time Requestor::deadline() const {
@@ -28,7 +33,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (late_by > Duration::ms(1) && !rearmed_) {
     rearmed_ = true;
     if (retry_.is_armed()) retry_.restart(now);
-    if (tail_at_ != kNever) tail_at_ = now + nscc_.base_rtt() + params_->nscc.target;
+    if (tail_at_ != kNever) tail_at_ = now + answer_time();
     return Status::kOk;
   }
   rearmed_ = false;
@@ -48,7 +53,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
 void Requestor::on_tail(Context& context) {
   tail_at_ = kNever;
   if (tail_count_ >= kTailTries) return;
-  const Time due = last_send_ + nscc_.base_rtt() + params_->nscc.target;
+  const Time due = last_send_ + answer_time();
   if (waits_for_transport_ack()) {
     completion_resend_ = true;
   } else if (window_.outstanding() == 0) {
@@ -60,7 +65,7 @@ void Requestor::on_tail(Context& context) {
     probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
   }
   ++tail_count_;
-  tail_at_ = context.now + nscc_.base_rtt() * 5;
+  tail_at_ = context.now + nscc_.base_rtt() * 4 + answer_time() - params_->nscc.target;
 }
 
 // No progress for a whole retry interval, which began at `since`.

@@ -17,7 +17,7 @@ class RetryTimer {
   bool is_armed() const { return armed_; }
   Time deadline() const { return armed_ ? deadline_ : kNever; }
   // When the interval under way began. REQUIRES is_armed().
-  Time started() const { return deadline_ - interval(); }
+  Time started() const { return deadline_ - interval() - slack_; }
   bool is_backed_off() const { return expiries_ > 0; }
 
   void disarm() {
@@ -30,10 +30,17 @@ class RetryTimer {
     waiting_since_ = now;
     restart(now);
   }
+  // Answers are known to take that much longer: intervals are longer by it.
+  void set_slack(Duration slack) {
+    constexpr Duration kSlackMax = Duration::ms(100);
+    slack = std::min(slack, kSlackMax);
+    deadline_ += slack - slack_;  // the same start
+    slack_ = slack;
+  }
   // The interval starts anew.
   void restart(Time now) {
     armed_ = true;
-    deadline_ = now + interval();
+    deadline_ = now + interval() + slack_;
   }
   // The peer lives: back to the first interval. What is waited for has not come for all that.
   void hurry(Time now) {
@@ -75,6 +82,7 @@ class RetryTimer {
   std::uint16_t expiries_ = 0;
   bool armed_ = false;
   Time deadline_, waiting_since_;
+  Duration slack_;
 };
 
 }  // namespace weft::transport
