@@ -187,6 +187,7 @@ bool Endpoint::take_probe_token(Time now) {
 void Endpoint::transmit_data(Time now, Batch& batch) {
   auto c = context(now);
   std::size_t idle = 0;  // QPs in a row that had no port
+  std::uint32_t run = 0;
   bool enough = false;
   while (!ready_.empty() && !batch.full() && batch.with_room != 0 && idle < ready_.size() &&
          !enough) {
@@ -215,10 +216,13 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
       probe_tokens_milli_ += 10;
       idle = 0;
       deadlines_.at_latest(index, qp.requestor.deadline());
-      if (!qp.requestor.is_run_over()) continue;
+      if (++run < config_.burst && !qp.requestor.is_run_over()) continue;
       // Between runs is where a batch ends, so that none is cut in two.
       enough = config_.burst > 1 && batch.count >= world::kBatchMin;
-      if (ready_.size() == 1) continue;
+      if (ready_.size() == 1) {
+        run = 0;
+        continue;
+      }
     } else if (polled == Requestor::Polled::kNoPort) {
       ++idle;
     } else {
@@ -226,11 +230,13 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
       deadlines_.at_latest(index, qp.requestor.deadline());
       qp.ready = false;
       ready_.pop();
+      run = 0;
       continue;
     }
     // The next QP's turn.
     ready_.pop();
     ready_.push(index);
+    run = 0;
   }
 }
 
