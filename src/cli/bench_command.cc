@@ -441,6 +441,7 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
     if (std::fflush(stdout) != 0) return Error{ErrorKind::kSystem, "stdout is closed"};
   }
   nlohmann::json all{{"rows", std::move(rows)}};
+  all["cwnd_bytes"] = c.end->endpoint().view(c.qps[0].qpn).cwnd_bytes;
   all["carrier"] = c.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
   if (!arguments.idle.empty()) {
     const auto how_long = scenario::duration_from(arguments.idle);

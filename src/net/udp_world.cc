@@ -1,5 +1,6 @@
 #include "net/udp_world.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 namespace weft::net {
 namespace {
 
+// Spinning for so long, it lets others have the core.
+constexpr Duration kYieldAfter = Duration::us(20);
 // Nobody looked for that long: the world itself stood still.
 constexpr Duration kLate = Duration::ms(1);
 // Everything is looked at that often, however busy a ring or a plane is.
@@ -291,6 +294,8 @@ bool UdpWorld::progress(Time limit) {
     moved |= take(sleeps ? std::min(limit, node_->next_deadline()) : Time());
     if (moved) return true;
     if (now_ >= limit) return false;
+    // Whoever we wait for may need this core.
+    if (now_ - start > kYieldAfter) sched_yield();
   }
 }
 

@@ -58,7 +58,7 @@ struct UdpWorldConfig {
   // The world's time 0, by the system's monotonic clock.
   Time epoch{};
   // With nothing to do: look that long before going to sleep.
-  Duration spin = Duration::us(50);
+  Duration spin = Duration::us(200);
   // What all processes of the job share, 32 bytes at least; empty: packets are sent in clear.
   std::vector<std::byte> job_secret{};
   // Reach processes of this host over shared memory too. Takes a port: with 8 planes there is none
