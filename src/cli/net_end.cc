@@ -128,7 +128,8 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   config.control_queue_max = 1024;
   suit_software(config);
   config.answers_delay = kAnswersDelay;
-  // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere.
+  // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere and goes round.
+  config.qpn_bits = 16;
   config.first_qpn =
       std::uint32_t{end->world_->process()} << 16 | (0x100 + end->prng_.below(0x7000));
   config.seed = end->prng_.next();

@@ -68,7 +68,8 @@ struct EndpointConfig {
   std::uint32_t batch_max = 64;  // datagrams one poll_transmit gives; at least world::kBatchMin
   std::uint32_t control_queue_max = 256;  // control packets that wait for a port
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
-  std::uint32_t first_qpn = 0x100;        // QPNs count from here
+  std::uint32_t first_qpn = 0x100;        // QPNs count from here, and go round in
+  std::uint32_t qpn_bits = 24;            // their low bits
   std::uint32_t sack_bytes = 16 * 1024;   // a SACK at least that often
   // For worlds in which a packet costs its sender time: what was received is answered after the data
   // that goes out, on one port for each peer, and while data goes out anyway up to that much later.

@@ -46,6 +46,7 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(
           config.batch_max)) {
   WEFT_ASSERT(config.batch_max >= world::kBatchMin);
+  WEFT_ASSERT(config.qpn_bits <= 24 && qp_mask_ >> config.qpn_bits == 0);
   WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
   set_hot(hot_table_);
   touched_.reserve(qp_mask_ + 1);
@@ -80,8 +81,11 @@ Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
     return Error{ErrorKind::kExhausted, "no QP left: qp_count_max is reached"};
   }
   WEFT_CHECK(check(config, evs_used_));
-  // QPNs go round: a number is used again only after all others.
-  const auto qpn_of = [this](std::uint32_t n) { return (first_qpn_ + n) & wire::kQpnMask; };
+  // QPNs go round in their low bits: a number is used again only after all others.
+  const auto qpn_of = [this](std::uint32_t n) {
+    const std::uint32_t mask = (1u << config_.qpn_bits) - 1;
+    return (first_qpn_ & ~mask) | ((first_qpn_ + n) & mask);
+  };
   while (qps_[qp_created_ & qp_mask_] || qpn_of(qp_created_) <= wire::kEndpointQpn) ++qp_created_;
   const Qpn qpn = qpn_of(qp_created_++);
   evs_used_ += static_cast<std::uint32_t>(config.evs.size());

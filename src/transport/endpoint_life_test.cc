@@ -253,6 +253,23 @@ TEST(EndpointLife, ManyQpsTakeFairTurns) {
   }
 }
 
+// Bits above are somebody else's: the slot of the process, in the real world.
+TEST(EndpointLife, QpnsGoRoundInTheirLowBits) {
+  auto options = Pair::defaults();
+  options.endpoint.first_qpn = 0x05'0013;
+  options.endpoint.qpn_bits = 8;
+  Pair pair(options);
+  std::set<std::uint32_t> seen;
+  for (int i = 0; i < 256; ++i) {
+    const auto qps = pair.connect();
+    EXPECT_EQ(qps.qpn[0] >> 8, 0x05'00u);
+    seen.insert(qps.qpn[0]);
+    ASSERT_TRUE(pair.end(0).destroy_qp(pair.now, qps.qpn[0]));
+    ASSERT_TRUE(pair.end(1).destroy_qp(pair.now, qps.qpn[1]));
+  }
+  EXPECT_EQ(seen.size(), 256u);
+}
+
 // Spaced out under heavy incast, then done before its time came: the next write must not wait for
 // ever.
 TEST(EndpointLife, WriteAfterAPacedOneGoes) {
