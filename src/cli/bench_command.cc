@@ -1,9 +1,6 @@
 #include "cli/bench_command.h"
 
 #include <fmt/core.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -22,6 +19,7 @@
 #include "cli/bench_write.h"
 #include "cli/load_scenario.h"
 #include "cli/secret_file.h"
+#include "cli/stream.h"
 #include "cli/whole_number.h"
 #include "net/clock.h"
 #include "scenario/units.h"
@@ -59,52 +57,6 @@ struct Terms {
 // What both ends do, size by size.
 struct Round {
   std::uint64_t size = 0, iterations = 0;  // 0 iterations: it is over
-};
-
-// A stream between the two ends, for what must be said besides.
-class Stream {
- public:
-  explicit Stream(int fd) : fd_(fd) {
-    // One that says nothing is not waited for: words follow at once or are polled for.
-    const timeval patience{.tv_sec = 20, .tv_usec = 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  }
-  Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Stream& operator=(Stream&&) = delete;
-  ~Stream() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Result<void> send(ConstBytes bytes) {
-    while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) return lost();
-      bytes = bytes.subspan(static_cast<std::size_t>(sent));
-    }
-    return {};
-  }
-  Result<void> receive(Bytes bytes) {
-    while (!bytes.empty()) {
-      const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got == 0) errno = ECONNRESET;
-      if (got <= 0) return lost();
-      bytes = bytes.subspan(static_cast<std::size_t>(got));
-    }
-    return {};
-  }
-  bool has_something() const {
-    pollfd p{.fd = fd_, .events = POLLIN, .revents = 0};
-    return poll(&p, 1, 0) > 0;
-  }
-
- private:
-  static Error lost() {
-    if (errno == EAGAIN || errno == EWOULDBLOCK)
-      return {ErrorKind::kSystem, "the other end says nothing; is it `weft bench write`?"};
-    return {ErrorKind::kSystem, "the other end has gone"};
-  }
-  int fd_;
 };
 
 constexpr std::uint64_t kSizeMax = 1ull << 30;
@@ -457,60 +409,6 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
   return {};
 }
 
-// --- who is the other end ----------------------------------------------------------------------
-
-Result<Stream> accept_one(const BenchArguments& arguments) {
-  const int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1, off = 0;
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_port = htons(arguments.control_port);
-  address.sin6_addr = in6addr_any;
-  if (listener < 0 ||
-      bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(listener, 1) != 0) {
-    const std::string why = std::strerror(errno);
-    if (listener >= 0) close(listener);
-    return Error{ErrorKind::kSystem,
-                 fmt::format("TCP port {} cannot be listened on: {}; take another with --port",
-                             arguments.control_port, why)};
-  }
-  fmt::print(stderr, "waiting for `weft bench write HOST` on TCP port {}\n",
-             arguments.control_port);
-  const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  close(listener);
-  if (fd < 0) return Error{ErrorKind::kSystem, fmt::format("accept: {}", std::strerror(errno))};
-  return Stream(fd);
-}
-
-Result<Stream> dial(const BenchArguments& arguments) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(arguments.control_port);
-  if (const int error = getaddrinfo(arguments.host.c_str(), port.c_str(), &hints, &found);
-      error != 0)
-    return Error{ErrorKind::kNotFound, fmt::format("{}: {}", arguments.host, gai_strerror(error))};
-  int fd = -1;
-  for (const addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
-    fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && ::connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
-      close(fd);
-      fd = -1;
-    }
-  }
-  freeaddrinfo(found);
-  if (fd < 0) {
-    return Error{
-        ErrorKind::kSystem,
-        fmt::format("{}: nobody listens on TCP port {}; start `weft bench write --listen` there",
-                    arguments.host, arguments.control_port)};
-  }
-  return Stream(fd);
-}
-
 Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
   std::vector<std::uint64_t> sizes;
   if (arguments.sizes.empty()) {
@@ -577,7 +475,9 @@ Result<void> run(BenchArguments arguments) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("--idle {}: expected a duration, as 1s", arguments.idle)};
   if (!arguments.listen && arguments.host.empty()) return run_alone(arguments, sizes);
-  WEFT_TRY(Stream stream, arguments.listen ? accept_one(arguments) : dial(arguments));
+  WEFT_TRY(Stream stream, arguments.listen
+                              ? accept_one(arguments.control_port, "")
+                              : dial({.host = arguments.host, .port = arguments.control_port}));
   return arguments.listen ? follow(arguments, stream) : lead(arguments, stream, sizes);
 }
 
