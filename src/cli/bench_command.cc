@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -17,7 +18,9 @@
 #include <numeric>
 
 #include "cli/bench_write.h"
+#include "cli/interruption.h"
 #include "cli/load_scenario.h"
+#include "cli/net_settings.h"
 #include "cli/secret_file.h"
 #include "cli/stream.h"
 #include "cli/whole_number.h"
@@ -30,21 +33,23 @@ namespace {
 struct BenchArguments {
   std::string host;
   bool listen = false, latency = false, bidirectional = false, json = false;
-  bool shm = false, no_shm = false;  // must, must not; else where it can
-  std::string spin, idle;
+  std::string idle;
   std::vector<std::string> sizes;
-  std::vector<std::string> planes;
   std::string fabric;  // a scenario: the lab that this end is in
   std::uint32_t fabric_host = 0;
-  std::uint32_t evs = 4;
   std::uint64_t iterations = 0;
   double seconds = 0;
   std::uint32_t qps = 1;
-  std::uint32_t mtu = 4096;
-  std::uint32_t burst = 15;
   std::uint16_t control_port = 18'515;
-  std::string secret_file;
-  std::vector<std::byte> secret;  // what is in it
+  SettingFlags flags;
+};
+
+// How one run is done: what was asked for, and what it means here.
+struct Bench {
+  BenchArguments arguments;
+  NetSettings settings;
+  std::vector<net::PlaneChoice> planes;
+  std::vector<std::byte> secret;  // what is in the file of it
 };
 
 // What is measured: the one that leads says it, the other follows.
@@ -52,11 +57,6 @@ struct Terms {
   std::uint64_t largest = 0;
   std::uint32_t qps = 1, mtu = 4096, burst = 15;
   bool latency = false, bidirectional = false;
-};
-
-// What both ends do, size by size.
-struct Round {
-  std::uint64_t size = 0, iterations = 0;  // 0 iterations: it is over
 };
 
 constexpr std::uint64_t kSizeMax = 1ull << 30;
@@ -91,25 +91,15 @@ Result<Terms> accept_terms(Stream& stream) {
   return terms;
 }
 
-Result<void> tell(Stream& stream, const Round& round) {
-  std::array<std::byte, 16> bytes;
-  base::store64(Bytes(bytes), 0, round.size);
-  base::store64(Bytes(bytes), 8, round.iterations);
-  return stream.send(bytes);
-}
-
-Result<Round> hear(Stream& stream) {
-  std::array<std::byte, 16> bytes;
-  WEFT_CHECK(stream.receive(bytes));
-  return Round{.size = base::load64(ConstBytes(bytes), 0),
-               .iterations = base::load64(ConstBytes(bytes), 8)};
-}
-
 constexpr std::uint64_t kRegionMin = 64ull << 20;
+
+Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
 
 // Waits for the other end's word and keeps answering its packets meanwhile.
 Result<Round> hear_while_answering(Stream& stream, NetEnd& end) {
-  while (!stream.has_something()) end.world().step(net::clock_now() + Duration::us(500));
+  while (!stream.has_something() && !interrupted())
+    end.world().step(net::clock_now() + Duration::us(500));
+  if (interrupted()) return interruption();
   return hear(stream);
 }
 
@@ -135,42 +125,16 @@ class Buffers {
   std::array<std::span<std::byte>, 2> halves_;  // for the life of the process
 };
 
-Result<std::vector<Ipv6>> planes_of(const BenchArguments& arguments) {
-  if (arguments.planes.empty()) return net::loopback_planes();
-  std::vector<Ipv6> planes;
-  for (const std::string& text : arguments.planes) {
-    WEFT_TRY(const Ipv6 address, net::parse_address(text));
-    planes.push_back(address);
-  }
-  return planes;
-}
-
-// The planes that were named, or those of a host in a lab, steered by uSIDs.
-Result<void> choose_planes(const BenchArguments& arguments, net::UdpWorldConfig& out) {
-  WEFT_TRY(out.planes, planes_of(arguments));
-  if (arguments.fabric.empty()) return {};
-  WEFT_TRY(const scenario::Scenario scenario, load_scenario(arguments.fabric));
+// The planes that were chosen, or those of a host in a lab, steered by uSIDs.
+Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
+  out.planes.clear();
+  for (const net::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
+  if (bench.arguments.fabric.empty()) return {};
+  WEFT_TRY(const scenario::Scenario scenario, load_scenario(bench.arguments.fabric));
   WEFT_TRY(const fabric::Topology topology, fabric::Topology::make(scenario.topology));
   out.ev_mode = net::EvMode::kSrv6;
-  out.place = net::FabricPlace{topology, arguments.fabric_host};
+  out.place = net::FabricPlace{topology, bench.arguments.fabric_host};
   return {};
-}
-
-bool shared_memory_wanted(const BenchArguments& arguments) {
-  if (arguments.shm || arguments.no_shm) return arguments.shm;
-  const char* const said = std::getenv("WEFT_SHM");
-  return said == nullptr || std::string_view(said) != "0";
-}
-
-// "forever", or a duration.
-Result<Duration> spin_of(const std::string& text) {
-  if (text.empty()) return net::UdpWorldConfig{}.spin;
-  if (text == "forever") return Duration::s(1'000'000);
-  const auto spin = scenario::duration_from(text);
-  if (!spin)
-    return Error{ErrorKind::kInvalid,
-                 fmt::format("--spin {}: expected a duration, as 0us or 50us, or forever", text)};
-  return *spin;
 }
 
 struct Connected {
@@ -179,17 +143,18 @@ struct Connected {
   NetEnd::Carrier carrier = NetEnd::Carrier::kPlanes;
 };
 
-Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, Stream& stream,
+Result<Connected> connect(const Bench& bench, const Terms& terms, Stream& stream,
                           const Buffers& buffers) {
   NetOptions options;
-  WEFT_CHECK(choose_planes(arguments, options.world));
-  options.world.evs_per_plane = arguments.evs;
+  WEFT_CHECK(choose_planes(bench, options.world));
+  options.world.evs_per_plane = bench.settings.evs;
   options.world.mtu = terms.mtu;
-  options.world.job_secret = arguments.secret;
+  options.world.job_secret = bench.secret;
+  options.world.rate_cap = bench.settings.rate;
   options.burst = terms.burst;
   options.qps_max = terms.qps;
-  WEFT_TRY(options.world.spin, spin_of(arguments.spin));
-  options.world.shared_memory = shared_memory_wanted(arguments);
+  options.world.spin = bench.settings.spin;
+  options.world.shared_memory = bench.settings.shared_memory != SharedMemory::kOff;
   Connected out;
   WEFT_TRY(out.end, NetEnd::open(options));
   std::vector<transport::Qpn> ours;
@@ -212,7 +177,8 @@ Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, S
     if (peer.region_size < buffers.source().size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
     WEFT_TRY(out.carrier, out.end->connect(qpn, peer));
-    if (arguments.shm && out.carrier != NetEnd::Carrier::kSharedMemory) {
+    const bool must = bench.settings.shared_memory == SharedMemory::kMust;
+    if (must && out.carrier != NetEnd::Carrier::kSharedMemory) {
       return Error{ErrorKind::kSystem,
                    "no shared memory with the other end; it must run on this host, as the same "
                    "user, without --no-shm"};
@@ -239,13 +205,20 @@ std::uint32_t depth_for(std::uint64_t size) {
 }
 
 // The end that follows: answers until the other says that it is over.
-Result<void> follow(const BenchArguments& arguments, Stream& stream) {
+Result<void> follow(const Bench& bench, Stream& stream) {
+  const BenchArguments& arguments = bench.arguments;
   WEFT_TRY(const Terms terms, accept_terms(stream));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
-  WEFT_TRY(Connected c, connect(arguments, terms, stream, buffers));
+  WEFT_TRY(Connected c, connect(bench, terms, stream, buffers));
+  EarlyEnd early(stream);
   for (;;) {
     // Until the other has all of its completions.
-    WEFT_TRY(const Round round, hear_while_answering(stream, *c.end));
+    const auto heard = hear_while_answering(stream, *c.end);
+    if (interrupted()) {
+      WEFT_CHECK(tell(stream, {}));
+      return interruption();
+    }
+    WEFT_TRY(const Round round, heard);
     if (round.iterations == 0) {
       if (arguments.listen && arguments.json)
         fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*c.end)}}.dump());
@@ -259,13 +232,16 @@ Result<void> follow(const BenchArguments& arguments, Stream& stream) {
       WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
                                  {.size = static_cast<std::uint32_t>(round.size),
                                   .iterations = round.iterations,
-                                  .begins = false}));
+                                  .begins = false},
+                                 early));
     } else if (terms.bidirectional) {
       WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.source(),
                                    {.size = static_cast<std::uint32_t>(round.size),
                                     .iterations = round.iterations,
-                                    .depth = depth_for(round.size)}));
+                                    .depth = depth_for(round.size)},
+                                   early));
     }
+    if (early.is_here(net::clock_now())) continue;             // why is what is heard next
     if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
   }
 }
@@ -275,12 +251,12 @@ double percentile(const std::vector<double>& sorted, double share) {
   return sorted[at];
 }
 
-void say_carrier(const BenchArguments& arguments, const Connected& c) {
+void say_carrier(const Bench& bench, const Connected& c) {
   if (c.carrier == NetEnd::Carrier::kSharedMemory) {
     fmt::print(stderr, "over shared memory\n");
   } else {
     fmt::print(stderr, "over UDP, {} planes, {} bytes a packet\n",
-               c.end->world().addresses().size(), arguments.mtu);
+               c.end->world().addresses().size(), bench.settings.mtu);
   }
 }
 
@@ -349,21 +325,23 @@ nlohmann::json show_latency(const BenchArguments& arguments, std::uint64_t size,
 }
 
 // The end that leads: says what is measured, measures, shows.
-Result<void> lead(const BenchArguments& arguments, Stream& stream,
-                  std::span<const std::uint64_t> sizes) {
+Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint64_t> sizes) {
+  const BenchArguments& arguments = bench.arguments;
   const Terms terms{.largest = *std::max_element(sizes.begin(), sizes.end()),
                     .qps = arguments.qps,
-                    .mtu = arguments.mtu,
-                    .burst = arguments.burst,
+                    .mtu = bench.settings.mtu,
+                    .burst = bench.settings.burst,
                     .latency = arguments.latency,
                     .bidirectional = arguments.bidirectional};
   WEFT_CHECK(propose(stream, terms));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
-  WEFT_TRY(Connected c, connect(arguments, terms, stream, buffers));
-  say_carrier(arguments, c);
+  WEFT_TRY(Connected c, connect(bench, terms, stream, buffers));
+  say_carrier(bench, c);
   show_header(arguments);
   nlohmann::json rows = nlohmann::json::array();
+  EarlyEnd early(stream);
   for (const std::uint64_t size : sizes) {
+    if (early.is_here(net::clock_now())) break;
     // As many as take some tenths of a second.
     constexpr std::uint64_t kBytes = 1ull << 30;
     std::uint64_t iterations = arguments.iterations;
@@ -375,8 +353,8 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
     const auto bytes = static_cast<std::uint32_t>(size);
     if (arguments.latency) {
       WEFT_TRY(auto us, measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
-                                        {.size = bytes, .iterations = iterations}));
-      rows.push_back(show_latency(arguments, size, std::move(us)));
+                                        {.size = bytes, .iterations = iterations}, early));
+      if (!us.empty()) rows.push_back(show_latency(arguments, size, std::move(us)));
     } else {
       const Time began = net::clock_now();
       WEFT_TRY(Bandwidth b,
@@ -385,8 +363,12 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
                    {.size = bytes,
                     .iterations = iterations,
                     .depth = depth_for(size),
-                    .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))}));
-      if (terms.bidirectional) WEFT_CHECK(hear_while_answering(stream, *c.end));
+                    .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))},
+                   early));
+      if (terms.bidirectional && !early.is_here(net::clock_now())) {
+        const auto done = hear_while_answering(stream, *c.end);
+        if (!interrupted()) WEFT_CHECK(done);
+      }
       b.seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
       rows.push_back(show_bandwidth(arguments, size, b));
     }
@@ -395,18 +377,22 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
   nlohmann::json all{{"rows", std::move(rows)}};
   all["cwnd_bytes"] = c.end->endpoint().view(c.qps[0].qpn).cwnd_bytes;
   all["carrier"] = c.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
-  if (!arguments.idle.empty()) {
+  const bool ended_early = early.is_here(net::clock_now());
+  if (ended_early) all["interrupted"] = true;
+  if (!arguments.idle.empty() && !ended_early) {
     const auto how_long = scenario::duration_from(arguments.idle);
     WEFT_TRY(const double idle, measure_idle(*c.end, *how_long));
     all["idle_cpu_pct"] = idle;
     if (!arguments.json) fmt::print("idle: {:.2f} % of a core\n", idle);
   }
-  WEFT_CHECK(tell(stream, {}));
+  const auto told = tell(stream, {});
   if (arguments.json) {
     all["counters"] = counters_json(*c.end);
     fmt::print("{}\n", all.dump());
   }
-  return {};
+  if (interrupted()) return interruption();
+  if (ended_early) return Error{ErrorKind::kSystem, "the other end was interrupted"};
+  return told;
 }
 
 Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
@@ -427,16 +413,22 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
 }
 
 // Both ends here: this process leads, a child follows.
-Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uint64_t> sizes) {
+Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return Error{ErrorKind::kSystem, fmt::format("socketpair: {}", std::strerror(errno))};
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return Error{ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno))};
   if (child == 0) {
+    // It ends with its parent, however that ends; Ctrl-C is for the parent, which then says so.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_DFL);
     close(pair[0]);
+    if (getppid() != parent) _exit(1);
     Stream stream(pair[1]);
-    const auto done = follow(arguments, stream);
+    const auto done = follow(bench, stream);
     // Not exit(): what the parent opened is the parent's.
     _exit(done ? 0 : 1);
   }
@@ -444,7 +436,7 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
   Result<void> done;
   {
     Stream stream(pair[0]);
-    done = lead(arguments, stream, sizes);
+    done = lead(bench, stream, sizes);
   }
   if (!done) kill(child, SIGTERM);
   int ended = 0;
@@ -454,11 +446,7 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
   return done;
 }
 
-Result<void> run(BenchArguments arguments) {
-  WEFT_TRY(const auto sizes, sizes_of(arguments));
-  if (!arguments.secret_file.empty()) {
-    WEFT_TRY(arguments.secret, read_secret_file(arguments.secret_file));
-  }
+Result<void> check(const BenchArguments& arguments) {
   if (arguments.listen && !arguments.host.empty())
     return Error{ErrorKind::kInvalid, "--listen waits for the other end; leave HOST out"};
   if (arguments.seconds > 0 && (arguments.latency || arguments.bidirectional)) {
@@ -468,17 +456,41 @@ Result<void> run(BenchArguments arguments) {
   if (arguments.latency && arguments.bidirectional)
     return Error{ErrorKind::kInvalid,
                  "--latency goes both ways already; leave --bidirectional out"};
-  if (arguments.shm && arguments.no_shm)
-    return Error{ErrorKind::kInvalid, "--shm and --no-shm exclude each other; leave one out"};
-  WEFT_CHECK(spin_of(arguments.spin));
   if (!arguments.idle.empty() && !scenario::duration_from(arguments.idle))
     return Error{ErrorKind::kInvalid,
                  fmt::format("--idle {}: expected a duration, as 1s", arguments.idle)};
-  if (!arguments.listen && arguments.host.empty()) return run_alone(arguments, sizes);
-  WEFT_TRY(Stream stream, arguments.listen
-                              ? accept_one(arguments.control_port, "")
-                              : dial({.host = arguments.host, .port = arguments.control_port}));
-  return arguments.listen ? follow(arguments, stream) : lead(arguments, stream, sizes);
+  return {};
+}
+
+// "planes: 10.0.1.7 (eth0), 10.0.2.7 (eth1)".
+std::string words_of_planes(const Bench& bench) {
+  if (!bench.arguments.fabric.empty()) {
+    return fmt::format("planes: those of host {} of {}", bench.arguments.fabric_host,
+                       bench.arguments.fabric);
+  }
+  return "planes: " + net::text_of(bench.planes);
+}
+
+Result<void> run(const BenchArguments& arguments) {
+  WEFT_TRY(const auto sizes, sizes_of(arguments));
+  WEFT_CHECK(check(arguments));
+  Bench bench{.arguments = arguments, .settings = {}, .planes = {}, .secret = {}};
+  WEFT_TRY(bench.settings, load_settings(arguments.flags));
+  if (!bench.settings.secret_file.empty()) {
+    WEFT_TRY(bench.secret, read_secret_file(bench.settings.secret_file));
+  }
+  if (arguments.fabric.empty()) {
+    WEFT_TRY(bench.planes, planes_of(bench.settings));
+  }
+  catch_interruption();
+  if (arguments.listen) {
+    WEFT_TRY(Stream stream, accept_one(arguments.control_port, "; " + words_of_planes(bench)));
+    return follow(bench, stream);
+  }
+  fmt::print(stderr, "{}\n", words_of_planes(bench));
+  if (arguments.host.empty()) return run_alone(bench, sizes);
+  WEFT_TRY(Stream stream, dial({.host = arguments.host, .port = arguments.control_port}));
+  return lead(bench, stream, sizes);
 }
 
 }  // namespace
@@ -508,39 +520,19 @@ void add_bench_command(CLI::App& app, int& status) {
       ->envname("WEFT_FABRIC");
   write->add_option("--fabric-host", arguments->fabric_host, "which host of it, from 0")
       ->envname("WEFT_FABRIC_HOST");
-  write->add_option("--evs", arguments->evs, "EVs (paths) in each plane")
-      ->check(CLI::Range(1, 4096));
-  write
-      ->add_option(
-          "--planes", arguments->planes,
-          "this end's address in each plane, as 10.0.1.7,10.0.2.7; the other end gives as many")
-      ->delimiter(',');
   write->add_option("--qps", arguments->qps, "QPs that share the messages")
       ->check(CLI::Range(1, 1024));
-  write->add_option("--mtu", arguments->mtu, "payload of a packet")
-      ->check(CLI::IsMember({1024, 2048, 4096}));
-  write->add_option("--burst", arguments->burst, "packets of one path in one system call")
-      ->check(CLI::Range(1, 60));
   write->add_option("--port", arguments->control_port,
                     "TCP port on which the ends find each other");
-  write
-      ->add_option("--secret-file", arguments->secret_file,
-                   "a file of 32 bytes or more that only you may read, the same at both ends: "
-                   "packets are authenticated and encrypted")
-      ->envname("WEFT_SECRET_FILE");
-  write->add_flag("--shm", arguments->shm, "fail if the ends cannot share memory");
-  write->add_flag("--no-shm", arguments->no_shm,
-                  "over the planes also on one host (as WEFT_SHM=0 in the environment)");
-  write->add_option("--spin", arguments->spin,
-                    "with nothing to do look that long before sleeping, as 0us, 50us or forever");
   write->add_option("--idle", arguments->idle,
                     "afterwards do nothing for that long, as 1s, and say what CPU it took");
   write->add_flag("--json", arguments->json, "one JSON object on stdout");
+  add_setting_flags(*write, arguments->flags);
   write->callback([arguments, &status] {
     const auto done = run(*arguments);
     if (done) return;
     fmt::print(stderr, "weft: {}\n", done.error().message);
-    status = done.error().kind == ErrorKind::kInvalid ? 2 : 1;
+    status = interrupted() ? kInterruptedStatus : done.error().kind == ErrorKind::kInvalid ? 2 : 1;
   });
 }
 

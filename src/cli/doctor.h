@@ -15,10 +15,10 @@ enum class FindingLevel : std::uint8_t { kOk, kNote, kProblem };
 
 struct Finding {
   FindingLevel level = FindingLevel::kOk;
-  std::string name;    // stable, as "receive-buffer", "mtu 10.0.1.7"
-  std::string found;   // what there is
-  std::string cost{};  // what it costs; empty when ok
-  std::string mend{};  // the command that mends it; empty where there is nothing to do
+  std::string name{};   // stable, as "receive-buffer", "mtu 10.0.1.7"
+  std::string found{};  // what there is
+  std::string cost{};   // what it costs; empty when ok
+  std::string mend{};   // the command that mends it; empty where there is nothing to do
 };
 
 // What is wanted of the host.

@@ -2,9 +2,9 @@
 // fills at the rate, sending empties it. What one poll takes beyond its tokens is a debt that the
 // next ones wait for, so that the average holds whatever the size of a poll.
 //
-// Open when there are tokens for a quantum: a run of packets, or half a millisecond's worth where
-// that is less, so that runs stay whole and nothing waits long. A value; time is an argument and
-// does not go back.
+// Open when there are tokens for a quantum: a run of packets, or a quarter of a millisecond's worth
+// where that is less, so that runs stay whole and nothing waits long. The bucket holds twice that, so
+// that looking late loses nothing. A value; time is an argument and does not go back.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class RateCap {
   // REQUIRES rate of 1 Mb/s or more. `mtu`: payload of a full packet.
   RateCap(Rate rate, std::uint32_t mtu)
       : rate_(rate),
-        depth_(std::max<std::int64_t>(static_cast<std::int64_t>(rate.bytes_in(kDepth)), mtu)),
-        quantum_(std::min<std::int64_t>(depth_, std::int64_t{kRunPackets} * mtu)),
+        depth_(std::max(static_cast<std::int64_t>(rate.bytes_in(kDepth)), 2 * std::int64_t{mtu})),
+        quantum_(std::min(depth_ / 2, std::int64_t{kRunPackets} * mtu)),
         mtu_(mtu),
         tokens_(depth_) {}
 
@@ -48,9 +48,9 @@ class RateCap {
     // A pause as long as this fills any bucket and any debt that one poll makes.
     const Duration passed = std::min(now - filled_at_, Duration::s(60));
     const auto bytes = static_cast<std::int64_t>(rate_.bytes_in(passed));
-    if (bytes == 0) return;  // keep the fraction: time is not taken until it gives a byte
+    // Time is taken for whole bytes: the fraction stays for the next look.
+    filled_at_ = now - (passed - rate_.time_for(static_cast<std::uint64_t>(bytes)));
     tokens_ = std::min(tokens_ + bytes, depth_);
-    filled_at_ = now;
   }
 
   Rate rate_;

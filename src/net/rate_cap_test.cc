@@ -43,8 +43,8 @@ TEST(RateCap, SmallStepsLoseNoFractions) {
   // A byte takes 8 us at 1 Mb/s; looks come every 100 ns.
   RateCap cap(Rate::bps(1'000'000), kMtu);
   Time now = Time::from_start(Duration::s(1));
-  EXPECT_EQ(cap.packets(now), 1u);
-  cap.spend(kMtu);
+  EXPECT_EQ(cap.packets(now), 2u);
+  cap.spend(2 * kMtu);
   std::uint32_t opened = 0;
   for (int i = 0; i < 10 * 100'000; ++i) {  // 100 ms: 12500 bytes, three packets
     now += Duration::ns(100);
