@@ -59,7 +59,7 @@ Finding judge_runs(const net::HostFacts& f) {
   return {.level = Level::kProblem,
           .name = "udp-runs",
           .found = fmt::format("the kernel does not know {}", lacking),
-          .cost = f.udp_segment ? "each packet is received by itself: a third of the speed"
+          .cost = f.udp_segment ? "each packet is received by itself: about half the speed"
                                 : "runs of packets cannot be sent; only --burst 1 works",
           .mend = "uname -r  # Linux 5.0 or later has both; sandboxes such as gVisor do not"};
 }

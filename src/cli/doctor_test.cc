@@ -148,6 +148,10 @@ TEST(Doctor, Offloads) {
   net::HostFacts f = healthy();
   f.planes[0].gro = false;
   EXPECT_EQ(find(f, "offloads eth1").mend, "ethtool -K eth1 gro on");
+  f.planes[0].driver = "veth";
+  EXPECT_EQ(find(f, "offloads eth1").level, FindingLevel::kOk);
+  f.planes[0].gso = false;
+  EXPECT_EQ(find(f, "offloads eth1").level, FindingLevel::kProblem);
   f.planes[0].gro = f.planes[0].gso = std::nullopt;
   EXPECT_EQ(find(f, "offloads eth1").level, FindingLevel::kOk);
   EXPECT_TRUE(has(find(f, "offloads eth1").found, "unknown"));

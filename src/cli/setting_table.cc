@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <sstream>
 
 #include "net/address.h"
 #include "scenario/units.h"
@@ -14,14 +13,16 @@ namespace {
 
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> out;
-  std::istringstream in{std::string(text)};
-  for (std::string word; std::getline(in, word, ',');) out.push_back(word);
-  return out;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    out.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return out;
+    text.remove_prefix(comma + 1);
+  }
 }
 
 bool has_empty(const std::vector<std::string>& words) {
-  return words.empty() ||
-         std::any_of(words.begin(), words.end(), [](const std::string& w) { return w.empty(); });
+  return std::any_of(words.begin(), words.end(), [](const std::string& w) { return w.empty(); });
 }
 
 bool set_planes(std::string_view text, NetSettings& out) {

@@ -27,6 +27,7 @@ struct PlaneFacts {
   std::uint16_t other_port = 0;                 // which that was
   std::string refusal{};                        // the system's word, for kRefused
   std::optional<bool> gro{}, gso{};
+  std::string driver{};  // of the interface; empty: unknown
 };
 
 struct HostFacts {

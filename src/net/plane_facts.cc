@@ -39,15 +39,27 @@ bool takes(int fd, int option, int value) {
   return setsockopt(fd, SOL_UDP, option, &value, sizeof(value)) == 0;
 }
 
-// Asks one of ethtool's old yes-or-no questions; drivers that do not know it say nothing.
-std::optional<bool> ask_ethtool(const std::string& interface, std::uint32_t question) {
+// Fills `question`, one of ethtool's structs; false where the driver does not know it.
+template <typename T>
+bool ask_ethtool(const std::string& interface, T& question) {
   const FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ethtool_value answer{.cmd = question, .data = 0};
   ifreq request{};
   std::strncpy(request.ifr_name, interface.c_str(), IFNAMSIZ - 1);
-  request.ifr_data = reinterpret_cast<char*>(&answer);
-  if (!fd.is_open() || ioctl(fd.get(), SIOCETHTOOL, &request) != 0) return std::nullopt;
+  request.ifr_data = reinterpret_cast<char*>(&question);
+  return fd.is_open() && ioctl(fd.get(), SIOCETHTOOL, &request) == 0;
+}
+
+std::optional<bool> is_on(const std::string& interface, std::uint32_t question) {
+  ethtool_value answer{.cmd = question, .data = 0};
+  if (!ask_ethtool(interface, answer)) return std::nullopt;
   return answer.data != 0;
+}
+
+std::string driver_of(const std::string& interface) {
+  ethtool_drvinfo answer{};
+  answer.cmd = ETHTOOL_GDRVINFO;
+  if (!ask_ethtool(interface, answer)) return "";
+  return std::string(answer.driver, strnlen(answer.driver, sizeof(answer.driver)));
 }
 
 struct Tried {
@@ -82,8 +94,9 @@ PlaneFacts facts_of(const Ipv6& address, std::span<const Interface> interfaces) 
     facts.plane.interface = on->name;
     facts.mtu = on->mtu;
     facts.running = on->running;
-    facts.gro = ask_ethtool(on->name, ETHTOOL_GGRO);
-    facts.gso = ask_ethtool(on->name, ETHTOOL_GGSO);
+    facts.gro = is_on(on->name, ETHTOOL_GGRO);
+    facts.gso = is_on(on->name, ETHTOOL_GGSO);
+    facts.driver = driver_of(on->name);
   }
   Tried tried = try_slot(address, 0);
   facts.first_port = tried.check;

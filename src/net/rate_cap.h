@@ -3,8 +3,8 @@
 // next ones wait for, so that the average holds whatever the size of a poll.
 //
 // Open when there are tokens for a quantum: a run of packets, or a quarter of a millisecond's worth
-// where that is less, so that runs stay whole and nothing waits long. The bucket holds twice that, so
-// that looking late loses nothing. A value; time is an argument and does not go back.
+// where that is less, so that runs stay whole and nothing waits long. The bucket holds two
+// milliseconds' worth, so that a process that has to wait for its CPU loses nothing. A value; time is an argument and does not go back.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ class RateCap {
   RateCap(Rate rate, std::uint32_t mtu)
       : rate_(rate),
         depth_(std::max(static_cast<std::int64_t>(rate.bytes_in(kDepth)), 2 * std::int64_t{mtu})),
-        quantum_(std::min(depth_ / 2, std::int64_t{kRunPackets} * mtu)),
+        quantum_(std::clamp(static_cast<std::int64_t>(rate.bytes_in(kQuantum)), std::int64_t{mtu},
+                            std::int64_t{kRunPackets} * mtu)),
         mtu_(mtu),
         tokens_(depth_) {}
 
@@ -40,7 +41,7 @@ class RateCap {
   }
 
  private:
-  static constexpr Duration kDepth = Duration::us(500);
+  static constexpr Duration kDepth = Duration::ms(2), kQuantum = Duration::us(250);
   static constexpr std::uint32_t kRunPackets = 16;
 
   void fill(Time now) {
