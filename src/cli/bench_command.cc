@@ -10,13 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
+#include "cli/bench_tables.h"
 #include "cli/bench_write.h"
 #include "cli/interruption.h"
 #include "cli/load_scenario.h"
@@ -246,11 +244,6 @@ Result<void> follow(const Bench& bench, Stream& stream) {
   }
 }
 
-double percentile(const std::vector<double>& sorted, double share) {
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
-  return sorted[at];
-}
-
 void say_carrier(const Bench& bench, const Connected& c) {
   if (c.carrier == NetEnd::Carrier::kSharedMemory) {
     fmt::print(stderr, "over shared memory\n");
@@ -273,57 +266,6 @@ Result<double> measure_idle(NetEnd& end, Duration how_long) {
   return (cpu_us() - before) / how_long.to_us() * 100;
 }
 
-void show_header(const BenchArguments& arguments) {
-  if (arguments.json) return;
-  if (arguments.latency) {
-    fmt::print("{:>11} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "#bytes", "iterations",
-               "min us", "typical", "average", "p99", "p99.9", "max");
-  } else {
-    fmt::print("{:>11} {:>10} {:>12} {:>12} {:>14}\n", "#bytes", "iterations", "Gb/s", "MB/s",
-               "M messages/s");
-  }
-}
-
-nlohmann::json timeline_json(const Timeline& timeline) {
-  nlohmann::json gaps = nlohmann::json::array();
-  for (const Timeline::Gap& gap : timeline.gaps()) {
-    gaps.push_back({gap.from.since_start().to_us() * 1e-6, gap.length.to_us() * 1e-3});
-  }
-  return {{"start_s", timeline.start().since_start().to_us() * 1e-6},
-          {"bytes", timeline.bins()},
-          {"gaps", gaps}};
-}
-
-nlohmann::json show_bandwidth(const BenchArguments& arguments, std::uint64_t size,
-                              const Bandwidth& b) {
-  const double ways = arguments.bidirectional ? 2 : 1;
-  if (!arguments.json) {
-    fmt::print("{:>11} {:>10} {:>12.3f} {:>12.1f} {:>14.4f}\n", size, b.messages, b.gbps() * ways,
-               b.gbps() * ways * 125, b.mpps() * ways);
-  }
-  return {{"bytes", size},
-          {"iterations", b.messages},
-          {"gbps", b.gbps() * ways},
-          {"messages_per_s", b.mpps() * ways * 1e6},
-          {"longest_pause_us", b.longest_pause_us},
-          {"timeline", b.timeline ? timeline_json(*b.timeline) : nlohmann::json()}};
-}
-
-nlohmann::json show_latency(const BenchArguments& arguments, std::uint64_t size,
-                            std::vector<double> us) {
-  std::sort(us.begin(), us.end());
-  const double average =
-      std::accumulate(us.begin(), us.end(), 0.0) / static_cast<double>(us.size());
-  const double p50 = percentile(us, 0.5), p99 = percentile(us, 0.99), p999 = percentile(us, 0.999);
-  if (!arguments.json) {
-    fmt::print("{:>11} {:>10} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n", size,
-               us.size(), us.front(), p50, average, p99, p999, us.back());
-  }
-  return {{"bytes", size},   {"iterations", us.size()}, {"min_us", us.front()},
-          {"p50_us", p50},   {"mean_us", average},      {"p99_us", p99},
-          {"p999_us", p999}, {"max_us", us.back()}};
-}
-
 // The end that leads: says what is measured, measures, shows.
 Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint64_t> sizes) {
   const BenchArguments& arguments = bench.arguments;
@@ -337,7 +279,10 @@ Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint6
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, stream, buffers));
   say_carrier(bench, c);
-  show_header(arguments);
+  const TableStyle style{.json = arguments.json,
+                         .latency = arguments.latency,
+                         .bidirectional = arguments.bidirectional};
+  show_header(style);
   nlohmann::json rows = nlohmann::json::array();
   EarlyEnd early(stream);
   for (const std::uint64_t size : sizes) {
@@ -349,12 +294,18 @@ Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint6
       iterations = arguments.latency ? 2000 : std::clamp<std::uint64_t>(kBytes / size, 4, 50'000);
     buffers.landing()[size - 1] = std::byte{0};
     WEFT_CHECK(tell(stream, {.size = size, .iterations = iterations}));
-    WEFT_CHECK(hear(stream));
+    const auto ready = hear(stream);
+    if (interrupted()) break;
+    WEFT_CHECK(ready);
+    if (ready->iterations == 0) {
+      early.set();
+      break;
+    }
     const auto bytes = static_cast<std::uint32_t>(size);
     if (arguments.latency) {
       WEFT_TRY(auto us, measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
                                         {.size = bytes, .iterations = iterations}, early));
-      if (!us.empty()) rows.push_back(show_latency(arguments, size, std::move(us)));
+      if (!us.empty()) rows.push_back(show_latency(style, size, std::move(us)));
     } else {
       const Time began = net::clock_now();
       WEFT_TRY(Bandwidth b,
@@ -368,9 +319,10 @@ Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint6
       if (terms.bidirectional && !early.is_here(net::clock_now())) {
         const auto done = hear_while_answering(stream, *c.end);
         if (!interrupted()) WEFT_CHECK(done);
+        if (done && done->iterations == 0) early.set();
       }
       b.seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
-      rows.push_back(show_bandwidth(arguments, size, b));
+      rows.push_back(show_bandwidth(style, size, b));
     }
     if (std::fflush(stdout) != 0) return Error{ErrorKind::kSystem, "stdout is closed"};
   }

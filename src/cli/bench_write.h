@@ -34,6 +34,8 @@ class EarlyEnd {
   explicit EarlyEnd(const Stream& stream) : stream_(&stream) {}
   // Cheap; looks at the stream now and then only.
   bool is_here(Time now);
+  // The other end said so in another way.
+  void set() { is_here_ = true; }
 
  private:
   const Stream* stream_;

@@ -202,6 +202,16 @@ Result<NetSettings> load_settings(const SettingFlags& flags) {
   return settings;
 }
 
+Result<void> set_log_level_or(net::LogLevel otherwise) {
+  NetSettings settings;
+  settings.log = otherwise;
+  SettingWords words = environment_words();
+  std::erase_if(words, [](const auto& word) { return word.first != "log"; });
+  WEFT_CHECK(apply_words(words, SettingSource::kEnvironment, settings));
+  net::set_log_level(settings.log);
+  return {};
+}
+
 Result<std::vector<net::PlaneChoice>> planes_of(const NetSettings& settings) {
   WEFT_TRY(const auto interfaces, net::list_interfaces());
   if (!settings.interfaces.empty()) return net::planes_on(settings.interfaces, interfaces);

@@ -20,6 +20,7 @@
 #include "base/time.h"
 #include "net/interfaces.h"
 #include "net/log.h"
+#include "net/udp_world.h"
 
 namespace weft::cli {
 
@@ -32,7 +33,7 @@ struct NetSettings {
   std::uint32_t mtu = 4096, evs = 4, burst = 15;
   SharedMemory shared_memory = SharedMemory::kAuto;
   std::string secret_file{};
-  Duration spin = Duration::us(50);
+  Duration spin = net::UdpWorldConfig{}.spin;
   net::LogLevel log = net::LogLevel::kWarn;
   std::optional<Rate> rate{};
 
@@ -61,6 +62,9 @@ void add_setting_flags(CLI::App& command, SettingFlags& flags);
 SettingWords environment_words();
 // Flags, environment, file, defaults; sets the log level. Errors: kInvalid, in one line.
 Result<NetSettings> load_settings(const SettingFlags& flags);
+
+// For a command that has no other settings: the log level of WEFT_LOG, or this one. Errors: kInvalid.
+Result<void> set_log_level_or(net::LogLevel otherwise);
 
 // The planes that the settings mean, by addresses or interfaces; the loopback's where neither is
 // said. Errors: kInvalid, kSystem.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -103,12 +104,12 @@ bool try_namespaces() {
 }
 
 bool has_net_admin() {
+  const std::string name = "CapEff:";
   std::istringstream in(read_text("/proc/self/status"));
   for (std::string line; std::getline(in, line);) {
-    if (line.rfind("CapEff:", 0) != 0) continue;
-    return (std::stoull("0" + line.substr(line.find_first_not_of("CapEf:\t ")), nullptr, 16) >>
-                CAP_NET_ADMIN &
-            1) != 0;
+    if (line.rfind(name, 0) != 0) continue;
+    const auto set = std::strtoull(line.c_str() + name.size(), nullptr, 16);
+    return (set >> CAP_NET_ADMIN & 1) != 0;
   }
   return false;
 }

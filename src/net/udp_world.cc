@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "fabric/address.h"
+#include "net/interfaces.h"
 #include "net/log.h"
 #include "net/network_namespace.h"
 
@@ -209,7 +210,8 @@ void UdpWorld::look_at_links() {
   told_up_ = links_->up();
   for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
     if ((changed >> plane & 1) == 0) continue;
-    log(LogLevel::kWarn, "plane {} is {}", plane, (told_up_ >> plane & 1) != 0 ? "up" : "down");
+    log(LogLevel::kWarn, "plane {} ({}) is {}", plane, text_of(planes_[plane].address),
+        (told_up_ >> plane & 1) != 0 ? "up" : "down");
     tell_port(plane);
   }
 }

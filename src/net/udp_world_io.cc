@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "net/interfaces.h"
 #include "net/log.h"
 #include "net/udp_world.h"
 #include "wire/framing.h"
@@ -96,9 +97,10 @@ void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
   if (overflow == planes_[plane].overflow) return;
   if (counters_.drops_host == 0) {
     log(LogLevel::kWarn,
-        "plane {}: packets come faster than they are taken and are dropped in a receive buffer of "
+        "plane {} ({}): packets come faster than they are taken and are dropped in a receive "
+        "buffer of "
         "{} bytes; `weft doctor` says how to enlarge it (said once)",
-        plane, planes_[plane].listen.receive_bytes());
+        plane, text_of(planes_[plane].address), planes_[plane].listen.receive_bytes());
   }
   counters_.drops_host += overflow - planes_[plane].overflow;
   planes_[plane].overflow = overflow;
