@@ -1,10 +1,8 @@
 #include "cli/bench_command.h"
 
 #include <fmt/core.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,16 +10,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
+#include "cli/bench_tables.h"
 #include "cli/bench_write.h"
+#include "cli/interruption.h"
 #include "cli/load_scenario.h"
+#include "cli/net_settings.h"
 #include "cli/secret_file.h"
+#include "cli/stream.h"
 #include "cli/whole_number.h"
 #include "net/clock.h"
 #include "scenario/units.h"
@@ -32,21 +31,23 @@ namespace {
 struct BenchArguments {
   std::string host;
   bool listen = false, latency = false, bidirectional = false, json = false;
-  bool shm = false, no_shm = false;  // must, must not; else where it can
-  std::string spin, idle;
+  std::string idle;
   std::vector<std::string> sizes;
-  std::vector<std::string> planes;
   std::string fabric;  // a scenario: the lab that this end is in
   std::uint32_t fabric_host = 0;
-  std::uint32_t evs = 4;
   std::uint64_t iterations = 0;
   double seconds = 0;
   std::uint32_t qps = 1;
-  std::uint32_t mtu = 4096;
-  std::uint32_t burst = 15;
   std::uint16_t control_port = 18'515;
-  std::string secret_file;
-  std::vector<std::byte> secret;  // what is in it
+  SettingFlags flags;
+};
+
+// How one run is done: what was asked for, and what it means here.
+struct Bench {
+  BenchArguments arguments;
+  NetSettings settings;
+  std::vector<net::PlaneChoice> planes;
+  std::vector<std::byte> secret;  // what is in the file of it
 };
 
 // What is measured: the one that leads says it, the other follows.
@@ -54,57 +55,6 @@ struct Terms {
   std::uint64_t largest = 0;
   std::uint32_t qps = 1, mtu = 4096, burst = 15;
   bool latency = false, bidirectional = false;
-};
-
-// What both ends do, size by size.
-struct Round {
-  std::uint64_t size = 0, iterations = 0;  // 0 iterations: it is over
-};
-
-// A stream between the two ends, for what must be said besides.
-class Stream {
- public:
-  explicit Stream(int fd) : fd_(fd) {
-    // One that says nothing is not waited for: words follow at once or are polled for.
-    const timeval patience{.tv_sec = 20, .tv_usec = 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  }
-  Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Stream& operator=(Stream&&) = delete;
-  ~Stream() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Result<void> send(ConstBytes bytes) {
-    while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) return lost();
-      bytes = bytes.subspan(static_cast<std::size_t>(sent));
-    }
-    return {};
-  }
-  Result<void> receive(Bytes bytes) {
-    while (!bytes.empty()) {
-      const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got == 0) errno = ECONNRESET;
-      if (got <= 0) return lost();
-      bytes = bytes.subspan(static_cast<std::size_t>(got));
-    }
-    return {};
-  }
-  bool has_something() const {
-    pollfd p{.fd = fd_, .events = POLLIN, .revents = 0};
-    return poll(&p, 1, 0) > 0;
-  }
-
- private:
-  static Error lost() {
-    if (errno == EAGAIN || errno == EWOULDBLOCK)
-      return {ErrorKind::kSystem, "the other end says nothing; is it `weft bench write`?"};
-    return {ErrorKind::kSystem, "the other end has gone"};
-  }
-  int fd_;
 };
 
 constexpr std::uint64_t kSizeMax = 1ull << 30;
@@ -139,25 +89,15 @@ Result<Terms> accept_terms(Stream& stream) {
   return terms;
 }
 
-Result<void> tell(Stream& stream, const Round& round) {
-  std::array<std::byte, 16> bytes;
-  base::store64(Bytes(bytes), 0, round.size);
-  base::store64(Bytes(bytes), 8, round.iterations);
-  return stream.send(bytes);
-}
-
-Result<Round> hear(Stream& stream) {
-  std::array<std::byte, 16> bytes;
-  WEFT_CHECK(stream.receive(bytes));
-  return Round{.size = base::load64(ConstBytes(bytes), 0),
-               .iterations = base::load64(ConstBytes(bytes), 8)};
-}
-
 constexpr std::uint64_t kRegionMin = 64ull << 20;
+
+Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
 
 // Waits for the other end's word and keeps answering its packets meanwhile.
 Result<Round> hear_while_answering(Stream& stream, NetEnd& end) {
-  while (!stream.has_something()) end.world().step(net::clock_now() + Duration::us(500));
+  while (!stream.has_something() && !interrupted())
+    end.world().step(net::clock_now() + Duration::us(500));
+  if (interrupted()) return interruption();
   return hear(stream);
 }
 
@@ -183,42 +123,16 @@ class Buffers {
   std::array<std::span<std::byte>, 2> halves_;  // for the life of the process
 };
 
-Result<std::vector<Ipv6>> planes_of(const BenchArguments& arguments) {
-  if (arguments.planes.empty()) return net::loopback_planes();
-  std::vector<Ipv6> planes;
-  for (const std::string& text : arguments.planes) {
-    WEFT_TRY(const Ipv6 address, net::parse_address(text));
-    planes.push_back(address);
-  }
-  return planes;
-}
-
-// The planes that were named, or those of a host in a lab, steered by uSIDs.
-Result<void> choose_planes(const BenchArguments& arguments, net::UdpWorldConfig& out) {
-  WEFT_TRY(out.planes, planes_of(arguments));
-  if (arguments.fabric.empty()) return {};
-  WEFT_TRY(const scenario::Scenario scenario, load_scenario(arguments.fabric));
+// The planes that were chosen, or those of a host in a lab, steered by uSIDs.
+Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
+  out.planes.clear();
+  for (const net::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
+  if (bench.arguments.fabric.empty()) return {};
+  WEFT_TRY(const scenario::Scenario scenario, load_scenario(bench.arguments.fabric));
   WEFT_TRY(const fabric::Topology topology, fabric::Topology::make(scenario.topology));
   out.ev_mode = net::EvMode::kSrv6;
-  out.place = net::FabricPlace{topology, arguments.fabric_host};
+  out.place = net::FabricPlace{topology, bench.arguments.fabric_host};
   return {};
-}
-
-bool shared_memory_wanted(const BenchArguments& arguments) {
-  if (arguments.shm || arguments.no_shm) return arguments.shm;
-  const char* const said = std::getenv("WEFT_SHM");
-  return said == nullptr || std::string_view(said) != "0";
-}
-
-// "forever", or a duration.
-Result<Duration> spin_of(const std::string& text) {
-  if (text.empty()) return net::UdpWorldConfig{}.spin;
-  if (text == "forever") return Duration::s(1'000'000);
-  const auto spin = scenario::duration_from(text);
-  if (!spin)
-    return Error{ErrorKind::kInvalid,
-                 fmt::format("--spin {}: expected a duration, as 0us or 50us, or forever", text)};
-  return *spin;
 }
 
 struct Connected {
@@ -227,17 +141,18 @@ struct Connected {
   NetEnd::Carrier carrier = NetEnd::Carrier::kPlanes;
 };
 
-Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, Stream& stream,
+Result<Connected> connect(const Bench& bench, const Terms& terms, Stream& stream,
                           const Buffers& buffers) {
   NetOptions options;
-  WEFT_CHECK(choose_planes(arguments, options.world));
-  options.world.evs_per_plane = arguments.evs;
+  WEFT_CHECK(choose_planes(bench, options.world));
+  options.world.evs_per_plane = bench.settings.evs;
   options.world.mtu = terms.mtu;
-  options.world.job_secret = arguments.secret;
+  options.world.job_secret = bench.secret;
+  options.world.rate_cap = bench.settings.rate;
   options.burst = terms.burst;
   options.qps_max = terms.qps;
-  WEFT_TRY(options.world.spin, spin_of(arguments.spin));
-  options.world.shared_memory = shared_memory_wanted(arguments);
+  options.world.spin = bench.settings.spin;
+  options.world.shared_memory = bench.settings.shared_memory != SharedMemory::kOff;
   Connected out;
   WEFT_TRY(out.end, NetEnd::open(options));
   std::vector<transport::Qpn> ours;
@@ -260,7 +175,8 @@ Result<Connected> connect(const BenchArguments& arguments, const Terms& terms, S
     if (peer.region_size < buffers.source().size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
     WEFT_TRY(out.carrier, out.end->connect(qpn, peer));
-    if (arguments.shm && out.carrier != NetEnd::Carrier::kSharedMemory) {
+    const bool must = bench.settings.shared_memory == SharedMemory::kMust;
+    if (must && out.carrier != NetEnd::Carrier::kSharedMemory) {
       return Error{ErrorKind::kSystem,
                    "no shared memory with the other end; it must run on this host, as the same "
                    "user, without --no-shm"};
@@ -287,13 +203,20 @@ std::uint32_t depth_for(std::uint64_t size) {
 }
 
 // The end that follows: answers until the other says that it is over.
-Result<void> follow(const BenchArguments& arguments, Stream& stream) {
+Result<void> follow(const Bench& bench, Stream& stream) {
+  const BenchArguments& arguments = bench.arguments;
   WEFT_TRY(const Terms terms, accept_terms(stream));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
-  WEFT_TRY(Connected c, connect(arguments, terms, stream, buffers));
+  WEFT_TRY(Connected c, connect(bench, terms, stream, buffers));
+  EarlyEnd early(stream);
   for (;;) {
     // Until the other has all of its completions.
-    WEFT_TRY(const Round round, hear_while_answering(stream, *c.end));
+    const auto heard = hear_while_answering(stream, *c.end);
+    if (interrupted()) {
+      WEFT_CHECK(tell(stream, {}));
+      return interruption();
+    }
+    WEFT_TRY(const Round round, heard);
     if (round.iterations == 0) {
       if (arguments.listen && arguments.json)
         fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*c.end)}}.dump());
@@ -307,28 +230,26 @@ Result<void> follow(const BenchArguments& arguments, Stream& stream) {
       WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
                                  {.size = static_cast<std::uint32_t>(round.size),
                                   .iterations = round.iterations,
-                                  .begins = false}));
+                                  .begins = false},
+                                 early));
     } else if (terms.bidirectional) {
       WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.source(),
                                    {.size = static_cast<std::uint32_t>(round.size),
                                     .iterations = round.iterations,
-                                    .depth = depth_for(round.size)}));
+                                    .depth = depth_for(round.size)},
+                                   early));
     }
+    if (early.is_here(net::clock_now())) continue;             // why is what is heard next
     if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
   }
 }
 
-double percentile(const std::vector<double>& sorted, double share) {
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
-  return sorted[at];
-}
-
-void say_carrier(const BenchArguments& arguments, const Connected& c) {
+void say_carrier(const Bench& bench, const Connected& c) {
   if (c.carrier == NetEnd::Carrier::kSharedMemory) {
     fmt::print(stderr, "over shared memory\n");
   } else {
     fmt::print(stderr, "over UDP, {} planes, {} bytes a packet\n",
-               c.end->world().addresses().size(), arguments.mtu);
+               c.end->world().addresses().size(), bench.settings.mtu);
   }
 }
 
@@ -345,73 +266,27 @@ Result<double> measure_idle(NetEnd& end, Duration how_long) {
   return (cpu_us() - before) / how_long.to_us() * 100;
 }
 
-void show_header(const BenchArguments& arguments) {
-  if (arguments.json) return;
-  if (arguments.latency) {
-    fmt::print("{:>11} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "#bytes", "iterations",
-               "min us", "typical", "average", "p99", "p99.9", "max");
-  } else {
-    fmt::print("{:>11} {:>10} {:>12} {:>12} {:>14}\n", "#bytes", "iterations", "Gb/s", "MB/s",
-               "M messages/s");
-  }
-}
-
-nlohmann::json timeline_json(const Timeline& timeline) {
-  nlohmann::json gaps = nlohmann::json::array();
-  for (const Timeline::Gap& gap : timeline.gaps()) {
-    gaps.push_back({gap.from.since_start().to_us() * 1e-6, gap.length.to_us() * 1e-3});
-  }
-  return {{"start_s", timeline.start().since_start().to_us() * 1e-6},
-          {"bytes", timeline.bins()},
-          {"gaps", gaps}};
-}
-
-nlohmann::json show_bandwidth(const BenchArguments& arguments, std::uint64_t size,
-                              const Bandwidth& b) {
-  const double ways = arguments.bidirectional ? 2 : 1;
-  if (!arguments.json) {
-    fmt::print("{:>11} {:>10} {:>12.3f} {:>12.1f} {:>14.4f}\n", size, b.messages, b.gbps() * ways,
-               b.gbps() * ways * 125, b.mpps() * ways);
-  }
-  return {{"bytes", size},
-          {"iterations", b.messages},
-          {"gbps", b.gbps() * ways},
-          {"messages_per_s", b.mpps() * ways * 1e6},
-          {"longest_pause_us", b.longest_pause_us},
-          {"timeline", b.timeline ? timeline_json(*b.timeline) : nlohmann::json()}};
-}
-
-nlohmann::json show_latency(const BenchArguments& arguments, std::uint64_t size,
-                            std::vector<double> us) {
-  std::sort(us.begin(), us.end());
-  const double average =
-      std::accumulate(us.begin(), us.end(), 0.0) / static_cast<double>(us.size());
-  const double p50 = percentile(us, 0.5), p99 = percentile(us, 0.99), p999 = percentile(us, 0.999);
-  if (!arguments.json) {
-    fmt::print("{:>11} {:>10} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n", size,
-               us.size(), us.front(), p50, average, p99, p999, us.back());
-  }
-  return {{"bytes", size},   {"iterations", us.size()}, {"min_us", us.front()},
-          {"p50_us", p50},   {"mean_us", average},      {"p99_us", p99},
-          {"p999_us", p999}, {"max_us", us.back()}};
-}
-
 // The end that leads: says what is measured, measures, shows.
-Result<void> lead(const BenchArguments& arguments, Stream& stream,
-                  std::span<const std::uint64_t> sizes) {
+Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint64_t> sizes) {
+  const BenchArguments& arguments = bench.arguments;
   const Terms terms{.largest = *std::max_element(sizes.begin(), sizes.end()),
                     .qps = arguments.qps,
-                    .mtu = arguments.mtu,
-                    .burst = arguments.burst,
+                    .mtu = bench.settings.mtu,
+                    .burst = bench.settings.burst,
                     .latency = arguments.latency,
                     .bidirectional = arguments.bidirectional};
   WEFT_CHECK(propose(stream, terms));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
-  WEFT_TRY(Connected c, connect(arguments, terms, stream, buffers));
-  say_carrier(arguments, c);
-  show_header(arguments);
+  WEFT_TRY(Connected c, connect(bench, terms, stream, buffers));
+  say_carrier(bench, c);
+  const TableStyle style{.json = arguments.json,
+                         .latency = arguments.latency,
+                         .bidirectional = arguments.bidirectional};
+  show_header(style);
   nlohmann::json rows = nlohmann::json::array();
+  EarlyEnd early(stream);
   for (const std::uint64_t size : sizes) {
+    if (early.is_here(net::clock_now())) break;
     // As many as take some tenths of a second.
     constexpr std::uint64_t kBytes = 1ull << 30;
     std::uint64_t iterations = arguments.iterations;
@@ -419,12 +294,18 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
       iterations = arguments.latency ? 2000 : std::clamp<std::uint64_t>(kBytes / size, 4, 50'000);
     buffers.landing()[size - 1] = std::byte{0};
     WEFT_CHECK(tell(stream, {.size = size, .iterations = iterations}));
-    WEFT_CHECK(hear(stream));
+    const auto ready = hear(stream);
+    if (interrupted()) break;
+    WEFT_CHECK(ready);
+    if (ready->iterations == 0) {
+      early.set();
+      break;
+    }
     const auto bytes = static_cast<std::uint32_t>(size);
     if (arguments.latency) {
       WEFT_TRY(auto us, measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
-                                        {.size = bytes, .iterations = iterations}));
-      rows.push_back(show_latency(arguments, size, std::move(us)));
+                                        {.size = bytes, .iterations = iterations}, early));
+      if (!us.empty()) rows.push_back(show_latency(style, size, std::move(us)));
     } else {
       const Time began = net::clock_now();
       WEFT_TRY(Bandwidth b,
@@ -433,82 +314,37 @@ Result<void> lead(const BenchArguments& arguments, Stream& stream,
                    {.size = bytes,
                     .iterations = iterations,
                     .depth = depth_for(size),
-                    .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))}));
-      if (terms.bidirectional) WEFT_CHECK(hear_while_answering(stream, *c.end));
+                    .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))},
+                   early));
+      if (terms.bidirectional && !early.is_here(net::clock_now())) {
+        const auto done = hear_while_answering(stream, *c.end);
+        if (!interrupted()) WEFT_CHECK(done);
+        if (done && done->iterations == 0) early.set();
+      }
       b.seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
-      rows.push_back(show_bandwidth(arguments, size, b));
+      rows.push_back(show_bandwidth(style, size, b));
     }
     if (std::fflush(stdout) != 0) return Error{ErrorKind::kSystem, "stdout is closed"};
   }
   nlohmann::json all{{"rows", std::move(rows)}};
   all["cwnd_bytes"] = c.end->endpoint().view(c.qps[0].qpn).cwnd_bytes;
   all["carrier"] = c.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
-  if (!arguments.idle.empty()) {
+  const bool ended_early = early.is_here(net::clock_now());
+  if (ended_early) all["interrupted"] = true;
+  if (!arguments.idle.empty() && !ended_early) {
     const auto how_long = scenario::duration_from(arguments.idle);
     WEFT_TRY(const double idle, measure_idle(*c.end, *how_long));
     all["idle_cpu_pct"] = idle;
     if (!arguments.json) fmt::print("idle: {:.2f} % of a core\n", idle);
   }
-  WEFT_CHECK(tell(stream, {}));
+  const auto told = tell(stream, {});
   if (arguments.json) {
     all["counters"] = counters_json(*c.end);
     fmt::print("{}\n", all.dump());
   }
-  return {};
-}
-
-// --- who is the other end ----------------------------------------------------------------------
-
-Result<Stream> accept_one(const BenchArguments& arguments) {
-  const int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1, off = 0;
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_port = htons(arguments.control_port);
-  address.sin6_addr = in6addr_any;
-  if (listener < 0 ||
-      bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(listener, 1) != 0) {
-    const std::string why = std::strerror(errno);
-    if (listener >= 0) close(listener);
-    return Error{ErrorKind::kSystem,
-                 fmt::format("TCP port {} cannot be listened on: {}; take another with --port",
-                             arguments.control_port, why)};
-  }
-  fmt::print(stderr, "waiting for `weft bench write HOST` on TCP port {}\n",
-             arguments.control_port);
-  const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  close(listener);
-  if (fd < 0) return Error{ErrorKind::kSystem, fmt::format("accept: {}", std::strerror(errno))};
-  return Stream(fd);
-}
-
-Result<Stream> dial(const BenchArguments& arguments) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(arguments.control_port);
-  if (const int error = getaddrinfo(arguments.host.c_str(), port.c_str(), &hints, &found);
-      error != 0)
-    return Error{ErrorKind::kNotFound, fmt::format("{}: {}", arguments.host, gai_strerror(error))};
-  int fd = -1;
-  for (const addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
-    fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && ::connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
-      close(fd);
-      fd = -1;
-    }
-  }
-  freeaddrinfo(found);
-  if (fd < 0) {
-    return Error{
-        ErrorKind::kSystem,
-        fmt::format("{}: nobody listens on TCP port {}; start `weft bench write --listen` there",
-                    arguments.host, arguments.control_port)};
-  }
-  return Stream(fd);
+  if (interrupted()) return interruption();
+  if (ended_early) return Error{ErrorKind::kSystem, "the other end was interrupted"};
+  return told;
 }
 
 Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
@@ -529,16 +365,22 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
 }
 
 // Both ends here: this process leads, a child follows.
-Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uint64_t> sizes) {
+Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return Error{ErrorKind::kSystem, fmt::format("socketpair: {}", std::strerror(errno))};
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return Error{ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno))};
   if (child == 0) {
+    // It ends with its parent, however that ends; Ctrl-C is for the parent, which then says so.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_DFL);
     close(pair[0]);
+    if (getppid() != parent) _exit(1);
     Stream stream(pair[1]);
-    const auto done = follow(arguments, stream);
+    const auto done = follow(bench, stream);
     // Not exit(): what the parent opened is the parent's.
     _exit(done ? 0 : 1);
   }
@@ -546,7 +388,7 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
   Result<void> done;
   {
     Stream stream(pair[0]);
-    done = lead(arguments, stream, sizes);
+    done = lead(bench, stream, sizes);
   }
   if (!done) kill(child, SIGTERM);
   int ended = 0;
@@ -556,11 +398,7 @@ Result<void> run_alone(const BenchArguments& arguments, std::span<const std::uin
   return done;
 }
 
-Result<void> run(BenchArguments arguments) {
-  WEFT_TRY(const auto sizes, sizes_of(arguments));
-  if (!arguments.secret_file.empty()) {
-    WEFT_TRY(arguments.secret, read_secret_file(arguments.secret_file));
-  }
+Result<void> check(const BenchArguments& arguments) {
   if (arguments.listen && !arguments.host.empty())
     return Error{ErrorKind::kInvalid, "--listen waits for the other end; leave HOST out"};
   if (arguments.seconds > 0 && (arguments.latency || arguments.bidirectional)) {
@@ -570,15 +408,41 @@ Result<void> run(BenchArguments arguments) {
   if (arguments.latency && arguments.bidirectional)
     return Error{ErrorKind::kInvalid,
                  "--latency goes both ways already; leave --bidirectional out"};
-  if (arguments.shm && arguments.no_shm)
-    return Error{ErrorKind::kInvalid, "--shm and --no-shm exclude each other; leave one out"};
-  WEFT_CHECK(spin_of(arguments.spin));
   if (!arguments.idle.empty() && !scenario::duration_from(arguments.idle))
     return Error{ErrorKind::kInvalid,
                  fmt::format("--idle {}: expected a duration, as 1s", arguments.idle)};
-  if (!arguments.listen && arguments.host.empty()) return run_alone(arguments, sizes);
-  WEFT_TRY(Stream stream, arguments.listen ? accept_one(arguments) : dial(arguments));
-  return arguments.listen ? follow(arguments, stream) : lead(arguments, stream, sizes);
+  return {};
+}
+
+// "planes: 10.0.1.7 (eth0), 10.0.2.7 (eth1)".
+std::string words_of_planes(const Bench& bench) {
+  if (!bench.arguments.fabric.empty()) {
+    return fmt::format("planes: those of host {} of {}", bench.arguments.fabric_host,
+                       bench.arguments.fabric);
+  }
+  return "planes: " + net::text_of(bench.planes);
+}
+
+Result<void> run(const BenchArguments& arguments) {
+  WEFT_TRY(const auto sizes, sizes_of(arguments));
+  WEFT_CHECK(check(arguments));
+  Bench bench{.arguments = arguments, .settings = {}, .planes = {}, .secret = {}};
+  WEFT_TRY(bench.settings, load_settings(arguments.flags));
+  if (!bench.settings.secret_file.empty()) {
+    WEFT_TRY(bench.secret, read_secret_file(bench.settings.secret_file));
+  }
+  if (arguments.fabric.empty()) {
+    WEFT_TRY(bench.planes, planes_of(bench.settings));
+  }
+  catch_interruption();
+  if (arguments.listen) {
+    WEFT_TRY(Stream stream, accept_one(arguments.control_port, "; " + words_of_planes(bench)));
+    return follow(bench, stream);
+  }
+  fmt::print(stderr, "{}\n", words_of_planes(bench));
+  if (arguments.host.empty()) return run_alone(bench, sizes);
+  WEFT_TRY(Stream stream, dial({.host = arguments.host, .port = arguments.control_port}));
+  return lead(bench, stream, sizes);
 }
 
 }  // namespace
@@ -608,39 +472,19 @@ void add_bench_command(CLI::App& app, int& status) {
       ->envname("WEFT_FABRIC");
   write->add_option("--fabric-host", arguments->fabric_host, "which host of it, from 0")
       ->envname("WEFT_FABRIC_HOST");
-  write->add_option("--evs", arguments->evs, "EVs (paths) in each plane")
-      ->check(CLI::Range(1, 4096));
-  write
-      ->add_option(
-          "--planes", arguments->planes,
-          "this end's address in each plane, as 10.0.1.7,10.0.2.7; the other end gives as many")
-      ->delimiter(',');
   write->add_option("--qps", arguments->qps, "QPs that share the messages")
       ->check(CLI::Range(1, 1024));
-  write->add_option("--mtu", arguments->mtu, "payload of a packet")
-      ->check(CLI::IsMember({1024, 2048, 4096}));
-  write->add_option("--burst", arguments->burst, "packets of one path in one system call")
-      ->check(CLI::Range(1, 60));
   write->add_option("--port", arguments->control_port,
                     "TCP port on which the ends find each other");
-  write
-      ->add_option("--secret-file", arguments->secret_file,
-                   "a file of 32 bytes or more that only you may read, the same at both ends: "
-                   "packets are authenticated and encrypted")
-      ->envname("WEFT_SECRET_FILE");
-  write->add_flag("--shm", arguments->shm, "fail if the ends cannot share memory");
-  write->add_flag("--no-shm", arguments->no_shm,
-                  "over the planes also on one host (as WEFT_SHM=0 in the environment)");
-  write->add_option("--spin", arguments->spin,
-                    "with nothing to do look that long before sleeping, as 0us, 50us or forever");
   write->add_option("--idle", arguments->idle,
                     "afterwards do nothing for that long, as 1s, and say what CPU it took");
   write->add_flag("--json", arguments->json, "one JSON object on stdout");
+  add_setting_flags(*write, arguments->flags);
   write->callback([arguments, &status] {
     const auto done = run(*arguments);
     if (done) return;
     fmt::print(stderr, "weft: {}\n", done.error().message);
-    status = done.error().kind == ErrorKind::kInvalid ? 2 : 1;
+    status = interrupted() ? kInterruptedStatus : done.error().kind == ErrorKind::kInvalid ? 2 : 1;
   });
 }
 

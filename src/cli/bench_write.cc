@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "cli/interruption.h"
 #include "net/clock.h"
 
 namespace weft::cli {
@@ -43,10 +44,37 @@ Result<std::uint64_t> take(NetEnd& end) {
   }
 }
 
+// How often the other end's words are looked for during a measurement.
+constexpr Duration kLookEvery = Duration::ms(50);
+
 }  // namespace
 
+Result<void> tell(Stream& stream, const Round& round) {
+  std::array<std::byte, 16> bytes;
+  base::store64(Bytes(bytes), 0, round.size);
+  base::store64(Bytes(bytes), 8, round.iterations);
+  return stream.send(bytes);
+}
+
+Result<Round> hear(Stream& stream) {
+  std::array<std::byte, 16> bytes;
+  WEFT_CHECK(stream.receive(bytes));
+  return Round{.size = base::load64(ConstBytes(bytes), 0),
+               .iterations = base::load64(ConstBytes(bytes), 8)};
+}
+
+bool EarlyEnd::is_here(Time now) {
+  if (is_here_ || interrupted()) return is_here_ = true;
+  if (now < look_next_) return false;
+  look_next_ = now + kLookEvery;
+  std::array<std::byte, 16> bytes;
+  is_here_ = stream_->peek(bytes) && base::load64(ConstBytes(bytes), 8) == 0;
+  return is_here_;
+}
+
 Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
-                                    std::span<std::byte> source, const BandwidthPlan& plan) {
+                                    std::span<std::byte> source, const BandwidthPlan& plan,
+                                    EarlyEnd& early) {
   // Messages walk through both regions, so that large ones do not stay in the cache.
   const std::uint64_t places = std::max<std::uint64_t>(source.size() / std::max(plan.size, 1u), 1);
   std::uint64_t posted = 0, done = 0;
@@ -59,7 +87,7 @@ Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
   const auto is_over = [&] {
     return timed ? end.world().now() - start >= plan.time : posted >= plan.iterations;
   };
-  while (done < posted || !is_over()) {
+  while ((done < posted || !is_over()) && !early.is_here(end.world().now())) {
     while (!is_over() && posted - done < plan.depth * qps.size()) {
       const BenchQp& qp = qps[posted % qps.size()];
       const std::uint64_t offset = posted / qps.size() % places * plan.size;
@@ -95,9 +123,11 @@ Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
 Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,
                                             std::span<std::byte> source,
                                             std::span<const std::byte> landing,
-                                            const LatencyPlan& plan) {
+                                            const LatencyPlan& plan, EarlyEnd& early) {
+  // A person may ask for more than there is memory for, and end it in time.
+  constexpr std::uint64_t kReserveMax = 1u << 20;
   std::vector<double> halves;
-  halves.reserve(plan.iterations);
+  halves.reserve(std::min(plan.iterations, kReserveMax));
   const auto send = [&](std::uint64_t round) {
     source[plan.size - 1] = static_cast<std::byte>(round + 1);
     return end.endpoint().post_write(end.world().now(), qp.qpn,
@@ -114,6 +144,7 @@ Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,
     while (*last != static_cast<std::byte>(round + 1)) {
       end.world().progress(end.world().now() + kPatience);
       WEFT_CHECK(take(end));
+      if (early.is_here(end.world().now())) return halves;
       if (end.world().now() - start > Duration::s(30))
         return Error{ErrorKind::kSystem, "nothing came back for 30 s"};
     }

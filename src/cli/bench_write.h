@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/net_end.h"
+#include "cli/stream.h"
 #include "cli/timeline.h"
 
 namespace weft::cli {
@@ -16,6 +17,30 @@ namespace weft::cli {
 struct BenchQp {
   transport::Qpn qpn = 0;
   Hello peer;
+};
+
+// What one end tells the other before each size, and the answer. No iterations: it is over. Also
+// said by an end that is interrupted, at any time.
+struct Round {
+  std::uint64_t size = 0, iterations = 0;
+};
+Result<void> tell(Stream& stream, const Round& round);
+Result<Round> hear(Stream& stream);
+
+// Whether a measurement is to end before its time: Ctrl-C here, or the other end says that it is
+// over. An end that died is not noticed here; the transport does that.
+class EarlyEnd {
+ public:
+  explicit EarlyEnd(const Stream& stream) : stream_(&stream) {}
+  // Cheap; looks at the stream now and then only.
+  bool is_here(Time now);
+  // The other end said so in another way.
+  void set() { is_here_ = true; }
+
+ private:
+  const Stream* stream_;
+  Time look_next_{};
+  bool is_here_ = false;
 };
 
 struct BandwidthPlan {
@@ -34,12 +59,14 @@ struct Bandwidth {
   double mpps() const { return static_cast<double>(messages) * 1e-6 / seconds; }
 };
 
-// Writes plan.iterations messages and waits for all of them. Errors: kSystem with the status of the
-// first write that failed.
+// Writes plan.iterations messages and waits for all of them; less when it is ended early. Errors:
+// kSystem with the status of the first write that failed.
 Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
-                                    std::span<std::byte> source, const BandwidthPlan& plan);
+                                    std::span<std::byte> source, const BandwidthPlan& plan,
+                                    EarlyEnd& early);
 
-// Sends `size` bytes and waits until as many came back, plan times: half of each round trip, in us.
+// Sends `size` bytes and waits until as many came back, plan times or until it is ended early: half
+// of each round trip, in us.
 // The last byte of a message counts the rounds, so that it shows when it is there. `begins`: this
 // end sends first.
 struct LatencyPlan {
@@ -50,6 +77,6 @@ struct LatencyPlan {
 Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,
                                             std::span<std::byte> source,
                                             std::span<const std::byte> landing,
-                                            const LatencyPlan& plan);
+                                            const LatencyPlan& plan, EarlyEnd& early);
 
 }  // namespace weft::cli

@@ -9,6 +9,7 @@
 
 #include "cli/lab_run.h"
 #include "cli/load_scenario.h"
+#include "cli/net_settings.h"
 
 namespace weft::cli {
 namespace {
@@ -42,6 +43,11 @@ int run(const LabRunArguments& arguments) {
   const auto scenario = load_scenario(arguments.file);
   if (!scenario) {
     fmt::print(stderr, "weft: {}\n", scenario.error().message);
+    return 2;
+  }
+  // All hosts are in this process, and their planes go down on purpose.
+  if (const auto level = set_log_level_or(net::LogLevel::kError); !level) {
+    fmt::print(stderr, "weft: {}\n", level.error().message);
     return 2;
   }
   LabRunOptions options;

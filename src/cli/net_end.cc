@@ -7,6 +7,7 @@
 
 #include "cli/software_ends.h"
 #include "net/clock.h"
+#include "net/log.h"
 
 namespace weft::cli {
 namespace {
@@ -187,6 +188,12 @@ Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
   info.qpn = peer.qpn;
   info.first_psn = Psn(peer.first_psn);
   WEFT_CHECK(endpoint_->connect(net::clock_now(), qpn, info));
+  net::log(net::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qpn,
+           peer.qpn, peer.ports[0].process,
+           carrier == Carrier::kSharedMemory ? "shared memory"
+           : !shares_memory()                ? "the planes"
+           : peer.shared_memory ? "the planes: the other end is on another host or another user's"
+                                : "the planes: the other end takes no shared memory");
   return carrier;
 }
 

@@ -11,6 +11,8 @@
 
 #include "base/assert.h"
 #include "fabric/address.h"
+#include "net/interfaces.h"
+#include "net/log.h"
 #include "net/network_namespace.h"
 
 namespace weft::net {
@@ -53,6 +55,7 @@ UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
       buffer_(kRunsMax * UdpSocket::kRunBytes) {
   in_.reserve(kRunsMax * kRunPacketsMax);
+  if (config_.rate_cap) cap_.emplace(*config_.rate_cap, config_.mtu);
   now_ = last_pass_ = clock();
 }
 
@@ -87,6 +90,9 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
     WEFT_CHECK(opened);
     WEFT_CHECK(world->watch_all());
     WEFT_CHECK(world->open_security());
+    log(LogLevel::kInfo, "slot {}, UDP port {}, {} planes, receive buffers of {} bytes (asked {})",
+        process, listen_port(process), world->planes_.size(), world->receive_bytes(),
+        2 * std::uint64_t{config.receive_buffer_bytes});
     return world;
   }
   return Error{ErrorKind::kExhausted, "all 256 process slots of these addresses are taken"};
@@ -119,8 +125,14 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
 Result<void> UdpWorld::open_shared_memory() {
   shm_ = nullptr;
   // With a secret nothing is taken that is not sealed.
-  if (!config_.shared_memory || planes_.size() == world::kPortsMax || !config_.job_secret.empty())
+  const char* const why = !config_.shared_memory               ? "it is switched off"
+                          : planes_.size() == world::kPortsMax ? "8 planes leave no port for it"
+                          : !config_.job_secret.empty()        ? "there is a job secret"
+                                                               : nullptr;
+  if (why != nullptr) {
+    log(LogLevel::kInfo, "no shared memory: {}", why);
     return {};
+  }
   WEFT_TRY(shm_, ShmPort::open({.self = addresses()[0],
                                 .port = static_cast<world::PortIndex>(planes_.size()),
                                 .ring_bytes = config_.ring_bytes}));
@@ -197,7 +209,10 @@ void UdpWorld::look_at_links() {
   const auto changed = static_cast<world::PortMask>(told_up_ ^ links_->up());
   told_up_ = links_->up();
   for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
-    if ((changed >> plane & 1) != 0) tell_port(plane);
+    if ((changed >> plane & 1) == 0) continue;
+    log(LogLevel::kWarn, "plane {} ({}) is {}", plane, text_of(planes_[plane].address),
+        (told_up_ >> plane & 1) != 0 ? "up" : "down");
+    tell_port(plane);
   }
 }
 
@@ -281,6 +296,13 @@ bool UdpWorld::pass() {
   return transmit() || moved;
 }
 
+// The next time at which there is something to do by itself: a deadline, or tokens to send with.
+Time UdpWorld::sleep_until(Time limit) const {
+  Time until = std::min(limit, node_->next_deadline());
+  if (cap_ && cap_->opens_at() > now_) until = std::min(until, cap_->opens_at());
+  return until;
+}
+
 bool UdpWorld::progress(Time limit) {
   WEFT_ASSERT(node_ != nullptr);
   Time start = kNever;
@@ -291,7 +313,7 @@ bool UdpWorld::progress(Time limit) {
     // Who never spins sleeps soon, and hears then what came.
     if (moved && config_.spin == Duration() && now_ - last_pass_ < kLookEvery) return true;
     const bool sleeps = !moved && now_ - start >= config_.spin;
-    moved |= take(sleeps ? std::min(limit, node_->next_deadline()) : Time());
+    moved |= take(sleeps ? sleep_until(limit) : Time());
     if (moved) return true;
     if (now_ >= limit) return false;
     // Whoever we wait for may need this core.

@@ -26,6 +26,7 @@
 #include "fabric/ev.h"
 #include "net/clock.h"
 #include "net/link_watch.h"
+#include "net/rate_cap.h"
 #include "net/session_table.h"
 #include "net/shm_port.h"
 #include "net/steering.h"
@@ -59,6 +60,8 @@ struct UdpWorldConfig {
   Time epoch{};
   // With nothing to do: look that long before going to sleep.
   Duration spin = Duration::us(200);
+  // At most so many payload bits a second over all planes; none: as fast as it goes.
+  std::optional<Rate> rate_cap{};
   // What all processes of the job share, 32 bytes at least; empty: packets are sent in clear.
   std::vector<std::byte> job_secret{};
   // Reach processes of this host over shared memory too. Takes a port: with 8 planes there is none
@@ -193,6 +196,7 @@ class UdpWorld final : public world::World {
   bool look(Time sleep_until);
   bool look_at_deadline(Time due);
   bool look_where_it_came(Time plane_busy_until);
+  Time sleep_until(Time limit) const;
   void look_at_links();
   void tell_port(std::uint32_t plane);
 
@@ -202,6 +206,7 @@ class UdpWorld final : public world::World {
   std::vector<Plane> planes_;
   std::unique_ptr<LinkWatch> links_;
   std::unique_ptr<ShmPort> shm_;  // null: off
+  std::optional<RateCap> cap_;
   // Rings, or a plane, that moved a moment ago; when everything is looked at in any case.
   Time ring_busy_until_, plane_busy_until_, look_next_;
   std::uint32_t busy_plane_ = 0;

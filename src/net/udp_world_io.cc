@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "net/interfaces.h"
+#include "net/log.h"
 #include "net/udp_world.h"
 #include "wire/framing.h"
 #include "wire/icrc.h"
@@ -93,6 +95,13 @@ void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Byt
 
 void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
   if (overflow == planes_[plane].overflow) return;
+  if (counters_.drops_host == 0) {
+    log(LogLevel::kWarn,
+        "plane {} ({}): packets come faster than they are taken and are dropped in a receive "
+        "buffer of "
+        "{} bytes; `weft doctor` says how to enlarge it (said once)",
+        plane, text_of(planes_[plane].address), planes_[plane].listen.receive_bytes());
+  }
   counters_.drops_host += overflow - planes_[plane].overflow;
   planes_[plane].overflow = overflow;
   tell_port(plane);
@@ -235,9 +244,13 @@ bool UdpWorld::send_held(Plane& plane) {
 bool UdpWorld::transmit() {
   std::array<world::PortRoom, world::kPortsMax> room{};
   bool any = false;
+  // Shared by the planes, rounded up: what is too much is waited for later.
+  const auto plane_count = static_cast<std::uint32_t>(planes_.size());
+  const std::uint32_t plane_room =
+      cap_ ? std::min(kPortRoom, (cap_->packets(now_) + plane_count - 1) / plane_count) : kPortRoom;
   for (std::size_t p = 0; p < planes_.size(); ++p) {
-    room[p].packets = planes_[p].held.empty() ? kPortRoom : 0;
-    any |= planes_[p].held.empty();
+    room[p].packets = planes_[p].held.empty() ? plane_room : 0;
+    any |= room[p].packets > 0;
   }
   if (shm_ != nullptr) {
     room[planes_.size()] = shm_->room(now_);
@@ -245,6 +258,9 @@ bool UdpWorld::transmit() {
   }
   if (!any) return false;
   const std::size_t count = node_->poll_transmit(now_, std::span(room).first(port_count()), out_);
+  for (std::size_t i = 0; cap_ && i < count; ++i) {
+    if (out_[i].port < planes_.size()) cap_->spend(out_[i].payload.size);
+  }
   for (std::size_t sent = 0; sent < count;) {
     if (out_[sent].port == planes_.size()) {
       shm_->send(out_[sent++]);

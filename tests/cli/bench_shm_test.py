@@ -79,7 +79,8 @@ class Killed(unittest.TestCase):
         client = subprocess.Popen([*BENCH, "127.0.0.1", "--shm", "--port", port, "--size", "1MiB", "--iterations",
                                    "100000000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
-            self.assertIn("shared memory", client.stderr.readline())
+            self.assertIn("planes: ", client.stderr.readline())
+        self.assertIn("shared memory", client.stderr.readline())
             self.assertTrue(self.rings(client.pid))
             listener.send_signal(signal.SIGKILL)
             listener.wait()

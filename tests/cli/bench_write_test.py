@@ -61,11 +61,161 @@ class OneHost(unittest.TestCase):
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
 
 
+class Settings(unittest.TestCase):
+    """Flag over environment over file over default, and what is said of mistakes."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.config = os.path.join(self.folder.name, "weft.toml")
+
+    def run_with(self, text, *words, **environment):
+        with open(self.config, "w") as f:
+            f.write(text)
+        return subprocess.run([*BENCH, "--size", "64KiB", "--iterations", "5", *words], capture_output=True, text=True,
+                              timeout=SECONDS_MAX, env={**os.environ, "WEFT_CONFIG": self.config, **environment})
+
+    def test_each_wins_over_the_next(self):
+        file = '[net]\nplanes = ["127.0.7.1"]\nmtu = 2048\n'
+        ran = self.run_with(file)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("planes: 127.0.7.1 (lo)\n", ran.stderr)
+        self.assertIn("1 planes, 2048 bytes", ran.stderr)
+        ran = self.run_with(file, WEFT_PLANES="127.0.7.1,127.0.8.1", WEFT_MTU="1024")
+        self.assertIn("planes: 127.0.7.1 (lo), 127.0.8.1 (lo)\n", ran.stderr)
+        self.assertIn("2 planes, 1024 bytes", ran.stderr)
+        ran = self.run_with(file, "--mtu", "4096", "--ifname", "lo", WEFT_PLANES="127.0.8.1", WEFT_MTU="1024")
+        self.assertIn("planes: 127.0.0.1 (lo)\n", ran.stderr)
+        self.assertIn("1 planes, 4096 bytes", ran.stderr)
+
+    def test_a_config_flag_wins_over_the_variable(self):
+        other = os.path.join(self.folder.name, "other.toml")
+        with open(other, "w") as f:
+            f.write("[net]\nmtu = 1024\n")
+        ran = self.run_with("[net]\nmtu = 2048\n", "--config", other)
+        self.assertIn("1024 bytes a packet", ran.stderr)
+
+    def test_the_home_is_looked_in(self):
+        os.mkdir(os.path.join(self.folder.name, "weft"))
+        with open(os.path.join(self.folder.name, "weft", "config.toml"), "w") as f:
+            f.write("[net]\nmtu = 1024\n")
+        ran = self.run_with("", WEFT_CONFIG="", XDG_CONFIG_HOME=self.folder.name)
+        self.assertIn("1024 bytes a packet", ran.stderr)
+
+    def test_mistakes_are_one_line_with_their_place(self):
+        for text, environment, words, said in (
+                ("[net]\nmtu = 1500\n", {}, [], f"{self.config}:2:7: mtu = 1500: expected 1024, 2048 or 4096"),
+                ("[net]\nmut = 1024\n", {}, [], f"{self.config}:2:1: mut is not a setting; did you mean mtu?"),
+                ("[net\n", {}, [], f"{self.config}:1:5: not TOML"),
+                ("", {"WEFT_LOG": "loud"}, [], "WEFT_LOG=loud: expected error, warn, info or debug"),
+                ("", {}, ["--rate", "fast"], "--rate fast: expected a rate"),
+                ("", {}, ["--ifname", "nosuch"], "nosuch: no interface of that name"),
+                ("", {}, ["--planes", "127.0.1.1", "--ifname", "lo"], "exclude each other"),
+                ("", {}, ["--config", "/nosuch.toml"], "/nosuch.toml: cannot be read")):
+            ran = self.run_with(text, *words, **environment)
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+            self.assertIn(said, ran.stderr)
+
+    def test_the_log_says_what_was_chosen(self):
+        self.assertNotIn("info:", self.run_with("").stderr)
+        said = self.run_with("", WEFT_LOG="info").stderr
+        for words in ("weft: info: ", "slot ", "receive buffers of", "no shared memory: it is switched off",
+                      "is connected to QP"):
+            self.assertIn(words, said)
+
+    def test_a_cap_is_not_passed(self):
+        ran = self.run_with('[net]\nrate = "40Mbps"\n', "--size", "4MiB", "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        # Five of 4 MiB: what the bucket holds at the start is a two-thousandth.
+        self.assertLess(json.loads(ran.stdout)["rows"][1]["gbps"], 0.041)
+
+
+class Interrupted(unittest.TestCase):
+    """Ctrl-C and SIGTERM: what was measured is shown, nobody is left."""
+
+    def start(self, *words):
+        bench = subprocess.Popen([WEFT, "bench", "write", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True)
+        self.addCleanup(bench.stdout.close)
+        self.addCleanup(bench.stderr.close)
+        self.addCleanup(bench.wait)
+        self.addCleanup(bench.kill)
+        return bench
+
+    def wait_for(self, bench, words):
+        for line in bench.stderr:
+            if words in line:
+                return
+        self.fail(f"it never said: {words}")
+
+    def children(self, bench):
+        with open(f"/proc/{bench.pid}/task/{bench.pid}/children") as f:
+            return [int(word) for word in f.read().split()]
+
+    def is_gone(self, pid):
+        for _ in range(100):
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    if f.read().rsplit(")", 1)[1].split()[0] == "Z":
+                        return True
+            except FileNotFoundError:
+                return True
+            time.sleep(0.1)
+        return False
+
+    def test_both_ends_here(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for words in (["--no-shm"], ["--no-shm", "--bidirectional"], ["--no-shm", "--latency"], ["--bidirectional"]):
+                bench = self.start(*words, "--size", "64KiB", "--iterations", "1000000000", "--json")
+                self.wait_for(bench, "over ")
+                [child] = self.children(bench)
+                time.sleep(0.5)
+                bench.send_signal(number)
+                out, said = bench.communicate(timeout=SECONDS_MAX)
+                self.assertEqual(bench.returncode, 130, said)
+                self.assertIn("weft: interrupted", said)
+                result = json.loads(out)
+                self.assertTrue(result["interrupted"])
+                self.assertGreater(result["rows"][0]["iterations"], 0, words)
+                self.assertTrue(self.is_gone(child))
+
+    def test_a_killed_parent_leaves_no_child(self):
+        bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000")
+        self.wait_for(bench, "over ")
+        [child] = self.children(bench)
+        bench.kill()
+        self.assertTrue(self.is_gone(child))
+
+    def test_one_that_waits(self):
+        bench = self.start("--listen", "--port", free_port())
+        self.wait_for(bench, "waiting for")
+        bench.send_signal(signal.SIGINT)
+        self.assertEqual(bench.wait(timeout=SECONDS_MAX), 130)
+
+    def test_either_of_two_ends_takes_the_other_along(self):
+        for who in ("listener", "client"):
+            for words in ([], ["--bidirectional"]):
+                port = free_port()
+                ends = {"listener": self.start("--no-shm", "--listen", "--port", port)}
+                self.wait_for(ends["listener"], "waiting for")
+                ends["client"] = self.start("--no-shm", "127.0.0.1", "--port", port, "--size", "64KiB", "--iterations",
+                                            "1000000000", *words)
+                self.wait_for(ends["client"], "over ")
+                time.sleep(0.5)
+                ends[who].send_signal(signal.SIGINT)
+                out, said = ends["client"].communicate(timeout=SECONDS_MAX)
+                self.assertEqual(ends["client"].returncode, 130 if who == "client" else 1, said)
+                self.assertIn("interrupted", said)
+                self.assertEqual(len(out.strip().splitlines()), 2, out)  # what was measured
+                self.assertEqual(ends["listener"].wait(timeout=SECONDS_MAX), 130 if who == "listener" else 0)
+
+
 class TwoProcesses(unittest.TestCase):
     def setUp(self):
         self.port = free_port()
         self.listener = subprocess.Popen([*BENCH, "--listen", "--port", self.port], stderr=subprocess.PIPE, text=True)
-        self.listener.stderr.readline()  # it waits
+        self.assertIn("planes: 127.0.1.1 (lo), ", self.listener.stderr.readline())  # it waits
 
     def tearDown(self):
         self.listener.kill()
@@ -143,9 +293,11 @@ class Secured(unittest.TestCase):
             ran = run("127.0.0.1", "--port", port, "--qps", "4", *(["--secret-file", there] if there else []))
             self.assertEqual(ran.returncode, 2, ran.stderr)
             listener.wait(timeout=SECONDS_MAX)
-            for said in (ran.stderr, listener.stderr.read()):
-                self.assertEqual(len(said.strip().splitlines()), 1, said)
-                self.assertIn("--secret-file", said)
+            planes, *said_here = ran.stderr.strip().splitlines()
+            self.assertIn("planes: 127.0.1.1 (lo)", planes)
+            for said in (said_here, listener.stderr.read().strip().splitlines()):
+                self.assertEqual(len(said), 1, said)
+                self.assertIn("--secret-file", said[0])
 
     def test_files_that_will_not_do(self):
         for path, word in ((self.write("open", bytes(32), 0o644), "chmod 600"),

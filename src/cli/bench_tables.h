@@ -1,0 +1,22 @@
+// What `weft bench write` shows of its measurements: rows of a table on stdout, or of a JSON object.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/bench_write.h"
+
+namespace weft::cli {
+
+struct TableStyle {
+  bool json = false;  // rows are returned only
+  bool latency = false, bidirectional = false;
+};
+
+void show_header(const TableStyle& style);
+// Both return the row for JSON. `us` is not empty.
+nlohmann::json show_bandwidth(const TableStyle& style, std::uint64_t size, const Bandwidth& b);
+nlohmann::json show_latency(const TableStyle& style, std::uint64_t size, std::vector<double> us);
+
+}  // namespace weft::cli

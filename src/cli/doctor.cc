@@ -1,0 +1,174 @@
+#include "cli/doctor.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "cli/doctor_planes.h"
+
+namespace weft::cli {
+namespace {
+
+using Level = FindingLevel;
+
+// Below this a burst of two or three senders is lost in the host before anybody looks.
+constexpr std::uint64_t kReceiveBytesMin = 1u << 20;
+// Others ran for that share of the last ten seconds while somebody waited, in per cent.
+constexpr double kPressureMax = 10;
+
+std::string kib(std::uint64_t bytes) { return fmt::format("{} KiB", bytes / 1024); }
+
+Finding judge_receive_buffer(const net::HostFacts& f) {
+  Finding out{
+      .name = "receive-buffer",
+      .found = fmt::format("a UDP socket gets {} of {}", kib(f.receive_got), kib(f.receive_asked))};
+  out.mend = fmt::format("sysctl -w net.core.rmem_max={}", f.receive_asked);
+  if (f.receive_got < f.receive_asked) {
+    out.level = f.receive_got < kReceiveBytesMin ? Level::kProblem : Level::kNote;
+    out.cost = "bursts are dropped in the host and sent again; windows are kept small";
+  } else if (f.rmem_max && *f.rmem_max < f.receive_asked) {
+    out.level = Level::kNote;
+    out.cost =
+        fmt::format("this user is privileged; others get {} and drop bursts", kib(*f.rmem_max));
+  } else {
+    out.mend.clear();
+  }
+  return out;
+}
+
+Finding judge_send_buffer(const net::HostFacts& f) {
+  Finding out{
+      .name = "send-buffer",
+      .found = fmt::format("a UDP socket gets {} of {}", kib(f.send_got), kib(f.send_asked))};
+  if (f.send_got >= f.send_asked) return out;
+  // A full run has 64 KiB and its bookkeeping: less than two of them in a buffer stall the sender.
+  out.level = f.send_got < (128u << 10) ? Level::kProblem : Level::kNote;
+  out.cost = "senders wait more often for the kernel";
+  out.mend = fmt::format("sysctl -w net.core.wmem_max={}", f.send_asked);
+  return out;
+}
+
+Finding judge_runs(const net::HostFacts& f) {
+  if (f.udp_segment && f.udp_gro)
+    return {.name = "udp-runs", .found = "UDP_SEGMENT and UDP_GRO are supported"};
+  const char* const lacking = f.udp_segment ? "UDP_GRO"
+                              : f.udp_gro   ? "UDP_SEGMENT"
+                                            : "UDP_SEGMENT and UDP_GRO";
+  return {.level = Level::kProblem,
+          .name = "udp-runs",
+          .found = fmt::format("the kernel does not know {}", lacking),
+          .cost = f.udp_segment ? "each packet is received by itself: about half the speed"
+                                : "runs of packets cannot be sent; only --burst 1 works",
+          .mend = "uname -r  # Linux 5.0 or later has both; sandboxes such as gVisor do not"};
+}
+
+void judge_memory(const net::HostFacts& f, std::vector<Finding>& out) {
+  if (f.memfd) {
+    out.push_back({.name = "shared-memory", .found = "memfd works: processes here share memory"});
+  } else {
+    out.push_back({.level = Level::kNote,
+                   .name = "shared-memory",
+                   .found = "memfd_create fails",
+                   .cost = "processes of this host talk over UDP, several times slower",
+                   .mend = "docker run --security-opt seccomp=unconfined ...  # or a profile that "
+                           "allows memfd_create"});
+  }
+  const std::string size =
+      f.dev_shm_bytes ? fmt::format("{} MiB", *f.dev_shm_bytes >> 20) : "absent or unreadable";
+  out.push_back(
+      {.name = "dev-shm",
+       .found = fmt::format("/dev/shm: {}; weft uses memfd, its size does no harm", size)});
+}
+
+Finding judge_cpus(const net::HostFacts& f) {
+  Finding out{.name = "cpus", .found = fmt::format("{} CPUs", f.cpus)};
+  if (f.cpu_quota && *f.cpu_quota < f.cpus) {
+    out.found += fmt::format(", the control group gives {:.2f} of them", *f.cpu_quota);
+    out.level = *f.cpu_quota < 1 ? Level::kProblem : Level::kNote;
+    out.cost =
+        "who has used up a period's quota stands still for the rest of it, up to 100 ms: "
+        "peers take its paths for dead";
+    out.mend =
+        "weft ... --spin 0us  # and a larger quota: docker update --cpus N CONTAINER, or "
+        "systemctl set-property UNIT CPUQuota=N00%";
+  } else if (f.cpus == 1) {
+    out.level = Level::kNote;
+    out.cost = "two ends on one CPU take turns; spinning only delays the other";
+    out.mend = "weft ... --spin 0us";
+  }
+  return out;
+}
+
+Finding judge_pressure(const net::HostFacts& f) {
+  if (!f.cpu_pressure) {
+    return {.name = "cpu-contention",
+            .found = "unknown: no /proc/pressure/cpu (a kernel without PSI, or psi=0)"};
+  }
+  Finding out{.name = "cpu-contention",
+              .found = fmt::format("in {:.1f} % of the last 10 s somebody waited for a CPU",
+                                   *f.cpu_pressure)};
+  if (*f.cpu_pressure > kPressureMax) {
+    out.level = Level::kNote;
+    out.cost = "measurements made now are worth little, latencies least";
+    out.mend = "top -b -n 1 | head -20  # who runs";
+  }
+  return out;
+}
+
+Finding judge_clock(const net::HostFacts& f) {
+  // Those that are read without entering the kernel.
+  static const std::set<std::string> kFast = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
+                                              "arch_sys_counter"};
+  if (!f.clock_source) return {.name = "clock", .found = "unknown: the clock source is unreadable"};
+  Finding out{.name = "clock", .found = *f.clock_source};
+  if (!kFast.contains(*f.clock_source)) {
+    out.level = Level::kNote;
+    out.cost = "reading the time is a system call, several for each run of packets";
+    out.mend = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
+  }
+  return out;
+}
+
+Finding judge_aes(const net::HostFacts& f, const DoctorQuestion& question) {
+  if (!f.aes) return {.name = "aes", .found = "unknown: /proc/cpuinfo does not say"};
+  if (*f.aes) return {.name = "aes", .found = "the CPU has instructions for AES"};
+  return {.level = question.secured ? Level::kProblem : Level::kNote,
+          .name = "aes",
+          .found = "the CPU has no instructions for AES",
+          .cost = "a job secret costs tens of cycles a byte, and its timing may leak the key",
+          .mend = "qemu ... -cpu host  # where the CPU is virtual; else leave --secret-file out"};
+}
+
+Finding judge_lab(const net::HostFacts& f) {
+  if (f.net_admin) return {.name = "lab", .found = "CAP_NET_ADMIN: `weft lab` works"};
+  if (f.namespaces)
+    return {.name = "lab", .found = "user and network namespaces are allowed: `weft lab` works"};
+  return {.level = Level::kNote,
+          .name = "lab",
+          .found = "no CAP_NET_ADMIN, and user namespaces are not allowed",
+          .cost = "`weft lab` cannot make its networks; all else works",
+          .mend =
+              "sysctl -w user.max_user_namespaces=1000 "
+              "kernel.apparmor_restrict_unprivileged_userns=0  # those that there are"};
+}
+
+}  // namespace
+
+std::vector<Finding> diagnose(const net::HostFacts& facts, const DoctorQuestion& question) {
+  std::vector<Finding> out;
+  out.push_back(judge_receive_buffer(facts));
+  out.push_back(judge_send_buffer(facts));
+  out.push_back(judge_runs(facts));
+  judge_planes(facts.planes, question, out);
+  judge_memory(facts, out);
+  out.push_back(judge_cpus(facts));
+  out.push_back(judge_pressure(facts));
+  out.push_back(judge_clock(facts));
+  out.push_back(judge_aes(facts, question));
+  out.push_back(judge_lab(facts));
+  return out;
+}
+
+}  // namespace weft::cli

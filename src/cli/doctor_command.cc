@@ -1,0 +1,96 @@
+#include "cli/doctor_command.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor.h"
+#include "cli/net_settings.h"
+#include "cli/secret_file.h"
+
+namespace weft::cli {
+namespace {
+
+struct DoctorArguments {
+  SettingFlags flags;
+  bool json = false;
+};
+
+const char* name_of(FindingLevel level) {
+  switch (level) {
+    case FindingLevel::kOk:
+      return "ok";
+    case FindingLevel::kNote:
+      return "note";
+    case FindingLevel::kProblem:
+      return "problem";
+  }
+  return "";
+}
+
+void show(const Finding& f, std::size_t width) {
+  fmt::print("{:<7}  {:<{}}  {}", name_of(f.level), f.name, width, f.found);
+  if (!f.cost.empty()) fmt::print("; {}", f.cost);
+  if (!f.mend.empty()) fmt::print(" -> {}", f.mend);
+  fmt::print("\n");
+}
+
+nlohmann::json to_json(const Finding& f) {
+  return {{"level", name_of(f.level)},
+          {"name", f.name},
+          {"found", f.found},
+          {"cost", f.cost},
+          {"mend", f.mend}};
+}
+
+// Returns how many problems there are.
+Result<std::size_t> run(const DoctorArguments& arguments) {
+  WEFT_TRY(const NetSettings settings, load_settings(arguments.flags));
+  WEFT_TRY(const auto planes, planes_of(settings));
+  if (!settings.secret_file.empty()) WEFT_CHECK(read_secret_file(settings.secret_file));
+  net::FactQuestion question;
+  for (const net::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
+  const auto findings =
+      diagnose(net::host_facts(question),
+               {.payload = settings.mtu, .secured = !settings.secret_file.empty()});
+  std::size_t problems = 0, notes = 0, width = 0;
+  for (const Finding& f : findings) {
+    problems += f.level == FindingLevel::kProblem ? 1 : 0;
+    notes += f.level == FindingLevel::kNote ? 1 : 0;
+    width = std::max(width, f.name.size());
+  }
+  if (arguments.json) {
+    nlohmann::json all = nlohmann::json::array();
+    for (const Finding& f : findings) all.push_back(to_json(f));
+    fmt::print("{}\n",
+               nlohmann::json{{"findings", all}, {"problems", problems}, {"notes", notes}}.dump());
+  } else {
+    for (const Finding& f : findings) show(f, width);
+    fmt::print(stderr, "{} problem{}, {} note{}\n", problems, problems == 1 ? "" : "s", notes,
+               notes == 1 ? "" : "s");
+  }
+  return problems;
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, int& status) {
+  auto* const doctor = app.add_subcommand(
+      "doctor", "What on this host costs speed or safety, and the command that mends it");
+  const auto arguments = std::make_shared<DoctorArguments>();
+  doctor->add_flag("--json", arguments->json, "one JSON object on stdout");
+  add_setting_flags(*doctor, arguments->flags);
+  doctor->callback([arguments, &status] {
+    const auto problems = run(*arguments);
+    if (!problems) {
+      fmt::print(stderr, "weft: {}\n", problems.error().message);
+      status = problems.error().kind == ErrorKind::kInvalid ? 2 : 1;
+    } else if (*problems > 0) {
+      status = 1;
+    }
+  });
+}
+
+}  // namespace weft::cli

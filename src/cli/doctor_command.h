@@ -1,0 +1,10 @@
+// `weft doctor`: what on this host costs speed or safety, and what mends it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace weft::cli {
+
+void add_doctor_command(CLI::App& app, int& status);
+
+}  // namespace weft::cli

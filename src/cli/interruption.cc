@@ -1,0 +1,26 @@
+#include "cli/interruption.h"
+
+#include <atomic>
+#include <csignal>
+
+namespace weft::cli {
+namespace {
+
+std::atomic<bool> noted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writes it
+
+void note(int) { noted = true; }
+
+}  // namespace
+
+void catch_interruption() {
+  struct sigaction action {};
+  action.sa_handler = note;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() { return noted.load(std::memory_order_relaxed); }
+
+}  // namespace weft::cli

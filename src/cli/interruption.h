@@ -1,0 +1,14 @@
+// Ctrl-C and SIGTERM as something that is asked for: the first ends what is under way in order, the
+// second ends the process at once.
+#pragma once
+
+namespace weft::cli {
+
+// From here on SIGINT and SIGTERM are noted. Blocking calls end with EINTR.
+void catch_interruption();
+bool interrupted();
+
+// The exit status of one that was interrupted.
+inline constexpr int kInterruptedStatus = 130;
+
+}  // namespace weft::cli

@@ -1,0 +1,106 @@
+#include "cli/net_settings.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::cli {
+namespace {
+
+// As load_settings() does it, with given sources.
+Result<NetSettings> settle(std::string_view file, const SettingWords& environment,
+                           const SettingWords& flags) {
+  NetSettings out;
+  WEFT_CHECK(apply_file(file, "weft.toml", out));
+  WEFT_CHECK(apply_words(environment, SettingSource::kEnvironment, out));
+  WEFT_CHECK(apply_words(flags, SettingSource::kFlag, out));
+  return out;
+}
+
+std::string wrong(std::string_view file, const SettingWords& environment = {},
+                  const SettingWords& flags = {}) {
+  const auto out = settle(file, environment, flags);
+  return out ? "nothing is wrong" : out.error().message;
+}
+
+TEST(NetSettings, FlagOverEnvironmentOverFileOverDefault) {
+  const char* const file = "[net]\nmtu = 2048\n";
+  EXPECT_EQ(settle("", {}, {})->mtu, 4096u);
+  EXPECT_EQ(settle(file, {}, {})->mtu, 2048u);
+  EXPECT_EQ(settle(file, {{"mtu", "1024"}}, {})->mtu, 1024u);
+  EXPECT_EQ(settle(file, {{"mtu", "1024"}}, {{"mtu", "4096"}})->mtu, 4096u);
+}
+
+TEST(NetSettings, EverySettingInTheFile) {
+  const auto out = settle(
+      "[net]\nplanes = [\"10.0.1.7\", \"10.0.2.7\"]\nmtu = 1024\nevs = 8\nburst = 1\n"
+      "shared_memory = false\nsecret_file = \"/a/b\"\nspin = \"0us\"\nlog = \"debug\"\n"
+      "rate = \"2Gbps\"\n",
+      {}, {});
+  ASSERT_TRUE(out) << out.error().message;
+  const NetSettings expected{.planes = {"10.0.1.7", "10.0.2.7"},
+                             .mtu = 1024,
+                             .evs = 8,
+                             .burst = 1,
+                             .shared_memory = SharedMemory::kOff,
+                             .secret_file = "/a/b",
+                             .spin = Duration(),
+                             .log = net::LogLevel::kDebug,
+                             .rate = Rate::gbps(2)};
+  EXPECT_EQ(*out, expected);
+  // What the file says can be taken back.
+  const auto back = settle("[net]\nrate = \"2Gbps\"\nshared_memory = \"must\"\n",
+                           {{"shared_memory", "1"}}, {{"rate", "none"}});
+  EXPECT_EQ(*back, NetSettings{});
+}
+
+TEST(NetSettings, PlanesAndInterfacesReplaceEachOther) {
+  const auto out = settle("[net]\nplanes = \"10.0.1.7\"\n", {{"interfaces", "eth0,eth1"}}, {});
+  ASSERT_TRUE(out);
+  EXPECT_TRUE(out->planes.empty());
+  EXPECT_EQ(out->interfaces, (std::vector<std::string>{"eth0", "eth1"}));
+  EXPECT_EQ(settle("", {{"interfaces", "eth0"}}, {{"planes", "10.0.1.7"}})->interfaces.size(), 0u);
+  EXPECT_EQ(wrong("", {}, {{"planes", "10.0.1.7"}, {"interfaces", "eth0"}}),
+            "--planes and --ifname exclude each other; leave one out");
+  EXPECT_EQ(wrong("[net]\nplanes = \"10.0.1.7\"\ninterfaces = \"eth0\"\n"),
+            "weft.toml:3:1: planes and interfaces exclude each other; leave one out");
+}
+
+TEST(NetSettings, MistakesNameTheirPlace) {
+  EXPECT_EQ(wrong("[net]\n\nmtu = 1500\n"),
+            "weft.toml:3:7: mtu = 1500: expected 1024, 2048 or 4096");
+  EXPECT_EQ(wrong("[net]\nmut = 1024\n"), "weft.toml:2:1: mut is not a setting; did you mean mtu?");
+  EXPECT_EQ(wrong("[nett]\n"), "weft.toml:1:2: nett is not known; expected [net]");
+  EXPECT_EQ(wrong("mtu = 1024\n"),
+            "weft.toml:1:1: mtu stands in no table; expected a line [net] above it");
+  EXPECT_EQ(wrong("[net]\nplanes = [1, 2]\n"),
+            "weft.toml:2:10: planes: expected 1 to 8 addresses, as 10.0.1.7,10.0.2.7 or fd00:1::7");
+  EXPECT_EQ(wrong("[net\n").substr(0, 13), "weft.toml:1:5");
+  EXPECT_EQ(wrong("", {{"log", "loud"}}), "WEFT_LOG=loud: expected error, warn, info or debug");
+  EXPECT_EQ(wrong("", {}, {{"rate", "fast"}}),
+            "--rate fast: expected a rate from 1Mbps, as 500Mbps or 2Gbps, or none");
+}
+
+TEST(NetSettings, ValuesThatWillNotDo) {
+  for (const auto& [key, text] :
+       std::vector<std::pair<std::string, std::string>>{{"planes", "300.1.1.1"},
+                                                        {"planes", "10.0.1.7,"},
+                                                        {"planes", ",10.0.1.7"},
+                                                        {"planes",
+                                                         "1.1.1.1,1.1.1.2,1.1.1.3,1.1.1.4,"
+                                                         "1.1.1.5,1.1.1.6,1.1.1.7,1.1.1.8,"
+                                                         "1.1.1.9"},
+                                                        {"interfaces", "^"},
+                                                        {"mtu", "5"},
+                                                        {"evs", "0"},
+                                                        {"evs", "4097"},
+                                                        {"burst", "61"},
+                                                        {"burst", "-1"},
+                                                        {"shared_memory", "maybe"},
+                                                        {"spin", "soon"},
+                                                        {"rate", "0Gbps"},
+                                                        {"rate", "10"}}) {
+    EXPECT_NE(wrong("", {{key, text}}), "nothing is wrong") << key << " " << text;
+  }
+}
+
+}  // namespace
+}  // namespace weft::cli

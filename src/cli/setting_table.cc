@@ -1,0 +1,147 @@
+#include "cli/setting_table.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "net/address.h"
+#include "scenario/units.h"
+#include "world/world.h"
+
+namespace weft::cli {
+namespace {
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> out;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    out.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return out;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+bool has_empty(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& w) { return w.empty(); });
+}
+
+bool set_planes(std::string_view text, NetSettings& out) {
+  const auto words = split(text);
+  if (has_empty(words) || words.size() > world::kPortsMax) return false;
+  for (const std::string& word : words) {
+    if (!net::parse_address(word)) return false;
+  }
+  out.planes = words;
+  out.interfaces.clear();
+  return true;
+}
+
+bool set_interfaces(std::string_view text, NetSettings& out) {
+  const auto words = split(text);
+  if (has_empty(words) || words[0] == "^") return false;
+  out.interfaces = words;
+  out.planes.clear();
+  return true;
+}
+
+bool set_number(std::string_view text, std::uint32_t most, std::uint32_t& out) {
+  std::uint32_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end || value < 1 || value > most) return false;
+  out = value;
+  return true;
+}
+
+bool set_mtu(std::string_view text, NetSettings& out) {
+  if (text != "1024" && text != "2048" && text != "4096") return false;
+  return set_number(text, 4096, out.mtu);
+}
+
+bool set_evs(std::string_view text, NetSettings& out) { return set_number(text, 4096, out.evs); }
+bool set_burst(std::string_view text, NetSettings& out) { return set_number(text, 60, out.burst); }
+
+bool set_shared_memory(std::string_view text, NetSettings& out) {
+  if (text == "auto" || text == "on" || text == "1") {
+    out.shared_memory = SharedMemory::kAuto;
+  } else if (text == "off" || text == "0") {
+    out.shared_memory = SharedMemory::kOff;
+  } else if (text == "must") {
+    out.shared_memory = SharedMemory::kMust;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool set_secret_file(std::string_view text, NetSettings& out) {
+  out.secret_file = text;
+  return true;
+}
+
+bool set_spin(std::string_view text, NetSettings& out) {
+  if (text == "forever") {
+    out.spin = Duration::s(1'000'000);
+    return true;
+  }
+  const auto spin = scenario::duration_from(text);
+  if (spin) out.spin = *spin;
+  return spin.has_value();
+}
+
+bool set_log(std::string_view text, NetSettings& out) {
+  const auto level = net::log_level_from(text);
+  if (level) out.log = *level;
+  return level.has_value();
+}
+
+bool set_rate(std::string_view text, NetSettings& out) {
+  out.rate.reset();
+  if (text == "none") return true;
+  const auto rate = scenario::rate_from(text);
+  if (!rate || rate->bits_per_second() < 1'000'000) return false;
+  out.rate = *rate;
+  return true;
+}
+
+constexpr std::array kSettings = {
+    Setting{"planes", "--planes", "WEFT_PLANES",
+            "this end's address in each plane, as 10.0.1.7,10.0.2.7; the other end gives as many",
+            "1 to 8 addresses, as 10.0.1.7,10.0.2.7 or fd00:1::7", set_planes},
+    Setting{
+        "interfaces", "--ifname", "WEFT_IFNAME",
+        "or the interfaces, one a plane: eth0,eth1, or eth for all that begin so, or ^docker "
+        "for all others",
+        "names of interfaces, as eth0,eth1, or what they begin with, or ^ and what to leave out",
+        set_interfaces},
+    Setting{"mtu", "--mtu", "WEFT_MTU", "payload of a packet", "1024, 2048 or 4096", set_mtu},
+    Setting{"evs", "--evs", "WEFT_EVS", "EVs (paths) in each plane", "1 to 4096", set_evs},
+    Setting{"burst", "--burst", "WEFT_BURST", "packets of one path in one system call", "1 to 60",
+            set_burst},
+    Setting{"shared_memory", nullptr, "WEFT_SHM", "", "auto, off (0) or must", set_shared_memory},
+    Setting{"secret_file", "--secret-file", "WEFT_SECRET_FILE",
+            "a file of 32 bytes or more that only you may read, the same at both ends: packets are "
+            "authenticated and encrypted",
+            "the name of a file", set_secret_file},
+    Setting{"spin", "--spin", "WEFT_SPIN",
+            "with nothing to do look that long before sleeping, as 0us, 50us or forever",
+            "a duration, as 0us or 50us, or forever", set_spin},
+    Setting{"log", "--log", "WEFT_LOG", "what is told on stderr: error, warn, info or debug",
+            "error, warn, info or debug", set_log},
+    Setting{"rate", "--rate", "WEFT_RATE",
+            "send at most so many payload bits a second over all planes, as 2Gbps",
+            "a rate from 1Mbps, as 500Mbps or 2Gbps, or none", set_rate},
+};
+
+}  // namespace
+
+std::span<const Setting> settings_table() { return kSettings; }
+
+const Setting* find_setting(std::string_view key) {
+  for (const Setting& setting : kSettings) {
+    if (setting.key == key) return &setting;
+  }
+  return nullptr;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,137 @@
+#include "cli/stream.h"
+
+#include <fmt/core.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/interruption.h"
+
+namespace weft::cli {
+namespace {
+
+// One that says nothing is not waited for: words follow at once or are polled for.
+constexpr int kPatienceMs = 20'000;
+// A signal may come just before a wait: no wait is longer than this.
+constexpr int kWaitMs = 100;
+
+Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
+Error gone() { return {ErrorKind::kSystem, "the other end has gone"}; }
+
+// Waits until `fd` can be read; false when that takes longer than `patience_ms` (-1: never) or
+// Ctrl-C came.
+bool wait_readable(int fd, int patience_ms) {
+  for (int waited = 0; patience_ms < 0 || waited < patience_ms; waited += kWaitMs) {
+    pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+    if (interrupted()) return false;
+    if (poll(&p, 1, kWaitMs) > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Stream::~Stream() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<void> Stream::send(ConstBytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return gone();
+    bytes = bytes.subspan(static_cast<std::size_t>(sent));
+  }
+  return {};
+}
+
+Result<void> Stream::receive(Bytes bytes) {
+  while (!bytes.empty()) {
+    if (!wait_readable(fd_, kPatienceMs)) {
+      if (interrupted()) return interruption();
+      return Error{ErrorKind::kSystem, "the other end says nothing; is it `weft bench write`?"};
+    }
+    const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return gone();
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+  }
+  return {};
+}
+
+bool Stream::has_something() const {
+  pollfd p{.fd = fd_, .events = POLLIN, .revents = 0};
+  return poll(&p, 1, 0) > 0;
+}
+
+bool Stream::peek(Bytes bytes) const {
+  const ssize_t got = recv(fd_, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+  return got >= 0 && static_cast<std::size_t>(got) == bytes.size();
+}
+
+Result<Stream> accept_one(std::uint16_t port, const std::string& say) {
+  const int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1, off = 0;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(port);
+  address.sin6_addr = in6addr_any;
+  if (listener < 0 ||
+      bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::listen(listener, 1) != 0) {
+    const std::string why = std::strerror(errno);
+    if (listener >= 0) close(listener);
+    return Error{
+        ErrorKind::kSystem,
+        fmt::format("TCP port {} cannot be listened on: {}; take another with --port", port, why)};
+  }
+  fmt::print(stderr, "waiting for `weft bench write HOST` on TCP port {}{}\n", port, say);
+  const int fd =
+      wait_readable(listener, -1) ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
+  const std::string why = std::strerror(errno);
+  close(listener);
+  if (interrupted()) {
+    if (fd >= 0) close(fd);
+    return interruption();
+  }
+  if (fd < 0) return Error{ErrorKind::kSystem, fmt::format("accept: {}", why)};
+  return Stream(fd);
+}
+
+Result<Stream> dial(const Callee& callee) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(callee.port);
+  if (const int error = getaddrinfo(callee.host.c_str(), port.c_str(), &hints, &found); error != 0)
+    return Error{ErrorKind::kNotFound, fmt::format("{}: {}", callee.host, gai_strerror(error))};
+  int fd = -1;
+  for (const addrinfo* a = found; a != nullptr && fd < 0 && !interrupted(); a = a->ai_next) {
+    fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && ::connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+      close(fd);
+      fd = -1;
+    }
+  }
+  freeaddrinfo(found);
+  if (interrupted()) {
+    if (fd >= 0) close(fd);
+    return interruption();
+  }
+  if (fd < 0) {
+    return Error{
+        ErrorKind::kSystem,
+        fmt::format("{}: nobody listens on TCP port {}; start `weft bench write --listen` there",
+                    callee.host, callee.port)};
+  }
+  return Stream(fd);
+}
+
+}  // namespace weft::cli

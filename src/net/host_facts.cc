@@ -1,0 +1,174 @@
+#include "net/host_facts.h"
+
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "net/file_descriptor.h"
+#include "net/plane_facts.h"
+
+namespace weft::net {
+namespace {
+
+// Empty if it cannot be read. Files of /proc and /sys: small.
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+std::optional<std::uint64_t> read_number(const std::string& path) {
+  std::istringstream in(read_text(path));
+  std::uint64_t value = 0;
+  if (!(in >> value)) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> read_word(const std::string& path) {
+  std::istringstream in(read_text(path));
+  std::string word;
+  if (!(in >> word)) return std::nullopt;
+  return word;
+}
+
+// Where this process is in the hierarchy of that controller ("" for version 2).
+std::string group_of(const std::string& controller) {
+  std::istringstream in(read_text("/proc/self/cgroup"));
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    std::istringstream names(line.substr(first + 1, second - first - 1));
+    std::string name;
+    bool found = controller.empty() && first + 1 == second;
+    while (std::getline(names, name, ',')) found |= !controller.empty() && name == controller;
+    if (found) return line.substr(second + 1);
+  }
+  return "/";
+}
+
+std::string parent_of(const std::string& group) {
+  const std::size_t slash = group.rfind('/');
+  return slash == std::string::npos || slash == 0 ? "" : group.substr(0, slash);
+}
+
+// The smallest of the group and those above it: each of them binds. In a container the group's path
+// may not be there, its root is.
+std::optional<double> read_cpu_quota() {
+  std::optional<double> least;
+  const auto note = [&](std::optional<double> quota) {
+    if (quota) least = std::min(least.value_or(*quota), *quota);
+  };
+  for (std::string group = group_of("");; group = parent_of(group)) {
+    note(quota_from(read_text("/sys/fs/cgroup" + group + "/cpu.max")));
+    if (group.empty() || group == "/") break;
+  }
+  for (const char* const root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
+    for (std::string group = group_of("cpu");; group = parent_of(group)) {
+      note(quota_from(read_text(root + group + "/cpu.cfs_quota_us") + " " +
+                      read_text(root + group + "/cpu.cfs_period_us")));
+      if (group.empty() || group == "/") break;
+    }
+  }
+  return least;
+}
+
+std::uint32_t count_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return static_cast<std::uint32_t>(std::max(CPU_COUNT(&set), 1));
+}
+
+bool try_memfd() {
+  const FileDescriptor fd(memfd_create("weft-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  return fd.is_open() && ftruncate(fd.get(), 4096) == 0;
+}
+
+// In a child, which has them for a moment.
+bool try_namespaces() {
+  const pid_t child = fork();
+  if (child < 0) return false;
+  if (child == 0) _exit(unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 ? 0 : 1);
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool has_net_admin() {
+  const std::string name = "CapEff:";
+  std::istringstream in(read_text("/proc/self/status"));
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(name, 0) != 0) continue;
+    const auto set = std::strtoull(line.c_str() + name.size(), nullptr, 16);
+    return (set >> CAP_NET_ADMIN & 1) != 0;
+  }
+  return false;
+}
+
+// x86 says "flags", ARM "Features".
+std::optional<bool> has_aes() {
+  std::istringstream in(read_text("/proc/cpuinfo"));
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0) continue;
+    return (line + " ").find(" aes ") != std::string::npos;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> size_of_dev_shm() {
+  struct statvfs about {};
+  if (statvfs("/dev/shm", &about) != 0) return std::nullopt;
+  return std::uint64_t{about.f_blocks} * about.f_frsize;
+}
+
+}  // namespace
+
+std::optional<double> pressure_from(const std::string& text) {
+  double percent = 0;
+  if (std::sscanf(text.c_str(), "some avg10=%lf", &percent) != 1) return std::nullopt;
+  return percent;
+}
+
+std::optional<double> quota_from(const std::string& cpu_max) {
+  double quota = 0, period = 0;
+  if (std::sscanf(cpu_max.c_str(), "%lf %lf", &quota, &period) != 2) return std::nullopt;
+  if (quota <= 0 || period <= 0) return std::nullopt;
+  return quota / period;
+}
+
+HostFacts host_facts(const FactQuestion& question) {
+  HostFacts facts;
+  facts.planes = plane_facts(question.planes);
+  facts.rmem_max = read_number("/proc/sys/net/core/rmem_max");
+  facts.wmem_max = read_number("/proc/sys/net/core/wmem_max");
+  facts.receive_asked = question.receive_bytes;
+  facts.send_asked = question.send_bytes;
+  const SocketFacts socket =
+      socket_facts({.receive_bytes = question.receive_bytes, .send_bytes = question.send_bytes});
+  facts.receive_got = socket.receive_bytes;
+  facts.send_got = socket.send_bytes;
+  facts.udp_segment = socket.udp_segment;
+  facts.udp_gro = socket.udp_gro;
+  facts.dev_shm_bytes = size_of_dev_shm();
+  facts.memfd = try_memfd();
+  facts.cpus = count_cpus();
+  facts.cpu_quota = read_cpu_quota();
+  facts.namespaces = try_namespaces();
+  facts.net_admin = has_net_admin();
+  facts.aes = has_aes();
+  facts.cpu_pressure = pressure_from(read_text("/proc/pressure/cpu"));
+  facts.clock_source =
+      read_word("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  return facts;
+}
+
+}  // namespace weft::net

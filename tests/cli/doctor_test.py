@@ -1,0 +1,103 @@
+"""`weft doctor`: what it finds on this host, and in network namespaces made to be wrong."""
+
+import json
+import os
+import subprocess
+import unittest
+
+WEFT = os.environ["WEFT_BINARY"]
+SECONDS_MAX = 90
+FIELDS = {"level", "name", "found", "cost", "mend"}
+
+
+def run(*words, before=()):
+    return subprocess.run([*before, WEFT, "doctor", *words], capture_output=True, text=True, timeout=SECONDS_MAX)
+
+
+class ThisHost(unittest.TestCase):
+    def test_lines_and_json_agree_with_the_exit_status(self):
+        ran = run("--json")
+        found = json.loads(ran.stdout)
+        problems = [f for f in found["findings"] if f["level"] == "problem"]
+        self.assertEqual(ran.returncode, 1 if problems else 0)
+        self.assertEqual(found["problems"], len(problems))
+        for finding in found["findings"]:
+            self.assertEqual(set(finding), FIELDS)
+            self.assertIn(finding["level"], ("ok", "note", "problem"))
+            if finding["level"] != "ok":
+                self.assertTrue(finding["cost"] and finding["mend"], finding)
+        names = [f["name"] for f in found["findings"]]
+        for name in ("receive-buffer", "udp-runs", "mtu 127.0.1.1", "ports 127.0.4.1", "offloads lo", "shared-memory",
+                     "dev-shm", "cpus", "cpu-contention", "clock", "aes", "lab"):
+            self.assertIn(name, names)
+        lines = run().stdout.splitlines()
+        self.assertEqual(len(lines), len(names))
+        for line, name in zip(lines, names):
+            self.assertIn(name, line)
+
+    def test_an_address_that_is_not_here(self):
+        ran = run("--planes", "203.0.113.9", "--json")
+        self.assertEqual(ran.returncode, 1)
+        [finding] = [f for f in json.loads(ran.stdout)["findings"] if f["name"] == "address 203.0.113.9"]
+        self.assertEqual(finding["level"], "problem")
+        self.assertIn("ip addr add", finding["mend"])
+
+    def test_misuse_is_one_line(self):
+        for words in (["--planes", "nowhere"], ["--mtu", "1500"], ["--ifname", "nosuch"], ["--what"],
+                      ["--secret-file", "/nosuch"]):
+            ran = run(*words)
+            self.assertEqual(ran.returncode, 2, words)
+            self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+
+
+class WrongHost(unittest.TestCase):
+    """A namespace with two interfaces: one has a small MTU and a filter."""
+
+    SETUP = """
+        set -e
+        ip link set lo up
+        ip link add eth0 mtu 1500 type veth peer name far0
+        ip link add eth1 mtu 9000 type veth peer name far1
+        for i in 0 1; do
+            ip addr add 10.7.$i.7/24 dev eth$i
+            ip link set eth$i up; ip link set far$i up
+        done
+        ethtool -K eth1 gso off >&2
+        nft add table inet filter
+        nft add chain inet filter input '{ type filter hook input priority 0; }'
+        nft add rule inet filter input ip daddr 10.7.1.7 udp dport 4791 drop
+        exec "$@"
+    """
+
+    def setUp(self):
+        self.inside = ["unshare", "-Urn", "bash", "-c", self.SETUP, "setup"]
+        tried = subprocess.run([*self.inside, "true"], capture_output=True, text=True, timeout=SECONDS_MAX)
+        if tried.returncode != 0:
+            self.skipTest(f"no such namespace can be made here: {tried.stderr.strip()}")
+
+    def findings(self, *words):
+        ran = run(*words, "--json", before=self.inside)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        return {f["name"]: f for f in json.loads(ran.stdout)["findings"]}
+
+    def test_each_fault_is_found_with_what_mends_it(self):
+        found = self.findings("--ifname", "eth")
+        for name, level, mend in (("mtu 10.7.0.7", "problem", "--mtu 1024"),
+                                  ("mtu 10.7.1.7", "ok", ""),
+                                  ("ports 10.7.0.7", "ok", ""),
+                                  ("ports 10.7.1.7", "problem", "nft insert rule"),
+                                  ("offloads eth0", "ok", ""),
+                                  ("offloads eth1", "problem", "ethtool -K eth1"),
+                                  ("mtu-mismatch", "note", "ip link set dev eth0 mtu 9000")):
+            self.assertEqual(found[name]["level"], level, found[name])
+            self.assertIn(mend, found[name]["mend"])
+
+    def test_the_command_that_it_gives_mends_it(self):
+        mend = self.findings("--planes", "10.7.1.7")["ports 10.7.1.7"]["mend"]
+        command = mend.split("  #")[0]
+        self.inside = [*self.inside, "bash", "-c", f'{command} && exec "$@"', "mend"]
+        self.assertEqual(self.findings("--planes", "10.7.1.7")["ports 10.7.1.7"]["level"], "ok")
+
+
+if __name__ == "__main__":
+    unittest.main()
