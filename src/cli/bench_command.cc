@@ -37,7 +37,8 @@ struct BenchArguments {
   std::uint32_t fabric_host = 0;
   std::uint64_t iterations = 0;
   double seconds = 0;
-  std::uint32_t qps = 1;
+  std::uint32_t qps = 1, clients = 1;
+  std::uint32_t receive_buffer = 0;  // of each plane's socket; 0: as much as there is
   std::uint16_t control_port = 18'515;
   SettingFlags flags;
 };
@@ -141,8 +142,7 @@ struct Connected {
   NetEnd::Carrier carrier = NetEnd::Carrier::kPlanes;
 };
 
-Result<Connected> connect(const Bench& bench, const Terms& terms, Stream& stream,
-                          const Buffers& buffers) {
+Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms) {
   NetOptions options;
   WEFT_CHECK(choose_planes(bench, options.world));
   options.world.evs_per_plane = bench.settings.evs;
@@ -153,11 +153,19 @@ Result<Connected> connect(const Bench& bench, const Terms& terms, Stream& stream
   options.qps_max = terms.qps;
   options.world.spin = bench.settings.spin;
   options.world.shared_memory = bench.settings.shared_memory != SharedMemory::kOff;
-  Connected out;
-  WEFT_TRY(out.end, NetEnd::open(options));
+  if (bench.arguments.receive_buffer != 0)
+    options.world.receive_buffer_bytes = bench.arguments.receive_buffer;
+  return NetEnd::open(options);
+}
+
+// The QPs of one who leads, by `end`.
+Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms, Stream& stream,
+                                         const Buffers& buffers, NetEnd& end,
+                                         NetEnd::Carrier& carrier) {
+  std::vector<BenchQp> out;
   std::vector<transport::Qpn> ours;
   for (std::uint32_t i = 0; i < terms.qps; ++i) {
-    WEFT_TRY(const Hello hello, out.end->create_qp(buffers.landing()));
+    WEFT_TRY(const Hello hello, end.create_qp(buffers.landing()));
     ours.push_back(hello.qpn);
     WEFT_CHECK(stream.send(hello.to_bytes()));
   }
@@ -174,15 +182,23 @@ Result<Connected> connect(const Bench& bench, const Terms& terms, Stream& stream
     const Hello& peer = peers[i];
     if (peer.region_size < buffers.source().size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
-    WEFT_TRY(out.carrier, out.end->connect(qpn, peer));
+    WEFT_TRY(carrier, end.connect(qpn, peer));
     const bool must = bench.settings.shared_memory == SharedMemory::kMust;
-    if (must && out.carrier != NetEnd::Carrier::kSharedMemory) {
+    if (must && carrier != NetEnd::Carrier::kSharedMemory) {
       return Error{ErrorKind::kSystem,
                    "no shared memory with the other end; it must run on this host, as the same "
                    "user, without --no-shm"};
     }
-    out.qps.push_back({.qpn = qpn, .peer = peer});
+    out.push_back({.qpn = qpn, .peer = peer});
   }
+  return out;
+}
+
+Result<Connected> connect(const Bench& bench, const Terms& terms, Stream& stream,
+                          const Buffers& buffers) {
+  Connected out;
+  WEFT_TRY(out.end, open_end(bench, terms));
+  WEFT_TRY(out.qps, connect_qps(bench, terms, stream, buffers, *out.end, out.carrier));
   return out;
 }
 
@@ -242,6 +258,41 @@ Result<void> follow(const Bench& bench, Stream& stream) {
     if (early.is_here(net::clock_now())) continue;             // why is what is heard next
     if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
   }
+}
+
+// Several that lead at once, all to this one end: it answers until the last says that it is over.
+Result<void> serve(const Bench& bench, std::vector<Stream> streams) {
+  std::vector<Terms> terms;
+  Terms all{.qps = 0};
+  for (Stream& stream : streams) {
+    WEFT_TRY(const Terms one, accept_terms(stream));
+    if (one.latency || one.bidirectional)
+      return Error{ErrorKind::kInvalid, "--clients is for bandwidth in one direction"};
+    all = {.largest = std::max(all.largest, one.largest),
+           .qps = all.qps + one.qps,
+           .mtu = one.mtu,
+           .burst = one.burst};
+    terms.push_back(one);
+  }
+  WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
+  WEFT_TRY(const auto end, open_end(bench, all));
+  NetEnd::Carrier carrier{};
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    WEFT_CHECK(connect_qps(bench, terms[i], streams[i], buffers, *end, carrier));
+  std::vector<bool> over(streams.size(), false);
+  while (std::find(over.begin(), over.end(), false) != over.end()) {
+    end->world().step(net::clock_now() + Duration::us(500));
+    if (interrupted()) return interruption();
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      if (over[i] || !streams[i].has_something()) continue;
+      WEFT_TRY(const Round round, hear(streams[i]));
+      over[i] = round.iterations == 0;
+      if (!over[i]) WEFT_CHECK(tell(streams[i], round));  // ready
+    }
+  }
+  if (bench.arguments.json)
+    fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*end)}}.dump());
+  return {};
 }
 
 void say_carrier(const Bench& bench, const Connected& c) {
@@ -436,8 +487,9 @@ Result<void> run(const BenchArguments& arguments) {
   }
   catch_interruption();
   if (arguments.listen) {
-    WEFT_TRY(Stream stream, accept_one(arguments.control_port, "; " + words_of_planes(bench)));
-    return follow(bench, stream);
+    WEFT_TRY(std::vector<Stream> streams,
+             accept_some(arguments.control_port, arguments.clients, "; " + words_of_planes(bench)));
+    return arguments.clients > 1 ? serve(bench, std::move(streams)) : follow(bench, streams[0]);
   }
   fmt::print(stderr, "{}\n", words_of_planes(bench));
   if (arguments.host.empty()) return run_alone(bench, sizes);
@@ -456,6 +508,10 @@ void add_bench_command(CLI::App& app, int& status) {
   write->add_option("HOST", arguments->host,
                     "where `weft bench write --listen` runs; none: both ends here");
   write->add_flag("--listen", arguments->listen, "be the other end, once");
+  write->add_option("--clients", arguments->clients, "with --listen: of so many at once")
+      ->check(CLI::Range(1, 64));
+  write->add_option("--receive-buffer", arguments->receive_buffer,
+                    "bytes asked for where packets wait, of each plane");
   write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
   write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
   write->add_option("--size", arguments->sizes,

@@ -74,7 +74,8 @@ bool Stream::peek(Bytes bytes) const {
   return got >= 0 && static_cast<std::size_t>(got) == bytes.size();
 }
 
-Result<Stream> accept_one(std::uint16_t port, const std::string& say) {
+Result<std::vector<Stream>> accept_some(std::uint16_t port, std::uint32_t count,
+                                        const std::string& say) {
   const int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1, off = 0;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -85,7 +86,7 @@ Result<Stream> accept_one(std::uint16_t port, const std::string& say) {
   address.sin6_addr = in6addr_any;
   if (listener < 0 ||
       bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(listener, 1) != 0) {
+      ::listen(listener, static_cast<int>(count)) != 0) {
     const std::string why = std::strerror(errno);
     if (listener >= 0) close(listener);
     return Error{
@@ -93,16 +94,20 @@ Result<Stream> accept_one(std::uint16_t port, const std::string& say) {
         fmt::format("TCP port {} cannot be listened on: {}; take another with --port", port, why)};
   }
   fmt::print(stderr, "waiting for `weft bench write HOST` on TCP port {}{}\n", port, say);
-  const int fd =
-      wait_readable(listener, -1) ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
-  const std::string why = std::strerror(errno);
-  close(listener);
-  if (interrupted()) {
-    if (fd >= 0) close(fd);
-    return interruption();
+  std::vector<Stream> streams;
+  std::string why;
+  while (streams.size() < count) {
+    const int fd =
+        wait_readable(listener, -1) ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
+    why = std::strerror(errno);
+    if (fd < 0) break;
+    streams.emplace_back(fd);
+    if (interrupted()) break;
   }
-  if (fd < 0) return Error{ErrorKind::kSystem, fmt::format("accept: {}", why)};
-  return Stream(fd);
+  close(listener);
+  if (interrupted()) return interruption();
+  if (streams.size() < count) return Error{ErrorKind::kSystem, fmt::format("accept: {}", why)};
+  return streams;
 }
 
 Result<Stream> dial(const Callee& callee) {

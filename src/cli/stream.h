@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -30,8 +31,9 @@ class Stream {
   int fd_;
 };
 
-// Waits for one that dials. `say`: what to tell the person who waits, behind the port.
-Result<Stream> accept_one(std::uint16_t port, const std::string& say);
+// Waits for `count` that dial. `say`: what to tell the person who waits, behind the port.
+Result<std::vector<Stream>> accept_some(std::uint16_t port, std::uint32_t count,
+                                        const std::string& say);
 
 struct Callee {
   std::string host;

@@ -49,8 +49,11 @@ class Nscc {
   Duration base_rtt() const { return base_rtt_; }
   // May a packet of that nominal size go now? One is always allowed when nothing is in flight.
   bool allows(std::int64_t size) const {
-    return inflight_ + size <= std::min(window_, limit_) || inflight_ <= 0;
+    return inflight_ + size <= allowance() || inflight_ <= 0;
   }
+  // What may be in flight: by the network, and by the peer.
+  std::int64_t allowance() const { return std::min(window_, limit_); }
+  std::int64_t limit() const { return limit_; }
   // The peer takes so many bytes at a time, whatever the network does.
   void set_limit(std::int64_t bytes) { limit_ = std::max(bytes, params_->window_min); }
 

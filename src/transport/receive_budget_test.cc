@@ -24,7 +24,7 @@ TEST(ReceiveBudget, SaysNothingWherePortsAreNotBounded) {
 TEST(ReceiveBudget, IsSharedAmongThoseWhoReceive) {
   ReceiveBudget budget;
   for (PortIndex port = 0; port < 4; ++port) budget.on_port({}, port, {.receive_bytes = 425'984});
-  const std::uint64_t whole = 4 * 425'984ull * 3 / 8;
+  const std::uint64_t whole = 4 * 425'984ull / 2;
   std::array<std::uint32_t, 8> epochs{};
   Time now = at(Duration::ms(1));
   budget.on_receive(now, epochs[0]);

@@ -123,11 +123,13 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   return Polled::kPacket;
 }
 
-// Runs are a part of the window: a small one in a single run would hit a small queue at once.
+// Runs are a part of the window: a small one in a single run would hit a small queue at once. What
+// the peer has room for may come in two.
 std::uint32_t Requestor::run_packets() const {
   if (params_->burst == 1) return 1;
-  const std::int64_t quarter = nscc_.window() / 4 / std::max<std::int64_t>(params_->mtu, 1);
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(quarter, 1, params_->burst));
+  const std::int64_t bytes = std::min(nscc_.window() / 4, nscc_.limit() / 2);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(bytes / std::max<std::int64_t>(params_->mtu, 1), 1, params_->burst));
 }
 
 // A run that the window would cut is not begun: one packet costs a world as much as a run of them.
@@ -176,7 +178,8 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   record->counted = true;
   nscc_.on_send(size);
   bytes_since_ask_ += size;
-  const std::int64_t ask_every = std::max<std::int64_t>(nscc_.window() / 4, params_->burst * size);
+  const std::int64_t ask_every =
+      std::max<std::int64_t>(nscc_.allowance() / 4, run_packets() * size);
   const bool ask = last_available || bytes_since_ask_ >= ask_every;
   if (ask) bytes_since_ask_ = 0;
   emit(context, wqe, p, {.psn = psn, .slot = slot, .ask = ask}, header, out);
