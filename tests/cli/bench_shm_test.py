@@ -80,7 +80,7 @@ class Killed(unittest.TestCase):
                                    "100000000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             self.assertIn("planes: ", client.stderr.readline())
-        self.assertIn("shared memory", client.stderr.readline())
+            self.assertIn("shared memory", client.stderr.readline())
             self.assertTrue(self.rings(client.pid))
             listener.send_signal(signal.SIGKILL)
             listener.wait()
