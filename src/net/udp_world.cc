@@ -20,6 +20,10 @@ namespace {
 
 // Spinning for so long, it lets others have the core.
 constexpr Duration kYieldAfter = Duration::us(20);
+// The core was lent for so long: from then on for a while it is needed by others.
+constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
+// Who asks for that much wants no sleep at all.
+constexpr Duration kSpinForever = Duration::s(1);
 // Nobody looked for that long: the world itself stood still.
 constexpr Duration kLate = Duration::ms(1);
 // Everything is looked at that often, however busy a ring or a plane is.
@@ -303,6 +307,12 @@ Time UdpWorld::sleep_until(Time limit) const {
   return until;
 }
 
+// How long to look before going to sleep.
+Duration UdpWorld::spin() const {
+  const bool crowded = now_ < crowded_until_ && config_.spin < kSpinForever;
+  return crowded ? Duration() : config_.spin;
+}
+
 bool UdpWorld::progress(Time limit) {
   WEFT_ASSERT(node_ != nullptr);
   Time start = kNever;
@@ -311,13 +321,17 @@ bool UdpWorld::progress(Time limit) {
     start = std::min(start, now_);
     bool moved = transmit();
     // Who never spins sleeps soon, and hears then what came.
-    if (moved && config_.spin == Duration() && now_ - last_pass_ < kLookEvery) return true;
-    const bool sleeps = !moved && now_ - start >= config_.spin;
+    if (moved && spin() == Duration() && now_ - last_pass_ < kLookEvery) return true;
+    const bool sleeps = !moved && now_ - start >= spin();
     moved |= take(sleeps ? sleep_until(limit) : Time());
     if (moved) return true;
     if (now_ >= limit) return false;
     // Whoever we wait for may need this core.
-    if (now_ - start > kYieldAfter) sched_yield();
+    if (now_ - start > kYieldAfter) {
+      sched_yield();
+      // Somebody else had it for long: there are more of us than cores, and spinning is in the way.
+      if (clock() - now_ > kCrowdedGap) crowded_until_ = now_ + kCrowded;
+    }
   }
 }
 

@@ -193,6 +193,7 @@ class UdpWorld final : public world::World {
   static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
   Time clock() const { return clock_now() - config_.epoch.since_start(); }
   bool take(Time sleep_until);
+  Duration spin() const;
   bool look(Time sleep_until);
   bool look_at_deadline(Time due);
   bool look_where_it_came(Time plane_busy_until);
@@ -214,7 +215,7 @@ class UdpWorld final : public world::World {
   world::PortMask told_up_ = 0;  // what the node knows
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;
-  Time now_, last_pass_;
+  Time now_, last_pass_, crowded_until_;
   std::vector<std::byte> buffer_;
   std::vector<world::Datagram> in_;
   std::array<world::Datagram, kPollPackets> out_;
