@@ -45,7 +45,7 @@ demo: build
 test: format-check test-release test-hash test-asan
 
 test-release:
-	@tools/install-deps build test
+	@tools/install-deps build test network
 	@cmake --preset release > /dev/null
 	@cmake --build --preset release -j $(JOBS)
 	$(CTEST) --test-dir build
