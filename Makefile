@@ -45,7 +45,8 @@ demo: build
 test: format-check test-release test-hash test-asan
 
 test-release:
-	@tools/install-deps build test network
+	@tools/install-deps build test
+	@tools/install-deps network || echo 'network tests that need these packages are skipped'
 	@cmake --preset release > /dev/null
 	@cmake --build --preset release -j $(JOBS)
 	$(CTEST) --test-dir build

@@ -13,12 +13,18 @@ function(weft_add_gtest name)
   target_link_libraries(${name} PRIVATE ${arg_LINK} weft_flags GTest::gtest GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   string(REGEX REPLACE "^test_(tests_)?" "" prefix ${name})
+  # Real sockets and real time mind their neighbours.
+  set(serial FALSE)
+  if(name MATCHES "_net$")
+    set(serial TRUE)
+  endif()
   gtest_discover_tests(${name}
     TEST_PREFIX ${prefix}.
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${weft_test_environment}")
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${weft_test_environment}"
+      RUN_SERIAL ${serial})
 endfunction()
 
 function(weft_add_script name)

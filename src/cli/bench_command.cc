@@ -163,15 +163,14 @@ Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms,
                                          const Buffers& buffers, NetEnd& end,
                                          NetEnd::Carrier& carrier) {
   std::vector<BenchQp> out;
+  // Word by word, so that neither end fills the stream. All are heard before any is refused: who
+  // closes with words unread takes its own last ones back.
   std::vector<transport::Qpn> ours;
+  std::vector<Hello> peers;
   for (std::uint32_t i = 0; i < terms.qps; ++i) {
     WEFT_TRY(const Hello hello, end.create_qp(buffers.landing()));
     ours.push_back(hello.qpn);
     WEFT_CHECK(stream.send(hello.to_bytes()));
-  }
-  // All are heard before any is refused: who closes with words unread takes its own last ones back.
-  std::vector<Hello> peers;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
     std::array<std::byte, Hello::kSize> bytes;
     WEFT_CHECK(stream.receive(bytes));
     WEFT_TRY(Hello peer, Hello::from_bytes(bytes));

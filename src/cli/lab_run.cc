@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cli/interruption.h"
 #include "cli/lab_host.h"
 #include "cli/lab_spec.h"
 #include "cli/path_story.h"
@@ -153,6 +154,8 @@ Result<void> LabRun::build() {
                                         config.nscc.trimming = trims;
                                       }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
+  // Time begins when the lab stands.
+  epoch_ = net::clock_now();
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
     net::UdpWorldConfig config;
     config.ev_mode = net::EvMode::kSrv6;
@@ -194,7 +197,7 @@ Result<void> LabRun::drive() {
   std::uint32_t phase = 0;
   const Time end = Time::from_start(scenario_.run.time_limit);
   Time done_at = kNever;
-  while (now() < end && (done_at == kNever || now() < done_at + kSettle)) {
+  while (now() < end && !interrupted() && (done_at == kNever || now() < done_at + kSettle)) {
     if (!pass()) sleep(now() + kNap);
     for (const std::uint32_t changes = faults.changes(); phase < changes; ++phase)
       story_.next_phase();
@@ -246,9 +249,10 @@ LabOutcome LabRun::finish() {
 }
 
 Result<LabOutcome> LabRun::carry_out() {
-  epoch_ = net::clock_now();
+  catch_interruption();
   WEFT_CHECK(build());
   WEFT_CHECK(drive());
+  if (interrupted()) return Error{ErrorKind::kSystem, "interrupted; the lab is taken down"};
   return finish();
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/interruption.h"
 #include "cli/lab_run.h"
 #include "cli/load_scenario.h"
 #include "cli/net_settings.h"
@@ -56,6 +57,7 @@ int run(const LabRunArguments& arguments) {
   const auto outcome = run_in_lab(*scenario, options);
   if (!outcome) {
     fmt::print(stderr, "weft: {}\n", outcome.error().message);
+    if (interrupted()) return kInterruptedStatus;
     return outcome.error().kind == ErrorKind::kInvalid ? 2 : 1;
   }
   if (arguments.json) {

@@ -170,6 +170,10 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
     if (d.payload.size > 0) pieces[used++] = {mutable_bytes(d.payload.at), d.payload.size};
     pieces[used++] = {trailer.bytes.data(), pad + wire::kIcrcSize};
   }
+  if (count == 0) {  // no datagram is that large
+    ++counters_.drops_send;
+    return 1;
+  }
   hand_over(out.first(count), way, segment, std::span(pieces).first(used));
   return count;
 }

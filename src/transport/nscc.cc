@@ -219,6 +219,7 @@ void Nscc::decrease(Time now) {
   const std::int64_t least = told ? params_->window_min : kPacketsMin * params_->window_min;
   window_ = std::max(window_ * keep >> 10, std::min(window_, least));
   last_decrease_ = now;
+  if (!told) growth_ = params_->mtu;  // back slowly, or the queue stands again before it is seen
 }
 
 void Nscc::fulfil(Time now) {

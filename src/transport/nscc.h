@@ -48,9 +48,7 @@ class Nscc {
   std::int64_t inflight() const { return inflight_; }
   Duration base_rtt() const { return base_rtt_; }
   // May a packet of that nominal size go now? One is always allowed when nothing is in flight.
-  bool allows(std::int64_t size) const {
-    return inflight_ + size <= allowance() || inflight_ <= 0;
-  }
+  bool allows(std::int64_t size) const { return inflight_ + size <= allowance() || inflight_ <= 0; }
   // What may be in flight: by the network, and by the peer.
   std::int64_t allowance() const { return std::min(window_, limit_); }
   std::int64_t limit() const { return limit_; }

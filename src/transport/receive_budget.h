@@ -23,9 +23,10 @@ class ReceiveBudget {
  public:
   void on_port(Time now, PortIndex port, const world::PortState& state) {
     Port& p = ports_[port];
-    total_ += state.receive_bytes;
+    const std::uint32_t holds = state.up ? state.receive_bytes : 0;
+    total_ += holds;
     total_ -= p.receive_bytes;
-    p.receive_bytes = state.receive_bytes;
+    p.receive_bytes = holds;
     if (state.overflows != p.overflows) overflow_until_ = now + kOverflowTold;
     p.overflows = state.overflows;
   }

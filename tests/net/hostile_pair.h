@@ -79,6 +79,7 @@ class HostilePair {
   bool open(Security security) {
     for (End* end : {&a, &b}) {
       cli::NetOptions options;
+      options.world.shared_memory = false;  // strangers are on the network
       if (security == Security::kSecured) options.world.job_secret = job_secret();
       auto net = cli::NetEnd::open(options);
       EXPECT_TRUE(net) << net.error().message;
