@@ -26,9 +26,11 @@
 
 #include "cli/timeline.h"
 #include "net/clock.h"
+#include "raw.h"
 
 namespace {
 
+using raw::Address, raw::enter, raw::fail, raw::large_buffer, raw::parse;
 using weft::Duration;
 using weft::Time;
 
@@ -43,50 +45,6 @@ struct Options {
   std::size_t buffer = 64u << 20, message = 1u << 20;
   std::uint16_t port = 14'701;
 };
-
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "raw_tcp: %s: %s\n", what, std::strerror(errno));
-  _exit(1);
-}
-
-void enter(const std::string& name) {
-  if (name.empty()) return;
-  const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) fail(name.c_str());
-  close(fd);
-}
-
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
-
-Address parse(const Options& options) {
-  Address out;
-  auto* const v4 = reinterpret_cast<sockaddr_in*>(&out.storage);
-  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&out.storage);
-  if (inet_pton(AF_INET, options.address.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(options.port);
-    out.size = sizeof(*v4);
-  } else if (inet_pton(AF_INET6, options.address.c_str(), &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(options.port);
-    out.size = sizeof(*v6);
-  } else {
-    errno = EINVAL;
-    fail(options.address.c_str());
-  }
-  return out;
-}
-
-char* large_buffer(std::size_t bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) fail("mmap");
-  return static_cast<char*>(memory);
-}
 
 int open_socket(const Options& options, const Address& address) {
   const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, options.protocol);
@@ -190,7 +148,7 @@ int main(int argc, char** argv) {
       if (word == "--port") options.port = static_cast<std::uint16_t>(std::atoi(value));
     }
   }
-  const Address address = parse(options);
+  const Address address = parse(options.address, options.port);
   int ready[2];
   if (pipe(ready) != 0) fail("pipe");
   const pid_t child = fork();
@@ -201,11 +159,7 @@ int main(int argc, char** argv) {
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     // On every address: MPTCP's other subflows come to those of other links.
     Address any = address;
-    if (any.storage.ss_family == AF_INET6) {
-      reinterpret_cast<sockaddr_in6*>(&any.storage)->sin6_addr = in6addr_any;
-    } else {
-      reinterpret_cast<sockaddr_in*>(&any.storage)->sin_addr.s_addr = htonl(INADDR_ANY);
-    }
+    any.set_any();
     if (bind(listener, any.get(), any.size) != 0 || listen(listener, 1) != 0) fail("bind");
     if (write(ready[1], "", 1) != 1) fail("pipe");
     receive(options, listener);

@@ -27,7 +27,11 @@
 #include <string>
 #include <vector>
 
+#include "raw.h"
+
 namespace {
+
+using raw::Address, raw::enter, raw::fail, raw::large_buffer, raw::parse;
 
 constexpr std::uint16_t kPort = 14'700;
 constexpr std::size_t kHeader = 36, kTrailer = 4;
@@ -39,53 +43,10 @@ struct Shared {
   alignas(64) std::atomic<bool> ready{false}, stop{false};
 };
 
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "raw_udp: %s: %s\n", what, std::strerror(errno));
-  _exit(1);
-}
-
 double now() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-void enter(const std::string& name) {
-  if (name.empty()) return;
-  const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) fail(name.c_str());
-  close(fd);
-}
-
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-};
-
-Address parse(const char* text) {
-  Address out;
-  auto* const v4 = reinterpret_cast<sockaddr_in*>(&out.storage);
-  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&out.storage);
-  if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(kPort);
-    out.size = sizeof(*v4);
-  } else if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(kPort);
-    out.size = sizeof(*v6);
-  } else {
-    errno = EINVAL;
-    fail(text);
-  }
-  return out;
-}
-
-char* large_buffer() {
-  void* const memory = mmap(nullptr, kBuffer, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) fail("mmap");
-  return static_cast<char*>(memory);
 }
 
 void set(int fd, int level, int name, int value) {
@@ -97,7 +58,7 @@ void receive(Shared& shared, const Address& at, std::size_t payload) {
   set(fd, SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20);
   set(fd, SOL_UDP, UDP_GRO, 1);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&at.storage), at.size) != 0) fail("bind");
-  char* const to = large_buffer();
+  char* const to = large_buffer(kBuffer);
   std::size_t place = 0;
   constexpr int kRuns = 8;
   std::vector<char> runs(kRuns * 65536);
@@ -133,7 +94,7 @@ double send(Shared& shared, const std::vector<Address>& addresses, double second
   const int fd = socket(addresses[0].storage.ss_family, SOCK_DGRAM, 0);
   std::size_t turn = 0;
   set(fd, SOL_SOCKET, SO_SNDBUFFORCE, 4 << 20);
-  const char* const from = large_buffer();
+  const char* const from = large_buffer(kBuffer);
   std::array<char, 64> header{};
   std::size_t place = 0;
   std::uint64_t sent = 0, lost = 0, seen = 0;
@@ -195,13 +156,12 @@ int main(int argc, char** argv) {
   const std::string list = argv[1];
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
-    addresses.push_back(parse(list.substr(at, comma - at).c_str()));
+    addresses.push_back(parse(list.substr(at, comma - at), kPort));
     at = comma + 1;
   }
   // With several it receives on any address of its own.
   Address address = addresses[0];
-  if (addresses.size() > 1)
-    reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_addr = in6addr_any;
+  if (addresses.size() > 1) address.set_any();
   const double seconds = argc > 2 ? std::atof(argv[2]) : 1;
   const auto per_run = static_cast<std::size_t>(std::max(argc > 3 ? std::atoi(argv[3]) : 15, 1));
   const auto payload = static_cast<std::size_t>(std::max(argc > 4 ? std::atoi(argv[4]) : 4096, 64));
