@@ -17,4 +17,12 @@ struct Counter {
 // A snapshot, in a fixed order.
 using CounterTable = std::vector<Counter>;
 
+// 0 if there is none of that name.
+inline std::uint64_t value_of(const CounterTable& table, std::string_view name) {
+  for (const Counter& c : table) {
+    if (c.name == name) return c.value;
+  }
+  return 0;
+}
+
 }  // namespace weft

@@ -220,19 +220,14 @@ LabOutcome LabRun::finish() {
   }
   for (const LabMemory& memory : memories_) out.bytes_wrong += memory.bytes_wrong();
   if (!fleet_->is_done()) out.stuck = fleet_->stuck(8);
-  const auto counter = [&](const CounterTable& table, std::string_view name) {
-    const auto at =
-        std::find_if(table.begin(), table.end(), [&](const Counter& c) { return c.name == name; });
-    return at == table.end() ? 0 : at->value;
-  };
   const auto errors = fleet_->qp_errors();
   scenario::RunFacts facts;
   facts.seed = options_.seed;
   facts.simulated = now().since_start();
-  facts.packets_sent = counter(out.world, "net.packets_sent");
-  facts.retransmits = counter(out.counters, "transport.retransmits");
-  facts.ev_bad = counter(out.counters, "transport.evs_condemned");
-  facts.planes_bad = counter(out.counters, "transport.planes_condemned");
+  facts.packets_sent = value_of(out.world, "net.packets_sent");
+  facts.retransmits = value_of(out.counters, "transport.retransmits");
+  facts.ev_bad = value_of(out.counters, "transport.evs_condemned");
+  facts.planes_bad = value_of(out.counters, "transport.planes_condemned");
   facts.ev_floor_reached = fleet_->ev_floor_reached();
   if (const auto traffic = lab_->lab().traffic()) {
     for (const net::LabTraffic& link : *traffic) {

@@ -62,13 +62,6 @@ std::vector<sim::FlowMemory::Range> ranges_of(const scenario::Plan& plan) {
   return ranges;
 }
 
-std::uint64_t counter(const CounterTable& table, std::string_view name) {
-  for (const Counter& c : table) {
-    if (c.name == name) return c.value;
-  }
-  return 0;
-}
-
 // One run and everything that lives as long as it does.
 class Run {
  public:
@@ -288,13 +281,13 @@ void Run::finish() {
   facts.trace_hash = world_->trace_hash();
   facts.simulated = world_->now().since_start();
   facts.packets_sent = outcome_.world.packets_sent;
-  facts.retransmits = counter(outcome_.counters, "transport.retransmits");
+  facts.retransmits = value_of(outcome_.counters, "transport.retransmits");
   facts.trims = outcome_.world.trims;
   facts.drops = outcome_.world.drops();
   facts.ecn_marks = outcome_.world.ecn_marks;
-  facts.ev_bad = counter(outcome_.counters, "transport.evs_condemned");
-  facts.inflight_off = counter(outcome_.counters, "transport.unbalanced");
-  facts.planes_bad = counter(outcome_.counters, "transport.planes_condemned");
+  facts.ev_bad = value_of(outcome_.counters, "transport.evs_condemned");
+  facts.inflight_off = value_of(outcome_.counters, "transport.unbalanced");
+  facts.planes_bad = value_of(outcome_.counters, "transport.planes_condemned");
   facts.ev_floor_reached = fleet_->ev_floor_reached();
   facts.qp_errors = errors.unexpected;
   facts.qp_errors_expected = errors.expected;
