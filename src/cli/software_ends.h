@@ -10,6 +10,7 @@ inline void suit_software(transport::EndpointConfig& config) {
   // A SACK costs as much as a run of packets: one for three of them; the requestor asks for more
   // when its window is small.
   config.sack_bytes = 192u << 10;
+  config.sack_quiet = Duration::us(300);
 }
 
 inline void suit_software(transport::QpConfig& config) {

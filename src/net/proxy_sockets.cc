@@ -187,8 +187,7 @@ void ProxySockets::send(std::span<const LiveFabric::Delivery> packets) {
     std::memcpy(datagram.data(), delivery.packet.data() + wire::kIpv6Size, datagram.size());
     // A trimmed packet has no ICRC.
     if (!world::is_trimmed(facts->dscp)) mend_icrc(*from, to, datagram);
-    UdpSocket* const socket =
-        sender(*from, base::load16(datagram, wire::udp_at::kSourcePort));
+    UdpSocket* const socket = sender(*from, base::load16(datagram, wire::udp_at::kSourcePort));
     iovec piece{datagram.data() + wire::kUdpSize, datagram.size() - wire::kUdpSize};
     const bool sent =
         socket != nullptr &&

@@ -75,6 +75,9 @@ struct EndpointConfig {
   // that goes out, on one port for each peer, and while data goes out anyway up to that much later.
   // 0: answered at once.
   Duration answers_delay;
+  // A responder that received something which no SACK reports yet, and then nothing for that long,
+  // reports it by itself, on every plane: whoever would have asked may be lost. 0: it waits.
+  Duration sack_quiet;
   bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;

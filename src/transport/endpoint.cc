@@ -50,6 +50,7 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
   WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
   set_hot(hot_table_);
   touched_.reserve(qp_mask_ + 1);
+  if (config.sack_quiet > Duration()) watched_.reserve(qp_mask_ + 1);
   peers_.reserve(config.peer_count_max);
   peer_slots_.assign(std::bit_ceil(2 * config.peer_count_max * config.port_count), Peer::kNobody);
 }
@@ -312,6 +313,7 @@ Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
   }
   deadlines_.remove(index);
   std::erase(touched_, index);
+  std::erase(watched_, index);
   evs_used_ -= qp->requestor.paths().size();
   if (trace_ != nullptr) trace_qp(now, TraceKind::kQpGone, *qp, 0);
   qps_[index].reset();
@@ -397,7 +399,8 @@ void Endpoint::fail(Time now, Qp& qp, Status status) {
 // --- time --------------------------------------------------------------------------------------
 
 Time Endpoint::next_deadline() const {
-  return std::min({deadlines_.top(), prober_.next_deadline(), port_status_next_, answers_at_});
+  return std::min(
+      {deadlines_.top(), prober_.next_deadline(), port_status_next_, answers_at_, quiet_at_});
 }
 
 void Endpoint::on_deadline(Time now, Duration late_by) {
@@ -414,6 +417,7 @@ void Endpoint::on_deadline(Time now, Duration late_by) {
   prober_.ask(now, control_, [this] { return take_request_id(); });
   if (now >= port_status_next_) resend_port_status(now);
   if (now >= answers_at_) flush_answers();
+  if (now >= quiet_at_) report_quiet(now);
 }
 
 Requestor::Context Endpoint::context(Time now) {

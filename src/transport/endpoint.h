@@ -120,6 +120,8 @@ class Endpoint final : public world::Node {
   bool may_wait(Time now) const;
   void on_word(Time now, Qp& qp);
   void share_budget(Time now, Qp& qp);
+  void watch_quiet(Time now, Qp& qp);
+  void report_quiet(Time now);
   void drop(DropReason reason) { ++drops_[static_cast<std::size_t>(reason)]; }
 
   // --- outgoing
@@ -166,6 +168,8 @@ class Endpoint final : public world::Node {
   std::uint32_t completions_reserved_ = 0;  // posted and not yet polled
   std::vector<std::uint32_t> touched_;      // QPs with something to flush at the end of the batch
   std::uint32_t unanswered_ = 0;            // data packets since they were last flushed
+  std::vector<std::uint32_t> watched_;      // QPs that received lately
+  Time quiet_at_ = kNever;                  // when one of them may have been quiet for long
   Time answers_at_ = kNever;                // data went instead of answers: they follow then
   EndpointConfig config_;
   std::uint32_t qp_count_ = 0, qp_created_ = 0;
@@ -179,6 +183,7 @@ class Endpoint final : public world::Node {
   ResponderCounters responder_counters_;
   std::array<std::uint64_t, kDropReasonCount> drops_{};
   std::uint64_t control_packets_ = 0, reverse_probes_ = 0, port_updates_ = 0;
+  std::uint64_t quiet_sacks_ = 0;
   std::uint64_t evs_revived_ = 0, planes_revived_ = 0;
   std::vector<std::unique_ptr<QpParams>> params_;
   std::unique_ptr<std::array<std::byte, wire::kHeaderSizeMax>[]> headers_;

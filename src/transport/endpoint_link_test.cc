@@ -158,5 +158,37 @@ TEST(EndpointLink, ABusyDirectionIsAnsweredAllTheSame) {
   }
 }
 
+// Whoever would have asked is lost: what came is reported all the same, on every plane, so that the
+// requestor learns of its loss before its own timers run.
+TEST(EndpointLink, WhatCameIsReportedWhenNothingFollows) {
+  const auto sacks_of = [](Duration quiet) {
+    auto options = Pair::defaults();
+    options.endpoint.sack_quiet = quiet;
+    options.endpoint.sack_bytes = 1u << 20;
+    Pair pair(options);
+    const auto qps = pair.connect();
+    std::uint32_t data = 0, sacks = 0;
+    PortMask on = 0;
+    pair.fate = [&](int from, const world::Datagram& d) {
+      if (from == 0 && d.payload.size > 0 && ++data == 8)
+        return test::Fate::kDrop;  // the last: it asks
+      if (from == 1 && opcode_of(d) == Opcode::kSack && data == 8) {
+        ++sacks;
+        on = static_cast<PortMask>(on | 1u << d.port);
+      }
+      return test::Fate::kDeliver;
+    };
+    EXPECT_TRUE(pair.write(0, qps.qpn[0], {.id = 1, .size = 8 * 1024}));
+    pair.run_for(Duration::us(8));
+    const std::uint32_t before = sacks;
+    pair.run_for(Duration::us(6));
+    return std::pair(sacks - before, on);
+  };
+  EXPECT_EQ(sacks_of(Duration()).first, 0u);
+  const auto [sacks, on] = sacks_of(Duration::us(5));
+  EXPECT_EQ(sacks, 2u);
+  EXPECT_EQ(on, 0b11);
+}
+
 }  // namespace
 }  // namespace weft::transport

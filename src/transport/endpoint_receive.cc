@@ -134,7 +134,41 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   }
   const Status status = qp->responder.on_write(arrival, *memory_, {qp->receives, completions_},
                                                control_, responder_counters_);
-  if (status != Status::kOk) fail(now, *qp, status);
+  if (status != Status::kOk) return fail(now, *qp, status);
+  if (config_.sack_quiet > Duration()) watch_quiet(now, *qp);
+}
+
+void Endpoint::watch_quiet(Time now, Qp& qp) {
+  qp.received_at = now;
+  if (qp.watched) return;
+  qp.watched = true;
+  watched_.push_back(qp_index(qp));
+  quiet_at_ = std::min(quiet_at_, now + config_.sack_quiet);
+}
+
+void Endpoint::report_quiet(Time now) {
+  quiet_at_ = kNever;
+  std::size_t kept = 0;
+  for (const std::uint32_t index : watched_) {
+    QpSlot& qp = qps_[index];
+    if (!qp || !qp->watched) continue;  // destroyed since
+    qp->watched = false;
+    if (!qp->responder.owes_sack() || !qp->may_receive()) continue;
+    if (const Time due = qp->received_at + config_.sack_quiet; due > now) {
+      qp->watched = true;
+      watched_[kept++] = index;
+      quiet_at_ = std::min(quiet_at_, due);
+      continue;
+    }
+    const Peer& peer = peers_[qp->peer];
+    for (std::uint32_t port = 0; port < port_count_; ++port) {
+      if ((peer.usable(ports_up_) >> port & 1) == 0 || !peer.ways[port].reverse.present) continue;
+      qp->responder.report(static_cast<std::uint8_t>(port), control_, responder_counters_);
+      ++quiet_sacks_;
+    }
+    qp->responder.settle();
+  }
+  watched_.resize(kept);
 }
 
 // What the ports hold is shared among the QPs that receive: this one's part goes with its SACKs.

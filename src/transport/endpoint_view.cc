@@ -67,6 +67,7 @@ CounterTable Endpoint::counters() const {
       {"transport.unbalanced", "", q.unbalanced},
       {"transport.reliability_probes", "packets", q.probes},
       {"transport.ev_probes", "packets", prober_.asked() + reverse_probes_},
+      {"transport.quiet_sacks", "packets", quiet_sacks_},
       {"transport.port_status_updates", "packets", port_updates_},
       {"transport.evs_condemned", "", q.evs_condemned},
       {"transport.evs_withdrawn", "", q.evs_withdrawn},

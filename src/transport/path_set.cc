@@ -142,6 +142,13 @@ PathSet::Slot PathSet::find_echo(std::uint32_t value) const {
   return found;
 }
 
+bool PathSet::any_in_rotation(PortMask ports) const {
+  for (PortIndex port = 0; port < options_.port_count; ++port) {
+    if ((ports >> port & 1) != 0 && planes_[port].count > 0) return true;
+  }
+  return false;
+}
+
 PathSet::Slot PathSet::any_on(PortIndex port, std::uint32_t draw) const {
   const Plane& plane = planes_[port];
   if (plane.size == 0) return kNone;

@@ -69,6 +69,8 @@ class PathSet {
   // Any EV of that port, in rotation if possible, else kNone: for probes and control packets.
   // `draw` picks.
   Slot any_on(PortIndex port, std::uint32_t draw) const;
+  // Whether an EV of these ports is in rotation.
+  bool any_in_rotation(PortMask ports) const;
 
   // A packet on it was marked CE or trimmed in the core: it misses one turn.
   void on_mark(Slot slot);

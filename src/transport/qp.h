@@ -50,6 +50,7 @@ struct Qp {
   bool ready = false;    // in the endpoint's ready list
   bool silent = false;   // its requestor waits for a silent peer: any packet is a word
   bool touched = false;  // in this batch: its responder has something to flush
+  bool watched = false;  // received something lately: the endpoint looks whether it was reported
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::uint32_t peer = kNoPeer;  // index of the peer; none before it is connected
   std::uint32_t peer_qpn = 0;
@@ -57,6 +58,7 @@ struct Qp {
   std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs
   Psn first_psn;
   std::uint32_t budget_epoch = 0;  // when it last received, to the receive budget
+  Time received_at;                // when it last received, if the endpoint watches for quiet
   Ring<std::uint64_t> receives;    // ids of posted receives
   Responder responder;
   Requestor requestor;

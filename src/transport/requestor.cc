@@ -84,15 +84,21 @@ Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes heade
 }
 
 // Runs of up to `burst` packets stay on one EV. What is sent again has runs of its own, and avoids
-// the EV of the copy that was lost.
+// the plane of the copy that was lost, or at least its EV.
 PathSet::Slot Requestor::pick(Time now, PortMask usable, Run& run, PathSet::Slot avoid) {
-  const auto living = static_cast<PortMask>(usable & ~paths_.planes_down());
+  auto living = static_cast<PortMask>(usable & ~paths_.planes_down());
+  if (avoid != PathSet::kNone) {
+    const auto others = static_cast<PortMask>(living & ~(1u << paths_.ev(avoid).port));
+    if (paths_.any_in_rotation(others)) living = others;
+  }
   if (run.left > 0 && run.slot != avoid && (living >> paths_.ev(run.slot).port & 1) != 0 &&
       paths_.state(run.slot) == EvState::kGood) {
     run_over_ = --run.left == 0;
     return run.slot;
   }
-  PathSet::Slot slot = paths_.next(now, usable, nscc_.base_rtt());
+  PathSet::Slot slot = PathSet::kNone;
+  if (avoid != PathSet::kNone) slot = paths_.next(now, living, nscc_.base_rtt());
+  if (slot == PathSet::kNone) slot = paths_.next(now, usable, nscc_.base_rtt());
   if (slot == avoid && slot != PathSet::kNone) {
     if (const PathSet::Slot other = paths_.next(now, usable, nscc_.base_rtt());
         other != PathSet::kNone) {

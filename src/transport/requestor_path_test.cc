@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 
 #include "transport/requestor.h"
 #include "transport/test_requestor.h"
@@ -215,6 +216,24 @@ TEST(RequestorPath, TimerOfAPeerThatTalksLosesTheOldest) {
   const auto again = bench.poll_all();
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].psn(), packets[0].psn());
+}
+
+TEST(RequestorPath, WhatIsSentAgainTakesAnotherPlane) {
+  RequestorBench bench;
+  std::map<std::uint32_t, PortIndex> lost_on;
+  int again = 0;
+  const auto sent = Flow(bench).send(400, [&](const Out& out) {
+    const auto before = lost_on.find(out.psn().value());
+    if (before != lost_on.end()) {
+      ++again;
+      EXPECT_NE(out.outgoing.ev.port, before->second) << out.psn().value();
+      return false;
+    }
+    if (out.psn().value() % 40 != 0) return false;
+    lost_on[out.psn().value()] = out.outgoing.ev.port;
+    return true;
+  });
+  EXPECT_GE(again, 5);
 }
 
 }  // namespace

@@ -196,9 +196,11 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
     ++context.counters.lost_inferred;
     lose(context, psn, record);
   }
-  // For the rest ask, one question at a time.
-  if (sack.answers_probe || context.now - last_probe_ >= nscc_.base_rtt())
-    probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  // For the rest ask, one question at a time; a software peer also gets time to answer.
+  const Duration since = context.now - last_probe_;
+  const bool may_ask = params_->nscc.software ? since >= answer_time()
+                                              : sack.answers_probe || since >= nscc_.base_rtt();
+  if (may_ask) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
 }
 
 void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {

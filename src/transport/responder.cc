@@ -17,7 +17,7 @@ void Responder::start(Psn first, const QpEnds& ends) {
   qp_ = ends;
   cack_ = max_received_ = first - 1;
   probe_edge_ = first - 2;  // no probe yet
-  lowest_unreported_ = first;
+  unreported_ = first;
 }
 
 Status Responder::on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
@@ -71,7 +71,7 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
   bytes_since_sack_ += std::max(arrival.nominal_size, 1024u);
   ++above_cack_;
   if (psn.since(max_received_) > 0) max_received_ = psn;
-  if (psn.since(lowest_unreported_) < 0) lowest_unreported_ = psn;
+  if (psn.since(unreported_) < 0) note_late(psn);
   const bool had_holes = ahead > 1;
   Status status = Status::kOk;
   if (!had_holes) status = advance(side, out, counters);
@@ -121,8 +121,17 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
     ++msn_;
     ack_due_ = true;
   }
-  if (lowest_unreported_.since(cack_) <= 0) lowest_unreported_ = cack_ + 1;
+  if (unreported_.since(cack_) <= 0) unreported_ = cack_ + 1;
+  if (late_ && late_first_.since(cack_) <= 0) late_first_ = cack_ + 1;
+  late_ = late_ && late_last_.since(cack_) > 0;
   return Status::kOk;
+}
+
+// It came after its neighbours were reported, so it was sent again.
+void Responder::note_late(Psn psn) {
+  if (!late_ || psn.since(late_first_) < 0) late_first_ = psn;
+  if (!late_ || psn.since(late_last_) > 0) late_last_ = psn;
+  late_ = true;
 }
 
 bool Responder::stash(const Arrival& arrival) {
@@ -206,7 +215,7 @@ void Responder::on_probe(const wire::Probe& probe, std::uint32_t entropy, bool m
   probe_edge_ = cack_;
   const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
   if (probe_walks_) probe_next_ = probe_next_ + 64;
-  send_sack(sack, base, false, out, counters);
+  send_sack(sack, base, {}, out, counters);
 }
 
 void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
@@ -224,6 +233,16 @@ void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
 }
 
 void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
+  report(ControlPacket::kAnyPort, out, counters);
+  settle();
+}
+
+void Responder::settle() {
+  trigger_ = {};
+  bytes_since_sack_ = 0;
+}
+
+void Responder::report(std::uint8_t port, ControlQueue& out, ResponderCounters& counters) {
   wire::Sack sack = sack_state();
   sack.trigger_offset =
       static_cast<std::int16_t>(std::clamp(trigger_.psn.since(cack_), -0x8000, 0x7fff));
@@ -233,12 +252,11 @@ void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
   Psn base = trigger_.psn - 63;
   if (base.since(cack_) <= 0) base = cack_ + 1;
   // What lies below and was never reported gets every second SACK.
-  const bool unreported_below = lowest_unreported_.since(base) < 0;
-  if (unreported_below && report_low_) base = lowest_unreported_;
+  const Psn lowest = late_ ? late_first_ : unreported_;
+  const bool unreported_below = lowest.since(base) < 0;
+  if (unreported_below && report_low_) base = lowest;
   report_low_ = unreported_below && !report_low_;
-  send_sack(sack, base, trigger_.rtx, out, counters);
-  trigger_ = {};
-  bytes_since_sack_ = 0;
+  send_sack(sack, base, {.rtx = trigger_.rtx, .port = port}, out, counters);
 }
 
 wire::Sack Responder::sack_state() const {
@@ -266,7 +284,7 @@ std::uint64_t Responder::bits_from(Psn base) const {
   return left < 64 ? bits & ((1ull << left) - 1) : bits;
 }
 
-void Responder::send_sack(const wire::Sack& state, Psn base, bool rtx, ControlQueue& out,
+void Responder::send_sack(const wire::Sack& state, Psn base, SackWay way, ControlQueue& out,
                           ResponderCounters& counters) {
   ControlPacket* packet = out.add();
   if (packet == nullptr) return;
@@ -276,15 +294,24 @@ void Responder::send_sack(const wire::Sack& state, Psn base, bool rtx, ControlQu
   sack.bitmap = bits_from(base);
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
-  write_header(*packet,
-               {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = rtx, .psn = cack_},
-               sack);
-  // Everything received in base .. base + 63 is reported now.
-  if (lowest_unreported_.since(base) < 0) return;
+  packet->port = way.port;
+  write_header(
+      *packet,
+      {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = way.rtx, .psn = cack_},
+      sack);
+  note_reported(base);
+}
+
+// Everything received in base .. base + 63 is reported now.
+void Responder::note_reported(Psn base) {
   Psn next = base + 64;
-  if (lowest_unreported_.since(next) >= 0) return;
+  if (late_ && late_first_.since(base) >= 0 && late_first_.since(next) < 0) {
+    late_first_ = next;
+    late_ = late_last_.since(next) >= 0;
+  }
+  if (unreported_.since(base) < 0 || unreported_.since(next) >= 0) return;
   while (next.since(max_received_) <= 0 && !test(received_.get(), next)) next = next + 1;
-  lowest_unreported_ = next;
+  unreported_ = next;
 }
 
 void Responder::send_nack(const Arrival& arrival, wire::NackReason reason, ControlQueue& out,

@@ -69,6 +69,11 @@ class Responder {
                 ResponderCounters& counters);
   // The batch is over: the SACK and Transport ACK that it made due.
   void flush(ControlQueue& out, ResponderCounters& counters);
+  // Something came that no SACK has reported.
+  bool owes_sack() const { return bytes_since_sack_ > 0; }
+  // Reports it, on this port. It is still owed: settle() when all ports were told.
+  void report(std::uint8_t port, ControlQueue& out, ResponderCounters& counters);
+  void settle();
   // What the next SACKs say of our room. When a penalty ends they also tell the requestor to
   // restore its window.
   void limit(const ReceiveLimit& limit) {
@@ -117,12 +122,18 @@ class Responder {
     bits[psn.value() >> 6 & word_mask_] &= ~(1ull << (psn.value() & 63));
   }
   std::uint64_t bits_from(Psn base) const;
+  void note_late(Psn psn);
+  void note_reported(Psn base);
   void note(const Arrival& arrival, bool due, ControlQueue& out, ResponderCounters& counters);
   Status advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters);
   // kAck, or what is wrong.
   wire::AckSyndrome deliver(const Immediate& immediate, ReceiveSide side);
   bool stash(const Arrival& arrival);
-  void send_sack(const wire::Sack& base, Psn bitmap_base, bool rtx, ControlQueue& out,
+  struct SackWay {
+    bool rtx = false;
+    std::uint8_t port = ControlPacket::kAnyPort;
+  };
+  void send_sack(const wire::Sack& base, Psn bitmap_base, SackWay way, ControlQueue& out,
                  ResponderCounters& counters);
   wire::Sack sack_state() const;
   void flush_sack(ControlQueue& out, ResponderCounters& counters);
@@ -139,7 +150,9 @@ class Responder {
       immediates_;  // sorted by PSN, a ring would have holes: few are waiting
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
-  Psn cack_, max_received_, lowest_unreported_;
+  Psn cack_, max_received_;
+  Psn unreported_;                // everything received below it was reported, but for
+  Psn late_first_, late_last_;    // what came later, if any: from the first to the last of it
   Psn probe_edge_, probe_next_;   // the edge at the last probe, and what its answer did not reach
   std::uint32_t above_cack_ = 0;  // received above cack
   std::uint32_t msn_ = 0;
@@ -150,7 +163,8 @@ class Responder {
   ReceiveLimit limit_;
   bool restore_ = false;  // a penalty has ended
   bool probe_walks_ = false;
-  bool report_low_ = false;        // the next SACK starts at lowest_unreported_
+  bool late_ = false;              // late_first_ and late_last_ count
+  bool report_low_ = false;        // the next SACK starts at what was not reported
   bool ack_due_ = false;           // a Transport ACK
   bool asked_with_holes_ = false;  // prev_ar
   bool first_ = true;

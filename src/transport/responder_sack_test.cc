@@ -253,5 +253,34 @@ TEST(ResponderSack, FullControlQueueLosesTheSackAndNothingElse) {
   EXPECT_EQ(only<wire::TransportAck>(sent).size(), 1u);
 }
 
+// A packet that was sent again and fills a hole far below is reported by one SACK; it does not make
+// the responder report everything above it once more.
+TEST(ResponderSack, WhatCameLateIsReportedOnce) {
+  ResponderBench bench(Psn(0));
+  bench.write_and_flush(Psn(0));
+  constexpr std::uint32_t kEnd = 1000;
+  for (std::uint32_t psn = 1; psn < kEnd; ++psn) {
+    if (psn == 1 || psn == 5) continue;
+    bench.write_and_flush(Psn(psn), {.ask = psn % 32 == 0});
+  }
+  std::uint32_t low = 0;
+  bool told = false;
+  const auto count_low = [&](const std::vector<test::Sent>& sent) {
+    for (const wire::Sack& sack : only<wire::Sack>(sent)) {
+      const Psn base = sack.cack + sack.bitmap_offset;
+      low += base.since(Psn(kEnd - 100)) < 0;
+      for (const std::uint32_t psn : reported(sack)) told |= psn == 5;
+    }
+  };
+  for (std::uint32_t psn = kEnd; psn < kEnd + 400; psn += 16) {
+    if (psn == kEnd) count_low(bench.write_and_flush(Psn(5), {.rtx = true}));
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      count_low(bench.write_and_flush(Psn(psn + i), {.ask = i == 15}));
+    }
+  }
+  EXPECT_TRUE(told);
+  EXPECT_LE(low, 2u);
+}
+
 }  // namespace
 }  // namespace weft::transport
