@@ -251,7 +251,7 @@ bool UdpWorld::look(Time sleep_until) {
     } else if ((what & kRoom) != 0) {
       moved |= send_held(planes_[what & 0xff]);
     } else {
-      moved |= receive(what, count == 1 ? busy_runs_ : kRunsMax);
+      moved |= receive(what, count == 1 ? busy_runs_ : kRunsWhenMany);
     }
   }
   return moved;

@@ -126,6 +126,9 @@ class UdpWorld final : public world::World {
   static constexpr std::size_t kRunPacketsMax = 64;
   // Runs taken from one socket at a time: then others have their turn.
   static constexpr std::size_t kRunsMax = 8;
+  // The same when several sockets have some: what waits at one while others are looked at is soon
+  // taken for lost.
+  static constexpr std::size_t kRunsWhenMany = 2;
   // What a port takes at a time, and what one poll asks for: two runs, so that the time at which a
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;

@@ -130,6 +130,7 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
                 .min_active = 0,
                 .port_count = config_.port_count,
                 .prior_losses = config.nscc.software ? 1u : 0u,
+                .confirm = config.nscc.software ? Duration::ms(1) : Duration(),
                 .seed = prng_.fork("paths", qpn).next(),
                 .trace = trace_,
                 .host = config_.host,

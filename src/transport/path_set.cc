@@ -200,6 +200,7 @@ Verdict PathSet::on_loss(Time now, Slot slot) {
   set_history(s, s.history << 1 | 1);
   if (options_.policy == Policy::kFlowHash || s.state == EvState::kAssumedBad)
     return Verdict::kNothing;
+  if (options_.confirm > Duration() && !is_confirmed(now, plane)) return Verdict::kNothing;
   const std::uint32_t ambient = ambient_q16(s);
   if (plane_is_dead(plane, plane_losses_in_a_row(ambient))) {
     condemn_plane(now, s.port);
@@ -209,6 +210,14 @@ Verdict PathSet::on_loss(Time now, Slot slot) {
                       s.lost_run >= losses_in_a_row(ambient) ||
                       static_cast<std::uint32_t>(std::popcount(s.history)) >= losses_of_32(ambient);
   return guilty && bench(now, slot) ? Verdict::kEvCondemned : Verdict::kNothing;
+}
+
+// A loss, now: whether the plane has had some for long enough.
+bool PathSet::is_confirmed(Time now, Plane& plane) const {
+  constexpr std::int64_t kPause = 50;  // without a loss, in times of `confirm`
+  if (now - plane.loss_last > options_.confirm * kPause) plane.loss_first = now;
+  plane.loss_last = now;
+  return now - plane.loss_first >= options_.confirm;
 }
 
 bool PathSet::plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const {
@@ -233,6 +242,7 @@ bool PathSet::on_unlost(Time now, Slot slot) {
   set_history(s, s.history & (s.history - 1));
   s.lost_run = 0;
   planes_[s.port].lost_run = 0;
+  planes_[s.port].loss_last = kLongAgo;
   if (s.state != EvState::kAssumedBad && !s.floor) return false;
   revive(now, slot);
   return true;

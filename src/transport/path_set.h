@@ -41,6 +41,9 @@ class PathSet {
     // So many losses of the others are assumed besides those seen: with few EVs none seen says
     // little.
     std::uint32_t prior_losses = 0;
+    // Losses of a plane judge none of its EVs before they have been seen for that long: a peer that
+    // looks at one port after the other takes some for lost that are not. 0: at once.
+    Duration confirm{};
     std::uint64_t seed = 1;
     // For the trace; null: none.
     Trace* trace = nullptr;
@@ -120,6 +123,7 @@ class PathSet {
     bool floor : 1 = false;     // condemned, but kept because too few are left
     std::uint8_t lost_run = 0;  // lost since the last one that arrived
   };
+  static constexpr Time kLongAgo = Time::from_start(Duration::s(-1'000'000));
   struct Plane {
     std::uint32_t begin = 0;  // its part of order_
     std::uint16_t size = 0;   // all its EVs
@@ -129,8 +133,10 @@ class PathSet {
     Slot drawn = kNone;             // order_[begin + cursor], if it was drawn ahead of its use
     std::uint16_t lost_run = 0;     // packets lost since one arrived
     std::uint32_t acks_before = 0;  // acks_ when that run began
+    Time loss_first, loss_last = kLongAgo;  // of those that no long pause separates
   };
 
+  bool is_confirmed(Time now, Plane& plane) const;
   Slot next_in_plane(Time now, Plane& plane, Duration rtt);
   Slot draw_ahead(Plane& plane);
   Slot next_reps(PortMask usable);

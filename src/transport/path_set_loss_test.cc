@@ -135,6 +135,34 @@ TEST(PathSetLoss, WithdrawnLossesDoNotAddUp) {
   }
 }
 
+// A software peer looks at one port after the other: a run that seems lost is often there a moment
+// later. Only losses that go on judge an EV or a plane.
+TEST(PathSetLoss, WhereLossMustBeConfirmedABurstJudgesNone) {
+  const auto make = [] {
+    return PathSet({.active = 8, .port_count = 2, .confirm = Duration::ms(1)},
+                   make_evs({.ports = 2, .per_port = 4}));
+  };
+  const auto lose_run = [](PathSet& paths, Time now) {
+    Verdict worst = Verdict::kNothing;
+    for (int i = 0; i < 15; ++i) {
+      paths.on_ack(4);  // the other plane delivers
+      if (const Verdict v = paths.on_loss(now, 0); v != Verdict::kNothing) worst = v;
+    }
+    return worst;
+  };
+  const Time start = Time::from_start(Duration::ms(5));
+  PathSet paths = make();
+  EXPECT_EQ(lose_run(paths, start), Verdict::kNothing);
+  EXPECT_EQ(lose_run(paths, start + Duration::us(500)), Verdict::kNothing);
+  EXPECT_NE(lose_run(paths, start + Duration::ms(1)), Verdict::kNothing) << "it goes on";
+  PathSet again = make();
+  for (int turn = 0; turn < 20; ++turn) {
+    const Time now = start + Duration::us(900) * turn;
+    EXPECT_EQ(lose_run(again, now), Verdict::kNothing) << turn;
+    for (int i = 0; i < 15; ++i) again.on_unlost(now, 0);
+  }
+}
+
 TEST(PathSetLoss, FloorKeepsTheLeastAndGivesThemOnePacketAnRtt) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -135,7 +135,7 @@ std::uint32_t Requestor::run_packets() const {
   if (params_->burst == 1) return 1;
   const std::int64_t bytes = std::min(nscc_.window() / 4, nscc_.limit() / 2);
   return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(bytes / std::max<std::int64_t>(params_->mtu, 1), 1, params_->burst));
+      std::clamp<std::int64_t>(bytes / params_->nscc.window_min, 1, params_->burst));
 }
 
 // A run that the window would cut is not begun: one packet costs a world as much as a run of them.
@@ -145,6 +145,15 @@ std::int64_t Requestor::size_to_begin(const Wqe& wqe, std::int64_t size) const {
   const std::uint32_t left = packet_count(wqe.request.size) - wqe.packets_sent;
   const std::uint32_t packets = more ? run_packets() : std::min(left, run_packets());
   return std::max(size, size * packets);
+}
+
+// Four times a window; where that is less than a run, when the window has no room for another: the
+// peer's answer then opens it for as many runs as it has.
+bool Requestor::is_time_to_ask(std::int64_t run_bytes) const {
+  const std::int64_t allowance = nscc_.allowance();
+  if (params_->burst == 1 || allowance >= 4 * run_bytes)
+    return bytes_since_ask_ >= std::max(allowance / 4, run_bytes);
+  return run_.left == 0 && !nscc_.allows(run_bytes);
 }
 
 bool Requestor::is_last_available() const {
@@ -184,9 +193,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   record->counted = true;
   nscc_.on_send(size);
   bytes_since_ask_ += size;
-  const std::int64_t ask_every =
-      std::max<std::int64_t>(nscc_.allowance() / 4, run_packets() * size);
-  const bool ask = last_available || bytes_since_ask_ >= ask_every;
+  const bool ask = last_available || is_time_to_ask(run_packets() * size);
   if (ask) bytes_since_ask_ = 0;
   emit(context, wqe, p, {.psn = psn, .slot = slot, .ask = ask}, header, out);
   if (++wqe.packets_sent == packet_count(wqe.request.size)) ++sent_count_;
