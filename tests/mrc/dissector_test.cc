@@ -1,91 +1,15 @@
 // tools/wireshark/mrc.lua against wire: what tshark shows of a packet is what wire says of it, field
-// by field, for packets drawn from seeds and for bytes that are none.
-#include <gtest/gtest.h>
-
+// by field, for packets drawn from seeds.
 #include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "base/prng.h"
-#include "net/steering.h"
-#include "packet_row.h"
-#include "raw_frame.h"
-#include "tshark.h"
-#include "wire/datagram.h"
-#include "wire/frame.h"
-#include "wire/icrc.h"
+#include "dissector_fixture.h"
 #include "wire/layout.h"
-#include "wire/test_packets.h"
 
 namespace weft::mrc_test {
 namespace {
-
-using wire::Opcode;
-using wire::test::Buffer;
-
-const std::vector<std::string> kVerify = {"mrc.verify_icrc:TRUE"};
-
-class Dissector : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!Tshark::is_installed())
-      GTEST_SKIP() << "tshark is not installed (tools/install-deps test)";
-  }
-
-  // What tshark shows of the frames added so far, and that it shows `expected`, each row all of it.
-  void expect_rows(const std::vector<Row>& expected, const std::vector<std::string>& options) {
-    const std::vector<Row> rows = tshark_.read(all_fields(), options);
-    ASSERT_EQ(rows.size(), expected.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      for (const auto& [field, value] : rows[i]) {
-        const auto at = expected[i].find(field);
-        ASSERT_EQ(value, at == expected[i].end() ? "" : at->second)
-            << field << " of frame " << i + 1 << ": " << rows[i].at("_ws.col.Info");
-      }
-    }
-  }
-
-  Tshark tshark_;
-};
-
-Ipv6 draw_address(Prng& prng) { return {.high = 0xfd00'0002ull << 32, .low = prng.next()}; }
-
-std::uint16_t draw_port(Prng& prng) {
-  switch (prng.below(3)) {
-    case 0:
-      return wire::kUdpPort;
-    case 1:
-      return wire::kUdpPortAlternate;
-    default:
-      return net::listen_port(static_cast<std::uint16_t>(1 + prng.below(net::kProcessesMax - 1)));
-  }
-}
-
-wire::Envelope draw_envelope(Prng& prng) {
-  wire::Envelope envelope = {.source = draw_address(prng),
-                             .destination = draw_address(prng),
-                             .dscp = 4,
-                             .ecn = 2,
-                             .udp_port = draw_port(prng),
-                             .entropy = static_cast<std::uint32_t>(prng.next())};
-  if (prng.below(2) == 0) {
-    envelope.usid_destination = Ipv6{.high = 0xfd00'0001'1805'582aull, .low = 0x1809'9811ull << 32};
-  }
-  return envelope;
-}
-
-Buffer draw_payload(Prng& prng, Opcode opcode) {
-  Buffer payload(wire::is_write(opcode) ? prng.below(70) : 0);
-  for (std::byte& b : payload) b = static_cast<std::byte>(prng.next());
-  return payload;
-}
-
-Buffer framed(const wire::Envelope& envelope, const Buffer& header, const Buffer& payload) {
-  Buffer out(wire::frame_size_max(payload.size()));
-  out.resize(wire::emit_frame(envelope, {.header = header, .payload = payload}, out));
-  return out;
-}
 
 TEST_F(Dissector, GoldenVectors) {
   std::vector<std::string> lines;
@@ -148,6 +72,7 @@ TEST_F(Dissector, TrimmedWrites) {
     const auto seen = wire::parse(header, {.trimmed = true});
     ASSERT_TRUE(seen.has_value());
     Row row = row_of(*seen, header.size());
+    row["mrc.ts"] = std::get<wire::Write>(packet.body).has_timestamp ? "1" : "0";
     row["mrc.ev"] = std::to_string(envelope.entropy);
     row["mrc.trimmed"] = "1";
     row["mrc.trimmed.last_hop"] = envelope.dscp == 16 ? "1" : "0";
@@ -212,85 +137,6 @@ TEST_F(Dissector, DamageIsNoticed) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i].at("mrc.icrc.status"), intact[i] ? "1" : "0") << rows[i].at("_ws.col.Info");
   }
-}
-
-// Any bytes: the reason for a drop is the one that wire gives, and nothing goes wrong.
-TEST_F(Dissector, BytesThatAreNoPacket) {
-  std::vector<std::string> reasons;
-  std::map<std::string, int> count;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    Prng prng(seed);
-    Buffer datagram(1 + prng.below(80));
-    for (std::byte& b : datagram) b = static_cast<std::byte>(prng.next());
-    if (prng.below(4) != 0) {
-      datagram[0] = static_cast<std::byte>(wire::test::kOpcodes[prng.below(12)]);
-      if (datagram.size() > 1 && prng.below(4) != 0) datagram[1] &= std::byte{0xf0};
-      if (datagram.size() > 13 && prng.below(2) != 0) {
-        datagram[12] = std::byte{0x1f};
-        datagram[13] &= std::byte{0xfd};
-      }
-    }
-    const bool trimmed = prng.below(4) == 0;
-    tshark_.add(raw_frame({.payload = datagram, .dscp = trimmed ? 12u : 4u}));
-    const auto parts = wire::split_datagram(datagram, {.trimmed = trimmed});
-    std::string reason;
-    if (!parts) {
-      reason = to_string(parts.error());
-    } else if (const auto packet = wire::parse(parts->header, {.trimmed = trimmed}); !packet) {
-      reason = to_string(packet.error());
-    }
-    ++count[reason];
-    reasons.push_back(reason);
-  }
-  for (const char* reason : {"", "too_short", "bad_opcode", "bad_version", "bad_header"}) {
-    EXPECT_GT(count[reason], 20) << reason;
-  }
-  const auto rows = tshark_.read({"mrc.drop", "_ws.lua.error", "_ws.malformed", "_ws.col.Info"},
-                                 {"mrc.verify_icrc:TRUE", "mrc.roce:FALSE"});
-  ASSERT_EQ(rows.size(), reasons.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    ASSERT_EQ(rows[i].at("mrc.drop"), reasons[i]) << i << ": " << rows[i].at("_ws.col.Info");
-    ASSERT_EQ(rows[i].at("_ws.lua.error"), "") << i;
-    ASSERT_EQ(rows[i].at("_ws.malformed").empty(), reasons[i].empty()) << i;
-  }
-}
-
-// IPv4: by RoCEv2's rules, and as a socket of Weft does it, which never sees the IPv4 header.
-TEST_F(Dissector, Ipv4) {
-  Prng prng(3);
-  wire::Packet packet = wire::test::random_packet(prng, Opcode::kSack);
-  packet.bth.pad = 0;
-  for (const Ipv4Icrc icrc : {Ipv4Icrc::kRoce, Ipv4Icrc::kMapped, Ipv4Icrc::kWrong}) {
-    tshark_.add(ipv4_frame(wire::test::emitted(packet), icrc));
-  }
-  const auto rows = tshark_.read({"mrc.icrc.status", "mrc.ev", "_ws.col.Info"}, kVerify);
-  ASSERT_EQ(rows.size(), 3u);
-  for (const Row& row : rows) {
-    EXPECT_EQ(row.at("mrc.ev"), std::to_string(kRawSourcePort << 16));
-    EXPECT_EQ(row.at("_ws.col.Info"), to_string(packet));
-  }
-  EXPECT_EQ(rows[0].at("mrc.icrc.status"), "1");
-  EXPECT_EQ(rows[1].at("mrc.icrc.status"), "1");
-  EXPECT_EQ(rows[2].at("mrc.icrc.status"), "0");
-}
-
-// An SRH stands between the headers; the ICRC is of the inner one.
-TEST_F(Dissector, SegmentRoutingHeader) {
-  Prng prng(4);
-  wire::Packet packet = wire::test::random_packet(prng, Opcode::kNack);
-  packet.bth.pad = 0;
-  wire::Envelope envelope = draw_envelope(prng);
-  envelope.udp_port = wire::kUdpPort;
-  envelope.usid_destination = Ipv6{.high = 0xfd00'0001'1805'582aull, .low = 0};
-  const Buffer frame = with_srh(framed(envelope, wire::test::emitted(packet), {}));
-  const auto parsed = wire::parse_frame(frame);
-  ASSERT_TRUE(parsed.has_value() && parsed->intact);
-  tshark_.add(frame);
-  const auto rows = tshark_.read({"mrc.icrc.status", "mrc.srv6.usid", "_ws.col.Info"}, kVerify);
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0].at("mrc.icrc.status"), "1");
-  EXPECT_EQ(rows[0].at("mrc.srv6.usid"), "6149,22570");
-  EXPECT_EQ(rows[0].at("_ws.col.Info"), to_string(packet));
 }
 
 }  // namespace

@@ -22,14 +22,17 @@ void add(Row& row, const Bth& bth) {
   row["mrc.pad"] = text(bth.pad);
   row["mrc.tver"] = "0";
   row["mrc.pkey"] = text(bth.pkey);
+  row["mrc.variant"] = "0";
   row["mrc.dqp"] = text(bth.dest_qpn);
   row["mrc.a"] = text(bth.ack_request);
   row["mrc.rtx"] = text(bth.rtx);
+  row["mrc.ts"] = "0";
   row["mrc.psn"] = text(bth.psn.value());
 }
 
 void add(Row& row, const Bth& bth, const Write& write, std::size_t there) {
   const std::size_t stamp = write.has_timestamp ? 4 : 0;
+  row["mrc.ts"] = text(write.has_timestamp);
   if (there >= 16) {
     row["mrc.meth.rqmsn"] = text(write.rqmsn);
     row["mrc.meth.msn"] = text(write.msn);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tshark.h"
+#include "row.h"
 #include "wire/packet.h"
 
 namespace weft::mrc_test {
@@ -14,7 +14,7 @@ namespace weft::mrc_test {
 std::vector<std::string> all_fields();
 
 // The fields of BTH and extension headers, and the Info column. `there`: how much of a trimmed
-// write's header there is; what was cut off has no field.
+// write's header there is; what was cut off has no field, and mrc.ts is 0 when the TSETH was.
 inline constexpr std::size_t kWhole = 1000;
 Row row_of(const wire::Packet& packet, std::size_t there = kWhole);
 
