@@ -119,7 +119,9 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
     for (std::uint32_t i = 0; i < steering_->sockets(); ++i) {
       WEFT_TRY(UdpSocket sender, UdpSocket::open({.address = plane.address,
                                                   .port = source_port(process, i),
-                                                  .send_bytes = config_.send_buffer_bytes}));
+                                                  .send_bytes = config_.send_buffer_bytes,
+                                                  .hears_refusals = true,
+                                                  .by_carrier = config_.ev_mode == EvMode::kSrv6}));
       plane.senders.push_back(std::move(sender));
     }
   }
@@ -162,7 +164,7 @@ Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
 Result<void> UdpWorld::watch_all() {
   for (std::uint32_t p = 0; p < planes_.size(); ++p) {
     WEFT_CHECK(watch(planes_[p].listen.fd(), EPOLLIN, p));
-    // Told of room only while something is held: armed by hold().
+    // Told of room only while something is held: armed by hold(). Errors are always told, once.
     for (const UdpSocket& sender : planes_[p].senders)
       WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
   }
@@ -249,11 +251,13 @@ bool UdpWorld::look(Time sleep_until) {
       shm_->look();
       moved = true;
     } else if ((what & kRoom) != 0) {
+      if ((ready[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) hear_refusals(what & 0xff);
       moved |= send_held(planes_[what & 0xff]);
     } else {
       moved |= receive(what, count == 1 ? busy_runs_ : kRunsMax);
     }
   }
+  if (shm_ != nullptr) shm_->tell_refusals(now_, *node_);
   return moved;
 }
 
@@ -352,6 +356,7 @@ CounterTable UdpWorld::counters() const {
                         {"net.sends_held", "calls", counters_.sends_held},
                         {"net.drops_send", "packets", counters_.drops_send},
                         {"net.drops_host", "packets", counters_.drops_host},
+                        {"net.refusals", "packets", counters_.refusals},
                         {"net.hellos_sent", "packets", counters_.hellos_sent},
                         {"net.waits_for_keys", "packets", counters_.waits_for_keys}};
   // Those that this layer gives; the node counts its own.

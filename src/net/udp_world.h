@@ -151,6 +151,7 @@ class UdpWorld final : public world::World {
     std::uint64_t sends_held = 0;                       // the send buffer was full: again later
     std::uint64_t drops_send = 0;                       // the kernel refused them
     std::uint64_t drops_host = 0;                       // our receive buffer was full
+    std::uint64_t refusals = 0;                         // somebody said: no such process
     std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // secured: packets not sent yet
   };
 
@@ -173,6 +174,9 @@ class UdpWorld final : public world::World {
                                        std::uint32_t ev, Bytes datagram);
   bool is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
                  const wire::DatagramParts& parts);
+  // --- refused (udp_world_refused.cc)
+  void hear_refusals(std::uint32_t plane);
+  std::optional<world::Address> peer_of(std::uint32_t plane, const IpPort& refused) const;
   // --- out (udp_world_io.cc)
   bool transmit();
   std::size_t send_run(std::span<const world::Datagram> out);
