@@ -41,6 +41,9 @@ struct LiveFabricConfig {
   // has uSIDs.
   fabric::Forwarding forwarding = fabric::Forwarding::kHashed;
   std::uint32_t mtu = 4096;             // payload of a full packet
+  // What a trim keeps behind the IP header. Sealed packets need kSealedTrimmedSizeAfterIp, or their
+  // headers cannot be told from forged ones.
+  std::size_t trimmed_size_after_ip = kTrimmedIpPayload;
   switching::QueueParams fabric_queue;  // between switches; mtu_wire_size follows from mtu
   switching::QueueParams last_hop_queue;
   std::uint64_t shared_buffer_bytes = 0;
