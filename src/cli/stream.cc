@@ -20,7 +20,6 @@ constexpr int kPatienceMs = 20'000;
 // A signal may come just before a wait: no wait is longer than this.
 constexpr int kWaitMs = 100;
 
-Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
 Error gone() { return {ErrorKind::kSystem, "the other end has gone"}; }
 
 // Waits until `fd` can be read; false when that takes longer than `patience_ms` (-1: never) or
