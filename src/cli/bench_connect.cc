@@ -26,6 +26,17 @@ Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   return {};
 }
 
+// All QPs of a stream lead to one process: what is agreed for one holds for all.
+Result<Offer> agree_on(Role role, Stream& stream, NetEnd& end, const Hello& peer) {
+  WEFT_TRY(const Offer ours, end.offer(peer));
+  std::array<std::byte, Offer::kSize> bytes;
+  if (role == Role::kLeads) WEFT_CHECK(stream.send(ours.to_bytes()));
+  WEFT_CHECK(stream.receive(bytes));
+  const Offer agreed = NetEnd::agree(ours, Offer::from_bytes(bytes));
+  if (role == Role::kFollows) WEFT_CHECK(stream.send(agreed.to_bytes()));
+  return agreed;
+}
+
 }  // namespace
 
 Result<Buffers> Buffers::make(std::uint64_t size) {
@@ -57,8 +68,8 @@ Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms)
   return NetEnd::open(options);
 }
 
-Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms, Stream& stream,
-                                         const Buffers& buffers, NetEnd& end,
+Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms, Role role,
+                                         Stream& stream, const Buffers& buffers, NetEnd& end,
                                          NetEnd::Carrier& carrier) {
   std::vector<BenchQp> out;
   // Word by word, so that neither end fills the stream. All are heard before any is refused: who
@@ -74,12 +85,13 @@ Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms,
     WEFT_TRY(Hello peer, Hello::from_bytes(bytes));
     peers.push_back(std::move(peer));
   }
+  WEFT_TRY(const Offer agreed, agree_on(role, stream, end, peers.front()));
   for (std::size_t i = 0; i < ours.size(); ++i) {
     const transport::Qpn qpn = ours[i];
     const Hello& peer = peers[i];
     if (peer.region_size < buffers.source().size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
-    WEFT_TRY(carrier, end.connect(qpn, peer));
+    WEFT_TRY(carrier, end.connect(qpn, peer, agreed));
     const bool must = bench.settings.shared_memory == SharedMemory::kMust;
     if (must && carrier != NetEnd::Carrier::kSharedMemory) {
       return Error{ErrorKind::kSystem,
@@ -91,11 +103,11 @@ Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms,
   return out;
 }
 
-Result<Connected> connect(const Bench& bench, const Terms& terms, Stream& stream,
+Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Stream& stream,
                           const Buffers& buffers) {
   Connected out;
   WEFT_TRY(out.end, open_end(bench, terms));
-  WEFT_TRY(out.qps, connect_qps(bench, terms, stream, buffers, *out.end, out.carrier));
+  WEFT_TRY(out.qps, connect_qps(bench, terms, role, stream, buffers, *out.end, out.carrier));
   return out;
 }
 

@@ -30,9 +30,11 @@ class Buffers {
 
 Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms);
 
-// The QPs of one who leads, by `end`.
-Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms, Stream& stream,
-                                         const Buffers& buffers, NetEnd& end,
+// Who leads proposes what carries the QPs, who follows decides.
+enum class Role : std::uint8_t { kLeads, kFollows };
+// The QPs between `end` and the one at the other end of the stream.
+Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms, Role role,
+                                         Stream& stream, const Buffers& buffers, NetEnd& end,
                                          NetEnd::Carrier& carrier);
 
 struct Connected {
@@ -40,7 +42,7 @@ struct Connected {
   std::vector<BenchQp> qps;
   NetEnd::Carrier carrier = NetEnd::Carrier::kPlanes;
 };
-Result<Connected> connect(const Bench& bench, const Terms& terms, Stream& stream,
+Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Stream& stream,
                           const Buffers& buffers);
 
 // Those that are not 0.

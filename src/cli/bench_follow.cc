@@ -28,7 +28,7 @@ Result<void> follow(const Bench& bench, Stream& stream) {
   const BenchArguments& arguments = bench.arguments;
   WEFT_TRY(const Terms terms, accept_terms(stream));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
-  WEFT_TRY(Connected c, connect(bench, terms, stream, buffers));
+  WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
   EarlyEnd early(stream);
   for (;;) {
     // Until the other has all of its completions.
@@ -82,7 +82,7 @@ Result<void> serve(const Bench& bench, std::vector<Stream> streams) {
   WEFT_TRY(const auto end, open_end(bench, all));
   NetEnd::Carrier carrier{};
   for (std::size_t i = 0; i < streams.size(); ++i)
-    WEFT_CHECK(connect_qps(bench, terms[i], streams[i], buffers, *end, carrier));
+    WEFT_CHECK(connect_qps(bench, terms[i], Role::kFollows, streams[i], buffers, *end, carrier));
   std::vector<bool> over(streams.size(), false);
   while (std::find(over.begin(), over.end(), false) != over.end()) {
     end->world().step(net::clock_now() + Duration::us(500));

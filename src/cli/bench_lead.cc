@@ -52,7 +52,7 @@ Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint6
                     .bidirectional = arguments.bidirectional};
   WEFT_CHECK(propose(stream, terms));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
-  WEFT_TRY(Connected c, connect(bench, terms, stream, buffers));
+  WEFT_TRY(Connected c, connect(bench, terms, Role::kLeads, stream, buffers));
   say_carrier(bench, c);
   const TableStyle style{.json = arguments.json,
                          .latency = arguments.latency,

@@ -12,7 +12,7 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x7765'6674'0000'0003;  // "weft", version 3
+constexpr std::uint64_t kMagic = 0x7765'6674'0000'0004;  // "weft", version 4
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
 constexpr std::uint32_t kSendQueue = 256;
@@ -108,6 +108,16 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   return hello;
 }
 
+std::array<std::byte, Offer::kSize> Offer::to_bytes() const {
+  std::array<std::byte, kSize> bytes{};
+  base::store32(Bytes(bytes), 0, shared_memory ? 1 : 0);
+  return bytes;
+}
+
+Offer Offer::from_bytes(std::span<const std::byte, kSize> bytes) {
+  return {.shared_memory = (base::load32(ConstBytes(bytes), 0) & 1) != 0};
+}
+
 Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   std::unique_ptr<NetEnd> end(new NetEnd(options));
   end->prng_ = Prng(random_seed());
@@ -156,7 +166,7 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   return hello;
 }
 
-Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
+Result<void> NetEnd::check(const Hello& peer) const {
   if (peer.mtu != options_.world.mtu) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("this end has an MTU of {}, the other of {}; give both the same --mtu",
@@ -173,14 +183,30 @@ Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
                                            : "the other end has a job secret, this one has none";
     return Error{ErrorKind::kInvalid, fmt::format("{}; give both the same --secret-file", what)};
   }
+  return {};
+}
+
+Result<Offer> NetEnd::offer(const Hello& peer) {
+  WEFT_CHECK(check(peer));
+  Offer out;
+  out.shared_memory = peer.shared_memory && world_->shared_memory_ev(peer.ports[0]).has_value();
+  return out;
+}
+
+Offer NetEnd::agree(const Offer& ours, const Offer& theirs) {
+  return {.shared_memory = ours.shared_memory && theirs.shared_memory};
+}
+
+Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer,
+                                        const Offer& agreed) {
   WEFT_CHECK(
       world_->secure(qpn, {.incarnation = peer.incarnation, .qpn = peer.qpn, .ports = peer.ports}));
   Carrier carrier = Carrier::kPlanes;
-  if (peer.shared_memory) {
-    if (const auto ev = world_->shared_memory_ev(peer.ports[0])) {
-      WEFT_CHECK(endpoint_->configure_qp(qpn, shared_memory_config(*ev)));
-      carrier = Carrier::kSharedMemory;
-    }
+  if (agreed.shared_memory) {
+    const auto ev = world_->shared_memory_ev(peer.ports[0]);
+    if (!ev) return Error{ErrorKind::kSystem, "the other end has gone"};
+    WEFT_CHECK(endpoint_->configure_qp(qpn, shared_memory_config(*ev)));
+    carrier = Carrier::kSharedMemory;
   }
   transport::PeerInfo info;
   info.ports.fill(peer.ports[0]);
@@ -192,7 +218,7 @@ Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
            peer.qpn, peer.ports[0].process,
            carrier == Carrier::kSharedMemory ? "shared memory"
            : !shares_memory()                ? "the planes"
-           : peer.shared_memory ? "the planes: the other end is on another host or another user's"
+           : peer.shared_memory ? "the planes: the ends are on two hosts or of two users"
                                 : "the planes: the other end takes no shared memory");
   return carrier;
 }

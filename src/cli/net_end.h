@@ -39,6 +39,18 @@ struct Hello {
   static Result<Hello> from_bytes(std::span<const std::byte, kSize> bytes);
 };
 
+// What an end can do towards a peer, once it has its hello. One end proposes, the other answers with
+// what both can do, and the answer decides: each alone cannot know, as shared memory may be another
+// user's or switched off on one side only.
+struct Offer {
+  bool shared_memory = false;
+
+  static constexpr std::size_t kSize = 8;
+  std::array<std::byte, kSize> to_bytes() const;
+  // Any bytes are an offer.
+  static Offer from_bytes(std::span<const std::byte, kSize> bytes);
+};
+
 class NetEnd {
  public:
   static Result<std::unique_ptr<NetEnd>> open(const NetOptions& options);
@@ -48,14 +60,19 @@ class NetEnd {
 
   // A QP and what to tell the peer of it: `region` is what the peer may write to.
   Result<Hello> create_qp(std::span<std::byte> region);
+  // What this end can do towards that peer: it is reached over shared memory where both want to and
+  // may. Errors: kInvalid when the two ends do not fit, in one line.
+  Result<Offer> offer(const Hello& peer);
+  // What both can do.
+  static Offer agree(const Offer& ours, const Offer& theirs);
   // What carries a QP.
   enum class Carrier : std::uint8_t { kPlanes, kSharedMemory };
-  // Over shared memory when both ends are on one host, may, and want to; else over the planes.
-  // Errors: kInvalid when the two ends do not fit, in one line.
-  Result<Carrier> connect(transport::Qpn qpn, const Hello& peer);
+  // As the two ends agreed. REQUIRES that this end offered as much.
+  Result<Carrier> connect(transport::Qpn qpn, const Hello& peer, const Offer& agreed);
 
  private:
   explicit NetEnd(const NetOptions& options) : options_(options) {}
+  Result<void> check(const Hello& peer) const;
   bool shares_memory() const { return world_->port_count() > world_->addresses().size(); }
 
   NetOptions options_;

@@ -120,16 +120,16 @@ TEST_P(Refused, AForgedRefusalDisturbsNothing) {
 
 // Over shared memory the ring's socket says it.
 TEST(RefusedRing, AKilledPeerFailsTheQpSoon) {
-  End a, b;
-  for (End* end : {&a, &b}) {
+  HostilePair pair;
+  for (End* end : {&pair.a, &pair.b}) {
     end->net = cli::NetEnd::open({}).value();
     end->hello = end->net->create_qp(end->landing.region()).value();
   }
-  ASSERT_EQ(a.net->connect(a.hello.qpn, b.hello).value(), cli::NetEnd::Carrier::kSharedMemory);
-  ASSERT_EQ(b.net->connect(b.hello.qpn, a.hello).value(), cli::NetEnd::Carrier::kSharedMemory);
-  b.net = nullptr;
-  EXPECT_LT(time_to_fail(a).to_us(), kSoon.to_us());  // idle as it is
-  EXPECT_EQ(a.counter("transport.qps_refused"), 1u);
+  ASSERT_TRUE(pair.connect());
+  ASSERT_TRUE(pair.agreed.shared_memory);
+  pair.b.net = nullptr;
+  EXPECT_LT(time_to_fail(pair.a).to_us(), kSoon.to_us());  // idle as it is
+  EXPECT_EQ(pair.a.counter("transport.qps_refused"), 1u);
 }
 
 }  // namespace

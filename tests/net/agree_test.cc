@@ -1,0 +1,59 @@
+// Two ends find out together what carries their QPs, before the first packet.
+#include <gtest/gtest.h>
+
+#include "hostile_pair.h"
+
+namespace weft::hostile {
+namespace {
+
+using cli::NetEnd;
+using cli::NetOptions;
+
+class Agree : public ::testing::Test {
+ protected:
+  void open(const NetOptions& a, const NetOptions& b) {
+    pair.a.net = NetEnd::open(a).value();
+    pair.b.net = NetEnd::open(b).value();
+    for (End* end : {&pair.a, &pair.b})
+      end->hello = end->net->create_qp(end->landing.region()).value();
+  }
+  void transfer() {
+    pair.post(pair.a, pair.b, {});
+    pair.post(pair.b, pair.a, {});
+    EXPECT_TRUE(pair.run([&] { return pair.a.done == 1 && pair.b.done == 1; }));
+    EXPECT_EQ(pair.a.failed + pair.b.failed, 0u);
+  }
+  HostilePair pair;
+};
+
+TEST_F(Agree, OnSharedMemoryWhereBothCan) {
+  open({}, {});
+  ASSERT_TRUE(pair.connect());
+  EXPECT_TRUE(pair.agreed.shared_memory);
+  transfer();
+  EXPECT_GT(pair.a.counter("net.shm_packets_sent"), 0u);
+}
+
+TEST_F(Agree, OnThePlanesWhereOneWantsNoSharedMemory) {
+  NetOptions without;
+  without.world.shared_memory = false;
+  open({}, without);
+  ASSERT_TRUE(pair.connect());
+  EXPECT_FALSE(pair.agreed.shared_memory);
+  transfer();
+}
+
+// Each end alone would answer differently here: one has no memory for its ring.
+TEST_F(Agree, OnThePlanesWhereOnlyOneCan) {
+  NetOptions poor;
+  poor.world.ring_bytes = std::size_t{1} << 50;
+  open({}, poor);
+  EXPECT_TRUE(pair.a.net->offer(pair.b.hello).value().shared_memory);
+  EXPECT_FALSE(pair.b.net->offer(pair.a.hello).value().shared_memory);
+  ASSERT_TRUE(pair.connect());
+  EXPECT_FALSE(pair.agreed.shared_memory);
+  transfer();
+}
+
+}  // namespace
+}  // namespace weft::hostile
