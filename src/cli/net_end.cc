@@ -7,6 +7,7 @@
 
 #include "cli/software_ends.h"
 #include "net/clock.h"
+#include "net/host_identity.h"
 #include "net/log.h"
 
 namespace weft::cli {
@@ -71,9 +72,10 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store32(out, 44, secret_fingerprint);
   base::store64(out, 48, incarnation);
   base::store64(out, 56, shared_memory ? 1 : 0);
+  base::store64(out, 64, host);
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    base::store_ipv6(out, 64 + 18 * i, ports[i].ip());
-    base::store16(out, 80 + 18 * i, ports[i].process);
+    base::store_ipv6(out, 72 + 18 * i, ports[i].ip());
+    base::store16(out, 88 + 18 * i, ports[i].process);
   }
   return bytes;
 }
@@ -96,12 +98,13 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.secret_fingerprint = base::load32(in, 44);
   hello.incarnation = base::load64(in, 48);
   hello.shared_memory = (base::load64(in, 56) & 1) != 0;
+  hello.host = base::load64(in, 64);
   const std::uint32_t count = base::load32(in, 40);
   if (count == 0 || count > world::kPortsMax)
     return Error{ErrorKind::kInvalid, "the other end names no planes, or too many"};
   for (std::size_t i = 0; i < count; ++i) {
     hello.ports.push_back(
-        world::Address::of(base::load_ipv6(in, 64 + 18 * i), base::load16(in, 80 + 18 * i)));
+        world::Address::of(base::load_ipv6(in, 72 + 18 * i), base::load16(in, 88 + 18 * i)));
     if (hello.ports.back().process >= net::kProcessesMax)
       return Error{ErrorKind::kInvalid, "the other end names a process slot that cannot be"};
   }
@@ -162,11 +165,24 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   hello.ports = world_->addresses();
   hello.secret_fingerprint = world_->secret_fingerprint();
   hello.incarnation = world_->incarnation();
+  hello.host = net::host_identity(options_.world.network_namespace);
   hello.shared_memory = shares_memory();
   return hello;
 }
 
 Result<void> NetEnd::check(const Hello& peer) const {
+  const auto loops = [](const auto& ports) {
+    return std::any_of(ports.begin(), ports.end(),
+                       [](const world::Address& a) { return net::is_loopback(a.ip()); });
+  };
+  const std::uint64_t host = net::host_identity(options_.world.network_namespace);
+  if (host != 0 && peer.host != 0 && host != peer.host &&
+      (loops(world_->addresses()) || loops(peer.ports))) {
+    return Error{ErrorKind::kInvalid,
+                 "the two ends are on different hosts (or in different network namespaces), and "
+                 "their planes on the loopback lead nowhere; name interfaces with --ifname, at "
+                 "both ends"};
+  }
   if (peer.mtu != options_.world.mtu) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("this end has an MTU of {}, the other of {}; give both the same --mtu",

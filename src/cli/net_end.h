@@ -30,10 +30,11 @@ struct Hello {
   std::uint64_t region_at = 0, region_size = 0;
   std::uint32_t secret_fingerprint = 0;  // 0: packets in clear
   std::uint64_t incarnation = 0;         // of the process
+  std::uint64_t host = 0;                // net::host_identity()
   bool shared_memory = false;            // it would use it, if we are on one host
   std::vector<world::Address> ports;     // one a plane
 
-  static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + 8 + 8 + world::kPortsMax * 18;
+  static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + 8 + 8 + 8 + world::kPortsMax * 18;
   std::array<std::byte, kSize> to_bytes() const;
   // Errors: kInvalid with what is wrong, in one line.
   static Result<Hello> from_bytes(std::span<const std::byte, kSize> bytes);

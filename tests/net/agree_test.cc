@@ -55,5 +55,19 @@ TEST_F(Agree, OnThePlanesWhereOnlyOneCan) {
   transfer();
 }
 
+TEST_F(Agree, OnNothingWhereTheLoopbacksAreOfTwoHosts) {
+  open({}, {});
+  EXPECT_EQ(pair.a.hello.host, pair.b.hello.host);
+  EXPECT_NE(pair.a.hello.host, 0u);
+  cli::Hello elsewhere = pair.b.hello;
+  elsewhere.host += 2;
+  const auto refused = pair.a.net->offer(elsewhere);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
+  EXPECT_NE(refused.error().message.find("--ifname"), std::string::npos);
+  elsewhere.host = 0;  // one whose system does not say
+  EXPECT_TRUE(pair.a.net->offer(elsewhere));
+}
+
 }  // namespace
 }  // namespace weft::hostile
