@@ -56,7 +56,7 @@ Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms)
   NetOptions options;
   WEFT_CHECK(choose_planes(bench, options.world));
   options.world.evs_per_plane = bench.settings.evs;
-  options.world.mtu = terms.mtu;
+  options.mtu = bench.settings.mtu;
   options.world.job_secret = bench.secret;
   options.world.rate_cap = bench.settings.rate;
   options.burst = terms.burst;
@@ -68,10 +68,9 @@ Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms)
   return NetEnd::open(options);
 }
 
-Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms, Role role,
-                                         Stream& stream, const Buffers& buffers, NetEnd& end,
-                                         NetEnd::Carrier& carrier) {
-  std::vector<BenchQp> out;
+Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Stream& stream,
+                          const Buffers& buffers, NetEnd& end) {
+  Links out;
   // Word by word, so that neither end fills the stream. All are heard before any is refused: who
   // closes with words unread takes its own last ones back.
   std::vector<transport::Qpn> ours;
@@ -86,19 +85,20 @@ Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms,
     peers.push_back(std::move(peer));
   }
   WEFT_TRY(const Offer agreed, agree_on(role, stream, end, peers.front()));
+  out.mtu = agreed.mtu;
   for (std::size_t i = 0; i < ours.size(); ++i) {
     const transport::Qpn qpn = ours[i];
     const Hello& peer = peers[i];
     if (peer.region_size < buffers.source().size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
-    WEFT_TRY(carrier, end.connect(qpn, peer, agreed));
+    WEFT_TRY(out.carrier, end.connect(qpn, peer, agreed));
     const bool must = bench.settings.shared_memory == SharedMemory::kMust;
-    if (must && carrier != NetEnd::Carrier::kSharedMemory) {
+    if (must && out.carrier != NetEnd::Carrier::kSharedMemory) {
       return Error{ErrorKind::kSystem,
                    "no shared memory with the other end; it must run on this host, as the same "
                    "user, without --no-shm"};
     }
-    out.push_back({.qpn = qpn, .peer = peer});
+    out.qps.push_back({.qpn = qpn, .peer = peer});
   }
   return out;
 }
@@ -107,7 +107,7 @@ Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Str
                           const Buffers& buffers) {
   Connected out;
   WEFT_TRY(out.end, open_end(bench, terms));
-  WEFT_TRY(out.qps, connect_qps(bench, terms, role, stream, buffers, *out.end, out.carrier));
+  WEFT_TRY(static_cast<Links&>(out), connect_qps(bench, terms, role, stream, buffers, *out.end));
   return out;
 }
 

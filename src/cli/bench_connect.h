@@ -32,15 +32,18 @@ Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms)
 
 // Who leads proposes what carries the QPs, who follows decides.
 enum class Role : std::uint8_t { kLeads, kFollows };
-// The QPs between `end` and the one at the other end of the stream.
-Result<std::vector<BenchQp>> connect_qps(const Bench& bench, const Terms& terms, Role role,
-                                         Stream& stream, const Buffers& buffers, NetEnd& end,
-                                         NetEnd::Carrier& carrier);
-
-struct Connected {
-  std::unique_ptr<NetEnd> end;
+// The QPs between two ends, and what was agreed for all of them.
+struct Links {
   std::vector<BenchQp> qps;
   NetEnd::Carrier carrier = NetEnd::Carrier::kPlanes;
+  std::uint32_t mtu = 0;  // payload of a packet, where the planes carry
+};
+// Between `end` and the one at the other end of the stream.
+Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Stream& stream,
+                          const Buffers& buffers, NetEnd& end);
+
+struct Connected : Links {
+  std::unique_ptr<NetEnd> end;
 };
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Stream& stream,
                           const Buffers& buffers);

@@ -74,15 +74,13 @@ Result<void> serve(const Bench& bench, std::vector<Stream> streams) {
       return Error{ErrorKind::kInvalid, "--clients is for bandwidth in one direction"};
     all = {.largest = std::max(all.largest, one.largest),
            .qps = all.qps + one.qps,
-           .mtu = one.mtu,
            .burst = one.burst};
     terms.push_back(one);
   }
   WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
   WEFT_TRY(const auto end, open_end(bench, all));
-  NetEnd::Carrier carrier{};
   for (std::size_t i = 0; i < streams.size(); ++i)
-    WEFT_CHECK(connect_qps(bench, terms[i], Role::kFollows, streams[i], buffers, *end, carrier));
+    WEFT_CHECK(connect_qps(bench, terms[i], Role::kFollows, streams[i], buffers, *end));
   std::vector<bool> over(streams.size(), false);
   while (std::find(over.begin(), over.end(), false) != over.end()) {
     end->world().step(net::clock_now() + Duration::us(500));

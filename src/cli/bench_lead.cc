@@ -18,12 +18,12 @@
 namespace weft::cli {
 namespace {
 
-void say_carrier(const Bench& bench, const Connected& c) {
+void say_carrier(const Connected& c) {
   if (c.carrier == NetEnd::Carrier::kSharedMemory) {
     fmt::print(stderr, "over shared memory\n");
   } else {
     fmt::print(stderr, "over UDP, {} planes, {} bytes a packet\n",
-               c.end->world().addresses().size(), bench.settings.mtu);
+               c.end->world().addresses().size(), c.mtu);
   }
 }
 
@@ -46,14 +46,13 @@ Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint6
   const BenchArguments& arguments = bench.arguments;
   const Terms terms{.largest = *std::max_element(sizes.begin(), sizes.end()),
                     .qps = arguments.qps,
-                    .mtu = bench.settings.mtu,
                     .burst = bench.settings.burst,
                     .latency = arguments.latency,
                     .bidirectional = arguments.bidirectional};
   WEFT_CHECK(propose(stream, terms));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kLeads, stream, buffers));
-  say_carrier(bench, c);
+  say_carrier(c);
   const TableStyle style{.json = arguments.json,
                          .latency = arguments.latency,
                          .bidirectional = arguments.bidirectional};

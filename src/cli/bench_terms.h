@@ -38,7 +38,7 @@ struct Bench {
 // What is measured: the one that leads says it, the other follows.
 struct Terms {
   std::uint64_t largest = 0;
-  std::uint32_t qps = 1, mtu = 4096, burst = 15;
+  std::uint32_t qps = 1, burst = 15;
   bool latency = false, bidirectional = false;
 };
 

@@ -49,6 +49,24 @@ transport::QpConfig shared_memory_config(const fabric::Ev& ev) {
   return config;
 }
 
+// `said`: outright, by one of the ends; 0: by neither.
+Result<void> check_mtu(const Offer& agreed, std::uint32_t said) {
+  if (agreed.mtu != 1024 && agreed.mtu != 2048 && agreed.mtu != 4096) {
+    return Error{
+        ErrorKind::kInvalid,
+        "not even a payload of 1024 fits the planes between the two ends; raise their MTU, "
+        "`weft doctor` says which"};
+  }
+  if (said != 0 && agreed.mtu < said) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("--mtu {} does not fit the planes between the two ends, {} does; leave "
+                    "--mtu out, or raise their MTU (`weft doctor` says which)",
+                    said, agreed.mtu)};
+  }
+  return {};
+}
+
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
@@ -114,11 +132,13 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
 std::array<std::byte, Offer::kSize> Offer::to_bytes() const {
   std::array<std::byte, kSize> bytes{};
   base::store32(Bytes(bytes), 0, shared_memory ? 1 : 0);
+  base::store32(Bytes(bytes), 4, mtu);
   return bytes;
 }
 
 Offer Offer::from_bytes(std::span<const std::byte, kSize> bytes) {
-  return {.shared_memory = (base::load32(ConstBytes(bytes), 0) & 1) != 0};
+  const ConstBytes in(bytes);
+  return {.shared_memory = (base::load32(in, 0) & 1) != 0, .mtu = base::load32(in, 4)};
 }
 
 Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
@@ -132,7 +152,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   // On the port of shared memory a process has the address that it has on plane 0.
   config.ports.fill(ports[0]);
   std::copy(ports.begin(), ports.end(), config.ports.begin());
-  config.mtu = options.world.mtu;
+  config.mtu = options.mtu != 0 ? options.mtu : options.world.mtu;
   config.burst = options.burst;
   config.qp_count_max = config.peer_count_max = options.qps_max;
   config.ev_count_max = options.qps_max * static_cast<std::uint32_t>(end->world_->evs().size());
@@ -158,7 +178,7 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   Hello hello;
   WEFT_TRY(hello.qpn, endpoint_->create_qp(config_for(evs), first));
   WEFT_TRY(hello.rkey, memory_->add(region, world::Access::kRemoteWrite));
-  hello.mtu = options_.world.mtu;
+  hello.mtu = options_.mtu;
   hello.first_psn = first.value();
   hello.region_at = reinterpret_cast<std::uintptr_t>(region.data());
   hello.region_size = region.size();
@@ -183,10 +203,10 @@ Result<void> NetEnd::check(const Hello& peer) const {
                  "their planes on the loopback lead nowhere; name interfaces with --ifname, at "
                  "both ends"};
   }
-  if (peer.mtu != options_.world.mtu) {
+  if (peer.mtu != 0 && options_.mtu != 0 && peer.mtu != options_.mtu) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("this end has an MTU of {}, the other of {}; give both the same --mtu",
-                             options_.world.mtu, peer.mtu)};
+                             options_.mtu, peer.mtu)};
   }
   if (peer.ports.size() != world_->addresses().size()) {
     return Error{ErrorKind::kInvalid, fmt::format("this end has {} planes, the other {}",
@@ -206,24 +226,33 @@ Result<Offer> NetEnd::offer(const Hello& peer) {
   WEFT_CHECK(check(peer));
   Offer out;
   out.shared_memory = peer.shared_memory && world_->shared_memory_ev(peer.ports[0]).has_value();
+  out.mtu = world_->payload_to(peer.ports);
+  if (options_.mtu != 0) out.mtu = std::min(out.mtu, options_.mtu);
   return out;
 }
 
 Offer NetEnd::agree(const Offer& ours, const Offer& theirs) {
-  return {.shared_memory = ours.shared_memory && theirs.shared_memory};
+  return {.shared_memory = ours.shared_memory && theirs.shared_memory,
+          .mtu = std::min(ours.mtu, theirs.mtu)};
 }
 
 Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer,
                                         const Offer& agreed) {
-  WEFT_CHECK(
-      world_->secure(qpn, {.incarnation = peer.incarnation, .qpn = peer.qpn, .ports = peer.ports}));
   Carrier carrier = Carrier::kPlanes;
   if (agreed.shared_memory) {
     const auto ev = world_->shared_memory_ev(peer.ports[0]);
     if (!ev) return Error{ErrorKind::kSystem, "the other end has gone"};
     WEFT_CHECK(endpoint_->configure_qp(qpn, shared_memory_config(*ev)));
     carrier = Carrier::kSharedMemory;
+  } else {
+    WEFT_CHECK(check_mtu(agreed, options_.mtu != 0 ? options_.mtu : peer.mtu));
+    const auto evs = world_->evs();
+    transport::QpConfig config = config_for(evs);
+    config.mtu = agreed.mtu;
+    WEFT_CHECK(endpoint_->configure_qp(qpn, config));
   }
+  WEFT_CHECK(
+      world_->secure(qpn, {.incarnation = peer.incarnation, .qpn = peer.qpn, .ports = peer.ports}));
   transport::PeerInfo info;
   info.ports.fill(peer.ports[0]);
   std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());

@@ -19,13 +19,14 @@ namespace weft::cli {
 
 struct NetOptions {
   net::UdpWorldConfig world{};
+  std::uint32_t mtu = 0;     // payload of a packet; 0: the largest that fits
   std::uint32_t burst = 15;  // packets of one EV in one system call
   std::uint32_t qps_max = 16;
 };
 
 // One QP, as its peer must know it. Sent over a stream, out of band.
 struct Hello {
-  std::uint32_t mtu = 0;
+  std::uint32_t mtu = 0;  // said outright; 0: what fits
   std::uint32_t qpn = 0, first_psn = 0, rkey = 0;
   std::uint64_t region_at = 0, region_size = 0;
   std::uint32_t secret_fingerprint = 0;  // 0: packets in clear
@@ -45,6 +46,8 @@ struct Hello {
 // user's or switched off on one side only.
 struct Offer {
   bool shared_memory = false;
+  std::uint32_t mtu =
+      0;  // payload of a packet over the planes: the largest that fits, 0 if none does
 
   static constexpr std::size_t kSize = 8;
   std::array<std::byte, kSize> to_bytes() const;
@@ -68,7 +71,8 @@ class NetEnd {
   static Offer agree(const Offer& ours, const Offer& theirs);
   // What carries a QP.
   enum class Carrier : std::uint8_t { kPlanes, kSharedMemory };
-  // As the two ends agreed. REQUIRES that this end offered as much.
+  // As the two ends agreed. REQUIRES that this end offered as much. Errors: kInvalid where no payload
+  // fits, or not the one that was said outright.
   Result<Carrier> connect(transport::Qpn qpn, const Hello& peer, const Offer& agreed);
 
  private:

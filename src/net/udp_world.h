@@ -88,6 +88,9 @@ class UdpWorld final : public world::World {
   // The EV over which that process (its address on plane 0) is reached by shared memory; none if it
   // is on another host, another user's, or does not want to.
   std::optional<fabric::Ev> shared_memory_ev(const world::Address& peer);
+  // The largest payload of 1024, 2048 and 4096 whose packets fit the way to that peer in every plane,
+  // as this host knows it: its own links and what routers said. 0: none does.
+  std::uint32_t payload_to(std::span<const world::Address> peer) const;
   // The smallest receive buffer of the planes, in bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
 

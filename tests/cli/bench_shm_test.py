@@ -5,8 +5,12 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import clean_environment  # for what it does when imported
 
 WEFT = os.environ["WEFT_BINARY"]
 BENCH = [WEFT, "bench", "write"]

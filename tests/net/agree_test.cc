@@ -1,5 +1,8 @@
 // Two ends find out together what carries their QPs, before the first packet.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "hostile_pair.h"
 
@@ -43,15 +46,40 @@ TEST_F(Agree, OnThePlanesWhereOneWantsNoSharedMemory) {
   transfer();
 }
 
-// Each end alone would answer differently here: one has no memory for its ring.
+// While it lives no ring can be made: the memory behind it may not grow.
+class NoRings {
+ public:
+  NoRings() {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~NoRings() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+// Each end alone would answer differently here.
 TEST_F(Agree, OnThePlanesWhereOnlyOneCan) {
-  NetOptions poor;
-  poor.world.ring_bytes = std::size_t{1} << 50;
-  open({}, poor);
-  EXPECT_TRUE(pair.a.net->offer(pair.b.hello).value().shared_memory);
-  EXPECT_FALSE(pair.b.net->offer(pair.a.hello).value().shared_memory);
-  ASSERT_TRUE(pair.connect());
-  EXPECT_FALSE(pair.agreed.shared_memory);
+  open({}, {});
+  const auto can = pair.a.net->offer(pair.b.hello).value();
+  const auto cannot = [&] {
+    const NoRings scope;
+    return pair.b.net->offer(pair.a.hello).value();
+  }();
+  EXPECT_TRUE(can.shared_memory);
+  EXPECT_FALSE(cannot.shared_memory);
+  const auto agreed = NetEnd::agree(can, cannot);
+  ASSERT_EQ(pair.a.net->connect(pair.a.hello.qpn, pair.b.hello, agreed).value(),
+            NetEnd::Carrier::kPlanes);
+  ASSERT_EQ(pair.b.net->connect(pair.b.hello.qpn, pair.a.hello, agreed).value(),
+            NetEnd::Carrier::kPlanes);
   transfer();
 }
 
