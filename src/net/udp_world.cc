@@ -85,6 +85,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
   if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return system_error("eventfd, epoll");
   WEFT_TRY(const NamespaceScope scope, NamespaceScope::enter(config.network_namespace));
+  if (config.ev_mode == EvMode::kSrv6) WEFT_CHECK(check_carrier_links(config.planes));
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {

@@ -73,7 +73,8 @@ struct UdpWorldConfig {
 
 class UdpWorld final : public world::World {
  public:
-  // Takes the first free slot. Errors: kInvalid, kExhausted (all slots taken), kSystem.
+  // Takes the first free slot. Errors: kInvalid, kExhausted (all slots taken), kSystem, kUnsupported
+  // (steering by SRv6 over links that are not the lab's).
   static Result<std::unique_ptr<UdpWorld>> open(const UdpWorldConfig& config);
   ~UdpWorld() override;
 
@@ -159,6 +160,7 @@ class UdpWorld final : public world::World {
   };
 
   UdpWorld(const UdpWorldConfig& config, const Steering& steering);
+  static Result<void> check_carrier_links(std::span<const Ipv6> planes);
   Result<void> open_slot(std::uint16_t process);
   Result<void> open_shared_memory();
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);

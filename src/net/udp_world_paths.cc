@@ -1,13 +1,32 @@
 // UdpWorld, paths: what is known of the ways to a peer before anything is sent.
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "net/interfaces.h"
 #include "net/network_namespace.h"
 #include "net/path_mtu.h"
+#include "net/plane_facts.h"
 #include "net/secure_layout.h"
 #include "net/udp_world.h"
 
 namespace weft::net {
+
+// The checksum of UDP is made for the carrier, and the address that arrives is another: only links
+// that never look at it will do.
+Result<void> UdpWorld::check_carrier_links(std::span<const Ipv6> planes) {
+  WEFT_TRY(const auto interfaces, list_interfaces());
+  for (const Ipv6& plane : planes) {
+    const Interface* const on = interface_of(plane, interfaces);
+    if (on == nullptr || on->loopback || driver_of(on->name) == "veth") continue;
+    return Error{ErrorKind::kUnsupported,
+                 fmt::format("{} ({}) is no veth link: paths by SRv6 carrier are for the lab, since "
+                             "their UDP checksums do not hold on arrival and a NIC's receiver drops "
+                             "such packets; leave --fabric out",
+                             on->name, text_of(plane))};
+  }
+  return {};
+}
 
 std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
   constexpr std::uint32_t kPayloadMax = 4096;

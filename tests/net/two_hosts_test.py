@@ -99,6 +99,14 @@ class TwoHosts(unittest.TestCase):
         words = ["--secret-file", secret]
         self.assertEqual(self.payload(here=words, there=words), 2048)
 
+    def test_without_checksum_offload_runs_are_cut_here(self):
+        self.make(1500)
+        for end in "ab":
+            if subprocess.run(["ip", "netns", "exec", self.names[end], "ethtool", "-K", "p0", "tx", "off"],
+                              capture_output=True).returncode != 0:
+                self.skipTest("ethtool cannot switch checksum offload off here")
+        self.assertEqual(self.payload(), 1024)
+
     def test_planes_on_two_loopbacks_are_refused(self):
         self.make(1500)
         here, said_here, there, said_there = self.run_both(planes=False)
@@ -106,6 +114,28 @@ class TwoHosts(unittest.TestCase):
         for said in (said_here, said_there):
             self.assertIn("different hosts", said.strip().splitlines()[-1])
             self.assertIn("--ifname", said.strip().splitlines()[-1])
+
+
+class CarrierForm(unittest.TestCase):
+    """SRv6 by carrier is for links that do not look at UDP checksums: the lab's, not a NIC's."""
+
+    def test_is_refused_on_what_is_no_veth(self):
+        name = f"wt{os.getpid() % 100000}n"
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", name], capture_output=True)
+        ip("netns", "add", name)
+        ip("-n", name, "link", "set", "lo", "up")
+        for plane in (1, 2):
+            kinds = ("dummy", "bridge", "ifb")  # whatever this kernel has
+            if not any(subprocess.run(["ip", "-n", name, "link", "add", f"eth{plane}", "type", kind],
+                                      capture_output=True).returncode == 0 for kind in kinds):
+                self.skipTest(f"this kernel has none of {', '.join(kinds)}")
+            ip("-n", name, "addr", "add", f"fd00:{plane}::1/64", "dev", f"eth{plane}", "nodad")
+            ip("-n", name, "link", "set", f"eth{plane}", "up")
+        ran = subprocess.run(["ip", "netns", "exec", name, WEFT, "bench", "write", "--fabric",
+                              "scenarios/lab-two-plane.toml", "--fabric-host", "0"],
+                             capture_output=True, text=True, timeout=SECONDS_MAX)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertRegex(ran.stderr.strip().splitlines()[-1], "eth1 .* no veth link.*UDP checksum")
 
 
 def why_not():
