@@ -77,6 +77,13 @@ Result<void> serve(const Bench& bench, std::vector<Stream> streams) {
            .burst = one.burst};
     terms.push_back(one);
   }
+  // A secured world has no more sessions than that, and nobody finds it out half-way.
+  if (all.qps > kQpsMax) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("the other ends ask for {} QPs together; expected {} at most, give "
+                             "them fewer --qps",
+                             all.qps, kQpsMax)};
+  }
   WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
   WEFT_TRY(const auto end, open_end(bench, all));
   for (std::size_t i = 0; i < streams.size(); ++i)
