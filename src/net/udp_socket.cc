@@ -13,6 +13,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/assert.h"
+
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -120,6 +122,7 @@ UdpSocket& UdpSocket::operator=(UdpSocket&& other) noexcept {
   std::swap(has_habit_, other.has_habit_);
   std::swap(strange_, other.strange_);
   std::swap(strange_max_, other.strange_max_);
+  std::swap(singly_, other.singly_);
   std::swap(habit_, other.habit_);
   return *this;
 }
@@ -180,6 +183,31 @@ ssize_t UdpSocket::send_by_habit(std::uint16_t segment, std::span<iovec> pieces)
   return sendmsg(fd_, &message, 0);
 }
 
+UdpSocket::Sent UdpSocket::send_singly(const Outgoing& what, std::span<iovec> pieces) {
+  constexpr std::size_t kPiecesMax = 8;
+  Outgoing single = what;
+  single.segment = 0;
+  std::array<iovec, kPiecesMax> packet;
+  std::size_t used = 0, bytes = 0;
+  const std::size_t last = pieces.size() - 1;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    iovec piece = pieces[i];
+    while (piece.iov_len > 0) {
+      WEFT_ASSERT(used < packet.size());
+      const std::size_t size = std::min<std::size_t>(piece.iov_len, what.segment - bytes);
+      packet[used++] = {piece.iov_base, size};
+      bytes += size;
+      piece = {static_cast<std::byte*>(piece.iov_base) + size, piece.iov_len - size};
+      const bool is_end = i == last && piece.iov_len == 0;
+      if (bytes < what.segment && !is_end) continue;
+      const Sent sent = send(single, std::span(packet).first(used));
+      if (sent != Sent::kTaken) return sent;
+      used = bytes = 0;
+    }
+  }
+  return Sent::kTaken;
+}
+
 ssize_t UdpSocket::send_explicitly(const Outgoing& what, std::span<iovec> pieces) const {
   SocketAddress to = to_sockaddr(what.to, what.port);
   const bool v4 = is_ipv4(what.to);
@@ -198,6 +226,7 @@ ssize_t UdpSocket::send_explicitly(const Outgoing& what, std::span<iovec> pieces
 }
 
 UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
+  if (singly_ && what.segment != 0) return send_singly(what, pieces);
   const Habit wanted{.to = what.to,
                      .port = what.port,
                      .traffic_class = what.traffic_class,
@@ -217,7 +246,10 @@ UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
     if (sent >= 0) return Sent::kTaken;
     if (errno == EAGAIN || errno == ENOBUFS) return Sent::kNotNow;
   }
-  return Sent::kNever;
+  const bool no_runs = errno == EIO || errno == EINVAL || errno == EOPNOTSUPP;
+  if (what.segment == 0 || !no_runs) return Sent::kNever;
+  singly_ = true;
+  return send_singly(what, pieces);
 }
 
 std::optional<IpPort> UdpSocket::poll_refusal() const {

@@ -47,6 +47,8 @@ class UdpSocket {
   };
   // All of it, or nothing: because the send buffer is full, or because it can never be sent.
   enum class Sent : std::uint8_t { kTaken, kNotNow, kNever };
+  // Where the kernel cuts no runs (an interface without checksum offload) it is packet by packet, and
+  // if the buffer is full half-way the caller sends some of them twice.
   Sent send(const Outgoing& what, std::span<iovec> pieces);
 
   // Where something was sent and nobody has the port, as its host said or somebody in its name. None:
@@ -79,6 +81,7 @@ class UdpSocket {
   explicit UdpSocket(int fd) : fd_(fd) {}
   void adopt(const Habit& habit);
   void let_go();
+  Sent send_singly(const Outgoing& what, std::span<iovec> pieces);
   bool receive_one(std::span<std::byte> buffer, Incoming& run);
   ssize_t send_by_habit(std::uint16_t segment, std::span<iovec> pieces) const;
   ssize_t send_explicitly(const Outgoing& what, std::span<iovec> pieces) const;
@@ -91,6 +94,7 @@ class UdpSocket {
   std::uint16_t strange_ = 0;       // sends lately that were not by habit
   std::uint16_t strange_max_ = 16;  // so many make the next habit
   Habit habit_{};
+  bool singly_ = false;  // the kernel refused a run
 };
 
 }  // namespace weft::net
