@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -38,6 +39,23 @@ Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
   const FabricPlace& place = *config.place;
   const fabric::NodeId self{.plane = plane, .tier = fabric::Tier::kHost, .index = place.self};
   return fabric::address_of(fabric::UsidList{.usid = {fabric::usid_of(place.topology, self)}});
+}
+
+// Until something comes, or so long. Linux before 5.11 counts in milliseconds: late rather than busy.
+constexpr Duration kForever = Duration::s(1'000'000);
+int sleep_on(int epoll_fd, std::span<epoll_event> ready, Duration how_long) {
+  const auto room = static_cast<int>(ready.size());
+  const std::int64_t ns = how_long.ns();
+  const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  static std::atomic<bool> is_precise = true;  // of all worlds
+  if (is_precise) {
+    const int count = epoll_pwait2(epoll_fd, ready.data(), room, &timeout, nullptr);
+    if (count >= 0 || errno != ENOSYS) return count;
+    is_precise = false;
+  }
+  const std::int64_t ms = (ns + 999'999) / 1'000'000;
+  return epoll_wait(epoll_fd, ready.data(), room,
+                    static_cast<int>(std::min<std::int64_t>(ms, 60'000)));
 }
 
 Error system_error(const char* what) {
@@ -230,10 +248,7 @@ bool UdpWorld::look(Time sleep_until) {
   const auto room = static_cast<int>(ready.size());
   int count = 0;
   if (sleep_until > now_) {
-    const std::int64_t ns = (sleep_until - now_).ns();
-    const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-    count = epoll_pwait2(epoll_fd_, ready.data(), room, sleep_until == kNever ? nullptr : &timeout,
-                         nullptr);
+    count = sleep_on(epoll_fd_, ready, sleep_until == kNever ? kForever : sleep_until - now_);
     now_ = clock();
   } else {
     count = epoll_wait(epoll_fd_, ready.data(), room, 0);  // a third of the price

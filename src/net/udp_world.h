@@ -108,8 +108,9 @@ class UdpWorld final : public world::World {
   // gets the core. True if anything moved. What came is answered by the next call: the caller sees
   // it first.
   bool progress(Time limit);
-  // Readable when pass() has something to receive: for a loop that waits for several worlds. The
-  // node's deadline is not in it.
+  // Readable when pass() has something to receive from the network: for a loop that waits for several
+  // worlds. The node's deadline is not in it, and neither are packets over shared memory: a ring calls
+  // only who sleeps in progress(). Who waits here switches shared memory off, as `weft lab run` does.
   int wait_fd() const { return epoll_fd_; }
 
   // --- security
