@@ -1,11 +1,14 @@
 #include "cli/bench_command.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -39,11 +42,22 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
   return sizes;
 }
 
+// Up to its end, and closes it. A few hundred bytes.
+std::string read_all(int fd) {
+  std::array<char, 512> buffer;
+  const ssize_t got = read(fd, buffer.data(), buffer.size());
+  close(fd);
+  return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
 // Both ends here: this process leads, a child follows.
 Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return Error{ErrorKind::kSystem, fmt::format("socketpair: {}", std::strerror(errno))};
+  int words[2];  // why the child failed
+  if (pipe2(words, O_CLOEXEC) != 0)
+    return Error{ErrorKind::kSystem, fmt::format("pipe: {}", std::strerror(errno))};
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return Error{ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno))};
@@ -56,10 +70,15 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
     if (getppid() != parent) _exit(1);
     Stream stream(pair[1]);
     const auto done = follow(bench, stream);
+    if (!done) {
+      const std::string& why = done.error().message;
+      [[maybe_unused]] const auto told = write(words[1], why.data(), why.size());
+    }
     // Not exit(): what the parent opened is the parent's.
     _exit(done ? 0 : 1);
   }
   close(pair[1]);
+  close(words[1]);
   Result<void> done;
   {
     Stream stream(pair[0]);
@@ -68,8 +87,13 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   if (!done) kill(child, SIGTERM);
   int ended = 0;
   waitpid(child, &ended, 0);
-  if (done && (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0))
-    return Error{ErrorKind::kSystem, "the other end failed"};
+  const std::string why = read_all(words[0]);
+  // What this end noticed of the other's failure says less than the other itself.
+  const bool failed = !WIFEXITED(ended) || WEXITSTATUS(ended) != 0;
+  if (failed && (done || done.error().message == Stream::gone().message)) {
+    return Error{ErrorKind::kSystem,
+                 "the other end: " + (why.empty() ? std::string("it was killed") : why)};
+  }
   return done;
 }
 

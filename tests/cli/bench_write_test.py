@@ -185,12 +185,27 @@ class Interrupted(unittest.TestCase):
                 self.assertGreater(result["rows"][0]["iterations"], 0, words)
                 self.assertTrue(self.is_gone(child))
 
+    def test_a_child_that_dies_is_named(self):
+        bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000")
+        self.wait_for(bench, "over ")
+        [child] = self.children(bench)
+        os.kill(child, signal.SIGKILL)
+        self.assertEqual(bench.wait(timeout=SECONDS_MAX), 1)
+        self.assertRegex(bench.stderr.read(), "does not answer|the other end")
+
     def test_a_killed_parent_leaves_no_child(self):
         bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000")
         self.wait_for(bench, "over ")
         [child] = self.children(bench)
         bench.kill()
         self.assertTrue(self.is_gone(child))
+
+    def test_one_that_idles(self):
+        bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "5", "--idle", "60s")
+        self.wait_for(bench, "over ")
+        time.sleep(0.5)
+        bench.send_signal(signal.SIGINT)
+        self.assertEqual(bench.wait(timeout=SECONDS_MAX / 3), 130)
 
     def test_one_that_waits(self):
         bench = self.start("--listen", "--port", free_port())
