@@ -40,7 +40,7 @@ struct LiveFabricConfig {
   // Of packets to a host's own address: kHashed or kStev. Carriers go by uSID where the topology
   // has uSIDs.
   fabric::Forwarding forwarding = fabric::Forwarding::kHashed;
-  std::uint32_t mtu = 4096;             // payload of a full packet
+  std::uint32_t mtu = 4096;  // payload of a full packet
   // What a trim keeps behind the IP header. Sealed packets need kSealedTrimmedSizeAfterIp, or their
   // headers cannot be told from forged ones.
   std::size_t trimmed_size_after_ip = kTrimmedIpPayload;

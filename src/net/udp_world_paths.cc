@@ -19,11 +19,12 @@ Result<void> UdpWorld::check_carrier_links(std::span<const Ipv6> planes) {
   for (const Ipv6& plane : planes) {
     const Interface* const on = interface_of(plane, interfaces);
     if (on == nullptr || on->loopback || driver_of(on->name) == "veth") continue;
-    return Error{ErrorKind::kUnsupported,
-                 fmt::format("{} ({}) is no veth link: paths by SRv6 carrier are for the lab, since "
-                             "their UDP checksums do not hold on arrival and a NIC's receiver drops "
-                             "such packets; leave --fabric out",
-                             on->name, text_of(plane))};
+    return Error{
+        ErrorKind::kUnsupported,
+        fmt::format("{} ({}) is no veth link: paths by SRv6 carrier are for the lab, since "
+                    "their UDP checksums do not hold on arrival and a NIC's receiver drops "
+                    "such packets; leave --fabric out",
+                    on->name, text_of(plane))};
   }
   return {};
 }
