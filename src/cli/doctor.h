@@ -23,7 +23,7 @@ struct Finding {
 
 // What is wanted of the host.
 struct DoctorQuestion {
-  std::uint32_t payload = 4096;  // the MTU setting
+  std::uint32_t payload = 4096;  // the MTU setting; 0: whatever fits
   bool secured = false;          // there is a job secret
 };
 

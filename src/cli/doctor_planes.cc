@@ -33,14 +33,14 @@ Finding judge_mtu(const PlaneFacts& plane, const DoctorQuestion& question) {
   if (fits == 4096) return out;
   const std::string raise = fmt::format("ip link set dev {} mtu 9000", plane.plane.interface);
   const char* const everywhere = "  # at all hosts and switches of the plane";
-  if (fits >= question.payload) {
+  if (fits != 0 && fits >= question.payload) {
     out.level = Level::kNote;
     out.cost = "small packets: more system calls and headers for each byte";
     out.mend = raise + everywhere;
   } else {
     out.level = Level::kProblem;
     out.cost = fmt::format("packets of {} bytes are refused by the kernel: nothing arrives",
-                           question.payload);
+                           std::max(question.payload, 1024u));
     out.mend =
         fits == 0 ? raise + everywhere : fmt::format("weft ... --mtu {}  # or {}", fits, raise);
   }

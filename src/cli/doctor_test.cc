@@ -113,6 +113,7 @@ TEST(Doctor, WhichPayloadFits) {
   EXPECT_EQ(find(f, "mtu 10.0.1.7", {.payload = 1024}).level, FindingLevel::kNote);
   f.planes = {plane(1, 500)};
   EXPECT_TRUE(has(find(f, "mtu 10.0.1.7", {.payload = 1024}).found, "no payload fits"));
+  EXPECT_EQ(find(f, "mtu 10.0.1.7", {.payload = 0}).level, FindingLevel::kProblem);
   // Sealed packets are longer, and so are those of IPv6.
   f.planes = {plane(1, 4180)};
   EXPECT_EQ(find(f, "mtu 10.0.1.7").level, FindingLevel::kOk);

@@ -23,4 +23,6 @@ void catch_interruption() {
 
 bool interrupted() { return noted.load(std::memory_order_relaxed); }
 
+Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
+
 }  // namespace weft::cli

@@ -2,11 +2,15 @@
 // second ends the process at once.
 #pragma once
 
+#include "base/result.h"
+
 namespace weft::cli {
 
 // From here on SIGINT and SIGTERM are noted. Blocking calls end with EINTR.
 void catch_interruption();
 bool interrupted();
+// What a call that it ended says.
+Error interruption();
 
 // The exit status of one that was interrupted.
 inline constexpr int kInterruptedStatus = 130;

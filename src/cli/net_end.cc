@@ -7,12 +7,13 @@
 
 #include "cli/software_ends.h"
 #include "net/clock.h"
+#include "net/host_identity.h"
 #include "net/log.h"
 
 namespace weft::cli {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x7765'6674'0000'0003;  // "weft", version 3
+constexpr std::uint64_t kMagic = 0x7765'6674'0000'0004;  // "weft", version 4
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
 constexpr std::uint32_t kSendQueue = 256;
@@ -48,6 +49,24 @@ transport::QpConfig shared_memory_config(const fabric::Ev& ev) {
   return config;
 }
 
+// `said`: outright, by one of the ends; 0: by neither.
+Result<void> check_mtu(const Offer& agreed, std::uint32_t said) {
+  if (agreed.mtu != 1024 && agreed.mtu != 2048 && agreed.mtu != 4096) {
+    return Error{
+        ErrorKind::kInvalid,
+        "not even a payload of 1024 fits the planes between the two ends; raise their MTU, "
+        "`weft doctor` says which"};
+  }
+  if (said != 0 && agreed.mtu < said) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("--mtu {} does not fit the planes between the two ends, {} does; leave "
+                    "--mtu out, or raise their MTU (`weft doctor` says which)",
+                    said, agreed.mtu)};
+  }
+  return {};
+}
+
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
@@ -71,9 +90,10 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store32(out, 44, secret_fingerprint);
   base::store64(out, 48, incarnation);
   base::store64(out, 56, shared_memory ? 1 : 0);
+  base::store64(out, 64, host);
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    base::store_ipv6(out, 64 + 18 * i, ports[i].ip());
-    base::store16(out, 80 + 18 * i, ports[i].process);
+    base::store_ipv6(out, 72 + 18 * i, ports[i].ip());
+    base::store16(out, 88 + 18 * i, ports[i].process);
   }
   return bytes;
 }
@@ -96,16 +116,29 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.secret_fingerprint = base::load32(in, 44);
   hello.incarnation = base::load64(in, 48);
   hello.shared_memory = (base::load64(in, 56) & 1) != 0;
+  hello.host = base::load64(in, 64);
   const std::uint32_t count = base::load32(in, 40);
   if (count == 0 || count > world::kPortsMax)
     return Error{ErrorKind::kInvalid, "the other end names no planes, or too many"};
   for (std::size_t i = 0; i < count; ++i) {
     hello.ports.push_back(
-        world::Address::of(base::load_ipv6(in, 64 + 18 * i), base::load16(in, 80 + 18 * i)));
+        world::Address::of(base::load_ipv6(in, 72 + 18 * i), base::load16(in, 88 + 18 * i)));
     if (hello.ports.back().process >= net::kProcessesMax)
       return Error{ErrorKind::kInvalid, "the other end names a process slot that cannot be"};
   }
   return hello;
+}
+
+std::array<std::byte, Offer::kSize> Offer::to_bytes() const {
+  std::array<std::byte, kSize> bytes{};
+  base::store32(Bytes(bytes), 0, shared_memory ? 1 : 0);
+  base::store32(Bytes(bytes), 4, mtu);
+  return bytes;
+}
+
+Offer Offer::from_bytes(std::span<const std::byte, kSize> bytes) {
+  const ConstBytes in(bytes);
+  return {.shared_memory = (base::load32(in, 0) & 1) != 0, .mtu = base::load32(in, 4)};
 }
 
 Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
@@ -119,7 +152,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   // On the port of shared memory a process has the address that it has on plane 0.
   config.ports.fill(ports[0]);
   std::copy(ports.begin(), ports.end(), config.ports.begin());
-  config.mtu = options.world.mtu;
+  config.mtu = options.mtu != 0 ? options.mtu : options.world.mtu;
   config.burst = options.burst;
   config.qp_count_max = config.peer_count_max = options.qps_max;
   config.ev_count_max = options.qps_max * static_cast<std::uint32_t>(end->world_->evs().size());
@@ -145,22 +178,35 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   Hello hello;
   WEFT_TRY(hello.qpn, endpoint_->create_qp(config_for(evs), first));
   WEFT_TRY(hello.rkey, memory_->add(region, world::Access::kRemoteWrite));
-  hello.mtu = options_.world.mtu;
+  hello.mtu = options_.mtu;
   hello.first_psn = first.value();
   hello.region_at = reinterpret_cast<std::uintptr_t>(region.data());
   hello.region_size = region.size();
   hello.ports = world_->addresses();
   hello.secret_fingerprint = world_->secret_fingerprint();
   hello.incarnation = world_->incarnation();
+  hello.host = net::host_identity(options_.world.network_namespace);
   hello.shared_memory = shares_memory();
   return hello;
 }
 
-Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
-  if (peer.mtu != options_.world.mtu) {
+Result<void> NetEnd::check(const Hello& peer) const {
+  const auto loops = [](const auto& ports) {
+    return std::any_of(ports.begin(), ports.end(),
+                       [](const world::Address& a) { return net::is_loopback(a.ip()); });
+  };
+  const std::uint64_t host = net::host_identity(options_.world.network_namespace);
+  if (host != 0 && peer.host != 0 && host != peer.host &&
+      (loops(world_->addresses()) || loops(peer.ports))) {
+    return Error{ErrorKind::kInvalid,
+                 "the two ends are on different hosts (or in different network namespaces), and "
+                 "their planes on the loopback lead nowhere; name interfaces with --ifname, at "
+                 "both ends"};
+  }
+  if (peer.mtu != 0 && options_.mtu != 0 && peer.mtu != options_.mtu) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("this end has an MTU of {}, the other of {}; give both the same --mtu",
-                             options_.world.mtu, peer.mtu)};
+                             options_.mtu, peer.mtu)};
   }
   if (peer.ports.size() != world_->addresses().size()) {
     return Error{ErrorKind::kInvalid, fmt::format("this end has {} planes, the other {}",
@@ -173,15 +219,40 @@ Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
                                            : "the other end has a job secret, this one has none";
     return Error{ErrorKind::kInvalid, fmt::format("{}; give both the same --secret-file", what)};
   }
+  return {};
+}
+
+Result<Offer> NetEnd::offer(const Hello& peer) {
+  WEFT_CHECK(check(peer));
+  Offer out;
+  out.shared_memory = peer.shared_memory && world_->shared_memory_ev(peer.ports[0]).has_value();
+  out.mtu = world_->payload_to(peer.ports);
+  if (options_.mtu != 0) out.mtu = std::min(out.mtu, options_.mtu);
+  return out;
+}
+
+Offer NetEnd::agree(const Offer& ours, const Offer& theirs) {
+  return {.shared_memory = ours.shared_memory && theirs.shared_memory,
+          .mtu = std::min(ours.mtu, theirs.mtu)};
+}
+
+Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer,
+                                        const Offer& agreed) {
+  Carrier carrier = Carrier::kPlanes;
+  if (agreed.shared_memory) {
+    const auto ev = world_->shared_memory_ev(peer.ports[0]);
+    if (!ev) return Error{ErrorKind::kSystem, "the other end has gone"};
+    WEFT_CHECK(endpoint_->configure_qp(qpn, shared_memory_config(*ev)));
+    carrier = Carrier::kSharedMemory;
+  } else {
+    WEFT_CHECK(check_mtu(agreed, options_.mtu != 0 ? options_.mtu : peer.mtu));
+    const auto evs = world_->evs();
+    transport::QpConfig config = config_for(evs);
+    config.mtu = agreed.mtu;
+    WEFT_CHECK(endpoint_->configure_qp(qpn, config));
+  }
   WEFT_CHECK(
       world_->secure(qpn, {.incarnation = peer.incarnation, .qpn = peer.qpn, .ports = peer.ports}));
-  Carrier carrier = Carrier::kPlanes;
-  if (peer.shared_memory) {
-    if (const auto ev = world_->shared_memory_ev(peer.ports[0])) {
-      WEFT_CHECK(endpoint_->configure_qp(qpn, shared_memory_config(*ev)));
-      carrier = Carrier::kSharedMemory;
-    }
-  }
   transport::PeerInfo info;
   info.ports.fill(peer.ports[0]);
   std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());
@@ -192,7 +263,7 @@ Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer) {
            peer.qpn, peer.ports[0].process,
            carrier == Carrier::kSharedMemory ? "shared memory"
            : !shares_memory()                ? "the planes"
-           : peer.shared_memory ? "the planes: the other end is on another host or another user's"
+           : peer.shared_memory ? "the planes: the ends are on two hosts or of two users"
                                 : "the planes: the other end takes no shared memory");
   return carrier;
 }

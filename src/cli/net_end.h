@@ -19,24 +19,40 @@ namespace weft::cli {
 
 struct NetOptions {
   net::UdpWorldConfig world{};
+  std::uint32_t mtu = 0;     // payload of a packet; 0: the largest that fits
   std::uint32_t burst = 15;  // packets of one EV in one system call
   std::uint32_t qps_max = 16;
 };
 
 // One QP, as its peer must know it. Sent over a stream, out of band.
 struct Hello {
-  std::uint32_t mtu = 0;
+  std::uint32_t mtu = 0;  // said outright; 0: what fits
   std::uint32_t qpn = 0, first_psn = 0, rkey = 0;
   std::uint64_t region_at = 0, region_size = 0;
   std::uint32_t secret_fingerprint = 0;  // 0: packets in clear
   std::uint64_t incarnation = 0;         // of the process
+  std::uint64_t host = 0;                // net::host_identity()
   bool shared_memory = false;            // it would use it, if we are on one host
   std::vector<world::Address> ports;     // one a plane
 
-  static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + 8 + 8 + world::kPortsMax * 18;
+  static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + 8 + 8 + 8 + world::kPortsMax * 18;
   std::array<std::byte, kSize> to_bytes() const;
   // Errors: kInvalid with what is wrong, in one line.
   static Result<Hello> from_bytes(std::span<const std::byte, kSize> bytes);
+};
+
+// What an end can do towards a peer, once it has its hello. One end proposes, the other answers with
+// what both can do, and the answer decides: each alone cannot know, as shared memory may be another
+// user's or switched off on one side only.
+struct Offer {
+  bool shared_memory = false;
+  std::uint32_t mtu =
+      0;  // payload of a packet over the planes: the largest that fits, 0 if none does
+
+  static constexpr std::size_t kSize = 8;
+  std::array<std::byte, kSize> to_bytes() const;
+  // Any bytes are an offer.
+  static Offer from_bytes(std::span<const std::byte, kSize> bytes);
 };
 
 class NetEnd {
@@ -48,14 +64,20 @@ class NetEnd {
 
   // A QP and what to tell the peer of it: `region` is what the peer may write to.
   Result<Hello> create_qp(std::span<std::byte> region);
+  // What this end can do towards that peer: it is reached over shared memory where both want to and
+  // may. Errors: kInvalid when the two ends do not fit, in one line.
+  Result<Offer> offer(const Hello& peer);
+  // What both can do.
+  static Offer agree(const Offer& ours, const Offer& theirs);
   // What carries a QP.
   enum class Carrier : std::uint8_t { kPlanes, kSharedMemory };
-  // Over shared memory when both ends are on one host, may, and want to; else over the planes.
-  // Errors: kInvalid when the two ends do not fit, in one line.
-  Result<Carrier> connect(transport::Qpn qpn, const Hello& peer);
+  // As the two ends agreed. REQUIRES that this end offered as much. Errors: kInvalid where no payload
+  // fits, or not the one that was said outright.
+  Result<Carrier> connect(transport::Qpn qpn, const Hello& peer, const Offer& agreed);
 
  private:
   explicit NetEnd(const NetOptions& options) : options_(options) {}
+  Result<void> check(const Hello& peer) const;
   bool shares_memory() const { return world_->port_count() > world_->addresses().size(); }
 
   NetOptions options_;

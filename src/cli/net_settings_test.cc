@@ -23,8 +23,9 @@ std::string wrong(std::string_view file, const SettingWords& environment = {},
 
 TEST(NetSettings, FlagOverEnvironmentOverFileOverDefault) {
   const char* const file = "[net]\nmtu = 2048\n";
-  EXPECT_EQ(settle("", {}, {})->mtu, 4096u);
+  EXPECT_EQ(settle("", {}, {})->mtu, 0u);
   EXPECT_EQ(settle(file, {}, {})->mtu, 2048u);
+  EXPECT_EQ(settle(file, {{"mtu", "auto"}}, {})->mtu, 0u);
   EXPECT_EQ(settle(file, {{"mtu", "1024"}}, {})->mtu, 1024u);
   EXPECT_EQ(settle(file, {{"mtu", "1024"}}, {{"mtu", "4096"}})->mtu, 4096u);
 }
@@ -66,7 +67,7 @@ TEST(NetSettings, PlanesAndInterfacesReplaceEachOther) {
 
 TEST(NetSettings, MistakesNameTheirPlace) {
   EXPECT_EQ(wrong("[net]\n\nmtu = 1500\n"),
-            "weft.toml:3:7: mtu = 1500: expected 1024, 2048 or 4096");
+            "weft.toml:3:7: mtu = 1500: expected 1024, 2048, 4096 or auto");
   EXPECT_EQ(wrong("[net]\nmut = 1024\n"), "weft.toml:2:1: mut is not a setting; did you mean mtu?");
   EXPECT_EQ(wrong("[nett]\n"), "weft.toml:1:2: nett is not known; expected [net]");
   EXPECT_EQ(wrong("mtu = 1024\n"),

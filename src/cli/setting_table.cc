@@ -54,6 +54,8 @@ bool set_number(std::string_view text, std::uint32_t most, std::uint32_t& out) {
 }
 
 bool set_mtu(std::string_view text, NetSettings& out) {
+  out.mtu = 0;
+  if (text == "auto") return true;
   if (text != "1024" && text != "2048" && text != "4096") return false;
   return set_number(text, 4096, out.mtu);
 }
@@ -114,8 +116,11 @@ constexpr std::array kSettings = {
         "for all others",
         "names of interfaces, as eth0,eth1, or what they begin with, or ^ and what to leave out",
         set_interfaces},
-    Setting{"mtu", "--mtu", "WEFT_MTU", "payload of a packet", "1024, 2048 or 4096", set_mtu},
-    Setting{"evs", "--evs", "WEFT_EVS", "EVs (paths) in each plane", "1 to 4096", set_evs},
+    Setting{"mtu", "--mtu", "WEFT_MTU", "payload of a packet; auto: the largest that fits",
+            "1024, 2048, 4096 or auto", set_mtu},
+    Setting{"evs", "--evs", "WEFT_EVS",
+            "EVs (paths) in each plane, at most 64, and 4096 in a lab (--fabric)",
+            "1 to 64, and up to 4096 in a lab (--fabric)", set_evs},
     Setting{"burst", "--burst", "WEFT_BURST", "packets of one path in one system call", "1 to 60",
             set_burst},
     Setting{"shared_memory", nullptr, "WEFT_SHM", "", "auto, off (0) or must", set_shared_memory},

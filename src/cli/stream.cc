@@ -20,9 +20,6 @@ constexpr int kPatienceMs = 20'000;
 // A signal may come just before a wait: no wait is longer than this.
 constexpr int kWaitMs = 100;
 
-Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
-Error gone() { return {ErrorKind::kSystem, "the other end has gone"}; }
-
 // Waits until `fd` can be read; false when that takes longer than `patience_ms` (-1: never) or
 // Ctrl-C came.
 bool wait_readable(int fd, int patience_ms) {
@@ -32,6 +29,34 @@ bool wait_readable(int fd, int patience_ms) {
     if (poll(&p, 1, kWaitMs) > 0) return true;
   }
   return false;
+}
+
+// On every address of this host; of IPv4 alone where there is no IPv6. -1 and errno.
+int listen_on(std::uint16_t port, std::uint32_t count) {
+  const int on = 1, off = 0;
+  sockaddr_in6 any6{};
+  any6.sin6_family = AF_INET6;
+  any6.sin6_port = htons(port);
+  any6.sin6_addr = in6addr_any;
+  sockaddr_in any4{};
+  any4.sin_family = AF_INET;
+  any4.sin_port = htons(port);
+  int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool v6 = fd >= 0;
+  if (!v6) fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (v6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  const auto* const address =
+      v6 ? reinterpret_cast<const sockaddr*>(&any6) : reinterpret_cast<const sockaddr*>(&any4);
+  if (bind(fd, address, v6 ? sizeof(any6) : sizeof(any4)) == 0 &&
+      ::listen(fd, static_cast<int>(count)) == 0) {
+    return fd;
+  }
+  const int why = errno;
+  close(fd);
+  errno = why;
+  return -1;
 }
 
 }  // namespace
@@ -76,19 +101,9 @@ bool Stream::peek(Bytes bytes) const {
 
 Result<std::vector<Stream>> accept_some(std::uint16_t port, std::uint32_t count,
                                         const std::string& say) {
-  const int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1, off = 0;
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_port = htons(port);
-  address.sin6_addr = in6addr_any;
-  if (listener < 0 ||
-      bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(listener, static_cast<int>(count)) != 0) {
+  const int listener = listen_on(port, count);
+  if (listener < 0) {
     const std::string why = std::strerror(errno);
-    if (listener >= 0) close(listener);
     return Error{
         ErrorKind::kSystem,
         fmt::format("TCP port {} cannot be listened on: {}; take another with --port", port, why)};

@@ -1,5 +1,6 @@
 #include "cli/switch_config.h"
 
+#include "net/secure_layout.h"
 #include "scenario/settings.h"
 
 namespace weft::cli {
@@ -29,6 +30,7 @@ net::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
                             ? fabric::Forwarding::kStev
                             : fabric::Forwarding::kHashed,
           .mtu = scenario.transport.mtu,
+          .trimmed_size_after_ip = net::kSealedTrimmedSizeAfterIp,
           .fabric_queue = queues.fabric,
           .last_hop_queue = queues.last_hop,
           .shared_buffer_bytes = queues.shared_buffer_bytes,

@@ -19,7 +19,7 @@ struct SwitchQueues {
 SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Topology& topology);
 
 // Packets to plain addresses are hashed, also where the scenario says SRv6: carriers name their
-// path themselves.
+// path themselves. A trim keeps enough for sealed packets too: nobody knows what hosts will send.
 net::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
                                          const fabric::Topology& topology, std::uint64_t seed);
 

@@ -13,6 +13,10 @@ namespace weft::net {
 
 // ::ffff:0:0/96
 constexpr bool is_ipv4(const Ipv6& ip) { return ip.high == 0 && ip.low >> 32 == 0xffff; }
+// 127/8 and ::1.
+constexpr bool is_loopback(const Ipv6& ip) {
+  return (is_ipv4(ip) && (ip.low >> 24 & 0xff) == 127) || (ip.high == 0 && ip.low == 1);
+}
 // `host_order`: 127.0.0.1 is 0x7f000001.
 constexpr Ipv6 ipv4(std::uint32_t host_order) {
   return {.high = 0, .low = 0xffff'0000'0000u | host_order};

@@ -23,10 +23,6 @@ bool is_link_local(const Ipv6& ip) {
   return ip.high >> 54 == 0xfe80 >> 6;
 }
 
-bool is_loopback(const Ipv6& ip) {
-  return is_ipv4(ip) ? (ip.low >> 24 & 0xff) == 127 : ip == Ipv6{.high = 0, .low = 1};
-}
-
 std::uint32_t mtu_of(int socket, const std::string& name) {
   ifreq request{};
   std::strncpy(request.ifr_name, name.c_str(), IFNAMSIZ - 1);

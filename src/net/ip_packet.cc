@@ -89,12 +89,12 @@ void mark_ce(Bytes packet) {
   store32(packet, wire::ipv6_at::kVersionWord, word | 3u << wire::ipv6_at::kEcnShift);
 }
 
-std::size_t trim(Bytes packet, world::Dscp dscp) {
+std::size_t trim(Bytes packet, const Trim& how) {
   WEFT_ASSERT(is_udp(packet));
   const std::uint32_t word = load32(packet, wire::ipv6_at::kVersionWord) & ~kDscpMask;
   store32(packet, wire::ipv6_at::kVersionWord,
-          word | static_cast<std::uint32_t>(dscp) << wire::ipv6_at::kDscpShift);
-  const std::size_t size = std::min(packet.size(), wire::kIpv6Size + kTrimmedIpPayload);
+          word | static_cast<std::uint32_t>(how.dscp) << wire::ipv6_at::kDscpShift);
+  const std::size_t size = std::min(packet.size(), wire::kIpv6Size + how.keep);
   if (size == packet.size()) return size;
   store16(packet, wire::ipv6_at::kPayloadSize, static_cast<std::uint32_t>(size - kUdpAt));
   store16(packet, kUdpAt + wire::udp_at::kSize, static_cast<std::uint32_t>(size - kUdpAt));

@@ -16,7 +16,7 @@
 
 namespace weft::net {
 
-// What a trim leaves behind the IP header: UDP, BTH, METH, TSETH and RETH (docs/wire.md).
+// What a trim leaves behind the IP header in MRC: UDP, BTH, METH, TSETH and RETH (docs/wire.md).
 inline constexpr std::size_t kTrimmedIpPayload = 44;
 
 struct PacketFacts {
@@ -34,8 +34,13 @@ std::optional<PacketFacts> look_at(ConstBytes packet);
 
 // From the IP header on, `facts.size` bytes each.
 void mark_ce(Bytes packet);
-// REQUIRES UDP. Returns the new size, never larger than the old one.
-std::size_t trim(Bytes packet, world::Dscp dscp);
+// Cuts it to `keep` bytes behind the IP header. REQUIRES UDP. Returns the new size, never larger than
+// the old one.
+struct Trim {
+  world::Dscp dscp = world::Dscp::kTrimmed;
+  std::size_t keep = kTrimmedIpPayload;
+};
+std::size_t trim(Bytes packet, const Trim& how);
 // Gives it another destination.
 void readdress(Bytes packet, const Ipv6& destination);
 // Damages the last byte, which is the ICRC's in an MRC packet, and lets the UDP checksum hold: the

@@ -94,7 +94,7 @@ TEST(IpPacket, ATrimKeepsTheHeadersAndMendsTheRest) {
     spec.payload = payload;
     const auto before = make_packet(spec);
     auto after = before;
-    const std::size_t size = trim(after, Dscp::kTrimmedLastHop);
+    const std::size_t size = trim(after, {.dscp = Dscp::kTrimmedLastHop});
     EXPECT_EQ(size, std::min<std::size_t>(before.size(), 40 + 44)) << payload;
     after.resize(size);
     const auto facts = look_at(after);
@@ -113,7 +113,7 @@ TEST(IpPacket, NoChecksumStaysNone) {
   base::store16(packet, 46, 0);
   readdress(packet, {1, 2});
   EXPECT_EQ(field(packet, 46), 0u);
-  packet.resize(trim(packet, Dscp::kTrimmed));
+  packet.resize(trim(packet, {}));
   EXPECT_EQ(field(packet, 46), 0u);
 }
 

@@ -224,12 +224,13 @@ void LiveFabric::forward(LinkId id, std::uint32_t index) {
   if (!link.up) return drop(index, link.counters.drops_down);
   const auto facts = look_at(bytes_of(index));
   WEFT_ASSERT(facts.has_value());
-  const switching::Arriving arriving{.wire_size = wire_size_of(packet.size),
-                                     .trimmed_wire_size = wire_size_of(std::min<std::size_t>(
-                                         packet.size, wire::kIpv6Size + kTrimmedIpPayload)),
-                                     .control = is_control(facts->dscp),
-                                     .trimmable = is_trimmable(*facts),
-                                     .ecn_capable = facts->ecn != world::Ecn::kNotEct};
+  const switching::Arriving arriving{
+      .wire_size = wire_size_of(packet.size),
+      .trimmed_wire_size = wire_size_of(
+          std::min<std::size_t>(packet.size, wire::kIpv6Size + config_.trimmed_size_after_ip)),
+      .control = is_control(facts->dscp),
+      .trimmable = is_trimmable(*facts),
+      .ecn_capable = facts->ecn != world::Ecn::kNotEct};
   QueueParams scaled;
   const QueueParams& params = queue_params(link, scaled);
   const auto admission =
@@ -238,7 +239,8 @@ void LiveFabric::forward(LinkId id, std::uint32_t index) {
   if (admission.fate == switching::Fate::kTrimmed) {
     ++link.counters.trims;
     const auto dscp = link.last_hop ? world::Dscp::kTrimmedLastHop : world::Dscp::kTrimmed;
-    packet.size = static_cast<std::uint32_t>(trim(bytes_of(index), dscp));
+    packet.size = static_cast<std::uint32_t>(
+        trim(bytes_of(index), {.dscp = dscp, .keep = config_.trimmed_size_after_ip}));
   }
   if (admission.marked) {
     ++link.counters.ecn_marks;

@@ -40,7 +40,10 @@ struct LiveFabricConfig {
   // Of packets to a host's own address: kHashed or kStev. Carriers go by uSID where the topology
   // has uSIDs.
   fabric::Forwarding forwarding = fabric::Forwarding::kHashed;
-  std::uint32_t mtu = 4096;             // payload of a full packet
+  std::uint32_t mtu = 4096;  // payload of a full packet
+  // What a trim keeps behind the IP header. Sealed packets need kSealedTrimmedSizeAfterIp, or their
+  // headers cannot be told from forged ones.
+  std::size_t trimmed_size_after_ip = kTrimmedIpPayload;
   switching::QueueParams fabric_queue;  // between switches; mtu_wire_size follows from mtu
   switching::QueueParams last_hop_queue;
   std::uint64_t shared_buffer_bytes = 0;

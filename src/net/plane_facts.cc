@@ -55,13 +55,6 @@ std::optional<bool> is_on(const std::string& interface, std::uint32_t question) 
   return answer.data != 0;
 }
 
-std::string driver_of(const std::string& interface) {
-  ethtool_drvinfo answer{};
-  answer.cmd = ETHTOOL_GDRVINFO;
-  if (!ask_ethtool(interface, answer)) return "";
-  return std::string(answer.driver, strnlen(answer.driver, sizeof(answer.driver)));
-}
-
 struct Tried {
   PortCheck check = PortCheck::kRefused;
   std::string refusal{};
@@ -114,6 +107,13 @@ PlaneFacts facts_of(const Ipv6& address, std::span<const Interface> interfaces) 
 }
 
 }  // namespace
+
+std::string driver_of(const std::string& interface) {
+  ethtool_drvinfo answer{};
+  answer.cmd = ETHTOOL_GDRVINFO;
+  if (!ask_ethtool(interface, answer)) return "";
+  return std::string(answer.driver, strnlen(answer.driver, sizeof(answer.driver)));
+}
 
 SocketFacts socket_facts(const SocketBuffers& asked) {
   SocketFacts facts;

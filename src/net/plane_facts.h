@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "net/host_facts.h"
@@ -12,6 +13,10 @@ namespace weft::net {
 
 // In the order of `planes`. Waits a fifth of a second for each packet that does not come.
 std::vector<PlaneFacts> plane_facts(std::span<const Ipv6> planes);
+
+// The kernel's name of what drives an interface, as "veth"; empty: it does not say, as of the
+// loopback.
+std::string driver_of(const std::string& interface);
 
 // A UDP socket that asked for these buffers, and what it got: both as asked for, half of what the
 // kernel says.

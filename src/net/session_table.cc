@@ -42,6 +42,17 @@ Result<std::unique_ptr<SecureSession>> SessionTable::make_session(std::uint32_t 
           .epoch_shift = config_.epoch_shift});
 }
 
+// A place for one more. One whose QPs are all gone keeps its own until somebody needs it: its end may
+// still have QPs and the keys of the endpoints, and these are made only once.
+Result<std::uint32_t> SessionTable::free_peer() const {
+  if (peers_.size() < config_.peers_max) return static_cast<std::uint32_t>(peers_.size());
+  for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+    const auto is_of = [i](const Entry& entry) { return entry.peer == i; };
+    if (std::none_of(entries_.begin(), entries_.end(), is_of)) return i;
+  }
+  return Error{ErrorKind::kExhausted, "no room for another secured peer"};
+}
+
 // The peer's place, with a session for the endpoints. Another process under the same addresses takes
 // the place of the one that was there.
 Result<std::uint32_t> SessionTable::place_peer(const SecurePeer& peer) {
@@ -49,11 +60,10 @@ Result<std::uint32_t> SessionTable::place_peer(const SecurePeer& peer) {
       .incarnation = peer.incarnation, .process = peer.ports[0].process, .qpn = wire::kEndpointQpn};
   std::uint32_t index = find_peer(peer.ports[0]);
   if (index == kNobody) {
-    if (peers_.size() == config_.peers_max)
-      return Error{ErrorKind::kExhausted, "no room for another secured peer"};
-    index = static_cast<std::uint32_t>(peers_.size());
+    WEFT_TRY(index, free_peer());
     WEFT_TRY(auto session, make_session(wire::kEndpointQpn, id));
-    peers_.push_back({.ports = {}, .endpoints = std::move(session)});
+    if (index == peers_.size()) peers_.emplace_back();
+    peers_[index].endpoints = std::move(session);
   } else if (peers_[index].endpoints->peer() != id) {
     WEFT_TRY(peers_[index].endpoints, make_session(wire::kEndpointQpn, id));
   }

@@ -3,7 +3,8 @@
 //
 // A QP's session is found by the QPN here (coming) or by the peer's address and QPN (going); packets
 // between endpoints (QPN 2) belong to the session of the two processes, which the first QP between
-// them opens. Bounded by its config; secure() takes memory, nothing that is done for a packet does.
+// them opens. Bounded by its config: a peer without QPs gives way to another. secure() takes memory,
+// nothing that is done for a packet does.
 #pragma once
 
 #include <cstdint>
@@ -92,6 +93,7 @@ class SessionTable {
 
   explicit SessionTable(const KeySchedule& keys) : keys_(keys) {}
   Result<std::unique_ptr<SecureSession>> make_session(std::uint32_t local_qpn, const EndId& peer);
+  Result<std::uint32_t> free_peer() const;
   Result<std::uint32_t> place_peer(const SecurePeer& peer);
   std::uint32_t find_peer(const world::Address& address) const;
   Entry* find_entry(std::uint32_t local_qpn);

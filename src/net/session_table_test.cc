@@ -188,5 +188,23 @@ TEST(SessionTable, SaysWhatCannotBe) {
   EXPECT_TRUE(a.secure(0x104, b, 4));
 }
 
+TEST(SessionTable, APeerWithoutQpsGivesWay) {
+  Process a(1, 0), b(2, 0), c(3, 0), d(4, 0);
+  ASSERT_TRUE(a.secure(0x100, b, 0x100));
+  ASSERT_TRUE(b.secure(0x100, a, 0x100));
+  ASSERT_TRUE(a.secure(0x101, c, 1));
+  settle(a, b);
+  for (std::uint32_t qpn = 0x200; qpn < 0x210; ++qpn) {
+    ASSERT_TRUE(a.table->close(qpn == 0x200 ? 0x101 : qpn - 1));
+    Process& next = qpn % 2 == 0 ? d : c;
+    ASSERT_TRUE(a.secure(qpn, next, qpn)) << qpn;
+    ASSERT_TRUE(next.secure(qpn, a, qpn));
+    settle(a, next);
+    EXPECT_FALSE(send(a, next, qpn).empty());
+    EXPECT_FALSE(send(a, b, 0x100).empty()) << "b has QPs and keeps its place";
+    next = Process(qpn % 2 == 0 ? 4 : 3, 0);  // it starts over before its next turn
+  }
+}
+
 }  // namespace
 }  // namespace weft::net

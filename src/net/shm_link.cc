@@ -52,6 +52,22 @@ union Rights {
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;
 };
 
+// The descriptor beside a message, ours from here on; -1 if there is not just one. Alignment leaves
+// room for a second: whatever came is closed.
+int only_descriptor(msghdr& message) {
+  int only = -1, count = 0;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= c->cmsg_len; at += sizeof(int)) {
+      if (only >= 0) close(only);
+      std::memcpy(&only, CMSG_DATA(c) + at, sizeof(only));
+      ++count;
+    }
+  }
+  if (count > 1) close(std::exchange(only, -1));
+  return only;
+}
+
 }  // namespace
 
 ShmSocket& ShmSocket::operator=(ShmSocket&& other) noexcept {
@@ -152,13 +168,8 @@ Result<ShmGreeting> shm_greeting(const ShmSocket& socket) {
   message.msg_controllen = rights.bytes.size();
   const ssize_t got = recvmsg(socket.fd(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Error{ErrorKind::kNotFound, {}};
-  int fd = -1;
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-      header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-  }
-  WEFT_TRY(ShmMemory memory, ShmMemory::adopt(fd));
+  if (got < 0) return system_error("unix socket: recvmsg");
+  WEFT_TRY(ShmMemory memory, ShmMemory::adopt(only_descriptor(message)));
   memory.close_fd();
   const ConstBytes in(greeting);
   if (got != static_cast<ssize_t>(kGreetingSize) || base::load64(in, 0) != kMagic)

@@ -30,6 +30,7 @@ ShmPort::ShmPort(const ShmPortConfig& config)
     : config_(config), epoll_fd_(epoll_create1(EPOLL_CLOEXEC)), headers_(kBatchMax) {
   readers_.reserve(config.links_max);
   writers_.reserve(config.links_max);
+  gone_.reserve(config.links_max);
   batch_.reserve(kBatchMax);
 }
 
@@ -131,10 +132,24 @@ void ShmPort::look() {
     std::erase_if(writers_, [this, fd](const auto& out) {
       const bool gone = out->socket.fd() == fd && !out->socket.take_calls();
       counters_.gone += gone ? 1 : 0;
+      if (gone) note_gone(out->to);
       return gone;
     });
   }
   std::erase_if(readers_, [](const auto& in) { return in->gone && !in->reader; });
+}
+
+void ShmPort::note_gone(const world::Address& peer) {
+  const bool known = std::find(gone_.begin(), gone_.end(), peer) != gone_.end();
+  if (!known && gone_.size() < gone_.capacity()) gone_.push_back(peer);
+}
+
+void ShmPort::tell_refusals(Time now, world::Node& node) {
+  while (!gone_.empty()) {
+    const auto note = world::Datagram::refusal(config_.port, gone_.back());
+    gone_.pop_back();
+    node.on_datagrams(now, {&note, 1});
+  }
 }
 
 void ShmPort::call(ShmSocket& socket) {
@@ -230,7 +245,7 @@ void ShmPort::send(const world::Datagram& d) {
   Out* const out = find(d.peer);
   if (out == nullptr) {
     ++counters_.drops_gone;
-    return;
+    return note_gone(d.peer);
   }
   if (out->writer->room() == 0) {
     ++counters_.drops_full;

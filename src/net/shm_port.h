@@ -47,6 +47,10 @@ class ShmPort {
   // Gives the next records of one peer to the node; peers take turns. True if there were any.
   bool receive(Time now, world::Node& node);
 
+  // Says to the node which peers turned out to be gone, by their hangup or when something was sent
+  // to them.
+  void tell_refusals(Time now, world::Node& node);
+
   // What every living link takes now.
   world::PortRoom room(Time now);
   // REQUIRES room for it, in the sense of room().
@@ -99,12 +103,14 @@ class ShmPort {
   void greet(In& in);
   bool receive_from(In& in, Time now, world::Node& node);
   void call(ShmSocket& socket);
+  void note_gone(const world::Address& peer);
 
   ShmPortConfig config_;
   ShmSocket listener_;
   int epoll_fd_ = -1;
   std::vector<std::unique_ptr<In>> readers_;
   std::vector<std::unique_ptr<Out>> writers_;
+  std::vector<world::Address> gone_;  // not yet told; capacity links_max
   std::size_t turn_ = 0;
   std::vector<world::Datagram> batch_;
   std::vector<std::array<std::byte, kShmHeaderMax>> headers_;

@@ -31,6 +31,13 @@ inline constexpr std::uint32_t kSourcePortsMax = 64;  // of a process
 constexpr std::uint16_t listen_port(std::uint16_t process) {
   return process == 0 ? wire::kUdpPort : static_cast<std::uint16_t>(14'791 + process);
 }
+// Which process listens on that port, if it is one of these.
+constexpr std::optional<std::uint16_t> process_listening(std::uint16_t port) {
+  if (port == wire::kUdpPort) return std::uint16_t{0};
+  const int process = port - 14'791;
+  if (process < 1 || process >= static_cast<int>(kProcessesMax)) return std::nullopt;
+  return static_cast<std::uint16_t>(process);
+}
 inline constexpr std::uint16_t kSourcePortsFrom = 15'104;
 constexpr std::uint16_t source_port(std::uint16_t process, std::uint32_t index) {
   return static_cast<std::uint16_t>(kSourcePortsFrom + process * kSourcePortsMax + index);

@@ -1,6 +1,9 @@
 #include "net/udp_socket.h"
 
 #include <arpa/inet.h>
+#include <linux/errqueue.h>
+#include <netinet/icmp6.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <unistd.h>
 
@@ -9,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+
+#include "base/assert.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -47,8 +52,8 @@ Error system_error(const char* what) {
 constexpr std::uint32_t kFlowLabelMask = 0xf'ffff;
 // Up to that size a packet is sent as one piece.
 constexpr std::size_t kSmall = 256;
-// Sends to one place in a row that are not by habit, after which they are.
-constexpr std::uint8_t kStrangeMax = 16;
+// Each change of place makes the next habit harder to come by, up to so many sends.
+constexpr std::uint16_t kStrangeLimit = 4096;
 
 void set_flow_label(SocketAddress& to, std::uint32_t label) {
   reinterpret_cast<sockaddr_in6*>(&to.storage)->sin6_flowinfo = htonl(label & kFlowLabelMask);
@@ -100,12 +105,14 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
     set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
     set(fd, SOL_UDP, UDP_GRO, 1);  // without it packets come one by one
   }
+  if (options.hears_refusals)
+    set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, 1);
   const SocketAddress address = to_sockaddr(options.address, options.port);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0) {
     if (errno == EADDRINUSE) return Error{ErrorKind::kExhausted, "the UDP port is taken"};
     return system_error("bind");
   }
-  out.may_connect_ = !options.receives;
+  out.may_connect_ = !options.receives && !options.by_carrier;
   return out;
 }
 
@@ -114,6 +121,8 @@ UdpSocket& UdpSocket::operator=(UdpSocket&& other) noexcept {
   std::swap(may_connect_, other.may_connect_);
   std::swap(has_habit_, other.has_habit_);
   std::swap(strange_, other.strange_);
+  std::swap(strange_max_, other.strange_max_);
+  std::swap(singly_, other.singly_);
   std::swap(habit_, other.habit_);
   return *this;
 }
@@ -142,6 +151,16 @@ void UdpSocket::adopt(const Habit& habit) {
   has_habit_ = true;
 }
 
+void UdpSocket::let_go() {
+  has_habit_ = false;
+  strange_ = 0;
+  strange_max_ =
+      std::min<std::uint16_t>(static_cast<std::uint16_t>(strange_max_ * 2), kStrangeLimit);
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  connect(fd_, &nowhere, sizeof(nowhere));  // that it is open to all again
+}
+
 ssize_t UdpSocket::send_by_habit(std::uint16_t segment, std::span<iovec> pieces) const {
   std::size_t size = 0;
   for (const iovec& piece : pieces) size += piece.iov_len;
@@ -164,6 +183,31 @@ ssize_t UdpSocket::send_by_habit(std::uint16_t segment, std::span<iovec> pieces)
   return sendmsg(fd_, &message, 0);
 }
 
+UdpSocket::Sent UdpSocket::send_singly(const Outgoing& what, std::span<iovec> pieces) {
+  constexpr std::size_t kPiecesMax = 8;
+  Outgoing single = what;
+  single.segment = 0;
+  std::array<iovec, kPiecesMax> packet;
+  std::size_t used = 0, bytes = 0;
+  const std::size_t last = pieces.size() - 1;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    iovec piece = pieces[i];
+    while (piece.iov_len > 0) {
+      WEFT_ASSERT(used < packet.size());
+      const std::size_t size = std::min<std::size_t>(piece.iov_len, what.segment - bytes);
+      packet[used++] = {piece.iov_base, size};
+      bytes += size;
+      piece = {static_cast<std::byte*>(piece.iov_base) + size, piece.iov_len - size};
+      const bool is_end = i == last && piece.iov_len == 0;
+      if (bytes < what.segment && !is_end) continue;
+      const Sent sent = send(single, std::span(packet).first(used));
+      if (sent != Sent::kTaken) return sent;
+      used = bytes = 0;
+    }
+  }
+  return Sent::kTaken;
+}
+
 ssize_t UdpSocket::send_explicitly(const Outgoing& what, std::span<iovec> pieces) const {
   SocketAddress to = to_sockaddr(what.to, what.port);
   const bool v4 = is_ipv4(what.to);
@@ -182,6 +226,7 @@ ssize_t UdpSocket::send_explicitly(const Outgoing& what, std::span<iovec> pieces
 }
 
 UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
+  if (singly_ && what.segment != 0) return send_singly(what, pieces);
   const Habit wanted{.to = what.to,
                      .port = what.port,
                      .traffic_class = what.traffic_class,
@@ -189,18 +234,50 @@ UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
   const bool usual = has_habit_ && habit_ == wanted;
   if (usual) {
     strange_ = 0;
-  } else if (may_connect_ && ++strange_ == kStrangeMax) {
-    adopt(wanted);
+  } else if (may_connect_) {
+    // An error finds a connected socket only if it is about where that is connected to.
+    if (has_habit_ && (habit_.to != wanted.to || habit_.port != wanted.port)) let_go();
+    if (++strange_ >= strange_max_) adopt(wanted);
   }
-  // A connected socket tells first what became of an earlier packet (its port was closed): this one
-  // has still to be sent.
+  // The network's word on an earlier packet is told first, once: this one has still to be sent.
   for (int tries = 0; tries < 2; ++tries) {
     const ssize_t sent =
         usual ? send_by_habit(what.segment, pieces) : send_explicitly(what, pieces);
     if (sent >= 0) return Sent::kTaken;
-    if (errno != ECONNREFUSED) break;
+    if (errno == EAGAIN || errno == ENOBUFS) return Sent::kNotNow;
   }
-  return errno == EAGAIN || errno == ENOBUFS ? Sent::kNotNow : Sent::kNever;
+  const bool no_runs = errno == EIO || errno == EINVAL || errno == EOPNOTSUPP;
+  if (what.segment == 0 || !no_runs) return Sent::kNever;
+  singly_ = true;
+  return send_singly(what, pieces);
+}
+
+std::optional<IpPort> UdpSocket::poll_refusal() const {
+  constexpr int kErrorsMax = 64;  // at a time
+  for (int i = 0; i < kErrorsMax; ++i) {
+    sockaddr_storage to{};
+    alignas(cmsghdr) std::array<char, 256> control;
+    msghdr message{};
+    message.msg_name = &to;
+    message.msg_namelen = sizeof(to);
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (recvmsg(fd_, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return std::nullopt;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+      const bool v4 = c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR;
+      const bool v6 = c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR;
+      if ((!v4 && !v6) || c->cmsg_len < CMSG_LEN(sizeof(sock_extended_err))) continue;
+      sock_extended_err error{};
+      std::memcpy(&error, CMSG_DATA(c), sizeof(error));
+      const bool refused =
+          v4 ? error.ee_origin == SO_EE_ORIGIN_ICMP && error.ee_type == ICMP_DEST_UNREACH &&
+                   error.ee_code == ICMP_PORT_UNREACH
+             : error.ee_origin == SO_EE_ORIGIN_ICMP6 && error.ee_type == ICMP6_DST_UNREACH &&
+                   error.ee_code == ICMP6_DST_UNREACH_NOPORT;
+      if (refused) return from_sockaddr(reinterpret_cast<const sockaddr*>(&to));
+    }
+  }
+  return std::nullopt;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -22,7 +23,9 @@ class UdpSocket {
     std::uint16_t port = 0;
     std::uint32_t receive_bytes = 0;  // asked for; the system may give less. 0: its default
     std::uint32_t send_bytes = 0;
-    bool receives = false;  // GRO, ECN and flow label of what comes
+    bool receives = false;        // GRO, ECN and flow label of what comes
+    bool hears_refusals = false;  // see poll_refusal()
+    bool by_carrier = false;      // addresses change on the way: errors find no connected socket
   };
   // Errors: kExhausted when the port is taken, kSystem otherwise.
   static Result<UdpSocket> open(const Options& options);
@@ -44,7 +47,13 @@ class UdpSocket {
   };
   // All of it, or nothing: because the send buffer is full, or because it can never be sent.
   enum class Sent : std::uint8_t { kTaken, kNotNow, kNever };
+  // Where the kernel cuts no runs (an interface without checksum offload) it is packet by packet, and
+  // if the buffer is full half-way the caller sends some of them twice.
   Sent send(const Outgoing& what, std::span<iovec> pieces);
+
+  // Where something was sent and nobody has the port, as its host said or somebody in its name. None:
+  // nothing was said. Other errors of the network are taken with it and forgotten.
+  std::optional<IpPort> poll_refusal() const;
 
   // One run that came: `size` bytes, packets of `segment` bytes and perhaps a shorter last one.
   struct Incoming {
@@ -71,6 +80,8 @@ class UdpSocket {
   };
   explicit UdpSocket(int fd) : fd_(fd) {}
   void adopt(const Habit& habit);
+  void let_go();
+  Sent send_singly(const Outgoing& what, std::span<iovec> pieces);
   bool receive_one(std::span<std::byte> buffer, Incoming& run);
   ssize_t send_by_habit(std::uint16_t segment, std::span<iovec> pieces) const;
   ssize_t send_explicitly(const Outgoing& what, std::span<iovec> pieces) const;
@@ -78,10 +89,12 @@ class UdpSocket {
   int fd_ = -1;
   bool may_connect_ = false;  // who receives must hear everybody
   // The socket is connected to `habit_` while it has one, which spares the system a look for the
-  // way; others are still sent to, by name. What is wanted often enough becomes the habit.
+  // way; whoever sends elsewhere lets go of it. What is wanted often enough becomes the habit.
   bool has_habit_ = false;
-  std::uint8_t strange_ = 0;  // sends lately that were not by habit
+  std::uint16_t strange_ = 0;       // sends lately that were not by habit
+  std::uint16_t strange_max_ = 16;  // so many make the next habit
   Habit habit_{};
+  bool singly_ = false;  // the kernel refused a run
 };
 
 }  // namespace weft::net

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -38,6 +39,23 @@ Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
   const FabricPlace& place = *config.place;
   const fabric::NodeId self{.plane = plane, .tier = fabric::Tier::kHost, .index = place.self};
   return fabric::address_of(fabric::UsidList{.usid = {fabric::usid_of(place.topology, self)}});
+}
+
+// Until something comes, or so long. Linux before 5.11 counts in milliseconds: late rather than busy.
+constexpr Duration kForever = Duration::s(1'000'000);
+int sleep_on(int epoll_fd, std::span<epoll_event> ready, Duration how_long) {
+  const auto room = static_cast<int>(ready.size());
+  const std::int64_t ns = how_long.ns();
+  const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  static std::atomic<bool> is_precise = true;  // of all worlds
+  if (is_precise) {
+    const int count = epoll_pwait2(epoll_fd, ready.data(), room, &timeout, nullptr);
+    if (count >= 0 || errno != ENOSYS) return count;
+    is_precise = false;
+  }
+  const std::int64_t ms = (ns + 999'999) / 1'000'000;
+  return epoll_wait(epoll_fd, ready.data(), room,
+                    static_cast<int>(std::min<std::int64_t>(ms, 60'000)));
 }
 
 Error system_error(const char* what) {
@@ -85,6 +103,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
   if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return system_error("eventfd, epoll");
   WEFT_TRY(const NamespaceScope scope, NamespaceScope::enter(config.network_namespace));
+  if (config.ev_mode == EvMode::kSrv6) WEFT_CHECK(check_carrier_links(config.planes));
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
@@ -119,7 +138,9 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
     for (std::uint32_t i = 0; i < steering_->sockets(); ++i) {
       WEFT_TRY(UdpSocket sender, UdpSocket::open({.address = plane.address,
                                                   .port = source_port(process, i),
-                                                  .send_bytes = config_.send_buffer_bytes}));
+                                                  .send_bytes = config_.send_buffer_bytes,
+                                                  .hears_refusals = true,
+                                                  .by_carrier = config_.ev_mode == EvMode::kSrv6}));
       plane.senders.push_back(std::move(sender));
     }
   }
@@ -162,7 +183,7 @@ Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
 Result<void> UdpWorld::watch_all() {
   for (std::uint32_t p = 0; p < planes_.size(); ++p) {
     WEFT_CHECK(watch(planes_[p].listen.fd(), EPOLLIN, p));
-    // Told of room only while something is held: armed by hold().
+    // Told of room only while something is held: armed by hold(). Errors are always told, once.
     for (const UdpSocket& sender : planes_[p].senders)
       WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
   }
@@ -227,10 +248,7 @@ bool UdpWorld::look(Time sleep_until) {
   const auto room = static_cast<int>(ready.size());
   int count = 0;
   if (sleep_until > now_) {
-    const std::int64_t ns = (sleep_until - now_).ns();
-    const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-    count = epoll_pwait2(epoll_fd_, ready.data(), room, sleep_until == kNever ? nullptr : &timeout,
-                         nullptr);
+    count = sleep_on(epoll_fd_, ready, sleep_until == kNever ? kForever : sleep_until - now_);
     now_ = clock();
   } else {
     count = epoll_wait(epoll_fd_, ready.data(), room, 0);  // a third of the price
@@ -249,11 +267,13 @@ bool UdpWorld::look(Time sleep_until) {
       shm_->look();
       moved = true;
     } else if ((what & kRoom) != 0) {
+      if ((ready[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) hear_refusals(what & 0xff);
       moved |= send_held(planes_[what & 0xff]);
     } else {
       moved |= receive(what, count == 1 ? busy_runs_ : kRunsWhenMany);
     }
   }
+  if (shm_ != nullptr) shm_->tell_refusals(now_, *node_);
   return moved;
 }
 
@@ -352,6 +372,7 @@ CounterTable UdpWorld::counters() const {
                         {"net.sends_held", "calls", counters_.sends_held},
                         {"net.drops_send", "packets", counters_.drops_send},
                         {"net.drops_host", "packets", counters_.drops_host},
+                        {"net.refusals", "packets", counters_.refusals},
                         {"net.hellos_sent", "packets", counters_.hellos_sent},
                         {"net.waits_for_keys", "packets", counters_.waits_for_keys}};
   // Those that this layer gives; the node counts its own.

@@ -73,7 +73,8 @@ struct UdpWorldConfig {
 
 class UdpWorld final : public world::World {
  public:
-  // Takes the first free slot. Errors: kInvalid, kExhausted (all slots taken), kSystem.
+  // Takes the first free slot. Errors: kInvalid, kExhausted (all slots taken), kSystem, kUnsupported
+  // (steering by SRv6 over links that are not the lab's).
   static Result<std::unique_ptr<UdpWorld>> open(const UdpWorldConfig& config);
   ~UdpWorld() override;
 
@@ -88,6 +89,9 @@ class UdpWorld final : public world::World {
   // The EV over which that process (its address on plane 0) is reached by shared memory; none if it
   // is on another host, another user's, or does not want to.
   std::optional<fabric::Ev> shared_memory_ev(const world::Address& peer);
+  // The largest payload of 1024, 2048 and 4096 whose packets fit the way to that peer in every plane,
+  // as this host knows it: its own links and what routers said. 0: none does.
+  std::uint32_t payload_to(std::span<const world::Address> peer) const;
   // The smallest receive buffer of the planes, in bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
 
@@ -104,8 +108,9 @@ class UdpWorld final : public world::World {
   // gets the core. True if anything moved. What came is answered by the next call: the caller sees
   // it first.
   bool progress(Time limit);
-  // Readable when pass() has something to receive: for a loop that waits for several worlds. The
-  // node's deadline is not in it.
+  // Readable when pass() has something to receive from the network: for a loop that waits for several
+  // worlds. The node's deadline is not in it, and neither are packets over shared memory: a ring calls
+  // only who sleeps in progress(). Who waits here switches shared memory off, as `weft lab run` does.
   int wait_fd() const { return epoll_fd_; }
 
   // --- security
@@ -154,10 +159,12 @@ class UdpWorld final : public world::World {
     std::uint64_t sends_held = 0;                       // the send buffer was full: again later
     std::uint64_t drops_send = 0;                       // the kernel refused them
     std::uint64_t drops_host = 0;                       // our receive buffer was full
+    std::uint64_t refusals = 0;                         // somebody said: no such process
     std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // secured: packets not sent yet
   };
 
   UdpWorld(const UdpWorldConfig& config, const Steering& steering);
+  static Result<void> check_carrier_links(std::span<const Ipv6> planes);
   Result<void> open_slot(std::uint16_t process);
   Result<void> open_shared_memory();
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
@@ -176,6 +183,9 @@ class UdpWorld final : public world::World {
                                        std::uint32_t ev, Bytes datagram);
   bool is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
                  const wire::DatagramParts& parts);
+  // --- refused (udp_world_refused.cc)
+  void hear_refusals(std::uint32_t plane);
+  std::optional<world::Address> peer_of(std::uint32_t plane, const IpPort& refused) const;
   // --- out (udp_world_io.cc)
   bool transmit();
   std::size_t send_run(std::span<const world::Datagram> out);

@@ -416,7 +416,10 @@ void Endpoint::on_deadline(Time now, Duration late_by) {
     if (qp.state != QpState::kError) deadlines_.set(index, qp.requestor.deadline());
   }
   prober_.ask(now, control_, [this] { return take_request_id(); });
-  if (now >= port_status_next_) resend_port_status(now);
+  if (now >= port_status_next_) {
+    resend_port_status(now);
+    if (refused_count_ > 0) ask_refused(now);
+  }
   if (now >= answers_at_) flush_answers();
   if (now >= quiet_at_) report_quiet(now);
 }

@@ -115,6 +115,10 @@ class Endpoint final : public world::Node {
                            const wire::EndpointRequest& request);
   void on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth);
   void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
+  // --- is a process that was said to be gone really gone? (endpoint_refused.cc)
+  void on_refusal(Time now, const Address& peer);
+  void ask_refused(Time now);
+  void ask_or_fail(Time now, Qp& qp);
   void after_requestor(Time now, Qp& qp, Status status);
   void flush_answers();
   bool may_wait(Time now) const;
@@ -175,7 +179,8 @@ class Endpoint final : public world::Node {
   std::uint32_t qp_count_ = 0, qp_created_ = 0;
   std::uint32_t evs_used_ = 0;
   std::uint16_t next_request_ = 0;
-  Time port_status_next_ = kNever;
+  Time port_status_next_ = kNever;   // of refused QPs too
+  std::uint32_t refused_count_ = 0;  // QPs whose peer was said to be gone
   std::int64_t probe_tokens_milli_ = 16'000;
   Time probe_tokens_at_;
   Prng prng_;
@@ -185,6 +190,7 @@ class Endpoint final : public world::Node {
   std::uint64_t control_packets_ = 0, reverse_probes_ = 0, port_updates_ = 0;
   std::uint64_t quiet_sacks_ = 0;
   std::uint64_t evs_revived_ = 0, planes_revived_ = 0;
+  std::uint64_t refusals_ = 0, refused_qps_ = 0;
   std::vector<std::unique_ptr<QpParams>> params_;
   std::unique_ptr<std::array<std::byte, wire::kHeaderSizeMax>[]> headers_;
 };

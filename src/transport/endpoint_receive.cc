@@ -9,6 +9,10 @@ namespace weft::transport {
 
 void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
   for (const world::Datagram& d : in) {
+    if (d.is_refusal()) {
+      on_refusal(now, d.peer);
+      continue;
+    }
     if (trace_ != nullptr) {
       const std::uint32_t peer = find_peer(d.peer);
       trace_datagram(now, TraceKind::kReceive, d, 0,

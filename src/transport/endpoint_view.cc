@@ -74,6 +74,8 @@ CounterTable Endpoint::counters() const {
       {"transport.evs_revived", "", evs_revived_},
       {"transport.planes_condemned", "", q.planes_condemned},
       {"transport.planes_revived", "", planes_revived_},
+      {"transport.refusals", "", refusals_},
+      {"transport.qps_refused", "", refused_qps_},
       {"transport.packets_placed", "packets", p.packets_placed},
       {"transport.bytes_placed", "bytes", p.bytes_placed},
       {"transport.duplicates", "packets", p.duplicates},

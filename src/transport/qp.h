@@ -62,6 +62,12 @@ struct Qp {
   Ring<std::uint64_t> receives;    // ids of posted receives
   Responder responder;
   Requestor requestor;
+  // Its peer was said to be gone (endpoint_refused.cc): how often it was asked since, when next.
+  struct Refused {
+    bool active = false;
+    std::uint8_t asked = 0;
+    Time since, next;
+  } refused;
 };
 
 // A place for a QP. Whether one lives there stands before it, on the cache line that every packet

@@ -135,6 +135,10 @@ class Requestor {
   std::size_t bytes() const { return queue_.bytes() + window_.bytes(); }
   std::uint32_t incomplete() const { return static_cast<std::uint32_t>(queue_.size()); }
   bool is_peer_silent() const { return silent_; }
+  // When the peer last answered anything.
+  Time last_heard() const { return last_heard_; }
+  // A reliability probe on each plane.
+  void probe_planes(Context& context);
 
  private:
   // Questions at the tail of a flow, five round trips apart, before only the retry timer asks.

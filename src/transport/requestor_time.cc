@@ -78,17 +78,20 @@ void Requestor::on_timeout(Context& context, Time since) {
     // Not a word since: the peer is silent. Its paths are not to blame; ask on each plane.
     silent_ = true;
     ++context.counters.silences;
-    for (std::uint32_t port = 0; port < world::kPortsMax; ++port) {
-      if (paths_.any_on(static_cast<PortIndex>(port), 0) == PathSet::kNone) continue;
-      probe(context, static_cast<std::uint8_t>(port), ProbeClass::kControl);
-    }
-    return;
+    return probe_planes(context);
   }
   ++context.counters.lost_timer;
   lose(context, psn, record);
   if (window_.outstanding() == 0) settle(context);
   probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
   trace_window(context);
+}
+
+void Requestor::probe_planes(Context& context) {
+  for (std::uint32_t port = 0; port < world::kPortsMax; ++port) {
+    if (paths_.any_on(static_cast<PortIndex>(port), 0) == PathSet::kNone) continue;
+    probe(context, static_cast<std::uint8_t>(port), ProbeClass::kControl);
+  }
 }
 
 // A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now;

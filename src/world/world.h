@@ -73,6 +73,13 @@ struct Datagram {
   Address peer{};             // outgoing: the destination; incoming: the source
   ConstBytes header{};        // from the BTH to the last extension header
   PayloadRef payload{};
+
+  // Incoming, and no packet: the host of `peer` says that no process has that address. Anybody may
+  // have said so in its name: a hint, to be confirmed (docs/decisions/0013).
+  static Datagram refusal(PortIndex port, const Address& peer) {
+    return {.port = port, .intact = false, .peer = peer};
+  }
+  bool is_refusal() const { return !intact && header.empty(); }
 };
 
 // What a port takes now; 0: full or down.

@@ -5,8 +5,12 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import clean_environment  # for what it does when imported
 
 WEFT = os.environ["WEFT_BINARY"]
 BENCH = [WEFT, "bench", "write"]
@@ -47,6 +51,37 @@ class Choice(unittest.TestCase):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+
+
+class TwoEnds(unittest.TestCase):
+    """The ends agree on what carries their QPs, whatever each of them would do alone."""
+
+    def carriers(self, here=(), there=(), **listener_options):
+        port = free_port()
+        listener = subprocess.Popen([*BENCH, "--listen", "--port", port, *there], stderr=subprocess.PIPE, text=True,
+                                    **listener_options)
+        self.addCleanup(listener.stderr.close)
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        self.assertIn("waiting", listener.stderr.readline())
+        ran = run("127.0.0.1", "--port", port, "--size", "64KiB", "--iterations", "20", "--bidirectional", "--json", *here)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(listener.wait(timeout=SECONDS_MAX), 0)
+        return json.loads(ran.stdout)["carrier"]
+
+    def test_both_want_it(self):
+        self.assertEqual(self.carriers(), "shared memory")
+
+    def test_one_of_them_does_not(self):
+        self.assertEqual(self.carriers(here=["--no-shm"]), "planes")
+        self.assertEqual(self.carriers(there=["--no-shm"]), "planes")
+
+    def test_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be another user")
+        if subprocess.run([WEFT, "--help"], user="nobody", capture_output=True, cwd="/").returncode != 0:
+            self.skipTest(f"nobody may not run {WEFT}")
+        self.assertEqual(self.carriers(user="nobody", cwd="/"), "planes")
 
 
 class Sizes(unittest.TestCase):

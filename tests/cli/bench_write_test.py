@@ -5,13 +5,18 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import clean_environment  # for what it does when imported
+
 WEFT = os.environ["WEFT_BINARY"]
 BENCH = [WEFT, "bench", "write", "--no-shm"]  # over shared memory: bench_shm_test.py
 SECONDS_MAX = 90  # of anything here, also on a busy machine and under sanitizers
+DEATH_SECONDS_MAX = 8  # until a killed end is noticed: 1 on an idle machine, 17 by silence alone
 
 
 def run(*words):
@@ -104,7 +109,7 @@ class Settings(unittest.TestCase):
 
     def test_mistakes_are_one_line_with_their_place(self):
         for text, environment, words, said in (
-                ("[net]\nmtu = 1500\n", {}, [], f"{self.config}:2:7: mtu = 1500: expected 1024, 2048 or 4096"),
+                ("[net]\nmtu = 1500\n", {}, [], f"{self.config}:2:7: mtu = 1500: expected 1024, 2048, 4096 or auto"),
                 ("[net]\nmut = 1024\n", {}, [], f"{self.config}:2:1: mut is not a setting; did you mean mtu?"),
                 ("[net\n", {}, [], f"{self.config}:1:5: not TOML"),
                 ("", {"WEFT_LOG": "loud"}, [], "WEFT_LOG=loud: expected error, warn, info or debug"),
@@ -180,12 +185,27 @@ class Interrupted(unittest.TestCase):
                 self.assertGreater(result["rows"][0]["iterations"], 0, words)
                 self.assertTrue(self.is_gone(child))
 
+    def test_a_child_that_dies_is_named(self):
+        bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000")
+        self.wait_for(bench, "over ")
+        [child] = self.children(bench)
+        os.kill(child, signal.SIGKILL)
+        self.assertEqual(bench.wait(timeout=SECONDS_MAX), 1)
+        self.assertRegex(bench.stderr.read(), "does not answer|the other end")
+
     def test_a_killed_parent_leaves_no_child(self):
         bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000")
         self.wait_for(bench, "over ")
         [child] = self.children(bench)
         bench.kill()
         self.assertTrue(self.is_gone(child))
+
+    def test_one_that_idles(self):
+        bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "5", "--idle", "60s")
+        self.wait_for(bench, "over ")
+        time.sleep(0.5)
+        bench.send_signal(signal.SIGINT)
+        self.assertEqual(bench.wait(timeout=SECONDS_MAX / 3), 130)
 
     def test_one_that_waits(self):
         bench = self.start("--listen", "--port", free_port())
@@ -231,10 +251,11 @@ class TwoProcesses(unittest.TestCase):
     def test_a_killed_end_is_noticed(self):
         client = subprocess.Popen([*BENCH, "127.0.0.1", "--port", self.port, "--size", "1MiB", "--iterations", "1000000"],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(client.kill)
         time.sleep(1)
         self.assertIsNone(client.poll())
         self.listener.send_signal(signal.SIGKILL)
-        _, said = client.communicate(timeout=SECONDS_MAX)
+        _, said = client.communicate(timeout=DEATH_SECONDS_MAX)
         self.assertEqual(client.returncode, 1, said)
         self.assertIn("does not answer", said)
 

@@ -6,8 +6,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import clean_environment  # for what it does when imported
 
 WEFT = os.environ["WEFT_BINARY"]
 

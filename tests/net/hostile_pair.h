@@ -92,8 +92,15 @@ class HostilePair {
       for (std::size_t i = 0; i < kRegion; ++i)
         end->source[i] = static_cast<std::byte>(i * 31 + (i >> 9) + (end == &a ? 1 : 2));
     }
-    const auto first = a.net->connect(a.hello.qpn, b.hello);
-    const auto second = b.net->connect(b.hello.qpn, a.hello);
+    return connect();
+  }
+  bool connect() {
+    const auto one = a.net->offer(b.hello), other = b.net->offer(a.hello);
+    EXPECT_TRUE(one && other);
+    if (!one || !other) return false;
+    agreed = cli::NetEnd::agree(*one, *other);
+    const auto first = a.net->connect(a.hello.qpn, b.hello, agreed);
+    const auto second = b.net->connect(b.hello.qpn, a.hello, agreed);
     EXPECT_TRUE(first && second);
     return first && second;
   }
@@ -154,6 +161,7 @@ class HostilePair {
   bool canaries_whole() { return a.landing.is_whole() && b.landing.is_whole(); }
 
   End a, b;
+  cli::Offer agreed;
 };
 
 // Sends from an address and port of his choice. On the loopback nobody needs a privilege for a

@@ -298,7 +298,7 @@ TEST(SecuredEnds, OneWithoutTheSecretIsToldAtConnect) {
   HostilePair plain, secured;
   ASSERT_TRUE(plain.open(Security::kPlain));
   ASSERT_TRUE(secured.open(Security::kSecured));
-  const auto refused = plain.a.net->connect(plain.a.hello.qpn, secured.a.hello);
+  const auto refused = plain.a.net->offer(secured.a.hello);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("--secret-file"), std::string::npos);
 }

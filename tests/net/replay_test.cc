@@ -47,7 +47,8 @@ class Replay {
  private:
   net::LiveFabricConfig config(const scenario::Scenario& scenario, std::uint64_t seed) const {
     net::LiveFabricConfig out = cli::live_fabric_config(scenario, topology_, seed);
-    out.nic_queue_bytes = std::uint64_t{1} << 40;  // simulated hosts hold back themselves
+    out.trimmed_size_after_ip = net::kTrimmedIpPayload;  // as the simulator's
+    out.nic_queue_bytes = std::uint64_t{1} << 40;        // simulated hosts hold back themselves
     return out;
   }
 

@@ -24,7 +24,7 @@ PORT = 4791
 # DSCPs (src/world/world.h) and ECN bits.
 NO_TRIM, TRIMMABLE, TRIMMED, TRIMMED_LAST_HOP, CONTROL = 0, 4, 12, 16, 46
 ECT0, CE = 2, 3
-KEPT = 36  # bytes of UDP payload that a trim leaves
+KEPT = 56  # bytes of UDP payload that a trim leaves: enough for sealed packets
 SO_TIMESTAMPNS = 35
 RATE = 200e6
 CLONE_NEWNET = 0x40000000

@@ -9,41 +9,19 @@
 #include <deque>
 
 #include "net/clock.h"
+#include "net/test_scripted_node.h"
 #include "net/udp_world.h"
 #include "wire/packet.h"
 
 namespace weft::net {
 namespace {
 
-// Sends what it is given, keeps what comes.
-class Keeper final : public world::Node {
- public:
-  struct Came {
-    world::Datagram datagram;
-    std::uint32_t psn = 0;
-    std::vector<std::byte> payload;
-  };
-  std::vector<world::Datagram> to_send;
-  std::vector<Came> came;
+using test::ScriptedNode;
 
-  void on_datagrams(Time, std::span<const world::Datagram> in) override {
-    for (const world::Datagram& d : in) {
-      const auto packet = wire::parse(d.header, {.trimmed = world::is_trimmed(d.dscp)});
-      const auto* const bytes = reinterpret_cast<const std::byte*>(d.payload.at);
-      came.push_back({d, packet ? packet->bth.psn.value() : 0, {bytes, bytes + d.payload.size}});
-    }
-  }
-  void on_port(Time, world::PortIndex, world::PortState) override {}
-  void on_deadline(Time, Duration) override {}
-  Time next_deadline() const override { return kNever; }
-  std::size_t poll_transmit(Time, std::span<const world::PortRoom>,
-                            std::span<world::Datagram> out) override {
-    const std::size_t count = std::min(out.size(), to_send.size());
-    std::copy_n(to_send.begin(), count, out.begin());
-    to_send.erase(to_send.begin(), to_send.begin() + static_cast<std::ptrdiff_t>(count));
-    return count;
-  }
-};
+std::uint32_t psn_of(const ScriptedNode::Came& came) {
+  const auto packet = wire::parse(came.header, {.trimmed = world::is_trimmed(came.datagram.dscp)});
+  return packet ? packet->bth.psn.value() : 0;
+}
 
 class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
  protected:
@@ -62,7 +40,7 @@ class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
   }
 
   struct Host {
-    Keeper node;
+    ScriptedNode node;
     std::unique_ptr<UdpWorld> world;
   };
   void open(Host& host, fabric::HostIndex index) {
@@ -126,7 +104,7 @@ TEST_P(ProxySocketsTest, EveryEvArrivesFromTheProxyWithAnIcrcThatHolds) {
   run(evs.size());
   ASSERT_EQ(hosts[2].node.came.size(), evs.size());
   for (const auto& came : hosts[2].node.came) {
-    const fabric::Ev& ev = evs[came.psn];
+    const fabric::Ev& ev = evs[psn_of(came)];
     EXPECT_EQ(came.datagram.entropy, ev.value);
     EXPECT_EQ(came.datagram.port, ev.port);
     EXPECT_EQ(came.datagram.peer,

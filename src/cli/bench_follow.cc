@@ -1,0 +1,107 @@
+#include "cli/bench_follow.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/bench_connect.h"
+#include "cli/interruption.h"
+#include "net/clock.h"
+
+namespace weft::cli {
+
+Result<Round> hear_while_answering(Stream& stream, NetEnd& end) {
+  while (!stream.has_something() && !interrupted())
+    end.world().step(net::clock_now() + Duration::us(500));
+  if (interrupted()) return interruption();
+  return hear(stream);
+}
+
+std::uint32_t depth_for(std::uint64_t size) {
+  constexpr std::uint64_t kUnderWay = 16ull << 20;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(kUnderWay / std::max<std::uint64_t>(size, 1), 2, 128));
+}
+
+Result<void> follow(const Bench& bench, Stream& stream) {
+  const BenchArguments& arguments = bench.arguments;
+  WEFT_TRY(const Terms terms, accept_terms(stream));
+  WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
+  WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
+  EarlyEnd early(stream);
+  for (;;) {
+    // Until the other has all of its completions.
+    const auto heard = hear_while_answering(stream, *c.end);
+    if (interrupted()) {
+      WEFT_CHECK(tell(stream, {}));
+      return interruption();
+    }
+    WEFT_TRY(const Round round, heard);
+    if (round.iterations == 0) {
+      if (arguments.listen && arguments.json)
+        fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*c.end)}}.dump());
+      return {};
+    }
+    if (round.size > buffers.landing().size() || round.size == 0)
+      return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
+    buffers.landing()[round.size - 1] = std::byte{0};
+    WEFT_CHECK(tell(stream, round));  // ready
+    if (terms.latency) {
+      WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
+                                 {.size = static_cast<std::uint32_t>(round.size),
+                                  .iterations = round.iterations,
+                                  .begins = false},
+                                 early));
+    } else if (terms.bidirectional) {
+      WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.source(),
+                                   {.size = static_cast<std::uint32_t>(round.size),
+                                    .iterations = round.iterations,
+                                    .depth = depth_for(round.size)},
+                                   early));
+    }
+    if (early.is_here(net::clock_now())) continue;             // why is what is heard next
+    if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
+  }
+}
+
+Result<void> serve(const Bench& bench, std::vector<Stream> streams) {
+  std::vector<Terms> terms;
+  Terms all{.qps = 0};
+  for (Stream& stream : streams) {
+    WEFT_TRY(const Terms one, accept_terms(stream));
+    if (one.latency || one.bidirectional)
+      return Error{ErrorKind::kInvalid, "--clients is for bandwidth in one direction"};
+    all = {.largest = std::max(all.largest, one.largest),
+           .qps = all.qps + one.qps,
+           .burst = one.burst};
+    terms.push_back(one);
+  }
+  // A secured world has no more sessions than that, and nobody finds it out half-way.
+  if (all.qps > kQpsMax) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("the other ends ask for {} QPs together; expected {} at most, give "
+                             "them fewer --qps",
+                             all.qps, kQpsMax)};
+  }
+  WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
+  WEFT_TRY(const auto end, open_end(bench, all));
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    WEFT_CHECK(connect_qps(bench, terms[i], Role::kFollows, streams[i], buffers, *end));
+  std::vector<bool> over(streams.size(), false);
+  while (std::find(over.begin(), over.end(), false) != over.end()) {
+    end->world().step(net::clock_now() + Duration::us(500));
+    if (interrupted()) return interruption();
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      if (over[i] || !streams[i].has_something()) continue;
+      WEFT_TRY(const Round round, hear(streams[i]));
+      over[i] = round.iterations == 0;
+      if (!over[i]) WEFT_CHECK(tell(streams[i], round));  // ready
+    }
+  }
+  if (bench.arguments.json)
+    fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*end)}}.dump());
+  return {};
+}
+
+}  // namespace weft::cli

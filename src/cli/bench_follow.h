@@ -1,0 +1,24 @@
+// The end of `weft bench write` that follows: it answers until the others say that it is over.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "cli/bench_terms.h"
+#include "cli/bench_write.h"
+#include "cli/net_end.h"
+#include "cli/stream.h"
+
+namespace weft::cli {
+
+// Waits for the other end's word and keeps answering its packets meanwhile.
+Result<Round> hear_while_answering(Stream& stream, NetEnd& end);
+// Writes under way on a QP, of messages of that size.
+std::uint32_t depth_for(std::uint64_t size);
+
+// One that leads.
+Result<void> follow(const Bench& bench, Stream& stream);
+// Several that lead at once, all to this one end.
+Result<void> serve(const Bench& bench, std::vector<Stream> streams);
+
+}  // namespace weft::cli

@@ -1,0 +1,15 @@
+// The end of `weft bench write` that leads: says what is measured, measures, shows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "cli/bench_terms.h"
+#include "cli/stream.h"
+
+namespace weft::cli {
+
+Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint64_t> sizes);
+
+}  // namespace weft::cli

@@ -1,0 +1,35 @@
+#include "cli/bench_terms.h"
+
+#include <array>
+
+#include "base/bytes.h"
+
+namespace weft::cli {
+
+Result<void> propose(Stream& stream, const Terms& terms) {
+  std::array<std::byte, 24> bytes{};
+  const Bytes out(bytes);
+  base::store64(out, 0, terms.largest);
+  base::store32(out, 8, terms.qps);
+  base::store32(out, 16, terms.burst);
+  base::store32(out, 20, (terms.latency ? 1u : 0u) | (terms.bidirectional ? 2u : 0u));
+  return stream.send(bytes);
+}
+
+Result<Terms> accept_terms(Stream& stream) {
+  std::array<std::byte, 24> bytes;
+  WEFT_CHECK(stream.receive(bytes));
+  const ConstBytes in(bytes);
+  const std::uint32_t flags = base::load32(in, 20);
+  const Terms terms{.largest = base::load64(in, 0),
+                    .qps = base::load32(in, 8),
+                    .burst = base::load32(in, 16),
+                    .latency = (flags & 1) != 0,
+                    .bidirectional = (flags & 2) != 0};
+  const bool possible = terms.largest >= 1 && terms.largest <= kSizeMax && terms.qps >= 1 &&
+                        terms.qps <= kQpsMax && terms.burst >= 1 && terms.burst <= 64;
+  if (!possible) return Error{ErrorKind::kSystem, "the other end asks for what cannot be"};
+  return terms;
+}
+
+}  // namespace weft::cli

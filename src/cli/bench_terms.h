@@ -1,0 +1,52 @@
+// What `weft bench write` is asked for, and what its two ends tell each other of it: the one that leads
+// says what is measured, the other follows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/net_settings.h"
+#include "cli/stream.h"
+
+namespace weft::cli {
+
+struct BenchArguments {
+  std::string host;
+  bool listen = false, latency = false, bidirectional = false, json = false;
+  std::string idle;
+  std::vector<std::string> sizes;
+  std::string fabric;  // a scenario: the lab that this end is in
+  std::uint32_t fabric_host = 0;
+  std::uint64_t iterations = 0;
+  double seconds = 0;
+  std::uint32_t qps = 1, clients = 1;
+  std::uint32_t receive_buffer = 0;  // of each plane's socket; 0: as much as there is
+  std::uint16_t control_port = 18'515;
+  SettingFlags flags;
+};
+
+// How one run is done: what was asked for, and what it means here.
+struct Bench {
+  BenchArguments arguments;
+  NetSettings settings;
+  std::vector<net::PlaneChoice> planes;
+  std::vector<std::byte> secret;  // what is in the file of it
+};
+
+// What is measured: the one that leads says it, the other follows.
+struct Terms {
+  std::uint64_t largest = 0;
+  std::uint32_t qps = 1, burst = 15;
+  bool latency = false, bidirectional = false;
+};
+
+inline constexpr std::uint64_t kSizeMax = 1ull << 30;
+inline constexpr std::uint32_t kQpsMax = 1024;
+
+Result<void> propose(Stream& stream, const Terms& terms);
+// Errors: kSystem, also for terms that cannot be.
+Result<Terms> accept_terms(Stream& stream);
+
+}  // namespace weft::cli

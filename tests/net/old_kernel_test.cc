@@ -1,0 +1,100 @@
+// What newer kernels have and older ones do not: refused here by a filter on system calls, in a child.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <optional>
+
+#include "cli/stream.h"
+#include "hostile_pair.h"
+
+namespace weft::hostile {
+namespace {
+
+// From here on this process has no such system call (with that first argument). False: filters are
+// not allowed.
+struct Forbidden {
+  std::uint32_t number = 0;
+  std::optional<std::uint32_t> argument{};
+  std::uint32_t error = ENOSYS;
+};
+bool forbid(const Forbidden& what) {
+  constexpr std::size_t kArgument = offsetof(seccomp_data, args);  // its lower half
+  std::array<sock_filter, 6> program = {
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, what.number, 0, 3),
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kArgument),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, what.argument.value_or(0), 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | what.error),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  if (!what.argument) program[3] = sock_filter BPF_STMT(BPF_MISC | BPF_TAX, 0);  // any will do
+  sock_fprog filter{.len = program.size(), .filter = program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+constexpr int kHeld = 40, kNotAllowed = 41, kFailed = 42;
+
+// Two ends that sleep between packets, without epoll_pwait2.
+int transfer_asleep() {
+  if (!forbid({.number = SYS_epoll_pwait2})) return kNotAllowed;
+  HostilePair pair;
+  if (!pair.open(Security::kPlain)) return kFailed;
+  pair.post(pair.a, pair.b, {});
+  const Time until = net::clock_now() + Duration::s(20);
+  while (pair.a.done == 0 && net::clock_now() < until) {
+    for (End* end : {&pair.a, &pair.b}) {
+      end->net->world().step(net::clock_now() + Duration::ms(2));  // longer than it spins
+      end->collect();
+    }
+  }
+  // Nothing is to come any more: it sleeps, and wakes up.
+  const Time before = net::clock_now();
+  pair.a.net->world().step(before + Duration::ms(30));
+  const Duration slept = net::clock_now() - before;
+  return pair.a.done == 1 && slept >= Duration::ms(29) ? kHeld : kFailed;
+}
+
+// One who listens, and one who dials it, without IPv6.
+int meet_over_ipv4() {
+  if (!forbid({.number = SYS_socket, .argument = AF_INET6, .error = EAFNOSUPPORT}))
+    return kNotAllowed;
+  const std::uint16_t port = static_cast<std::uint16_t>(20'000 + getpid() % 10'000);
+  const pid_t dialler = fork();
+  if (dialler == 0) {
+    for (int i = 0; i < 100; ++i) {
+      if (cli::dial({.host = "127.0.0.1", .port = port})) _exit(kHeld);
+      usleep(50'000);
+    }
+    _exit(kFailed);
+  }
+  alarm(20);
+  const auto streams = cli::accept_some(port, 1, "");
+  int status = 0;
+  waitpid(dialler, &status, 0);
+  return streams && WEXITSTATUS(status) == kHeld ? kHeld : kFailed;
+}
+
+// In a process of its own.
+void expect_held(int (*what)()) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(what());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNotAllowed) GTEST_SKIP() << "no filters on system calls here";
+  EXPECT_EQ(WEXITSTATUS(status), kHeld);
+}
+
+TEST(OldKernel, SleepsInMillisecondsWithoutEpollPwait2) { expect_held(transfer_asleep); }
+TEST(OldKernel, MeetsOverIpv4WithoutIpv6) { expect_held(meet_over_ipv4); }
+
+}  // namespace
+}  // namespace weft::hostile

@@ -1,0 +1,156 @@
+"""`weft bench write` between two hosts: two network namespaces joined by veth pairs, one a plane. Skipped without root."""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import clean_environment  # for what it does when imported
+
+WEFT = os.environ["WEFT_BINARY"]
+SECONDS_MAX = 90
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+class TwoHosts(unittest.TestCase):
+    """Each test has hosts of its own: a and b, with planes of the MTUs that it asks for."""
+
+    def make(self, *mtus, family=4):
+        tag = f"wt{os.getpid() % 100000}"
+        self.names = {end: f"{tag}{end}" for end in "ab"}
+        for name in self.names.values():
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", name], capture_output=True)
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        for plane, mtu in enumerate(mtus):
+            ip("link", "add", f"p{plane}", "netns", self.names["a"], "mtu", str(mtu), "type", "veth",
+               "peer", "name", f"p{plane}", "netns", self.names["b"], "mtu", str(mtu))
+            for end in "ab":
+                length, extra = (24, []) if family == 4 else (64, ["nodad"])
+                ip("-n", self.names[end], "addr", "add", f"{self.address(end, plane, family)}/{length}", "dev",
+                   f"p{plane}", *extra)
+                ip("-n", self.names[end], "link", "set", f"p{plane}", "up")
+        self.family = family
+        self.planes = {end: ",".join(self.address(end, p, family) for p in range(len(mtus))) for end in "ab"}
+
+    @staticmethod
+    def address(end, plane, family=4):
+        number = "ab".index(end) + 1
+        return f"10.77.{plane}.{number}" if family == 4 else f"fd77:{plane}::{number}"
+
+    def bench(self, end, *words):
+        return ["ip", "netns", "exec", self.names[end], WEFT, "bench", "write", *words]
+
+    def run_both(self, here=(), there=(), planes=True):
+        """The two ends' exit statuses and what each said. `here` is a, which leads."""
+        own = {end: ["--planes", self.planes[end]] if planes else [] for end in "ab"}
+        listener = subprocess.Popen(self.bench("b", "--listen", *own["b"], *there), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(listener.stderr.close)
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        self.assertIn("waiting", listener.stderr.readline())
+        ran = subprocess.run(self.bench("a", self.address("b", 0, self.family), *own["a"], "--size", "1MiB", "--iterations",
+                                        "20", "--bidirectional", *here),
+                             capture_output=True, text=True, timeout=SECONDS_MAX)
+        return ran.returncode, ran.stderr, listener.wait(timeout=SECONDS_MAX), listener.stderr.read()
+
+    def payload(self, **options):
+        here, said, there, _ = self.run_both(**options)
+        self.assertEqual((here, there), (0, 0), said)
+        return int(re.search(r"(\d+) bytes a packet", said)[1])
+
+    def test_the_payload_is_what_fits_the_smallest_plane(self):
+        self.make(9000, 1500)
+        self.assertEqual(self.payload(), 1024)
+        self.assertEqual(self.payload(here=["--mtu", "1024"]), 1024)
+        # Said outright and too large: one line at each end, and no hang.
+        for options in ({"here": ["--mtu", "4096"]}, {"there": ["--mtu", "2048"]}):
+            here, said_here, there, said_there = self.run_both(**options)
+            self.assertEqual((here, there), (2, 2), said_here + said_there)
+            for said in (said_here, said_there):
+                self.assertRegex(said.strip().splitlines()[-1], r"--mtu \d+ does not fit .* 1024 does")
+        here, said_here, there, said_there = self.run_both(here=["--mtu", "1024"], there=["--mtu", "2048"])
+        self.assertEqual((here, there), (2, 2))
+        self.assertIn("give both the same --mtu", said_here)
+        self.assertIn("give both the same --mtu", said_there)
+
+    def test_the_smaller_of_both_ends_holds(self):
+        self.make(4200, 4200)
+        self.assertEqual(self.payload(), 4096)
+        # Only one end knows that the way is narrower: by its route, then the other.
+        for end in "ab":
+            other = "b" if end == "a" else "a"
+            ip("-n", self.names[end], "route", "add", f"{self.address(other, 1)}/32", "dev", "p1", "mtu", "2200")
+            self.assertEqual(self.payload(), 2048)
+            ip("-n", self.names[end], "route", "del", f"{self.address(other, 1)}/32")
+
+    def test_ipv6_and_sealed_packets_are_longer(self):
+        if not os.path.exists("/proc/net/if_inet6"):
+            self.skipTest("this host has no IPv6")
+        self.make(4200, family=6)
+        self.assertEqual(self.payload(), 4096)
+        secret = f"/tmp/weft-two-hosts-{os.getpid()}"
+        self.addCleanup(os.unlink, secret)
+        with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as f:
+            f.write(os.urandom(32))
+        words = ["--secret-file", secret]
+        self.assertEqual(self.payload(here=words, there=words), 2048)
+
+    def test_without_checksum_offload_runs_are_cut_here(self):
+        self.make(1500)
+        for end in "ab":
+            if subprocess.run(["ip", "netns", "exec", self.names[end], "ethtool", "-K", "p0", "tx", "off"],
+                              capture_output=True).returncode != 0:
+                self.skipTest("ethtool cannot switch checksum offload off here")
+        self.assertEqual(self.payload(), 1024)
+
+    def test_planes_on_two_loopbacks_are_refused(self):
+        self.make(1500)
+        here, said_here, there, said_there = self.run_both(planes=False)
+        self.assertEqual((here, there), (2, 2), said_here + said_there)
+        for said in (said_here, said_there):
+            self.assertIn("different hosts", said.strip().splitlines()[-1])
+            self.assertIn("--ifname", said.strip().splitlines()[-1])
+
+
+class CarrierForm(unittest.TestCase):
+    """SRv6 by carrier is for links that do not look at UDP checksums: the lab's, not a NIC's."""
+
+    def test_is_refused_on_what_is_no_veth(self):
+        name = f"wt{os.getpid() % 100000}n"
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", name], capture_output=True)
+        ip("netns", "add", name)
+        ip("-n", name, "link", "set", "lo", "up")
+        for plane in (1, 2):
+            kinds = ("dummy", "bridge", "ifb")  # whatever this kernel has
+            if not any(subprocess.run(["ip", "-n", name, "link", "add", f"eth{plane}", "type", kind],
+                                      capture_output=True).returncode == 0 for kind in kinds):
+                self.skipTest(f"this kernel has none of {', '.join(kinds)}")
+            ip("-n", name, "addr", "add", f"fd00:{plane}::1/64", "dev", f"eth{plane}", "nodad")
+            ip("-n", name, "link", "set", f"eth{plane}", "up")
+        ran = subprocess.run(["ip", "netns", "exec", name, WEFT, "bench", "write", "--fabric",
+                              "scenarios/lab-two-plane.toml", "--fabric-host", "0"],
+                             capture_output=True, text=True, timeout=SECONDS_MAX)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertRegex(ran.stderr.strip().splitlines()[-1], "eth1 .* no veth link.*UDP checksum")
+
+
+def why_not():
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    name = f"wt{os.getpid() % 100000}try"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    subprocess.run(["ip", "netns", "del", name], capture_output=True)
+    return made.stderr.strip() if made.returncode != 0 else None
+
+
+if __name__ == "__main__":
+    if reason := why_not():
+        print(f"skipped: {reason}")
+        sys.exit(77)
+    unittest.main()
