@@ -19,7 +19,7 @@
 #include "cli/interruption.h"
 #include "cli/load_scenario.h"
 #include "cli/net_settings.h"
-#include "cli/secret_file.h"
+#include "settings/secret_file.h"
 #include "cli/stream.h"
 #include "cli/whole_number.h"
 #include "net/clock.h"

@@ -114,6 +114,7 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
     planes_.push_back(
         {.address = config_.planes[p], .listen = std::move(listen), .senders = {}, .held = {}});
     planes_.back().held.reserve(kPortRoom);
+    for (auto& bytes : planes_.back().held_bytes) bytes.resize(kPortRoom * config_.mtu);
   }
   for (Plane& plane : planes_) {
     for (std::uint32_t i = 0; i < steering_->sockets(); ++i) {
@@ -169,6 +170,16 @@ Result<void> UdpWorld::watch_all() {
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
   if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
   return watch(wake_fd_, EPOLLIN, kWake);
+}
+
+void UdpWorld::abandon() {
+  for (const Plane& plane : planes_) {
+    close(plane.listen.fd());
+    for (const UdpSocket& sender : plane.senders) close(sender.fd());
+  }
+  close(links_->fd());
+  close(wake_fd_);
+  close(epoll_fd_);
 }
 
 std::vector<world::Address> UdpWorld::addresses() const {

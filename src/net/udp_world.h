@@ -117,6 +117,10 @@ class UdpWorld final : public world::World {
   // The QP is gone: so are its keys.
   void end_session(std::uint32_t local_qpn);
 
+  // In a forked child: lets go of the descriptors, so that the slot is the parent's alone. Nothing
+  // but close() is called, and nothing else of this object may be called afterwards.
+  void abandon();
+
   // net.*: datagrams and system calls, drops by reason.
   CounterTable counters() const;
 
@@ -132,8 +136,8 @@ class UdpWorld final : public world::World {
   // What moved so recently is likely to move again.
   static constexpr Duration kBusy = Duration::us(20);
 
-  // A packet that the kernel did not take yet: the header is copied, the payload stays where it is
-  // (until its write completes, and then the packet is not needed any more).
+  // A packet that the kernel did not take yet, header and payload copied: the memory that it came
+  // from may be gone before the socket has room.
   struct Held {
     world::Datagram datagram;
     std::array<std::byte, wire::kHeaderSizeMax> header;
@@ -144,6 +148,9 @@ class UdpWorld final : public world::World {
     std::vector<UdpSocket> senders;
     std::uint32_t overflow = 0;  // as the socket last said
     std::vector<Held> held;      // capacity kPortRoom
+    // Their payloads, kPortRoom of the MTU each; two, because what is sent again is held again.
+    std::array<std::vector<std::byte>, 2> held_bytes{};
+    std::uint32_t held_side = 0;
   };
   struct Counters {
     std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
@@ -178,6 +185,7 @@ class UdpWorld final : public world::World {
   void hand_over(std::span<const world::Datagram> run, const Steering::Way& way,
                  std::size_t segment, std::span<iovec> pieces);
   void hold(std::span<const world::Datagram> run, const UdpSocket& sender);
+  void keep(Plane& plane, const world::Datagram& datagram);
   bool send_held(Plane& plane);
 
   // --- secured (udp_world_secure.cc)

@@ -75,6 +75,7 @@ struct EndpointConfig {
   // that goes out, on one port for each peer, and while data goes out anyway up to that much later.
   // 0: answered at once.
   Duration answers_delay;
+  bool tell_failures = false;      // poll_failure() is asked
   bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;
@@ -93,6 +94,9 @@ struct QpConfig {
   std::uint16_t wimm_max = 128;       // immediates on the wire as requestor
   std::uint16_t wimm_dest_max = 128;  // as responder
   bool trim_nack = true;              // answer trimmed packets with a NACK
+  // Work requests; 0: as the endpoint's.
+  std::uint32_t send_queue_max = 0, receive_queue_max = 0;
+  std::uint32_t domain = 0;  // whose memory the peer may write to: told to Memory::region
   Policy policy = Policy::kMrc;
   Condemn condemn = Condemn::kRelative;
   std::uint32_t ev_active = 128;  // EVs in rotation; the rest of `evs` are backups

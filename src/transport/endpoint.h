@@ -44,6 +44,14 @@ class Endpoint final : public world::Node {
   Result<void> configure_qp(Qpn qpn, const QpConfig& config);
   // INIT -> RTR -> RTS: knows its peer from here on.
   Result<void> connect(Time now, Qpn qpn, const PeerInfo& peer);
+  // The same in two steps. INIT -> RTR: takes what the peer sends. Errors: as connect.
+  Result<void> start_receiving(Time now, Qpn qpn, const PeerInfo& peer);
+  // RTR -> RTS: sends from `first_psn` on, with the requestor's half of `config`. Errors: as
+  // create_qp, kNotFound, kWrongState.
+  Result<void> start_sending(Time now, Qpn qpn, const QpConfig& config, Psn first_psn);
+  // Any state -> INIT, under the same number: what was posted is gone without a word, as are the
+  // peer and everything learnt. Completions not yet polled stay. Errors: as create_qp, kNotFound.
+  Result<void> reset_qp(Time now, Qpn qpn, const QpConfig& config);
   // Any state -> ERR: everything posted completes as flushed.
   Result<void> fail_qp(Time now, Qpn qpn);
   // Any state -> gone. Completions not yet polled stay.
@@ -59,6 +67,13 @@ class Endpoint final : public world::Node {
   Result<void> post_receive(Time now, Qpn qpn, std::uint64_t id);
   // Takes up to out.size() completions, oldest first.
   std::size_t poll_completions(std::span<Completion> out);
+  // Takes the oldest QP that went to ERR, for whatever reason; false if there is none. Only with
+  // EndpointConfig::tell_failures.
+  struct QpFailure {
+    Qpn qpn = 0;
+    Status status = Status::kOk;
+  };
+  bool poll_failure(QpFailure& out);
 
   // --- what is known ---------------------------------------------------------------------------
   QpState qp_state(Qpn qpn) const;
@@ -136,6 +151,8 @@ class Endpoint final : public world::Node {
   void revive(Time now, const EvProber::Watch& watch);
   void share_condemned(Time now, const Qp& from);
 
+  void begin(Time now, Qp& qp);
+  void forget(Qp& gone);
   void fail(Time now, Qp& qp, Status status);
   void collect(Qp& qp);
   Requestor::Context context(Time now);
@@ -163,6 +180,7 @@ class Endpoint final : public world::Node {
   DeadlineHeap deadlines_;
   Ring<std::uint32_t> ready_;  // QPs with something to send, in turn
   Ring<Completion> completions_;
+  Ring<QpFailure> failures_;
   std::uint32_t completions_reserved_ = 0;  // posted and not yet polled
   std::vector<std::uint32_t> touched_;      // QPs with something to flush at the end of the batch
   std::uint32_t unanswered_ = 0;            // data packets since they were last flushed
