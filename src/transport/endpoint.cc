@@ -34,10 +34,13 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       memory_(&memory),
       trace_(trace),
       ports_up_(mask_of(config.port_count)),
+      ports_carrier_(mask_of(config.port_count)),
       port_count_(config.port_count),
       pool_(config.psn_block_count_max),
       control_(config.control_queue_max),
       prober_(config.bad_ev_count_max),
+      asks_(config.ask_count_max),
+      journal_(config.ev_news_max),
       deadlines_(std::bit_ceil(config.qp_count_max)),
       ready_(config.qp_count_max),
       completions_(config.completion_queue_max),
@@ -123,8 +126,7 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
       .params = params,
       .pool = &pool_,
       .first_psn = first_psn,
-      .send_queue_max =
-          config.send_queue_max != 0 ? config.send_queue_max : config_.send_queue_max,
+      .send_queue_max = config.send_queue_max != 0 ? config.send_queue_max : config_.send_queue_max,
       .paths = {.policy = config.policy,
                 .condemn = config.condemn,
                 .active = std::min<std::uint32_t>(config.ev_active,
@@ -134,10 +136,12 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
                 .prior_losses = config.nscc.software ? 1u : 0u,
                 .seed = prng_.fork("paths", qpn).next(),
                 .trace = trace_,
+                .journal = config_.ev_news_max > 0 ? &journal_ : nullptr,
                 .host = config_.host,
                 .qpn = qpn}};
   PathSet::Options& paths = options.requestor.paths;
   paths.min_active = std::max(paths.active * config.ev_min_active_share_percent / 100, 1u);
+  if (config.ev_min_active > 0) paths.min_active = std::min(config.ev_min_active, paths.active);
   options.responder = {
       .window = config.mpr_dest * 128,
       .wimm_max = config.wimm_dest_max,
@@ -156,7 +160,7 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   key.evs = {};
   key.policy = {};
   key.condemn = {};
-  key.ev_active = key.ev_min_active_share_percent = 0;
+  key.ev_active = key.ev_min_active_share_percent = key.ev_min_active = 0;
   key.send_queue_max = key.receive_queue_max = key.domain = 0;
   for (const auto& params : params_) {
     if (is_alike(params->config, key)) return params.get();

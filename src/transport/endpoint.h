@@ -18,6 +18,8 @@
 #include "base/trace.h"
 #include "transport/config.h"
 #include "transport/control_queue.h"
+#include "transport/endpoint_asks.h"
+#include "transport/ev_journal.h"
 #include "transport/ev_prober.h"
 #include "transport/peer.h"
 #include "transport/psn_window.h"
@@ -60,6 +62,18 @@ class Endpoint final : public world::Node {
   Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
   // Controller: this EV carries nothing until allowed again, on the QPs that there are now.
   void deny_ev(Time now, fabric::Ev ev, bool denied);
+  // Controller: a port that is disabled is down whatever its carrier, and what comes in on it is
+  // dropped.
+  void set_port_admin(Time now, PortIndex port, bool enabled);
+  // Controller: asks another host, once. Errors: kInvalid (port, an id that is under way),
+  // kExhausted.
+  Result<void> post_endpoint_request(Time now, const EndpointAsk& ask);
+  // Takes answers, oldest first. What is not answered stays under way until cancelled.
+  std::size_t poll_endpoint_answers(std::span<EndpointAnswer> out) { return asks_.poll(out); }
+  void cancel_endpoint_requests() { asks_.clear(); }
+  // Takes the oldest news of an EV; false if there is none. Only with EndpointConfig::ev_news_max.
+  bool poll_ev_news(EvNews& out) { return journal_.poll(out); }
+  std::uint64_t ev_news_dropped() const { return journal_.dropped(); }
 
   // --- work ------------------------------------------------------------------------------------
   // Errors: kWrongState, kExhausted (queue full), kNotFound, kInvalid (more than 2^22 packets).
@@ -130,6 +144,7 @@ class Endpoint final : public world::Node {
                            const wire::EndpointRequest& request);
   void on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth);
   void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
+  void update_port(Time now, PortIndex port);
   void after_requestor(Time now, Qp& qp, Status status);
   void flush_answers();
   bool may_wait(Time now) const;
@@ -169,13 +184,16 @@ class Endpoint final : public world::Node {
   std::unique_ptr<QpSlot[]> qps_;  // by (QPN - first) & mask
   world::Memory* memory_;
   Trace* trace_;
-  PortMask ports_up_;
+  PortMask ports_up_;                            // what may be used: both of these
+  PortMask ports_carrier_, ports_disabled_ = 0;  // as the world says; as the controller does
   std::uint32_t port_count_ = 1;
   std::vector<Peer> peers_;
   std::vector<std::uint32_t> peer_slots_;  // open addressing: address -> peer index
   PsnBlockPool pool_;
   ControlQueue control_;
   EvProber prober_;
+  EndpointAsks asks_;
+  EvJournal journal_;
   ReceiveBudget budget_;
   DeadlineHeap deadlines_;
   Ring<std::uint32_t> ready_;  // QPs with something to send, in turn
