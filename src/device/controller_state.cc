@@ -52,6 +52,14 @@ std::uint64_t random_seed() {
 
 }  // namespace
 
+DeviceScope scope_of(std::span<const Ipv6> planes) {
+  const bool loopback = std::all_of(planes.begin(), planes.end(), [](const Ipv6& ip) {
+    const bool four = ip.high == 0 && ip.low >> 24 == 0xffff'7f;  // ::ffff:127.0.0.0/104
+    return four || (ip.high == 0 && ip.low == 1);
+  });
+  return loopback ? DeviceScope::kUser : DeviceScope::kSystem;
+}
+
 Result<std::string> state_directory(DeviceScope scope) {
   const auto variable = [](const char* name) -> std::string {
     const char* const value = std::getenv(name);

@@ -20,10 +20,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/ipv6.h"
 #include "base/result.h"
 #include "device/ctl_error.h"
 #include "device/ctl_live_file.h"
@@ -36,6 +38,9 @@ namespace weft::device {
 
 // kSystem: set up by the host's administrator. kUser: the loopback device of whoever runs.
 enum class DeviceScope : std::uint8_t { kUser, kSystem };
+
+// The loopback is the user's, every other network the host's.
+DeviceScope scope_of(std::span<const Ipv6> planes);
 
 // Where the files are: $WEFT_STATE_DIR; else /run/weft for system devices and for root's;
 // else $XDG_STATE_HOME/weft, ~/.local/state/weft. Errors: kSystem (there is no home).

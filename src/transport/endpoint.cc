@@ -377,12 +377,17 @@ Result<void> Endpoint::reset_qp(Time now, Qpn qpn, const QpConfig& config) {
 
 void Endpoint::deny_ev(Time now, fabric::Ev ev, bool denied) {
   for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
-    QpSlot& qp = qps_[i];
-    if (!qp) continue;
-    PathSet& paths = qp->requestor.paths();
-    const PathSet::Slot slot = paths.find(ev);
-    if (slot != PathSet::kNone) paths.deny(now, slot, denied);
+    if (qps_[i]) deny_ev(now, qps_[i]->qpn, ev, denied);
   }
+}
+
+void Endpoint::deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr) return;
+  PathSet& paths = qp->requestor.paths();
+  const PathSet::Slot slot = paths.find(ev);
+  if (slot != PathSet::kNone) paths.deny(now, slot, denied);
+  if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
 }
 
 // --- work --------------------------------------------------------------------------------------

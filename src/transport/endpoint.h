@@ -62,6 +62,8 @@ class Endpoint final : public world::Node {
   Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
   // Controller: this EV carries nothing until allowed again, on the QPs that there are now.
   void deny_ev(Time now, fabric::Ev ev, bool denied);
+  // The same on one QP; nothing if it is gone.
+  void deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied);
   // Controller: a port that is disabled is down whatever its carrier, and what comes in on it is
   // dropped.
   void set_port_admin(Time now, PortIndex port, bool enabled);
