@@ -304,14 +304,14 @@ bool UdpWorld::take(Time sleep_until) {
   return look_at_deadline(due) || moved;
 }
 
-bool UdpWorld::pass() {
+bool UdpWorld::pass(Time slept_until) {
   WEFT_ASSERT(node_ != nullptr);
   now_ = clock();
+  last_pass_ = std::max(last_pass_, std::min(slept_until, now_));
   const bool moved = take(Time());
   return transmit() || moved;
 }
 
-// The next time at which there is something to do by itself: a deadline, or tokens to send with.
 Time UdpWorld::sleep_until(Time limit) const {
   Time until = std::min(limit, node_->next_deadline());
   if (cap_ && cap_->opens_at() > now_) until = std::min(until, cap_->opens_at());

@@ -97,8 +97,9 @@ class UdpWorld final : public world::World {
   bool step(Time limit) override;
   void wake() override;
 
-  // One look at sockets, deadlines and the node, without sleeping. True if anything moved.
-  bool pass();
+  // One look at sockets, deadlines and the node, without sleeping. True if anything moved. Who slept
+  // on purpose before says until when it meant to: that is not being late.
+  bool pass(Time slept_until = Time());
   // Until something moved, or `limit`: looks for a while, then sleeps, so that whoever we wait for
   // gets the core. True if anything moved. What came is answered by the next call: the caller sees
   // it first.
@@ -106,6 +107,9 @@ class UdpWorld final : public world::World {
   // Readable when pass() has something to receive: for a loop that waits for several worlds. The
   // node's deadline is not in it.
   int wait_fd() const { return epoll_fd_; }
+  // The next time at which there is something to do by itself, `limit` at the latest: a deadline, or
+  // tokens to send with.
+  Time sleep_until(Time limit) const;
 
   // --- security
   // What peers are told out of band: whether there is a secret, and which (0: none), and who we are.
@@ -205,7 +209,6 @@ class UdpWorld final : public world::World {
   bool look(Time sleep_until);
   bool look_at_deadline(Time due);
   bool look_where_it_came(Time plane_busy_until);
-  Time sleep_until(Time limit) const;
   void look_at_links();
   void tell_port(std::uint32_t plane);
 
