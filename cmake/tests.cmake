@@ -5,7 +5,7 @@
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
-set(weft_test_environment WEFT_BINARY=${PROJECT_BINARY_DIR}/weft)
+set(weft_test_environment WEFT_BINARY=${PROJECT_BINARY_DIR}/weft WEFT_STATE_DIR=${PROJECT_BINARY_DIR}/state)
 
 function(weft_add_gtest name)
   cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "SOURCES;LINK" ${ARGN})

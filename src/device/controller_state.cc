@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -52,27 +51,6 @@ std::uint64_t random_seed() {
 
 }  // namespace
 
-DeviceScope scope_of(std::span<const Ipv6> planes) {
-  const bool loopback = std::all_of(planes.begin(), planes.end(), [](const Ipv6& ip) {
-    const bool four = ip.high == 0 && ip.low >> 24 == 0xffff'7f;  // ::ffff:127.0.0.0/104
-    return four || (ip.high == 0 && ip.low == 1);
-  });
-  return loopback ? DeviceScope::kUser : DeviceScope::kSystem;
-}
-
-Result<std::string> state_directory(DeviceScope scope) {
-  const auto variable = [](const char* name) -> std::string {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (std::string named = variable("WEFT_STATE_DIR"); !named.empty()) return named;
-  if (scope == DeviceScope::kSystem || geteuid() == 0) return std::string("/run/weft");
-  if (const std::string xdg = variable("XDG_STATE_HOME"); !xdg.empty()) return xdg + "/weft";
-  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/state/weft";
-  return Error{ErrorKind::kSystem,
-               "no directory for the controller's state; set WEFT_STATE_DIR or HOME"};
-}
-
 Result<std::unique_ptr<ControllerState>> ControllerState::open(const Options& options) {
   if (!is_good_name(options.device)) {
     return Error{ErrorKind::kInvalid,
@@ -87,6 +65,7 @@ Result<std::unique_ptr<ControllerState>> ControllerState::open(const Options& op
 ControllerState::~ControllerState() = default;
 
 Result<void> ControllerState::attach() {
+  if (options_.directory.empty()) return {};
   std::error_code made;
   // Fails where we may not. What we made is nobody else's to write to, whatever the umask.
   if (std::filesystem::create_directories(options_.directory, made)) {

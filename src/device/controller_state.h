@@ -46,6 +46,12 @@ DeviceScope scope_of(std::span<const Ipv6> planes);
 // else $XDG_STATE_HOME/weft, ~/.local/state/weft. Errors: kSystem (there is no home).
 Result<std::string> state_directory(DeviceScope scope);
 
+class ControllerState;
+// The state of a device on these planes, by the rules above. Where it cannot be had, that is said in
+// the log, and it is as on the first day.
+std::unique_ptr<ControllerState> open_controller(const std::string& device,
+                                                 std::span<const Ipv6> planes);
+
 class ControllerState {
  public:
   struct Options {

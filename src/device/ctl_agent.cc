@@ -108,7 +108,7 @@ void CtlAgent::set_qp(std::uint32_t qpn, std::shared_ptr<const Profiles> profile
   qps_[qpn] = {.profiles = std::move(profiles),
                .bad = std::vector<bool>(paths),
                .denied = std::vector<bool>(paths)};
-  qps_changed_ = true;
+  fresh_.push_back(qpn);
 }
 
 void CtlAgent::remove_qp(std::uint32_t qpn) {
@@ -125,12 +125,17 @@ bool CtlAgent::service(Time now, transport::Endpoint& endpoint) {
   const std::uint64_t number = state_->generation();
   const bool news =
       number != seen_ || (number % 2 != 0 && state_->is_attached() && now >= next_look_);
-  if (news || qps_changed_) {
+  if (news) {
     next_look_ = now + kUnsettledGap;
     seen_ = number;
-    qps_changed_ = false;
     reload(now, endpoint);
+  } else {
+    for (const std::uint32_t qpn : fresh_) {
+      const auto at = qps_.find(qpn);
+      if (at != qps_.end()) apply_denied(now, endpoint, qpn, at->second);
+    }
   }
+  fresh_.clear();
   transport::EvNews ev;
   while (endpoint.poll_ev_news(ev)) note(ev.qpn, ev.ev, ev.bad);
   return disabled != ports_disabled_;

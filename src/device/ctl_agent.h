@@ -86,9 +86,9 @@ class CtlAgent {
   };
   std::map<std::uint32_t, ProfileState> profiles_;
   EvEventSender sender_;
-  std::uint64_t seen_ = 1;  // odd: nothing was seen yet
-  Time next_look_{};        // where the number is odd, not before
-  bool qps_changed_ = false;
+  std::uint64_t seen_ = 1;            // odd: nothing was seen yet
+  Time next_look_{};                  // where the number is odd, not before
+  std::vector<std::uint32_t> fresh_;  // QPs whose paths were made anew
   std::uint32_t ports_disabled_ = 0;
   Counters counters_;
 };

@@ -58,6 +58,8 @@ Result<void> DeviceEngine::start() {
   config.completion_queue_max = limits.sends_max + limits.receives_max;
   config.control_queue_max = 4096;
   config.tell_failures = true;
+  config.ask_count_max = kAsksMax;
+  config.ev_news_max = 4096;
   transport::suit_software(config);
   config.answers_delay = kAnswersDelay;
   // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere and goes round.
@@ -69,6 +71,7 @@ Result<void> DeviceEngine::start() {
       DeviceNode::Options{
           .qps_max = limits.qps_max, .sends_max = limits.sends_max, .mtu = config_.world.mtu},
       *endpoint_, *memory_);
+  agent_ = std::make_unique<CtlAgent>(open_controller(config_.name, config_.world.planes), evs_);
   WEFT_CHECK(world_->attach(addresses_, *node_));
   node_->take_port_news();
   fork_guard_.emplace(*world_);
@@ -95,6 +98,7 @@ DeviceEngine::~DeviceEngine() {
 // --- work --------------------------------------------------------------------------------------
 
 bool DeviceEngine::pass() {
+  agent_->service(world_->now(), *endpoint_);
   const bool moved = world_->pass(sleeps_until_);
   node_->collect(world_->now());
   tell_ports();
@@ -145,7 +149,12 @@ void DeviceEngine::remove_listener(const void* owner) {
 }
 
 void DeviceEngine::tell_ports() {
-  const DeviceNode::PortNews news = node_->take_port_news();
+  DeviceNode::PortNews news = node_->take_port_news();
+  const std::uint32_t disabled = agent_->ports_disabled();
+  news.changed =
+      static_cast<world::PortMask>((news.changed & ~disabled) | (disabled ^ disabled_told_));
+  news.up = static_cast<world::PortMask>(news.up & ~disabled);
+  disabled_told_ = disabled;
   for (int port = 0; news.changed >> port != 0; ++port) {
     if ((news.changed >> port & 1) == 0) continue;
     for (const Listener& listener : listeners_) {

@@ -23,6 +23,7 @@
 #include "base/prng.h"
 #include "base/result.h"
 #include "device/async_events.h"
+#include "device/ctl_agent.h"
 #include "device/device_node.h"
 #include "device/fork_guard.h"
 #include "net/host_memory.h"
@@ -60,6 +61,10 @@ class DeviceEngine {
   const std::vector<world::Address>& addresses() const { return addresses_; }
   const std::vector<fabric::Ev>& evs() const { return evs_; }
 
+  // Endpoint requests under way at most, and who has them: one batch at a time.
+  static constexpr std::uint32_t kAsksMax = 256;
+  std::mutex& asks_lock() { return asks_lock_; }
+
   // --- work, from any thread
   void submit(DeviceQp& qp);
   // Receives only: taken before the next datagram is looked at, and not earlier.
@@ -75,13 +80,14 @@ class DeviceEngine {
     transport::Endpoint& endpoint;
     DeviceNode& node;
     net::HostMemory& memory;
+    CtlAgent& agent;
     Prng& prng;
     std::uint32_t& receives_reserved;
   };
   template <typename Body>
   auto with_lock(Body body) {
     lock_.lock();
-    Parts parts{net::clock_now(), *endpoint_, *node_, *memory_, prng_, receives_reserved_};
+    Parts parts{net::clock_now(), *endpoint_, *node_, *memory_, *agent_, prng_, receives_reserved_};
     auto result = body(parts);
     leave();
     return result;
@@ -115,6 +121,9 @@ class DeviceEngine {
   std::unique_ptr<net::HostMemory> memory_;
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<DeviceNode> node_;
+  std::unique_ptr<CtlAgent> agent_;
+  std::uint32_t disabled_told_ = 0;  // ports, bit i for index i, that listeners know to be disabled
+  std::mutex asks_lock_;
   std::unique_ptr<net::UdpWorld> world_;
   std::optional<ForkGuard> fork_guard_;
   std::uint32_t receives_reserved_ = 0;

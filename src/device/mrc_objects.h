@@ -15,6 +15,7 @@
 
 #include "device/completion_channel.h"
 #include "device/completion_queue.h"
+#include "device/ctl_event_cq.h"
 #include "device/queue_pair.h"
 #include "device/software_device.h"
 
@@ -39,6 +40,7 @@ struct mrc_cq {
   void* program_context;
   std::atomic<int> qps{0};
   weft::device::CompletionQueue queue;
+  std::unique_ptr<weft::device::EvEventCq> events{};  // of an EV event CQ, and of no other
 };
 
 struct mrc_qp_hint {

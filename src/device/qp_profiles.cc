@@ -1,15 +1,14 @@
 #include "device/qp_profiles.h"
 
-#include <fmt/core.h>
-
 namespace weft::device {
 
-Result<QpProfiles> find_profiles(const ProfileIds& ids, const std::vector<fabric::Ev>& automatic) {
-  if (ids.ev != 0 || ids.cc != 0) {
-    return Error{ErrorKind::kInvalid,
-                 fmt::format("EV profile {} or CC profile {} is not online", ids.ev, ids.cc)};
+Result<QpProfiles> find_profiles(CtlAgent& agent, const CtlAgent::Ids& ids) {
+  auto found = agent.find(ids);
+  if (!found) {
+    const bool invalid = found.error().code == EINVAL;
+    return Error{invalid ? ErrorKind::kInvalid : ErrorKind::kSystem, found.error().message};
   }
-  return QpProfiles{.evs = automatic};
+  return QpProfiles{.evs = (*found)->map.paths, .min_active = (*found)->min_active, .uses = *found};
 }
 
 }  // namespace weft::device

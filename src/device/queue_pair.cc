@@ -51,6 +51,7 @@ QueuePair::~QueuePair() {
   if (qp_.qpn == 0) return;  // never created
   engine_.with_lock([&](DeviceEngine::Parts& parts) {
     parts.node.collect(parts.now);
+    parts.agent.remove_qp(qp_.qpn);
     [[maybe_unused]] const auto gone = parts.endpoint.destroy_qp(parts.now, qp_.qpn);
     parts.node.remove(qp_);
     parts.receives_reserved -= qp_.receives.depth();
@@ -75,15 +76,14 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   config.evs = profiles.evs;
   config.ev_active = profiles.ev_active != 0 ? profiles.ev_active
                                              : static_cast<std::uint32_t>(profiles.evs.size());
-  if (profiles.min_active_percent)
-    config.ev_min_active_share_percent = *profiles.min_active_percent;
+  config.ev_min_active = profiles.min_active;
   config.retry = {.timeout = attributes.timeout,
                   .linear_count = attributes.linear_count,
                   .exponential_count = attributes.exponential_count};
   config.nscc.rate = Rate::gbps(40);
   config.nscc.trimming = false;
   transport::suit_software(config);
-  if (profiles.nscc) config.nscc = *profiles.nscc;
+  if (profiles.uses != nullptr) apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,
                                             std::min(kWindowMin, config.nscc.cwnd_bytes_initial));
   return config;
@@ -112,14 +112,20 @@ Result<void> QueuePair::modify(const Modification& modification) {
                static_cast<unsigned>(change.verbs_mask & kIgnoredVerbs));
     }
     QpProfiles profiles = profiles_;
-    if (to.ev_profile != from.ev_profile || to.cc_profile != from.cc_profile) {
-      WEFT_TRY(profiles, find_profiles({.ev = to.ev_profile, .cc = to.cc_profile}, engine_.evs()));
+    const bool other = to.ev_profile != from.ev_profile || to.cc_profile != from.cc_profile;
+    if (to.state == IBV_QPS_RESET) {
+      profiles = {.evs = engine_.evs()};
+    } else if (other || profiles.uses == nullptr) {
+      WEFT_TRY(profiles, find_profiles(parts.agent, {.ev = to.ev_profile, .cc = to.cc_profile}));
     }
     WEFT_CHECK(go(
         parts,
         {.from = from, .to = to, .profiles = profiles, .crowd = std::max(modification.crowd, 1u)}));
     attributes_ = to;
     profiles_ = std::move(profiles);
+    // Paths were made anew: what is denied is said again.
+    if (profiles_.uses != nullptr) parts.agent.set_qp(qp_.qpn, profiles_.uses);
+    if (to.state == IBV_QPS_RESET || to.state == IBV_QPS_ERR) parts.agent.remove_qp(qp_.qpn);
     if (to.state != IBV_QPS_ERR) qp_.state = to.state;
     return {};
   });

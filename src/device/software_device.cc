@@ -73,6 +73,12 @@ Result<std::shared_ptr<DeviceEngine>> SoftwareDevice::engine() {
   return shared;
 }
 
+ControllerState& SoftwareDevice::controller() {
+  const std::lock_guard guard(lock_);
+  if (controller_ == nullptr) controller_ = open_controller(config_.name, config_.world.planes);
+  return *controller_;
+}
+
 SoftwareContext* SoftwareContext::of(ibv_context* context) {
   if (context == nullptr || SoftwareDevice::of(context->device) == nullptr) return nullptr;
   return reinterpret_cast<SoftwareContext*>(reinterpret_cast<char*>(context) -

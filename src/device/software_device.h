@@ -17,6 +17,7 @@
 #include "base/ipv6.h"
 #include "base/result.h"
 #include "device/async_events.h"
+#include "device/controller_state.h"
 #include "device/device_engine.h"
 
 namespace weft::device {
@@ -42,6 +43,8 @@ class SoftwareDevice {
   Ipv6 gid() const { return config_.world.planes[0]; }
   // Errors: as DeviceEngine::open.
   Result<std::shared_ptr<DeviceEngine>> engine();
+  // What controllers told it; opened when it is first asked for.
+  ControllerState& controller();
 
  private:
   // First: a pointer to it is a pointer to this.
@@ -50,6 +53,7 @@ class SoftwareDevice {
   std::uint64_t guid_ = 0;
   std::mutex lock_;
   std::weak_ptr<DeviceEngine> engine_;
+  std::unique_ptr<ControllerState> controller_;
 };
 
 struct SoftwareContext {

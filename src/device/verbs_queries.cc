@@ -47,10 +47,23 @@ ibv_device_attr device_attributes(const SoftwareDevice& device) {
   return attr;
 }
 
-ibv_port_attr port_attributes(SoftwareContext& context) {
+namespace {
+
+// A port that a controller disabled is down.
+bool is_disabled(SoftwareContext& context, std::uint32_t port) {
+  ControllerState& controller = context.device.controller();
+  const auto model = controller.snapshot();
+  if (!model) return false;
+  const auto enabled = is_port_enabled(**model, controller.shape(), port);
+  return enabled && !*enabled;
+}
+
+}  // namespace
+
+ibv_port_attr port_attributes(SoftwareContext& context, std::uint8_t port) {
   const std::uint32_t mtu = context.device.config().world.mtu;
   ibv_port_attr attr{};
-  attr.state = IBV_PORT_ACTIVE;
+  attr.state = is_disabled(context, port) ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
   attr.max_mtu = attr.active_mtu = mtu_of(mtu);
   attr.gid_tbl_len = kGidCount;
   attr.max_msg_sz = kMessageMax;
@@ -58,7 +71,7 @@ ibv_port_attr port_attributes(SoftwareContext& context) {
   attr.max_vl_num = 1;
   attr.active_width = 2;   // 4x
   attr.active_speed = 32;  // EDR: there is no name for what a socket does
-  attr.phys_state = 5;     // link up
+  attr.phys_state = attr.state == IBV_PORT_DOWN ? 3 : 5;  // disabled, link up
   attr.link_layer = IBV_LINK_LAYER_ETHERNET;
   return attr;
 }
@@ -75,8 +88,12 @@ ibv_gid gid_entry(const SoftwareDevice& device, int index) {
 int query_port_op(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   const int error = guarded([&] {
     SoftwareContext* const ours = SoftwareContext::of(context);
-    if (ours == nullptr || out == nullptr || port != kVerbsPort) return EINVAL;
-    const ibv_port_attr attr = port_attributes(*ours);
+    // QPs name port 1 and use all; each port can be asked for.
+    if (ours == nullptr || out == nullptr || port < kVerbsPort ||
+        port > ours->device.config().world.planes.size()) {
+      return EINVAL;
+    }
+    const ibv_port_attr attr = port_attributes(*ours, port);
     std::memset(out, 0, size);
     std::memcpy(out, &attr, std::min(size, sizeof(attr)));
     return 0;

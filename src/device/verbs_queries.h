@@ -10,7 +10,7 @@
 namespace weft::device {
 
 ibv_device_attr device_attributes(const SoftwareDevice& device);
-ibv_port_attr port_attributes(SoftwareContext& context);
+ibv_port_attr port_attributes(SoftwareContext& context, std::uint8_t port);
 // All of the table's kGidCount entries; those without an address are zero.
 ibv_gid gid_entry(const SoftwareDevice& device, int index);
 
