@@ -110,7 +110,7 @@ void add_ccs(CLI::App& ctl, int& status) {
   add_id(*set, a, true);
   add_states(*set, a);
   set->add_option("--algorithm", a->algorithm, "uet-1.0-nscc, or none: no congestion control");
-  set->add_option("--config", a->config, "a parameter of NSCC as gamma=0.8; default: as they are");
+  set->add_option("--set", a->config, "a parameter of NSCC as gamma=0.8; default: derived ones");
   add_file_verb(*noun, "cc", status);
 }
 

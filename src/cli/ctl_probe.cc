@@ -20,6 +20,8 @@ namespace weft::cli {
 namespace {
 
 constexpr std::uint32_t kRequestsMax = 1024;
+// Of the first process of a host: it answers for the host.
+constexpr std::uint32_t kAnyQpn = 0x100;
 
 struct Asked {
   std::vector<transport::EndpointAsk> asks{};
@@ -29,7 +31,7 @@ struct Asked {
 Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request) {
   const auto ours = world.addresses();
   WEFT_TRY(const Ipv6 to, net::parse_address(request.to));
-  WEFT_TRY(const transport::PeerInfo peer, device::peer_planes(ours, {.gid = to, .qpn = 0}));
+  WEFT_TRY(const transport::PeerInfo peer, device::peer_planes(ours, {.gid = to, .qpn = kAnyQpn}));
   std::vector<std::uint32_t> ports = request.ports;
   for (std::uint32_t port = 1; request.ports.empty() && port <= ours.size(); ++port)
     ports.push_back(port);

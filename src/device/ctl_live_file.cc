@@ -91,12 +91,15 @@ Result<void> LiveFile::open(const Options& options) {
     return Error{ErrorKind::kSystem, fmt::format("{} is damaged; remove it", options.name)};
   }
   void* const mapped = mmap(nullptr, kWordBytes, PROT_READ, MAP_SHARED, fd, 0);
-  if (mapped == MAP_FAILED) {
+  close(fd);
+  if (mapped == MAP_FAILED) return system_error(options.name);
+  // Opened once more: a mapping keeps its open file alive, and with it the locks, also in a child.
+  fd_ = openat(options.directory, options.name.c_str(), O_RDONLY | flags);
+  if (fd_ < 0) {
     const Error error = system_error(options.name);
-    close(fd);
+    munmap(mapped, kWordBytes);
     return error;
   }
-  fd_ = fd;
   word_ = static_cast<std::atomic<std::uint64_t>*>(mapped);
   if (!remember(&fd_)) {
     return Error{ErrorKind::kExhausted,

@@ -1,13 +1,12 @@
 // The controller's word inside a device, between a controller and the protocol: denied EVs, disabled
 // ports, events.
-#include "device/ctl_agent.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 
+#include "device/ctl_agent.h"
 #include "device/ctl_test_changes.h"
 #include "transport/test_pair.h"
 
