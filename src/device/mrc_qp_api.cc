@@ -27,9 +27,11 @@ int check(const mrc_context* context, const mrc_qp_init_attr* init) {
       cap.max_recv_sge > kPiecesMax || cap.max_inline_data > kInlineMax)
     return EINVAL;
   if ((init->send_ops_flags & ~kOps) != 0) return EOPNOTSUPP;
-  if (init->protocol_version != MRC_PROTOCOL_VERSION_0 &&
-      init->protocol_version != MRC_PROTOCOL_VERSION_1)
-    return EINVAL;
+  // A C program may put anything into an enum.
+  std::uint32_t protocol = 0;
+  static_assert(sizeof(protocol) == sizeof(init->protocol_version));
+  std::memcpy(&protocol, &init->protocol_version, sizeof(protocol));
+  if (protocol != MRC_PROTOCOL_VERSION_0 && protocol != MRC_PROTOCOL_VERSION_1) return EINVAL;
   return 0;
 }
 
