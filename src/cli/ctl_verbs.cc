@@ -52,16 +52,34 @@ std::string line_of(const json& object) {
   return out;
 }
 
+// What else is known of a profile than what it says itself.
+void add_more(const device::CtlModel&, const device::FormatProfile&, json&) {}
+void add_more(const device::CtlModel&, const device::CcProfile&, json&) {}
+// As packets carry them, where format and fields are known.
+void add_more(const device::CtlModel& model, const device::EvProfileRecord& profile, json& object) {
+  const auto expansion = device::expansion_of(model, profile);
+  for (std::size_t i = 0; expansion && i < profile.evs.size(); ++i) {
+    const auto expanded = expansion->expand(profile.evs[i].ev.value);
+    if (!profile.evs[i].ev.is_populated() || !expanded) continue;
+    std::string text;
+    for (const std::byte byte : *expanded) {
+      text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    }
+    object["evs"][i]["expanded"] = text;
+  }
+}
+
 // The profiles that were touched, or the one that was asked for.
 template <typename Profile, std::size_t N>
-Result<void> show(const CtlFlags& flags, const std::array<Profile, N>& all,
-                  const std::optional<std::uint64_t>& id) {
+Result<void> show(const CtlFlags& flags, const device::CtlModel& model,
+                  const std::array<Profile, N>& all, const std::optional<std::uint64_t>& id) {
   if (id && *id >= N) return misuse(fmt::format("no profile {}; expected 0 to {}", *id, N - 1));
   json list = json::array();
   for (std::size_t i = 0; i < N; ++i) {
     if (id ? i != *id : all[i] == Profile()) continue;
     json object = to_json(all[i]);
     object["id"] = i;
+    add_more(model, all[i], object);
     list.push_back(object);
   }
   if (flags.json) {
@@ -209,19 +227,19 @@ Result<void> set_cc(const ProfileArguments& a) {
 Result<void> show_formats(const ProfileArguments& a) {
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
   WEFT_TRY(const auto model, model_of(target));
-  return show(a.flags, model->formats, a.id);
+  return show(a.flags, *model, model->formats, a.id);
 }
 
 Result<void> show_evs(const ProfileArguments& a) {
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
   WEFT_TRY(const auto model, model_of(target));
-  return show(a.flags, model->evs, a.id);
+  return show(a.flags, *model, model->evs, a.id);
 }
 
 Result<void> show_ccs(const ProfileArguments& a) {
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
   WEFT_TRY(const auto model, model_of(target));
-  return show(a.flags, model->ccs, a.id);
+  return show(a.flags, *model, model->ccs, a.id);
 }
 
 }  // namespace weft::cli
