@@ -131,7 +131,7 @@ class Ctl(unittest.TestCase):
 
     def test_mistakes_are_one_line_with_their_place(self):
         self.refused(2, "plan.toml:3:", "apply", "--file", self.write('[[ev]]\nid = 1\nmode = "exp"\n'))
-        self.refused(2, "did you mean", "apply", "--file", self.write('[[port]]\nport = 1\nenabeld = true\n'))
+        self.refused(2, "did you mean", "apply", "--file", self.write('[[port]]\nport = 1\nenabled = true\nprot = 1\n'))
         self.refused(2, "00@9", "apply", "--file",
                      self.write('[[ev]]\nid = 1\nmode = "explicit"\nformat = 1\nevs = ["00@9"]\n'))
         self.refused(2, "cannot be read", "apply", "--file", "/nosuch")
@@ -150,7 +150,7 @@ class Ctl(unittest.TestCase):
         self.assertTrue(all(r["rtt_ns"] > 0 for r in found["requests"]))
         self.refused(1, "1 of 1 requests had no answer", "probe", "--to", "127.0.1.77", "--port", "1", "--timeout", "20ms")
         self.refused(2, "--port 9", "probe", "--to", "127.0.1.1", "--port", "9")
-        self.refused(2, "plane 0", "probe", "--to", "127.0.9.1")
+        self.refused(2, "plane 0", "probe", "--to", "127.0.2.1")
 
     def test_events_end_when_told(self):
         self.assertEqual(self.run_ctl("events", "--timeout", "50ms"), "")
