@@ -1,5 +1,5 @@
-// PacketCipher: AES-256-GCM under one key, for one direction of use. The context of OpenSSL is made
-// once and gets a new nonce for each packet; nothing is allocated after construction.
+// PacketCipher: AES-256-GCM under one key, for one direction of use, by the fastest library that this
+// host has (Gcm); nothing is allocated after construction.
 //
 // Whoever calls it never gives the same nonce twice under one key: see SendCounter.
 #pragma once
@@ -14,13 +14,16 @@
 
 namespace weft::net {
 
+class Gcm;
+
 using Nonce = std::array<std::byte, 12>;
 inline constexpr std::size_t kTagSize = 16;
 
 class PacketCipher {
  public:
   enum class Use : std::uint8_t { kSeal, kOpen };
-  PacketCipher(Use use, const Key& key);
+  enum class Library : std::uint8_t { kBest, kOpenssl };
+  PacketCipher(Use use, const Key& key, Library library = Library::kBest);
   PacketCipher(PacketCipher&&) noexcept;
   PacketCipher& operator=(PacketCipher&&) noexcept;
   ~PacketCipher();
@@ -45,9 +48,8 @@ class PacketCipher {
   bool open(const Nonce& nonce, const Sealed& in);
 
  private:
-  struct Context;  // of OpenSSL
   Use use_;
-  std::unique_ptr<Context> context_;
+  std::unique_ptr<Gcm> gcm_;
 };
 
 }  // namespace weft::net

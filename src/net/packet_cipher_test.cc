@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/prng.h"
 #include "net/key_schedule.h"
 
 namespace weft::net {
@@ -29,9 +30,9 @@ T array_of(std::string_view text) {
 }
 
 // Test cases 14 and 16 of the GCM specification (McGrew, Viega; NIST's submission): AES-256.
-TEST(PacketCipher, GivesTheSpecificationsVectors) {
+void check_vectors(PacketCipher::Library library) {
   {
-    PacketCipher cipher(PacketCipher::Use::kSeal, Key{});
+    PacketCipher cipher(PacketCipher::Use::kSeal, Key{}, library);
     const std::vector<std::byte> plain(16);
     std::vector<std::byte> out(16), tag(16);
     cipher.seal(Nonce{}, {.payload = plain}, out, tag);
@@ -48,7 +49,7 @@ TEST(PacketCipher, GivesTheSpecificationsVectors) {
   const auto sealed =
       hex("522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa"
           "8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662");
-  PacketCipher cipher(PacketCipher::Use::kSeal, Key{});
+  PacketCipher cipher(PacketCipher::Use::kSeal, Key{}, library);
   cipher.set_key(key);
   for (const std::size_t cut : {std::size_t{0}, std::size_t{17}, plain.size()}) {
     std::vector<std::byte> out(plain.size()), tag(16);
@@ -60,7 +61,7 @@ TEST(PacketCipher, GivesTheSpecificationsVectors) {
     EXPECT_EQ(out, sealed) << "cut at " << cut;
     EXPECT_EQ(tag, hex("76fc6ece0f4e1768cddf8853bb2d551b"));
   }
-  PacketCipher opener(PacketCipher::Use::kOpen, key);
+  PacketCipher opener(PacketCipher::Use::kOpen, key, library);
   auto bytes = sealed;
   EXPECT_TRUE(opener.open(
       nonce, {.header = aad, .payload = bytes, .tag = hex("76fc6ece0f4e1768cddf8853bb2d551b")}));
@@ -72,6 +73,39 @@ TEST(PacketCipher, GivesTheSpecificationsVectors) {
   EXPECT_FALSE(
       opener.open(nonce, {.header = aad, .payload = bytes, .tag = hex("76fc6ece0f4e1769")}));
   EXPECT_FALSE(opener.open(nonce, {.header = aad, .payload = bytes, .tag = {}})) << "no tag at all";
+}
+
+TEST(PacketCipher, GivesTheSpecificationsVectors) { check_vectors(PacketCipher::Library::kBest); }
+
+TEST(PacketCipher, GivesTheSpecificationsVectorsByOpenssl) {
+  check_vectors(PacketCipher::Library::kOpenssl);
+}
+
+TEST(PacketCipher, TheLibrariesUnderstandEachOther) {
+  Prng prng(7);
+  Key key{};
+  for (std::byte& b : key) b = static_cast<std::byte>(prng.below(256));
+  using Library = PacketCipher::Library;
+  PacketCipher best(PacketCipher::Use::kSeal, key, Library::kBest);
+  PacketCipher opener(PacketCipher::Use::kOpen, key, Library::kOpenssl);
+  PacketCipher plain(PacketCipher::Use::kSeal, key, Library::kOpenssl);
+  PacketCipher best_opener(PacketCipher::Use::kOpen, key, Library::kBest);
+  for (int turn = 0; turn < 300; ++turn) {
+    std::vector<std::byte> header(prng.below(80)), payload(prng.below(4100)), padding(turn % 4);
+    for (std::byte& b : header) b = static_cast<std::byte>(prng.below(256));
+    for (std::byte& b : payload) b = static_cast<std::byte>(prng.below(256));
+    std::vector<std::byte> out(payload.size() + padding.size()), tag(1 + prng.below(kTagSize));
+    const Nonce nonce = {static_cast<std::byte>(turn), static_cast<std::byte>(turn >> 8)};
+    (turn % 2 == 0 ? best : plain)
+        .seal(nonce, {.header = header, .payload = payload, .padding = padding}, out, tag);
+    auto forged = out;
+    PacketCipher& reader = turn % 2 == 0 ? opener : best_opener;
+    ASSERT_TRUE(reader.open(nonce, {.header = header, .payload = out, .tag = tag})) << turn;
+    EXPECT_TRUE(std::equal(payload.begin(), payload.end(), out.begin())) << turn;
+    if (forged.empty() || tag.size() < 4) continue;
+    forged[prng.below(static_cast<std::uint32_t>(forged.size()))] ^= std::byte{1};
+    EXPECT_FALSE(reader.open(nonce, {.header = header, .payload = forged, .tag = tag})) << turn;
+  }
 }
 
 TEST(KeySchedule, EveryPurposeAndEveryEndHasItsOwnKey) {

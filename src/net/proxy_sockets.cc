@@ -137,7 +137,7 @@ std::size_t ProxySockets::receive(Time now, std::span<Incoming> out) {
   return count;
 }
 
-const UdpSocket* ProxySockets::sender(const fabric::HostPort& from, std::uint16_t port) {
+UdpSocket* ProxySockets::sender(const fabric::HostPort& from, std::uint16_t port) {
   const std::uint64_t key = std::uint64_t{from.host} << 32 | std::uint64_t{from.plane} << 16 | port;
   if (const auto known = senders_.find(key); known != senders_.end()) return &known->second;
   if (senders_.size() == kSendersMax) return nullptr;
@@ -187,7 +187,7 @@ void ProxySockets::send(std::span<const LiveFabric::Delivery> packets) {
     std::memcpy(datagram.data(), delivery.packet.data() + wire::kIpv6Size, datagram.size());
     // A trimmed packet has no ICRC.
     if (!world::is_trimmed(facts->dscp)) mend_icrc(*from, to, datagram);
-    const UdpSocket* const socket =
+    UdpSocket* const socket =
         sender(*from, base::load16(datagram, wire::udp_at::kSourcePort));
     iovec piece{datagram.data() + wire::kUdpSize, datagram.size() - wire::kUdpSize};
     const bool sent =

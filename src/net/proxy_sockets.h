@@ -59,7 +59,7 @@ class ProxySockets final : public FabricEdge {
   Result<void> listen(const fabric::Topology& topology);
   void take(const Listener& listener, const UdpSocket::Incoming& run, ConstBytes bytes, Time now,
             std::span<Incoming> out, std::size_t& count);
-  const UdpSocket* sender(const fabric::HostPort& from, std::uint16_t port);
+  UdpSocket* sender(const fabric::HostPort& from, std::uint16_t port);
   void mend_icrc(const fabric::HostPort& from, const fabric::HostPort& to, Bytes packet) const;
 
   static constexpr std::size_t kSlot = 9'216;

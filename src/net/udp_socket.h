@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -26,7 +27,7 @@ class UdpSocket {
   // Errors: kExhausted when the port is taken, kSystem otherwise.
   static Result<UdpSocket> open(const Options& options);
   UdpSocket() = default;
-  UdpSocket(UdpSocket&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  UdpSocket(UdpSocket&& other) noexcept { *this = std::move(other); }
   UdpSocket& operator=(UdpSocket&& other) noexcept;
   ~UdpSocket();
 
@@ -43,7 +44,7 @@ class UdpSocket {
   };
   // All of it, or nothing: because the send buffer is full, or because it can never be sent.
   enum class Sent : std::uint8_t { kTaken, kNotNow, kNever };
-  Sent send(const Outgoing& what, std::span<iovec> pieces) const;
+  Sent send(const Outgoing& what, std::span<iovec> pieces);
 
   // One run that came: `size` bytes, packets of `segment` bytes and perhaps a shorter last one.
   struct Incoming {
@@ -60,8 +61,27 @@ class UdpSocket {
   std::size_t receive(std::span<std::byte> buffer, std::span<Incoming> runs);
 
  private:
+  // Where packets go and how: what a socket can be set to once instead of being told each time.
+  struct Habit {
+    Ipv6 to{};
+    std::uint16_t port = 0;
+    std::uint8_t traffic_class = 0;
+    std::uint32_t flow_label = 0;
+    friend bool operator==(const Habit&, const Habit&) = default;
+  };
   explicit UdpSocket(int fd) : fd_(fd) {}
+  void adopt(const Habit& habit);
+  bool receive_one(std::span<std::byte> buffer, Incoming& run);
+  ssize_t send_by_habit(std::uint16_t segment, std::span<iovec> pieces) const;
+  ssize_t send_explicitly(const Outgoing& what, std::span<iovec> pieces) const;
+
   int fd_ = -1;
+  bool may_connect_ = false;  // who receives must hear everybody
+  // The socket is connected to `habit_` while it has one, which spares the system a look for the
+  // way; others are still sent to, by name. What is wanted often enough becomes the habit.
+  bool has_habit_ = false;
+  std::uint8_t strange_ = 0;  // sends lately that were not by habit
+  Habit habit_{};
 };
 
 }  // namespace weft::net

@@ -29,8 +29,8 @@ constexpr Duration kLate = Duration::ms(1);
 // Everything is looked at that often, however busy a ring or a plane is.
 constexpr Duration kLookEvery = Duration::us(20);
 // While a plane is busy and has nothing just now: its packets may come on another.
-constexpr Duration kPlaneLookEvery = Duration::us(3);
-constexpr int kRingLooks = 4;
+constexpr Duration kPlaneLookEvery = Duration::us(6);
+constexpr int kRingLooks = 4, kPlaneLooks = 2;
 
 // Where a plane's packets arrive: in a fabric steered by uSIDs the last one is all that is left.
 Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
@@ -262,7 +262,7 @@ bool UdpWorld::look(Time sleep_until) {
     } else if ((what & kRoom) != 0) {
       moved |= send_held(planes_[what & 0xff]);
     } else {
-      moved |= receive(what, kRunsMax);
+      moved |= receive(what, count == 1 ? busy_runs_ : kRunsMax);
     }
   }
   return moved;
@@ -285,7 +285,10 @@ bool UdpWorld::look_where_it_came(Time plane_busy_until) {
     return true;
   }
   // Where single runs came, asking for more would cost a second look at the socket.
-  return now_ < plane_busy_until && receive(busy_plane_, busy_runs_);
+  for (int i = 0; i < kPlaneLooks && now_ < plane_busy_until; ++i) {
+    if (receive(busy_plane_, busy_runs_)) return true;
+  }
+  return false;
 }
 
 // What came, by ring or socket, and what falls due. While rings are busy sockets are asked now and

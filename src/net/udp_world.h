@@ -33,6 +33,7 @@
 #include "net/udp_socket.h"
 #include "wire/datagram.h"
 #include "wire/drop_reason.h"
+#include "wire/icrc.h"
 #include "wire/packet.h"
 #include "world/world.h"
 
@@ -182,7 +183,7 @@ class UdpWorld final : public world::World {
   Result<Taken, DropReason> take_apart(std::uint32_t plane, const UdpSocket::Incoming& run,
                                        std::uint32_t ev, Bytes datagram);
   bool is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
-                 const wire::DatagramParts& parts) const;
+                 const wire::DatagramParts& parts);
   // --- out (udp_world_io.cc)
   bool transmit();
   std::size_t send_run(std::span<const world::Datagram> out);
@@ -223,6 +224,7 @@ class UdpWorld final : public world::World {
   Time ring_busy_until_, plane_busy_until_, look_next_;
   std::uint32_t busy_plane_ = 0;
   std::size_t busy_runs_ = kRunsMax;
+  wire::IcrcStart icrc_in_, icrc_out_;
   world::PortMask told_up_ = 0;  // what the node knows
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;

@@ -36,11 +36,11 @@ bool UdpWorld::is_same_run(const world::Datagram& a, const world::Datagram& b) {
 // --- in ----------------------------------------------------------------------------------------
 
 bool UdpWorld::is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
-                         const wire::DatagramParts& parts) const {
+                         const wire::DatagramParts& parts) {
   if (parts.icrc.empty()) return true;  // trimmed
   const std::size_t size =
       parts.header.size() + parts.payload.size() + parts.padding.size() + parts.icrc.size();
-  wire::Icrc icrc(wire::IcrcFlow{.source = run.from,
+  wire::Icrc icrc = icrc_in_.of({.source = run.from,
                                  .destination = planes_[plane].address,
                                  .source_port = run.port,
                                  .destination_port = listen_port(process_),
@@ -141,12 +141,11 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
   const std::uint16_t from_port = source_port(process_, way.socket);
   const std::size_t segment = datagram_size(first);
   const auto start = [&](std::size_t size) {
-    return wire::Icrc(
-        wire::IcrcFlow{.source = plane.address,
-                       .destination = first.peer.ip(),
-                       .source_port = from_port,
-                       .destination_port = to_port,
-                       .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
+    return icrc_out_.of({.source = plane.address,
+                         .destination = first.peer.ip(),
+                         .source_port = from_port,
+                         .destination_port = to_port,
+                         .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
   };
   const wire::Icrc begin = start(segment);
   std::size_t count = 0, used = 0, bytes = 0;

@@ -8,7 +8,7 @@ namespace weft::transport {
 namespace {
 
 // Data packets that answers_delay puts off the answers to.
-constexpr std::uint32_t kUnansweredMax = 8;
+constexpr std::uint32_t kUnansweredMax = 16;
 
 }  // namespace
 

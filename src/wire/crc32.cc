@@ -47,6 +47,10 @@ constexpr std::int64_t fold_by(int n) {
 // 2009.
 static_assert(fold_by(512 + 32) == 0x1'5444'2bd4 && fold_by(512 - 32) == 0x1'c6e4'1596);
 static_assert(fold_by(128 + 32) == 0x1'7519'97d0 && fold_by(128 - 32) == 0x0'ccaa'009e);
+static_assert(fold_by(64) == 0x1'63cd'6124);
+constexpr std::int64_t kPolynomial33 = std::int64_t{kCrc32Polynomial} << 1 | 1;
+constexpr std::int64_t kQuotient =
+    0x1'f701'1641;  // of x^64 and the polynomial, from the same paper
 
 [[gnu::target("pclmul,sse2")]] inline __m128i load(const std::byte* at) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
@@ -59,26 +63,44 @@ static_assert(fold_by(128 + 32) == 0x1'7519'97d0 && fold_by(128 - 32) == 0x0'cca
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-// Four lanes of 16 bytes fold on by 64 bytes a turn, then into one; the tables reduce the 16 bytes
-// that remain. REQUIRES bytes.size() to be a multiple of 64, and not 0.
-[[gnu::target("pclmul,sse2")]] std::uint32_t update_by_folding(std::uint32_t state,
-                                                               ConstBytes bytes) {
-  const __m128i by_64 = _mm_set_epi64x(fold_by(512 - 32), fold_by(512 + 32));
+// 128 bits to the register: the lower half moves on by 64 bits, 32 of what is left by 32 more, and
+// Barrett's two multiplications (by the quotient of x^64 and the polynomial, and by that) take the
+// rest.
+[[gnu::target("pclmul,sse4.1")]] inline std::uint32_t reduce(__m128i value) {
+  const __m128i by_16 = _mm_set_epi64x(fold_by(128 - 32), 0);
+  const __m128i by_8 = _mm_set_epi64x(0, fold_by(64));
+  const __m128i barrett = _mm_set_epi64x(kQuotient, kPolynomial33);
+  const __m128i low32 = _mm_set_epi32(0, -1, 0, -1);
+  value = _mm_xor_si128(_mm_clmulepi64_si128(value, by_16, 0x10), _mm_srli_si128(value, 8));
+  value = _mm_xor_si128(_mm_clmulepi64_si128(_mm_and_si128(value, low32), by_8, 0x00),
+                        _mm_srli_si128(value, 4));
+  __m128i times = _mm_clmulepi64_si128(_mm_and_si128(value, low32), barrett, 0x10);
+  times = _mm_clmulepi64_si128(_mm_and_si128(times, low32), barrett, 0x00);
+  return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(value, times), 1));
+}
+
+// Four lanes of 16 bytes fold on by 64 bytes a turn, then into one, which takes what is left.
+// REQUIRES bytes.size() to be a multiple of 16, and not 0.
+[[gnu::target("pclmul,sse4.1")]] std::uint32_t update_by_folding(std::uint32_t state,
+                                                                 ConstBytes bytes) {
   const __m128i by_16 = _mm_set_epi64x(fold_by(128 - 32), fold_by(128 + 32));
   const std::byte* at = bytes.data();
   const std::byte* const end = at + bytes.size();
   __m128i a = _mm_xor_si128(load(at), _mm_cvtsi32_si128(static_cast<int>(state)));
-  __m128i b = load(at + 16), c = load(at + 32), d = load(at + 48);
-  for (at += 64; at != end; at += 64) {
-    a = fold(a, by_64, load(at));
-    b = fold(b, by_64, load(at + 16));
-    c = fold(c, by_64, load(at + 32));
-    d = fold(d, by_64, load(at + 48));
+  at += 16;
+  if (end - at >= 48) {
+    const __m128i by_64 = _mm_set_epi64x(fold_by(512 - 32), fold_by(512 + 32));
+    __m128i b = load(at), c = load(at + 16), d = load(at + 32);
+    for (at += 48; end - at >= 64; at += 64) {
+      a = fold(a, by_64, load(at));
+      b = fold(b, by_64, load(at + 16));
+      c = fold(c, by_64, load(at + 32));
+      d = fold(d, by_64, load(at + 48));
+    }
+    a = fold(fold(fold(a, by_16, b), by_16, c), by_16, d);
   }
-  std::array<std::byte, 16> rest;
-  const __m128i folded = fold(fold(fold(a, by_16, b), by_16, c), by_16, d);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(rest.data()), folded);
-  return crc32_update_by_table(0, rest);
+  for (; at != end; at += 16) a = fold(a, by_16, load(at));
+  return reduce(a);
 }
 
 #endif
@@ -105,8 +127,9 @@ std::uint32_t crc32_update_by_table(std::uint32_t state, ConstBytes bytes) {
 
 std::uint32_t crc32_update(std::uint32_t state, ConstBytes bytes) {
 #if defined(__x86_64__)
-  if (bytes.size() >= 64 && __builtin_cpu_supports("pclmul")) {
-    const std::size_t folded = bytes.size() & ~std::size_t{63};
+  static const bool folds = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+  if (bytes.size() >= 16 && folds) {
+    const std::size_t folded = bytes.size() & ~std::size_t{15};
     state = update_by_folding(state, bytes.first(folded));
     bytes = bytes.subspan(folded);
   }

@@ -9,6 +9,7 @@
 #include "wire/framing.h"
 #include "wire/ip_layout.h"
 #include "wire/layout.h"
+#include "wire/packet.h"
 
 namespace weft::wire {
 
@@ -72,11 +73,13 @@ Icrc::Icrc(ConstBytes ip_and_udp) : state_(start(ip_and_udp)) {}
 
 void Icrc::add_header(ConstBytes header) {
   WEFT_ASSERT(header.size() >= bth_at::kSize);
-  std::array<std::byte, bth_at::kSize> bth;
-  std::copy_n(header.begin(), bth.size(), bth.begin());
-  bth[bth_at::kVariant] = std::byte{0xff};
-  add(bth);
-  add(header.subspan(bth_at::kSize));
+  // In one piece where it fits: short pieces cost more than the copy.
+  std::array<std::byte, kHeaderSizeMax> copy;
+  const std::size_t first = std::min(header.size(), copy.size());
+  std::copy_n(header.begin(), first, copy.begin());
+  copy[bth_at::kVariant] = std::byte{0xff};
+  add(ConstBytes(copy).first(first));
+  add(header.subspan(first));
 }
 
 void Icrc::add(ConstBytes bytes) { state_ = crc32_update(state_, bytes); }

@@ -24,6 +24,7 @@ struct IcrcFlow {
   std::uint16_t source_port = 0;
   std::uint16_t destination_port = 0;
   std::uint16_t udp_size = 0;  // UDP header, MRC header, payload, padding and ICRC
+  friend bool operator==(const IcrcFlow&, const IcrcFlow&) = default;
 };
 
 class Icrc {
@@ -49,6 +50,22 @@ class Icrc {
 
  private:
   std::uint32_t state_;
+};
+
+// Icrc(flow) for packets that are mostly of one flow: remembers the last one.
+class IcrcStart {
+ public:
+  Icrc of(const IcrcFlow& flow) {
+    if (flow != flow_) {
+      flow_ = flow;
+      start_ = Icrc(flow);
+    }
+    return start_;
+  }
+
+ private:
+  IcrcFlow flow_{};
+  Icrc start_{flow_};
 };
 
 }  // namespace weft::wire
