@@ -183,6 +183,22 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
   return returned(error, fail_value);
 }
 
+// In no header, but ibv_devinfo calls it: 0 is RoCE v1 (also of an empty entry), 1 is RoCE v2.
+int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type);
+int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
+  const int error = guarded([&] {
+    if (SoftwareContext::of(context) == nullptr) {
+      auto* const next = WEFT_REAL(ibv_query_gid_type, "IBVERBS_PRIVATE_34");
+      return next == nullptr || context == nullptr || next(context, port, index, type) != 0 ? EINVAL
+                                                                                            : 0;
+    }
+    if (type == nullptr || port != kVerbsPort || index >= kGidCount) return EINVAL;
+    *type = index == kGidIndex ? 1 : 0;
+    return 0;
+  });
+  return returned(error, fail_minus_one);
+}
+
 ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t max,
                              std::uint32_t flags, std::size_t entry_size) {
   if (is_forked_child()) return -fail_value(EPERM);

@@ -175,7 +175,7 @@ TEST(Errors, DeregisteredMemoryIsNotTouched) {
   void* const pages =
       mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
-  ibv_mr* const mr = ibv_reg_mr(host.pd, pages, 1 << 20, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const mr = ibv_reg_mr(host.pd, pages, 1 << 20, unsigned{IBV_ACCESS_LOCAL_WRITE});
   ASSERT_NE(mr, nullptr);
   ibv_sge sge{.addr = reinterpret_cast<std::uintptr_t>(pages), .length = 1 << 20, .lkey = mr->lkey};
   ibv_send_wr wr{}, *bad = nullptr;
