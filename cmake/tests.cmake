@@ -16,7 +16,7 @@ function(weft_add_gtest name)
   string(REGEX REPLACE "^test_(tests_)?" "" prefix ${name})
   # Real sockets and real time mind their neighbours.
   set(serial FALSE)
-  if(name MATCHES "_(net|mrc)$")
+  if(name MATCHES "_(net|mrc|ctl)$")
     set(serial TRUE)
   endif()
   gtest_discover_tests(${name}
