@@ -1,6 +1,6 @@
 # One static library a folder: src/X/*.cc (tests and main.cc left out) is weft_X, linked with what its row of
 # layers.txt allows. A folder without .cc files is an interface library; one that does not exist is passed over.
-# Sets weft_folders (those that exist, lower layers first) and weft_tests_X (the *_test.cc files of X).
+# Sets weft_folders (those that exist, lower layers first), weft_sources_X and weft_tests_X (the *_test.cc files of X).
 
 # Reads lines `name : second : third`: `out` is the list of names, out_NAME_2 and out_NAME_3 the lists of words.
 function(weft_read_table file out)
@@ -40,6 +40,7 @@ foreach(folder IN LISTS layer)
   if(NOT sources AND NOT headers)
     continue()
   endif()
+  set(weft_sources_${folder} ${sources})
 
   if(sources)
     add_library(weft_${folder} STATIC ${sources})

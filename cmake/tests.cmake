@@ -5,7 +5,8 @@
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
-set(weft_test_environment WEFT_BINARY=${PROJECT_BINARY_DIR}/weft)
+set(weft_test_environment WEFT_BINARY=${PROJECT_BINARY_DIR}/weft WEFT_LIB_MRC=${PROJECT_BINARY_DIR}/lib_mrc.so
+  WEFT_STATE_DIR=${PROJECT_BINARY_DIR}/state)
 
 function(weft_add_gtest name)
   cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "SOURCES;LINK" ${ARGN})
@@ -15,7 +16,7 @@ function(weft_add_gtest name)
   string(REGEX REPLACE "^test_(tests_)?" "" prefix ${name})
   # Real sockets and real time mind their neighbours.
   set(serial FALSE)
-  if(name MATCHES "_net$")
+  if(name MATCHES "_(net|mrc|ctl)$")
     set(serial TRUE)
   endif()
   gtest_discover_tests(${name}
@@ -54,15 +55,20 @@ foreach(entry IN LISTS entries)
   set(slow ${tests})
   list(FILTER slow INCLUDE REGEX "_slow_test\\.cc$")
   list(FILTER tests EXCLUDE REGEX "_slow_test\\.cc$")
+  # What programs link, and nothing else of ours.
+  set(link weft_all)
+  if(group STREQUAL mrc)
+    set(link mrc)
+  endif()
   if(tests)
-    weft_add_gtest(test_tests_${group} SOURCES ${tests} ${support} LABEL ${group} LINK weft_all TIMEOUT 900)
+    weft_add_gtest(test_tests_${group} SOURCES ${tests} ${support} LABEL ${group} LINK ${link} TIMEOUT 900)
   endif()
   if(slow)
-    weft_add_gtest(test_tests_${group}_slow SOURCES ${slow} ${support} LABEL slow LINK weft_all TIMEOUT 1800)
+    weft_add_gtest(test_tests_${group}_slow SOURCES ${slow} ${support} LABEL slow LINK ${link} TIMEOUT 1800)
   endif()
   # What builds networks of its own minds its neighbours.
   set(alone FALSE)
-  if(group STREQUAL net)
+  if(group MATCHES "^(net|mrc)$")
     set(alone TRUE)
   endif()
   file(GLOB scripts CONFIGURE_DEPENDS ${entry}/*_test.py ${entry}/*_test.sh)

@@ -17,7 +17,6 @@
 #include "cli/bench_lead.h"
 #include "cli/bench_terms.h"
 #include "cli/interruption.h"
-#include "cli/secret_file.h"
 #include "cli/stream.h"
 #include "cli/whole_number.h"
 #include "scenario/units.h"

@@ -8,7 +8,7 @@
 
 #include "cli/doctor.h"
 #include "cli/net_settings.h"
-#include "cli/secret_file.h"
+#include "settings/secret_file.h"
 
 namespace weft::cli {
 namespace {

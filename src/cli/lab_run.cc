@@ -14,7 +14,7 @@
 #include "cli/lab_host.h"
 #include "cli/lab_spec.h"
 #include "cli/path_story.h"
-#include "cli/software_ends.h"
+#include "transport/software_ends.h"
 #include "cli/switch_config.h"
 #include "net/clock.h"
 #include "net/lab.h"

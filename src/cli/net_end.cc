@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cli/software_ends.h"
+#include "transport/software_ends.h"
 #include "net/clock.h"
 #include "net/host_identity.h"
 #include "net/log.h"

@@ -1,74 +1,22 @@
-// NetSettings: how a command uses the real network. Each setting has a name in four places, and one
-// parser: a flag wins over the environment, that over the file, that over the default
-// (docs/settings.md).
-//
-// The file is the one of --config, else $WEFT_CONFIG, else the first that exists of
-// $XDG_CONFIG_HOME/weft/config.toml (~/.config/weft/config.toml) and /etc/weft.toml; settings stand
-// in its table [net].
+// The flags of the settings (settings/net_settings.h), for a command that uses the real network.
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/rate.h"
-#include "base/result.h"
-#include "base/time.h"
-#include "net/interfaces.h"
-#include "net/log.h"
-#include "net/udp_world.h"
+#include "settings/net_settings.h"
+#include "settings/secret_file.h"
 
 namespace weft::cli {
 
-// kAuto: where it can be.
-enum class SharedMemory : std::uint8_t { kAuto, kOff, kMust };
+using settings::load_settings;
+using settings::NetSettings;
+using settings::planes_of;
+using settings::read_secret_file;
+using settings::set_log_level_or;
+using settings::SettingFlags;
+using settings::SharedMemory;
 
-struct NetSettings {
-  std::vector<std::string> planes{};      // this end's address in each
-  std::vector<std::string> interfaces{};  // or what they are on; at most one of the two
-  std::uint32_t mtu = 0;                  // payload of a packet; 0: the largest that fits
-  std::uint32_t evs = 4, burst = 15;
-  SharedMemory shared_memory = SharedMemory::kAuto;
-  std::string secret_file{};
-  Duration spin = net::UdpWorldConfig{}.spin;
-  net::LogLevel log = net::LogLevel::kWarn;
-  std::optional<Rate> rate{};
-
-  friend bool operator==(const NetSettings&, const NetSettings&) = default;
-};
-
-// What one source says: keys of the file ("mtu") and their values as text.
-using SettingWords = std::map<std::string, std::string>;
-
-// --- pure
-// Takes over what a source says. Messages name keys and values as that source writes them. Errors:
-// kInvalid.
-enum class SettingSource : std::uint8_t { kFlag, kEnvironment };
-Result<void> apply_words(const SettingWords& words, SettingSource source, NetSettings& out);
-// The same for the text of a file. Errors: kInvalid with FILE:LINE:COLUMN.
-Result<void> apply_file(std::string_view toml, std::string_view file_name, NetSettings& out);
-
-// --- of this process
 // Adds the flags of all settings and --config to a command; `flags` gets what was given.
-struct SettingFlags {
-  SettingWords words{};
-  std::string config{};
-};
 void add_setting_flags(CLI::App& command, SettingFlags& flags);
-// What is in the environment, by key.
-SettingWords environment_words();
-// Flags, environment, file, defaults; sets the log level. Errors: kInvalid, in one line.
-Result<NetSettings> load_settings(const SettingFlags& flags);
-
-// For a command that has no other settings: the log level of WEFT_LOG, or this one. Errors: kInvalid.
-Result<void> set_log_level_or(net::LogLevel otherwise);
-
-// The planes that the settings mean, by addresses or interfaces; the loopback's where neither is
-// said. Errors: kInvalid, kSystem.
-Result<std::vector<net::PlaneChoice>> planes_of(const NetSettings& settings);
 
 }  // namespace weft::cli

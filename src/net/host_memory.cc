@@ -17,6 +17,12 @@ const HostMemory::Entry* HostMemory::find(std::uint32_t key) const {
 }
 
 Result<std::uint32_t> HostMemory::add(std::span<std::byte> memory, world::Access access) {
+  return add({.memory = memory,
+              .access = access,
+              .named_at = reinterpret_cast<std::uintptr_t>(memory.data())});
+}
+
+Result<std::uint32_t> HostMemory::add(const Registration& what) {
   if (entries_.size() == regions_max_) {
     return Error{ErrorKind::kExhausted,
                  "no region left: the bound of registered regions is reached"};
@@ -24,9 +30,11 @@ Result<std::uint32_t> HostMemory::add(std::span<std::byte> memory, world::Access
   std::uint32_t key = 0;
   while (key == 0 || find(key) != nullptr) key = static_cast<std::uint32_t>(prng_.next() >> 32);
   const Entry entry{.key = key,
-                    .access = access,
-                    .at = reinterpret_cast<std::uintptr_t>(memory.data()),
-                    .size = memory.size()};
+                    .access = what.access,
+                    .domain = what.domain,
+                    .named_at = what.named_at,
+                    .at = reinterpret_cast<std::uintptr_t>(what.memory.data()),
+                    .size = what.memory.size()};
   const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
                                    [](const Entry& e, std::uint32_t k) { return e.key < k; });
   entries_.insert(at, entry);
@@ -45,10 +53,10 @@ bool HostMemory::region(const world::RegionQuery& query, world::Region& out) con
   if (entry == nullptr) return false;
   if (query.access == world::Access::kRemoteWrite && entry->access != world::Access::kRemoteWrite)
     return false;
-  if (query.at < entry->at) return false;
-  const std::uint64_t offset = query.at - entry->at;
+  if (query.domain != entry->domain || query.at < entry->named_at) return false;
+  const std::uint64_t offset = query.at - entry->named_at;
   if (offset > entry->size || query.size > entry->size - offset) return false;
-  out = {.at = query.at, .size = query.size};
+  out = {.at = entry->at + offset, .size = query.size};
   return true;
 }
 

@@ -21,6 +21,15 @@ class HostMemory final : public world::Memory {
 
   // The key of the new region. The memory outlives its registration. Errors: kExhausted.
   Result<std::uint32_t> add(std::span<std::byte> memory, world::Access access);
+  // The same, for one domain, and with the address under which it is named (iova) if that is not its
+  // own.
+  struct Registration {
+    std::span<std::byte> memory{};
+    world::Access access = world::Access::kLocal;
+    std::uint32_t domain = 0;
+    std::uint64_t named_at = 0;
+  };
+  Result<std::uint32_t> add(const Registration& what);
   // False if there is no such key.
   bool remove(std::uint32_t key);
 
@@ -31,7 +40,8 @@ class HostMemory final : public world::Memory {
   struct Entry {
     std::uint32_t key = 0;
     world::Access access = world::Access::kLocal;
-    std::uint64_t at = 0, size = 0;
+    std::uint32_t domain = 0;
+    std::uint64_t named_at = 0, at = 0, size = 0;
   };
   const Entry* find(std::uint32_t key) const;
 

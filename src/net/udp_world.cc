@@ -133,6 +133,7 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
     planes_.push_back(
         {.address = config_.planes[p], .listen = std::move(listen), .senders = {}, .held = {}});
     planes_.back().held.reserve(kPortRoom);
+    for (auto& bytes : planes_.back().held_bytes) bytes.resize(kPortRoom * config_.mtu);
   }
   for (Plane& plane : planes_) {
     for (std::uint32_t i = 0; i < steering_->sockets(); ++i) {
@@ -190,6 +191,16 @@ Result<void> UdpWorld::watch_all() {
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
   if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
   return watch(wake_fd_, EPOLLIN, kWake);
+}
+
+void UdpWorld::abandon() {
+  for (const Plane& plane : planes_) {
+    close(plane.listen.fd());
+    for (const UdpSocket& sender : plane.senders) close(sender.fd());
+  }
+  close(links_->fd());
+  close(wake_fd_);
+  close(epoll_fd_);
 }
 
 std::vector<world::Address> UdpWorld::addresses() const {
@@ -316,14 +327,14 @@ bool UdpWorld::take(Time sleep_until) {
   return look_at_deadline(due) || moved;
 }
 
-bool UdpWorld::pass() {
+bool UdpWorld::pass(Time slept_until) {
   WEFT_ASSERT(node_ != nullptr);
   now_ = clock();
+  last_pass_ = std::max(last_pass_, std::min(slept_until, now_));
   const bool moved = take(Time());
   return transmit() || moved;
 }
 
-// The next time at which there is something to do by itself: a deadline, or tokens to send with.
 Time UdpWorld::sleep_until(Time limit) const {
   Time until = std::min(limit, node_->next_deadline());
   if (cap_ && cap_->opens_at() > now_) until = std::min(until, cap_->opens_at());

@@ -102,8 +102,9 @@ class UdpWorld final : public world::World {
   bool step(Time limit) override;
   void wake() override;
 
-  // One look at sockets, deadlines and the node, without sleeping. True if anything moved.
-  bool pass();
+  // One look at sockets, deadlines and the node, without sleeping. True if anything moved. Who slept
+  // on purpose before says until when it meant to: that is not being late.
+  bool pass(Time slept_until = Time());
   // Until something moved, or `limit`: looks for a while, then sleeps, so that whoever we wait for
   // gets the core. True if anything moved. What came is answered by the next call: the caller sees
   // it first.
@@ -112,6 +113,9 @@ class UdpWorld final : public world::World {
   // worlds. The node's deadline is not in it, and neither are packets over shared memory: a ring calls
   // only who sleeps in progress(). Who waits here switches shared memory off, as `weft lab run` does.
   int wait_fd() const { return epoll_fd_; }
+  // The next time at which there is something to do by itself, `limit` at the latest: a deadline, or
+  // tokens to send with.
+  Time sleep_until(Time limit) const;
 
   // --- security
   // What peers are told out of band: whether there is a secret, and which (0: none), and who we are.
@@ -122,6 +126,10 @@ class UdpWorld final : public world::World {
   Result<void> secure(std::uint32_t local_qpn, const SecurePeer& peer);
   // The QP is gone: so are its keys.
   void end_session(std::uint32_t local_qpn);
+
+  // In a forked child: lets go of the descriptors, so that the slot is the parent's alone. Nothing
+  // but close() is called, and nothing else of this object may be called afterwards.
+  void abandon();
 
   // net.*: datagrams and system calls, drops by reason.
   CounterTable counters() const;
@@ -141,8 +149,8 @@ class UdpWorld final : public world::World {
   // What moved so recently is likely to move again.
   static constexpr Duration kBusy = Duration::us(20);
 
-  // A packet that the kernel did not take yet: the header is copied, the payload stays where it is
-  // (until its write completes, and then the packet is not needed any more).
+  // A packet that the kernel did not take yet, header and payload copied: the memory that it came
+  // from may be gone before the socket has room.
   struct Held {
     world::Datagram datagram;
     std::array<std::byte, wire::kHeaderSizeMax> header;
@@ -153,6 +161,9 @@ class UdpWorld final : public world::World {
     std::vector<UdpSocket> senders;
     std::uint32_t overflow = 0;  // as the socket last said
     std::vector<Held> held;      // capacity kPortRoom
+    // Their payloads, kPortRoom of the MTU each; two, because what is sent again is held again.
+    std::array<std::vector<std::byte>, 2> held_bytes{};
+    std::uint32_t held_side = 0;
   };
   struct Counters {
     std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
@@ -192,6 +203,7 @@ class UdpWorld final : public world::World {
   void hand_over(std::span<const world::Datagram> run, const Steering::Way& way,
                  std::size_t segment, std::span<iovec> pieces);
   void hold(std::span<const world::Datagram> run, const UdpSocket& sender);
+  void keep(Plane& plane, const world::Datagram& datagram);
   bool send_held(Plane& plane);
 
   // --- secured (udp_world_secure.cc)
@@ -211,7 +223,6 @@ class UdpWorld final : public world::World {
   bool look(Time sleep_until);
   bool look_at_deadline(Time due);
   bool look_where_it_came(Time plane_busy_until);
-  Time sleep_until(Time limit) const;
   void look_at_links();
   void tell_port(std::uint32_t plane);
 

@@ -205,20 +205,27 @@ void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::W
 // Until the socket has room the plane takes nothing else.
 void UdpWorld::hold(std::span<const world::Datagram> run, const UdpSocket& sender) {
   Plane& plane = planes_[run[0].port];
-  for (const world::Datagram& d : run) {
-    if (plane.held.size() == plane.held.capacity()) {
-      ++counters_.drops_send;
-      continue;
-    }
-    Held& held = plane.held.emplace_back();
-    held.datagram = d;
-    std::copy(d.header.begin(), d.header.end(), held.header.begin());
-    held.datagram.header = ConstBytes(held.header).first(d.header.size());
-  }
+  for (const world::Datagram& d : run) keep(plane, d);
   epoll_event event{};
   event.events = EPOLLOUT | EPOLLONESHOT;
   event.data.u32 = kRoom | run[0].port;
   epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, sender.fd(), &event);
+}
+
+void UdpWorld::keep(Plane& plane, const world::Datagram& datagram) {
+  if (plane.held.size() == plane.held.capacity() || datagram.payload.size > config_.mtu) {
+    ++counters_.drops_send;
+    return;
+  }
+  std::byte* const bytes =
+      plane.held_bytes[plane.held_side].data() + plane.held.size() * config_.mtu;
+  Held& held = plane.held.emplace_back();
+  held.datagram = datagram;
+  std::copy(datagram.header.begin(), datagram.header.end(), held.header.begin());
+  held.datagram.header = ConstBytes(held.header).first(datagram.header.size());
+  if (datagram.payload.size > 0)
+    std::memcpy(bytes, mutable_bytes(datagram.payload.at), datagram.payload.size);
+  held.datagram.payload.at = reinterpret_cast<std::uintptr_t>(bytes);
 }
 
 bool UdpWorld::send_held(Plane& plane) {
@@ -231,14 +238,13 @@ bool UdpWorld::send_held(Plane& plane) {
     again[i].header = ConstBytes(copies[i].header).first(copies[i].datagram.header.size());
   }
   plane.held.clear();
+  plane.held_side ^= 1;
   for (std::size_t sent = 0; sent < count;) {
     if (plane.held.empty()) {
       sent += send_run(std::span(again).subspan(sent, count - sent));
     } else {
       // Still no room: the rest stays behind what was just held again.
-      Held& held = plane.held.emplace_back(copies[sent]);
-      held.datagram.header = ConstBytes(held.header).first(again[sent].header.size());
-      ++sent;
+      keep(plane, again[sent++]);
     }
   }
   return count > plane.held.size();

@@ -42,6 +42,14 @@ struct NsccConfig {
   Duration target_delay;                 // 0.75 (1.0) * base_rtt
   Duration qa_threshold;                 // 4 * target_delay without trimming
   std::uint32_t qa_gate = 3;             // quick adapt acts below cwnd_bytes_max >> qa_gate
+  // As a controller may set them (reference section 7.1).
+  std::uint32_t fair_increase_bytes = 0;  // fi
+  std::uint32_t eta_bytes = 0;
+  std::uint32_t fast_increase_q10 = 0;  // fi_scale, in 1/1024
+  std::uint32_t gamma_q10 = 0;          // 0.8
+  std::uint32_t jump_min_q10 = 0;       // max_md_jump: 0.5
+  std::uint32_t adjust_bytes = 0;       // 8 MTU
+  Duration adjust_period;               // the base RTT of the moment
   friend bool operator==(const NsccConfig&, const NsccConfig&) = default;
 };
 
@@ -67,6 +75,8 @@ struct EndpointConfig {
   std::uint32_t completion_queue_max = 64;
   std::uint32_t batch_max = 64;  // datagrams one poll_transmit gives; at least world::kBatchMin
   std::uint32_t control_queue_max = 256;  // control packets that wait for a port
+  std::uint32_t ask_count_max = 0;        // endpoint requests of a controller under way
+  std::uint32_t ev_news_max = 0;          // EVs gone bad or good that nobody took yet; 0: not noted
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
   std::uint32_t first_qpn = 0x100;        // QPNs count from here, and go round in
   std::uint32_t qpn_bits = 24;            // their low bits
@@ -78,6 +88,7 @@ struct EndpointConfig {
   // A responder that received something which no SACK reports yet, and then nothing for that long,
   // reports it by itself, on every plane: whoever would have asked may be lost. 0: it waits.
   Duration sack_quiet;
+  bool tell_failures = false;      // poll_failure() is asked
   bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;
@@ -96,10 +107,14 @@ struct QpConfig {
   std::uint16_t wimm_max = 128;       // immediates on the wire as requestor
   std::uint16_t wimm_dest_max = 128;  // as responder
   bool trim_nack = true;              // answer trimmed packets with a NACK
+  // Work requests; 0: as the endpoint's.
+  std::uint32_t send_queue_max = 0, receive_queue_max = 0;
+  std::uint32_t domain = 0;  // whose memory the peer may write to: told to Memory::region
   Policy policy = Policy::kMrc;
   Condemn condemn = Condemn::kRelative;
   std::uint32_t ev_active = 128;  // EVs in rotation; the rest of `evs` are backups
   std::uint32_t ev_min_active_share_percent = 25;
+  std::uint32_t ev_min_active = 0;  // or so many; 0: by that share
   std::span<const fabric::Ev> evs;  // copied
   RetryConfig retry;
   NsccConfig nscc;

@@ -29,6 +29,7 @@ struct ControlPacket {
   std::uint32_t qpn;   // whose packet this is, for the trace; 0: the endpoint's
   std::uint64_t to_high, to_low;
   std::uint16_t to_process;
+  std::uint16_t ask;  // number of the controller's request that this is; 0: none
 };
 static_assert(std::is_trivially_default_constructible_v<
               ControlPacket>);  // no ring is filled before it is used
@@ -64,6 +65,7 @@ class ControlQueue {
     packet.entropy = 0;
     packet.peer = ControlPacket::kNoPeer;
     packet.qpn = 0;
+    packet.ask = 0;
     return &packet;
   }
 

@@ -34,13 +34,17 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       memory_(&memory),
       trace_(trace),
       ports_up_(mask_of(config.port_count)),
+      ports_carrier_(mask_of(config.port_count)),
       port_count_(config.port_count),
       pool_(config.psn_block_count_max),
       control_(config.control_queue_max),
       prober_(config.bad_ev_count_max),
+      asks_(config.ask_count_max),
+      journal_(config.ev_news_max),
       deadlines_(std::bit_ceil(config.qp_count_max)),
       ready_(config.qp_count_max),
       completions_(config.completion_queue_max),
+      failures_(config.tell_failures ? config.qp_count_max : 1),
       config_(config),
       prng_(Prng(config.seed).fork("endpoint", config.host)),
       headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(
@@ -117,12 +121,13 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
   options.params = params;
   options.qpn = qpn;
   options.first_psn = first_psn;
-  options.receive_queue_max = config_.receive_queue_max;
+  options.receive_queue_max =
+      config.receive_queue_max != 0 ? config.receive_queue_max : config_.receive_queue_max;
   options.requestor = {
       .params = params,
       .pool = &pool_,
       .first_psn = first_psn,
-      .send_queue_max = config_.send_queue_max,
+      .send_queue_max = config.send_queue_max != 0 ? config.send_queue_max : config_.send_queue_max,
       .paths = {.policy = config.policy,
                 .condemn = config.condemn,
                 .active = std::min<std::uint32_t>(config.ev_active,
@@ -133,16 +138,19 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
                 .confirm = config.nscc.software ? Duration::ms(1) : Duration(),
                 .seed = prng_.fork("paths", qpn).next(),
                 .trace = trace_,
+                .journal = config_.ev_news_max > 0 ? &journal_ : nullptr,
                 .host = config_.host,
                 .qpn = qpn}};
   PathSet::Options& paths = options.requestor.paths;
   paths.min_active = std::max(paths.active * config.ev_min_active_share_percent / 100, 1u);
+  if (config.ev_min_active > 0) paths.min_active = std::min(config.ev_min_active, paths.active);
   options.responder = {
       .window = config.mpr_dest * 128,
       .wimm_max = config.wimm_dest_max,
       .mtu = params->mtu,
       .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
       .trim_nack = config.trim_nack,
+      .domain = config.domain,
       .nack_interval = config.nscc.base_rtt};
   return options;
 }
@@ -154,7 +162,8 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   key.evs = {};
   key.policy = {};
   key.condemn = {};
-  key.ev_active = key.ev_min_active_share_percent = 0;
+  key.ev_active = key.ev_min_active_share_percent = key.ev_min_active = 0;
+  key.send_queue_max = key.receive_queue_max = key.domain = 0;
   for (const auto& params : params_) {
     if (is_alike(params->config, key)) return params.get();
   }
@@ -181,6 +190,12 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
 }
 
 Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
+  WEFT_CHECK(start_receiving(now, qpn, info));
+  begin(now, *find_qp(qpn));
+  return {};
+}
+
+Result<void> Endpoint::start_receiving(Time now, Qpn qpn, const PeerInfo& info) {
   Qp* qp = find_qp(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (qp->state != QpState::kInit) return Error{ErrorKind::kWrongState, "the QP is not in INIT"};
@@ -193,8 +208,8 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
   qp->next_of_peer = peers_[peer].first_qp;
   peers_[peer].first_qp = qp_index(*qp);
   qp->responder.start(info.first_psn, {.local_qpn = qpn, .peer_qpn = qp->peer_qpn, .peer = peer});
-  qp->requestor.start(now, {.local_qpn = qpn, .peer_qpn = qp->peer_qpn, .peer = peer});
-  qp->state = QpState::kReadyToSend;
+  qp->peer_first_psn = info.first_psn;
+  qp->state = QpState::kReadyToReceive;
   // Control packets to this peer start on EVs of this QP.
   for (std::uint32_t port = 0; port < port_count_; ++port) {
     Peer::Reverse& reverse = peers_[peer].ways[port].reverse;
@@ -210,24 +225,46 @@ Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
     peers_[peer].update_tries = 0;
     send_port_status(now, peer);
   }
-  if (trace_ != nullptr) {
-    TraceRecord record;
-    record.at = now;
-    record.host = config_.host;
-    record.kind = TraceKind::kQp;
-    record.qpn = qpn;
-    record.peer = info.host;
-    record.peer_qpn = info.qpn;
-    record.a = qp->params->config.mpr * 128;
-    record.b = qp->params->config.wimm_max;
-    record.c = qp->params->mtu;
-    record.psn = qp->first_psn.value();
-    record.ev = info.first_psn.value();
-    trace_->append(record);
-    auto c = context(now);
-    qp->requestor.trace_window(c);
-  }
   return {};
+}
+
+Result<void> Endpoint::start_sending(Time now, Qpn qpn, const QpConfig& config, Psn first_psn) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  if (qp->state != QpState::kReadyToReceive)
+    return Error{ErrorKind::kWrongState, "the QP is not in RTR"};
+  const std::uint32_t others = evs_used_ - qp->requestor.paths().size();
+  WEFT_CHECK(check(config, others));
+  const Qp::Options options = options_for(config, qpn, first_psn);
+  std::destroy_at(&qp->requestor);
+  std::construct_at(&qp->requestor, options.requestor, config.evs);
+  qp->params = options.params;
+  qp->first_psn = first_psn;
+  evs_used_ = others + static_cast<std::uint32_t>(config.evs.size());
+  begin(now, *qp);
+  return {};
+}
+
+// RTR -> RTS.
+void Endpoint::begin(Time now, Qp& qp) {
+  qp.requestor.start(now, {.local_qpn = qp.qpn, .peer_qpn = qp.peer_qpn, .peer = qp.peer});
+  qp.state = QpState::kReadyToSend;
+  if (trace_ == nullptr) return;
+  TraceRecord record;
+  record.at = now;
+  record.host = config_.host;
+  record.kind = TraceKind::kQp;
+  record.qpn = qp.qpn;
+  record.peer = peers_[qp.peer].host;
+  record.peer_qpn = qp.peer_qpn;
+  record.a = qp.params->config.mpr * 128;
+  record.b = qp.params->config.wimm_max;
+  record.c = qp.params->mtu;
+  record.psn = qp.first_psn.value();
+  record.ev = qp.peer_first_psn.value();
+  trace_->append(record);
+  auto c = context(now);
+  qp.requestor.trace_window(c);
 }
 
 Result<std::uint32_t> Endpoint::add_peer(const PeerInfo& info) {
@@ -295,9 +332,9 @@ Result<void> Endpoint::limit_receive(Qpn qpn, const ReceiveLimit& limit) {
   return {};
 }
 
-Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
-  Qp* qp = find_qp(qpn);
-  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+// Nothing of the endpoint knows of this QP any more.
+void Endpoint::forget(Qp& gone) {
+  Qp* const qp = &gone;
   const std::uint32_t index = qp_index(*qp);
   if (qp->peer != Qp::kNoPeer) {
     std::uint32_t* link = &peers_[qp->peer].first_qp;
@@ -316,20 +353,44 @@ Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
   std::erase(touched_, index);
   std::erase(watched_, index);
   evs_used_ -= qp->requestor.paths().size();
-  if (trace_ != nullptr) trace_qp(now, TraceKind::kQpGone, *qp, 0);
   qps_[index].reset();
+}
+
+Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  if (trace_ != nullptr) trace_qp(now, TraceKind::kQpGone, *qp, 0);
+  forget(*qp);
   --qp_count_;
+  return {};
+}
+
+Result<void> Endpoint::reset_qp(Time now, Qpn qpn, const QpConfig& config) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  WEFT_CHECK(check(config, evs_used_ - qp->requestor.paths().size()));
+  if (trace_ != nullptr) trace_qp(now, TraceKind::kQpGone, *qp, 0);
+  const Psn first_psn = qp->first_psn;
+  QpSlot& slot = qps_[qp_index(*qp)];
+  forget(*qp);
+  slot.emplace(options_for(config, qpn, first_psn), config.evs);
+  evs_used_ += static_cast<std::uint32_t>(config.evs.size());
   return {};
 }
 
 void Endpoint::deny_ev(Time now, fabric::Ev ev, bool denied) {
   for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
-    QpSlot& qp = qps_[i];
-    if (!qp) continue;
-    PathSet& paths = qp->requestor.paths();
-    const PathSet::Slot slot = paths.find(ev);
-    if (slot != PathSet::kNone) paths.deny(now, slot, denied);
+    if (qps_[i]) deny_ev(now, qps_[i]->qpn, ev, denied);
   }
+}
+
+void Endpoint::deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr) return;
+  PathSet& paths = qp->requestor.paths();
+  const PathSet::Slot slot = paths.find(ev);
+  if (slot != PathSet::kNone) paths.deny(now, slot, denied);
+  if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
 }
 
 // --- work --------------------------------------------------------------------------------------
@@ -382,8 +443,16 @@ void Endpoint::collect(Qp& qp) {
   completions_reserved_ -= qp.requestor.take_silent_done();
 }
 
+bool Endpoint::poll_failure(QpFailure& out) {
+  if (failures_.empty()) return false;
+  out = failures_.front();
+  failures_.pop();
+  return true;
+}
+
 void Endpoint::fail(Time now, Qp& qp, Status status) {
   qp.state = QpState::kError;
+  if (config_.tell_failures && !failures_.full()) failures_.push({.qpn = qp.qpn, .status = status});
   qp.requestor.fail(status);
   collect(qp);
   while (!qp.receives.empty()) {

@@ -18,6 +18,8 @@
 #include "base/trace.h"
 #include "transport/config.h"
 #include "transport/control_queue.h"
+#include "transport/endpoint_asks.h"
+#include "transport/ev_journal.h"
 #include "transport/ev_prober.h"
 #include "transport/peer.h"
 #include "transport/psn_window.h"
@@ -44,6 +46,14 @@ class Endpoint final : public world::Node {
   Result<void> configure_qp(Qpn qpn, const QpConfig& config);
   // INIT -> RTR -> RTS: knows its peer from here on.
   Result<void> connect(Time now, Qpn qpn, const PeerInfo& peer);
+  // The same in two steps. INIT -> RTR: takes what the peer sends. Errors: as connect.
+  Result<void> start_receiving(Time now, Qpn qpn, const PeerInfo& peer);
+  // RTR -> RTS: sends from `first_psn` on, with the requestor's half of `config`. Errors: as
+  // create_qp, kNotFound, kWrongState.
+  Result<void> start_sending(Time now, Qpn qpn, const QpConfig& config, Psn first_psn);
+  // Any state -> INIT, under the same number: what was posted is gone without a word, as are the
+  // peer and everything learnt. Completions not yet polled stay. Errors: as create_qp, kNotFound.
+  Result<void> reset_qp(Time now, Qpn qpn, const QpConfig& config);
   // Any state -> ERR: everything posted completes as flushed.
   Result<void> fail_qp(Time now, Qpn qpn);
   // Any state -> gone. Completions not yet polled stay.
@@ -52,6 +62,20 @@ class Endpoint final : public world::Node {
   Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
   // Controller: this EV carries nothing until allowed again, on the QPs that there are now.
   void deny_ev(Time now, fabric::Ev ev, bool denied);
+  // The same on one QP; nothing if it is gone.
+  void deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied);
+  // Controller: a port that is disabled is down whatever its carrier, and what comes in on it is
+  // dropped.
+  void set_port_admin(Time now, PortIndex port, bool enabled);
+  // Controller: asks another host, once. Errors: kInvalid (port, an id that is under way),
+  // kExhausted.
+  Result<void> post_endpoint_request(Time now, const EndpointAsk& ask);
+  // Takes answers, oldest first. What is not answered stays under way until cancelled.
+  std::size_t poll_endpoint_answers(std::span<EndpointAnswer> out) { return asks_.poll(out); }
+  void cancel_endpoint_requests() { asks_.clear(); }
+  // Takes the oldest news of an EV; false if there is none. Only with EndpointConfig::ev_news_max.
+  bool poll_ev_news(EvNews& out) { return journal_.poll(out); }
+  std::uint64_t ev_news_dropped() const { return journal_.dropped(); }
 
   // --- work ------------------------------------------------------------------------------------
   // Errors: kWrongState, kExhausted (queue full), kNotFound, kInvalid (more than 2^22 packets).
@@ -59,6 +83,13 @@ class Endpoint final : public world::Node {
   Result<void> post_receive(Time now, Qpn qpn, std::uint64_t id);
   // Takes up to out.size() completions, oldest first.
   std::size_t poll_completions(std::span<Completion> out);
+  // Takes the oldest QP that went to ERR, for whatever reason; false if there is none. Only with
+  // EndpointConfig::tell_failures.
+  struct QpFailure {
+    Qpn qpn = 0;
+    Status status = Status::kOk;
+  };
+  bool poll_failure(QpFailure& out);
 
   // --- what is known ---------------------------------------------------------------------------
   QpState qp_state(Qpn qpn) const;
@@ -115,6 +146,7 @@ class Endpoint final : public world::Node {
                            const wire::EndpointRequest& request);
   void on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth);
   void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
+  void update_port(Time now, PortIndex port);
   // --- is a process that was said to be gone really gone? (endpoint_refused.cc)
   void on_refusal(Time now, const Address& peer);
   void ask_refused(Time now);
@@ -142,6 +174,8 @@ class Endpoint final : public world::Node {
   void revive(Time now, const EvProber::Watch& watch);
   void share_condemned(Time now, const Qp& from);
 
+  void begin(Time now, Qp& qp);
+  void forget(Qp& gone);
   void fail(Time now, Qp& qp, Status status);
   void collect(Qp& qp);
   Requestor::Context context(Time now);
@@ -158,17 +192,21 @@ class Endpoint final : public world::Node {
   std::unique_ptr<QpSlot[]> qps_;  // by (QPN - first) & mask
   world::Memory* memory_;
   Trace* trace_;
-  PortMask ports_up_;
+  PortMask ports_up_;                            // what may be used: both of these
+  PortMask ports_carrier_, ports_disabled_ = 0;  // as the world says; as the controller does
   std::uint32_t port_count_ = 1;
   std::vector<Peer> peers_;
   std::vector<std::uint32_t> peer_slots_;  // open addressing: address -> peer index
   PsnBlockPool pool_;
   ControlQueue control_;
   EvProber prober_;
+  EndpointAsks asks_;
+  EvJournal journal_;
   ReceiveBudget budget_;
   DeadlineHeap deadlines_;
   Ring<std::uint32_t> ready_;  // QPs with something to send, in turn
   Ring<Completion> completions_;
+  Ring<QpFailure> failures_;
   std::uint32_t completions_reserved_ = 0;  // posted and not yet polled
   std::vector<std::uint32_t> touched_;      // QPs with something to flush at the end of the batch
   std::uint32_t unanswered_ = 0;            // data packets since they were last flushed

@@ -18,6 +18,10 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
       trace_datagram(now, TraceKind::kReceive, d, 0,
                      peer == Peer::kNobody ? Peer::kNobody : peers_[peer].host);
     }
+    if (ports_disabled_ >> d.port & 1) {
+      drop(DropReason::kPortDisabled);
+      continue;
+    }
     if (!d.intact) {
       drop(DropReason::kDamaged);
       continue;
@@ -222,9 +226,11 @@ void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wi
 }
 
 void Endpoint::on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth) {
+  const auto id = static_cast<std::uint16_t>(bth.psn.value());
+  if (asks_.on_answer({.from = in.peer, .port = in.port, .at = in.received_at, .wire_id = id}))
+    return;
   const std::uint32_t index = find_peer(in.peer);
   if (index == Peer::kNobody) return drop(DropReason::kUnknownPeer);
-  const auto id = static_cast<std::uint16_t>(bth.psn.value());
   Peer& peer = peers_[index];
   if (id != 0 && peer.update_id == id) {
     peer.update_id = 0;
@@ -301,14 +307,27 @@ void Endpoint::on_port_status(Time now, std::uint32_t peer_index, std::uint32_t 
 void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
   budget_.on_port(now, port, state);
   const auto bit = static_cast<PortMask>(1u << port);
-  const bool was_up = (ports_up_ & bit) != 0;
-  if (was_up == state.up) return;
-  ports_up_ = static_cast<PortMask>(state.up ? ports_up_ | bit : ports_up_ & ~bit);
+  ports_carrier_ = static_cast<PortMask>(state.up ? ports_carrier_ | bit : ports_carrier_ & ~bit);
+  update_port(now, port);
+}
+
+void Endpoint::set_port_admin(Time now, PortIndex port, bool enabled) {
+  WEFT_ASSERT(port < port_count_);
+  const auto bit = static_cast<PortMask>(1u << port);
+  ports_disabled_ = static_cast<PortMask>(enabled ? ports_disabled_ & ~bit : ports_disabled_ | bit);
+  update_port(now, port);
+}
+
+void Endpoint::update_port(Time now, PortIndex port) {
+  const auto bit = static_cast<PortMask>(1u << port);
+  const bool up = (ports_carrier_ & ~ports_disabled_ & bit) != 0;
+  if (((ports_up_ & bit) != 0) == up) return;
+  ports_up_ = static_cast<PortMask>(up ? ports_up_ | bit : ports_up_ & ~bit);
   trace_port(now, port);
   for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
     QpSlot& qp = qps_[i];
     if (!qp || !qp->may_send()) continue;
-    if (state.up) {
+    if (up) {
       qp->requestor.paths().revive_plane(now, port);
     } else {
       auto c = context(now);

@@ -97,6 +97,7 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
                      known ? peers_[packet.peer].host : Peer::kNobody);
     }
     batch.took(port);
+    if (packet.ask != 0) asks_.on_sent(now, packet.ask);
     ++control_packets_;
     probe_tokens_milli_ += 10;
     const std::uint32_t peer = packet.peer;
@@ -238,6 +239,28 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
     ready_.push(index);
     run = 0;
   }
+}
+
+Result<void> Endpoint::post_endpoint_request(Time now, const EndpointAsk& ask) {
+  if (ask.port >= port_count_) return Error{ErrorKind::kInvalid, "no such port"};
+  if (asks_.has(ask.id)) return Error{ErrorKind::kInvalid, "id under way"};
+  ControlPacket* const packet = asks_.full() ? nullptr : control_.add();
+  if (packet == nullptr) return Error{ErrorKind::kExhausted, "queue is full"};
+  const std::uint16_t id = take_request_id();
+  asks_.add(now, ask, id);
+  packet->ask = id;
+  packet->port = ask.port;
+  packet->fixed_ev = true;
+  packet->entropy = ask.ev;
+  packet->data_class = ask.traffic == AskClass::kData;
+  packet->to_high = ask.to.high;
+  packet->to_low = ask.to.low;
+  packet->to_process = ask.to.process;
+  write_header(
+      *packet,
+      {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(id)},
+      wire::EndpointRequest{.op = ask.op, .port_status = ask.port_status});
+  return {};
 }
 
 }  // namespace weft::transport

@@ -28,8 +28,9 @@ Endpoint::QpView Endpoint::view(Qpn qpn) const {
 
 Endpoint::MemoryView Endpoint::memory() const {
   MemoryView view;
-  view.endpoint = sizeof(*this) + control_.bytes() + prober_.bytes() + deadlines_.bytes() +
-                  ready_.bytes() + completions_.bytes() + peers_.capacity() * sizeof(Peer) +
+  view.endpoint = sizeof(*this) + control_.bytes() + asks_.bytes() + prober_.bytes() +
+                  deadlines_.bytes() + ready_.bytes() + completions_.bytes() +
+                  peers_.capacity() * sizeof(Peer) +
                   (peer_slots_.capacity() + touched_.capacity()) * sizeof(std::uint32_t) +
                   config_.batch_max * sizeof(headers_[0]) + params_.size() * sizeof(QpParams);
   view.qps = (qp_mask_ + 1) * sizeof(QpSlot);
@@ -92,7 +93,8 @@ CounterTable Endpoint::counters() const {
       "transport.drop_bad_header",   "transport.drop_damaged",      "transport.drop_unknown_qp",
       "transport.drop_unknown_peer", "transport.drop_not_expected", "transport.drop_out_of_window",
       "transport.drop_qp_in_error",  "transport.drop_no_buffer",    "transport.drop_stale",
-      "transport.drop_no_session",   "transport.drop_forged",       "transport.drop_replayed"};
+      "transport.drop_no_session",   "transport.drop_forged",       "transport.drop_replayed",
+      "transport.drop_port_disabled"};
   for (std::size_t i = 0; i < kDropReasonCount; ++i)
     table.push_back({kDropNames[i], "packets", drops_[i]});
   return table;

@@ -67,6 +67,16 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu) {
   p.eta = 15 * a_q10 * p.mtu / 100 >> 10;
   p.fast_q10 = std::max<std::int64_t>(a_q10 / 4, 1);
   p.adjust_bytes = 8 * p.mtu;
+  p.adjust_period = config.adjust_period;
+  const auto told = [](std::uint32_t value, std::int64_t& out) {
+    if (value != 0) out = value;
+  };
+  told(config.fair_increase_bytes, p.fair_increase);
+  told(config.eta_bytes, p.eta);
+  told(config.fast_increase_q10, p.fast_q10);
+  told(config.gamma_q10, p.gamma_q10);
+  told(config.jump_min_q10, p.jump_min_q10);
+  told(config.adjust_bytes, p.adjust_bytes);
   return p;
 }
 
@@ -144,7 +154,7 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
       increase_ += (params_->gain * left >> 10) * sack.newly;
     }
   }
-  if (now - last_adjust_ >= base_rtt_ || received_ > params_->adjust_bytes) fulfil(now);
+  if (now - last_adjust_ >= adjust_period() || received_ > params_->adjust_bytes) fulfil(now);
 }
 
 void Nscc::observe_software(Time now, Duration rtt) {
@@ -226,7 +236,7 @@ void Nscc::fulfil(Time now) {
   std::int64_t more = increase_ / std::max<std::int64_t>(window_, 1);
   if (growth_ > 0) more = std::min(more, growth_ * received_ / std::max<std::int64_t>(window_, 1));
   window_ += more;
-  if (now - last_adjust_ >= base_rtt_) {
+  if (now - last_adjust_ >= adjust_period()) {
     if (!limited_ && growth_ == 0) window_ += params_->eta;
     last_adjust_ = now;
   }

@@ -35,6 +35,7 @@ struct NsccParams {
   std::int64_t gamma_q10 = 819;     // 0.8
   std::int64_t jump_min_q10 = 512;  // max_md_jump 0.5
   std::int64_t adjust_bytes = 0;    // 8 MTU
+  Duration adjust_period;           // zero: the base RTT of the moment
   Rate rate;
 
   static NsccParams derive(const NsccConfig& config, std::uint32_t mtu);
@@ -104,6 +105,9 @@ class Nscc {
   bool queue_stands(Time now) const;
   void end_round(Time now);
   void pace(Time now, std::uint32_t draw);
+  Duration adjust_period() const {
+    return params_->adjust_period > Duration() ? params_->adjust_period : base_rtt_;
+  }
 
   const NsccParams* params_;
   std::int64_t window_, window_max_;

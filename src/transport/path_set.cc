@@ -354,6 +354,11 @@ void PathSet::set_state(Time now, EvSlot& s, EvState state) {
 }
 
 void PathSet::trace_state(Time now, const EvSlot& s, EvState state) const {
+  if (options_.journal != nullptr && state != EvState::kDenied) {
+    options_.journal->note({.qpn = options_.qpn,
+                            .ev = {.value = s.value, .port = s.port},
+                            .bad = state == EvState::kAssumedBad || s.floor});
+  }
   if (options_.trace == nullptr) return;
   TraceRecord record;
   record.at = now;

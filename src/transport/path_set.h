@@ -19,6 +19,7 @@
 #include "base/trace.h"
 #include "fabric/ev.h"
 #include "transport/config.h"
+#include "transport/ev_journal.h"
 
 namespace weft::transport {
 
@@ -47,6 +48,7 @@ class PathSet {
     std::uint64_t seed = 1;
     // For the trace; null: none.
     Trace* trace = nullptr;
+    EvJournal* journal = nullptr;  // for a controller; null: none. Outlives the path set
     std::uint32_t host = 0, qpn = 0;
   };
   // REQUIRES !evs.empty().

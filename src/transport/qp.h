@@ -56,7 +56,7 @@ struct Qp {
   std::uint32_t peer_qpn = 0;
   const QpParams* params;
   std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs
-  Psn first_psn;
+  Psn first_psn, peer_first_psn;
   std::uint32_t budget_epoch = 0;  // when it last received, to the receive budget
   Time received_at;                // when it last received, if the endpoint watches for quiet
   Ring<std::uint64_t> receives;    // ids of posted receives

@@ -6,9 +6,9 @@ namespace weft {
 
 namespace {
 constexpr std::array<std::string_view, kDropReasonCount> kNames = {
-    "too_short",  "bad_opcode",   "bad_version",  "bad_header",    "damaged",
-    "unknown_qp", "unknown_peer", "not_expected", "out_of_window", "qp_in_error",
-    "no_buffer",  "stale",        "no_session",   "forged",        "replayed",
+    "too_short",    "bad_opcode",   "bad_version",   "bad_header",    "damaged",   "unknown_qp",
+    "unknown_peer", "not_expected", "out_of_window", "qp_in_error",   "no_buffer", "stale",
+    "no_session",   "forged",       "replayed",      "port_disabled",
 };
 }  // namespace
 

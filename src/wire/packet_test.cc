@@ -303,7 +303,7 @@ TEST(DropReason, EveryReasonHasItsOwnName) {
     names.push_back(weft::to_string(static_cast<DropReason>(i)));
   }
   EXPECT_EQ(names.front(), "too_short");
-  EXPECT_EQ(names.back(), "replayed");
+  EXPECT_EQ(names.back(), "port_disabled");
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
   EXPECT_EQ(weft::to_string(static_cast<DropReason>(kDropReasonCount)), "unknown");

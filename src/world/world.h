@@ -152,6 +152,7 @@ struct RegionQuery {
   std::uint64_t at = 0;
   std::uint32_t size = 0;
   Access access = Access::kRemoteWrite;
+  std::uint32_t domain = 0;  // of the QP that asks; who has one domain only need not look
 };
 
 // Given to an endpoint at construction: where payload lands.

@@ -1,10 +1,10 @@
 // What endpoints are told when both ends are processes and the wire is the kernel's, in one place for
-// every command that opens a real world: docs/decisions/0011.
+// everyone who opens a real world: docs/decisions/0011.
 #pragma once
 
 #include "transport/config.h"
 
-namespace weft::cli {
+namespace weft::transport {
 
 inline void suit_software(transport::EndpointConfig& config) {
   // A SACK costs as much as a run of packets: one for three of them; the requestor asks for more
@@ -22,4 +22,4 @@ inline void suit_software(transport::QpConfig& config) {
   config.nscc.cwnd_bytes_initial = 256u << 10;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::transport

@@ -1,4 +1,4 @@
-#include "cli/secret_file.h"
+#include "settings/secret_file.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -11,7 +11,7 @@
 
 #include "net/key_schedule.h"
 
-namespace weft::cli {
+namespace weft::settings {
 namespace {
 
 constexpr std::size_t kSecretSizeMax = 4096;
@@ -49,4 +49,4 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
   return bytes;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::settings

@@ -5,9 +5,9 @@
 #include <span>
 #include <string_view>
 
-#include "cli/net_settings.h"
+#include "settings/net_settings.h"
 
-namespace weft::cli {
+namespace weft::settings {
 
 struct Setting {
   const char* key;          // in the file
@@ -23,4 +23,4 @@ std::span<const Setting> settings_table();
 // Null: there is none of that key.
 const Setting* find_setting(std::string_view key);
 
-}  // namespace weft::cli
+}  // namespace weft::settings

@@ -1,8 +1,8 @@
-#include "cli/net_settings.h"
+#include "settings/net_settings.h"
 
 #include <gtest/gtest.h>
 
-namespace weft::cli {
+namespace weft::settings {
 namespace {
 
 // As load_settings() does it, with given sources.
@@ -104,4 +104,4 @@ TEST(NetSettings, ValuesThatWillNotDo) {
 }
 
 }  // namespace
-}  // namespace weft::cli
+}  // namespace weft::settings

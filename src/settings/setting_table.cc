@@ -1,4 +1,4 @@
-#include "cli/setting_table.h"
+#include "settings/setting_table.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "scenario/units.h"
 #include "world/world.h"
 
-namespace weft::cli {
+namespace weft::settings {
 namespace {
 
 std::vector<std::string> split(std::string_view text) {
@@ -149,4 +149,4 @@ const Setting* find_setting(std::string_view key) {
   return nullptr;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::settings

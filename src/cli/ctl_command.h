@@ -1,0 +1,10 @@
+// `weft ctl`: what mrc_ctl.h can do, as a command (docs/controller.md).
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace weft::cli {
+
+void add_ctl_command(CLI::App& app, int& status);
+
+}  // namespace weft::cli

@@ -1,0 +1,236 @@
+#include "cli/ctl_plan.h"
+
+#include <fmt/core.h>
+
+#include "cli/ctl_words.h"
+#include "scenario/reader.h"
+
+namespace weft::cli {
+namespace {
+
+using device::ControllerState;
+using device::CtlResult;
+using device::ProfileState;
+using scenario::Reader;
+using scenario::Report;
+using scenario::Value;
+
+constexpr scenario::Range kIds{0, 0xffff'ffff};
+
+std::vector<device::CtlEv> read_evs(Reader& in, Report& report, std::string_view key) {
+  std::vector<device::CtlEv> out;
+  for (const Value& item : in.tables(key)) {
+    const auto ev = ev_from(item.text);
+    if (!ev) {
+      report.fail(item.at, ev.error().message);
+      break;
+    }
+    out.push_back(*ev);
+  }
+  return out;
+}
+
+CtlPlan::Format read_format(Report& report, const Value& table) {
+  Reader in(report, &table, "[[ev_format]]");
+  CtlPlan::Format out;
+  in.require("id", "the number of a profile");
+  in.number("id", out.id, kIds);
+  fabric::EvFormatMode mode = fabric::EvFormatMode::kStev;
+  in.require("mode", "\"stev\", \"srv6\" or \"udp\"");
+  in.choice("mode", mode, kFormatModes);
+  out.change.mode = static_cast<std::uint32_t>(mode);
+  std::vector<std::uint32_t> widths;
+  in.numbers("widths", widths);
+  if (in.has("widths")) out.change.widths = widths;
+  in.choice("state", out.state, kProfileStates);
+  in.finish();
+  return out;
+}
+
+fabric::EvField read_field(Report& report, const Value& table) {
+  Reader in(report, &table, "fields");
+  fabric::EvField field;
+  in.number("width", field.width);
+  in.number("init", field.init_val);
+  in.number("min", field.min);
+  in.number("max", field.max);
+  in.number("mask", field.mask);
+  in.finish();
+  return field;
+}
+
+CtlPlan::Ev read_ev(Report& report, const Value& table) {
+  Reader in(report, &table, "[[ev]]");
+  CtlPlan::Ev out;
+  in.require("id", "the number of a profile");
+  in.number("id", out.id, kIds);
+  fabric::EvMode mode = fabric::EvMode::kAutomatic;
+  in.require("mode", "\"auto\", \"explicit\" or \"generated\"");
+  in.choice("mode", mode, kEvModes);
+  out.change.mode = static_cast<std::uint32_t>(mode);
+  const bool holds = mode != fabric::EvMode::kAutomatic;
+  for (const char* key : {"format", "min_active", "count", "fields", "evs", "denied"}) {
+    in.only_if(holds, key, "mode = \"explicit\" or \"generated\"");
+  }
+  in.only_if(mode == fabric::EvMode::kExplicit, "evs", "mode = \"explicit\"");
+  std::optional<std::uint32_t> format;
+  in.number("format", format);
+  if (format) out.change.format = *format;
+  in.number("count", out.change.count);
+  out.evs = read_evs(in, report, "evs");
+  out.denied = read_evs(in, report, "denied");
+  if (!out.evs.empty()) out.change.count = static_cast<std::uint32_t>(out.evs.size());
+  in.number("min_active", out.change.min_active);
+  if (holds && !out.change.min_active) out.change.min_active = out.change.count.value_or(0) / 4;
+  std::vector<device::EvState> events;
+  in.choices("events", events, kEvStates);
+  out.change.event_mask = 0;
+  for (const device::EvState event : events) {
+    *out.change.event_mask |= static_cast<std::uint32_t>(event);
+  }
+  const auto fields = in.tables("fields");
+  if (in.has("fields")) {
+    out.change.fields.emplace();
+    for (const Value& field : fields) out.change.fields->push_back(read_field(report, field));
+  }
+  in.choice("state", out.state, kProfileStates);
+  in.finish();
+  return out;
+}
+
+CtlPlan::Cc read_cc(Report& report, const Value& table) {
+  Reader in(report, &table, "[[cc]]");
+  CtlPlan::Cc out;
+  in.require("id", "the number of a profile");
+  in.number("id", out.id, kIds);
+  device::CcAlgorithm algorithm = device::CcAlgorithm::kNscc;
+  in.choice("algorithm", algorithm, kAlgorithms);
+  out.change.algorithm = algorithm;
+  in.choice("state", out.state, kProfileStates);
+  if (algorithm == device::CcAlgorithm::kNscc) out.change.nscc.emplace();
+  for (const Value& entry : table.children) {
+    if (entry.key == "id" || entry.key == "algorithm" || entry.key == "state") continue;
+    std::string value = entry.text;
+    if (entry.kind == scenario::ValueKind::kInteger) value = std::to_string(entry.integer);
+    if (entry.kind == scenario::ValueKind::kReal) value = fmt::format("{}", entry.real);
+    if (!out.change.nscc) {
+      report.fail(entry.key_at,
+                  entry.key + " means nothing here; there is no algorithm to take it");
+    } else if (const auto set = set_nscc(entry.key + "=" + value, *out.change.nscc); !set) {
+      report.fail(entry.at, set.error().message);
+    }
+  }
+  return out;
+}
+
+device::PortChange read_port(Report& report, const Value& table) {
+  Reader in(report, &table, "[[port]]");
+  device::PortChange out;
+  in.require("port", "the number of a port, from 1");
+  in.number("port", out.port, {1, world::kPortsMax});
+  in.require("enabled", "true or false");
+  in.boolean("enabled", out.enabled);
+  in.finish();
+  return out;
+}
+
+template <typename Modify>
+CtlResult<void> back_to_init(ProfileState from, Modify modify) {
+  if (from == ProfileState::kOnline) WEFT_CHECK(modify(ProfileState::kOffline));
+  if (from != ProfileState::kInit) WEFT_CHECK(modify(ProfileState::kInit));
+  return {};
+}
+
+CtlResult<void> carry_out(const CtlPlan::Ev& wanted, ControllerState& state) {
+  WEFT_TRY(const auto model, state.snapshot());
+  if (wanted.id < device::kEvProfilesMax) {
+    WEFT_CHECK(back_to_init(model->evs[wanted.id].state, [&](ProfileState to) {
+      return state.modify_ev(wanted.id, {.state = to});
+    }));
+  }
+  if (wanted.state == ProfileState::kInit) return {};
+  device::EvChange change = wanted.change;
+  change.state = ProfileState::kOffline;
+  WEFT_CHECK(state.modify_ev(wanted.id, change));
+  device::EvOps replace{.op = device::EvOp::kReplace};
+  for (const device::CtlEv& ev : wanted.evs) replace.entries.push_back({.ev_new = ev, .state = 1});
+  if (!replace.entries.empty()) WEFT_CHECK(state.modify_ev(wanted.id, {.ops = replace}));
+  device::EvOps deny{.op = device::EvOp::kModifyState};
+  for (const device::CtlEv& ev : wanted.denied) {
+    deny.entries.push_back({.ev = ev, .state = 4, .all_copies = true});
+  }
+  if (!deny.entries.empty()) WEFT_CHECK(state.modify_ev(wanted.id, {.ops = deny}));
+  if (wanted.state == ProfileState::kOffline) return {};
+  return state.modify_ev(wanted.id, {.state = ProfileState::kOnline});
+}
+
+CtlResult<void> carry_out(const CtlPlan::Format& wanted, ControllerState& state) {
+  WEFT_TRY(const auto model, state.snapshot());
+  if (wanted.id < device::kFormatProfilesMax) {
+    WEFT_CHECK(back_to_init(model->formats[wanted.id].state, [&](ProfileState to) {
+      return state.modify_format(wanted.id, {.state = to});
+    }));
+  }
+  if (wanted.state == ProfileState::kInit) return {};
+  device::FormatChange change = wanted.change;
+  change.state = ProfileState::kOffline;
+  WEFT_CHECK(state.modify_format(wanted.id, change));
+  if (wanted.state == ProfileState::kOffline) return {};
+  return state.modify_format(wanted.id, {.state = ProfileState::kOnline});
+}
+
+CtlResult<void> carry_out(const CtlPlan::Cc& wanted, ControllerState& state) {
+  WEFT_TRY(const auto model, state.snapshot());
+  if (wanted.id < device::kCcProfilesMax) {
+    WEFT_CHECK(back_to_init(model->ccs[wanted.id].state, [&](ProfileState to) {
+      return state.modify_cc(wanted.id, {.state = to});
+    }));
+  }
+  if (wanted.state == ProfileState::kInit) return {};
+  device::CcChange change = wanted.change;
+  change.state = ProfileState::kOffline;
+  WEFT_CHECK(state.modify_cc(wanted.id, change));
+  if (wanted.state == ProfileState::kOffline) return {};
+  return state.modify_cc(wanted.id, {.state = ProfileState::kOnline});
+}
+
+device::CtlError of(const char* kind, std::uint64_t id, const device::CtlError& error) {
+  return device::ctl_error(error.code, fmt::format("{} {}: {}", kind, id, error.message));
+}
+
+}  // namespace
+
+Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name) {
+  WEFT_TRY(const Value document, scenario::parse_document(toml, file_name));
+  Report report(file_name);
+  Reader in(report, &document, "the file");
+  CtlPlan plan;
+  for (const Value& table : in.tables("ev_format"))
+    plan.formats.push_back(read_format(report, table));
+  for (const Value& table : in.tables("ev")) plan.evs.push_back(read_ev(report, table));
+  for (const Value& table : in.tables("cc")) plan.ccs.push_back(read_cc(report, table));
+  for (const Value& table : in.tables("port")) plan.ports.push_back(read_port(report, table));
+  in.finish();
+  if (report.failed()) return report.error();
+  return plan;
+}
+
+CtlResult<void> carry_out(const CtlPlan& plan, ControllerState& state) {
+  for (const CtlPlan::Format& wanted : plan.formats) {
+    if (const auto done = carry_out(wanted, state); !done)
+      return of("ev_format", wanted.id, done.error());
+  }
+  for (const CtlPlan::Ev& wanted : plan.evs) {
+    if (const auto done = carry_out(wanted, state); !done) return of("ev", wanted.id, done.error());
+  }
+  for (const CtlPlan::Cc& wanted : plan.ccs) {
+    if (const auto done = carry_out(wanted, state); !done) return of("cc", wanted.id, done.error());
+  }
+  for (const device::PortChange& wanted : plan.ports) {
+    if (const auto done = state.modify_port(wanted); !done)
+      return of("port", wanted.port, done.error());
+  }
+  return {};
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,156 @@
+#include "cli/ctl_probe.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "cli/ctl_words.h"
+#include "cli/interruption.h"
+#include "device/ctl_events.h"
+#include "device/peer_planes.h"
+#include "net/address.h"
+#include "net/host_memory.h"
+#include "net/udp_world.h"
+#include "transport/endpoint.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::uint32_t kRequestsMax = 1024;
+// Of the first process of a host: it answers for the host.
+constexpr std::uint32_t kAnyQpn = 0x100;
+
+struct Asked {
+  std::vector<transport::EndpointAsk> asks{};
+  std::vector<ProbeAnswer> rows{};
+};
+
+Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request) {
+  const auto ours = world.addresses();
+  WEFT_TRY(const Ipv6 to, net::parse_address(request.to));
+  WEFT_TRY(const transport::PeerInfo peer, device::peer_planes(ours, {.gid = to, .qpn = kAnyQpn}));
+  std::vector<std::uint32_t> ports = request.ports;
+  for (std::uint32_t port = 1; request.ports.empty() && port <= ours.size(); ++port)
+    ports.push_back(port);
+  if (ports.size() * request.count > kRequestsMax) {
+    return Error{ErrorKind::kInvalid, fmt::format("at most {} requests at a time", kRequestsMax)};
+  }
+  const auto evs = world.evs();
+  Asked out;
+  for (const std::uint32_t port : ports) {
+    if (port == 0 || port > ours.size()) {
+      return Error{ErrorKind::kInvalid,
+                   fmt::format("--port {}: expected 1 to {}", port, ours.size())};
+    }
+    std::vector<std::uint32_t> of_port;
+    for (const fabric::Ev& ev : evs) {
+      if (ev.port == port - 1) of_port.push_back(ev.value);
+    }
+    for (std::uint32_t i = 0; i < request.count; ++i) {
+      const auto id = static_cast<std::uint16_t>(out.asks.size() + 1);
+      const std::uint32_t ev = of_port[i % of_port.size()];
+      out.asks.push_back({.id = id,
+                          .op = request.port_status ? wire::EndpointOp::kPortStatusUpdate
+                                                    : wire::EndpointOp::kEvProbe,
+                          .to = peer.ports[port - 1],
+                          .port = static_cast<world::PortIndex>(port - 1),
+                          .ev = ev,
+                          .port_status = request.port_status.value_or(0),
+                          .traffic = request.port_status || request.dscp == 46
+                                         ? transport::AskClass::kControl
+                                         : transport::AskClass::kData});
+      out.rows.push_back({.id = id, .port = port, .ev = ev});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<ProbeAnswer>> run_probes(const CtlTarget& target, const ProbeRequest& request) {
+  net::UdpWorldConfig config;
+  config.planes = target.planes;
+  config.evs_per_plane = target.settings.evs;
+  config.mtu = target.settings.mtu;
+  config.spin = target.settings.spin;
+  config.shared_memory = false;
+  net::HostMemory memory(1, 1);
+  WEFT_TRY(const auto world, net::UdpWorld::open(config));
+  WEFT_TRY(Asked asked, plan(*world, request));
+  transport::EndpointConfig endpoint_config;
+  endpoint_config.port_count = world->port_count();
+  endpoint_config.ask_count_max = kRequestsMax;
+  endpoint_config.control_queue_max = kRequestsMax;
+  const auto addresses = world->addresses();
+  std::copy(addresses.begin(), addresses.end(), endpoint_config.ports.begin());
+  transport::Endpoint endpoint(endpoint_config, memory, nullptr);
+  WEFT_CHECK(world->attach(addresses, endpoint));
+  world->pass();
+  const Time limit = world->now() + request.timeout;
+  for (const transport::EndpointAsk& ask : asked.asks) {
+    WEFT_CHECK(endpoint.post_endpoint_request(world->now(), ask));
+  }
+  std::size_t missing = asked.asks.size();
+  std::array<transport::EndpointAnswer, 64> answers;
+  while (missing > 0 && world->now() < limit) {
+    world->progress(limit);
+    for (std::size_t n; (n = endpoint.poll_endpoint_answers(answers)) > 0; missing -= n) {
+      for (std::size_t i = 0; i < n; ++i) asked.rows[answers[i].id - 1u].answer = answers[i];
+    }
+  }
+  return std::move(asked.rows);
+}
+
+Result<void> print_events(CtlTarget& target, const EventRequest& request) {
+  if (const auto may = target.state->check_permission(); !may) return from_ctl(may.error());
+  WEFT_TRY(net::FileDescriptor directory,
+           target.state->events_directory(device::ControllerState::Make::kYes));
+  WEFT_TRY(const auto queue, device::EvEventQueue::open(std::move(directory)));
+  // Processes look who listens when the state changes.
+  if (const auto told = target.state->touch(); !told) return from_ctl(told.error());
+  catch_interruption();
+  const Time begin = net::clock_now();
+  std::array<device::EvEvent, 64> events;
+  for (std::uint64_t seen = 0; request.count == 0 || seen < request.count;) {
+    if (interrupted()) return {};
+    const std::size_t wanted = request.count == 0
+                                   ? events.size()
+                                   : std::min<std::uint64_t>(events.size(), request.count - seen);
+    const std::size_t n = queue->poll(std::span(events).first(wanted));
+    for (std::size_t i = 0; i < n; ++i) {
+      const device::EvEvent& e = events[i];
+      const std::string state(scenario::name_of(kEvStates, e.state));
+      if (request.json) {
+        fmt::print("{}\n", nlohmann::json{{"profile", e.profile_id},
+                                          {"ev", text_of(e.ev)},
+                                          {"state", state},
+                                          {"dropped", e.drop_count}}
+                               .dump());
+      } else {
+        fmt::print("profile {}  {}  {}  dropped {}\n", e.profile_id, text_of(e.ev), state,
+                   e.drop_count);
+      }
+    }
+    if (n > 0) std::fflush(stdout);
+    seen += n;
+    if (n > 0) continue;
+    std::int64_t wait_ms = 100;
+    if (request.timeout) {
+      const Duration left = *request.timeout - (net::clock_now() - begin);
+      if (left <= Duration()) {
+        if (request.count == 0) return {};
+        return Error{ErrorKind::kSystem,
+                     fmt::format("{} of {} events came in time", seen, request.count)};
+      }
+      wait_ms = std::min<std::int64_t>(wait_ms, left.us() / 1000 + 1);
+    }
+    pollfd what{.fd = queue->fd(), .events = POLLIN, .revents = 0};
+    (void)::poll(&what, 1, static_cast<int>(wait_ms));
+  }
+  return {};
+}
+
+}  // namespace weft::cli

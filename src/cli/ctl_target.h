@@ -1,0 +1,42 @@
+// The device that a `weft ctl` command is about, opened by the settings of the network: its name,
+// its ports, its state.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/net_settings.h"
+#include "device/controller_state.h"
+
+namespace weft::cli {
+
+struct CtlFlags {
+  SettingFlags settings{};
+  std::string device = "weft0";
+  bool json = false;
+};
+void add_ctl_flags(CLI::App& command, CtlFlags& flags);
+
+struct CtlTarget {
+  NetSettings settings{};
+  std::vector<Ipv6> planes{};
+  std::string directory{};
+  device::DeviceScope scope = device::DeviceScope::kUser;
+  std::unique_ptr<device::ControllerState> state{};
+};
+// Errors: kInvalid, kSystem.
+Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
+
+// A failure of the controller as one of the program: misuse is what could not even be asked.
+Error from_ctl(const device::CtlError& error);
+Result<void> finished(const device::CtlResult<void>& result);
+// All that is known. Errors: kSystem.
+Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target);
+// Runs a verb, prints what went wrong, sets the exit status.
+void run_ctl(int& status, const std::function<Result<void>()>& body);
+
+}  // namespace weft::cli

@@ -1,0 +1,40 @@
+// The verbs of `weft ctl` about profiles and the device: what flags say, done and shown.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/ctl_target.h"
+#include "device/ctl_profiles.h"
+
+namespace weft::cli {
+
+// What a verb about one profile is told.
+struct ProfileArguments {
+  CtlFlags flags;
+  std::optional<std::uint64_t> id;
+  std::string state, cur_state, mode, widths, events, algorithm, file, ev_state = "good";
+  std::optional<std::uint32_t> format, count, min_active;
+  std::vector<std::string> fields, config, evs, replacements;
+  bool all_copies = false;
+};
+
+// Changes. Errors: kInvalid (misuse), kSystem (the controller's).
+Result<void> set_format(const ProfileArguments& a);
+Result<void> set_ev(const ProfileArguments& a);
+Result<void> change_evs(const ProfileArguments& a, device::EvOp op);
+Result<void> set_cc(const ProfileArguments& a);
+// `only`: of the nouns in the file, this one; empty: all.
+Result<void> apply_file(const CtlFlags& flags, const std::string& name, const std::string& only);
+
+// What they are, on stdout.
+Result<void> show_device(const CtlFlags& flags);
+Result<void> show_formats(const ProfileArguments& a);
+Result<void> show_evs(const ProfileArguments& a);
+Result<void> show_ccs(const ProfileArguments& a);
+
+}  // namespace weft::cli

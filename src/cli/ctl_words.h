@@ -1,0 +1,69 @@
+// How people write what a controller says: EVs, states, modes, fields. Pure; both ways.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "device/ctl_model.h"
+#include "scenario/names.h"
+
+namespace weft::cli {
+
+using scenario::Name;
+
+inline constexpr Name<device::ProfileState> kProfileStates[] = {
+    {"init", device::ProfileState::kInit},
+    {"offline", device::ProfileState::kOffline},
+    {"online", device::ProfileState::kOnline}};
+inline constexpr Name<fabric::EvFormatMode> kFormatModes[] = {{"stev", fabric::EvFormatMode::kStev},
+                                                              {"srv6", fabric::EvFormatMode::kSrv6},
+                                                              {"udp", fabric::EvFormatMode::kUdp}};
+inline constexpr Name<fabric::EvMode> kEvModes[] = {{"auto", fabric::EvMode::kAutomatic},
+                                                    {"explicit", fabric::EvMode::kExplicit},
+                                                    {"generated", fabric::EvMode::kGenerated}};
+inline constexpr Name<device::EvState> kEvStates[] = {{"good", device::EvState::kGood},
+                                                      {"assumed-bad", device::EvState::kAssumedBad},
+                                                      {"denied", device::EvState::kDenied}};
+inline constexpr Name<device::CcAlgorithm> kAlgorithms[] = {
+    {device::kNsccName, device::CcAlgorithm::kNscc}, {"none", device::CcAlgorithm::kNone}};
+
+// "f3b04256@1": hexadecimal bytes from the first, ':' between them if liked, and the port. Errors:
+// kInvalid.
+Result<device::CtlEv> ev_from(std::string_view text);
+// The other way; "-" for one that is not populated.
+std::string text_of(const device::CtlEv& ev);
+
+// "16:0x100:1:15:0xf": width, init, min, max, mask. Errors: kInvalid.
+Result<fabric::EvField> field_from(std::string_view text);
+std::string text_of(const fabric::EvField& field);
+
+// "16,16". Errors: kInvalid.
+Result<std::vector<std::uint32_t>> widths_from(std::string_view text);
+
+// "good,assumed-bad", "none". Errors: kInvalid.
+Result<std::uint32_t> event_mask_from(std::string_view text);
+std::string event_mask_text(std::uint32_t mask);
+
+// "gamma=0.8" into NSCC's configuration. Errors: kInvalid, with the keys that there are.
+Result<void> set_nscc(std::string_view word, device::NsccSettings& out);
+
+// One of a list of names; Errors: kInvalid, with the names.
+template <typename E, std::size_t N>
+Result<E> named(std::string_view what, std::string_view text, const Name<E> (&names)[N]) {
+  if (const auto found = scenario::value_named(names, text)) return *found;
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ", ") + std::string(name.name);
+  return Error{ErrorKind::kInvalid,
+               std::string(what) + " " + std::string(text) + ": expected one of " + list};
+}
+
+// As objects: what `show --json` prints and `show` prints in lines.
+nlohmann::json to_json(const device::FormatProfile& profile);
+nlohmann::json to_json(const device::EvProfileRecord& profile);
+nlohmann::json to_json(const device::CcProfile& profile);
+
+}  // namespace weft::cli

@@ -1,0 +1,70 @@
+// How C functions fail: one function for each of the three conventions of mrc.h, and each sets
+// errno too. Whatever is thrown inside (memory that could not be had) becomes ENOMEM: nothing passes
+// the C edge.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <exception>
+
+#include "base/result.h"
+#include "device/fork_guard.h"
+
+namespace weft::device {
+
+constexpr int errno_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kInvalid:
+      return EINVAL;
+    case ErrorKind::kExhausted:
+      return ENOMEM;
+    case ErrorKind::kNotFound:
+      return ENOENT;
+    case ErrorKind::kWrongState:
+      return EINVAL;
+    case ErrorKind::kUnsupported:
+      return EOPNOTSUPP;
+    case ErrorKind::kSystem:
+      return EIO;
+  }
+  return EINVAL;
+}
+
+// "-1 with errno", "NULL", "the errno value itself".
+inline int fail_minus_one(int error) {
+  errno = error;
+  return -1;
+}
+inline std::nullptr_t fail_null(int error) {
+  errno = error;
+  return nullptr;
+}
+inline int fail_value(int error) {
+  errno = error;
+  return error;
+}
+// 0, or what `fail` makes of the error.
+inline int returned(int error, int (*fail)(int)) { return error == 0 ? 0 : fail(error); }
+
+// Runs `body`, which gives an errno value or 0; a forked child gets EPERM without it.
+template <typename Body>
+int guarded(Body body) noexcept {
+  if (is_forked_child()) return EPERM;
+  try {
+    return body();
+  } catch (const std::exception&) {
+    return ENOMEM;
+  }
+}
+// The same for what gives a pointer: null, with errno set, where there is none.
+template <typename T, typename Body>
+T* guarded_pointer(Body body) noexcept {
+  if (is_forked_child()) return fail_null(EPERM);
+  try {
+    return body();
+  } catch (const std::exception&) {
+    return fail_null(ENOMEM);
+  }
+}
+
+}  // namespace weft::device

@@ -1,0 +1,62 @@
+#include "device/completion_queue.h"
+
+#include <algorithm>
+
+namespace weft::device {
+
+CompletionQueue::CompletionQueue(std::uint32_t entries_min, CompletionChannel* channel,
+                                 const void* handle)
+    : ring_(entries_min), channel_(channel), handle_(handle) {
+  if (channel_ != nullptr) channel_->attach(*this);
+}
+
+CompletionQueue::~CompletionQueue() {
+  if (channel_ != nullptr) channel_->detach(*this);
+}
+
+bool CompletionQueue::push(const ibv_wc& completion, Solicited solicited) {
+  const std::lock_guard guard(lock_);
+  if (ring_.full()) {
+    overrun_ = true;
+    return false;
+  }
+  ring_.push(completion);
+  size_.store(ring_.size(), std::memory_order_release);
+  const bool wanted = armed_ == Notify::kAny ||
+                      (armed_ == Notify::kSolicited &&
+                       (solicited == Solicited::kYes || completion.status != IBV_WC_SUCCESS));
+  if (wanted) {
+    armed_ = Notify::kNone;
+    if (channel_ != nullptr) channel_->notify(*this);
+  }
+  return true;
+}
+
+std::size_t CompletionQueue::poll(std::span<ibv_wc> out) {
+  if (is_empty()) return 0;
+  const std::lock_guard guard(lock_);
+  const std::size_t count = std::min(out.size(), ring_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    out[i] = ring_.front();
+    ring_.pop();
+  }
+  size_.store(ring_.size(), std::memory_order_release);
+  return count;
+}
+
+void CompletionQueue::arm(Notify at) {
+  const std::lock_guard guard(lock_);
+  armed_ = std::max(armed_, at);
+}
+
+void CompletionQueue::forget_qp(std::uint32_t qpn) {
+  const std::lock_guard guard(lock_);
+  for (std::size_t left = ring_.size(); left > 0; --left) {
+    const ibv_wc completion = ring_.front();
+    ring_.pop();
+    if (completion.qp_num != qpn) ring_.push(completion);
+  }
+  size_.store(ring_.size(), std::memory_order_release);
+}
+
+}  // namespace weft::device

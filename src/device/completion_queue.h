@@ -1,0 +1,56 @@
+// CompletionQueue: completions of some QPs, from the engine to whoever polls.
+//
+// The engine pushes under its own lock, any thread polls. Capacity is fixed; a completion for which
+// there is no room is lost, and the queue says so for ever (overrun), as hardware does.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+#include "base/ring.h"
+#include "device/completion_channel.h"
+
+namespace weft::device {
+
+enum class Solicited : std::uint8_t { kNo, kYes };
+
+class CompletionQueue {
+ public:
+  static constexpr int kEntriesMax = 1 << 20;
+  // `channel` may be null, and outlives the queue. `handle`: what events about it name.
+  CompletionQueue(std::uint32_t entries_min, CompletionChannel* channel, const void* handle);
+  ~CompletionQueue();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+  // False: there was no room.
+  bool push(const ibv_wc& completion, Solicited solicited);
+  std::size_t poll(std::span<ibv_wc> out);
+  bool is_empty() const { return size_.load(std::memory_order_acquire) == 0; }
+  bool is_overrun() const { return overrun_.load(std::memory_order_relaxed); }
+
+  // One event on the channel at the next completion, or at the next solicited one (or error).
+  enum class Notify : std::uint8_t { kNone, kSolicited, kAny };
+  void arm(Notify at);
+  // Its completions are taken out: the QP is gone, or starts again.
+  void forget_qp(std::uint32_t qpn);
+
+  CompletionChannel* channel() const { return channel_; }
+  const void* handle() const { return handle_; }
+  std::uint32_t entries() const { return static_cast<std::uint32_t>(ring_.capacity()); }
+
+ private:
+  std::mutex lock_;
+  Ring<ibv_wc> ring_;
+  std::atomic<std::size_t> size_{0};
+  std::atomic<bool> overrun_{false};
+  Notify armed_ = Notify::kNone;
+  CompletionChannel* channel_;
+  const void* handle_;
+};
+
+}  // namespace weft::device

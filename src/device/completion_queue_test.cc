@@ -1,0 +1,63 @@
+// CompletionQueue and SendQueue alone: order, room, arming.
+#include "device/completion_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "device/send_queue.h"
+
+namespace weft::device {
+namespace {
+
+ibv_wc completion(std::uint64_t id, std::uint32_t qpn = 1) {
+  ibv_wc wc{};
+  wc.wr_id = id;
+  wc.qp_num = qpn;
+  return wc;
+}
+
+TEST(CompletionQueueTest, KeepsOrderAndForgetsAQp) {
+  CompletionQueue cq(8, nullptr, nullptr);
+  for (std::uint64_t i = 0; i < 8; ++i)
+    EXPECT_TRUE(cq.push(completion(i, static_cast<std::uint32_t>(i % 2)), Solicited::kNo));
+  cq.forget_qp(0);
+  std::array<ibv_wc, 8> out;
+  ASSERT_EQ(cq.poll(out), 4u);
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(out[i].wr_id, 2 * i + 1);
+  EXPECT_TRUE(cq.is_empty());
+}
+
+TEST(CompletionQueueTest, OverrunIsRemembered) {
+  CompletionQueue cq(2, nullptr, nullptr);
+  EXPECT_TRUE(cq.push(completion(1), Solicited::kNo));
+  EXPECT_TRUE(cq.push(completion(2), Solicited::kNo));
+  EXPECT_FALSE(cq.is_overrun());
+  EXPECT_FALSE(cq.push(completion(3), Solicited::kNo));
+  EXPECT_TRUE(cq.is_overrun());
+}
+
+TEST(SendQueueTest, SlotsGoRoundAndKeepTheirPieces) {
+  SendQueue queue({.depth = 3, .pieces_max = 2, .inline_max = 8});
+  ASSERT_EQ(queue.limits().depth, 4u);
+  for (std::uint64_t id = 0; id < 100; ++id) {
+    const std::uint32_t slot = queue.next_slot();
+    queue.work(slot) = {.id = id};
+    queue.pieces(slot)[1].at = id;
+    queue.publish();
+    EXPECT_EQ(queue.has_new(), true);
+    queue.hand_over();
+    if (id < 2) continue;  // two are under way all the time
+    EXPECT_EQ(queue.work(queue.oldest_slot()).id, id - 2);
+    EXPECT_EQ(queue.pieces(queue.oldest_slot())[1].at, id - 2);
+    queue.retire();
+    EXPECT_EQ(queue.under_way(), 2u);
+  }
+  EXPECT_FALSE(queue.is_full());
+  queue.publish();
+  queue.publish();
+  EXPECT_TRUE(queue.is_full());
+}
+
+}  // namespace
+}  // namespace weft::device

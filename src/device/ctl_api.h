@@ -1,0 +1,70 @@
+// What the files of mrc_ctl.h's functions share.
+#pragma once
+
+#include <mrc/mrc_ctl.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "device/c_edge.h"
+#include "device/ctl_error.h"
+#include "device/ctl_model.h"
+#include "device/mrc_objects.h"
+#include "net/log.h"
+
+namespace weft::device {
+
+// A number that a program left in an enumeration, whatever it is.
+template <typename E>
+std::uint32_t raw(const E& value) {
+  static_assert(std::is_enum_v<E> && sizeof(E) == sizeof(std::uint32_t));
+  std::uint32_t out = 0;
+  std::memcpy(&out, &value, sizeof out);
+  return out;
+}
+
+// The reason of a failure is for the log; the program gets its number.
+inline int code_of(const CtlError& error) {
+  net::log(net::LogLevel::kDebug, "mrc_ctl: {}", error.message);
+  return error.code;
+}
+inline int code_of(const CtlResult<void>& result) { return result ? 0 : code_of(result.error()); }
+
+// Bits that the API does not know make a call invalid.
+inline bool knows(int mask, unsigned known) { return (static_cast<unsigned>(mask) & ~known) == 0; }
+inline constexpr unsigned kVendorBit = 1u << 31;
+
+inline ControllerState& controller(mrc_context& context) {
+  return context.verbs.device.controller();
+}
+
+inline CtlEv ev_from(const mrc_ctl_ev& ev) {
+  CtlEv out{.port = ev.port};
+  std::memcpy(out.value.data(), ev.val, out.value.size());
+  return out;
+}
+inline mrc_ctl_ev to_api(const CtlEv& ev) {
+  mrc_ctl_ev out{};
+  std::memcpy(out.val, ev.value.data(), ev.value.size());
+  out.port = ev.port;
+  return out;
+}
+
+inline VendorConfig vendor_from(const std::uint8_t (&bytes)[MRC_CTL_MAX_VENDOR_CFG_SIZE]) {
+  VendorConfig out{};
+  std::memcpy(out.data(), bytes, out.size());
+  return out;
+}
+inline void copy_vendor(const VendorConfig& from, std::uint8_t (&to)[MRC_CTL_MAX_VENDOR_CFG_SIZE]) {
+  std::memcpy(to, from.data(), from.size());
+}
+
+// A state as a program wrote it; none where it is no state.
+inline std::optional<ProfileState> profile_state(std::uint32_t value) {
+  if (value > static_cast<std::uint32_t>(ProfileState::kOnline)) return std::nullopt;
+  return static_cast<ProfileState>(value);
+}
+
+}  // namespace weft::device

@@ -1,0 +1,39 @@
+// EvEventCq: an EV event CQ of a program: its queue of events, and, where it has a completion
+// channel, a thread that tells the channel of news.
+//
+// The thread sleeps in the kernel between events. Polling is safe from several threads.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "device/completion_queue.h"
+#include "device/ctl_events.h"
+#include "net/file_descriptor.h"
+
+namespace weft::device {
+
+class EvEventCq {
+ public:
+  // `notify`: the CQ whose channel is told, null without one; it outlives this. Errors: kSystem.
+  static Result<std::unique_ptr<EvEventCq>> create(std::unique_ptr<EvEventQueue> queue,
+                                                   CompletionQueue* notify);
+  ~EvEventCq();
+  EvEventCq(const EvEventCq&) = delete;
+  EvEventCq& operator=(const EvEventCq&) = delete;
+
+  std::size_t poll(std::span<EvEvent> out);
+
+ private:
+  explicit EvEventCq(std::unique_ptr<EvEventQueue> queue) : queue_(std::move(queue)) {}
+  void watch(CompletionQueue& notify) const;
+
+  std::mutex lock_;
+  std::unique_ptr<EvEventQueue> queue_;
+  net::FileDescriptor stop_, epoll_;
+  std::thread thread_;
+};
+
+}  // namespace weft::device

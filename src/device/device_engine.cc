@@ -1,0 +1,177 @@
+#include "device/device_engine.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+
+#include "net/clock.h"
+#include "net/log.h"
+#include "transport/software_ends.h"
+
+namespace weft::device {
+namespace {
+
+// Well below what a requestor waits before it asks.
+constexpr Duration kAnswersDelay = Duration::us(100);
+// Somebody may post without end; then the thread goes on.
+constexpr int kRoundsMax = 8;
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+    seed = static_cast<std::uint64_t>(net::clock_now().ps());
+  return seed;
+}
+
+}  // namespace
+
+DeviceEngine::DeviceEngine(const EngineConfig& config) : config_(config), prng_(random_seed()) {}
+
+Result<std::unique_ptr<DeviceEngine>> DeviceEngine::open(const EngineConfig& config) {
+  std::unique_ptr<DeviceEngine> engine(new DeviceEngine(config));
+  WEFT_CHECK(engine->start());
+  return engine;
+}
+
+Result<void> DeviceEngine::start() {
+  const EngineLimits& limits = config_.limits;
+  if (!config_.world.job_secret.empty()) {
+    return Error{ErrorKind::kUnsupported,
+                 "a job secret is set, and mrc.h has no way to tell a peer who we are; unset it "
+                 "for programs that use lib_mrc.so"};
+  }
+  // Both ends would have to agree, and mrc.h carries no word of ours.
+  config_.world.shared_memory = false;
+  WEFT_TRY(world_, net::UdpWorld::open(config_.world));
+  addresses_ = world_->addresses();
+  evs_ = world_->evs();
+  memory_ = std::make_unique<net::HostMemory>(limits.regions_max, prng_.next());
+  transport::EndpointConfig config;
+  config.port_count = world_->port_count();
+  config.ports.fill(addresses_[0]);
+  std::copy(addresses_.begin(), addresses_.end(), config.ports.begin());
+  config.mtu = config_.world.mtu;
+  config.burst = config_.burst;
+  config.qp_count_max = config.peer_count_max = limits.qps_max;
+  config.ev_count_max = limits.qps_max * limits.evs_per_qp;
+  config.psn_block_count_max = limits.psn_blocks_max;
+  config.completion_queue_max = limits.sends_max + limits.receives_max;
+  config.control_queue_max = 4096;
+  config.tell_failures = true;
+  config.ask_count_max = kAsksMax;
+  config.ev_news_max = 4096;
+  transport::suit_software(config);
+  config.answers_delay = kAnswersDelay;
+  // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere and goes round.
+  config.qpn_bits = 16;
+  config.first_qpn = std::uint32_t{world_->process()} << 16 | (0x100 + prng_.below(0x7000));
+  config.seed = prng_.next();
+  endpoint_ = std::make_unique<transport::Endpoint>(config, *memory_, nullptr);
+  node_ = std::make_unique<DeviceNode>(
+      DeviceNode::Options{
+          .qps_max = limits.qps_max, .sends_max = limits.sends_max, .mtu = config_.world.mtu},
+      *endpoint_, *memory_);
+  agent_ = std::make_unique<CtlAgent>(open_controller(config_.name, config_.world.planes), evs_);
+  WEFT_CHECK(world_->attach(addresses_, *node_));
+  node_->take_port_news();
+  fork_guard_.emplace(*world_);
+  if (!fork_guard_->is_set())
+    return Error{ErrorKind::kExhausted, "too many devices are open in this process"};
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+DeviceEngine::~DeviceEngine() {
+  stop_ = true;
+  if (thread_.joinable()) {
+    world_->wake();
+    {
+      const std::lock_guard guard(nap_lock_);
+      nap_over_.notify_all();
+    }
+    thread_.join();
+  }
+  fork_guard_.reset();
+  world_.reset();
+}
+
+// --- work --------------------------------------------------------------------------------------
+
+bool DeviceEngine::pass() {
+  agent_->service(world_->now(), *endpoint_);
+  const bool moved = world_->pass(sleeps_until_);
+  node_->collect(world_->now());
+  tell_ports();
+  return moved;
+}
+
+// Whoever could not get the lock left its posts to us.
+void DeviceEngine::leave() {
+  for (int round = 0;; ++round) {
+    // The thread sleeps longer than what was just begun allows.
+    const bool wake = node_->next_deadline() < sleeps_until_ || round == kRoundsMax;
+    lock_.unlock();
+    if (wake) world_->wake();
+    if (!node_->has_posts() || round == kRoundsMax || !lock_.try_lock()) return;
+    pass();
+  }
+}
+
+void DeviceEngine::submit(DeviceQp& qp) {
+  const bool idle = !qp.queued.load() && qp.sends.is_idle_hint();
+  node_->submit(qp);
+  // Who polls will do so soon again, and sends several posts at once; but the first of them goes now.
+  if (!polled_.load(std::memory_order_relaxed) || idle) poll_once();
+}
+
+void DeviceEngine::poll() {
+  polls_.fetch_add(1, std::memory_order_relaxed);
+  if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
+  poll_once();
+}
+
+void DeviceEngine::poll_once() {
+  if (!lock_.try_lock()) return;
+  pass();
+  leave();
+}
+
+// --- ports -------------------------------------------------------------------------------------
+
+void DeviceEngine::add_listener(AsyncEvents& events, const void* owner) {
+  const std::lock_guard guard(lock_);
+  listeners_.push_back({&events, owner});
+}
+
+void DeviceEngine::remove_listener(const void* owner) {
+  const std::lock_guard guard(lock_);
+  std::erase_if(listeners_, [&](const Listener& l) { return l.owner == owner; });
+}
+
+void DeviceEngine::tell_ports() {
+  DeviceNode::PortNews news = node_->take_port_news();
+  const std::uint32_t disabled = agent_->ports_disabled();
+  news.changed =
+      static_cast<world::PortMask>((news.changed & ~disabled) | (disabled ^ disabled_told_));
+  news.up = static_cast<world::PortMask>(news.up & ~disabled);
+  disabled_told_ = disabled;
+  for (int port = 0; news.changed >> port != 0; ++port) {
+    if ((news.changed >> port & 1) == 0) continue;
+    for (const Listener& listener : listeners_) {
+      listener.events->push(
+          {.owner = listener.owner,
+           .port = port + 1,
+           .type = (news.up >> port & 1) != 0 ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR});
+    }
+  }
+}
+
+CounterTable DeviceEngine::counters() {
+  const std::lock_guard guard(lock_);
+  CounterTable table = endpoint_->counters();
+  const CounterTable net = world_->counters();
+  table.insert(table.end(), net.begin(), net.end());
+  return table;
+}
+
+}  // namespace weft::device

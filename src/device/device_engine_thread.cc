@@ -1,0 +1,69 @@
+// DeviceEngine, the thread: what happens when nobody polls.
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "device/device_engine.h"
+#include "net/clock.h"
+
+namespace weft::device {
+namespace {
+
+// Nobody polled for that long: the thread is back.
+constexpr Duration kPollGap = Duration::us(50);
+// With nothing to do it looks that long before it sleeps; the applications need the cores too.
+constexpr Duration kSpinMax = Duration::us(50);
+// The core was lent for so long: from then on for a while it is needed by others.
+constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
+
+}  // namespace
+
+void DeviceEngine::run() {
+  pthread_setname_np(pthread_self(), config_.name.substr(0, 15).c_str());
+  prctl(PR_SET_TIMERSLACK, 1000);  // naps are short
+  const Duration spin = std::min(config_.world.spin, kSpinMax);
+  Time moved_at = net::clock_now(), crowded_until;
+  while (!stop_) {
+    if (polled_) {
+      nap();
+      continue;
+    }
+    lock_.lock();
+    const bool moved = pass();
+    sleeps_until_ = Time();
+    const Time now = world_->now();
+    if (moved) moved_at = now;
+    const bool sleeps = !moved && (now - moved_at >= spin || now < crowded_until);
+    const Time until = world_->sleep_until(kNever);
+    if (sleeps) sleeps_until_ = until;
+    leave();
+    if (sleeps) {
+      if (!stop_ && !node_->has_posts()) sleep(until);
+    } else if (!moved) {
+      const Time before = net::clock_now();
+      sched_yield();
+      // Somebody else had it for long: there are more of us than cores, and spinning is in the way.
+      if (net::clock_now() - before > kCrowdedGap) crowded_until = now + kCrowded;
+    }
+  }
+}
+
+void DeviceEngine::nap() {
+  const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
+  {
+    std::unique_lock guard(nap_lock_);
+    if (!stop_) nap_over_.wait_for(guard, std::chrono::nanoseconds(kPollGap.ns()));
+  }
+  if (polls_.load(std::memory_order_relaxed) == seen) polled_ = false;
+}
+
+void DeviceEngine::sleep(Time until) const {
+  const std::int64_t ns = std::max<std::int64_t>((until - net::clock_now()).ns(), 0);
+  const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  pollfd what{.fd = world_->wait_fd(), .events = POLLIN, .revents = 0};
+  ppoll(&what, 1, until == kNever ? nullptr : &timeout, nullptr);
+}
+
+}  // namespace weft::device

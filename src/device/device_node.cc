@@ -1,0 +1,247 @@
+#include "device/device_node.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace weft::device {
+namespace {
+
+// An address that is none: bit 63, then the QP's place, the slot, the offset.
+constexpr std::uint64_t kGatherBit = 1ull << 63;
+
+}  // namespace
+
+DeviceNode::DeviceNode(const Options& options, transport::Endpoint& endpoint,
+                       net::HostMemory& memory)
+    : endpoint_(endpoint),
+      memory_(memory),
+      options_(options),
+      qps_(options.qps_max),
+      spare_(kGatherMax * options.mtu) {
+  WEFT_ASSERT(std::has_single_bit(options.qps_max) && options.qps_max <= 1u << 15);
+  stalled_.reserve(options.qps_max);
+  again_.reserve(options.qps_max);
+  pending_.reserve(options.qps_max);
+  draining_.reserve(options.qps_max);
+  set_hot(endpoint_);
+}
+
+DeviceQp* DeviceNode::find(transport::Qpn qpn) const {
+  DeviceQp* const qp = qps_[qpn & (options_.qps_max - 1)];
+  return qp != nullptr && qp->qpn == qpn ? qp : nullptr;
+}
+
+void DeviceNode::add(DeviceQp& qp) {
+  DeviceQp*& place = qps_[qp.qpn & (options_.qps_max - 1)];
+  WEFT_ASSERT(place == nullptr);
+  place = &qp;
+}
+
+void DeviceNode::remove(DeviceQp& qp) {
+  WEFT_ASSERT(find(qp.qpn) == &qp);
+  sends_under_way_ -= qp.sends.under_way();
+  const std::uint32_t place = qp.qpn & (options_.qps_max - 1);
+  std::erase(stalled_, place);
+  {
+    // Its place may be another's when the list is looked at.
+    const std::lock_guard guard(pending_lock_);
+    std::erase(pending_, place);
+  }
+  qp.queued = qp.stalled = false;
+  qps_[place] = nullptr;
+}
+
+// --- down: posts -------------------------------------------------------------------------------
+
+void DeviceNode::submit(DeviceQp& qp) {
+  if (qp.queued.exchange(true)) return;
+  const std::lock_guard guard(pending_lock_);
+  pending_.push_back(qp.qpn & (options_.qps_max - 1));
+  pending_any_ = true;
+}
+
+void DeviceNode::drain(Time now) {
+  if (!pending_any_.load()) return;
+  {
+    const std::lock_guard guard(pending_lock_);
+    pending_any_ = false;
+    std::swap(pending_, draining_);
+  }
+  for (const std::uint32_t place : draining_) {
+    DeviceQp* const qp = qps_[place];
+    if (qp == nullptr) continue;
+    qp->queued = false;  // what is posted from here on is told again
+    take(now, *qp);
+  }
+  draining_.clear();
+}
+
+void DeviceNode::take(Time now, DeviceQp& qp) {
+  if (qp.state.load() == IBV_QPS_ERR) return flush_new(now, qp);
+  for (; qp.receives.has_new(); qp.receives.hand_over()) {
+    // An endpoint that refuses is one whose QP has just failed: flushed when that is collected.
+    if (!endpoint_.post_receive(now, qp.qpn, qp.receives.next_id())) return;
+  }
+  while (qp.sends.has_new()) {
+    switch (hand_over_write(now, qp)) {
+      case Handed::kYes:
+        break;
+      case Handed::kLater:
+        return stall(qp);
+      case Handed::kNever:
+        return;
+    }
+  }
+}
+
+void DeviceNode::stall(DeviceQp& qp) {
+  if (qp.stalled) return;
+  qp.stalled = true;
+  stalled_.push_back(qp.qpn & (options_.qps_max - 1));
+}
+
+DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
+  if (sends_under_way_ >= options_.sends_max) return Handed::kLater;
+  const std::uint32_t slot = qp.sends.new_slot();
+  SendQueue::Work& work = qp.sends.work(slot);
+  if (!translate(qp, slot, work)) {
+    // What was posted before it is not its fault, and ends first.
+    if (!qp.sends.is_idle()) return Handed::kLater;
+    fail_locally(now, qp);
+    return Handed::kNever;
+  }
+  const std::span<Piece> pieces = qp.sends.pieces(slot);
+  const auto posted = endpoint_.post_write(
+      now, qp.qpn,
+      {.id = work.id,
+       .local_at = work.piece_count == 1 ? pieces[0].at : gather_address(qp, slot),
+       .remote_at = work.remote_at,
+       .rkey = work.rkey,
+       .size = work.size,
+       .with_immediate = work.with_immediate,
+       .immediate = work.immediate,
+       .signalled = true,
+       .solicited = work.solicited});
+  if (!posted) return Handed::kNever;  // has just failed, as above
+  qp.sends.hand_over();
+  ++sends_under_way_;
+  return Handed::kYes;
+}
+
+// Addresses under which memory is registered become its own. False, and nothing changed: a piece is
+// not registered, or not all of it, or for another domain. Done once: the keys are kept, to see when
+// one goes.
+bool DeviceNode::translate(DeviceQp& qp, std::uint32_t slot, const SendQueue::Work& work) const {
+  if (work.inlined) return true;
+  const std::span<Piece> pieces = qp.sends.pieces(slot).first(work.piece_count);
+  std::array<world::Region, kPiecesMax> regions;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].size > 0 && !memory_.region({.key = pieces[i].key,
+                                               .at = pieces[i].at,
+                                               .size = pieces[i].size,
+                                               .access = world::Access::kLocal,
+                                               .domain = qp.options.domain},
+                                              regions[i]))
+      return false;
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].size > 0) pieces[i].at = regions[i].at;
+  }
+  return true;
+}
+
+void DeviceNode::fail_locally(Time now, DeviceQp& qp) {
+  qp.sends.hand_over();
+  ++sends_under_way_;
+  finish_write(now, qp, IBV_WC_LOC_PROT_ERR, 0);
+  [[maybe_unused]] const auto failed = endpoint_.fail_qp(now, qp.qpn);
+}
+
+void DeviceNode::on_region_gone(Time now, std::uint32_t key) {
+  for (DeviceQp* const qp : qps_) {
+    if (qp == nullptr) continue;
+    bool used = false;
+    const std::uint32_t first = qp->sends.oldest_slot();
+    for (std::uint32_t i = 0; i < qp->sends.under_way() && !used; ++i) {
+      const std::uint32_t slot = (first + i) & (qp->sends.limits().depth - 1);
+      const SendQueue::Work& work = qp->sends.work(slot);
+      for (const Piece& piece : qp->sends.pieces(slot).first(work.piece_count))
+        used |= !work.inlined && piece.size > 0 && piece.key == key;
+    }
+    if (!used) continue;
+    qp->local_error = true;
+    [[maybe_unused]] const auto failed = endpoint_.fail_qp(now, qp->qpn);
+  }
+  collect(now);
+}
+
+// --- world::Node -------------------------------------------------------------------------------
+
+void DeviceNode::on_datagrams(Time now, std::span<const world::Datagram> in) {
+  drain(now);
+  endpoint_.on_datagrams(now, in);
+}
+
+void DeviceNode::on_port(Time now, world::PortIndex port, world::PortState state) {
+  const auto bit = static_cast<world::PortMask>(1u << port);
+  const auto up = static_cast<world::PortMask>(state.up ? ports_up_ | bit : ports_up_ & ~bit);
+  ports_changed_ = static_cast<world::PortMask>(ports_changed_ | (up ^ ports_up_));
+  ports_up_ = up;
+  endpoint_.on_port(now, port, state);
+}
+
+DeviceNode::PortNews DeviceNode::take_port_news() {
+  const PortNews news{.changed = ports_changed_, .up = ports_up_};
+  ports_changed_ = 0;
+  return news;
+}
+
+std::size_t DeviceNode::poll_transmit(Time now, std::span<const world::PortRoom> room,
+                                      std::span<world::Datagram> out) {
+  drain(now);
+  const std::size_t count =
+      endpoint_.poll_transmit(now, room, out.first(std::min(out.size(), kGatherMax)));
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((out[i].payload.at & kGatherBit) != 0) gather(out[i], spare_.data() + i * options_.mtu);
+  }
+  return count;
+}
+
+std::uint64_t DeviceNode::gather_address(const DeviceQp& qp, std::uint32_t slot) const {
+  const std::uint64_t place = qp.qpn & (options_.qps_max - 1);
+  return kGatherBit | place << 48 | std::uint64_t{slot} << 32;
+}
+
+void DeviceNode::gather(world::Datagram& datagram, std::byte* spare) const {
+  const std::uint64_t at = datagram.payload.at;
+  DeviceQp* const qp = qps_[at >> 48 & (options_.qps_max - 1)];
+  WEFT_ASSERT(qp != nullptr);
+  const auto slot = static_cast<std::uint32_t>(at >> 32 & 0xffff);
+  std::uint64_t skip = at & 0xffff'ffff;
+  std::uint32_t left = datagram.payload.size;
+  std::byte* to = spare;
+  for (const Piece& piece : qp->sends.pieces(slot).first(qp->sends.work(slot).piece_count)) {
+    if (skip >= piece.size) {
+      skip -= piece.size;
+      continue;
+    }
+    const std::uint64_t from = piece.at + skip;
+    const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, piece.size - skip));
+    if (size == datagram.payload.size) {
+      datagram.payload.at = from;
+      return;
+    }
+    std::memcpy(to, reinterpret_cast<const void*>(from), size);
+    to += size;
+    left -= size;
+    skip = 0;
+    if (left == 0) break;
+  }
+  WEFT_ASSERT(left == 0);
+  datagram.payload.at = reinterpret_cast<std::uintptr_t>(spare);
+}
+
+}  // namespace weft::device

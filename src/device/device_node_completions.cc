@@ -1,0 +1,143 @@
+// DeviceNode, upwards: completions to their CQs, failures to those who are told.
+#include <arpa/inet.h>
+
+#include "device/device_node.h"
+
+namespace weft::device {
+namespace {
+
+ibv_wc_status status_of(transport::Status status) {
+  switch (status) {
+    case transport::Status::kOk:
+      return IBV_WC_SUCCESS;
+    case transport::Status::kRetryExceeded:
+      return IBV_WC_RETRY_EXC_ERR;
+    case transport::Status::kRemoteAccess:
+      return IBV_WC_REM_ACCESS_ERR;
+    case transport::Status::kRemoteInvalid:
+      return IBV_WC_REM_INV_REQ_ERR;
+    case transport::Status::kRemoteOperation:
+      return IBV_WC_REM_OP_ERR;
+    case transport::Status::kLocalAccess:  // what the peer did to us: no fault of the work
+    case transport::Status::kFlushed:
+      return IBV_WC_WR_FLUSH_ERR;
+  }
+  return IBV_WC_GENERAL_ERR;
+}
+
+}  // namespace
+
+void DeviceNode::collect(Time now) {
+  std::array<transport::Completion, 64> completions;
+  for (;;) {
+    bool any = false;
+    while (const std::size_t count = endpoint_.poll_completions(completions)) {
+      for (std::size_t i = 0; i < count; ++i) deliver(now, completions[i]);
+      any = true;
+    }
+    transport::Endpoint::QpFailure failure;
+    while (endpoint_.poll_failure(failure)) {
+      on_failure(now, failure);
+      any = true;
+    }
+    if (!any) return;
+    retry_stalled(now);  // may fail QPs, and these complete
+  }
+}
+
+void DeviceNode::retry_stalled(Time now) {
+  std::swap(stalled_, again_);
+  for (const std::uint32_t place : again_) {
+    DeviceQp* const qp = qps_[place];
+    if (qp == nullptr) continue;
+    qp->stalled = false;
+    take(now, *qp);
+  }
+  again_.clear();
+}
+
+void DeviceNode::deliver(Time now, const transport::Completion& completion) {
+  DeviceQp* const qp = find(completion.qpn);
+  if (qp == nullptr) return;  // destroyed since
+  if (completion.kind == transport::CompletionKind::kReceiveImmediate)
+    return finish_receive(now, *qp, completion);
+  ibv_wc_status status = status_of(completion.status);
+  if (status == IBV_WC_WR_FLUSH_ERR && qp->local_error) {
+    status = IBV_WC_LOC_PROT_ERR;
+    qp->local_error = false;
+  }
+  finish_write(now, *qp, status, static_cast<std::uint32_t>(completion.status));
+}
+
+void DeviceNode::finish_write(Time now, DeviceQp& qp, ibv_wc_status status, std::uint32_t vendor) {
+  const SendQueue::Work& work = qp.sends.work(qp.sends.oldest_slot());
+  ibv_wc wc{};
+  wc.wr_id = work.id;
+  wc.status = status;
+  wc.opcode = IBV_WC_RDMA_WRITE;
+  wc.vendor_err = vendor;
+  wc.byte_len = work.size;
+  wc.qp_num = qp.qpn;
+  const bool wanted = work.signalled || qp.options.signal_all || status != IBV_WC_SUCCESS;
+  qp.sends.retire();
+  --sends_under_way_;
+  if (wanted) push(now, qp, *qp.options.send_cq, wc, Solicited::kNo);
+}
+
+void DeviceNode::finish_receive(Time now, DeviceQp& qp, const transport::Completion& completion) {
+  ibv_wc wc{};
+  wc.wr_id = completion.id;
+  wc.status = status_of(completion.status);
+  wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  wc.vendor_err = static_cast<std::uint32_t>(completion.status);
+  wc.byte_len = completion.size;
+  wc.imm_data = htonl(completion.immediate);
+  wc.qp_num = qp.qpn;
+  wc.wc_flags = IBV_WC_WITH_IMM;
+  qp.receives.retire();
+  push(now, qp, *qp.options.receive_cq, wc,
+       completion.solicited ? Solicited::kYes : Solicited::kNo);
+}
+
+void DeviceNode::push(Time now, DeviceQp& qp, CompletionQueue& cq, const ibv_wc& wc,
+                      Solicited solicited) {
+  const bool was_overrun = cq.is_overrun();
+  if (cq.push(wc, solicited)) return;
+  // Nobody will ever hear of this work: neither the CQ nor the QP can be trusted any more.
+  if (!was_overrun) {
+    qp.options.events->push(
+        {.owner = qp.options.owner, .element = cq.handle(), .type = IBV_EVENT_CQ_ERR});
+  }
+  [[maybe_unused]] const auto failed = endpoint_.fail_qp(now, qp.qpn);
+}
+
+void DeviceNode::on_failure(Time now, const transport::Endpoint::QpFailure& failure) {
+  DeviceQp* const qp = find(failure.qpn);
+  if (qp == nullptr) return;
+  qp->state = IBV_QPS_ERR;
+  if (failure.status != transport::Status::kFlushed) {
+    qp->options.events->push({.owner = qp->options.owner,
+                              .element = qp->options.handle,
+                              .type = failure.status == transport::Status::kLocalAccess
+                                          ? IBV_EVENT_QP_ACCESS_ERR
+                                          : IBV_EVENT_QP_FATAL});
+  }
+  flush_new(now, *qp);
+}
+
+// What the endpoint never got.
+void DeviceNode::flush_new(Time now, DeviceQp& qp) {
+  while (qp.receives.has_new()) {
+    const std::uint64_t id = qp.receives.next_id();
+    qp.receives.hand_over();
+    finish_receive(now, qp, {.id = id, .status = transport::Status::kFlushed});
+  }
+  while (qp.sends.has_new()) {
+    qp.sends.hand_over();
+    ++sends_under_way_;
+    finish_write(now, qp, IBV_WC_WR_FLUSH_ERR,
+                 static_cast<std::uint32_t>(transport::Status::kFlushed));
+  }
+}
+
+}  // namespace weft::device

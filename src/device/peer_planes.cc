@@ -1,0 +1,41 @@
+#include "device/peer_planes.h"
+
+#include <fmt/core.h>
+
+#include "base/assert.h"
+#include "net/interfaces.h"
+#include "wire/packet.h"
+
+namespace weft::device {
+
+Result<transport::PeerInfo> peer_planes(std::span<const world::Address> ours,
+                                        const VerbsPeer& peer) {
+  WEFT_ASSERT(!ours.empty() && ours.size() <= world::kPortsMax);
+  Ipv6 field;
+  for (const world::Address& address : ours) {
+    field.high |= address.high ^ ours[0].high;
+    field.low |= address.low ^ ours[0].low;
+  }
+  if (((peer.gid.high ^ ours[0].high) & field.high) != 0 ||
+      ((peer.gid.low ^ ours[0].low) & field.low) != 0) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("the peer's GID {} is not in plane 0 as our {} is; its other planes "
+                             "cannot be derived. Give all hosts addresses that differ between "
+                             "planes in the same bits",
+                             net::text_of(peer.gid), net::text_of(ours[0].ip()))};
+  }
+  if ((peer.qpn & ~wire::kQpnMask) != 0 || peer.qpn <= wire::kEndpointQpn)
+    return Error{ErrorKind::kInvalid, fmt::format("{:#x} is no QP number", peer.qpn)};
+  transport::PeerInfo info;
+  const auto process = static_cast<std::uint16_t>(peer.qpn >> 16);
+  for (std::size_t p = 0; p < info.ports.size(); ++p) {
+    const world::Address& plane = ours[p < ours.size() ? p : 0];
+    info.ports[p] = {.high = (peer.gid.high & ~field.high) | (plane.high & field.high),
+                     .low = (peer.gid.low & ~field.low) | (plane.low & field.low),
+                     .process = process};
+  }
+  info.qpn = peer.qpn;
+  return info;
+}
+
+}  // namespace weft::device

@@ -1,0 +1,63 @@
+// What a QP has been told, and which transition allows what (reference section 2.4). Pure.
+//
+// Attributes left out have defaults; verbs attributes that MRC does not know are ignored, because
+// programs set them.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <mrc/mrc.h>
+
+#include <array>
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace weft::device {
+
+struct QpLimits {
+  std::uint32_t mtu = 4096;
+  std::uint16_t wimm_max = 1024;
+  std::uint8_t mpr_max = 255;
+};
+
+struct QpAttributes {
+  ibv_qp_state state = IBV_QPS_RESET;
+  // --- verbs
+  std::uint16_t pkey_index = 0;
+  unsigned access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+  std::uint32_t mtu = 4096;
+  ibv_ah_attr address{};
+  bool has_address = false, has_peer_qpn = false;
+  std::uint32_t peer_qpn = 0, receive_psn = 0, send_psn = 0;
+  // --- MRC
+  std::uint8_t mpr = 32, mpr_dest = 32;
+  std::uint16_t wimm = 128, wimm_dest = 128;
+  std::uint8_t timeout = 10, linear_count = 7, exponential_count = 13;  // docs/decisions/0005
+  std::uint64_t ev_profile = 0, cc_profile = 0;
+  mrc_qp_hint* hint = nullptr;
+  std::uint32_t cap = 0;
+  std::array<std::uint8_t, MRC_MAX_VENDOR_CFG_SIZE> vendor{};
+};
+
+// A call of mrc_modify_qp. Pointers may be null where the mask is 0.
+struct QpChange {
+  const ibv_qp_attr* verbs = nullptr;
+  int verbs_mask = 0;
+  const mrc_qp_attr* mrc = nullptr;
+  int mrc_mask = 0;
+};
+
+// Verbs attributes that mean nothing to an MRC QP.
+inline constexpr int kIgnoredVerbs =
+    IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER |
+    IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
+
+// The QP after the change. Errors: kInvalid, in one line.
+Result<QpAttributes> changed(const QpAttributes& now, const QpChange& change,
+                             const QpLimits& limits);
+
+// ibv_mtu and bytes; 0: there is none.
+std::uint32_t bytes_of(ibv_mtu mtu);
+ibv_mtu mtu_of(std::uint32_t bytes);
+
+}  // namespace weft::device

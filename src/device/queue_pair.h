@@ -1,0 +1,78 @@
+// QueuePair: an MRC QP of this process, from its creation through the verbs' states to its end.
+//
+// Posting is safe from several threads, as are all other calls but the destructor. What is posted
+// goes through the rings of DeviceQp; states and attributes change under the engine's lock.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "device/device_engine.h"
+#include "device/device_qp.h"
+#include "device/qp_attributes.h"
+#include "device/qp_profiles.h"
+
+namespace weft::device {
+
+// What a QP may be created with.
+inline constexpr std::uint32_t kWorkMax = 16'384, kInlineMax = 1024;
+inline constexpr std::uint32_t kMessageMax = 1u << 30;
+
+class QueuePair {
+ public:
+  struct Options {
+    DeviceQp::Options qp{};
+    std::uint32_t receive_pieces_max = 1;
+    bool may_send_immediates = true, may_send_plain = true;
+  };
+  // A QP in RESET; the engine outlives it. Errors: kExhausted.
+  static Result<std::unique_ptr<QueuePair>> create(DeviceEngine& engine, const Options& options);
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  transport::Qpn qpn() const { return qp_.qpn; }
+  QpAttributes attributes();
+  const DeviceQp& qp() const { return qp_; }
+  const Options& options() const { return options_; }
+
+  // `crowd`: how many QPs share the way to the peer, as a hint; at least 1. Errors: kInvalid,
+  // kExhausted; nothing is changed then.
+  struct Modification {
+    QpChange change{};
+    std::uint32_t crowd = 1;
+  };
+  Result<void> modify(const Modification& modification);
+
+  // 0, or an errno value and *bad, the first that was not taken.
+  int post_send(ibv_send_wr* work, ibv_send_wr** bad);
+  int post_recv(ibv_recv_wr* work, ibv_recv_wr** bad);
+
+ private:
+  QueuePair(DeviceEngine& engine, const Options& options);
+  QpLimits limits() const { return {.mtu = engine_.config().world.mtu}; }
+  transport::QpConfig config_for(const QpAttributes& attributes, const QpProfiles& profiles,
+                                 std::uint32_t crowd) const;
+  struct Step {
+    const QpAttributes& from;
+    const QpAttributes& to;
+    const QpProfiles& profiles;
+    std::uint32_t crowd = 1;
+  };
+  Result<void> go(DeviceEngine::Parts& parts, const Step& step);
+  Result<void> receive_from_peer(DeviceEngine::Parts& parts, const Step& step);
+  void start_over(DeviceEngine::Parts& parts);
+  int put(const ibv_send_wr& work);
+
+  DeviceEngine& engine_;
+  Options options_;
+  DeviceQp qp_;
+  std::mutex modify_lock_, send_lock_, receive_lock_;
+  QpAttributes attributes_;
+  QpProfiles profiles_;
+};
+
+}  // namespace weft::device

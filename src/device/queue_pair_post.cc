@@ -1,0 +1,101 @@
+// QueuePair, posting: from the verbs' work requests into the rings.
+#include <arpa/inet.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "device/queue_pair.h"
+
+namespace weft::device {
+
+// Checks all of it before anything is written: what is refused leaves no trace.
+int QueuePair::put(const ibv_send_wr& from) {
+  const bool immediate = from.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  if (!immediate && from.opcode != IBV_WR_RDMA_WRITE) return EINVAL;
+  if (immediate ? !options_.may_send_immediates : !options_.may_send_plain) return EINVAL;
+  const auto& limits = qp_.sends.limits();
+  if (from.num_sge < 0 || static_cast<std::uint32_t>(from.num_sge) > limits.pieces_max ||
+      (from.num_sge > 0 && from.sg_list == nullptr))
+    return EINVAL;
+  const std::span<const ibv_sge> sges(from.sg_list, static_cast<std::size_t>(from.num_sge));
+  const bool inlined = (from.send_flags & IBV_SEND_INLINE) != 0;
+  std::uint64_t size = 0;
+  for (const ibv_sge& sge : sges) size += sge.length;
+  if (size > kMessageMax || (inlined && size > limits.inline_max)) return EINVAL;
+  if (qp_.sends.is_full()) return ENOMEM;
+
+  const std::uint32_t slot = qp_.sends.next_slot();
+  const std::span<Piece> pieces = qp_.sends.pieces(slot);
+  std::uint16_t count = 0;
+  if (inlined) {
+    std::byte* const bytes = qp_.sends.inline_bytes(slot).data();
+    std::byte* to = bytes;
+    for (const ibv_sge& sge : sges) {
+      if (sge.length > 0) std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+      to += sge.length;
+    }
+    pieces[count++] = {.at = reinterpret_cast<std::uintptr_t>(bytes),
+                       .size = static_cast<std::uint32_t>(size)};
+  } else {
+    for (const ibv_sge& sge : sges) {
+      if (sge.length > 0) pieces[count++] = {.at = sge.addr, .size = sge.length, .key = sge.lkey};
+    }
+  }
+  qp_.sends.work(slot) = {.id = from.wr_id,
+                          .remote_at = from.wr.rdma.remote_addr,
+                          .rkey = from.wr.rdma.rkey,
+                          .size = static_cast<std::uint32_t>(size),
+                          .immediate = immediate ? ntohl(from.imm_data) : 0,
+                          .piece_count = count,
+                          .with_immediate = immediate,
+                          .signalled = (from.send_flags & IBV_SEND_SIGNALED) != 0,
+                          .solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0,
+                          .inlined = inlined};
+  qp_.sends.publish();
+  return 0;
+}
+
+int QueuePair::post_send(ibv_send_wr* work, ibv_send_wr** bad) {
+  int error = 0;
+  bool any = false;
+  {
+    const std::lock_guard guard(send_lock_);
+    for (; work != nullptr; work = work->next) {
+      // In ERR it is taken, and flushed.
+      const ibv_qp_state state = qp_.state;
+      error = state == IBV_QPS_RTS || state == IBV_QPS_ERR ? put(*work) : EINVAL;
+      if (error != 0) break;
+      any = true;
+    }
+  }
+  if (error != 0 && bad != nullptr) *bad = work;
+  if (any) engine_.submit(qp_);
+  return error;
+}
+
+int QueuePair::post_recv(ibv_recv_wr* work, ibv_recv_wr** bad) {
+  int error = 0;
+  bool any = false;
+  {
+    const std::lock_guard guard(receive_lock_);
+    for (; work != nullptr; work = work->next) {
+      if (qp_.state == IBV_QPS_RESET || work->num_sge < 0 ||
+          static_cast<std::uint32_t>(work->num_sge) > options_.receive_pieces_max ||
+          (work->num_sge > 0 && work->sg_list == nullptr)) {
+        error = EINVAL;
+      } else if (qp_.receives.is_full()) {
+        error = ENOMEM;
+      }
+      if (error != 0) break;
+      qp_.receives.post(work->wr_id);
+      any = true;
+    }
+  }
+  if (error != 0 && bad != nullptr) *bad = work;
+  if (any) engine_.submit_receives(qp_);
+  // It may have failed meanwhile: then nobody else might come by to flush them.
+  if (any && qp_.state == IBV_QPS_ERR) engine_.poll_once();
+  return error;
+}
+
+}  // namespace weft::device

@@ -1,0 +1,140 @@
+// SendQueue: the writes posted on one QP, from the post to the completion.
+//
+// A ring with three positions. Whoever posts (one at a time) fills slots at the end; whoever holds
+// the engine's lock hands them to the endpoint in order and retires them in order. A slot keeps its
+// pieces of memory and its inline bytes until it is retired, so that packets can be made of them
+// again. Memory is taken at construction.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/assert.h"
+
+namespace weft::device {
+
+// A piece of the application's memory.
+struct Piece {
+  std::uint64_t at = 0;
+  std::uint32_t size = 0, key = 0;
+};
+
+class SendQueue {
+ public:
+  struct Limits {
+    std::uint32_t depth = 1, pieces_max = 1, inline_max = 0;
+  };
+  struct Work {
+    std::uint64_t id = 0, remote_at = 0;
+    std::uint32_t rkey = 0, size = 0, immediate = 0;
+    std::uint16_t piece_count = 0;
+    bool with_immediate = false, signalled = false, solicited = false, inlined = false;
+  };
+
+  explicit SendQueue(const Limits& limits)
+      : limits_{.depth = std::bit_ceil(std::max(limits.depth, 1u)),
+                .pieces_max = std::max(limits.pieces_max, 1u),
+                .inline_max = limits.inline_max},
+        work_(std::make_unique<Work[]>(limits_.depth)),
+        pieces_(std::make_unique<Piece[]>(std::size_t{limits_.depth} * limits_.pieces_max)),
+        inline_(std::make_unique<std::byte[]>(std::size_t{limits_.depth} * limits_.inline_max)) {}
+
+  const Limits& limits() const { return limits_; }
+
+  // --- whoever posts
+  bool is_full() const {
+    return posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_acquire) ==
+           limits_.depth;
+  }
+  std::uint32_t next_slot() const {
+    return posted_.load(std::memory_order_relaxed) & (limits_.depth - 1);
+  }
+  void publish() {
+    posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+
+  // At most one write is not retired: a guess, for whoever has just posted it.
+  bool is_idle_hint() const {
+    return posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_relaxed) <= 1;
+  }
+
+  // --- whoever holds the engine's lock
+  bool has_new() const { return handed_ != posted_.load(std::memory_order_acquire); }
+  std::uint32_t new_slot() const { return handed_ & (limits_.depth - 1); }
+  void hand_over() { ++handed_; }
+  bool is_idle() const { return handed_ == retired_.load(std::memory_order_relaxed); }
+  std::uint32_t oldest_slot() const {
+    return retired_.load(std::memory_order_relaxed) & (limits_.depth - 1);
+  }
+  std::uint32_t under_way() const { return handed_ - retired_.load(std::memory_order_relaxed); }
+  void retire() {
+    WEFT_ASSERT(!is_idle());
+    retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  // Everything is gone. REQUIRES that nobody posts.
+  void clear() {
+    handed_ = posted_.load();
+    retired_ = handed_;
+  }
+
+  // --- a slot
+  Work& work(std::uint32_t slot) { return work_[slot]; }
+  std::span<Piece> pieces(std::uint32_t slot) {
+    return {pieces_.get() + std::size_t{slot} * limits_.pieces_max, limits_.pieces_max};
+  }
+  std::span<std::byte> inline_bytes(std::uint32_t slot) {
+    return {inline_.get() + std::size_t{slot} * limits_.inline_max, limits_.inline_max};
+  }
+
+ private:
+  Limits limits_;
+  std::unique_ptr<Work[]> work_;
+  std::unique_ptr<Piece[]> pieces_;
+  std::unique_ptr<std::byte[]> inline_;
+  std::atomic<std::uint32_t> posted_{0}, retired_{0};
+  std::uint32_t handed_ = 0;
+};
+
+// ReceiveQueue: the same for receives, which are nothing but a number.
+class ReceiveQueue {
+ public:
+  explicit ReceiveQueue(std::uint32_t depth)
+      : depth_(std::bit_ceil(std::max(depth, 1u))),
+        ids_(std::make_unique<std::uint64_t[]>(depth_)) {}
+
+  std::uint32_t depth() const { return depth_; }
+
+  // --- whoever posts
+  bool is_full() const {
+    return posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_acquire) ==
+           depth_;
+  }
+  void post(std::uint64_t id) {
+    const std::uint32_t at = posted_.load(std::memory_order_relaxed);
+    ids_[at & (depth_ - 1)] = id;
+    posted_.store(at + 1, std::memory_order_release);
+  }
+
+  // --- whoever holds the engine's lock
+  bool has_new() const { return handed_ != posted_.load(std::memory_order_acquire); }
+  std::uint64_t next_id() const { return ids_[handed_ & (depth_ - 1)]; }
+  void hand_over() { ++handed_; }
+  void retire() { retired_.store(retired_.load(std::memory_order_relaxed) + 1); }
+  void clear() {
+    handed_ = posted_.load();
+    retired_ = handed_;
+  }
+
+ private:
+  std::uint32_t depth_;
+  std::unique_ptr<std::uint64_t[]> ids_;
+  std::atomic<std::uint32_t> posted_{0}, retired_{0};
+  std::uint32_t handed_ = 0;
+};
+
+}  // namespace weft::device

@@ -1,0 +1,113 @@
+#include "device/software_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "net/log.h"
+#include "settings/net_settings.h"
+#include "settings/secret_file.h"
+
+namespace weft::device {
+namespace {
+
+// Never called: its address is the mark of our devices.
+ibv_context* mark(ibv_device*, int) { return nullptr; }
+
+void copy_name(char* to, std::size_t size, const std::string& name) {
+  const std::size_t count = std::min(size - 1, name.size());
+  std::memcpy(to, name.data(), count);
+  to[count] = '\0';
+}
+
+std::uint64_t guid_from(const std::string& name, const Ipv6& address) {
+  std::uint64_t h = address.high * 0x9e3779b97f4a7c15u ^ address.low;
+  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return (h & 0x00ff'ffff'ffff'ffffu) | 0x0200'0000'0000'0000u;  // locally administered
+}
+
+Result<EngineConfig> configured() {
+  WEFT_TRY(const settings::NetSettings set, settings::load_settings({}));
+  WEFT_TRY(const auto planes, settings::planes_of(set));
+  EngineConfig config;
+  config.world.planes.clear();
+  for (const net::PlaneChoice& plane : planes) config.world.planes.push_back(plane.address);
+  config.world.mtu = set.mtu;
+  config.world.evs_per_plane = set.evs;
+  config.world.spin = set.spin;
+  config.world.rate_cap = set.rate;
+  config.burst = set.burst;
+  if (!set.secret_file.empty()) {
+    WEFT_TRY(config.world.job_secret, settings::read_secret_file(set.secret_file));
+  }
+  return config;
+}
+
+}  // namespace
+
+SoftwareDevice::SoftwareDevice(EngineConfig config)
+    : config_(std::move(config)), guid_(guid_from(config_.name, config_.world.planes[0])) {
+  verbs_._ops._dummy1 = mark;
+  verbs_.node_type = IBV_NODE_CA;
+  verbs_.transport_type = IBV_TRANSPORT_IB;
+  copy_name(verbs_.name, sizeof(verbs_.name), config_.name);
+  copy_name(verbs_.dev_name, sizeof(verbs_.dev_name), "uverbs_" + config_.name);
+}
+
+SoftwareDevice* SoftwareDevice::of(ibv_device* device) {
+  return device != nullptr && device->_ops._dummy1 == mark
+             ? reinterpret_cast<SoftwareDevice*>(device)
+             : nullptr;
+}
+
+Result<std::shared_ptr<DeviceEngine>> SoftwareDevice::engine() {
+  const std::lock_guard guard(lock_);
+  if (auto open = engine_.lock()) return open;
+  auto opened = DeviceEngine::open(config_);
+  if (!opened) {
+    net::log(net::LogLevel::kError, "{}: {}", config_.name, opened.error().message);
+    return opened.error();
+  }
+  std::shared_ptr<DeviceEngine> shared = std::move(opened).value();
+  engine_ = shared;
+  return shared;
+}
+
+ControllerState& SoftwareDevice::controller() {
+  const std::lock_guard guard(lock_);
+  if (controller_ == nullptr) controller_ = open_controller(config_.name, config_.world.planes);
+  return *controller_;
+}
+
+SoftwareContext* SoftwareContext::of(ibv_context* context) {
+  if (context == nullptr || SoftwareDevice::of(context->device) == nullptr) return nullptr;
+  return reinterpret_cast<SoftwareContext*>(reinterpret_cast<char*>(context) -
+                                            offsetof(verbs_context, context));
+}
+
+Result<DeviceEngine*> SoftwareContext::engine() {
+  const std::lock_guard guard(lock_);
+  if (engine_ == nullptr) {
+    WEFT_TRY(engine_, device.engine());
+  }
+  return engine_.get();
+}
+
+SoftwarePd* SoftwarePd::of(ibv_pd* pd) {
+  return pd != nullptr && SoftwareContext::of(pd->context) != nullptr
+             ? reinterpret_cast<SoftwarePd*>(pd)
+             : nullptr;
+}
+
+Result<std::vector<SoftwareDevice*>> software_devices() {
+  static std::mutex lock;
+  static auto* const devices = new std::vector<SoftwareDevice*>();  // never destroyed
+  const std::lock_guard guard(lock);
+  if (devices->empty()) {
+    WEFT_TRY(EngineConfig config, configured());
+    devices->push_back(new SoftwareDevice(std::move(config)));
+  }
+  return *devices;
+}
+
+}  // namespace weft::device

@@ -1,0 +1,240 @@
+// The verbs stand-in, devices: the functions of libibverbs that list, open and describe devices.
+// Those of real devices are handed on.
+#include <infiniband/verbs.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "device/c_edge.h"
+#include "device/real_verbs.h"
+#include "device/verbs_queries.h"
+#include "net/log.h"
+
+#undef ibv_query_port
+#undef ibv_get_device_list
+
+using namespace weft;
+using namespace weft::device;
+
+namespace {
+
+// Lists that programs hold: ours begin behind a pointer to the real list that they contain.
+struct Lists {
+  std::mutex lock;
+  std::set<ibv_device**> ours;
+};
+Lists& lists() {
+  static auto* const all = new Lists();  // never destroyed
+  return *all;
+}
+
+ibv_device** make_list(ibv_device** real, int real_count,
+                       const std::vector<SoftwareDevice*>& devices) {
+  const std::size_t count = static_cast<std::size_t>(real_count) + devices.size();
+  auto** const block = static_cast<ibv_device**>(std::calloc(count + 2, sizeof(ibv_device*)));
+  if (block == nullptr) return fail_null(ENOMEM);
+  block[0] = reinterpret_cast<ibv_device*>(real);
+  ibv_device** const list = block + 1;
+  std::copy_n(real, real_count, list);
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    list[static_cast<std::size_t>(real_count) + i] = devices[i]->verbs();
+  const std::lock_guard guard(lists().lock);
+  lists().ours.insert(list);
+  return list;
+}
+
+}  // namespace
+
+extern "C" {
+
+ibv_device** ibv_get_device_list(int* count) {
+  return guarded_pointer<ibv_device*>([&]() -> ibv_device** {
+    int real_count = 0;
+    ibv_device** list = nullptr;
+    if (auto* const next = WEFT_REAL(ibv_get_device_list, "IBVERBS_1.1")) list = next(&real_count);
+    const auto devices = software_devices();
+    if (!devices) {
+      net::log(net::LogLevel::kError, "no Weft device: {}", devices.error().message);
+      if (count != nullptr) *count = real_count;
+      return list != nullptr ? list : fail_null(errno_of(devices.error().kind));
+    }
+    if (list == nullptr) real_count = 0;
+    ibv_device** const all = make_list(list, real_count, *devices);
+    if (all != nullptr && count != nullptr) *count = real_count + static_cast<int>(devices->size());
+    return all;
+  });
+}
+
+void ibv_free_device_list(ibv_device** list) {
+  if (list == nullptr || is_forked_child()) return;
+  ibv_device** real = list;
+  {
+    const std::lock_guard guard(lists().lock);
+    if (lists().ours.erase(list) > 0) {
+      real = reinterpret_cast<ibv_device**>(list[-1]);
+      std::free(list - 1);
+    }
+  }
+  auto* const next = WEFT_REAL(ibv_free_device_list, "IBVERBS_1.1");
+  if (real != nullptr && next != nullptr) next(real);
+}
+
+const char* ibv_get_device_name(ibv_device* device) {
+  return device == nullptr ? nullptr : device->name;
+}
+
+__be64 ibv_get_device_guid(ibv_device* device) {
+  if (SoftwareDevice* const ours = SoftwareDevice::of(device)) return htobe64(ours->guid());
+  auto* const next = WEFT_REAL(ibv_get_device_guid, "IBVERBS_1.1");
+  return next == nullptr ? 0 : next(device);
+}
+
+int ibv_get_device_index(ibv_device* device) {
+  if (SoftwareDevice::of(device) != nullptr) return -1;  // the kernel knows none
+  auto* const next = WEFT_REAL(ibv_get_device_index, "IBVERBS_1.9");
+  return next == nullptr ? -1 : next(device);
+}
+
+ibv_context* ibv_open_device(ibv_device* device) {
+  return guarded_pointer<ibv_context>([&]() -> ibv_context* {
+    if (SoftwareDevice* const ours = SoftwareDevice::of(device))
+      return (new SoftwareContext(*ours))->ibv();
+    auto* const next = WEFT_REAL(ibv_open_device, "IBVERBS_1.1");
+    return next == nullptr ? fail_null(ENODEV) : next(device);
+  });
+}
+
+int ibv_close_device(ibv_context* context) {
+  const int error = guarded([&] {
+    SoftwareContext* const ours = SoftwareContext::of(context);
+    if (ours == nullptr) {
+      auto* const next = WEFT_REAL(ibv_close_device, "IBVERBS_1.1");
+      return next == nullptr || context == nullptr ? EINVAL : next(context);
+    }
+    if (ours->children.load() != 0) return EBUSY;
+    delete ours;
+    return 0;
+  });
+  return returned(error, fail_minus_one);
+}
+
+int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
+  const int error = guarded([&] {
+    SoftwareContext* const ours = SoftwareContext::of(context);
+    if (ours == nullptr) {
+      auto* const next = WEFT_REAL(ibv_query_device, "IBVERBS_1.1");
+      return next == nullptr || context == nullptr ? EINVAL : next(context, attr);
+    }
+    if (attr == nullptr) return EINVAL;
+    *attr = device_attributes(ours->device);
+    return 0;
+  });
+  return returned(error, fail_value);
+}
+
+// What programs compiled with old headers call; new ones go through the context's table.
+int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* attr) {
+  if (SoftwareContext::of(context) == nullptr) {
+    auto* const next = WEFT_REAL(ibv_query_port, "IBVERBS_1.1");
+    return next == nullptr || context == nullptr ? fail_value(EINVAL) : next(context, port, attr);
+  }
+  return query_port_op(context, port, reinterpret_cast<ibv_port_attr*>(attr),
+                       offsetof(ibv_port_attr, port_cap_flags2));
+}
+
+int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
+  const int error = guarded([&] {
+    SoftwareContext* const ours = SoftwareContext::of(context);
+    if (ours == nullptr) {
+      auto* const next = WEFT_REAL(ibv_query_gid, "IBVERBS_1.1");
+      return next == nullptr || context == nullptr || next(context, port, index, gid) != 0 ? EINVAL
+                                                                                           : 0;
+    }
+    if (gid == nullptr || port != kVerbsPort || index < 0 || index >= kGidCount) return EINVAL;
+    *gid = gid_entry(ours->device, index);
+    return 0;
+  });
+  return returned(error, fail_minus_one);
+}
+
+int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+                      ibv_gid_entry* entry, std::uint32_t flags, std::size_t entry_size) {
+  const int error = guarded([&] {
+    SoftwareContext* const ours = SoftwareContext::of(context);
+    if (ours == nullptr) {
+      auto* const next = WEFT_REAL(_ibv_query_gid_ex, "IBVERBS_1.11");
+      return next == nullptr || context == nullptr
+                 ? EINVAL
+                 : next(context, port, index, entry, flags, entry_size);
+    }
+    if (entry == nullptr || port != kVerbsPort || index >= kGidCount || flags != 0 ||
+        entry_size < sizeof(*entry))
+      return EINVAL;
+    if (index != kGidIndex) return ENODATA;
+    *entry = {.gid = gid_entry(ours->device, kGidIndex),
+              .gid_index = index,
+              .port_num = port,
+              .gid_type = IBV_GID_TYPE_ROCE_V2,
+              .ndev_ifindex = 0};
+    return 0;
+  });
+  return returned(error, fail_value);
+}
+
+// In no header, but ibv_devinfo calls it: 0 is RoCE v1 (also of an empty entry), 1 is RoCE v2.
+int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type);
+int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
+  const int error = guarded([&] {
+    if (SoftwareContext::of(context) == nullptr) {
+      auto* const next = WEFT_REAL(ibv_query_gid_type, "IBVERBS_PRIVATE_34");
+      return next == nullptr || context == nullptr || next(context, port, index, type) != 0 ? EINVAL
+                                                                                            : 0;
+    }
+    if (type == nullptr || port != kVerbsPort || index >= kGidCount) return EINVAL;
+    *type = index == kGidIndex ? 1 : 0;
+    return 0;
+  });
+  return returned(error, fail_minus_one);
+}
+
+ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t max,
+                             std::uint32_t flags, std::size_t entry_size) {
+  if (is_forked_child()) return -fail_value(EPERM);
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  if (ours == nullptr) {
+    auto* const next = WEFT_REAL(_ibv_query_gid_table, "IBVERBS_1.11");
+    return next == nullptr || context == nullptr ? -fail_value(EINVAL)
+                                                 : next(context, entries, max, flags, entry_size);
+  }
+  if (max == 0 || entries == nullptr) return -fail_value(EINVAL);
+  const int error = _ibv_query_gid_ex(context, kVerbsPort, kGidIndex, entries, flags, entry_size);
+  return error == 0 ? 1 : -error;
+}
+
+int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey) {
+  const int error = guarded([&] {
+    SoftwareContext* const ours = SoftwareContext::of(context);
+    if (ours == nullptr) {
+      auto* const next = WEFT_REAL(ibv_query_pkey, "IBVERBS_1.1");
+      return next == nullptr || context == nullptr || next(context, port, index, pkey) != 0 ? EINVAL
+                                                                                            : 0;
+    }
+    if (pkey == nullptr || port != kVerbsPort || index != 0) return EINVAL;
+    *pkey = htobe16(0xffff);
+    return 0;
+  });
+  return returned(error, fail_minus_one);
+}
+
+int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
+  if (SoftwareContext::of(context) == nullptr) {
+    auto* const next = WEFT_REAL(ibv_get_pkey_index, "IBVERBS_1.5");
+    return next == nullptr || context == nullptr ? fail_minus_one(EINVAL)
+                                                 : next(context, port, pkey);
+  }
+  return port == kVerbsPort && pkey == htobe16(0xffff) ? 0 : fail_minus_one(EINVAL);
+}
+
+}  // extern "C"

@@ -1,0 +1,22 @@
+// What verbs say of a Weft device, its port and its GIDs.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+
+#include "device/software_device.h"
+
+namespace weft::device {
+
+ibv_device_attr device_attributes(const SoftwareDevice& device);
+ibv_port_attr port_attributes(SoftwareContext& context, std::uint8_t port);
+// All of the table's kGidCount entries; those without an address are zero.
+ibv_gid gid_entry(const SoftwareDevice& device, int index);
+
+// For the tables of functions in ibv_context.
+int query_port_op(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size);
+int query_device_ex_op(ibv_context* context, const ibv_query_device_ex_input* input,
+                       ibv_device_attr_ex* out, std::size_t size);
+
+}  // namespace weft::device

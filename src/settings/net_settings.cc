@@ -1,0 +1,208 @@
+#include "settings/net_settings.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "settings/setting_table.h"
+#include "net/address.h"
+#include "net/udp_world.h"
+#include "scenario/reader.h"
+
+namespace weft::settings {
+namespace {
+
+// "--mtu 5" or "WEFT_MTU=5".
+std::string shown(const Setting& setting, SettingSource source, const std::string& text) {
+  if (source == SettingSource::kEnvironment) return fmt::format("{}={}", setting.environment, text);
+  if (setting.flag == nullptr) return text == "off" ? "--no-shm" : "--shm";
+  return fmt::format("{} {}", setting.flag, text);
+}
+
+// A value of the file as the text that a flag would have; none where that cannot be.
+std::optional<std::string> text_of(const scenario::Value& value) {
+  using Kind = scenario::ValueKind;
+  switch (value.kind) {
+    case Kind::kString:
+      return value.text;
+    case Kind::kInteger:
+      return std::to_string(value.integer);
+    case Kind::kBool:
+      return value.boolean ? "on" : "off";
+    case Kind::kArray: {
+      std::string all;
+      for (const scenario::Value& item : value.children) {
+        if (item.kind != Kind::kString) return std::nullopt;
+        all += (all.empty() ? "" : ",") + item.text;
+      }
+      return all;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string unknown_key(const std::string& key) {
+  std::vector<std::string> known;
+  std::string list;
+  for (const Setting& setting : settings_table()) {
+    known.emplace_back(setting.key);
+    list += (list.empty() ? "" : ", ") + known.back();
+  }
+  const std::string_view near = scenario::nearest(key, known);
+  return near.empty() ? fmt::format("{} is not a setting; expected one of {}", key, list)
+                      : fmt::format("{} is not a setting; did you mean {}?", key, near);
+}
+
+// Empty: there is none.
+Result<std::string> find_file(const std::string& flag) {
+  namespace fs = std::filesystem;
+  const auto variable = [](const char* name) -> std::string {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (!flag.empty()) return flag;
+  if (const std::string named = variable("WEFT_CONFIG"); !named.empty()) return named;
+  std::vector<std::string> candidates;
+  const std::string xdg = variable("XDG_CONFIG_HOME"), home = variable("HOME");
+  if (!xdg.empty()) {
+    candidates.push_back(xdg + "/weft/config.toml");
+  } else if (!home.empty()) {
+    candidates.push_back(home + "/.config/weft/config.toml");
+  }
+  candidates.emplace_back("/etc/weft.toml");
+  for (const std::string& candidate : candidates) {
+    std::error_code ignored;
+    if (fs::exists(candidate, ignored)) return candidate;
+  }
+  return std::string();
+}
+
+Result<std::string> read_file(const std::string& path) {
+  constexpr std::size_t kSizeMax = 1u << 20;
+  std::error_code ignored;
+  std::ifstream in(path, std::ios::binary);
+  if (!in || !std::filesystem::is_regular_file(path, ignored)) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("{}: cannot be read; expected a file of settings, see docs/settings.md", path)};
+  }
+  std::string text(kSizeMax + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kSizeMax)
+    return Error{ErrorKind::kInvalid, fmt::format("{}: larger than 1 MiB", path)};
+  return text;
+}
+
+}  // namespace
+
+Result<void> apply_words(const SettingWords& words, SettingSource source, NetSettings& out) {
+  for (const auto& [key, text] : words) {
+    const Setting* const setting = find_setting(key);
+    WEFT_ASSERT(setting != nullptr);
+    if (setting->set(text, out)) continue;
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("{}: expected {}", shown(*setting, source, text), setting->expected)};
+  }
+  if (words.contains("planes") && words.contains("interfaces")) {
+    return Error{ErrorKind::kInvalid,
+                 source == SettingSource::kFlag
+                     ? "--planes and --ifname exclude each other; leave one out"
+                     : "WEFT_PLANES and WEFT_IFNAME exclude each other; unset one"};
+  }
+  return {};
+}
+
+Result<void> apply_file(std::string_view toml, std::string_view file_name, NetSettings& out) {
+  WEFT_TRY(const scenario::Value root, scenario::parse_document(toml, file_name));
+  scenario::Report report(file_name);
+  for (const scenario::Value& table : root.children) {
+    if (table.key != "net") {
+      report.fail(table.key_at, find_setting(table.key) != nullptr
+                                    ? fmt::format("{} stands in no table; expected a line [net] "
+                                                  "above it",
+                                                  table.key)
+                                    : fmt::format("{} is not known; expected [net]", table.key));
+      continue;
+    }
+    if (table.kind != scenario::ValueKind::kTable) {
+      report.fail(table.at, "net is not a table; expected a line [net] and keys below it");
+      continue;
+    }
+    for (const scenario::Value& value : table.children) {
+      const Setting* const setting = find_setting(value.key);
+      const auto text = text_of(value);
+      if (setting == nullptr) {
+        report.fail(value.key_at, unknown_key(value.key));
+      } else if (!text || !setting->set(*text, out)) {
+        report.fail(value.at,
+                    fmt::format("{}{}: expected {}", value.key,
+                                text ? fmt::format(" = {}", *text) : "", setting->expected));
+      }
+    }
+    if (table.find("planes") != nullptr && table.find("interfaces") != nullptr) {
+      report.fail(table.find("interfaces")->key_at,
+                  "planes and interfaces exclude each other; leave one out");
+    }
+  }
+  if (report.failed()) return report.error();
+  return {};
+}
+
+SettingWords environment_words() {
+  SettingWords words;
+  for (const Setting& setting : settings_table()) {
+    const char* const text = std::getenv(setting.environment);
+    // Empty is how scripts say that there is none.
+    if (text != nullptr && *text != '\0') words[setting.key] = text;
+  }
+  return words;
+}
+
+Result<NetSettings> load_settings(const SettingFlags& flags) {
+  NetSettings settings;
+  WEFT_TRY(const std::string path, find_file(flags.config));
+  if (!path.empty()) {
+    WEFT_TRY(const std::string text, read_file(path));
+    WEFT_CHECK(apply_file(text, path, settings));
+  }
+  WEFT_CHECK(apply_words(environment_words(), SettingSource::kEnvironment, settings));
+  WEFT_CHECK(apply_words(flags.words, SettingSource::kFlag, settings));
+  net::set_log_level(settings.log);
+  if (!path.empty()) net::log(net::LogLevel::kInfo, "settings from {}", path);
+  return settings;
+}
+
+Result<void> set_log_level_or(net::LogLevel otherwise) {
+  NetSettings settings;
+  settings.log = otherwise;
+  SettingWords words = environment_words();
+  std::erase_if(words, [](const auto& word) { return word.first != "log"; });
+  WEFT_CHECK(apply_words(words, SettingSource::kEnvironment, settings));
+  net::set_log_level(settings.log);
+  return {};
+}
+
+Result<std::vector<net::PlaneChoice>> planes_of(const NetSettings& settings) {
+  WEFT_TRY(const auto interfaces, net::list_interfaces());
+  if (!settings.interfaces.empty()) return net::planes_on(settings.interfaces, interfaces);
+  std::vector<Ipv6> addresses = net::loopback_planes();
+  if (!settings.planes.empty()) {
+    addresses.clear();
+    for (const std::string& text : settings.planes) {
+      WEFT_TRY(const Ipv6 address, net::parse_address(text));
+      addresses.push_back(address);
+    }
+  }
+  std::vector<net::PlaneChoice> out;
+  for (const Ipv6& address : addresses) {
+    const net::Interface* const on = net::interface_of(address, interfaces);
+    out.push_back({address, on == nullptr ? "" : on->name});
+  }
+  return out;
+}
+
+}  // namespace weft::settings

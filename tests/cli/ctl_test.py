@@ -1,0 +1,172 @@
+"""`weft ctl`: profiles, ports, probes and events of a device, from flags and from files."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+WEFT = os.environ["WEFT_BINARY"]
+SECONDS_MAX = 60
+
+FILE = """
+[[ev_format]]
+id = 13
+mode = "stev"
+widths = [16, 16]
+
+[[ev]]
+id = 1
+mode = "explicit"
+format = 13
+evs = ["00010001@1", "00020002@2", "00030003@3", "00020002@2"]
+denied = ["00020002@2"]
+events = ["good", "assumed-bad"]
+
+[[ev]]
+id = 2
+mode = "generated"
+format = 13
+count = 16
+fields = [{ width = 16, init = 256, min = 1, max = 15, mask = 15 }, { width = 16, mask = 65535 }]
+state = "offline"
+
+[[cc]]
+id = 3
+gamma = 0.75
+max_cwnd = 1000000
+
+[[cc]]
+id = 4
+algorithm = "none"
+
+[[port]]
+port = 2
+enabled = false
+"""
+
+
+class Ctl(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="weft-ctl-")
+        self.addCleanup(self.directory.cleanup)
+        self.environment = dict(os.environ, WEFT_STATE_DIR=self.directory.name + "/state")
+
+    def run_ctl(self, *words, status=0):
+        ran = subprocess.run([WEFT, "ctl", *words], capture_output=True, text=True, timeout=SECONDS_MAX,
+                             env=self.environment)
+        self.assertEqual(ran.returncode, status, f"{words}: {ran.stderr}")
+        if status != 0:
+            self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+        return ran.stdout
+
+    def refused(self, status, expected, *words):
+        ran = subprocess.run([WEFT, "ctl", *words], capture_output=True, text=True, timeout=SECONDS_MAX,
+                             env=self.environment)
+        self.assertEqual(ran.returncode, status, f"{words}: {ran.stderr}")
+        self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+        self.assertIn(expected, ran.stderr)
+
+    def profile(self, noun, number):
+        [profile] = json.loads(self.run_ctl(noun, "show", str(number), "--json"))["profiles"]
+        return profile
+
+    def write(self, text):
+        path = pathlib.Path(self.directory.name) / "plan.toml"
+        path.write_text(text)
+        return str(path)
+
+    def test_device(self):
+        device = json.loads(self.run_ctl("device", "--json"))
+        self.assertEqual(device["ports"], 4)
+        self.assertEqual(device["scope"], "user")
+        self.assertTrue(device["may_change"])
+        self.assertEqual(device["algorithms"], ["uet-1.0-nscc"])
+        self.assertIn("evs_free", self.run_ctl("device"))
+
+    def test_flags_go_one_call_at_a_time(self):
+        self.run_ctl("ev-format", "set", "13", "--mode", "stev", "--widths", "16,16", "--state", "offline")
+        self.refused(1, "not ONLINE", "ev-format", "set", "13", "--state", "offline", "--cur-state", "online")
+        self.run_ctl("ev-format", "set", "13", "--state", "online")
+        self.run_ctl("ev", "set", "1", "--mode", "explicit", "--format", "13", "--count", "2", "--min-active", "1",
+                     "--events", "assumed-bad", "--state", "offline")
+        self.refused(1, "not populated", "ev", "set", "1", "--state", "online")
+        self.run_ctl("ev", "replace", "1", "--with", "0001:0001@1", "--with", "00020002@2")
+        self.run_ctl("ev", "set", "1", "--state", "online")
+        self.run_ctl("ev", "state", "1", "--ev", "00020002@2", "--ev-state", "denied")
+        self.refused(1, "no such EV", "ev", "state", "1", "--ev", "00020002@3", "--ev-state", "denied")
+        profile = self.profile("ev", 1)
+        self.assertEqual(profile["state"], "online")
+        self.assertEqual(profile["events"], "assumed-bad")
+        self.assertEqual([(e["ev"], e["state"]) for e in profile["evs"]], [("00010001@1", "good"), ("00020002@2", "denied")])
+        self.assertEqual(profile["evs"][1]["expanded"], "00020002".ljust(64, "0"))
+        self.refused(1, "is ONLINE", "ev-format", "set", "13", "--state", "offline")
+        self.assertIn("00020002@2  denied", self.run_ctl("ev", "show", "1"))
+        self.run_ctl("cc", "set", "2", "--algorithm", "uet-1.0-nscc", "--set", "gamma=0.5", "--set", "eta=100", "--state",
+                     "offline")
+        self.run_ctl("cc", "set", "2", "--set", "gamma=0.25", "--state", "online")
+        config = self.profile("cc", 2)["config"]
+        self.assertEqual((config["gamma"], config["eta"]), (0.25, 100))
+
+    def test_a_file_says_how_it_is_to_be(self):
+        path = self.write(FILE)
+        for _ in range(2):  # again: begun anew
+            self.run_ctl("apply", "--file", path)
+            self.assertEqual(self.profile("ev-format", 13), {"id": 13, "mode": "stev", "state": "online", "widths": [16, 16]})
+            profile = self.profile("ev", 1)
+            self.assertEqual(profile["state"], "online")
+            self.assertEqual([e["state"] for e in profile["evs"]], ["good", "denied", "good", "denied"])
+            generated = self.profile("ev", 2)
+            self.assertEqual((generated["state"], len(generated["evs"])), ("offline", 16))
+            self.assertEqual(self.profile("cc", 3)["config"]["gamma"], 0.75)
+            self.assertEqual(self.profile("cc", 4)["algorithm"], "none")
+            ports = json.loads(self.run_ctl("port", "--json"))["ports"]
+            self.assertEqual([p["enabled"] for p in ports], [True, False, True, True])
+            # Formats come first, and this one is in use: the profile goes first the second time.
+            self.run_ctl("ev", "set", "1", "--state", "offline")
+            self.run_ctl("port", "2", "--enable")
+        self.run_ctl("cc", "apply", "--file", path)  # only these
+        self.assertEqual(self.profile("ev", 1)["state"], "offline")
+
+    def test_mistakes_are_one_line_with_their_place(self):
+        self.refused(2, "plan.toml:3:", "apply", "--file", self.write('[[ev]]\nid = 1\nmode = "exp"\n'))
+        self.refused(2, "did you mean", "apply", "--file", self.write('[[port]]\nport = 1\nenabled = true\nprot = 1\n'))
+        self.refused(2, "00@9", "apply", "--file",
+                     self.write('[[ev]]\nid = 1\nmode = "explicit"\nformat = 1\nevs = ["00@9"]\n'))
+        self.refused(2, "cannot be read", "apply", "--file", "/nosuch")
+        self.refused(2, "expected one of", "ev", "set", "1", "--state", "on")
+        self.refused(2, "gamma", "cc", "set", "1", "--set", "gama=1")
+        self.refused(2, "see `weft ctl", "ev", "set")
+        self.refused(2, "no such command", "what")
+        self.refused(1, "no port", "port", "9", "--disable")
+        self.refused(1, "COUNT", "ev", "set", "1", "--count", "5000")
+        self.assertEqual(json.loads(self.run_ctl("ev", "show", "--json"))["profiles"], [])
+
+    def test_probes_are_answered_by_this_host(self):
+        found = json.loads(self.run_ctl("probe", "--to", "127.0.1.1", "--count", "2", "--timeout", "10s", "--json"))
+        self.assertEqual(found["missing"], 0)
+        self.assertEqual(sorted(r["port"] for r in found["requests"]), [1, 1, 2, 2, 3, 3, 4, 4])
+        self.assertTrue(all(r["rtt_ns"] > 0 for r in found["requests"]))
+        self.refused(1, "1 of 1 requests had no answer", "probe", "--to", "127.0.1.77", "--port", "1", "--timeout", "20ms")
+        self.refused(2, "--port 9", "probe", "--to", "127.0.1.1", "--port", "9")
+        self.refused(2, "plane 0", "probe", "--to", "127.0.2.1")
+
+    def test_events_end_when_told(self):
+        self.assertEqual(self.run_ctl("events", "--timeout", "50ms"), "")
+        self.refused(1, "0 of 1 events", "events", "--timeout", "50ms", "--count", "1", "--json")
+        self.assertEqual(list(pathlib.Path(self.directory.name, "state", "weft0.events").iterdir()), [])
+
+    def test_nobody_may_change_what_is_not_theirs(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to become somebody else")
+        os.chmod(self.directory.name, 0o755)
+        self.run_ctl("port", "1", "--enable")
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", WEFT, "ctl", "port", "1", "--disable"]
+        ran = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS_MAX, env=self.environment)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertIn("may be changed only by", ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,180 @@
+// The controller's word inside a device, between a controller and the protocol: denied EVs, disabled
+// ports, events.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "device/ctl_agent.h"
+#include "device/ctl_test_changes.h"
+#include "transport/test_pair.h"
+
+namespace weft::device {
+namespace {
+
+using testing::stev;
+using transport::test::Fate;
+using transport::test::Pair;
+
+class CtlAgentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/weft-agent-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    controller_ = open();
+    Pair::Options options = Pair::defaults();
+    options.endpoint.ev_news_max = 64;
+    options.qp.ev_active = 128;
+    evs_ = transport::test::make_evs({.ports = 2, .per_port = 8});
+    pair_ = std::make_unique<Pair>(options);
+    agent_ = std::make_unique<CtlAgent>(open(), evs_);
+  }
+  void TearDown() override {
+    agent_.reset();
+    controller_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+  std::unique_ptr<ControllerState> open() {
+    auto state = ControllerState::open(
+        {.directory = directory_, .device = "weft0", .shape = {.port_mask = 0b110}});
+    EXPECT_TRUE(state);
+    return std::move(state).value();
+  }
+  // EV profile 1: EVs 1 to 4 on ports 1 and 2 in turn.
+  void make_profile() {
+    ASSERT_TRUE(controller_->modify_format(13, testing::format_change({16, 16})));
+    ASSERT_TRUE(controller_->modify_format(13, {.state = ProfileState::kOnline}));
+    EvChange change = testing::ev_change(fabric::EvMode::kExplicit, 4);
+    EvOps& ops = change.ops.emplace();
+    for (std::uint32_t i = 1; i <= 4; ++i) {
+      ops.entries.push_back({.ev_new = stev(i, static_cast<std::uint8_t>(1 + i % 2)), .state = 1});
+    }
+    ASSERT_TRUE(controller_->modify_ev(1, change));
+    ASSERT_TRUE(controller_->modify_ev(1, {.state = ProfileState::kOnline}));
+  }
+  // A QP at end 0 that has the profile, connected to a plain one.
+  void connect() {
+    const auto profiles = agent_->find({.ev = 1, .cc = 0});
+    ASSERT_TRUE(profiles) << profiles.error().message;
+    profiles_ = *profiles;
+    qps_ = pair_->create();
+    transport::QpConfig config = Pair::defaults().qp;
+    config.ev_active = 128;
+    config.evs = profiles_->map.paths;
+    config.ev_min_active = profiles_->min_active;
+    ASSERT_TRUE(pair_->end(0).configure_qp(qps_.qpn[0], config));
+    for (int i = 0; i < 2; ++i) pair_->connect_one(qps_, i);
+    agent_->set_qp(qps_.qpn[0], profiles_);
+    agent_->service(pair_->now, pair_->end(0));
+  }
+  // The EVs that data of end 0 takes.
+  std::set<std::uint32_t> used() {
+    std::set<std::uint32_t> out;
+    const auto before = pair_->fate;
+    pair_->fate = [&](int from, const world::Datagram& d) {
+      if (from == 0 && d.payload.size > 0) out.insert(d.entropy);
+      return before ? before(from, d) : Fate::kDeliver;
+    };
+    EXPECT_TRUE(pair_->write(0, qps_.qpn[0], {.size = 100'000}));
+    pair_->run_for(Duration::ms(1));
+    EXPECT_EQ(pair_->completions(0).size(), 1u);
+    pair_->fate = before;
+    return out;
+  }
+  std::set<std::uint32_t> values(std::initializer_list<std::uint32_t> entries) const {
+    std::set<std::uint32_t> out;
+    for (const std::uint32_t i : entries)
+      out.insert(profiles_->map.paths[profiles_->map.of_entry[i]].value);
+    return out;
+  }
+
+  std::string directory_;
+  std::unique_ptr<ControllerState> controller_;
+  std::vector<fabric::Ev> evs_;
+  std::unique_ptr<Pair> pair_;
+  std::unique_ptr<CtlAgent> agent_;
+  std::shared_ptr<const CtlAgent::Profiles> profiles_;
+  Pair::Qps qps_{};
+};
+
+TEST_F(CtlAgentTest, AQpUsesTheEvsOfItsProfileUntilTheyAreDenied) {
+  make_profile();
+  connect();
+  EXPECT_EQ(profiles_->min_active, 1u);
+  EXPECT_EQ(used(), values({0, 1, 2, 3}));
+  ASSERT_TRUE(controller_->modify_ev(
+      1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(2, 1), .state = 4}}}}));
+  EXPECT_EQ(used(), values({0, 1, 2, 3}));  // not looked yet
+  agent_->service(pair_->now, pair_->end(0));
+  EXPECT_EQ(used(), values({0, 2, 3}));
+  ASSERT_TRUE(controller_->modify_ev(
+      1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(2, 1), .state = 1}}}}));
+  agent_->service(pair_->now, pair_->end(0));
+  EXPECT_EQ(used(), values({0, 1, 2, 3}));
+  EXPECT_EQ(controller_->modify_ev(1, {.state = ProfileState::kOffline}).error().code, EBUSY);
+}
+
+TEST_F(CtlAgentTest, WhatIsDeniedFromTheStartIsNeverUsed) {
+  make_profile();
+  ASSERT_TRUE(controller_->modify_ev(
+      1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(1, 2), .state = 4}}}}));
+  connect();
+  EXPECT_EQ(used(), values({1, 2, 3}));
+}
+
+TEST_F(CtlAgentTest, ADisabledPortCarriesNothing) {
+  make_profile();
+  connect();
+  ASSERT_TRUE(controller_->modify_port({.port = 2, .enabled = false}));
+  EXPECT_TRUE(agent_->service(pair_->now, pair_->end(0)));
+  EXPECT_EQ(agent_->ports_disabled(), 0b10u);
+  EXPECT_EQ(used(), values({1, 3}));
+  ASSERT_TRUE(controller_->modify_port({.port = 2, .enabled = true}));
+  EXPECT_TRUE(agent_->service(pair_->now, pair_->end(0)));
+  EXPECT_FALSE(agent_->service(pair_->now, pair_->end(0)));
+  EXPECT_EQ(used(), values({0, 1, 2, 3}));
+}
+
+TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
+  make_profile();
+  auto queue =
+      EvEventQueue::open(controller_->events_directory(ControllerState::Make::kYes).value());
+  ASSERT_TRUE(queue);
+  ASSERT_TRUE(controller_->touch());
+  connect();
+  const std::uint32_t victim = profiles_->map.paths[profiles_->map.of_entry[2]].value;
+  pair_->fate = [&](int from, const world::Datagram& d) {
+    return from == 0 && d.entropy == victim ? Fate::kDrop : Fate::kDeliver;
+  };
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(pair_->write(0, qps_.qpn[0], {.size = 100'000}));
+  pair_->run_for(Duration::ms(2));
+  agent_->service(pair_->now, pair_->end(0));
+  EvEvent events[4];
+  ASSERT_EQ((*queue)->poll(events), 1u);
+  EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kAssumedBad}));
+  pair_->fate = nullptr;
+  pair_->run_for(Duration::ms(20));
+  agent_->service(pair_->now, pair_->end(0));
+  ASSERT_EQ((*queue)->poll(events), 1u);
+  EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kGood}));
+  EXPECT_EQ(agent_->counters().events, 2u);
+  // Not asked for: not told.
+  ASSERT_TRUE(controller_->modify_ev(1, {.event_mask = 1}));
+  agent_->service(pair_->now, pair_->end(0));
+  pair_->fate = [&](int from, const world::Datagram& d) {
+    return from == 0 && d.entropy == victim ? Fate::kDrop : Fate::kDeliver;
+  };
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(pair_->write(0, qps_.qpn[0], {.size = 100'000}));
+  pair_->run_for(Duration::ms(2));
+  agent_->service(pair_->now, pair_->end(0));
+  EXPECT_EQ((*queue)->poll(events), 0u);
+  // A QP that goes takes what only it knew with it.
+  agent_->remove_qp(qps_.qpn[0]);
+  ASSERT_EQ((*queue)->poll(events), 1u);
+  EXPECT_EQ(events[0].state, EvState::kGood);
+}
+
+}  // namespace
+}  // namespace weft::device

@@ -1,0 +1,386 @@
+// The controller's state between real processes: use, kill -9, two writers, permissions, events.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "device/controller_state.h"
+#include "device/ctl_codec.h"
+#include "device/ctl_events.h"
+#include "device/ctl_test_changes.h"
+
+namespace weft::device {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ev_change;
+using testing::format_change;
+using testing::stev;
+
+constexpr auto kOffline = ProfileState::kOffline;
+constexpr auto kOnline = ProfileState::kOnline;
+
+class CtlStateTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/weft-ctl-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override {
+    for (const pid_t child : children_) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+    fs::remove_all(directory_);
+  }
+
+  std::unique_ptr<ControllerState> open(DeviceScope scope = DeviceScope::kUser) {
+    auto state = ControllerState::open({.directory = directory_,
+                                        .device = "weft0",
+                                        .scope = scope,
+                                        .shape = {.port_mask = 0b11110}});
+    EXPECT_TRUE(state) << state.error().message;
+    return std::move(state).value();
+  }
+  // EV profile 1 with two EVs, ONLINE.
+  static void online(ControllerState& state) {
+    ASSERT_TRUE(state.modify_format(13, format_change({16, 16})));
+    ASSERT_TRUE(state.modify_format(13, {.state = kOnline}));
+    EvChange change = ev_change(fabric::EvMode::kExplicit, 2);
+    change.ops = EvOps{
+        .op = EvOp::kReplace,
+        .entries = {{.ev_new = stev(0xa, 1), .state = 1}, {.ev_new = stev(0xb, 3), .state = 4}}};
+    ASSERT_TRUE(state.modify_ev(1, change));
+    ASSERT_TRUE(state.modify_ev(1, {.state = kOnline}));
+  }
+  // Runs `body` in a child, which ends with it or by kill_child. The child says that it is ready by
+  // a byte.
+  pid_t child(const std::function<void(int ready)>& body) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(pipe(ends.data()), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      close(ends[0]);
+      body(ends[1]);
+      _exit(0);
+    }
+    close(ends[1]);
+    children_.push_back(pid);
+    char byte = 0;
+    EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    return pid;
+  }
+  void end(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    std::erase(children_, pid);
+  }
+
+  std::string directory_;
+  std::vector<pid_t> children_;
+};
+
+TEST_F(CtlStateTest, OutlivesProcessesAndIsSeenByAll) {
+  auto one = open();
+  const std::uint64_t before = one->generation();
+  online(*one);
+  EXPECT_NE(one->generation(), before);
+  EXPECT_EQ(one->generation() % 2, 0u);
+  auto two = open();
+  EXPECT_EQ(two->generation(), one->generation());
+  const auto use = two->use_ev_profile(1);
+  ASSERT_TRUE(use) << use.error().message;
+  ASSERT_EQ(use->view.entries.size(), 2u);
+  EXPECT_EQ(use->view.entries[0].path, (fabric::Ev{.value = 0xa, .port = 0}));
+  EXPECT_EQ(use->view.entries[1].path, (fabric::Ev{.value = 0xb, .port = 2}));
+  EXPECT_EQ(use->view.entries[1].state, EvState::kDenied);
+  EXPECT_EQ(use->view.event_mask, 3u);
+  // What one denies the other sees, by the number first.
+  const std::uint64_t seen = two->generation();
+  ASSERT_TRUE(one->modify_ev(
+      1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(0xa, 1), .state = 4}}}}));
+  EXPECT_NE(two->generation(), seen);
+  EXPECT_EQ(two->ev_view(1)->entries[0].state, EvState::kDenied);
+}
+
+TEST_F(CtlStateTest, ProfileZeroIsTheDevicesOwnUntilConfigured) {
+  auto state = open();
+  auto ev = state->use_ev_profile(0);
+  ASSERT_TRUE(ev);
+  EXPECT_EQ(ev->view.mode, fabric::EvMode::kAutomatic);
+  EXPECT_TRUE(ev->view.entries.empty());
+  auto cc = state->use_cc_profile(0);
+  ASSERT_TRUE(cc);
+  EXPECT_EQ(cc->view.algorithm, CcAlgorithm::kNscc);
+  EXPECT_EQ(state->use_ev_profile(1).error().code, EINVAL);  // INIT
+  EXPECT_EQ(state->use_ev_profile(kEvProfilesMax).error().code, EINVAL);
+  EXPECT_EQ(state->use_cc_profile(kCcProfilesMax).error().code, EINVAL);
+  // A default in use does not keep the profile busy.
+  ASSERT_TRUE(state->modify_cc(0, {.state = kOffline, .algorithm = CcAlgorithm::kNone}));
+  ASSERT_TRUE(state->modify_cc(0, {.state = kOnline}));
+  EXPECT_EQ(state->use_cc_profile(0)->view.algorithm, CcAlgorithm::kNone);
+  EXPECT_TRUE(state->modify_cc(0, {.state = kOffline}));
+}
+
+TEST_F(CtlStateTest, AUseKeepsTheProfileOnlineUntilItsProcessIsKilled) {
+  auto state = open();
+  online(*state);
+  const pid_t user = child([&](int ready) {
+    auto mine = open();
+    auto use = mine->use_ev_profile(1);
+    auto again = mine->use_ev_profile(1);
+    if (!use || !again) _exit(1);
+    again->use.release();  // one of two: still in use
+    (void)!::write(ready, "x", 1);
+    pause();
+  });
+  EXPECT_EQ(state->modify_ev(1, {.state = kOffline}).error().code, EBUSY);
+  end(user);
+  EXPECT_TRUE(state->modify_ev(1, {.state = kOffline}));
+  EXPECT_EQ(state->use_ev_profile(1).error().code, EINVAL);
+}
+
+TEST_F(CtlStateTest, AUseInThisProcessCountsToo) {
+  auto state = open();
+  online(*state);
+  {
+    const auto use = state->use_ev_profile(1);
+    ASSERT_TRUE(use);
+    EXPECT_EQ(state->modify_ev(1, {.state = kOffline}).error().code, EBUSY);
+  }
+  EXPECT_TRUE(state->modify_ev(1, {.state = kOffline}));
+}
+
+// A DataLoader's worker: it must not keep its dead parent's profile busy.
+TEST_F(CtlStateTest, AForkedChildHoldsNoUse) {
+  auto state = open();
+  online(*state);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const pid_t parent = child([&](int ready) {
+    auto mine = open();
+    const auto use = mine->use_ev_profile(1);
+    if (!use) _exit(1);
+    const pid_t grandchild = fork();
+    if (grandchild == 0) {
+      prctl(PR_SET_PDEATHSIG, 0);
+      close(ends[1]);
+      (void)!::write(ready, "x", 1);
+      char byte = 0;
+      (void)!::read(ends[0], &byte, 1);  // until the test ends
+      _exit(0);
+    }
+    pause();
+  });
+  close(ends[0]);
+  end(parent);
+  EXPECT_TRUE(state->modify_ev(1, {.state = kOffline}));
+  close(ends[1]);
+}
+
+// Whatever moment a writer is killed at, the file is the old state or the new one, and the next
+// writer goes on.
+TEST_F(CtlStateTest, AWriterMayBeKilledAtAnyPoint) {
+  auto state = open();
+  online(*state);
+  std::uint64_t generation = 0;
+  for (int round = 0; round < 40; ++round) {
+    const pid_t writer = child([&](int ready) {
+      auto mine = open();
+      (void)!::write(ready, "x", 1);
+      for (;;) (void)mine->touch();
+    });
+    usleep(static_cast<useconds_t>(500 + 137 * round));
+    end(writer);
+    const auto seen = state->snapshot();
+    ASSERT_TRUE(seen) << seen.error().message;
+    EXPECT_GE((*seen)->generation, generation);
+    generation = (*seen)->generation;
+    ASSERT_EQ((*seen)->evs[1].evs.size(), 2u);
+    ASSERT_TRUE(state->modify_port({.port = 1, .enabled = round % 2 == 0}));
+    EXPECT_EQ(state->generation() % 2, 0u);
+    EXPECT_EQ((*state->snapshot())->ports_disabled, round % 2 == 0 ? 0u : 0b10u);
+  }
+}
+
+TEST_F(CtlStateTest, TwoControllersLoseNothing) {
+  open();
+  constexpr int kEach = 100;
+  std::vector<pid_t> writers;
+  for (std::uint64_t id : {5u, 6u}) {
+    writers.push_back(child([&, id](int ready) {
+      auto mine = open();
+      (void)!::write(ready, "x", 1);
+      for (int i = 0; i < kEach; ++i) {
+        VendorConfig vendor{};
+        vendor[0] = static_cast<std::byte>(i + 1);
+        if (!mine->modify_cc(id, {.vendor = vendor})) _exit(1);
+      }
+    }));
+  }
+  for (const pid_t pid : writers) {
+    int status = -1;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    std::erase(children_, pid);
+    EXPECT_EQ(status, 0);
+  }
+  const auto now = *open()->snapshot();
+  EXPECT_EQ(now->generation, 2u * kEach);
+  EXPECT_EQ(now->ccs[5].vendor[0], static_cast<std::byte>(kEach));
+  EXPECT_EQ(now->ccs[6].vendor[0], static_cast<std::byte>(kEach));
+}
+
+TEST_F(CtlStateTest, ADamagedFileIsSaidAndNotUsed) {
+  auto state = open();
+  online(*state);
+  std::ofstream(directory_ + "/weft0.state", std::ios::binary) << "rubbish";
+  auto other = open();
+  const auto seen = other->snapshot();
+  ASSERT_FALSE(seen);
+  EXPECT_EQ(seen.error().code, EIO);
+  EXPECT_NE(seen.error().message.find("weft0.state"), std::string::npos);
+  EXPECT_EQ(other->modify_port({.port = 1, .enabled = false}).error().code, EIO);
+}
+
+TEST_F(CtlStateTest, NamesAndDirectoriesThatAreNoGood) {
+  for (const char* name : {"", "../x", "a/b", ".hidden"}) {
+    EXPECT_FALSE(ControllerState::open({.directory = directory_, .device = name}));
+  }
+  fs::permissions(directory_, fs::perms{0777});
+  EXPECT_FALSE(ControllerState::open({.directory = directory_, .device = "weft0"}));
+  fs::permissions(directory_, fs::perms{0700});
+  // No directory, and none can be made: as on the first day, and not to be changed.
+  auto nowhere = ControllerState::open({.directory = "/proc/self/nosuch", .device = "weft0"});
+  ASSERT_TRUE(nowhere);
+  EXPECT_FALSE((*nowhere)->is_attached());
+  EXPECT_TRUE((*nowhere)->use_ev_profile(0));
+  EXPECT_EQ((*nowhere)->modify_port({.port = 1}).error().code, EPERM);
+}
+
+TEST_F(CtlStateTest, OnlyItsOwnerMayChangeIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
+  fs::permissions(directory_, fs::perms{0755});
+  auto state = open(DeviceScope::kSystem);
+  online(*state);
+  const pid_t other = child([&](int ready) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
+    auto mine = open(DeviceScope::kSystem);
+    const auto use = mine->use_ev_profile(1);
+    if (!use) _exit(3);
+    if (mine->modify_port({.port = 1, .enabled = false}).error().code != EPERM) _exit(4);
+    if (mine->modify_ev(1, {.state = kOffline}).error().code != EPERM) _exit(5);
+    (void)!::write(ready, "x", 1);
+    pause();
+  });
+  EXPECT_EQ(state->modify_ev(1, {.state = kOffline}).error().code, EBUSY);  // its use counts
+  end(other);
+  // Root without the capability: a system device is not its own, a device of the user is.
+  const pid_t uncapped = child([&](int ready) {
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    __user_cap_data_struct data[2]{};
+    if (syscall(SYS_capget, &header, data) != 0) _exit(2);
+    data[0].effective &= ~(1u << CAP_NET_ADMIN);
+    if (syscall(SYS_capset, &header, data) != 0) _exit(3);
+    if (open(DeviceScope::kSystem)->modify_port({.port = 1}).error().code != EPERM) _exit(4);
+    if (!open(DeviceScope::kUser)->modify_port({.port = 1})) _exit(5);
+    (void)!::write(ready, "x", 1);
+  });
+  end(uncapped);
+}
+
+TEST_F(CtlStateTest, EventsReachEveryListenerWithAnExactCountOfLosses) {
+  auto state = open();
+  EXPECT_EQ(state->events_directory(ControllerState::Make::kNo).error().kind, ErrorKind::kNotFound);
+  std::array<std::unique_ptr<EvEventQueue>, 2> queues;
+  for (auto& queue : queues) {
+    auto made = EvEventQueue::open(state->events_directory(ControllerState::Make::kYes).value());
+    ASSERT_TRUE(made) << made.error().message;
+    queue = std::move(made).value();
+  }
+  EvEventSender sender;
+  ASSERT_TRUE(sender.refresh(*state->events_directory(ControllerState::Make::kNo)));
+  ASSERT_EQ(sender.listeners(), 2u);
+  const EvEvent first{.profile_id = 1, .ev = stev(7, 2), .state = EvState::kAssumedBad};
+  sender.send(first);
+  EvEvent got[2];
+  for (auto& queue : queues) {
+    ASSERT_EQ(queue->poll(got), 1u);
+    EXPECT_EQ(got[0], first);
+  }
+  // Nobody reads: the kernel's room is used up, and every event beyond it is counted.
+  constexpr std::uint64_t kMany = 20'000;
+  for (std::uint64_t i = 0; i < kMany; ++i) sender.send(first);
+  ASSERT_GT(sender.dropped(), 0u);
+  std::vector<EvEvent> all(kMany);
+  std::uint64_t sent = kMany;
+  for (auto& queue : queues) {
+    std::uint64_t received = queue->poll(all), lost = 0;
+    EXPECT_GE(received, kEventsMin);
+    for (std::uint64_t i = 0; i < received; ++i) lost += all[i].drop_count;
+    EXPECT_EQ(lost, 0u);
+    sender.send(first);  // says what was lost before it
+    ASSERT_GE(queue->poll(got), 1u);
+    EXPECT_EQ(received + got[0].drop_count, sent) << "and no other is missing";
+    ++sent;  // the other queue could not take the last one
+    while (queue->poll(got) > 0) {
+    }
+  }
+  // A listener that goes is forgotten; its socket too.
+  queues[0].reset();
+  sender.send(first);
+  ASSERT_TRUE(sender.refresh(*state->events_directory(ControllerState::Make::kNo)));
+  EXPECT_EQ(sender.listeners(), 1u);
+}
+
+TEST_F(CtlStateTest, EventQueuesAreBoundedAndClearedAfterTheDead) {
+  auto state = open();
+  const auto make = [&] {
+    return EvEventQueue::open(state->events_directory(ControllerState::Make::kYes).value());
+  };
+  const pid_t dead = child([&](int ready) {
+    const auto queue = make();
+    (void)!::write(ready, queue ? "x" : "", queue ? 1 : 0);
+    pause();
+  });
+  end(dead);
+  std::vector<std::unique_ptr<EvEventQueue>> queues;
+  for (std::uint32_t i = 0; i < kEventQueuesMax; ++i) {
+    auto queue = make();
+    ASSERT_TRUE(queue) << queue.error().message;
+    queues.push_back(std::move(queue).value());
+  }
+  EXPECT_EQ(make().error().kind, ErrorKind::kExhausted);
+  queues.clear();
+  EXPECT_TRUE(fs::is_empty(directory_ + "/weft0.events"));
+}
+
+TEST_F(CtlStateTest, ARecordThatIsNoneIsCountedAndDropped) {
+  std::array<std::byte, kEvEventBytes> bytes{};
+  const EvEvent event{.profile_id = 3, .ev = stev(1, 4), .state = EvState::kGood, .drop_count = 9};
+  emit_ev_event(event, bytes);
+  EXPECT_EQ(parse_ev_event(bytes), event);
+  EXPECT_FALSE(parse_ev_event(ConstBytes(bytes).first(kEvEventBytes - 1)));
+  for (const std::size_t at : {0u, 8u, 48u, 49u}) {
+    auto bad = bytes;
+    bad[at] = std::byte{0xff};
+    EXPECT_FALSE(parse_ev_event(bad)) << at;
+  }
+}
+
+}  // namespace
+}  // namespace weft::device

@@ -1,0 +1,26 @@
+// Any bytes as the body of a controller's state file: a model that holds together, or one line about
+// what is wrong; and a model survives the way to bytes and back.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/assert.h"
+#include "device/ctl_codec.h"
+#include "device/ctl_profiles.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  const auto raw = weft::device::ctl_model_from(bytes);
+  WEFT_ASSERT(raw || !raw.error().message.empty());
+  // With the right header, so that more than the checksum is asked.
+  const auto file = weft::device::with_ctl_header(bytes);
+  const auto model = weft::device::ctl_model_from(file);
+  if (!model) {
+    WEFT_ASSERT(!model.error().message.empty());
+    WEFT_ASSERT(model.error().message.find('\n') == std::string::npos);
+    return 0;
+  }
+  WEFT_ASSERT(weft::device::check_model(*model).has_value());
+  WEFT_ASSERT(weft::device::to_bytes(*model) == file);
+  return 0;
+}

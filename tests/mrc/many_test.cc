@@ -1,0 +1,209 @@
+// Many QPs, many threads, forks.
+#include <dirent.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "mrc_end.h"
+#include "other_process.h"
+
+namespace weft::mrc_test {
+namespace {
+
+// QPs that share CQs and memory, as a program with many has them.
+struct Crowd {
+  Host& host;
+  std::vector<std::uint8_t> memory;
+  ibv_mr* mr;
+  mrc_cq* cq;
+  std::vector<mrc_qp*> qps;
+
+  Crowd(Host& on, std::size_t count) : host(on), memory(count * 64) {
+    mr = ibv_reg_mr(host.pd, memory.data(), memory.size(),
+                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    cq = mrc_create_cq(host.context, static_cast<int>(count) * 4, nullptr, nullptr, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      mrc_qp_init_attr init{};
+      init.send_cq = init.recv_cq = cq;
+      init.pd = host.pd;
+      init.cap.max_send_wr = init.cap.max_recv_wr = 4;
+      init.cap.max_send_sge = 1;
+      qps.push_back(mrc_create_qp(host.context, &init));
+    }
+  }
+  ~Crowd() {
+    for (mrc_qp* const qp : qps) EXPECT_EQ(mrc_destroy_qp(qp), 0);
+    EXPECT_EQ(mrc_destroy_cq(cq), 0);
+    EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  }
+  Wire wire(std::size_t i) const {
+    Wire out;
+    EXPECT_EQ(ibv_query_gid(host.verbs, 1, 3, &out.gid), 0);
+    EXPECT_EQ(mrc_get_qpn(qps[i], &out.qpn), 0);
+    out.psn = 77 + static_cast<std::uint32_t>(i);
+    out.rkey = mr->rkey;
+    out.at = reinterpret_cast<std::uintptr_t>(memory.data()) + 64 * i;
+    return out;
+  }
+  void connect(std::size_t i, const Wire& peer) {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    ASSERT_EQ(mrc_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS, nullptr, 0), 0);
+    attr.qp_state = IBV_QPS_RTR;
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.grh.dgid = peer.gid;
+    attr.dest_qp_num = peer.qpn;
+    attr.rq_psn = peer.psn;
+    ASSERT_EQ(mrc_modify_qp(qps[i], &attr,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, nullptr, 0),
+              0);
+    attr.qp_state = IBV_QPS_RTS;
+    attr.sq_psn = wire(i).psn;
+    ASSERT_EQ(mrc_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, nullptr, 0), 0);
+  }
+};
+
+TEST(Many, AThousandQpsBetweenTwoProcesses) {
+  constexpr std::size_t kQps = 1000;
+  OtherProcess other([](const Line& line) {
+    Host host;
+    ASSERT_TRUE(host.is_open());
+    Crowd crowd(host, kQps);
+    for (std::size_t i = 0; i < kQps; ++i) {
+      line.tell(crowd.wire(i));
+      crowd.connect(i, line.hear<Wire>());
+      ibv_recv_wr wr{}, *bad = nullptr;
+      wr.wr_id = i;
+      ASSERT_EQ(mrc_post_recv(crowd.qps[i], &wr, &bad), 0);
+    }
+    line.tell(1);
+    std::vector<bool> seen(kQps);
+    for (std::size_t n = 0; n < kQps; ++n) {
+      const ibv_wc wc = wait_for(crowd.cq);
+      ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+      ASSERT_FALSE(seen.at(wc.wr_id));
+      seen[wc.wr_id] = true;
+      ASSERT_EQ(wc.imm_data, htobe32(static_cast<std::uint32_t>(wc.wr_id)));
+      ASSERT_EQ(first_wrong(crowd.memory.data() + 64 * wc.wr_id, 64, wc.wr_id), 64u);
+    }
+    line.tell(1);
+  });
+  Host host;
+  ASSERT_TRUE(host.is_open());
+  Crowd crowd(host, kQps);
+  const Line line = other.line();
+  std::vector<Wire> peers;
+  for (std::size_t i = 0; i < kQps; ++i) {
+    peers.push_back(line.hear<Wire>());
+    line.tell(crowd.wire(i));
+    crowd.connect(i, peers[i]);
+    fill(crowd.memory.data() + 64 * i, 64, i);
+  }
+  line.hear<int>();
+  for (std::size_t i = 0; i < kQps; ++i) {
+    ibv_sge sge{.addr = crowd.wire(i).at, .length = 64, .lkey = crowd.mr->lkey};
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.wr_id = i;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    wr.imm_data = htobe32(static_cast<std::uint32_t>(i));
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = peers[i].at;
+    wr.wr.rdma.rkey = peers[i].rkey;
+    ASSERT_EQ(mrc_post_send(crowd.qps[i], &wr, &bad), 0);
+  }
+  for (std::size_t n = 0; n < kQps; ++n) ASSERT_EQ(wait_for(crowd.cq).status, IBV_WC_SUCCESS);
+  line.hear<int>();
+  EXPECT_EQ(other.join(), 0);
+}
+
+// Threads post on one QP, others poll one CQ, others make and destroy QPs meanwhile.
+TEST(Many, ThreadsAsVerbsPromise) {
+  constexpr int kPosters = 3, kPollers = 2, kEach = 2000;
+  Host host;
+  End a(host, {.depth = 64, .cq_entries = 4096}), b(host);
+  const Wire of_a = a.wire(), of_b = b.wire();
+  a.connect(of_b);
+  b.connect(of_a);
+  std::atomic<int> completed{0}, failed{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kPosters; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i) {
+        while (a.post(of_b, {.from = static_cast<std::uint64_t>(t) * 64, .size = 64}) == ENOMEM)
+          std::this_thread::yield();
+      }
+    });
+  }
+  for (int t = 0; t < kPollers; ++t) {
+    threads.emplace_back([&] {
+      ibv_wc wc[8];
+      while (completed < kPosters * kEach && !stop) {
+        const int count = mrc_poll_cq(a.send_cq, 8, wc);
+        for (int i = 0; i < count; ++i) failed += wc[i].status != IBV_WC_SUCCESS ? 1 : 0;
+        if (count > 0) completed += count;
+      }
+    });
+  }
+  std::thread others([&] {
+    while (!stop) {
+      End more(host, {.bytes = 4096, .depth = 2});
+      EXPECT_EQ(more.to_init(), 0);
+      EXPECT_EQ(more.to(IBV_QPS_ERR), 0);
+    }
+  });
+  const auto until = Clock::now() + kPatience;
+  while (completed < kPosters * kEach && Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  stop = true;
+  others.join();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(completed, kPosters * kEach);
+  EXPECT_EQ(failed, 0);
+}
+
+int open_descriptors() {
+  int count = 0;
+  DIR* const dir = opendir("/proc/self/fd");
+  while (readdir(dir) != nullptr) ++count;
+  closedir(dir);
+  return count;
+}
+
+TEST(Fork, TheChildGetsEpermAndHarmsNothing) {
+  Host host;
+  End a(host), b(host);
+  const Wire of_a = a.wire(), of_b = b.wire();
+  a.connect(of_b);
+  b.connect(of_a);
+  const int open_here = open_descriptors();
+  const pid_t child = fork();
+  if (child == 0) {
+    ibv_wc wc{};
+    bool all = a.post(of_b, {.size = 8}) == EPERM && a.post_receive(1) == -1 && errno == EPERM;
+    all &= mrc_poll_cq(a.send_cq, 1, &wc) == -1 && errno == EPERM;
+    all &= a.to(IBV_QPS_ERR) == EPERM && mrc_destroy_qp(a.qp) == EPERM;
+    all &= mrc_create_context(host.verbs, nullptr) == nullptr && errno == EPERM;
+    all &= ibv_alloc_pd(host.verbs) == nullptr && errno == EPERM;
+    all &= ibv_dereg_mr(a.mr) == EPERM && ibv_close_device(host.verbs) == -1;
+    all &= open_descriptors() < open_here;  // the sockets are the parent's
+    _exit(all ? 0 : 1);
+  }
+  // Meanwhile the parent goes on.
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(a.post(of_b, {.size = 10'000}), 0);
+    ASSERT_EQ(wait_for(a.send_cq).status, IBV_WC_SUCCESS);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_EQ(a.post(of_b, {.size = 8}), 0);
+  EXPECT_EQ(wait_for(a.send_cq).status, IBV_WC_SUCCESS);
+}
+
+}  // namespace
+}  // namespace weft::mrc_test

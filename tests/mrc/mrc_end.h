@@ -1,0 +1,231 @@
+// One end of a QP through mrc.h and verbs, as an application has it: device, context, memory, CQs,
+// QP. For tests; every step is checked, and everything is destroyed in order.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <mrc/mrc.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace weft::mrc_test {
+
+using Clock = std::chrono::steady_clock;
+inline constexpr auto kPatience = std::chrono::seconds(20);
+
+inline ibv_context* open_weft() {
+  int count = 0;
+  ibv_device** const list = ibv_get_device_list(&count);
+  ibv_context* context = nullptr;
+  for (int i = 0; list != nullptr && i < count; ++i) {
+    if (std::string(ibv_get_device_name(list[i])) == "weft0") context = ibv_open_device(list[i]);
+  }
+  if (list != nullptr) ibv_free_device_list(list);
+  return context;
+}
+
+// What two ends tell each other.
+struct Wire {
+  ibv_gid gid{};
+  std::uint32_t qpn = 0, psn = 0, rkey = 0;
+  std::uint64_t at = 0, size = 0;
+};
+
+// Device, context, domain.
+struct Host {
+  ibv_context* verbs = open_weft();
+  mrc_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+  Host() {
+    if (verbs == nullptr) return;
+    context = mrc_create_context(verbs, nullptr);
+    pd = ibv_alloc_pd(verbs);
+  }
+  ~Host() {
+    if (pd != nullptr) {
+      EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+    }
+    if (context != nullptr) {
+      EXPECT_EQ(mrc_destroy_context(context), 0);
+    }
+    if (verbs != nullptr) {
+      EXPECT_EQ(ibv_close_device(verbs), 0);
+    }
+  }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  bool is_open() const { return context != nullptr && pd != nullptr; }
+};
+
+struct EndOptions {
+  std::size_t bytes = 1 << 20;
+  int depth = 128;
+  std::uint32_t pieces = 1, inline_bytes = 0;
+  int signal_all = 0;
+  mrc_comp_channel* channel = nullptr;
+  int cq_entries = 256;
+  int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+};
+
+struct End {
+  Host& host;
+  std::vector<std::uint8_t> memory;
+  ibv_mr* mr = nullptr;
+  mrc_cq *send_cq = nullptr, *receive_cq = nullptr;
+  mrc_qp* qp = nullptr;
+  std::uint32_t psn = 0x123456;
+
+  explicit End(Host& on, const EndOptions& options = {}) : host(on), memory(options.bytes) {
+    mr = ibv_reg_mr(host.pd, memory.data(), memory.size(), static_cast<unsigned>(options.access));
+    EXPECT_NE(mr, nullptr);
+    send_cq = mrc_create_cq(host.context, options.cq_entries, this, options.channel, 0);
+    receive_cq = mrc_create_cq(host.context, options.cq_entries, this, options.channel, 0);
+    mrc_qp_init_attr init{};
+    init.send_cq = send_cq;
+    init.recv_cq = receive_cq;
+    init.pd = host.pd;
+    init.sq_sig_all = options.signal_all;
+    init.cap.max_send_wr = init.cap.max_recv_wr = static_cast<std::uint32_t>(options.depth);
+    init.cap.max_send_sge = options.pieces;
+    init.cap.max_recv_sge = 1;
+    init.cap.max_inline_data = options.inline_bytes;
+    qp = mrc_create_qp(host.context, &init);
+    EXPECT_NE(qp, nullptr);
+  }
+  ~End() {
+    if (qp != nullptr) {
+      EXPECT_EQ(mrc_destroy_qp(qp), 0);
+    }
+    EXPECT_EQ(mrc_destroy_cq(send_cq), 0);
+    EXPECT_EQ(mrc_destroy_cq(receive_cq), 0);
+    if (mr != nullptr) {
+      EXPECT_EQ(ibv_dereg_mr(mr), 0);
+    }
+  }
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  Wire wire() const {
+    Wire out;
+    EXPECT_EQ(ibv_query_gid(host.verbs, 1, 3, &out.gid), 0);
+    EXPECT_EQ(mrc_get_qpn(qp, &out.qpn), 0);
+    out.psn = psn;
+    out.rkey = mr->rkey;
+    out.at = reinterpret_cast<std::uintptr_t>(memory.data());
+    out.size = memory.size();
+    return out;
+  }
+
+  int to_init(unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 1;
+    attr.qp_access_flags = access;
+    return mrc_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+                         nullptr, 0);
+  }
+  int to_rtr(const Wire& peer) {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RTR;
+    attr.path_mtu = IBV_MTU_4096;
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.grh.dgid = peer.gid;
+    attr.ah_attr.grh.sgid_index = 3;
+    attr.ah_attr.port_num = 1;
+    attr.dest_qp_num = peer.qpn;
+    attr.rq_psn = peer.psn;
+    return mrc_modify_qp(
+        qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+        nullptr, 0);
+  }
+  // Of the retry counters only what is given.
+  int to_rts(const mrc_qp_attr* mrc = nullptr, int mask = 0) {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RTS;
+    attr.sq_psn = psn;
+    mrc_qp_attr copy{};
+    if (mrc != nullptr) copy = *mrc;
+    return mrc_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, mrc != nullptr ? &copy : nullptr,
+                         mask);
+  }
+  int to(ibv_qp_state state) {
+    ibv_qp_attr attr{};
+    attr.qp_state = state;
+    return mrc_modify_qp(qp, &attr, IBV_QP_STATE, nullptr, 0);
+  }
+  void connect(const Wire& peer) {
+    EXPECT_EQ(to_init(), 0);
+    EXPECT_EQ(to_rtr(peer), 0);
+    EXPECT_EQ(to_rts(), 0);
+  }
+  ibv_qp_state state() const {
+    ibv_qp_attr attr{};
+    EXPECT_EQ(mrc_query_qp(qp, &attr, IBV_QP_STATE, nullptr, 0, nullptr), 0);
+    return attr.qp_state;
+  }
+
+  struct Write {
+    std::uint64_t from = 0, to = 0;  // offsets
+    std::uint32_t size = 0;
+    std::uint64_t id = 0;
+    unsigned flags = IBV_SEND_SIGNALED;
+    bool with_immediate = false;
+    std::uint32_t immediate = 0;
+  };
+  int post(const Wire& peer, const Write& write) {
+    ibv_sge sge{.addr = reinterpret_cast<std::uintptr_t>(memory.data()) + write.from,
+                .length = write.size,
+                .lkey = mr->lkey};
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.wr_id = write.id;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = write.with_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+    wr.imm_data = htobe32(write.immediate);
+    wr.send_flags = write.flags;
+    wr.wr.rdma.remote_addr = peer.at + write.to;
+    wr.wr.rdma.rkey = peer.rkey;
+    return mrc_post_send(qp, &wr, &bad);
+  }
+  int post_receive(std::uint64_t id) {
+    ibv_recv_wr wr{}, *bad = nullptr;
+    wr.wr_id = id;
+    return mrc_post_recv(qp, &wr, &bad);
+  }
+};
+
+// The next completion; fails, and gives one with wr_id 0xdead, when none comes.
+inline ibv_wc wait_for(mrc_cq* cq) {
+  const auto until = Clock::now() + kPatience;
+  ibv_wc wc{};
+  for (;;) {
+    const int count = mrc_poll_cq(cq, 1, &wc);
+    if (count == 1) return wc;
+    if (count < 0 || Clock::now() > until) break;
+  }
+  ADD_FAILURE() << "no completion";
+  wc.wr_id = 0xdead;
+  wc.status = IBV_WC_GENERAL_ERR;
+  return wc;
+}
+
+inline std::uint8_t pattern(std::uint64_t seed, std::uint64_t at) {
+  return static_cast<std::uint8_t>((seed * 0x9e3779b97f4a7c15u + at * 31) >> 16 ^ at);
+}
+inline void fill(std::uint8_t* to, std::size_t size, std::uint64_t seed) {
+  for (std::size_t i = 0; i < size; ++i) to[i] = pattern(seed, i);
+}
+// The first byte that is wrong; `size` if none is.
+inline std::size_t first_wrong(const std::uint8_t* at, std::size_t size, std::uint64_t seed) {
+  for (std::size_t i = 0; i < size; ++i) {
+    if (at[i] != pattern(seed, i)) return i;
+  }
+  return size;
+}
+
+}  // namespace weft::mrc_test

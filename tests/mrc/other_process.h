@@ -1,0 +1,86 @@
+// Another process of a test: forked before this one opens a device, killed and reaped at the latest
+// with the object. The two speak over a socket.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+namespace weft::mrc_test {
+
+class Line {
+ public:
+  explicit Line(int fd) : fd_(fd) {}
+  template <typename T>
+  void tell(const T& value) const {
+    EXPECT_EQ(write(fd_, &value, sizeof(value)), static_cast<ssize_t>(sizeof(value)));
+  }
+  // A value, or T{} with a failure when the other end is gone or says nothing for a minute.
+  template <typename T>
+  T hear() const {
+    T value{};
+    std::size_t got = 0;
+    while (got < sizeof(value)) {
+      const ssize_t count = read(fd_, reinterpret_cast<char*>(&value) + got, sizeof(value) - got);
+      if (count <= 0) {
+        ADD_FAILURE() << "the other process says nothing";
+        return T{};
+      }
+      got += static_cast<std::size_t>(count);
+    }
+    return value;
+  }
+
+ private:
+  int fd_;
+};
+
+class OtherProcess {
+ public:
+  // `body` runs there; its failures become a failure of join().
+  explicit OtherProcess(const std::function<void(const Line&)>& body) {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    const timeval patience{.tv_sec = 60, .tv_usec = 0};
+    for (const int end : ends)
+      setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(ends[0]);
+      body(Line(ends[1]));
+      _exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    close(ends[1]);
+    fd_ = ends[0];
+  }
+  ~OtherProcess() {
+    if (pid_ > 0) kill_it();
+    close(fd_);
+  }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+
+  Line line() const { return Line(fd_); }
+  void kill_it() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  // Its exit status; 0: all was well.
+  int join() {
+    int status = 0;
+    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int fd_ = -1;
+};
+
+}  // namespace weft::mrc_test
