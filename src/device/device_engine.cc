@@ -13,6 +13,8 @@ namespace {
 
 // Well below what a requestor waits before it asks.
 constexpr Duration kAnswersDelay = Duration::us(100);
+// What a device sends for at most, when it is closed.
+constexpr Duration kFarewell = Duration::ms(10);
 // Somebody may post without end; then the thread goes on.
 constexpr int kRoundsMax = 8;
 
@@ -90,6 +92,10 @@ DeviceEngine::~DeviceEngine() {
       nap_over_.notify_all();
     }
     thread_.join();
+    // The last answers: a program may leave as soon as it has what it waited for.
+    const Time until = net::clock_now() + kFarewell;
+    while (world_->pass() && net::clock_now() < until) {
+    }
   }
   fork_guard_.reset();
   world_.reset();

@@ -58,6 +58,9 @@ class Endpoint final : public world::Node {
   Result<void> fail_qp(Time now, Qpn qpn);
   // Any state -> gone. Completions not yet polled stay.
   Result<void> destroy_qp(Time now, Qpn qpn);
+  // What was received and not yet answered is answered with the next packets: for whoever is about
+  // to take a QP away, whose peer would else ask in vain.
+  void flush_answers();
   // What the next SACKs of this QP tell its requestor about room here.
   Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
   // Controller: this EV carries nothing until allowed again, on the QPs that there are now.
@@ -152,7 +155,6 @@ class Endpoint final : public world::Node {
   void ask_refused(Time now);
   void ask_or_fail(Time now, Qp& qp);
   void after_requestor(Time now, Qp& qp, Status status);
-  void flush_answers();
   bool may_wait(Time now) const;
   void on_word(Time now, Qp& qp);
   void share_budget(Time now, Qp& qp);

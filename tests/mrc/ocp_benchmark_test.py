@@ -13,9 +13,26 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIP = 77
 PATIENCE_S = 600
+LISTEN_TRIES = 400
+
+
+def wait_for_listener(port, server):
+    """Whether somebody listens on that TCP port of this host, before the server ends or patience does."""
+    wanted = f":{port:04X}"
+    for _ in range(LISTEN_TRIES):
+        if server.poll() is not None:
+            return False
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            for line in pathlib.Path(table).read_text().splitlines()[1:]:
+                local, state = line.split()[1], line.split()[3]
+                if local.endswith(wanted) and state == "0A":
+                    return True
+        time.sleep(0.05)
+    return False
 
 
 def main():
@@ -37,19 +54,13 @@ def main():
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
         both = [program, "-d", "weft0", "-p", port, *arguments]
-        environment = dict(os.environ, MRC_LOG_LEVEL="2")
-        server = subprocess.Popen(both, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        server = subprocess.Popen(both, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
-            server_said = ""
-            while "listening" not in server_said:
-                line = server.stdout.readline()
-                if not line:
-                    print(server_said)
-                    return "the server ended before it listened"
-                server_said += line
-            client = subprocess.run([both[0], "127.0.0.1", *both[1:]], env=environment, timeout=PATIENCE_S,
+            if not wait_for_listener(int(port), server):
+                return "the server does not listen"
+            client = subprocess.run([both[0], "127.0.0.1", *both[1:]], timeout=PATIENCE_S,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-            server_said += server.communicate(timeout=60)[0]
+            server_said = server.communicate(timeout=60)[0]
         finally:
             server.kill()
             server.wait()
