@@ -68,7 +68,7 @@ foreach(entry IN LISTS entries)
   endif()
   # What builds networks of its own minds its neighbours.
   set(alone FALSE)
-  if(group MATCHES "^(net|mrc)$")
+  if(group MATCHES "^(net|mrc|wireshark)$")
     set(alone TRUE)
   endif()
   file(GLOB scripts CONFIGURE_DEPENDS ${entry}/*_test.py ${entry}/*_test.sh)

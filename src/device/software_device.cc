@@ -32,7 +32,7 @@ Result<EngineConfig> configured() {
   EngineConfig config;
   config.world.planes.clear();
   for (const net::PlaneChoice& plane : planes) config.world.planes.push_back(plane.address);
-  config.world.mtu = set.mtu;
+  if (set.mtu != 0) config.world.mtu = set.mtu;
   config.world.evs_per_plane = set.evs;
   config.world.spin = set.spin;
   config.world.rate_cap = set.rate;
