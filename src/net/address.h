@@ -37,6 +37,7 @@ SocketAddress to_sockaddr(const Ipv6& ip, std::uint16_t port);
 struct IpPort {
   Ipv6 ip{};
   std::uint16_t port = 0;
+  friend bool operator==(const IpPort&, const IpPort&) = default;
 };
 // REQUIRES an address of AF_INET or AF_INET6.
 IpPort from_sockaddr(const sockaddr* address);

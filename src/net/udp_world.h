@@ -196,7 +196,8 @@ class UdpWorld final : public world::World {
                  const wire::DatagramParts& parts);
   // --- refused (udp_world_refused.cc)
   void hear_refusals(std::uint32_t plane);
-  std::optional<world::Address> peer_of(std::uint32_t plane, const IpPort& refused) const;
+  void tell_refusals(std::uint32_t plane, const IpPort& refused);
+  void tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t process);
   // --- out (udp_world_io.cc)
   bool transmit();
   std::size_t send_run(std::span<const world::Datagram> out);

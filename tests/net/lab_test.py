@@ -205,6 +205,29 @@ class Fabric:
         weft("up", SCENARIO, "--name", name, *self.flags)
         weft("down", "--name", name)
 
+    def test_a_killed_end_is_noticed_over_carriers(self):
+        bench = lambda host, *words: [WEFT, "lab", "exec", "--name", self.name, "host", str(host), "--", WEFT, "bench",
+                                      "write", *words, "--fabric", os.path.abspath(SCENARIO), "--fabric-host", str(host)]
+        listener = subprocess.Popen(bench(3, "--listen"), stderr=subprocess.PIPE, text=True)
+        client = None
+        try:
+            self.assertIn("waiting", listener.stderr.readline())
+            client = subprocess.Popen(bench(0, "fd00:1::4", "--size", "1MiB", "--iterations", "1000000"),
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            self.assertIn("planes", client.stderr.readline())
+            self.assertIn("over UDP", client.stderr.readline())
+            time.sleep(0.5)
+            listener.kill()
+            # A second on an idle machine; by silence alone it takes 17.
+            _, said = client.communicate(timeout=8)
+            self.assertEqual(client.returncode, 1, said)
+            self.assertIn("does not answer", said)
+        finally:
+            for process in (listener, client):
+                if process is not None:
+                    process.kill()
+                    process.communicate()
+
     def test_interrupted_while_it_is_built(self):
         name = self.name + "i"
         up = subprocess.Popen([WEFT, "lab", "up", SCENARIO, "--name", name, *self.flags], stdout=subprocess.DEVNULL,

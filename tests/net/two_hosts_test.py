@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -100,6 +101,28 @@ class TwoHosts(unittest.TestCase):
             f.write(os.urandom(32))
         words = ["--secret-file", secret]
         self.assertEqual(self.payload(here=words, there=words), 2048)
+
+    def test_a_killed_end_is_noticed(self):
+        self.make(1500, 1500)
+        listener = subprocess.Popen(self.bench("b", "--listen", "--planes", self.planes["b"]), stderr=subprocess.PIPE,
+                                    text=True)
+        self.addCleanup(listener.stderr.close)
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        self.assertIn("waiting", listener.stderr.readline())
+        client = subprocess.Popen(self.bench("a", self.address("b", 0), "--planes", self.planes["a"], "--size", "1MiB",
+                                             "--iterations", "1000000"),
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(client.wait)
+        self.addCleanup(client.kill)
+        self.assertIn("planes", client.stderr.readline())
+        self.assertIn("over UDP", client.stderr.readline())
+        time.sleep(0.5)
+        listener.kill()
+        # A second on an idle machine; by silence alone it takes 17.
+        _, said = client.communicate(timeout=8)
+        self.assertEqual(client.returncode, 1, said)
+        self.assertIn("does not answer", said)
 
     def test_without_checksum_offload_runs_are_cut_here(self):
         self.make(1500)
