@@ -14,7 +14,6 @@
 #include "cli/lab_host.h"
 #include "cli/lab_spec.h"
 #include "cli/path_story.h"
-#include "transport/software_ends.h"
 #include "cli/switch_config.h"
 #include "net/clock.h"
 #include "net/lab.h"
@@ -22,6 +21,7 @@
 #include "scenario/faults.h"
 #include "scenario/fleet.h"
 #include "scenario/settings.h"
+#include "transport/software_ends.h"
 
 namespace weft::cli {
 namespace {

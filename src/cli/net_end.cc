@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "transport/software_ends.h"
 #include "net/clock.h"
 #include "net/host_identity.h"
 #include "net/log.h"
+#include "transport/software_ends.h"
 
 namespace weft::cli {
 namespace {

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "settings/setting_table.h"
 #include "net/address.h"
 #include "net/udp_world.h"
 #include "scenario/reader.h"
+#include "settings/setting_table.h"
 
 namespace weft::settings {
 namespace {

@@ -29,7 +29,7 @@ enum class SharedMemory : std::uint8_t { kAuto, kOff, kMust };
 struct NetSettings {
   std::vector<std::string> planes{};      // this end's address in each
   std::vector<std::string> interfaces{};  // or what they are on; at most one of the two
-  std::uint32_t mtu = 0;  // payload of a packet; 0: the largest that fits
+  std::uint32_t mtu = 0;                  // payload of a packet; 0: the largest that fits
   std::uint32_t evs = 4, burst = 15;
   SharedMemory shared_memory = SharedMemory::kAuto;
   std::string secret_file{};

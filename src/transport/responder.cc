@@ -54,12 +54,11 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
     return refuse(wire::AckSyndrome::kNakInvalidRequest, psn, out, counters);
   }
   world::Region region{.at = write.va, .size = arrival.payload.size};
-  if (arrival.payload.size > 0 &&
-      !memory.region({.key = write.rkey,
-                      .at = write.va,
-                      .size = arrival.payload.size,
-                      .domain = options_.domain},
-                     region)) {
+  if (arrival.payload.size > 0 && !memory.region({.key = write.rkey,
+                                                  .at = write.va,
+                                                  .size = arrival.payload.size,
+                                                  .domain = options_.domain},
+                                                 region)) {
     return refuse(wire::AckSyndrome::kNakRemoteAccess, psn, out, counters);
   }
   if (wire::has_immediate(arrival.bth.opcode) && !stash(arrival)) {

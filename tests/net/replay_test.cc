@@ -179,7 +179,7 @@ forwarding = "stev"
 shared_buffer = "150kB"
 shared_alpha = "50%"
 )",
-              {.seed = 4});
+              {.seed = 4, .ties = true});
 }
 
 TEST(Replay, Faults) {

@@ -24,7 +24,8 @@ def scenario():
 
 class Memory(unittest.TestCase):
     def test_a_host_stays_within_its_budget(self):
-        if b"__asan_init" in pathlib.Path(WEFT).read_bytes():
+        # Not read into this process: what it takes at most would count as the program's.
+        if subprocess.run(["grep", "-q", "__asan_init", WEFT]).returncode == 0:
             self.skipTest("a sanitizer's own memory would be measured")
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write(scenario())

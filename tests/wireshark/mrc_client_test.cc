@@ -51,7 +51,8 @@ class MrcClient : public ::testing::Test {
 
   std::vector<Line> client(const std::string& words) {
     std::vector<Line> lines;
-    std::stringstream out(folder_.run("python3 tests/wireshark/mrc_client.py '" + tree_ + "' " + words));
+    std::stringstream out(
+        folder_.run("python3 tests/wireshark/mrc_client.py '" + tree_ + "' " + words));
     for (std::string text; std::getline(out, text);) {
       const std::vector<std::string> parts = split(text, '\t');
       Line& line = lines.emplace_back();
