@@ -8,6 +8,9 @@ SOAK_SCENARIO ?= scenarios/fault-mix.toml
 SOAK_SEEDS ?= 10000
 # `make fuzz`: seconds for each target.
 FUZZ_SECONDS ?= 60
+# `make install`: where the tree will be, and a folder in whose place it is made, as packagers do.
+PREFIX ?= /usr/local
+DESTDIR ?=
 # `make test`, `make soak`: builds that must have the trace hashes of tests/sim/hashes.txt, as the release build.
 HASH_PRESETS ?= debug clang asan
 
@@ -21,11 +24,12 @@ FORMATTED = $(or $(shell git ls-files --cached --others --exclude-standard '*.cc
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test test-release test-hash test-asan hashes soak fuzz bench format format-check layers clean \
-	install-build
+	install install-build
 
 help:
 	@echo 'make demo          install what is missing, build, and run the main job on this machine'
 	@echo 'make build         the program, at build/weft'
+	@echo 'make install       the program, lib_mrc.so and its headers, under $(PREFIX) (PREFIX=DIR, DESTDIR=DIR)'
 	@echo 'make test          all tests: release, the same hashes from other builds, then under ASan and UBSan'
 	@echo 'make test-release  only the release half'
 	@echo 'make soak          $(SOAK_SEEDS) seeds of $(SOAK_SCENARIO) (SOAK_SEEDS=N)'
@@ -42,6 +46,13 @@ install-build:
 build: install-build
 	@cmake --preset release > /dev/null
 	@cmake --build --preset release -j $(JOBS) --target weft
+
+# Writes below DESTDIR and in build/, nowhere else; the packages that are missing aside.
+install: install-build
+	$(if $(filter /%,$(PREFIX)),,$(error PREFIX=$(PREFIX): expected an absolute path, such as PREFIX=/usr/local))
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' > /dev/null
+	@cmake --build --preset release -j $(JOBS) --target weft mrc
+	@DESTDIR='$(abspath $(DESTDIR))' cmake --install build
 
 demo: build
 	$(DEMO)

@@ -40,7 +40,7 @@ endforeach()
 
 add_library(mrc SHARED ${weft_sources_device})
 weft_link_pic(mrc device)
-target_link_libraries(mrc PRIVATE Threads::Threads ${CMAKE_DL_LIBS} INTERFACE weft_mrc_api)
+target_link_libraries(mrc PRIVATE Threads::Threads ${CMAKE_DL_LIBS} INTERFACE $<BUILD_INTERFACE:weft_mrc_api>)
 set(map ${PROJECT_SOURCE_DIR}/cmake/lib_mrc.map)
 target_link_options(mrc PRIVATE -Wl,--version-script=${map})
 set_target_properties(mrc PROPERTIES
