@@ -32,6 +32,7 @@ class CtlAgentTest : public ::testing::Test {
     agent_ = std::make_unique<CtlAgent>(open(), evs_);
   }
   void TearDown() override {
+    profiles_.reset();  // its use of the profile is the agent's
     agent_.reset();
     controller_.reset();
     std::filesystem::remove_all(directory_);
