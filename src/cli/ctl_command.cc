@@ -133,7 +133,9 @@ Result<void> run_port(const PortArguments& a) {
     if (!enabled || (a.port != 0 && a.port != port)) continue;
     list.push_back({{"port", port}, {"enabled", *enabled}});
   }
-  if (list.empty()) return misuse(fmt::format("the device has no port {}", a.port));
+  if (list.empty())
+    return misuse(
+        fmt::format("the device has no port {}; `weft ctl port` shows those it has", a.port));
   if (a.flags.json) {
     fmt::print("{}\n", json{{"ports", list}}.dump());
   } else {

@@ -1,13 +1,13 @@
 #include "cli/net_end.h"
 
 #include <fmt/core.h>
-#include <sys/random.h>
 
 #include <algorithm>
 
 #include "net/clock.h"
 #include "net/host_identity.h"
 #include "net/log.h"
+#include "net/random_seed.h"
 #include "transport/software_ends.h"
 
 namespace weft::cli {
@@ -17,8 +17,6 @@ constexpr std::uint64_t kMagic = 0x7765'6674'0000'0004;  // "weft", version 4
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
 constexpr std::uint32_t kSendQueue = 256;
-// Well below what a requestor waits before it asks.
-constexpr Duration kAnswersDelay = Duration::us(100);
 
 // Over shared memory nothing is lost or reordered and the ring itself holds the sender back: large
 // packets, few acknowledgements, and a window that is several rings.
@@ -65,13 +63,6 @@ Result<void> check_mtu(const Offer& agreed, std::uint32_t said) {
                     said, agreed.mtu)};
   }
   return {};
-}
-
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-    seed = static_cast<std::uint64_t>(net::clock_now().ps());
-  return seed;
 }
 
 }  // namespace
@@ -143,7 +134,7 @@ Offer Offer::from_bytes(std::span<const std::byte, kSize> bytes) {
 
 Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   std::unique_ptr<NetEnd> end(new NetEnd(options));
-  end->prng_ = Prng(random_seed());
+  end->prng_ = Prng(net::random_seed());
   WEFT_TRY(end->world_, net::UdpWorld::open(options.world));
   end->memory_ = std::make_unique<net::HostMemory>(options.qps_max, end->prng_.next());
   const auto ports = end->world_->addresses();
@@ -161,11 +152,8 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   config.completion_queue_max = options.qps_max * kSendQueue;
   config.control_queue_max = 1024;
   suit_software(config);
-  config.answers_delay = kAnswersDelay;
-  // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere and goes round.
-  config.qpn_bits = 16;
-  config.first_qpn =
-      std::uint32_t{end->world_->process()} << 16 | (0x100 + end->prng_.below(0x7000));
+  config.answers_delay = transport::kAnswersDelay;
+  transport::number_qps(config, end->world_->process(), end->prng_);
   config.seed = end->prng_.next();
   end->endpoint_ = std::make_unique<transport::Endpoint>(config, *end->memory_, nullptr);
   WEFT_CHECK(end->world_->attach(ports, *end->endpoint_));

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/capability.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <filesystem>
 
 #include "device/ctl_codec.h"
+#include "net/random_seed.h"
 
 namespace weft::device {
 namespace {
@@ -41,12 +41,6 @@ bool is_good_name(const std::string& name) {
   };
   return !name.empty() && name.size() <= 64 && name[0] != '.' &&
          std::all_of(name.begin(), name.end(), good);
-}
-
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  if (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) seed = 1;
-  return seed;
 }
 
 }  // namespace
@@ -199,7 +193,7 @@ CtlResult<void> ControllerState::change(const Edit& edit) {
   WEFT_TRY(const net::FileDescriptor held, lock());
   WEFT_TRY(const Snapshot before, snapshot());
   CtlModel model = *before;
-  if (model.generation == 0) model.seed = random_seed();
+  if (model.generation == 0) model.seed = net::random_seed();
   bool changed = false;
   const auto edited = edit(model, changed);
   if (!edited && !changed) return edited.error();

@@ -1,33 +1,24 @@
 #include "device/device_engine.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 
 #include "net/clock.h"
 #include "net/log.h"
+#include "net/random_seed.h"
 #include "transport/software_ends.h"
 
 namespace weft::device {
 namespace {
 
-// Well below what a requestor waits before it asks.
-constexpr Duration kAnswersDelay = Duration::us(100);
 // What a device sends for at most, when it is closed.
 constexpr Duration kFarewell = Duration::ms(10);
 // Somebody may post without end; then the thread goes on.
 constexpr int kRoundsMax = 8;
 
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-    seed = static_cast<std::uint64_t>(net::clock_now().ps());
-  return seed;
-}
-
 }  // namespace
 
-DeviceEngine::DeviceEngine(const EngineConfig& config) : config_(config), prng_(random_seed()) {}
+DeviceEngine::DeviceEngine(const EngineConfig& config)
+    : config_(config), prng_(net::random_seed()) {}
 
 Result<std::unique_ptr<DeviceEngine>> DeviceEngine::open(const EngineConfig& config) {
   std::unique_ptr<DeviceEngine> engine(new DeviceEngine(config));
@@ -63,10 +54,8 @@ Result<void> DeviceEngine::start() {
   config.ask_count_max = kAsksMax;
   config.ev_news_max = 4096;
   transport::suit_software(config);
-  config.answers_delay = kAnswersDelay;
-  // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere and goes round.
-  config.qpn_bits = 16;
-  config.first_qpn = std::uint32_t{world_->process()} << 16 | (0x100 + prng_.below(0x7000));
+  config.answers_delay = transport::kAnswersDelay;
+  transport::number_qps(config, world_->process(), prng_);
   config.seed = prng_.next();
   endpoint_ = std::make_unique<transport::Endpoint>(config, *memory_, nullptr);
   node_ = std::make_unique<DeviceNode>(

@@ -67,6 +67,8 @@ class UdpSocket {
   // Takes up to runs.size() runs, each into its own piece of `buffer` (kRunBytes each). Returns how
   // many.
   static constexpr std::size_t kRunBytes = 65536;
+  // What one send takes, before it is cut into packets.
+  static constexpr std::size_t kSendBytesMax = 65'000;
   std::size_t receive(std::span<std::byte> buffer, std::span<Incoming> runs);
 
  private:

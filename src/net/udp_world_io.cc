@@ -13,9 +13,6 @@
 namespace weft::net {
 namespace {
 
-// A UDP datagram before it is cut into segments.
-constexpr std::size_t kSendBytesMax = 65'000;
-
 struct Trailer {
   std::array<std::byte, 3 + wire::kIcrcSize> bytes;
 };
@@ -152,7 +149,7 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
   for (bool last = false; count < out.size() && count < kPollPackets && !last; ++count) {
     const world::Datagram& d = out[count];
     const std::size_t size = datagram_size(d);
-    if (!is_same_run(first, d) || size > segment || bytes + size > kSendBytesMax) break;
+    if (!is_same_run(first, d) || size > segment || bytes + size > UdpSocket::kSendBytesMax) break;
     last = size < segment;
     bytes += size;
     const std::size_t pad = wire::pad_for(d.payload.size);

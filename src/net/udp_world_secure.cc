@@ -9,9 +9,6 @@
 namespace weft::net {
 namespace {
 
-// A UDP datagram before it is cut into segments.
-constexpr std::size_t kSendBytesMax = 65'000;
-
 std::size_t size_of(const world::Datagram& d) {
   return sealed_size({.header_size = d.header.size(),
                       .payload_size = d.payload.size,
@@ -26,7 +23,7 @@ Result<void> UdpWorld::open_security() {
            SessionTable::create({.job_secret = config_.job_secret, .process = process_}));
   // Keys were made of it; nobody needs it any more.
   std::fill(config_.job_secret.begin(), config_.job_secret.end(), std::byte{0});
-  sealed_.resize(kSendBytesMax);
+  sealed_.resize(UdpSocket::kSendBytesMax);
   hello_evs_ = evs();
   return {};
 }
@@ -75,7 +72,7 @@ std::size_t UdpWorld::send_sealed_run(std::span<const world::Datagram> out) {
   for (bool last = false; count < out.size() && !last; ++count) {
     const world::Datagram& d = out[count];
     const std::size_t size = size_of(d);
-    if (!is_same_run(first, d) || size > segment || bytes + size > kSendBytesMax) break;
+    if (!is_same_run(first, d) || size > segment || bytes + size > UdpSocket::kSendBytesMax) break;
     const std::size_t sealed = sessions_->seal(now_, d, ev, Bytes(sealed_).subspan(bytes));
     if (sealed == 0) {
       send_hellos();
