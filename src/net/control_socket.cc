@@ -9,12 +9,10 @@
 #include <cstring>
 #include <utility>
 
+#include "net/system_error.h"
+
 namespace weft::net {
 namespace {
-
-Error system_error(const std::string& what) {
-  return {ErrorKind::kSystem, what + ": " + std::strerror(errno)};
-}
 
 Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un out{};

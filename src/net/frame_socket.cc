@@ -16,6 +16,8 @@
 #include <ctime>
 #include <utility>
 
+#include "net/system_error.h"
+
 namespace weft::net {
 namespace {
 
@@ -34,10 +36,6 @@ static_assert(kFrameBytes % TPACKET_ALIGNMENT == 0 &&
 constexpr std::size_t kInterfacesMax = 1u << 16;
 // A packet that came longer ago was stamped by another clock.
 constexpr std::int64_t kAgeMaxNs = 1'000'000'000;
-
-Error system_error(const std::string& what) {
-  return {ErrorKind::kSystem, what + ": " + std::strerror(errno)};
-}
 
 bool set(int fd, int level, int name, int value) {
   return setsockopt(fd, level, name, &value, sizeof(value)) == 0;

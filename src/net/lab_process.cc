@@ -13,15 +13,12 @@
 #include <cstring>
 
 #include "net/file_descriptor.h"
+#include "net/system_error.h"
 
 namespace weft::net {
 namespace {
 
 constexpr std::size_t kOutputMax = 4 << 20;
-
-Error system_error(const std::string& what, int error) {
-  return {ErrorKind::kSystem, fmt::format("lab: {}: {}", what, strerrordesc_np(error))};
-}
 
 // The ways into the namespaces, opened before the fork.
 struct Ways {
@@ -47,7 +44,7 @@ Result<Ways> open_ways(const LabDoor& door) {
                              door.keeper->pid)};
   }
   if (!ways.user.is_open() || !ways.mount.is_open() || !ways.net.is_open())
-    return system_error(fmt::format("/proc/{}/ns", door.keeper->pid), error);
+    return system_error(fmt::format("lab: /proc/{}/ns", door.keeper->pid), error);
   // A process that has entered is there already, and the kernel refuses to let it in again.
   struct stat theirs {
   }, ours{};
@@ -109,13 +106,13 @@ void put(const char* text) {
 
 Result<FileDescriptor> as_file(const std::string& input) {
   FileDescriptor file(memfd_create("weft-lab-input", MFD_CLOEXEC));
-  if (!file.is_open()) return system_error("memfd_create", errno);
+  if (!file.is_open()) return system_error("lab: memfd_create");
   for (std::size_t at = 0; at < input.size();) {
     const ssize_t put_in = write(file.get(), input.data() + at, input.size() - at);
-    if (put_in < 0) return system_error("memfd", errno);
+    if (put_in < 0) return system_error("lab: memfd");
     at += static_cast<std::size_t>(put_in);
   }
-  if (lseek(file.get(), 0, SEEK_SET) != 0) return system_error("memfd", errno);
+  if (lseek(file.get(), 0, SEEK_SET) != 0) return system_error("lab: memfd");
   return file;
 }
 
@@ -169,10 +166,10 @@ Result<std::string> run(const LabDoor& door, const LabJob& job) {
   for (const std::string& word : job.command) command.push_back(const_cast<char*>(word.c_str()));
   command.push_back(nullptr);
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe", errno);
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_error("lab: pipe");
   FileDescriptor from_child(ends[0]), to_parent(ends[1]);
   const pid_t pid = fork();
-  if (pid < 0) return system_error("fork", errno);
+  if (pid < 0) return system_error("lab: fork");
   if (pid == 0) {
     if (dup2(input.get(), STDIN_FILENO) < 0 || dup2(to_parent.get(), STDOUT_FILENO) < 0 ||
         dup2(to_parent.get(), STDERR_FILENO) < 0)
@@ -198,7 +195,7 @@ Result<void> enter(const LabDoor& door, const std::string& netns) {
   WEFT_TRY(const Ways ways, open_ways(door));
   const std::string path = netns_path_of(netns);
   if (const char* failed = go(ways, netns.empty() ? nullptr : path.c_str()))
-    return system_error(failed, errno);
+    return system_error(std::string("lab: ") + failed);
   return {};
 }
 

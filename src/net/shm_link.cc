@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "net/system_error.h"
 
 namespace weft::net {
 namespace {
@@ -40,10 +41,6 @@ Name name_of(const world::Address& who) {
 
 ShmSocket new_socket() {
   return ShmSocket(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-Error system_error(const char* what) {
-  return {ErrorKind::kSystem, std::string(what) + ": " + std::strerror(errno)};
 }
 
 // Room for one descriptor beside a message.

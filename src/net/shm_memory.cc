@@ -11,15 +11,12 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "net/system_error.h"
 
 namespace weft::net {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-Error system_error(const char* what) {
-  return {ErrorKind::kSystem, std::string(what) + ": " + std::strerror(errno)};
-}
 
 bool is_capacity(std::size_t bytes) {
   return std::has_single_bit(bytes) && bytes >= ShmMemory::kCapacityMin &&

@@ -1,0 +1,17 @@
+// A system call that failed, as an error: what was tried, and what the system says of it.
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/result.h"
+
+namespace weft::net {
+
+// By default of the call that failed last.
+inline Error system_error(const std::string& what, int error = errno) {
+  return {ErrorKind::kSystem, what + ": " + std::strerror(error)};
+}
+
+}  // namespace weft::net

@@ -1,0 +1,190 @@
+// UdpWorld, opened: a slot of its own, its sockets, what it waits for, and how it lets go of them.
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "fabric/address.h"
+#include "net/interfaces.h"
+#include "net/log.h"
+#include "net/network_namespace.h"
+#include "net/system_error.h"
+#include "net/udp_world.h"
+
+namespace weft::net {
+namespace {
+
+// Where a plane's packets arrive: in a fabric steered by uSIDs the last one is all that is left.
+Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
+  if (config.ev_mode != EvMode::kSrv6) return config.planes[plane];
+  const FabricPlace& place = *config.place;
+  const fabric::NodeId self{.plane = plane, .tier = fabric::Tier::kHost, .index = place.self};
+  return fabric::address_of(fabric::UsidList{.usid = {fabric::usid_of(place.topology, self)}});
+}
+
+}  // namespace
+
+std::vector<Ipv6> loopback_planes() {
+  std::vector<Ipv6> planes;
+  for (std::uint8_t p = 1; p <= 4; ++p) planes.push_back(ipv4(127, 0, p, 1));
+  return planes;
+}
+
+UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
+    : config_(config),
+      steering_(steering),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
+      buffer_(kRunsMax * UdpSocket::kRunBytes) {
+  in_.reserve(kRunsMax * kRunPacketsMax);
+  if (config_.rate_cap) cap_.emplace(*config_.rate_cap, config_.mtu);
+  now_ = last_pass_ = clock();
+}
+
+UdpWorld::~UdpWorld() {
+  if (wake_fd_ >= 0) close(wake_fd_);
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+}
+
+Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
+  UdpWorldConfig config = wanted;
+  if (config.ev_mode == EvMode::kSrv6 && config.place) {
+    config.planes.clear();
+    for (std::uint32_t p = 0; p < config.place->topology.plane_count(); ++p)
+      config.planes.push_back(fabric::address_of({.host = config.place->self, .plane = p}));
+  }
+  if (config.planes.empty() || config.planes.size() > world::kPortsMax)
+    return Error{ErrorKind::kInvalid, "a device has 1 to 8 planes"};
+  WEFT_TRY(const Steering steering,
+           Steering::make({.mode = config.ev_mode,
+                           .plane_count = static_cast<std::uint32_t>(config.planes.size()),
+                           .evs_per_plane = config.evs_per_plane,
+                           .place = config.place}));
+  std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
+  if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return system_error("eventfd, epoll");
+  WEFT_TRY(const NamespaceScope scope, NamespaceScope::enter(config.network_namespace));
+  if (config.ev_mode == EvMode::kSrv6) WEFT_CHECK(check_carrier_links(config.planes));
+  WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
+  world->links_ = std::make_unique<LinkWatch>(std::move(links));
+  for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
+    auto opened = world->open_slot(process);
+    if (opened) opened = world->open_shared_memory();
+    if (!opened && opened.error().kind == ErrorKind::kExhausted) continue;
+    WEFT_CHECK(opened);
+    WEFT_CHECK(world->watch_all());
+    WEFT_CHECK(world->open_security());
+    log(LogLevel::kInfo, "slot {}, UDP port {}, {} planes, receive buffers of {} bytes (asked {})",
+        process, listen_port(process), world->planes_.size(), world->receive_bytes(),
+        2 * std::uint64_t{config.receive_buffer_bytes});
+    return world;
+  }
+  return Error{ErrorKind::kExhausted, "all 256 process slots of these addresses are taken"};
+}
+
+// The listening ports first: whoever has them has the slot.
+Result<void> UdpWorld::open_slot(std::uint16_t process) {
+  planes_.clear();
+  process_ = process;
+  for (std::uint32_t p = 0; p < config_.planes.size(); ++p) {
+    WEFT_TRY(UdpSocket listen, UdpSocket::open({.address = listen_address(config_, p),
+                                                .port = listen_port(process),
+                                                .receive_bytes = config_.receive_buffer_bytes,
+                                                .receives = true}));
+    planes_.push_back(
+        {.address = config_.planes[p], .listen = std::move(listen), .senders = {}, .held = {}});
+    planes_.back().held.reserve(kPortRoom);
+    for (auto& bytes : planes_.back().held_bytes) bytes.resize(kPortRoom * config_.mtu);
+  }
+  for (Plane& plane : planes_) {
+    for (std::uint32_t i = 0; i < steering_->sockets(); ++i) {
+      WEFT_TRY(UdpSocket sender, UdpSocket::open({.address = plane.address,
+                                                  .port = source_port(process, i),
+                                                  .send_bytes = config_.send_buffer_bytes,
+                                                  .hears_refusals = true,
+                                                  .by_carrier = config_.ev_mode == EvMode::kSrv6}));
+      plane.senders.push_back(std::move(sender));
+    }
+  }
+  return {};
+}
+
+Result<void> UdpWorld::open_shared_memory() {
+  shm_ = nullptr;
+  // With a secret nothing is taken that is not sealed.
+  const char* const why = !config_.shared_memory               ? "it is switched off"
+                          : planes_.size() == world::kPortsMax ? "8 planes leave no port for it"
+                          : !config_.job_secret.empty()        ? "there is a job secret"
+                                                               : nullptr;
+  if (why != nullptr) {
+    log(LogLevel::kInfo, "no shared memory: {}", why);
+    return {};
+  }
+  WEFT_TRY(shm_, ShmPort::open({.self = addresses()[0],
+                                .port = static_cast<world::PortIndex>(planes_.size()),
+                                .ring_bytes = config_.ring_bytes}));
+  return {};
+}
+
+std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer) {
+  if (shm_ == nullptr) return std::nullopt;
+  // A name is of a network namespace: that of this world.
+  const auto scope = NamespaceScope::enter(config_.network_namespace);
+  if (!scope || !shm_->reach(peer)) return std::nullopt;
+  return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};
+}
+
+Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u32 = what;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return system_error("epoll_ctl");
+  return {};
+}
+
+Result<void> UdpWorld::watch_all() {
+  for (std::uint32_t p = 0; p < planes_.size(); ++p) {
+    WEFT_CHECK(watch(planes_[p].listen.fd(), EPOLLIN, p));
+    // Told of room only while something is held: armed by hold(). Errors are always told, once.
+    for (const UdpSocket& sender : planes_[p].senders)
+      WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
+  }
+  WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
+  if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
+  return watch(wake_fd_, EPOLLIN, kWake);
+}
+
+void UdpWorld::abandon() {
+  for (const Plane& plane : planes_) {
+    close(plane.listen.fd());
+    for (const UdpSocket& sender : plane.senders) close(sender.fd());
+  }
+  close(links_->fd());
+  close(wake_fd_);
+  close(epoll_fd_);
+}
+
+std::vector<world::Address> UdpWorld::addresses() const {
+  std::vector<world::Address> out;
+  for (const Plane& plane : planes_) out.push_back(world::Address::of(plane.address, process_));
+  return out;
+}
+
+std::uint32_t UdpWorld::receive_bytes() const {
+  std::uint32_t least = 0xffff'ffff;
+  for (const Plane& plane : planes_) least = std::min(least, plane.listen.receive_bytes());
+  return least;
+}
+
+Result<void> UdpWorld::attach(std::span<const world::Address> ports, world::Node& node) {
+  if (node_ != nullptr) return Error{ErrorKind::kInvalid, "this world has a node already"};
+  const auto ours = addresses();
+  if (!std::equal(ports.begin(), ports.end(), ours.begin(), ours.end()))
+    return Error{ErrorKind::kInvalid, "a node takes this world's own addresses"};
+  node_ = &node;
+  told_up_ = links_->up();
+  for (std::uint32_t p = 0; p < planes_.size(); ++p) tell_port(p);
+  return {};
+}
+
+}  // namespace weft::net
