@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 
 #include "base/assert.h"
+#include "net/courtesy.h"
 #include "net/interfaces.h"
 #include "net/log.h"
 
@@ -19,6 +19,10 @@ namespace {
 constexpr Duration kYieldAfter = Duration::us(20);
 // The core was lent for so long: from then on for a while it is needed by others.
 constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
+// Courtesy lasts longer: to find out anew takes spinning.
+constexpr Duration kCourteous = Duration::ms(500);
+// So many packets go out for each that comes in: acknowledgements come in, messages go out.
+constexpr std::uint64_t kSendsMostly = 2;
 // Who asks for that much wants no sleep at all.
 constexpr Duration kSpinForever = Duration::s(1);
 // Nobody looked for that long: the world itself stood still.
@@ -28,23 +32,6 @@ constexpr Duration kLookEvery = Duration::us(20);
 // While a plane is busy and has nothing just now: its packets may come on another.
 constexpr Duration kPlaneLookEvery = Duration::us(6);
 constexpr int kRingLooks = 4, kPlaneLooks = 2;
-
-// Until something comes, or so long. Linux before 5.11 counts in milliseconds: late rather than busy.
-constexpr Duration kForever = Duration::s(1'000'000);
-int sleep_on(int epoll_fd, std::span<epoll_event> ready, Duration how_long) {
-  const auto room = static_cast<int>(ready.size());
-  const std::int64_t ns = how_long.ns();
-  const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  static std::atomic<bool> is_precise = true;  // of all worlds
-  if (is_precise) {
-    const int count = epoll_pwait2(epoll_fd, ready.data(), room, &timeout, nullptr);
-    if (count >= 0 || errno != ENOSYS) return count;
-    is_precise = false;
-  }
-  const std::int64_t ms = (ns + 999'999) / 1'000'000;
-  return epoll_wait(epoll_fd, ready.data(), room,
-                    static_cast<int>(std::min<std::int64_t>(ms, 60'000)));
-}
 
 }  // namespace
 
@@ -81,10 +68,11 @@ bool UdpWorld::look(Time sleep_until) {
   const auto room = static_cast<int>(ready.size());
   int count = 0;
   if (sleep_until > now_) {
-    count = sleep_on(epoll_fd_, ready, sleep_until == kNever ? kForever : sleep_until - now_);
+    if (sleep_until != kNever) alarm_->ring_by(sleep_until + config_.epoch.since_start());
+    count = epoll_wait(epoll_fd_, ready.data(), room, -1);
     now_ = clock();
   } else {
-    count = epoll_wait(epoll_fd_, ready.data(), room, 0);  // a third of the price
+    count = epoll_wait(epoll_fd_, ready.data(), room, 0);
   }
   bool moved = false;
   for (int i = 0; i < count; ++i) {
@@ -93,6 +81,8 @@ bool UdpWorld::look(Time sleep_until) {
       std::uint64_t woken = 0;
       [[maybe_unused]] const auto taken = read(wake_fd_, &woken, sizeof(woken));
       moved = true;
+    } else if (what == kAlarm) {
+      alarm_->rang();
     } else if (what == kLinks) {
       look_at_links();
       moved = true;
@@ -169,8 +159,22 @@ Duration UdpWorld::spin() const {
   return crowded ? Duration() : config_.spin;
 }
 
+// More of us than cores. One that sends to a process of this host and is woken by its reports would take
+// the very core that works off what was sent.
+void UdpWorld::note_crowd() {
+  crowded_until_ = now_ + kCrowded;
+  const std::uint64_t sent = counters_.packets_sent - crowd_sent_;
+  const std::uint64_t received = counters_.packets_received - crowd_received_;
+  crowd_sent_ = counters_.packets_sent;
+  crowd_received_ = counters_.packets_received;
+  if (!is_from_here_ || sent <= kSendsMostly * received) return;
+  courteous_until_ = now_ + kCourteous;
+  set_courtesy(Courtesy::kWaitsForIt);
+}
+
 bool UdpWorld::progress(Time limit) {
   WEFT_ASSERT(node_ != nullptr);
+  if (now_ >= courteous_until_) set_courtesy(Courtesy::kTakesTheCore);
   Time start = kNever;
   for (;;) {
     now_ = clock();
@@ -186,7 +190,7 @@ bool UdpWorld::progress(Time limit) {
     if (now_ - start > kYieldAfter) {
       sched_yield();
       // Somebody else had it for long: there are more of us than cores, and spinning is in the way.
-      if (clock() - now_ > kCrowdedGap) crowded_until_ = now_ + kCrowded;
+      if (clock() - now_ > kCrowdedGap) note_crowd();
     }
   }
 }

@@ -24,6 +24,7 @@
 #include "base/counters.h"
 #include "base/result.h"
 #include "fabric/ev.h"
+#include "net/alarm.h"
 #include "net/clock.h"
 #include "net/link_watch.h"
 #include "net/rate_cap.h"
@@ -216,11 +217,12 @@ class UdpWorld final : public world::World {
 
   // --- time
   // What epoll says is ready: a plane, or one of these.
-  static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101, kShm = 0x102;
+  static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101, kShm = 0x102, kAlarm = 0x103;
   static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
   Time clock() const { return clock_now() - config_.epoch.since_start(); }
   bool take(Time sleep_until);
   Duration spin() const;
+  void note_crowd();
   bool look(Time sleep_until);
   bool look_at_deadline(Time due);
   bool look_where_it_came(Time plane_busy_until);
@@ -232,6 +234,7 @@ class UdpWorld final : public world::World {
   std::uint16_t process_ = 0;
   std::vector<Plane> planes_;
   std::unique_ptr<LinkWatch> links_;
+  std::optional<Alarm> alarm_;    // for sleeps
   std::unique_ptr<ShmPort> shm_;  // null: off
   std::optional<RateCap> cap_;
   // Rings, or a plane, that moved a moment ago; when everything is looked at in any case.
@@ -242,7 +245,9 @@ class UdpWorld final : public world::World {
   world::PortMask told_up_ = 0;  // what the node knows
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;
-  Time now_, last_pass_, crowded_until_;
+  Time now_, last_pass_, crowded_until_, courteous_until_;
+  std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // packets, when the crowd was last noted
+  bool is_from_here_ = false;                          // the last packet: of a process of this host
   std::vector<std::byte> buffer_;
   std::vector<world::Datagram> in_;
   std::array<world::Datagram, kPollPackets> out_;

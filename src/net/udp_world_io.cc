@@ -111,6 +111,7 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   busy_plane_ = plane;
   busy_runs_ = count == 1 && runs[0].size == runs[0].segment ? 1 : kRunsMax;
   plane_busy_until_ = now_ + kBusy;
+  is_from_here_ = runs[0].from == planes_[plane].address;
   ++counters_.receives;
   in_.clear();
   note_overflow(plane, runs[count - 1].overflow);

@@ -67,6 +67,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   if (config.ev_mode == EvMode::kSrv6) WEFT_CHECK(check_carrier_links(config.planes));
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
+  WEFT_TRY(world->alarm_, Alarm::open());
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
     auto opened = world->open_slot(process);
     if (opened) opened = world->open_shared_memory();
@@ -150,6 +151,7 @@ Result<void> UdpWorld::watch_all() {
       WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
   }
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
+  WEFT_CHECK(watch(alarm_->fd(), EPOLLIN, kAlarm));
   if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
   return watch(wake_fd_, EPOLLIN, kWake);
 }
@@ -160,6 +162,7 @@ void UdpWorld::abandon() {
     for (const UdpSocket& sender : plane.senders) close(sender.fd());
   }
   close(links_->fd());
+  close(alarm_->fd());
   close(wake_fd_);
   close(epoll_fd_);
 }

@@ -41,26 +41,6 @@ bool forbid(const Forbidden& what) {
 
 constexpr int kHeld = 40, kNotAllowed = 41, kFailed = 42;
 
-// Two ends that sleep between packets, without epoll_pwait2.
-int transfer_asleep() {
-  if (!forbid({.number = SYS_epoll_pwait2})) return kNotAllowed;
-  HostilePair pair;
-  if (!pair.open(Security::kPlain)) return kFailed;
-  pair.post(pair.a, pair.b, {});
-  const Time until = net::clock_now() + Duration::s(20);
-  while (pair.a.done == 0 && net::clock_now() < until) {
-    for (End* end : {&pair.a, &pair.b}) {
-      end->net->world().step(net::clock_now() + Duration::ms(2));  // longer than it spins
-      end->collect();
-    }
-  }
-  // Nothing is to come any more: it sleeps, and wakes up.
-  const Time before = net::clock_now();
-  pair.a.net->world().step(before + Duration::ms(30));
-  const Duration slept = net::clock_now() - before;
-  return pair.a.done == 1 && slept >= Duration::ms(29) ? kHeld : kFailed;
-}
-
 // One who listens, and one who dials it, without IPv6.
 int meet_over_ipv4() {
   if (!forbid({.number = SYS_socket, .argument = AF_INET6, .error = EAFNOSUPPORT}))
@@ -93,7 +73,6 @@ void expect_held(int (*what)()) {
   EXPECT_EQ(WEXITSTATUS(status), kHeld);
 }
 
-TEST(OldKernel, SleepsInMillisecondsWithoutEpollPwait2) { expect_held(transfer_asleep); }
 TEST(OldKernel, MeetsOverIpv4WithoutIpv6) { expect_held(meet_over_ipv4); }
 
 }  // namespace

@@ -1,0 +1,16 @@
+#include "net/courtesy.h"
+
+#include <sched.h>
+
+namespace weft::net {
+
+void set_courtesy(Courtesy wanted) {
+  thread_local Courtesy now = Courtesy::kTakesTheCore;
+  if (wanted == now) return;
+  if (wanted == Courtesy::kWaitsForIt && sched_getscheduler(0) != SCHED_OTHER) return;
+  const sched_param none{};
+  const int policy = wanted == Courtesy::kWaitsForIt ? SCHED_BATCH : SCHED_OTHER;
+  if (sched_setscheduler(0, policy, &none) == 0) now = wanted;
+}
+
+}  // namespace weft::net
