@@ -25,9 +25,13 @@ std::size_t datagram_size(const world::Datagram& d) {
 
 }  // namespace
 
+// One send has one class: where packets sent again and new ones share a run, that of the first.
 bool UdpWorld::is_same_run(const world::Datagram& a, const world::Datagram& b) {
-  return a.port == b.port && a.entropy == b.entropy && a.dscp == b.dscp && a.ecn == b.ecn &&
-         a.peer == b.peer;
+  const auto class_of = [](const world::Datagram& d) {
+    return d.dscp == world::Dscp::kTrimmableRetx ? world::Dscp::kTrimmable : d.dscp;
+  };
+  return a.port == b.port && a.entropy == b.entropy && class_of(a) == class_of(b) &&
+         a.ecn == b.ecn && a.peer == b.peer;
 }
 
 // --- in ----------------------------------------------------------------------------------------

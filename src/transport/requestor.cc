@@ -83,18 +83,18 @@ Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes heade
   return Polled::kNothing;
 }
 
-// Runs of up to `burst` packets stay on one EV. What is sent again has runs of its own, and avoids
-// the plane of the copy that was lost, or at least its EV.
-PathSet::Slot Requestor::pick(Time now, PortMask usable, Run& run, PathSet::Slot avoid) {
+// Runs of up to `burst` packets stay on one EV. What is sent again avoids the plane of the copy that
+// was lost, or at least its EV; new packets follow it in its run, so that it costs no run of its own.
+PathSet::Slot Requestor::pick(Time now, PortMask usable, PathSet::Slot avoid) {
   auto living = static_cast<PortMask>(usable & ~paths_.planes_down());
   if (avoid != PathSet::kNone) {
     const auto others = static_cast<PortMask>(living & ~(1u << paths_.ev(avoid).port));
     if (paths_.any_in_rotation(others)) living = others;
   }
-  if (run.left > 0 && run.slot != avoid && (living >> paths_.ev(run.slot).port & 1) != 0 &&
-      paths_.state(run.slot) == EvState::kGood) {
-    run_over_ = --run.left == 0;
-    return run.slot;
+  if (run_.left > 0 && run_.slot != avoid && (living >> paths_.ev(run_.slot).port & 1) != 0 &&
+      paths_.state(run_.slot) == EvState::kGood) {
+    run_over_ = --run_.left == 0;
+    return run_.slot;
   }
   PathSet::Slot slot = PathSet::kNone;
   if (avoid != PathSet::kNone) slot = paths_.next(now, living, nscc_.base_rtt());
@@ -105,8 +105,8 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, Run& run, PathSet::Slot
       slot = other;
     }
   }
-  run = {.slot = slot, .left = slot == PathSet::kNone ? 0 : run_packets() - 1};
-  run_over_ = run.left == 0;
+  run_ = {.slot = slot, .left = slot == PathSet::kNone ? 0 : run_packets() - 1};
+  run_over_ = run_.left == 0;
   return slot;
 }
 
@@ -116,7 +116,7 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   PsnRecord& record = window_.record(psn);
   const std::int64_t size = nominal_size(psn, record);
   if (!nscc_.allows(size) || nscc_.paced_until() > context.now) return Polled::kWindowClosed;
-  const PathSet::Slot slot = pick(context.now, usable, run_again_, record.ev);
+  const PathSet::Slot slot = pick(context.now, usable, record.ev);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   const Wqe& wqe = wqe_of(psn);
   window_.sent(psn, record, context.now, slot);
@@ -173,7 +173,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   const std::int64_t size = nominal_of(p);
   if (!nscc_.allows(size_to_begin(wqe, size)) || nscc_.paced_until() > context.now)
     return Polled::kWindowClosed;
-  const PathSet::Slot slot = pick(context.now, usable, run_, PathSet::kNone);
+  const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   PsnRecord* record = window_.open();
   if (record == nullptr) return Polled::kNoPort;  // no records left: acknowledgements free some
@@ -206,7 +206,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
 // any EV.
 Requestor::Polled Requestor::poll_completion_resend(Context& context, PortMask usable, Bytes header,
                                                     Outgoing& out) {
-  const PathSet::Slot slot = pick(context.now, usable, run_, PathSet::kNone);
+  const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   completion_resend_ = false;
   if (done_count_ >= queue_.size()) return Polled::kNothing;

@@ -169,7 +169,7 @@ class Requestor {
     PathSet::Slot slot = PathSet::kNone;
     std::uint32_t left = 0;  // packets that may follow on it
   };
-  PathSet::Slot pick(Time now, PortMask usable, Run& run, PathSet::Slot avoid);
+  PathSet::Slot pick(Time now, PortMask usable, PathSet::Slot avoid);
   struct Copy {  // one sending of a piece
     Psn psn;
     PathSet::Slot slot = PathSet::kNone;
@@ -240,7 +240,7 @@ class Requestor {
   bool silent_ = false;
   bool rearmed_ = false;  // the deadline was put off once because the world stood still
   std::int64_t bytes_since_ask_ = 0;
-  Run run_, run_again_;  // of new packets, and of those sent again
+  Run run_;
   bool run_over_ = true;
   Time last_heard_, last_send_;
   Time resume_at_;  // resource NACKs: nothing is resent before
