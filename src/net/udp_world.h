@@ -143,6 +143,8 @@ class UdpWorld final : public world::World {
   // The same when several sockets have some: what waits at one while others are looked at is soon
   // taken for lost.
   static constexpr std::size_t kRunsWhenMany = 2;
+  // And of long ones: they are still in the cache when they are put in their place.
+  static constexpr std::size_t kRunsWhenLong = 2, kLongRun = 32u << 10;
   // What a port takes at a time, and what one poll asks for: two runs, so that the time at which a
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;
