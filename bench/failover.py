@@ -70,6 +70,11 @@ def trials(hosts, start, kind, wanted, repeats_max):
     return good, repeated
 
 
+def machine_gaps_ms():
+    """The longest gap of a bare spinning process in each of ten seconds: what no transport can be held to."""
+    return [max(float(gap) for gap in lib.run([lib.BUILD / "bench/stands_still", "1"]).stdout.split()) for _ in range(10)]
+
+
 def summary(runs):
     pauses = [one["pause_ms"] for one in runs]
     backs = [one["full_after_ms"] for one in runs]
@@ -91,7 +96,8 @@ def main():
         lib.say(f"failover: {why}")
         lib.finish(weft=None, ratio=None, why=why)
         return 0
-    lib.build("weft", "raw_tcp")
+    lib.build("weft", "raw_tcp", "stands_still")
+    still = machine_gaps_ms()
     contestants = {
         "weft": (options.trials, _flows.weft),
         "MPTCP": (options.peer_trials, lambda hosts, s: _flows.tcp(hosts, s, mptcp=True)),
@@ -110,13 +116,15 @@ def main():
                              f"{s['survivor_share']:.2f}", f"{s['survivor_share_min']:.2f}", full, f"{s['before_gbps']:.2f}"])
     lib.table(["plane dies", "trials", "repeated", "pause ms, median", "longest", "/ survivor's rate", "least",
                "full rate after ms", "Gb/s before"], rows)
+    lib.say(f"A process that only looks at the clock stood still for {statistics.median(still):.1f} ms (median of ten seconds, "
+            f"at most {max(still):.1f}).")
     for s in detail.values():
         s["full_after_ms"] = None if s["full_after_ms"] == float("inf") else s["full_after_ms"]
     ours = max(detail["weft, down"]["pause_max_ms"], detail["weft, silent"]["pause_max_ms"])
     peers = {name: max(detail[f"{name}, {kind}"]["pause_max_ms"] for kind in ("down", "silent"))
              for name in ("MPTCP", "TCP cubic")}
     lib.finish(weft=ours, ratio=min(peers.values()) / ours, **{n.lower().replace(" ", "_"): v for n, v in peers.items()},
-               detail=detail)
+               detail={**detail, "machine_gaps_ms": still})
     return 0
 
 

@@ -5,7 +5,7 @@
 //                                 copied in from one buffer of 64 MiB and out to another: GB/s
 //   raw_shm flag ROUNDS           ping-pong of 8 bytes through two cache lines: median round trip, us
 //   raw_shm udp ROUNDS            ping-pong of 8 bytes by UDP on the loopback, both ends busy: the same
-//   raw_shm epoll ROUNDS          the same, both ends asleep in epoll
+//   raw_shm epoll ROUNDS          the same, both ends asleep in epoll, on cores 0 and 1
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -25,6 +25,7 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -201,11 +202,21 @@ class Udp {
   int fd_, epoll_ = -1;
 };
 
+// Asleep on one core or on two, which the scheduler chooses anew in each run, is a factor of four.
+void keep_to_core(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  if (sched_setaffinity(0, sizeof(one), &one) != 0) fail("sched_setaffinity");
+}
+
 double udp_round_trip(std::uint64_t rounds, bool sleeps) {
   Udp ours(sleeps), theirs(sleeps);
   ours.connect_to(theirs);
   theirs.connect_to(ours);
   const pid_t child = fork_or_fail();
+  const bool apart = sleeps && std::thread::hardware_concurrency() > 1;
+  if (apart) keep_to_core(child == 0 ? 0 : 1);
   if (child == 0) {
     for (std::uint64_t i = 0; i < rounds; ++i) {
       theirs.receive_word();

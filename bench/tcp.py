@@ -2,7 +2,8 @@
 
 `weft` is Gb/s of payload over veth (over the loopback where namespaces cannot be made), 16 MiB messages; `ratio` is
 that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling. All take turns; figures are
-medians. Weft and raw_udp walk through buffers of 64 MiB, iperf3 sends one buffer of 128 KiB again and again.
+medians. Weft and raw_udp walk through buffers of 64 MiB, iperf3 sends one buffer of 128 KiB again and again. Over the
+loopback Weft is measured twice: by UDP, and as two processes of one host talk by default, through shared memory.
 """
 
 import argparse
@@ -60,10 +61,10 @@ def iperf(link, seconds):
     return json.loads(out)["end"]["sum_received"]["bits_per_second"] / 1e9
 
 
-def weft(link, size, burst):
+def weft(link, size, burst, carrier="--no-shm"):
     c = link.commands()
     program = lib.BUILD / "weft"
-    words = ["bench", "write", "--no-shm", "--port", "20711"]
+    words = ["bench", "write", carrier, "--port", "20711"]
     out = together([*c["server"], program, *words, "--listen", *c["listen_planes"]],
                    [*c["client"], program, *words, c["host"], *c["planes"], "--size", size, "--burst", str(burst), "--json"],
                    0.4)
@@ -81,6 +82,9 @@ def measure(link, times):
     for size in SIZES:
         contestants[f"weft {size}"] = lambda size=size: weft(link, size, 15)
     contestants["weft 16MiB, single packets"] = lambda: weft(link, "16MiB", 1)
+    if isinstance(link, Loopback):
+        for size in SIZES:
+            contestants[f"weft {size}, as by default"] = lambda size=size: weft(link, size, 15, "--shm")
     results = lib.interleave({name: (times, function) for name, function in contestants.items()})
     return {name: lib.spread(values) for name, values in results.items()}
 

@@ -114,8 +114,8 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   if (count == 0) return false;
   busy_plane_ = plane;
   busy_runs_ = count == 1 && runs[0].size == runs[0].segment ? 1
-               : runs[0].size >= kLongRun                     ? kRunsWhenLong
-                                                              : kRunsMax;
+               : runs[0].size >= kLongRun                    ? kRunsWhenLong
+                                                             : kRunsMax;
   plane_busy_until_ = now_ + kBusy;
   is_from_here_ = runs[0].from == planes_[plane].address;
   ++counters_.receives;
