@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/bench_command.h"
+#include "cli/conformance_command.h"
 #include "cli/ctl_command.h"
 #include "cli/doctor_command.h"
 #include "cli/lab_command.h"
@@ -45,6 +46,7 @@ int main(int argc, char** argv) {
   weft::cli::add_sim_command(app, status);
   weft::cli::add_bench_command(app, status);
   weft::cli::add_ctl_command(app, status);
+  weft::cli::add_conformance_command(app, status);
   weft::cli::add_doctor_command(app, status);
   weft::cli::add_lab_command(app, status);
   if (names_no_command(app, argc, argv)) return 2;

@@ -1,0 +1,11 @@
+// `weft conformance`: the suite for any lib_mrc.so and the device behind it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace weft::cli {
+
+// Adds the `conformance` subcommand; when it was given, `status` is the exit status.
+void add_conformance_command(CLI::App& app, int& status);
+
+}  // namespace weft::cli

@@ -1,0 +1,265 @@
+// What a QP may touch, and what follows when it tries more: access rights, bounds, flushing.
+#include <sys/mman.h>
+
+#include "conformance/companion.h"
+#include "conformance/end.h"
+#include "conformance/registry.h"
+
+namespace weft::conformance {
+namespace {
+
+// The write at fault fails with REM_ACCESS_ERR, the next one is flushed, both ends are in ERR, and
+// the target is as it was.
+void remote_refused(Pair& pair, const Address& wrong, const End::Write& write) {
+  std::memset(pair.b.memory.data(), 0x77, pair.b.memory.size());
+  fill(pair.a.memory.data(), write.size, 3);
+  pair.a.write(wrong, write);
+  pair.a.write(pair.b.address(), {.size = 8, .id = 99});
+  completed_as(pair.a.wait_send(), IBV_WC_REM_ACCESS_ERR, write.id);
+  completed_as(pair.a.wait_send(), IBV_WC_WR_FLUSH_ERR, 99);
+  pair.a.reaches(IBV_QPS_ERR);
+  pair.b.reaches(IBV_QPS_ERR);
+}
+
+void wrong_key(Session& session) {
+  Pair pair(session);
+  Address wrong = pair.b.address();
+  wrong.rkey ^= 0x100;
+  remote_refused(pair, wrong, {.size = 100, .id = 1});
+  equal_hex("the first byte of the target", pair.b.memory[0], 0x77);
+}
+
+void beyond_end(Session& session) {
+  Pair pair(session);
+  const std::uint64_t last = pair.b.memory.size() - 10;
+  pair.a.write(pair.b.address(), {.to = last, .size = 10, .id = 1});
+  completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, 1);
+  remote_refused(pair, pair.b.address(), {.to = last, .size = 11, .id = 2});
+}
+
+void before_start(Session& session) {
+  Pair pair(session);
+  Address wrong = pair.b.address();
+  wrong.at -= 1;
+  remote_refused(pair, wrong, {.size = 100, .id = 1});
+}
+
+void deregistered(Session& session) {
+  Pair pair(session);
+  std::vector<std::uint8_t> gone(4096, 0x77);
+  ibv_mr* const mr =
+      pair.b.library.ibv_reg_mr(pair.host.pd, gone.data(), gone.size(), kRemoteWrite);
+  works("ibv_reg_mr", mr);
+  Address wrong = pair.b.address();
+  wrong.rkey = mr->rkey;
+  wrong.at = reinterpret_cast<std::uintptr_t>(gone.data());
+  pair.a.write(wrong, {.size = 1, .id = 1});
+  completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, 1);
+  gone[0] = 0x77;
+  works("ibv_dereg_mr", pair.b.library.ibv_dereg_mr(mr));
+  remote_refused(pair, wrong, {.size = 100, .id = 2});
+  equal_hex("the first byte of what was deregistered", gone[0], 0x77);
+}
+
+void region_without_right(Session& session) {
+  Pair pair(session, {.access = IBV_ACCESS_LOCAL_WRITE});
+  remote_refused(pair, pair.b.address(), {.size = 8, .id = 1});
+}
+
+void qp_without_right(Session& session) {
+  Host host(session);
+  End a(host), b(host);
+  const Address of_a = a.address(), of_b = b.address();
+  a.connect(of_b);
+  works("to INIT without REMOTE_WRITE", b.to_init(IBV_ACCESS_LOCAL_WRITE));
+  works("to RTR", b.to_rtr(of_a));
+  a.write(of_b, {.size = 8, .id = 1});
+  completed_as(a.wait_send(), IBV_WC_REM_ACCESS_ERR, 1);
+}
+
+void other_domain(Session& session) {
+  Pair pair(session);
+  const Library& library = pair.a.library;
+  ibv_pd* const other = library.ibv_alloc_pd(pair.host.verbs);
+  works("ibv_alloc_pd", other);
+  std::vector<std::uint8_t> memory(4096);
+  ibv_mr* const mr = library.ibv_reg_mr(other, memory.data(), memory.size(), kRemoteWrite);
+  works("ibv_reg_mr", mr);
+  Address foreign = pair.b.address();
+  foreign.rkey = mr->rkey;
+  foreign.at = reinterpret_cast<std::uintptr_t>(memory.data());
+  remote_refused(pair, foreign, {.size = 8, .id = 1});
+  library.ibv_dereg_mr(mr);
+  library.ibv_dealloc_pd(other);
+}
+
+void local_key(Session& session) {
+  Pair pair(session);
+  const std::uint32_t lkey = pair.a.mr->lkey;
+  pair.a.write(pair.b.address(), {.size = 5000, .id = 1});
+  pair.a.mr->lkey = lkey ^ 0x100;
+  const int posted = pair.a.post(pair.b.address(), {.size = 8, .id = 2});
+  pair.a.mr->lkey = lkey;
+  works("mrc_post_send with a wrong local key", posted);
+  pair.a.write(pair.b.address(), {.size = 8, .id = 3, .flags = 0});
+  completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, 1);
+  completed_as(pair.a.wait_send(), IBV_WC_LOC_PROT_ERR, 2);
+  completed_as(pair.a.wait_send(), IBV_WC_WR_FLUSH_ERR, 3);
+}
+
+void local_bounds(Session& session) {
+  Pair pair(session);
+  pair.a.write(pair.b.address(), {.from = pair.a.memory.size() - 8, .size = 9, .id = 1});
+  completed_as(pair.a.wait_send(), IBV_WC_LOC_PROT_ERR, 1);
+}
+
+void flush(Session& session) {
+  Host host(session);
+  End a(host), silent(host);
+  a.connect(silent.address());
+  for (std::uint64_t id = 0; id < 10; ++id) {
+    a.write(silent.address(), {.size = 8, .id = id, .flags = 0});
+    a.receive(100 + id);
+  }
+  works("to ERR", a.to(IBV_QPS_ERR));
+  for (std::uint64_t id = 0; id < 10; ++id) {
+    completed_as(a.wait_send(), IBV_WC_WR_FLUSH_ERR, id);
+    completed_as(a.wait_receive(), IBV_WC_WR_FLUSH_ERR, 100 + id);
+  }
+}
+
+void post_in_err(Session& session) {
+  Pair pair(session);
+  works("to ERR", pair.a.to(IBV_QPS_ERR));
+  works("mrc_post_send in ERR", pair.a.post(pair.b.address(), {.size = 8, .id = 1}));
+  works("mrc_post_recv in ERR", pair.a.post_receive(2));
+  completed_as(pair.a.wait_send(), IBV_WC_WR_FLUSH_ERR, 1);
+  completed_as(pair.a.wait_receive(), IBV_WC_WR_FLUSH_ERR, 2);
+}
+
+void reset_forgets(Session& session) {
+  Host host(session);
+  End a(host), silent(host);
+  a.connect(silent.address());
+  for (std::uint64_t id = 0; id < 5; ++id) a.write(silent.address(), {.size = 8, .id = id});
+  works("to RESET", a.to(IBV_QPS_RESET));
+  a.stays_quiet(a.send_cq, milliseconds(20));
+}
+
+void no_receive(Session& session) {
+  Pair pair(session);
+  pair.a.write(pair.b.address(), {.size = 8, .id = 1, .immediate = 1});
+  const ibv_wc wc = pair.a.wait_send();
+  holds(wc.status != IBV_WC_SUCCESS, "an error: MRC has no RNR", status_name(wc.status));
+  pair.b.reaches(IBV_QPS_ERR);
+}
+
+void no_receive_status(Session& session) {
+  Pair pair(session);
+  pair.a.write(pair.b.address(), {.size = 8, .id = 1, .immediate = 1});
+  completed_as(pair.a.wait_send(), IBV_WC_REM_OP_ERR, 1);
+}
+
+void peer_dies(Session& session) {
+  Companion other(session, [](Session& there, const Line& line) {
+    Host host(there);
+    End end(host);
+    line.tell(end.address());
+    end.connect(line.hear<Address>(there));
+    line.tell(true);
+    line.hear<bool>(there);
+  });
+  Host host(session);
+  End end(host);
+  const Line line = other.line();
+  const auto peer = line.hear<Address>(session);
+  line.tell(end.address());
+  works("to INIT", end.to_init());
+  works("to RTR", end.to_rtr(peer));
+  mrc_qp_attr attr{};
+  attr.timeout = 10;
+  attr.retry.linear_cnt = 7;
+  attr.retry.exp_cnt = 6;
+  works("to RTS", end.to_rts(&attr, MRC_QP_TIMEOUT | MRC_QP_RETRY_CNT));
+  line.hear<bool>(session);
+  end.write(peer, {.size = 8, .id = 1});
+  completed_as(end.wait_send(), IBV_WC_SUCCESS, 1);
+  other.kill_it();
+  end.write(peer, {.size = 8, .id = 2});
+  end.write(peer, {.size = 8, .id = 3});
+  completed_as(end.wait_send(), IBV_WC_RETRY_EXC_ERR, 2);
+  completed_as(end.wait_send(), IBV_WC_WR_FLUSH_ERR, 3);
+}
+
+#define WEFT_RIGHTS "ibv_reg_mr access rights; IBA 9.9, remote access error"
+constexpr Test kTests[] = {
+    {.id = "api.access.rkey",
+     .clause = WEFT_RIGHTS,
+     .what = "an rkey of no region: REM_ACCESS_ERR, both ends in ERR, nothing written",
+     .body = wrong_key},
+    {.id = "api.access.end",
+     .clause = WEFT_RIGHTS,
+     .what = "the last byte of a region can be written, the one behind it cannot",
+     .body = beyond_end},
+    {.id = "api.access.start",
+     .clause = WEFT_RIGHTS,
+     .what = "the byte before a region cannot be written",
+     .body = before_start},
+    {.id = "api.access.deregistered",
+     .clause = WEFT_RIGHTS,
+     .what = "a region that was deregistered cannot be written",
+     .body = deregistered},
+    {.id = "api.access.region-right",
+     .clause = WEFT_RIGHTS,
+     .what = "a region without REMOTE_WRITE cannot be written",
+     .body = region_without_right},
+    {.id = "api.access.qp-right",
+     .clause = "mrc.h: IBV_QP_ACCESS_FLAGS",
+     .what = "a QP without REMOTE_WRITE lets nobody write",
+     .body = qp_without_right},
+    {.id = "api.access.domain",
+     .clause = "ibv_alloc_pd",
+     .what = "a region of another protection domain cannot be written",
+     .body = other_domain},
+    {.id = "api.access.lkey",
+     .clause = "IBA 9.9, local protection error",
+     .what = "a wrong lkey: LOC_PROT_ERR from there on, what stood before is carried out",
+     .body = local_key},
+    {.id = "api.access.local-bounds",
+     .clause = "IBA 9.9, local protection error",
+     .what = "a piece that leaves its region: LOC_PROT_ERR",
+     .body = local_bounds},
+    {.id = "api.err.flush",
+     .clause = "mrc.h: mrc_modify_qp to ERR",
+     .what = "ERR completes everything posted with WR_FLUSH_ERR, in order",
+     .body = flush},
+    {.id = "api.err.post",
+     .clause = "mrc.h: mrc_post_send, as ibv_post_send in ERR",
+     .what = "posts in ERR are taken and flushed",
+     .body = post_in_err},
+    {.id = "api.err.reset",
+     .clause = "mrc.h: mrc_modify_qp to RESET",
+     .what = "RESET forgets what was posted without completing it",
+     .body = reset_forgets},
+    {.id = "api.err.no-receive",
+     .clause = "MRC: no RNR",
+     .certainty = Certainty::kReaders,
+     .what = "an immediate without a receive is an error at both ends",
+     .body = no_receive},
+    {.id = "api.err.no-receive-status",
+     .clause = "MRC: no RNR",
+     .certainty = Certainty::kOurs,
+     .level = Level::kShould,
+     .what = "it is REM_OP_ERR for the sender",
+     .body = no_receive_status},
+    {.id = "api.err.peer-dies",
+     .clause = "mrc.h: MRC_QP_RETRY_CNT, MRC_QP_TIMEOUT",
+     .what = "a peer that is killed: RETRY_EXC_ERR when the retries are spent, then flushes",
+     .body = peer_dies},
+};
+
+}  // namespace
+
+std::span<const Test> access_tests() { return kTests; }
+
+}  // namespace weft::conformance

@@ -1,0 +1,281 @@
+#include "conformance/duel.h"
+
+#include <bit>
+#include <map>
+
+#include "net/address.h"
+
+namespace weft::conformance {
+namespace {
+
+// Weft's processes share a host's addresses; bits 23 to 16 of a QP number say which UDP port.
+std::uint16_t weft_port(std::uint32_t qpn) {
+  const std::uint32_t slot = qpn >> 16;
+  return static_cast<std::uint16_t>(slot == 0 ? 4791 : 14'791 + slot);
+}
+
+Ipv6 ip_of(const ibv_gid& gid) {
+  std::array<std::byte, 16> bytes;
+  std::memcpy(bytes.data(), gid.raw, bytes.size());
+  return base::load_ipv6(bytes, 0);
+}
+ibv_gid gid_of(const Ipv6& ip) {
+  std::array<std::byte, 16> bytes;
+  base::store_ipv6(bytes, 0, ip);
+  ibv_gid gid{};
+  std::memcpy(gid.raw, bytes.data(), bytes.size());
+  return gid;
+}
+
+std::uint32_t ports_of(const Host& host) {
+  mrc_ctl_device_attr attr{};
+  if (host.library.mrc_ctl_query_device(host.verbs, &attr) != 0) return 1;
+  return static_cast<std::uint32_t>(std::max(std::popcount(attr.phy_port_mask), 1));
+}
+
+}  // namespace
+
+Tester open_tester(Session& session, const Host& host, std::uint32_t device_qpn, IcrcCover cover) {
+  const Options& options = session.options();
+  const Ipv6 gid = ip_of(host.gid);
+  const bool loopback = net::is_ipv4(gid) && net::is_loopback(gid);
+  Tester::Config config{.addresses = options.tester_addresses,
+                        .device = options.device_addresses,
+                        .port = options.tester_port,
+                        .device_port = options.device_port,
+                        .cover = cover,
+                        .dscp_data = options.dscp_data,
+                        .dscp_control = options.dscp_control};
+  if (config.device_port == 0) config.device_port = loopback ? weft_port(device_qpn) : 4791;
+  if (config.device.empty()) {
+    config.device = {gid};
+    // Weft on the loopback: port p is 127.0.p.1.
+    for (std::uint32_t p = 1; loopback && p < ports_of(host); ++p)
+      config.device.push_back({.high = gid.high, .low = gid.low + (std::uint64_t{p} << 8)});
+  }
+  if (!config.addresses.empty()) {
+    auto opened = Tester::open(config);
+    if (!opened) throw Trouble{"the tester's addresses: " + opened.error().message};
+    return std::move(opened).value();
+  }
+  if (!loopback) throw Skip{"where the tester is was not said; give --tester and --device-address"};
+  // The first neighbour that nobody else is.
+  std::string why;
+  for (std::uint64_t last = 2; last < 250; ++last) {
+    config.addresses.clear();
+    for (const Ipv6& ip : config.device)
+      config.addresses.push_back({.high = ip.high, .low = (ip.low & ~std::uint64_t{0xff}) | last});
+    auto opened = Tester::open(config);
+    if (opened) return std::move(opened).value();
+    why = opened.error().message;
+    if (opened.error().kind != ErrorKind::kExhausted) break;
+  }
+  throw Trouble{"no address for the tester: " + why};
+}
+
+namespace {
+
+EndOptions end_options(const DuelOptions& options) {
+  EndOptions out = options.end;
+  out.psn = options.device_psn;
+  return out;
+}
+
+}  // namespace
+
+Duel::Duel(Session& on, const DuelOptions& with)
+    : session(on),
+      options(with),
+      host(on),
+      end(host, end_options(with)),
+      cover(on.options().icrc.value_or(IcrcCover::kFull)),
+      tester(open_tester(on, host, end.qpn(), cover)) {
+  target = {.gid = gid_of(tester.address()),
+            .qpn = kQpn,
+            .psn = options.tester_psn,
+            .rkey = 0xdeadbeef,
+            .at = 0x7f00'1122'3000,
+            .size = 1 << 30};
+  mrc_qp_attr receive{}, send{};
+  int receive_mask = 0, send_mask = MRC_QP_TIMEOUT;
+  if (options.mpr_dest) {
+    receive.mpr.mpr_dest = *options.mpr_dest;
+    receive_mask |= MRC_QP_MPR_DEST;
+  }
+  if (options.max_wimm_dest) {
+    receive.wimm.max_wimm_dest = *options.max_wimm_dest;
+    receive_mask |= MRC_QP_MAX_WIMM_DEST;
+  }
+  send.timeout = options.timeout;
+  if (options.mpr) {
+    send.mpr.mpr = *options.mpr;
+    send_mask |= MRC_QP_MPR;
+  }
+  if (options.max_wimm) {
+    send.wimm.max_wimm = *options.max_wimm;
+    send_mask |= MRC_QP_MAX_WIMM;
+  }
+  if (options.linear_retries || options.exponential_retries) {
+    send.retry.linear_cnt = options.linear_retries.value_or(7);
+    send.retry.exp_cnt = options.exponential_retries.value_or(0);
+    send_mask |= MRC_QP_RETRY_CNT;
+  }
+  works("mrc_modify_qp to INIT", end.to_init());
+  works("mrc_modify_qp to RTR",
+        end.to_rtr(target, options.mtu, receive_mask != 0 ? &receive : nullptr, receive_mask));
+  works("mrc_modify_qp to RTS", end.to_rts(&send, send_mask));
+}
+
+// --- the device sends ---------------------------------------------------------------------------
+
+void Duel::post(std::uint32_t size, std::uint64_t id, std::optional<std::uint32_t> immediate,
+                unsigned flags) {
+  fill(end.memory.data(), size, id);
+  end.write(target, {.size = size, .id = id, .flags = flags, .immediate = immediate});
+}
+
+bool is_write(const Seen& seen) { return seen.as<wire::Write>() != nullptr; }
+bool is_fresh_write(const Seen& seen) { return is_write(seen) && !seen.bth().rtx; }
+
+// Whoever waits here also polls: some libraries work only while they are called.
+Seen Duel::next_where(std::string_view what, const std::function<bool(const Seen&)>& wanted) {
+  while (!session.is_over()) {
+    ibv_wc wc{};
+    host.library.mrc_poll_cq(end.receive_cq, 0, &wc);
+    if (auto seen = tester.next(Clock::now() + milliseconds(2)); seen && wanted(*seen))
+      return std::move(*seen);
+  }
+  fail(std::string(what) + " from the device",
+       tester.unreadable > 0 ? fmt::format("{} packets that are none of MRC", tester.unreadable)
+                             : "none came in time");
+}
+
+Seen Duel::next_write() { return next_where("a WRITE", is_fresh_write); }
+
+std::vector<Seen> Duel::message(std::uint32_t packet_count) {
+  std::map<std::int32_t, Seen> by_psn;
+  std::optional<Psn> first;
+  while (by_psn.size() < packet_count) {
+    Seen seen = next_write();
+    if (!first) first = seen.bth().psn;
+    by_psn.emplace(seen.bth().psn.since(*first), std::move(seen));
+  }
+  std::vector<Seen> out;
+  for (auto& [at, seen] : by_psn) out.push_back(std::move(seen));
+  return out;
+}
+
+wire::Packet Duel::sack(Psn cack, std::uint64_t bits) const {
+  wire::Sack body;
+  body.cack = cack;
+  body.bitmap_offset = 1;
+  body.bitmap = bits;
+  body.ooo_count = static_cast<std::uint16_t>(std::popcount(bits));
+  body.mpr = 32;
+  body.spdcid = static_cast<std::uint16_t>(end.qpn());
+  body.dpdcid = kQpn;
+  return {.bth = {.opcode = wire::Opcode::kSack, .dest_qpn = end.qpn(), .psn = cack}, .body = body};
+}
+
+void Duel::acknowledge(const Seen& write, Psn cack, std::uint64_t bits) {
+  wire::Packet packet = sack(cack, bits);
+  auto& body = std::get<wire::Sack>(packet.body);
+  body.trigger_offset = static_cast<std::int16_t>(write.bth().psn.since(cack));
+  body.entropy = write.entropy();
+  body.echo = write.as<wire::Write>()->sent;
+  // What came so far, in full packets: rounded up, and never less than what the device counts.
+  const auto packets =
+      static_cast<std::uint32_t>(cack.since(Psn(options.device_psn)) + 1) + body.ooo_count;
+  body.rcvd_bytes_256 = packets * ((mtu_bytes() + 40 + 8 + 36 + 4 + 255) / 256);
+  packet.bth.rtx = write.bth().rtx;
+  tester.send(packet, {}, {.plane = write.plane});
+}
+
+void Duel::transport_ack(Psn psn, std::uint32_t msn) {
+  tester.send({.bth = {.opcode = wire::Opcode::kTransportAck, .dest_qpn = end.qpn(), .psn = psn},
+               .body = wire::TransportAck{.msn = msn}});
+}
+
+void Duel::transport_nak(Psn psn, wire::AckSyndrome syndrome) {
+  tester.send({.bth = {.opcode = wire::Opcode::kTransportAck, .dest_qpn = end.qpn(), .psn = psn},
+               .body = wire::TransportAck{.syndrome = syndrome}});
+}
+
+void Duel::nack(const Seen& write, wire::NackReason reason) {
+  wire::Nack body;
+  body.reason = reason;
+  body.entropy = write.entropy();
+  body.psn = write.bth().psn;
+  body.echo = write.as<wire::Write>()->sent;
+  body.spdcid = static_cast<std::uint16_t>(end.qpn());
+  body.dpdcid = kQpn;
+  tester.send(
+      {.bth = {.opcode = wire::Opcode::kNack, .dest_qpn = end.qpn(), .psn = write.bth().psn},
+       .body = body},
+      {}, {.plane = write.plane});
+}
+
+void Duel::accept(const Seen& last, std::uint32_t msn) {
+  acknowledge(last, last.bth().psn);
+  transport_ack(last.bth().psn, msn);
+}
+
+// --- the device receives ------------------------------------------------------------------------
+
+wire::Packet Duel::packet_of(const Piece& piece) const {
+  return {
+      .bth = {.opcode = piece.opcode,
+              .solicited = piece.solicited,
+              .pad = static_cast<std::uint8_t>((4 - piece.size % 4) % 4),
+              .dest_qpn = end.qpn(),
+              .ack_request = piece.ack_request,
+              .rtx = piece.rtx,
+              .psn = psn(piece.psn)},
+      .body = wire::Write{.rqmsn = piece.rqmsn,
+                          .msn = piece.msn,
+                          .sent = {piece.timestamp},
+                          .va = reinterpret_cast<std::uintptr_t>(end.memory.data()) + piece.to,
+                          .rkey = piece.rkey.value_or(end.mr->rkey),
+                          .message_size = piece.message_size != 0 ? piece.message_size : piece.size,
+                          .immediate = piece.immediate}};
+}
+
+void Duel::send(const Piece& piece, const Tester::Way& way) {
+  std::vector<std::uint8_t> payload(piece.size);
+  fill(payload.data(), payload.size(), piece.seed);
+  tester.send(packet_of(piece), std::as_bytes(std::span(payload)), way);
+}
+
+Seen Duel::next_sack() {
+  return next_where("a SACK", [](const Seen& seen) { return seen.as<wire::Sack>() != nullptr; });
+}
+Seen Duel::next_transport_ack() {
+  return next_where("a Transport ACK",
+                    [](const Seen& seen) { return seen.as<wire::TransportAck>() != nullptr; });
+}
+Seen Duel::next_nack() {
+  return next_where("a NACK", [](const Seen& seen) { return seen.as<wire::Nack>() != nullptr; });
+}
+
+void Duel::none_where(std::string_view what, milliseconds how_long,
+                      const std::function<bool(const Seen&)>& unwanted) {
+  const auto until = Clock::now() + how_long;
+  ibv_wc wc{};
+  while (Clock::now() < until) {
+    host.library.mrc_poll_cq(end.receive_cq, 0, &wc);
+    const auto seen = tester.next(std::min(until, Clock::now() + milliseconds(2)));
+    if (seen && unwanted(*seen)) fail(fmt::format("no {}", what), wire::to_string(seen->packet));
+  }
+}
+
+void Duel::still_works(std::int32_t at) {
+  const std::uint64_t seed = 0x5afe;
+  send({.psn = at, .to = end.memory.size() - 64, .size = 64, .seed = seed});
+  next_where("a SACK that covers a good packet", [&](const Seen& seen) {
+    const auto* const sack = seen.as<wire::Sack>();
+    return sack != nullptr && sack->cack == psn(at);
+  });
+  is_pattern(end.memory.data() + end.memory.size() - 64, 64, seed);
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,241 @@
+#include "conformance/end.h"
+
+#include <endian.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace weft::conformance {
+
+ibv_context* open_device(Session& session) {
+  const Library& library = session.library();
+  int count = 0;
+  ibv_device** const list = library.ibv_get_device_list(&count);
+  works("ibv_get_device_list", list);
+  ibv_context* found = nullptr;
+  std::string names;
+  const std::string& wanted = session.options().device;
+  for (int i = 0; i < count && found == nullptr; ++i) {
+    const std::string name = library.ibv_get_device_name(list[i]);
+    names += (names.empty() ? "" : ", ") + name;
+    if (!wanted.empty() && name != wanted) continue;
+    ibv_context* const context = library.ibv_open_device(list[i]);
+    mrc_device_attr attr{};
+    int supported = 0;
+    if (context != nullptr && library.mrc_query_device(context, &attr, &supported) == 0 &&
+        supported != 0) {
+      found = context;
+    } else if (context != nullptr) {
+      library.ibv_close_device(context);
+    }
+  }
+  library.ibv_free_device_list(list);
+  if (found == nullptr) {
+    fail(wanted.empty() ? "a device that speaks MRC" : "an MRC device " + wanted,
+         names.empty() ? "no device at all" : "only " + names);
+  }
+  return found;
+}
+
+Host::Host(Session& on) : session(on), library(on.library()) {
+  verbs = open_device(session);
+  int supported = 0;
+  works("mrc_query_device", library.mrc_query_device(verbs, &attr, &supported));
+  works("mrc_create_context", context = library.mrc_create_context(verbs, nullptr));
+  works("ibv_alloc_pd", pd = library.ibv_alloc_pd(verbs));
+  works("ibv_query_gid", library.ibv_query_gid(verbs, 1, session.options().gid_index, &gid));
+}
+
+Host::~Host() {
+  if (pd != nullptr) library.ibv_dealloc_pd(pd);
+  if (context != nullptr) library.mrc_destroy_context(context);
+  if (verbs != nullptr) library.ibv_close_device(verbs);
+}
+
+End::End(Host& on, const EndOptions& with)
+    : host(on), library(on.library), options(with), memory(with.bytes) {
+  works("ibv_reg_mr",
+        mr = library.ibv_reg_mr(host.pd, memory.data(), memory.size(), options.access));
+  works("mrc_create_cq", send_cq = library.mrc_create_cq(host.context, options.cq_entries, this,
+                                                         options.channel, 0));
+  works("mrc_create_cq", receive_cq = library.mrc_create_cq(host.context, options.cq_entries, this,
+                                                            options.channel, 0));
+  mrc_qp_init_attr init{};
+  init.send_cq = send_cq;
+  init.recv_cq = receive_cq;
+  init.pd = host.pd;
+  init.sq_sig_all = options.signal_all;
+  init.send_ops_flags = options.send_ops;
+  init.cap.max_send_wr = init.cap.max_recv_wr = options.depth;
+  init.cap.max_send_sge = options.pieces;
+  init.cap.max_recv_sge = 1;
+  init.cap.max_inline_data = options.inline_bytes;
+  works("mrc_create_qp", qp = library.mrc_create_qp(host.context, &init));
+}
+
+End::~End() {
+  if (qp != nullptr) library.mrc_destroy_qp(qp);
+  if (send_cq != nullptr) library.mrc_destroy_cq(send_cq);
+  if (receive_cq != nullptr) library.mrc_destroy_cq(receive_cq);
+  if (mr != nullptr) library.ibv_dereg_mr(mr);
+}
+
+Address End::address() const {
+  return {.gid = host.gid,
+          .qpn = qpn(),
+          .psn = options.psn,
+          .rkey = mr->rkey,
+          .at = reinterpret_cast<std::uintptr_t>(memory.data()),
+          .size = memory.size()};
+}
+
+std::uint32_t End::qpn() const {
+  std::uint32_t out = 0;
+  works("mrc_get_qpn", library.mrc_get_qpn(qp, &out));
+  return out;
+}
+
+ibv_qp_state End::state() const {
+  ibv_qp_attr attr{};
+  works("mrc_query_qp", library.mrc_query_qp(qp, &attr, IBV_QP_STATE, nullptr, 0, nullptr));
+  return attr.qp_state;
+}
+
+namespace {
+
+// The function takes no const pointer.
+int modify(const End& end, ibv_qp_attr& attr, int mask, const mrc_qp_attr* mrc, int mrc_mask) {
+  mrc_qp_attr copy{};
+  if (mrc != nullptr) copy = *mrc;
+  return end.library.mrc_modify_qp(end.qp, &attr, mask, mrc != nullptr ? &copy : nullptr, mrc_mask);
+}
+
+}  // namespace
+
+int End::to_init(int access, const mrc_qp_attr* mrc, int mask) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.qp_access_flags = static_cast<unsigned>(access);
+  return modify(*this, attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS, mrc, mask);
+}
+
+int End::to_rtr(const Address& peer, ibv_mtu mtu, const mrc_qp_attr* mrc, int mask) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = mtu;
+  attr.ah_attr.is_global = 1;
+  attr.ah_attr.grh.dgid = peer.gid;
+  attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(host.session.options().gid_index);
+  attr.ah_attr.port_num = 1;
+  attr.dest_qp_num = peer.qpn;
+  attr.rq_psn = peer.psn;
+  return modify(*this, attr,
+                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, mrc,
+                mask);
+}
+
+int End::to_rts(const mrc_qp_attr* mrc, int mask) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = options.psn;
+  return modify(*this, attr, IBV_QP_STATE | IBV_QP_SQ_PSN, mrc, mask);
+}
+
+int End::to(ibv_qp_state state) {
+  ibv_qp_attr attr{};
+  attr.qp_state = state;
+  return modify(*this, attr, IBV_QP_STATE, nullptr, 0);
+}
+
+void End::connect(const Address& peer, ibv_mtu mtu) {
+  works("mrc_modify_qp to INIT", to_init());
+  works("mrc_modify_qp to RTR", to_rtr(peer, mtu));
+  works("mrc_modify_qp to RTS", to_rts());
+}
+
+int End::post(const Address& peer, const Write& write) {
+  ibv_sge sge{.addr = reinterpret_cast<std::uintptr_t>(memory.data()) + write.from,
+              .length = write.size,
+              .lkey = mr->lkey};
+  ibv_send_wr wr{}, *bad = nullptr;
+  wr.wr_id = write.id;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = write.immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  wr.imm_data = htobe32(write.immediate.value_or(0));
+  wr.send_flags = write.flags;
+  wr.wr.rdma.remote_addr = peer.at + write.to;
+  wr.wr.rdma.rkey = peer.rkey;
+  return library.mrc_post_send(qp, &wr, &bad);
+}
+
+int End::post_receive(std::uint64_t id) {
+  ibv_recv_wr wr{}, *bad = nullptr;
+  wr.wr_id = id;
+  return library.mrc_post_recv(qp, &wr, &bad);
+}
+
+void End::write(const Address& peer, const Write& what) {
+  works("mrc_post_send", post(peer, what));
+}
+void End::receive(std::uint64_t id) { works("mrc_post_recv", post_receive(id)); }
+
+ibv_wc End::wait(mrc_cq* cq) const {
+  ibv_wc wc{};
+  while (!host.session.is_over()) {
+    const int count = library.mrc_poll_cq(cq, 1, &wc);
+    if (count == 1) return wc;
+    if (count < 0) fail("mrc_poll_cq works", fmt::format("it returned {}", count));
+    std::this_thread::yield();
+  }
+  fail("a completion", "none came in time");
+}
+
+void End::stays_quiet(mrc_cq* cq, milliseconds how_long) const {
+  const auto until = Clock::now() + how_long;
+  while (Clock::now() < until) {
+    ibv_wc wc{};
+    if (library.mrc_poll_cq(cq, 1, &wc) == 0) continue;
+    fail("no completion yet",
+         fmt::format("{} of work request {}", status_name(wc.status), wc.wr_id));
+  }
+}
+
+void End::reaches(ibv_qp_state wanted) const {
+  ibv_wc wc{};
+  while (state() != wanted) {
+    if (host.session.is_over())
+      equal("QP state", static_cast<int>(state()), static_cast<int>(wanted));
+    library.mrc_poll_cq(receive_cq, 0, &wc);
+    std::this_thread::yield();
+  }
+}
+
+void completed_as(const ibv_wc& wc, ibv_wc_status status, std::uint64_t id) {
+  if (wc.status == status && wc.wr_id == id) return;
+  fail(fmt::format("{} of work request {}", status_name(status), id),
+       fmt::format("{} of {}", status_name(wc.status), wc.wr_id));
+}
+
+namespace {
+std::uint8_t pattern(std::uint64_t seed, std::uint64_t at) {
+  return static_cast<std::uint8_t>((seed * 0x9e3779b97f4a7c15u + at * 31) >> 16 ^ at);
+}
+}  // namespace
+
+void fill(std::uint8_t* to, std::size_t size, std::uint64_t seed) {
+  for (std::size_t i = 0; i < size; ++i) to[i] = pattern(seed, i);
+}
+std::size_t first_wrong(const std::uint8_t* at, std::size_t size, std::uint64_t seed) {
+  for (std::size_t i = 0; i < size; ++i) {
+    if (at[i] != pattern(seed, i)) return i;
+  }
+  return size;
+}
+void is_pattern(const std::uint8_t* at, std::size_t size, std::uint64_t seed) {
+  const std::size_t wrong = first_wrong(at, size, seed);
+  if (wrong != size)
+    fail(fmt::format("{} bytes as they were sent", size), fmt::format("byte {} differs", wrong));
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,140 @@
+// QP hints: what an application says of the traffic to come.
+#include "conformance/end.h"
+#include "conformance/registry.h"
+
+namespace weft::conformance {
+namespace {
+
+struct Hint {
+  Host host;
+  const Library& library;
+  mrc_qp_hint* hint = nullptr;
+  explicit Hint(Session& session) : host(session), library(host.library) {
+    mrc_qp_hint_init_attr init{};
+    init.attr.num_qps_per_peer = 2;
+    init.attr.num_send_peers = 3;
+    init.attr.num_remote_recv_peers = 4;
+    hint = library.mrc_create_qp_hint(host.context, &init);
+    works("mrc_create_qp_hint", hint);
+  }
+  ~Hint() { library.mrc_destroy_qp_hint(hint); }
+  Hint(const Hint&) = delete;
+  Hint& operator=(const Hint&) = delete;
+  static constexpr int kAll =
+      MRC_QP_HINT_NUM_QPS_PER_PEER | MRC_QP_HINT_NUM_SEND_PEERS | MRC_QP_HINT_NUM_REMOTE_RECV_PEERS;
+  mrc_qp_hint_attr query(int mask = kAll) const {
+    mrc_qp_hint_attr attr{};
+    works("mrc_query_qp_hint", library.mrc_query_qp_hint(hint, &attr, mask));
+    return attr;
+  }
+};
+
+void query(Session& session) {
+  Hint hint(session);
+  const mrc_qp_hint_attr attr = hint.query();
+  equal("num_qps_per_peer", attr.num_qps_per_peer, 2);
+  equal("num_send_peers", attr.num_send_peers, 3);
+  equal("num_remote_recv_peers", attr.num_remote_recv_peers, 4);
+}
+
+void modify_one(Session& session) {
+  Hint hint(session);
+  mrc_qp_hint_attr attr{};
+  attr.num_send_peers = 77;
+  attr.num_qps_per_peer = 88;
+  works("mrc_modify_qp_hint",
+        hint.library.mrc_modify_qp_hint(hint.hint, &attr, MRC_QP_HINT_NUM_SEND_PEERS));
+  const mrc_qp_hint_attr now = hint.query();
+  equal("num_send_peers, which the mask named,", now.num_send_peers, 77);
+  equal("num_qps_per_peer, which it did not,", now.num_qps_per_peer, 2);
+}
+
+void unknown_bit(Session& session) {
+  Hint hint(session);
+  mrc_qp_hint_attr attr{};
+  fails_minus_one("mrc_modify_qp_hint with an unknown mask bit",
+                  hint.library.mrc_modify_qp_hint(hint.hint, &attr, 1 << 12), {EINVAL});
+  fails_minus_one("mrc_query_qp_hint with an unknown mask bit",
+                  hint.library.mrc_query_qp_hint(hint.hint, &attr, 1 << 12), {EINVAL});
+}
+
+// By a QP: the whole way to RTS keeps it.
+void with_qp(Session& session, void (*check)(Hint&, End&)) {
+  Hint hint(session);
+  {
+    End end(hint.host);
+    mrc_qp_attr attr{};
+    attr.qp_hint = hint.hint;
+    works("mrc_modify_qp to INIT with a hint", end.to_init(kRemoteWrite, &attr, MRC_QP_HINT));
+    check(hint, end);
+  }
+}
+
+void in_use(Hint& hint, End&) {
+  fails_minus_one("mrc_destroy_qp_hint while a QP names it",
+                  hint.library.mrc_destroy_qp_hint(hint.hint), {EBUSY});
+}
+
+void told_back(Hint& hint, End& end) {
+  mrc_qp_attr now{};
+  works("mrc_query_qp", end.library.mrc_query_qp(end.qp, nullptr, 0, &now, MRC_QP_HINT, nullptr));
+  equal("qp_hint", static_cast<const void*>(now.qp_hint), static_cast<const void*>(hint.hint));
+}
+
+void let_go(Session& session) {
+  Hint hint(session);
+  {
+    End end(hint.host);
+    mrc_qp_attr attr{};
+    attr.qp_hint = hint.hint;
+    works("mrc_modify_qp to INIT with a hint", end.to_init(kRemoteWrite, &attr, MRC_QP_HINT));
+  }
+  works("mrc_destroy_qp_hint after the QP is gone", hint.library.mrc_destroy_qp_hint(hint.hint));
+  mrc_qp_hint_init_attr init{};
+  hint.hint = hint.library.mrc_create_qp_hint(hint.host.context, &init);
+  works("another", hint.hint);
+}
+
+void none(Session& session) {
+  Host host(session);
+  End end(host);
+  mrc_qp_attr attr{};
+  works("mrc_modify_qp to INIT with qp_hint NULL", end.to_init(kRemoteWrite, &attr, MRC_QP_HINT));
+}
+
+constexpr Test kTests[] = {
+    {.id = "api.hint.query",
+     .clause = "mrc.h: mrc_query_qp_hint",
+     .what = "tells what the hint was made with",
+     .body = query},
+    {.id = "api.hint.modify",
+     .clause = "mrc.h: mrc_modify_qp_hint",
+     .what = "changes what the mask names and nothing else",
+     .body = modify_one},
+    {.id = "api.hint.unknown-mask",
+     .clause = "mrc.h: mrc_modify_qp_hint, mrc_query_qp_hint",
+     .what = "a mask bit that the header does not have is EINVAL",
+     .body = unknown_bit},
+    {.id = "api.hint.busy",
+     .clause = "mrc.h: mrc_destroy_qp_hint",
+     .what = "EBUSY while a QP names the hint",
+     .body = [](Session& s) { with_qp(s, in_use); }},
+    {.id = "api.hint.query-qp",
+     .clause = "mrc.h: mrc_query_qp, MRC_QP_HINT",
+     .what = "a QP tells which hint it has",
+     .body = [](Session& s) { with_qp(s, told_back); }},
+    {.id = "api.hint.released",
+     .clause = "mrc.h: mrc_destroy_qp_hint",
+     .what = "a hint whose QP is gone can be destroyed",
+     .body = let_go},
+    {.id = "api.hint.none",
+     .clause = "mrc.h: struct mrc_qp_attr, qp_hint",
+     .what = "NULL means no hint and is taken",
+     .body = none},
+};
+
+}  // namespace
+
+std::span<const Test> hint_tests() { return kTests; }
+
+}  // namespace weft::conformance

@@ -1,0 +1,49 @@
+#include "conformance/library.h"
+
+#include <dlfcn.h>
+
+namespace weft::conformance {
+
+// Never closed: a library that started threads would not survive it, and the process ends soon.
+Result<Library> Library::open(const std::string& path) {
+  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return Error{ErrorKind::kSystem, dlerror()};
+  Library out;
+#define WEFT_BIND(name) out.name.bind(dlsym(handle, #name));
+  WEFT_MRC_FUNCTIONS(WEFT_BIND)
+  WEFT_CTL_FUNCTIONS(WEFT_BIND)
+#undef WEFT_BIND
+#define WEFT_BIND(name, type) out.name.bind(dlsym(handle, #name));
+  WEFT_VERBS_FUNCTIONS(WEFT_BIND)
+#undef WEFT_BIND
+  if (out.missing_verbs().empty()) return out;
+  if (void* const verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL)) {
+#define WEFT_BIND(name, type) \
+  if (!out.name.is_there()) out.name.bind(dlsym(verbs, #name));
+    WEFT_VERBS_FUNCTIONS(WEFT_BIND)
+#undef WEFT_BIND
+  }
+  return out;
+}
+
+#define WEFT_NOTE(name) \
+  if (!this->name.is_there()) out.push_back(#name);
+#define WEFT_NOTE_TYPED(name, type) WEFT_NOTE(name)
+
+std::vector<std::string> Library::missing_mrc() const {
+  std::vector<std::string> out;
+  WEFT_MRC_FUNCTIONS(WEFT_NOTE)
+  return out;
+}
+std::vector<std::string> Library::missing_ctl() const {
+  std::vector<std::string> out;
+  WEFT_CTL_FUNCTIONS(WEFT_NOTE)
+  return out;
+}
+std::vector<std::string> Library::missing_verbs() const {
+  std::vector<std::string> out;
+  WEFT_VERBS_FUNCTIONS(WEFT_NOTE_TYPED)
+  return out;
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,245 @@
+// Loss: what the device sends again, when, and how a lost acknowledgement is made good.
+#include <set>
+
+#include "conformance/duel.h"
+#include "conformance/registry.h"
+
+namespace weft::conformance {
+namespace {
+
+bool is_again(const Seen& seen) { return is_write(seen) && seen.bth().rtx; }
+
+// A short timeout: 1.05 ms.
+constexpr DuelOptions kQuick{.timeout = 10};
+
+void timeout(Session& session) {
+  Duel duel(session, kQuick);
+  duel.post(100);
+  const Seen first = duel.next_write();
+  const Seen again = duel.next_where("a retransmission", is_again);
+  equal_hex("PSN", again.bth().psn.value(), first.bth().psn.value());
+}
+
+// All but rtx, A and the timestamp.
+void same_packet(Session& session) {
+  Duel duel(session, kQuick);
+  duel.post(100, 1, 0x77);
+  const Seen first = duel.next_write();
+  const Seen again = duel.next_where("a retransmission", is_again);
+  equal("opcode", std::string(wire::to_string(again.bth().opcode)),
+        std::string(wire::to_string(first.bth().opcode)));
+  wire::Write a = *first.as<wire::Write>(), b = *again.as<wire::Write>();
+  a.sent = b.sent = {};
+  holds(a == b, "METH, RETH and immediate as before", wire::to_string(again.packet));
+  holds(first.payload == again.payload, "the same payload", "another");
+}
+
+void other_path(Session& session) {
+  Duel duel(session, kQuick);
+  duel.post(100);
+  const Seen first = duel.next_write();
+  const Seen again = duel.next_where("a retransmission", is_again);
+  holds(first.path() != again.path(), "the retransmission on another EV", "the same");
+}
+
+// Of ten packets the third is lost: SACKs say so, and only it comes again.
+void hole(Session& session) {
+  Duel duel(session, {.timeout = 16});
+  duel.post(10 * duel.mtu_bytes());
+  const auto packets = duel.message(10);
+  const Psn lost = packets[2].bth().psn;
+  const std::uint64_t bits = 0b1111'1110;  // from cack + 1, the lost one, on
+  duel.acknowledge(packets[9], lost - 1, bits);
+  const Seen again = duel.next_where("a retransmission", [&](const Seen& seen) {
+    // Told about it once more: a device may wait for a second opinion, or for its reorder window.
+    if (seen.as<wire::Probe>() != nullptr) {
+      wire::Packet answer = duel.sack(lost - 1, bits);
+      auto& sack = std::get<wire::Sack>(answer.body);
+      sack.answers_probe = true;
+      sack.probe_id = seen.as<wire::Probe>()->probe_id;
+      sack.echo = seen.as<wire::Probe>()->sent;
+      sack.entropy = seen.entropy();
+      duel.tester.send(answer);
+    }
+    return is_again(seen);
+  });
+  equal_hex("PSN sent again", again.bth().psn.value(), lost.value());
+  duel.acknowledge(again, packets[9].bth().psn);
+  duel.transport_ack(packets[9].bth().psn, 1);
+  completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
+}
+
+// What a bitmap acknowledged is not sent again.
+void only_missing(Session& session) {
+  Duel duel(session, kQuick);
+  duel.post(8 * duel.mtu_bytes());
+  const auto packets = duel.message(8);
+  const Psn first = packets[0].bth().psn;
+  std::set<std::uint32_t> again;
+  const auto until = Clock::now() + milliseconds(300);
+  duel.acknowledge(packets[7], first - 1, 0b1111'1110);
+  bool told = false;
+  while (Clock::now() < until) {
+    const auto seen = duel.tester.next(until);
+    if (!seen || !is_again(*seen)) continue;
+    if (told) again.insert(seen->bth().psn.value());
+    told = true;  // what was under way when the SACK came does not count
+    duel.acknowledge(packets[7], first - 1, 0b1111'1110);
+  }
+  again.erase(first.value());
+  holds(again.empty(), "only the PSN that the SACKs leave out sent again",
+        fmt::format("{} others too", again.size()));
+}
+
+void nack_again(Session& session, wire::NackReason reason) {
+  Duel duel(session);  // the timer alone would take 268 ms
+  duel.post(3 * duel.mtu_bytes());
+  const auto packets = duel.message(3);
+  duel.nack(packets[1], reason);
+  const auto asked = Clock::now();
+  const Seen again = duel.next_where("a retransmission", is_again);
+  equal_hex("PSN sent again", again.bth().psn.value(), packets[1].bth().psn.value());
+  const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - asked).count();
+  holds(took < 200, "sooner than the timer would", fmt::format("after {} ms", took));
+}
+
+// The Transport ACK is lost: everything was acknowledged by SACK, and nothing may hang.
+void lost_transport_ack(Session& session) {
+  Duel duel(session, kQuick);
+  duel.post(100);
+  const Seen first = duel.next_write();
+  duel.acknowledge(first, first.bth().psn);
+  const Seen again = duel.next_where("the last packet of the message again", is_write);
+  equal_hex("PSN", again.bth().psn.value(), first.bth().psn.value());
+  holds(again.bth().rtx, "rtx in it", "clear");
+  duel.accept(again, 1);
+  completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
+}
+
+// The SACK is lost and the Transport ACK comes: nothing may hang either.
+void lost_sack(Session& session) {
+  Duel duel(session, kQuick);
+  duel.post(100);
+  const Seen first = duel.next_write();
+  duel.transport_ack(first.bth().psn, 1);
+  const auto until = session.ends_at();
+  ibv_wc wc{};
+  while (Clock::now() < until) {
+    if (duel.host.library.mrc_poll_cq(duel.end.send_cq, 1, &wc) == 1)
+      return completed_as(wc, IBV_WC_SUCCESS, 1);
+    const auto seen = duel.tester.next(Clock::now() + milliseconds(2));
+    if (seen && is_write(*seen)) duel.accept(*seen, 1);
+  }
+  fail("a completion", "none came in time");
+}
+
+void exhausted(Session& session) {
+  Duel duel(session, {.timeout = 8, .linear_retries = 3, .exponential_retries = 3});
+  duel.post(100, 1);
+  duel.post(100, 2);
+  completed_as(duel.end.wait_send(), IBV_WC_RETRY_EXC_ERR, 1);
+  completed_as(duel.end.wait_send(), IBV_WC_WR_FLUSH_ERR, 2);
+  equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_ERR));
+}
+
+// Silence for 30 ms is not the end of a QP with plenty of retries.
+void patient(Session& session) {
+  Duel duel(session, kQuick);
+  duel.post(100);
+  const Seen first = duel.next_write();
+  duel.end.stays_quiet(duel.end.send_cq, milliseconds(30));
+  duel.accept(first, 1);
+  completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
+}
+
+void tail_probe(Session& session) {
+  Duel duel(session);
+  duel.post(100);
+  duel.next_write();
+  const Seen probe = duel.next_where("a reliability probe or the packet again", [](const Seen& s) {
+    return s.as<wire::Probe>() != nullptr || is_again(s);
+  });
+  if (is_again(probe)) return;
+  equal_hex("destination QPN of the probe", probe.bth().dest_qpn, Duel::kQpn);
+  equal_hex("its PSN, which is reserved,", probe.bth().psn.value(), 0);
+}
+
+constexpr Test kTests[] = {
+    {.id = "wire.loss.timeout",
+     .clause = "MRC 7.4.1",
+     .certainty = Certainty::kReaders,
+     .what = "a packet that nobody acknowledges is sent again with rtx = 1 and its PSN",
+     .body = timeout},
+    {.id = "wire.loss.same",
+     .clause = "MRC 7.4",
+     .certainty = Certainty::kReaders,
+     .what = "a retransmission has the same headers and payload",
+     .body = same_packet},
+    {.id = "wire.loss.other-ev",
+     .clause = "MRC 7.4; paper 2.1",
+     .certainty = Certainty::kPaper,
+     .level = Level::kShould,
+     .what = "a retransmission takes another EV",
+     .body = other_path},
+    {.id = "wire.loss.hole",
+     .clause = "MRC 7.4.5",
+     .certainty = Certainty::kReaders,
+     .what =
+         "a hole below selectively acknowledged packets is sent again, and the message completes",
+     .body = hole},
+    {.id = "wire.loss.only-missing",
+     .clause = "MRC 7.4.5",
+     .certainty = Certainty::kReaders,
+     .what = "what a bitmap acknowledged is not sent again",
+     .body = only_missing},
+    {.id = "wire.nack.trimmed",
+     .clause = "MRC 7.4.4, Table 7-3: 0x01",
+     .certainty = Certainty::kReaders,
+     .what = "a NACK for a trimmed packet has it sent again at once",
+     .body = [](Session& s) { nack_again(s, wire::NackReason::kTrimmed); }},
+    {.id = "wire.nack.trimmed-last-hop",
+     .clause = "MRC 7.4.4, Table 7-3: 0x02",
+     .certainty = Certainty::kReaders,
+     .what = "a NACK for one trimmed at the last hop likewise",
+     .body = [](Session& s) { nack_again(s, wire::NackReason::kTrimmedLastHop); }},
+    {.id = "wire.nack.no-bitmap",
+     .clause = "MRC 7.4.4, Table 7-3: 0x06",
+     .certainty = Certainty::kReaders,
+     .what = "a NACK for want of resources has the packet sent again, after a while",
+     .body = [](Session& s) { nack_again(s, wire::NackReason::kNoBitmap); }},
+    {.id = "wire.nack.no-buffer",
+     .clause = "MRC 7.4.4, Table 7-3: 0x07",
+     .certainty = Certainty::kReaders,
+     .what = "the same for want of packet buffers",
+     .body = [](Session& s) { nack_again(s, wire::NackReason::kNoPacketBuffer); }},
+    {.id = "wire.loss.transport-ack",
+     .clause = "MRC 5.4 with 7.4.1",
+     .certainty = Certainty::kOurs,
+     .what = "a lost Transport ACK: the last packet comes again, and the write completes",
+     .body = lost_transport_ack},
+    {.id = "wire.loss.sack",
+     .clause = "MRC 7.4.1",
+     .certainty = Certainty::kOurs,
+     .what = "a lost SACK: the write completes all the same",
+     .body = lost_sack},
+    {.id = "wire.loss.exhausted",
+     .clause = "mrc.h: MRC_QP_RETRY_CNT",
+     .what = "when the retries are spent: RETRY_EXC_ERR, flushes, ERR",
+     .body = exhausted},
+    {.id = "wire.loss.patient",
+     .clause = "mrc.h: MRC_QP_RETRY_CNT",
+     .what = "30 ms of silence at a timeout of 1 ms end no QP with default retries",
+     .body = patient},
+    {.id = "wire.loss.tail",
+     .clause = "MRC 7.4.6",
+     .certainty = Certainty::kReaders,
+     .level = Level::kShould,
+     .what = "an unacknowledged tail is asked for by a probe, or sent again",
+     .body = tail_probe},
+};
+
+}  // namespace
+
+std::span<const Test> wire_loss_tests() { return kTests; }
+
+}  // namespace weft::conformance
