@@ -17,7 +17,7 @@ HASH_PRESETS ?= debug clang asan
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
 # Tests of real processes and networks share the machine with whoever else is on it: one that fails is run again, twice at
 # most, and ctest says so. Everything else has one try.
-REAL_TIME = ^(net|cli|mrc|ctl|wireshark)$$
+REAL_TIME = ^(net|cli|mrc|ctl|wireshark|conformance)$$
 AGAIN = --repeat until-pass:3
 CLANG_FORMAT ?= clang-format-14
 FORMATTED = $(or $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' ':!tests/layers/bad' 2> /dev/null),/dev/null)

@@ -6,7 +6,7 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 set(weft_test_environment WEFT_BINARY=${PROJECT_BINARY_DIR}/weft WEFT_LIB_MRC=${PROJECT_BINARY_DIR}/lib_mrc.so
-  WEFT_STATE_DIR=${PROJECT_BINARY_DIR}/state)
+  WEFT_STATE_DIR=${PROJECT_BINARY_DIR}/state WEFT_MUTANTS=${PROJECT_BINARY_DIR}/mutants)
 
 function(weft_add_gtest name)
   cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "SOURCES;LINK" ${ARGN})
@@ -68,7 +68,7 @@ foreach(entry IN LISTS entries)
   endif()
   # What builds networks of its own minds its neighbours.
   set(alone FALSE)
-  if(group MATCHES "^(net|mrc|wireshark)$")
+  if(group MATCHES "^(net|mrc|wireshark|conformance)$")
     set(alone TRUE)
   endif()
   file(GLOB scripts CONFIGURE_DEPENDS ${entry}/*_test.py ${entry}/*_test.sh)
@@ -81,4 +81,16 @@ foreach(entry IN LISTS entries)
     endif()
     set_tests_properties(${group}.${name} PROPERTIES RUN_SERIAL ${alone})
   endforeach()
+endforeach()
+
+# Libraries that are wrong in one thing each, which `weft conformance` must find.
+file(GLOB mutants CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/conformance/mutants/*.cc)
+foreach(source IN LISTS mutants)
+  get_filename_component(name ${source} NAME_WE)
+  add_library(mutant_${name} SHARED ${source})
+  target_link_libraries(mutant_${name} PRIVATE weft_flags mrc ${CMAKE_DL_LIBS})
+  # They name none of its functions, and must bring it along.
+  target_link_options(mutant_${name} PRIVATE -Wl,--no-as-needed)
+  set_target_properties(mutant_${name} PROPERTIES
+    PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mutants)
 endforeach()
