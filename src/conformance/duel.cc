@@ -220,6 +220,18 @@ void Duel::accept(const Seen& last, std::uint32_t msn) {
   transport_ack(last.bth().psn, msn);
 }
 
+bool Receipt::take(const Seen& write) {
+  const Psn psn = write.bth().psn;
+  const bool fresh = psn.since(cack_) > 0 && above_.insert(psn.value()).second;
+  while (above_.erase((cack_ + 1).value()) != 0) cack_ = cack_ + 1;
+  std::uint64_t bits = 0;
+  for (std::int32_t i = 0; i < 64; ++i) {
+    if (above_.count((cack_ + 1 + i).value()) != 0) bits |= 1ull << i;
+  }
+  duel_.acknowledge(write, cack_, bits);
+  return fresh;
+}
+
 // --- the device receives ------------------------------------------------------------------------
 
 wire::Packet Duel::packet_of(const Piece& piece) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "conformance/end.h"
 #include "conformance/tester.h"
@@ -79,6 +80,20 @@ class Duel {
                   const std::function<bool(const Seen&)>& unwanted);
   // A write with A = 1 at `psn` is taken and acknowledged: the device lives and still serves this QP.
   void still_works(std::int32_t psn);
+};
+
+// What a responder knows of the device's writes: acknowledges each as it comes, holes reported.
+class Receipt {
+ public:
+  explicit Receipt(Duel& duel) : duel_(duel), cack_(Psn(duel.options.device_psn) - 1) {}
+  // Sends the SACK. True for the first copy of that PSN. REQUIRES a WRITE.
+  bool take(const Seen& write);
+  Psn cack() const { return cack_; }
+
+ private:
+  Duel& duel_;
+  Psn cack_;
+  std::set<std::uint32_t> above_;
 };
 
 // Where the tester and the device are, by the options or as fits the device. Throws Trouble.

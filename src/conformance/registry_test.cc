@@ -11,7 +11,7 @@ namespace {
 
 TEST(Registry, IdsAreUniqueAndOfOneForm) {
   std::set<std::string> seen;
-  for (const Test* test : all_tests()) {
+  for (const conformance::Test* test : all_tests()) {
     const std::string id = test->id;
     EXPECT_TRUE(seen.insert(id).second) << id << " twice";
     EXPECT_TRUE(id.starts_with("api.") || id.starts_with("wire.")) << id;
@@ -25,7 +25,7 @@ TEST(Registry, IdsAreUniqueAndOfOneForm) {
 }
 
 TEST(Registry, EveryTestCitesItsClauseAndSaysWhatItIs) {
-  for (const Test* test : all_tests()) {
+  for (const conformance::Test* test : all_tests()) {
     EXPECT_GT(std::string(test->clause).size(), 3u) << test->id;
     EXPECT_GT(std::string(test->what).size(), 5u) << test->id;
     EXPECT_NE(test->body, nullptr) << test->id;
@@ -54,7 +54,7 @@ TEST(Registry, OnlyAndSkipChoose) {
   EXPECT_EQ(all.size(), all_tests().size());
   const auto some = chosen_tests({.only = {"api.cq.*", "api.hint.*"}, .skip = {"*.null"}});
   EXPECT_FALSE(some.empty());
-  for (const Test* test : some) {
+  for (const conformance::Test* test : some) {
     const std::string id = test->id;
     EXPECT_TRUE(id.starts_with("api.cq.") || id.starts_with("api.hint.")) << id;
     EXPECT_FALSE(id.ends_with(".null")) << id;

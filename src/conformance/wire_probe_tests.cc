@@ -1,7 +1,6 @@
 // Probes and port status: what the device answers without data, and what it believes.
 #include <set>
 
-#include "conformance/controller.h"
 #include "conformance/duel.h"
 #include "conformance/registry.h"
 
@@ -90,23 +89,16 @@ void psu_obeyed(Session& session) {
   const std::uint32_t ports = duel.tester.plane_count();
   if (ports < 2) skip("the tester sees one port of the device");
   const std::uint32_t all = (2u << ports) - 2;
+  Receipt receipt(duel);
   const auto planes_of = [&](std::uint64_t id) {
     duel.post(64 * duel.mtu_bytes(), id);
+    const Psn last = Psn(duel.options.device_psn) + static_cast<std::int32_t>(id * 64 - 1);
     std::set<std::uint32_t> planes;
-    std::optional<Psn> first;
-    std::set<std::int32_t> got;
-    std::int32_t edge = -1;
-    while (edge < 63) {
+    while (receipt.cack() != last) {
       const Seen seen = duel.next_where("a WRITE", is_write);
-      if (!first) first = Psn(duel.options.device_psn) + static_cast<std::int32_t>((id - 1) * 64);
-      const std::int32_t at = seen.bth().psn.since(*first);
-      if (at < 0) continue;
-      if (!seen.bth().rtx) planes.insert(seen.plane);
-      got.insert(at);
-      while (got.count(edge + 1) != 0) ++edge;
-      duel.acknowledge(seen, *first + edge);
+      if (receipt.take(seen)) planes.insert(seen.plane);
     }
-    duel.transport_ack(*first + 63, static_cast<std::uint32_t>(id));
+    duel.transport_ack(last, static_cast<std::uint32_t>(id));
     completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, id);
     return planes;
   };

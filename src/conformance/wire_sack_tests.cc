@@ -257,7 +257,7 @@ constexpr Test kTests[] = {
     WEFT_TEST("wire.tack.fields", "MRC 6.2.2, AETH",
               "a Transport ACK has syndrome 0x1F, PSN and msn", acknowledged),
     WEFT_TEST("wire.tack.msn", "MRC 6.2.2, AETH", "its msn counts completed messages", counted),
-    WEFT_TEST("wire.tack.hole", "MRC 5.4", "no Transport ACK passes a hole", held),
+    WEFT_TEST("wire.tack.hole", "MRC 6.3, semantic layer", "no Transport ACK passes a hole", held),
     WEFT_TEST("wire.tack.again", "MRC 6.3.1, PSN checks",
               "a duplicate below the edge is answered with a Transport ACK", repeated),
 };

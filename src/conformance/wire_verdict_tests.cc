@@ -131,7 +131,7 @@ void any_credit(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-#define WEFT_ACK "MRC 6.2.2, AETH; MRC 5.4"
+#define WEFT_ACK "MRC 6.2.2, AETH; MRC 6.3, semantic layer"
 constexpr Test kTests[] = {
     {.id = "wire.ack.completes",
      .clause = WEFT_ACK,

@@ -167,7 +167,7 @@ constexpr Test kTests[] = {
     WEFT_SHOULD("wire.bth.reserved", WEFT_BTH, "reserved bits are sent as 0", 3500, {}, reserved),
     WEFT_TEST("wire.bth.first-copy", WEFT_BTH, "rtx is 0 in the first copy of a packet", 100, {},
               not_rtx),
-    WEFT_TEST("wire.bth.ack-request", "MRC 4.3; UET AckRequest",
+    WEFT_TEST("wire.bth.ack-request", "MRC 7.4; UET AckRequest",
               "A is set on the last packet of available data", 3500, {}, asks),
     WEFT_TEST("wire.bth.solicited", WEFT_BTH,
               "SE is set on the last packet of a solicited immediate", 3500, 1, solicits),
