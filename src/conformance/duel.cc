@@ -215,6 +215,25 @@ void Duel::nack(const Seen& write, wire::NackReason reason) {
       {}, {.plane = write.plane});
 }
 
+void Duel::answer_probe(const Seen& seen, Psn cack, std::uint64_t bits) {
+  const auto* const probe = seen.as<wire::Probe>();
+  if (probe == nullptr) return;
+  wire::Packet answer = sack(cack, bits);
+  auto& body = std::get<wire::Sack>(answer.body);
+  body.answers_probe = true;
+  body.probe_id = probe->probe_id;
+  body.echo = probe->sent;
+  body.entropy = seen.entropy();
+  tester.send(answer, {}, {.plane = seen.plane});
+}
+
+Seen Duel::next_again(Psn cack, std::uint64_t bits) {
+  return next_where("a retransmission", [&](const Seen& seen) {
+    answer_probe(seen, cack, bits);
+    return is_write(seen) && seen.bth().rtx;
+  });
+}
+
 void Duel::accept(const Seen& last, std::uint32_t msn) {
   acknowledge(last, last.bth().psn);
   transport_ack(last.bth().psn, msn);

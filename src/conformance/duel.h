@@ -52,6 +52,11 @@ class Duel {
   void transport_ack(Psn psn, std::uint32_t msn);
   void transport_nak(Psn psn, wire::AckSyndrome syndrome);
   void nack(const Seen& write, wire::NackReason reason);
+  // What a responder answers to a reliability probe; anything else is left alone.
+  void answer_probe(const Seen& seen, Psn cack, std::uint64_t bits = 0);
+  // The next retransmission, by a responder that has `cack` and `bits` and says so when it is asked:
+  // a device need not send again to somebody who is silent altogether.
+  Seen next_again(Psn cack, std::uint64_t bits = 0);
   // SACK and Transport ACK for all of it.
   void accept(const Seen& last, std::uint32_t msn);
 
