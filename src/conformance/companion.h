@@ -41,6 +41,16 @@ class Companion {
   Companion& operator=(const Companion&) = delete;
 
   Line line() const { return Line(fd_); }
+  // As Line's; when the other process ended early, throws what went wrong there.
+  template <typename T>
+  T hear() {
+    try {
+      return line().hear<T>(session_);
+    } catch (const Failure&) {
+      join();
+      throw;
+    }
+  }
   // Waits for its end; throws what went wrong there.
   void join();
   void kill_it();

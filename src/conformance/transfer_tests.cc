@@ -44,10 +44,10 @@ void transfer(Session& session, std::uint32_t size, std::uint64_t from, std::uin
   Host host(session);
   End end(host, {.bytes = kMemory});
   const Line line = other.line();
-  const auto peer = line.hear<Address>(session);
+  const auto peer = other.hear<Address>();
   line.tell(end.address());
   end.connect(peer, IBV_MTU_4096);
-  line.hear<bool>(session);
+  other.hear<bool>();
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     fill(end.memory.data() + from, size, seed);
     end.write(peer, {.from = from, .to = to, .size = size, .id = seed});
@@ -55,7 +55,7 @@ void transfer(Session& session, std::uint32_t size, std::uint64_t from, std::uin
     end.write(peer, {.size = 0, .id = 100 + seed, .immediate = 7});
     completed_as(end.wait_send(), IBV_WC_SUCCESS, 100 + seed);
     line.tell(Expectation{.seed = seed, .to = to, .size = size});
-    line.hear<bool>(session);
+    other.hear<bool>();
   }
   line.tell(Expectation{});
   other.join();
@@ -72,16 +72,16 @@ void with_immediate(Session& session) {
   Host host(session);
   End end(host, {.bytes = kMemory});
   const Line line = other.line();
-  const auto peer = line.hear<Address>(session);
+  const auto peer = other.hear<Address>();
   line.tell(end.address());
   end.connect(peer, IBV_MTU_4096);
-  line.hear<bool>(session);
+  other.hear<bool>();
   std::uint64_t seed = 1;
   for (const std::uint32_t size : {0u, 1u, 4095u, 4096u, 4097u, 200'000u}) {
     fill(end.memory.data(), size, seed);
     end.write(peer, {.to = 4096, .size = size, .id = seed, .immediate = 7});
     line.tell(Expectation{.seed = seed, .to = 4096, .size = size});
-    line.hear<bool>(session);
+    other.hear<bool>();
     completed_as(end.wait_send(), IBV_WC_SUCCESS, seed);
     ++seed;
   }

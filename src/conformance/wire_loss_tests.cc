@@ -116,6 +116,7 @@ void lost_sack(Session& session) {
       return completed_as(wc, IBV_WC_SUCCESS, 1);
     const auto seen = duel.tester.next(Clock::now() + milliseconds(2));
     if (seen && is_write(*seen)) duel.accept(*seen, 1);
+    if (seen) duel.answer_probe(*seen, first.bth().psn);
   }
   fail("a completion", "none came in time");
 }
