@@ -120,7 +120,9 @@ class Srv6Form(unittest.TestCase):
             self.assertEqual((outer["size"], inner["size"]), (len(frame) - 54, len(frame) - 94))
             self.assertEqual((udp[1], udp[2], udp[3]), (4791, inner["size"], 0))
         self.assertGreater(data, 300)  # 1,024 each way, half of them in this plane, and the capture may lose some
-        self.assertEqual(ways, {carrier(0, HERE, THERE, spine) for spine in range(SPINES)})
+        # The first switch works in the sender's softirq and may have shifted its uSID out of the captured bytes.
+        self.assertEqual({tuple(way.rstrip(":").split(":")[-3:]) for way in ways},
+                         {tuple(carrier(0, HERE, THERE, spine).rstrip(":").split(":")[-3:]) for spine in range(SPINES)})
         if not shutil.which("tshark"):
             print("tshark is not installed: the capture is looked at by this test alone")
             return
