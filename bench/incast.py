@@ -1,7 +1,7 @@
 """Eight hosts send to one through the software switch, 200 Mb/s a port: trims, timers, fairness on real packets.
 
-`weft` is Jain's index of the eight goodputs; there is no peer that answers trims, so `ratio` is null. All nine hosts are
-endpoints of one process, each with sockets in its own network namespace, the switch is another: the cores are at most
+`weft` is Jain's index of the eight goodputs; there is no peer that answers trims, so `ratio` is null. The nine hosts are
+endpoints of two processes, each with sockets in its own network namespace, the switch is a third: the cores are at most
 half busy, so that what is seen is the protocol and not the scheduler. At most 1 in 10,000 packets is recovered by timer.
 """
 
@@ -17,7 +17,7 @@ import lib
 
 def once():
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    ran = lib.run([lib.BUILD / "weft", "lab", "run", "scenarios/lab-incast.toml", "--json"])
+    ran = lib.run([lib.BUILD / "weft", "lab", "run", "scenarios/lab-incast.toml", "--processes", "2", "--json"])
     after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - started
     result = json.loads(ran.stdout)
     c = result["counters"]

@@ -126,6 +126,7 @@ Result<void> run(const BenchArguments& arguments) {
   WEFT_CHECK(check(arguments));
   Bench bench{.arguments = arguments, .settings = {}, .planes = {}, .secret = {}};
   WEFT_TRY(bench.settings, load_settings(arguments.flags));
+  if (!bench.settings.cpus.empty()) WEFT_CHECK(net::run_on(bench.settings.cpus));
   if (!bench.settings.secret_file.empty()) {
     WEFT_TRY(bench.secret, read_secret_file(bench.settings.secret_file));
   }

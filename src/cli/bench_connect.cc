@@ -56,6 +56,7 @@ Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms)
   NetOptions options;
   WEFT_CHECK(choose_planes(bench, options.world));
   options.world.evs_per_plane = bench.settings.evs;
+  options.world.srv6 = bench.settings.srv6;
   options.mtu = bench.settings.mtu;
   options.world.job_secret = bench.secret;
   options.world.rate_cap = bench.settings.rate;

@@ -101,6 +101,34 @@ Finding judge_cpus(const net::HostFacts& f) {
   return out;
 }
 
+// Far from its NIC a process reads and writes every packet through the other socket's memory.
+Finding judge_numa(const net::HostFacts& f) {
+  Finding out{.name = "numa"};
+  if (f.numa_nodes.size() < 2) {
+    out.found = f.numa_nodes.empty() ? "unknown: the system names no NUMA nodes" : "one NUMA node";
+    return out;
+  }
+  out.found = fmt::format("{} nodes; no plane is far from this process", f.numa_nodes.size());
+  for (const net::PlaneFacts& plane : f.planes) {
+    if (!plane.numa_node) continue;
+    const auto node = std::find_if(f.numa_nodes.begin(), f.numa_nodes.end(),
+                                   [&](const auto& n) { return n.number == *plane.numa_node; });
+    if (node == f.numa_nodes.end() || node->cpus.empty()) continue;
+    const bool near = std::any_of(f.own_cpus.begin(), f.own_cpus.end(), [&](std::uint32_t cpu) {
+      return std::binary_search(node->cpus.begin(), node->cpus.end(), cpu);
+    });
+    if (near) continue;
+    out.level = Level::kNote;
+    out.found = fmt::format("{} is at node {} (CPUs {}), this process runs on CPUs {}",
+                            plane.plane.interface, node->number, net::text_of_cpus(node->cpus),
+                            net::text_of_cpus(f.own_cpus));
+    out.cost = "every packet crosses from one node's memory to the other's";
+    out.mend = fmt::format("weft ... --cpus {}", net::text_of_cpus(node->cpus));
+    return out;
+  }
+  return out;
+}
+
 Finding judge_pressure(const net::HostFacts& f) {
   if (!f.cpu_pressure) {
     return {.name = "cpu-contention",
@@ -164,6 +192,7 @@ std::vector<Finding> diagnose(const net::HostFacts& facts, const DoctorQuestion&
   judge_planes(facts.planes, question, out);
   judge_memory(facts, out);
   out.push_back(judge_cpus(facts));
+  out.push_back(judge_numa(facts));
   out.push_back(judge_pressure(facts));
   out.push_back(judge_clock(facts));
   out.push_back(judge_aes(facts, question));

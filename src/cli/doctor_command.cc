@@ -51,6 +51,7 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
   WEFT_TRY(const auto planes, planes_of(settings));
   if (!settings.secret_file.empty()) WEFT_CHECK(read_secret_file(settings.secret_file));
   net::FactQuestion question;
+  question.cpus = settings.cpus;
   for (const net::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
   const auto findings =
       diagnose(net::host_facts(question),

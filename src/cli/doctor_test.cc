@@ -193,5 +193,21 @@ TEST(Doctor, TheLabNeedsNamespacesOrPrivilege) {
   EXPECT_EQ(find(f, "lab").level, FindingLevel::kOk);
 }
 
+TEST(Doctor, SaysWhenAPlaneIsFarFromTheProcess) {
+  net::HostFacts facts = healthy();
+  EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);
+  facts.numa_nodes = {{.number = 0, .cpus = {0, 1, 2, 3}}, {.number = 1, .cpus = {4, 5, 6, 7}}};
+  facts.own_cpus = {0, 1};
+  EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);  // no device says where it is
+  facts.planes[0].numa_node = 0;
+  facts.planes[1].numa_node = 1;
+  const Finding far = find(facts, "numa");
+  EXPECT_EQ(far.level, FindingLevel::kNote);
+  EXPECT_TRUE(has(far.found, "eth2 is at node 1 (CPUs 4-7), this process runs on CPUs 0-1"));
+  EXPECT_TRUE(has(far.mend, "--cpus 4-7"));
+  facts.own_cpus = {0, 4};
+  EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);
+}
+
 }  // namespace
 }  // namespace weft::cli

@@ -2,16 +2,15 @@
 
 #include <fmt/core.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <deque>
-#include <mutex>
-#include <thread>
 
+#include "cli/fault_thread.h"
 #include "cli/interruption.h"
 #include "cli/lab_host.h"
+#include "cli/lab_parts.h"
 #include "cli/lab_spec.h"
 #include "cli/path_story.h"
 #include "cli/switch_config.h"
@@ -50,60 +49,6 @@ class OwnLab {
   std::string name_;
 };
 
-// Carries a plan's faults out at their times, beside the hosts: an `ip` takes milliseconds.
-class FaultThread {
- public:
-  FaultThread(net::Lab& lab, std::span<const fabric::FaultEvent> events, Time epoch)
-      : lab_(lab),
-        events_(events.begin(), events.end()),
-        epoch_(epoch),
-        thread_([this] { run(); }) {}
-  ~FaultThread() {
-    stop_ = true;
-    thread_.join();
-  }
-  // How often faults have changed so far.
-  std::uint32_t changes() const { return changes_; }
-  bool is_over() const { return over_; }
-  Result<void> result() {
-    const std::lock_guard lock(mutex_);
-    return result_;
-  }
-
- private:
-  void run() {
-    std::size_t next = 0;
-    while (next < events_.size() && !stop_) {
-      const Time due = events_[next].at;
-      if (net::clock_now() - epoch_.since_start() < due) {
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
-        continue;
-      }
-      std::size_t end = next;
-      while (end < events_.size() && events_[end].at == due) ++end;
-      // A phase begins when its first fault may begin to act.
-      ++changes_;
-      const auto done = lab_.apply(std::span(events_).subspan(next, end - next));
-      if (!done) {
-        const std::lock_guard lock(mutex_);
-        result_ = done.error();
-        break;
-      }
-      next = end;
-    }
-    over_ = true;
-  }
-
-  net::Lab& lab_;
-  std::vector<fabric::FaultEvent> events_;
-  Time epoch_;
-  std::atomic<bool> stop_ = false, over_ = false;
-  std::atomic<std::uint32_t> changes_ = 0;
-  std::mutex mutex_;
-  Result<void> result_;
-  std::thread thread_;
-};
-
 class LabRun {
  public:
   LabRun(const scenario::Scenario& scenario, const LabRunOptions& options)
@@ -113,10 +58,14 @@ class LabRun {
 
  private:
   Result<void> build();
+  Result<void> open_worlds(const fabric::Topology& topology);
   Result<void> drive();
+  // What flows of other processes' hosts become is not seen here: they count as left.
+  bool is_done() const { return fleet_->scoreboard().flows_left <= flows_of_others_; }
+  PartReport report() const;
   bool pass();
   void sleep(Time until);
-  LabOutcome finish();
+  LabOutcome finish(const PartReport& all);
   Time now() const { return net::clock_now() - epoch_.since_start(); }
 
   const scenario::Scenario& scenario_;
@@ -127,9 +76,11 @@ class LabRun {
   PathStory story_;
   std::deque<LabMemory> memories_;
   std::unique_ptr<scenario::Fleet> fleet_;
+  std::unique_ptr<LabParts> parts_;
   std::deque<LabNode> nodes_;
   std::vector<std::unique_ptr<net::UdpWorld>> worlds_;
   scenario::FaultPlan faults_;
+  std::uint64_t flows_of_others_ = 0;
   Time epoch_;
 };
 
@@ -154,9 +105,24 @@ Result<void> LabRun::build() {
                                         config.nscc.trimming = trims;
                                       }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
-  // Time begins when the lab stands.
+  if (options_.processes > 1 && !faults_.events.empty()) {
+    return Error{ErrorKind::kInvalid,
+                 "--processes: this scenario has faults, and their story is told by one process; "
+                 "leave it out"};
+  }
+  WEFT_TRY(parts_, LabParts::make(*fleet_, options_.processes));
+  // Time begins when the lab stands, for all of them.
   epoch_ = net::clock_now();
+  WEFT_CHECK(parts_->split());
+  return open_worlds(topology);
+}
+
+Result<void> LabRun::open_worlds(const fabric::Topology& topology) {
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
+    if (!parts_->is_mine(host)) {
+      flows_of_others_ += fleet_->plan().ops_of(host).size();
+      continue;
+    }
     net::UdpWorldConfig config;
     config.ev_mode = net::EvMode::kSrv6;
     config.place = net::FabricPlace{topology, host};
@@ -197,30 +163,52 @@ Result<void> LabRun::drive() {
   std::uint32_t phase = 0;
   const Time end = Time::from_start(scenario_.run.time_limit);
   Time done_at = kNever;
-  while (now() < end && !interrupted() && (done_at == kNever || now() < done_at + kSettle)) {
+  bool said = false;
+  while (now() < end && !interrupted() && !parts_->given_up() &&
+         (done_at == kNever || now() < done_at + kSettle)) {
     if (!pass()) sleep(now() + kNap);
     for (const std::uint32_t changes = faults.changes(); phase < changes; ++phase)
       story_.next_phase();
     story_.read(trace_.records());
     trace_.clear();
-    if (done_at == kNever && fleet_->is_done() && faults.is_over()) done_at = now();
+    if (!said && is_done() && faults.is_over()) {
+      said = true;
+      parts_->say_done();
+    }
+    if (done_at == kNever && said && parts_->all_done()) done_at = now();
   }
   return faults.result();
 }
 
-LabOutcome LabRun::finish() {
+PartReport LabRun::report() const {
+  PartReport out;
+  out.flows = fleet_->scoreboard().flows;
+  out.series = fleet_->scoreboard().series.bytes();
+  out.errors = fleet_->qp_errors();
+  out.ev_floor_reached = fleet_->ev_floor_reached();
+  const auto add = [](const CounterTable& table, CounterTable& sum) {
+    if (sum.empty()) sum.assign(table.size(), {});
+    for (std::size_t i = 0; i < table.size(); ++i)
+      sum[i] = {table[i].name, table[i].unit, sum[i].value + table[i].value};
+  };
+  for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
+    if (!parts_->is_mine(host)) continue;
+    add(fleet_->host(host).endpoint().counters(), out.counters);
+    if (std::string line = fleet_->host(host).stuck(); !is_done() && !line.empty())
+      out.stuck.push_back(std::move(line));
+  }
+  for (const auto& world : worlds_) add(world->counters(), out.world);
+  for (const LabMemory& memory : memories_) out.bytes_wrong += memory.bytes_wrong();
+  return out;
+}
+
+LabOutcome LabRun::finish(const PartReport& all) {
   LabOutcome out;
   out.story = story_.lines();
-  out.counters = fleet_->counters();
-  for (const auto& world : worlds_) {
-    const CounterTable table = world->counters();
-    if (out.world.empty()) out.world.assign(table.size(), {});
-    for (std::size_t i = 0; i < table.size(); ++i)
-      out.world[i] = {table[i].name, table[i].unit, out.world[i].value + table[i].value};
-  }
-  for (const LabMemory& memory : memories_) out.bytes_wrong += memory.bytes_wrong();
-  if (!fleet_->is_done()) out.stuck = fleet_->stuck(8);
-  const auto errors = fleet_->qp_errors();
+  out.counters = all.counters;
+  out.world = all.world;
+  out.bytes_wrong = all.bytes_wrong;
+  out.stuck = all.stuck;
   scenario::RunFacts facts;
   facts.seed = options_.seed;
   facts.simulated = now().since_start();
@@ -228,7 +216,7 @@ LabOutcome LabRun::finish() {
   facts.retransmits = value_of(out.counters, "transport.retransmits");
   facts.ev_bad = value_of(out.counters, "transport.evs_condemned");
   facts.planes_bad = value_of(out.counters, "transport.planes_condemned");
-  facts.ev_floor_reached = fleet_->ev_floor_reached();
+  facts.ev_floor_reached = all.ev_floor_reached;
   if (const auto traffic = lab_->lab().traffic()) {
     for (const net::LabTraffic& link : *traffic) {
       facts.trims += link.trims;
@@ -236,19 +224,38 @@ LabOutcome LabRun::finish() {
       facts.drops += link.drops;
     }
   }
-  facts.qp_errors = errors.unexpected;
-  facts.qp_errors_expected = errors.expected;
-  out.results = scenario::summarise(scenario_, fleet_->plan(), fleet_->scoreboard(), facts);
+  facts.qp_errors = all.errors.unexpected;
+  facts.qp_errors_expected = all.errors.expected;
+  scenario::Scoreboard board;
+  board.flows = all.flows;
+  const scenario::Series& own = fleet_->scoreboard().series;
+  board.series = scenario::Series(own.step(), all.series.size());
+  for (std::size_t i = 0; i < all.series.size(); ++i)
+    board.series.add(Time() + own.step() * static_cast<std::int64_t>(i), all.series[i]);
+  out.results = scenario::summarise(scenario_, fleet_->plan(), board, facts);
   out.broken = scenario::check(scenario_.expect, out.results);
   return out;
 }
 
 Result<LabOutcome> LabRun::carry_out() {
   catch_interruption();
-  WEFT_CHECK(build());
-  WEFT_CHECK(drive());
+  const auto built = build();
+  auto ran = built ? drive() : built;
+  if (parts_ == nullptr) return ran.error();
+  if (!ran) parts_->give_up();
+  if (!parts_->is_first()) {
+    if (!ran) {
+      fmt::print(stderr, "weft: {}\n", ran.error().message);
+      std::fflush(nullptr);
+      _exit(1);  // the lab is the first one's to take down
+    }
+    parts_->leave(report());
+  }
+  WEFT_CHECK(ran);
   if (interrupted()) return Error{ErrorKind::kSystem, "interrupted; the lab is taken down"};
-  return finish();
+  PartReport all = report();
+  WEFT_CHECK(parts_->gather(all));
+  return finish(all);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace weft::cli {
 
 struct LabRunOptions {
   std::uint64_t seed = 1;
-  std::string name;  // of the lab
+  std::string name;             // of the lab
+  std::uint32_t processes = 1;  // that the hosts are divided among; without faults only
 };
 
 struct LabOutcome {

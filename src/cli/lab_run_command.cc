@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/interruption.h"
+#include "cli/lab_parts.h"
 #include "cli/lab_run.h"
 #include "cli/load_scenario.h"
 #include "cli/net_settings.h"
@@ -18,6 +19,7 @@ namespace {
 struct LabRunArguments {
   std::string file;
   std::optional<std::uint64_t> seed;
+  std::uint32_t processes = 1;
   bool json = false;
 };
 
@@ -46,7 +48,7 @@ int run(const LabRunArguments& arguments) {
     fmt::print(stderr, "weft: {}\n", scenario.error().message);
     return 2;
   }
-  // All hosts are in this process, and their planes go down on purpose.
+  // All hosts are on this machine, and their planes go down on purpose.
   if (const auto level = set_log_level_or(net::LogLevel::kError); !level) {
     fmt::print(stderr, "weft: {}\n", level.error().message);
     return 2;
@@ -54,6 +56,7 @@ int run(const LabRunArguments& arguments) {
   LabRunOptions options;
   options.seed = arguments.seed.value_or(scenario->run.seed);
   options.name = fmt::format("run-{}", getpid());
+  options.processes = arguments.processes;
   const auto outcome = run_in_lab(*scenario, options);
   if (!outcome) {
     fmt::print(stderr, "weft: {}\n", outcome.error().message);
@@ -83,6 +86,8 @@ void add_lab_run(CLI::App& lab, int& status) {
       "run", "build the scenario's fabric, run its workload and faults there, take it down (root)");
   command->add_option("FILE", a->file, "the scenario (TOML)")->required();
   command->add_option("--seed", a->seed, "instead of the scenario's");
+  command->add_option("--processes", a->processes, "divide the hosts among so many processes")
+      ->check(CLI::Range(1u, LabParts::kProcessesMax));
   command->add_flag("--json", a->json, "one JSON object on stdout");
   command->callback([a, &status] { status = run(*a); });
 }

@@ -80,7 +80,7 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store32(out, 40, static_cast<std::uint32_t>(ports.size()));
   base::store32(out, 44, secret_fingerprint);
   base::store64(out, 48, incarnation);
-  base::store64(out, 56, shared_memory ? 1 : 0);
+  base::store64(out, 56, (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u));
   base::store64(out, 64, host);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     base::store_ipv6(out, 72 + 18 * i, ports[i].ip());
@@ -107,6 +107,7 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.secret_fingerprint = base::load32(in, 44);
   hello.incarnation = base::load64(in, 48);
   hello.shared_memory = (base::load64(in, 56) & 1) != 0;
+  hello.encapsulates = (base::load64(in, 56) & 2) != 0;
   hello.host = base::load64(in, 64);
   const std::uint32_t count = base::load32(in, 40);
   if (count == 0 || count > world::kPortsMax)
@@ -175,6 +176,7 @@ Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   hello.incarnation = world_->incarnation();
   hello.host = net::host_identity(options_.world.network_namespace);
   hello.shared_memory = shares_memory();
+  hello.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
   return hello;
 }
 
@@ -199,6 +201,13 @@ Result<void> NetEnd::check(const Hello& peer) const {
   if (peer.ports.size() != world_->addresses().size()) {
     return Error{ErrorKind::kInvalid, fmt::format("this end has {} planes, the other {}",
                                                   world_->addresses().size(), peer.ports.size())};
+  }
+  if (const bool here = world_->srv6_form() == net::Srv6Form::kMrc; here != peer.encapsulates) {
+    return Error{ErrorKind::kInvalid,
+                 here ? "this end sends uSIDs in MRC's own form, the other does not; give both the "
+                        "same --srv6"
+                      : "the other end sends uSIDs in MRC's own form, this one does not; give both "
+                        "the same --srv6"};
   }
   if (peer.secret_fingerprint != world_->secret_fingerprint()) {
     const bool here = world_->secret_fingerprint() != 0, there = peer.secret_fingerprint != 0;

@@ -33,6 +33,7 @@ struct Hello {
   std::uint64_t incarnation = 0;         // of the process
   std::uint64_t host = 0;                // net::host_identity()
   bool shared_memory = false;            // it would use it, if we are on one host
+  bool encapsulates = false;             // MRC's own SRv6 form
   std::vector<world::Address> ports;     // one a plane
 
   static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + 8 + 8 + 8 + world::kPortsMax * 18;

@@ -46,6 +46,7 @@ struct EngineConfig {
   std::string name = "weft0";
   net::UdpWorldConfig world{};
   std::uint32_t burst = 15;
+  std::vector<std::uint32_t> cpus{};  // that its thread runs on; empty: those of who opens it
   EngineLimits limits{};
 };
 

@@ -7,6 +7,8 @@
 
 #include "device/device_engine.h"
 #include "net/clock.h"
+#include "net/cpus.h"
+#include "net/log.h"
 
 namespace weft::device {
 namespace {
@@ -23,6 +25,10 @@ constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
 void DeviceEngine::run() {
   pthread_setname_np(pthread_self(), config_.name.substr(0, 15).c_str());
   prctl(PR_SET_TIMERSLACK, 1000);  // naps are short
+  if (!config_.cpus.empty()) {
+    if (const auto moved = net::run_on(config_.cpus); !moved)
+      net::log(net::LogLevel::kWarn, "{}: {}", config_.name, moved.error().message);
+  }
   const Duration spin = std::min(config_.world.spin, kSpinMax);
   Time moved_at = net::clock_now(), crowded_until;
   while (!stop_) {

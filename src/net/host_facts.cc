@@ -161,6 +161,10 @@ HostFacts host_facts(const FactQuestion& question) {
   facts.dev_shm_bytes = size_of_dev_shm();
   facts.memfd = try_memfd();
   facts.cpus = count_cpus();
+  facts.own_cpus = question.cpus.empty() ? own_cpus() : question.cpus;
+  facts.numa_nodes = numa_nodes(question.sysfs);
+  for (PlaneFacts& plane : facts.planes)
+    plane.numa_node = numa_node_of(plane.plane.interface, question.sysfs);
   facts.cpu_quota = read_cpu_quota();
   facts.namespaces = try_namespaces();
   facts.net_admin = has_net_admin();

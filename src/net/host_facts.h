@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ipv6.h"
+#include "net/cpus.h"
 #include "net/interfaces.h"
 
 namespace weft::net {
@@ -27,7 +28,8 @@ struct PlaneFacts {
   std::uint16_t other_port = 0;                 // which that was
   std::string refusal{};                        // the system's word, for kRefused
   std::optional<bool> gro{}, gso{};
-  std::string driver{};  // of the interface; empty: unknown
+  std::string driver{};                      // of the interface; empty: unknown
+  std::optional<std::uint32_t> numa_node{};  // of its device
 };
 
 struct HostFacts {
@@ -40,18 +42,22 @@ struct HostFacts {
   bool udp_segment = false, udp_gro = false;
   std::optional<std::uint64_t> dev_shm_bytes{};
   bool memfd = false;
-  std::uint32_t cpus = 1;                // that this process may run on
-  std::optional<double> cpu_quota{};     // of its control group, in CPUs; absent: no limit
-  bool namespaces = false;               // a user and a network namespace of our own
-  bool net_admin = false;                // CAP_NET_ADMIN
-  std::optional<bool> aes{};             // instructions for it
-  std::optional<double> cpu_pressure{};  // per cent of the last 10 s in which somebody waited
+  std::uint32_t cpus = 1;                 // that this process may run on
+  std::vector<std::uint32_t> own_cpus{};  // which these are, or those that the settings say
+  std::vector<NumaNode> numa_nodes{};     // empty: unknown
+  std::optional<double> cpu_quota{};      // of its control group, in CPUs; absent: no limit
+  bool namespaces = false;                // a user and a network namespace of our own
+  bool net_admin = false;                 // CAP_NET_ADMIN
+  std::optional<bool> aes{};              // instructions for it
+  std::optional<double> cpu_pressure{};   // per cent of the last 10 s in which somebody waited
   std::optional<std::string> clock_source{};
 };
 
 struct FactQuestion {
   std::vector<Ipv6> planes{};
   std::uint32_t receive_bytes = 4u << 20, send_bytes = 256u << 10;
+  std::vector<std::uint32_t> cpus{};  // as the settings say; empty: what this process has
+  std::string sysfs = "/sys";
 };
 HostFacts host_facts(const FactQuestion& question);
 

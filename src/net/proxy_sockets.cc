@@ -147,12 +147,11 @@ UdpSocket* ProxySockets::sender(const fabric::HostPort& from, std::uint16_t port
   return &senders_.emplace(key, std::move(*opened)).first->second;
 }
 
-// A CRC is linear: what the addresses change in it does not depend on whether it was right.
 void ProxySockets::mend_icrc(const fabric::HostPort& from, const fabric::HostPort& to,
                              Bytes datagram) const {
   const auto parts = wire::split_datagram(datagram.subspan(wire::kUdpSize));
   if (!parts || parts->icrc.size() != wire::kIcrcSize) return;
-  const auto value = [&](const Ipv6& source, const Ipv6& destination) {
+  const auto icrc_between = [&](const Ipv6& source, const Ipv6& destination) {
     wire::Icrc icrc(
         wire::IcrcFlow{.source = source,
                        .destination = destination,
@@ -164,14 +163,13 @@ void ProxySockets::mend_icrc(const fabric::HostPort& from, const fabric::HostPor
       icrc.add(parts->payload);
       icrc.add(parts->padding);
     }
-    return icrc.value();
+    return icrc;
   };
-  const std::uint32_t change =
-      value(socket_host(from, options_.net), socket_proxy(to, options_.net)) ^
-      value(socket_proxy(from, options_.net), socket_host(to, options_.net));
-  const Bytes trailer = datagram.last(wire::kIcrcSize);
-  // The least significant byte first.
-  base::store32(trailer, 0, base::load32(trailer, 0) ^ __builtin_bswap32(change));
+  const wire::Icrc sent =
+      icrc_between(socket_host(from, options_.net), socket_proxy(to, options_.net));
+  if (!sent.matches(parts->icrc)) return;
+  icrc_between(socket_proxy(from, options_.net), socket_host(to, options_.net))
+      .store(datagram.last(wire::kIcrcSize));
 }
 
 void ProxySockets::send(std::span<const LiveFabric::Delivery> packets) {

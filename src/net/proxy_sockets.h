@@ -7,8 +7,8 @@
 // A datagram from host g to the proxy of host h enters the fabric as a packet from g to h; it
 // leaves it from the proxy of g, with the source port that it had, to host h. So each host knows
 // the others by their proxies only, EVs are kept, and DSCP and CE arrive. The ICRC covers the
-// addresses: it is changed by what the addresses change in it, so that one that held holds again
-// and one that did not does not.
+// addresses: one that held is made to hold again. One that did not is left as it is: the packet was
+// damaged, or it is sealed and has none, and its tag stands there.
 //
 // IPv4 only; at most 8 planes and 250 hosts. A port has no carrier to lose. Sockets that send are
 // opened as EVs are seen, at most kSendersMax.

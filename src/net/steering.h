@@ -4,8 +4,8 @@
 //   UDP port        an EV is a UDP source port; whatever hashes flows gives each its own path
 //   port and label  the same, and the IPv6 flow label: more EVs than there are sockets (STEV)
 //   SRv6            the destination is the carrier of a uSID list, the EV travels as an index in
-//                   the flow label. There is no inner header, so the UDP checksum is that of the
-//                   carrier: for links that do not verify it (veth), as in the lab
+//                   the flow label. In the lab's form (Srv6Form) there is no inner header, so the
+//                   UDP checksum is that of the carrier: for links that do not verify it (veth)
 //
 // The process that a packet comes from follows from its source port (docs/decisions/0008). A value;
 // arithmetic only.
@@ -50,6 +50,10 @@ constexpr std::uint16_t process_of(std::uint16_t source_port) {
 }
 
 enum class EvMode : std::uint8_t { kUdpPort, kPortAndLabel, kSrv6 };
+
+// How uSIDs are carried (docs/decisions/0020). Ours, for the lab: the destination of the UDP packet
+// itself. MRC's: that of an IPv6 header around it. Auto: ours where every link is the lab's.
+enum class Srv6Form : std::uint8_t { kAuto, kCarrier, kMrc };
 
 // Where we are in a fabric that is steered by uSIDs.
 struct FabricPlace {

@@ -22,6 +22,9 @@
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
 #ifndef IPV6_AUTOFLOWLABEL
 #define IPV6_AUTOFLOWLABEL 70
 #endif
@@ -100,7 +103,8 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
     set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
     if (!v4) set(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
     set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    set(fd, SOL_UDP, UDP_GRO, 1);  // without it packets come one by one
+    if (!options.singly) set(fd, SOL_UDP, UDP_GRO, 1);  // without it packets come one by one
+    if (options.any_checksum) set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
   }
   if (options.hears_refusals)
     set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, 1);

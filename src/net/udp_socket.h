@@ -24,6 +24,8 @@ class UdpSocket {
     std::uint32_t receive_bytes = 0;  // asked for; the system may give less. 0: its default
     std::uint32_t send_bytes = 0;
     bool receives = false;        // GRO, ECN and flow label of what comes
+    bool singly = false;          // no GRO: it would join what other sockets take apart
+    bool any_checksum = false;    // IPv6: takes packets whose checksum is 0
     bool hears_refusals = false;  // see poll_refusal()
     bool by_carrier = false;      // addresses change on the way: errors find no connected socket
   };

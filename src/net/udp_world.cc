@@ -45,7 +45,7 @@ void UdpWorld::wake() {
 void UdpWorld::tell_port(std::uint32_t plane) {
   node_->on_port(now_, static_cast<world::PortIndex>(plane),
                  {.up = (told_up_ >> plane & 1) != 0,
-                  .receive_bytes = planes_[plane].listen.receive_bytes(),
+                  .receive_bytes = receive_bytes(planes_[plane]),
                   .overflows = planes_[plane].overflow});
 }
 
@@ -92,6 +92,8 @@ bool UdpWorld::look(Time sleep_until) {
     } else if ((what & kRoom) != 0) {
       if ((ready[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) hear_refusals(what & 0xff);
       moved |= send_held(planes_[what & 0xff]);
+    } else if ((what & kHost) != 0) {
+      moved |= receive_for_host(what & 0xff);
     } else {
       moved |= receive(what, count == 1 ? busy_runs_ : kRunsWhenMany);
     }
@@ -103,6 +105,7 @@ bool UdpWorld::look(Time sleep_until) {
 bool UdpWorld::look_at_deadline(Time due) {
   const Duration late = now_ > due && now_ - due > kLate ? now_ - due : Duration();
   last_pass_ = now_;
+  if (now_ >= host_next_) try_host();
   if (node_->next_deadline() > now_) return false;
   node_->on_deadline(now_, late);
   return true;
@@ -148,7 +151,7 @@ bool UdpWorld::pass(Time slept_until) {
 }
 
 Time UdpWorld::sleep_until(Time limit) const {
-  Time until = std::min(limit, node_->next_deadline());
+  Time until = std::min({limit, node_->next_deadline(), host_next_});
   if (cap_ && cap_->opens_at() > now_) until = std::min(until, cap_->opens_at());
   return until;
 }
@@ -211,7 +214,9 @@ CounterTable UdpWorld::counters() const {
                         {"net.drops_host", "packets", counters_.drops_host},
                         {"net.refusals", "packets", counters_.refusals},
                         {"net.hellos_sent", "packets", counters_.hellos_sent},
-                        {"net.waits_for_keys", "packets", counters_.waits_for_keys}};
+                        {"net.waits_for_keys", "packets", counters_.waits_for_keys},
+                        {"net.host_requests", "packets", counters_.host_requests},
+                        {"net.host_strays", "packets", counters_.host_strays}};
   // Those that this layer gives; the node counts its own.
   const auto add = [&](std::string_view name, DropReason reason) {
     table.push_back({name, "packets", drops_[static_cast<std::size_t>(reason)]});

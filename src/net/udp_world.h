@@ -30,6 +30,7 @@
 #include "net/rate_cap.h"
 #include "net/session_table.h"
 #include "net/shm_port.h"
+#include "net/srv6_socket.h"
 #include "net/steering.h"
 #include "net/udp_socket.h"
 #include "wire/datagram.h"
@@ -52,6 +53,7 @@ struct UdpWorldConfig {
   EvMode ev_mode = EvMode::kUdpPort;
   std::uint32_t evs_per_plane = 4;
   std::optional<FabricPlace> place{};  // where we are in a fabric steered by SRv6
+  Srv6Form srv6 = Srv6Form::kAuto;     // and how uSIDs are carried there
   std::string network_namespace{};     // a path, as /run/netns/NAME; empty: this process's own
   std::uint32_t mtu = 4096;            // payload of a full packet
   IcrcCover icrc = IcrcCover::kHeaders;
@@ -75,11 +77,15 @@ struct UdpWorldConfig {
 class UdpWorld final : public world::World {
  public:
   // Takes the first free slot. Errors: kInvalid, kExhausted (all slots taken), kSystem, kUnsupported
-  // (steering by SRv6 over links that are not the lab's).
+  // (steering by SRv6 over links that are not the lab's, or without the privilege).
   static Result<std::unique_ptr<UdpWorld>> open(const UdpWorldConfig& config);
   ~UdpWorld() override;
 
   std::uint16_t process() const { return process_; }
+  // How uSIDs are carried; both ends must agree. kAuto: there are none.
+  Srv6Form srv6_form() const {
+    return config_.ev_mode == EvMode::kSrv6 ? config_.srv6 : Srv6Form::kAuto;
+  }
   // Ours, one a plane: what attach() takes and peers are told.
   std::vector<world::Address> addresses() const;
   std::vector<fabric::Ev> evs() const { return steering_->evs(process_); }
@@ -162,8 +168,9 @@ class UdpWorld final : public world::World {
     Ipv6 address;  // ours, as peers know it
     UdpSocket listen;
     std::vector<UdpSocket> senders;
-    std::uint32_t overflow = 0;  // as the socket last said
-    std::vector<Held> held;      // capacity kPortRoom
+    std::optional<Srv6Socket> tunnel{};  // MRC's form of SRv6: instead of these
+    std::uint32_t overflow = 0;          // as the socket last said
+    std::vector<Held> held;              // capacity kPortRoom
     // Their payloads, kPortRoom of the MTU each; two, because what is sent again is held again.
     std::array<std::vector<std::byte>, 2> held_bytes{};
     std::uint32_t held_side = 0;
@@ -175,11 +182,16 @@ class UdpWorld final : public world::World {
     std::uint64_t drops_host = 0;                       // our receive buffer was full
     std::uint64_t refusals = 0;                         // somebody said: no such process
     std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // secured: packets not sent yet
+    std::uint64_t host_requests = 0, host_strays = 0;   // on 4791, for a process that is gone
   };
 
   UdpWorld(const UdpWorldConfig& config, const Steering& steering);
-  static Result<void> check_carrier_links(std::span<const Ipv6> planes);
+  // Where a plane's packets arrive.
+  static Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane);
+  static Ipv6 end_of_usids(const UdpWorldConfig& config, std::uint32_t plane);
+  static Result<Srv6Form> choose_srv6_form(const UdpWorldConfig& config);
   Result<void> open_slot(std::uint16_t process);
+  Result<void> open_tunnels();
   Result<void> open_shared_memory();
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
   Result<void> watch_all();
@@ -187,18 +199,32 @@ class UdpWorld final : public world::World {
 
   // --- in (udp_world_io.cc)
   bool receive(std::uint32_t plane, std::size_t runs_max);
+  std::uint32_t receive_bytes(const Plane& plane) const;
   void note_overflow(std::uint32_t plane, std::uint32_t overflow);
-  void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes);
+  void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes,
+                std::uint16_t to_port);
   struct Taken {
     ConstBytes header{}, payload{};
     bool intact = true;
   };
-  Result<Taken, DropReason> take_apart(std::uint32_t plane, const UdpSocket::Incoming& run,
-                                       std::uint32_t ev, Bytes datagram);
-  bool is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
+  struct Arrival {
+    std::uint32_t plane = 0;
+    std::uint16_t to_port = 0;
+    std::uint32_t ev = 0;
+  };
+  Result<Taken, DropReason> take_apart(const Arrival& at, const UdpSocket::Incoming& run,
+                                       Bytes datagram);
+  bool is_intact(const Arrival& at, const UdpSocket::Incoming& run,
                  const wire::DatagramParts& parts);
+  // --- for the host (udp_world_host.cc)
+  void open_host();
+  void try_host();
+  void leave_host();
+  bool receive_for_host(std::uint32_t plane);
   // --- refused (udp_world_refused.cc)
   void hear_refusals(std::uint32_t plane);
+  template <typename Socket>
+  void hear_refusals(std::uint32_t plane, const Socket& sender, int fd);
   void tell_refusals(std::uint32_t plane, const IpPort& refused);
   void tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t process);
   // --- out (udp_world_io.cc)
@@ -206,7 +232,9 @@ class UdpWorld final : public world::World {
   std::size_t send_run(std::span<const world::Datagram> out);
   void hand_over(std::span<const world::Datagram> run, const Steering::Way& way,
                  std::size_t segment, std::span<iovec> pieces);
-  void hold(std::span<const world::Datagram> run, const UdpSocket& sender);
+  void hold(std::span<const world::Datagram> run, int sender_fd);
+  UdpSocket::Sent send_by(Plane& plane, const Steering::Way& way, const Ipv6& peer,
+                          const UdpSocket::Outgoing& what, std::span<iovec> pieces);
   void keep(Plane& plane, const world::Datagram& datagram);
   bool send_held(Plane& plane);
 
@@ -221,6 +249,7 @@ class UdpWorld final : public world::World {
   // What epoll says is ready: a plane, or one of these.
   static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101, kShm = 0x102, kAlarm = 0x103;
   static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
+  static constexpr std::uint32_t kHost = 0x400;  // or'ed with the plane: a request for the host
   Time clock() const { return clock_now() - config_.epoch.since_start(); }
   bool take(Time sleep_until);
   Duration spin() const;
@@ -235,6 +264,9 @@ class UdpWorld final : public world::World {
   std::optional<Steering> steering_;
   std::uint16_t process_ = 0;
   std::vector<Plane> planes_;
+  // Port 4791 in each plane while we answer for the host; else empty, and when we try again.
+  std::vector<UdpSocket> host_;
+  Time host_next_ = kNever, host_since_;
   std::unique_ptr<LinkWatch> links_;
   std::optional<Alarm> alarm_;    // for sleeps
   std::unique_ptr<ShmPort> shm_;  // null: off

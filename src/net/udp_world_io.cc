@@ -36,15 +36,15 @@ bool UdpWorld::is_same_run(const world::Datagram& a, const world::Datagram& b) {
 
 // --- in ----------------------------------------------------------------------------------------
 
-bool UdpWorld::is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
+bool UdpWorld::is_intact(const Arrival& at, const UdpSocket::Incoming& run,
                          const wire::DatagramParts& parts) {
   if (parts.icrc.empty()) return true;  // trimmed
   const std::size_t size =
       parts.header.size() + parts.payload.size() + parts.padding.size() + parts.icrc.size();
   wire::Icrc icrc = icrc_in_.of({.source = run.from,
-                                 .destination = planes_[plane].address,
+                                 .destination = planes_[at.plane].address,
                                  .source_port = run.port,
-                                 .destination_port = listen_port(process_),
+                                 .destination_port = at.to_port,
                                  .udp_size = static_cast<std::uint16_t>(size + wire::kUdpSize)});
   icrc.add_header(parts.header);
   if (config_.icrc == IcrcCover::kFull) {
@@ -54,24 +54,26 @@ bool UdpWorld::is_intact(std::uint32_t plane, const UdpSocket::Incoming& run,
   return icrc.matches(parts.icrc);
 }
 
-Result<UdpWorld::Taken, DropReason> UdpWorld::take_apart(std::uint32_t plane,
+Result<UdpWorld::Taken, DropReason> UdpWorld::take_apart(const Arrival& at,
                                                          const UdpSocket::Incoming& run,
-                                                         std::uint32_t ev, Bytes datagram) {
-  if (sessions_ != nullptr) return open_sealed(run, ev, datagram);
+                                                         Bytes datagram) {
+  if (sessions_ != nullptr) return open_sealed(run, at.ev, datagram);
   const auto dscp = static_cast<world::Dscp>(run.traffic_class >> 2);
   const auto parts = wire::split_datagram(datagram, {.trimmed = world::is_trimmed(dscp)});
   if (!parts) return parts.error();
   return Taken{
-      .header = parts->header, .payload = parts->payload, .intact = is_intact(plane, run, *parts)};
+      .header = parts->header, .payload = parts->payload, .intact = is_intact(at, run, *parts)};
 }
 
-void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes) {
+void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes,
+                        std::uint16_t to_port) {
   const std::uint32_t ev =
       steering_->ev_of({.plane = plane, .source_port = run.port, .flow_label = run.flow_label});
   if (bytes.empty()) ++drops_[static_cast<std::size_t>(DropReason::kTooShort)];
   for (std::size_t at = 0; at < bytes.size(); at += run.segment) {
-    const auto taken = take_apart(
-        plane, run, ev, bytes.subspan(at, std::min<std::size_t>(run.segment, bytes.size() - at)));
+    const auto taken =
+        take_apart({.plane = plane, .to_port = to_port, .ev = ev}, run,
+                   bytes.subspan(at, std::min<std::size_t>(run.segment, bytes.size() - at)));
     if (!taken) {
       ++drops_[static_cast<std::size_t>(taken.error())];
       continue;
@@ -101,7 +103,7 @@ void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
         "plane {} ({}): packets come faster than they are taken and are dropped in a receive "
         "buffer of "
         "{} bytes; `weft doctor` says how to enlarge it (said once)",
-        plane, text_of(planes_[plane].address), planes_[plane].listen.receive_bytes());
+        plane, text_of(planes_[plane].address), receive_bytes(planes_[plane]));
   }
   counters_.drops_host += overflow - planes_[plane].overflow;
   planes_[plane].overflow = overflow;
@@ -110,7 +112,11 @@ void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
 
 bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   std::array<UdpSocket::Incoming, kRunsMax> runs;
-  const std::size_t count = planes_[plane].listen.receive(buffer_, std::span(runs).first(runs_max));
+  Plane& from = planes_[plane];
+  const auto room = std::span(runs).first(runs_max);
+  std::size_t count = from.tunnel ? from.tunnel->receive(buffer_, room) : 0;
+  const bool tunnelled = count > 0;
+  if (!tunnelled) count = from.listen.receive(buffer_, room);
   if (count == 0) return false;
   busy_plane_ = plane;
   busy_runs_ = count == 1 && runs[0].size == runs[0].segment ? 1
@@ -120,9 +126,10 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   is_from_here_ = runs[0].from == planes_[plane].address;
   ++counters_.receives;
   in_.clear();
-  note_overflow(plane, runs[count - 1].overflow);
+  if (tunnelled == from.tunnel.has_value()) note_overflow(plane, runs[count - 1].overflow);
   for (std::size_t i = 0; i < count; ++i) {
-    take_run(plane, runs[i], Bytes(buffer_).subspan(i * UdpSocket::kRunBytes, runs[i].size));
+    take_run(plane, runs[i], Bytes(buffer_).subspan(i * UdpSocket::kRunBytes, runs[i].size),
+             listen_port(process_));
   }
   counters_.packets_received += in_.size();
   node_->on_datagrams(now_, in_);
@@ -193,13 +200,13 @@ void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::W
       .segment = run.size() > 1 ? static_cast<std::uint16_t>(segment) : std::uint16_t{0},
       .flow_label = way.flow_label};
   ++counters_.sends;
-  switch (plane.senders[way.socket].send(what, pieces)) {
+  switch (send_by(plane, way, first.peer.ip(), what, pieces)) {
     case UdpSocket::Sent::kTaken:
       counters_.packets_sent += run.size();
       return;
     case UdpSocket::Sent::kNotNow:
       ++counters_.sends_held;
-      return hold(run, plane.senders[way.socket]);
+      return hold(run, plane.tunnel ? plane.tunnel->send_fd() : plane.senders[way.socket].fd());
     case UdpSocket::Sent::kNever:
       counters_.drops_send += run.size();
       return;
@@ -207,13 +214,13 @@ void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::W
 }
 
 // Until the socket has room the plane takes nothing else.
-void UdpWorld::hold(std::span<const world::Datagram> run, const UdpSocket& sender) {
+void UdpWorld::hold(std::span<const world::Datagram> run, int sender_fd) {
   Plane& plane = planes_[run[0].port];
   for (const world::Datagram& d : run) keep(plane, d);
   epoll_event event{};
   event.events = EPOLLOUT | EPOLLONESHOT;
   event.data.u32 = kRoom | run[0].port;
-  epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, sender.fd(), &event);
+  epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, sender_fd, &event);
 }
 
 void UdpWorld::keep(Plane& plane, const world::Datagram& datagram) {

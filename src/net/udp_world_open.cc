@@ -13,17 +13,11 @@
 #include "net/udp_world.h"
 
 namespace weft::net {
-namespace {
-
-// Where a plane's packets arrive: in a fabric steered by uSIDs the last one is all that is left.
-Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
-  if (config.ev_mode != EvMode::kSrv6) return config.planes[plane];
-  const FabricPlace& place = *config.place;
-  const fabric::NodeId self{.plane = plane, .tier = fabric::Tier::kHost, .index = place.self};
-  return fabric::address_of(fabric::UsidList{.usid = {fabric::usid_of(place.topology, self)}});
+// By carrier the last uSID is part of the address on arrival.
+Ipv6 UdpWorld::listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
+  if (config.ev_mode != EvMode::kSrv6 || config.srv6 == Srv6Form::kMrc) return config.planes[plane];
+  return end_of_usids(config, plane);
 }
-
-}  // namespace
 
 std::vector<Ipv6> loopback_planes() {
   std::vector<Ipv6> planes;
@@ -38,6 +32,7 @@ UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
       buffer_(kRunsMax * UdpSocket::kRunBytes) {
   in_.reserve(kRunsMax * kRunPacketsMax);
+  host_.reserve(config_.planes.size());
   if (config_.rate_cap) cap_.emplace(*config_.rate_cap, config_.mtu);
   now_ = last_pass_ = clock();
 }
@@ -61,20 +56,26 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
                            .plane_count = static_cast<std::uint32_t>(config.planes.size()),
                            .evs_per_plane = config.evs_per_plane,
                            .place = config.place}));
+  WEFT_TRY(const NamespaceScope scope, NamespaceScope::enter(config.network_namespace));
+  if (config.ev_mode == EvMode::kSrv6) {
+    WEFT_TRY(config.srv6, choose_srv6_form(config));
+    // There is no UDP checksum: the payload needs a check of its own.
+    if (config.srv6 == Srv6Form::kMrc) config.icrc = IcrcCover::kFull;
+  }
   std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
   if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return system_error("eventfd, epoll");
-  WEFT_TRY(const NamespaceScope scope, NamespaceScope::enter(config.network_namespace));
-  if (config.ev_mode == EvMode::kSrv6) WEFT_CHECK(check_carrier_links(config.planes));
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
   WEFT_TRY(world->alarm_, Alarm::open());
   for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
     auto opened = world->open_slot(process);
+    if (opened) opened = world->open_tunnels();
     if (opened) opened = world->open_shared_memory();
     if (!opened && opened.error().kind == ErrorKind::kExhausted) continue;
     WEFT_CHECK(opened);
     WEFT_CHECK(world->watch_all());
     WEFT_CHECK(world->open_security());
+    world->open_host();
     log(LogLevel::kInfo, "slot {}, UDP port {}, {} planes, receive buffers of {} bytes (asked {})",
         process, listen_port(process), world->planes_.size(), world->receive_bytes(),
         2 * std::uint64_t{config.receive_buffer_bytes});
@@ -91,7 +92,9 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
     WEFT_TRY(UdpSocket listen, UdpSocket::open({.address = listen_address(config_, p),
                                                 .port = listen_port(process),
                                                 .receive_bytes = config_.receive_buffer_bytes,
-                                                .receives = true}));
+                                                .receives = true,
+                                                .singly = srv6_form() == Srv6Form::kMrc,
+                                                .any_checksum = srv6_form() == Srv6Form::kMrc}));
     planes_.push_back(
         {.address = config_.planes[p], .listen = std::move(listen), .senders = {}, .held = {}});
     planes_.back().held.reserve(kPortRoom);
@@ -149,6 +152,9 @@ Result<void> UdpWorld::watch_all() {
     // Told of room only while something is held: armed by hold(). Errors are always told, once.
     for (const UdpSocket& sender : planes_[p].senders)
       WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
+    if (!planes_[p].tunnel) continue;
+    WEFT_CHECK(watch(planes_[p].tunnel->receive_fd(), EPOLLIN, p));
+    WEFT_CHECK(watch(planes_[p].tunnel->send_fd(), EPOLLONESHOT, kRoom | p));
   }
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
   WEFT_CHECK(watch(alarm_->fd(), EPOLLIN, kAlarm));
@@ -160,7 +166,9 @@ void UdpWorld::abandon() {
   for (const Plane& plane : planes_) {
     close(plane.listen.fd());
     for (const UdpSocket& sender : plane.senders) close(sender.fd());
+    if (plane.tunnel) close(plane.tunnel->receive_fd()), close(plane.tunnel->send_fd());
   }
+  for (const UdpSocket& socket : host_) close(socket.fd());
   close(links_->fd());
   close(alarm_->fd());
   close(wake_fd_);
@@ -175,7 +183,7 @@ std::vector<world::Address> UdpWorld::addresses() const {
 
 std::uint32_t UdpWorld::receive_bytes() const {
   std::uint32_t least = 0xffff'ffff;
-  for (const Plane& plane : planes_) least = std::min(least, plane.listen.receive_bytes());
+  for (const Plane& plane : planes_) least = std::min(least, receive_bytes(plane));
   return least;
 }
 

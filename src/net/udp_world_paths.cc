@@ -1,33 +1,13 @@
 // UdpWorld, paths: what is known of the ways to a peer before anything is sent.
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "net/interfaces.h"
 #include "net/network_namespace.h"
 #include "net/path_mtu.h"
-#include "net/plane_facts.h"
 #include "net/secure_layout.h"
 #include "net/udp_world.h"
 
 namespace weft::net {
-
-// The checksum of UDP is made for the carrier, and the address that arrives is another: only links
-// that never look at it will do.
-Result<void> UdpWorld::check_carrier_links(std::span<const Ipv6> planes) {
-  WEFT_TRY(const auto interfaces, list_interfaces());
-  for (const Ipv6& plane : planes) {
-    const Interface* const on = interface_of(plane, interfaces);
-    if (on == nullptr || on->loopback || driver_of(on->name) == "veth") continue;
-    return Error{
-        ErrorKind::kUnsupported,
-        fmt::format("{} ({}) is no veth link: paths by SRv6 carrier are for the lab, since "
-                    "their UDP checksums do not hold on arrival and a NIC's receiver drops "
-                    "such packets; leave --fabric out",
-                    on->name, text_of(plane))};
-  }
-  return {};
-}
 
 std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
   constexpr std::uint32_t kPayloadMax = 4096;
@@ -45,8 +25,11 @@ std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
       mtu = mtu == 0 ? on->mtu : std::min(mtu, on->mtu);
     }
     if (mtu == 0) continue;
-    const std::uint32_t fits = payload_that_fits(
-        {.path_mtu = mtu, .ip_size = is_ipv4(from) ? 20u : 40u, .secured = sessions_ != nullptr});
+    const std::size_t ip_size = is_ipv4(from)                   ? 20
+                                : srv6_form() == Srv6Form::kMrc ? 2 * wire::kIpv6Size
+                                                                : wire::kIpv6Size;
+    const std::uint32_t fits =
+        payload_that_fits({.path_mtu = mtu, .ip_size = ip_size, .secured = sessions_ != nullptr});
     payload = std::min(payload, fits);
   }
   return payload;

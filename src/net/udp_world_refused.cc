@@ -25,7 +25,7 @@ void UdpWorld::tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t p
 void UdpWorld::tell_refusals(std::uint32_t plane, const IpPort& refused) {
   const auto process = process_listening(refused.port);
   if (!process) return;
-  if (config_.ev_mode != EvMode::kSrv6) return tell_refusal(plane, refused.ip, *process);
+  if (srv6_form() != Srv6Form::kCarrier) return tell_refusal(plane, refused.ip, *process);
   // What was refused went to its last uSID, which hosts of several leaves have: any may be meant.
   const fabric::Topology& topology = config_.place->topology;
   for (fabric::HostIndex host = 0; host < topology.host_count(); ++host) {
@@ -36,24 +36,29 @@ void UdpWorld::tell_refusals(std::uint32_t plane, const IpPort& refused) {
   }
 }
 
-void UdpWorld::hear_refusals(std::uint32_t plane) {
+// From one socket. Bounded: who sends them without end must not keep us from our work.
+template <typename Socket>
+void UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender, int fd) {
   std::optional<IpPort> last;
-  for (const UdpSocket& sender : planes_[plane].senders) {
-    // Bounded: who sends them without end must not keep us from our work.
-    for (int i = 0; i < 64; ++i) {
-      const auto refused = sender.poll_refusal();
-      if (!refused) break;
-      ++counters_.refusals;
-      if (refused == last) continue;  // a window of packets is refused one by one
-      last = refused;
-      tell_refusals(plane, *refused);
-    }
-    // An error is told once: so that the next is told too. Room is asked for again by hold().
-    epoll_event event{};
-    event.events = EPOLLONESHOT;
-    event.data.u32 = kRoom | plane;
-    epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, sender.fd(), &event);
+  for (int i = 0; i < 64; ++i) {
+    const auto refused = sender.poll_refusal();
+    if (!refused) break;
+    ++counters_.refusals;
+    if (refused == last) continue;  // a window of packets is refused one by one
+    last = refused;
+    tell_refusals(plane, *refused);
   }
+  // An error is told once: so that the next is told too. Room is asked for again by hold().
+  epoll_event event{};
+  event.events = EPOLLONESHOT;
+  event.data.u32 = kRoom | plane;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, fd, &event);
+}
+
+void UdpWorld::hear_refusals(std::uint32_t plane) {
+  const Plane& from = planes_[plane];
+  for (const UdpSocket& sender : from.senders) hear_refusals(plane, sender, sender.fd());
+  if (from.tunnel) hear_refusals(plane, *from.tunnel, from.tunnel->send_fd());
 }
 
 }  // namespace weft::net

@@ -48,13 +48,13 @@ void UdpWorld::send_hellos() {
     iovec piece{hello->packet.data(), hello->packet.size()};
     ++counters_.hellos_sent;
     // One that the kernel does not take is lost like any other.
-    planes_[ev.port].senders[way.socket].send(
-        {.to = way.to,
-         .port = listen_port(to.process),
-         .traffic_class =
-             static_cast<std::uint8_t>(static_cast<unsigned>(world::Dscp::kControl) << 2),
-         .flow_label = way.flow_label},
-        {&piece, 1});
+    send_by(planes_[ev.port], way, to.ip(),
+            {.to = way.to,
+             .port = listen_port(to.process),
+             .traffic_class =
+                 static_cast<std::uint8_t>(static_cast<unsigned>(world::Dscp::kControl) << 2),
+             .flow_label = way.flow_label},
+            {&piece, 1});
   }
 }
 

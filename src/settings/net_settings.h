@@ -17,6 +17,7 @@
 #include "base/rate.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "net/cpus.h"
 #include "net/interfaces.h"
 #include "net/log.h"
 #include "net/udp_world.h"
@@ -36,6 +37,8 @@ struct NetSettings {
   Duration spin = net::UdpWorldConfig{}.spin;
   net::LogLevel log = net::LogLevel::kWarn;
   std::optional<Rate> rate{};
+  net::Srv6Form srv6 = net::Srv6Form::kAuto;
+  std::vector<std::uint32_t> cpus{};  // of the process, or the progress thread; empty: as it is
 
   friend bool operator==(const NetSettings&, const NetSettings&) = default;
 };

@@ -34,7 +34,7 @@ TEST(NetSettings, EverySettingInTheFile) {
   const auto out = settle(
       "[net]\nplanes = [\"10.0.1.7\", \"10.0.2.7\"]\nmtu = 1024\nevs = 8\nburst = 1\n"
       "shared_memory = false\nsecret_file = \"/a/b\"\nspin = \"0us\"\nlog = \"debug\"\n"
-      "rate = \"2Gbps\"\n",
+      "rate = \"2Gbps\"\nsrv6 = \"mrc\"\ncpus = \"0-1,3\"\n",
       {}, {});
   ASSERT_TRUE(out) << out.error().message;
   const NetSettings expected{.planes = {"10.0.1.7", "10.0.2.7"},
@@ -45,7 +45,9 @@ TEST(NetSettings, EverySettingInTheFile) {
                              .secret_file = "/a/b",
                              .spin = Duration(),
                              .log = net::LogLevel::kDebug,
-                             .rate = Rate::gbps(2)};
+                             .rate = Rate::gbps(2),
+                             .srv6 = net::Srv6Form::kMrc,
+                             .cpus = {0, 1, 3}};
   EXPECT_EQ(*out, expected);
   // What the file says can be taken back.
   const auto back = settle("[net]\nrate = \"2Gbps\"\nshared_memory = \"must\"\n",

@@ -106,6 +106,21 @@ bool set_rate(std::string_view text, NetSettings& out) {
   return true;
 }
 
+bool set_srv6(std::string_view text, NetSettings& out) {
+  if (text != "auto" && text != "carrier" && text != "mrc") return false;
+  out.srv6 = text == "auto"      ? net::Srv6Form::kAuto
+             : text == "carrier" ? net::Srv6Form::kCarrier
+                                 : net::Srv6Form::kMrc;
+  return true;
+}
+
+bool set_cpus(std::string_view text, NetSettings& out) {
+  const auto cpus = net::cpus_from(text);
+  if (cpus) out.cpus = *cpus;
+  if (text == "all") out.cpus.clear();
+  return cpus || text == "all";
+}
+
 constexpr std::array kSettings = {
     Setting{"planes", "--planes", "WEFT_PLANES",
             "this end's address in each plane, as 10.0.1.7,10.0.2.7; the other end gives as many",
@@ -136,6 +151,12 @@ constexpr std::array kSettings = {
     Setting{"rate", "--rate", "WEFT_RATE",
             "send at most so many payload bits a second over all planes, as 2Gbps",
             "a rate from 1Mbps, as 500Mbps or 2Gbps, or none", set_rate},
+    Setting{"srv6", "--srv6", "WEFT_SRV6",
+            "how uSIDs are carried in a fabric: carrier (veth links), mrc (IPv6 in IPv6), or auto",
+            "auto, carrier or mrc", set_srv6},
+    Setting{"cpus", "--cpus", "WEFT_CPUS",
+            "the CPUs to run on, as 0-3,8; all: those that the process has anyway",
+            "CPUs, as 0-3,8, or all", set_cpus},
 };
 
 }  // namespace

@@ -47,6 +47,25 @@ class SameOutcome(unittest.TestCase):
         self.assertTrue(outcome(run("sim", "lab-plane-silent", "--paths"))["story"])
 
 
+class SeveralProcesses(unittest.TestCase):
+    """Hosts divided among processes: all flows are in the report, whichever process sent them."""
+
+    def test_the_outcome_is_that_of_all(self):
+        expected = outcome(run("sim", "lab-two-plane", "--paths"))
+        for processes in ("2", "3"):
+            result = run("lab", "lab-two-plane", "--processes", processes)
+            self.assertEqual(result["bytes_wrong"], 0)
+            self.assertEqual(outcome(result), expected)
+            # Every host's packets count: four of 4 MiB each.
+            self.assertGreaterEqual(result["counters"]["transport.data_packets"], 4 * 1024)
+
+    def test_faults_are_for_one_process(self):
+        ran = subprocess.run([WEFT, "lab", "run", "scenarios/lab-plane-silent.toml", "--processes", "2"],
+                             capture_output=True, text=True, timeout=180)
+        self.assertEqual(ran.returncode, 2, ran.stderr)
+        self.assertIn("--processes", ran.stderr)
+
+
 for scenario in SCENARIOS:
     setattr(SameOutcome, "test_" + scenario.replace("-", "_"), lambda self, name=scenario: self.check(name))
 

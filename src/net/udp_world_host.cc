@@ -1,0 +1,85 @@
+// UdpWorld, for the host: who answers on UDP port 4791 when the process of slot 0 is gone.
+//
+// Requests for a host and not for one of its processes (EV probes, port status) go to 4791. Every
+// other process tries twice a second to bind it, and whoever can answers them besides its own work;
+// its own QPs stay on its own port. A new process finds the port taken and takes another slot.
+//
+// While somebody holds the port the kernel refuses nothing there, and peers of the process that is
+// gone would wait for long: at a packet for one of its QPs the port is let go for a moment, so that
+// the next one is refused (docs/decisions/0019).
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+#include "net/interfaces.h"
+#include "net/log.h"
+#include "net/network_namespace.h"
+#include "net/udp_world.h"
+
+namespace weft::net {
+namespace {
+
+constexpr Duration kTryEvery = Duration::ms(500);
+// Kept for so long at least, whatever comes: packets of strangers must not keep it shut.
+constexpr Duration kStay = Duration::s(1);
+// They are few: what does not fit is lost as any datagram may be.
+constexpr std::uint32_t kBufferBytes = 64u << 10;
+
+}  // namespace
+
+// With a job secret nobody could ask: there are keys between processes that know each other only. In
+// MRC's SRv6 form nobody is refused by port, so that peers of the dead could not be told.
+void UdpWorld::open_host() {
+  if (process_ != 0 && sessions_ == nullptr && srv6_form() != Srv6Form::kMrc)
+    host_next_ = clock() + kTryEvery;
+}
+
+// In the order of the planes, and all of them: of several who try at once the one with the first
+// plane gets the rest too.
+void UdpWorld::try_host() {
+  host_next_ = now_ + kTryEvery;
+  const auto scope = NamespaceScope::enter(config_.network_namespace);
+  if (!scope) return;
+  for (std::uint32_t p = 0; p < planes_.size(); ++p) {
+    auto socket = UdpSocket::open({.address = listen_address(config_, p),
+                                   .port = listen_port(0),
+                                   .receive_bytes = kBufferBytes,
+                                   .receives = true});
+    if (!socket || !watch(socket->fd(), EPOLLIN, kHost | p)) return host_.clear();
+    host_.push_back(std::move(socket).value());
+  }
+  host_next_ = kNever;
+  host_since_ = now_;
+  log(LogLevel::kInfo, "slot {} answers on UDP port {} for this host: its process is gone",
+      process_, listen_port(0));
+}
+
+void UdpWorld::leave_host() {
+  host_.clear();
+  host_next_ = now_ + kTryEvery;
+}
+
+// Whatever is no request is a stray, also what another job sealed.
+bool UdpWorld::receive_for_host(std::uint32_t plane) {
+  if (host_.empty()) return false;  // let go of, a moment ago
+  std::array<UdpSocket::Incoming, kRunsWhenMany> runs;
+  const std::size_t count = host_[plane].receive(buffer_, runs);
+  std::uint64_t came = 0;
+  in_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    came += runs[i].segment == 0 ? 1 : (runs[i].size + runs[i].segment - 1) / runs[i].segment;
+    take_run(plane, runs[i], Bytes(buffer_).subspan(i * UdpSocket::kRunBytes, runs[i].size),
+             listen_port(0));
+  }
+  const auto strays = std::remove_if(in_.begin(), in_.end(), [](const world::Datagram& d) {
+    return d.header[0] != static_cast<std::byte>(wire::Opcode::kEndpointRequest);
+  });
+  in_.erase(strays, in_.end());
+  counters_.host_requests += in_.size();
+  counters_.host_strays += came - in_.size();
+  if (!in_.empty()) node_->on_datagrams(now_, in_);
+  if (came > in_.size() && now_ - host_since_ >= kStay) leave_host();
+  return !in_.empty();
+}
+
+}  // namespace weft::net

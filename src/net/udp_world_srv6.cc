@@ -1,0 +1,74 @@
+// UdpWorld, SRv6: which form uSIDs are carried in, and MRC's own form of it.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "fabric/address.h"
+#include "net/interfaces.h"
+#include "net/plane_facts.h"
+#include "net/udp_world.h"
+
+namespace weft::net {
+
+// By carrier the checksum of UDP is made for the carrier, and the address that arrives is another:
+// only links that never look at it will do.
+Result<Srv6Form> UdpWorld::choose_srv6_form(const UdpWorldConfig& config) {
+  if (config.srv6 == Srv6Form::kMrc) return Srv6Form::kMrc;
+  WEFT_TRY(const auto interfaces, list_interfaces());
+  for (const Ipv6& plane : config.planes) {
+    const Interface* const on = interface_of(plane, interfaces);
+    if (on == nullptr || on->loopback || driver_of(on->name) == "veth") continue;
+    const std::string why = fmt::format(
+        "{} ({}) is no veth link: paths by SRv6 carrier are for the lab, since their UDP checksums "
+        "do not hold on arrival and a NIC's receiver drops such packets",
+        on->name, text_of(plane));
+    if (config.srv6 == Srv6Form::kCarrier)
+      return Error{ErrorKind::kUnsupported, why + "; say --srv6 mrc, or leave --fabric out"};
+    const auto tried = Srv6Socket::open({.address = plane, .end = plane});
+    if (!tried) return Error{tried.error().kind, why + "; " + tried.error().message};
+    return Srv6Form::kMrc;
+  }
+  return Srv6Form::kCarrier;
+}
+
+// The last uSID is all that is left of a list.
+Ipv6 UdpWorld::end_of_usids(const UdpWorldConfig& config, std::uint32_t plane) {
+  const FabricPlace& place = *config.place;
+  const fabric::NodeId self{.plane = plane, .tier = fabric::Tier::kHost, .index = place.self};
+  return fabric::address_of(fabric::UsidList{.usid = {fabric::usid_of(place.topology, self)}});
+}
+
+// The UDP sockets stay: they hold the slot, and take what this host's kernel or the last switch took
+// out of its outer header.
+Result<void> UdpWorld::open_tunnels() {
+  if (srv6_form() != Srv6Form::kMrc) return {};
+  for (std::uint32_t p = 0; p < planes_.size(); ++p) {
+    WEFT_TRY(planes_[p].tunnel, Srv6Socket::open({.address = planes_[p].address,
+                                                  .end = end_of_usids(config_, p),
+                                                  .port = listen_port(process_),
+                                                  .receive_bytes = config_.receive_buffer_bytes,
+                                                  .send_bytes = config_.send_buffer_bytes}));
+  }
+  return {};
+}
+
+std::uint32_t UdpWorld::receive_bytes(const Plane& plane) const {
+  return plane.tunnel ? plane.tunnel->receive_bytes() : plane.listen.receive_bytes();
+}
+
+UdpSocket::Sent UdpWorld::send_by(Plane& plane, const Steering::Way& way, const Ipv6& peer,
+                                  const UdpSocket::Outgoing& what, std::span<iovec> pieces) {
+  if (!plane.tunnel) return plane.senders[way.socket].send(what, pieces);
+  const auto index = static_cast<std::uint32_t>(&plane - planes_.data());
+  return plane.tunnel->send(
+      {.carrier = peer == plane.address ? end_of_usids(config_, index) : what.to,
+       .to = peer,
+       .from_port = source_port(process_, way.socket),
+       .to_port = what.port,
+       .traffic_class = what.traffic_class,
+       .flow_label = what.flow_label,
+       .segment = what.segment},
+      pieces);
+}
+
+}  // namespace weft::net
