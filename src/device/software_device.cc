@@ -37,6 +37,8 @@ Result<EngineConfig> configured() {
   config.world.spin = set.spin;
   config.world.rate_cap = set.rate;
   config.burst = set.burst;
+  config.world.shared_memory = set.shared_memory != settings::SharedMemory::kOff;
+  config.must_share_memory = set.shared_memory == settings::SharedMemory::kMust;
   if (!set.secret_file.empty()) {
     WEFT_TRY(config.world.job_secret, settings::read_secret_file(set.secret_file));
   }

@@ -161,6 +161,7 @@ void UdpWorld::abandon() {
     close(plane.listen.fd());
     for (const UdpSocket& sender : plane.senders) close(sender.fd());
   }
+  if (shm_ != nullptr) shm_->abandon();
   close(links_->fd());
   close(alarm_->fd());
   close(wake_fd_);

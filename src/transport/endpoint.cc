@@ -147,7 +147,7 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
   options.responder = {
       .window = config.mpr_dest * 128,
       .wimm_max = config.wimm_dest_max,
-      .mtu = params->mtu,
+      .mtu = config.mtu_dest != 0 ? config.mtu_dest : params->mtu,
       .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
       .trim_nack = config.trim_nack,
       .domain = config.domain,
