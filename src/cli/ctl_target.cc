@@ -12,7 +12,7 @@ void add_ctl_flags(CLI::App& command, CtlFlags& flags) {
 
 Result<CtlTarget> open_ctl_target(const CtlFlags& flags) {
   CtlTarget target;
-  WEFT_TRY(target.settings, load_settings(flags.settings));
+  WEFT_TRY(target.settings, load_settings(flags.settings, flags.device));
   WEFT_TRY(const auto planes, planes_of(target.settings));
   std::uint32_t ports = 0;
   for (std::size_t i = 0; i < planes.size(); ++i) {
