@@ -36,7 +36,7 @@ Result<void> finished(const device::CtlResult<void>& result) {
 }
 
 Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target) {
-  auto model = target.state->snapshot();
+  auto model = target.state->observed();
   if (!model) return from_ctl(model.error());
   return *model;
 }

@@ -89,9 +89,8 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   config.retry = {.timeout = attributes.timeout,
                   .linear_count = attributes.linear_count,
                   .exponential_count = attributes.exponential_count};
-  config.nscc.rate = Rate::gbps(40);
-  config.nscc.trimming = false;
   transport::suit_software(config);
+  config.nscc = device_nscc();
   if (profiles.uses != nullptr) apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,
                                             std::min(kWindowMin, config.nscc.cwnd_bytes_initial));
@@ -145,8 +144,10 @@ Result<void> QueuePair::modify(const Modification& modification) {
         {.from = from, .to = to, .profiles = profiles, .crowd = std::max(modification.crowd, 1u)}));
     attributes_ = to;
     profiles_ = std::move(profiles);
-    // Paths were made anew: what is denied is said again.
-    if (profiles_.uses != nullptr && !shared_memory_) parts.agent.set_qp(qp_.qpn, profiles_.uses);
+    // Paths were made anew, or have another meaning: what is denied is said again.
+    const bool anew = other || to.state != from.state;
+    if (profiles_.uses != nullptr && !shared_memory_ && anew)
+      parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, profiles_.uses);
     if (to.state == IBV_QPS_RESET || to.state == IBV_QPS_ERR) parts.agent.remove_qp(qp_.qpn);
     if (to.state != IBV_QPS_ERR) qp_.state = to.state;
     return {};
@@ -178,6 +179,9 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
   peer.first_psn = Psn(step.to.receive_psn);
   WEFT_CHECK(choose_way(parts, step, peer));
   WEFT_CHECK(parts.endpoint.configure_qp(qp_.qpn, config_for(step.to, step.profiles, step.crowd)));
+  // Before the peer is known: what is denied carries no answers either.
+  if (step.profiles.uses != nullptr && !shared_memory_)
+    parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, step.profiles.uses);
   // Before packets can come: with a secret it is the hello that makes two ends known to each other.
   WEFT_CHECK(parts.world.secure(
       qp_.qpn, {.qpn = peer.qpn, .ports = {peer.ports.data(), engine_.addresses().size()}}));

@@ -393,6 +393,17 @@ void Endpoint::deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied) {
   if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
 }
 
+Result<void> Endpoint::set_congestion(Qpn qpn, const NsccConfig& nscc) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  QpConfig config = qp->params->config;
+  config.nscc = nscc;
+  qp->params = params_for(config);
+  qp->requestor.set_congestion(*qp->params);
+  if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
+  return {};
+}
+
 // --- work --------------------------------------------------------------------------------------
 
 // The messages are short enough for a string that takes no memory: being refused is an everyday
