@@ -76,6 +76,40 @@ TEST_F(Devices, AreListedByNumberEachWithItsGidAndPorts) {
   EXPECT_EQ(child.join(), 0);
 }
 
+// A port is a plane: verbs show each, and the GID of any of them names the host.
+TEST(Ports, EachHasAGidAndAnyOfTheseNamesTheHost) {
+  Host host;
+  ASSERT_TRUE(host.is_open());
+  ibv_device_attr device{};
+  ASSERT_EQ(ibv_query_device(host.verbs, &device), 0);
+  ASSERT_EQ(device.phys_port_cnt, 4);
+  mrc_ctl_device_attr ctl{};
+  ASSERT_EQ(mrc_ctl_query_device(host.verbs, &ctl), 0);
+  for (std::uint8_t port = 1; port <= 4; ++port) {
+    EXPECT_TRUE((ctl.phy_port_mask >> port & 1) != 0);
+    ibv_port_attr attr{};
+    ASSERT_EQ(ibv_query_port(host.verbs, port, &attr), 0);
+    EXPECT_EQ(attr.state, IBV_PORT_ACTIVE);
+    EXPECT_EQ(attr.gid_tbl_len, 4);
+    End a(host), b(host);
+    Wire of_a = a.wire(), of_b = b.wire();
+    ASSERT_EQ(ibv_query_gid(host.verbs, port, 3, &of_b.gid), 0);
+    EXPECT_EQ(of_b.gid.raw[14], port);
+    a.connect(of_b);
+    b.connect(of_a);
+    EXPECT_EQ(a.post(of_b, {.size = 5000}), 0);
+    EXPECT_EQ(wait_for(a.send_cq).status, IBV_WC_SUCCESS);
+  }
+  ibv_gid_entry entries[8];
+  EXPECT_EQ(ibv_query_gid_table(host.verbs, entries, 8, 0), 4);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(entries[i].port_num, i + 1);
+    EXPECT_EQ(entries[i].gid.raw[14], i + 1);
+  }
+  ibv_port_attr none{};
+  EXPECT_NE(ibv_query_port(host.verbs, 5, &none), 0);
+}
+
 // All of one process at a time; the other process speaks to two of them.
 TEST_F(Devices, WorkAtTheSameTime) {
   WEFT_NEEDS_FRESH_PROCESS();
