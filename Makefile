@@ -23,7 +23,7 @@ CLANG_FORMAT ?= clang-format-14
 FORMATTED = $(or $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' ':!tests/layers/bad' 2> /dev/null),/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-release test-hash test-asan hashes soak fuzz bench format format-check layers clean \
+.PHONY: help build demo test test-release test-hash test-asan test-tsan hashes soak fuzz bench format format-check layers clean \
 	install install-build
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo 'make install       the program, lib_mrc.so and its headers, under $(PREFIX) (PREFIX=DIR, DESTDIR=DIR)'
 	@echo 'make test          all tests: release, the same hashes from other builds, then under ASan and UBSan'
 	@echo 'make test-release  only the release half'
+	@echo 'make test-tsan     lib_mrc.so under ThreadSanitizer: every function from every thread'
 	@echo 'make soak          $(SOAK_SEEDS) seeds of $(SOAK_SCENARIO) (SOAK_SEEDS=N)'
 	@echo 'make fuzz          every fuzz target for $(FUZZ_SECONDS) s (FUZZ_SECONDS=N)'
 	@echo 'make bench         every benchmark; bench/run alone lists them'
@@ -84,6 +85,15 @@ test-asan: test-hash
 	@ctest --test-dir build-asan -N -L slow | sed -n 's/^ *Test *#[0-9]*: /  /p'
 	$(CTEST) --test-dir build-asan -LE 'slow|$(REAL_TIME)'
 	$(CTEST) --test-dir build-asan -L '$(REAL_TIME)' $(AGAIN)
+
+# Beside `make test`, which runs the same tests without TSan: compiling for it takes minutes. No suppressions: a race
+# is a failure.
+TSAN_TESTS ?= ^mrc\.(Threads|Many\.ThreadsAsVerbsPromise|Events|Write|Errors|Way|Secret)
+test-tsan:
+	@tools/install-deps build test
+	@cmake --preset tsan > /dev/null
+	@cmake --build --preset tsan -j $(JOBS) --target mrc test_tests_mrc
+	TSAN_OPTIONS='halt_on_error=1 exitcode=66' $(CTEST) --test-dir build-tsan -R '$(TSAN_TESTS)'
 
 # The hashes of every build, the scenarios that are too large for `make test`, then many seeds.
 soak: hashes

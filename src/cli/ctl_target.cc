@@ -12,7 +12,7 @@ void add_ctl_flags(CLI::App& command, CtlFlags& flags) {
 
 Result<CtlTarget> open_ctl_target(const CtlFlags& flags) {
   CtlTarget target;
-  WEFT_TRY(target.settings, load_settings(flags.settings));
+  WEFT_TRY(target.settings, load_settings(flags.settings, flags.device));
   WEFT_TRY(const auto planes, planes_of(target.settings));
   std::uint32_t ports = 0;
   for (std::size_t i = 0; i < planes.size(); ++i) {
@@ -36,7 +36,7 @@ Result<void> finished(const device::CtlResult<void>& result) {
 }
 
 Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target) {
-  auto model = target.state->snapshot();
+  auto model = target.state->observed();
   if (!model) return from_ctl(model.error());
   return *model;
 }

@@ -34,7 +34,7 @@ Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
 // A failure of the controller as one of the program: misuse is what could not even be asked.
 Error from_ctl(const device::CtlError& error);
 Result<void> finished(const device::CtlResult<void>& result);
-// All that is known. Errors: kSystem.
+// All that is known: what controllers said, and what QPs found out. Errors: kSystem.
 Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target);
 // Runs a verb, prints what went wrong, sets the exit status.
 void run_ctl(int& status, const std::function<Result<void>()>& body);

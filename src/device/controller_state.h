@@ -75,6 +75,9 @@ class ControllerState {
   // All of it as it is now. Errors: EIO.
   using Snapshot = std::shared_ptr<const CtlModel>;
   CtlResult<Snapshot> snapshot();
+  // The same for those who ask about EVs: those that QPs of any process find bad are ASSUMED_BAD in it,
+  // unless they are denied. Errors: EIO.
+  CtlResult<Snapshot> observed();
 
   // --- use by QPs ------------------------------------------------------------------------------
   // While it lives the profile stays ONLINE. Empty for a default, which is nobody's.
@@ -132,6 +135,10 @@ class ControllerState {
   // What it says now, for whoever uses it already and saw the generation change.
   CtlResult<EvView> ev_view(std::uint64_t id);
   CtlResult<CcView> cc_view(std::uint64_t id);
+
+  // What QPs of this process found out about an EV, by its place in the profile: seen by others until
+  // it is taken back or this object is gone.
+  void mark_bad(std::uint32_t id, std::uint32_t entry, bool bad);
 
   // --- changing --------------------------------------------------------------------------------
   // Errors: those of ctl_profiles.h, and EPERM, EIO.

@@ -89,6 +89,27 @@ void ControllerState::Use::release() {
     state->live_.unlock(kind_, id_);
 }
 
+void ControllerState::mark_bad(std::uint32_t id, std::uint32_t entry, bool bad) {
+  if (is_attached()) live_.mark_bad(id, entry, bad);
+}
+
+CtlResult<ControllerState::Snapshot> ControllerState::observed() {
+  WEFT_TRY(const Snapshot told, snapshot());
+  if (!is_attached()) return told;
+  std::shared_ptr<CtlModel> seen;
+  for (std::uint32_t id = 0; id < kEvProfilesMax; ++id) {
+    const EvProfileRecord& profile = told->evs[id];
+    if (profile.state != ProfileState::kOnline || profile.evs.empty()) continue;
+    const auto bad = live_.found_bad(id, static_cast<std::uint32_t>(profile.evs.size()));
+    for (std::size_t i = 0; i < bad.size(); ++i) {
+      if (!bad[i] || profile.evs[i].state != EvState::kGood) continue;
+      if (seen == nullptr) seen = std::make_shared<CtlModel>(*told);
+      seen->evs[id].evs[i].state = EvState::kAssumedBad;
+    }
+  }
+  return seen == nullptr ? told : Snapshot(std::move(seen));
+}
+
 CtlResult<ControllerState::EvView> ControllerState::ev_view(std::uint64_t id) {
   WEFT_TRY(const Snapshot now, snapshot());
   return view_of(*now, id);

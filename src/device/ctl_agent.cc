@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "net/log.h"
+#include "transport/software_ends.h"
 
 namespace weft::device {
 namespace {
@@ -24,12 +25,7 @@ std::uint32_t q10(float value) {
 
 PathMap map_paths(const ControllerState::EvView& view, const std::vector<fabric::Ev>& device) {
   PathMap map;
-  if (view.entries.empty()) {
-    map.paths = device;
-    return map;
-  }
-  // By port, the device's EVs as indices into paths (which holds all of them at first).
-  std::vector<std::uint32_t> used(device.size(), PathMap::kNoPath);
+  map.named.assign(device.size(), view.entries.empty());
   std::map<fabric::Ev, std::uint32_t, bool (*)(const fabric::Ev&, const fabric::Ev&)> known(
       is_before);
   std::map<std::uint8_t, std::uint32_t> turn;
@@ -41,18 +37,21 @@ PathMap map_paths(const ControllerState::EvView& view, const std::vector<fabric:
         if (device[i].port == entry.path.port) of_port.push_back(i);
       }
       if (!of_port.empty()) {
-        const std::uint32_t own =
-            of_port[turn[entry.path.port]++ % static_cast<std::uint32_t>(of_port.size())];
-        if (used[own] == PathMap::kNoPath) {
-          used[own] = static_cast<std::uint32_t>(map.paths.size());
-          map.paths.push_back(device[own]);
-        }
-        at->second = used[own];
+        at->second = of_port[turn[entry.path.port]++ % static_cast<std::uint32_t>(of_port.size())];
+        map.named[at->second] = true;
       }
     }
     map.of_entry.push_back(at->second);
   }
   return map;
+}
+
+transport::NsccConfig device_nscc() {
+  transport::QpConfig config;
+  config.nscc.rate = Rate::gbps(40);
+  config.nscc.trimming = false;
+  transport::suit_software(config);
+  return config.nscc;
 }
 
 void apply_cc(const ControllerState::CcView& view, transport::NsccConfig& config) {
@@ -88,27 +87,53 @@ CtlResult<std::shared_ptr<const CtlAgent::Profiles>> CtlAgent::find(const Ids& i
   WEFT_TRY(out->cc, state_->use_cc_profile(ids.cc));
   const ControllerState::EvView& view = out->ev.view;
   out->map = map_paths(view, evs_);
-  if (out->map.paths.empty())
+  if (out->map.named_count() == 0)
     return ctl_error(EINVAL, "none of its EVs is on a port of this device");
   if (view.min_active > 0 && !view.entries.empty()) {
-    const std::uint64_t share = std::uint64_t{view.min_active} * out->map.paths.size();
+    const std::uint64_t share = std::uint64_t{view.min_active} * out->map.named_count();
     out->min_active =
         static_cast<std::uint32_t>((share + view.entries.size() - 1) / view.entries.size());
   }
   return std::shared_ptr<const Profiles>(std::move(out));
 }
 
-void CtlAgent::set_qp(std::uint32_t qpn, std::shared_ptr<const Profiles> profiles) {
+void CtlAgent::set_qp(Time now, transport::Endpoint& endpoint, std::uint32_t qpn,
+                      std::shared_ptr<const Profiles> profiles) {
   remove_qp(qpn);
-  const std::uint32_t id = profiles->ev.view.id;
-  if (profiles->ev.view.entries.empty()) return;  // nothing to deny, nothing to report
-  profiles_.try_emplace(
-      id, ProfileState{.view = profiles->ev.view, .bad = decltype(ProfileState::bad)(is_before)});
-  const std::size_t paths = profiles->map.paths.size();
-  qps_[qpn] = {.profiles = std::move(profiles),
-               .bad = std::vector<bool>(paths),
-               .denied = std::vector<bool>(paths)};
-  fresh_.push_back(qpn);
+  const ControllerState::EvView& view = profiles->ev.view;
+  if (!view.entries.empty()) {
+    const auto [at, is_new] = profiles_.try_emplace(view.id);
+    if (is_new) at->second.bad.resize(evs_.size());
+    if (is_new || view.generation > at->second.view.generation) set_view(at->second, view);
+  }
+  const ControllerState::CcView cc = profiles->cc.view;
+  QpState& qp = qps_[qpn] = {.profiles = std::move(profiles),
+                             .cc = cc,
+                             .bad = std::vector<bool>(evs_.size()),
+                             .denied = std::vector<bool>(evs_.size())};
+  apply_denied(now, endpoint, qpn, qp);
+  apply_congestion(endpoint, qpn, qp);
+}
+
+// Entries may stand for other paths now: what is known of the paths is theirs.
+void CtlAgent::set_view(ProfileState& profile, ControllerState::EvView view) {
+  for (std::uint32_t i = 0; i < profile.marked.size(); ++i) {
+    if (profile.marked[i]) state_->mark_bad(profile.view.id, i, false);
+  }
+  profile.view = std::move(view);
+  profile.map = map_paths(profile.view, evs_);
+  profile.marked.assign(profile.view.entries.size(), false);
+  mark(profile);
+}
+
+void CtlAgent::mark(ProfileState& profile) {
+  for (std::uint32_t i = 0; i < profile.map.of_entry.size(); ++i) {
+    const std::uint32_t path = profile.map.of_entry[i];
+    const bool bad = path != PathMap::kNoPath && profile.bad[path] > 0;
+    if (profile.marked[i] == bad) continue;
+    profile.marked[i] = bad;
+    state_->mark_bad(profile.view.id, i, bad);
+  }
 }
 
 void CtlAgent::remove_qp(std::uint32_t qpn) {
@@ -129,13 +154,7 @@ bool CtlAgent::service(Time now, transport::Endpoint& endpoint) {
     next_look_ = now + kUnsettledGap;
     seen_ = number;
     reload(now, endpoint);
-  } else {
-    for (const std::uint32_t qpn : fresh_) {
-      const auto at = qps_.find(qpn);
-      if (at != qps_.end()) apply_denied(now, endpoint, qpn, at->second);
-    }
   }
-  fresh_.clear();
   transport::EvNews ev;
   while (endpoint.poll_ev_news(ev)) note(ev.qpn, ev.ev, ev.bad);
   return disabled != ports_disabled_;
@@ -156,63 +175,75 @@ void CtlAgent::reload(Time now, transport::Endpoint& endpoint) {
   }
   ports_disabled_ = disabled;
   for (auto& [id, profile] : profiles_) {
-    if (auto view = state_->ev_view(id)) profile.view = std::move(view).value();
+    if (auto view = state_->ev_view(id)) set_view(profile, std::move(view).value());
   }
-  for (auto& [qpn, qp] : qps_) apply_denied(now, endpoint, qpn, qp);
+  for (auto& [qpn, qp] : qps_) {
+    apply_denied(now, endpoint, qpn, qp);
+    apply_congestion(endpoint, qpn, qp);
+  }
   if (const auto directory = state_->events_directory(ControllerState::Make::kNo)) {
     (void)sender_.refresh(*directory);
   }
 }
 
-// A path is denied when all entries that stand for it are. Entries that were replaced since the QP
-// took its paths stand for nothing here.
+// A path is denied when no entry stands for it, or all that do are denied.
 void CtlAgent::apply_denied(Time now, transport::Endpoint& endpoint, std::uint32_t qpn,
                             QpState& qp) {
-  const auto& entries = profiles_.at(qp.profiles->ev.view.id).view.entries;
-  const PathMap& map = qp.profiles->map;
-  std::vector<bool> denied(map.paths.size(), true);
+  if (qp.profiles->ev.view.entries.empty()) return;
+  const ProfileState& profile = profiles_.at(qp.profiles->ev.view.id);
+  const PathMap& map = profile.map;
+  std::vector<bool> denied(evs_.size(), true);
   for (std::size_t i = 0; i < map.of_entry.size(); ++i) {
-    const bool same = i < entries.size();
-    if (map.of_entry[i] != PathMap::kNoPath && (!same || entries[i].state != EvState::kDenied)) {
+    if (map.of_entry[i] != PathMap::kNoPath && profile.view.entries[i].state != EvState::kDenied)
       denied[map.of_entry[i]] = false;
-    }
   }
   for (std::uint32_t path = 0; path < denied.size(); ++path) {
-    if (denied[path] || qp.denied[path] != denied[path]) {
-      endpoint.deny_ev(now, qpn, map.paths[path], denied[path]);
-    }
+    if (denied[path] || qp.denied[path] != denied[path])
+      endpoint.deny_ev(now, qpn, evs_[path], denied[path]);
   }
   qp.denied = std::move(denied);
 }
 
+void CtlAgent::apply_congestion(transport::Endpoint& endpoint, std::uint32_t qpn, QpState& qp) {
+  const auto view = state_->cc_view(qp.cc.id);
+  if (!view || (view->algorithm == qp.cc.algorithm && view->nscc == qp.cc.nscc)) return;
+  qp.cc = *view;
+  transport::NsccConfig config = device_nscc();
+  apply_cc(qp.cc, config);
+  [[maybe_unused]] const auto told = endpoint.set_congestion(qpn, config);  // or it has just gone
+}
+
 void CtlAgent::note(std::uint32_t qpn, fabric::Ev ev, bool bad) {
   const auto at = qps_.find(qpn);
-  if (at == qps_.end()) return;
-  const auto& paths = at->second.profiles->map.paths;
-  const auto path = std::find(paths.begin(), paths.end(), ev);
-  if (path == paths.end()) return;
-  set_bad(at->second, static_cast<std::uint32_t>(path - paths.begin()), bad);
+  if (at == qps_.end() || at->second.profiles->ev.view.entries.empty()) return;
+  const auto path = std::find(evs_.begin(), evs_.end(), ev);
+  if (path == evs_.end()) return;
+  const auto index = static_cast<std::uint32_t>(path - evs_.begin());
+  // What a controller forbids is out of use, and nobody found it bad.
+  if (bad && at->second.denied[index]) return;
+  set_bad(at->second, index, bad);
 }
 
 // Controllers hear of the first QP that finds a path bad, and of the last one that does no more.
 void CtlAgent::set_bad(QpState& qp, std::uint32_t path, bool bad) {
   if (qp.bad[path] == bad) return;
   qp.bad[path] = bad;
-  std::uint32_t& count = profiles_.at(qp.profiles->ev.view.id).bad[qp.profiles->map.paths[path]];
-  count += bad ? 1 : -1u;
-  if (count == (bad ? 1u : 0u)) report(qp, path, bad);
+  ProfileState& profile = profiles_.at(qp.profiles->ev.view.id);
+  profile.bad[path] += bad ? 1 : -1u;
+  if (profile.bad[path] != (bad ? 1u : 0u)) return;
+  mark(profile);
+  report(profile, path, bad);
 }
 
-void CtlAgent::report(const QpState& qp, std::uint32_t path, bool bad) {
+void CtlAgent::report(const ProfileState& profile, std::uint32_t path, bool bad) {
   const EvState state = bad ? EvState::kAssumedBad : EvState::kGood;
-  const ControllerState::EvView& view = profiles_.at(qp.profiles->ev.view.id).view;
+  const ControllerState::EvView& view = profile.view;
   if ((view.event_mask & static_cast<std::uint32_t>(state)) == 0) return;
-  const PathMap& map = qp.profiles->map;
   std::vector<CtlEv> told;
-  for (std::size_t i = 0; i < map.of_entry.size() && i < view.entries.size(); ++i) {
+  for (std::size_t i = 0; i < profile.map.of_entry.size(); ++i) {
     const CtlEv& ev = view.entries[i].ev;
     const bool known = std::find(told.begin(), told.end(), ev) != told.end();
-    if (map.of_entry[i] != path || known) continue;
+    if (profile.map.of_entry[i] != path || known) continue;
     told.push_back(ev);
     sender_.send({.profile_id = view.id, .ev = ev, .state = state});
     ++counters_.events;

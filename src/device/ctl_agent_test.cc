@@ -30,7 +30,7 @@ View view_of(std::vector<fabric::Ev> paths) {
 
 TEST(CtlPaths, AnAutomaticProfileIsTheDevicesOwn) {
   const PathMap map = map_paths(View(), device_evs());
-  EXPECT_EQ(map.paths, device_evs());
+  EXPECT_EQ(map.named, std::vector<bool>(4, true));
   EXPECT_TRUE(map.of_entry.empty());
 }
 
@@ -42,10 +42,8 @@ TEST(CtlPaths, EntriesTakeTheDevicesEvsOfTheirPortInTurn) {
                                          {.value = 7, .port = 0},
                                          {.value = 7, .port = 5}}),  // no such port
                                 device_evs());
-  EXPECT_EQ(map.paths,
-            (std::vector<fabric::Ev>{
-                {.value = 200, .port = 1}, {.value = 201, .port = 1}, {.value = 100, .port = 0}}));
-  EXPECT_EQ(map.of_entry, (std::vector<std::uint32_t>{0, 1, 0, 0, 2, PathMap::kNoPath}));
+  EXPECT_EQ(map.named, (std::vector<bool>{true, true, false, true}));
+  EXPECT_EQ(map.of_entry, (std::vector<std::uint32_t>{1, 3, 1, 1, 0, PathMap::kNoPath}));
 }
 
 TEST(CtlCcProfile, OnlyWhatIsSaidReplacesTheDevicesOwn) {

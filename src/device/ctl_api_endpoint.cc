@@ -51,7 +51,7 @@ std::uint32_t device_ev(mrc_context& context, const mrc_ctl_ep_req& request) {
       const PathMap map = map_paths(*view, context.engine.evs());
       for (std::size_t i = 0; i < map.of_entry.size(); ++i) {
         if (view->entries[i].ev == wanted && map.of_entry[i] != PathMap::kNoPath)
-          return map.paths[map.of_entry[i]].value;
+          return context.engine.evs()[map.of_entry[i]].value;
       }
     }
   }

@@ -240,7 +240,7 @@ int mrc_ctl_modify_ev_profile(mrc_context* context, std::uint64_t id, mrc_ctl_ev
     ControllerState& state = controller(*context);
     if (const int bad = code_of(state.modify_ev(id, change))) return bad;
     if (change.ops || change.fields || (mask & kBothOps) == 0) return 0;
-    const auto model = state.snapshot();
+    const auto model = state.observed();
     return model ? query_ev_op(**model, id, *attr, mask) : code_of(model.error());
   });
   return returned(error, fail_minus_one);
@@ -256,7 +256,7 @@ int mrc_ctl_query_ev_profile(mrc_context* context, std::uint64_t id, mrc_ctl_ev_
         raw(attr->ev_fields_op.op) != MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS) {
       return EINVAL;
     }
-    const auto model = controller(*context).snapshot();
+    const auto model = controller(*context).observed();
     return model ? query_ev(**model, id, *attr, mask) : code_of(model.error());
   });
   return returned(error, fail_minus_one);

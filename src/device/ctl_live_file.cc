@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace weft::device {
 namespace {
@@ -20,13 +22,21 @@ Error system_error(const std::string& what) {
   return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-struct flock byte_lock(short type, ProfileKind kind, std::uint32_t id) {
+struct flock range_lock(short type, off_t start, off_t size) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
-  lock.l_start = (kind == ProfileKind::kEv ? 0x1'0000 : 0x2'0000) + static_cast<off_t>(id);
-  lock.l_len = 1;
+  lock.l_start = start;
+  lock.l_len = size;
   return lock;
+}
+
+// Where the EVs of a profile stand.
+off_t evs_at(std::uint32_t id) { return 0x10'0000 + static_cast<off_t>(id) * kEvsPerProfileMax; }
+
+struct flock byte_lock(short type, ProfileKind kind, std::uint32_t id) {
+  const off_t base = kind == ProfileKind::kEv ? 0x1'0000 : 0x2'0000;
+  return range_lock(type, base + static_cast<off_t>(id), 1);
 }
 
 // What a child of fork() closes. A lock belongs to the open file, which the child shares: it would
@@ -152,6 +162,31 @@ void LiveFile::unlock(ProfileKind kind, std::uint32_t id) {
   if (--users > 0) return;
   struct flock none = byte_lock(F_UNLCK, kind, id);
   (void)fcntl(fd_, F_OFD_SETLK, &none);  // fails only in a forked child, which holds no lock
+}
+
+void LiveFile::mark_bad(std::uint32_t id, std::uint32_t entry, bool bad) {
+  struct flock want = range_lock(bad ? F_RDLCK : F_UNLCK, evs_at(id) + entry, 1);
+  // Nobody takes write locks here, so it fails for want of memory only: then it is not seen.
+  (void)fcntl(fd_, F_OFD_SETLK, &want);
+}
+
+std::vector<bool> LiveFile::found_bad(std::uint32_t id, std::uint32_t count) const {
+  std::vector<bool> bad(count);
+  // The kernel names one lock in a range, in no order: what lies before it and behind is asked again.
+  std::vector<std::pair<off_t, off_t>> ranges{{0, static_cast<off_t>(count)}};
+  while (!ranges.empty()) {
+    const auto [begin, end] = ranges.back();
+    ranges.pop_back();
+    if (begin >= end) continue;
+    struct flock lock = range_lock(F_WRLCK, evs_at(id) + begin, end - begin);
+    if (fcntl(fd_, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) continue;
+    const off_t from = std::max(lock.l_start - evs_at(id), begin);
+    const off_t to = lock.l_len == 0 ? end : std::min(lock.l_start + lock.l_len - evs_at(id), end);
+    for (off_t i = from; i < to; ++i) bad[static_cast<std::size_t>(i)] = true;
+    ranges.emplace_back(begin, from);
+    ranges.emplace_back(to, end);
+  }
+  return bad;
 }
 
 CtlResult<net::FileDescriptor> LiveFile::exclude(ProfileKind kind, std::uint32_t id) const {

@@ -4,7 +4,8 @@
 // One small file that is never replaced. Its first eight bytes are the number, mapped, so that
 // looking costs no system call. A use is an OFD read lock on a byte that stands for the profile: the
 // kernel lets go of it when the process ends, however it ends. Whoever wants nobody to use a profile
-// takes the write lock.
+// takes the write lock. An EV that a process finds bad is a read lock too, on a byte of its own, so that
+// a controller can ask what the processes of a host found, none of which may write here.
 //
 // The number is even, 2 * generation; odd while a change is written, or when its writer died: then
 // it says nothing, and the next change mends it.
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "device/ctl_error.h"
@@ -51,6 +53,11 @@ class LiveFile {
   // profile for longer than a moment; EIO.
   CtlResult<void> lock(ProfileKind kind, std::uint32_t id);
   void unlock(ProfileKind kind, std::uint32_t id);
+
+  // This process finds that EV of an EV profile bad, or does no more. REQUIRES numbers within bounds.
+  void mark_bad(std::uint32_t id, std::uint32_t entry, bool bad);
+  // Which of the first `count` EVs of a profile other holders of this file find bad.
+  std::vector<bool> found_bad(std::uint32_t id, std::uint32_t count) const;
 
   // The write lock: until the descriptor is closed nobody uses the profile. EBUSY: somebody does.
   CtlResult<net::FileDescriptor> exclude(ProfileKind kind, std::uint32_t id) const;

@@ -12,6 +12,8 @@ namespace {
 
 // What a device sends for at most, when it is closed.
 constexpr Duration kFarewell = Duration::ms(10);
+// What is known of the way to a peer holds for the QPs that are connected in a row.
+constexpr Duration kFitsFor = Duration::ms(100);
 // Somebody may post without end; then the thread goes on.
 constexpr int kRoundsMax = 8;
 
@@ -28,14 +30,10 @@ Result<std::unique_ptr<DeviceEngine>> DeviceEngine::open(const EngineConfig& con
 
 Result<void> DeviceEngine::start() {
   const EngineLimits& limits = config_.limits;
-  if (!config_.world.job_secret.empty()) {
-    return Error{ErrorKind::kUnsupported,
-                 "a job secret is set, and mrc.h has no way to tell a peer who we are; unset it "
-                 "for programs that use lib_mrc.so"};
-  }
-  // Both ends would have to agree, and mrc.h carries no word of ours.
-  config_.world.shared_memory = false;
+  config_.world.secured_qps_max = limits.qps_max;
   WEFT_TRY(world_, net::UdpWorld::open(config_.world));
+  // Keys were made of it; nobody needs it any more.
+  std::fill(config_.world.job_secret.begin(), config_.world.job_secret.end(), std::byte{0});
   addresses_ = world_->addresses();
   evs_ = world_->evs();
   memory_ = std::make_unique<net::HostMemory>(limits.regions_max, prng_.next());
@@ -60,7 +58,7 @@ Result<void> DeviceEngine::start() {
   endpoint_ = std::make_unique<transport::Endpoint>(config, *memory_, nullptr);
   node_ = std::make_unique<DeviceNode>(
       DeviceNode::Options{
-          .qps_max = limits.qps_max, .sends_max = limits.sends_max, .mtu = config_.world.mtu},
+          .qps_max = limits.qps_max, .sends_max = limits.sends_max, .mtu = payload_max()},
       *endpoint_, *memory_);
   agent_ = std::make_unique<CtlAgent>(open_controller(config_.name, config_.world.planes), evs_);
   WEFT_CHECK(world_->attach(addresses_, *node_));
@@ -104,7 +102,9 @@ bool DeviceEngine::pass() {
 void DeviceEngine::leave() {
   for (int round = 0;; ++round) {
     // The thread sleeps longer than what was just begun allows.
-    const bool wake = node_->next_deadline() < sleeps_until_ || round == kRoundsMax;
+    bool wake = node_->next_deadline() < sleeps_until_ || round == kRoundsMax;
+    // Somebody else took what would have called the thread, or a ring is new: they are told again.
+    if (sleeps_until_ != Time() && !world_->tell_rings_to_call()) wake = true;
     lock_.unlock();
     if (wake) world_->wake();
     if (!node_->has_posts() || round == kRoundsMax || !lock_.try_lock()) return;
@@ -129,6 +129,12 @@ void DeviceEngine::poll_once() {
   if (!lock_.try_lock()) return;
   pass();
   leave();
+}
+
+std::uint32_t DeviceEngine::payload_to(Time now, std::span<const world::Address> peer) {
+  if (fits_.peer != peer[0] || now >= fits_.until)
+    fits_ = {.peer = peer[0], .payload = world_->payload_to(peer), .until = now + kFitsFor};
+  return fits_.payload;
 }
 
 // --- ports -------------------------------------------------------------------------------------

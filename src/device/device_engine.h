@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -45,6 +46,7 @@ struct EngineLimits {
 struct EngineConfig {
   std::string name = "weft0";
   net::UdpWorldConfig world{};
+  bool must_share_memory = false;  // a QP whose peer cannot be reached so is not connected
   std::uint32_t burst = 15;
   std::vector<std::uint32_t> cpus{};  // that its thread runs on; empty: those of who opens it
   EngineLimits limits{};
@@ -61,10 +63,18 @@ class DeviceEngine {
   const EngineConfig& config() const { return config_; }
   const std::vector<world::Address>& addresses() const { return addresses_; }
   const std::vector<fabric::Ev>& evs() const { return evs_; }
+  // Of the largest packet that may come or go, over planes or shared memory.
+  std::uint32_t payload_max() const {
+    return world_->has_shared_memory() ? std::uint32_t{net::kShmPayloadMax} : config_.world.mtu;
+  }
 
   // Endpoint requests under way at most, and who has them: one batch at a time.
   static constexpr std::uint32_t kAsksMax = 256;
   std::mutex& asks_lock() { return asks_lock_; }
+
+  // The payload that fits the planes to a peer, as UdpWorld::payload_to; asked of the kernel for the
+  // first of several QPs only. REQUIRES the lock.
+  std::uint32_t payload_to(Time now, std::span<const world::Address> peer);
 
   // --- work, from any thread
   void submit(DeviceQp& qp);
@@ -84,11 +94,13 @@ class DeviceEngine {
     CtlAgent& agent;
     Prng& prng;
     std::uint32_t& receives_reserved;
+    net::UdpWorld& world;
   };
   template <typename Body>
   auto with_lock(Body body) {
     lock_.lock();
-    Parts parts{net::clock_now(), *endpoint_, *node_, *memory_, *agent_, prng_, receives_reserved_};
+    Parts parts{net::clock_now(),   *endpoint_, *node_, *memory_, *agent_, prng_,
+                receives_reserved_, *world_};
     auto result = body(parts);
     leave();
     return result;
@@ -110,6 +122,7 @@ class DeviceEngine {
   void leave();
 
   void run();
+  void rise();
   void nap();
   void sleep(Time until) const;
 
@@ -128,12 +141,19 @@ class DeviceEngine {
   std::unique_ptr<net::UdpWorld> world_;
   std::optional<ForkGuard> fork_guard_;
   std::uint32_t receives_reserved_ = 0;
+  struct Fits {
+    world::Address peer{};
+    std::uint32_t payload = 0;
+    Time until;
+  };
+  Fits fits_;
   struct Listener {
     AsyncEvents* events = nullptr;
     const void* owner = nullptr;
   };
   std::vector<Listener> listeners_;
-  Time sleeps_until_;  // the thread does; 0: it is awake
+  // The thread does, and rings know that they have to call; 0: it is awake.
+  Time sleeps_until_;
 
   // Somebody polls; how often that was.
   std::atomic<bool> polled_{false};

@@ -33,16 +33,19 @@ void DeviceEngine::run() {
   Time moved_at = net::clock_now(), crowded_until;
   while (!stop_) {
     if (polled_) {
+      rise();
       nap();
       continue;
     }
     lock_.lock();
     const bool moved = pass();
+    if (sleeps_until_ != Time()) world_->tell_rings_not_to_call();
     sleeps_until_ = Time();
     const Time now = world_->now();
     if (moved) moved_at = now;
-    const bool sleeps = !moved && (now - moved_at >= spin || now < crowded_until);
+    bool sleeps = !moved && (now - moved_at >= spin || now < crowded_until);
     const Time until = world_->sleep_until(kNever);
+    if (sleeps) sleeps = world_->tell_rings_to_call();
     if (sleeps) sleeps_until_ = until;
     leave();
     if (sleeps) {
@@ -54,6 +57,16 @@ void DeviceEngine::run() {
       if (net::clock_now() - before > kCrowdedGap) crowded_until = now + kCrowded;
     }
   }
+}
+
+// Somebody else began to poll while the thread slept: nobody has to call it now. Only the thread
+// writes sleeps_until_.
+void DeviceEngine::rise() {
+  if (sleeps_until_ == Time()) return;
+  lock_.lock();
+  world_->tell_rings_not_to_call();
+  sleeps_until_ = Time();
+  leave();
 }
 
 void DeviceEngine::nap() {

@@ -20,7 +20,7 @@ DeviceNode::DeviceNode(const Options& options, transport::Endpoint& endpoint,
       memory_(memory),
       options_(options),
       qps_(options.qps_max),
-      spare_(kGatherMax * options.mtu) {
+      spare_(std::make_unique_for_overwrite<std::byte[]>(kGatherMax * options.mtu)) {
   WEFT_ASSERT(std::has_single_bit(options.qps_max) && options.qps_max <= 1u << 15);
   stalled_.reserve(options.qps_max);
   again_.reserve(options.qps_max);
@@ -205,7 +205,7 @@ std::size_t DeviceNode::poll_transmit(Time now, std::span<const world::PortRoom>
   const std::size_t count =
       endpoint_.poll_transmit(now, room, out.first(std::min(out.size(), kGatherMax)));
   for (std::size_t i = 0; i < count; ++i) {
-    if ((out[i].payload.at & kGatherBit) != 0) gather(out[i], spare_.data() + i * options_.mtu);
+    if ((out[i].payload.at & kGatherBit) != 0) gather(out[i], spare_.get() + i * options_.mtu);
   }
   return count;
 }

@@ -96,7 +96,8 @@ class DeviceNode final : public world::Node {
   Options options_;
   std::vector<DeviceQp*> qps_;  // by QPN & mask: live ones never share a place
   std::uint32_t sends_under_way_ = 0;
-  std::vector<std::byte> spare_;
+  // kGatherMax of the MTU each; touched as far as it is used.
+  std::unique_ptr<std::byte[]> spare_;
   world::PortMask ports_up_ = 0, ports_changed_ = 0;
   std::vector<std::uint32_t> stalled_, again_;
 

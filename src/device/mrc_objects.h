@@ -55,6 +55,7 @@ struct mrc_qp {
   ibv_qp verbs_qp{};
   mrc_context* context = nullptr;
   mrc_qp_init_attr init{};
+  std::mutex modify_lock;  // of what follows, and of verbs_qp.state
   mrc_qp_hint* hint = nullptr;
   std::unique_ptr<weft::device::QueuePair> qp;
 };

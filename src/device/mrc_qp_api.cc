@@ -149,6 +149,7 @@ int mrc_modify_qp(mrc_qp* qp, ibv_qp_attr* verbs, int verbs_mask, mrc_qp_attr* a
                   int mask) noexcept {
   const int error = guarded([&] {
     if (qp == nullptr || (mask != 0 && attr == nullptr)) return EINVAL;
+    const std::lock_guard guard(qp->modify_lock);
     mrc_qp_hint* const hint = (mask & MRC_QP_HINT) != 0 ? attr->qp_hint : qp->hint;
     if (hint != nullptr && &hint->context != qp->context) return EINVAL;
     const auto done = qp->qp->modify(

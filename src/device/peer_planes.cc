@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "net/interfaces.h"
 #include "wire/packet.h"
@@ -16,12 +18,16 @@ Result<transport::PeerInfo> peer_planes(std::span<const world::Address> ours,
     field.high |= address.high ^ ours[0].high;
     field.low |= address.low ^ ours[0].low;
   }
-  if (((peer.gid.high ^ ours[0].high) & field.high) != 0 ||
-      ((peer.gid.low ^ ours[0].low) & field.low) != 0) {
+  // A program may ask for the GID of any port.
+  const bool known = std::any_of(ours.begin(), ours.end(), [&](const world::Address& plane) {
+    return ((peer.gid.high ^ plane.high) & field.high) == 0 &&
+           ((peer.gid.low ^ plane.low) & field.low) == 0;
+  });
+  if (!known) {
     return Error{ErrorKind::kInvalid,
-                 fmt::format("the peer's GID {} is not in plane 0 as our {} is; its other planes "
-                             "cannot be derived. Give all hosts addresses that differ between "
-                             "planes in the same bits",
+                 fmt::format("the peer's GID {} is in no plane of ours ({} and others); its "
+                             "addresses there cannot be derived. Give all hosts addresses that "
+                             "differ between planes in the same bits",
                              net::text_of(peer.gid), net::text_of(ours[0].ip()))};
   }
   if ((peer.qpn & ~wire::kQpnMask) != 0 || peer.qpn <= wire::kEndpointQpn)

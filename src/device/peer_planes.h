@@ -20,7 +20,7 @@ struct VerbsPeer {
   std::uint32_t qpn = 0;
 };
 
-// `first_psn` is left to the caller. Errors: kInvalid in one line, when the GID is not in our plane 0.
+// `first_psn` is left to the caller. Errors: kInvalid in one line, when the GID is in no plane of ours.
 Result<transport::PeerInfo> peer_planes(std::span<const world::Address> ours,
                                         const VerbsPeer& peer);
 

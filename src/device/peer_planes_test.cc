@@ -43,9 +43,18 @@ TEST(PeerPlanesTest, OnePlaneTakesAnyAddress) {
   EXPECT_EQ(peer->ports[0].ip(), net::ipv4(192, 168, 7, 7));
 }
 
-TEST(PeerPlanesTest, RefusesWhatIsNotInPlaneZero) {
+TEST(PeerPlanesTest, TheGidOfAnyPortWillDo) {
+  const auto ours = addresses({"127.0.1.1", "127.0.2.1", "127.0.3.1"});
+  const auto first = peer_planes(ours, {.gid = net::ipv4(127, 0, 1, 9), .qpn = 0x100});
+  const auto last = peer_planes(ours, {.gid = net::ipv4(127, 0, 3, 9), .qpn = 0x100});
+  ASSERT_TRUE(first && last);
+  EXPECT_EQ(first->ports, last->ports);
+  EXPECT_EQ(first->ports[1].ip(), net::ipv4(127, 0, 2, 9));
+}
+
+TEST(PeerPlanesTest, RefusesWhatIsInNoPlane) {
   const auto ours = addresses({"127.0.1.1", "127.0.2.1"});
-  EXPECT_FALSE(peer_planes(ours, {.gid = net::ipv4(127, 0, 2, 1), .qpn = 0x100}));
+  EXPECT_FALSE(peer_planes(ours, {.gid = net::ipv4(127, 0, 3, 1), .qpn = 0x100}));
   EXPECT_FALSE(peer_planes(ours, {.gid = net::ipv4(127, 0, 1, 1), .qpn = 2}));
   EXPECT_FALSE(peer_planes(ours, {.gid = net::ipv4(127, 0, 1, 1), .qpn = 0x100'0000}));
 }

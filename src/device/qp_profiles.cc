@@ -8,7 +8,7 @@ Result<QpProfiles> find_profiles(CtlAgent& agent, const CtlAgent::Ids& ids) {
     const bool invalid = found.error().code == EINVAL;
     return Error{invalid ? ErrorKind::kInvalid : ErrorKind::kSystem, found.error().message};
   }
-  return QpProfiles{.evs = (*found)->map.paths, .min_active = (*found)->min_active, .uses = *found};
+  return QpProfiles{.evs = agent.evs(), .min_active = (*found)->min_active, .uses = *found};
 }
 
 }  // namespace weft::device

@@ -1,5 +1,7 @@
 #include "device/queue_pair.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -15,6 +17,10 @@ namespace {
 constexpr std::uint32_t kNobody = 0xffff'ffff;
 // A window that is divided keeps at least so much: two runs.
 constexpr std::uint32_t kWindowMin = 128u << 10;
+// Over shared memory nothing is lost or reordered and the ring itself holds the sender back: large
+// packets, few acknowledgements, and a window that is several rings (docs/decisions/0009).
+constexpr std::uint32_t kShmSackBytes = 1u << 20, kShmWindow = 8u << 20;
+constexpr Duration kShmRtt = Duration::ms(1);
 
 Ipv6 ip_of(const ibv_gid& gid) {
   std::array<std::byte, 16> bytes;
@@ -54,6 +60,7 @@ QueuePair::~QueuePair() {
     parts.node.collect(parts.now);
     parts.agent.remove_qp(qp_.qpn);
     [[maybe_unused]] const auto gone = parts.endpoint.destroy_qp(parts.now, qp_.qpn);
+    parts.world.end_session(qp_.qpn);
     parts.node.remove(qp_);
     parts.receives_reserved -= qp_.receives.depth();
     return 0;
@@ -65,7 +72,8 @@ QueuePair::~QueuePair() {
 transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
                                           const QpProfiles& profiles, std::uint32_t crowd) const {
   transport::QpConfig config;
-  config.mtu = attributes.mtu;
+  config.mtu = mtu_fits_ == 0 ? attributes.mtu : std::min(attributes.mtu, mtu_fits_);
+  config.mtu_dest = engine_.payload_max();  // the peer chooses its way by itself
   config.mpr = attributes.mpr;
   config.mpr_dest = attributes.mpr_dest;
   config.dynamic_mpr = (attributes.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0;
@@ -81,13 +89,25 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   config.retry = {.timeout = attributes.timeout,
                   .linear_count = attributes.linear_count,
                   .exponential_count = attributes.exponential_count};
-  config.nscc.rate = Rate::gbps(40);
-  config.nscc.trimming = false;
   transport::suit_software(config);
+  config.nscc = device_nscc();
   if (profiles.uses != nullptr) apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,
                                             std::min(kWindowMin, config.nscc.cwnd_bytes_initial));
+  if (shared_memory_) suit_shared_memory(config);
   return config;
+}
+
+void QueuePair::suit_shared_memory(transport::QpConfig& config) const {
+  config.evs = {&*shared_memory_, 1};
+  config.ev_active = 1;
+  config.ev_min_active = 0;
+  config.mtu = net::kShmPayloadMax;
+  config.sack_bytes = kShmSackBytes;
+  config.budget_unit_bytes = 0;
+  config.nscc.enabled = false;
+  config.nscc.base_rtt = kShmRtt;
+  config.nscc.cwnd_bytes_max = config.nscc.cwnd_bytes_initial = kShmWindow;
 }
 
 QpAttributes QueuePair::attributes() {
@@ -124,8 +144,10 @@ Result<void> QueuePair::modify(const Modification& modification) {
         {.from = from, .to = to, .profiles = profiles, .crowd = std::max(modification.crowd, 1u)}));
     attributes_ = to;
     profiles_ = std::move(profiles);
-    // Paths were made anew: what is denied is said again.
-    if (profiles_.uses != nullptr) parts.agent.set_qp(qp_.qpn, profiles_.uses);
+    // Paths were made anew, or have another meaning: what is denied is said again.
+    const bool anew = other || to.state != from.state;
+    if (profiles_.uses != nullptr && !shared_memory_ && anew)
+      parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, profiles_.uses);
     if (to.state == IBV_QPS_RESET || to.state == IBV_QPS_ERR) parts.agent.remove_qp(qp_.qpn);
     if (to.state != IBV_QPS_ERR) qp_.state = to.state;
     return {};
@@ -155,20 +177,57 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
            peer_planes(engine_.addresses(),
                        {.gid = ip_of(step.to.address.grh.dgid), .qpn = step.to.peer_qpn}));
   peer.first_psn = Psn(step.to.receive_psn);
+  WEFT_CHECK(choose_way(parts, step, peer));
   WEFT_CHECK(parts.endpoint.configure_qp(qp_.qpn, config_for(step.to, step.profiles, step.crowd)));
+  // Before the peer is known: what is denied carries no answers either.
+  if (step.profiles.uses != nullptr && !shared_memory_)
+    parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, step.profiles.uses);
+  // Before packets can come: with a secret it is the hello that makes two ends known to each other.
+  WEFT_CHECK(parts.world.secure(
+      qp_.qpn, {.qpn = peer.qpn, .ports = {peer.ports.data(), engine_.addresses().size()}}));
   WEFT_CHECK(parts.endpoint.start_receiving(parts.now, qp_.qpn, peer));
-  net::log(net::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {} planes",
-           qp_.qpn, peer.qpn, peer.ports[0].process, engine_.addresses().size());
+  net::log(net::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qp_.qpn,
+           peer.qpn, peer.ports[0].process,
+           shared_memory_ ? std::string("shared memory")
+                          : fmt::format("{} planes", engine_.addresses().size()));
+  return {};
+}
+
+// Each end chooses for what it sends, without a word to the other: a process of this host and user
+// that takes rings has a name that says so (docs/decisions/0022). A profile with EVs of a
+// controller's is about planes, and this process needs no ring to itself.
+Result<void> QueuePair::choose_way(DeviceEngine::Parts& parts, const Step& step,
+                                   const transport::PeerInfo& peer) {
+  shared_memory_.reset();
+  const std::span<const world::Address> planes(peer.ports.data(), engine_.addresses().size());
+  const bool by_profile =
+      step.profiles.uses != nullptr && !step.profiles.uses->ev.view.entries.empty();
+  if (!by_profile && peer.ports[0] != engine_.addresses()[0])
+    shared_memory_ = parts.world.shared_memory_ev(peer.ports[0]);
+  if (!shared_memory_ && engine_.config().must_share_memory) {
+    return Error{ErrorKind::kSystem,
+                 "no shared memory with the peer; it must be another process on this host, of the "
+                 "same user, with shared memory on, and no EVs of a controller"};
+  }
+  mtu_fits_ = engine_.payload_to(parts.now, planes);
+  if (mtu_fits_ == 0 && !shared_memory_) {
+    return Error{ErrorKind::kInvalid,
+                 "not even a payload of 1024 fits the planes to the peer; raise their MTU, `weft "
+                 "doctor` says which"};
+  }
   return {};
 }
 
 // Nothing that was posted completes any more.
 void QueuePair::start_over(DeviceEngine::Parts& parts) {
+  shared_memory_.reset();
+  mtu_fits_ = 0;
   QpAttributes fresh;
   fresh.mtu = engine_.config().world.mtu;
   QpProfiles automatic{.evs = engine_.evs()};
   [[maybe_unused]] const auto reset =
       parts.endpoint.reset_qp(parts.now, qp_.qpn, config_for(fresh, automatic, 1));
+  parts.world.end_session(qp_.qpn);
   parts.node.remove(qp_);
   qp_.sends.clear();
   qp_.receives.clear();

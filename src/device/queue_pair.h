@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "device/device_engine.h"
 #include "device/device_qp.h"
@@ -54,14 +55,17 @@ class QueuePair {
  private:
   QueuePair(DeviceEngine& engine, const Options& options);
   QpLimits limits() const { return {.mtu = engine_.config().world.mtu}; }
-  transport::QpConfig config_for(const QpAttributes& attributes, const QpProfiles& profiles,
-                                 std::uint32_t crowd) const;
   struct Step {
     const QpAttributes& from;
     const QpAttributes& to;
     const QpProfiles& profiles;
     std::uint32_t crowd = 1;
   };
+  transport::QpConfig config_for(const QpAttributes& attributes, const QpProfiles& profiles,
+                                 std::uint32_t crowd) const;
+  void suit_shared_memory(transport::QpConfig& config) const;
+  Result<void> choose_way(DeviceEngine::Parts& parts, const Step& step,
+                          const transport::PeerInfo& peer);
   Result<void> go(DeviceEngine::Parts& parts, const Step& step);
   Result<void> receive_from_peer(DeviceEngine::Parts& parts, const Step& step);
   void start_over(DeviceEngine::Parts& parts);
@@ -73,6 +77,9 @@ class QueuePair {
   std::mutex modify_lock_, send_lock_, receive_lock_;
   QpAttributes attributes_;
   QpProfiles profiles_;
+  // The peer is a process of this host: the one way there, chosen when the QP goes to RTR.
+  std::optional<fabric::Ev> shared_memory_;
+  std::uint32_t mtu_fits_ = 0;  // what the planes to the peer take; 0: not known yet
 };
 
 }  // namespace weft::device

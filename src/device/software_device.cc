@@ -26,10 +26,11 @@ std::uint64_t guid_from(const std::string& name, const Ipv6& address) {
   return (h & 0x00ff'ffff'ffff'ffffu) | 0x0200'0000'0000'0000u;  // locally administered
 }
 
-Result<EngineConfig> configured() {
-  WEFT_TRY(const settings::NetSettings set, settings::load_settings({}));
+Result<EngineConfig> configured(const std::string& name) {
+  WEFT_TRY(const settings::NetSettings set, settings::load_settings({}, name));
   WEFT_TRY(const auto planes, settings::planes_of(set));
   EngineConfig config;
+  config.name = name;
   config.world.planes.clear();
   for (const net::PlaneChoice& plane : planes) config.world.planes.push_back(plane.address);
   if (set.mtu != 0) config.world.mtu = set.mtu;
@@ -38,6 +39,8 @@ Result<EngineConfig> configured() {
   config.world.rate_cap = set.rate;
   config.burst = set.burst;
   config.cpus = set.cpus;
+  config.world.shared_memory = set.shared_memory != settings::SharedMemory::kOff;
+  config.must_share_memory = set.shared_memory == settings::SharedMemory::kMust;
   if (!set.secret_file.empty()) {
     WEFT_TRY(config.world.job_secret, settings::read_secret_file(set.secret_file));
   }
@@ -105,8 +108,14 @@ Result<std::vector<SoftwareDevice*>> software_devices() {
   static auto* const devices = new std::vector<SoftwareDevice*>();  // never destroyed
   const std::lock_guard guard(lock);
   if (devices->empty()) {
-    WEFT_TRY(EngineConfig config, configured());
-    devices->push_back(new SoftwareDevice(std::move(config)));
+    WEFT_TRY(const auto names, settings::configured_devices({}));
+    // All of them or none: a program would not know which one it misses.
+    std::vector<EngineConfig> configs;
+    for (const std::string& name : names) {
+      WEFT_TRY(EngineConfig config, configured(name));
+      configs.push_back(std::move(config));
+    }
+    for (EngineConfig& config : configs) devices->push_back(new SoftwareDevice(std::move(config)));
   }
   return *devices;
 }

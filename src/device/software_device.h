@@ -24,7 +24,8 @@ namespace weft::device {
 
 // Where RoCE has the IPv4 address of a device's first port, and so has Weft.
 inline constexpr int kGidIndex = 3, kGidCount = 4;
-inline constexpr std::uint8_t kVerbsPort = 1;  // one, over all planes
+// What a QP says of itself: the first. It uses all ports, one a plane.
+inline constexpr std::uint8_t kVerbsPort = 1;
 inline constexpr int kPdsMax = 65'536, kCqsMax = 65'536, kHintsMax = 1024;
 
 class SoftwareDevice {
@@ -39,8 +40,12 @@ class SoftwareDevice {
   ibv_device* verbs() { return &verbs_; }
   const EngineConfig& config() const { return config_; }
   std::uint64_t guid() const { return guid_; }  // host order
-  // The address in plane 0.
-  Ipv6 gid() const { return config_.world.planes[0]; }
+  // From 1, as OCP's controller API counts them: each is a plane, can be asked for, and goes up and
+  // down by itself.
+  std::uint8_t port_count() const { return static_cast<std::uint8_t>(config_.world.planes.size()); }
+  bool has_port(std::uint32_t port) const { return port >= 1 && port <= port_count(); }
+  // The address of a port. REQUIRES has_port().
+  Ipv6 gid(std::uint32_t port) const { return config_.world.planes[port - 1]; }
   // Errors: as DeviceEngine::open.
   Result<std::shared_ptr<DeviceEngine>> engine();
   // What controllers told it; opened when it is first asked for.

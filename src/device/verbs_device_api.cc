@@ -2,6 +2,7 @@
 // Those of real devices are handed on.
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -152,8 +153,9 @@ int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* g
       return next == nullptr || context == nullptr || next(context, port, index, gid) != 0 ? EINVAL
                                                                                            : 0;
     }
-    if (gid == nullptr || port != kVerbsPort || index < 0 || index >= kGidCount) return EINVAL;
-    *gid = gid_entry(ours->device, index);
+    if (gid == nullptr || !ours->device.has_port(port) || index < 0 || index >= kGidCount)
+      return EINVAL;
+    *gid = gid_entry(ours->device, port, index);
     return 0;
   });
   return returned(error, fail_minus_one);
@@ -169,11 +171,11 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
                  ? EINVAL
                  : next(context, port, index, entry, flags, entry_size);
     }
-    if (entry == nullptr || port != kVerbsPort || index >= kGidCount || flags != 0 ||
+    if (entry == nullptr || !ours->device.has_port(port) || index >= kGidCount || flags != 0 ||
         entry_size < sizeof(*entry))
       return EINVAL;
     if (index != kGidIndex) return ENODATA;
-    *entry = {.gid = gid_entry(ours->device, kGidIndex),
+    *entry = {.gid = gid_entry(ours->device, port, kGidIndex),
               .gid_index = index,
               .port_num = port,
               .gid_type = IBV_GID_TYPE_ROCE_V2,
@@ -187,12 +189,13 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type);
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
   const int error = guarded([&] {
-    if (SoftwareContext::of(context) == nullptr) {
+    SoftwareContext* const ours = SoftwareContext::of(context);
+    if (ours == nullptr) {
       auto* const next = WEFT_REAL(ibv_query_gid_type, "IBVERBS_PRIVATE_34");
       return next == nullptr || context == nullptr || next(context, port, index, type) != 0 ? EINVAL
                                                                                             : 0;
     }
-    if (type == nullptr || port != kVerbsPort || index >= kGidCount) return EINVAL;
+    if (type == nullptr || !ours->device.has_port(port) || index >= kGidCount) return EINVAL;
     *type = index == kGidIndex ? 1 : 0;
     return 0;
   });
@@ -209,8 +212,16 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
                                                  : next(context, entries, max, flags, entry_size);
   }
   if (max == 0 || entries == nullptr) return -fail_value(EINVAL);
-  const int error = _ibv_query_gid_ex(context, kVerbsPort, kGidIndex, entries, flags, entry_size);
-  return error == 0 ? 1 : -error;
+  const auto count =
+      static_cast<std::uint32_t>(std::min<std::size_t>(max, ours->device.port_count()));
+  for (std::uint32_t port = 1; port <= count; ++port) {
+    // Entries may be longer than ours are, in programs of a later libibverbs.
+    auto* const at = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<char*>(entries) +
+                                                      (port - 1) * entry_size);
+    const int error = _ibv_query_gid_ex(context, port, kGidIndex, at, flags, entry_size);
+    if (error != 0) return -error;
+  }
+  return static_cast<ssize_t>(count);
 }
 
 int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey) {
@@ -221,7 +232,7 @@ int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* p
       return next == nullptr || context == nullptr || next(context, port, index, pkey) != 0 ? EINVAL
                                                                                             : 0;
     }
-    if (pkey == nullptr || port != kVerbsPort || index != 0) return EINVAL;
+    if (pkey == nullptr || !ours->device.has_port(port) || index != 0) return EINVAL;
     *pkey = htobe16(0xffff);
     return 0;
   });
@@ -229,12 +240,13 @@ int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* p
 }
 
 int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
-  if (SoftwareContext::of(context) == nullptr) {
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  if (ours == nullptr) {
     auto* const next = WEFT_REAL(ibv_get_pkey_index, "IBVERBS_1.5");
     return next == nullptr || context == nullptr ? fail_minus_one(EINVAL)
                                                  : next(context, port, pkey);
   }
-  return port == kVerbsPort && pkey == htobe16(0xffff) ? 0 : fail_minus_one(EINVAL);
+  return ours->device.has_port(port) && pkey == htobe16(0xffff) ? 0 : fail_minus_one(EINVAL);
 }
 
 }  // extern "C"

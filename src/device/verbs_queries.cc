@@ -11,6 +11,7 @@
 #include "device/c_edge.h"
 #include "device/qp_attributes.h"
 #include "device/queue_pair.h"
+#include "net/interfaces.h"
 
 namespace weft::device {
 
@@ -43,7 +44,7 @@ ibv_device_attr device_attributes(const SoftwareDevice& device) {
   attr.max_pd = kPdsMax;
   attr.atomic_cap = IBV_ATOMIC_NONE;
   attr.max_pkeys = 1;
-  attr.phys_port_cnt = 1;
+  attr.phys_port_cnt = device.port_count();
   return attr;
 }
 
@@ -58,29 +59,39 @@ bool is_disabled(SoftwareContext& context, std::uint32_t port) {
   return enabled && !*enabled;
 }
 
+// Where the kernel does not say, there is one.
+bool has_carrier(const Ipv6& address) {
+  const auto interfaces = net::list_interfaces();
+  if (!interfaces) return true;
+  const net::Interface* const on = net::interface_of(address, *interfaces);
+  return on != nullptr && on->up && on->running;
+}
+
 }  // namespace
 
 ibv_port_attr port_attributes(SoftwareContext& context, std::uint8_t port) {
   const std::uint32_t mtu = context.device.config().world.mtu;
   ibv_port_attr attr{};
-  attr.state = is_disabled(context, port) ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+  const bool disabled = is_disabled(context, port);
+  const bool down = disabled || !has_carrier(context.device.gid(port));
+  attr.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
   attr.max_mtu = attr.active_mtu = mtu_of(mtu);
   attr.gid_tbl_len = kGidCount;
   attr.max_msg_sz = kMessageMax;
   attr.pkey_tbl_len = 1;
   attr.max_vl_num = 1;
-  attr.active_width = 2;   // 4x
-  attr.active_speed = 32;  // EDR: there is no name for what a socket does
-  attr.phys_state = attr.state == IBV_PORT_DOWN ? 3 : 5;  // disabled, link up
+  attr.active_width = 2;                          // 4x
+  attr.active_speed = 32;                         // EDR: there is no name for what a socket does
+  attr.phys_state = disabled ? 3 : down ? 2 : 5;  // disabled, polling, link up
   attr.link_layer = IBV_LINK_LAYER_ETHERNET;
   return attr;
 }
 
-ibv_gid gid_entry(const SoftwareDevice& device, int index) {
+ibv_gid gid_entry(const SoftwareDevice& device, std::uint32_t port, int index) {
   ibv_gid gid{};
   if (index != kGidIndex) return gid;
   std::array<std::byte, 16> bytes;
-  base::store_ipv6(bytes, 0, device.gid());
+  base::store_ipv6(bytes, 0, device.gid(port));
   std::memcpy(gid.raw, bytes.data(), bytes.size());
   return gid;
 }
@@ -88,11 +99,7 @@ ibv_gid gid_entry(const SoftwareDevice& device, int index) {
 int query_port_op(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   const int error = guarded([&] {
     SoftwareContext* const ours = SoftwareContext::of(context);
-    // QPs name port 1 and use all; each port can be asked for.
-    if (ours == nullptr || out == nullptr || port < kVerbsPort ||
-        port > ours->device.config().world.planes.size()) {
-      return EINVAL;
-    }
+    if (ours == nullptr || out == nullptr || !ours->device.has_port(port)) return EINVAL;
     const ibv_port_attr attr = port_attributes(*ours, port);
     std::memset(out, 0, size);
     std::memcpy(out, &attr, std::min(size, sizeof(attr)));
@@ -108,7 +115,7 @@ int query_device_ex_op(ibv_context* context, const ibv_query_device_ex_input*,
     if (ours == nullptr || out == nullptr) return EINVAL;
     ibv_device_attr_ex attr{};
     attr.orig_attr = device_attributes(ours->device);
-    attr.phys_port_cnt_ex = 1;
+    attr.phys_port_cnt_ex = ours->device.port_count();
     std::memset(out, 0, size);
     std::memcpy(out, &attr, std::min(size, sizeof(attr)));
     return 0;

@@ -1,4 +1,4 @@
-// What verbs say of a Weft device, its port and its GIDs.
+// What verbs say of a Weft device, its ports and their GIDs.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,7 +12,7 @@ namespace weft::device {
 ibv_device_attr device_attributes(const SoftwareDevice& device);
 ibv_port_attr port_attributes(SoftwareContext& context, std::uint8_t port);
 // All of the table's kGidCount entries; those without an address are zero.
-ibv_gid gid_entry(const SoftwareDevice& device, int index);
+ibv_gid gid_entry(const SoftwareDevice& device, std::uint32_t port, int index);
 
 // For the tables of functions in ibv_context.
 int query_port_op(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size);

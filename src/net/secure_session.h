@@ -4,7 +4,8 @@
 //
 // Three hellos make the keys (docs/security.md). An end believes what the other drew only from a
 // hello that repeats what it drew itself, so an old hello proves nothing. Once there are keys they
-// stay: a peer that starts over is a new session at both ends.
+// stay: a peer that starts over is a new session at both ends. Who the peer is, is part of that: where
+// nobody told its incarnation, the hello that echoes ours does.
 //
 // Time is an argument. Owned by a SessionTable; the KeySchedule outlives it.
 #pragma once
@@ -23,13 +24,14 @@ namespace weft::net {
 class SecureSession {
  public:
   struct Config {
-    EndId self{}, peer{};  // not the same
+    EndId self{}, peer{};  // not the same; a peer of incarnation 0 is yet to say which it is
     SessionRandom drawn{};
     std::uint32_t epoch_shift = kEpochShift;  // the same at both ends
   };
   SecureSession(const KeySchedule& keys, const Config& config);
 
   const EndId& self() const { return config_.self; }
+  // Once there are keys it is known who that is.
   const EndId& peer() const { return config_.peer; }
   bool is_established() const { return out_.has_value(); }
 
@@ -45,7 +47,8 @@ class SecureSession {
   ReceiveDirection& in() { return *in_; }
 
  private:
-  SecureHello hello_with(const SessionRandom& echo) const;
+  SecureHello hello_to(const EndId& peer, const SessionRandom& echo) const;
+  bool is_for_us(const SecureHello& hello) const;
 
   const KeySchedule* keys_;
   Config config_;

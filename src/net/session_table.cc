@@ -59,12 +59,17 @@ Result<std::uint32_t> SessionTable::place_peer(const SecurePeer& peer) {
   const EndId id{
       .incarnation = peer.incarnation, .process = peer.ports[0].process, .qpn = wire::kEndpointQpn};
   std::uint32_t index = find_peer(peer.ports[0]);
+  const bool named = peer.incarnation != 0;
   if (index == kNobody) {
     WEFT_TRY(index, free_peer());
-    WEFT_TRY(auto session, make_session(wire::kEndpointQpn, id));
+    std::unique_ptr<SecureSession> session;
+    if (named) {
+      WEFT_TRY(session, make_session(wire::kEndpointQpn, id));
+    }
     if (index == peers_.size()) peers_.emplace_back();
     peers_[index].endpoints = std::move(session);
-  } else if (peers_[index].endpoints->peer() != id) {
+  } else if (named &&
+             (peers_[index].endpoints == nullptr || peers_[index].endpoints->peer() != id)) {
     WEFT_TRY(peers_[index].endpoints, make_session(wire::kEndpointQpn, id));
   }
   Peer& at = peers_[index];
@@ -102,7 +107,7 @@ Result<void> SessionTable::secure(Time now, std::uint32_t local_qpn, const Secur
       *entries_.insert(at, {.local_qpn = local_qpn, .peer = index, .session = std::move(session)});
   last_outgoing_ = {};
   ask_for(added.session->poll_hello(now), index);
-  ask_for(peers_[index].endpoints->poll_hello(now), index);
+  if (peers_[index].endpoints != nullptr) ask_for(peers_[index].endpoints->poll_hello(now), index);
   return {};
 }
 
@@ -200,15 +205,32 @@ Result<void, DropReason> SessionTable::on_hello(Time now, ConstBytes packet) {
   } else {
     // An address says nothing here: the one that is meant is named.
     for (std::uint32_t i = 0; i < peers_.size() && found.session == nullptr; ++i) {
-      if (peers_[i].endpoints->peer() == hello->from)
+      if (peers_[i].endpoints != nullptr && peers_[i].endpoints->peer() == hello->from)
         found = {.session = peers_[i].endpoints.get(), .peer = i};
     }
   }
   if (found.session == nullptr) return DropReason::kNoSession;
+  const bool had_keys = found.session->is_established();
   auto answer = found.session->on_hello(now, *hello);
   if (!answer) return answer.error();
   ask_for(*answer, found.peer);
+  if (!had_keys && found.session->is_established()) meet(now, found.peer, found.session->peer());
   return {};
+}
+
+// A QP's peer has shown who it is: so are the endpoints' packets of the same process. Where there is
+// no memory for that they stay unsaid, and paths that died are not found alive again.
+void SessionTable::meet(Time now, std::uint32_t peer, const EndId& said) {
+  if (said.qpn == wire::kEndpointQpn || said.incarnation == incarnation_) return;
+  const EndId id{
+      .incarnation = said.incarnation, .process = said.process, .qpn = wire::kEndpointQpn};
+  std::unique_ptr<SecureSession>& endpoints = peers_[peer].endpoints;
+  if (endpoints != nullptr && endpoints->peer() == id) return;
+  auto session = make_session(wire::kEndpointQpn, id);
+  if (!session) return;
+  last_outgoing_ = {};
+  endpoints = std::move(session).value();
+  ask_for(endpoints->poll_hello(now), peer);
 }
 
 Result<ReceiveDirection::Opened, DropReason> SessionTable::open(Time now, const Arrival& arrival,

@@ -3,8 +3,9 @@
 //
 // A QP's session is found by the QPN here (coming) or by the peer's address and QPN (going); packets
 // between endpoints (QPN 2) belong to the session of the two processes, which the first QP between
-// them opens. Bounded by its config: a peer without QPs gives way to another. secure() takes memory,
-// nothing that is done for a packet does.
+// them opens, as soon as it is known who the other process is. Bounded by its config: a peer without
+// QPs gives way to another. secure() takes memory, nothing that is done for a packet does, but for a
+// hello by which a peer turns out to be another process than before.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ struct SessionTableConfig {
 
 // The other end of a QP, as it said out of band.
 struct SecurePeer {
-  std::uint64_t incarnation = 0;
+  std::uint64_t incarnation = 0;  // 0: it did not say; its first fresh hello does
   std::uint32_t qpn = 0;
   std::span<const world::Address> ports{};  // all of one process
 };
@@ -71,7 +72,7 @@ class SessionTable {
  private:
   struct Peer {
     std::vector<world::Address> ports;
-    std::unique_ptr<SecureSession> endpoints;
+    std::unique_ptr<SecureSession> endpoints;  // null: it has not said yet who it is
   };
   struct Entry {
     std::uint32_t local_qpn = 0, peer = 0;
@@ -105,6 +106,7 @@ class SessionTable {
   Found find_outgoing(const world::Address& to, std::uint32_t qpn);
   Found find_incoming(const world::Address& from, std::uint32_t qpn);
   Result<void, DropReason> on_hello(Time now, ConstBytes packet);
+  void meet(Time now, std::uint32_t peer, const EndId& said);
   void ask_for(std::optional<SecureHello> hello, std::uint32_t peer);
 
   SessionTableConfig config_;

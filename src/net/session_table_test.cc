@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "net/address.h"
 #include "net/test_secure_pair.h"
 
@@ -30,6 +32,10 @@ struct Process {
     return table->secure(
         kStart, qpn,
         {.incarnation = peer.table->incarnation(), .qpn = peer_qpn, .ports = peer.ports});
+  }
+  // The same when the peer's incarnation was never told.
+  Result<void> secure_unnamed(std::uint32_t qpn, const Process& peer, std::uint32_t peer_qpn) {
+    return table->secure(kStart, qpn, {.qpn = peer_qpn, .ports = peer.ports});
   }
   bool take(const Process& from, ConstBytes packet) {
     std::vector<std::byte> copy(packet.begin(), packet.end());
@@ -161,6 +167,58 @@ TEST(SessionTable, ARestartedPeerIsAnother) {
   const auto late = send(b, a, 0x101);
   ASSERT_TRUE(a.secure(0x101, b, 0x100));
   EXPECT_FALSE(a.take(b, late));
+}
+
+// Nobody told who the other process is: hellos do.
+TEST(SessionTable, PeersThatWereNotNamedMeetByTheirHellos) {
+  Process a(1, 0), b(2, 0);
+  ASSERT_TRUE(a.secure_unnamed(0x100, b, 0x200));
+  settle(a, b);
+  EXPECT_TRUE(send(a, b, 0x200).empty()) << "nobody there has agreed to it";
+  EXPECT_TRUE(send(a, b, wire::kEndpointQpn).empty());
+  ASSERT_TRUE(b.secure_unnamed(0x200, a, 0x100));
+  settle(a, b);
+  for (auto [from, to, qpn] : {std::tuple(&a, &b, 0x200u), std::tuple(&b, &a, 0x100u),
+                               std::tuple(&a, &b, std::uint32_t{wire::kEndpointQpn}),
+                               std::tuple(&b, &a, std::uint32_t{wire::kEndpointQpn})}) {
+    const auto packet = send(*from, *to, qpn);
+    ASSERT_FALSE(packet.empty()) << qpn;
+    EXPECT_TRUE(to->take(*from, packet)) << qpn;
+    EXPECT_FALSE(to->take(*from, packet)) << "again";
+  }
+  // One of another host or QP is not meant, whoever it is.
+  Process c(3, 0);
+  ASSERT_TRUE(c.secure_unnamed(0x300, a, 0x100));
+  settle(a, c);
+  EXPECT_TRUE(send(c, a, 0x100).empty());
+}
+
+// The process there is killed, another starts in its slot: QPs of old have keys with the dead, new
+// ones with the living, and so have the endpoints.
+TEST(SessionTable, ARestartedPeerThatWasNotNamedIsAnother) {
+  Process a(1, 0);
+  std::vector<std::byte> hello;
+  {
+    Process b(2, 0);
+    ASSERT_TRUE(b.secure_unnamed(0x200, a, 0x101));
+    if (const auto first = b.table->poll_hello())
+      hello = {first->packet.begin(), first->packet.end()};
+    ASSERT_TRUE(a.secure_unnamed(0x100, b, 0x201));
+    ASSERT_TRUE(b.secure_unnamed(0x201, a, 0x100));
+    settle(a, b);
+    EXPECT_TRUE(b.take(a, send(a, b, wire::kEndpointQpn)));
+  }
+  Process b(2, 0);
+  ASSERT_TRUE(a.secure_unnamed(0x101, b, 0x200));
+  ASSERT_TRUE(b.secure_unnamed(0x200, a, 0x101));
+  // A hello that the dead one left is answered and believed by nobody.
+  EXPECT_TRUE(a.take(b, hello));
+  settle(a, b);
+  EXPECT_TRUE(b.take(a, send(a, b, 0x200)));
+  EXPECT_TRUE(a.take(b, send(b, a, 0x101)));
+  EXPECT_TRUE(b.take(a, send(a, b, wire::kEndpointQpn)));
+  EXPECT_TRUE(a.take(b, send(b, a, wire::kEndpointQpn)));
+  EXPECT_FALSE(b.take(a, send(a, b, 0x201))) << "of a QP that died";
 }
 
 TEST(SessionTable, OtherSecretsNeverMeet) {

@@ -48,6 +48,13 @@ Result<std::unique_ptr<ShmPort>> ShmPort::open(const ShmPortConfig& config) {
   return port;
 }
 
+void ShmPort::abandon() {
+  close(epoll_fd_);
+  close(listener_.fd());
+  for (const auto& in : readers_) close(in->socket.fd());
+  for (const auto& out : writers_) close(out->socket.fd());
+}
+
 bool ShmPort::watch(const ShmSocket& socket) {
   epoll_event event{};
   event.events = EPOLLIN;

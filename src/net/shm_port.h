@@ -66,6 +66,10 @@ class ShmPort {
   // Readable when look() has something to do, and to be polled while asleep.
   int fd() const { return epoll_fd_; }
 
+  // In a forked child: lets go of the descriptors, so that peers see when the parent ends. Nothing but
+  // close() is called, and nothing else of this object may be called afterwards.
+  void abandon();
+
   std::uint32_t link_count() const {
     return static_cast<std::uint32_t>(readers_.size() + writers_.size());
   }

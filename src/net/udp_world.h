@@ -68,6 +68,7 @@ struct UdpWorldConfig {
   std::optional<Rate> rate_cap{};
   // What all processes of the job share, 32 bytes at least; empty: packets are sent in clear.
   std::vector<std::byte> job_secret{};
+  std::uint32_t secured_qps_max = 1024;
   // Reach processes of this host over shared memory too. Takes a port: with 8 planes there is none
   // left, and it is off.
   bool shared_memory = true;
@@ -93,6 +94,7 @@ class UdpWorld final : public world::World {
   std::uint32_t port_count() const {
     return static_cast<std::uint32_t>(planes_.size()) + (shm_ != nullptr ? 1 : 0);
   }
+  bool has_shared_memory() const { return shm_ != nullptr; }
   // The EV over which that process (its address on plane 0) is reached by shared memory; none if it
   // is on another host, another user's, or does not want to.
   std::optional<fabric::Ev> shared_memory_ev(const world::Address& peer);
@@ -117,9 +119,17 @@ class UdpWorld final : public world::World {
   // it first.
   bool progress(Time limit);
   // Readable when pass() has something to receive from the network: for a loop that waits for several
-  // worlds. The node's deadline is not in it, and neither are packets over shared memory: a ring calls
-  // only who sleeps in progress(). Who waits here switches shared memory off, as `weft lab run` does.
+  // worlds. The node's deadline is not in it, and packets over shared memory only while rings know that
+  // somebody sleeps. Who waits here and does not tell them switches shared memory off, as `weft lab
+  // run` does.
   int wait_fd() const { return epoll_fd_; }
+  // For who is about to wait there: tells every ring. False: something came meanwhile, wait not. May
+  // be called again while somebody waits, as rings come and calls are taken.
+  bool tell_rings_to_call() { return shm_ == nullptr || shm_->sleep(); }
+  // Who waited there is back.
+  void tell_rings_not_to_call() {
+    if (shm_ != nullptr) shm_->wake();
+  }
   // The next time at which there is something to do by itself, `limit` at the latest: a deadline, or
   // tokens to send with.
   Time sleep_until(Time limit) const;

@@ -169,6 +169,7 @@ void UdpWorld::abandon() {
     if (plane.tunnel) close(plane.tunnel->receive_fd()), close(plane.tunnel->send_fd());
   }
   for (const UdpSocket& socket : host_) close(socket.fd());
+  if (shm_ != nullptr) shm_->abandon();
   close(links_->fd());
   close(alarm_->fd());
   close(wake_fd_);

@@ -19,8 +19,10 @@ std::size_t size_of(const world::Datagram& d) {
 
 Result<void> UdpWorld::open_security() {
   if (config_.job_secret.empty()) return {};
-  WEFT_TRY(sessions_,
-           SessionTable::create({.job_secret = config_.job_secret, .process = process_}));
+  WEFT_TRY(sessions_, SessionTable::create({.job_secret = config_.job_secret,
+                                            .process = process_,
+                                            .qps_max = config_.secured_qps_max,
+                                            .peers_max = config_.secured_qps_max}));
   // Keys were made of it; nobody needs it any more.
   std::fill(config_.job_secret.begin(), config_.job_secret.end(), std::byte{0});
   sealed_.resize(UdpSocket::kSendBytesMax);

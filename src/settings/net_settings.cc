@@ -1,14 +1,15 @@
 #include "settings/net_settings.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "net/address.h"
 #include "net/udp_world.h"
-#include "scenario/reader.h"
 #include "settings/setting_table.h"
 
 namespace weft::settings {
@@ -19,41 +20,6 @@ std::string shown(const Setting& setting, SettingSource source, const std::strin
   if (source == SettingSource::kEnvironment) return fmt::format("{}={}", setting.environment, text);
   if (setting.flag == nullptr) return text == "off" ? "--no-shm" : "--shm";
   return fmt::format("{} {}", setting.flag, text);
-}
-
-// A value of the file as the text that a flag would have; none where that cannot be.
-std::optional<std::string> text_of(const scenario::Value& value) {
-  using Kind = scenario::ValueKind;
-  switch (value.kind) {
-    case Kind::kString:
-      return value.text;
-    case Kind::kInteger:
-      return std::to_string(value.integer);
-    case Kind::kBool:
-      return value.boolean ? "on" : "off";
-    case Kind::kArray: {
-      std::string all;
-      for (const scenario::Value& item : value.children) {
-        if (item.kind != Kind::kString) return std::nullopt;
-        all += (all.empty() ? "" : ",") + item.text;
-      }
-      return all;
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-std::string unknown_key(const std::string& key) {
-  std::vector<std::string> known;
-  std::string list;
-  for (const Setting& setting : settings_table()) {
-    known.emplace_back(setting.key);
-    list += (list.empty() ? "" : ", ") + known.back();
-  }
-  const std::string_view near = scenario::nearest(key, known);
-  return near.empty() ? fmt::format("{} is not a setting; expected one of {}", key, list)
-                      : fmt::format("{} is not a setting; did you mean {}?", key, near);
 }
 
 // Empty: there is none.
@@ -116,42 +82,6 @@ Result<void> apply_words(const SettingWords& words, SettingSource source, NetSet
   return {};
 }
 
-Result<void> apply_file(std::string_view toml, std::string_view file_name, NetSettings& out) {
-  WEFT_TRY(const scenario::Value root, scenario::parse_document(toml, file_name));
-  scenario::Report report(file_name);
-  for (const scenario::Value& table : root.children) {
-    if (table.key != "net") {
-      report.fail(table.key_at, find_setting(table.key) != nullptr
-                                    ? fmt::format("{} stands in no table; expected a line [net] "
-                                                  "above it",
-                                                  table.key)
-                                    : fmt::format("{} is not known; expected [net]", table.key));
-      continue;
-    }
-    if (table.kind != scenario::ValueKind::kTable) {
-      report.fail(table.at, "net is not a table; expected a line [net] and keys below it");
-      continue;
-    }
-    for (const scenario::Value& value : table.children) {
-      const Setting* const setting = find_setting(value.key);
-      const auto text = text_of(value);
-      if (setting == nullptr) {
-        report.fail(value.key_at, unknown_key(value.key));
-      } else if (!text || !setting->set(*text, out)) {
-        report.fail(value.at,
-                    fmt::format("{}{}: expected {}", value.key,
-                                text ? fmt::format(" = {}", *text) : "", setting->expected));
-      }
-    }
-    if (table.find("planes") != nullptr && table.find("interfaces") != nullptr) {
-      report.fail(table.find("interfaces")->key_at,
-                  "planes and interfaces exclude each other; leave one out");
-    }
-  }
-  if (report.failed()) return report.error();
-  return {};
-}
-
 SettingWords environment_words() {
   SettingWords words;
   for (const Setting& setting : settings_table()) {
@@ -162,18 +92,39 @@ SettingWords environment_words() {
   return words;
 }
 
-Result<NetSettings> load_settings(const SettingFlags& flags) {
+Result<NetSettings> load_settings(const SettingFlags& flags, const std::string& device) {
   NetSettings settings;
   WEFT_TRY(const std::string path, find_file(flags.config));
+  std::vector<std::string> known{kFirstDevice};
   if (!path.empty()) {
     WEFT_TRY(const std::string text, read_file(path));
-    WEFT_CHECK(apply_file(text, path, settings));
+    WEFT_TRY(known, device_names(text, path));
+    WEFT_CHECK(apply_file(text, path, settings, device));
   }
-  WEFT_CHECK(apply_words(environment_words(), SettingSource::kEnvironment, settings));
+  if (std::find(known.begin(), known.end(), device) == known.end()) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("{} is no device here; expected one of {}, or a table [device.{}] in "
+                             "the file of settings",
+                             device, fmt::join(known, ", "), device)};
+  }
+  SettingWords words = environment_words();
+  // The planes there are those of the first device: no two have the same.
+  if (device != kFirstDevice) {
+    words.erase("planes");
+    words.erase("interfaces");
+  }
+  WEFT_CHECK(apply_words(words, SettingSource::kEnvironment, settings));
   WEFT_CHECK(apply_words(flags.words, SettingSource::kFlag, settings));
   net::set_log_level(settings.log);
-  if (!path.empty()) net::log(net::LogLevel::kInfo, "settings from {}", path);
+  if (!path.empty()) net::log(net::LogLevel::kInfo, "settings of {} from {}", device, path);
   return settings;
+}
+
+Result<std::vector<std::string>> configured_devices(const SettingFlags& flags) {
+  WEFT_TRY(const std::string path, find_file(flags.config));
+  if (path.empty()) return std::vector<std::string>{kFirstDevice};
+  WEFT_TRY(const std::string text, read_file(path));
+  return device_names(text, path);
 }
 
 Result<void> set_log_level_or(net::LogLevel otherwise) {

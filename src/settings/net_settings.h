@@ -4,7 +4,8 @@
 //
 // The file is the one of --config, else $WEFT_CONFIG, else the first that exists of
 // $XDG_CONFIG_HOME/weft/config.toml (~/.config/weft/config.toml) and /etc/weft.toml; settings stand
-// in its table [net].
+// in its table [net]. A table [device.NAME] says what is different for one device, and that there is
+// it; weft0 is always there.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,10 @@
 #include "net/udp_world.h"
 
 namespace weft::settings {
+
+inline constexpr const char* kFirstDevice = "weft0";
+// weft0 to weft15.
+inline constexpr std::uint32_t kDevicesMax = 16;
 
 // kAuto: where it can be.
 enum class SharedMemory : std::uint8_t { kAuto, kOff, kMust };
@@ -51,8 +56,12 @@ using SettingWords = std::map<std::string, std::string>;
 // kInvalid.
 enum class SettingSource : std::uint8_t { kFlag, kEnvironment };
 Result<void> apply_words(const SettingWords& words, SettingSource source, NetSettings& out);
-// The same for the text of a file. Errors: kInvalid with FILE:LINE:COLUMN.
-Result<void> apply_file(std::string_view toml, std::string_view file_name, NetSettings& out);
+// The same for the text of a file: what it says of all devices, then what of this one. Errors: kInvalid
+// with FILE:LINE:COLUMN.
+Result<void> apply_file(std::string_view toml, std::string_view file_name, NetSettings& out,
+                        std::string_view device = kFirstDevice);
+// The devices that a file speaks of and the first one, by number. Errors: as apply_file.
+Result<std::vector<std::string>> device_names(std::string_view toml, std::string_view file_name);
 
 // --- of this process
 // What the command line said; a library has none.
@@ -62,8 +71,12 @@ struct SettingFlags {
 };
 // What is in the environment, by key.
 SettingWords environment_words();
-// Flags, environment, file, defaults; sets the log level. Errors: kInvalid, in one line.
-Result<NetSettings> load_settings(const SettingFlags& flags);
+// Flags, environment, file, defaults, for one device; sets the log level. Planes of the environment are
+// the first device's. Errors: kInvalid, in one line: also when there is no such device.
+Result<NetSettings> load_settings(const SettingFlags& flags,
+                                  const std::string& device = kFirstDevice);
+// The names of all devices of this host, never none. Errors: as load_settings.
+Result<std::vector<std::string>> configured_devices(const SettingFlags& flags);
 
 // For a command that has no other settings: the log level of WEFT_LOG, or this one. Errors: kInvalid.
 Result<void> set_log_level_or(net::LogLevel otherwise);

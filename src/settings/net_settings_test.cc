@@ -55,6 +55,46 @@ TEST(NetSettings, EverySettingInTheFile) {
   EXPECT_EQ(*back, NetSettings{});
 }
 
+constexpr const char* kTwoDevices = R"([device.weft2]
+interfaces = "eth2,eth3"
+[net]
+mtu = 2048
+evs = 8
+planes = "10.0.1.7"
+[device.weft10]
+planes = "10.0.9.7"
+mtu = 1024
+[device.weft0]
+evs = 2
+)";
+
+TEST(NetSettings, WhatIsSaidOfOneDeviceStandsAboveWhatIsSaidOfAll) {
+  const auto of = [](std::string_view device) {
+    NetSettings out;
+    EXPECT_TRUE(apply_file(kTwoDevices, "weft.toml", out, device));
+    return out;
+  };
+  EXPECT_EQ(of("weft0"), (NetSettings{.planes = {"10.0.1.7"}, .mtu = 2048, .evs = 2}));
+  EXPECT_EQ(of("weft2"), (NetSettings{.interfaces = {"eth2", "eth3"}, .mtu = 2048, .evs = 8}));
+  EXPECT_EQ(of("weft10"), (NetSettings{.planes = {"10.0.9.7"}, .mtu = 1024, .evs = 8}));
+  const std::vector<std::string> names = {"weft0", "weft2", "weft10"};
+  EXPECT_EQ(*device_names(kTwoDevices, "weft.toml"), names);
+  EXPECT_EQ(*device_names("", "weft.toml"), std::vector<std::string>{"weft0"});
+}
+
+TEST(NetSettings, DevicesThatCannotBeAreNamed) {
+  EXPECT_EQ(wrong("[device.weft1]\nmtu = 1024\n"),
+            "weft.toml:1:9: weft1 has no planes of its own; expected planes or interfaces in "
+            "[device.weft1]");
+  for (const char* const name : {"eth0", "weft", "weft16", "weft01", "weft1x"}) {
+    const std::string file = "[device." + std::string(name) + "]\nplanes = \"10.0.1.7\"\n";
+    EXPECT_NE(wrong(file).find("expected weft0 to weft15"), std::string::npos) << wrong(file);
+  }
+  // Also in a table that is about another device.
+  EXPECT_EQ(wrong("[device.weft1]\nplanes = \"10.0.1.7\"\nmtu = 5\n"),
+            "weft.toml:3:7: mtu = 5: expected 1024, 2048, 4096 or auto");
+}
+
 TEST(NetSettings, PlanesAndInterfacesReplaceEachOther) {
   const auto out = settle("[net]\nplanes = \"10.0.1.7\"\n", {{"interfaces", "eth0,eth1"}}, {});
   ASSERT_TRUE(out);
@@ -71,7 +111,7 @@ TEST(NetSettings, MistakesNameTheirPlace) {
   EXPECT_EQ(wrong("[net]\n\nmtu = 1500\n"),
             "weft.toml:3:7: mtu = 1500: expected 1024, 2048, 4096 or auto");
   EXPECT_EQ(wrong("[net]\nmut = 1024\n"), "weft.toml:2:1: mut is not a setting; did you mean mtu?");
-  EXPECT_EQ(wrong("[nett]\n"), "weft.toml:1:2: nett is not known; expected [net]");
+  EXPECT_EQ(wrong("[nett]\n"), "weft.toml:1:2: nett is not known; expected [net] or [device.NAME]");
   EXPECT_EQ(wrong("mtu = 1024\n"),
             "weft.toml:1:1: mtu stands in no table; expected a line [net] above it");
   EXPECT_EQ(wrong("[net]\nplanes = [1, 2]\n"),

@@ -147,7 +147,7 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
   options.responder = {
       .window = config.mpr_dest * 128,
       .wimm_max = config.wimm_dest_max,
-      .mtu = params->mtu,
+      .mtu = config.mtu_dest != 0 ? config.mtu_dest : params->mtu,
       .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
       .trim_nack = config.trim_nack,
       .domain = config.domain,
@@ -391,6 +391,17 @@ void Endpoint::deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied) {
   const PathSet::Slot slot = paths.find(ev);
   if (slot != PathSet::kNone) paths.deny(now, slot, denied);
   if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
+}
+
+Result<void> Endpoint::set_congestion(Qpn qpn, const NsccConfig& nscc) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
+  QpConfig config = qp->params->config;
+  config.nscc = nscc;
+  qp->params = params_for(config);
+  qp->requestor.set_congestion(*qp->params);
+  if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
+  return {};
 }
 
 // --- work --------------------------------------------------------------------------------------

@@ -67,6 +67,8 @@ class Endpoint final : public world::Node {
   void deny_ev(Time now, fabric::Ev ev, bool denied);
   // The same on one QP; nothing if it is gone.
   void deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied);
+  // Controller: other parameters of congestion control from now on. Errors: kNotFound.
+  Result<void> set_congestion(Qpn qpn, const NsccConfig& nscc);
   // Controller: a port that is disabled is down whatever its carrier, and what comes in on it is
   // dropped.
   void set_port_admin(Time now, PortIndex port, bool enabled);

@@ -200,5 +200,27 @@ TEST(EndpointCtl, NsccTakesWhatIsToldAndDerivesTheRest) {
   EXPECT_EQ(told.window_max, derived.window_max);
 }
 
+TEST(EndpointCtl, OtherCongestionControlHoldsForAQpThatRuns) {
+  Pair pair;
+  const auto qps = pair.connect();
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 200'000}));
+  pair.run_for(Duration::us(30));
+  const auto before = pair.end(0).view(qps.qpn[0]).cwnd_bytes;
+  ASSERT_GT(before, 8'000);
+  NsccConfig config = Pair::defaults().qp.nscc;
+  config.cwnd_bytes_max = config.cwnd_bytes_initial = 8'000;
+  ASSERT_TRUE(pair.end(0).set_congestion(qps.qpn[0], config));
+  EXPECT_LE(pair.end(0).view(qps.qpn[0]).cwnd_bytes, 8'000);
+  EXPECT_FALSE(pair.run_for(Duration::ms(5)));
+  EXPECT_LE(pair.end(0).view(qps.qpn[0]).cwnd_bytes, 8'000);
+  ASSERT_EQ(pair.completions(0).size(), 1u);
+  // And back: it grows again.
+  ASSERT_TRUE(pair.end(0).set_congestion(qps.qpn[0], Pair::defaults().qp.nscc));
+  ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 400'000}));
+  EXPECT_FALSE(pair.run_for(Duration::ms(5)));
+  EXPECT_GT(pair.end(0).view(qps.qpn[0]).cwnd_bytes, 8'000);
+  EXPECT_EQ(pair.end(0).set_congestion(0x777, config).error().kind, ErrorKind::kNotFound);
+}
+
 }  // namespace
 }  // namespace weft::transport

@@ -55,6 +55,39 @@ TEST(EndpointLink, AQpHasItsOwnMtuAndPath) {
   EXPECT_EQ(pair.counter(0, "transport.unbalanced"), 0u);
 }
 
+// One end found the link, the other did not: each sends by its own way, and takes what comes.
+TEST(EndpointLink, EndsMayDifferInTheirWayAndMtu) {
+  Pair pair;
+  const fabric::Ev ev{.value = 99, .port = 1};
+  const auto qps = pair.create();
+  QpConfig config = Pair::defaults().qp;
+  config.mtu = config.mtu_dest = 8192;
+  config.evs = {&ev, 1};
+  config.nscc.enabled = false;
+  ASSERT_TRUE(pair.end(0).configure_qp(qps.qpn[0], config));
+  config = Pair::defaults().qp;
+  config.mtu_dest = 8192;
+  const auto evs = test::make_evs({.ports = 2, .per_port = 8});
+  config.evs = evs;
+  ASSERT_TRUE(pair.end(1).configure_qp(qps.qpn[1], config));
+  for (int i = 0; i < Pair::kEnds; ++i) pair.connect_one(qps, i);
+  std::uint32_t largest[2] = {};
+  pair.fate = [&](int from, const world::Datagram& d) {
+    largest[from] = std::max(largest[from], d.payload.size);
+    return test::Fate::kDeliver;
+  };
+  for (int i = 0; i < Pair::kEnds; ++i)
+    ASSERT_TRUE(pair.write(i, qps.qpn[i], {.id = 7, .size = 100'000}));
+  EXPECT_FALSE(pair.run_for(Duration::ms(2)));
+  for (int i = 0; i < Pair::kEnds; ++i) {
+    const auto done = pair.completions(i);
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].status, Status::kOk);
+  }
+  EXPECT_EQ(largest[0], 8192u);
+  EXPECT_EQ(largest[1], 1024u);
+}
+
 TEST(EndpointLink, AQpHasItsOwnSackThreshold) {
   const auto sacks = [](std::uint32_t sack_bytes) {
     Pair pair;

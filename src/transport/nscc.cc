@@ -88,6 +88,17 @@ Nscc::Nscc(const NsccParams& params, Time now)
       last_adjust_(now),
       last_decrease_(now) {}
 
+void Nscc::reconfigure(const NsccParams& params) {
+  if (params.base_rtt != params_->base_rtt) base_rtt_ = params.base_rtt;
+  // Without control the window is what it would be at first.
+  if (!params.enabled) window_ = params.window_initial;
+  window_max_ = params.window_max;
+  window_ = std::clamp(window_, params.window_min, window_max_);
+  saved_window_ = std::min(saved_window_, window_max_);
+  limit_ = std::max(limit_, params.window_min);
+  params_ = &params;
+}
+
 void Nscc::on_sack(Time now, const SackSample& sack) {
   inflight_ -= sack.newly;
   if (!params_->enabled) return;

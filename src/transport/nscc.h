@@ -56,6 +56,9 @@ class Nscc {
   // The peer takes so many bytes at a time, whatever the network does.
   void set_limit(std::int64_t bytes) { limit_ = std::max(bytes, params_->window_min); }
 
+  // Other parameters from now on: what was learnt stays, within the new bounds.
+  void reconfigure(const NsccParams& params);
+
   void on_send(std::int64_t size) { inflight_ += size; }
   // A packet declared lost arrived after all and was not sent again: the responder counted it, we
   // had not.

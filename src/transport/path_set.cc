@@ -152,8 +152,13 @@ bool PathSet::any_in_rotation(PortMask ports) const {
 PathSet::Slot PathSet::any_on(PortIndex port, std::uint32_t draw) const {
   const Plane& plane = planes_[port];
   if (plane.size == 0) return kNone;
-  const std::uint32_t among = plane.count > 0 ? plane.count : plane.size;
-  return order_[plane.begin + draw % among];
+  if (plane.count > 0) return order_[plane.begin + draw % plane.count];
+  // None carries data just now: one that may, if there is one.
+  for (std::uint32_t i = 0; i < plane.size; ++i) {
+    const Slot slot = order_[plane.begin + (draw % plane.size + i) % plane.size];
+    if (slots_[slot].state != EvState::kDenied) return slot;
+  }
+  return kNone;
 }
 
 void PathSet::on_mark(Slot slot) {

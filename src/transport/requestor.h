@@ -131,6 +131,11 @@ class Requestor {
   PathSet& paths() { return paths_; }
   const PathSet& paths() const { return paths_; }
   const Nscc& congestion() const { return nscc_; }
+  // REQUIRES parameters that differ in congestion control only.
+  void set_congestion(const QpParams& params) {
+    params_ = &params;
+    nscc_.reconfigure(params.nscc);
+  }
   const PsnWindow& window() const { return window_; }
   std::size_t bytes() const { return queue_.bytes() + window_.bytes(); }
   std::uint32_t incomplete() const { return static_cast<std::uint32_t>(queue_.size()); }

@@ -77,6 +77,18 @@ class Ctl(unittest.TestCase):
         path.write_text(text)
         return str(path)
 
+    def test_each_device_has_ports_and_profiles_of_its_own(self):
+        config = pathlib.Path(self.directory.name, "weft.toml")
+        config.write_text('[device.weft1]\nplanes = ["127.1.1.1", "127.1.2.1"]\n')
+        self.environment["WEFT_CONFIG"] = str(config)
+        self.run_ctl("port", "2", "--disable", "--device", "weft1")
+        ports = {}
+        for device in ("weft0", "weft1"):
+            shown = json.loads(self.run_ctl("port", "--json", "--device", device))
+            ports[device] = [port["enabled"] for port in shown["ports"]]
+        self.assertEqual(ports, {"weft0": [True] * 4, "weft1": [True, False]})
+        self.refused(2, "weft2 is no device here; expected one of weft0, weft1", "device", "--device", "weft2")
+
     def test_device(self):
         device = json.loads(self.run_ctl("device", "--json"))
         self.assertEqual(device["ports"], 4)

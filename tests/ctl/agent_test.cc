@@ -63,11 +63,11 @@ class CtlAgentTest : public ::testing::Test {
     qps_ = pair_->create();
     transport::QpConfig config = Pair::defaults().qp;
     config.ev_active = 128;
-    config.evs = profiles_->map.paths;
+    config.evs = evs_;
     config.ev_min_active = profiles_->min_active;
     ASSERT_TRUE(pair_->end(0).configure_qp(qps_.qpn[0], config));
     for (int i = 0; i < 2; ++i) pair_->connect_one(qps_, i);
-    agent_->set_qp(qps_.qpn[0], profiles_);
+    agent_->set_qp(pair_->now, pair_->end(0), qps_.qpn[0], profiles_);
     agent_->service(pair_->now, pair_->end(0));
   }
   // The EVs that data of end 0 takes.
@@ -86,8 +86,7 @@ class CtlAgentTest : public ::testing::Test {
   }
   std::set<std::uint32_t> values(std::initializer_list<std::uint32_t> entries) const {
     std::set<std::uint32_t> out;
-    for (const std::uint32_t i : entries)
-      out.insert(profiles_->map.paths[profiles_->map.of_entry[i]].value);
+    for (const std::uint32_t i : entries) out.insert(evs_[profiles_->map.of_entry[i]].value);
     return out;
   }
 
@@ -138,6 +137,46 @@ TEST_F(CtlAgentTest, ADisabledPortCarriesNothing) {
   EXPECT_EQ(used(), values({0, 1, 2, 3}));
 }
 
+// Nobody connects anew: what a controller replaces, QPs that run leave and take up.
+TEST_F(CtlAgentTest, EvsThatAreReplacedReachQpsThatRun) {
+  make_profile();
+  connect();
+  const std::set<std::uint32_t> before = used();
+  EXPECT_EQ(before, values({0, 1, 2, 3}));
+  EvOps ops{.op = EvOp::kReplace, .entries = {}};
+  ops.entries.push_back({.ev = stev(1, 2), .ev_new = stev(9, 1), .state = 1});
+  ops.entries.push_back({.ev = stev(3, 2), .ev_new = stev(10, 1), .state = 4});
+  ASSERT_TRUE(controller_->modify_ev(1, {.ops = ops}));
+  agent_->service(pair_->now, pair_->end(0));
+  const std::set<std::uint32_t> after = used();
+  EXPECT_EQ(after.size(), 3u);  // one of four is denied
+  const auto port_of = [&](std::uint32_t value) {
+    return std::find_if(evs_.begin(), evs_.end(),
+                        [&](const fabric::Ev& ev) { return ev.value == value; })
+        ->port;
+  };
+  for (const std::uint32_t value : after) EXPECT_EQ(port_of(value), 0) << value;
+}
+
+TEST_F(CtlAgentTest, CongestionControlReachesQpsThatRun) {
+  make_profile();
+  connect();
+  EXPECT_TRUE(pair_->write(0, qps_.qpn[0], {.size = 100'000}));
+  pair_->run_for(Duration::ms(1));
+  const auto window = [&] { return pair_->end(0).view(qps_.qpn[0]).cwnd_bytes; };
+  EXPECT_GT(window(), 20'000);
+  ASSERT_TRUE(controller_->modify_cc(
+      0, {.state = ProfileState::kOffline, .algorithm = CcAlgorithm::kNscc}));
+  ASSERT_TRUE(controller_->modify_cc(
+      0, {.state = ProfileState::kOnline, .nscc = NsccSettings{.cwnd_bytes_max = 20'000}}));
+  agent_->service(pair_->now, pair_->end(0));
+  EXPECT_LE(window(), 20'000);
+  ASSERT_TRUE(controller_->modify_cc(0, {.nscc = NsccSettings{.cwnd_bytes_max = 12'000}}));
+  agent_->service(pair_->now, pair_->end(0));
+  EXPECT_LE(window(), 12'000);
+  EXPECT_FALSE(used().empty());
+}
+
 TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
   make_profile();
   auto queue =
@@ -145,7 +184,7 @@ TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
   ASSERT_TRUE(queue);
   ASSERT_TRUE(controller_->touch());
   connect();
-  const std::uint32_t victim = profiles_->map.paths[profiles_->map.of_entry[2]].value;
+  const std::uint32_t victim = evs_[profiles_->map.of_entry[2]].value;
   pair_->fate = [&](int from, const world::Datagram& d) {
     return from == 0 && d.entropy == victim ? Fate::kDrop : Fate::kDeliver;
   };
@@ -155,12 +194,22 @@ TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
   EvEvent events[4];
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kAssumedBad}));
+  // Whoever asks is told the same, in any process; the file itself says what was told.
+  const auto states = [&](const CtlModel& model) {
+    std::vector<EvState> out;
+    for (const EvEntry& entry : model.evs[1].evs) out.push_back(entry.state);
+    return out;
+  };
+  constexpr EvState kGood = EvState::kGood, kBad = EvState::kAssumedBad;
+  EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kBad, kGood}));
+  EXPECT_EQ(states(**controller_->snapshot()), (std::vector{kGood, kGood, kGood, kGood}));
   pair_->fate = nullptr;
   pair_->run_for(Duration::ms(20));
   agent_->service(pair_->now, pair_->end(0));
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kGood}));
   EXPECT_EQ(agent_->counters().events, 2u);
+  EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kGood, kGood}));
   // Not asked for: not told.
   ASSERT_TRUE(controller_->modify_ev(1, {.event_mask = 1}));
   agent_->service(pair_->now, pair_->end(0));
@@ -171,10 +220,29 @@ TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
   pair_->run_for(Duration::ms(2));
   agent_->service(pair_->now, pair_->end(0));
   EXPECT_EQ((*queue)->poll(events), 0u);
+  EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kBad, kGood}));
   // A QP that goes takes what only it knew with it.
   agent_->remove_qp(qps_.qpn[0]);
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0].state, EvState::kGood);
+  EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kGood, kGood}));
+}
+
+// What a controller forbids nobody found bad.
+TEST_F(CtlAgentTest, ADenialIsNoEvent) {
+  make_profile();
+  auto queue =
+      EvEventQueue::open(controller_->events_directory(ControllerState::Make::kYes).value());
+  ASSERT_TRUE(queue);
+  ASSERT_TRUE(controller_->touch());
+  connect();
+  ASSERT_TRUE(controller_->modify_ev(
+      1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(2, 1), .state = 4}}}}));
+  agent_->service(pair_->now, pair_->end(0));
+  agent_->service(pair_->now, pair_->end(0));
+  EvEvent events[4];
+  EXPECT_EQ((*queue)->poll(events), 0u);
+  EXPECT_EQ((*controller_->observed())->evs[1].evs[1].state, EvState::kDenied);
 }
 
 }  // namespace

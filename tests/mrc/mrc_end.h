@@ -17,12 +17,19 @@ namespace weft::mrc_test {
 using Clock = std::chrono::steady_clock;
 inline constexpr auto kPatience = std::chrono::seconds(20);
 
-inline ibv_context* open_weft() {
+// A process reads its settings once, and its children have what it read. Tests whose processes have
+// settings of their own run in a program that has opened no device yet, as ctest runs them.
+inline bool settings_were_read = false;
+#define WEFT_NEEDS_FRESH_PROCESS() \
+  if (settings_were_read) GTEST_SKIP() << "another test of this process has read the settings"
+
+inline ibv_context* open_weft(const std::string& name) {
+  settings_were_read = true;
   int count = 0;
   ibv_device** const list = ibv_get_device_list(&count);
   ibv_context* context = nullptr;
   for (int i = 0; list != nullptr && i < count; ++i) {
-    if (std::string(ibv_get_device_name(list[i])) == "weft0") context = ibv_open_device(list[i]);
+    if (ibv_get_device_name(list[i]) == name) context = ibv_open_device(list[i]);
   }
   if (list != nullptr) ibv_free_device_list(list);
   return context;
@@ -37,10 +44,10 @@ struct Wire {
 
 // Device, context, domain.
 struct Host {
-  ibv_context* verbs = open_weft();
+  ibv_context* verbs;
   mrc_context* context = nullptr;
   ibv_pd* pd = nullptr;
-  Host() {
+  explicit Host(const std::string& name = "weft0") : verbs(open_weft(name)) {
     if (verbs == nullptr) return;
     context = mrc_create_context(verbs, nullptr);
     pd = ibv_alloc_pd(verbs);
