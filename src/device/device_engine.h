@@ -2,9 +2,9 @@
 // the thread that keeps them going when nobody else does.
 //
 // One lock; the clock is read after it is taken. Whoever polls drives the device; while anybody
-// does, the thread sleeps, and it is back 50 us after the last poll. Posting never waits: posts lie
-// in rings of their QPs, and the poster passes by once if the lock is free; else whoever holds it
-// sees them before it goes. Applications may spin on memory and never call us.
+// does, the thread sleeps, and it is back 50 us (EngineConfig::poll_gap) after the last poll. Posting
+// never waits: posts lie in rings of their QPs, and the poster passes by once if the lock is free;
+// else whoever holds it sees them before it goes. Applications may spin on memory and never call us.
 //
 // QPs are made by QueuePair (queue_pair.h), which calls under the lock through with_lock().
 #pragma once
@@ -46,6 +46,7 @@ struct EngineConfig {
   std::string name = "weft0";
   net::UdpWorldConfig world{};
   std::uint32_t burst = 15;
+  Duration poll_gap = Duration::us(50);  // nobody polled for that long: the thread is back
   EngineLimits limits{};
 };
 

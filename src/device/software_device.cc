@@ -37,6 +37,7 @@ Result<EngineConfig> configured() {
   config.world.spin = set.spin;
   config.world.rate_cap = set.rate;
   config.burst = set.burst;
+  config.poll_gap = set.poll_gap;
   if (!set.secret_file.empty()) {
     WEFT_TRY(config.world.job_secret, settings::read_secret_file(set.secret_file));
   }

@@ -34,6 +34,7 @@ struct NetSettings {
   SharedMemory shared_memory = SharedMemory::kAuto;
   std::string secret_file{};
   Duration spin = net::UdpWorldConfig{}.spin;
+  Duration poll_gap = Duration::us(50);  // of programs that poll a device
   net::LogLevel log = net::LogLevel::kWarn;
   std::optional<Rate> rate{};
 
