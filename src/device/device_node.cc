@@ -137,19 +137,19 @@ DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
 bool DeviceNode::translate(DeviceQp& qp, std::uint32_t slot, const SendQueue::Work& work) const {
   if (work.inlined) return true;
   const std::span<Piece> pieces = qp.sends.pieces(slot).first(work.piece_count);
-  std::array<world::Region, kPiecesMax> regions;
+  std::array<std::uint64_t, kPiecesMax> at;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
+    world::Region region{.at = pieces[i].at};
     if (pieces[i].size > 0 && !memory_.region({.key = pieces[i].key,
                                                .at = pieces[i].at,
                                                .size = pieces[i].size,
                                                .access = world::Access::kLocal,
                                                .domain = qp.options.domain},
-                                              regions[i]))
+                                              region))
       return false;
+    at[i] = region.at;
   }
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].size > 0) pieces[i].at = regions[i].at;
-  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].at = at[i];
   return true;
 }
 

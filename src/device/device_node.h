@@ -99,6 +99,7 @@ class DeviceNode final : public world::Node {
   std::vector<std::byte> spare_;
   world::PortMask ports_up_ = 0, ports_changed_ = 0;
   std::vector<std::uint32_t> stalled_, again_;
+  std::array<transport::Completion, 64> completed_{};  // of collect(), which is called all the time
 
   std::mutex pending_lock_;
   std::vector<std::uint32_t> pending_, draining_;

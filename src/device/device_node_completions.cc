@@ -28,11 +28,10 @@ ibv_wc_status status_of(transport::Status status) {
 }  // namespace
 
 void DeviceNode::collect(Time now) {
-  std::array<transport::Completion, 64> completions;
   for (;;) {
     bool any = false;
-    while (const std::size_t count = endpoint_.poll_completions(completions)) {
-      for (std::size_t i = 0; i < count; ++i) deliver(now, completions[i]);
+    while (const std::size_t count = endpoint_.poll_completions(completed_)) {
+      for (std::size_t i = 0; i < count; ++i) deliver(now, completed_[i]);
       any = true;
     }
     transport::Endpoint::QpFailure failure;
