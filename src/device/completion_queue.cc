@@ -14,22 +14,21 @@ CompletionQueue::~CompletionQueue() {
   if (channel_ != nullptr) channel_->detach(*this);
 }
 
-bool CompletionQueue::push(const ibv_wc& completion, Solicited solicited) {
-  const std::lock_guard guard(lock_);
-  if (ring_.full()) {
-    overrun_ = true;
-    return false;
+CompletionQueue::Pushed CompletionQueue::push(const ibv_wc& completion, Solicited solicited) {
+  bool wanted = false;
+  {
+    const std::lock_guard guard(lock_);
+    if (ring_.full()) return overrun_.exchange(true) ? Pushed::kLost : Pushed::kFirstLost;
+    ring_.push(completion);
+    size_.store(ring_.size(), std::memory_order_release);
+    if (armed_ != Notify::kNone) {
+      wanted = armed_ == Notify::kAny || solicited == Solicited::kYes ||
+               completion.status != IBV_WC_SUCCESS;
+      if (wanted) armed_ = Notify::kNone;
+    }
   }
-  ring_.push(completion);
-  size_.store(ring_.size(), std::memory_order_release);
-  const bool wanted = armed_ == Notify::kAny ||
-                      (armed_ == Notify::kSolicited &&
-                       (solicited == Solicited::kYes || completion.status != IBV_WC_SUCCESS));
-  if (wanted) {
-    armed_ = Notify::kNone;
-    if (channel_ != nullptr) channel_->notify(*this);
-  }
-  return true;
+  if (wanted && channel_ != nullptr) channel_->notify(*this);
+  return Pushed::kYes;
 }
 
 std::size_t CompletionQueue::poll(std::span<ibv_wc> out) {

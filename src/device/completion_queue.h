@@ -13,6 +13,7 @@
 
 #include "base/ring.h"
 #include "device/completion_channel.h"
+#include "device/short_lock.h"
 
 namespace weft::device {
 
@@ -27,8 +28,9 @@ class CompletionQueue {
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  // False: there was no room.
-  bool push(const ibv_wc& completion, Solicited solicited);
+  // kLost: there was no room; kFirstLost: for the first time.
+  enum class Pushed : std::uint8_t { kYes, kLost, kFirstLost };
+  Pushed push(const ibv_wc& completion, Solicited solicited);
   std::size_t poll(std::span<ibv_wc> out);
   bool is_empty() const { return size_.load(std::memory_order_acquire) == 0; }
   bool is_overrun() const { return overrun_.load(std::memory_order_relaxed); }
@@ -44,7 +46,7 @@ class CompletionQueue {
   std::uint32_t entries() const { return static_cast<std::uint32_t>(ring_.capacity()); }
 
  private:
-  std::mutex lock_;
+  ShortLock lock_;
   Ring<ibv_wc> ring_;
   std::atomic<std::size_t> size_{0};
   std::atomic<bool> overrun_{false};

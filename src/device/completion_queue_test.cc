@@ -20,7 +20,8 @@ ibv_wc completion(std::uint64_t id, std::uint32_t qpn = 1) {
 TEST(CompletionQueueTest, KeepsOrderAndForgetsAQp) {
   CompletionQueue cq(8, nullptr, nullptr);
   for (std::uint64_t i = 0; i < 8; ++i)
-    EXPECT_TRUE(cq.push(completion(i, static_cast<std::uint32_t>(i % 2)), Solicited::kNo));
+    EXPECT_EQ(cq.push(completion(i, static_cast<std::uint32_t>(i % 2)), Solicited::kNo),
+              CompletionQueue::Pushed::kYes);
   cq.forget_qp(0);
   std::array<ibv_wc, 8> out;
   ASSERT_EQ(cq.poll(out), 4u);
@@ -30,10 +31,12 @@ TEST(CompletionQueueTest, KeepsOrderAndForgetsAQp) {
 
 TEST(CompletionQueueTest, OverrunIsRemembered) {
   CompletionQueue cq(2, nullptr, nullptr);
-  EXPECT_TRUE(cq.push(completion(1), Solicited::kNo));
-  EXPECT_TRUE(cq.push(completion(2), Solicited::kNo));
+  using Pushed = CompletionQueue::Pushed;
+  EXPECT_EQ(cq.push(completion(1), Solicited::kNo), Pushed::kYes);
+  EXPECT_EQ(cq.push(completion(2), Solicited::kNo), Pushed::kYes);
   EXPECT_FALSE(cq.is_overrun());
-  EXPECT_FALSE(cq.push(completion(3), Solicited::kNo));
+  EXPECT_EQ(cq.push(completion(3), Solicited::kNo), Pushed::kFirstLost);
+  EXPECT_EQ(cq.push(completion(4), Solicited::kNo), Pushed::kLost);
   EXPECT_TRUE(cq.is_overrun());
 }
 

@@ -73,7 +73,7 @@ class DeviceEngine {
   // One look at the network. Returns at once if another thread is at it.
   void poll();
   // The same, by somebody who will not be back soon.
-  void poll_once();
+  void poll_once() { look(Back::kSomeTime); }
 
   // --- set-up, from any thread: `body(parts)` runs under the lock, its result comes back.
   struct Parts {
@@ -103,13 +103,17 @@ class DeviceEngine {
   explicit DeviceEngine(const EngineConfig& config);
   Result<void> start();
 
-  // REQUIRES the lock.
-  bool pass();
+  // REQUIRES the lock. Who is back at once sees what came, and answers it then.
+  enum class Back : std::uint8_t { kAtOnce, kSomeTime };
+  bool pass(Back back = Back::kSomeTime);
   void tell_ports();
   // Unlocks; what was posted meanwhile is seen to first.
   void leave();
 
+  void look(Back back);
+
   void run();
+  void rise();
   void nap();
   void sleep(Time until) const;
 

@@ -25,6 +25,7 @@ void DeviceEngine::run() {
   Time moved_at = net::clock_now(), crowded_until;
   while (!stop_) {
     if (polled_) {
+      rise();
       nap();
       continue;
     }
@@ -46,6 +47,14 @@ void DeviceEngine::run() {
       if (net::clock_now() - before > kCrowdedGap) crowded_until = now + kCrowded;
     }
   }
+}
+
+// Somebody began to poll while the thread slept. Only the thread writes sleeps_until_.
+void DeviceEngine::rise() {
+  if (sleeps_until_ == Time()) return;
+  lock_.lock();
+  sleeps_until_ = Time();
+  leave();
 }
 
 void DeviceEngine::nap() {

@@ -103,17 +103,44 @@ void DeviceNode::stall(DeviceQp& qp) {
   stalled_.push_back(qp.qpn & (options_.qps_max - 1));
 }
 
+// Whether the QP's `source` holds that piece; looked up if it was another's, or memory changed since.
+inline bool DeviceNode::find_source(DeviceQp& qp, const Piece& piece) const {
+  if (qp.source.key != piece.key || qp.source_epoch != memory_.epoch()) {
+    if (!memory_.locate(piece.key, qp.options.domain, qp.source)) return false;
+    qp.source_epoch = memory_.epoch();
+  }
+  return qp.source.holds(piece.at, piece.size);
+}
+
+// Addresses under which memory is registered become its own. False, and nothing changed: a piece is
+// not registered, or not all of it, or for another domain. Done once: the keys are kept, to see when
+// one goes.
+inline bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
+  if (pieces.size() == 1) {
+    if (!find_source(qp, pieces[0])) return false;
+    pieces[0].at += qp.source.at - qp.source.named_at;
+    return true;
+  }
+  std::array<std::uint64_t, kPiecesMax> at;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (!find_source(qp, pieces[i])) return false;
+    at[i] = pieces[i].at + (qp.source.at - qp.source.named_at);
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].at = at[i];
+  return true;
+}
+
 DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
   if (sends_under_way_ >= options_.sends_max) return Handed::kLater;
   const std::uint32_t slot = qp.sends.new_slot();
   SendQueue::Work& work = qp.sends.work(slot);
-  if (!translate(qp, slot, work)) {
+  const std::span<Piece> pieces = qp.sends.pieces(slot).first(work.piece_count);
+  if (!work.inlined && !translate(qp, pieces)) {
     // What was posted before it is not its fault, and ends first.
     if (!qp.sends.is_idle()) return Handed::kLater;
     fail_locally(now, qp);
     return Handed::kNever;
   }
-  const std::span<Piece> pieces = qp.sends.pieces(slot);
   const auto posted = endpoint_.post_write(
       now, qp.qpn,
       {.id = work.id,
@@ -129,28 +156,6 @@ DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
   qp.sends.hand_over();
   ++sends_under_way_;
   return Handed::kYes;
-}
-
-// Addresses under which memory is registered become its own. False, and nothing changed: a piece is
-// not registered, or not all of it, or for another domain. Done once: the keys are kept, to see when
-// one goes.
-bool DeviceNode::translate(DeviceQp& qp, std::uint32_t slot, const SendQueue::Work& work) const {
-  if (work.inlined) return true;
-  const std::span<Piece> pieces = qp.sends.pieces(slot).first(work.piece_count);
-  std::array<std::uint64_t, kPiecesMax> at;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    world::Region region{.at = pieces[i].at};
-    if (pieces[i].size > 0 && !memory_.region({.key = pieces[i].key,
-                                               .at = pieces[i].at,
-                                               .size = pieces[i].size,
-                                               .access = world::Access::kLocal,
-                                               .domain = qp.options.domain},
-                                              region))
-      return false;
-    at[i] = region.at;
-  }
-  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].at = at[i];
-  return true;
 }
 
 void DeviceNode::fail_locally(Time now, DeviceQp& qp) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "device/device_qp.h"
+#include "device/short_lock.h"
 #include "net/host_memory.h"
 #include "transport/endpoint.h"
 
@@ -76,7 +77,8 @@ class DeviceNode final : public world::Node {
   void take(Time now, DeviceQp& qp);
   enum class Handed : std::uint8_t { kYes, kLater, kNever };
   Handed hand_over_write(Time now, DeviceQp& qp);
-  bool translate(DeviceQp& qp, std::uint32_t slot, const SendQueue::Work& work) const;
+  bool find_source(DeviceQp& qp, const Piece& piece) const;
+  bool translate(DeviceQp& qp, std::span<Piece> pieces) const;
   void stall(DeviceQp& qp);
   void fail_locally(Time now, DeviceQp& qp);
 
@@ -101,7 +103,7 @@ class DeviceNode final : public world::Node {
   std::vector<std::uint32_t> stalled_, again_;
   std::array<transport::Completion, 64> completed_{};  // of collect(), which is called all the time
 
-  std::mutex pending_lock_;
+  ShortLock pending_lock_;
   std::vector<std::uint32_t> pending_, draining_;
   std::atomic<bool> pending_any_{false};
 };

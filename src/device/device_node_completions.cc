@@ -100,10 +100,10 @@ void DeviceNode::finish_receive(Time now, DeviceQp& qp, const transport::Complet
 
 void DeviceNode::push(Time now, DeviceQp& qp, CompletionQueue& cq, const ibv_wc& wc,
                       Solicited solicited) {
-  const bool was_overrun = cq.is_overrun();
-  if (cq.push(wc, solicited)) return;
+  const CompletionQueue::Pushed pushed = cq.push(wc, solicited);
+  if (pushed == CompletionQueue::Pushed::kYes) return;
   // Nobody will ever hear of this work: neither the CQ nor the QP can be trusted any more.
-  if (!was_overrun) {
+  if (pushed == CompletionQueue::Pushed::kFirstLost) {
     qp.options.events->push(
         {.owner = qp.options.owner, .element = cq.handle(), .type = IBV_EVENT_CQ_ERR});
   }

@@ -8,8 +8,30 @@
 
 namespace weft::device {
 
+// Both: how many pieces it became.
+inline std::uint16_t QueuePair::put_pieces(std::uint32_t slot, std::span<const ibv_sge> sges) {
+  Piece* const pieces = qp_.sends.pieces(slot).data();
+  std::uint16_t count = 0;
+  for (const ibv_sge& sge : sges) {
+    if (sge.length > 0) pieces[count++] = {.at = sge.addr, .size = sge.length, .key = sge.lkey};
+  }
+  return count;
+}
+
+std::uint16_t QueuePair::put_inline(std::uint32_t slot, std::span<const ibv_sge> sges,
+                                    std::uint32_t size) {
+  std::byte* const bytes = qp_.sends.inline_bytes(slot).data();
+  std::byte* to = bytes;
+  for (const ibv_sge& sge : sges) {
+    if (sge.length > 0) std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+    to += sge.length;
+  }
+  qp_.sends.pieces(slot)[0] = {.at = reinterpret_cast<std::uintptr_t>(bytes), .size = size};
+  return 1;
+}
+
 // Checks all of it before anything is written: what is refused leaves no trace.
-int QueuePair::put(const ibv_send_wr& from) {
+inline int QueuePair::put(const ibv_send_wr& from) {
   const bool immediate = from.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (!immediate && from.opcode != IBV_WR_RDMA_WRITE) return EINVAL;
   if (immediate ? !options_.may_send_immediates : !options_.may_send_plain) return EINVAL;
@@ -25,32 +47,18 @@ int QueuePair::put(const ibv_send_wr& from) {
   if (qp_.sends.is_full()) return ENOMEM;
 
   const std::uint32_t slot = qp_.sends.next_slot();
-  const std::span<Piece> pieces = qp_.sends.pieces(slot);
-  std::uint16_t count = 0;
-  if (inlined) {
-    std::byte* const bytes = qp_.sends.inline_bytes(slot).data();
-    std::byte* to = bytes;
-    for (const ibv_sge& sge : sges) {
-      if (sge.length > 0) std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
-      to += sge.length;
-    }
-    pieces[count++] = {.at = reinterpret_cast<std::uintptr_t>(bytes),
-                       .size = static_cast<std::uint32_t>(size)};
-  } else {
-    for (const ibv_sge& sge : sges) {
-      if (sge.length > 0) pieces[count++] = {.at = sge.addr, .size = sge.length, .key = sge.lkey};
-    }
-  }
-  qp_.sends.work(slot) = {.id = from.wr_id,
-                          .remote_at = from.wr.rdma.remote_addr,
-                          .rkey = from.wr.rdma.rkey,
-                          .size = static_cast<std::uint32_t>(size),
-                          .immediate = immediate ? ntohl(from.imm_data) : 0,
-                          .piece_count = count,
-                          .with_immediate = immediate,
-                          .signalled = (from.send_flags & IBV_SEND_SIGNALED) != 0,
-                          .solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0,
-                          .inlined = inlined};
+  SendQueue::Work& work = qp_.sends.work(slot);
+  work.piece_count =
+      inlined ? put_inline(slot, sges, static_cast<std::uint32_t>(size)) : put_pieces(slot, sges);
+  work.id = from.wr_id;
+  work.remote_at = from.wr.rdma.remote_addr;
+  work.rkey = from.wr.rdma.rkey;
+  work.size = static_cast<std::uint32_t>(size);
+  work.immediate = immediate ? ntohl(from.imm_data) : 0;
+  work.with_immediate = immediate;
+  work.signalled = (from.send_flags & IBV_SEND_SIGNALED) != 0;
+  work.solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0;
+  work.inlined = inlined;
   qp_.sends.publish();
   return 0;
 }
