@@ -31,6 +31,15 @@ CompletionQueue::Pushed CompletionQueue::push(const ibv_wc& completion, Solicite
   return Pushed::kYes;
 }
 
+CompletionQueue::Run::~Run() {
+  const bool any = cq_.ring_.size() != cq_.size_.load(std::memory_order_relaxed);
+  cq_.size_.store(cq_.ring_.size(), std::memory_order_release);
+  const bool wanted = any && cq_.armed_ == Notify::kAny;
+  if (wanted) cq_.armed_ = Notify::kNone;
+  cq_.lock_.unlock();
+  if (wanted && cq_.channel_ != nullptr) cq_.channel_->notify(cq_);
+}
+
 std::size_t CompletionQueue::poll(std::span<ibv_wc> out) {
   if (is_empty()) return 0;
   const std::lock_guard guard(lock_);

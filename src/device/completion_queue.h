@@ -31,6 +31,19 @@ class CompletionQueue {
   // kLost: there was no room; kFirstLost: for the first time.
   enum class Pushed : std::uint8_t { kYes, kLost, kFirstLost };
   Pushed push(const ibv_wc& completion, Solicited solicited);
+  // Several writes that went well, under one lock for as long as this lives.
+  class Run {
+   public:
+    explicit Run(CompletionQueue& cq) : cq_(cq) { cq_.lock_.lock(); }
+    ~Run();
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+    // To be filled, all of it; null: there is no room.
+    ibv_wc* next() { return cq_.ring_.full() ? nullptr : &cq_.ring_.push_slot(); }
+
+   private:
+    CompletionQueue& cq_;
+  };
   std::size_t poll(std::span<ibv_wc> out);
   bool is_empty() const { return size_.load(std::memory_order_acquire) == 0; }
   bool is_overrun() const { return overrun_.load(std::memory_order_relaxed); }

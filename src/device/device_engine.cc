@@ -122,12 +122,6 @@ void DeviceEngine::submit(DeviceQp& qp) {
   if (!polled || idle) look(polled ? Back::kAtOnce : Back::kSomeTime);
 }
 
-void DeviceEngine::poll() {
-  polls_.fetch_add(1, std::memory_order_relaxed);
-  if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
-  look(Back::kAtOnce);
-}
-
 void DeviceEngine::look(Back back) {
   if (!lock_.try_lock()) return;
   pass(back);

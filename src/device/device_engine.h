@@ -71,7 +71,15 @@ class DeviceEngine {
   // Receives only: taken before the next datagram is looked at, and not earlier.
   void submit_receives(DeviceQp& qp) { node_->submit(qp); }
   // One look at the network. Returns at once if another thread is at it.
-  void poll();
+  void poll() {
+    note_poll();
+    look(Back::kAtOnce);
+  }
+  // Somebody polls, and found something without a look: it is back soon.
+  void note_poll() {
+    polls_.fetch_add(1, std::memory_order_relaxed);
+    if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
+  }
   // The same, by somebody who will not be back soon.
   void poll_once() { look(Back::kSomeTime); }
 

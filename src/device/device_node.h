@@ -83,6 +83,7 @@ class DeviceNode final : public world::Node {
   void fail_locally(Time now, DeviceQp& qp);
 
   void retry_stalled(Time now);
+  std::size_t deliver_run(std::span<const transport::Completion> completions);
   void deliver(Time now, const transport::Completion& completion);
   void finish_write(Time now, DeviceQp& qp, ibv_wc_status status, std::uint32_t vendor);
   void finish_receive(Time now, DeviceQp& qp, const transport::Completion& completion);

@@ -1,6 +1,8 @@
 // DeviceNode, upwards: completions to their CQs, failures to those who are told.
 #include <arpa/inet.h>
 
+#include <algorithm>
+
 #include "device/device_node.h"
 
 namespace weft::device {
@@ -31,7 +33,11 @@ void DeviceNode::collect(Time now) {
   for (;;) {
     bool any = false;
     while (const std::size_t count = endpoint_.poll_completions(completed_)) {
-      for (std::size_t i = 0; i < count; ++i) deliver(now, completed_[i]);
+      for (std::size_t i = 0; i < count;) {
+        const std::size_t run = deliver_run({&completed_[i], count - i});
+        if (run == 0) deliver(now, completed_[i]);
+        i += std::max<std::size_t>(run, 1);
+      }
       any = true;
     }
     transport::Endpoint::QpFailure failure;
@@ -53,6 +59,36 @@ void DeviceNode::retry_stalled(Time now) {
     take(now, *qp);
   }
   again_.clear();
+}
+
+// As many writes of one QP as went well and have room, at once. How many.
+std::size_t DeviceNode::deliver_run(std::span<const transport::Completion> completions) {
+  DeviceQp* const qp = find(completions[0].qpn);
+  if (qp == nullptr) return 0;
+  const std::uint32_t first = qp->sends.oldest_slot(), mask = qp->sends.limits().depth - 1;
+  std::uint32_t count = 0;
+  CompletionQueue::Run out(*qp->options.send_cq);
+  for (const transport::Completion& completion : completions) {
+    if (completion.qpn != qp->qpn || completion.kind != transport::CompletionKind::kWrite ||
+        completion.status != transport::Status::kOk)
+      break;
+    const SendQueue::Work& work = qp->sends.work((first + count) & mask);
+    if (work.signalled || qp->options.signal_all) {
+      ibv_wc* const wc = out.next();
+      if (wc == nullptr) break;
+      *wc = {};
+      wc->wr_id = work.id;
+      wc->status = IBV_WC_SUCCESS;
+      wc->opcode = IBV_WC_RDMA_WRITE;
+      wc->byte_len = work.size;
+      wc->qp_num = qp->qpn;
+    }
+    ++count;
+  }
+  // Whoever sees a completion may post again.
+  qp->sends.retire(count);
+  sends_under_way_ -= count;
+  return count;
 }
 
 void DeviceNode::deliver(Time now, const transport::Completion& completion) {

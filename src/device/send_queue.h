@@ -72,9 +72,9 @@ class SendQueue {
     return retired_.load(std::memory_order_relaxed) & (limits_.depth - 1);
   }
   std::uint32_t under_way() const { return handed_ - retired_.load(std::memory_order_relaxed); }
-  void retire() {
-    WEFT_ASSERT(!is_idle());
-    retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  void retire(std::uint32_t count = 1) {
+    WEFT_ASSERT(count <= under_way());
+    retired_.store(retired_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
   // Everything is gone. REQUIRES that nobody posts.
   void clear() {
