@@ -40,18 +40,36 @@ TEST(CompletionQueueTest, OverrunIsRemembered) {
   EXPECT_TRUE(cq.is_overrun());
 }
 
+TEST(CompletionQueueTest, ARunTakesWhatHasRoom) {
+  CompletionQueue cq(2, nullptr, nullptr);
+  {
+    CompletionQueue::Run run(cq);
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      ibv_wc* const next = run.next();
+      ASSERT_NE(next, nullptr);
+      *next = completion(i);
+    }
+    EXPECT_EQ(run.next(), nullptr);
+  }
+  EXPECT_FALSE(cq.is_overrun());  // whoever has one more says so
+  std::array<ibv_wc, 4> out;
+  ASSERT_EQ(cq.poll(out), 2u);
+  EXPECT_EQ(out[0].wr_id, 0u);
+  EXPECT_EQ(out[1].wr_id, 1u);
+}
+
 TEST(SendQueueTest, SlotsGoRoundAndKeepTheirPieces) {
   SendQueue queue({.depth = 3, .pieces_max = 2, .inline_max = 8});
   ASSERT_EQ(queue.limits().depth, 4u);
   for (std::uint64_t id = 0; id < 100; ++id) {
     const std::uint32_t slot = queue.next_slot();
-    queue.work(slot) = {.id = id};
+    queue.work(slot) = {.request = {.id = id}};
     queue.pieces(slot)[1].at = id;
     queue.publish();
     EXPECT_EQ(queue.has_new(), true);
     queue.hand_over();
     if (id < 2) continue;  // two are under way all the time
-    EXPECT_EQ(queue.work(queue.oldest_slot()).id, id - 2);
+    EXPECT_EQ(queue.work(queue.oldest_slot()).request.id, id - 2);
     EXPECT_EQ(queue.pieces(queue.oldest_slot())[1].at, id - 2);
     queue.retire();
     EXPECT_EQ(queue.under_way(), 2u);

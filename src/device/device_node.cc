@@ -141,17 +141,8 @@ DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
     fail_locally(now, qp);
     return Handed::kNever;
   }
-  const auto posted = endpoint_.post_write(
-      now, qp.qpn,
-      {.id = work.id,
-       .local_at = work.piece_count == 1 ? pieces[0].at : gather_address(qp, slot),
-       .remote_at = work.remote_at,
-       .rkey = work.rkey,
-       .size = work.size,
-       .with_immediate = work.with_immediate,
-       .immediate = work.immediate,
-       .signalled = true,
-       .solicited = work.solicited});
+  work.request.local_at = work.piece_count == 1 ? pieces[0].at : gather_address(qp, slot);
+  const auto posted = endpoint_.post_write(now, qp.qpn, work.request);
   if (!posted) return Handed::kNever;  // has just failed, as above
   qp.sends.hand_over();
   ++sends_under_way_;

@@ -77,10 +77,10 @@ std::size_t DeviceNode::deliver_run(std::span<const transport::Completion> compl
       ibv_wc* const wc = out.next();
       if (wc == nullptr) break;
       *wc = {};
-      wc->wr_id = work.id;
+      wc->wr_id = work.request.id;
       wc->status = IBV_WC_SUCCESS;
       wc->opcode = IBV_WC_RDMA_WRITE;
-      wc->byte_len = work.size;
+      wc->byte_len = work.request.size;
       wc->qp_num = qp->qpn;
     }
     ++count;
@@ -107,11 +107,11 @@ void DeviceNode::deliver(Time now, const transport::Completion& completion) {
 void DeviceNode::finish_write(Time now, DeviceQp& qp, ibv_wc_status status, std::uint32_t vendor) {
   const SendQueue::Work& work = qp.sends.work(qp.sends.oldest_slot());
   ibv_wc wc{};
-  wc.wr_id = work.id;
+  wc.wr_id = work.request.id;
   wc.status = status;
   wc.opcode = IBV_WC_RDMA_WRITE;
   wc.vendor_err = vendor;
-  wc.byte_len = work.size;
+  wc.byte_len = work.request.size;
   wc.qp_num = qp.qpn;
   const bool wanted = work.signalled || qp.options.signal_all || status != IBV_WC_SUCCESS;
   qp.sends.retire();

@@ -68,14 +68,14 @@ inline int QueuePair::put(const ibv_send_wr& from) {
     work.piece_count =
         inlined ? put_inline(slot, sges, static_cast<std::uint32_t>(size)) : put_pieces(slot, sges);
   }
-  work.id = from.wr_id;
-  work.remote_at = from.wr.rdma.remote_addr;
-  work.rkey = from.wr.rdma.rkey;
-  work.size = static_cast<std::uint32_t>(size);
-  work.immediate = immediate ? ntohl(from.imm_data) : 0;
-  work.with_immediate = immediate;
+  work.request.id = from.wr_id;
+  work.request.remote_at = from.wr.rdma.remote_addr;
+  work.request.rkey = from.wr.rdma.rkey;
+  work.request.size = static_cast<std::uint32_t>(size);
+  work.request.immediate = immediate ? ntohl(from.imm_data) : 0;
+  work.request.with_immediate = immediate;
   work.signalled = (from.send_flags & IBV_SEND_SIGNALED) != 0;
-  work.solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0;
+  work.request.solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0;
   work.inlined = inlined;
   qp_.sends.publish();
   return 0;
