@@ -8,10 +8,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 
-#include "base/ring.h"
 #include "device/completion_channel.h"
 #include "device/short_lock.h"
 
@@ -39,7 +39,7 @@ class CompletionQueue {
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
     // To be filled, all of it; null: there is no room.
-    ibv_wc* next() { return cq_.ring_.full() ? nullptr : &cq_.ring_.push_slot(); }
+    ibv_wc* next() { return cq_.is_full() ? nullptr : &cq_.slot(cq_.tail_++); }
 
    private:
     CompletionQueue& cq_;
@@ -56,12 +56,19 @@ class CompletionQueue {
 
   CompletionChannel* channel() const { return channel_; }
   const void* handle() const { return handle_; }
-  std::uint32_t entries() const { return static_cast<std::uint32_t>(ring_.capacity()); }
+  std::uint32_t entries() const { return mask_ + 1; }
 
  private:
+  // REQUIRES the lock, all of them.
+  std::uint32_t size() const { return tail_ - head_; }
+  bool is_full() const { return size() > mask_; }
+  ibv_wc& slot(std::uint32_t at) { return slots_[at & mask_]; }
+
   ShortLock lock_;
-  Ring<ibv_wc> ring_;
-  std::atomic<std::size_t> size_{0};
+  // A ring of a power of two, touched as it is needed; not Ring, as many are taken at a time.
+  std::uint32_t mask_, head_ = 0, tail_ = 0;
+  std::unique_ptr<ibv_wc[]> slots_;
+  std::atomic<std::uint32_t> size_{0};
   std::atomic<bool> overrun_{false};
   Notify armed_ = Notify::kNone;
   CompletionChannel* channel_;

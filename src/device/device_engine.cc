@@ -115,8 +115,7 @@ void DeviceEngine::leave() {
 }
 
 void DeviceEngine::submit(DeviceQp& qp) {
-  const bool idle = !qp.queued.load() && qp.sends.is_idle_hint();
-  node_->submit(qp);
+  const bool idle = node_->submit(qp) && qp.sends.is_idle_hint();
   // Who polls will do so soon again, and sends several posts at once; but the first of them goes now.
   const bool polled = polled_.load(std::memory_order_relaxed);
   if (!polled || idle) look(polled ? Back::kAtOnce : Back::kSomeTime);

@@ -56,8 +56,7 @@ void DeviceNode::remove(DeviceQp& qp) {
 
 // --- down: posts -------------------------------------------------------------------------------
 
-void DeviceNode::submit(DeviceQp& qp) {
-  if (qp.queued.exchange(true)) return;
+void DeviceNode::enlist(DeviceQp& qp) {
   const std::lock_guard guard(pending_lock_);
   pending_.push_back(qp.qpn & (options_.qps_max - 1));
   pending_any_ = true;

@@ -46,8 +46,12 @@ class DeviceNode final : public world::Node {
   // Nothing is posted on it any more, by anybody.
   void remove(DeviceQp& qp);
 
-  // It has posts.
-  void submit(DeviceQp& qp);
+  // It has posts. True: nobody had said so since they were last taken.
+  bool submit(DeviceQp& qp) {
+    if (qp.queued.exchange(true)) return false;
+    enlist(qp);
+    return true;
+  }
   bool has_posts() const { return pending_any_.load(); }
 
   // Completions to their CQs, failures to those who are told.
@@ -72,6 +76,7 @@ class DeviceNode final : public world::Node {
  private:
   static constexpr std::size_t kGatherMax = 64;  // datagrams of one poll
 
+  void enlist(DeviceQp& qp);
   DeviceQp* find(transport::Qpn qpn) const;
   void drain(Time now);
   void take(Time now, DeviceQp& qp);
