@@ -12,9 +12,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
+#include <string>
 
 #include "cli/bench_follow.h"
 #include "cli/bench_lead.h"
+#include "cli/bench_mrc.h"
 #include "cli/bench_terms.h"
 #include "cli/interruption.h"
 #include "cli/stream.h"
@@ -81,7 +84,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   Result<void> done;
   {
     Stream stream(pair[0]);
-    done = lead(bench, stream, sizes);
+    done = lead(bench, &stream, sizes);
   }
   if (!done) kill(child, SIGTERM);
   int ended = 0;
@@ -106,6 +109,9 @@ Result<void> check(const BenchArguments& arguments) {
   if (arguments.latency && arguments.bidirectional)
     return Error{ErrorKind::kInvalid,
                  "--latency goes both ways already; leave --bidirectional out"};
+  if (arguments.to_itself && (arguments.listen || !arguments.host.empty() || arguments.latency ||
+                              arguments.bidirectional || arguments.clients > 1))
+    return Error{ErrorKind::kInvalid, "--self is for bandwidth, with no other end; leave it out"};
   if (!arguments.idle.empty() && !scenario::duration_from(arguments.idle))
     return Error{ErrorKind::kInvalid,
                  fmt::format("--idle {}: expected a duration, as 1s", arguments.idle)};
@@ -133,6 +139,7 @@ Result<void> run(const BenchArguments& arguments) {
   if (arguments.fabric.empty()) {
     WEFT_TRY(bench.planes, planes_of(bench.settings));
   }
+  if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
   catch_interruption();
   if (arguments.listen) {
     WEFT_TRY(std::vector<Stream> streams,
@@ -140,9 +147,10 @@ Result<void> run(const BenchArguments& arguments) {
     return arguments.clients > 1 ? serve(bench, std::move(streams)) : follow(bench, streams[0]);
   }
   fmt::print(stderr, "{}\n", words_of_planes(bench));
+  if (arguments.to_itself) return lead(bench, nullptr, sizes);
   if (arguments.host.empty()) return run_alone(bench, sizes);
   WEFT_TRY(Stream stream, dial({.host = arguments.host, .port = arguments.control_port}));
-  return lead(bench, stream, sizes);
+  return lead(bench, &stream, sizes);
 }
 
 }  // namespace
@@ -155,6 +163,14 @@ void add_bench_command(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<BenchArguments>();
   write->add_option("HOST", arguments->host,
                     "where `weft bench write --listen` runs; none: both ends here");
+  write
+      ->add_option("--api", arguments->api,
+                   "what this end is written against: engine, or mrc, as other programs are")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, BenchApi>{{"engine", BenchApi::kEngine}, {"mrc", BenchApi::kMrc}}));
+  write->add_flag(
+      "--self", arguments->to_itself,
+      "write to itself: both ends in this process, on one thread, so that neither waits");
   write->add_flag("--listen", arguments->listen, "be the other end, once");
   write->add_option("--clients", arguments->clients, "with --listen: of so many at once")
       ->check(CLI::Range(1, 64));

@@ -4,9 +4,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
+#include "cli/bench_engine.h"
+#include "cli/bench_mrc.h"
 #include "cli/load_scenario.h"
 
 namespace weft::cli {
@@ -27,7 +30,7 @@ Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
 }
 
 // All QPs of a stream lead to one process: what is agreed for one holds for all.
-Result<Offer> agree_on(Role role, Stream& stream, NetEnd& end, const Hello& peer) {
+Result<Offer> agree_on(Role role, Stream& stream, BenchEnd& end, const Hello& peer) {
   WEFT_TRY(const Offer ours, end.offer(peer));
   std::array<std::byte, Offer::kSize> bytes;
   if (role == Role::kLeads) WEFT_CHECK(stream.send(ours.to_bytes()));
@@ -42,17 +45,20 @@ Result<Offer> agree_on(Role role, Stream& stream, NetEnd& end, const Hello& peer
 Result<Buffers> Buffers::make(std::uint64_t size) {
   const std::size_t bytes = std::max(size, kRegionMin);
   Buffers out;
-  for (auto& half : out.halves_) {
+  for (auto* const half : {&out.memory_.source, &out.memory_.landing}) {
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED)
       return Error{ErrorKind::kSystem, fmt::format("no memory for {} bytes", bytes)};
-    half = {static_cast<std::byte*>(memory), bytes};
+    *half = {static_cast<std::byte*>(memory), bytes};
   }
   return out;
 }
 
-Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms) {
+Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& terms,
+                                           const Buffers& buffers) {
+  if (bench.arguments.api == BenchApi::kMrc)
+    return open_mrc_end(bench, terms.qps, buffers.memory());
   NetOptions options;
   WEFT_CHECK(choose_planes(bench, options.world));
   options.world.evs_per_plane = bench.settings.evs;
@@ -66,40 +72,34 @@ Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms)
   options.world.shared_memory = bench.settings.shared_memory != SharedMemory::kOff;
   if (bench.arguments.receive_buffer != 0)
     options.world.receive_buffer_bytes = bench.arguments.receive_buffer;
-  return NetEnd::open(options);
+  return open_engine_end(options, buffers.memory());
 }
 
 Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Stream& stream,
-                          const Buffers& buffers, NetEnd& end) {
+                          const Buffers& buffers, BenchEnd& end) {
   Links out;
   // Word by word, so that neither end fills the stream. All are heard before any is refused: who
   // closes with words unread takes its own last ones back.
-  std::vector<transport::Qpn> ours;
-  std::vector<Hello> peers;
   for (std::uint32_t i = 0; i < terms.qps; ++i) {
-    WEFT_TRY(const Hello hello, end.create_qp(buffers.landing()));
-    ours.push_back(hello.qpn);
-    WEFT_CHECK(stream.send(hello.to_bytes()));
+    WEFT_TRY(const BenchEnd::Created ours, end.create_qp());
+    WEFT_CHECK(stream.send(ours.hello.to_bytes()));
     std::array<std::byte, Hello::kSize> bytes;
     WEFT_CHECK(stream.receive(bytes));
     WEFT_TRY(Hello peer, Hello::from_bytes(bytes));
-    peers.push_back(std::move(peer));
+    out.qps.push_back({.index = ours.index, .peer = std::move(peer)});
   }
-  WEFT_TRY(const Offer agreed, agree_on(role, stream, end, peers.front()));
+  WEFT_TRY(const Offer agreed, agree_on(role, stream, end, out.qps.front().peer));
   out.mtu = agreed.mtu;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    const transport::Qpn qpn = ours[i];
-    const Hello& peer = peers[i];
-    if (peer.region_size < buffers.source().size())
+  for (const BenchQp& qp : out.qps) {
+    if (qp.peer.region_size < buffers.memory().source.size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
-    WEFT_TRY(out.carrier, end.connect(qpn, peer, agreed));
+    WEFT_TRY(out.carrier, end.connect(qp, agreed));
     const bool must = bench.settings.shared_memory == SharedMemory::kMust;
     if (must && out.carrier != NetEnd::Carrier::kSharedMemory) {
       return Error{ErrorKind::kSystem,
                    "no shared memory with the other end; it must run on this host, as the same "
                    "user, without --no-shm"};
     }
-    out.qps.push_back({.qpn = qpn, .peer = peer});
   }
   return out;
 }
@@ -107,17 +107,37 @@ Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Str
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Stream& stream,
                           const Buffers& buffers) {
   Connected out;
-  WEFT_TRY(out.end, open_end(bench, terms));
+  WEFT_TRY(out.end, open_end(bench, terms, buffers));
   WEFT_TRY(static_cast<Links&>(out), connect_qps(bench, terms, role, stream, buffers, *out.end));
   return out;
 }
 
-nlohmann::json counters_json(NetEnd& end) {
+Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,
+                                    const Buffers& buffers) {
+  Connected out;
+  Terms both = terms;
+  both.qps = 2 * terms.qps;
+  WEFT_TRY(out.end, open_end(bench, both, buffers));
+  std::vector<BenchQp> others;
+  for (std::uint32_t i = 0; i < terms.qps; ++i) {
+    WEFT_TRY(BenchEnd::Created sender, out.end->create_qp());
+    WEFT_TRY(BenchEnd::Created receiver, out.end->create_qp());
+    out.qps.push_back({.index = sender.index, .peer = std::move(receiver.hello)});
+    others.push_back({.index = receiver.index, .peer = std::move(sender.hello)});
+  }
+  WEFT_TRY(Offer agreed, out.end->offer(out.qps.front().peer));
+  agreed.shared_memory = false;
+  out.mtu = agreed.mtu;
+  for (const auto& half : {out.qps, others}) {
+    for (const BenchQp& qp : half) WEFT_CHECK(out.end->connect(qp, agreed));
+  }
+  return out;
+}
+
+nlohmann::json counters_json(BenchEnd& end) {
   nlohmann::json counters;
-  for (const auto& table : {end.endpoint().counters(), end.world().counters()}) {
-    for (const Counter& counter : table) {
-      if (counter.value != 0) counters[std::string(counter.name)] = counter.value;
-    }
+  for (const Counter& counter : end.counters()) {
+    if (counter.value != 0) counters[std::string(counter.name)] = counter.value;
   }
   return counters;
 }

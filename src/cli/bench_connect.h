@@ -1,7 +1,6 @@
 // How an end of `weft bench write` comes to its memory, its world and its QPs.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,9 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/bench_end.h"
 #include "cli/bench_terms.h"
 #include "cli/bench_write.h"
-#include "cli/net_end.h"
 #include "cli/stream.h"
 
 namespace weft::cli {
@@ -21,14 +20,15 @@ class Buffers {
  public:
   // At least so much each. Errors: kSystem.
   static Result<Buffers> make(std::uint64_t size);
-  std::span<std::byte> source() const { return halves_[0]; }
-  std::span<std::byte> landing() const { return halves_[1]; }
+  const BenchMemory& memory() const { return memory_; }
 
  private:
-  std::array<std::span<std::byte>, 2> halves_;  // for the life of the process
+  BenchMemory memory_;  // for the life of the process
 };
 
-Result<std::unique_ptr<NetEnd>> open_end(const Bench& bench, const Terms& terms);
+// By the interface that this end is asked to use.
+Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& terms,
+                                           const Buffers& buffers);
 
 // Who leads proposes what carries the QPs, who follows decides.
 enum class Role : std::uint8_t { kLeads, kFollows };
@@ -40,15 +40,17 @@ struct Links {
 };
 // Between `end` and the one at the other end of the stream.
 Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Stream& stream,
-                          const Buffers& buffers, NetEnd& end);
+                          const Buffers& buffers, BenchEnd& end);
 
 struct Connected : Links {
-  std::unique_ptr<NetEnd> end;
+  std::unique_ptr<BenchEnd> end;
 };
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Stream& stream,
                           const Buffers& buffers);
+// Each QP's other end is a second one of the same end: nobody else is needed.
+Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms, const Buffers& buffers);
 
 // Those that are not 0.
-nlohmann::json counters_json(NetEnd& end);
+nlohmann::json counters_json(BenchEnd& end);
 
 }  // namespace weft::cli

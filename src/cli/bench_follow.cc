@@ -11,9 +11,9 @@
 
 namespace weft::cli {
 
-Result<Round> hear_while_answering(Stream& stream, NetEnd& end) {
+Result<Round> hear_while_answering(Stream& stream, BenchEnd& end) {
   while (!stream.has_something() && !interrupted())
-    end.world().step(net::clock_now() + Duration::us(500));
+    end.answer(net::clock_now() + Duration::us(500));
   if (interrupted()) return interruption();
   return hear(stream);
 }
@@ -29,7 +29,7 @@ Result<void> follow(const Bench& bench, Stream& stream) {
   WEFT_TRY(const Terms terms, accept_terms(stream));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
-  EarlyEnd early(stream);
+  EarlyEnd early(&stream);
   for (;;) {
     // Until the other has all of its completions.
     const auto heard = hear_while_answering(stream, *c.end);
@@ -43,18 +43,18 @@ Result<void> follow(const Bench& bench, Stream& stream) {
         fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*c.end)}}.dump());
       return {};
     }
-    if (round.size > buffers.landing().size() || round.size == 0)
+    if (round.size > buffers.memory().landing.size() || round.size == 0)
       return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
-    buffers.landing()[round.size - 1] = std::byte{0};
+    buffers.memory().landing[round.size - 1] = std::byte{0};
     WEFT_CHECK(tell(stream, round));  // ready
     if (terms.latency) {
-      WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
+      WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.memory(),
                                  {.size = static_cast<std::uint32_t>(round.size),
                                   .iterations = round.iterations,
                                   .begins = false},
                                  early));
     } else if (terms.bidirectional) {
-      WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.source(),
+      WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.memory(),
                                    {.size = static_cast<std::uint32_t>(round.size),
                                     .iterations = round.iterations,
                                     .depth = depth_for(round.size)},
@@ -85,12 +85,12 @@ Result<void> serve(const Bench& bench, std::vector<Stream> streams) {
                              all.qps, kQpsMax)};
   }
   WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
-  WEFT_TRY(const auto end, open_end(bench, all));
+  WEFT_TRY(const auto end, open_end(bench, all, buffers));
   for (std::size_t i = 0; i < streams.size(); ++i)
     WEFT_CHECK(connect_qps(bench, terms[i], Role::kFollows, streams[i], buffers, *end));
   std::vector<bool> over(streams.size(), false);
   while (std::find(over.begin(), over.end(), false) != over.end()) {
-    end->world().step(net::clock_now() + Duration::us(500));
+    end->answer(net::clock_now() + Duration::us(500));
     if (interrupted()) return interruption();
     for (std::size_t i = 0; i < streams.size(); ++i) {
       if (over[i] || !streams[i].has_something()) continue;

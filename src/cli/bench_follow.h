@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/bench_end.h"
 #include "cli/bench_terms.h"
 #include "cli/bench_write.h"
-#include "cli/net_end.h"
 #include "cli/stream.h"
 
 namespace weft::cli {
 
 // Waits for the other end's word and keeps answering its packets meanwhile.
-Result<Round> hear_while_answering(Stream& stream, NetEnd& end);
+Result<Round> hear_while_answering(Stream& stream, BenchEnd& end);
 // Writes under way on a QP, of messages of that size.
 std::uint32_t depth_for(std::uint64_t size);
 

@@ -22,13 +22,12 @@ void say_carrier(const Connected& c) {
   if (c.carrier == NetEnd::Carrier::kSharedMemory) {
     fmt::print(stderr, "over shared memory\n");
   } else {
-    fmt::print(stderr, "over UDP, {} planes, {} bytes a packet\n",
-               c.end->world().addresses().size(), c.mtu);
+    fmt::print(stderr, "over UDP, {} planes, {} bytes a packet\n", c.end->plane_count(), c.mtu);
   }
 }
 
 // Does nothing for a while and gives the share of a core that it took, in per cent.
-double measure_idle(NetEnd& end, Duration how_long) {
+double measure_idle(BenchEnd& end, Duration how_long) {
   const auto cpu_us = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
@@ -39,22 +38,23 @@ double measure_idle(NetEnd& end, Duration how_long) {
   const Time began = net::clock_now();
   // Ctrl-C is looked for now and then: the world sleeps on over it.
   for (Time now = began; now < began + how_long && !interrupted(); now = net::clock_now())
-    end.world().step(std::min(now + Duration::ms(100), began + how_long));
+    end.answer(std::min(now + Duration::ms(100), began + how_long));
   return (cpu_us() - before) / (net::clock_now() - began).to_us() * 100;
 }
 
 }  // namespace
 
-Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint64_t> sizes) {
+Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint64_t> sizes) {
   const BenchArguments& arguments = bench.arguments;
   const Terms terms{.largest = *std::max_element(sizes.begin(), sizes.end()),
                     .qps = arguments.qps,
                     .burst = bench.settings.burst,
                     .latency = arguments.latency,
                     .bidirectional = arguments.bidirectional};
-  WEFT_CHECK(propose(stream, terms));
+  if (stream != nullptr) WEFT_CHECK(propose(*stream, terms));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
-  WEFT_TRY(Connected c, connect(bench, terms, Role::kLeads, stream, buffers));
+  WEFT_TRY(Connected c, stream != nullptr ? connect(bench, terms, Role::kLeads, *stream, buffers)
+                                          : connect_to_itself(bench, terms, buffers));
   say_carrier(c);
   const TableStyle style{.json = arguments.json,
                          .latency = arguments.latency,
@@ -69,32 +69,34 @@ Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint6
     std::uint64_t iterations = arguments.iterations;
     if (iterations == 0)
       iterations = arguments.latency ? 2000 : std::clamp<std::uint64_t>(kBytes / size, 4, 50'000);
-    buffers.landing()[size - 1] = std::byte{0};
-    WEFT_CHECK(tell(stream, {.size = size, .iterations = iterations}));
-    const auto ready = hear(stream);
-    if (interrupted()) break;
-    WEFT_CHECK(ready);
-    if (ready->iterations == 0) {
-      early.set();
-      break;
+    buffers.memory().landing[size - 1] = std::byte{0};
+    if (stream != nullptr) {
+      WEFT_CHECK(tell(*stream, {.size = size, .iterations = iterations}));
+      const auto ready = hear(*stream);
+      if (interrupted()) break;
+      WEFT_CHECK(ready);
+      if (ready->iterations == 0) {
+        early.set();
+        break;
+      }
     }
     const auto bytes = static_cast<std::uint32_t>(size);
     if (arguments.latency) {
-      WEFT_TRY(auto us, measure_latency(*c.end, c.qps[0], buffers.source(), buffers.landing(),
+      WEFT_TRY(auto us, measure_latency(*c.end, c.qps[0], buffers.memory(),
                                         {.size = bytes, .iterations = iterations}, early));
       if (!us.empty()) rows.push_back(show_latency(style, size, std::move(us)));
     } else {
       const Time began = net::clock_now();
       WEFT_TRY(Bandwidth b,
                measure_bandwidth(
-                   *c.end, c.qps, buffers.source(),
+                   *c.end, c.qps, buffers.memory(),
                    {.size = bytes,
                     .iterations = iterations,
                     .depth = depth_for(size),
                     .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))},
                    early));
       if (terms.bidirectional && !early.is_here(net::clock_now())) {
-        const auto done = hear_while_answering(stream, *c.end);
+        const auto done = hear_while_answering(*stream, *c.end);
         if (!interrupted()) WEFT_CHECK(done);
         if (done && done->iterations == 0) early.set();
       }
@@ -104,7 +106,7 @@ Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint6
     if (std::fflush(stdout) != 0) return Error{ErrorKind::kSystem, "stdout is closed"};
   }
   nlohmann::json all{{"rows", std::move(rows)}};
-  all["cwnd_bytes"] = c.end->endpoint().view(c.qps[0].qpn).cwnd_bytes;
+  if (const auto window = c.end->window_bytes(c.qps[0])) all["cwnd_bytes"] = *window;
   all["carrier"] = c.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
   const bool ended_early = early.is_here(net::clock_now());
   if (ended_early) all["interrupted"] = true;
@@ -114,7 +116,7 @@ Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint6
     all["idle_cpu_pct"] = idle;
     if (!arguments.json) fmt::print("idle: {:.2f} % of a core\n", idle);
   }
-  const auto told = tell(stream, {});
+  const auto told = stream != nullptr ? tell(*stream, {}) : Result<void>();
   if (arguments.json) {
     all["counters"] = counters_json(*c.end);
     fmt::print("{}\n", all.dump());

@@ -10,6 +10,7 @@
 
 namespace weft::cli {
 
-Result<void> lead(const Bench& bench, Stream& stream, std::span<const std::uint64_t> sizes);
+// `stream`: to the other end; null: this end writes to itself (--self).
+Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint64_t> sizes);
 
 }  // namespace weft::cli

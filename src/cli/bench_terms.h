@@ -12,9 +12,14 @@
 
 namespace weft::cli {
 
+// What the benchmark is written against: the engine itself, or mrc.h as other programs are.
+enum class BenchApi : std::uint8_t { kEngine, kMrc };
+
 struct BenchArguments {
+  BenchApi api = BenchApi::kEngine;
   std::string host;
   bool listen = false, latency = false, bidirectional = false, json = false;
+  bool to_itself = false;  // both ends in one process, on one thread
   std::string idle;
   std::vector<std::string> sizes;
   std::string fabric;  // a scenario: the lab that this end is in

@@ -7,17 +7,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/net_end.h"
+#include "cli/bench_end.h"
 #include "cli/stream.h"
 #include "cli/timeline.h"
 
 namespace weft::cli {
-
-// A QP of ours and the peer's region behind it.
-struct BenchQp {
-  transport::Qpn qpn = 0;
-  Hello peer;
-};
 
 // What one end tells the other before each size, and the answer. No iterations: it is over. Also
 // said by an end that is interrupted, at any time.
@@ -31,7 +25,8 @@ Result<Round> hear(Stream& stream);
 // over. An end that died is not noticed here; the transport does that.
 class EarlyEnd {
  public:
-  explicit EarlyEnd(const Stream& stream) : stream_(&stream) {}
+  // Null: there is no other end.
+  explicit EarlyEnd(const Stream* stream) : stream_(stream) {}
   // Cheap; looks at the stream now and then only.
   bool is_here(Time now);
   // The other end said so in another way.
@@ -61,8 +56,8 @@ struct Bandwidth {
 
 // Writes plan.iterations messages and waits for all of them; less when it is ended early. Errors:
 // kSystem with the status of the first write that failed.
-Result<Bandwidth> measure_bandwidth(NetEnd& end, std::span<const BenchQp> qps,
-                                    std::span<std::byte> source, const BandwidthPlan& plan,
+Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
+                                    const BenchMemory& memory, const BandwidthPlan& plan,
                                     EarlyEnd& early);
 
 // Sends `size` bytes and waits until as many came back, plan times or until it is ended early: half
@@ -74,9 +69,8 @@ struct LatencyPlan {
   std::uint64_t iterations = 1000;
   bool begins = true;
 };
-Result<std::vector<double>> measure_latency(NetEnd& end, const BenchQp& qp,
-                                            std::span<std::byte> source,
-                                            std::span<const std::byte> landing,
-                                            const LatencyPlan& plan, EarlyEnd& early);
+Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
+                                            const BenchMemory& memory, const LatencyPlan& plan,
+                                            EarlyEnd& early);
 
 }  // namespace weft::cli

@@ -161,56 +161,62 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   return end;
 }
 
+// What holds for every QP.
+Hello NetEnd::hello() const {
+  Hello out;
+  out.mtu = options_.mtu;
+  out.ports = world_->addresses();
+  out.secret_fingerprint = world_->secret_fingerprint();
+  out.incarnation = world_->incarnation();
+  out.host = net::host_identity(options_.world.network_namespace);
+  out.shared_memory = shares_memory();
+  out.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
+  return out;
+}
+
 Result<Hello> NetEnd::create_qp(std::span<std::byte> region) {
   const auto evs = world_->evs();
   const Psn first(prng_.below(Psn::kMask + 1));
-  Hello hello;
-  WEFT_TRY(hello.qpn, endpoint_->create_qp(config_for(evs), first));
-  WEFT_TRY(hello.rkey, memory_->add(region, world::Access::kRemoteWrite));
-  hello.mtu = options_.mtu;
-  hello.first_psn = first.value();
-  hello.region_at = reinterpret_cast<std::uintptr_t>(region.data());
-  hello.region_size = region.size();
-  hello.ports = world_->addresses();
-  hello.secret_fingerprint = world_->secret_fingerprint();
-  hello.incarnation = world_->incarnation();
-  hello.host = net::host_identity(options_.world.network_namespace);
-  hello.shared_memory = shares_memory();
-  hello.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
-  return hello;
+  Hello out = hello();
+  WEFT_TRY(out.qpn, endpoint_->create_qp(config_for(evs), first));
+  WEFT_TRY(out.rkey, memory_->add(region, world::Access::kRemoteWrite));
+  out.first_psn = first.value();
+  out.region_at = reinterpret_cast<std::uintptr_t>(region.data());
+  out.region_size = region.size();
+  return out;
 }
 
-Result<void> NetEnd::check(const Hello& peer) const {
+Result<void> check_fit(const Hello& ours, const Hello& theirs) {
   const auto loops = [](const auto& ports) {
     return std::any_of(ports.begin(), ports.end(),
                        [](const world::Address& a) { return net::is_loopback(a.ip()); });
   };
-  const std::uint64_t host = net::host_identity(options_.world.network_namespace);
-  if (host != 0 && peer.host != 0 && host != peer.host &&
-      (loops(world_->addresses()) || loops(peer.ports))) {
+  if (ours.host != 0 && theirs.host != 0 && ours.host != theirs.host &&
+      (loops(ours.ports) || loops(theirs.ports))) {
     return Error{ErrorKind::kInvalid,
                  "the two ends are on different hosts (or in different network namespaces), and "
                  "their planes on the loopback lead nowhere; name interfaces with --ifname, at "
                  "both ends"};
   }
-  if (peer.mtu != 0 && options_.mtu != 0 && peer.mtu != options_.mtu) {
+  if (theirs.mtu != 0 && ours.mtu != 0 && theirs.mtu != ours.mtu) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("this end has an MTU of {}, the other of {}; give both the same --mtu",
-                             options_.mtu, peer.mtu)};
+                             ours.mtu, theirs.mtu)};
   }
-  if (peer.ports.size() != world_->addresses().size()) {
+  if (theirs.ports.size() != ours.ports.size()) {
     return Error{ErrorKind::kInvalid, fmt::format("this end has {} planes, the other {}",
-                                                  world_->addresses().size(), peer.ports.size())};
+                                                  ours.ports.size(), theirs.ports.size())};
   }
-  if (const bool here = world_->srv6_form() == net::Srv6Form::kMrc; here != peer.encapsulates) {
+  if (ours.encapsulates != theirs.encapsulates) {
     return Error{ErrorKind::kInvalid,
-                 here ? "this end sends uSIDs in MRC's own form, the other does not; give both the "
-                        "same --srv6"
-                      : "the other end sends uSIDs in MRC's own form, this one does not; give both "
-                        "the same --srv6"};
+                 ours.encapsulates
+                     ? "this end sends uSIDs in MRC's own form, the other does not; give both the "
+                       "same --srv6"
+                     : "the other end sends uSIDs in MRC's own form, this one does not; give both "
+                       "the same --srv6"};
   }
-  if (peer.secret_fingerprint != world_->secret_fingerprint()) {
-    const bool here = world_->secret_fingerprint() != 0, there = peer.secret_fingerprint != 0;
+  if (theirs.secret_fingerprint != ours.secret_fingerprint) {
+    const bool here = ours.secret_fingerprint != 0, there = theirs.secret_fingerprint != 0;
     const char* const what = here && there ? "the two ends have different job secrets"
                              : here        ? "this end has a job secret, the other has none"
                                            : "the other end has a job secret, this one has none";
@@ -220,7 +226,7 @@ Result<void> NetEnd::check(const Hello& peer) const {
 }
 
 Result<Offer> NetEnd::offer(const Hello& peer) {
-  WEFT_CHECK(check(peer));
+  WEFT_CHECK(check_fit(hello(), peer));
   Offer out;
   out.shared_memory = peer.shared_memory && world_->shared_memory_ev(peer.ports[0]).has_value();
   out.mtu = world_->payload_to(peer.ports);

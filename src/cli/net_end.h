@@ -42,6 +42,9 @@ struct Hello {
   static Result<Hello> from_bytes(std::span<const std::byte, kSize> bytes);
 };
 
+// Errors: kInvalid when the two ends do not fit, in one line.
+Result<void> check_fit(const Hello& ours, const Hello& theirs);
+
 // What an end can do towards a peer, once it has its hello. One end proposes, the other answers with
 // what both can do, and the answer decides: each alone cannot know, as shared memory may be another
 // user's or switched off on one side only.
@@ -78,7 +81,7 @@ class NetEnd {
 
  private:
   explicit NetEnd(const NetOptions& options) : options_(options) {}
-  Result<void> check(const Hello& peer) const;
+  Hello hello() const;
   bool shares_memory() const { return world_->port_count() > world_->addresses().size(); }
 
   NetOptions options_;

@@ -44,7 +44,10 @@ inline int fail_value(int error) {
   return error;
 }
 // 0, or what `fail` makes of the error.
-inline int returned(int error, int (*fail)(int)) { return error == 0 ? 0 : fail(error); }
+template <typename Fail>
+int returned(int error, Fail fail) {
+  return error == 0 ? 0 : fail(error);
+}
 
 // Runs `body`, which gives an errno value or 0; a forked child gets EPERM without it.
 template <typename Body>

@@ -8,11 +8,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 
-#include "base/ring.h"
 #include "device/completion_channel.h"
+#include "device/short_lock.h"
 
 namespace weft::device {
 
@@ -27,8 +28,22 @@ class CompletionQueue {
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  // False: there was no room.
-  bool push(const ibv_wc& completion, Solicited solicited);
+  // kLost: there was no room; kFirstLost: for the first time.
+  enum class Pushed : std::uint8_t { kYes, kLost, kFirstLost };
+  Pushed push(const ibv_wc& completion, Solicited solicited);
+  // Several writes that went well, under one lock for as long as this lives.
+  class Run {
+   public:
+    explicit Run(CompletionQueue& cq) : cq_(cq) { cq_.lock_.lock(); }
+    ~Run();
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+    // To be filled, all of it; null: there is no room.
+    ibv_wc* next() { return cq_.is_full() ? nullptr : &cq_.slot(cq_.tail_++); }
+
+   private:
+    CompletionQueue& cq_;
+  };
   std::size_t poll(std::span<ibv_wc> out);
   bool is_empty() const { return size_.load(std::memory_order_acquire) == 0; }
   bool is_overrun() const { return overrun_.load(std::memory_order_relaxed); }
@@ -41,12 +56,19 @@ class CompletionQueue {
 
   CompletionChannel* channel() const { return channel_; }
   const void* handle() const { return handle_; }
-  std::uint32_t entries() const { return static_cast<std::uint32_t>(ring_.capacity()); }
+  std::uint32_t entries() const { return mask_ + 1; }
 
  private:
-  std::mutex lock_;
-  Ring<ibv_wc> ring_;
-  std::atomic<std::size_t> size_{0};
+  // REQUIRES the lock, all of them.
+  std::uint32_t size() const { return tail_ - head_; }
+  bool is_full() const { return size() > mask_; }
+  ibv_wc& slot(std::uint32_t at) { return slots_[at & mask_]; }
+
+  ShortLock lock_;
+  // A ring of a power of two, touched as it is needed; not Ring, as many are taken at a time.
+  std::uint32_t mask_, head_ = 0, tail_ = 0;
+  std::unique_ptr<ibv_wc[]> slots_;
+  std::atomic<std::uint32_t> size_{0};
   std::atomic<bool> overrun_{false};
   Notify armed_ = Notify::kNone;
   CompletionChannel* channel_;

@@ -20,7 +20,8 @@ ibv_wc completion(std::uint64_t id, std::uint32_t qpn = 1) {
 TEST(CompletionQueueTest, KeepsOrderAndForgetsAQp) {
   CompletionQueue cq(8, nullptr, nullptr);
   for (std::uint64_t i = 0; i < 8; ++i)
-    EXPECT_TRUE(cq.push(completion(i, static_cast<std::uint32_t>(i % 2)), Solicited::kNo));
+    EXPECT_EQ(cq.push(completion(i, static_cast<std::uint32_t>(i % 2)), Solicited::kNo),
+              CompletionQueue::Pushed::kYes);
   cq.forget_qp(0);
   std::array<ibv_wc, 8> out;
   ASSERT_EQ(cq.poll(out), 4u);
@@ -30,11 +31,31 @@ TEST(CompletionQueueTest, KeepsOrderAndForgetsAQp) {
 
 TEST(CompletionQueueTest, OverrunIsRemembered) {
   CompletionQueue cq(2, nullptr, nullptr);
-  EXPECT_TRUE(cq.push(completion(1), Solicited::kNo));
-  EXPECT_TRUE(cq.push(completion(2), Solicited::kNo));
+  using Pushed = CompletionQueue::Pushed;
+  EXPECT_EQ(cq.push(completion(1), Solicited::kNo), Pushed::kYes);
+  EXPECT_EQ(cq.push(completion(2), Solicited::kNo), Pushed::kYes);
   EXPECT_FALSE(cq.is_overrun());
-  EXPECT_FALSE(cq.push(completion(3), Solicited::kNo));
+  EXPECT_EQ(cq.push(completion(3), Solicited::kNo), Pushed::kFirstLost);
+  EXPECT_EQ(cq.push(completion(4), Solicited::kNo), Pushed::kLost);
   EXPECT_TRUE(cq.is_overrun());
+}
+
+TEST(CompletionQueueTest, ARunTakesWhatHasRoom) {
+  CompletionQueue cq(2, nullptr, nullptr);
+  {
+    CompletionQueue::Run run(cq);
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      ibv_wc* const next = run.next();
+      ASSERT_NE(next, nullptr);
+      *next = completion(i);
+    }
+    EXPECT_EQ(run.next(), nullptr);
+  }
+  EXPECT_FALSE(cq.is_overrun());  // whoever has one more says so
+  std::array<ibv_wc, 4> out;
+  ASSERT_EQ(cq.poll(out), 2u);
+  EXPECT_EQ(out[0].wr_id, 0u);
+  EXPECT_EQ(out[1].wr_id, 1u);
 }
 
 TEST(SendQueueTest, SlotsGoRoundAndKeepTheirPieces) {
@@ -42,13 +63,13 @@ TEST(SendQueueTest, SlotsGoRoundAndKeepTheirPieces) {
   ASSERT_EQ(queue.limits().depth, 4u);
   for (std::uint64_t id = 0; id < 100; ++id) {
     const std::uint32_t slot = queue.next_slot();
-    queue.work(slot) = {.id = id};
+    queue.work(slot) = {.request = {.id = id}};
     queue.pieces(slot)[1].at = id;
     queue.publish();
     EXPECT_EQ(queue.has_new(), true);
     queue.hand_over();
     if (id < 2) continue;  // two are under way all the time
-    EXPECT_EQ(queue.work(queue.oldest_slot()).id, id - 2);
+    EXPECT_EQ(queue.work(queue.oldest_slot()).request.id, id - 2);
     EXPECT_EQ(queue.pieces(queue.oldest_slot())[1].at, id - 2);
     queue.retire();
     EXPECT_EQ(queue.under_way(), 2u);

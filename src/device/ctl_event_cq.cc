@@ -44,7 +44,8 @@ void EvEventCq::watch(CompletionQueue& notify) const {
       if (ready[static_cast<std::size_t>(i)].data.u32 == 0) return;
       // A completion that comes and goes: the channel hears of it if the queue is armed.
       ibv_wc none{};
-      if (notify.push(none, Solicited::kYes)) (void)notify.poll({&none, 1});
+      if (notify.push(none, Solicited::kYes) == CompletionQueue::Pushed::kYes)
+        (void)notify.poll({&none, 1});
     }
   }
 }

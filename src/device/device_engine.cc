@@ -90,9 +90,11 @@ DeviceEngine::~DeviceEngine() {
 
 // --- work --------------------------------------------------------------------------------------
 
-bool DeviceEngine::pass() {
+bool DeviceEngine::pass(Back back) {
   agent_->service(world_->now(), *endpoint_);
-  const bool moved = world_->pass(sleeps_until_);
+  // A thread that is awake makes good what somebody does not come back for; one that sleeps may not.
+  const bool moved = back == Back::kAtOnce && sleeps_until_ == Time() ? world_->progress(Time())
+                                                                      : world_->pass(sleeps_until_);
   node_->collect(world_->now());
   tell_ports();
   return moved;
@@ -113,21 +115,15 @@ void DeviceEngine::leave() {
 }
 
 void DeviceEngine::submit(DeviceQp& qp) {
-  const bool idle = !qp.queued.load() && qp.sends.is_idle_hint();
-  node_->submit(qp);
+  const bool idle = node_->submit(qp) && qp.sends.is_idle_hint();
   // Who polls will do so soon again, and sends several posts at once; but the first of them goes now.
-  if (!polled_.load(std::memory_order_relaxed) || idle) poll_once();
+  const bool polled = polled_.load(std::memory_order_relaxed);
+  if (!polled || idle) look(polled ? Back::kAtOnce : Back::kSomeTime);
 }
 
-void DeviceEngine::poll() {
-  polls_.fetch_add(1, std::memory_order_relaxed);
-  if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
-  poll_once();
-}
-
-void DeviceEngine::poll_once() {
+void DeviceEngine::look(Back back) {
   if (!lock_.try_lock()) return;
-  pass();
+  pass(back);
   leave();
 }
 

@@ -2,9 +2,9 @@
 // the thread that keeps them going when nobody else does.
 //
 // One lock; the clock is read after it is taken. Whoever polls drives the device; while anybody
-// does, the thread sleeps, and it is back 50 us after the last poll. Posting never waits: posts lie
-// in rings of their QPs, and the poster passes by once if the lock is free; else whoever holds it
-// sees them before it goes. Applications may spin on memory and never call us.
+// does, the thread sleeps, and it is back 50 us (EngineConfig::poll_gap) after the last poll. Posting
+// never waits: posts lie in rings of their QPs, and the poster passes by once if the lock is free;
+// else whoever holds it sees them before it goes. Applications may spin on memory and never call us.
 //
 // QPs are made by QueuePair (queue_pair.h), which calls under the lock through with_lock().
 #pragma once
@@ -49,6 +49,7 @@ struct EngineConfig {
   bool must_share_memory = false;  // a QP whose peer cannot be reached so is not connected
   std::uint32_t burst = 15;
   std::vector<std::uint32_t> cpus{};  // that its thread runs on; empty: those of who opens it
+  Duration poll_gap = Duration::us(50);  // nobody polled for that long: the thread is back
   EngineLimits limits{};
 };
 
@@ -81,9 +82,17 @@ class DeviceEngine {
   // Receives only: taken before the next datagram is looked at, and not earlier.
   void submit_receives(DeviceQp& qp) { node_->submit(qp); }
   // One look at the network. Returns at once if another thread is at it.
-  void poll();
+  void poll() {
+    note_poll();
+    look(Back::kAtOnce);
+  }
+  // Somebody polls, and found something without a look: it is back soon.
+  void note_poll() {
+    polls_.fetch_add(1, std::memory_order_relaxed);
+    if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
+  }
   // The same, by somebody who will not be back soon.
-  void poll_once();
+  void poll_once() { look(Back::kSomeTime); }
 
   // --- set-up, from any thread: `body(parts)` runs under the lock, its result comes back.
   struct Parts {
@@ -115,11 +124,14 @@ class DeviceEngine {
   explicit DeviceEngine(const EngineConfig& config);
   Result<void> start();
 
-  // REQUIRES the lock.
-  bool pass();
+  // REQUIRES the lock. Who is back at once sees what came, and answers it then.
+  enum class Back : std::uint8_t { kAtOnce, kSomeTime };
+  bool pass(Back back = Back::kSomeTime);
   void tell_ports();
   // Unlocks; what was posted meanwhile is seen to first.
   void leave();
+
+  void look(Back back);
 
   void run();
   void rise();

@@ -13,8 +13,6 @@
 namespace weft::device {
 namespace {
 
-// Nobody polled for that long: the thread is back.
-constexpr Duration kPollGap = Duration::us(50);
 // With nothing to do it looks that long before it sleeps; the applications need the cores too.
 constexpr Duration kSpinMax = Duration::us(50);
 // The core was lent for so long: from then on for a while it is needed by others.
@@ -73,7 +71,7 @@ void DeviceEngine::nap() {
   const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
   {
     std::unique_lock guard(nap_lock_);
-    if (!stop_) nap_over_.wait_for(guard, std::chrono::nanoseconds(kPollGap.ns()));
+    if (!stop_) nap_over_.wait_for(guard, std::chrono::nanoseconds(config_.poll_gap.ns()));
   }
   if (polls_.load(std::memory_order_relaxed) == seen) polled_ = false;
 }

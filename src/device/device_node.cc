@@ -56,8 +56,7 @@ void DeviceNode::remove(DeviceQp& qp) {
 
 // --- down: posts -------------------------------------------------------------------------------
 
-void DeviceNode::submit(DeviceQp& qp) {
-  if (qp.queued.exchange(true)) return;
+void DeviceNode::enlist(DeviceQp& qp) {
   const std::lock_guard guard(pending_lock_);
   pending_.push_back(qp.qpn & (options_.qps_max - 1));
   pending_any_ = true;
@@ -103,54 +102,50 @@ void DeviceNode::stall(DeviceQp& qp) {
   stalled_.push_back(qp.qpn & (options_.qps_max - 1));
 }
 
-DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
-  if (sends_under_way_ >= options_.sends_max) return Handed::kLater;
-  const std::uint32_t slot = qp.sends.new_slot();
-  SendQueue::Work& work = qp.sends.work(slot);
-  if (!translate(qp, slot, work)) {
-    // What was posted before it is not its fault, and ends first.
-    if (!qp.sends.is_idle()) return Handed::kLater;
-    fail_locally(now, qp);
-    return Handed::kNever;
+// Whether the QP's `source` holds that piece; looked up if it was another's, or memory changed since.
+inline bool DeviceNode::find_source(DeviceQp& qp, const Piece& piece) const {
+  if (qp.source.key != piece.key || qp.source_epoch != memory_.epoch()) {
+    if (!memory_.locate(piece.key, qp.options.domain, qp.source)) return false;
+    qp.source_epoch = memory_.epoch();
   }
-  const std::span<Piece> pieces = qp.sends.pieces(slot);
-  const auto posted = endpoint_.post_write(
-      now, qp.qpn,
-      {.id = work.id,
-       .local_at = work.piece_count == 1 ? pieces[0].at : gather_address(qp, slot),
-       .remote_at = work.remote_at,
-       .rkey = work.rkey,
-       .size = work.size,
-       .with_immediate = work.with_immediate,
-       .immediate = work.immediate,
-       .signalled = true,
-       .solicited = work.solicited});
-  if (!posted) return Handed::kNever;  // has just failed, as above
-  qp.sends.hand_over();
-  ++sends_under_way_;
-  return Handed::kYes;
+  return qp.source.holds(piece.at, piece.size);
 }
 
 // Addresses under which memory is registered become its own. False, and nothing changed: a piece is
 // not registered, or not all of it, or for another domain. Done once: the keys are kept, to see when
 // one goes.
-bool DeviceNode::translate(DeviceQp& qp, std::uint32_t slot, const SendQueue::Work& work) const {
-  if (work.inlined) return true;
-  const std::span<Piece> pieces = qp.sends.pieces(slot).first(work.piece_count);
-  std::array<world::Region, kPiecesMax> regions;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].size > 0 && !memory_.region({.key = pieces[i].key,
-                                               .at = pieces[i].at,
-                                               .size = pieces[i].size,
-                                               .access = world::Access::kLocal,
-                                               .domain = qp.options.domain},
-                                              regions[i]))
-      return false;
+inline bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
+  if (pieces.size() == 1) {
+    if (!find_source(qp, pieces[0])) return false;
+    pieces[0].at += qp.source.at - qp.source.named_at;
+    return true;
   }
+  std::array<std::uint64_t, kPiecesMax> at;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].size > 0) pieces[i].at = regions[i].at;
+    if (!find_source(qp, pieces[i])) return false;
+    at[i] = pieces[i].at + (qp.source.at - qp.source.named_at);
   }
+  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].at = at[i];
   return true;
+}
+
+DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
+  if (sends_under_way_ >= options_.sends_max) return Handed::kLater;
+  const std::uint32_t slot = qp.sends.new_slot();
+  SendQueue::Work& work = qp.sends.work(slot);
+  const std::span<Piece> pieces = qp.sends.pieces(slot).first(work.piece_count);
+  if (!work.inlined && !translate(qp, pieces)) {
+    // What was posted before it is not its fault, and ends first.
+    if (!qp.sends.is_idle()) return Handed::kLater;
+    fail_locally(now, qp);
+    return Handed::kNever;
+  }
+  work.request.local_at = work.piece_count == 1 ? pieces[0].at : gather_address(qp, slot);
+  const auto posted = endpoint_.post_write(now, qp.qpn, work.request);
+  if (!posted) return Handed::kNever;  // has just failed, as above
+  qp.sends.hand_over();
+  ++sends_under_way_;
+  return Handed::kYes;
 }
 
 void DeviceNode::fail_locally(Time now, DeviceQp& qp) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "device/device_qp.h"
+#include "device/short_lock.h"
 #include "net/host_memory.h"
 #include "transport/endpoint.h"
 
@@ -45,8 +46,12 @@ class DeviceNode final : public world::Node {
   // Nothing is posted on it any more, by anybody.
   void remove(DeviceQp& qp);
 
-  // It has posts.
-  void submit(DeviceQp& qp);
+  // It has posts. True: nobody had said so since they were last taken.
+  bool submit(DeviceQp& qp) {
+    if (qp.queued.exchange(true)) return false;
+    enlist(qp);
+    return true;
+  }
   bool has_posts() const { return pending_any_.load(); }
 
   // Completions to their CQs, failures to those who are told.
@@ -71,16 +76,19 @@ class DeviceNode final : public world::Node {
  private:
   static constexpr std::size_t kGatherMax = 64;  // datagrams of one poll
 
+  void enlist(DeviceQp& qp);
   DeviceQp* find(transport::Qpn qpn) const;
   void drain(Time now);
   void take(Time now, DeviceQp& qp);
   enum class Handed : std::uint8_t { kYes, kLater, kNever };
   Handed hand_over_write(Time now, DeviceQp& qp);
-  bool translate(DeviceQp& qp, std::uint32_t slot, const SendQueue::Work& work) const;
+  bool find_source(DeviceQp& qp, const Piece& piece) const;
+  bool translate(DeviceQp& qp, std::span<Piece> pieces) const;
   void stall(DeviceQp& qp);
   void fail_locally(Time now, DeviceQp& qp);
 
   void retry_stalled(Time now);
+  std::size_t deliver_run(std::span<const transport::Completion> completions);
   void deliver(Time now, const transport::Completion& completion);
   void finish_write(Time now, DeviceQp& qp, ibv_wc_status status, std::uint32_t vendor);
   void finish_receive(Time now, DeviceQp& qp, const transport::Completion& completion);
@@ -100,8 +108,9 @@ class DeviceNode final : public world::Node {
   std::unique_ptr<std::byte[]> spare_;
   world::PortMask ports_up_ = 0, ports_changed_ = 0;
   std::vector<std::uint32_t> stalled_, again_;
+  std::array<transport::Completion, 64> completed_{};  // of collect(), which is called all the time
 
-  std::mutex pending_lock_;
+  ShortLock pending_lock_;
   std::vector<std::uint32_t> pending_, draining_;
   std::atomic<bool> pending_any_{false};
 };

@@ -1,6 +1,8 @@
 // DeviceNode, upwards: completions to their CQs, failures to those who are told.
 #include <arpa/inet.h>
 
+#include <algorithm>
+
 #include "device/device_node.h"
 
 namespace weft::device {
@@ -28,11 +30,14 @@ ibv_wc_status status_of(transport::Status status) {
 }  // namespace
 
 void DeviceNode::collect(Time now) {
-  std::array<transport::Completion, 64> completions;
   for (;;) {
     bool any = false;
-    while (const std::size_t count = endpoint_.poll_completions(completions)) {
-      for (std::size_t i = 0; i < count; ++i) deliver(now, completions[i]);
+    while (const std::size_t count = endpoint_.poll_completions(completed_)) {
+      for (std::size_t i = 0; i < count;) {
+        const std::size_t run = deliver_run({&completed_[i], count - i});
+        if (run == 0) deliver(now, completed_[i]);
+        i += std::max<std::size_t>(run, 1);
+      }
       any = true;
     }
     transport::Endpoint::QpFailure failure;
@@ -56,6 +61,36 @@ void DeviceNode::retry_stalled(Time now) {
   again_.clear();
 }
 
+// As many writes of one QP as went well and have room, at once. How many.
+std::size_t DeviceNode::deliver_run(std::span<const transport::Completion> completions) {
+  DeviceQp* const qp = find(completions[0].qpn);
+  if (qp == nullptr) return 0;
+  const std::uint32_t first = qp->sends.oldest_slot(), mask = qp->sends.limits().depth - 1;
+  std::uint32_t count = 0;
+  CompletionQueue::Run out(*qp->options.send_cq);
+  for (const transport::Completion& completion : completions) {
+    if (completion.qpn != qp->qpn || completion.kind != transport::CompletionKind::kWrite ||
+        completion.status != transport::Status::kOk)
+      break;
+    const SendQueue::Work& work = qp->sends.work((first + count) & mask);
+    if (work.signalled || qp->options.signal_all) {
+      ibv_wc* const wc = out.next();
+      if (wc == nullptr) break;
+      *wc = {};
+      wc->wr_id = work.request.id;
+      wc->status = IBV_WC_SUCCESS;
+      wc->opcode = IBV_WC_RDMA_WRITE;
+      wc->byte_len = work.request.size;
+      wc->qp_num = qp->qpn;
+    }
+    ++count;
+  }
+  // Whoever sees a completion may post again.
+  qp->sends.retire(count);
+  sends_under_way_ -= count;
+  return count;
+}
+
 void DeviceNode::deliver(Time now, const transport::Completion& completion) {
   DeviceQp* const qp = find(completion.qpn);
   if (qp == nullptr) return;  // destroyed since
@@ -72,11 +107,11 @@ void DeviceNode::deliver(Time now, const transport::Completion& completion) {
 void DeviceNode::finish_write(Time now, DeviceQp& qp, ibv_wc_status status, std::uint32_t vendor) {
   const SendQueue::Work& work = qp.sends.work(qp.sends.oldest_slot());
   ibv_wc wc{};
-  wc.wr_id = work.id;
+  wc.wr_id = work.request.id;
   wc.status = status;
   wc.opcode = IBV_WC_RDMA_WRITE;
   wc.vendor_err = vendor;
-  wc.byte_len = work.size;
+  wc.byte_len = work.request.size;
   wc.qp_num = qp.qpn;
   const bool wanted = work.signalled || qp.options.signal_all || status != IBV_WC_SUCCESS;
   qp.sends.retire();
@@ -101,10 +136,10 @@ void DeviceNode::finish_receive(Time now, DeviceQp& qp, const transport::Complet
 
 void DeviceNode::push(Time now, DeviceQp& qp, CompletionQueue& cq, const ibv_wc& wc,
                       Solicited solicited) {
-  const bool was_overrun = cq.is_overrun();
-  if (cq.push(wc, solicited)) return;
+  const CompletionQueue::Pushed pushed = cq.push(wc, solicited);
+  if (pushed == CompletionQueue::Pushed::kYes) return;
   // Nobody will ever hear of this work: neither the CQ nor the QP can be trusted any more.
-  if (!was_overrun) {
+  if (pushed == CompletionQueue::Pushed::kFirstLost) {
     qp.options.events->push(
         {.owner = qp.options.owner, .element = cq.handle(), .type = IBV_EVENT_CQ_ERR});
   }

@@ -12,6 +12,7 @@
 #include "device/async_events.h"
 #include "device/completion_queue.h"
 #include "device/send_queue.h"
+#include "net/host_memory.h"
 #include "transport/work.h"
 
 namespace weft::device {
@@ -38,8 +39,10 @@ struct DeviceQp {
   std::atomic<ibv_qp_state> state{IBV_QPS_RESET};
   std::atomic<bool> queued{false};  // in the list of those with posts
   // The rest is the engine's, under its lock.
-  bool stalled = false;      // has posts that the endpoint does not take yet
-  bool local_error = false;  // memory of a write was taken away: the next flushed one says so
+  net::HostMemory::Place source;   // where its last write was sent from: mostly the next one too
+  std::uint64_t source_epoch = 0;  // when that was looked up; 0: never
+  bool stalled = false;            // has posts that the endpoint does not take yet
+  bool local_error = false;        // memory of a write was taken away: the next flushed one says so
 };
 
 }  // namespace weft::device

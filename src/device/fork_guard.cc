@@ -12,20 +12,17 @@ namespace {
 
 // Never destroyed, and read in a child of which only this thread is left: no lock.
 std::array<std::atomic<net::UdpWorld*>, ForkGuard::kWorldsMax> worlds{};
-std::atomic<bool> forked_child{false};
 
 void in_child() {
   for (auto& world : worlds) {
     net::UdpWorld* const ours = world.exchange(nullptr);
     if (ours == nullptr) continue;
     ours->abandon();
-    forked_child = true;
+    fork_guard::forked_child = true;
   }
 }
 
 }  // namespace
-
-bool is_forked_child() { return forked_child.load(std::memory_order_relaxed); }
 
 ForkGuard::ForkGuard(net::UdpWorld& world) {
   [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, in_child);

@@ -4,13 +4,18 @@
 // other process.
 #pragma once
 
+#include <atomic>
+
 namespace weft::net {
 class UdpWorld;
 }
 
 namespace weft::device {
 
-bool is_forked_child();
+namespace fork_guard {
+inline std::atomic<bool> forked_child{false};
+}
+inline bool is_forked_child() { return fork_guard::forked_child.load(std::memory_order_relaxed); }
 
 // While it lives, a fork lets go of this world in the child. Bounded: a process has at most
 // kWorldsMax worlds open, and is told if it has more.

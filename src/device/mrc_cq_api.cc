@@ -60,7 +60,9 @@ int mrc_poll_cq(mrc_cq* cq, int count, ibv_wc* wc) noexcept {
   if (cq == nullptr || count < 0 || (count > 0 && wc == nullptr)) return fail_minus_one(EINVAL);
   const std::span<ibv_wc> out(wc, static_cast<std::size_t>(count));
   std::size_t got = cq->queue.poll(out);
-  if (got == 0 && count > 0) {
+  if (got > 0) {
+    cq->context.engine.note_poll();
+  } else if (count > 0) {
     cq->context.engine.poll();
     got = cq->queue.poll(out);
   }

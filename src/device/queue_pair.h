@@ -10,11 +10,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "device/device_engine.h"
 #include "device/device_qp.h"
 #include "device/qp_attributes.h"
 #include "device/qp_profiles.h"
+#include "device/short_lock.h"
 
 namespace weft::device {
 
@@ -70,11 +72,14 @@ class QueuePair {
   Result<void> receive_from_peer(DeviceEngine::Parts& parts, const Step& step);
   void start_over(DeviceEngine::Parts& parts);
   int put(const ibv_send_wr& work);
+  std::uint16_t put_pieces(std::uint32_t slot, std::span<const ibv_sge> sges);
+  std::uint16_t put_inline(std::uint32_t slot, std::span<const ibv_sge> sges, std::uint32_t size);
 
   DeviceEngine& engine_;
   Options options_;
   DeviceQp qp_;
-  std::mutex modify_lock_, send_lock_, receive_lock_;
+  std::mutex modify_lock_;
+  ShortLock send_lock_, receive_lock_;
   QpAttributes attributes_;
   QpProfiles profiles_;
   // The peer is a process of this host: the one way there, chosen when the QP goes to RTR.

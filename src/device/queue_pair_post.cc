@@ -8,49 +8,75 @@
 
 namespace weft::device {
 
-// Checks all of it before anything is written: what is refused leaves no trace.
-int QueuePair::put(const ibv_send_wr& from) {
+namespace {
+
+// The whole message, or more than any may have.
+std::uint64_t size_of(std::span<const ibv_sge> sges) {
+  std::uint64_t size = 0;
+  for (const ibv_sge& sge : sges) size += sge.length;
+  return size;
+}
+
+}  // namespace
+
+// Both: how many pieces it became.
+std::uint16_t QueuePair::put_pieces(std::uint32_t slot, std::span<const ibv_sge> sges) {
+  Piece* const pieces = qp_.sends.pieces(slot).data();
+  std::uint16_t count = 0;
+  for (const ibv_sge& sge : sges) {
+    if (sge.length > 0) pieces[count++] = {.at = sge.addr, .size = sge.length, .key = sge.lkey};
+  }
+  return count;
+}
+
+std::uint16_t QueuePair::put_inline(std::uint32_t slot, std::span<const ibv_sge> sges,
+                                    std::uint32_t size) {
+  std::byte* const bytes = qp_.sends.inline_bytes(slot).data();
+  std::byte* to = bytes;
+  for (const ibv_sge& sge : sges) {
+    if (sge.length > 0) std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+    to += sge.length;
+  }
+  qp_.sends.pieces(slot)[0] = {.at = reinterpret_cast<std::uintptr_t>(bytes), .size = size};
+  return 1;
+}
+
+// Checks all of it before anything is written: what is refused leaves no trace. Nearly every write
+// has one piece, which needs no loops.
+inline int QueuePair::put(const ibv_send_wr& from) {
   const bool immediate = from.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (!immediate && from.opcode != IBV_WR_RDMA_WRITE) return EINVAL;
   if (immediate ? !options_.may_send_immediates : !options_.may_send_plain) return EINVAL;
   const auto& limits = qp_.sends.limits();
-  if (from.num_sge < 0 || static_cast<std::uint32_t>(from.num_sge) > limits.pieces_max ||
-      (from.num_sge > 0 && from.sg_list == nullptr))
-    return EINVAL;
-  const std::span<const ibv_sge> sges(from.sg_list, static_cast<std::size_t>(from.num_sge));
+  const auto pieces = static_cast<std::uint32_t>(from.num_sge);  // a negative one is too many
+  if (pieces > limits.pieces_max || (pieces > 0 && from.sg_list == nullptr)) return EINVAL;
   const bool inlined = (from.send_flags & IBV_SEND_INLINE) != 0;
-  std::uint64_t size = 0;
-  for (const ibv_sge& sge : sges) size += sge.length;
+  const std::uint64_t size =
+      pieces == 1 ? from.sg_list->length : size_of({from.sg_list, std::size_t{pieces}});
   if (size > kMessageMax || (inlined && size > limits.inline_max)) return EINVAL;
   if (qp_.sends.is_full()) return ENOMEM;
 
   const std::uint32_t slot = qp_.sends.next_slot();
-  const std::span<Piece> pieces = qp_.sends.pieces(slot);
-  std::uint16_t count = 0;
-  if (inlined) {
-    std::byte* const bytes = qp_.sends.inline_bytes(slot).data();
-    std::byte* to = bytes;
-    for (const ibv_sge& sge : sges) {
-      if (sge.length > 0) std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
-      to += sge.length;
-    }
-    pieces[count++] = {.at = reinterpret_cast<std::uintptr_t>(bytes),
-                       .size = static_cast<std::uint32_t>(size)};
+  SendQueue::Work& work = qp_.sends.work(slot);
+  if (pieces == 1 && size > 0 && !inlined) {
+    *qp_.sends.pieces(slot).data() = {.at = from.sg_list->addr,
+                                      .size = static_cast<std::uint32_t>(size),
+                                      .key = from.sg_list->lkey};
+    work.piece_count = 1;
   } else {
-    for (const ibv_sge& sge : sges) {
-      if (sge.length > 0) pieces[count++] = {.at = sge.addr, .size = sge.length, .key = sge.lkey};
-    }
+    const std::span<const ibv_sge> sges(from.sg_list, pieces);
+    work.piece_count =
+        inlined ? put_inline(slot, sges, static_cast<std::uint32_t>(size)) : put_pieces(slot, sges);
   }
-  qp_.sends.work(slot) = {.id = from.wr_id,
-                          .remote_at = from.wr.rdma.remote_addr,
-                          .rkey = from.wr.rdma.rkey,
-                          .size = static_cast<std::uint32_t>(size),
-                          .immediate = immediate ? ntohl(from.imm_data) : 0,
-                          .piece_count = count,
-                          .with_immediate = immediate,
-                          .signalled = (from.send_flags & IBV_SEND_SIGNALED) != 0,
-                          .solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0,
-                          .inlined = inlined};
+  work.request.id = from.wr_id;
+  work.request.remote_at = from.wr.rdma.remote_addr;
+  work.request.rkey = from.wr.rdma.rkey;
+  work.request.size = static_cast<std::uint32_t>(size);
+  work.request.immediate = immediate ? ntohl(from.imm_data) : 0;
+  work.request.with_immediate = immediate;
+  work.signalled = (from.send_flags & IBV_SEND_SIGNALED) != 0;
+  work.request.solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0;
+  work.inlined = inlined;
   qp_.sends.publish();
   return 0;
 }

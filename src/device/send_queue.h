@@ -15,6 +15,7 @@
 #include <span>
 
 #include "base/assert.h"
+#include "transport/work.h"
 
 namespace weft::device {
 
@@ -30,10 +31,11 @@ class SendQueue {
     std::uint32_t depth = 1, pieces_max = 1, inline_max = 0;
   };
   struct Work {
-    std::uint64_t id = 0, remote_at = 0;
-    std::uint32_t rkey = 0, size = 0, immediate = 0;
+    // As the endpoint gets it, but for its address, which is known when it is handed over. The endpoint
+    // signals every write; whether the program is told is `signalled` below.
+    transport::WriteRequest request{};
     std::uint16_t piece_count = 0;
-    bool with_immediate = false, signalled = false, solicited = false, inlined = false;
+    bool signalled = false, inlined = false;
   };
 
   explicit SendQueue(const Limits& limits)
@@ -72,9 +74,9 @@ class SendQueue {
     return retired_.load(std::memory_order_relaxed) & (limits_.depth - 1);
   }
   std::uint32_t under_way() const { return handed_ - retired_.load(std::memory_order_relaxed); }
-  void retire() {
-    WEFT_ASSERT(!is_idle());
-    retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  void retire(std::uint32_t count = 1) {
+    WEFT_ASSERT(count <= under_way());
+    retired_.store(retired_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
   // Everything is gone. REQUIRES that nobody posts.
   void clear() {

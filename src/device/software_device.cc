@@ -41,6 +41,7 @@ Result<EngineConfig> configured(const std::string& name) {
   config.cpus = set.cpus;
   config.world.shared_memory = set.shared_memory != settings::SharedMemory::kOff;
   config.must_share_memory = set.shared_memory == settings::SharedMemory::kMust;
+  config.poll_gap = set.poll_gap;
   if (!set.secret_file.empty()) {
     WEFT_TRY(config.world.job_secret, settings::read_secret_file(set.secret_file));
   }

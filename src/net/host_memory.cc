@@ -38,6 +38,7 @@ Result<std::uint32_t> HostMemory::add(const Registration& what) {
   const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
                                    [](const Entry& e, std::uint32_t k) { return e.key < k; });
   entries_.insert(at, entry);
+  ++epoch_;
   return key;
 }
 
@@ -45,6 +46,7 @@ bool HostMemory::remove(std::uint32_t key) {
   const Entry* const entry = find(key);
   if (entry == nullptr) return false;
   entries_.erase(entries_.begin() + (entry - entries_.data()));
+  ++epoch_;
   return true;
 }
 
@@ -57,6 +59,13 @@ bool HostMemory::region(const world::RegionQuery& query, world::Region& out) con
   const std::uint64_t offset = query.at - entry->named_at;
   if (offset > entry->size || query.size > entry->size - offset) return false;
   out = {.at = entry->at + offset, .size = query.size};
+  return true;
+}
+
+bool HostMemory::locate(std::uint32_t key, std::uint32_t domain, Place& out) const {
+  const Entry* const entry = find(key);
+  if (entry == nullptr || entry->domain != domain) return false;
+  out = {.key = key, .named_at = entry->named_at, .at = entry->at, .size = entry->size};
   return true;
 }
 

@@ -34,6 +34,18 @@ class HostMemory final : public world::Memory {
   bool remove(std::uint32_t key);
 
   bool region(const world::RegionQuery& query, world::Region& out) const override;
+  // Where a registration lies, for whoever uses one often: good until epoch() changes.
+  struct Place {
+    std::uint32_t key = 0;
+    std::uint64_t named_at = 0, at = 0, size = 0;
+    // Whether all of it is inside, by the address under which it is named.
+    bool holds(std::uint64_t from, std::uint32_t bytes) const {
+      return from >= named_at && from - named_at <= size && bytes <= size - (from - named_at);
+    }
+  };
+  // False: there is no such key in that domain.
+  bool locate(std::uint32_t key, std::uint32_t domain, Place& out) const;
+  std::uint64_t epoch() const { return epoch_; }
   void place(const world::Region& to, world::PayloadRef from) override;
 
  private:
@@ -47,6 +59,7 @@ class HostMemory final : public world::Memory {
 
   std::vector<Entry> entries_;  // sorted by key
   std::uint32_t regions_max_;
+  std::uint64_t epoch_ = 1;  // of the entries: another one when one came or went
   Prng prng_;
 };
 

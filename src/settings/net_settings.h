@@ -40,6 +40,7 @@ struct NetSettings {
   SharedMemory shared_memory = SharedMemory::kAuto;
   std::string secret_file{};
   Duration spin = net::UdpWorldConfig{}.spin;
+  Duration poll_gap = Duration::us(50);  // of programs that poll a device
   net::LogLevel log = net::LogLevel::kWarn;
   std::optional<Rate> rate{};
   net::Srv6Form srv6 = net::Srv6Form::kAuto;

@@ -91,6 +91,13 @@ bool set_spin(std::string_view text, NetSettings& out) {
   return spin.has_value();
 }
 
+bool set_poll_gap(std::string_view text, NetSettings& out) {
+  const auto gap = scenario::duration_from(text);
+  if (!gap || *gap < Duration::us(1) || *gap > Duration::s(60)) return false;
+  out.poll_gap = *gap;
+  return true;
+}
+
 bool set_log(std::string_view text, NetSettings& out) {
   const auto level = net::log_level_from(text);
   if (level) out.log = *level;
@@ -146,6 +153,9 @@ constexpr std::array kSettings = {
     Setting{"spin", "--spin", "WEFT_SPIN",
             "with nothing to do look that long before sleeping, as 0us, 50us or forever",
             "a duration, as 0us or 50us, or forever", set_spin},
+    Setting{"poll_gap", "--poll-gap", "WEFT_POLL_GAP",
+            "a device's own thread works once its program polled nothing for that long, as 50us",
+            "a duration from 1us to 60s, as 50us or 1ms", set_poll_gap},
     Setting{"log", "--log", "WEFT_LOG", "what is told on stderr: error, warn, info or debug",
             "error, warn, info or debug", set_log},
     Setting{"rate", "--rate", "WEFT_RATE",

@@ -19,15 +19,25 @@ struct Crowd {
   mrc_cq* cq;
   std::vector<mrc_qp*> qps;
 
-  Crowd(Host& on, std::size_t count) : host(on), memory(count * 64) {
+  struct Options {
+    std::size_t count = 1;
+    std::uint32_t bytes = 64;  // of each QP
+    std::uint32_t depth = 4;   // sends, and receives
+  };
+  Options options;
+
+  Crowd(Host& on, const Options& with) : host(on), options(with) {
+    const auto count = options.count;
+    memory.resize(count * options.bytes);
     mr = ibv_reg_mr(host.pd, memory.data(), memory.size(),
                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    cq = mrc_create_cq(host.context, static_cast<int>(count) * 4, nullptr, nullptr, 0);
+    cq = mrc_create_cq(host.context, static_cast<int>(count * options.depth) * 2, nullptr, nullptr,
+                       0);
     for (std::size_t i = 0; i < count; ++i) {
       mrc_qp_init_attr init{};
       init.send_cq = init.recv_cq = cq;
       init.pd = host.pd;
-      init.cap.max_send_wr = init.cap.max_recv_wr = 4;
+      init.cap.max_send_wr = init.cap.max_recv_wr = options.depth;
       init.cap.max_send_sge = 1;
       qps.push_back(mrc_create_qp(host.context, &init));
     }
@@ -43,7 +53,7 @@ struct Crowd {
     EXPECT_EQ(mrc_get_qpn(qps[i], &out.qpn), 0);
     out.psn = 77 + static_cast<std::uint32_t>(i);
     out.rkey = mr->rkey;
-    out.at = reinterpret_cast<std::uintptr_t>(memory.data()) + 64 * i;
+    out.at = reinterpret_cast<std::uintptr_t>(memory.data()) + options.bytes * i;
     return out;
   }
   void connect(std::size_t i, const Wire& peer) {
@@ -63,14 +73,41 @@ struct Crowd {
     attr.sq_psn = wire(i).psn;
     ASSERT_EQ(mrc_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, nullptr, 0), 0);
   }
+  // Its message of that number, 64 bytes, with an immediate.
+  struct Post {
+    std::uint32_t message = 0, immediate = 0;
+  };
+  void post(std::size_t i, const Wire& peer, const Post& what) {
+    ibv_sge sge{.addr = wire(i).at + 64 * what.message, .length = 64, .lkey = mr->lkey};
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.wr_id = i;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    wr.imm_data = htobe32(what.immediate);
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = peer.at + 64 * what.message;
+    wr.wr.rdma.rkey = peer.rkey;
+    ASSERT_EQ(mrc_post_send(qps[i], &wr, &bad), 0);
+  }
 };
+
+// As wait_for, by somebody who has many neighbours on few cores.
+ibv_wc asleep_wait_for(mrc_cq* cq) {
+  ibv_wc wc{};
+  for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
+    if (mrc_poll_cq(cq, 1, &wc) == 1) return wc;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return wait_for(cq);
+}
 
 TEST(Many, AThousandQpsBetweenTwoProcesses) {
   constexpr std::size_t kQps = 1000;
   OtherProcess other([](const Line& line) {
     Host host;
     ASSERT_TRUE(host.is_open());
-    Crowd crowd(host, kQps);
+    Crowd crowd(host, {.count = kQps});
     for (std::size_t i = 0; i < kQps; ++i) {
       line.tell(crowd.wire(i));
       crowd.connect(i, line.hear<Wire>());
@@ -92,7 +129,7 @@ TEST(Many, AThousandQpsBetweenTwoProcesses) {
   });
   Host host;
   ASSERT_TRUE(host.is_open());
-  Crowd crowd(host, kQps);
+  Crowd crowd(host, {.count = kQps});
   const Line line = other.line();
   std::vector<Wire> peers;
   for (std::size_t i = 0; i < kQps; ++i) {
@@ -103,21 +140,75 @@ TEST(Many, AThousandQpsBetweenTwoProcesses) {
   }
   line.hear<int>();
   for (std::size_t i = 0; i < kQps; ++i) {
-    ibv_sge sge{.addr = crowd.wire(i).at, .length = 64, .lkey = crowd.mr->lkey};
-    ibv_send_wr wr{}, *bad = nullptr;
-    wr.wr_id = i;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    wr.imm_data = htobe32(static_cast<std::uint32_t>(i));
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.rdma.remote_addr = peers[i].at;
-    wr.wr.rdma.rkey = peers[i].rkey;
-    ASSERT_EQ(mrc_post_send(crowd.qps[i], &wr, &bad), 0);
+    crowd.post(i, peers[i], {.immediate = static_cast<std::uint32_t>(i)});
   }
   for (std::size_t n = 0; n < kQps; ++n) ASSERT_EQ(wait_for(crowd.cq).status, IBV_WC_SUCCESS);
   line.hear<int>();
   EXPECT_EQ(other.join(), 0);
+}
+
+// In a ring each writes to the next, on several QPs, and looks at what the one before sent.
+TEST(Many, SixtyFourProcessesOnOneHost) {
+  static constexpr std::size_t kProcesses = 64, kPairs = 4;
+  static constexpr std::uint32_t kMessages = 16, kSize = 64;
+  struct Words {
+    Wire wires[2 * kPairs];  // to the next, then from the one before
+  };
+  struct Place {
+    std::uint64_t self = 0;
+    Wire peers[2 * kPairs];
+  };
+  std::vector<std::unique_ptr<OtherProcess>> processes;
+  for (std::size_t p = 0; p < kProcesses; ++p) {
+    processes.push_back(std::make_unique<OtherProcess>([](const Line& line) {
+      Host host;
+      ASSERT_TRUE(host.is_open());
+      Crowd crowd(host, {.count = 2 * kPairs, .bytes = kMessages * kSize, .depth = kMessages});
+      Words words;
+      for (std::size_t q = 0; q < 2 * kPairs; ++q) words.wires[q] = crowd.wire(q);
+      line.tell(words);
+      const auto place = line.hear<Place>();
+      const std::uint64_t before = (place.self + kProcesses - 1) % kProcesses;
+      for (std::size_t q = 0; q < 2 * kPairs; ++q) {
+        crowd.connect(q, place.peers[q]);
+        for (std::uint32_t m = 0; m < kMessages && q >= kPairs; ++m) {
+          ibv_recv_wr wr{}, *bad = nullptr;
+          wr.wr_id = q;
+          ASSERT_EQ(mrc_post_recv(crowd.qps[q], &wr, &bad), 0);
+        }
+      }
+      line.tell(1);
+      line.hear<int>();  // all have their receives posted
+      for (std::uint32_t n = 0; n < kPairs * kMessages; ++n) {
+        const std::size_t q = n % kPairs, offset = q * kMessages * kSize + n / kPairs * kSize;
+        fill(crowd.memory.data() + offset, kSize, place.self << 32 | n);
+        crowd.post(q, place.peers[q], {.message = n / static_cast<std::uint32_t>(kPairs)});
+      }
+      for (std::uint32_t n = 0; n < 2 * kPairs * kMessages; ++n)
+        ASSERT_EQ(asleep_wait_for(crowd.cq).status, IBV_WC_SUCCESS);
+      for (std::uint32_t n = 0; n < kPairs * kMessages; ++n) {
+        const std::size_t offset = (kPairs + n % kPairs) * kMessages * kSize + n / kPairs * kSize;
+        ASSERT_EQ(first_wrong(crowd.memory.data() + offset, kSize, before << 32 | n), kSize);
+      }
+      line.tell(1);
+      line.hear<int>();  // all have theirs
+    }));
+  }
+  std::vector<Words> words;
+  for (const auto& process : processes) words.push_back(process->line().hear<Words>());
+  for (std::size_t p = 0; p < kProcesses; ++p) {
+    Place place{.self = p, .peers = {}};
+    for (std::size_t q = 0; q < kPairs; ++q) {
+      place.peers[q] = words[(p + 1) % kProcesses].wires[kPairs + q];
+      place.peers[kPairs + q] = words[(p + kProcesses - 1) % kProcesses].wires[q];
+    }
+    processes[p]->line().tell(place);
+  }
+  for (int barrier = 0; barrier < 2; ++barrier) {
+    for (const auto& process : processes) process->line().hear<int>();
+    for (const auto& process : processes) process->line().tell(1);
+  }
+  for (const auto& process : processes) EXPECT_EQ(process->join(), 0);
 }
 
 // Threads post on one QP, others poll one CQ, others make and destroy QPs meanwhile.

@@ -1,0 +1,119 @@
+"""What mrc.h costs over the engine: instructions a write by callgrind, 4 KiB and 8 B, and beside them rates and round trips.
+
+`weft` is instructions of a 4 KiB write through mrc.h (`weft bench write --api mrc`), `engine` those of the same benchmark
+on the engine itself, `ratio` engine over mrc; the bar is that neither size costs more than 10 % more.
+
+How it is counted. Instructions in user space, of both ends: the benchmark writes to itself (--self), on one thread, so that
+neither end waits for the other and no loop goes round a random number of times. What is reported is the difference of two
+runs with different numbers of writes, over the difference of the numbers: what is done once cancels. The device's own
+thread sleeps meanwhile (--poll-gap 60s), as its 50 us would be many times too short under callgrind; what it costs is in
+the rates. Looks at the network a write (epoll_wait and recvmmsg) are printed, so that it shows if one of the two looked
+more often in vain.
+
+Rates and latencies are of two processes, without callgrind, turn by turn; medians of ten.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import re
+import sys
+import tempfile
+
+import lib
+
+WEFT = lib.BUILD / "weft"
+APIS = ("engine", "mrc")
+SIZES = (4096, 8)
+FEW, MANY = 4000, 12000
+BAR = 1.10
+LOOKS = ("epoll_wait", "recvmmsg")
+
+
+def bench(api, *words):
+    ran = lib.run([WEFT, "bench", "write", "--no-shm", "--api", api, "--json", *words])
+    return json.loads(ran.stdout), ran
+
+
+def read_callgrind(path):
+    """Instructions, and calls by the name of who is called, of one file of callgrind."""
+    names, instructions, calls = {}, 0, collections.Counter()
+    called = None
+    for line in pathlib.Path(path).read_text(errors="replace").splitlines():
+        if line.startswith("cfn="):
+            number, name = re.match(r"cfn=\((\d+)\)(?: (.*))?", line).groups()
+            called = names.setdefault(number, name)
+        elif line.startswith("fn="):
+            number, name = re.match(r"fn=\((\d+)\)(?: (.*))?", line).groups()
+            names.setdefault(number, name)
+        elif line.startswith("calls="):
+            calls[called] += int(line[6:].split()[0])
+        elif line.startswith("totals:"):
+            instructions += int(line.split()[1])
+    return instructions, calls
+
+
+def count(api, size, writes):
+    """Instructions and looks of one run: {"instructions": ..., "looks": ...}, of the thread that polls."""
+    with tempfile.TemporaryDirectory() as folder:
+        lib.run(["valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={folder}/out",
+                 WEFT, "bench", "write", "--self", "--no-shm", "--api", api, "--spin", "forever", "--poll-gap", "60s",
+                 "--size", size, "--iterations", writes, "--json"])
+        instructions, calls = read_callgrind(f"{folder}/out-01")
+    looks = sum(n for name, n in calls.items() if name and name.split("@")[0].split("'")[0] in LOOKS)
+    return {"instructions": instructions, "looks": looks}
+
+
+def per_write(api, size, times):
+    """Each figure as the median over pairs of runs, a write."""
+    found = collections.defaultdict(list)
+    for _ in range(times):
+        few, many = count(api, size, FEW), count(api, size, MANY)
+        for what in few:
+            found[what].append((many[what] - few[what]) / (MANY - FEW))
+    return {what: lib.spread(values)["median"] for what, values in found.items()}
+
+
+def rate(api, size):
+    return bench(api, "--size", size)[0]["rows"][0]["messages_per_s"] / 1e6
+
+
+def latency(api):
+    return bench(api, "--latency", "--size", 8, "--iterations", 5000)[0]["rows"][0]["p50_us"]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/run api", description=__doc__.splitlines()[0])
+    parser.add_argument("--only-instructions", action="store_true", help="leave rates and latencies out")
+    arguments = parser.parse_args()
+    lib.install("build", "count")
+    lib.build("weft")
+    counted = {size: {api: per_write(api, size, lib.runs(3)) for api in APIS} for size in SIZES}
+    ratios = {size: counted[size]["mrc"]["instructions"] / counted[size]["engine"]["instructions"] for size in SIZES}
+    lib.table(["instructions a write, both ends", "engine", "mrc", "mrc/engine", "looks, engine", "looks, mrc"],
+              [[f"{size} B", *(f"{counted[size][api]['instructions']:.0f}" for api in APIS), f"{ratios[size]:.3f}",
+                *(f"{counted[size][api]['looks']:.3f}" for api in APIS)] for size in SIZES])
+    lib.say(f"the bar, at most {BAR:.2f} for each: {'held' if max(ratios.values()) <= BAR else 'missed'}")
+    spread = {}
+    if not arguments.only_instructions:
+        times = lib.runs(10)
+        measured = lib.interleave({
+            f"{what}, {api}": (times, lambda api=api, measure=measure: measure(api))
+            for what, measure in (("4 KiB, M writes/s", lambda api: rate(api, 4096)),
+                                  ("8 B, M writes/s", lambda api: rate(api, 8)),
+                                  ("8 B one way, us", latency))
+            for api in APIS})
+        spread = {name: lib.spread(values) for name, values in measured.items()}
+        lib.say()
+        lib.table(["two processes", "median", "range"],
+                  [[name, f"{s['median']:.3f}", f"{s['min']:.3f}..{s['max']:.3f}"] for name, s in spread.items()])
+    lib.finish(weft=counted[4096]["mrc"]["instructions"], engine=counted[4096]["engine"]["instructions"],
+               ratio=1 / ratios[4096],
+               detail={"ratio_4096": ratios[4096], "ratio_8": ratios[8], "held": max(ratios.values()) <= BAR,
+                       "counted": counted, "spread": spread})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(lib.main(main))

@@ -1,0 +1,45 @@
+"""OCP's own benchmark, unmodified, over lib_mrc.so with its own defaults: the whole sweep, 1 B to 64 MiB, on the loopback.
+
+WEFT_PEER_OCP names OCP's tree; its benchmark is compiled against its own headers. `weft` is its Gb/s at 64 MiB. 1,100 writes
+of each size are 148 GB: minutes. A byte that did not arrive as sent, which the program itself only mentions, is a failure.
+Without the tree nothing runs: what a client of ours sees is tests/mrc/pattern_test.py. There is no peer: OCP published no
+library to run it on.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+
+import lib
+
+sys.path.insert(0, str(lib.ROOT / "tests/support"))
+import ocp_benchmark
+
+PATIENCE_S = 1800
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/run ocp", description=__doc__.splitlines()[0])
+    parser.add_argument("--arguments", default="", help="options of the benchmark, as '-n 100'; default: none, its own")
+    arguments = parser.parse_args()
+    tree = os.environ.get("WEFT_PEER_OCP")
+    if not tree:
+        lib.finish(weft=None, ratio=None, why="WEFT_PEER_OCP does not name a tree of OCP-Multipath-Reliable-Connection")
+        return 0
+    lib.install("build")
+    lib.build("mrc")
+    with tempfile.TemporaryDirectory() as folder:
+        program = ocp_benchmark.build(tree, lib.BUILD / "lib_mrc.so", folder)
+        try:
+            rows, _ = ocp_benchmark.run(program, arguments.arguments.split(), PATIENCE_S)
+        except ocp_benchmark.Failed as failed:
+            raise lib.Failure(f"bench/run ocp: {failed}") from None
+    lib.table(["bytes", "Gb/s"], [[size, f"{gbps:.3f}"] for size, gbps in rows.items()])
+    lib.finish(weft=rows[ocp_benchmark.SIZES[-1]], ratio=None, why="no other library runs this benchmark without a NIC",
+               detail={"gbps_by_size": rows})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(lib.main(main))

@@ -1,0 +1,14 @@
+// BenchEnd on the engine itself: a world, an endpoint and memory, driven by whoever calls.
+#pragma once
+
+#include <memory>
+
+#include "cli/bench_end.h"
+
+namespace weft::cli {
+
+// Errors: as NetEnd::open.
+Result<std::unique_ptr<BenchEnd>> open_engine_end(const NetOptions& options,
+                                                  const BenchMemory& memory);
+
+}  // namespace weft::cli

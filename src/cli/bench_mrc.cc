@@ -1,0 +1,269 @@
+#include "cli/bench_mrc.h"
+
+#include <fmt/core.h>
+#include <infiniband/verbs.h>
+#include <mrc/mrc.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/qp_attributes.h"
+#include "device/software_device.h"
+#include "net/clock.h"
+#include "net/host_identity.h"
+#include "net/random_seed.h"
+#include "settings/setting_table.h"
+
+namespace weft::cli {
+namespace {
+
+// Writes of a QP under way, as measure_bandwidth has at most.
+constexpr std::uint32_t kDepth = 128;
+// Without a completion for so long, it lets others have the core.
+constexpr Duration kYieldAfter = Duration::us(20);
+
+Error refused(const char* what, int error) {
+  return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(error))};
+}
+
+// What the command line says, where the device looks for it. REQUIRES that there is one thread.
+void tell_device(const SettingFlags& flags) {
+  for (const auto& [key, text] : flags.words) {
+    // One source gives addresses or interfaces: a flag replaces either.
+    if (key == "planes") unsetenv("WEFT_IFNAME");
+    if (key == "interfaces") unsetenv("WEFT_PLANES");
+    setenv(settings::find_setting(key)->environment, text.c_str(), 1);
+  }
+  if (!flags.config.empty()) setenv("WEFT_CONFIG", flags.config.c_str(), 1);
+}
+
+const char* why(ibv_wc_status status) {
+  if (status == IBV_WC_RETRY_EXC_ERR) return "the other end does not answer";
+  if (status == IBV_WC_REM_ACCESS_ERR) return "the other end refused the address or the key";
+  return "failed";
+}
+
+class MrcEnd final : public BenchEnd {
+ public:
+  MrcEnd(const BenchMemory& memory, std::span<const net::PlaneChoice> planes) : memory_(memory) {
+    for (const net::PlaneChoice& plane : planes) planes_.push_back(plane.address);
+    work_.sg_list = &piece_;
+    work_.num_sge = 1;
+    work_.opcode = IBV_WR_RDMA_WRITE;
+    work_.send_flags = IBV_SEND_SIGNALED;
+  }
+  ~MrcEnd() override;
+  Result<void> open(std::uint32_t qps_max, std::uint32_t mtu_said);
+
+  Result<Created> create_qp() override;
+  Result<Offer> offer(const Hello& peer) override;
+  Result<NetEnd::Carrier> connect(const BenchQp& qp, const Offer& agreed) override;
+
+  Result<void> post(const BenchQp& qp, const Write& write) override {
+    piece_.addr = reinterpret_cast<std::uintptr_t>(memory_.source.data()) + write.offset;
+    piece_.length = write.size;
+    work_.wr.rdma.remote_addr = qp.peer.region_at + write.offset;
+    work_.wr.rdma.rkey = qp.peer.rkey;
+    ibv_send_wr* bad = nullptr;
+    const int error = mrc_post_send(qps_[qp.index].qp, &work_, &bad);
+    if (error == 0) return {};
+    if (error == ENOMEM) return Error{ErrorKind::kExhausted, "the queue of the QP is full"};
+    return refused("mrc_post_send", error);
+  }
+  void progress(Time) override {
+    polled_ = mrc_poll_cq(cq_, static_cast<int>(done_.size()), done_.data());
+    now_ = net::clock_now();
+    if (polled_ != 0) {
+      came_at_ = now_;
+    } else if (now_ - came_at_ > kYieldAfter) {
+      sched_yield();
+    }
+  }
+  Result<std::uint64_t> take() override {
+    if (polled_ < 0) return refused("mrc_poll_cq", errno);
+    for (int i = 0; i < polled_; ++i) {
+      const ibv_wc_status status = done_[static_cast<std::size_t>(i)].status;
+      if (status != IBV_WC_SUCCESS)
+        return Error{ErrorKind::kSystem, fmt::format("a write failed: {}", why(status))};
+    }
+    return static_cast<std::uint64_t>(std::exchange(polled_, 0));
+  }
+  void answer(Time until) override {
+    const std::int64_t ns = (until - net::clock_now()).ns();
+    if (ns > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+    now_ = net::clock_now();
+  }
+  Time now() const override { return now_; }
+
+  std::size_t plane_count() const override { return planes_.size(); }
+  // mrc.h has no counters; the device has.
+  CounterTable counters() override {
+    const auto engine = device::SoftwareContext::of(verbs_)->engine();
+    return engine ? (*engine)->counters() : CounterTable();
+  }
+  std::optional<std::int64_t> window_bytes(const BenchQp&) override { return std::nullopt; }
+
+ private:
+  struct OneQp {
+    mrc_qp* qp = nullptr;
+    std::uint32_t qpn = 0, first_psn = 0;
+  };
+  Hello hello() const;
+
+  BenchMemory memory_;
+  std::vector<Ipv6> planes_;
+  std::uint32_t mtu_said_ = 0, mtu_ = 0;
+  ibv_context* verbs_ = nullptr;
+  mrc_context* context_ = nullptr;
+  ibv_pd* pd_ = nullptr;
+  ibv_mr *source_ = nullptr, *landing_ = nullptr;
+  mrc_cq* cq_ = nullptr;
+  std::vector<OneQp> qps_;
+  ibv_send_wr work_{};
+  ibv_sge piece_{};
+  std::array<ibv_wc, 32> done_{};
+  int polled_ = 0;
+  Time now_ = net::clock_now(), came_at_ = now_;
+  Prng prng_{net::random_seed()};
+};
+
+Result<void> MrcEnd::open(std::uint32_t qps_max, std::uint32_t mtu_said) {
+  mtu_said_ = mtu_said;
+  ibv_device** const list = ibv_get_device_list(nullptr);
+  if (list == nullptr) return refused("ibv_get_device_list", errno);
+  for (ibv_device** device = list; *device != nullptr && verbs_ == nullptr; ++device) {
+    if (std::strcmp(ibv_get_device_name(*device), "weft0") == 0) verbs_ = ibv_open_device(*device);
+  }
+  ibv_free_device_list(list);
+  if (verbs_ == nullptr) return Error{ErrorKind::kSystem, "the device weft0 does not open"};
+  context_ = mrc_create_context(verbs_, nullptr);
+  if (context_ == nullptr) return refused("mrc_create_context", errno);
+  pd_ = ibv_alloc_pd(verbs_);
+  if (pd_ == nullptr) return refused("ibv_alloc_pd", errno);
+  source_ = ibv_reg_mr(pd_, memory_.source.data(), memory_.source.size(), 0);
+  landing_ = ibv_reg_mr(pd_, memory_.landing.data(), memory_.landing.size(),
+                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  if (source_ == nullptr || landing_ == nullptr) return refused("ibv_reg_mr", errno);
+  piece_.lkey = source_->lkey;
+  cq_ = mrc_create_cq(context_, static_cast<int>(qps_max * kDepth), nullptr, nullptr, 0);
+  if (cq_ == nullptr) return refused("mrc_create_cq", errno);
+  ibv_port_attr port{};
+  if (const int error = ibv_query_port(verbs_, 1, &port)) return refused("ibv_query_port", error);
+  mtu_ = 128u << port.active_mtu;
+  return {};
+}
+
+MrcEnd::~MrcEnd() {
+  for (const OneQp& one : qps_) mrc_destroy_qp(one.qp);
+  if (cq_ != nullptr) mrc_destroy_cq(cq_);
+  for (ibv_mr* const region : {source_, landing_}) {
+    if (region != nullptr) ibv_dereg_mr(region);
+  }
+  if (pd_ != nullptr) ibv_dealloc_pd(pd_);
+  if (context_ != nullptr) mrc_destroy_context(context_);
+  if (verbs_ != nullptr) ibv_close_device(verbs_);
+}
+
+// --- set-up ------------------------------------------------------------------------------------
+
+// Of the newest QP. A process's slot is in the numbers of its QPs. REQUIRES one.
+Hello MrcEnd::hello() const {
+  const OneQp& one = qps_.back();
+  Hello out;
+  out.mtu = mtu_said_;
+  out.qpn = one.qpn;
+  out.first_psn = one.first_psn;
+  out.rkey = landing_->rkey;
+  out.region_at = reinterpret_cast<std::uintptr_t>(memory_.landing.data());
+  out.region_size = memory_.landing.size();
+  out.host = net::host_identity({});
+  for (const Ipv6& plane : planes_)
+    out.ports.push_back(world::Address::of(plane, static_cast<std::uint16_t>(one.qpn >> 16)));
+  return out;
+}
+
+Result<BenchEnd::Created> MrcEnd::create_qp() {
+  mrc_qp_init_attr init{};
+  init.send_cq = init.recv_cq = cq_;
+  init.pd = pd_;
+  init.cap.max_send_wr = kDepth;
+  init.cap.max_recv_wr = 1;
+  init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+  mrc_qp* const qp = mrc_create_qp(context_, &init);
+  if (qp == nullptr) return refused("mrc_create_qp", errno);
+  qps_.push_back({.qp = qp, .qpn = 0, .first_psn = prng_.below(Psn::kMask + 1)});
+  if (mrc_get_qpn(qp, &qps_.back().qpn) != 0) return refused("mrc_get_qpn", errno);
+  return Created{.index = static_cast<std::uint32_t>(qps_.size() - 1), .hello = hello()};
+}
+
+Result<Offer> MrcEnd::offer(const Hello& peer) {
+  WEFT_CHECK(check_fit(hello(), peer));
+  return Offer{.shared_memory = false, .mtu = mtu_};
+}
+
+Result<NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const Offer& agreed) {
+  const OneQp& one = qps_[to.index];
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (const int error = mrc_modify_qp(
+          one.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+          nullptr, 0))
+    return refused("mrc_modify_qp to INIT", error);
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = device::mtu_of(agreed.mtu);
+  attr.ah_attr.is_global = 1;
+  std::array<std::byte, 16> gid;
+  base::store_ipv6(Bytes(gid), 0, to.peer.ports[0].ip());
+  std::memcpy(attr.ah_attr.grh.dgid.raw, gid.data(), gid.size());
+  attr.ah_attr.grh.sgid_index = device::kGidIndex;
+  attr.ah_attr.port_num = 1;
+  attr.dest_qp_num = to.peer.qpn;
+  attr.rq_psn = to.peer.first_psn;
+  if (const int error = mrc_modify_qp(
+          one.qp, &attr,
+          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, nullptr, 0))
+    return refused("mrc_modify_qp to RTR", error);
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = one.first_psn;
+  if (const int error = mrc_modify_qp(one.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, nullptr, 0))
+    return refused("mrc_modify_qp to RTS", error);
+  return NetEnd::Carrier::kPlanes;
+}
+
+}  // namespace
+
+Result<void> check_mrc(const Bench& bench) {
+  const auto no = [](const char* what, const char* why_not) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("{} cannot be had with --api mrc: {}", what, why_not)};
+  };
+  if (!bench.arguments.fabric.empty())
+    return no("--fabric", "a device steers by UDP ports, not by uSIDs");
+  if (bench.arguments.receive_buffer != 0)
+    return no("--receive-buffer", "a device takes what there is");
+  if (!bench.settings.secret_file.empty())
+    return no("a job secret", "mrc.h has no word for it; leave --secret-file out");
+  if (bench.settings.shared_memory == SharedMemory::kMust)
+    return no("--shm", "mrc.h has no word for it; leave it out");
+  return {};
+}
+
+Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t qps_max,
+                                               const BenchMemory& memory) {
+  tell_device(bench.arguments.flags);
+  auto end = std::make_unique<MrcEnd>(memory, bench.planes);
+  WEFT_CHECK(end->open(qps_max, bench.settings.mtu));
+  return std::unique_ptr<BenchEnd>(std::move(end));
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,115 @@
+"""`weft bench write --api mrc`: the same benchmark through mrc.h, alone, against an end on the engine, and to itself."""
+
+import itertools
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import clean_environment  # for what it does when imported
+
+WEFT = os.environ["WEFT_BINARY"]
+BENCH = [WEFT, "bench", "write"]
+SECONDS_MAX = 90
+
+
+def run(*words, env=None):
+    return subprocess.run([*BENCH, *words], capture_output=True, text=True, timeout=SECONDS_MAX,
+                          env={**os.environ, **(env or {})})
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+class OneHost(unittest.TestCase):
+    def result(self, *words, env=None):
+        ran = run("--api", "mrc", "--json", *words, env=env)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        result = json.loads(ran.stdout)
+        self.assertEqual(result["carrier"], "planes")
+        self.assertEqual(result["counters"].get("transport.unbalanced", 0), 0)
+        return result
+
+    def test_bandwidth(self):
+        rows = self.result("--size", "1", "--size", "5000", "--size", "1MiB", "--iterations", "50", "--qps", "3")["rows"]
+        self.assertEqual([row["bytes"] for row in rows], [1, 5000, 1 << 20])
+        for row in rows:
+            self.assertEqual(row["iterations"], 50)
+            self.assertGreater(row["gbps"], 0)
+
+    def test_a_time_and_both_directions(self):
+        [row] = self.result("--seconds", "0.2", "--size", "64KiB")["rows"]
+        self.assertGreater(sum(row["timeline"]["bytes"]), 0)
+        for row in self.result("--bidirectional", "--size", "64KiB", "--size", "1MiB", "--iterations", "40")["rows"]:
+            self.assertGreater(row["gbps"], 0)
+
+    def test_latency(self):
+        [row] = self.result("--latency", "--size", "8", "--iterations", "100")["rows"]
+        self.assertLessEqual(row["min_us"], row["p50_us"])
+
+    def test_idle_is_asleep(self):
+        self.assertLess(self.result("--size", "8", "--iterations", "1", "--idle", "300ms")["idle_cpu_pct"], 20)
+
+    def test_settings_reach_the_device(self):
+        words = ["--size", "64KiB", "--iterations", "20"]
+        for flag in ("1024", "2048"):
+            sent = self.result("--mtu", flag, *words)["counters"]["net.packets_sent"]
+            self.assertGreaterEqual(sent, 20 * 65536 // int(flag))
+        # A flag wins over the environment, and addresses replace interfaces.
+        self.result("--planes", "127.0.1.1,127.0.2.1", *words, env={"WEFT_IFNAME": "none"})
+
+    def test_to_itself(self):
+        for api in ("engine", "mrc"):
+            ran = run("--self", "--api", api, "--size", "8", "--size", "1MiB", "--iterations", "300", "--qps", "2", "--json")
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertEqual([row["iterations"] for row in json.loads(ran.stdout)["rows"]], [300, 300])
+
+    def test_what_cannot_be_is_one_line(self):
+        with tempfile.NamedTemporaryFile() as secret:
+            secret.write(bytes(range(48)))
+            secret.flush()
+            for words in (["--shm"], ["--fabric", "scenarios/lab-two-plane.toml"], ["--receive-buffer", "65536"],
+                          ["--secret-file", secret.name]):
+                ran = run("--api", "mrc", *words)
+                self.assertEqual(ran.returncode, 2, words)
+                self.assertRegex(ran.stderr, r"^weft: .* cannot be had with --api mrc: .*\n$")
+        for words in (["--api", "verbs"], ["--self", "--latency"], ["--self", "127.0.0.1"], ["--poll-gap", "0us"]):
+            ran = run(*words)
+            self.assertEqual(ran.returncode, 2, words)
+            self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+
+
+class TwoEnds(unittest.TestCase):
+    """An end does not know what the other is written against."""
+
+    def test_every_pair(self):
+        for here, there in itertools.product(("engine", "mrc"), repeat=2):
+            for what in (["--bidirectional", "--qps", "2"], ["--latency"]):
+                with self.subTest(here=here, there=there, what=what[0]):
+                    self.run_pair(here, there, what)
+
+    def run_pair(self, here, there, what):
+        port = free_port()
+        listener = subprocess.Popen([*BENCH, "--listen", "--port", port, "--api", there], stderr=subprocess.PIPE, text=True)
+        try:
+            self.assertIn("waiting", listener.stderr.readline())
+            ran = run("127.0.0.1", "--port", port, "--api", here, "--size", "64KiB", "--iterations", "100", "--json", *what)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertEqual(listener.wait(timeout=SECONDS_MAX), 0, listener.stderr.read())
+            if "mrc" in (here, there):
+                self.assertEqual(json.loads(ran.stdout)["carrier"], "planes")
+        finally:
+            listener.kill()
+            listener.wait()
+            listener.stderr.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+"""Programs that use lib_mrc.so, built from C and run as two ends: on the loopback, or in two network namespaces whose planes
+are veth pairs and can be cut. Shared by tests/mrc and bench/ocp.py.
+"""
+
+import contextlib
+import os
+import pathlib
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LISTEN_TRIES = 400
+
+
+def sanitizers(library):
+    """What else to compile with, so that a library with sanitizers runs inside the program."""
+    text = pathlib.Path(library).read_bytes()
+    if b"__tsan_init" in text:
+        return ["-fsanitize=thread"]
+    return ["-fsanitize=address,undefined"] if b"__asan_init" in text else []
+
+
+def build(out, sources, library, *flags):
+    """A program that links the library. Its own headers come first, so that it is compiled as they mean it."""
+    library = pathlib.Path(library)
+    subprocess.run(["gcc", "-O2", *flags, *sanitizers(library), "-o", out, *sources, library,
+                    f"-Wl,-rpath,{library.parent}", "-lm", "-libverbs"], check=True)
+    return str(out)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def is_listening(port, pid):
+    """Whether somebody in the network namespace of that process listens on the TCP port."""
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            local, state = line.split()[1], line.split()[3]
+            if local.endswith(f":{int(port):04X}") and state == "0A":
+                return True
+    return False
+
+
+@dataclass
+class Ended:
+    """How the two ends ended, and all that each said."""
+
+    client_status: int
+    server_status: int
+    client_said: str
+    server_said: str
+
+
+def run_pair(server, client, port, patience_s, server_env=None, client_env=None, meanwhile=None):
+    """Starts the server, waits until it listens, runs the client to its end, then waits for the server. `meanwhile(client)`
+    is called while the client runs. Neither outlives this call."""
+    with contextlib.ExitStack() as stack:
+        def start(command, env):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                       env={**os.environ, **(env or {})})
+            stack.callback(process.stdout.close)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        there = start(server, server_env)
+        for _ in range(LISTEN_TRIES):
+            if there.poll() is not None or is_listening(port, there.pid):
+                break
+            time.sleep(0.05)
+        here = start(client, client_env)
+        if meanwhile is not None:
+            meanwhile(here)
+        client_said = here.communicate(timeout=patience_s)[0]
+        server_said = there.communicate(timeout=60)[0]
+        return Ended(here.returncode, there.returncode, client_said, server_said)
+
+
+def why_no_namespaces():
+    """None where network namespaces can be made, else the reason."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    name = f"wm{os.getpid()}try"
+    try:
+        made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    except FileNotFoundError:
+        return "there is no `ip` here (Debian: iproute2)"
+    subprocess.run(["ip", "netns", "del", name], capture_output=True)
+    return f"no network namespaces here: {made.stderr.strip()}" if made.returncode != 0 else None
+
+
+class Hosts:
+    """Hosts `a` and `b`, joined by one veth pair a plane, for packets of 4096 bytes of payload. A context manager."""
+
+    MTU = 4200
+
+    def __init__(self, planes=2):
+        self.planes = range(planes)
+        self.names = {end: f"wm{os.getpid()}{end}" for end in "ab"}
+
+    @staticmethod
+    def address(end, plane):
+        return f"10.78.{plane}.{'ab'.index(end) + 1}"
+
+    def environment(self, end):
+        return {"WEFT_PLANES": ",".join(self.address(end, p) for p in self.planes), "WEFT_LOG": "warn"}
+
+    def command(self, end, *words):
+        return ["ip", "netns", "exec", self.names[end], *words]
+
+    def set_plane(self, plane, state):
+        """`down`, or `up`: at host a, so that b loses its carrier too."""
+        self._ip("-n", self.names["a"], "link", "set", f"p{plane}", state)
+
+    @staticmethod
+    def _ip(*words):
+        subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+    def __enter__(self):
+        try:
+            for name in self.names.values():
+                self._ip("netns", "add", name)
+                self._ip("-n", name, "link", "set", "lo", "up")
+            for plane in self.planes:
+                self._ip("link", "add", f"p{plane}", "netns", self.names["a"], "mtu", str(self.MTU), "type", "veth", "peer",
+                         "name", f"p{plane}", "netns", self.names["b"], "mtu", str(self.MTU))
+                for end in "ab":
+                    self._ip("-n", self.names[end], "addr", "add", f"{self.address(end, plane)}/24", "dev", f"p{plane}")
+                    self._ip("-n", self.names[end], "link", "set", f"p{plane}", "up")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names.values():
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)

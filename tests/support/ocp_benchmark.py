@@ -1,0 +1,44 @@
+"""OCP's benchmark, unmodified: built from its tree against its own headers and our library, run, and read.
+
+The program exits with 0 even where data did not arrive as sent, and only says so; hence what it says is read.
+"""
+
+import pathlib
+
+import mrc_programs
+
+SIZES = [1 << i for i in range(27)]  # its sweep, 1 B to 64 MiB
+
+
+class Failed(Exception):
+    """What was wrong, in one line."""
+
+
+def build(tree, library, folder):
+    source = pathlib.Path(tree) / "examples/benchmark"
+    return mrc_programs.build(f"{folder}/mrc_example", [source / "mrc_example.c", source / "utils.c"], library,
+                              "-std=gnu11", f"-I{tree}")
+
+
+def run(program, arguments, patience_s, hosts=None, meanwhile=None):
+    """Runs both ends, on the loopback or between `hosts`, and gives its rows: {size: Gb/s}. Raises Failed."""
+    port = mrc_programs.free_port()
+    both = [program, "-d", "weft0", "-p", port, *arguments]
+    if hosts is None:
+        server, client, environments = both, [program, "127.0.0.1", *both[1:]], {}
+    else:
+        server = hosts.command("b", *both)
+        client = hosts.command("a", program, hosts.address("b", 0), *both[1:])
+        environments = {"client_env": hosts.environment("a"), "server_env": hosts.environment("b")}
+    ended = mrc_programs.run_pair(server, client, port, patience_s, meanwhile=meanwhile, **environments)
+    print(ended.client_said)
+    print(ended.server_said)
+    if ended.client_status or ended.server_status:
+        raise Failed(f"the client ended with {ended.client_status}, the server with {ended.server_status}")
+    if "Data mismatch" in ended.server_said or "Data mismatch" in ended.client_said:
+        raise Failed("data mismatch")
+    rows = [line.split() for line in ended.client_said.splitlines() if line.strip()[:1].isdigit()]
+    found = {int(row[0]): float(row[2]) for row in rows if len(row) == 4}
+    if list(found) != SIZES:
+        raise Failed(f"expected a line for each size from 1 B to 64 MiB, found {list(found)}")
+    return found, ended
