@@ -43,6 +43,9 @@ void tell_device(const SettingFlags& flags) {
     setenv(settings::find_setting(key)->environment, text.c_str(), 1);
   }
   if (!flags.config.empty()) setenv("WEFT_CONFIG", flags.config.c_str(), 1);
+  // A device that finds the other end on this host would send it larger packets than an end of the
+  // engine takes, which agrees on shared memory out of band.
+  setenv("WEFT_SHM", "off", 1);
 }
 
 const char* why(ibv_wc_status status) {
@@ -252,9 +255,10 @@ Result<void> check_mrc(const Bench& bench) {
   if (bench.arguments.receive_buffer != 0)
     return no("--receive-buffer", "a device takes what there is");
   if (!bench.settings.secret_file.empty())
-    return no("a job secret", "mrc.h has no word for it; leave --secret-file out");
+    return no("a job secret",
+              "an end of the engine would not know whose it is; leave --secret-file out");
   if (bench.settings.shared_memory == SharedMemory::kMust)
-    return no("--shm", "mrc.h has no word for it; leave it out");
+    return no("--shm", "the ends agree on the planes; leave it out");
   return {};
 }
 

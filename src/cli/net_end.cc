@@ -141,6 +141,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   const auto ports = end->world_->addresses();
   transport::EndpointConfig config;
   config.port_count = end->world_->port_count();
+  config.unlisted_ports = end->world_->shared_memory_port();
   // On the port of shared memory a process has the address that it has on plane 0.
   config.ports.fill(ports[0]);
   std::copy(ports.begin(), ports.end(), config.ports.begin());

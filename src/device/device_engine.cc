@@ -39,6 +39,7 @@ Result<void> DeviceEngine::start() {
   memory_ = std::make_unique<net::HostMemory>(limits.regions_max, prng_.next());
   transport::EndpointConfig config;
   config.port_count = world_->port_count();
+  config.unlisted_ports = world_->shared_memory_port();
   config.ports.fill(addresses_[0]);
   std::copy(addresses_.begin(), addresses_.end(), config.ports.begin());
   config.mtu = config_.world.mtu;

@@ -48,7 +48,7 @@ struct EngineConfig {
   net::UdpWorldConfig world{};
   bool must_share_memory = false;  // a QP whose peer cannot be reached so is not connected
   std::uint32_t burst = 15;
-  std::vector<std::uint32_t> cpus{};  // that its thread runs on; empty: those of who opens it
+  std::vector<std::uint32_t> cpus{};     // that its thread runs on; empty: those of who opens it
   Duration poll_gap = Duration::us(50);  // nobody polled for that long: the thread is back
   EngineLimits limits{};
 };

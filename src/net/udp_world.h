@@ -95,6 +95,10 @@ class UdpWorld final : public world::World {
     return static_cast<std::uint32_t>(planes_.size()) + (shm_ != nullptr ? 1 : 0);
   }
   bool has_shared_memory() const { return shm_ != nullptr; }
+  // The port of shared memory, as a mask; 0: there is none.
+  world::PortMask shared_memory_port() const {
+    return static_cast<world::PortMask>(shm_ != nullptr ? 1u << planes_.size() : 0);
+  }
   // The EV over which that process (its address on plane 0) is reached by shared memory; none if it
   // is on another host, another user's, or does not want to.
   std::optional<fabric::Ev> shared_memory_ev(const world::Address& peer);

@@ -66,6 +66,8 @@ struct EndpointConfig {
   std::array<Address, world::kPortsMax> ports{};  // our own addresses
   std::uint32_t mtu = 4096;                       // payload bytes of a full packet
   std::uint32_t burst = 1;                        // packets in a run on one EV
+  // Ports that port status updates do not speak of: shared memory is there while its peer lives.
+  PortMask unlisted_ports = 0;
   std::uint32_t qp_count_max = 16;
   std::uint32_t peer_count_max = 16;
   std::uint32_t ev_count_max = 4096;        // over all QPs, backups included

@@ -289,7 +289,8 @@ void Endpoint::share_condemned(Time now, const Qp& from) {
 
 void Endpoint::on_port_status(Time now, std::uint32_t peer_index, std::uint32_t mask) {
   Peer& peer = peers_[peer_index];
-  const auto reachable = static_cast<PortMask>(mask >> 1);  // the wire counts ports from 1
+  // The wire counts ports from 1.
+  const auto reachable = static_cast<PortMask>(mask >> 1 | config_.unlisted_ports);
   const auto gone = static_cast<PortMask>(peer.reachable & ~reachable);
   const auto back = static_cast<PortMask>(~peer.reachable & reachable);
   peer.reachable = reachable;
@@ -366,12 +367,13 @@ void Endpoint::send_port_status(Time now, std::uint32_t peer_index) {
   if (packet == nullptr) return;
   ++port_updates_;
   packet->peer = peer_index;
-  write_header(*packet,
-               {.opcode = wire::Opcode::kEndpointRequest,
-                .dest_qpn = wire::kEndpointQpn,
-                .psn = Psn(peer.update_id)},
-               wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate,
-                                     .port_status = static_cast<std::uint32_t>(ports_up_) << 1});
+  const auto listed = static_cast<std::uint32_t>(ports_up_ & ~config_.unlisted_ports);
+  write_header(
+      *packet,
+      {.opcode = wire::Opcode::kEndpointRequest,
+       .dest_qpn = wire::kEndpointQpn,
+       .psn = Psn(peer.update_id)},
+      wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate, .port_status = listed << 1});
 }
 
 void Endpoint::resend_port_status(Time now) {

@@ -163,6 +163,7 @@ TEST_F(CtlAgentTest, CongestionControlReachesQpsThatRun) {
   connect();
   EXPECT_TRUE(pair_->write(0, qps_.qpn[0], {.size = 100'000}));
   pair_->run_for(Duration::ms(1));
+  EXPECT_EQ(pair_->completions(0).size(), 1u);
   const auto window = [&] { return pair_->end(0).view(qps_.qpn[0]).cwnd_bytes; };
   EXPECT_GT(window(), 20'000);
   ASSERT_TRUE(controller_->modify_cc(
