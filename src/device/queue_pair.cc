@@ -73,7 +73,8 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
                                           const QpProfiles& profiles, std::uint32_t crowd) const {
   transport::QpConfig config;
   config.mtu = mtu_fits_ == 0 ? attributes.mtu : std::min(attributes.mtu, mtu_fits_);
-  config.mtu_dest = engine_.payload_max();  // the peer chooses its way by itself
+  config.mtu_dest = attributes.mtu;
+  config.mtu_dest_unlisted = engine_.payload_max();  // the peer chooses its way by itself
   config.mpr = attributes.mpr;
   config.mpr_dest = attributes.mpr_dest;
   config.dynamic_mpr = (attributes.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0;

@@ -98,12 +98,13 @@ struct EndpointConfig {
 };
 
 struct QpConfig {
-  std::uint32_t mtu = 0;         // payload bytes of a full packet; 0: the endpoint's
-  std::uint32_t mtu_dest = 0;    // of the largest that we accept as responder; 0: the same
-  std::uint32_t sack_bytes = 0;  // a SACK at least that often; 0: as the endpoint's
-  std::uint32_t mpr = 32;        // our window as requestor, units of 128 PSNs
-  std::uint32_t mpr_dest = 32;   // what we accept as responder
-  bool dynamic_mpr = false;      // obey SACK.mpr
+  std::uint32_t mtu = 0;                // payload bytes of a full packet; 0: the endpoint's
+  std::uint32_t mtu_dest = 0;           // of the largest that we accept as responder; 0: the same
+  std::uint32_t mtu_dest_unlisted = 0;  // and over ports that are not listed; 0: no larger
+  std::uint32_t sack_bytes = 0;         // a SACK at least that often; 0: as the endpoint's
+  std::uint32_t mpr = 32;               // our window as requestor, units of 128 PSNs
+  std::uint32_t mpr_dest = 32;          // what we accept as responder
+  bool dynamic_mpr = false;             // obey SACK.mpr
   // Between two Weft ends that agree on it: SACK.mpr is the responder's receive budget, in units of
   // so many bytes. 0: SACK.mpr is MRC's, in units of 128 PSNs.
   std::uint32_t budget_unit_bytes = 0;

@@ -144,10 +144,12 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
   PathSet::Options& paths = options.requestor.paths;
   paths.min_active = std::max(paths.active * config.ev_min_active_share_percent / 100, 1u);
   if (config.ev_min_active > 0) paths.min_active = std::min(config.ev_min_active, paths.active);
+  const std::uint32_t mtu_dest = config.mtu_dest != 0 ? config.mtu_dest : params->mtu;
   options.responder = {
       .window = config.mpr_dest * 128,
       .wimm_max = config.wimm_dest_max,
-      .mtu = config.mtu_dest != 0 ? config.mtu_dest : params->mtu,
+      .mtu = mtu_dest,
+      .mtu_unlisted = std::max(mtu_dest, config.mtu_dest_unlisted),
       .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
       .trim_nack = config.trim_nack,
       .domain = config.domain,

@@ -133,7 +133,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
       .entropy = in.entropy,
       .marked = in.ecn == world::Ecn::kCe,
       .trimmed = trimmed,
-      .trimmed_last_hop = in.dscp == world::Dscp::kTrimmedLastHop};
+      .trimmed_last_hop = in.dscp == world::Dscp::kTrimmedLastHop,
+      .unlisted = (config_.unlisted_ports >> in.port & 1) != 0};
   ++unanswered_;
   if (!qp->touched) {
     qp->touched = true;

@@ -50,7 +50,8 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
     return Status::kOk;
   }
   const wire::Write& write = arrival.write;
-  if (arrival.payload.size > options_.mtu || arrival.payload.size > write.message_size) {
+  const std::uint32_t mtu = arrival.unlisted ? options_.mtu_unlisted : options_.mtu;
+  if (arrival.payload.size > mtu || arrival.payload.size > write.message_size) {
     return refuse(wire::AckSyndrome::kNakInvalidRequest, psn, out, counters);
   }
   world::Region region{.at = write.va, .size = arrival.payload.size};

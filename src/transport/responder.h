@@ -35,6 +35,7 @@ class Responder {
     std::uint32_t window = 4096;  // PSNs
     std::uint16_t wimm_max = 128;
     std::uint32_t mtu = 4096;
+    std::uint32_t mtu_unlisted = 4096;  // over EndpointConfig::unlisted_ports
     std::uint32_t sack_bytes = 16 * 1024;
     bool trim_nack = true;
     std::uint32_t domain = 0;
@@ -50,6 +51,7 @@ class Responder {
     std::uint32_t entropy = 0;
     bool marked = false;  // CE
     bool trimmed = false, trimmed_last_hop = false;
+    bool unlisted = false;  // came over one of EndpointConfig::unlisted_ports
   };
   // The receives posted, and where completions of them go.
   struct ReceiveSide {
