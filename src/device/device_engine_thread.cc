@@ -17,6 +17,8 @@ namespace {
 constexpr Duration kSpinMax = Duration::us(50);
 // The core was lent for so long: from then on for a while it is needed by others.
 constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
+// What a controller says wakes nobody: asleep, it is looked for that often.
+constexpr Duration kControllerEvery = Duration::ms(20);
 
 }  // namespace
 
@@ -42,7 +44,7 @@ void DeviceEngine::run() {
     const Time now = world_->now();
     if (moved) moved_at = now;
     bool sleeps = !moved && (now - moved_at >= spin || now < crowded_until);
-    const Time until = world_->sleep_until(kNever);
+    const Time until = world_->sleep_until(now + kControllerEvery);
     if (sleeps) sleeps = world_->tell_rings_to_call();
     if (sleeps) sleeps_until_ = until;
     leave();
