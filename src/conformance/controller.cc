@@ -47,13 +47,15 @@ Controller::~Controller() {
   mrc_ctl_cc_profile_attr cc{};
   for (const auto state : {MRC_CTL_PROFILE_OFFLINE, MRC_CTL_PROFILE_INIT}) {
     ev_attr.profile_state = state;
-    library.mrc_ctl_modify_ev_profile(host.context, ev_id, &ev_attr, MRC_CTL_EV_PROFILE_STATE);
+    library.mrc_ctl_modify_ev_profile.at_the_end(host.context, ev_id, &ev_attr,
+                                                 MRC_CTL_EV_PROFILE_STATE);
   }
   for (const auto state : {MRC_CTL_PROFILE_OFFLINE, MRC_CTL_PROFILE_INIT}) {
     format.profile_state = cc.profile_state = state;
-    library.mrc_ctl_modify_ev_fmt_profile(host.context, format_id, &format,
-                                          MRC_CTL_EV_FMT_PROFILE_STATE);
-    library.mrc_ctl_modify_cc_profile(host.context, cc_id, &cc, MRC_CTL_CC_PROFILE_STATE);
+    library.mrc_ctl_modify_ev_fmt_profile.at_the_end(host.context, format_id, &format,
+                                                     MRC_CTL_EV_FMT_PROFILE_STATE);
+    library.mrc_ctl_modify_cc_profile.at_the_end(host.context, cc_id, &cc,
+                                                 MRC_CTL_CC_PROFILE_STATE);
   }
 }
 

@@ -17,7 +17,7 @@ struct Channel {
     works("mrc_create_comp_channel's out", channel);
     works("mrc_get_comp_channel_fd", library.mrc_get_comp_channel_fd(channel, &fd));
   }
-  ~Channel() { library.mrc_destroy_comp_channel(channel); }
+  ~Channel() { library.mrc_destroy_comp_channel.at_the_end(channel); }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 };

@@ -71,14 +71,20 @@ void free_count(Session& session) {
         fmt::format("{} of {}", now.ev.ev_free_count, before));
 }
 
-// The last port, down and up again. Restored whatever happens.
+// The last port, down and up again; left as it was.
 struct Port {
   Controller controller;
   std::uint8_t number;
+  mrc_ctl_port_admin_state before;
   explicit Port(Session& session)
       : controller(session),
-        number(static_cast<std::uint8_t>(std::bit_width(controller.device.phy_port_mask) - 1)) {}
-  ~Port() { set(MRC_CTL_PORT_ADMIN_ENABLED); }
+        number(static_cast<std::uint8_t>(std::bit_width(controller.device.phy_port_mask) - 1)),
+        before(get()) {}
+  ~Port() {
+    mrc_ctl_port_attr attr{.port_admin_state = before};
+    controller.library.mrc_ctl_modify_port.at_the_end(controller.host.context, number, &attr,
+                                                      MRC_CTL_PORT_ADMIN_STATE);
+  }
   int set(mrc_ctl_port_admin_state state) {
     mrc_ctl_port_attr attr{.port_admin_state = state};
     return controller.library.mrc_ctl_modify_port(controller.host.context, number, &attr,

@@ -12,7 +12,7 @@ struct Verbs {
   const Library& library;
   ibv_context* context;
   explicit Verbs(Session& session) : library(session.library()), context(open_device(session)) {}
-  ~Verbs() { library.ibv_close_device(context); }
+  ~Verbs() { library.ibv_close_device.at_the_end(context); }
   Verbs(const Verbs&) = delete;
   Verbs& operator=(const Verbs&) = delete;
 };

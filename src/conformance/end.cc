@@ -47,9 +47,9 @@ Host::Host(Session& on) : session(on), library(on.library()) {
 }
 
 Host::~Host() {
-  if (pd != nullptr) library.ibv_dealloc_pd(pd);
-  if (context != nullptr) library.mrc_destroy_context(context);
-  if (verbs != nullptr) library.ibv_close_device(verbs);
+  if (pd != nullptr) library.ibv_dealloc_pd.at_the_end(pd);
+  if (context != nullptr) library.mrc_destroy_context.at_the_end(context);
+  if (verbs != nullptr) library.ibv_close_device.at_the_end(verbs);
 }
 
 End::End(Host& on, const EndOptions& with)
@@ -74,10 +74,10 @@ End::End(Host& on, const EndOptions& with)
 }
 
 End::~End() {
-  if (qp != nullptr) library.mrc_destroy_qp(qp);
-  if (send_cq != nullptr) library.mrc_destroy_cq(send_cq);
-  if (receive_cq != nullptr) library.mrc_destroy_cq(receive_cq);
-  if (mr != nullptr) library.ibv_dereg_mr(mr);
+  if (qp != nullptr) library.mrc_destroy_qp.at_the_end(qp);
+  if (send_cq != nullptr) library.mrc_destroy_cq.at_the_end(send_cq);
+  if (receive_cq != nullptr) library.mrc_destroy_cq.at_the_end(receive_cq);
+  if (mr != nullptr) library.ibv_dereg_mr.at_the_end(mr);
 }
 
 Address End::address() const {

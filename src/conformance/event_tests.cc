@@ -32,7 +32,7 @@ struct Listening {
   ~Listening() {
     a.reset();
     b.reset();
-    library.mrc_destroy_comp_channel(channel);
+    library.mrc_destroy_comp_channel.at_the_end(channel);
   }
   Listening(const Listening&) = delete;
   Listening& operator=(const Listening&) = delete;

@@ -17,7 +17,7 @@ struct Hint {
     hint = library.mrc_create_qp_hint(host.context, &init);
     works("mrc_create_qp_hint", hint);
   }
-  ~Hint() { library.mrc_destroy_qp_hint(hint); }
+  ~Hint() { library.mrc_destroy_qp_hint.at_the_end(hint); }
   Hint(const Hint&) = delete;
   Hint& operator=(const Hint&) = delete;
   static constexpr int kAll =

@@ -32,6 +32,10 @@ class Function<R(A...) noexcept(N)> {
     errno = 0;
     return pointer_(arguments...);
   }
+  // For destructors, which must not throw: nothing happens where the library does not have it.
+  void at_the_end(A... arguments) const {
+    if (pointer_ != nullptr) pointer_(arguments...);
+  }
   const char* name() const { return name_; }
   bool is_there() const { return pointer_ != nullptr; }
   void bind(void* symbol) { pointer_ = reinterpret_cast<R (*)(A...) noexcept(N)>(symbol); }

@@ -21,7 +21,7 @@ struct Parts {
     good.cap.max_send_wr = good.cap.max_recv_wr = 4;
     good.cap.max_send_sge = good.cap.max_recv_sge = 1;
   }
-  ~Parts() { library.mrc_destroy_cq(cq); }
+  ~Parts() { library.mrc_destroy_cq.at_the_end(cq); }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 };

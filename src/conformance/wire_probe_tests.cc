@@ -126,18 +126,17 @@ void psu_sent(Session& session) {
   if (disabled == -1 && errno == EPERM) skip("changing ports needs CAP_NET_ADMIN");
   works("mrc_ctl_modify_port to DISABLED", disabled);
   const std::uint32_t left = ((2u << ports) - 2) & ~(1u << ports);
-  std::optional<Failure> wrong;
   try {
     duel.next_where("a port status update with that port's bit clear", [&](const Seen& s) {
       const auto* const request = s.as<wire::EndpointRequest>();
       return request != nullptr && request->op == wire::EndpointOp::kPortStatusUpdate &&
              request->port_status == left;
     });
-  } catch (const Failure& failure) {
-    wrong = failure;
+  } catch (...) {
+    set(MRC_CTL_PORT_ADMIN_ENABLED);
+    throw;
   }
   set(MRC_CTL_PORT_ADMIN_ENABLED);
-  if (wrong) throw *wrong;
 }
 
 #define WEFT_PROBE "MRC 7.4.6; 7.5.5, Tables 7-18 and 7-19 (PETH)"

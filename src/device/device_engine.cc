@@ -64,7 +64,7 @@ Result<void> DeviceEngine::start() {
   agent_ = std::make_unique<CtlAgent>(open_controller(config_.name, config_.world.planes), evs_);
   WEFT_CHECK(world_->attach(addresses_, *node_));
   node_->take_port_news();
-  fork_guard_.emplace(*world_);
+  fork_guard_.emplace(*world_, lock_);
   if (!fork_guard_->is_set())
     return Error{ErrorKind::kExhausted, "too many devices are open in this process"};
   thread_ = std::thread([this] { run(); });

@@ -83,13 +83,13 @@ class DeviceEngine {
   void submit_receives(DeviceQp& qp) { node_->submit(qp); }
   // One look at the network. Returns at once if another thread is at it.
   void poll() {
-    note_poll();
+    count_poll();
     look(Back::kAtOnce);
   }
-  // Somebody polls, and found something without a look: it is back soon.
+  // Somebody polls, and found something without a look: it is back soon. Who finds something every
+  // time, one by one, looks now and then all the same: nobody else does.
   void note_poll() {
-    polls_.fetch_add(1, std::memory_order_relaxed);
-    if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
+    if (count_poll() % kLookEvery == 0) look(Back::kAtOnce);
   }
   // The same, by somebody who will not be back soon.
   void poll_once() { look(Back::kSomeTime); }
@@ -132,6 +132,11 @@ class DeviceEngine {
   void leave();
 
   void look(Back back);
+  std::uint64_t count_poll() {
+    if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
+    return polls_.fetch_add(1, std::memory_order_relaxed);
+  }
+  static constexpr std::uint64_t kLookEvery = 16;
 
   void run();
   void rise();

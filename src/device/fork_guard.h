@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 
 namespace weft::net {
 class UdpWorld;
@@ -17,12 +18,13 @@ inline std::atomic<bool> forked_child{false};
 }
 inline bool is_forked_child() { return fork_guard::forked_child.load(std::memory_order_relaxed); }
 
-// While it lives, a fork lets go of this world in the child. Bounded: a process has at most
-// kWorldsMax worlds open, and is told if it has more.
+// While it lives, a fork lets go of this world in the child. A fork waits for the lock that the world
+// is changed under, so that the child finds it whole. Bounded: a process has at most kWorldsMax
+// worlds open, and is told if it has more.
 class ForkGuard {
  public:
   static constexpr int kWorldsMax = 64;
-  explicit ForkGuard(net::UdpWorld& world);
+  ForkGuard(net::UdpWorld& world, std::mutex& lock);
   ~ForkGuard();
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;

@@ -62,7 +62,7 @@ int mrc_poll_cq(mrc_cq* cq, int count, ibv_wc* wc) noexcept {
   std::size_t got = cq->queue.poll(out);
   if (got > 0) {
     cq->context.engine.note_poll();
-  } else if (count > 0) {
+  } else {
     cq->context.engine.poll();
     got = cq->queue.poll(out);
   }

@@ -149,7 +149,9 @@ Result<void> QueuePair::modify(const Modification& modification) {
     const bool anew = other || to.state != from.state;
     if (profiles_.uses != nullptr && !shared_memory_ && anew)
       parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, profiles_.uses);
-    if (to.state == IBV_QPS_RESET || to.state == IBV_QPS_ERR) parts.agent.remove_qp(qp_.qpn);
+    // A ring has no paths and no congestion that a controller speaks of.
+    if (shared_memory_ || to.state == IBV_QPS_RESET || to.state == IBV_QPS_ERR)
+      parts.agent.remove_qp(qp_.qpn);
     if (to.state != IBV_QPS_ERR) qp_.state = to.state;
     return {};
   });

@@ -90,8 +90,9 @@ struct EndpointConfig {
   // A responder that received something which no SACK reports yet, and then nothing for that long,
   // reports it by itself, on every plane: whoever would have asked may be lost. 0: it waits.
   Duration sack_quiet;
-  bool tell_failures = false;      // poll_failure() is asked
-  bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
+  std::uint32_t probes_per_ms = 0;  // reliability probes over all QPs (ProbeBudget); 0: no bound
+  bool tell_failures = false;       // poll_failure() is asked
+  bool share_path_health = false;   // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;
   std::uint32_t host = 0;  // our name in the trace

@@ -39,6 +39,7 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       pool_(config.psn_block_count_max),
       control_(config.control_queue_max),
       prober_(config.bad_ev_count_max),
+      probe_budget_(config.probes_per_ms),
       asks_(config.ask_count_max),
       journal_(config.ev_news_max),
       deadlines_(std::bit_ceil(config.qp_count_max)),
@@ -512,6 +513,7 @@ Requestor::Context Endpoint::context(Time now) {
           .control = control_,
           .prober = prober_,
           .counters = requestor_counters_,
+          .probes = probe_budget_,
           .trace = trace_,
           .host = config_.host};
 }

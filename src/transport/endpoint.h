@@ -204,6 +204,7 @@ class Endpoint final : public world::Node {
   PsnBlockPool pool_;
   ControlQueue control_;
   EvProber prober_;
+  ProbeBudget probe_budget_;
   EndpointAsks asks_;
   EvJournal journal_;
   ReceiveBudget budget_;

@@ -17,6 +17,7 @@
 #include "transport/loss.h"
 #include "transport/nscc.h"
 #include "transport/path_set.h"
+#include "transport/probe_budget.h"
 #include "transport/psn_window.h"
 #include "transport/retry_timer.h"
 #include "transport/work.h"
@@ -62,6 +63,7 @@ class Requestor {
     ControlQueue& control;
     EvProber& prober;
     RequestorCounters& counters;
+    ProbeBudget& probes;
     Trace* trace = nullptr;
     std::uint32_t host = 0;
   };

@@ -88,7 +88,10 @@ void Requestor::on_timeout(Context& context, Time since) {
 }
 
 void Requestor::probe_planes(Context& context) {
-  for (std::uint32_t port = 0; port < world::kPortsMax; ++port) {
+  // Where the budget does not do for all of them, each has its turn to be first.
+  const std::uint32_t first = context.probes.is_bounded() ? next_probe_ : 0;
+  for (std::uint32_t i = 0; i < world::kPortsMax; ++i) {
+    const std::uint32_t port = (first + i) % world::kPortsMax;
     if (paths_.any_on(static_cast<PortIndex>(port), 0) == PathSet::kNone) continue;
     probe(context, static_cast<std::uint8_t>(port), ProbeClass::kControl);
   }
@@ -97,6 +100,7 @@ void Requestor::probe_planes(Context& context) {
 // A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now;
 // one of the control class overtakes what queues, so it counts as one sent a full queue earlier.
 void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_class) {
+  if (!context.probes.take(context.now)) return;  // asked again when the timer fires again
   ControlPacket* packet = context.control.add();
   if (packet == nullptr) return;
   ++context.counters.probes;

@@ -22,6 +22,7 @@ inline void suit_software(EndpointConfig& config) {
   // when its window is small.
   config.sack_bytes = 192u << 10;
   config.sack_quiet = Duration::us(300);
+  config.probes_per_ms = 20;  // a tenth of a core
 }
 
 inline void suit_software(QpConfig& config) {

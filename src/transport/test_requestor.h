@@ -59,8 +59,12 @@ class RequestorBench {
   }
 
   Requestor::Context context() {
-    return {
-        .now = now, .received_at = now, .control = control, .prober = prober, .counters = counters};
+    return {.now = now,
+            .received_at = now,
+            .control = control,
+            .prober = prober,
+            .counters = counters,
+            .probes = probes};
   }
   void pass(Duration d) { now += d; }
 
@@ -206,6 +210,7 @@ class RequestorBench {
   PsnBlockPool pool;
   ControlQueue control{4096};
   EvProber prober;
+  ProbeBudget probes{0};
   RequestorCounters counters;
   Requestor requestor;
   Requestor::Polled polled = Requestor::Polled::kNothing;

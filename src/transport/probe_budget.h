@@ -1,0 +1,39 @@
+// ProbeBudget: how many reliability probes an endpoint may send. To software each costs both ends as
+// much as a run of data: a thousand QPs whose peer is slow to answer would keep it so by asking.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace weft::transport {
+
+class ProbeBudget {
+ public:
+  // So many a millisecond in the long run, 8 ms' worth at once; 0: as many as there are reasons.
+  explicit ProbeBudget(std::uint32_t per_ms)
+      : per_ms_(per_ms), tokens_milli_(std::int64_t{per_ms} * kBurst * 1000) {}
+
+  bool is_bounded() const { return per_ms_ > 0; }
+  // A probe is about to be sent. False: not now.
+  bool take(Time now) {
+    if (per_ms_ == 0) return true;
+    const std::int64_t us = std::max<std::int64_t>((now - filled_at_).us(), 0);
+    filled_at_ += Duration::us(us);
+    const std::int64_t most = std::int64_t{per_ms_} * kBurst * 1000;
+    tokens_milli_ = us >= kBurst * 1000 ? most : std::min(tokens_milli_ + us * per_ms_, most);
+    if (tokens_milli_ < 1000) return false;
+    tokens_milli_ -= 1000;
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t kBurst = 8;  // ms
+
+  std::uint32_t per_ms_;
+  std::int64_t tokens_milli_;
+  Time filled_at_;
+};
+
+}  // namespace weft::transport
