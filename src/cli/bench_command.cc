@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <map>
 #include <string>
 
 #include "cli/bench_follow.h"
@@ -164,10 +163,15 @@ void add_bench_command(CLI::App& app, int& status) {
   write->add_option("HOST", arguments->host,
                     "where `weft bench write --listen` runs; none: both ends here");
   write
-      ->add_option("--api", arguments->api,
-                   "what this end is written against: engine, or mrc, as other programs are")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, BenchApi>{{"engine", BenchApi::kEngine}, {"mrc", BenchApi::kMrc}}));
+      ->add_option_function<std::string>(
+          "--api",
+          [arguments](const std::string& text) {
+            if (text != "engine" && text != "mrc")
+              throw CLI::ValidationError("--api " + text, "expected engine or mrc");
+            arguments->api = text == "mrc" ? BenchApi::kMrc : BenchApi::kEngine;
+          },
+          "what this end is written against: engine, or mrc, as other programs are")
+      ->type_name("NAME");
   write->add_flag(
       "--self", arguments->to_itself,
       "write to itself: both ends in this process, on one thread, so that neither waits");

@@ -51,7 +51,9 @@ Result<std::string> library_of(const ConformanceArguments& a) {
   for (const char* const place : {"lib_mrc.so", "../lib/lib_mrc.so"}) {
     if (std::filesystem::exists(program / place, error)) return (program / place).string();
   }
-  return misuse("no lib_mrc.so beside the program; give its path: weft conformance run PATH");
+  return misuse(
+      "no lib_mrc.so beside the program; `cmake --build build --target mrc` makes ours, or give a "
+      "path: weft conformance run PATH");
 }
 
 Result<std::vector<Ipv6>> addresses_of(const char* flag, const std::vector<std::string>& texts) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -57,6 +58,16 @@ int run(const LabRunArguments& arguments) {
   options.seed = arguments.seed.value_or(scenario->run.seed);
   options.name = fmt::format("run-{}", getpid());
   options.processes = arguments.processes;
+  if (geteuid() != 0) {
+    fmt::print(
+        stderr,
+        "weft: lab run needs root; `weft lab up {}` and `weft lab exec` do without, in a user "
+        "namespace\n",
+        arguments.file);
+    return 1;
+  }
+  // Whoever reads us may go: the lab is taken down all the same.
+  std::signal(SIGPIPE, SIG_IGN);
   const auto outcome = run_in_lab(*scenario, options);
   if (!outcome) {
     fmt::print(stderr, "weft: {}\n", outcome.error().message);

@@ -96,6 +96,7 @@ void event_cq(Session& session) {
     skip("the device tells no EV events");
   mrc_cq* const cq = controller.library.mrc_ctl_create_ev_event_cq(controller.host.context, 16,
                                                                    nullptr, nullptr, 0);
+  if (cq == nullptr && errno == EPERM) skip("the caller may not have EV events");
   works("mrc_ctl_create_ev_event_cq", cq);
   mrc_ctl_ev_event events[4]{};
   equal("mrc_ctl_poll_ev_event without events",

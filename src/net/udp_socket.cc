@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "net/interfaces.h"
 #include "net/system_error.h"
 
 #ifndef UDP_SEGMENT
@@ -110,8 +111,9 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
     set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, 1);
   const SocketAddress address = to_sockaddr(options.address, options.port);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0) {
-    if (errno == EADDRINUSE) return Error{ErrorKind::kExhausted, "the UDP port is taken"};
-    return system_error("bind");
+    const int why = errno;
+    if (why == EADDRINUSE) return Error{ErrorKind::kExhausted, "the UDP port is taken"};
+    return system_error(text_of(options.address) + ": bind", why);
   }
   out.may_connect_ = !options.receives && !options.by_carrier;
   return out;

@@ -51,6 +51,10 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   }
   if (config.planes.empty() || config.planes.size() > world::kPortsMax)
     return Error{ErrorKind::kInvalid, "a device has 1 to 8 planes"};
+  for (auto plane = config.planes.begin(); plane != config.planes.end(); ++plane) {
+    if (std::find(config.planes.begin(), plane, *plane) != plane)
+      return Error{ErrorKind::kInvalid, text_of(*plane) + " is given for two planes"};
+  }
   WEFT_TRY(const Steering steering,
            Steering::make({.mode = config.ev_mode,
                            .plane_count = static_cast<std::uint32_t>(config.planes.size()),
