@@ -56,14 +56,15 @@ class Patterns(unittest.TestCase):
             self.skipTest(reason)
         with mrc_programs.Hosts() as hosts:
             def kill_and_repair(client):
+                # The kernel announces the carrier of the other end once a second.
                 for plane in (1, 0):
-                    time.sleep(0.6)
+                    time.sleep(1.2)
                     hosts.set_plane(plane, "down")
-                    time.sleep(0.6)
+                    time.sleep(1.2)
                     self.assertIsNone(client.poll(), "it ended before the plane came back")
                     hosts.set_plane(plane, "up")
 
-            sent, ended = self.run_pair(3, NO_END, hosts, kill_and_repair)
+            sent, ended = self.run_pair(6.5, NO_END, hosts, kill_and_repair)
         self.assertGreater(sent["messages"], SIZES)
         for plane in (0, 1):
             for state in ("down", "up"):
