@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "net/file_descriptor.h"
+#include "net/system_error.h"
 
 namespace weft::conformance {
 namespace {
@@ -25,9 +26,7 @@ constexpr std::size_t kTextMax = 64 << 10, kPrintedMax = 4096;
 // Stands before a whole result, so that half of one is not taken for it.
 constexpr char kWhole = '\x06';
 
-Error system_error(const char* what) {
-  return {ErrorKind::kSystem, std::string(what) + ": " + std::strerror(errno)};
-}
+using net::system_error;
 
 [[noreturn]] void be_child(int text_fd, int printed_fd, pid_t parent,
                            const std::function<std::string()>& body) {

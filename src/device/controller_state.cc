@@ -14,13 +14,12 @@
 
 #include "device/ctl_codec.h"
 #include "net/random_seed.h"
+#include "net/system_error.h"
 
 namespace weft::device {
 namespace {
 
-Error system_error(const std::string& what) {
-  return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno))};
-}
+using net::system_error;
 
 CtlError io_error(const std::string& what) {
   const int code = errno == EACCES || errno == EPERM || errno == EROFS ? EPERM : EIO;

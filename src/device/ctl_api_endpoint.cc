@@ -100,6 +100,8 @@ int asks_of(mrc_context& context, const Batch& batch, std::vector<transport::End
 // All are posted, or none.
 int post(DeviceEngine& engine, const std::vector<transport::EndpointAsk>& asks) {
   return engine.with_lock([&](DeviceEngine::Parts& parts) {
+    // The same program may have enabled the port just now.
+    parts.agent.service(parts.now, parts.endpoint);
     for (const transport::EndpointAsk& ask : asks) {
       if (parts.endpoint.post_endpoint_request(parts.now, ask)) continue;
       parts.endpoint.cancel_endpoint_requests();

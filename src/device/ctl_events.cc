@@ -15,6 +15,8 @@
 #include <cstring>
 #include <limits>
 
+#include "net/system_error.h"
+
 namespace weft::device {
 namespace {
 
@@ -22,9 +24,7 @@ constexpr std::uint32_t kRecordMagic = 0x5745'4501;  // "WEE", version 1
 constexpr std::uint32_t kListener = kEventSendersMax;
 constexpr int kSendBufferBytes = 1 << 20;  // the system gives what it allows
 
-Error system_error(const std::string& what) {
-  return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno))};
-}
+using net::system_error;
 
 // Through the open directory: a path of any length is too long for a socket's address.
 sockaddr_un address_of(int directory, const std::string& name) {

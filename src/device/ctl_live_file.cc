@@ -12,15 +12,15 @@
 #include <cstring>
 #include <utility>
 
+#include "net/system_error.h"
+
 namespace weft::device {
 namespace {
 
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-Error system_error(const std::string& what) {
-  return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno))};
-}
+using net::system_error;
 
 struct flock range_lock(short type, off_t start, off_t size) {
   struct flock lock {};

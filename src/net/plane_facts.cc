@@ -13,15 +13,9 @@
 
 #include "net/address.h"
 #include "net/file_descriptor.h"
+#include "net/socket_options.h"
 #include "net/steering.h"
 #include "net/udp_socket.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 
 namespace weft::net {
 namespace {

@@ -8,7 +8,6 @@ namespace {
 
 using namespace wire;  // its layout tables
 
-constexpr std::uint32_t kFlowLabelMask = 0xf'ffff;
 constexpr unsigned kTrafficClassShift = ipv6_at::kEcnShift;
 
 }  // namespace
@@ -19,7 +18,7 @@ void emit_inner(const InnerPacket& packet, std::size_t payload_size, Bytes out) 
   base::store32(out, ipv6_at::kVersionWord,
                 6u << ipv6_at::kVersionShift |
                     std::uint32_t{packet.traffic_class} << kTrafficClassShift |
-                    (packet.flow_label & kFlowLabelMask));
+                    (packet.flow_label & ipv6_at::kFlowLabelMask));
   base::store16(out, ipv6_at::kPayloadSize, udp_size);
   base::store8(out, ipv6_at::kNextHeader, kNextHeaderUdp);
   base::store8(out, ipv6_at::kHopLimit, kInnerHopLimit);
@@ -46,7 +45,7 @@ std::optional<InnerPacket> look_inside(ConstBytes headers) {
       .source_port = static_cast<std::uint16_t>(base::load16(udp, udp_at::kSourcePort)),
       .destination_port = static_cast<std::uint16_t>(base::load16(udp, udp_at::kDestinationPort)),
       .traffic_class = static_cast<std::uint8_t>(word >> kTrafficClassShift),
-      .flow_label = word & kFlowLabelMask};
+      .flow_label = word & ipv6_at::kFlowLabelMask};
 }
 
 }  // namespace weft::net

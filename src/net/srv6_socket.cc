@@ -12,32 +12,16 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "net/socket_options.h"
 #include "net/srv6_packet.h"
 #include "net/system_error.h"
 #include "wire/ip_layout.h"
-
-#ifndef IPV6_AUTOFLOWLABEL
-#define IPV6_AUTOFLOWLABEL 70
-#endif
-#ifndef IPV6_FLOWINFO_SEND
-#define IPV6_FLOWINFO_SEND 33
-#endif
 
 namespace weft::net {
 namespace {
 
 constexpr std::size_t kPacketsMax = 64;  // in one system call
 constexpr std::size_t kPiecesMax = 6;    // of one packet
-
-bool set(int fd, int level, int name, int value) {
-  return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
-}
-
-void set_buffer(int fd, int name, int forced, std::uint32_t bytes) {
-  if (bytes == 0) return;
-  if (!set(fd, SOL_SOCKET, forced, static_cast<int>(bytes)))
-    set(fd, SOL_SOCKET, name, static_cast<int>(bytes));
-}
 
 bool attach(int fd, std::span<sock_filter> code) {
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
@@ -158,13 +142,13 @@ Result<Srv6Socket> Srv6Socket::open(const Options& options) {
   const int in = out.in_.get(), to = out.out_.get();
   set_buffer(in, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_bytes);
   set_buffer(to, SO_SNDBUF, SO_SNDBUFFORCE, options.send_bytes);
-  set(in, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-  set(in, SOL_SOCKET, SO_RXQ_OVFL, 1);
-  set(to, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
-  set(to, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
-  set(to, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kInnerHopLimit);
-  set(to, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
-  set(to, IPPROTO_IPV6, IPV6_RECVERR, 1);
+  set_option(in, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+  set_option(in, SOL_SOCKET, SO_RXQ_OVFL, 1);
+  set_option(to, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
+  set_option(to, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+  set_option(to, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kInnerHopLimit);
+  set_option(to, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+  set_option(to, IPPROTO_IPV6, IPV6_RECVERR, 1);
   if (!take_only(in, options.port)) return system_error("socket filter");
   return out;
 }

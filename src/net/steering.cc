@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "fabric/address.h"
+#include "wire/ip_layout.h"
 
 namespace weft::net {
 namespace {
 
-constexpr std::uint32_t kLabelMask = 0xf'ffff;
 // With flow labels a few source ports are enough: hashes look at both.
 constexpr std::uint32_t kEvsPerSocket = 16;
 constexpr std::uint32_t kSrv6PlaneShift = 24;
@@ -71,12 +71,12 @@ Steering::Way Steering::way(std::uint16_t process, std::uint32_t plane, std::uin
   return {.socket = 0,
           .to = fabric::address_of(
               fabric::usids_for(place.topology, plane, place.self, host->host, path)),
-          .flow_label = ev & kLabelMask};
+          .flow_label = ev & wire::ipv6_at::kFlowLabelMask};
 }
 
 std::uint32_t Steering::ev_of(const Seen& seen) const {
   if (config_.mode == EvMode::kSrv6)
-    return seen.plane << kSrv6PlaneShift | (seen.flow_label & kLabelMask);
+    return seen.plane << kSrv6PlaneShift | (seen.flow_label & wire::ipv6_at::kFlowLabelMask);
   return fabric::entropy_of_fields(
       {.source_port = seen.source_port,
        .flow_label = config_.mode == EvMode::kPortAndLabel ? seen.flow_label : 0});

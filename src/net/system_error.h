@@ -4,14 +4,15 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
 namespace weft::net {
 
 // By default of the call that failed last.
-inline Error system_error(const std::string& what, int error = errno) {
-  return {ErrorKind::kSystem, what + ": " + std::strerror(error)};
+inline Error system_error(std::string_view what, int error = errno) {
+  return {ErrorKind::kSystem, std::string(what) + ": " + std::strerror(error)};
 }
 
 }  // namespace weft::net

@@ -15,49 +15,21 @@
 
 #include "base/assert.h"
 #include "net/interfaces.h"
+#include "net/socket_options.h"
 #include "net/system_error.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-#ifndef UDP_NO_CHECK6_RX
-#define UDP_NO_CHECK6_RX 102
-#endif
-#ifndef IPV6_AUTOFLOWLABEL
-#define IPV6_AUTOFLOWLABEL 70
-#endif
-#ifndef IPV6_FLOWINFO
-#define IPV6_FLOWINFO 11
-#endif
-#ifndef IPV6_FLOWINFO_SEND
-#define IPV6_FLOWINFO_SEND 33
-#endif
+#include "wire/ip_layout.h"
 
 namespace weft::net {
 namespace {
 
-bool set(int fd, int level, int name, int value) {
-  return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
-}
-
-// As large as the system lets us: beyond its limit only with privilege.
-void set_buffer(int fd, int name, int forced, std::uint32_t bytes) {
-  if (bytes == 0) return;
-  if (!set(fd, SOL_SOCKET, forced, static_cast<int>(bytes)))
-    set(fd, SOL_SOCKET, name, static_cast<int>(bytes));
-}
-
-constexpr std::uint32_t kFlowLabelMask = 0xf'ffff;
 // Up to that size a packet is sent as one piece.
 constexpr std::size_t kSmall = 256;
 // Each change of place makes the next habit harder to come by, up to so many sends.
 constexpr std::uint16_t kStrangeLimit = 4096;
 
 void set_flow_label(SocketAddress& to, std::uint32_t label) {
-  reinterpret_cast<sockaddr_in6*>(&to.storage)->sin6_flowinfo = htonl(label & kFlowLabelMask);
+  reinterpret_cast<sockaddr_in6*>(&to.storage)->sin6_flowinfo =
+      htonl(label & wire::ipv6_at::kFlowLabelMask);
 }
 
 // A control message at a time, in a buffer of its own.
@@ -92,23 +64,23 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
   set_buffer(fd, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_bytes);
   set_buffer(fd, SO_SNDBUF, SO_SNDBUFFORCE, options.send_bytes);
   if (!v4) {
-    set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
     // Flow labels are ours to choose, not the system's.
-    set(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
-    set(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+    set_option(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
+    set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
   }
   // Never fragmented: a packet is one datagram of the path's MTU.
-  set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
-      v4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO);
+  set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
+             v4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO);
   if (options.receives) {
-    set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
-    if (!v4) set(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
-    set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    if (!options.singly) set(fd, SOL_UDP, UDP_GRO, 1);  // without it packets come one by one
-    if (options.any_checksum) set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+    set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
+    if (!v4) set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+    set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+    if (!options.singly) set_option(fd, SOL_UDP, UDP_GRO, 1);  // without it packets come one by one
+    if (options.any_checksum) set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
   }
   if (options.hears_refusals)
-    set(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, 1);
+    set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, 1);
   const SocketAddress address = to_sockaddr(options.address, options.port);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0) {
     const int why = errno;
@@ -147,7 +119,8 @@ void UdpSocket::adopt(const Habit& habit) {
   const bool v4 = is_ipv4(habit.to);
   SocketAddress to = to_sockaddr(habit.to, habit.port);
   if (!v4) set_flow_label(to, habit.flow_label);
-  if (!set(fd_, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, habit.traffic_class))
+  if (!set_option(fd_, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS,
+                  habit.traffic_class))
     return;
   if (connect(fd_, reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0) return;
   habit_ = habit;

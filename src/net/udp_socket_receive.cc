@@ -6,19 +6,13 @@
 #include <array>
 #include <cstring>
 
+#include "net/socket_options.h"
 #include "net/udp_socket.h"
-
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-#ifndef IPV6_FLOWINFO
-#define IPV6_FLOWINFO 11
-#endif
+#include "wire/ip_layout.h"
 
 namespace weft::net {
 namespace {
 
-constexpr std::uint32_t kFlowLabelMask = 0xf'ffff;
 constexpr std::size_t kControlBytes = 128;
 struct Envelope {
   iovec piece;
@@ -48,7 +42,7 @@ void read_control(const cmsghdr& c, UdpSocket::Incoming& run) {
                    (c.cmsg_level == IPPROTO_IPV6 && c.cmsg_type == IPV6_TCLASS);
   if (tos) run.traffic_class = static_cast<std::uint8_t>(value);
   if (c.cmsg_level == IPPROTO_IPV6 && c.cmsg_type == IPV6_FLOWINFO)
-    run.flow_label = ntohl(static_cast<std::uint32_t>(value)) & kFlowLabelMask;
+    run.flow_label = ntohl(static_cast<std::uint32_t>(value)) & wire::ipv6_at::kFlowLabelMask;
 }
 
 void read_envelope(msghdr& m, std::size_t size, UdpSocket::Incoming& run) {

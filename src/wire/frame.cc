@@ -49,7 +49,7 @@ Ipv6Header parse_ipv6(ConstBytes in) {
       .ecn = static_cast<std::uint8_t>(word >> ipv6_at::kEcnShift & 0x3),
       .hop_limit = load8(in, ipv6_at::kHopLimit),
       .next_header = load8(in, ipv6_at::kNextHeader),
-      .flow_label = word & 0xf'ffff,
+      .flow_label = word & ipv6_at::kFlowLabelMask,
       .payload_size = load16(in, ipv6_at::kPayloadSize),
   };
 }

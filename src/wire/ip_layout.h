@@ -20,6 +20,7 @@ inline constexpr std::size_t kVersionWord = 0;  // version[4] dscp[6] ecn[2] flo
 inline constexpr std::size_t kPayloadSize = 4, kNextHeader = 6, kHopLimit = 7;
 inline constexpr std::size_t kSource = 8, kDestination = 24;
 inline constexpr unsigned kVersionShift = 28, kDscpShift = 22, kEcnShift = 20;
+inline constexpr std::uint32_t kFlowLabelMask = 0xf'ffff;
 }  // namespace ipv6_at
 
 // The segment routing header (RFC 8754): its first bytes are those of every routing header.

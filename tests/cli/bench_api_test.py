@@ -3,29 +3,20 @@
 import itertools
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-import clean_environment  # for what it does when imported
+import bench_write
+from bench_write import SECONDS_MAX, WEFT, free_port
 
-WEFT = os.environ["WEFT_BINARY"]
 BENCH = [WEFT, "bench", "write"]
-SECONDS_MAX = 90
 
 
 def run(*words, env=None):
-    return subprocess.run([*BENCH, *words], capture_output=True, text=True, timeout=SECONDS_MAX,
-                          env={**os.environ, **(env or {})})
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
+    return bench_write.run(BENCH, *words, env=env)
 
 
 class OneHost(unittest.TestCase):

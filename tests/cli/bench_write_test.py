@@ -11,22 +11,15 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-import clean_environment  # for what it does when imported
+import bench_write
+from bench_write import SECONDS_MAX, WEFT, free_port
 
-WEFT = os.environ["WEFT_BINARY"]
 BENCH = [WEFT, "bench", "write", "--no-shm"]  # over shared memory: bench_shm_test.py
-SECONDS_MAX = 90  # of anything here, also on a busy machine and under sanitizers
 DEATH_SECONDS_MAX = 8  # until a killed end is noticed: 1 on an idle machine, 17 by silence alone
 
 
-def run(*words):
-    return subprocess.run([*BENCH, *words], capture_output=True, text=True, timeout=SECONDS_MAX)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
+def run(*words, env=None):
+    return bench_write.run(BENCH, *words, env=env)
 
 
 class OneHost(unittest.TestCase):

@@ -70,6 +70,13 @@ class CtlAgentTest : public ::testing::Test {
     agent_->set_qp(pair_->now, pair_->end(0), qps_.qpn[0], profiles_);
     agent_->service(pair_->now, pair_->end(0));
   }
+  // A controller that wants events, and whose word is out.
+  auto listen() {
+    auto queue =
+        EvEventQueue::open(controller_->events_directory(ControllerState::Make::kYes).value());
+    EXPECT_TRUE(controller_->touch());
+    return queue;
+  }
   // The EVs that data of end 0 takes.
   std::set<std::uint32_t> used() {
     std::set<std::uint32_t> out;
@@ -180,10 +187,8 @@ TEST_F(CtlAgentTest, CongestionControlReachesQpsThatRun) {
 
 TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
   make_profile();
-  auto queue =
-      EvEventQueue::open(controller_->events_directory(ControllerState::Make::kYes).value());
+  auto queue = listen();
   ASSERT_TRUE(queue);
-  ASSERT_TRUE(controller_->touch());
   connect();
   const std::uint32_t victim = evs_[profiles_->map.of_entry[2]].value;
   pair_->fate = [&](int from, const world::Datagram& d) {
@@ -232,10 +237,8 @@ TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
 // What a controller forbids nobody found bad.
 TEST_F(CtlAgentTest, ADenialIsNoEvent) {
   make_profile();
-  auto queue =
-      EvEventQueue::open(controller_->events_directory(ControllerState::Make::kYes).value());
+  auto queue = listen();
   ASSERT_TRUE(queue);
-  ASSERT_TRUE(controller_->touch());
   connect();
   ASSERT_TRUE(controller_->modify_ev(
       1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(2, 1), .state = 4}}}}));

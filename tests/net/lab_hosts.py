@@ -74,6 +74,19 @@ def weft(*words, expect=0):
     return ran
 
 
+def reason_to_skip():
+    """Why this machine has no labs; None where it has."""
+    ran = weft("up", SCENARIO, "--name", f"{BASE}-probe", expect=None)
+    if ran.returncode == 0:
+        weft("down", "--name", f"{BASE}-probe")
+        return None
+    # Only what this machine lacks is a reason; anything else is a failure.
+    lacks = ("needs root, or a user namespace", "is not installed", "seg6_enabled")
+    if not any(lack in ran.stderr for lack in lacks):
+        sys.exit(f"weft lab up: {ran.stderr}")
+    return ran.stderr.strip()
+
+
 def usid(role, plane, index):
     return (role << 14) | (plane << 11) | (index + 1)
 

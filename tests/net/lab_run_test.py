@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
-import lab_test
+import lab_hosts
 from lab_hosts import WEFT
 
 SCENARIOS = ["lab-two-plane", "lab-plane-down", "lab-plane-silent", "lab-uplink-down", "lab-one-way", "lab-loss",
@@ -74,7 +74,7 @@ if __name__ == "__main__":
     if os.geteuid() != 0:
         print("skipped: weft lab run needs root to have sockets in several network namespaces")
         sys.exit(77)
-    reason = lab_test.reason_to_skip()
+    reason = lab_hosts.reason_to_skip()
     if reason:
         print(f"skipped: {reason}")
         sys.exit(77)

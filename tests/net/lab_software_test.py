@@ -10,8 +10,8 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from lab_test import (BASE, SECONDS_MAX, WEFT, Send, carrier, exchange, inside, own_namespaces, own_processes,
-                      reason_to_skip, wait_until, weft)
+from lab_hosts import (BASE, SECONDS_MAX, WEFT, Send, carrier, exchange, inside, own_namespaces, own_processes,
+                       reason_to_skip, wait_until, weft)
 
 # Four hosts, two leaves and two spines in each of two planes.
 SCENARIO = """

@@ -11,7 +11,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 from lab_hosts import (BASE, HOSTS, LEAVES, PLANES, SCENARIO, SECONDS_MAX, SPINES, WEFT, Send, carrier, exchange, inside,
-                       own_namespaces, own_processes, usid, wait_until, weft)
+                       own_namespaces, own_processes, reason_to_skip, usid, wait_until, weft)
 
 
 class Fabric:
@@ -359,18 +359,6 @@ class Nowhere(unittest.TestCase):
         self.assertEqual(ran.returncode, 1, ran.stderr)
         self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
         self.assertIn("needs root, or a user namespace", ran.stderr)
-
-
-def reason_to_skip():
-    ran = weft("up", SCENARIO, "--name", f"{BASE}-probe", expect=None)
-    if ran.returncode == 0:
-        weft("down", "--name", f"{BASE}-probe")
-        return None
-    # Only what this machine lacks is a reason; anything else is a failure.
-    lacks = ("needs root, or a user namespace", "is not installed", "seg6_enabled")
-    if not any(lack in ran.stderr for lack in lacks):
-        sys.exit(f"weft lab up: {ran.stderr}")
-    return ran.stderr.strip()
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ are veth pairs and can be cut. Shared by tests/mrc and bench/ocp.py.
 import contextlib
 import os
 import pathlib
-import socket
 import subprocess
 import time
 from dataclasses import dataclass
+
+from free_port import free_port  # noqa: F401, for those who import this
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LISTEN_TRIES = 400
@@ -28,12 +29,6 @@ def build(out, sources, library, *flags):
     subprocess.run(["gcc", "-O2", *flags, *sanitizers(library), "-o", out, *sources, library,
                     f"-Wl,-rpath,{library.parent}", "-lm", "-libverbs"], check=True)
     return str(out)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def is_listening(port, pid):
