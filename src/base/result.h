@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -63,17 +64,17 @@ template <typename E>
 class [[nodiscard]] Result<void, E> {
  public:
   Result() = default;
-  Result(E error) : error_(std::in_place_index<1>, std::move(error)) {}
-  explicit operator bool() const { return error_.index() == 0; }
-  bool has_value() const { return error_.index() == 0; }
-  void value() const { WEFT_ASSERT(error_.index() == 0); }
+  Result(E error) : error_(std::move(error)) {}
+  explicit operator bool() const { return !error_; }
+  bool has_value() const { return !error_; }
+  void value() const { WEFT_ASSERT(!error_); }
   const E& error() const {
-    WEFT_ASSERT(error_.index() == 1);
-    return *std::get_if<1>(&error_);
+    WEFT_ASSERT(error_);
+    return *error_;
   }
 
  private:
-  std::variant<std::monostate, E> error_;
+  std::optional<E> error_;
 };
 
 }  // namespace weft

@@ -111,6 +111,8 @@ Result<void> check(const BenchArguments& arguments) {
   if (arguments.to_itself && (arguments.listen || !arguments.host.empty() || arguments.latency ||
                               arguments.bidirectional || arguments.clients > 1))
     return Error{ErrorKind::kInvalid, "--self is for bandwidth, with no other end; leave it out"};
+  if (arguments.clients > 1 && !arguments.listen)
+    return Error{ErrorKind::kInvalid, "--clients is for the end that waits for them; add --listen"};
   if (!arguments.idle.empty() && !scenario::duration_from(arguments.idle))
     return Error{ErrorKind::kInvalid,
                  fmt::format("--idle {}: expected a duration, as 1s", arguments.idle)};
@@ -177,9 +179,10 @@ void add_bench_command(CLI::App& app, int& status) {
       "write to itself: both ends in this process, on one thread, so that neither waits");
   write->add_flag("--listen", arguments->listen, "be the other end, once");
   write->add_option("--clients", arguments->clients, "with --listen: of so many at once")
-      ->check(CLI::Range(1, 64));
+      ->check(whole_number(1, 64));
   write->add_option("--receive-buffer", arguments->receive_buffer,
-                    "bytes asked for where packets wait, of each plane");
+                    "bytes asked for where packets wait, of each plane")
+      ->check(whole_number(1, 1u << 30));
   write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
   write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
   write->add_option("--size", arguments->sizes,
@@ -189,17 +192,19 @@ void add_bench_command(CLI::App& app, int& status) {
   write
       ->add_option("--seconds", arguments->seconds,
                    "for so long instead; --json then tells what completed in each millisecond")
-      ->check(CLI::Range(0.01, 3600.0));
+      ->check(number(0.01, 3600));
   write
       ->add_option("--fabric", arguments->fabric,
                    "the scenario whose lab this end is in: planes and paths follow from it")
       ->envname("WEFT_FABRIC");
   write->add_option("--fabric-host", arguments->fabric_host, "which host of it, from 0")
+      ->check(whole_number(0, ~0u))
       ->envname("WEFT_FABRIC_HOST");
   write->add_option("--qps", arguments->qps, "QPs that share the messages")
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_number(1, 1024));
   write->add_option("--port", arguments->control_port,
-                    "TCP port on which the ends find each other");
+                    "TCP port on which the ends find each other")
+      ->check(whole_number(1, 65535));
   write->add_option("--idle", arguments->idle,
                     "afterwards do nothing for that long, as 1s, and say what CPU it took");
   write->add_flag("--json", arguments->json, "one JSON object on stdout");

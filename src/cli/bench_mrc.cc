@@ -132,7 +132,7 @@ class MrcEnd final : public BenchEnd {
   std::vector<OneQp> qps_;
   ibv_send_wr work_{};
   ibv_sge piece_{};
-  std::array<ibv_wc, 32> done_{};
+  std::array<ibv_wc, 128> done_{};  // all there is, as on the engine
   int polled_ = 0;
   Time now_ = net::clock_now(), came_at_ = now_;
   Prng prng_{net::random_seed()};

@@ -76,9 +76,11 @@ void add_evs(CLI::App& ctl, int& status) {
   add_id(*set, a, true);
   add_states(*set, a);
   set->add_option("--mode", a->mode, "auto, explicit or generated");
-  set->add_option("--format", a->format, "number of its EV format profile");
-  set->add_option("--count", a->count, "how many EVs");
-  set->add_option("--min-active", a->min_active, "how many stay in use at least");
+  set->add_option("--format", a->format, "number of its EV format profile")
+      ->check(whole_number(0, ~0u));
+  set->add_option("--count", a->count, "how many EVs")->check(whole_number(0, ~0u));
+  set->add_option("--min-active", a->min_active, "how many stay in use at least")
+      ->check(whole_number(0, ~0u));
   set->add_option("--events", a->events, "good,assumed-bad or none");
   set->add_option("--field", a->fields, "WIDTH:INIT:MIN:MAX:MASK, once a field");
   a = std::make_shared<ProfileArguments>();
@@ -189,14 +191,16 @@ void add_probe(CLI::App& ctl, int& status) {
   CLI::App* const probe = ctl.add_subcommand("probe", "EV probes to a host, and its answers");
   add_ctl_flags(*probe, a->flags);
   probe->add_option("--to", a->request.to, "its address in plane 1")->required();
-  probe->add_option("--port", a->request.ports, "over these ports, from 1 (default: all)");
+  probe->add_option("--port", a->request.ports, "over these ports, from 1 (default: all)")
+      ->check(whole_number(1, 255));
   probe->add_option("--count", a->request.count, "so many a port, each by another EV")
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_number(1, 1024));
   probe->add_option("--timeout", a->timeout, "wait that long for answers (default 100ms)");
   probe->add_option("--dscp", a->request.dscp, "46: with control packets; else with data")
-      ->check(CLI::Range(0, 63));
+      ->check(whole_number(0, 63));
   probe->add_option("--port-status", a->request.port_status,
-                    "a port status update instead: bit N, port N is reachable");
+                    "a port status update instead: bit N, port N is reachable")
+      ->check(whole_number(0, ~0u));
   probe->callback([a, &status] { run_ctl(status, [a] { return run_probe(*a); }); });
 }
 
@@ -210,7 +214,7 @@ void add_events(CLI::App& ctl, int& status) {
   const auto a = std::make_shared<EventArguments>();
   CLI::App* const events = ctl.add_subcommand("events", "EV events as they come, until Ctrl-C");
   add_ctl_flags(*events, a->flags);
-  events->add_option("--count", a->request.count, "end after so many");
+  events->add_option("--count", a->request.count, "end after so many")->check(whole_number(0));
   events->add_option("--timeout", a->timeout, "end after that long");
   events->callback([a, &status] {
     run_ctl(status, [a]() -> Result<void> {

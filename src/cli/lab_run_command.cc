@@ -13,6 +13,7 @@
 #include "cli/lab_run.h"
 #include "cli/load_scenario.h"
 #include "cli/net_settings.h"
+#include "cli/whole_number.h"
 
 namespace weft::cli {
 namespace {
@@ -96,9 +97,9 @@ void add_lab_run(CLI::App& lab, int& status) {
   CLI::App* command = lab.add_subcommand(
       "run", "build the scenario's fabric, run its workload and faults there, take it down (root)");
   command->add_option("FILE", a->file, "the scenario (TOML)")->required();
-  command->add_option("--seed", a->seed, "instead of the scenario's");
+  command->add_option("--seed", a->seed, "instead of the scenario's")->check(whole_number(0));
   command->add_option("--processes", a->processes, "divide the hosts among so many processes")
-      ->check(CLI::Range(1u, LabParts::kProcessesMax));
+      ->check(whole_number(1, LabParts::kProcessesMax));
   command->add_flag("--json", a->json, "one JSON object on stdout");
   command->callback([a, &status] { status = run(*a); });
 }

@@ -14,26 +14,47 @@
 
 namespace {
 
+std::string commands_of(const CLI::App& app) {
+  std::string out;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    out += (out.empty() ? "" : ", ") + sub->get_name();
+  return out;
+}
+
 // The first word that names no command, and what would: CLI11 only says that one is missing.
 bool names_no_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   std::string command = "weft";
   for (int i = 1; i < argc && argv[i][0] != '-' && at->get_require_subcommand_min() > 0; ++i) {
     const CLI::App* next = nullptr;
-    std::string expected;
     for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
       if (sub->check_name(argv[i])) next = sub;
-      expected += (expected.empty() ? "" : ", ") + sub->get_name();
     }
     if (next == nullptr) {
       std::fprintf(stderr, "weft: %s: no such command; expected one of: %s; see `%s --help`\n",
-                   argv[i], expected.c_str(), command.c_str());
+                   argv[i], commands_of(*at).c_str(), command.c_str());
       return true;
     }
     command += std::string(" ") + argv[i];
     at = next;
   }
   return false;
+}
+
+// What is wrong, with what was expected where CLI11 does not say it.
+void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* at = &app;
+  std::string command = "weft";
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    command += " " + at->get_name();
+  }
+  std::string what = error.what();
+  if (at->get_require_subcommand_min() > 0)
+    what = "no command; expected one of: " + commands_of(*at);
+  else if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+    what = what.substr(what.find(": ") + 2) + ": not expected here";
+  std::fprintf(stderr, "weft: %s; see `%s --help`\n", what.c_str(), command.c_str());
 }
 
 }  // namespace
@@ -55,12 +76,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::string command = "weft";
-    for (const CLI::App* sub = &app; !sub->get_subcommands().empty();) {
-      sub = sub->get_subcommands().front();
-      command += " " + sub->get_name();
-    }
-    std::fprintf(stderr, "weft: %s; see `%s --help`\n", e.what(), command.c_str());
+    say_misuse(app, e);
     return 2;
   } catch (const std::bad_alloc&) {
     std::fprintf(

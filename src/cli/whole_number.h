@@ -1,5 +1,7 @@
-// A check for CLI11's numbers: it takes "-1" for an unsigned one, and says ranges in 309 digits.
+// Checks for CLI11's numbers: it takes "-1" for an unsigned one, and says ranges in 309 digits.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -8,14 +10,30 @@
 
 namespace weft::cli {
 
-inline CLI::Validator whole_number(std::uint64_t least) {
+inline CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = ~std::uint64_t{0}) {
   return CLI::Validator(
-      [least](const std::string& text) -> std::string {
+      [least, most](const std::string& text) -> std::string {
         std::uint64_t value = 0;
         const char* const end = text.data() + text.size();
         const auto parsed = std::from_chars(text.data(), end, value);
-        if (parsed.ec == std::errc() && parsed.ptr == end && value >= least) return {};
-        return text + ": expected a whole number from " + std::to_string(least) + " to 2^64 - 1";
+        const bool fits = value >= least && value <= most;
+        if (parsed.ec == std::errc() && parsed.ptr == end && fits) return {};
+        const std::string last = ~most == 0 ? "2^64 - 1" : std::to_string(most);
+        return text + ": expected a whole number from " + std::to_string(least) + " to " + last;
+      },
+      "");
+}
+
+// Of seconds, parts and the like.
+inline CLI::Validator number(double least, double most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) -> std::string {
+        double value = 0;
+        const char* const end = text.data() + text.size();
+        const auto parsed = std::from_chars(text.data(), end, value);
+        const bool fits = value >= least && value <= most;  // not so if it is no number at all
+        if (parsed.ec == std::errc() && parsed.ptr == end && fits) return {};
+        return fmt::format("{}: expected a number from {} to {}", text, least, most);
       },
       "");
 }

@@ -78,6 +78,60 @@ void DeviceNode::drain(Time now) {
   draining_.clear();
 }
 
+// Whether the QP's `source` holds that piece; looked up if it was another's, or memory changed since.
+inline bool DeviceNode::find_source(DeviceQp& qp, const Piece& piece) const {
+  if (qp.source.key != piece.key || qp.source_epoch != memory_.epoch()) {
+    if (!memory_.locate(piece.key, qp.options.domain, qp.source)) return false;
+    qp.source_epoch = memory_.epoch();
+  }
+  return qp.source.holds(piece.at, piece.size);
+}
+
+// The same of all pieces; their addresses become the memory's own.
+bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
+  std::array<std::uint64_t, kPiecesMax> at;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (!find_source(qp, pieces[i])) return false;
+    at[i] = pieces[i].at + (qp.source.at - qp.source.named_at);
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].at = at[i];
+  return true;
+}
+
+// The address under which memory is registered becomes its own. False, and nothing changed: a piece is
+// not registered, or not all of it, or for another domain. Done once: the keys are kept, to see when
+// one goes.
+inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) const {
+  SendQueue::Work& work = qp.sends.work(slot);
+  transport::WriteRequest& request = work.request;
+  if (work.inlined) return true;
+  if (work.piece_count == 1) {
+    if (!find_source(qp, {.at = request.local_at, .size = request.size, .key = work.key}))
+      return false;
+    request.local_at += qp.source.at - qp.source.named_at;
+    return true;
+  }
+  if (!translate(qp, qp.sends.pieces(slot).first(work.piece_count))) return false;
+  request.local_at = gather_address(qp, slot);
+  return true;
+}
+
+inline DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
+  if (sends_under_way_ >= options_.sends_max) return Handed::kLater;
+  const std::uint32_t slot = qp.sends.new_slot();
+  if (!locate(qp, slot)) {
+    // What was posted before it is not its fault, and ends first.
+    if (!qp.sends.is_idle()) return Handed::kLater;
+    fail_locally(now, qp);
+    return Handed::kNever;
+  }
+  const auto posted = endpoint_.post_write(now, qp.qpn, qp.sends.work(slot).request);
+  if (!posted) return Handed::kNever;  // has just failed, as above
+  qp.sends.hand_over();
+  ++sends_under_way_;
+  return Handed::kYes;
+}
+
 void DeviceNode::take(Time now, DeviceQp& qp) {
   if (qp.state.load() == IBV_QPS_ERR) return flush_new(now, qp);
   for (; qp.receives.has_new(); qp.receives.hand_over()) {
@@ -102,52 +156,6 @@ void DeviceNode::stall(DeviceQp& qp) {
   stalled_.push_back(qp.qpn & (options_.qps_max - 1));
 }
 
-// Whether the QP's `source` holds that piece; looked up if it was another's, or memory changed since.
-inline bool DeviceNode::find_source(DeviceQp& qp, const Piece& piece) const {
-  if (qp.source.key != piece.key || qp.source_epoch != memory_.epoch()) {
-    if (!memory_.locate(piece.key, qp.options.domain, qp.source)) return false;
-    qp.source_epoch = memory_.epoch();
-  }
-  return qp.source.holds(piece.at, piece.size);
-}
-
-// Addresses under which memory is registered become its own. False, and nothing changed: a piece is
-// not registered, or not all of it, or for another domain. Done once: the keys are kept, to see when
-// one goes.
-inline bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
-  if (pieces.size() == 1) {
-    if (!find_source(qp, pieces[0])) return false;
-    pieces[0].at += qp.source.at - qp.source.named_at;
-    return true;
-  }
-  std::array<std::uint64_t, kPiecesMax> at;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (!find_source(qp, pieces[i])) return false;
-    at[i] = pieces[i].at + (qp.source.at - qp.source.named_at);
-  }
-  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].at = at[i];
-  return true;
-}
-
-DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
-  if (sends_under_way_ >= options_.sends_max) return Handed::kLater;
-  const std::uint32_t slot = qp.sends.new_slot();
-  SendQueue::Work& work = qp.sends.work(slot);
-  const std::span<Piece> pieces = qp.sends.pieces(slot).first(work.piece_count);
-  if (!work.inlined && !translate(qp, pieces)) {
-    // What was posted before it is not its fault, and ends first.
-    if (!qp.sends.is_idle()) return Handed::kLater;
-    fail_locally(now, qp);
-    return Handed::kNever;
-  }
-  work.request.local_at = work.piece_count == 1 ? pieces[0].at : gather_address(qp, slot);
-  const auto posted = endpoint_.post_write(now, qp.qpn, work.request);
-  if (!posted) return Handed::kNever;  // has just failed, as above
-  qp.sends.hand_over();
-  ++sends_under_way_;
-  return Handed::kYes;
-}
-
 void DeviceNode::fail_locally(Time now, DeviceQp& qp) {
   qp.sends.hand_over();
   ++sends_under_way_;
@@ -163,8 +171,11 @@ void DeviceNode::on_region_gone(Time now, std::uint32_t key) {
     for (std::uint32_t i = 0; i < qp->sends.under_way() && !used; ++i) {
       const std::uint32_t slot = (first + i) & (qp->sends.limits().depth - 1);
       const SendQueue::Work& work = qp->sends.work(slot);
+      if (work.inlined) continue;
+      used = work.piece_count == 1 && work.key == key;
+      if (work.piece_count < 2) continue;
       for (const Piece& piece : qp->sends.pieces(slot).first(work.piece_count))
-        used |= !work.inlined && piece.size > 0 && piece.key == key;
+        used |= piece.key == key;
     }
     if (!used) continue;
     qp->local_error = true;

@@ -84,6 +84,7 @@ class DeviceNode final : public world::Node {
   Handed hand_over_write(Time now, DeviceQp& qp);
   bool find_source(DeviceQp& qp, const Piece& piece) const;
   bool translate(DeviceQp& qp, std::span<Piece> pieces) const;
+  bool locate(DeviceQp& qp, std::uint32_t slot) const;
   void stall(DeviceQp& qp);
   void fail_locally(Time now, DeviceQp& qp);
 

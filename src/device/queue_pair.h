@@ -72,8 +72,8 @@ class QueuePair {
   Result<void> receive_from_peer(DeviceEngine::Parts& parts, const Step& step);
   void start_over(DeviceEngine::Parts& parts);
   int put(const ibv_send_wr& work);
-  std::uint16_t put_pieces(std::uint32_t slot, std::span<const ibv_sge> sges);
-  std::uint16_t put_inline(std::uint32_t slot, std::span<const ibv_sge> sges, std::uint32_t size);
+  void put_pieces(std::uint32_t slot, std::span<const ibv_sge> sges);
+  void put_inline(std::uint32_t slot, std::span<const ibv_sge> sges);
 
   DeviceEngine& engine_;
   Options options_;

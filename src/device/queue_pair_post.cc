@@ -19,38 +19,41 @@ std::uint64_t size_of(std::span<const ibv_sge> sges) {
 
 }  // namespace
 
-// Both: how many pieces it became.
-std::uint16_t QueuePair::put_pieces(std::uint32_t slot, std::span<const ibv_sge> sges) {
+void QueuePair::put_pieces(std::uint32_t slot, std::span<const ibv_sge> sges) {
   Piece* const pieces = qp_.sends.pieces(slot).data();
   std::uint16_t count = 0;
   for (const ibv_sge& sge : sges) {
     if (sge.length > 0) pieces[count++] = {.at = sge.addr, .size = sge.length, .key = sge.lkey};
   }
-  return count;
+  SendQueue::Work& work = qp_.sends.work(slot);
+  work.piece_count = count;
+  work.key = pieces[0].key;
+  work.request.local_at = pieces[0].at;
 }
 
-std::uint16_t QueuePair::put_inline(std::uint32_t slot, std::span<const ibv_sge> sges,
-                                    std::uint32_t size) {
+void QueuePair::put_inline(std::uint32_t slot, std::span<const ibv_sge> sges) {
   std::byte* const bytes = qp_.sends.inline_bytes(slot).data();
   std::byte* to = bytes;
   for (const ibv_sge& sge : sges) {
     if (sge.length > 0) std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
     to += sge.length;
   }
-  qp_.sends.pieces(slot)[0] = {.at = reinterpret_cast<std::uintptr_t>(bytes), .size = size};
-  return 1;
+  SendQueue::Work& work = qp_.sends.work(slot);
+  work.piece_count = 1;
+  work.request.local_at = reinterpret_cast<std::uintptr_t>(bytes);
 }
 
 // Checks all of it before anything is written: what is refused leaves no trace. Nearly every write
 // has one piece, which needs no loops.
-inline int QueuePair::put(const ibv_send_wr& from) {
+[[gnu::always_inline]] inline int QueuePair::put(const ibv_send_wr& from) {
   const bool immediate = from.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (!immediate && from.opcode != IBV_WR_RDMA_WRITE) return EINVAL;
   if (immediate ? !options_.may_send_immediates : !options_.may_send_plain) return EINVAL;
   const auto& limits = qp_.sends.limits();
   const auto pieces = static_cast<std::uint32_t>(from.num_sge);  // a negative one is too many
   if (pieces > limits.pieces_max || (pieces > 0 && from.sg_list == nullptr)) return EINVAL;
-  const bool inlined = (from.send_flags & IBV_SEND_INLINE) != 0;
+  const unsigned flags = from.send_flags;
+  const bool inlined = (flags & IBV_SEND_INLINE) != 0;
   const std::uint64_t size =
       pieces == 1 ? from.sg_list->length : size_of({from.sg_list, std::size_t{pieces}});
   if (size > kMessageMax || (inlined && size > limits.inline_max)) return EINVAL;
@@ -59,14 +62,13 @@ inline int QueuePair::put(const ibv_send_wr& from) {
   const std::uint32_t slot = qp_.sends.next_slot();
   SendQueue::Work& work = qp_.sends.work(slot);
   if (pieces == 1 && size > 0 && !inlined) {
-    *qp_.sends.pieces(slot).data() = {.at = from.sg_list->addr,
-                                      .size = static_cast<std::uint32_t>(size),
-                                      .key = from.sg_list->lkey};
     work.piece_count = 1;
+    work.key = from.sg_list->lkey;
+    work.request.local_at = from.sg_list->addr;
+  } else if (inlined) {
+    put_inline(slot, {from.sg_list, pieces});
   } else {
-    const std::span<const ibv_sge> sges(from.sg_list, pieces);
-    work.piece_count =
-        inlined ? put_inline(slot, sges, static_cast<std::uint32_t>(size)) : put_pieces(slot, sges);
+    put_pieces(slot, {from.sg_list, pieces});
   }
   work.request.id = from.wr_id;
   work.request.remote_at = from.wr.rdma.remote_addr;
@@ -74,8 +76,8 @@ inline int QueuePair::put(const ibv_send_wr& from) {
   work.request.size = static_cast<std::uint32_t>(size);
   work.request.immediate = immediate ? ntohl(from.imm_data) : 0;
   work.request.with_immediate = immediate;
-  work.signalled = (from.send_flags & IBV_SEND_SIGNALED) != 0;
-  work.request.solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0;
+  work.signalled = (flags & IBV_SEND_SIGNALED) != 0;
+  work.request.solicited = (flags & IBV_SEND_SOLICITED) != 0;
   work.inlined = inlined;
   qp_.sends.publish();
   return 0;

@@ -31,10 +31,11 @@ class SendQueue {
     std::uint32_t depth = 1, pieces_max = 1, inline_max = 0;
   };
   struct Work {
-    // As the endpoint gets it, but for its address, which is known when it is handed over. The endpoint
-    // signals every write; whether the program is told is `signalled` below.
+    // As the endpoint gets it, but for its address, which is the program's until it is handed over. The
+    // endpoint signals every write; whether the program is told is `signalled` below.
     transport::WriteRequest request{};
-    std::uint16_t piece_count = 0;
+    std::uint32_t key = 0;          // of the memory at that address, if it is one piece
+    std::uint16_t piece_count = 0;  // several: they are in pieces(), and the address is none yet
     bool signalled = false, inlined = false;
   };
 

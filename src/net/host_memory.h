@@ -40,7 +40,7 @@ class HostMemory final : public world::Memory {
     std::uint64_t named_at = 0, at = 0, size = 0;
     // Whether all of it is inside, by the address under which it is named.
     bool holds(std::uint64_t from, std::uint32_t bytes) const {
-      return from >= named_at && from - named_at <= size && bytes <= size - (from - named_at);
+      return bytes <= size && from - named_at <= size - bytes;
     }
   };
   // False: there is no such key in that domain.

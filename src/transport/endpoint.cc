@@ -514,6 +514,7 @@ Requestor::Context Endpoint::context(Time now) {
           .prober = prober_,
           .counters = requestor_counters_,
           .probes = probe_budget_,
+          .peers = peers_,
           .trace = trace_,
           .host = config_.host};
 }

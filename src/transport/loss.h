@@ -13,28 +13,41 @@
 
 namespace weft::transport {
 
+// The largest delay of late: up at once, down by a part with every sample.
+class DelaySpread {
+ public:
+  void on_delay(Duration delay) {
+    if (delay > value_) {
+      value_ = delay;
+    } else {
+      value_ -= (value_ - delay) / 64;
+    }
+  }
+  Duration value() const { return value_; }
+
+ private:
+  Duration value_;
+};
+
 class LossDetector {
  public:
   // An RTT sample, as delay above the base RTT.
   void on_delay(Duration delay) {
-    if (delay > spread_) {
-      spread_ = delay;
-    } else {
-      spread_ -= (spread_ - delay) / 64;
-    }
+    spread_.on_delay(delay);
     extra_ -= extra_ / 1024;
   }
   // A packet that was declared lost had arrived.
   void on_spurious(Duration base_rtt) { extra_ = std::min(extra_ + base_rtt / 4, base_rtt * 2); }
 
   // The largest delay of late.
-  Duration spread() const { return spread_; }
+  Duration spread() const { return spread_.value(); }
 
   // How much later than a packet another must have been sent whose arrival proves the first lost.
-  Duration reorder_window(Duration base_rtt) const { return base_rtt / 4 + spread_ + extra_; }
+  Duration reorder_window(Duration base_rtt) const { return base_rtt / 4 + spread() + extra_; }
 
  private:
-  Duration spread_, extra_;
+  DelaySpread spread_;
+  Duration extra_;
 };
 
 // What a SACK tells about the responder's set of PSNs above its cumulative edge.

@@ -8,6 +8,7 @@
 
 #include "base/time.h"
 #include "transport/config.h"
+#include "transport/loss.h"
 
 namespace weft::transport {
 
@@ -51,6 +52,9 @@ struct alignas(64) Peer {
   PortMask present = 0;  // ports with a reverse EV
   Time update_next = kNever;
   Time data_at;  // when it was last sent data
+  // How much later than the base RTT its answers come, over all QPs. Kept for software ends only: a
+  // host that is busy answers all of them late, also those that have not heard from it yet.
+  DelaySpread answers{};
   std::array<Way, world::kPortsMax> ways{};
 
   // Three questions without an answer: the plane's reverse direction is left out while others work.

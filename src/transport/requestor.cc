@@ -125,7 +125,7 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   ++context.counters.retransmits;
   emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first))),
        {.psn = psn, .slot = slot, .rtx = true, .ask = true}, header, out);
-  arm(context.now);
+  arm(context);
   return Polled::kPacket;
 }
 
@@ -197,7 +197,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   if (ask) bytes_since_ask_ = 0;
   emit(context, wqe, p, {.psn = psn, .slot = slot, .ask = ask}, header, out);
   if (++wqe.packets_sent == packet_count(wqe.request.size)) ++sent_count_;
-  arm(context.now);
+  arm(context);
   return Polled::kPacket;
 }
 

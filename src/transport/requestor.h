@@ -17,6 +17,7 @@
 #include "transport/loss.h"
 #include "transport/nscc.h"
 #include "transport/path_set.h"
+#include "transport/peer.h"
 #include "transport/probe_budget.h"
 #include "transport/psn_window.h"
 #include "transport/retry_timer.h"
@@ -64,6 +65,7 @@ class Requestor {
     EvProber& prober;
     RequestorCounters& counters;
     ProbeBudget& probes;
+    std::span<Peer> peers;
     Trace* trace = nullptr;
     std::uint32_t host = 0;
   };
@@ -187,18 +189,20 @@ class Requestor {
   bool is_time_to_ask(std::int64_t run_bytes) const;
   bool is_last_available() const;
   std::uint32_t run_packets() const;
-  Duration answer_time() const;
+  Duration lateness(const Context& context) const;
+  Duration answer_time(const Context& context) const;
   std::int64_t size_to_begin(const Wqe& wqe, std::int64_t size) const;
 
   struct Trigger {  // of a SACK
     Time sent_at = kNever;
     PathSet::Slot slot = PathSet::kNone;
-    bool rtt_valid = false, full_size = false;
+    bool rtt_valid = false, full_size = false, of_probe = false;
     Duration rtt;
   };
   Trigger trigger_of(const Context& context, const wire::Bth& bth, const wire::Sack& sack);
   void on_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
   void hear_limit(const wire::Sack& sack);
+  void hear_delay(Context& context, const Trigger& trigger);
   void move_edge(std::uint8_t mpr);
   void acknowledge(Context& context, Psn psn);
   bool advance(Context& context, Psn cack);
@@ -220,7 +224,7 @@ class Requestor {
   void settle(Context& context);
   enum class ProbeClass : std::uint8_t { kData, kControl };
   void probe(Context& context, std::uint8_t port, ProbeClass probe_class);
-  void arm(Time now);
+  void arm(const Context& context);
   void on_tail(Context& context);
   void on_timeout(Context& context, Time since);
   // Waits for nothing but a time to send at.

@@ -16,6 +16,8 @@ void Requestor::on_heard(Context& context) {
   if (window_.outstanding() == 0) return;
   const Psn psn = window_.oldest();
   PsnRecord& record = window_.record(psn);
+  // What a software peer takes so long for may still be before it.
+  if (context.now - record.sent_at() < lateness(context) * 2) return;
   window_.lose(psn, record);
   if (record.counted) nscc_.on_forget(nominal_size(psn, record));
   record.counted = false;
@@ -72,8 +74,10 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
   Trigger trigger;
   if (sack.answers_probe) {
     const auto age = static_cast<std::uint16_t>(next_probe_ - sack.probe_id);
-    if (age >= 1 && age <= probe_sent_.size())
+    if (age >= 1 && age <= probe_sent_.size()) {
       trigger.sent_at = probe_sent_[sack.probe_id % probe_sent_.size()];
+      trigger.of_probe = true;
+    }
   } else if (const Psn psn = sack.cack + sack.trigger_offset; window_.contains(psn)) {
     const PsnRecord& record = window_.record(psn);
     if (timestamp(record.sent_at()) == sack.echo) {
@@ -88,6 +92,20 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
     trigger.slot = paths_.find_echo(sack.entropy);
   }
   return trigger;
+}
+
+// How late a software peer answers; the retry timer waits for twice that.
+void Requestor::hear_delay(Context& context, const Trigger& trigger) {
+  Duration delay = trigger.rtt - nscc_.base_rtt();
+  if (trigger.of_probe) {
+    // One that overtakes counts as sent that much earlier: probe().
+    const Duration overtaken = nscc_.base_rtt() + params_->nscc.target * 2;
+    delay = context.received_at - trigger.sent_at - nscc_.base_rtt() - overtaken;
+  } else if (!trigger.rtt_valid) {
+    return;
+  }
+  context.peers[qp_.peer].answers.on_delay(std::max(delay, Duration()));
+  retry_.set_slack(lateness(context) * 2);
 }
 
 bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack& sack) {
@@ -114,10 +132,8 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
                               .rtt = trigger.rtt,
                               .penalty = sack.cwnd_penalty,
                               .restore = sack.restore_cwnd});
-  if (trigger.rtt_valid) {
-    loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
-    if (params_->nscc.software) retry_.set_slack(loss_.spread() * 2);
-  }
+  if (trigger.rtt_valid) loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
+  if (params_->nscc.software) hear_delay(context, trigger);
   hear_limit(sack);
   if (trigger.sent_at != kNever) {
     infer_losses(context, sack, trigger.sent_at,
@@ -198,7 +214,7 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
   }
   // For the rest ask, one question at a time; a software peer also gets time to answer.
   const Duration since = context.now - last_probe_;
-  const bool may_ask = params_->nscc.software ? since >= answer_time()
+  const bool may_ask = params_->nscc.software ? since >= answer_time(context)
                                               : sack.answers_probe || since >= nscc_.base_rtt();
   if (may_ask) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
 }
@@ -358,7 +374,7 @@ void Requestor::retire(Context& context) {
   if (window_.is_idle()) tail_at_ = kNever;
   if (waits_for_transport_ack()) {
     // The SACK has come and its Transport ACK has not: it is on its way, or lost.
-    if (tail_count_ < kTailTries) tail_at_ = context.now + answer_time();
+    if (tail_count_ < kTailTries) tail_at_ = context.now + answer_time(context);
   } else if (window_.is_idle() && done_count_ == queue_.size()) {
     retry_.disarm();
   }

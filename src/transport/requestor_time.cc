@@ -5,20 +5,26 @@
 
 namespace weft::transport {
 
-// A round trip and a full queue. A software peer takes what its scheduler adds.
-Duration Requestor::answer_time() const {
-  const Duration late = params_->nscc.software ? loss_.spread() : Duration();
-  return nscc_.base_rtt() + params_->nscc.target + late;
+// What a software peer's answers take longer than the network does, as this QP or another saw it.
+Duration Requestor::lateness(const Context& context) const {
+  if (!params_->nscc.software) return Duration();
+  return std::max(loss_.spread(), context.peers[qp_.peer].answers.value());
+}
+
+// A round trip and a full queue.
+Duration Requestor::answer_time(const Context& context) const {
+  return nscc_.base_rtt() + params_->nscc.target + lateness(context);
 }
 
 // A packet was sent.
-void Requestor::arm(Time now) {
+void Requestor::arm(const Context& context) {
+  const Time now = context.now;
   if (window_.outstanding() == 1) {
     retry_.restart(now);
   } else {
     retry_.arm(now);
   }
-  if (tail_at_ == kNever && tail_count_ == 0) tail_at_ = now + answer_time();
+  if (tail_at_ == kNever && tail_count_ == 0) tail_at_ = now + answer_time(context);
 }
 
 Time Requestor::deadline() const {
@@ -33,7 +39,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (late_by > Duration::ms(1) && !rearmed_) {
     rearmed_ = true;
     if (retry_.is_armed()) retry_.restart(now);
-    if (tail_at_ != kNever) tail_at_ = now + answer_time();
+    if (tail_at_ != kNever) tail_at_ = now + answer_time(context);
     return Status::kOk;
   }
   rearmed_ = false;
@@ -41,6 +47,9 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   // A resource NACK put retransmissions off: they go when its time is over.
   if (window_.lost() > 0 && resume_at_ > now) tail_at_ = std::min(tail_at_, resume_at_);
   if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
+  // Others may have seen meanwhile that answers take longer now.
+  if (params_->nscc.software) retry_.set_slack(lateness(context) * 2);
+  if (now < retry_.deadline()) return Status::kOk;
   ++context.counters.timeouts;
   const Time since = retry_.started();
   if (!retry_.expire(now)) return Status::kRetryExceeded;
@@ -53,7 +62,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
 void Requestor::on_tail(Context& context) {
   tail_at_ = kNever;
   if (tail_count_ >= kTailTries) return;
-  const Time due = last_send_ + answer_time();
+  const Time due = last_send_ + answer_time(context);
   if (waits_for_transport_ack()) {
     completion_resend_ = true;
   } else if (window_.outstanding() == 0) {
@@ -65,7 +74,7 @@ void Requestor::on_tail(Context& context) {
     probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
   }
   ++tail_count_;
-  tail_at_ = context.now + nscc_.base_rtt() * 4 + answer_time() - params_->nscc.target;
+  tail_at_ = context.now + nscc_.base_rtt() * 4 + answer_time(context) - params_->nscc.target;
 }
 
 // No progress for a whole retry interval, which began at `since`.

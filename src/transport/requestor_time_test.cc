@@ -157,6 +157,57 @@ TEST(RequestorTime, ShortLatenessIsNoExcuse) {
   EXPECT_EQ(bench.counters.timeouts, 1u);
 }
 
+// A host that is busy answers all QPs late, and those that ask again keep it so.
+struct LateSoftwarePeer : testing::Test {
+  static RequestorBench::Options options() {
+    auto options = RequestorBench::defaults();
+    options.config.nscc.software = true;
+    return options;
+  }
+  static constexpr Duration kLate = Duration::ms(10);
+
+  RequestorBench bench{options()};
+};
+
+TEST_F(LateSoftwarePeer, IsWaitedForByQpsThatNeverHeardFromIt) {
+  bench.post(1024);
+  bench.poll_all();
+  bench.peers[0].answers.on_delay(kLate);  // as another QP saw it
+  const Time sent = bench.now;
+  while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  EXPECT_GE(bench.now - sent, kLate * 2);
+  EXPECT_LT(bench.now - sent, kLate * 3);
+}
+
+TEST_F(LateSoftwarePeer, IsNotSentAgainWhatItHasNotComeTo) {
+  bench.post(1024);
+  bench.poll_all();
+  while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  bench.peers[0].answers.on_delay(kLate);
+  bench.transport_ack(bench.cack());  // a word of it, and not the one that is waited for
+  EXPECT_TRUE(bench.poll_all().empty());
+  bench.pass(kLate * 3);
+  while (bench.counters.timeouts == 1) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  bench.transport_ack(bench.cack());
+  EXPECT_EQ(bench.poll_all().size(), 1u);
+}
+
+TEST_F(LateSoftwarePeer, TellsByProbesToo) {
+  bench.post(2 * 1024);
+  const auto packets = bench.poll_all();
+  while (bench.control.empty()) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  const Time asked = bench.now;
+  bench.pass(kLate);
+  bench.arrive(packets[0]);
+  wire::Sack answer = bench.sack(RequestorBench::trigger(packets[0]));
+  answer.answers_probe = true;
+  answer.probe_id = 0;
+  ASSERT_TRUE(bench.hear(answer));
+  const Duration known = bench.peers[0].answers.value();
+  EXPECT_GT(known, (bench.now - asked) / 2);
+  EXPECT_LT(known, bench.now - asked);
+}
+
 TEST(RequestorTime, NaksEndTheQpWithTheirReason) {
   const std::pair<wire::AckSyndrome, Status> cases[] = {
       {wire::AckSyndrome::kNakRemoteAccess, Status::kRemoteAccess},

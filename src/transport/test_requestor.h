@@ -64,7 +64,8 @@ class RequestorBench {
             .control = control,
             .prober = prober,
             .counters = counters,
-            .probes = probes};
+            .probes = probes,
+            .peers = peers};
   }
   void pass(Duration d) { now += d; }
 
@@ -211,6 +212,7 @@ class RequestorBench {
   ControlQueue control{4096};
   EvProber prober;
   ProbeBudget probes{0};
+  std::array<Peer, 1> peers{};
   RequestorCounters counters;
   Requestor requestor;
   Requestor::Polled polled = Requestor::Polled::kNothing;
