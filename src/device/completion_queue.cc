@@ -60,7 +60,7 @@ std::size_t CompletionQueue::poll(std::span<ibv_wc> out) {
 
 void CompletionQueue::arm(Notify at) {
   const std::lock_guard guard(lock_);
-  armed_ = std::max(armed_, at);
+  armed_ = std::max(armed_.load(), at);
 }
 
 void CompletionQueue::forget_qp(std::uint32_t qpn) {

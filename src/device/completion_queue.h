@@ -51,6 +51,7 @@ class CompletionQueue {
   // One event on the channel at the next completion, or at the next solicited one (or error).
   enum class Notify : std::uint8_t { kNone, kSolicited, kAny };
   void arm(Notify at);
+  bool is_armed() const { return armed_.load(std::memory_order_relaxed) != Notify::kNone; }
   // Its completions are taken out: the QP is gone, or starts again.
   void forget_qp(std::uint32_t qpn);
 
@@ -70,7 +71,7 @@ class CompletionQueue {
   std::unique_ptr<ibv_wc[]> slots_;
   std::atomic<std::uint32_t> size_{0};
   std::atomic<bool> overrun_{false};
-  Notify armed_ = Notify::kNone;
+  std::atomic<Notify> armed_{Notify::kNone};  // written under the lock
   CompletionChannel* channel_;
   const void* handle_;
 };

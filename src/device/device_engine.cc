@@ -122,6 +122,12 @@ void DeviceEngine::submit(DeviceQp& qp) {
   if (!polled || idle) look(polled ? Back::kAtOnce : Back::kSomeTime);
 }
 
+void DeviceEngine::end_polls() {
+  if (!polled_.exchange(false)) return;
+  const std::lock_guard guard(nap_lock_);
+  nap_over_.notify_all();
+}
+
 void DeviceEngine::look(Back back) {
   if (!lock_.try_lock()) return;
   pass(back);

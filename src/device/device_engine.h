@@ -2,9 +2,10 @@
 // the thread that keeps them going when nobody else does.
 //
 // One lock; the clock is read after it is taken. Whoever polls drives the device; while anybody
-// does, the thread sleeps, and it is back 50 us (EngineConfig::poll_gap) after the last poll. Posting
-// never waits: posts lie in rings of their QPs, and the poster passes by once if the lock is free;
-// else whoever holds it sees them before it goes. Applications may spin on memory and never call us.
+// does, the thread sleeps, and it is back 50 to 200 us after the last poll (EngineConfig::poll_gap),
+// or at once if whoever polled waits for an event. Posting never waits: posts lie in rings of their
+// QPs, and the poster passes by once if the lock is free; else whoever holds it sees them before it
+// goes. Applications may spin on memory and never call us.
 //
 // QPs are made by QueuePair (queue_pair.h), which calls under the lock through with_lock().
 #pragma once
@@ -93,6 +94,8 @@ class DeviceEngine {
   }
   // The same, by somebody who will not be back soon.
   void poll_once() { look(Back::kSomeTime); }
+  // Whoever polled waits for an event from here on: the thread is back at once.
+  void end_polls();
 
   // --- set-up, from any thread: `body(parts)` runs under the lock, its result comes back.
   struct Parts {
@@ -140,7 +143,7 @@ class DeviceEngine {
 
   void run();
   void rise();
-  void nap();
+  void nap(Duration gap);
   void sleep(Time until) const;
 
   EngineConfig config_;

@@ -17,6 +17,8 @@ namespace {
 constexpr Duration kSpinMax = Duration::us(50);
 // The core was lent for so long: from then on for a while it is needed by others.
 constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
+// Naps while somebody polls grow to so many gaps: each costs who polls some microseconds.
+constexpr std::int64_t kNapGapsMax = 4;
 // What a controller says wakes nobody: asleep, it is looked for that often.
 constexpr Duration kControllerEvery = Duration::ms(20);
 
@@ -31,12 +33,15 @@ void DeviceEngine::run() {
   }
   const Duration spin = std::min(config_.world.spin, kSpinMax);
   Time moved_at = net::clock_now(), crowded_until;
+  Duration gap = config_.poll_gap;
   while (!stop_) {
     if (polled_) {
       rise();
-      nap();
+      nap(gap);
+      gap = std::min(gap * 2, config_.poll_gap * kNapGapsMax);
       continue;
     }
+    gap = config_.poll_gap;
     lock_.lock();
     const bool moved = pass();
     if (sleeps_until_ != Time()) world_->tell_rings_not_to_call();
@@ -69,11 +74,11 @@ void DeviceEngine::rise() {
   leave();
 }
 
-void DeviceEngine::nap() {
+void DeviceEngine::nap(Duration gap) {
   const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
   {
     std::unique_lock guard(nap_lock_);
-    if (!stop_) nap_over_.wait_for(guard, std::chrono::nanoseconds(config_.poll_gap.ns()));
+    if (!stop_ && polled_) nap_over_.wait_for(guard, std::chrono::nanoseconds(gap.ns()));
   }
   if (polls_.load(std::memory_order_relaxed) == seen) polled_ = false;
 }

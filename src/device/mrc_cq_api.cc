@@ -62,6 +62,9 @@ int mrc_poll_cq(mrc_cq* cq, int count, ibv_wc* wc) noexcept {
   std::size_t got = cq->queue.poll(out);
   if (got > 0) {
     cq->context.engine.note_poll();
+  } else if (cq->queue.is_armed()) {
+    cq->context.engine.poll_once();  // the last look of somebody who goes to sleep
+    got = cq->queue.poll(out);
   } else {
     cq->context.engine.poll();
     got = cq->queue.poll(out);
@@ -76,6 +79,7 @@ int mrc_req_notify_cq(mrc_cq* cq, int solicited_only) noexcept {
     if (cq == nullptr) return EINVAL;
     cq->queue.arm(solicited_only != 0 ? CompletionQueue::Notify::kSolicited
                                       : CompletionQueue::Notify::kAny);
+    if (cq->queue.channel() != nullptr) cq->context.engine.end_polls();
     return 0;
   });
   return returned(error, fail_value);

@@ -8,7 +8,7 @@
 namespace weft::transport {
 
 // For ends that answer their peers between posts: well below what a requestor waits before it asks.
-inline constexpr Duration kAnswersDelay = Duration::us(100);
+inline constexpr Duration kAnswersDelay = Duration::us(250);
 
 // Bits 23-16 of a QPN are the process's slot; the rest starts anywhere and goes round
 // (docs/decisions/0008).
