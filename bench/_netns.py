@@ -3,6 +3,7 @@
 import contextlib
 import os
 import subprocess
+import time
 
 MTU = 4200
 
@@ -93,6 +94,14 @@ class Pair:
         for plane in self.planes[1:]:
             self.run("b", "ip", "mptcp", "endpoint", "add", self.address("b", plane), "signal")
 
+    def _settle(self):
+        """Until the kernel has made its own addresses sure (DAD): a link that goes before then comes back a second late."""
+        until = time.monotonic() + 10
+        while any(self.run(end, "ip", "-6", "addr", "show", "tentative").stdout for end in "ab"):
+            if time.monotonic() > until:
+                raise RuntimeError("the addresses of new interfaces stay tentative; see `ip -6 addr show tentative`")
+            time.sleep(0.1)
+
     def _remove(self):
         for name in self.names.values():
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
@@ -103,6 +112,7 @@ def pair(planes, **shape):
     hosts = Pair(planes, **shape)
     try:
         hosts._make()
+        hosts._settle()
         yield hosts
     finally:
         hosts._remove()

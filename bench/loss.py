@@ -59,7 +59,7 @@ def main():
         lib.finish(weft=None, ratio=None, why=why)
         return 0
     lib.build("weft", "raw_tcp")
-    times = lib.runs(3)
+    times = lib.runs(7)
     detail = {}
     with _netns.pair(1, offloads=False) as hosts:
         contestants = {"weft": lambda: _flows.weft(hosts, SECONDS, message=1 << 20),

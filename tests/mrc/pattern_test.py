@@ -56,7 +56,7 @@ class Patterns(unittest.TestCase):
             self.skipTest(reason)
         with mrc_programs.Hosts() as hosts:
             def kill_and_repair(client):
-                # The kernel announces the carrier of the other end once a second.
+                # A link that goes before the kernel made sure of its own addresses comes back a second late.
                 for plane in (1, 0):
                     time.sleep(1.2)
                     hosts.set_plane(plane, "down")
