@@ -180,8 +180,9 @@ void add_bench_command(CLI::App& app, int& status) {
   write->add_flag("--listen", arguments->listen, "be the other end, once");
   write->add_option("--clients", arguments->clients, "with --listen: of so many at once")
       ->check(whole_number(1, 64));
-  write->add_option("--receive-buffer", arguments->receive_buffer,
-                    "bytes asked for where packets wait, of each plane")
+  write
+      ->add_option("--receive-buffer", arguments->receive_buffer,
+                   "bytes asked for where packets wait, of each plane")
       ->check(whole_number(1, 1u << 30));
   write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
   write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
@@ -202,8 +203,7 @@ void add_bench_command(CLI::App& app, int& status) {
       ->envname("WEFT_FABRIC_HOST");
   write->add_option("--qps", arguments->qps, "QPs that share the messages")
       ->check(whole_number(1, 1024));
-  write->add_option("--port", arguments->control_port,
-                    "TCP port on which the ends find each other")
+  write->add_option("--port", arguments->control_port, "TCP port on which the ends find each other")
       ->check(whole_number(1, 65535));
   write->add_option("--idle", arguments->idle,
                     "afterwards do nothing for that long, as 1s, and say what CPU it took");

@@ -198,8 +198,9 @@ void add_probe(CLI::App& ctl, int& status) {
   probe->add_option("--timeout", a->timeout, "wait that long for answers (default 100ms)");
   probe->add_option("--dscp", a->request.dscp, "46: with control packets; else with data")
       ->check(whole_number(0, 63));
-  probe->add_option("--port-status", a->request.port_status,
-                    "a port status update instead: bit N, port N is reachable")
+  probe
+      ->add_option("--port-status", a->request.port_status,
+                   "a port status update instead: bit N, port N is reachable")
       ->check(whole_number(0, ~0u));
   probe->callback([a, &status] { run_ctl(status, [a] { return run_probe(*a); }); });
 }

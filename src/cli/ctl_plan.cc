@@ -141,13 +141,14 @@ CtlResult<void> back_to_init(ProfileState from, Modify modify) {
   return {};
 }
 
-CtlResult<void> carry_out(const CtlPlan::Ev& wanted, ControllerState& state) {
+CtlResult<void> begin_anew(const CtlPlan::Ev& wanted, ControllerState& state) {
   WEFT_TRY(const auto model, state.snapshot());
-  if (wanted.id < device::kEvProfilesMax) {
-    WEFT_CHECK(back_to_init(model->evs[wanted.id].state, [&](ProfileState to) {
-      return state.modify_ev(wanted.id, {.state = to});
-    }));
-  }
+  if (wanted.id >= device::kEvProfilesMax) return {};
+  return back_to_init(model->evs[wanted.id].state,
+                      [&](ProfileState to) { return state.modify_ev(wanted.id, {.state = to}); });
+}
+
+CtlResult<void> carry_out(const CtlPlan::Ev& wanted, ControllerState& state) {
   if (wanted.state == ProfileState::kInit) return {};
   device::EvChange change = wanted.change;
   change.state = ProfileState::kOffline;
@@ -216,6 +217,11 @@ Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name)
 }
 
 CtlResult<void> carry_out(const CtlPlan& plan, ControllerState& state) {
+  // First, as a format cannot change while they use it.
+  for (const CtlPlan::Ev& wanted : plan.evs) {
+    if (const auto done = begin_anew(wanted, state); !done)
+      return of("ev", wanted.id, done.error());
+  }
   for (const CtlPlan::Format& wanted : plan.formats) {
     if (const auto done = carry_out(wanted, state); !done)
       return of("ev_format", wanted.id, done.error());

@@ -97,7 +97,16 @@ Result<void> LabParts::split() {
 void LabParts::say_done() { page_->done.fetch_add(1); }
 bool LabParts::all_done() const { return page_->done.load() >= processes_; }
 void LabParts::give_up() { page_->given_up.store(1); }
-bool LabParts::given_up() const { return page_->given_up.load() != 0; }
+bool LabParts::given_up() const { return page_->given_up.load() != 0 || any_died(); }
+
+// Seen by the first only; the others end with it. Those that have left are gathered later.
+bool LabParts::any_died() const {
+  return std::any_of(children_.begin(), children_.end(), [](pid_t child) {
+    siginfo_t how{};
+    return waitid(P_PID, static_cast<id_t>(child), &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           how.si_pid == child && (how.si_code != CLD_EXITED || how.si_status != 0);
+  });
+}
 
 void LabParts::store(const PartReport& report) {
   auto* at = reinterpret_cast<std::byte*>(page_) + 64 + part_ * part_bytes();

@@ -51,7 +51,7 @@ class LabParts {
   // All flows of my hosts are over; and those of everybody.
   void say_done();
   bool all_done() const;
-  // Something went wrong somewhere: nobody goes on.
+  // Something went wrong somewhere, or one of them died: nobody goes on.
   void give_up();
   bool given_up() const;
 
@@ -64,6 +64,7 @@ class LabParts {
   struct Page;
   LabParts(std::uint32_t processes, std::size_t flows, std::size_t steps);
   std::size_t part_bytes() const;
+  bool any_died() const;
   void store(const PartReport& report);
   void add(std::uint32_t part, PartReport& to) const;
 

@@ -50,6 +50,15 @@ int run(const LabRunArguments& arguments) {
     fmt::print(stderr, "weft: {}\n", scenario.error().message);
     return 2;
   }
+  // Opening the sockets of many hosts takes tens of milliseconds, in which its time runs.
+  constexpr Duration kShortest = Duration::ms(200);
+  if (const Duration all = scenario->workload.repeat_for; all > Duration() && all < kShortest) {
+    fmt::print(stderr,
+               "weft: {}: repeat_for is {:g} ms, which is over before the hosts of a lab have "
+               "started; expected at least {:g} ms, as in scenarios/lab-*.toml\n",
+               arguments.file, all.to_us() / 1e3, kShortest.to_us() / 1e3);
+    return 2;
+  }
   // All hosts are on this machine, and their planes go down on purpose.
   if (const auto level = set_log_level_or(net::LogLevel::kError); !level) {
     fmt::print(stderr, "weft: {}\n", level.error().message);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <exception>
 
 namespace weft::conformance {
 namespace {
@@ -32,6 +33,10 @@ std::string run_body(Session& session, const Line& line,
     return skipped.reason;
   } catch (const Trouble& trouble) {
     return trouble.what;
+  } catch (const std::exception& other) {
+    return other.what();
+  } catch (...) {
+    return "an exception of the library's";
   }
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "net/interfaces.h"
 #include "net/socket_options.h"
 #include "net/srv6_packet.h"
 #include "net/system_error.h"
@@ -59,7 +60,7 @@ Result<FileDescriptor> open_raw(const Ipv6& address) {
   if (!take_nothing(out.get())) return system_error("socket filter");
   const SocketAddress name = to_sockaddr(address, 0);
   if (bind(out.get(), reinterpret_cast<const sockaddr*>(&name.storage), name.size) != 0)
-    return system_error("raw IPv6 socket: bind");
+    return system_error(text_of(address) + ": bind of a raw IPv6 socket");
   return out;
 }
 

@@ -393,6 +393,13 @@ void Endpoint::deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied) {
   PathSet& paths = qp->requestor.paths();
   const PathSet::Slot slot = paths.find(ev);
   if (slot != PathSet::kNone) paths.deny(now, slot, denied);
+  // Answers leave it too.
+  if (denied && qp->peer != Qp::kNoPeer) {
+    Peer::Reverse& reverse = peers_[qp->peer].ways[ev.port].reverse;
+    const PathSet::Slot other = paths.any_on(ev.port, ev.value);
+    if (reverse.present && reverse.ev == ev.value && other != PathSet::kNone)
+      reverse.ev = paths.ev(other).value;
+  }
   if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
 }
 

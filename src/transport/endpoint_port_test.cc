@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
 
 #include "transport/endpoint.h"
 #include "transport/test_pair.h"
@@ -262,6 +263,24 @@ TEST(EndpointPort, DeniedEvCarriesNothing) {
   EXPECT_EQ(on_it, 0);
   pair.end(0).deny_ev(pair.now, ev, false);
   EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ev_active, 12u);
+}
+
+TEST(EndpointPort, DeniedEvCarriesNoAnswersEither) {
+  Pair pair;
+  const auto qps = pair.connect();
+  std::set<std::pair<world::PortIndex, std::uint32_t>> used;
+  pair.fate = [&](int from, const world::Datagram& d) {
+    if (from == 1 && opcode_of(d) == wire::Opcode::kSack) used.insert({d.port, d.entropy});
+    return Fate::kDeliver;
+  };
+  ports_used(pair, qps, 0, Duration::ms(1));
+  const auto before = std::exchange(used, {});
+  ASSERT_FALSE(before.empty());
+  for (const auto& [port, value] : before)
+    pair.end(1).deny_ev(pair.now, {.value = value, .port = port}, true);
+  ports_used(pair, qps, 0, Duration::ms(1));
+  ASSERT_FALSE(used.empty());
+  for (const auto& way : used) EXPECT_FALSE(before.contains(way)) << way.second;
 }
 
 TEST(EndpointPort, DropsAreCountedByReason) {

@@ -135,9 +135,8 @@ class Ctl(unittest.TestCase):
             self.assertEqual(self.profile("cc", 4)["algorithm"], "none")
             ports = json.loads(self.run_ctl("port", "--json"))["ports"]
             self.assertEqual([p["enabled"] for p in ports], [True, False, True, True])
-            # Formats come first, and this one is in use: the profile goes first the second time.
-            self.run_ctl("ev", "set", "1", "--state", "offline")
             self.run_ctl("port", "2", "--enable")
+        self.run_ctl("ev", "set", "1", "--state", "offline")
         self.run_ctl("cc", "apply", "--file", path)  # only these
         self.assertEqual(self.profile("ev", 1)["state"], "offline")
 

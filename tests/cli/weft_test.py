@@ -116,9 +116,17 @@ class Misuse(Files):
         self.refused(weft("sim", "run", small, "--seed", "one"), "--seed")
         self.refused(weft("sim", "run"), "FILE")
         self.refused(weft("sim", "seeds", small, "--count", "0"), "--count")
-        self.refused(weft("sim"))
-        self.refused(weft("simulate"))
-        self.refused(weft())
+        self.refused(weft("sim"), "run", "seeds")
+        self.refused(weft("simulate"), "sim, bench")
+        self.refused(weft(), "sim, bench")
+
+    def test_numbers_are_told_their_range(self):
+        self.refused(weft("bench", "write", "--port", "70000"), "--port: 70000", "1 to 65535")
+        self.refused(weft("bench", "write", "--seconds", "nan"), "--seconds: nan", "0.01 to 3600")
+        self.refused(weft("bench", "write", "--qps", "0"), "--qps: 0", "1 to 1024")
+        self.refused(weft("bench", "write", "--clients", "2"), "--listen")
+        self.refused(weft("doctor", "now"), "now: not expected here")
+        self.refused(weft("lab", "run", "x", "--processes", "0"), "1 to 16")
 
     def test_outputs_that_cannot_be_written(self):
         small = self.write(SMALL)

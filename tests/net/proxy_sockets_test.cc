@@ -25,8 +25,8 @@ std::uint32_t psn_of(const ScriptedNode::Came& came) {
 
 class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
  protected:
-  // Of this process: tests may run side by side.
-  const std::uint8_t net = static_cast<std::uint8_t>(110 + getpid() % 120);
+  // Of this process, with one for each plane: tests may run side by side.
+  const std::uint8_t net = static_cast<std::uint8_t>(110 + 2 * (getpid() % 60));
 
   LiveFabricConfig config() const {
     const switching::QueueParams queue{.data_bytes_max = 20'000, .control_bytes_max = 100'000};
