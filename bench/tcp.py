@@ -98,7 +98,7 @@ def main():
     why = "asked for" if options.loopback else _netns.why_not()
     measured = {"loopback": measure(Loopback(), lib.runs(3))}
     if why is None:
-        with _netns.pair(2) as hosts:
+        with _netns.pair(1) as hosts:
             measured["veth"] = measure(Veth(hosts), lib.runs(3))
     rows = []
     for link, results in measured.items():

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "net/clock.h"
 #include "net/system_error.h"
 
 namespace weft::cli {
@@ -97,10 +98,17 @@ Result<void> LabParts::split() {
 void LabParts::say_done() { page_->done.fetch_add(1); }
 bool LabParts::all_done() const { return page_->done.load() >= processes_; }
 void LabParts::give_up() { page_->given_up.store(1); }
-bool LabParts::given_up() const { return page_->given_up.load() != 0 || any_died(); }
+bool LabParts::given_up() {
+  if (any_died()) give_up();
+  return page_->given_up.load() != 0;
+}
 
 // Seen by the first only; the others end with it. Those that have left are gathered later.
-bool LabParts::any_died() const {
+bool LabParts::any_died() {
+  constexpr Duration kEvery = Duration::ms(10);
+  const Time now = net::clock_now();
+  if (now < look_next_) return false;
+  look_next_ = now + kEvery;
   return std::any_of(children_.begin(), children_.end(), [](pid_t child) {
     siginfo_t how{};
     return waitid(P_PID, static_cast<id_t>(child), &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&

@@ -53,7 +53,7 @@ class LabParts {
   bool all_done() const;
   // Something went wrong somewhere, or one of them died: nobody goes on.
   void give_up();
-  bool given_up() const;
+  bool given_up();
 
   // Of all but the first: leaves the report and ends this process.
   [[noreturn]] void leave(const PartReport& report);
@@ -64,7 +64,7 @@ class LabParts {
   struct Page;
   LabParts(std::uint32_t processes, std::size_t flows, std::size_t steps);
   std::size_t part_bytes() const;
-  bool any_died() const;
+  bool any_died();
   void store(const PartReport& report);
   void add(std::uint32_t part, PartReport& to) const;
 
@@ -72,6 +72,7 @@ class LabParts {
   std::size_t flows_, steps_, bytes_ = 0;
   Page* page_ = nullptr;
   std::vector<pid_t> children_;
+  Time look_next_;  // for those that died
 };
 
 }  // namespace weft::cli

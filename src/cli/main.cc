@@ -50,9 +50,10 @@ void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
     command += " " + at->get_name();
   }
   std::string what = error.what();
-  if (at->get_require_subcommand_min() > 0)
+  const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  if (!extras && at->get_require_subcommand_min() > 0)
     what = "no command; expected one of: " + commands_of(*at);
-  else if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+  else if (extras)
     what = what.substr(what.find(": ") + 2) + ": not expected here";
   std::fprintf(stderr, "weft: %s; see `%s --help`\n", what.c_str(), command.c_str());
 }

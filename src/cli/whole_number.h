@@ -14,8 +14,9 @@ inline CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = ~st
   return CLI::Validator(
       [least, most](const std::string& text) -> std::string {
         std::uint64_t value = 0;
+        const bool hex = text.starts_with("0x");  // as masks are written
         const char* const end = text.data() + text.size();
-        const auto parsed = std::from_chars(text.data(), end, value);
+        const auto parsed = std::from_chars(text.data() + (hex ? 2 : 0), end, value, hex ? 16 : 10);
         const bool fits = value >= least && value <= most;
         if (parsed.ec == std::errc() && parsed.ptr == end && fits) return {};
         const std::string last = ~most == 0 ? "2^64 - 1" : std::to_string(most);

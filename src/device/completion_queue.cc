@@ -60,7 +60,8 @@ std::size_t CompletionQueue::poll(std::span<ibv_wc> out) {
 
 void CompletionQueue::arm(Notify at) {
   const std::lock_guard guard(lock_);
-  armed_ = std::max(armed_.load(), at);
+  armed_ = std::max(armed_, at);
+  last_look_.store(channel_ != nullptr, std::memory_order_relaxed);
 }
 
 void CompletionQueue::forget_qp(std::uint32_t qpn) {

@@ -51,7 +51,12 @@ class CompletionQueue {
   // One event on the channel at the next completion, or at the next solicited one (or error).
   enum class Notify : std::uint8_t { kNone, kSolicited, kAny };
   void arm(Notify at);
-  bool is_armed() const { return armed_.load(std::memory_order_relaxed) != Notify::kNone; }
+  // Whether the last thing done with it was to arm it: then the look that follows is the last of
+  // somebody who goes to sleep.
+  bool take_last_look() {
+    return last_look_.load(std::memory_order_relaxed) &&
+           last_look_.exchange(false, std::memory_order_relaxed);
+  }
   // Its completions are taken out: the QP is gone, or starts again.
   void forget_qp(std::uint32_t qpn);
 
@@ -71,7 +76,8 @@ class CompletionQueue {
   std::unique_ptr<ibv_wc[]> slots_;
   std::atomic<std::uint32_t> size_{0};
   std::atomic<bool> overrun_{false};
-  std::atomic<Notify> armed_{Notify::kNone};  // written under the lock
+  Notify armed_ = Notify::kNone;
+  std::atomic<bool> last_look_{false};
   CompletionChannel* channel_;
   const void* handle_;
 };

@@ -62,8 +62,8 @@ int mrc_poll_cq(mrc_cq* cq, int count, ibv_wc* wc) noexcept {
   std::size_t got = cq->queue.poll(out);
   if (got > 0) {
     cq->context.engine.note_poll();
-  } else if (cq->queue.is_armed()) {
-    cq->context.engine.poll_once();  // the last look of somebody who goes to sleep
+  } else if (cq->queue.take_last_look()) {
+    cq->context.engine.poll_once();
     got = cq->queue.poll(out);
   } else {
     cq->context.engine.poll();

@@ -393,14 +393,29 @@ void Endpoint::deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied) {
   PathSet& paths = qp->requestor.paths();
   const PathSet::Slot slot = paths.find(ev);
   if (slot != PathSet::kNone) paths.deny(now, slot, denied);
-  // Answers leave it too.
-  if (denied && qp->peer != Qp::kNoPeer) {
-    Peer::Reverse& reverse = peers_[qp->peer].ways[ev.port].reverse;
-    const PathSet::Slot other = paths.any_on(ev.port, ev.value);
-    if (reverse.present && reverse.ev == ev.value && other != PathSet::kNone)
-      reverse.ev = paths.ev(other).value;
-  }
+  if (slot != PathSet::kNone && qp->peer != Qp::kNoPeer) deny_answers(now, *qp, ev, denied);
   if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
+}
+
+// Answers leave a denied EV too, and a plane whose EVs are all denied, as long as there is another.
+void Endpoint::deny_answers(Time now, const Qp& qp, fabric::Ev ev, bool denied) {
+  Peer& peer = peers_[qp.peer];
+  Peer::Reverse& reverse = peer.ways[ev.port].reverse;
+  const auto bit = static_cast<PortMask>(1u << ev.port);
+  if (!denied && !reverse.present) {
+    reverse = {.ev = ev.value, .present = true, .confirmed_at = now, .asked_at = {}};
+    peer.present = static_cast<PortMask>(peer.present | bit);
+  }
+  if (!denied || !reverse.present || reverse.ev != ev.value) return;
+  const PathSet& paths = qp.requestor.paths();
+  const PathSet::Slot other = paths.any_on(ev.port, ev.value);
+  if (other != PathSet::kNone) {
+    reverse.ev = paths.ev(other).value;
+    reverse.request_id = 0;
+  } else if ((peer.present & ~bit) != 0) {
+    reverse = {};
+    peer.present = static_cast<PortMask>(peer.present & ~bit);
+  }
 }
 
 Result<void> Endpoint::set_congestion(Qpn qpn, const NsccConfig& nscc) {

@@ -182,6 +182,7 @@ class Endpoint final : public world::Node {
   void forget(Qp& gone);
   void fail(Time now, Qp& qp, Status status);
   void collect(Qp& qp);
+  void deny_answers(Time now, const Qp& qp, fabric::Ev ev, bool denied);
   Requestor::Context context(Time now);
   void trace_port(Time now, PortIndex port);
   void trace_qp(Time now, TraceKind kind, const Qp& qp, std::uint64_t a);

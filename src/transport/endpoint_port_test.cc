@@ -283,6 +283,28 @@ TEST(EndpointPort, DeniedEvCarriesNoAnswersEither) {
   for (const auto& way : used) EXPECT_FALSE(before.contains(way)) << way.second;
 }
 
+TEST(EndpointPort, APlaneWhoseEvsAreAllDeniedCarriesNoAnswers) {
+  Pair pair;
+  const auto qps = pair.connect();
+  std::set<world::PortIndex> used;
+  pair.fate = [&](int from, const world::Datagram& d) {
+    if (from == 1 && opcode_of(d) == wire::Opcode::kSack) used.insert(d.port);
+    return Fate::kDeliver;
+  };
+  const auto evs = test::make_evs({.ports = 2, .per_port = 8});
+  const auto set_all = [&](bool denied) {
+    for (const fabric::Ev& ev : evs) {
+      if (ev.port == 1) pair.end(1).deny_ev(pair.now, ev, denied);
+    }
+    used.clear();
+    ports_used(pair, qps, 0, Duration::ms(1));
+  };
+  set_all(true);
+  EXPECT_EQ(used, (std::set<world::PortIndex>{0}));
+  set_all(false);
+  EXPECT_EQ(used, (std::set<world::PortIndex>{0, 1}));
+}
+
 TEST(EndpointPort, DropsAreCountedByReason) {
   Pair pair;
   const auto qps = pair.connect();

@@ -18,6 +18,7 @@ Requestor::Requestor(const Options& options, std::span<const fabric::Ev> evs)
 void Requestor::start(Time now, const QpEnds& ends) {
   qp_ = ends;
   last_heard_ = now;
+  probe_sent_.fill(kNever);
   nscc_ = Nscc(params_->nscc, now);
 }
 

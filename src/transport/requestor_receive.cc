@@ -76,7 +76,7 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
     const auto age = static_cast<std::uint16_t>(next_probe_ - sack.probe_id);
     if (age >= 1 && age <= probe_sent_.size()) {
       trigger.sent_at = probe_sent_[sack.probe_id % probe_sent_.size()];
-      trigger.of_probe = true;
+      trigger.of_probe = trigger.sent_at != kNever;
     }
   } else if (const Psn psn = sack.cack + sack.trigger_offset; window_.contains(psn)) {
     const PsnRecord& record = window_.record(psn);

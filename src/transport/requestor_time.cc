@@ -5,10 +5,12 @@
 
 namespace weft::transport {
 
-// What a software peer's answers take longer than the network does, as this QP or another saw it.
+// What a software peer's answers take longer than the network does, as this QP or another saw it. A
+// pause of seconds is not waited for again: the timer's interval is never shorter than twice this.
 Duration Requestor::lateness(const Context& context) const {
   if (!params_->nscc.software) return Duration();
-  return std::max(loss_.spread(), context.peers[qp_.peer].answers.value());
+  const Duration seen = std::max(loss_.spread(), context.peers[qp_.peer].answers.value());
+  return std::min(seen, RetryTimer::kSlackMax / 2);
 }
 
 // A round trip and a full queue.
@@ -20,6 +22,7 @@ Duration Requestor::answer_time(const Context& context) const {
 void Requestor::arm(const Context& context) {
   const Time now = context.now;
   if (window_.outstanding() == 1) {
+    if (params_->nscc.software) retry_.set_slack(lateness(context) * 2);
     retry_.restart(now);
   } else {
     retry_.arm(now);

@@ -192,6 +192,49 @@ TEST_F(LateSoftwarePeer, IsNotSentAgainWhatItHasNotComeTo) {
   EXPECT_EQ(bench.poll_all().size(), 1u);
 }
 
+// It stood still for seconds, once: what is lost later is not waited for as long.
+TEST_F(LateSoftwarePeer, APauseIsNotWaitedForAgain) {
+  bench.post(1024);
+  bench.acknowledge(bench.poll_all());
+  bench.peers[0].answers.on_delay(Duration::s(2));
+  bench.post(1024);
+  const auto packets = bench.poll_all();
+  ASSERT_EQ(packets.size(), 1u);
+  const Time sent = bench.now;
+  while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  bench.transport_ack(bench.cack());  // the peer lives
+  EXPECT_EQ(bench.poll_all().size(), 1u);
+  EXPECT_LT(bench.now - sent, Duration::ms(150));
+}
+
+TEST_F(LateSoftwarePeer, IsKnownAgainAsQuickWhenAQpBeginsAnew) {
+  bench.post(1024);
+  bench.acknowledge(bench.poll_all());
+  bench.peers[0].answers.on_delay(kLate);
+  bench.post(1024);
+  bench.acknowledge(bench.poll_all());
+  for (int i = 0; i < 1000; ++i) bench.peers[0].answers.on_delay(Duration());
+  bench.post(1024);
+  bench.poll_all();
+  const Time sent = bench.now;
+  while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  EXPECT_LT(bench.now - sent, Duration::ms(2));
+}
+
+// A peer that answers a question that was never asked.
+TEST_F(LateSoftwarePeer, CannotMakeItselfLate) {
+  bench.post(2 * 1024);
+  const auto packets = bench.poll_all();
+  bench.arrive(packets[0]);
+  for (const std::uint16_t id : std::initializer_list<std::uint16_t>{0, 7, 0xffff, 0xfff8}) {
+    wire::Sack answer = bench.sack(RequestorBench::trigger(packets[0]));
+    answer.answers_probe = true;
+    answer.probe_id = id;
+    bench.hear(answer);
+    EXPECT_EQ(bench.peers[0].answers.value(), Duration()) << id;
+  }
+}
+
 TEST_F(LateSoftwarePeer, TellsByProbesToo) {
   bench.post(2 * 1024);
   const auto packets = bench.poll_all();

@@ -31,8 +31,8 @@ class RetryTimer {
     restart(now);
   }
   // Answers are known to take that much longer: intervals are longer by it.
+  static constexpr Duration kSlackMax = Duration::ms(100);
   void set_slack(Duration slack) {
-    constexpr Duration kSlackMax = Duration::ms(100);
     slack = std::min(slack, kSlackMax);
     deadline_ += slack - slack_;  // the same start
     slack_ = slack;
