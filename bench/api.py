@@ -57,7 +57,8 @@ def read_callgrind(path):
 def count(api, size, writes):
     """Instructions and looks of one run: {"instructions": ..., "looks": ...}, of the thread that polls."""
     with tempfile.TemporaryDirectory() as folder:
-        lib.run(["valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={folder}/out",
+        # Symbols are looked up before it starts: how long that takes depends on where the libraries lie.
+        lib.run(["env", "LD_BIND_NOW=1", "valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={folder}/out",
                  WEFT, "bench", "write", "--self", "--no-shm", "--api", api, "--spin", "forever", "--poll-gap", "60s",
                  "--size", size, "--iterations", writes, "--json"])
         instructions, calls = read_callgrind(f"{folder}/out-01")

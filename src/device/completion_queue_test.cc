@@ -62,7 +62,7 @@ TEST(SendQueueTest, SlotsGoRoundAndKeepTheirPieces) {
   SendQueue queue({.depth = 3, .pieces_max = 2, .inline_max = 8});
   ASSERT_EQ(queue.limits().depth, 4u);
   for (std::uint64_t id = 0; id < 100; ++id) {
-    const std::uint32_t slot = queue.next_slot();
+    const std::uint32_t slot = queue.free_slot();
     queue.work(slot) = {.request = {.id = id}};
     queue.pieces(slot)[1].at = id;
     queue.publish();
@@ -74,10 +74,10 @@ TEST(SendQueueTest, SlotsGoRoundAndKeepTheirPieces) {
     queue.retire();
     EXPECT_EQ(queue.under_way(), 2u);
   }
-  EXPECT_FALSE(queue.is_full());
+  EXPECT_NE(queue.free_slot(), SendQueue::kNoSlot);
   queue.publish();
   queue.publish();
-  EXPECT_TRUE(queue.is_full());
+  EXPECT_EQ(queue.free_slot(), SendQueue::kNoSlot);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
 // The address under which memory is registered becomes its own. False, and nothing changed: a piece is
 // not registered, or not all of it, or for another domain. Done once: the keys are kept, to see when
 // one goes.
-inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) const {
+inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) {
   SendQueue::Work& work = qp.sends.work(slot);
   transport::WriteRequest& request = work.request;
   if (work.inlined) return true;
@@ -113,6 +113,7 @@ inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) const {
   }
   if (!translate(qp, qp.sends.pieces(slot).first(work.piece_count))) return false;
   request.local_at = gather_address(qp, slot);
+  gathers_ = true;
   return true;
 }
 
@@ -210,7 +211,7 @@ std::size_t DeviceNode::poll_transmit(Time now, std::span<const world::PortRoom>
   drain(now);
   const std::size_t count =
       endpoint_.poll_transmit(now, room, out.first(std::min(out.size(), kGatherMax)));
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count && gathers_; ++i) {
     if ((out[i].payload.at & kGatherBit) != 0) gather(out[i], spare_.get() + i * options_.mtu);
   }
   return count;

@@ -84,7 +84,7 @@ class DeviceNode final : public world::Node {
   Handed hand_over_write(Time now, DeviceQp& qp);
   bool find_source(DeviceQp& qp, const Piece& piece) const;
   bool translate(DeviceQp& qp, std::span<Piece> pieces) const;
-  bool locate(DeviceQp& qp, std::uint32_t slot) const;
+  bool locate(DeviceQp& qp, std::uint32_t slot);
   void stall(DeviceQp& qp);
   void fail_locally(Time now, DeviceQp& qp);
 
@@ -105,6 +105,7 @@ class DeviceNode final : public world::Node {
   Options options_;
   std::vector<DeviceQp*> qps_;  // by QPN & mask: live ones never share a place
   std::uint32_t sends_under_way_ = 0;
+  bool gathers_ = false;  // a write of several pieces was ever handed over
   // kGatherMax of the MTU each; touched as far as it is used.
   std::unique_ptr<std::byte[]> spare_;
   world::PortMask ports_up_ = 0, ports_changed_ = 0;

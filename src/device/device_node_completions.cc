@@ -66,14 +66,17 @@ std::size_t DeviceNode::deliver_run(std::span<const transport::Completion> compl
   DeviceQp* const qp = find(completions[0].qpn);
   if (qp == nullptr) return 0;
   const std::uint32_t first = qp->sends.oldest_slot(), mask = qp->sends.limits().depth - 1;
+  const SendQueue::Work* const works = &qp->sends.work(0);
+  const std::uint32_t qpn = qp->qpn;
+  const bool signal_all = qp->options.signal_all;
   std::uint32_t count = 0;
   CompletionQueue::Run out(*qp->options.send_cq);
   for (const transport::Completion& completion : completions) {
-    if (completion.qpn != qp->qpn || completion.kind != transport::CompletionKind::kWrite ||
+    if (completion.qpn != qpn || completion.kind != transport::CompletionKind::kWrite ||
         completion.status != transport::Status::kOk)
       break;
-    const SendQueue::Work& work = qp->sends.work((first + count) & mask);
-    if (work.signalled || qp->options.signal_all) {
+    const SendQueue::Work& work = works[(first + count) & mask];
+    if (work.signalled || signal_all) {
       ibv_wc* const wc = out.next();
       if (wc == nullptr) break;
       *wc = {};
@@ -81,7 +84,7 @@ std::size_t DeviceNode::deliver_run(std::span<const transport::Completion> compl
       wc->status = IBV_WC_SUCCESS;
       wc->opcode = IBV_WC_RDMA_WRITE;
       wc->byte_len = work.request.size;
-      wc->qp_num = qp->qpn;
+      wc->qp_num = qpn;
     }
     ++count;
   }

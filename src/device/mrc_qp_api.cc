@@ -51,8 +51,10 @@ QueuePair::Options options_for(mrc_context& context, const mrc_qp_init_attr& ini
                  .owner = &context,
                  .handle = &handle},
           .receive_pieces_max = std::max(init.cap.max_recv_sge, 1u),
-          .may_send_immediates = (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) != 0,
-          .may_send_plain = (ops & IBV_QP_EX_WITH_RDMA_WRITE) != 0};
+          .opcodes = ((ops & IBV_QP_EX_WITH_RDMA_WRITE) != 0 ? 1u << IBV_WR_RDMA_WRITE : 0) |
+                     ((ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) != 0
+                          ? 1u << IBV_WR_RDMA_WRITE_WITH_IMM
+                          : 0)};
 }
 
 // The hint of the QP as it will be, by how many ways the window must be shared at first.

@@ -29,7 +29,8 @@ class QueuePair {
   struct Options {
     DeviceQp::Options qp{};
     std::uint32_t receive_pieces_max = 1;
-    bool may_send_immediates = true, may_send_plain = true;
+    // That may be posted: bit N is the ibv_wr_opcode N.
+    std::uint32_t opcodes = 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM;
   };
   // A QP in RESET; the engine outlives it. Errors: kExhausted.
   static Result<std::unique_ptr<QueuePair>> create(DeviceEngine& engine, const Options& options);

@@ -46,9 +46,9 @@ void QueuePair::put_inline(std::uint32_t slot, std::span<const ibv_sge> sges) {
 // Checks all of it before anything is written: what is refused leaves no trace. Nearly every write
 // has one piece, which needs no loops.
 [[gnu::always_inline]] inline int QueuePair::put(const ibv_send_wr& from) {
+  if (static_cast<unsigned>(from.opcode) >= 32 || (options_.opcodes >> from.opcode & 1) == 0)
+    return EINVAL;
   const bool immediate = from.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (!immediate && from.opcode != IBV_WR_RDMA_WRITE) return EINVAL;
-  if (immediate ? !options_.may_send_immediates : !options_.may_send_plain) return EINVAL;
   const auto& limits = qp_.sends.limits();
   const auto pieces = static_cast<std::uint32_t>(from.num_sge);  // a negative one is too many
   if (pieces > limits.pieces_max || (pieces > 0 && from.sg_list == nullptr)) return EINVAL;
@@ -57,9 +57,9 @@ void QueuePair::put_inline(std::uint32_t slot, std::span<const ibv_sge> sges) {
   const std::uint64_t size =
       pieces == 1 ? from.sg_list->length : size_of({from.sg_list, std::size_t{pieces}});
   if (size > kMessageMax || (inlined && size > limits.inline_max)) return EINVAL;
-  if (qp_.sends.is_full()) return ENOMEM;
+  const std::uint32_t slot = qp_.sends.free_slot();
+  if (slot == SendQueue::kNoSlot) return ENOMEM;
 
-  const std::uint32_t slot = qp_.sends.next_slot();
   SendQueue::Work& work = qp_.sends.work(slot);
   if (pieces == 1 && size > 0 && !inlined) {
     work.piece_count = 1;
@@ -90,8 +90,8 @@ int QueuePair::post_send(ibv_send_wr* work, ibv_send_wr** bad) {
     const std::lock_guard guard(send_lock_);
     for (; work != nullptr; work = work->next) {
       // In ERR it is taken, and flushed.
-      const ibv_qp_state state = qp_.state;
-      error = state == IBV_QPS_RTS || state == IBV_QPS_ERR ? put(*work) : EINVAL;
+      constexpr unsigned kTaken = 1u << IBV_QPS_RTS | 1u << IBV_QPS_ERR;
+      error = (kTaken >> qp_.state & 1) != 0 ? put(*work) : EINVAL;
       if (error != 0) break;
       any = true;
     }

@@ -50,12 +50,12 @@ class SendQueue {
   const Limits& limits() const { return limits_; }
 
   // --- whoever posts
-  bool is_full() const {
-    return posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_acquire) ==
-           limits_.depth;
-  }
-  std::uint32_t next_slot() const {
-    return posted_.load(std::memory_order_relaxed) & (limits_.depth - 1);
+  static constexpr std::uint32_t kNoSlot = 0xffff'ffff;
+  // That the next write goes into, or kNoSlot: all are taken.
+  std::uint32_t free_slot() const {
+    const std::uint32_t posted = posted_.load(std::memory_order_relaxed), depth = limits_.depth;
+    return posted - retired_.load(std::memory_order_acquire) == depth ? kNoSlot
+                                                                      : posted & (depth - 1);
   }
   void publish() {
     posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
