@@ -117,20 +117,16 @@ inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) {
   return true;
 }
 
-inline DeviceNode::Handed DeviceNode::hand_over_write(Time now, DeviceQp& qp) {
-  if (sends_under_way_ >= options_.sends_max) return Handed::kLater;
-  const std::uint32_t slot = qp.sends.new_slot();
-  if (!locate(qp, slot)) {
-    // What was posted before it is not its fault, and ends first.
-    if (!qp.sends.is_idle()) return Handed::kLater;
-    fail_locally(now, qp);
-    return Handed::kNever;
-  }
-  const auto posted = endpoint_.post_write(now, qp.qpn, qp.sends.work(slot).request);
-  if (!posted) return Handed::kNever;  // has just failed, as above
-  qp.sends.hand_over();
-  ++sends_under_way_;
-  return Handed::kYes;
+// As many as the endpoint takes at once. How many; fewer than `count` if the QP has just failed.
+inline std::uint32_t DeviceNode::hand_over(Time now, DeviceQp& qp, std::uint32_t count) {
+  std::array<const transport::WriteRequest*, kHandedMax> requests;
+  for (std::uint32_t i = 0; i < count; ++i)
+    requests[i] = &qp.sends.work(qp.sends.new_slot(i)).request;
+  const auto taken = static_cast<std::uint32_t>(
+      endpoint_.post_writes(now, qp.qpn, std::span(requests).first(count)));
+  qp.sends.hand_over(taken);
+  sends_under_way_ += taken;
+  return taken;
 }
 
 void DeviceNode::take(Time now, DeviceQp& qp) {
@@ -139,14 +135,18 @@ void DeviceNode::take(Time now, DeviceQp& qp) {
     // An endpoint that refuses is one whose QP has just failed: flushed when that is collected.
     if (!endpoint_.post_receive(now, qp.qpn, qp.receives.next_id())) return;
   }
-  while (qp.sends.has_new()) {
-    switch (hand_over_write(now, qp)) {
-      case Handed::kYes:
-        break;
-      case Handed::kLater:
-        return stall(qp);
-      case Handed::kNever:
-        return;
+  while (const std::uint32_t posted = qp.sends.new_count()) {
+    const std::uint32_t may =
+        std::min({posted, kHandedMax, options_.sends_max - sends_under_way_});
+    std::uint32_t count = 0;
+    while (count < may && locate(qp, qp.sends.new_slot(count))) ++count;
+    if (count > 0) {
+      if (hand_over(now, qp, count) < count) return;  // as above
+    } else if (may == 0 || !qp.sends.is_idle()) {
+      // There is no room; or what was posted before one that is wrong is not its fault, and ends first.
+      return stall(qp);
+    } else {
+      return fail_locally(now, qp);
     }
   }
 }

@@ -80,8 +80,8 @@ class DeviceNode final : public world::Node {
   DeviceQp* find(transport::Qpn qpn) const;
   void drain(Time now);
   void take(Time now, DeviceQp& qp);
-  enum class Handed : std::uint8_t { kYes, kLater, kNever };
-  Handed hand_over_write(Time now, DeviceQp& qp);
+  static constexpr std::uint32_t kHandedMax = 16;  // writes at once
+  std::uint32_t hand_over(Time now, DeviceQp& qp, std::uint32_t count);
   bool find_source(DeviceQp& qp, const Piece& piece) const;
   bool translate(DeviceQp& qp, std::span<Piece> pieces) const;
   bool locate(DeviceQp& qp, std::uint32_t slot);

@@ -68,8 +68,10 @@ class SendQueue {
 
   // --- whoever holds the engine's lock
   bool has_new() const { return handed_ != posted_.load(std::memory_order_acquire); }
-  std::uint32_t new_slot() const { return handed_ & (limits_.depth - 1); }
-  void hand_over() { ++handed_; }
+  std::uint32_t new_count() const { return posted_.load(std::memory_order_acquire) - handed_; }
+  // Of the i-th that is new.
+  std::uint32_t new_slot(std::uint32_t i) const { return (handed_ + i) & (limits_.depth - 1); }
+  void hand_over(std::uint32_t count = 1) { handed_ += count; }
   bool is_idle() const { return handed_ == retired_.load(std::memory_order_relaxed); }
   std::uint32_t oldest_slot() const {
     return retired_.load(std::memory_order_relaxed) & (limits_.depth - 1);

@@ -440,8 +440,7 @@ Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request
   if (qp->requestor.is_full() || completions_reserved_ >= config_.completion_queue_max) {
     return Error{ErrorKind::kExhausted, "queue is full"};
   }
-  // Half of the PSN space: beyond it "before" and "after" mean nothing.
-  if (std::uint64_t{request.size} > std::uint64_t{qp->params->mtu} << 22) {
+  if (std::uint64_t{request.size} > write_max(*qp)) {
     return Error{ErrorKind::kInvalid, "write too long"};
   }
   ++completions_reserved_;
@@ -449,6 +448,25 @@ Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request
   deadlines_.at_latest(qp_index(*qp), qp->requestor.deadline());
   mark_ready(*qp);
   return {};
+}
+
+std::size_t Endpoint::post_writes(Time now, Qpn qpn,
+                                  std::span<const WriteRequest* const> requests) {
+  Qp* const qp = find_qp(qpn);
+  if (qp == nullptr || !qp->may_send()) return 0;
+  std::size_t taken = 0;
+  for (; taken < requests.size(); ++taken) {
+    const WriteRequest& request = *requests[taken];
+    if (qp->requestor.is_full() || completions_reserved_ >= config_.completion_queue_max ||
+        std::uint64_t{request.size} > write_max(*qp))
+      break;
+    ++completions_reserved_;
+    qp->requestor.post(now, request);
+  }
+  if (taken == 0) return 0;
+  deadlines_.at_latest(qp_index(*qp), qp->requestor.deadline());
+  mark_ready(*qp);
+  return taken;
 }
 
 Result<void> Endpoint::post_receive(Time, Qpn qpn, std::uint64_t id) {

@@ -85,6 +85,8 @@ class Endpoint final : public world::Node {
   // --- work ------------------------------------------------------------------------------------
   // Errors: kWrongState, kExhausted (queue full), kNotFound, kInvalid (more than 2^22 packets).
   Result<void> post_write(Time now, Qpn qpn, const WriteRequest& request);
+  // Several at once, in order: how many were taken. The next one would have been refused.
+  std::size_t post_writes(Time now, Qpn qpn, std::span<const WriteRequest* const> requests);
   Result<void> post_receive(Time now, Qpn qpn, std::uint64_t id);
   // Takes up to out.size() completions, oldest first.
   std::size_t poll_completions(std::span<Completion> out);
@@ -182,6 +184,8 @@ class Endpoint final : public world::Node {
   void forget(Qp& gone);
   void fail(Time now, Qp& qp, Status status);
   void collect(Qp& qp);
+  // Half of the PSN space: beyond it "before" and "after" mean nothing.
+  static std::uint64_t write_max(const Qp& qp) { return std::uint64_t{qp.params->mtu} << 22; }
   void deny_answers(Time now, const Qp& qp, fabric::Ev ev, bool denied);
   Requestor::Context context(Time now);
   void trace_port(Time now, PortIndex port);
