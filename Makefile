@@ -32,7 +32,7 @@ help:
 	@echo 'make install       the program, lib_mrc.so and its headers, under $(PREFIX) (PREFIX=DIR, DESTDIR=DIR)'
 	@echo 'make test          all tests: release, the same hashes from other builds, then under ASan and UBSan'
 	@echo 'make test-release  only the release half'
-	@echo 'make test-tsan     lib_mrc.so under ThreadSanitizer: every function from every thread'
+	@echo 'make test-tsan     under ThreadSanitizer: lib_mrc.so, every function from every thread, and the shared rings'
 	@echo 'make soak          $(SOAK_SEEDS) seeds of $(SOAK_SCENARIO) (SOAK_SEEDS=N)'
 	@echo 'make fuzz          every fuzz target for $(FUZZ_SECONDS) s (FUZZ_SECONDS=N)'
 	@echo 'make bench         every benchmark; bench/run alone lists them'
@@ -89,11 +89,11 @@ test-asan: test-hash
 # Beside `make test`, which runs the same tests without TSan: compiling for it takes minutes. No suppressions: a race
 # is a failure. Not those whose reader hears from the other process that bytes have come (Way, Secret): a pipe between
 # processes is an order that TSan does not see.
-TSAN_TESTS ?= ^mrc\.(Threads|Many\.ThreadsAsVerbsPromise|Events|Write|Errors)
+TSAN_TESTS ?= ^(mrc\.(Threads|Many\.ThreadsAsVerbsPromise|Events|Write|Errors)|net\.ShmRing\.TwoThreads)
 test-tsan:
 	@tools/install-deps build test
 	@cmake --preset tsan > /dev/null
-	@cmake --build --preset tsan -j $(JOBS) --target mrc test_tests_mrc
+	@cmake --build --preset tsan -j $(JOBS) --target mrc test_tests_mrc test_tests_net
 	TSAN_OPTIONS='halt_on_error=1 exitcode=66' $(CTEST) --test-dir build-tsan -R '$(TSAN_TESTS)'
 
 # The hashes of every build, the scenarios that are too large for `make test`, then many seeds.

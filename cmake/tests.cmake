@@ -24,8 +24,9 @@ function(weft_add_gtest name)
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${weft_test_environment}"
-      RUN_SERIAL ${serial})
+    # No list fits in here: what follows one is lost.
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${serial}
+      ENVIRONMENT WEFT_BINARY=${PROJECT_BINARY_DIR}/weft)
 endfunction()
 
 function(weft_add_script name)

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/ctl_plan.h"
 #include "cli/ctl_words.h"
@@ -21,8 +22,11 @@ Error misuse(std::string message) { return {ErrorKind::kInvalid, std::move(messa
 
 Result<std::string> read_file(const std::string& name) {
   std::ifstream in(name, std::ios::binary);
-  if (!in) return misuse(fmt::format("{}: cannot be read", name));
-  return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  std::stringstream text;
+  if (!in || !(text << in.rdbuf()))
+    return misuse(
+        fmt::format("{}: cannot be read; expected a file as in docs/controller.md", name));
+  return text.str();
 }
 
 template <typename T>

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "cli/bench_command.h"
@@ -41,6 +42,16 @@ bool names_no_command(const CLI::App& app, int argc, char** argv) {
   return false;
 }
 
+// Of the words that CLI11 had no use for, which it gives last first: a flag, if there is one.
+std::string first_of(const std::string& words) {
+  std::istringstream in(words);
+  std::string first;
+  for (std::string word; in >> word;) {
+    if (first.empty() || word[0] == '-' || first[0] != '-') first = word;
+  }
+  return first;
+}
+
 // What is wrong, with what was expected where CLI11 does not say it.
 void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = &app;
@@ -54,7 +65,7 @@ void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   if (!extras && at->get_require_subcommand_min() > 0)
     what = "no command; expected one of: " + commands_of(*at);
   else if (extras)
-    what = what.substr(what.find(": ") + 2) + ": not expected here";
+    what = first_of(what.substr(what.find(": ") + 2)) + ": not expected here";
   std::fprintf(stderr, "weft: %s; see `%s --help`\n", what.c_str(), command.c_str());
 }
 

@@ -6,6 +6,7 @@
 
 #include "net/clock.h"
 #include "net/host_identity.h"
+#include "net/interfaces.h"
 #include "net/log.h"
 #include "net/random_seed.h"
 #include "transport/software_ends.h"
@@ -199,14 +200,27 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
                  "their planes on the loopback lead nowhere; name interfaces with --ifname, at "
                  "both ends"};
   }
+  const auto twice = std::find_first_of(
+      ours.ports.begin(), ours.ports.end(), theirs.ports.begin(), theirs.ports.end(),
+      [](const world::Address& a, const world::Address& b) { return a.ip() == b.ip(); });
+  if (ours.host != 0 && theirs.host != 0 && ours.host != theirs.host && twice != ours.ports.end()) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("the two ends are on different hosts and both have the address {}; give "
+                    "each planes of its own with --planes (in a lab: --fabric)",
+                    net::text_of(twice->ip()))};
+  }
   if (theirs.mtu != 0 && ours.mtu != 0 && theirs.mtu != ours.mtu) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("this end has an MTU of {}, the other of {}; give both the same --mtu",
                              ours.mtu, theirs.mtu)};
   }
   if (theirs.ports.size() != ours.ports.size()) {
-    return Error{ErrorKind::kInvalid, fmt::format("this end has {} planes, the other {}",
-                                                  ours.ports.size(), theirs.ports.size())};
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("this end has {} planes, the other {}; give both as many with --planes "
+                    "or --ifname",
+                    ours.ports.size(), theirs.ports.size())};
   }
   if (ours.encapsulates != theirs.encapsulates) {
     return Error{ErrorKind::kInvalid,

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -99,6 +100,21 @@ bool Stream::peek(Bytes bytes) const {
   return got >= 0 && static_cast<std::size_t>(got) == bytes.size();
 }
 
+namespace {
+
+// A network that is gone says nothing: the other end is asked now and then, and after a while the
+// stream ends by itself.
+void notice_silence(int fd) {
+  const int on = 1, idle_s = 5, every_s = 5, tries = 3, unanswered_ms = 20'000;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof tries);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+}
+
+}  // namespace
+
 Result<std::vector<Stream>> accept_some(std::uint16_t port, std::uint32_t count,
                                         const std::string& say) {
   const int listener = listen_on(port, count);
@@ -116,6 +132,7 @@ Result<std::vector<Stream>> accept_some(std::uint16_t port, std::uint32_t count,
         wait_readable(listener, -1) ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
     why = std::strerror(errno);
     if (fd < 0) break;
+    notice_silence(fd);
     streams.emplace_back(fd);
     if (interrupted()) break;
   }

@@ -136,8 +136,7 @@ void DeviceNode::take(Time now, DeviceQp& qp) {
     if (!endpoint_.post_receive(now, qp.qpn, qp.receives.next_id())) return;
   }
   while (const std::uint32_t posted = qp.sends.new_count()) {
-    const std::uint32_t may =
-        std::min({posted, kHandedMax, options_.sends_max - sends_under_way_});
+    const std::uint32_t may = std::min({posted, kHandedMax, options_.sends_max - sends_under_way_});
     std::uint32_t count = 0;
     while (count < may && locate(qp, qp.sends.new_slot(count))) ++count;
     if (count > 0) {

@@ -111,7 +111,7 @@ class Misuse(Files):
 
     def test_flags(self):
         small = self.write(SMALL)
-        self.refused(weft("sim", "run", small, "--sede", "3"), "--sede")
+        self.refused(weft("sim", "run", small, "--sede", "3"), "--sede: not expected here")
         self.refused(weft("sim", "run", small, "--policy", "luck"), "luck", "flow-hash")
         self.refused(weft("sim", "run", small, "--seed", "one"), "--seed")
         self.refused(weft("sim", "run"), "FILE")
