@@ -141,12 +141,14 @@ void DeviceNode::push(Time now, DeviceQp& qp, CompletionQueue& cq, const ibv_wc&
                       Solicited solicited) {
   const CompletionQueue::Pushed pushed = cq.push(wc, solicited);
   if (pushed == CompletionQueue::Pushed::kYes) return;
-  // Nobody will ever hear of this work: neither the CQ nor the QP can be trusted any more.
+  // Nobody will ever hear of this work: neither the CQ nor the QP can be trusted any more. Who hears of
+  // the event finds the QP so.
+  [[maybe_unused]] const auto failed = endpoint_.fail_qp(now, qp.qpn);
+  qp.state = IBV_QPS_ERR;
   if (pushed == CompletionQueue::Pushed::kFirstLost) {
     qp.options.events->push(
         {.owner = qp.options.owner, .element = cq.handle(), .type = IBV_EVENT_CQ_ERR});
   }
-  [[maybe_unused]] const auto failed = endpoint_.fail_qp(now, qp.qpn);
 }
 
 void DeviceNode::on_failure(Time now, const transport::Endpoint::QpFailure& failure) {
