@@ -22,7 +22,7 @@ CompletionQueue::Pushed CompletionQueue::push(const ibv_wc& completion, Solicite
   bool wanted = false;
   {
     const std::lock_guard guard(lock_);
-    if (is_full()) return overrun_.exchange(true) ? Pushed::kLost : Pushed::kFirstLost;
+    if (!takes()) return overrun_.exchange(true) ? Pushed::kLost : Pushed::kFirstLost;
     slot(tail_++) = completion;
     size_.store(size(), std::memory_order_release);
     if (armed_ != Notify::kNone) {

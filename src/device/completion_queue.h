@@ -39,7 +39,7 @@ class CompletionQueue {
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
     // To be filled, all of it; null: there is no room.
-    ibv_wc* next() { return cq_.is_full() ? nullptr : &cq_.slot(cq_.tail_++); }
+    ibv_wc* next() { return cq_.takes() ? &cq_.slot(cq_.tail_++) : nullptr; }
 
    private:
     CompletionQueue& cq_;
@@ -67,7 +67,8 @@ class CompletionQueue {
  private:
   // REQUIRES the lock, all of them.
   std::uint32_t size() const { return tail_ - head_; }
-  bool is_full() const { return size() > mask_; }
+  // One that lost a completion takes no more: they would not be in their turn.
+  bool takes() const { return size() <= mask_ && !overrun_.load(std::memory_order_relaxed); }
   ibv_wc& slot(std::uint32_t at) { return slots_[at & mask_]; }
 
   ShortLock lock_;
