@@ -197,8 +197,8 @@ CtlResult<void> carry_out(const CtlPlan::Cc& wanted, ControllerState& state) {
 
 device::CtlError of(const char* kind, std::uint64_t id, const device::CtlError& error) {
   return device::ctl_error(
-      error.code, fmt::format("{} {}: {}; what the file says before it was carried out", kind, id,
-                              error.message));
+      error.code,
+      fmt::format("{} {}: {}; what stands before it in the file is done", kind, id, error.message));
 }
 
 }  // namespace

@@ -4,13 +4,11 @@
 
 #include <array>
 #include <bit>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/ctl_plan.h"
 #include "cli/ctl_words.h"
+#include "cli/file_text.h"
 
 namespace weft::cli {
 namespace {
@@ -19,15 +17,6 @@ using device::ProfileState;
 using nlohmann::json;
 
 Error misuse(std::string message) { return {ErrorKind::kInvalid, std::move(message)}; }
-
-Result<std::string> read_file(const std::string& name) {
-  std::ifstream in(name, std::ios::binary);
-  std::stringstream text;
-  if (!in || !(text << in.rdbuf()))
-    return misuse(
-        fmt::format("{}: cannot be read; expected a file as in docs/controller.md", name));
-  return text.str();
-}
 
 template <typename T>
 Result<std::optional<T>> optional_of(Result<T> result) {
@@ -103,8 +92,11 @@ Result<void> show(const CtlFlags& flags, const device::CtlModel& model,
 }  // namespace
 
 Result<void> apply_file(const CtlFlags& flags, const std::string& name, const std::string& only) {
-  WEFT_TRY(const std::string text, read_file(name));
-  WEFT_TRY(CtlPlan plan, ctl_plan_from(text, name));
+  const auto text = file_text(name);
+  if (!text)
+    return misuse(
+        fmt::format("{}: cannot be read; expected a file as in docs/controller.md", name));
+  WEFT_TRY(CtlPlan plan, ctl_plan_from(*text, name));
   if (!only.empty()) {
     if (only != "ev_format") plan.formats.clear();
     if (only != "ev") plan.evs.clear();

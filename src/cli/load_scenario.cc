@@ -2,23 +2,20 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "cli/file_text.h"
 #include "scenario/parse.h"
 
 namespace weft::cli {
 
 Result<scenario::Scenario> load_scenario(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream text;
-  if (!in || !(text << in.rdbuf())) {
+  const auto text = file_text(file);
+  if (!text) {
     return Error{
         ErrorKind::kNotFound,
         fmt::format("{}: cannot be read; expected a scenario file (TOML, see docs/scenarios.md)",
                     file)};
   }
-  return scenario::parse(text.str(), file);
+  return scenario::parse(*text, file);
 }
 
 }  // namespace weft::cli

@@ -14,6 +14,7 @@ using namespace weft::device;
 namespace {
 
 constexpr std::uint64_t kOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+static_assert(kOps == (1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM));
 
 int check(const mrc_context* context, const mrc_qp_init_attr* init) {
   if (context == nullptr || init == nullptr || init->send_cq == nullptr ||
@@ -39,22 +40,19 @@ QueuePair::Options options_for(mrc_context& context, const mrc_qp_init_attr& ini
                                const mrc_qp& handle) {
   // Who says nothing wants both.
   const std::uint64_t ops = init.send_ops_flags == 0 ? kOps : init.send_ops_flags;
-  return {
-      .qp = {.sends = {.depth = init.cap.max_send_wr,
-                       .pieces_max = init.cap.max_send_sge,
-                       .inline_max = init.cap.max_inline_data},
-             .receives = init.cap.max_recv_wr,
-             .domain = SoftwarePd::of(init.pd)->domain,
-             .send_cq = &init.send_cq->queue,
-             .receive_cq = &init.recv_cq->queue,
-             .signal_all = init.sq_sig_all != 0,
-             .events = &context.verbs.events,
-             .owner = &context,
-             .handle = &handle},
-      .receive_pieces_max = std::max(init.cap.max_recv_sge, 1u),
-      .opcodes =
-          ((ops & IBV_QP_EX_WITH_RDMA_WRITE) != 0 ? 1u << IBV_WR_RDMA_WRITE : 0) |
-          ((ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) != 0 ? 1u << IBV_WR_RDMA_WRITE_WITH_IMM : 0)};
+  return {.qp = {.sends = {.depth = init.cap.max_send_wr,
+                           .pieces_max = init.cap.max_send_sge,
+                           .inline_max = init.cap.max_inline_data},
+                 .receives = init.cap.max_recv_wr,
+                 .domain = SoftwarePd::of(init.pd)->domain,
+                 .send_cq = &init.send_cq->queue,
+                 .receive_cq = &init.recv_cq->queue,
+                 .signal_all = init.sq_sig_all != 0,
+                 .events = &context.verbs.events,
+                 .owner = &context,
+                 .handle = &handle},
+          .receive_pieces_max = std::max(init.cap.max_recv_sge, 1u),
+          .opcodes = static_cast<std::uint32_t>(ops)};
 }
 
 // The hint of the QP as it will be, by how many ways the window must be shared at first.

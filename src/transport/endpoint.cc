@@ -437,16 +437,11 @@ Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request
   Qp* qp = find_qp(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (!qp->may_send()) return Error{ErrorKind::kWrongState, "QP not in RTS"};
-  if (qp->requestor.is_full() || completions_reserved_ >= config_.completion_queue_max) {
-    return Error{ErrorKind::kExhausted, "queue is full"};
-  }
-  if (std::uint64_t{request.size} > write_max(*qp)) {
-    return Error{ErrorKind::kInvalid, "write too long"};
-  }
+  if (!has_room(*qp)) return Error{ErrorKind::kExhausted, "queue is full"};
+  if (request.size > write_max(*qp)) return Error{ErrorKind::kInvalid, "write too long"};
   ++completions_reserved_;
   qp->requestor.post(now, request);
-  deadlines_.at_latest(qp_index(*qp), qp->requestor.deadline());
-  mark_ready(*qp);
+  on_posted(*qp);
   return {};
 }
 
@@ -457,16 +452,17 @@ std::size_t Endpoint::post_writes(Time now, Qpn qpn,
   std::size_t taken = 0;
   for (; taken < requests.size(); ++taken) {
     const WriteRequest& request = *requests[taken];
-    if (qp->requestor.is_full() || completions_reserved_ >= config_.completion_queue_max ||
-        std::uint64_t{request.size} > write_max(*qp))
-      break;
+    if (!has_room(*qp) || request.size > write_max(*qp)) break;
     ++completions_reserved_;
     qp->requestor.post(now, request);
   }
-  if (taken == 0) return 0;
-  deadlines_.at_latest(qp_index(*qp), qp->requestor.deadline());
-  mark_ready(*qp);
+  if (taken > 0) on_posted(*qp);
   return taken;
+}
+
+void Endpoint::on_posted(Qp& qp) {
+  deadlines_.at_latest(qp_index(qp), qp.requestor.deadline());
+  mark_ready(qp);
 }
 
 Result<void> Endpoint::post_receive(Time, Qpn qpn, std::uint64_t id) {

@@ -186,6 +186,10 @@ class Endpoint final : public world::Node {
   void collect(Qp& qp);
   // Half of the PSN space: beyond it "before" and "after" mean nothing.
   static std::uint64_t write_max(const Qp& qp) { return std::uint64_t{qp.params->mtu} << 22; }
+  bool has_room(const Qp& qp) const {
+    return !qp.requestor.is_full() && completions_reserved_ < config_.completion_queue_max;
+  }
+  void on_posted(Qp& qp);
   void deny_answers(Time now, const Qp& qp, fabric::Ev ev, bool denied);
   Requestor::Context context(Time now);
   void trace_port(Time now, PortIndex port);

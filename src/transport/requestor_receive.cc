@@ -98,9 +98,8 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
 void Requestor::hear_delay(Context& context, const Trigger& trigger) {
   Duration delay = trigger.rtt - nscc_.base_rtt();
   if (trigger.of_probe) {
-    // One that overtakes counts as sent that much earlier: probe().
-    const Duration overtaken = nscc_.base_rtt() + params_->nscc.target * 2;
-    delay = context.received_at - trigger.sent_at - nscc_.base_rtt() - overtaken;
+    // It may be one that overtook.
+    delay = context.received_at - trigger.sent_at - nscc_.base_rtt() - overtaken();
   } else if (!trigger.rtt_valid) {
     return;
   }

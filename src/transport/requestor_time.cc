@@ -22,7 +22,7 @@ Duration Requestor::answer_time(const Context& context) const {
 void Requestor::arm(const Context& context) {
   const Time now = context.now;
   if (window_.outstanding() == 1) {
-    if (params_->nscc.software) retry_.set_slack(lateness(context) * 2);
+    retry_.set_slack(lateness(context) * 2);
     retry_.restart(now);
   } else {
     retry_.arm(now);
@@ -51,7 +51,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (window_.lost() > 0 && resume_at_ > now) tail_at_ = std::min(tail_at_, resume_at_);
   if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
   // Others may have seen meanwhile that answers take longer now.
-  if (params_->nscc.software) retry_.set_slack(lateness(context) * 2);
+  retry_.set_slack(lateness(context) * 2);
   if (now < retry_.deadline()) return Status::kOk;
   ++context.counters.timeouts;
   const Time since = retry_.started();
@@ -119,8 +119,7 @@ void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_clas
   last_probe_ = context.now;
   const std::uint16_t id = next_probe_++;
   const bool data = probe_class == ProbeClass::kData;
-  const Duration overtaken = data ? Duration() : nscc_.base_rtt() + params_->nscc.target * 2;
-  probe_sent_[id % probe_sent_.size()] = context.now - overtaken;
+  probe_sent_[id % probe_sent_.size()] = context.now - (data ? Duration() : overtaken());
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
   packet->data_class = data;
