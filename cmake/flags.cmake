@@ -7,12 +7,17 @@ set(WEFT_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=; empty for none
 option(WEFT_FUZZ "Build the fuzz targets with libFuzzer instead of the tests" OFF)
 option(WEFT_LTO "Link-time optimisation of the weft program and the benchmarks" OFF)
 
+# One compilation serves the program and lib_mrc.so. Nobody puts another function in the place of ours: the compiler may
+# inline them.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
 add_library(weft_flags INTERFACE)
 target_compile_features(weft_flags INTERFACE cxx_std_20)
 target_include_directories(weft_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(weft_flags INTERFACE
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=  # no path of the machine that built it in what is shipped
-  -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Werror -ffp-contract=off)
+  -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Werror -ffp-contract=off
+  -fno-semantic-interposition)
 
 if(WEFT_SANITIZE)
   target_compile_options(weft_flags INTERFACE
