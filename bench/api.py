@@ -26,7 +26,7 @@ import lib
 WEFT = lib.BUILD / "weft"
 APIS = ("engine", "mrc")
 SIZES = (4096, 8)
-FEW, MANY = 4000, 12000
+FEW, MANY = 4000, 36000
 BAR = 1.10
 LOOKS = ("epoll_wait", "recvmmsg")
 
