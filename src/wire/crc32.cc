@@ -79,8 +79,25 @@ constexpr std::int64_t kQuotient =
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(value, times), 1));
 }
 
+// A lane and the `count` bytes before `end` behind it, 1 to 15: its first `count` bytes fold on, its others
+// and those that follow are the lane that is left. REQUIRES 16 bytes before `end`.
+[[gnu::target("pclmul,sse4.1")]] inline __m128i fold_tail(__m128i value, __m128i by_16,
+                                                          const std::byte* end,
+                                                          std::ptrdiff_t count) {
+  // Which byte comes to each place, or 0x80, a zero: read from 16 on they stay, further on they move down.
+  static constexpr std::array<std::byte, 48> kMoves = [] {
+    std::array<std::byte, 48> moves{};
+    moves.fill(std::byte{0x80});
+    for (std::size_t i = 0; i < 16; ++i) moves[16 + i] = static_cast<std::byte>(i);
+    return moves;
+  }();
+  const __m128i up = load(kMoves.data() + count), down = load(kMoves.data() + 16 + count);
+  const __m128i left = _mm_blendv_epi8(_mm_shuffle_epi8(value, down), load(end - 16), down);
+  return fold(_mm_shuffle_epi8(value, up), by_16, left);
+}
+
 // Four lanes of 16 bytes fold on by 64 bytes a turn, then into one, which takes what is left.
-// REQUIRES bytes.size() to be a multiple of 16, and not 0.
+// REQUIRES bytes.size() >= 16.
 [[gnu::target("pclmul,sse4.1")]] std::uint32_t update_by_folding(std::uint32_t state,
                                                                  ConstBytes bytes) {
   const __m128i by_16 = _mm_set_epi64x(fold_by(128 - 32), fold_by(128 + 32));
@@ -99,7 +116,8 @@ constexpr std::int64_t kQuotient =
     }
     a = fold(fold(fold(a, by_16, b), by_16, c), by_16, d);
   }
-  for (; at != end; at += 16) a = fold(a, by_16, load(at));
+  for (; end - at >= 16; at += 16) a = fold(a, by_16, load(at));
+  if (at != end) a = fold_tail(a, by_16, end, end - at);
   return reduce(a);
 }
 
@@ -128,11 +146,7 @@ std::uint32_t crc32_update_by_table(std::uint32_t state, ConstBytes bytes) {
 std::uint32_t crc32_update(std::uint32_t state, ConstBytes bytes) {
 #if defined(__x86_64__)
   static const bool folds = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-  if (bytes.size() >= 16 && folds) {
-    const std::size_t folded = bytes.size() & ~std::size_t{15};
-    state = update_by_folding(state, bytes.first(folded));
-    bytes = bytes.subspan(folded);
-  }
+  if (bytes.size() >= 16 && folds) return update_by_folding(state, bytes);
 #endif
   return crc32_update_by_table(state, bytes);
 }
