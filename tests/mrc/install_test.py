@@ -1,4 +1,5 @@
-"""What `make install` leaves under DESTDIR, from the build under test, and that programs build with it and run.
+"""What `make install` leaves under DESTDIR, from the build under test, and that programs build with it and run: a few
+lines in each language, and examples/ as its README says.
 
 With sanitizers in the library the programs are compiled with the same ones: such a library runs in no other.
 """
@@ -8,11 +9,16 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ["WEFT_LIB_MRC"]).parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+import clean_environment  # for what it does when imported
+import mrc_programs
+
 SONAME = "lib_mrc.so.1"
 VERSION = "1.0.1"
 SECONDS_MAX = 120  # of anything here, also on a busy machine and under sanitizers
@@ -161,6 +167,45 @@ class Install(unittest.TestCase):
         run("cmake", "--build", project / "build")
         for form in ("flat", "nested"):  # CMake tells the loader where the library is
             self.assertEqual(run(project / "build" / form).strip(), VERSION)
+
+    def run_example(self, program, **environment):
+        """The two ends of it, by shared memory and by UDP."""
+        environment["WEFT_STATE_DIR"] = str(self.scratch)
+        for way in ("must", "off"):
+            with self.subTest(shared_memory=way):
+                port = mrc_programs.free_port()
+                both = {**environment, "WEFT_SHM": way}
+                ended = mrc_programs.run_pair([program, port], [program, port, "127.0.0.1"], port, SECONDS_MAX, both, both)
+                said = ended.client_said + ended.server_said
+                self.assertEqual((ended.client_status, ended.server_status), (0, 0), said)
+                self.assertEqual(ended.client_said, "8 messages of 1048576 bytes written\n")
+                self.assertEqual(ended.server_said, "8 messages of 1048576 bytes have come\n")
+
+    def test_example_by_pkg_config(self):
+        if shutil.which("pkg-config") is None:
+            self.skipTest("no pkg-config (Debian: pkgconf)")
+        words = run("pkg-config", "--cflags", "--libs", "mrc", PKG_CONFIG_PATH=str(self.lib / "pkgconfig")).split()
+        program = self.scratch / "write_pair"
+        run(self.cc, "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", *self.flags, ROOT / "examples/write_pair.c", *words,
+            "-o", program)
+        self.run_example(program, LD_LIBRARY_PATH=str(self.lib))
+
+    def test_example_by_cmake(self):
+        build = self.scratch / "example"
+        run("cmake", "-S", ROOT / "examples", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_C_COMPILER={self.cc}", f"-DCMAKE_C_FLAGS={' '.join(self.flags)}")
+        run("cmake", "--build", build)
+        self.run_example(build / "write_pair")
+
+    def test_example_says_what_failed(self):
+        program = mrc_programs.build(self.scratch / "lonely", [ROOT / "examples/write_pair.c"], self.lib / "lib_mrc.so",
+                                     f"-I{self.prefix / 'include'}")
+        for words, status, line in (([], 2, "usage: write_pair PORT [HOST]\n"),
+                                    ([mrc_programs.free_port(), "127.0.0.1"], 1,
+                                     "write_pair: 127.0.0.1: Connection refused\n")):
+            done = subprocess.run([program, *words], env={**os.environ, "WEFT_STATE_DIR": str(self.scratch)}, text=True,
+                                  capture_output=True, timeout=SECONDS_MAX, check=False)
+            self.assertEqual((done.returncode, done.stderr), (status, line))
 
     def test_make_install_wants_an_absolute_prefix(self):
         with self.assertRaisesRegex(AssertionError, "PREFIX=here: expected an absolute path"):
