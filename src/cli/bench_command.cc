@@ -19,6 +19,7 @@
 #include "cli/bench_mrc.h"
 #include "cli/bench_terms.h"
 #include "cli/interruption.h"
+#include "cli/load_scenario.h"
 #include "cli/stream.h"
 #include "cli/whole_number.h"
 #include "scenario/units.h"
@@ -139,6 +140,8 @@ Result<void> run(const BenchArguments& arguments) {
   }
   if (arguments.fabric.empty()) {
     WEFT_TRY(bench.planes, planes_of(bench.settings));
+  } else {
+    WEFT_CHECK(load_scenario(arguments.fabric));  // before anybody is waited for
   }
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
   catch_interruption();

@@ -109,7 +109,7 @@ class Settings(unittest.TestCase):
                 ("", {}, ["--rate", "fast"], "--rate fast: expected a rate"),
                 ("", {}, ["--ifname", "nosuch"], "nosuch: no interface of that name"),
                 ("", {}, ["--planes", "127.0.1.1", "--ifname", "lo"], "exclude each other"),
-                ("", {}, ["--config", "/nosuch.toml"], "/nosuch.toml: cannot be read")):
+                ("", {}, ["--config", "/nosuch.toml"], "/nosuch.toml: cannot be read: No such file")):
             ran = self.run_with(text, *words, **environment)
             self.assertEqual(ran.returncode, 2, ran.stderr)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)

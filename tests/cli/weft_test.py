@@ -104,7 +104,10 @@ class Misuse(Files):
         self.refused_scenario("evs = 4", 'evs = 4\npolicy = "luck"', "luck", "oblivious")
 
     def test_missing_file(self):
-        self.refused(weft("sim", "run", self.folder / "none.toml"), "none.toml", "cannot be read")
+        none = self.folder / "none.toml"
+        for words in (["sim", "run", none], ["sim", "seeds", none], ["lab", "up", none], ["lab", "run", none],
+                      ["lab", "switch", none], ["bench", "write", "--fabric", none]):
+            self.refused(weft(*words), "none.toml", "cannot be read: No such file or directory")
 
     def test_a_folder_is_no_scenario(self):
         self.refused(weft("sim", "run", self.folder))
