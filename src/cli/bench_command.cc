@@ -52,6 +52,12 @@ std::string read_all(int fd) {
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
+Result<void> follow_parent(const Bench& bench, Stream stream) {
+  WEFT_TRY(const Terms terms, accept_terms(stream));
+  Client parent{.stream = std::move(stream), .terms = terms};
+  return follow(bench, parent);
+}
+
 // Both ends here: this process leads, a child follows.
 Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes) {
   int pair[2];
@@ -70,8 +76,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
     std::signal(SIGTERM, SIG_DFL);
     close(pair[0]);
     if (getppid() != parent) _exit(1);
-    Stream stream(pair[1]);
-    const auto done = follow(bench, stream);
+    const auto done = follow_parent(bench, Stream(pair[1]));
     if (!done) {
       const std::string& why = done.error().message;
       [[maybe_unused]] const auto told = write(words[1], why.data(), why.size());
@@ -146,9 +151,8 @@ Result<void> run(const BenchArguments& arguments) {
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
   catch_interruption();
   if (arguments.listen) {
-    WEFT_TRY(std::vector<Stream> streams,
-             accept_some(arguments.control_port, arguments.clients, "; " + words_of_planes(bench)));
-    return arguments.clients > 1 ? serve(bench, std::move(streams)) : follow(bench, streams[0]);
+    WEFT_TRY(std::vector<Client> clients, accept_clients(arguments, "; " + words_of_planes(bench)));
+    return arguments.clients > 1 ? serve(bench, std::move(clients)) : follow(bench, clients[0]);
   }
   fmt::print(stderr, "{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);

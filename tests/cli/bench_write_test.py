@@ -253,9 +253,16 @@ class TwoProcesses(unittest.TestCase):
         self.assertIn("does not answer", said)
 
     def test_strangers_on_the_stream_are_sent_away(self):
-        with socket.create_connection(("127.0.0.1", int(self.port))) as s:
-            s.sendall(b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400)
-            self.assertEqual(self.listener.wait(timeout=SECONDS_MAX), 1)
+        strangers = {b"": "has gone", b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400: "cannot be", b"hm": "says nothing"}
+        for words, said in strangers.items():
+            with socket.create_connection(("127.0.0.1", int(self.port))) as s:
+                s.sendall(words)
+                if said == "has gone":
+                    s.close()
+                self.assertRegex(self.listener.stderr.readline(), rf"warn: \S+ 127.0.0.1 on TCP port {self.port} .*{said}")
+        ran = run("127.0.0.1", "--port", self.port, "--size", "64", "--iterations", "5")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(self.listener.wait(timeout=SECONDS_MAX), 0)
 
 
 class Secured(unittest.TestCase):
