@@ -209,10 +209,16 @@ Result<BenchEnd::Created> MrcEnd::create_qp() {
 
 Result<Offer> MrcEnd::offer(const Hello& peer) {
   WEFT_CHECK(check_fit(hello(), peer));
-  return Offer{.shared_memory = false, .mtu = mtu_};
+  // The port's MTU is what the device may send; what the planes carry may be less.
+  WEFT_TRY(const auto engine, device::SoftwareContext::of(verbs_)->engine());
+  const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
+    return engine->payload_to(parts.now, peer.ports);
+  });
+  return Offer{.shared_memory = false, .mtu = std::min(mtu_, fits)};
 }
 
 Result<NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const Offer& agreed) {
+  WEFT_CHECK(check_mtu(agreed, mtu_said_ != 0 ? mtu_said_ : to.peer.mtu));
   const OneQp& one = qps_[to.index];
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
