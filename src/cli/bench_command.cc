@@ -145,10 +145,9 @@ Result<void> run(const BenchArguments& arguments) {
   }
   if (arguments.fabric.empty()) {
     WEFT_TRY(bench.planes, planes_of(bench.settings));
-  } else {
-    WEFT_CHECK(load_scenario(arguments.fabric));  // before anybody is waited for
   }
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
+  if (!arguments.fabric.empty()) WEFT_CHECK(load_scenario(arguments.fabric));  // may it be read?
   catch_interruption();
   if (arguments.listen) {
     WEFT_TRY(std::vector<Client> clients, accept_clients(arguments, "; " + words_of_planes(bench)));

@@ -30,18 +30,19 @@ Result<void> follow(const Bench& bench, Client& client) {
   Stream& stream = client.stream;
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
-  EarlyEnd early(&stream);
+  Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
   for (;;) {
     // Until the other has all of its completions.
     const auto heard = hear_while_answering(stream, *c.end);
     if (interrupted()) {
-      WEFT_CHECK(tell(stream, {}));
+      WEFT_CHECK(tell(stream, kInterruption));
       return interruption();
     }
     WEFT_TRY(const Round round, heard);
     if (round.iterations == 0) {
       if (arguments.listen && arguments.json)
         fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*c.end)}}.dump());
+      if (round.is_interruption()) return other_interrupted();
       return {};
     }
     if (round.size > buffers.memory().landing.size() || round.size == 0)
@@ -53,15 +54,15 @@ Result<void> follow(const Bench& bench, Client& client) {
                                  {.size = static_cast<std::uint32_t>(round.size),
                                   .iterations = round.iterations,
                                   .begins = false},
-                                 early));
+                                 watch));
     } else if (terms.bidirectional) {
       WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.memory(),
                                    {.size = static_cast<std::uint32_t>(round.size),
                                     .iterations = round.iterations,
                                     .depth = depth_for(round.size)},
-                                   early));
+                                   watch));
     }
-    if (early.is_here(net::clock_now())) continue;             // why is what is heard next
+    if (watch.early.is_here(net::clock_now())) continue;       // why is what is heard next
     if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
   }
 }
@@ -89,6 +90,7 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
     WEFT_CHECK(connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
   }
   std::vector<bool> over(clients.size(), false);
+  bool is_cut_short = false;
   while (std::find(over.begin(), over.end(), false) != over.end()) {
     end->answer(net::clock_now() + Duration::us(500));
     if (interrupted()) return interruption();
@@ -97,11 +99,13 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
       if (over[i] || !stream.has_something()) continue;
       WEFT_TRY(const Round round, hear(stream));
       over[i] = round.iterations == 0;
+      is_cut_short |= round.is_interruption();
       if (!over[i]) WEFT_CHECK(tell(stream, round));  // ready
     }
   }
   if (bench.arguments.json)
     fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*end)}}.dump());
+  if (is_cut_short) return other_interrupted();
   return {};
 }
 
