@@ -178,23 +178,29 @@ void add_bench_command(CLI::App& app, int& status) {
               throw CLI::ValidationError("--api " + text, "expected engine or mrc");
             arguments->api = text == "mrc" ? BenchApi::kMrc : BenchApi::kEngine;
           },
-          "what this end is written against: engine, or mrc, as other programs are")
+          "what this end is written against: engine (the default), or mrc, as other programs are")
       ->type_name("NAME");
   write->add_flag(
       "--self", arguments->to_itself,
       "write to itself: both ends in this process, on one thread, so that neither waits");
   write->add_flag("--listen", arguments->listen, "be the other end, once");
   write->add_option("--clients", arguments->clients, "with --listen: of so many at once")
+      ->capture_default_str()
       ->check(whole_number(1, 64));
   write
-      ->add_option("--receive-buffer", arguments->receive_buffer,
-                   "bytes asked for where packets wait, of each plane")
+      ->add_option(
+          "--receive-buffer", arguments->receive_buffer,
+          "bytes asked for where packets wait, of each plane (default: as much as there is)")
       ->check(whole_number(1, 1u << 30));
   write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
   write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
-  write->add_option("--size", arguments->sizes,
-                    "bytes of a message, as 4096, 64KiB, 1MB; several may be given");
-  write->add_option("--iterations", arguments->iterations, "messages of each size")
+  write->add_option(
+      "--size", arguments->sizes,
+      "bytes of a message, as 4096, 64KiB, 1MB; several may be given (default: 64 to 64MiB, "
+      "with --latency 8 to 64KiB)");
+  write
+      ->add_option("--iterations", arguments->iterations,
+                   "messages of each size (default: some tenths of a second; 2000 with --latency)")
       ->check(whole_number(1));
   write
       ->add_option("--seconds", arguments->seconds,
@@ -205,11 +211,14 @@ void add_bench_command(CLI::App& app, int& status) {
                    "the scenario whose lab this end is in: planes and paths follow from it")
       ->envname("WEFT_FABRIC");
   write->add_option("--fabric-host", arguments->fabric_host, "which host of it, from 0")
+      ->capture_default_str()
       ->check(whole_number(0, ~0u))
       ->envname("WEFT_FABRIC_HOST");
   write->add_option("--qps", arguments->qps, "QPs that share the messages")
+      ->capture_default_str()
       ->check(whole_number(1, 1024));
   write->add_option("--port", arguments->control_port, "TCP port on which the ends find each other")
+      ->capture_default_str()
       ->check(whole_number(1, 65535));
   write->add_option("--idle", arguments->idle,
                     "afterwards do nothing for that long, as 1s, and say what CPU it took");

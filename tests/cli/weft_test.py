@@ -123,6 +123,12 @@ class Misuse(Files):
         self.refused(weft("simulate"), "sim, bench")
         self.refused(weft(), "sim, bench")
 
+    def test_help_has_the_defaults(self):
+        said = " ".join(weft("bench", "write", "--help").stdout.split())
+        for words in ("engine .the default", r"--port UINT\W+18515", r"--qps UINT\W+1\b", r"--clients UINT\W+1\b",
+                      "default: 64 to 64MiB", r"default 4\)", r"default 15\)", r"default 50us\)"):
+            self.assertRegex(said, words)
+
     def test_numbers_are_told_their_range(self):
         self.refused(weft("bench", "write", "--port", "70000"), "--port: 70000", "1 to 65535")
         self.refused(weft("bench", "write", "--seconds", "nan"), "--seconds: nan", "0.01 to 3600")
