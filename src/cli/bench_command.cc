@@ -19,6 +19,7 @@
 #include "cli/bench_mrc.h"
 #include "cli/bench_terms.h"
 #include "cli/interruption.h"
+#include "cli/load_scenario.h"
 #include "cli/stream.h"
 #include "cli/whole_number.h"
 #include "scenario/units.h"
@@ -51,6 +52,12 @@ std::string read_all(int fd) {
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
+Result<void> follow_parent(const Bench& bench, Stream stream) {
+  WEFT_TRY(const Terms terms, accept_terms(stream));
+  Client parent{.stream = std::move(stream), .terms = terms};
+  return follow(bench, parent);
+}
+
 // Both ends here: this process leads, a child follows.
 Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes) {
   int pair[2];
@@ -69,8 +76,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
     std::signal(SIGTERM, SIG_DFL);
     close(pair[0]);
     if (getppid() != parent) _exit(1);
-    Stream stream(pair[1]);
-    const auto done = follow(bench, stream);
+    const auto done = follow_parent(bench, Stream(pair[1]));
     if (!done) {
       const std::string& why = done.error().message;
       [[maybe_unused]] const auto told = write(words[1], why.data(), why.size());
@@ -141,11 +147,11 @@ Result<void> run(const BenchArguments& arguments) {
     WEFT_TRY(bench.planes, planes_of(bench.settings));
   }
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
+  if (!arguments.fabric.empty()) WEFT_CHECK(load_scenario(arguments.fabric));  // may it be read?
   catch_interruption();
   if (arguments.listen) {
-    WEFT_TRY(std::vector<Stream> streams,
-             accept_some(arguments.control_port, arguments.clients, "; " + words_of_planes(bench)));
-    return arguments.clients > 1 ? serve(bench, std::move(streams)) : follow(bench, streams[0]);
+    WEFT_TRY(std::vector<Client> clients, accept_clients(arguments, "; " + words_of_planes(bench)));
+    return arguments.clients > 1 ? serve(bench, std::move(clients)) : follow(bench, clients[0]);
   }
   fmt::print(stderr, "{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);
@@ -172,23 +178,29 @@ void add_bench_command(CLI::App& app, int& status) {
               throw CLI::ValidationError("--api " + text, "expected engine or mrc");
             arguments->api = text == "mrc" ? BenchApi::kMrc : BenchApi::kEngine;
           },
-          "what this end is written against: engine, or mrc, as other programs are")
+          "what this end is written against: engine (the default), or mrc, as other programs are")
       ->type_name("NAME");
   write->add_flag(
       "--self", arguments->to_itself,
       "write to itself: both ends in this process, on one thread, so that neither waits");
   write->add_flag("--listen", arguments->listen, "be the other end, once");
   write->add_option("--clients", arguments->clients, "with --listen: of so many at once")
+      ->capture_default_str()
       ->check(whole_number(1, 64));
   write
-      ->add_option("--receive-buffer", arguments->receive_buffer,
-                   "bytes asked for where packets wait, of each plane")
+      ->add_option(
+          "--receive-buffer", arguments->receive_buffer,
+          "bytes asked for where packets wait, of each plane (default: as much as there is)")
       ->check(whole_number(1, 1u << 30));
   write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
   write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
-  write->add_option("--size", arguments->sizes,
-                    "bytes of a message, as 4096, 64KiB, 1MB; several may be given");
-  write->add_option("--iterations", arguments->iterations, "messages of each size")
+  write->add_option(
+      "--size", arguments->sizes,
+      "bytes of a message, as 4096, 64KiB, 1MB; several may be given (default: 64 to 64MiB, "
+      "with --latency 8 to 64KiB)");
+  write
+      ->add_option("--iterations", arguments->iterations,
+                   "messages of each size (default: some tenths of a second; 2000 with --latency)")
       ->check(whole_number(1));
   write
       ->add_option("--seconds", arguments->seconds,
@@ -199,11 +211,14 @@ void add_bench_command(CLI::App& app, int& status) {
                    "the scenario whose lab this end is in: planes and paths follow from it")
       ->envname("WEFT_FABRIC");
   write->add_option("--fabric-host", arguments->fabric_host, "which host of it, from 0")
+      ->capture_default_str()
       ->check(whole_number(0, ~0u))
       ->envname("WEFT_FABRIC_HOST");
   write->add_option("--qps", arguments->qps, "QPs that share the messages")
+      ->capture_default_str()
       ->check(whole_number(1, 1024));
   write->add_option("--port", arguments->control_port, "TCP port on which the ends find each other")
+      ->capture_default_str()
       ->check(whole_number(1, 65535));
   write->add_option("--idle", arguments->idle,
                     "afterwards do nothing for that long, as 1s, and say what CPU it took");

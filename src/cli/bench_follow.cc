@@ -24,23 +24,25 @@ std::uint32_t depth_for(std::uint64_t size) {
       std::clamp<std::uint64_t>(kUnderWay / std::max<std::uint64_t>(size, 1), 2, 128));
 }
 
-Result<void> follow(const Bench& bench, Stream& stream) {
+Result<void> follow(const Bench& bench, Client& client) {
   const BenchArguments& arguments = bench.arguments;
-  WEFT_TRY(const Terms terms, accept_terms(stream));
+  const Terms& terms = client.terms;
+  Stream& stream = client.stream;
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
-  EarlyEnd early(&stream);
+  Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
   for (;;) {
     // Until the other has all of its completions.
     const auto heard = hear_while_answering(stream, *c.end);
     if (interrupted()) {
-      WEFT_CHECK(tell(stream, {}));
+      WEFT_CHECK(tell(stream, kInterruption));
       return interruption();
     }
     WEFT_TRY(const Round round, heard);
     if (round.iterations == 0) {
       if (arguments.listen && arguments.json)
         fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*c.end)}}.dump());
+      if (round.is_interruption()) return other_interrupted();
       return {};
     }
     if (round.size > buffers.memory().landing.size() || round.size == 0)
@@ -52,30 +54,28 @@ Result<void> follow(const Bench& bench, Stream& stream) {
                                  {.size = static_cast<std::uint32_t>(round.size),
                                   .iterations = round.iterations,
                                   .begins = false},
-                                 early));
+                                 watch));
     } else if (terms.bidirectional) {
       WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.memory(),
                                    {.size = static_cast<std::uint32_t>(round.size),
                                     .iterations = round.iterations,
                                     .depth = depth_for(round.size)},
-                                   early));
+                                   watch));
     }
-    if (early.is_here(net::clock_now())) continue;             // why is what is heard next
+    if (watch.early.is_here(net::clock_now())) continue;       // why is what is heard next
     if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
   }
 }
 
-Result<void> serve(const Bench& bench, std::vector<Stream> streams) {
-  std::vector<Terms> terms;
+Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   Terms all{.qps = 0};
-  for (Stream& stream : streams) {
-    WEFT_TRY(const Terms one, accept_terms(stream));
+  for (const Client& client : clients) {
+    const Terms& one = client.terms;
     if (one.latency || one.bidirectional)
       return Error{ErrorKind::kInvalid, "--clients is for bandwidth in one direction"};
     all = {.largest = std::max(all.largest, one.largest),
            .qps = all.qps + one.qps,
            .burst = one.burst};
-    terms.push_back(one);
   }
   // A secured world has no more sessions than that, and nobody finds it out half-way.
   if (all.qps > kQpsMax) {
@@ -86,21 +86,26 @@ Result<void> serve(const Bench& bench, std::vector<Stream> streams) {
   }
   WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
   WEFT_TRY(const auto end, open_end(bench, all, buffers));
-  for (std::size_t i = 0; i < streams.size(); ++i)
-    WEFT_CHECK(connect_qps(bench, terms[i], Role::kFollows, streams[i], buffers, *end));
-  std::vector<bool> over(streams.size(), false);
+  for (Client& client : clients) {
+    WEFT_CHECK(connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
+  }
+  std::vector<bool> over(clients.size(), false);
+  bool is_cut_short = false;
   while (std::find(over.begin(), over.end(), false) != over.end()) {
     end->answer(net::clock_now() + Duration::us(500));
     if (interrupted()) return interruption();
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      if (over[i] || !streams[i].has_something()) continue;
-      WEFT_TRY(const Round round, hear(streams[i]));
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      Stream& stream = clients[i].stream;
+      if (over[i] || !stream.has_something()) continue;
+      WEFT_TRY(const Round round, hear(stream));
       over[i] = round.iterations == 0;
-      if (!over[i]) WEFT_CHECK(tell(streams[i], round));  // ready
+      is_cut_short |= round.is_interruption();
+      if (!over[i]) WEFT_CHECK(tell(stream, round));  // ready
     }
   }
   if (bench.arguments.json)
     fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*end)}}.dump());
+  if (is_cut_short) return other_interrupted();
   return {};
 }
 

@@ -17,8 +17,8 @@ Result<Round> hear_while_answering(Stream& stream, BenchEnd& end);
 std::uint32_t depth_for(std::uint64_t size);
 
 // One that leads.
-Result<void> follow(const Bench& bench, Stream& stream);
+Result<void> follow(const Bench& bench, Client& client);
 // Several that lead at once, all to this one end.
-Result<void> serve(const Bench& bench, std::vector<Stream> streams);
+Result<void> serve(const Bench& bench, std::vector<Client> clients);
 
 }  // namespace weft::cli

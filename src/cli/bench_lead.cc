@@ -61,7 +61,8 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
                          .bidirectional = arguments.bidirectional};
   show_header(style);
   nlohmann::json rows = nlohmann::json::array();
-  EarlyEnd early(stream);
+  Watch watch{.early = EarlyEnd(stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
+  EarlyEnd& early = watch.early;
   for (const std::uint64_t size : sizes) {
     if (early.is_here(net::clock_now())) break;
     // As many as take some tenths of a second.
@@ -82,19 +83,21 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
     }
     const auto bytes = static_cast<std::uint32_t>(size);
     if (arguments.latency) {
-      WEFT_TRY(auto us, measure_latency(*c.end, c.qps[0], buffers.memory(),
-                                        {.size = bytes, .iterations = iterations}, early));
-      if (!us.empty()) rows.push_back(show_latency(style, size, std::move(us)));
+      auto us = measure_latency(*c.end, c.qps[0], buffers.memory(),
+                                {.size = bytes, .iterations = iterations}, watch);
+      if (!us) return watch.silence.explain(us.error());
+      if (!us->empty()) rows.push_back(show_latency(style, size, std::move(*us)));
     } else {
       const Time began = net::clock_now();
-      WEFT_TRY(Bandwidth b,
-               measure_bandwidth(
-                   *c.end, c.qps, buffers.memory(),
-                   {.size = bytes,
-                    .iterations = iterations,
-                    .depth = depth_for(size),
-                    .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))},
-                   early));
+      auto measured = measure_bandwidth(
+          *c.end, c.qps, buffers.memory(),
+          {.size = bytes,
+           .iterations = iterations,
+           .depth = depth_for(size),
+           .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))},
+          watch);
+      if (!measured) return watch.silence.explain(measured.error());
+      Bandwidth& b = *measured;
       if (terms.bidirectional && !early.is_here(net::clock_now())) {
         const auto done = hear_while_answering(*stream, *c.end);
         if (!interrupted()) WEFT_CHECK(done);
@@ -116,13 +119,14 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
     all["idle_cpu_pct"] = idle;
     if (!arguments.json) fmt::print("idle: {:.2f} % of a core\n", idle);
   }
-  const auto told = stream != nullptr ? tell(*stream, {}) : Result<void>();
+  const Round last = interrupted() ? kInterruption : Round();
+  const auto told = stream != nullptr ? tell(*stream, last) : Result<void>();
   if (arguments.json) {
     all["counters"] = counters_json(*c.end);
     fmt::print("{}\n", all.dump());
   }
   if (interrupted()) return interruption();
-  if (ended_early) return Error{ErrorKind::kSystem, "the other end was interrupted"};
+  if (ended_early) return other_interrupted();
   return told;
 }
 

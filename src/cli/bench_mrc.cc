@@ -15,10 +15,12 @@
 #include <thread>
 #include <vector>
 
+#include "cli/ctl_target.h"
 #include "device/qp_attributes.h"
 #include "device/software_device.h"
 #include "net/clock.h"
 #include "net/host_identity.h"
+#include "net/log.h"
 #include "net/random_seed.h"
 #include "settings/setting_table.h"
 
@@ -209,10 +211,16 @@ Result<BenchEnd::Created> MrcEnd::create_qp() {
 
 Result<Offer> MrcEnd::offer(const Hello& peer) {
   WEFT_CHECK(check_fit(hello(), peer));
-  return Offer{.shared_memory = false, .mtu = mtu_};
+  // The port's MTU is what the device may send; what the planes carry may be less.
+  WEFT_TRY(const auto engine, device::SoftwareContext::of(verbs_)->engine());
+  const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
+    return engine->payload_to(parts.now, peer.ports);
+  });
+  return Offer{.shared_memory = false, .mtu = std::min(mtu_, fits)};
 }
 
 Result<NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const Offer& agreed) {
+  WEFT_CHECK(check_mtu(agreed, mtu_said_ != 0 ? mtu_said_ : to.peer.mtu));
   const OneQp& one = qps_[to.index];
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
@@ -264,6 +272,12 @@ Result<void> check_mrc(const Bench& bench) {
 
 Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t qps_max,
                                                const BenchMemory& memory) {
+  WEFT_TRY(const std::uint32_t disabled, disabled_ports({.settings = bench.arguments.flags}));
+  for (std::size_t port = 1; port <= bench.planes.size(); ++port) {
+    if ((disabled >> port & 1) == 0) continue;
+    net::log(net::LogLevel::kWarn, "port {} ({}) is disabled; `weft ctl port {} --enable` mends it",
+             port, net::text_of(bench.planes[port - 1].address), port);
+  }
   tell_device(bench.arguments.flags);
   auto end = std::make_unique<MrcEnd>(memory, bench.planes);
   WEFT_CHECK(end->open(qps_max, bench.settings.mtu));

@@ -1,8 +1,12 @@
 #include "cli/bench_terms.h"
 
+#include <fmt/core.h>
+
 #include <array>
 
 #include "base/bytes.h"
+#include "cli/interruption.h"
+#include "net/log.h"
 
 namespace weft::cli {
 
@@ -16,9 +20,9 @@ Result<void> propose(Stream& stream, const Terms& terms) {
   return stream.send(bytes);
 }
 
-Result<Terms> accept_terms(Stream& stream) {
+Result<Terms> accept_terms(Stream& stream, Duration patience) {
   std::array<std::byte, 24> bytes;
-  WEFT_CHECK(stream.receive(bytes));
+  WEFT_CHECK(stream.receive(bytes, patience));
   const ConstBytes in(bytes);
   const std::uint32_t flags = base::load32(in, 20);
   const Terms terms{.largest = base::load64(in, 0),
@@ -30,6 +34,28 @@ Result<Terms> accept_terms(Stream& stream) {
                         terms.qps <= kQpsMax && terms.burst >= 1 && terms.burst <= 64;
   if (!possible) return Error{ErrorKind::kSystem, "the other end asks for what cannot be"};
   return terms;
+}
+
+Result<std::vector<Client>> accept_clients(const BenchArguments& arguments,
+                                           const std::string& say) {
+  constexpr Duration kStrangerPatience = Duration::s(3);
+  WEFT_TRY(Listener listener, Listener::open(arguments.control_port, arguments.clients));
+  fmt::print(stderr, "waiting for `weft bench write HOST` on TCP port {}{}\n",
+             arguments.control_port, say);
+  std::vector<Client> clients;
+  while (clients.size() < arguments.clients) {
+    WEFT_TRY(Listener::Caller caller, listener.accept());
+    const auto terms = accept_terms(caller.stream, kStrangerPatience);
+    if (interrupted()) return interruption();
+    if (terms) {
+      clients.push_back({.stream = std::move(caller.stream), .terms = *terms});
+    } else {
+      net::log(net::LogLevel::kWarn,
+               "{} on TCP port {} is no `weft bench write`: {}; still waiting", caller.from,
+               arguments.control_port, terms.error().message);
+    }
+  }
+  return clients;
 }
 
 }  // namespace weft::cli

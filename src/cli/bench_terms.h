@@ -52,6 +52,15 @@ inline constexpr std::uint32_t kQpsMax = 1024;
 
 Result<void> propose(Stream& stream, const Terms& terms);
 // Errors: kSystem, also for terms that cannot be.
-Result<Terms> accept_terms(Stream& stream);
+Result<Terms> accept_terms(Stream& stream, Duration patience = Stream::kPatience);
+
+// One that dialled and said what is measured.
+struct Client {
+  Stream stream;
+  Terms terms;
+};
+// Waits for so many as --clients says. Strangers on the port are sent away with a warning: one that
+// says nothing holds up the others for some seconds only. `say`: what to tell the person who waits.
+Result<std::vector<Client>> accept_clients(const BenchArguments& arguments, const std::string& say);
 
 }  // namespace weft::cli

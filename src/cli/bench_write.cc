@@ -31,6 +31,8 @@ Result<Round> hear(Stream& stream) {
                .iterations = base::load64(ConstBytes(bytes), 8)};
 }
 
+Error other_interrupted() { return {ErrorKind::kSystem, "the other end was interrupted"}; }
+
 bool EarlyEnd::is_here(Time now) {
   if (is_here_ || interrupted()) return is_here_ = true;
   if (now < look_next_) return false;
@@ -42,7 +44,7 @@ bool EarlyEnd::is_here(Time now) {
 
 Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
                                     const BenchMemory& memory, const BandwidthPlan& plan,
-                                    EarlyEnd& early) {
+                                    Watch& watch) {
   // Messages walk through both regions, so that large ones do not stay in the cache.
   const std::uint64_t places =
       std::max<std::uint64_t>(memory.source.size() / std::max(plan.size, 1u), 1);
@@ -56,7 +58,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
   const auto is_over = [&] {
     return timed ? end.now() - start >= plan.time : posted >= plan.iterations;
   };
-  while ((done < posted || !is_over()) && !early.is_here(end.now())) {
+  while ((done < posted || !is_over()) && !watch.early.is_here(end.now())) {
     while (!is_over() && posted - done < plan.depth * qps.size()) {
       const BenchQp& qp = qps[posted % qps.size()];
       const std::uint64_t offset = posted / qps.size() % places * plan.size;
@@ -64,6 +66,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
       ++posted;
     }
     end.progress(end.now() + kPatience);
+    watch.silence.look(end.now());
     WEFT_TRY(const std::uint64_t more, end.take());
     done += more;
     if (more > 0) {
@@ -84,7 +87,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
 
 Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
                                             const BenchMemory& memory, const LatencyPlan& plan,
-                                            EarlyEnd& early) {
+                                            Watch& watch) {
   // A person may ask for more than there is memory for, and end it in time.
   constexpr std::uint64_t kReserveMax = 1u << 20;
   std::vector<double> halves;
@@ -101,7 +104,8 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
     while (*last != static_cast<std::byte>(round + 1)) {
       end.progress(end.now() + kPatience);
       WEFT_CHECK(end.take());
-      if (early.is_here(end.now())) return halves;
+      if (watch.early.is_here(end.now())) return halves;
+      watch.silence.look(end.now());
       if (end.now() - start > Duration::s(30))
         return Error{ErrorKind::kSystem, "nothing came back for 30 s"};
     }

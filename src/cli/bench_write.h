@@ -8,16 +8,21 @@
 
 #include "base/result.h"
 #include "cli/bench_end.h"
+#include "cli/bench_silence.h"
 #include "cli/stream.h"
 #include "cli/timeline.h"
 
 namespace weft::cli {
 
-// What one end tells the other before each size, and the answer. No iterations: it is over. Also
-// said by an end that is interrupted, at any time.
+// What one end tells the other before each size, and the answer. No iterations: it is over. An end
+// that is interrupted says so at any time, with a size.
 struct Round {
   std::uint64_t size = 0, iterations = 0;
+  bool is_interruption() const { return iterations == 0 && size != 0; }
 };
+inline constexpr Round kInterruption{.size = 1};
+// What is said of it at the end that hears it.
+Error other_interrupted();
 Result<void> tell(Stream& stream, const Round& round);
 Result<Round> hear(Stream& stream);
 
@@ -36,6 +41,12 @@ class EarlyEnd {
   const Stream* stream_;
   Time look_next_{};
   bool is_here_ = false;
+};
+
+// What is looked at during measurements.
+struct Watch {
+  EarlyEnd early;
+  Silence silence;
 };
 
 struct BandwidthPlan {
@@ -58,7 +69,7 @@ struct Bandwidth {
 // kSystem with the status of the first write that failed.
 Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
                                     const BenchMemory& memory, const BandwidthPlan& plan,
-                                    EarlyEnd& early);
+                                    Watch& watch);
 
 // Sends `size` bytes and waits until as many came back, plan times or until it is ended early: half
 // of each round trip, in us.
@@ -71,6 +82,6 @@ struct LatencyPlan {
 };
 Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
                                             const BenchMemory& memory, const LatencyPlan& plan,
-                                            EarlyEnd& early);
+                                            Watch& watch);
 
 }  // namespace weft::cli

@@ -11,11 +11,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/interruption.h"
 #include "cli/whole_number.h"
 #include "conformance/registry.h"
 #include "conformance/report.h"
 #include "conformance/runner.h"
 #include "net/address.h"
+#include "net/interfaces.h"
 #include "scenario/units.h"
 
 namespace weft::cli {
@@ -66,6 +68,19 @@ Result<std::vector<Ipv6>> addresses_of(const char* flag, const std::vector<std::
   return out;
 }
 
+// The tester opens sockets on them.
+Result<void> check_local(const std::vector<std::string>& texts, const std::vector<Ipv6>& testers) {
+  WEFT_TRY(const auto interfaces, net::list_interfaces());
+  for (std::size_t i = 0; i < testers.size(); ++i) {
+    if (net::interface_of(testers[i], interfaces) != nullptr) continue;
+    return misuse(
+        fmt::format("--tester {}: no interface of this host has it; expected addresses of "
+                    "this host, `ip -br addr` lists them",
+                    texts[i]));
+  }
+  return {};
+}
+
 Result<conformance::Options> options_of(const ConformanceArguments& a) {
   conformance::Options out;
   WEFT_TRY(out.library, library_of(a));
@@ -76,6 +91,7 @@ Result<conformance::Options> options_of(const ConformanceArguments& a) {
     return misuse(fmt::format("--timeout {}: expected 100ms to 3600s, as 20s", a.timeout));
   out.timeout = std::chrono::milliseconds(timeout->ns() / 1'000'000);
   WEFT_TRY(out.tester_addresses, addresses_of("--tester", a.tester));
+  WEFT_CHECK(check_local(a.tester, out.tester_addresses));
   WEFT_TRY(out.device_addresses, addresses_of("--device-address", a.device_address));
   if (a.tester_port == 0 || a.tester_port > 0xffff || a.device_port > 0xffff)
     return misuse("--tester-port, --device-port: expected a UDP port, 1 to 65535");
@@ -145,10 +161,22 @@ std::string json_of(const std::string& library, const Survey& survey,
                     {"failed_should", sum.fail_should},
                     {"skipped", sum.skip},
                     {"errors", sum.error},
-                    {"conforms", sum.is_good()},
+                    {"conforms", sum.is_good() && !interrupted()},
+                    {"interrupted", interrupted()},
                     {"results", std::move(results)}};
   // What a library prints is not always UTF-8.
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string not_written(const std::string& path) {
+  return fmt::format("--junit {}: it cannot be written: {}", path, std::strerror(errno));
+}
+
+// Before the tests: nobody waits for minutes to learn that the report goes nowhere. What is there
+// stays until there is another.
+Result<void> check_writable(const std::string& path) {
+  if (std::ofstream(path, std::ios::binary | std::ios::app)) return {};
+  return misuse(not_written(path));
 }
 
 Result<void> write_file(const std::string& path, const std::string& text) {
@@ -156,20 +184,23 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (file) return {};
-  return Error{ErrorKind::kSystem,
-               fmt::format("--junit {}: it cannot be written: {}", path, std::strerror(errno))};
+  return Error{ErrorKind::kSystem, not_written(path)};
 }
 
 // Whether the device holds every MUST.
 Result<bool> run(const ConformanceArguments& a) {
   WEFT_TRY(conformance::Options options, options_of(a));
   WEFT_TRY(const auto tests, tests_of(a));
+  catch_interruption();
   WEFT_TRY(const Survey survey, conformance::survey(options));
+  if (!a.junit.empty()) WEFT_CHECK(check_writable(a.junit));
   if (!options.icrc) options.icrc = survey.icrc;
   if (!a.json) fmt::print("{}", conformance::heading(options.library, survey));
   const std::size_t width = id_width(tests);
   std::vector<Outcome> outcomes;
   for (const Test* test : tests) {
+    // Not within a test: at its end it takes back what it told the device.
+    if (interrupted()) break;
     outcomes.push_back(conformance::run_test(*test, options));
     if (a.json) continue;
     fmt::print("{}", conformance::line_of(outcomes.back(), width));
@@ -183,6 +214,7 @@ Result<bool> run(const ConformanceArguments& a) {
   }
   if (!a.junit.empty())
     WEFT_CHECK(write_file(a.junit, conformance::junit(options.library, survey, outcomes)));
+  if (interrupted()) return interruption();
   return sum.is_good();
 }
 
@@ -211,7 +243,9 @@ void set_callback(CLI::App& verb, const std::shared_ptr<ConformanceArguments>& a
     const auto good = body(*a);
     if (!good) {
       fmt::print(stderr, "weft: {}\n", good.error().message);
-      status = good.error().kind == ErrorKind::kInvalid ? 2 : 1;
+      status = interrupted()                              ? kInterruptedStatus
+               : good.error().kind == ErrorKind::kInvalid ? 2
+                                                          : 1;
     } else if (!*good) {
       status = 1;
     }

@@ -41,6 +41,12 @@ Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target
   return *model;
 }
 
+Result<std::uint32_t> disabled_ports(const CtlFlags& flags) {
+  WEFT_TRY(const CtlTarget target, open_ctl_target(flags));
+  WEFT_TRY(const auto model, model_of(target));
+  return model->ports_disabled & target.state->shape().port_mask;
+}
+
 void run_ctl(int& status, const std::function<Result<void>()>& body) {
   const auto done = body();
   if (done) return;

@@ -8,7 +8,7 @@
 
 #include "cli/ctl_plan.h"
 #include "cli/ctl_words.h"
-#include "cli/file_text.h"
+#include "settings/file_text.h"
 
 namespace weft::cli {
 namespace {
@@ -92,11 +92,8 @@ Result<void> show(const CtlFlags& flags, const device::CtlModel& model,
 }  // namespace
 
 Result<void> apply_file(const CtlFlags& flags, const std::string& name, const std::string& only) {
-  const auto text = file_text(name);
-  if (!text)
-    return misuse(
-        fmt::format("{}: cannot be read; expected a file as in docs/controller.md", name));
-  WEFT_TRY(CtlPlan plan, ctl_plan_from(*text, name));
+  WEFT_TRY(const std::string text, settings::file_text(name, "a file as in docs/controller.md"));
+  WEFT_TRY(CtlPlan plan, ctl_plan_from(text, name));
   if (!only.empty()) {
     if (only != "ev_format") plan.formats.clear();
     if (only != "ev") plan.evs.clear();

@@ -21,10 +21,11 @@ struct Finding {
   std::string mend{};   // the command that mends it; empty where there is nothing to do
 };
 
-// What is wanted of the host.
+// What is wanted of the host, and what a controller said of it.
 struct DoctorQuestion {
-  std::uint32_t payload = 4096;  // the MTU setting; 0: whatever fits
-  bool secured = false;          // there is a job secret
+  std::uint32_t payload = 4096;      // the MTU setting; 0: whatever fits
+  bool secured = false;              // there is a job secret
+  std::uint32_t ports_disabled = 0;  // bit N: port N, by `weft ctl port`; port 1 is the first plane
 };
 
 // In a fixed order: buffers, planes, offloads, memory, CPUs, lab.

@@ -6,8 +6,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/ctl_target.h"
 #include "cli/doctor.h"
 #include "cli/net_settings.h"
+#include "net/cpus.h"
+#include "net/steering.h"
 #include "settings/secret_file.h"
 
 namespace weft::cli {
@@ -45,17 +48,34 @@ nlohmann::json to_json(const Finding& f) {
           {"mend", f.mend}};
 }
 
+// What would be refused by whoever uses these settings. Errors: kInvalid.
+Result<void> check(const NetSettings& settings) {
+  const std::vector<std::uint32_t> own = net::own_cpus();
+  for (const std::uint32_t cpu : settings.cpus) {
+    if (std::binary_search(own.begin(), own.end(), cpu)) continue;
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("cpus {}: this process has no CPU {}; expected "
+                             "some of {}",
+                             net::text_of_cpus(settings.cpus), cpu, net::text_of_cpus(own))};
+  }
+  WEFT_CHECK(net::Steering::make({.evs_per_plane = settings.evs}));
+  return {};
+}
+
 // Returns how many problems there are.
 Result<std::size_t> run(const DoctorArguments& arguments) {
   WEFT_TRY(const NetSettings settings, load_settings(arguments.flags));
   WEFT_TRY(const auto planes, planes_of(settings));
+  WEFT_CHECK(check(settings));
+  WEFT_TRY(const std::uint32_t disabled, disabled_ports({.settings = arguments.flags}));
   if (!settings.secret_file.empty()) WEFT_CHECK(read_secret_file(settings.secret_file));
   net::FactQuestion question;
   question.cpus = settings.cpus;
   for (const net::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
   const auto findings =
-      diagnose(net::host_facts(question),
-               {.payload = settings.mtu, .secured = !settings.secret_file.empty()});
+      diagnose(net::host_facts(question), {.payload = settings.mtu,
+                                           .secured = !settings.secret_file.empty(),
+                                           .ports_disabled = disabled});
   std::size_t problems = 0, notes = 0, width = 0;
   for (const Finding& f : findings) {
     problems += f.level == FindingLevel::kProblem ? 1 : 0;

@@ -128,13 +128,24 @@ void judge_same_mtu(std::span<const PlaneFacts> planes, const DoctorQuestion& qu
        .mend = fmt::format("ip link set dev {} mtu {}", least->plane.interface, most->mtu)});
 }
 
+// The engine itself does not ask; devices do.
+Finding judge_admin(const PlaneFacts& plane, std::size_t port) {
+  return {.level = Level::kProblem,
+          .name = fmt::format("port {}", port),
+          .found = fmt::format("a controller disabled it ({})", net::text_of(plane.plane.address)),
+          .cost = "devices send nothing on this plane",
+          .mend = fmt::format("weft ctl port {} --enable", port)};
+}
+
 }  // namespace
 
 void judge_planes(std::span<const PlaneFacts> planes, const DoctorQuestion& question,
                   std::vector<Finding>& out) {
   std::set<std::string> asked;  // offloads are of an interface, not of a plane
-  for (const PlaneFacts& plane : planes) {
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    const PlaneFacts& plane = planes[i];
     const std::string address = net::text_of(plane.plane.address);
+    if ((question.ports_disabled >> (i + 1) & 1) != 0) out.push_back(judge_admin(plane, i + 1));
     if (plane.plane.interface.empty()) {
       out.push_back({.level = Level::kProblem,
                      .name = "address " + address,

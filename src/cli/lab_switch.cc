@@ -7,19 +7,17 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 
+#include "cli/load_scenario.h"
 #include "cli/switch_config.h"
 #include "cli/whole_number.h"
 #include "net/control_socket.h"
 #include "net/frame_socket.h"
 #include "net/live_fabric_loop.h"
 #include "net/proxy_sockets.h"
-#include "scenario/parse.h"
 
 namespace weft::cli {
 namespace {
@@ -57,11 +55,7 @@ Result<std::unique_ptr<net::FabricEdge>> open_edge(const SwitchArguments& argume
 }
 
 int run_switch(const SwitchArguments& arguments) {
-  std::ifstream in(arguments.file, std::ios::binary);
-  std::stringstream text;
-  if (!in || !(text << in.rdbuf()))
-    return fail(2, arguments.file + ": cannot be read; expected a scenario file (TOML)");
-  const auto scenario = scenario::parse(text.str(), arguments.file);
+  const auto scenario = load_scenario(arguments.file);
   if (!scenario) return fail(2, scenario.error().message);
   const auto topology = fabric::Topology::make(scenario->topology);
   if (!topology) return fail(2, topology.error().message);

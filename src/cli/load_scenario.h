@@ -8,7 +8,7 @@
 
 namespace weft::cli {
 
-// Errors: a file that cannot be read, or what scenario::parse says of it.
+// Errors: kInvalid: a file that cannot be read, or what scenario::parse says of it.
 Result<scenario::Scenario> load_scenario(const std::string& file);
 
 }  // namespace weft::cli

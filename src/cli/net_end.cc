@@ -48,7 +48,8 @@ transport::QpConfig shared_memory_config(const fabric::Ev& ev) {
   return config;
 }
 
-// `said`: outright, by one of the ends; 0: by neither.
+}  // namespace
+
 Result<void> check_mtu(const Offer& agreed, std::uint32_t said) {
   if (agreed.mtu != 1024 && agreed.mtu != 2048 && agreed.mtu != 4096) {
     return Error{
@@ -65,8 +66,6 @@ Result<void> check_mtu(const Offer& agreed, std::uint32_t said) {
   }
   return {};
 }
-
-}  // namespace
 
 std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   std::array<std::byte, kSize> bytes{};

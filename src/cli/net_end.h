@@ -59,6 +59,10 @@ struct Offer {
   static Offer from_bytes(std::span<const std::byte, kSize> bytes);
 };
 
+// `said`: outright, by one of the ends; 0: by neither. Errors: kInvalid where no payload fits, or
+// not the one that was said.
+Result<void> check_mtu(const Offer& agreed, std::uint32_t said);
+
 class NetEnd {
  public:
   static Result<std::unique_ptr<NetEnd>> open(const NetOptions& options);

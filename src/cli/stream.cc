@@ -12,19 +12,17 @@
 #include <cstring>
 
 #include "cli/interruption.h"
+#include "net/clock.h"
 
 namespace weft::cli {
 namespace {
 
-// One that says nothing is not waited for: words follow at once or are polled for.
-constexpr int kPatienceMs = 20'000;
 // A signal may come just before a wait: no wait is longer than this.
 constexpr int kWaitMs = 100;
 
-// Waits until `fd` can be read; false when that takes longer than `patience_ms` (-1: never) or
-// Ctrl-C came.
-bool wait_readable(int fd, int patience_ms) {
-  for (int waited = 0; patience_ms < 0 || waited < patience_ms; waited += kWaitMs) {
+// Waits until `fd` can be read; false when it is not by then, or Ctrl-C came.
+bool wait_readable(int fd, Time until) {
+  while (net::clock_now() < until) {
     pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
     if (interrupted()) return false;
     if (poll(&p, 1, kWaitMs) > 0) return true;
@@ -76,9 +74,10 @@ Result<void> Stream::send(ConstBytes bytes) {
   return {};
 }
 
-Result<void> Stream::receive(Bytes bytes) {
+Result<void> Stream::receive(Bytes bytes, Duration patience) {
+  const Time until = net::clock_now() + patience;
   while (!bytes.empty()) {
-    if (!wait_readable(fd_, kPatienceMs)) {
+    if (!wait_readable(fd_, until)) {
       if (interrupted()) return interruption();
       return Error{ErrorKind::kSystem, "the other end says nothing; is it `weft bench write`?"};
     }
@@ -113,33 +112,43 @@ void notice_silence(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 
+// "10.0.1.7", without a port; "somebody" where the system does not say.
+std::string text_of(const sockaddr_storage& address, socklen_t size) {
+  char host[NI_MAXHOST];
+  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host,
+                                sizeof host, nullptr, 0, NI_NUMERICHOST);
+  const std::string text = error == 0 ? host : "somebody";
+  const std::string mapped = "::ffff:";
+  return text.starts_with(mapped) ? text.substr(mapped.size()) : text;
+}
+
 }  // namespace
 
-Result<std::vector<Stream>> accept_some(std::uint16_t port, std::uint32_t count,
-                                        const std::string& say) {
-  const int listener = listen_on(port, count);
-  if (listener < 0) {
-    const std::string why = std::strerror(errno);
-    return Error{
-        ErrorKind::kSystem,
-        fmt::format("TCP port {} cannot be listened on: {}; take another with --port", port, why)};
-  }
-  fmt::print(stderr, "waiting for `weft bench write HOST` on TCP port {}{}\n", port, say);
-  std::vector<Stream> streams;
-  std::string why;
-  while (streams.size() < count) {
-    const int fd =
-        wait_readable(listener, -1) ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
-    why = std::strerror(errno);
-    if (fd < 0) break;
-    notice_silence(fd);
-    streams.emplace_back(fd);
-    if (interrupted()) break;
-  }
-  close(listener);
+Listener::~Listener() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<Listener> Listener::open(std::uint16_t port, std::uint32_t count) {
+  const int fd = listen_on(port, count);
+  if (fd >= 0) return Listener(fd);
+  const std::string why = std::strerror(errno);
+  return Error{
+      ErrorKind::kSystem,
+      fmt::format("TCP port {} cannot be listened on: {}; take another with --port", port, why)};
+}
+
+Result<Listener::Caller> Listener::accept() {
+  sockaddr_storage from{};
+  socklen_t size = sizeof from;
+  int fd = -1;
+  if (wait_readable(fd_, kNever))
+    fd = accept4(fd_, reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC);
+  const std::string why = std::strerror(errno);
+  if (fd < 0 && !interrupted()) return Error{ErrorKind::kSystem, fmt::format("accept: {}", why)};
+  Stream stream(fd);
   if (interrupted()) return interruption();
-  if (streams.size() < count) return Error{ErrorKind::kSystem, fmt::format("accept: {}", why)};
-  return streams;
+  notice_silence(fd);
+  return Caller{.stream = std::move(stream), .from = text_of(from, size)};
 }
 
 Result<Stream> dial(const Callee& callee) {
@@ -165,7 +174,8 @@ Result<Stream> dial(const Callee& callee) {
   if (fd < 0) {
     return Error{
         ErrorKind::kSystem,
-        fmt::format("{}: nobody listens on TCP port {}; start `weft bench write --listen` there",
+        fmt::format("{}: nobody listens on TCP port {}, or it is busy with another client; start "
+                    "`weft bench write --listen` there",
                     callee.host, callee.port)};
   }
   return Stream(fd);

@@ -5,15 +5,18 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "base/time.h"
 
 namespace weft::cli {
 
 class Stream {
  public:
+  // One that says nothing is not waited for: words follow at once or are polled for.
+  static constexpr Duration kPatience = Duration::s(20);
+
   explicit Stream(int fd) : fd_(fd) {}
   Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Stream& operator=(Stream&&) = delete;
@@ -21,7 +24,7 @@ class Stream {
 
   // All of it. Errors: kSystem when the other end has gone, says nothing for long, or Ctrl-C came.
   Result<void> send(ConstBytes bytes);
-  Result<void> receive(Bytes bytes);
+  Result<void> receive(Bytes bytes, Duration patience = kPatience);
   // Words, or the end of them.
   bool has_something() const;
   // Copies what is first there and leaves it; false if that much has not come.
@@ -33,9 +36,26 @@ class Stream {
   int fd_;
 };
 
-// Waits for `count` that dial. `say`: what to tell the person who waits, behind the port.
-Result<std::vector<Stream>> accept_some(std::uint16_t port, std::uint32_t count,
-                                        const std::string& say);
+// Where others dial to, on every address of this host.
+class Listener {
+ public:
+  // Room for `count` that dial at once. Errors: kSystem.
+  static Result<Listener> open(std::uint16_t port, std::uint32_t count);
+  Listener(Listener&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Listener& operator=(Listener&&) = delete;
+  ~Listener();
+
+  struct Caller {
+    Stream stream;
+    std::string from;  // its address
+  };
+  // Waits for the next that dials. Errors: kSystem, also when Ctrl-C came.
+  Result<Caller> accept();
+
+ private:
+  explicit Listener(int fd) : fd_(fd) {}
+  int fd_;
+};
 
 struct Callee {
   std::string host;

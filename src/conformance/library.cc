@@ -26,6 +26,12 @@ Result<Library> Library::open(const std::string& path) {
   return out;
 }
 
+bool Library::has_mrc() const {
+#define WEFT_OR(name) || this->name.is_there()
+  return false WEFT_MRC_FUNCTIONS(WEFT_OR);
+#undef WEFT_OR
+}
+
 #define WEFT_NOTE(name) \
   if (!this->name.is_there()) out.push_back(#name);
 #define WEFT_NOTE_TYPED(name, type) WEFT_NOTE(name)

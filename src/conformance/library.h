@@ -90,6 +90,8 @@ class Library {
   WEFT_VERBS_FUNCTIONS(WEFT_MEMBER)
 #undef WEFT_MEMBER
 
+  // Any function of mrc.h.
+  bool has_mrc() const;
   // Names that are not there.
   std::vector<std::string> missing_mrc() const;
   std::vector<std::string> missing_ctl() const;

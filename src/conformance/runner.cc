@@ -114,6 +114,9 @@ std::string look(const Options& options) {
   Survey out;
   try {
     const Library& library = session.library();
+    if (!library.has_mrc())
+      return fmt::format("!{}: it has no function of mrc.h; expected a lib_mrc.so",
+                         options.library);
     const auto version = [](const auto& query) {
       std::uint32_t current = 0, last = 0, vendor = 0, last_vendor = 0;
       if (query.is_there()) query(&current, &last, &vendor, &last_vendor);
@@ -124,11 +127,14 @@ std::string look(const Options& options) {
     ibv_context* const verbs = open_device(session);
     out.device = library.ibv_get_device_name(verbs->device);
     ibv_gid gid{};
-    if (library.ibv_query_gid(verbs, 1, options.gid_index, &gid) == 0) {
-      std::array<std::byte, 16> bytes;
-      std::memcpy(bytes.data(), gid.raw, bytes.size());
-      out.gid = net::text_of(base::load_ipv6(bytes, 0));
-    }
+    if (library.ibv_query_gid(verbs, 1, options.gid_index, &gid) != 0)
+      return fmt::format(
+          "!--gid-index {}: port 1 of {} has no such GID; expected one that "
+          "`ibv_devinfo -v` shows",
+          options.gid_index, out.device);
+    std::array<std::byte, 16> bytes;
+    std::memcpy(bytes.data(), gid.raw, bytes.size());
+    out.gid = net::text_of(base::load_ipv6(bytes, 0));
     mrc_ctl_device_attr attr{};
     if (library.mrc_ctl_query_device.is_there() && library.mrc_ctl_query_device(verbs, &attr) == 0)
       out.ports = static_cast<std::uint32_t>(__builtin_popcount(attr.phy_port_mask));

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "net/address.h"
 #include "net/udp_world.h"
+#include "settings/file_text.h"
 #include "settings/setting_table.h"
 
 namespace weft::settings {
@@ -48,19 +48,7 @@ Result<std::string> find_file(const std::string& flag) {
 
 Result<std::string> read_file(const std::string& path) {
   constexpr std::size_t kSizeMax = 1u << 20;
-  std::error_code ignored;
-  std::ifstream in(path, std::ios::binary);
-  if (!in || !std::filesystem::is_regular_file(path, ignored)) {
-    return Error{
-        ErrorKind::kInvalid,
-        fmt::format("{}: cannot be read; expected a file of settings, see docs/settings.md", path)};
-  }
-  std::string text(kSizeMax + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kSizeMax)
-    return Error{ErrorKind::kInvalid, fmt::format("{}: larger than 1 MiB", path)};
-  return text;
+  return file_text(path, "a file of settings, see docs/settings.md", kSizeMax);
 }
 
 }  // namespace

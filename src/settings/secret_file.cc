@@ -31,6 +31,7 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
   const bool known = fstat(fd, &about) == 0;
   const bool regular = known && S_ISREG(about.st_mode);
   const ssize_t size = regular ? read(fd, bytes.data(), bytes.size()) : -1;
+  const std::string why = std::strerror(errno);
   close(fd);
   if (!regular) return refused(path, fmt::format("not a file; {}", kHowToMake));
   if ((about.st_mode & 077) != 0) {
@@ -38,7 +39,7 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
                                      "`chmod 600 {}`, or make another if they did",
                                      about.st_mode & 0777, path));
   }
-  if (size < 0) return refused(path, "it cannot be read");
+  if (size < 0) return refused(path, "it cannot be read: " + why);
   bytes.resize(static_cast<std::size_t>(size));
   if (bytes.size() < net::KeySchedule::kSecretSizeMin || bytes.size() > kSecretSizeMax) {
     return refused(path, fmt::format("expected {} to {} bytes, found {}{}; {}",

@@ -130,7 +130,8 @@ bool set_cpus(std::string_view text, NetSettings& out) {
 
 constexpr std::array kSettings = {
     Setting{"planes", "--planes", "WEFT_PLANES",
-            "this end's address in each plane, as 10.0.1.7,10.0.2.7; the other end gives as many",
+            "this end's address in each plane, as 10.0.1.7,10.0.2.7; the other end gives as many "
+            "(default: the loopback's four)",
             "1 to 8 addresses, as 10.0.1.7,10.0.2.7 or fd00:1::7", set_planes},
     Setting{
         "interfaces", "--ifname", "WEFT_IFNAME",
@@ -138,34 +139,38 @@ constexpr std::array kSettings = {
         "for all others",
         "names of interfaces, as eth0,eth1, or what they begin with, or ^ and what to leave out",
         set_interfaces},
-    Setting{"mtu", "--mtu", "WEFT_MTU", "payload of a packet; auto: the largest that fits",
+    Setting{"mtu", "--mtu", "WEFT_MTU", "payload of a packet (default auto: the largest that fits)",
             "1024, 2048, 4096 or auto", set_mtu},
     Setting{"evs", "--evs", "WEFT_EVS",
-            "EVs (paths) in each plane, at most 64, and 4096 in a lab (--fabric)",
+            "EVs (paths) in each plane, at most 64, and 4096 in a lab (--fabric) (default 4)",
             "1 to 64, and up to 4096 in a lab (--fabric)", set_evs},
-    Setting{"burst", "--burst", "WEFT_BURST", "packets of one path in one system call", "1 to 60",
-            set_burst},
+    Setting{"burst", "--burst", "WEFT_BURST", "packets of one path in one system call (default 15)",
+            "1 to 60", set_burst},
     Setting{"shared_memory", nullptr, "WEFT_SHM", "", "auto, off (0) or must", set_shared_memory},
     Setting{"secret_file", "--secret-file", "WEFT_SECRET_FILE",
             "a file of 32 bytes or more that only you may read, the same at both ends: packets are "
-            "authenticated and encrypted",
+            "authenticated and encrypted (default: none, they go in clear)",
             "the name of a file", set_secret_file},
     Setting{"spin", "--spin", "WEFT_SPIN",
-            "with nothing to do look that long before sleeping, as 0us, 50us or forever",
+            "with nothing to do look that long before sleeping, as 0us, 50us or forever (default "
+            "200us)",
             "a duration, as 0us or 50us, or forever", set_spin},
     Setting{"poll_gap", "--poll-gap", "WEFT_POLL_GAP",
-            "a device's own thread works once its program polled nothing for that long, as 50us",
+            "a device's own thread works once its program polled nothing for that long, as 1ms "
+            "(default 50us)",
             "a duration from 1us to 60s, as 50us or 1ms", set_poll_gap},
-    Setting{"log", "--log", "WEFT_LOG", "what is told on stderr: error, warn, info or debug",
+    Setting{"log", "--log", "WEFT_LOG",
+            "what is told on stderr: error, warn (the default), info or debug",
             "error, warn, info or debug", set_log},
     Setting{"rate", "--rate", "WEFT_RATE",
-            "send at most so many payload bits a second over all planes, as 2Gbps",
+            "send at most so many payload bits a second over all planes, as 2Gbps (default none)",
             "a rate from 1Mbps, as 500Mbps or 2Gbps, or none", set_rate},
     Setting{"srv6", "--srv6", "WEFT_SRV6",
-            "how uSIDs are carried in a fabric: carrier (veth links), mrc (IPv6 in IPv6), or auto",
+            "how uSIDs are carried in a fabric: carrier (veth links), mrc (IPv6 in IPv6), or auto "
+            "(the default)",
             "auto, carrier or mrc", set_srv6},
     Setting{"cpus", "--cpus", "WEFT_CPUS",
-            "the CPUs to run on, as 0-3,8; all: those that the process has anyway",
+            "the CPUs to run on, as 0-3,8 (default all: those that the process has anyway)",
             "CPUs, as 0-3,8, or all", set_cpus},
 };
 

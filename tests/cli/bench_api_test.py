@@ -56,6 +56,16 @@ class OneHost(unittest.TestCase):
         # A flag wins over the environment, and addresses replace interfaces.
         self.result("--planes", "127.0.1.1,127.0.2.1", *words, env={"WEFT_IFNAME": "none"})
 
+    def test_what_is_said_of_a_packet_fits_the_interface(self):
+        small = "ip link set lo up && ip link add eth0 mtu 1500 type veth peer name far0 && " \
+                "ip addr add 10.7.0.7/24 dev eth0 && ip link set eth0 up && ip link set far0 up && exec \"$@\""
+        inside = ["unshare", "-Urn", "bash", "-c", small, "setup"]
+        if subprocess.run([*inside, "true"], capture_output=True, timeout=SECONDS_MAX).returncode != 0:
+            self.skipTest("no such namespace can be made here")
+        ran = bench_write.run([*inside, *BENCH], "--api", "mrc", "--ifname", "eth0", "--size", "64KiB", "--iterations", "3")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("1 planes, 1024 bytes a packet", ran.stderr)
+
     def test_to_itself(self):
         for api in ("engine", "mrc"):
             ran = run("--self", "--api", api, "--size", "8", "--size", "1MiB", "--iterations", "300", "--qps", "2", "--json")

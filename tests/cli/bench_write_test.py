@@ -109,7 +109,7 @@ class Settings(unittest.TestCase):
                 ("", {}, ["--rate", "fast"], "--rate fast: expected a rate"),
                 ("", {}, ["--ifname", "nosuch"], "nosuch: no interface of that name"),
                 ("", {}, ["--planes", "127.0.1.1", "--ifname", "lo"], "exclude each other"),
-                ("", {}, ["--config", "/nosuch.toml"], "/nosuch.toml: cannot be read")):
+                ("", {}, ["--config", "/nosuch.toml"], "/nosuch.toml: cannot be read: No such file")):
             ran = self.run_with(text, *words, **environment)
             self.assertEqual(ran.returncode, 2, ran.stderr)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
@@ -221,7 +221,9 @@ class Interrupted(unittest.TestCase):
                 self.assertEqual(ends["client"].returncode, 130 if who == "client" else 1, said)
                 self.assertIn("interrupted", said)
                 self.assertEqual(len(out.strip().splitlines()), 2, out)  # what was measured
-                self.assertEqual(ends["listener"].wait(timeout=SECONDS_MAX), 130 if who == "listener" else 0)
+                self.assertEqual(ends["listener"].wait(timeout=SECONDS_MAX), 130 if who == "listener" else 1)
+                self.assertIn("interrupted" if who == "listener" else "the other end was interrupted",
+                              ends["listener"].stderr.read())
 
 
 class TwoProcesses(unittest.TestCase):
@@ -253,9 +255,46 @@ class TwoProcesses(unittest.TestCase):
         self.assertIn("does not answer", said)
 
     def test_strangers_on_the_stream_are_sent_away(self):
-        with socket.create_connection(("127.0.0.1", int(self.port))) as s:
-            s.sendall(b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400)
-            self.assertEqual(self.listener.wait(timeout=SECONDS_MAX), 1)
+        strangers = {b"": "has gone", b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400: "cannot be", b"hm": "says nothing"}
+        for words, said in strangers.items():
+            with socket.create_connection(("127.0.0.1", int(self.port))) as s:
+                s.sendall(words)
+                if said == "has gone":
+                    s.close()
+                self.assertRegex(self.listener.stderr.readline(), rf"warn: \S+ 127.0.0.1 on TCP port {self.port} .*{said}")
+        ran = run("127.0.0.1", "--port", self.port, "--size", "64", "--iterations", "5")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(self.listener.wait(timeout=SECONDS_MAX), 0)
+
+
+class Filtered(unittest.TestCase):
+    """UDP is dropped between the two ends."""
+
+    SETUP = """
+        set -e
+        ip link set lo up
+        nft add table inet filter
+        nft add chain inet filter input '{ type filter hook input priority 0; }'
+        nft add rule inet filter input meta l4proto udp drop
+        exec "$@"
+    """
+
+    def test_it_is_said_soon_and_at_the_end(self):
+        inside = ["unshare", "-Urn", "bash", "-c", self.SETUP, "setup"]
+        if subprocess.run([*inside, "true"], capture_output=True, timeout=SECONDS_MAX).returncode != 0:
+            self.skipTest("no such namespace can be made here")
+        bench = subprocess.Popen([*inside, *BENCH, "--size", "64"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                 text=True)
+        self.addCleanup(bench.stderr.close)
+        self.addCleanup(bench.kill)
+        began = time.monotonic()
+        while "nothing answers by UDP yet; tried: UDP port " not in (line := bench.stderr.readline()):
+            self.assertNotEqual(line, "", "it never said that nothing answers")
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertIn("127.0.1.1, 127.0.2.1", line)
+        said = bench.stderr.read()
+        self.assertEqual(bench.wait(timeout=SECONDS_MAX), 1)
+        self.assertRegex(said, r"\Aweft: .*no packet came from UDP port .*`weft doctor`.*\n\Z")
 
 
 class Secured(unittest.TestCase):

@@ -145,8 +145,8 @@ class Ctl(unittest.TestCase):
         self.refused(2, "did you mean", "apply", "--file", self.write('[[port]]\nport = 1\nenabled = true\nprot = 1\n'))
         self.refused(2, "00@9", "apply", "--file",
                      self.write('[[ev]]\nid = 1\nmode = "explicit"\nformat = 1\nevs = ["00@9"]\n'))
-        self.refused(2, "cannot be read", "apply", "--file", "/nosuch")
-        self.refused(2, "cannot be read", "apply", "--file", "/tmp")
+        self.refused(2, "cannot be read: No such file", "apply", "--file", "/nosuch")
+        self.refused(2, "cannot be read: Is a directory", "apply", "--file", "/tmp")
         self.refused(2, "expected one of", "ev", "set", "1", "--state", "on")
         self.refused(2, "gamma", "cc", "set", "1", "--set", "gama=1")
         self.refused(2, "see `weft ctl", "ev", "set")

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -46,9 +47,31 @@ class ThisHost(unittest.TestCase):
         self.assertEqual(finding["level"], "problem")
         self.assertIn("ip addr add", finding["mend"])
 
+    def own_cpu(self):
+        return min(os.sched_getaffinity(0))
+
+    def test_a_port_that_a_controller_disabled(self):
+        with tempfile.TemporaryDirectory() as state:
+            env = {**os.environ, "WEFT_STATE_DIR": state + "/state"}
+
+            def weft(*words):
+                return subprocess.run([WEFT, *words], capture_output=True, text=True, timeout=SECONDS_MAX, env=env)
+
+            self.assertNotIn('"port 2"', weft("doctor", "--json").stdout)
+            self.assertEqual(weft("ctl", "port", "2", "--disable").returncode, 0)
+            found = weft("doctor", "--json")
+            self.assertEqual(found.returncode, 1)
+            [port] = [f for f in json.loads(found.stdout)["findings"] if f["name"] == "port 2"]
+            self.assertEqual((port["level"], port["mend"]), ("problem", "weft ctl port 2 --enable"))
+            bench = weft("bench", "write", "--api", "mrc", "--size", "64", "--iterations", "1")
+            self.assertIn("port 2 (127.0.2.1) is disabled", bench.stderr)
+            self.assertEqual(weft(*port["mend"].split()[1:]).returncode, 0)
+            self.assertNotIn('"port 2"', weft("doctor", "--json").stdout)
+
     def test_misuse_is_one_line(self):
         for words in (["--planes", "nowhere"], ["--mtu", "1500"], ["--ifname", "nosuch"], ["--what"],
-                      ["--secret-file", "/nosuch"]):
+                      ["--secret-file", "/nosuch"], ["--cpus", "1023"], ["--cpus", f"{self.own_cpu()},1023"],
+                      ["--evs", "65"], ["--burst", "61"]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)

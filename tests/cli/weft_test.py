@@ -104,7 +104,10 @@ class Misuse(Files):
         self.refused_scenario("evs = 4", 'evs = 4\npolicy = "luck"', "luck", "oblivious")
 
     def test_missing_file(self):
-        self.refused(weft("sim", "run", self.folder / "none.toml"), "none.toml", "cannot be read")
+        none = self.folder / "none.toml"
+        for words in (["sim", "run", none], ["sim", "seeds", none], ["lab", "up", none], ["lab", "run", none],
+                      ["lab", "switch", none], ["bench", "write", "--fabric", none]):
+            self.refused(weft(*words), "none.toml", "cannot be read: No such file or directory")
 
     def test_a_folder_is_no_scenario(self):
         self.refused(weft("sim", "run", self.folder))
@@ -119,6 +122,12 @@ class Misuse(Files):
         self.refused(weft("sim"), "run", "seeds")
         self.refused(weft("simulate"), "sim, bench")
         self.refused(weft(), "sim, bench")
+
+    def test_help_has_the_defaults(self):
+        said = " ".join(weft("bench", "write", "--help").stdout.split())
+        for words in ("engine .the default", r"--port UINT\W+18515", r"--qps UINT\W+1\b", r"--clients UINT\W+1\b",
+                      "default: 64 to 64MiB", r"default 4\)", r"default 15\)", r"default 50us\)"):
+            self.assertRegex(said, words)
 
     def test_numbers_are_told_their_range(self):
         self.refused(weft("bench", "write", "--port", "70000"), "--port: 70000", "1 to 65535")

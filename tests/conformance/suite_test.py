@@ -44,6 +44,13 @@ class Conformance(unittest.TestCase):
         self.assertEqual(ran.returncode, status, f"{words}: {ran.stdout[-4000:]}{ran.stderr}")
         return ran
 
+    def profiles_in_use(self, noun):
+        """Those that are not in state INIT."""
+        shown = subprocess.run([WEFT, "ctl", noun, "show", "--json"], capture_output=True, text=True,
+                               env=self.environment, timeout=60)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        return [p for p in json.loads(shown.stdout)["profiles"] if p["state"] != "init"]
+
     def failed(self, library, only, status=1, **options):
         """Which of `only` fail with this library; each with its line."""
         words = [w for glob in only for w in ("--only", glob)]
@@ -86,10 +93,7 @@ class OwnLibrary(Conformance):
         self.assertEqual(len(suites.findall(".//failure")) + len(suites.findall(".//error")), 0)
         # Nothing is left of the controllers' doings: every profile is as it was.
         for noun in ("ev-format", "ev", "cc"):
-            shown = subprocess.run([WEFT, "ctl", noun, "show", "--json"], capture_output=True, text=True,
-                                   env=self.environment, timeout=60)
-            self.assertEqual(shown.returncode, 0, shown.stderr)
-            self.assertNotIn("online", shown.stdout.lower(), noun)
+            self.assertEqual(self.profiles_in_use(noun), [], noun)
 
     def test_library_beside_the_program_is_the_default(self):
         self.run_weft("run", "--only", "api.version.mrc")
@@ -110,6 +114,8 @@ class OwnLibrary(Conformance):
 
     def test_misuse_is_one_line(self):
         here = os.path.abspath(__file__)
+        with open("/proc/self/maps") as maps:
+            libc = next(line.split()[-1] for line in maps if "/libc.so" in line or "/libc-" in line)
         for words, says in [(("run", "/no/such/lib_mrc.so"), "no such file"),
                             (("run", here), "invalid ELF header"),
                             (("run", "/proc/self/exe"), ""),
@@ -119,6 +125,10 @@ class OwnLibrary(Conformance):
                             (("run", LIBRARY, "--icrc", "some"), "--icrc some"),
                             (("run", LIBRARY, "--tester", "nowhere"), "--tester nowhere"),
                             (("run", LIBRARY, "--gid-index", "-1"), "-1"),
+                            (("run", LIBRARY, "--gid-index", "99"), "--gid-index 99: port 1 of weft0 has no such"),
+                            (("run", LIBRARY, "--tester", "203.0.113.7"), "--tester 203.0.113.7: no interface"),
+                            (("run", LIBRARY, "--junit", "/nosuch/x.xml"), "cannot be written: No such file"),
+                            (("run", libc), "no function of mrc.h"),
                             (("prove",), "no such command")]:
             with self.subTest(words=words):
                 ran = self.run_weft(*words, status=2)
@@ -127,13 +137,16 @@ class OwnLibrary(Conformance):
                 self.assertIn(says, ran.stderr)
 
     def test_ctrl_c_leaves_nothing(self):
-        run = subprocess.Popen([WEFT, "conformance", "run", LIBRARY], stdout=subprocess.PIPE, text=True,
-                               env=self.environment)
-        for _ in range(20):
+        run = subprocess.Popen([WEFT, "conformance", "run", LIBRARY, "--only", "api.ctl.ev.*"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=self.environment)
+        for _ in range(3):
             run.stdout.readline()
         run.send_signal(signal.SIGINT)
-        run.wait(timeout=30)
-        run.stdout.close()
+        out, said = run.communicate(timeout=30)
+        self.assertEqual((run.returncode, said), (130, "weft: interrupted\n"))
+        self.assertIn(" passed, ", out.splitlines()[-1])  # of those that ran
+        for noun in ("ev-format", "ev", "cc"):
+            self.assertEqual(self.profiles_in_use(noun), [], noun)
         # Its children die with it, so that the device's first slot is free again.
         out = json.loads(self.run_weft("run", LIBRARY, "--json", "--only", "wire.write.only").stdout)
         self.assertTrue(out["conforms"])

@@ -1,0 +1,46 @@
+#include "cli/bench_silence.h"
+
+#include <fmt/core.h>
+
+#include "net/clock.h"
+#include "net/interfaces.h"
+#include "net/steering.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr Duration kQuietFor = Duration::s(2);
+
+// "UDP port 4791 of 10.0.1.7, 10.0.2.7": of one process, and so the same on all of its planes.
+std::string text_of_ports(const std::vector<world::Address>& ports) {
+  std::string out = fmt::format("UDP port {} of", net::listen_port(ports[0].process));
+  for (const world::Address& port : ports)
+    out += (&port == &ports[0] ? " " : ", ") + net::text_of(port.ip());
+  return out;
+}
+
+}  // namespace
+
+Silence::Silence(BenchEnd& end, const BenchQp& qp, NetEnd::Carrier carrier)
+    : end_(end), look_at_(net::clock_now() + kQuietFor) {
+  if (carrier == NetEnd::Carrier::kPlanes) peer_ = text_of_ports(qp.peer.ports);
+}
+
+bool Silence::is_silent() const {
+  return !peer_.empty() && value_of(end_.counters(), "net.packets_received") == 0;
+}
+
+void Silence::look(Time now) {
+  if (now < look_at_) return;
+  look_at_ = kNever;
+  if (is_silent()) fmt::print(stderr, "nothing answers by UDP yet; tried: {}\n", peer_);
+}
+
+Error Silence::explain(const Error& error) const {
+  if (!is_silent()) return error;
+  return {error.kind, fmt::format("{}: no packet came from {}; a filter may drop them, `weft "
+                                  "doctor` tells at either end",
+                                  error.message, peer_)};
+}
+
+}  // namespace weft::cli
