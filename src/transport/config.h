@@ -83,6 +83,9 @@ struct EndpointConfig {
   std::uint32_t first_qpn = 0x100;        // QPNs count from here, and go round in
   std::uint32_t qpn_bits = 24;            // their low bits
   std::uint32_t sack_bytes = 16 * 1024;   // a SACK at least that often
+  // While something is missing, a SACK at least that often too: at a low rate `sack_bytes` take long,
+  // and the requestor waits to hear what is lost. 0: by bytes only.
+  Duration sack_holes;
   // For worlds in which a packet costs its sender time: what was received is answered after the data
   // that goes out, on one port for each peer, and while data goes out anyway up to that much later.
   // 0: answered at once.

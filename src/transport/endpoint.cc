@@ -152,6 +152,7 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
       .mtu = mtu_dest,
       .mtu_unlisted = std::max(mtu_dest, config.mtu_dest_unlisted),
       .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
+      .sack_holes = config_.sack_holes,
       .trim_nack = config.trim_nack,
       .domain = config.domain,
       .nack_interval = config.nscc.base_rtt};

@@ -72,6 +72,7 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
   set(received_.get(), psn);
   if (wire::ends_message(arrival.bth.opcode)) set(ends_, psn);
   bytes_received_ += arrival.nominal_size;
+  if (bytes_since_sack_ == 0) sack_holes_at_ = arrival.now + options_.sack_holes;
   bytes_since_sack_ += std::max(arrival.nominal_size, 1024u);
   ++above_cack_;
   if (psn.since(max_received_) > 0) max_received_ = psn;
@@ -81,7 +82,7 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
   if (!had_holes) status = advance(side, out, counters);
 
   bool due = arrival.bth.ack_request || arrival.bth.rtx || arrival.marked || first_ ||
-             bytes_since_sack_ >= options_.sack_bytes;
+             bytes_since_sack_ >= options_.sack_bytes || is_time_for_holes(arrival.now);
   first_ = false;
   if (arrival.bth.ack_request && above_cack_ > 0) asked_with_holes_ = true;
   if (asked_with_holes_ && above_cack_ == 0) {

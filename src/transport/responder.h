@@ -37,6 +37,7 @@ class Responder {
     std::uint32_t mtu = 4096;
     std::uint32_t mtu_unlisted = 4096;  // over EndpointConfig::unlisted_ports
     std::uint32_t sack_bytes = 16 * 1024;
+    Duration sack_holes;
     bool trim_nack = true;
     std::uint32_t domain = 0;
     Duration nack_interval = Duration::us(10);  // out-of-window NACKs: one in that time
@@ -139,6 +140,9 @@ class Responder {
   void send_sack(const wire::Sack& base, Psn bitmap_base, SackWay way, ControlQueue& out,
                  ResponderCounters& counters);
   wire::Sack sack_state() const;
+  bool is_time_for_holes(Time now) const {
+    return options_.sack_holes > Duration() && above_cack_ > 0 && now >= sack_holes_at_;
+  }
   void flush_sack(ControlQueue& out, ResponderCounters& counters);
   void send_nack(const Arrival& arrival, wire::NackReason reason, ControlQueue& out,
                  ResponderCounters& counters);
@@ -162,6 +166,7 @@ class Responder {
   std::optional<std::uint16_t> next_rqmsn_;  // none before the first immediate
   std::uint64_t bytes_received_ = 0;         // nominal sizes
   std::uint32_t bytes_since_sack_ = 0;
+  Time sack_holes_at_;  // if they are not 0: when holes are worth a SACK
   Trigger trigger_;
   ReceiveLimit limit_;
   bool restore_ = false;  // a penalty has ended

@@ -59,6 +59,21 @@ TEST(ResponderSack, ThresholdCountsAtLeastAKilobyteAPacket) {
   }
 }
 
+TEST(ResponderSack, HolesAreReportedInTime) {
+  ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .sack_holes = Duration::us(300)});
+  const auto at = [](std::int64_t us) { return Time() + Duration::us(us); };
+  bench.write_and_flush(Psn(0), {.now = at(0)});
+  // Nothing is missing: bytes alone count.
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(1), {.now = at(1)})), 0u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(2), {.now = at(1000)})), 0u);
+  // From the first packet on that no SACK reported.
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(4), {.now = at(1001)})), 1u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(5), {.now = at(1100)})), 0u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(6), {.now = at(1399)})), 0u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(7), {.now = at(1400)})), 1u);
+  EXPECT_EQ(sacks(bench.write_and_flush(Psn(8), {.now = at(1401)})), 0u);
+}
+
 TEST(ResponderSack, ReflectsWhatTriggeredIt) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));

@@ -21,6 +21,7 @@ inline void suit_software(EndpointConfig& config) {
   // A SACK costs as much as a run of packets: one for three of them; the requestor asks for more
   // when its window is small.
   config.sack_bytes = 192u << 10;
+  config.sack_holes = Duration::us(300);
   config.sack_quiet = Duration::us(300);
   config.probes_per_ms = 20;  // a tenth of a core
 }
