@@ -67,15 +67,21 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
   WEFT_TRY(const NetSettings settings, load_settings(arguments.flags));
   WEFT_TRY(const auto planes, planes_of(settings));
   WEFT_CHECK(check(settings));
-  WEFT_TRY(const std::uint32_t disabled, disabled_ports({.settings = arguments.flags}));
+  const auto disabled = disabled_ports({.settings = arguments.flags});
   if (!settings.secret_file.empty()) WEFT_CHECK(read_secret_file(settings.secret_file));
   net::FactQuestion question;
   question.cpus = settings.cpus;
   for (const net::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
-  const auto findings =
+  auto findings =
       diagnose(net::host_facts(question), {.payload = settings.mtu,
                                            .secured = !settings.secret_file.empty(),
-                                           .ports_disabled = disabled});
+                                           .ports_disabled = disabled ? *disabled : 0u});
+  if (!disabled) {
+    findings.push_back({.level = FindingLevel::kProblem,
+                        .name = "controller-state",
+                        .found = disabled.error().message,
+                        .cost = "what controllers said is not known"});
+  }
   std::size_t problems = 0, notes = 0, width = 0;
   for (const Finding& f : findings) {
     problems += f.level == FindingLevel::kProblem ? 1 : 0;

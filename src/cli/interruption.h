@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM as something that is asked for: the first ends what is under way in order, the
+// Ctrl-C, SIGTERM and SIGHUP as something that is asked for: the first ends what is under way in order, the
 // second ends the process at once.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace weft::cli {
 
-// From here on SIGINT and SIGTERM are noted. Blocking calls end with EINTR.
+// From here on SIGINT, SIGTERM and SIGHUP are noted. Blocking calls end with EINTR.
 void catch_interruption();
 bool interrupted();
 // What a call that it ended says.
