@@ -37,7 +37,7 @@ class Responder {
     std::uint32_t mtu = 4096;
     std::uint32_t mtu_unlisted = 4096;  // over EndpointConfig::unlisted_ports
     std::uint32_t sack_bytes = 16 * 1024;
-    Duration sack_holes;
+    Duration sack_holes{};
     bool trim_nack = true;
     std::uint32_t domain = 0;
     Duration nack_interval = Duration::us(10);  // out-of-window NACKs: one in that time
