@@ -15,6 +15,9 @@ DESTDIR ?=
 HASH_PRESETS ?= debug clang asan
 
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
+# $(call tested,BUILD,FLAGS): ctest there, then what it skipped, and why; fails as ctest does. The next run overwrites the log.
+tested = $(CTEST) --test-dir $(1) $(2); status=$$?; \
+	python3 tests/support/skipped.py $(1)/Testing/Temporary/LastTest.log && exit $$status
 # Tests of real processes and networks share the machine with whoever else is on it: one that fails is run again, twice at
 # most, and ctest says so. Everything else has one try.
 REAL_TIME = ^(net|cli|mrc|ctl|wireshark|conformance)$$
@@ -65,8 +68,8 @@ test-release:
 	@tools/install-deps network || echo 'network tests that need these packages are skipped'
 	@cmake --preset release > /dev/null
 	@cmake --build --preset release -j $(JOBS)
-	$(CTEST) --test-dir build -LE '$(REAL_TIME)'
-	$(CTEST) --test-dir build -L '$(REAL_TIME)' $(AGAIN)
+	$(call tested,build,-LE '$(REAL_TIME)')
+	$(call tested,build,-L '$(REAL_TIME)' $(AGAIN))
 
 test-hash: test-release hashes
 
@@ -83,8 +86,8 @@ test-asan: test-hash
 	@cmake --build --preset asan -j $(JOBS)
 	@echo 'skipped under sanitizers: tests labelled slow (ten times slower here; they ran in release above):'
 	@ctest --test-dir build-asan -N -L slow | sed -n 's/^ *Test *#[0-9]*: /  /p'
-	$(CTEST) --test-dir build-asan -LE 'slow|$(REAL_TIME)'
-	$(CTEST) --test-dir build-asan -L '$(REAL_TIME)' $(AGAIN)
+	$(call tested,build-asan,-LE 'slow|$(REAL_TIME)')
+	$(call tested,build-asan,-L '$(REAL_TIME)' $(AGAIN))
 
 # Beside `make test`, which runs the same tests without TSan: compiling for it takes minutes. No suppressions: a race
 # is a failure. Not those whose reader hears from the other process that bytes have come (Way, Secret, TSAN_NOT): what
@@ -95,8 +98,8 @@ test-tsan:
 	@tools/install-deps build test
 	@cmake --preset tsan > /dev/null
 	@cmake --build --preset tsan -j $(JOBS) --target mrc test_tests_mrc test_tests_net
-	TSAN_OPTIONS='halt_on_error=1 exitcode=66' $(CTEST) --test-dir build-tsan -R '$(TSAN_TESTS)' \
-	  -E '$(TSAN_NOT)'
+	TSAN_OPTIONS='halt_on_error=1 exitcode=66' $(call tested,build-tsan,-R '$(TSAN_TESTS)' \
+	  -E '$(TSAN_NOT)')
 
 # The hashes of every build, the scenarios that are too large for `make test`, then many seeds.
 soak: hashes

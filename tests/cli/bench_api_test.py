@@ -11,6 +11,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import bench_write
 from bench_write import SECONDS_MAX, WEFT, free_port
+import run_tests
 
 BENCH = [WEFT, "bench", "write"]
 
@@ -113,4 +114,4 @@ class TwoEnds(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

@@ -13,6 +13,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import bench_write
 from bench_write import SECONDS_MAX, WEFT, free_port
+import run_tests
 
 BENCH = [WEFT, "bench", "write", "--no-shm"]  # over shared memory: bench_shm_test.py
 DEATH_SECONDS_MAX = 8  # until a killed end is noticed: 1 on an idle machine, 17 by silence alone
@@ -390,4 +391,4 @@ class Nobody(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

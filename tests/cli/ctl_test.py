@@ -4,8 +4,12 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 SECONDS_MAX = 60
@@ -183,4 +187,4 @@ class Ctl(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

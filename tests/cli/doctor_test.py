@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import clean_environment  # for what it does when imported
+import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 SECONDS_MAX = 90
@@ -128,4 +129,4 @@ class WrongHost(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

@@ -12,6 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import clean_environment  # for what it does when imported
+import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 
@@ -270,4 +271,4 @@ class Pcap(Files):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

@@ -18,6 +18,7 @@ LIBRARY = os.environ["WEFT_LIB_MRC"]
 MUTANTS = pathlib.Path(os.environ["WEFT_MUTANTS"])
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 import clean_environment  # noqa: E402, F401: forgets what the user has set
+import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 SECONDS_MAX = 800
@@ -217,4 +218,4 @@ class Mutants(Conformance):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_tests.main(verbosity=2)

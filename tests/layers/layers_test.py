@@ -7,6 +7,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
+
 HERE = pathlib.Path(__file__).parent
 CHECK = HERE.parent.parent / "tools/layer-check"
 
@@ -36,4 +39,4 @@ class LayerCheck(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

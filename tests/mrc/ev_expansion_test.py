@@ -10,8 +10,12 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 OCP = os.environ.get("WEFT_PEER_OCP")
@@ -74,4 +78,4 @@ class Expansion(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

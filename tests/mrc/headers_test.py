@@ -8,8 +8,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = HERE.parent.parent / "include/mrc"
@@ -149,4 +153,4 @@ class Theirs(List, unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_tests.main(verbosity=2)

@@ -18,6 +18,7 @@ BUILD = pathlib.Path(os.environ["WEFT_LIB_MRC"]).parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 import clean_environment  # for what it does when imported
 import mrc_programs
+import run_tests
 
 SONAME = "lib_mrc.so.1"
 VERSION = "1.0.1"
@@ -213,4 +214,4 @@ class Install(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_tests.main(verbosity=2)

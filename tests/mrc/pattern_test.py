@@ -16,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 import clean_environment  # for what it does when imported
 import mrc_programs
+import run_tests
 
 PATIENCE_S = 120
 SIZE_MAX = 4 << 20
@@ -73,4 +74,4 @@ class Patterns(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

@@ -2,11 +2,13 @@
 """Programs that know verbs only see Weft's device when lib_mrc.so is preloaded: ibv_devices and ibv_devinfo."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 
-SKIP = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
 
 
 def run(*command):
@@ -19,11 +21,9 @@ def main():
     with open(os.environ["WEFT_LIB_MRC"], "rb") as library:
         content = library.read()
     if b"__asan_init" in content or b"__tsan_init" in content:
-        print("skipped: a library with sanitizers does not run inside a program without them")
-        return SKIP
+        run_tests.skip_file("a library with sanitizers does not run inside a program without them")
     if shutil.which("ibv_devinfo") is None:
-        print("skipped: no ibv_devinfo (Debian: ibverbs-utils)")
-        return SKIP
+        run_tests.skip_file("no ibv_devinfo (Debian: ibverbs-utils)")
     status, said = run("ibv_devices")
     print(said)
     if status != 0 or "weft0" not in said:

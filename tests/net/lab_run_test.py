@@ -3,12 +3,15 @@ ports and EVs went bad and came back, in order. Skipped where no lab can be made
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import unittest
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import lab_hosts
+import run_tests
 from lab_hosts import WEFT
 
 SCENARIOS = ["lab-two-plane", "lab-plane-down", "lab-plane-silent", "lab-uplink-down", "lab-one-way", "lab-loss",
@@ -72,10 +75,8 @@ for scenario in SCENARIOS:
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
-        print("skipped: weft lab run needs root to have sockets in several network namespaces")
-        sys.exit(77)
+        run_tests.skip_file("weft lab run needs root to have sockets in several network namespaces")
     reason = lab_hosts.reason_to_skip()
     if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    unittest.main()
+        run_tests.skip_file(reason)
+    run_tests.main()

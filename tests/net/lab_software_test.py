@@ -10,6 +10,8 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
 from lab_hosts import (BASE, SECONDS_MAX, WEFT, Send, carrier, exchange, inside, own_namespaces, own_processes,
                        reason_to_skip, wait_until, weft)
 
@@ -143,8 +145,5 @@ class User(Software, unittest.TestCase):
 if __name__ == "__main__":
     reason = reason_to_skip()
     if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    result = unittest.main(exit=False).result
-    wait_until(lambda: not own_namespaces() and not own_processes(), "something is left over")
-    sys.exit(0 if result.wasSuccessful() else 1)
+        run_tests.skip_file(reason)
+    run_tests.main(after=lambda: wait_until(lambda: not own_namespaces() and not own_processes(), "something is left over"))

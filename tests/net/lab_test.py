@@ -10,6 +10,8 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
 from lab_hosts import (BASE, HOSTS, LEAVES, PLANES, SCENARIO, SECONDS_MAX, SPINES, WEFT, Send, carrier, exchange, inside,
                        own_namespaces, own_processes, reason_to_skip, usid, wait_until, weft)
 
@@ -364,8 +366,6 @@ class Nowhere(unittest.TestCase):
 if __name__ == "__main__":
     reason = reason_to_skip()
     if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    result = unittest.main(exit=False, verbosity=2).result
-    wait_until(lambda: not own_namespaces() and not own_processes(), "something is left over")
-    sys.exit(0 if result.wasSuccessful() else 1)
+        run_tests.skip_file(reason)
+    run_tests.main(verbosity=2, after=lambda: wait_until(lambda: not own_namespaces() and not own_processes(),
+                                                         "something is left over"))

@@ -9,6 +9,7 @@ import collections
 import ctypes
 import json
 import os
+import pathlib
 import socket
 import struct
 import subprocess
@@ -16,6 +17,9 @@ import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 INSIDE = "WEFT_TEST_INSIDE"
@@ -42,8 +46,7 @@ def reenter():
     except FileNotFoundError as e:
         why = str(e)
     if why:
-        print(f"skipped: this machine gives no user and network namespaces: {why}")
-        sys.exit(77)
+        run_tests.skip_file(f"this machine gives no user and network namespaces: {why}")
     sys.exit(subprocess.run([*command, sys.executable, *sys.argv], env={**os.environ, INSIDE: "1"}).returncode)
 
 
@@ -411,4 +414,4 @@ if __name__ == "__main__":
         reenter()
     # Of this process namespace, so that /proc shows the processes that are started here.
     sh("mount", "-t", "proc", "proc", "/proc")
-    unittest.main()
+    run_tests.main()

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import clean_environment  # for what it does when imported
 from lab_hosts import BASE, SCENARIO, SECONDS_MAX, SPINES, WEFT, carrier, own_namespaces, reason_to_skip, wait_until, weft
+import run_tests
 
 HERE, THERE = 0, 2  # on two leaves
 PLANES = 2
@@ -204,8 +205,5 @@ class Srv6Form(unittest.TestCase):
 if __name__ == "__main__":
     root = os.geteuid() == 0
     if reason := reason_to_skip() if root else "raw sockets and network namespaces need root":
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    result = unittest.main(exit=False, verbosity=2).result
-    wait_until(lambda: not own_namespaces(), "something is left over")
-    sys.exit(0 if result.wasSuccessful() else 1)
+        run_tests.skip_file(reason)
+    run_tests.main(verbosity=2, after=lambda: wait_until(lambda: not own_namespaces(), "something is left over"))

@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import clean_environment  # for what it does when imported
+import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 SECONDS_MAX = 90
@@ -183,6 +184,5 @@ def why_not():
 
 if __name__ == "__main__":
     if reason := why_not():
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    unittest.main()
+        run_tests.skip_file(reason)
+    run_tests.main()

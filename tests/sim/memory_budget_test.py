@@ -9,6 +9,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
+
 WEFT = os.environ["WEFT_BINARY"]
 HOSTS = 1024
 KB_PER_HOST_MAX = 100
@@ -40,4 +43,4 @@ class Memory(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

@@ -6,9 +6,11 @@ import tomllib
 import unittest
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench"))
 
 import lib  # noqa: E402
+import run_tests  # noqa: E402
 import sim  # noqa: E402
 
 
@@ -48,4 +50,4 @@ class Bench(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

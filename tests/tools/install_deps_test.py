@@ -4,8 +4,12 @@ import os
 import pathlib
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
 
 INSTALL = pathlib.Path(__file__).resolve().parent.parent.parent / "tools/install-deps"
 
@@ -73,4 +77,4 @@ class InstallDeps(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

@@ -19,6 +19,9 @@ import tempfile
 import threading
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import run_tests
+
 WEFT = os.environ["WEFT_BINARY"]
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "tools/wireshark/mrc.lua"
 SECONDS_MAX = 120  # of anything here, also on a busy machine and under sanitizers
@@ -303,4 +306,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["capture"]:
         capture_bench(sys.argv[2], sys.argv[3:])
     else:
-        unittest.main()
+        run_tests.main()

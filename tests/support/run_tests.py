@@ -1,0 +1,60 @@
+"""`unittest.main()` for the tests here: what was skipped is told in a line each, with the reason, in the words that
+tests/support/skipped.py finds in ctest's log. A file in which everything was skipped exits with 77, which ctest knows.
+"""
+
+import pathlib
+import sys
+import unittest
+
+ALL_SKIPPED = 77  # SKIP_RETURN_CODE in cmake/tests.cmake
+
+
+def _name():
+    """As ctest calls the file: group.file_test."""
+    file = pathlib.Path(sys.argv[0]).resolve()
+    return f"{file.parent.name}.{file.stem}"
+
+
+def _tell(name, why):
+    print(f"skipped: {name}: {' '.join(why.split())}", flush=True)
+
+
+def skip_file(why):
+    """Ends the process: nothing in this file can run here."""
+    _tell(_name(), why)
+    sys.exit(ALL_SKIPPED)
+
+
+class _Result(unittest.TextTestResult):
+    """Also counts what passed: a class that is skipped as a whole counts as no test run, and a subtest as none of its own."""
+
+    passed = 0
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.passed += 1
+
+    def addExpectedFailure(self, test, err):
+        super().addExpectedFailure(test, err)
+        self.passed += 1
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        self.passed += err is None
+
+
+class _Runner(unittest.TextTestRunner):
+    resultclass = _Result
+
+
+def main(verbosity=1, after=None):
+    """Runs the tests of the file that was started, then `after()`, and exits."""
+    result = unittest.main(testRunner=_Runner, verbosity=verbosity, exit=False).result
+    for test, why in result.skipped:
+        # "__main__.Class.test", and for a whole class "setUpClass (__main__.Class)".
+        _tell(f"{_name()}.{test.id().replace('__main__.', '')}", why)
+    if after is not None:
+        after()
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(ALL_SKIPPED if result.skipped and not result.passed else 0)

@@ -1,0 +1,46 @@
+"""skipped.py LOG: what a run of ctest skipped, and why, a line each. LOG is the build's Testing/Temporary/LastTest.log.
+
+GoogleTest says "file:line: Skipped", then the reason, then "[  SKIPPED ]"; Python tests say "skipped: NAME: why"
+(run_tests.py). A test that was run again tells it again: it is told once here.
+"""
+
+import re
+import sys
+
+
+def skips(lines):
+    """Lines "skipped: NAME: why" in the order of the log, each once."""
+    found, test, reason = {}, "?", None
+    for line in lines:
+        line = line.rstrip("\n")
+        if begins := re.fullmatch(r"\d+/\d+ Testing: (.*)", line):
+            test, reason = begins[1], None
+        elif re.fullmatch(r"\S+:\d+: Skipped", line):
+            reason = []
+        elif line.startswith("[  SKIPPED ]"):
+            if reason is not None:
+                found[f"skipped: {test}: {' '.join(' '.join(reason).split()) or 'no reason given'}"] = None
+            reason = None
+        elif reason is not None:
+            reason.append(line)
+        elif line.startswith("skipped: "):
+            found[line] = None
+    return list(found)
+
+
+def main():
+    if len(sys.argv) != 2:
+        print("usage: skipped.py LOG", file=sys.stderr)
+        return 2
+    try:
+        with open(sys.argv[1], errors="replace") as log:
+            found = skips(log)
+    except OSError as e:
+        print(f"skipped.py: {e.filename}: {e.strerror}; ctest writes it", file=sys.stderr)
+        return 1
+    print(f"{len(found)} skipped here:" if found else "nothing skipped here", *found, sep="\n  ")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
