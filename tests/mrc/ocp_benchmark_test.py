@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""OCP's benchmark, unmodified, against our library: on the loopback, and between two hosts while a plane dies.
+"""OCP's benchmark, unmodified, against our library: on the loopback, by shared memory and by UDP, and between two hosts while a plane
+dies.
 
 Takes OCP's tree by WEFT_PEER_OCP; without it tests/mrc/pattern_test.py, with a client of ours, is all there is. The sweep
-is its own, 1 B to 64 MiB. WEFT_OCP_ARGS replaces the options of the run on the loopback ("-n 20 -w 2"; empty: its own
+is its own, 1 B to 64 MiB. WEFT_OCP_ARGS replaces the options of the runs on the loopback ("-n 20 -w 2"; empty: its own
 defaults, 148 GB, minutes); `bench/run ocp` does that. Between two hosts it runs with "-n 100", and in its midst one plane
 goes down and comes back.
 """
@@ -36,7 +37,11 @@ class Benchmark(unittest.TestCase):
         cls.program = ocp_benchmark.build(TREE, LIBRARY, cls.folder.name)
 
     def test_the_sweep_on_the_loopback(self):
-        ocp_benchmark.run(self.program, ARGUMENTS, PATIENCE_S)
+        for way, (settings, said) in mrc_programs.LOOPBACK_WAYS.items():
+            with self.subTest(way):
+                _, ended = ocp_benchmark.run(self.program, ARGUMENTS, PATIENCE_S, settings=settings)
+                self.assertIn(said, ended.client_said)
+                self.assertIn(said, ended.server_said)
 
     def test_a_plane_dies_between_two_hosts(self):
         if reason := mrc_programs.why_no_namespaces():

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A program in C against mrc.h whose every message differs and is looked at byte by byte (pattern_pair.c): on the loopback,
-and between two hosts while first one plane dies and comes back, then the other. The second is skipped without root.
+by shared memory and by UDP, and between two hosts while first one plane dies and comes back, then the other. The last is
+skipped without root.
 """
 
 import json
@@ -32,12 +33,12 @@ class Patterns(unittest.TestCase):
         cls.program = mrc_programs.build(f"{cls.folder.name}/pattern_pair", [HERE / "pattern_pair.c"], LIBRARY, "-std=c99",
                                          "-Wall", "-Wextra", "-Werror", f"-I{mrc_programs.ROOT / 'include/mrc'}")
 
-    def run_pair(self, seconds, messages, hosts=None, meanwhile=None):
+    def run_pair(self, seconds, messages, hosts=None, meanwhile=None, settings=None):
         """What the sender tells of its run, once both ends agree on it."""
         port = mrc_programs.free_port()
         both = [self.program, port, str(seconds), str(messages), str(SIZE_MAX)]
         if hosts is None:
-            ended = mrc_programs.run_pair(both, [*both, "127.0.0.1"], port, PATIENCE_S)
+            ended = mrc_programs.run_pair(both, [*both, "127.0.0.1"], port, PATIENCE_S, settings, settings)
         else:
             ended = mrc_programs.run_pair(hosts.command("b", *both), hosts.command("a", *both, hosts.address("b", 0)), port,
                                           PATIENCE_S, hosts.environment("b"), hosts.environment("a"), meanwhile)
@@ -49,8 +50,12 @@ class Patterns(unittest.TestCase):
         return sent, ended
 
     def test_every_message_on_the_loopback(self):
-        sent, _ = self.run_pair(seconds=60, messages=20 * SIZES)
-        self.assertEqual(sent["messages"], 20 * SIZES)
+        for way, (settings, said) in mrc_programs.LOOPBACK_WAYS.items():
+            with self.subTest(way):
+                sent, ended = self.run_pair(seconds=60, messages=20 * SIZES, settings=settings)
+                self.assertEqual(sent["messages"], 20 * SIZES)
+                self.assertIn(said, ended.client_said)
+                self.assertIn(said, ended.server_said)
 
     def test_every_message_while_planes_die(self):
         if reason := mrc_programs.why_no_namespaces():

@@ -13,6 +13,11 @@ from free_port import free_port  # noqa: F401, for those who import this
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LISTEN_TRIES = 400
+# The ways between two processes of one host: settings of both ends, and what each then says of its QPs.
+LOOPBACK_WAYS = {
+    "shared memory": ({"WEFT_SHM": "auto", "WEFT_LOG": "info"}, "over shared memory"),
+    "UDP": ({"WEFT_SHM": "off", "WEFT_LOG": "info"}, "over 4 planes"),
+}
 
 
 def sanitizers(library):

@@ -20,12 +20,14 @@ def build(tree, library, folder):
                               "-std=gnu11", f"-I{tree}")
 
 
-def run(program, arguments, patience_s, hosts=None, meanwhile=None):
-    """Runs both ends, on the loopback or between `hosts`, and gives its rows: {size: Gb/s}. Raises Failed."""
+def run(program, arguments, patience_s, hosts=None, meanwhile=None, settings=None):
+    """Runs both ends, on the loopback with `settings` (environment) or between `hosts`, and gives its rows: {size: Gb/s}.
+    Raises Failed."""
     port = mrc_programs.free_port()
     both = [program, "-d", "weft0", "-p", port, *arguments]
     if hosts is None:
-        server, client, environments = both, [program, "127.0.0.1", *both[1:]], {}
+        server, client = both, [program, "127.0.0.1", *both[1:]]
+        environments = {"client_env": settings, "server_env": settings}
     else:
         server = hosts.command("b", *both)
         client = hosts.command("a", program, hosts.address("b", 0), *both[1:])
