@@ -33,7 +33,8 @@ Result<transport::PeerInfo> peer_planes(std::span<const world::Address> ours,
   if ((peer.qpn & ~wire::kQpnMask) != 0 || peer.qpn <= wire::kEndpointQpn)
     return Error{ErrorKind::kInvalid, fmt::format("{:#x} is no QP number", peer.qpn)};
   transport::PeerInfo info;
-  const auto process = static_cast<std::uint16_t>(peer.qpn >> 16);
+  const auto process =
+      static_cast<std::uint16_t>(peer.kind == net::Peers::kWeft ? peer.qpn >> 16 : 0);
   for (std::size_t p = 0; p < info.ports.size(); ++p) {
     const world::Address& plane = ours[p < ours.size() ? p : 0];
     info.ports[p] = {.high = (peer.gid.high & ~field.high) | (plane.high & field.high),

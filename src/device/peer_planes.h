@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/result.h"
+#include "net/udp_world.h"
 #include "transport/config.h"
 #include "world/world.h"
 
@@ -18,6 +19,7 @@ namespace weft::device {
 struct VerbsPeer {
   Ipv6 gid{};
   std::uint32_t qpn = 0;
+  net::Peers kind = net::Peers::kWeft;  // kMrc: all of its QPs are behind one port
 };
 
 // `first_psn` is left to the caller. Errors: kInvalid in one line, when the GID is in no plane of ours.

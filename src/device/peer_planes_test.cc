@@ -52,6 +52,15 @@ TEST(PeerPlanesTest, TheGidOfAnyPortWillDo) {
   EXPECT_EQ(first->ports[1].ip(), net::ipv4(127, 0, 2, 9));
 }
 
+TEST(PeerPlanesTest, QpNumbersOfOthersSayNothingOfProcesses) {
+  const auto peer = peer_planes(
+      addresses({"fd00:1::7"}),
+      {.gid = *net::parse_address("fd00:1::9"), .qpn = 0x07'1234, .kind = net::Peers::kMrc});
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->ports[0].process, 0);
+  EXPECT_EQ(peer->qpn, 0x07'1234u);
+}
+
 TEST(PeerPlanesTest, RefusesWhatIsInNoPlane) {
   const auto ours = addresses({"127.0.1.1", "127.0.2.1"});
   EXPECT_FALSE(peer_planes(ours, {.gid = net::ipv4(127, 0, 3, 1), .qpn = 0x100}));

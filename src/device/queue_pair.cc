@@ -91,6 +91,7 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
                   .linear_count = attributes.linear_count,
                   .exponential_count = attributes.exponential_count};
   transport::suit_software(config);
+  if (engine_.config().world.peers == net::Peers::kMrc) config.budget_unit_bytes = 0;
   config.nscc = device_nscc();
   if (profiles.uses != nullptr) apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,
@@ -177,8 +178,9 @@ Result<void> QueuePair::go(DeviceEngine::Parts& parts, const Step& step) {
 
 Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step& step) {
   WEFT_TRY(transport::PeerInfo peer,
-           peer_planes(engine_.addresses(),
-                       {.gid = ip_of(step.to.address.grh.dgid), .qpn = step.to.peer_qpn}));
+           peer_planes(engine_.addresses(), {.gid = ip_of(step.to.address.grh.dgid),
+                                             .qpn = step.to.peer_qpn,
+                                             .kind = engine_.config().world.peers}));
   peer.first_psn = Psn(step.to.receive_psn);
   WEFT_CHECK(choose_way(parts, step, peer));
   WEFT_CHECK(parts.endpoint.configure_qp(qp_.qpn, config_for(step.to, step.profiles, step.crowd)));

@@ -35,6 +35,8 @@ Result<EngineConfig> configured(const std::string& name) {
   for (const net::PlaneChoice& plane : planes) config.world.planes.push_back(plane.address);
   if (set.mtu != 0) config.world.mtu = set.mtu;
   config.world.evs_per_plane = set.evs;
+  config.world.peers = set.peers;
+  config.world.icrc = set.icrc;
   config.world.spin = set.spin;
   config.world.rate_cap = set.rate;
   config.burst = set.burst;

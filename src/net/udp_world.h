@@ -45,6 +45,10 @@ namespace weft::net {
 // the link has a checksum of its own or needs none.
 enum class IcrcCover : std::uint8_t { kFull, kHeaders };
 
+// Who the other ends are. Weft's processes share an address, so that ports tell processes apart. Whoever
+// else speaks MRC sends to 4791 from any port, and checks the ICRC of everything.
+enum class Peers : std::uint8_t { kWeft, kMrc };
+
 // Four planes on the loopback: 127.0.1.1 to 127.0.4.1. Needs no set-up and no privilege.
 std::vector<Ipv6> loopback_planes();
 
@@ -56,7 +60,8 @@ struct UdpWorldConfig {
   Srv6Form srv6 = Srv6Form::kAuto;     // and how uSIDs are carried there
   std::string network_namespace{};     // a path, as /run/netns/NAME; empty: this process's own
   std::uint32_t mtu = 4096;            // payload of a full packet
-  IcrcCover icrc = IcrcCover::kHeaders;
+  Peers peers = Peers::kWeft;
+  IcrcCover icrc = IcrcCover::kHeaders;  // kFull with kMrc
   // Asked for; what was given is receive_bytes().
   std::uint32_t receive_buffer_bytes = 4u << 20;
   std::uint32_t send_buffer_bytes = 256u << 10;
@@ -211,7 +216,10 @@ class UdpWorld final : public world::World {
   Result<void> watch_all();
   Result<void> open_security();
 
+  static Result<void> suit_peers(UdpWorldConfig& config);
+
   // --- in (udp_world_io.cc)
+  std::uint16_t process_of_peer(std::uint16_t source_port) const;
   bool receive(std::uint32_t plane, std::size_t runs_max);
   std::uint32_t receive_bytes(const Plane& plane) const;
   void note_overflow(std::uint32_t plane, std::uint32_t overflow);

@@ -65,6 +65,10 @@ Result<UdpWorld::Taken, DropReason> UdpWorld::take_apart(const Arrival& at,
       .header = parts->header, .payload = parts->payload, .intact = is_intact(at, run, *parts)};
 }
 
+std::uint16_t UdpWorld::process_of_peer(std::uint16_t source_port) const {
+  return config_.peers == Peers::kWeft ? process_of(source_port) : std::uint16_t{0};
+}
+
 void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes,
                         std::uint16_t to_port) {
   const std::uint32_t ev =
@@ -89,7 +93,7 @@ void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Byt
                    .intact = taken->intact,
                    .entropy = ev,
                    .received_at = now_,
-                   .peer = world::Address::of(run.from, process_of(run.port)),
+                   .peer = world::Address::of(run.from, process_of_peer(run.port)),
                    .header = taken->header,
                    .payload = {.at = reinterpret_cast<std::uintptr_t>(taken->payload.data()),
                                .size = static_cast<std::uint32_t>(taken->payload.size())}});

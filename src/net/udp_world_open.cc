@@ -1,4 +1,5 @@
 // UdpWorld, opened: a slot of its own, its sockets, what it waits for, and how it lets go of them.
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include <algorithm>
 
 #include "fabric/address.h"
+#include "net/address.h"
 #include "net/interfaces.h"
 #include "net/log.h"
 #include "net/network_namespace.h"
@@ -42,6 +44,25 @@ UdpWorld::~UdpWorld() {
   if (epoll_fd_ >= 0) close(epoll_fd_);
 }
 
+Result<void> UdpWorld::suit_peers(UdpWorldConfig& config) {
+  if (config.peers == Peers::kWeft) return {};
+  if (!config.job_secret.empty())
+    return Error{ErrorKind::kInvalid, "a job secret is between Weft's ends; take peers = weft"};
+  for (const Ipv6& plane : config.planes) {
+    if (!is_ipv4(plane) || is_loopback(plane)) continue;
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("peers = mrc over {}: an ICRC covers IPv4's header, which the system "
+                             "writes; take IPv6 planes",
+                             text_of(plane))};
+  }
+  config.icrc = IcrcCover::kFull;
+  config.shared_memory = false;
+  // Their EVs are ports and labels.
+  if (config.ev_mode == EvMode::kUdpPort && !is_ipv4(config.planes[0]))
+    config.ev_mode = EvMode::kPortAndLabel;
+  return {};
+}
+
 Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   UdpWorldConfig config = wanted;
   if (config.ev_mode == EvMode::kSrv6 && config.place) {
@@ -55,6 +76,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
     if (std::find(config.planes.begin(), plane, *plane) != plane)
       return Error{ErrorKind::kInvalid, text_of(*plane) + " is given for two planes"};
   }
+  WEFT_CHECK(suit_peers(config));
   WEFT_TRY(const Steering steering,
            Steering::make({.mode = config.ev_mode,
                            .plane_count = static_cast<std::uint32_t>(config.planes.size()),
@@ -71,7 +93,9 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
   WEFT_TRY(world->alarm_, Alarm::open());
-  for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
+  // Who does not know of slots sends to the first.
+  const std::uint16_t slots = config.peers == Peers::kMrc ? 1 : kProcessesMax;
+  for (std::uint16_t process = 0; process < slots; ++process) {
     auto opened = world->open_slot(process);
     if (opened) opened = world->open_tunnels();
     if (opened) opened = world->open_shared_memory();
@@ -85,20 +109,27 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
         2 * std::uint64_t{config.receive_buffer_bytes});
     return world;
   }
-  return Error{ErrorKind::kExhausted, "all 256 process slots of these addresses are taken"};
+  if (slots > 1)
+    return Error{ErrorKind::kExhausted, "all 256 process slots of these addresses are taken"};
+  return Error{ErrorKind::kExhausted,
+               fmt::format("UDP port {} of {} is taken, and peers that are not Weft send nowhere "
+                           "else; end the process that has it (ss -ulnp)",
+                           listen_port(0), text_of(config.planes[0]))};
 }
 
 // The listening ports first: whoever has them has the slot.
 Result<void> UdpWorld::open_slot(std::uint16_t process) {
   planes_.clear();
   process_ = process;
+  // Those whose ICRC covers everything may send no checksum.
+  const bool others = srv6_form() == Srv6Form::kMrc || config_.peers == Peers::kMrc;
   for (std::uint32_t p = 0; p < config_.planes.size(); ++p) {
     WEFT_TRY(UdpSocket listen, UdpSocket::open({.address = listen_address(config_, p),
                                                 .port = listen_port(process),
                                                 .receive_bytes = config_.receive_buffer_bytes,
                                                 .receives = true,
                                                 .singly = srv6_form() == Srv6Form::kMrc,
-                                                .any_checksum = srv6_form() == Srv6Form::kMrc}));
+                                                .any_checksum = others}));
     planes_.push_back(
         {.address = config_.planes[p], .listen = std::move(listen), .senders = {}, .held = {}});
     planes_.back().held.reserve(kPortRoom);

@@ -38,6 +38,9 @@ struct NetSettings {
   std::uint32_t mtu = 0;                  // payload of a packet; 0: the largest that fits
   std::uint32_t evs = 4, burst = 15;
   SharedMemory shared_memory = SharedMemory::kAuto;
+  // Devices only: ends of `weft bench write` agree on what they are.
+  net::Peers peers = net::Peers::kWeft;
+  net::IcrcCover icrc = net::IcrcCover::kHeaders;
   std::string secret_file{};
   Duration spin = net::UdpWorldConfig{}.spin;
   Duration poll_gap = Duration::us(50);  // of programs that poll a device

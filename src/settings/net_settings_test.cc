@@ -33,7 +33,8 @@ TEST(NetSettings, FlagOverEnvironmentOverFileOverDefault) {
 TEST(NetSettings, EverySettingInTheFile) {
   const auto out = settle(
       "[net]\nplanes = [\"10.0.1.7\", \"10.0.2.7\"]\nmtu = 1024\nevs = 8\nburst = 1\n"
-      "shared_memory = false\nsecret_file = \"/a/b\"\nspin = \"0us\"\nlog = \"debug\"\n"
+      "shared_memory = false\npeers = \"mrc\"\nicrc = \"full\"\nsecret_file = \"/a/b\"\nspin = "
+      "\"0us\"\nlog = \"debug\"\n"
       "rate = \"2Gbps\"\nsrv6 = \"mrc\"\ncpus = \"0-1,3\"\n",
       {}, {});
   ASSERT_TRUE(out) << out.error().message;
@@ -42,6 +43,8 @@ TEST(NetSettings, EverySettingInTheFile) {
                              .evs = 8,
                              .burst = 1,
                              .shared_memory = SharedMemory::kOff,
+                             .peers = net::Peers::kMrc,
+                             .icrc = net::IcrcCover::kFull,
                              .secret_file = "/a/b",
                              .spin = Duration(),
                              .log = net::LogLevel::kDebug,
@@ -138,6 +141,8 @@ TEST(NetSettings, ValuesThatWillNotDo) {
                                                         {"burst", "61"},
                                                         {"burst", "-1"},
                                                         {"shared_memory", "maybe"},
+                                                        {"peers", "nics"},
+                                                        {"icrc", "none"},
                                                         {"spin", "soon"},
                                                         {"rate", "0Gbps"},
                                                         {"rate", "10"}}) {

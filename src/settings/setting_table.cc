@@ -76,6 +76,16 @@ bool set_shared_memory(std::string_view text, NetSettings& out) {
   return true;
 }
 
+bool set_peers(std::string_view text, NetSettings& out) {
+  out.peers = text == "mrc" ? net::Peers::kMrc : net::Peers::kWeft;
+  return text == "weft" || text == "mrc";
+}
+
+bool set_icrc(std::string_view text, NetSettings& out) {
+  out.icrc = text == "full" ? net::IcrcCover::kFull : net::IcrcCover::kHeaders;
+  return text == "full" || text == "headers";
+}
+
 bool set_secret_file(std::string_view text, NetSettings& out) {
   out.secret_file = text;
   return true;
@@ -147,6 +157,8 @@ constexpr std::array kSettings = {
     Setting{"burst", "--burst", "WEFT_BURST", "packets of one path in one system call (default 15)",
             "1 to 60", set_burst},
     Setting{"shared_memory", nullptr, "WEFT_SHM", "", "auto, off (0) or must", set_shared_memory},
+    Setting{"peers", nullptr, "WEFT_PEERS", "", "weft or mrc", set_peers},
+    Setting{"icrc", nullptr, "WEFT_ICRC", "", "headers or full", set_icrc},
     Setting{"secret_file", "--secret-file", "WEFT_SECRET_FILE",
             "a file of 32 bytes or more that only you may read, the same at both ends: packets are "
             "authenticated and encrypted (default: none, they go in clear)",

@@ -139,5 +139,22 @@ TEST(Icrc, Ipv4HidesTosTtlAndChecksum) {
   }
 }
 
+TEST(IcrcStart, IsTheSameForFlowsInTurn) {
+  IcrcStart start;
+  const IcrcFlow none{};
+  EXPECT_EQ(start.of(none).value(), Icrc(none).value());
+  // Some of these have a place in common.
+  for (std::uint16_t round = 0; round < 3; ++round) {
+    for (std::uint16_t i = 0; i < 200; ++i) {
+      const IcrcFlow flow{.source = {.low = 1},
+                          .destination = {.low = std::uint64_t{i} % 7 << 8 | 1},
+                          .source_port = static_cast<std::uint16_t>(15'104 + i % 5),
+                          .destination_port = 4791,
+                          .udp_size = static_cast<std::uint16_t>(60 + i % 64)};
+      ASSERT_EQ(start.of(flow).value(), Icrc(flow).value()) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::wire

@@ -96,6 +96,14 @@ class OwnLibrary(Conformance):
         for noun in ("ev-format", "ev", "cc"):
             self.assertEqual(self.profiles_in_use(noun), [], noun)
 
+    def test_conforms_to_the_letter_towards_others(self):
+        """Planes of its own: such a device is the only one of its addresses."""
+        planes = ",".join(f"127.0.{p}.1" for p in range(31, 35))
+        self.environment.update({"WEFT_PEERS": "mrc", "WEFT_PLANES": planes})
+        out = json.loads(self.run_weft("run", LIBRARY, "--json", "--only", "wire.*").stdout)
+        self.assertEqual([r for r in out["results"] if r["status"] != "pass"], [])
+        self.assertGreaterEqual(len(out["results"]), 120)
+
     def test_library_beside_the_program_is_the_default(self):
         self.run_weft("run", "--only", "api.version.mrc")
 

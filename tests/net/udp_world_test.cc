@@ -8,9 +8,11 @@
 #include <deque>
 #include <numeric>
 
+#include "net/address.h"
 #include "net/clock.h"
 #include "net/host_memory.h"
 #include "net/test_scripted_node.h"
+#include "wire/icrc.h"
 #include "wire/packet.h"
 
 namespace weft::net {
@@ -243,6 +245,52 @@ TEST(Ports, SourcePortTellsTheProcess) {
   EXPECT_EQ(process_of(0), 0);
   EXPECT_EQ(process_of(0xffff), 0);
   EXPECT_LT(source_port(kProcessesMax - 1, kSourcePortsMax - 1), 32'768);  // Linux gives those out
+}
+
+// Peers that are not Weft: addresses of their own, so that nobody else has port 4791 there.
+TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
+  const UdpWorldConfig config{.planes = {ipv4(127, 0, 21, 7)}, .peers = Peers::kMrc};
+  auto world = UdpWorld::open(config);
+  ASSERT_TRUE(world) << world.error().message;
+  EXPECT_EQ((*world)->process(), 0);
+  EXPECT_FALSE((*world)->has_shared_memory());
+  EXPECT_EQ(UdpWorld::open(config).error().kind, ErrorKind::kExhausted);
+
+  // A port that would be of process 3 of a Weft host.
+  ScriptedNode node;
+  ASSERT_TRUE((*world)->attach((*world)->addresses(), node));
+  auto sender = UdpSocket::open({.address = ipv4(127, 0, 21, 8), .port = source_port(3, 1)});
+  ASSERT_TRUE(sender);
+  std::array<std::byte, wire::kHeaderSizeMax> header;
+  const std::size_t size = wire::emit({.opcode = wire::Opcode::kProbe, .dest_qpn = 0x123},
+                                      wire::Probe{.probe_id = 1}, header);
+  wire::Icrc icrc(
+      {.source = ipv4(127, 0, 21, 8),
+       .destination = config.planes[0],
+       .source_port = source_port(3, 1),
+       .destination_port = listen_port(0),
+       .udp_size = static_cast<std::uint16_t>(size + wire::kIcrcSize + wire::kUdpSize)});
+  icrc.add_header(ConstBytes(header).first(size));
+  std::array<std::byte, wire::kIcrcSize> trailer;
+  icrc.store(trailer);
+  std::array<iovec, 2> pieces = {iovec{header.data(), size}, iovec{trailer.data(), trailer.size()}};
+  sender->send({.to = config.planes[0], .port = listen_port(0)}, pieces);
+  for (const Time until = clock_now() + Duration::s(20); node.came.empty() && clock_now() < until;)
+    (*world)->pass();
+  ASSERT_EQ(node.came.size(), 1u);
+  EXPECT_TRUE(node.came[0].intact);
+  EXPECT_EQ(node.came[0].peer, world::Address::of(ipv4(127, 0, 21, 8), 0));
+}
+
+TEST(UdpWorldOfOthers, NeedsIpv6AndNoSecret) {
+  const auto kind = [](const UdpWorldConfig& config) {
+    return UdpWorld::open(config).error().kind;
+  };
+  EXPECT_EQ(kind({.planes = {ipv4(10, 0, 1, 7)}, .peers = Peers::kMrc}), ErrorKind::kInvalid);
+  EXPECT_EQ(kind({.planes = {ipv4(127, 0, 21, 9)},
+                  .peers = Peers::kMrc,
+                  .job_secret = std::vector<std::byte>(32)}),
+            ErrorKind::kInvalid);
 }
 
 TEST(HostMemory, OnlyInsideARegionUnderItsKey) {
