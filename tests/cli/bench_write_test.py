@@ -132,9 +132,9 @@ class Settings(unittest.TestCase):
 class Interrupted(unittest.TestCase):
     """Ctrl-C and SIGTERM: what was measured is shown, nobody is left."""
 
-    def start(self, *words):
+    def start(self, *words, **options):
         bench = subprocess.Popen([WEFT, "bench", "write", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 text=True)
+                                 text=True, **options)
         self.addCleanup(bench.stdout.close)
         self.addCleanup(bench.stderr.close)
         self.addCleanup(bench.wait)
@@ -177,6 +177,21 @@ class Interrupted(unittest.TestCase):
                 self.assertTrue(result["interrupted"])
                 self.assertGreater(result["rows"][0]["iterations"], 0, words)
                 self.assertTrue(self.is_gone(child))
+
+    def test_a_terminal_that_closes_is_for_the_parent(self):
+        # It signals both processes; the child must not be the one that is interrupted.
+        bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000", start_new_session=True,
+                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+        self.wait_for(bench, "over ")
+        [child] = self.children(bench)
+        time.sleep(0.5)
+        os.kill(child, signal.SIGHUP)
+        time.sleep(0.5)
+        self.assertIsNone(bench.poll())
+        os.killpg(bench.pid, signal.SIGHUP)
+        _, said = bench.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(bench.returncode, 130, said)
+        self.assertIn("weft: interrupted", said)
 
     def test_a_child_that_dies_is_named(self):
         bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000")
