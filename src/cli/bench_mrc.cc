@@ -261,8 +261,10 @@ void warn_of_disabled_ports(const Bench& bench) {
   }
   for (std::size_t port = 1; port <= bench.planes.size(); ++port) {
     if ((*disabled >> port & 1) == 0) continue;
-    net::log(net::LogLevel::kWarn, "port {} ({}) is disabled; `weft ctl port {} --enable` mends it",
-             port, net::text_of(bench.planes[port - 1].address), port);
+    net::log(net::LogLevel::kWarn,
+             "port {} ({}) is disabled; `weft ctl port {} --enable{}` mends it", port,
+             net::text_of(bench.planes[port - 1].address), port,
+             device_flags(bench.arguments.flags));
   }
 }
 
