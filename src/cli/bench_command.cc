@@ -70,9 +70,11 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   const pid_t child = fork();
   if (child < 0) return Error{ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno))};
   if (child == 0) {
-    // It ends with its parent, however that ends; Ctrl-C is for the parent, which then says so.
+    // It ends with its parent, however that ends; Ctrl-C and a terminal that is closed are for the
+    // parent, which then says so.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGHUP, SIG_IGN);
     std::signal(SIGTERM, SIG_DFL);
     close(pair[0]);
     if (getppid() != parent) _exit(1);

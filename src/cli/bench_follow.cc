@@ -8,6 +8,7 @@
 #include "cli/bench_connect.h"
 #include "cli/interruption.h"
 #include "net/clock.h"
+#include "net/log.h"
 
 namespace weft::cli {
 
@@ -67,6 +68,45 @@ Result<void> follow(const Bench& bench, Client& client) {
   }
 }
 
+namespace {
+
+// One of several that lead: how it stands with it.
+enum class Part : std::uint8_t { kOpen, kOver, kInterrupted, kGone };
+
+// REQUIRES that it said something.
+Part heed(Stream& stream) {
+  const auto round = hear(stream);
+  if (!round) return interrupted() ? Part::kOpen : Part::kGone;  // the caller sees to the former
+  if (round->is_interruption()) return Part::kInterrupted;
+  if (round->iterations == 0) return Part::kOver;
+  return tell(stream, *round) ? Part::kOpen : Part::kGone;  // ready
+}
+
+// Until each of them is over, one way or another, or this end is interrupted.
+std::vector<Part> heed_all(std::vector<Client>& clients, BenchEnd& end) {
+  std::vector<Part> parts(clients.size(), Part::kOpen);
+  while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !interrupted()) {
+    end.answer(net::clock_now() + Duration::us(500));
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      if (parts[i] != Part::kOpen || !clients[i].stream.has_something()) continue;
+      parts[i] = heed(clients[i].stream);
+      if (parts[i] != Part::kGone) continue;
+      net::log(net::LogLevel::kWarn, "client {} of {} has gone; the others go on", i + 1,
+               clients.size());
+    }
+  }
+  return parts;
+}
+
+// Those that are under way. One that has gone meanwhile need not be told.
+void tell_interruption(std::vector<Client>& clients, const std::vector<Part>& parts) {
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    if (parts[i] == Part::kOpen) (void)tell(clients[i].stream, kInterruption);
+  }
+}
+
+}  // namespace
+
 Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   Terms all{.qps = 0};
   for (const Client& client : clients) {
@@ -89,23 +129,17 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   for (Client& client : clients) {
     WEFT_CHECK(connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
   }
-  std::vector<bool> over(clients.size(), false);
-  bool is_cut_short = false;
-  while (std::find(over.begin(), over.end(), false) != over.end()) {
-    end->answer(net::clock_now() + Duration::us(500));
-    if (interrupted()) return interruption();
-    for (std::size_t i = 0; i < clients.size(); ++i) {
-      Stream& stream = clients[i].stream;
-      if (over[i] || !stream.has_something()) continue;
-      WEFT_TRY(const Round round, hear(stream));
-      over[i] = round.iterations == 0;
-      is_cut_short |= round.is_interruption();
-      if (!over[i]) WEFT_CHECK(tell(stream, round));  // ready
-    }
+  const std::vector<Part> parts = heed_all(clients, *end);
+  if (interrupted()) {
+    tell_interruption(clients, parts);
+    return interruption();
   }
   if (bench.arguments.json)
     fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*end)}}.dump());
-  if (is_cut_short) return other_interrupted();
+  const auto gone = std::count(parts.begin(), parts.end(), Part::kGone);
+  if (gone > 0)
+    return Error{ErrorKind::kSystem, fmt::format("{} of {} clients went", gone, parts.size())};
+  if (std::count(parts.begin(), parts.end(), Part::kInterrupted) > 0) return other_interrupted();
   return {};
 }
 

@@ -18,7 +18,8 @@ std::uint32_t depth_for(std::uint64_t size);
 
 // One that leads.
 Result<void> follow(const Bench& bench, Client& client);
-// Several that lead at once, all to this one end.
+// Several that lead at once, all to this one end. One that goes without a word does not end what
+// the others do, but is an error when they are over.
 Result<void> serve(const Bench& bench, std::vector<Client> clients);
 
 }  // namespace weft::cli

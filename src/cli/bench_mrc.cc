@@ -251,6 +251,23 @@ Result<NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const Offer& agreed) 
   return NetEnd::Carrier::kPlanes;
 }
 
+// Where the controller's state cannot be read, it is for the device to say whether it goes on.
+void warn_of_disabled_ports(const Bench& bench) {
+  const auto disabled = disabled_ports({.settings = bench.arguments.flags});
+  if (!disabled) {
+    net::log(net::LogLevel::kWarn, "whether ports are disabled is not known: {}",
+             disabled.error().message);
+    return;
+  }
+  for (std::size_t port = 1; port <= bench.planes.size(); ++port) {
+    if ((*disabled >> port & 1) == 0) continue;
+    net::log(net::LogLevel::kWarn,
+             "port {} ({}) is disabled; `weft ctl port {} --enable{}` mends it", port,
+             net::text_of(bench.planes[port - 1].address), port,
+             device_flags(bench.arguments.flags));
+  }
+}
+
 }  // namespace
 
 Result<void> check_mrc(const Bench& bench) {
@@ -272,12 +289,7 @@ Result<void> check_mrc(const Bench& bench) {
 
 Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t qps_max,
                                                const BenchMemory& memory) {
-  WEFT_TRY(const std::uint32_t disabled, disabled_ports({.settings = bench.arguments.flags}));
-  for (std::size_t port = 1; port <= bench.planes.size(); ++port) {
-    if ((disabled >> port & 1) == 0) continue;
-    net::log(net::LogLevel::kWarn, "port {} ({}) is disabled; `weft ctl port {} --enable` mends it",
-             port, net::text_of(bench.planes[port - 1].address), port);
-  }
+  warn_of_disabled_ports(bench);
   tell_device(bench.arguments.flags);
   auto end = std::make_unique<MrcEnd>(memory, bench.planes);
   WEFT_CHECK(end->open(qps_max, bench.settings.mtu));

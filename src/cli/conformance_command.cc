@@ -187,11 +187,16 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return Error{ErrorKind::kSystem, not_written(path)};
 }
 
+// Empty when all of them ran undisturbed.
+std::string why_cut_short(std::size_t ran, std::size_t asked) {
+  return interrupted() ? fmt::format("interrupted after {} of {} tests", ran, asked) : "";
+}
+
 // Whether the device holds every MUST.
 Result<bool> run(const ConformanceArguments& a) {
   WEFT_TRY(conformance::Options options, options_of(a));
   WEFT_TRY(const auto tests, tests_of(a));
-  catch_interruption();
+  catch_interruption("weft: ending after this test\n");
   WEFT_TRY(const Survey survey, conformance::survey(options));
   if (!a.junit.empty()) WEFT_CHECK(check_writable(a.junit));
   if (!options.icrc) options.icrc = survey.icrc;
@@ -207,14 +212,18 @@ Result<bool> run(const ConformanceArguments& a) {
     std::fflush(stdout);
   }
   const Count sum = conformance::count(outcomes);
+  const std::string cut_short = why_cut_short(outcomes.size(), tests.size());
   if (a.json) {
     fmt::print("{}\n", json_of(options.library, survey, outcomes));
   } else {
+    if (!cut_short.empty()) fmt::print("{}: ", cut_short);
     fmt::print("{}", conformance::summary_of(sum));
   }
-  if (!a.junit.empty())
-    WEFT_CHECK(write_file(a.junit, conformance::junit(options.library, survey, outcomes)));
-  if (interrupted()) return interruption();
+  if (!a.junit.empty()) {
+    WEFT_CHECK(
+        write_file(a.junit, conformance::junit(options.library, survey, outcomes, cut_short)));
+  }
+  if (!cut_short.empty()) return interruption();
   return sum.is_good();
 }
 

@@ -2,7 +2,33 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
+
 namespace weft::cli {
+namespace {
+
+// All but its state, which is not looked at.
+Result<CtlTarget> find_ctl_target(const CtlFlags& flags) {
+  CtlTarget target;
+  WEFT_TRY(target.settings, load_settings(flags.settings, flags.device));
+  WEFT_TRY(const auto planes, planes_of(target.settings));
+  for (const net::PlaneChoice& plane : planes) target.planes.push_back(plane.address);
+  target.scope = device::scope_of(target.planes);
+  WEFT_TRY(target.directory, device::state_directory(target.scope));
+  return target;
+}
+
+Result<void> open_state(CtlTarget& target, const std::string& device) {
+  std::uint32_t ports = 0;
+  for (std::size_t i = 0; i < target.planes.size(); ++i) ports |= 2u << i;
+  WEFT_TRY(target.state, device::ControllerState::open({.directory = target.directory,
+                                                        .device = device,
+                                                        .scope = target.scope,
+                                                        .shape = {.port_mask = ports}}));
+  return {};
+}
+
+}  // namespace
 
 void add_ctl_flags(CLI::App& command, CtlFlags& flags) {
   command.add_option("--device", flags.device, "the device (default weft0)");
@@ -11,20 +37,8 @@ void add_ctl_flags(CLI::App& command, CtlFlags& flags) {
 }
 
 Result<CtlTarget> open_ctl_target(const CtlFlags& flags) {
-  CtlTarget target;
-  WEFT_TRY(target.settings, load_settings(flags.settings, flags.device));
-  WEFT_TRY(const auto planes, planes_of(target.settings));
-  std::uint32_t ports = 0;
-  for (std::size_t i = 0; i < planes.size(); ++i) {
-    target.planes.push_back(planes[i].address);
-    ports |= 2u << i;
-  }
-  target.scope = device::scope_of(target.planes);
-  WEFT_TRY(target.directory, device::state_directory(target.scope));
-  WEFT_TRY(target.state, device::ControllerState::open({.directory = target.directory,
-                                                        .device = flags.device,
-                                                        .scope = target.scope,
-                                                        .shape = {.port_mask = ports}}));
+  WEFT_TRY(CtlTarget target, find_ctl_target(flags));
+  WEFT_CHECK(open_state(target, flags.device));
   return target;
 }
 
@@ -42,9 +56,22 @@ Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target
 }
 
 Result<std::uint32_t> disabled_ports(const CtlFlags& flags) {
-  WEFT_TRY(const CtlTarget target, open_ctl_target(flags));
+  WEFT_TRY(CtlTarget target, find_ctl_target(flags));
+  std::error_code error;
+  if (!std::filesystem::exists(target.directory, error)) return 0u;
+  WEFT_CHECK(open_state(target, flags.device));
   WEFT_TRY(const auto model, model_of(target));
   return model->ports_disabled & target.state->shape().port_mask;
+}
+
+std::string device_flags(const SettingFlags& flags) {
+  std::string out;
+  if (!flags.config.empty()) out += " --config " + flags.config;
+  for (const auto& [key, flag] : {std::pair("planes", "--planes"), {"interfaces", "--ifname"}}) {
+    const auto given = flags.words.find(key);
+    if (given != flags.words.end()) out += fmt::format(" {} {}", flag, given->second);
+  }
+  return out;
 }
 
 void run_ctl(int& status, const std::function<Result<void>()>& body) {

@@ -36,8 +36,12 @@ Error from_ctl(const device::CtlError& error);
 Result<void> finished(const device::CtlResult<void>& result);
 // All that is known: what controllers said, and what QPs found out. Errors: kSystem.
 Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target);
-// The ports that a controller disabled: bit N, port N. Errors: kInvalid, kSystem.
+// The ports that a controller disabled: bit N, port N. Where there is no state none is made:
+// nothing is disabled. Errors: kInvalid, kSystem.
 Result<std::uint32_t> disabled_ports(const CtlFlags& flags);
+// Those of the flags that say which device is meant, for a command that is to mean the same:
+// " --planes 10.0.1.7", or nothing.
+std::string device_flags(const SettingFlags& flags);
 // Runs a verb, prints what went wrong, sets the exit status.
 void run_ctl(int& status, const std::function<Result<void>()>& body);
 

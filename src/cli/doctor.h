@@ -26,6 +26,7 @@ struct DoctorQuestion {
   std::uint32_t payload = 4096;      // the MTU setting; 0: whatever fits
   bool secured = false;              // there is a job secret
   std::uint32_t ports_disabled = 0;  // bit N: port N, by `weft ctl port`; port 1 is the first plane
+  std::string device_flags{};        // what `weft ctl` needs besides to mean the same device
 };
 
 // In a fixed order: buffers, planes, offloads, memory, CPUs, lab.

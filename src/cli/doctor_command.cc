@@ -75,7 +75,8 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
   auto findings =
       diagnose(net::host_facts(question), {.payload = settings.mtu,
                                            .secured = !settings.secret_file.empty(),
-                                           .ports_disabled = disabled ? *disabled : 0u});
+                                           .ports_disabled = disabled ? *disabled : 0u,
+                                           .device_flags = device_flags(arguments.flags)});
   if (!disabled) {
     findings.push_back({.level = FindingLevel::kProblem,
                         .name = "controller-state",

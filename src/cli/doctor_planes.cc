@@ -129,12 +129,12 @@ void judge_same_mtu(std::span<const PlaneFacts> planes, const DoctorQuestion& qu
 }
 
 // The engine itself does not ask; devices do.
-Finding judge_admin(const PlaneFacts& plane, std::size_t port) {
+Finding judge_admin(const PlaneFacts& plane, std::size_t port, const std::string& device_flags) {
   return {.level = Level::kProblem,
           .name = fmt::format("port {}", port),
           .found = fmt::format("a controller disabled it ({})", net::text_of(plane.plane.address)),
           .cost = "devices send nothing on this plane",
-          .mend = fmt::format("weft ctl port {} --enable", port)};
+          .mend = fmt::format("weft ctl port {} --enable{}", port, device_flags)};
 }
 
 }  // namespace
@@ -145,7 +145,8 @@ void judge_planes(std::span<const PlaneFacts> planes, const DoctorQuestion& ques
   for (std::size_t i = 0; i < planes.size(); ++i) {
     const PlaneFacts& plane = planes[i];
     const std::string address = net::text_of(plane.plane.address);
-    if ((question.ports_disabled >> (i + 1) & 1) != 0) out.push_back(judge_admin(plane, i + 1));
+    if ((question.ports_disabled >> (i + 1) & 1) != 0)
+      out.push_back(judge_admin(plane, i + 1, question.device_flags));
     if (plane.plane.interface.empty()) {
       out.push_back({.level = Level::kProblem,
                      .name = "address " + address,

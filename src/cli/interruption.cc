@@ -1,7 +1,11 @@
 #include "cli/interruption.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 
 namespace weft::cli {
 namespace {
@@ -9,11 +13,22 @@ namespace {
 std::atomic<bool> noted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writes it
 
-void note(int) { noted = true; }
+// Set before the signals are caught.
+const char* words = "";
+pid_t speaker = 0;  // children have the handler too
+
+void note(int) {
+  if (noted.exchange(true) || getpid() != speaker) return;
+  const int before = errno;
+  [[maybe_unused]] const auto told = write(STDERR_FILENO, words, std::strlen(words));
+  errno = before;
+}
 
 }  // namespace
 
-void catch_interruption() {
+void catch_interruption(const char* say) {
+  words = say;
+  speaker = getpid();
   struct sigaction action {};
   action.sa_handler = note;
   action.sa_flags = static_cast<int>(SA_RESETHAND);

@@ -1,13 +1,14 @@
-// Ctrl-C, SIGTERM and SIGHUP as something that is asked for: the first ends what is under way in order, the
-// second ends the process at once.
+// Ctrl-C, SIGTERM and SIGHUP as something that is asked for: the first ends what is under way in
+// order, the second ends the process at once.
 #pragma once
 
 #include "base/result.h"
 
 namespace weft::cli {
 
-// From here on SIGINT, SIGTERM and SIGHUP are noted. Blocking calls end with EINTR.
-void catch_interruption();
+// From here on SIGINT, SIGTERM and SIGHUP are noted. Blocking calls end with EINTR. `say`: what
+// this process then writes to stderr at once; it lives as long as the process.
+void catch_interruption(const char* say = "");
 bool interrupted();
 // What a call that it ended says.
 Error interruption();

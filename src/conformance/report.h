@@ -23,8 +23,9 @@ std::string summary_of(const Count& count);
 std::string row_of(const Test& test, std::size_t id_width);
 
 // One test suite an area, one test case a test. A SHOULD that fails is a skipped case with its
-// reason: it must not break a build.
+// reason: it must not break a build. `cut_short`: why tests are missing, as a test case of its own
+// with an error; empty when none are.
 std::string junit(const std::string& library, const Survey& survey,
-                  const std::vector<Outcome>& outcomes);
+                  const std::vector<Outcome>& outcomes, const std::string& cut_short = "");
 
 }  // namespace weft::conformance

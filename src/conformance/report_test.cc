@@ -47,6 +47,16 @@ TEST(Report, AFailureNamesClauseAndBothSides) {
   EXPECT_EQ(line_of(outcomes()[0], 12), "pass   MUST    api.cq.sizes  w\n");
 }
 
+TEST(Report, JunitOfARunCutShortIsNotGreen) {
+  const Survey survey{.device = "weft0", .gid = ""};
+  const std::vector<Outcome> passed{outcomes()[0]};
+  EXPECT_EQ(junit("lib.so", survey, passed).find("<error"), std::string::npos);
+  const std::string xml = junit("lib.so", survey, passed, "interrupted after 1 of 2 tests");
+  EXPECT_NE(xml.find("<error message=\"interrupted after 1 of 2 tests\"/>"), std::string::npos);
+  EXPECT_NE(xml.find("<testsuite name=\"run\" tests=\"1\" failures=\"0\" errors=\"1\""),
+            std::string::npos);
+}
+
 TEST(Report, JunitEscapesAndCounts) {
   const std::string xml = junit("lib.so", {.device = "weft0", .gid = ""}, outcomes());
   EXPECT_NE(xml.find("expected a &lt; b &amp; &quot;c&quot;; got ??&gt;"), std::string::npos)

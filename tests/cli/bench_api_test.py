@@ -67,6 +67,31 @@ class OneHost(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("1 planes, 1024 bytes a packet", ran.stderr)
 
+    def test_a_controllers_state_that_cannot_be_read_is_a_warning(self):
+        words = ["--api", "mrc", "--self", "--size", "64", "--iterations", "1"]
+        with tempfile.TemporaryDirectory() as folder:
+            shared, damaged = os.path.join(folder, "shared"), os.path.join(folder, "damaged")
+            for state in (shared, damaged):
+                os.mkdir(state)
+            os.chmod(shared, 0o775)
+            with open(os.path.join(damaged, "weft0.state"), "w") as f:
+                f.write("no state")
+            # A device does without a directory that is not safe. Of a damaged file it gives its QPs an error.
+            for state, status, why in ((shared, 0, "others may write to it"), (damaged, 1, "remove it to begin anew")):
+                ran = run(*words, env={"WEFT_STATE_DIR": state})
+                self.assertEqual(ran.returncode, status, ran.stderr)
+                self.assertRegex(ran.stderr, "whether ports are disabled is not known: .*" + why)
+
+    def test_without_a_home(self):
+        bare = ["env", "-u", "HOME", "-u", "XDG_STATE_HOME", "-u", "WEFT_STATE_DIR"]
+        if os.geteuid() == 0:  # whose state is elsewhere
+            bare = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *bare]
+            if subprocess.run([*bare, WEFT, "--help"], capture_output=True).returncode != 0:
+                self.skipTest("no other user can run the program here")
+        ran = bench_write.run([*bare, *BENCH], "--api", "mrc", "--self", "--size", "64", "--iterations", "1")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertRegex(ran.stderr, "whether ports are disabled is not known: .*set WEFT_STATE_DIR or HOME")
+
     def test_to_itself(self):
         for api in ("engine", "mrc"):
             ran = run("--self", "--api", api, "--size", "8", "--size", "1MiB", "--iterations", "300", "--qps", "2", "--json")

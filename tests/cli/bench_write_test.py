@@ -133,9 +133,9 @@ class Settings(unittest.TestCase):
 class Interrupted(unittest.TestCase):
     """Ctrl-C and SIGTERM: what was measured is shown, nobody is left."""
 
-    def start(self, *words):
+    def start(self, *words, **options):
         bench = subprocess.Popen([WEFT, "bench", "write", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 text=True)
+                                 text=True, **options)
         self.addCleanup(bench.stdout.close)
         self.addCleanup(bench.stderr.close)
         self.addCleanup(bench.wait)
@@ -178,6 +178,21 @@ class Interrupted(unittest.TestCase):
                 self.assertTrue(result["interrupted"])
                 self.assertGreater(result["rows"][0]["iterations"], 0, words)
                 self.assertTrue(self.is_gone(child))
+
+    def test_a_terminal_that_closes_is_for_the_parent(self):
+        # It signals both processes; the child must not be the one that is interrupted.
+        bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000", start_new_session=True,
+                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+        self.wait_for(bench, "over ")
+        [child] = self.children(bench)
+        time.sleep(0.5)
+        os.kill(child, signal.SIGHUP)
+        time.sleep(0.5)
+        self.assertIsNone(bench.poll())
+        os.killpg(bench.pid, signal.SIGHUP)
+        _, said = bench.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(bench.returncode, 130, said)
+        self.assertIn("weft: interrupted", said)
 
     def test_a_child_that_dies_is_named(self):
         bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000")
@@ -225,6 +240,44 @@ class Interrupted(unittest.TestCase):
                 self.assertEqual(ends["listener"].wait(timeout=SECONDS_MAX), 130 if who == "listener" else 1)
                 self.assertIn("interrupted" if who == "listener" else "the other end was interrupted",
                               ends["listener"].stderr.read())
+
+    def start_crowd(self, *iterations):
+        """A listener, and a client for each number of messages."""
+        port = free_port()
+        listener = self.start("--no-shm", "--listen", "--clients", str(len(iterations)), "--port", port)
+        self.wait_for(listener, "waiting for")
+        clients = [self.start("--no-shm", "127.0.0.1", "--port", port, "--size", "64KiB", "--iterations", str(n))
+                   for n in iterations]
+        return listener, clients
+
+    def test_one_that_serves_several_tells_each(self):
+        listener, clients = self.start_crowd(1000000000, 1000000000)
+        for client in clients:
+            self.wait_for(client, "over ")
+        time.sleep(0.5)
+        listener.send_signal(signal.SIGINT)
+        self.assertEqual(listener.wait(timeout=SECONDS_MAX), 130)
+        for client in clients:
+            out, said = client.communicate(timeout=SECONDS_MAX)
+            self.assertEqual(client.returncode, 1)
+            self.assertIn("the other end was interrupted", said)
+            self.assertEqual(len(out.strip().splitlines()), 2, out)  # what was measured
+
+    def test_one_of_several_that_dies_is_missed_by_nobody_else(self):
+        listener, [first, second] = self.start_crowd(1000000000, 1000000000)
+        for client in (first, second):
+            self.wait_for(client, "over ")
+        first.kill()
+        self.wait_for(listener, "has gone; the others go on")
+        time.sleep(0.5)
+        self.assertIsNone(second.poll())
+        self.assertIsNone(listener.poll())
+        second.send_signal(signal.SIGINT)
+        out, said = second.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(second.returncode, 130, said)
+        self.assertEqual(len(out.strip().splitlines()), 2, out)
+        self.assertEqual(listener.wait(timeout=SECONDS_MAX), 1)
+        self.assertIn("1 of 2 clients went", listener.stderr.read())
 
 
 class TwoProcesses(unittest.TestCase):

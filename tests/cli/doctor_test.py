@@ -59,7 +59,10 @@ class ThisHost(unittest.TestCase):
                 return subprocess.run([WEFT, *words], capture_output=True, text=True, timeout=SECONDS_MAX, env=env)
 
             self.assertNotIn('"port 2"', weft("doctor", "--json").stdout)
+            self.assertFalse(os.path.exists(state + "/state"))  # to look makes nothing
             self.assertEqual(weft("ctl", "port", "2", "--disable").returncode, 0)
+            planes = ["--planes", "127.0.1.1,127.0.2.1"]
+            self.assertIn("weft ctl port 2 --enable --planes 127.0.1.1,127.0.2.1\n", weft("doctor", *planes).stdout)
             found = weft("doctor", "--json")
             self.assertEqual(found.returncode, 1)
             [port] = [f for f in json.loads(found.stdout)["findings"] if f["name"] == "port 2"]

@@ -146,14 +146,18 @@ class OwnLibrary(Conformance):
                 self.assertIn(says, ran.stderr)
 
     def test_ctrl_c_leaves_nothing(self):
-        run = subprocess.Popen([WEFT, "conformance", "run", LIBRARY, "--only", "api.ctl.ev.*"], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=self.environment)
+        junit = pathlib.Path(self.folder.name) / "junit.xml"
+        run = subprocess.Popen([WEFT, "conformance", "run", LIBRARY, "--only", "api.ctl.ev.*", "--junit", junit],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment)
         for _ in range(3):
             run.stdout.readline()
         run.send_signal(signal.SIGINT)
         out, said = run.communicate(timeout=30)
-        self.assertEqual((run.returncode, said), (130, "weft: interrupted\n"))
-        self.assertIn(" passed, ", out.splitlines()[-1])  # of those that ran
+        self.assertEqual((run.returncode, said), (130, "weft: ending after this test\nweft: interrupted\n"))
+        self.assertRegex(out.splitlines()[-1], r"^interrupted after \d+ of \d+ tests: \d+ passed, ")  # of those that ran
+        # Nobody takes the report for one of all tests.
+        [error] = xml.etree.ElementTree.parse(junit).getroot().findall("./testsuite[@errors='1']/testcase/error")
+        self.assertRegex(error.get("message"), r"^interrupted after \d+ of \d+ tests$")
         for noun in ("ev-format", "ev", "cc"):
             self.assertEqual(self.profiles_in_use(noun), [], noun)
         # Its children die with it, so that the device's first slot is free again.
