@@ -55,10 +55,11 @@ int meet_over_ipv4() {
     _exit(kFailed);
   }
   alarm(20);
-  const auto streams = cli::accept_some(port, 1, "");
+  auto listener = cli::Listener::open(port, 1);
+  const bool came = listener && listener->accept();
   int status = 0;
   waitpid(dialler, &status, 0);
-  return streams && WEXITSTATUS(status) == kHeld ? kHeld : kFailed;
+  return came && WEXITSTATUS(status) == kHeld ? kHeld : kFailed;
 }
 
 // In a process of its own.

@@ -278,8 +278,8 @@ TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
   for (const Time until = clock_now() + Duration::s(20); node.came.empty() && clock_now() < until;)
     (*world)->pass();
   ASSERT_EQ(node.came.size(), 1u);
-  EXPECT_TRUE(node.came[0].intact);
-  EXPECT_EQ(node.came[0].peer, world::Address::of(ipv4(127, 0, 21, 8), 0));
+  EXPECT_TRUE(node.came[0].datagram.intact);
+  EXPECT_EQ(node.came[0].datagram.peer, world::Address::of(ipv4(127, 0, 21, 8), 0));
 }
 
 TEST(UdpWorldOfOthers, NeedsIpv6AndNoSecret) {
