@@ -49,25 +49,34 @@ int returned(int error, Fail fail) {
   return error == 0 ? 0 : fail(error);
 }
 
-// Runs `body`, which gives an errno value or 0; a forked child gets EPERM without it.
+// Runs `body`, which gives an errno value or 0. For what is ours a forked child gets EPERM without it; a
+// real device is the child's own business.
 template <typename Body>
-int guarded(Body body) noexcept {
-  if (is_forked_child()) return EPERM;
+int guarded(bool ours, Body body) noexcept {
+  if (ours && is_forked_child()) return EPERM;
   try {
     return body();
   } catch (const std::exception&) {
     return ENOMEM;
   }
 }
+template <typename Body>
+int guarded(Body body) noexcept {
+  return guarded(true, body);
+}
 // The same for what gives a pointer: null, with errno set, where there is none.
 template <typename T, typename Body>
-T* guarded_pointer(Body body) noexcept {
-  if (is_forked_child()) return fail_null(EPERM);
+T* guarded_pointer(bool ours, Body body) noexcept {
+  if (ours && is_forked_child()) return fail_null(EPERM);
   try {
     return body();
   } catch (const std::exception&) {
     return fail_null(ENOMEM);
   }
+}
+template <typename T, typename Body>
+T* guarded_pointer(Body body) noexcept {
+  return guarded_pointer<T>(true, body);
 }
 
 }  // namespace weft::device

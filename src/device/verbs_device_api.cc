@@ -51,10 +51,12 @@ ibv_device** make_list(ibv_device** real, int real_count,
 extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
+  auto* const next = WEFT_REAL(ibv_get_device_list, "IBVERBS_1.1");
+  if (is_forked_child()) return next == nullptr ? fail_null(EPERM) : next(count);
   return guarded_pointer<ibv_device*>([&]() -> ibv_device** {
     int real_count = 0;
     ibv_device** list = nullptr;
-    if (auto* const next = WEFT_REAL(ibv_get_device_list, "IBVERBS_1.1")) list = next(&real_count);
+    if (next != nullptr) list = next(&real_count);
     const auto devices = software_devices();
     if (!devices) {
       net::log(net::LogLevel::kError, "no Weft device: {}", devices.error().message);
@@ -69,10 +71,15 @@ ibv_device** ibv_get_device_list(int* count) {
 }
 
 void ibv_free_device_list(ibv_device** list) {
-  if (list == nullptr || is_forked_child()) return;
+  if (list == nullptr) return;
   ibv_device** real = list;
   {
-    const std::lock_guard guard(lists().lock);
+    // In a forked child another thread may have had it, for ever.
+    std::unique_lock guard(lists().lock, std::defer_lock);
+    if (!is_forked_child())
+      guard.lock();
+    else if (!guard.try_lock())
+      return;
     if (lists().ours.erase(list) > 0) {
       real = reinterpret_cast<ibv_device**>(list[-1]);
       std::free(list - 1);
@@ -99,17 +106,17 @@ int ibv_get_device_index(ibv_device* device) {
 }
 
 ibv_context* ibv_open_device(ibv_device* device) {
-  return guarded_pointer<ibv_context>([&]() -> ibv_context* {
-    if (SoftwareDevice* const ours = SoftwareDevice::of(device))
-      return (new SoftwareContext(*ours))->ibv();
+  SoftwareDevice* const ours = SoftwareDevice::of(device);
+  return guarded_pointer<ibv_context>(ours != nullptr, [&]() -> ibv_context* {
+    if (ours != nullptr) return (new SoftwareContext(*ours))->ibv();
     auto* const next = WEFT_REAL(ibv_open_device, "IBVERBS_1.1");
     return next == nullptr ? fail_null(ENODEV) : next(device);
   });
 }
 
 int ibv_close_device(ibv_context* context) {
-  const int error = guarded([&] {
-    SoftwareContext* const ours = SoftwareContext::of(context);
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  const int error = guarded(ours != nullptr, [&] {
     if (ours == nullptr) {
       auto* const next = WEFT_REAL(ibv_close_device, "IBVERBS_1.1");
       return next == nullptr || context == nullptr ? EINVAL : next(context);
@@ -122,8 +129,8 @@ int ibv_close_device(ibv_context* context) {
 }
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
-  const int error = guarded([&] {
-    SoftwareContext* const ours = SoftwareContext::of(context);
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  const int error = guarded(ours != nullptr, [&] {
     if (ours == nullptr) {
       auto* const next = WEFT_REAL(ibv_query_device, "IBVERBS_1.1");
       return next == nullptr || context == nullptr ? EINVAL : next(context, attr);
@@ -146,8 +153,8 @@ int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_att
 }
 
 int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
-  const int error = guarded([&] {
-    SoftwareContext* const ours = SoftwareContext::of(context);
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  const int error = guarded(ours != nullptr, [&] {
     if (ours == nullptr) {
       auto* const next = WEFT_REAL(ibv_query_gid, "IBVERBS_1.1");
       return next == nullptr || context == nullptr || next(context, port, index, gid) != 0 ? EINVAL
@@ -163,8 +170,8 @@ int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* g
 
 int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
                       ibv_gid_entry* entry, std::uint32_t flags, std::size_t entry_size) {
-  const int error = guarded([&] {
-    SoftwareContext* const ours = SoftwareContext::of(context);
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  const int error = guarded(ours != nullptr, [&] {
     if (ours == nullptr) {
       auto* const next = WEFT_REAL(_ibv_query_gid_ex, "IBVERBS_1.11");
       return next == nullptr || context == nullptr
@@ -188,8 +195,8 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
 // In no header, but ibv_devinfo calls it: 0 is RoCE v1 (also of an empty entry), 1 is RoCE v2.
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type);
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
-  const int error = guarded([&] {
-    SoftwareContext* const ours = SoftwareContext::of(context);
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  const int error = guarded(ours != nullptr, [&] {
     if (ours == nullptr) {
       auto* const next = WEFT_REAL(ibv_query_gid_type, "IBVERBS_PRIVATE_34");
       return next == nullptr || context == nullptr || next(context, port, index, type) != 0 ? EINVAL
@@ -204,8 +211,8 @@ int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, 
 
 ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t max,
                              std::uint32_t flags, std::size_t entry_size) {
-  if (is_forked_child()) return -fail_value(EPERM);
   SoftwareContext* const ours = SoftwareContext::of(context);
+  if (ours != nullptr && is_forked_child()) return -fail_value(EPERM);
   if (ours == nullptr) {
     auto* const next = WEFT_REAL(_ibv_query_gid_table, "IBVERBS_1.11");
     return next == nullptr || context == nullptr ? -fail_value(EINVAL)
@@ -225,8 +232,8 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
 }
 
 int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey) {
-  const int error = guarded([&] {
-    SoftwareContext* const ours = SoftwareContext::of(context);
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  const int error = guarded(ours != nullptr, [&] {
     if (ours == nullptr) {
       auto* const next = WEFT_REAL(ibv_query_pkey, "IBVERBS_1.1");
       return next == nullptr || context == nullptr || next(context, port, index, pkey) != 0 ? EINVAL

@@ -75,8 +75,8 @@ ibv_mr* register_memory(SoftwarePd& pd, Wanted wanted) {
 extern "C" {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  return guarded_pointer<ibv_pd>([&]() -> ibv_pd* {
-    SoftwareContext* const ours = SoftwareContext::of(context);
+  SoftwareContext* const ours = SoftwareContext::of(context);
+  return guarded_pointer<ibv_pd>(ours != nullptr, [&]() -> ibv_pd* {
     if (ours == nullptr) {
       auto* const next = WEFT_REAL(ibv_alloc_pd, "IBVERBS_1.1");
       return next == nullptr || context == nullptr ? fail_null(EINVAL) : next(context);
@@ -92,8 +92,8 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
 }
 
 int ibv_dealloc_pd(ibv_pd* pd) {
-  const int error = guarded([&] {
-    SoftwarePd* const ours = SoftwarePd::of(pd);
+  SoftwarePd* const ours = SoftwarePd::of(pd);
+  const int error = guarded(ours != nullptr, [&] {
     if (ours == nullptr) {
       auto* const next = WEFT_REAL(ibv_dealloc_pd, "IBVERBS_1.1");
       return next == nullptr || pd == nullptr ? EINVAL : next(pd);
@@ -108,8 +108,9 @@ int ibv_dealloc_pd(ibv_pd* pd) {
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova,
                          unsigned access) {
-  return guarded_pointer<ibv_mr>([&]() -> ibv_mr* {
-    if (SoftwarePd* const ours = SoftwarePd::of(pd))
+  SoftwarePd* const ours = SoftwarePd::of(pd);
+  return guarded_pointer<ibv_mr>(ours != nullptr, [&]() -> ibv_mr* {
+    if (ours != nullptr)
       return register_memory(*ours,
                              {.at = addr, .size = length, .named_at = iova, .access = access});
     auto* const next = WEFT_REAL(ibv_reg_mr_iova2, "IBVERBS_1.8");
@@ -119,8 +120,9 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, std::uint64
 }
 
 ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access) {
-  return guarded_pointer<ibv_mr>([&]() -> ibv_mr* {
-    if (SoftwarePd* const ours = SoftwarePd::of(pd))
+  SoftwarePd* const ours = SoftwarePd::of(pd);
+  return guarded_pointer<ibv_mr>(ours != nullptr, [&]() -> ibv_mr* {
+    if (ours != nullptr)
       return register_memory(*ours, {.at = addr,
                                      .size = length,
                                      .named_at = reinterpret_cast<std::uintptr_t>(addr),
@@ -132,8 +134,9 @@ ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access) {
 
 ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova,
                         int access) {
-  return guarded_pointer<ibv_mr>([&]() -> ibv_mr* {
-    if (SoftwarePd* const ours = SoftwarePd::of(pd))
+  SoftwarePd* const ours = SoftwarePd::of(pd);
+  return guarded_pointer<ibv_mr>(ours != nullptr, [&]() -> ibv_mr* {
+    if (ours != nullptr)
       return register_memory(
           *ours,
           {.at = addr, .size = length, .named_at = iova, .access = static_cast<unsigned>(access)});
@@ -145,8 +148,8 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
 
 // Writes that still send from the region fail; nothing touches it after this.
 int ibv_dereg_mr(ibv_mr* mr) {
-  const int error = guarded([&] {
-    SoftwarePd* const pd = mr == nullptr ? nullptr : SoftwarePd::of(mr->pd);
+  SoftwarePd* const pd = mr == nullptr ? nullptr : SoftwarePd::of(mr->pd);
+  const int error = guarded(pd != nullptr, [&] {
     if (pd == nullptr) {
       auto* const next = WEFT_REAL(ibv_dereg_mr, "IBVERBS_1.1");
       return next == nullptr || mr == nullptr ? EINVAL : next(mr);
