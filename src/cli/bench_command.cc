@@ -20,6 +20,7 @@
 #include "cli/bench_terms.h"
 #include "cli/interruption.h"
 #include "cli/load_scenario.h"
+#include "cli/say.h"
 #include "cli/stream.h"
 #include "cli/whole_number.h"
 #include "scenario/units.h"
@@ -155,7 +156,7 @@ Result<void> run(const BenchArguments& arguments) {
     WEFT_TRY(std::vector<Client> clients, accept_clients(arguments, "; " + words_of_planes(bench)));
     return arguments.clients > 1 ? serve(bench, std::move(clients)) : follow(bench, clients[0]);
   }
-  fmt::print(stderr, "{}\n", words_of_planes(bench));
+  say("{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);
   if (arguments.host.empty()) return run_alone(bench, sizes);
   WEFT_TRY(Stream stream, dial({.host = arguments.host, .port = arguments.control_port}));
@@ -229,7 +230,7 @@ void add_bench_command(CLI::App& app, int& status) {
   write->callback([arguments, &status] {
     const auto done = run(*arguments);
     if (done) return;
-    fmt::print(stderr, "weft: {}\n", done.error().message);
+    say("weft: {}\n", done.error().message);
     status = interrupted() ? kInterruptedStatus : done.error().kind == ErrorKind::kInvalid ? 2 : 1;
   });
 }

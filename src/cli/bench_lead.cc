@@ -12,6 +12,7 @@
 #include "cli/bench_follow.h"
 #include "cli/bench_tables.h"
 #include "cli/interruption.h"
+#include "cli/say.h"
 #include "net/clock.h"
 #include "scenario/units.h"
 
@@ -20,9 +21,9 @@ namespace {
 
 void say_carrier(const Connected& c) {
   if (c.carrier == NetEnd::Carrier::kSharedMemory) {
-    fmt::print(stderr, "over shared memory\n");
+    say("over shared memory\n");
   } else {
-    fmt::print(stderr, "over UDP, {} planes, {} bytes a packet\n", c.end->plane_count(), c.mtu);
+    say("over UDP, {} planes, {} bytes a packet\n", c.end->plane_count(), c.mtu);
   }
 }
 

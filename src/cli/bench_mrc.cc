@@ -58,8 +58,9 @@ const char* why(ibv_wc_status status) {
 
 class MrcEnd final : public BenchEnd {
  public:
-  MrcEnd(const BenchMemory& memory, std::span<const net::PlaneChoice> planes) : memory_(memory) {
-    for (const net::PlaneChoice& plane : planes) planes_.push_back(plane.address);
+  MrcEnd(const BenchMemory& memory, const Bench& bench)
+      : memory_(memory), peers_(bench.settings.peers), icrc_(bench.settings.icrc) {
+    for (const net::PlaneChoice& plane : bench.planes) planes_.push_back(plane.address);
     work_.sg_list = &piece_;
     work_.num_sge = 1;
     work_.opcode = IBV_WR_RDMA_WRITE;
@@ -124,6 +125,8 @@ class MrcEnd final : public BenchEnd {
   Hello hello() const;
 
   BenchMemory memory_;
+  net::Peers peers_;
+  net::IcrcCover icrc_;
   std::vector<Ipv6> planes_;
   std::uint32_t mtu_said_ = 0, mtu_ = 0;
   ibv_context* verbs_ = nullptr;
@@ -190,6 +193,8 @@ Hello MrcEnd::hello() const {
   out.region_at = reinterpret_cast<std::uintptr_t>(memory_.landing.data());
   out.region_size = memory_.landing.size();
   out.host = net::host_identity({});
+  out.as_nic = peers_ == net::Peers::kMrc;
+  out.whole_icrc = out.as_nic || icrc_ == net::IcrcCover::kFull;
   for (const Ipv6& plane : planes_)
     out.ports.push_back(world::Address::of(plane, static_cast<std::uint16_t>(one.qpn >> 16)));
   return out;
@@ -291,7 +296,7 @@ Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t
                                                const BenchMemory& memory) {
   warn_of_disabled_ports(bench);
   tell_device(bench.arguments.flags);
-  auto end = std::make_unique<MrcEnd>(memory, bench.planes);
+  auto end = std::make_unique<MrcEnd>(memory, bench);
   WEFT_CHECK(end->open(qps_max, bench.settings.mtu));
   return std::unique_ptr<BenchEnd>(std::move(end));
 }

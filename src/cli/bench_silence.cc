@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "cli/say.h"
 #include "net/clock.h"
 #include "net/interfaces.h"
 #include "net/steering.h"
@@ -33,7 +34,7 @@ bool Silence::is_silent() const {
 void Silence::look(Time now) {
   if (now < look_at_) return;
   look_at_ = kNever;
-  if (is_silent()) fmt::print(stderr, "nothing answers by UDP yet; tried: {}\n", peer_);
+  if (is_silent()) say("nothing answers by UDP yet; tried: {}\n", peer_);
 }
 
 Error Silence::explain(const Error& error) const {

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "cli/interruption.h"
+#include "cli/say.h"
 #include "net/log.h"
 
 namespace weft::cli {
@@ -37,11 +38,10 @@ Result<Terms> accept_terms(Stream& stream, Duration patience) {
 }
 
 Result<std::vector<Client>> accept_clients(const BenchArguments& arguments,
-                                           const std::string& say) {
+                                           const std::string& more) {
   constexpr Duration kStrangerPatience = Duration::s(3);
   WEFT_TRY(Listener listener, Listener::open(arguments.control_port, arguments.clients));
-  fmt::print(stderr, "waiting for `weft bench write HOST` on TCP port {}{}\n",
-             arguments.control_port, say);
+  say("waiting for `weft bench write HOST` on TCP port {}{}\n", arguments.control_port, more);
   std::vector<Client> clients;
   while (clients.size() < arguments.clients) {
     WEFT_TRY(Listener::Caller caller, listener.accept());

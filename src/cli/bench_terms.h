@@ -60,7 +60,8 @@ struct Client {
   Terms terms;
 };
 // Waits for so many as --clients says. Strangers on the port are sent away with a warning: one that
-// says nothing holds up the others for some seconds only. `say`: what to tell the person who waits.
-Result<std::vector<Client>> accept_clients(const BenchArguments& arguments, const std::string& say);
+// says nothing holds up the others for some seconds only. `more`: what else to tell the person who waits.
+Result<std::vector<Client>> accept_clients(const BenchArguments& arguments,
+                                           const std::string& more);
 
 }  // namespace weft::cli

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/interruption.h"
+#include "cli/say.h"
 #include "cli/whole_number.h"
 #include "conformance/registry.h"
 #include "conformance/report.h"
@@ -251,7 +252,7 @@ void set_callback(CLI::App& verb, const std::shared_ptr<ConformanceArguments>& a
   verb.callback([a, &status, body] {
     const auto good = body(*a);
     if (!good) {
-      fmt::print(stderr, "weft: {}\n", good.error().message);
+      say("weft: {}\n", good.error().message);
       status = interrupted()                              ? kInterruptedStatus
                : good.error().kind == ErrorKind::kInvalid ? 2
                                                           : 1;

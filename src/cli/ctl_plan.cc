@@ -195,11 +195,48 @@ CtlResult<void> carry_out(const CtlPlan::Cc& wanted, ControllerState& state) {
   return state.modify_cc(wanted.id, {.state = ProfileState::kOnline});
 }
 
-device::CtlError of(const char* kind, std::uint64_t id, const device::CtlError& error) {
-  return device::ctl_error(
-      error.code,
-      fmt::format("{} {}: {}; what stands before it in the file is done", kind, id, error.message));
-}
+// Carries out a plan, and says how far it came.
+class Applier {
+ public:
+  Applier(const CtlPlan& plan, ControllerState& state) : plan_(plan), state_(state) {}
+
+  CtlResult<void> run() {
+    WEFT_TRY(before_, generation());
+    // First, as a format cannot change while they use it.
+    for (const CtlPlan::Ev& wanted : plan_.evs)
+      WEFT_CHECK(told("ev", wanted.id, begin_anew(wanted, state_)));
+    for (const CtlPlan::Format& wanted : plan_.formats)
+      WEFT_CHECK(told("ev_format", wanted.id, carry_out(wanted, state_)));
+    for (const CtlPlan::Ev& wanted : plan_.evs)
+      WEFT_CHECK(told("ev", wanted.id, carry_out(wanted, state_)));
+    for (const CtlPlan::Cc& wanted : plan_.ccs)
+      WEFT_CHECK(told("cc", wanted.id, carry_out(wanted, state_)));
+    for (const device::PortChange& wanted : plan_.ports)
+      WEFT_CHECK(told("port", wanted.port, state_.modify_port(wanted)));
+    return {};
+  }
+
+ private:
+  CtlResult<std::uint64_t> generation() const {
+    WEFT_TRY(const auto model, state_.snapshot());
+    return model->generation;
+  }
+  CtlResult<void> told(const char* kind, std::uint64_t id, const CtlResult<void>& done) const {
+    if (done) return {};
+    const auto now = generation();
+    const bool untouched = now && *now == before_;
+    return device::ctl_error(
+        done.error().code,
+        fmt::format("{} {}: {}; {}", kind, id, done.error().message,
+                    untouched ? "nothing was changed"
+                              : "what the file says before it is done, and profiles that it names "
+                                "were taken back to INIT: mend the file and apply it again"));
+  }
+
+  const CtlPlan& plan_;
+  ControllerState& state_;
+  std::uint64_t before_ = 0;
+};
 
 }  // namespace
 
@@ -219,26 +256,7 @@ Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name)
 }
 
 CtlResult<void> carry_out(const CtlPlan& plan, ControllerState& state) {
-  // First, as a format cannot change while they use it.
-  for (const CtlPlan::Ev& wanted : plan.evs) {
-    if (const auto done = begin_anew(wanted, state); !done)
-      return of("ev", wanted.id, done.error());
-  }
-  for (const CtlPlan::Format& wanted : plan.formats) {
-    if (const auto done = carry_out(wanted, state); !done)
-      return of("ev_format", wanted.id, done.error());
-  }
-  for (const CtlPlan::Ev& wanted : plan.evs) {
-    if (const auto done = carry_out(wanted, state); !done) return of("ev", wanted.id, done.error());
-  }
-  for (const CtlPlan::Cc& wanted : plan.ccs) {
-    if (const auto done = carry_out(wanted, state); !done) return of("cc", wanted.id, done.error());
-  }
-  for (const device::PortChange& wanted : plan.ports) {
-    if (const auto done = state.modify_port(wanted); !done)
-      return of("port", wanted.port, done.error());
-  }
-  return {};
+  return Applier(plan, state).run();
 }
 
 }  // namespace weft::cli

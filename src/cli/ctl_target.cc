@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "cli/say.h"
+
 namespace weft::cli {
 namespace {
 
@@ -77,7 +79,7 @@ std::string device_flags(const SettingFlags& flags) {
 void run_ctl(int& status, const std::function<Result<void>()>& body) {
   const auto done = body();
   if (done) return;
-  fmt::print(stderr, "weft: {}\n", done.error().message);
+  say("weft: {}\n", done.error().message);
   status = done.error().kind == ErrorKind::kInvalid ? 2 : 1;
 }
 

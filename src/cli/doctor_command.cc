@@ -9,6 +9,7 @@
 #include "cli/ctl_target.h"
 #include "cli/doctor.h"
 #include "cli/net_settings.h"
+#include "cli/say.h"
 #include "net/cpus.h"
 #include "net/steering.h"
 #include "settings/secret_file.h"
@@ -96,8 +97,8 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
                nlohmann::json{{"findings", all}, {"problems", problems}, {"notes", notes}}.dump());
   } else {
     for (const Finding& f : findings) show(f, width);
-    fmt::print(stderr, "{} problem{}, {} note{}\n", problems, problems == 1 ? "" : "s", notes,
-               notes == 1 ? "" : "s");
+    say("{} problem{}, {} note{}\n", problems, problems == 1 ? "" : "s", notes,
+        notes == 1 ? "" : "s");
   }
   return problems;
 }
@@ -113,7 +114,7 @@ void add_doctor_command(CLI::App& app, int& status) {
   doctor->callback([arguments, &status] {
     const auto problems = run(*arguments);
     if (!problems) {
-      fmt::print(stderr, "weft: {}\n", problems.error().message);
+      say("weft: {}\n", problems.error().message);
       status = problems.error().kind == ErrorKind::kInvalid ? 2 : 1;
     } else if (*problems > 0) {
       status = 1;

@@ -16,6 +16,7 @@
 #include "cli/lab_switch.h"
 #include "cli/lab_words.h"
 #include "cli/load_scenario.h"
+#include "cli/say.h"
 #include "cli/switch_config.h"
 #include "net/lab.h"
 
@@ -30,7 +31,7 @@ struct LabArguments {
 };
 
 int fail(const Error& error) {
-  fmt::print(stderr, "weft: {}\n", error.message);
+  say("weft: {}\n", error.message);
   return error.kind == ErrorKind::kInvalid ? 2 : 1;
 }
 
@@ -119,7 +120,7 @@ Result<void> show(const LabArguments& arguments) {
   for (const std::string& name : names) {
     const auto status = status_of(name);
     if (!status) {
-      if (wrong) fmt::print(stderr, "weft: {}\n", wrong->message);
+      if (wrong) say("weft: {}\n", wrong->message);
       wrong = status.error();
       continue;
     }
@@ -191,8 +192,8 @@ Result<void> down(const LabArguments& arguments) {
     for (fabric::HostIndex host = 0; host < lab->plan().topology().host_count(); ++host) {
       const auto inside = lab->processes(host);
       if (!inside || inside->empty()) continue;
-      fmt::print(stderr, "weft: lab: host {} still runs process {}{}; it is cut off now\n", host,
-                 inside->front(), inside->size() > 1 ? " and others" : "");
+      say("weft: lab: host {} still runs process {}{}; it is cut off now\n", host, inside->front(),
+          inside->size() > 1 ? " and others" : "");
     }
   }
   return net::Lab::down(name);

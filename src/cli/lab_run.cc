@@ -13,6 +13,7 @@
 #include "cli/lab_parts.h"
 #include "cli/lab_spec.h"
 #include "cli/path_story.h"
+#include "cli/say.h"
 #include "cli/switch_config.h"
 #include "net/clock.h"
 #include "net/lab.h"
@@ -38,8 +39,7 @@ class OwnLab {
   }
   ~OwnLab() {
     if (const auto down = net::Lab::down(name_); !down)
-      fmt::print(stderr, "weft: {}; `weft lab down --name {}` tries again\n", down.error().message,
-                 name_);
+      say("weft: {}; `weft lab down --name {}` tries again\n", down.error().message, name_);
   }
   net::Lab& lab() { return lab_; }
 
@@ -248,7 +248,7 @@ Result<LabOutcome> LabRun::carry_out() {
   if (!ran) parts_->give_up();
   if (!parts_->is_first()) {
     if (!ran) {
-      fmt::print(stderr, "weft: {}\n", ran.error().message);
+      say("weft: {}\n", ran.error().message);
       std::fflush(nullptr);
       _exit(1);  // the lab is the first one's to take down
     }

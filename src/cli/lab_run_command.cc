@@ -13,6 +13,7 @@
 #include "cli/lab_run.h"
 #include "cli/load_scenario.h"
 #include "cli/net_settings.h"
+#include "cli/say.h"
 #include "cli/whole_number.h"
 
 namespace weft::cli {
@@ -47,21 +48,20 @@ void print_json(const LabOutcome& outcome) {
 int run(const LabRunArguments& arguments) {
   const auto scenario = load_scenario(arguments.file);
   if (!scenario) {
-    fmt::print(stderr, "weft: {}\n", scenario.error().message);
+    say("weft: {}\n", scenario.error().message);
     return 2;
   }
   // Opening the sockets of many hosts takes tens of milliseconds, in which its time runs.
   constexpr Duration kShortest = Duration::ms(200);
   if (const Duration all = scenario->workload.repeat_for; all > Duration() && all < kShortest) {
-    fmt::print(stderr,
-               "weft: {}: repeat_for is {:g} ms, which is over before the hosts of a lab have "
-               "started; expected at least {:g} ms, as in scenarios/lab-*.toml\n",
-               arguments.file, all.to_us() / 1e3, kShortest.to_us() / 1e3);
+    say("weft: {}: repeat_for is {:g} ms, which is over before the hosts of a lab have "
+        "started; expected at least {:g} ms, as in scenarios/lab-*.toml\n",
+        arguments.file, all.to_us() / 1e3, kShortest.to_us() / 1e3);
     return 2;
   }
   // All hosts are on this machine, and their planes go down on purpose.
   if (const auto level = set_log_level_or(net::LogLevel::kError); !level) {
-    fmt::print(stderr, "weft: {}\n", level.error().message);
+    say("weft: {}\n", level.error().message);
     return 2;
   }
   LabRunOptions options;
@@ -80,7 +80,7 @@ int run(const LabRunArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   const auto outcome = run_in_lab(*scenario, options);
   if (!outcome) {
-    fmt::print(stderr, "weft: {}\n", outcome.error().message);
+    say("weft: {}\n", outcome.error().message);
     if (interrupted()) return kInterruptedStatus;
     return outcome.error().kind == ErrorKind::kInvalid ? 2 : 1;
   }
@@ -91,11 +91,11 @@ int run(const LabRunArguments& arguments) {
     for (const std::string& line : outcome->story) fmt::print("  {}\n", line);
   }
   if (outcome->held()) return 0;
-  for (const std::string& line : outcome->stuck) fmt::print(stderr, "stuck: {}\n", line);
-  for (const std::string& line : outcome->broken) fmt::print(stderr, "expected: {}\n", line);
+  for (const std::string& line : outcome->stuck) say("stuck: {}\n", line);
+  for (const std::string& line : outcome->broken) say("expected: {}\n", line);
   if (outcome->bytes_wrong > 0)
-    fmt::print(stderr, "{} bytes arrived that were not sent so\n", outcome->bytes_wrong);
-  fmt::print(stderr, "repeat: weft lab run {} --seed {}\n", arguments.file, options.seed);
+    say("{} bytes arrived that were not sent so\n", outcome->bytes_wrong);
+  say("repeat: weft lab run {} --seed {}\n", arguments.file, options.seed);
   return 1;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "cli/load_scenario.h"
+#include "cli/say.h"
 #include "cli/switch_config.h"
 #include "cli/whole_number.h"
 #include "net/control_socket.h"
@@ -30,7 +31,7 @@ struct SwitchArguments {
 };
 
 int fail(int status, const std::string& line) {
-  fmt::print(stderr, "weft: {}\n", line);
+  say("weft: {}\n", line);
   return status;
 }
 

@@ -1,10 +1,14 @@
 // weft: one program, `weft <noun> <verb>`, one file a noun. Exit 0: it held. 1: it ran and failed.
 // 2: misuse.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <new>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 #include "cli/bench_command.h"
 #include "cli/conformance_command.h"
@@ -69,9 +73,21 @@ void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   std::fprintf(stderr, "weft: %s; see `%s --help`\n", what.c_str(), command.c_str());
 }
 
+// A socket that came to be stdout would get what is printed. Nobody reads what goes to /dev/full, and
+// whoever writes there knows.
+void open_what_is_closed() {
+  constexpr const char* kInstead[] = {"/dev/null", "/dev/full", "/dev/null"};
+  for (int fd = 0; fd < 3; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    // It gets the lowest number that is free, which is this one.
+    [[maybe_unused]] const int opened = open(kInstead[fd], O_RDWR);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_what_is_closed();
   CLI::App app{"Weft: MRC in software, and the fabric it is proved in"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "weft 0.1.0");
@@ -94,6 +110,9 @@ int main(int argc, char** argv) {
     std::fprintf(
         stderr,
         "weft: out of memory; fewer hosts or flows need less, --details says what takes it\n");
+    return 1;
+  } catch (const std::system_error& e) {  // of what is printed
+    std::fprintf(stderr, "weft: stdout: %s\n", e.what());
     return 1;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

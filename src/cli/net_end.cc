@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "net/address.h"
 #include "net/clock.h"
 #include "net/host_identity.h"
 #include "net/interfaces.h"
@@ -80,7 +81,9 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store32(out, 40, static_cast<std::uint32_t>(ports.size()));
   base::store32(out, 44, secret_fingerprint);
   base::store64(out, 48, incarnation);
-  base::store64(out, 56, (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u));
+  base::store64(out, 56,
+                (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u) | (as_nic ? 4u : 0u) |
+                    (whole_icrc ? 8u : 0u));
   base::store64(out, 64, host);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     base::store_ipv6(out, 72 + 18 * i, ports[i].ip());
@@ -108,6 +111,8 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.incarnation = base::load64(in, 48);
   hello.shared_memory = (base::load64(in, 56) & 1) != 0;
   hello.encapsulates = (base::load64(in, 56) & 2) != 0;
+  hello.as_nic = (base::load64(in, 56) & 4) != 0;
+  hello.whole_icrc = (base::load64(in, 56) & 8) != 0;
   hello.host = base::load64(in, 64);
   const std::uint32_t count = base::load32(in, 40);
   if (count == 0 || count > world::kPortsMax)
@@ -171,7 +176,7 @@ Hello NetEnd::hello() const {
   out.incarnation = world_->incarnation();
   out.host = net::host_identity(options_.world.network_namespace);
   out.shared_memory = shares_memory();
-  out.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
+  out.encapsulates = out.whole_icrc = world_->srv6_form() == net::Srv6Form::kMrc;
   return out;
 }
 
@@ -220,6 +225,29 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
         fmt::format("this end has {} planes, the other {}; give both as many with --planes "
                     "or --ifname",
                     ours.ports.size(), theirs.ports.size())};
+  }
+  for (std::size_t p = 0; p < ours.ports.size(); ++p) {
+    if (net::is_ipv4(ours.ports[p].ip()) == net::is_ipv4(theirs.ports[p].ip())) continue;
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("plane {}: this end has the address {}, the other {}; give both IPv4 or "
+                    "both IPv6 with --planes",
+                    p + 1, net::text_of(ours.ports[p].ip()), net::text_of(theirs.ports[p].ip()))};
+  }
+  if (ours.as_nic != theirs.as_nic) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("{} has peers = mrc, {} has not; give both devices the same (WEFT_PEERS)",
+                    ours.as_nic ? "this end" : "the other end",
+                    ours.as_nic ? "the other" : "this one")};
+  }
+  if (ours.whole_icrc != theirs.whole_icrc) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("ICRCs of {} cover the payload, those of {} do not; give both devices the "
+                    "same (WEFT_ICRC)",
+                    ours.whole_icrc ? "this end" : "the other end",
+                    ours.whole_icrc ? "the other" : "this one")};
   }
   if (ours.encapsulates != theirs.encapsulates) {
     return Error{ErrorKind::kInvalid,

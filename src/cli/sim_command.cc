@@ -18,6 +18,7 @@
 #include "cli/capture.h"
 #include "cli/load_scenario.h"
 #include "cli/run_scenario.h"
+#include "cli/say.h"
 #include "cli/whole_number.h"
 #include "judge/trace_text.h"
 #include "scenario/names.h"
@@ -42,7 +43,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 int misuse(const std::string& line) {
-  fmt::print(stderr, "weft: {}\n", line);
+  say("weft: {}\n", line);
   return 2;
 }
 
@@ -68,11 +69,10 @@ std::string repeat_command(const SimArguments& arguments, std::uint64_t seed) {
 
 // What failed, for people, and how to see it again.
 void report(const Outcome& outcome, const SimArguments& arguments, std::uint64_t seed) {
-  for (const std::string& line : outcome.stuck) fmt::print(stderr, "stuck: {}\n", line);
-  for (const judge::Complaint& c : outcome.complaints)
-    fmt::print(stderr, "judge: {}\n", judge::to_string(c));
-  for (const std::string& line : outcome.broken) fmt::print(stderr, "expected: {}\n", line);
-  fmt::print(stderr, "repeat: {}\n", repeat_command(arguments, seed));
+  for (const std::string& line : outcome.stuck) say("stuck: {}\n", line);
+  for (const judge::Complaint& c : outcome.complaints) say("judge: {}\n", judge::to_string(c));
+  for (const std::string& line : outcome.broken) say("expected: {}\n", line);
+  say("repeat: {}\n", repeat_command(arguments, seed));
 }
 
 // What was asked for, before what came of it.
@@ -141,13 +141,12 @@ int run_one(const SimArguments& arguments, bool details) {
   const bool terminal = isatty(STDERR_FILENO) != 0 && !arguments.json;
   if (terminal) {
     options.on_progress = [last = 0](Duration at, std::uint64_t left) mutable {
-      if (++last % 64 == 0)
-        fmt::print(stderr, "\r{:>10.0f} us simulated, {} flows left  ", at.to_us(), left);
+      if (++last % 64 == 0) say("\r{:>10.0f} us simulated, {} flows left  ", at.to_us(), left);
     };
   }
   prepare_heap(*scenario);
   const auto outcome = run_scenario(*scenario, options);
-  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  if (terminal) say("\r{:60}\r", "");
   if (!outcome) return misuse(outcome.error().message);
   if (capture && !capture->is_open()) {
     return misuse(fmt::format("--pcap {}: not everything could be written", arguments.pcap));
@@ -204,8 +203,8 @@ int run_seeds(const SimArguments& arguments) {
       }
       if (terminal) {
         const std::uint64_t filled = done * 40 / arguments.count;
-        fmt::print(stderr, "\r[{:<40}] {}/{} seeds, {} failed ", std::string(filled, '#'),
-                   done.load(), arguments.count, failed.load());
+        say("\r[{:<40}] {}/{} seeds, {} failed ", std::string(filled, '#'), done.load(),
+            arguments.count, failed.load());
       }
     }
   };
@@ -213,7 +212,7 @@ int run_seeds(const SimArguments& arguments) {
   for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
     threads.emplace_back(work);
   for (std::thread& t : threads) t.join();
-  if (terminal) fmt::print(stderr, "\n");
+  if (terminal) say("\n");
   if (!error.empty()) return misuse(error);
   if (arguments.json) {
     fmt::print("{{\"scenario\":\"{}\",\"seeds\":{},\"failed\":{}{}}}\n", scenario->name,
@@ -225,7 +224,7 @@ int run_seeds(const SimArguments& arguments) {
   }
   std::fflush(stdout);
   if (!first_failure) return 0;
-  fmt::print(stderr, "first failing seed: {}\n", first_failure->first);
+  say("first failing seed: {}\n", first_failure->first);
   report(first_failure->second, arguments, first_failure->first);
   return 1;
 }

@@ -191,7 +191,7 @@ Result<LabFolder> LabFolder::open() {
   candidates.push_back(fmt::format("/tmp/weft-{}", geteuid()));
   // Root of somebody's user namespace may not write to /run; then the next one serves.
   for (const std::string& path : candidates) {
-    mkdir(path.c_str(), 0700);
+    mkdir(path.c_str(), 0755);  // controllers keep their words there, for all to read
     if (is_mine_alone(path) && access(path.c_str(), W_OK) == 0) return LabFolder(path);
   }
   return Error{ErrorKind::kSystem,

@@ -149,6 +149,11 @@ class Ctl(unittest.TestCase):
         self.refused(2, "did you mean", "apply", "--file", self.write('[[port]]\nport = 1\nenabled = true\nprot = 1\n'))
         self.refused(2, "00@9", "apply", "--file",
                      self.write('[[ev]]\nid = 1\nmode = "explicit"\nformat = 1\nevs = ["00@9"]\n'))
+        # How far it came.
+        port = "[[port]]\nport = 8\nenabled = false\n"
+        self.refused(1, "nothing was changed", "apply", "--file", self.write(port))
+        self.refused(1, "what the file says before it is done", "apply", "--file",
+                     self.write('[[cc]]\nid = 9\nalgorithm = "none"\nstate = "offline"\n' + port))
         self.refused(2, "cannot be read: No such file", "apply", "--file", "/nosuch")
         self.refused(2, "cannot be read: Is a directory", "apply", "--file", "/tmp")
         self.refused(2, "expected one of", "ev", "set", "1", "--state", "on")

@@ -150,6 +150,26 @@ class Misuse(Files):
             self.assertNotEqual(ran.stdout, "")
 
 
+class NobodyListens(unittest.TestCase):
+    """Results that are lost are a failure; words to people that are lost are not."""
+
+    def status_of(self, words, redirection):
+        ran = subprocess.run(["sh", "-c", f'exec "$0" {words} {redirection}', WEFT], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, timeout=60)
+        return ran.returncode
+
+    def test_results_that_cannot_be_written(self):
+        for words in ("conformance list", "conformance list --json", "bench write --size 64 --iterations 5", "doctor"):
+            for redirection in (">/dev/full", ">&-"):
+                self.assertEqual(self.status_of(words, redirection), 1, words + redirection)
+
+    def test_words_that_cannot_be_written(self):
+        for redirection in ("2>/dev/full", "2>&-", "<&- 2>&-"):
+            self.assertEqual(self.status_of("bench write --size 64 --iterations 5", redirection), 0, redirection)
+            self.assertEqual(self.status_of("ctl port 99", redirection), 2, redirection)
+            self.assertEqual(self.status_of("bench write --size 0", redirection), 2, redirection)
+
+
 class Failure(Files):
     """Exit 1: it ran, and what came out is not what was expected."""
 
