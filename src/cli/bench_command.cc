@@ -150,7 +150,9 @@ Result<void> run(const BenchArguments& arguments) {
     WEFT_TRY(bench.planes, planes_of(bench.settings));
   }
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
-  if (!arguments.fabric.empty()) WEFT_CHECK(load_scenario(arguments.fabric));  // may it be read?
+  if (!arguments.fabric.empty()) {
+    WEFT_TRY(bench.fabric, load_scenario(arguments.fabric));
+  }
   catch_interruption();
   if (arguments.listen) {
     WEFT_TRY(std::vector<Client> clients, accept_clients(arguments, "; " + words_of_planes(bench)));
@@ -230,8 +232,8 @@ void add_bench_command(CLI::App& app, int& status) {
   write->callback([arguments, &status] {
     const auto done = run(*arguments);
     if (done) return;
-    say("weft: {}\n", done.error().message);
-    status = interrupted() ? kInterruptedStatus : done.error().kind == ErrorKind::kInvalid ? 2 : 1;
+    status = fail(done.error());
+    if (interrupted()) status = kInterruptedStatus;
   });
 }
 

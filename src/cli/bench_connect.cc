@@ -10,7 +10,6 @@
 
 #include "cli/bench_engine.h"
 #include "cli/bench_mrc.h"
-#include "cli/load_scenario.h"
 
 namespace weft::cli {
 namespace {
@@ -21,9 +20,8 @@ constexpr std::uint64_t kRegionMin = 64ull << 20;
 Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   out.planes.clear();
   for (const net::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
-  if (bench.arguments.fabric.empty()) return {};
-  WEFT_TRY(const scenario::Scenario scenario, load_scenario(bench.arguments.fabric));
-  WEFT_TRY(const fabric::Topology topology, fabric::Topology::make(scenario.topology));
+  if (!bench.fabric) return {};
+  WEFT_TRY(const fabric::Topology topology, fabric::Topology::make(bench.fabric->topology));
   out.ev_mode = net::EvMode::kSrv6;
   out.place = net::FabricPlace{topology, bench.arguments.fabric_host};
   return {};

@@ -58,9 +58,8 @@ const char* why(ibv_wc_status status) {
 
 class MrcEnd final : public BenchEnd {
  public:
-  MrcEnd(const BenchMemory& memory, const Bench& bench)
-      : memory_(memory), peers_(bench.settings.peers), icrc_(bench.settings.icrc) {
-    for (const net::PlaneChoice& plane : bench.planes) planes_.push_back(plane.address);
+  MrcEnd(const BenchMemory& memory, std::span<const net::PlaneChoice> planes) : memory_(memory) {
+    for (const net::PlaneChoice& plane : planes) planes_.push_back(plane.address);
     work_.sg_list = &piece_;
     work_.num_sge = 1;
     work_.opcode = IBV_WR_RDMA_WRITE;
@@ -125,8 +124,7 @@ class MrcEnd final : public BenchEnd {
   Hello hello() const;
 
   BenchMemory memory_;
-  net::Peers peers_;
-  net::IcrcCover icrc_;
+  bool as_nic_ = false, whole_icrc_ = false;  // as the device is
   std::vector<Ipv6> planes_;
   std::uint32_t mtu_said_ = 0, mtu_ = 0;
   ibv_context* verbs_ = nullptr;
@@ -166,6 +164,11 @@ Result<void> MrcEnd::open(std::uint32_t qps_max, std::uint32_t mtu_said) {
   ibv_port_attr port{};
   if (const int error = ibv_query_port(verbs_, 1, &port)) return refused("ibv_query_port", error);
   mtu_ = 128u << port.active_mtu;
+  WEFT_TRY(const auto engine, device::SoftwareContext::of(verbs_)->engine());
+  as_nic_ = engine->config().world.peers == net::Peers::kMrc;
+  whole_icrc_ = engine->with_lock([](device::DeviceEngine::Parts& parts) {
+    return parts.world.icrc() == net::IcrcCover::kFull;
+  });
   return {};
 }
 
@@ -193,8 +196,8 @@ Hello MrcEnd::hello() const {
   out.region_at = reinterpret_cast<std::uintptr_t>(memory_.landing.data());
   out.region_size = memory_.landing.size();
   out.host = net::host_identity({});
-  out.as_nic = peers_ == net::Peers::kMrc;
-  out.whole_icrc = out.as_nic || icrc_ == net::IcrcCover::kFull;
+  out.as_nic = as_nic_;
+  out.whole_icrc = whole_icrc_;
   for (const Ipv6& plane : planes_)
     out.ports.push_back(world::Address::of(plane, static_cast<std::uint16_t>(one.qpn >> 16)));
   return out;
@@ -296,7 +299,7 @@ Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t
                                                const BenchMemory& memory) {
   warn_of_disabled_ports(bench);
   tell_device(bench.arguments.flags);
-  auto end = std::make_unique<MrcEnd>(memory, bench);
+  auto end = std::make_unique<MrcEnd>(memory, bench.planes);
   WEFT_CHECK(end->open(qps_max, bench.settings.mtu));
   return std::unique_ptr<BenchEnd>(std::move(end));
 }

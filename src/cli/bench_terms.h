@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/net_settings.h"
 #include "cli/stream.h"
+#include "scenario/scenario.h"
 
 namespace weft::cli {
 
@@ -37,7 +39,8 @@ struct Bench {
   BenchArguments arguments;
   NetSettings settings;
   std::vector<net::PlaneChoice> planes;
-  std::vector<std::byte> secret;  // what is in the file of it
+  std::vector<std::byte> secret;               // what is in the file of it
+  std::optional<scenario::Scenario> fabric{};  // the one of the lab that this end is in
 };
 
 // What is measured: the one that leads says it, the other follows.
@@ -60,7 +63,8 @@ struct Client {
   Terms terms;
 };
 // Waits for so many as --clients says. Strangers on the port are sent away with a warning: one that
-// says nothing holds up the others for some seconds only. `more`: what else to tell the person who waits.
+// says nothing holds up the others for some seconds only. `more`: what else the person who waits is
+// told.
 Result<std::vector<Client>> accept_clients(const BenchArguments& arguments,
                                            const std::string& more);
 

@@ -252,10 +252,8 @@ void set_callback(CLI::App& verb, const std::shared_ptr<ConformanceArguments>& a
   verb.callback([a, &status, body] {
     const auto good = body(*a);
     if (!good) {
-      say("weft: {}\n", good.error().message);
-      status = interrupted()                              ? kInterruptedStatus
-               : good.error().kind == ErrorKind::kInvalid ? 2
-                                                          : 1;
+      status = fail(good.error());
+      if (interrupted()) status = kInterruptedStatus;
     } else if (!*good) {
       status = 1;
     }

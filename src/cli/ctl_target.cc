@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli/say.h"
+#include "settings/setting_table.h"
 
 namespace weft::cli {
 namespace {
@@ -69,9 +70,10 @@ Result<std::uint32_t> disabled_ports(const CtlFlags& flags) {
 std::string device_flags(const SettingFlags& flags) {
   std::string out;
   if (!flags.config.empty()) out += " --config " + flags.config;
-  for (const auto& [key, flag] : {std::pair("planes", "--planes"), {"interfaces", "--ifname"}}) {
+  for (const char* const key : {"planes", "interfaces"}) {
     const auto given = flags.words.find(key);
-    if (given != flags.words.end()) out += fmt::format(" {} {}", flag, given->second);
+    if (given == flags.words.end()) continue;
+    out += fmt::format(" {} {}", settings::find_setting(key)->flag, given->second);
   }
   return out;
 }
@@ -79,8 +81,7 @@ std::string device_flags(const SettingFlags& flags) {
 void run_ctl(int& status, const std::function<Result<void>()>& body) {
   const auto done = body();
   if (done) return;
-  say("weft: {}\n", done.error().message);
-  status = done.error().kind == ErrorKind::kInvalid ? 2 : 1;
+  status = fail(done.error());
 }
 
 }  // namespace weft::cli

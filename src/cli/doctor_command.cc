@@ -114,8 +114,7 @@ void add_doctor_command(CLI::App& app, int& status) {
   doctor->callback([arguments, &status] {
     const auto problems = run(*arguments);
     if (!problems) {
-      say("weft: {}\n", problems.error().message);
-      status = problems.error().kind == ErrorKind::kInvalid ? 2 : 1;
+      status = fail(problems.error());
     } else if (*problems > 0) {
       status = 1;
     }

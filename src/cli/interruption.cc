@@ -26,8 +26,8 @@ void note(int) {
 
 }  // namespace
 
-void catch_interruption(const char* say) {
-  words = say;
+void catch_interruption(const char* last) {
+  words = last;
   speaker = getpid();
   struct sigaction action {};
   action.sa_handler = note;

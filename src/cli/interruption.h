@@ -6,9 +6,9 @@
 
 namespace weft::cli {
 
-// From here on SIGINT, SIGTERM and SIGHUP are noted. Blocking calls end with EINTR. `say`: what
+// From here on SIGINT, SIGTERM and SIGHUP are noted. Blocking calls end with EINTR. `last`: what
 // this process then writes to stderr at once; it lives as long as the process.
-void catch_interruption(const char* say = "");
+void catch_interruption(const char* last = "");
 bool interrupted();
 // What a call that it ended says.
 Error interruption();

@@ -30,11 +30,6 @@ struct LabArguments {
   bool no_offloads = false, user_namespace = false, json = false;
 };
 
-int fail(const Error& error) {
-  say("weft: {}\n", error.message);
-  return error.kind == ErrorKind::kInvalid ? 2 : 1;
-}
-
 // The one that --name says, or the only one there is.
 Result<std::string> chosen(const LabArguments& arguments) {
   if (!arguments.name.empty()) return arguments.name;

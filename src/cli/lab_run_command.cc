@@ -80,9 +80,8 @@ int run(const LabRunArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   const auto outcome = run_in_lab(*scenario, options);
   if (!outcome) {
-    say("weft: {}\n", outcome.error().message);
-    if (interrupted()) return kInterruptedStatus;
-    return outcome.error().kind == ErrorKind::kInvalid ? 2 : 1;
+    const int status = fail(outcome.error());
+    return interrupted() ? kInterruptedStatus : status;
   }
   if (arguments.json) {
     print_json(*outcome);

@@ -176,7 +176,8 @@ Hello NetEnd::hello() const {
   out.incarnation = world_->incarnation();
   out.host = net::host_identity(options_.world.network_namespace);
   out.shared_memory = shares_memory();
-  out.encapsulates = out.whole_icrc = world_->srv6_form() == net::Srv6Form::kMrc;
+  out.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
+  out.whole_icrc = world_->icrc() == net::IcrcCover::kFull;
   return out;
 }
 
@@ -234,6 +235,15 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
                     "both IPv6 with --planes",
                     p + 1, net::text_of(ours.ports[p].ip()), net::text_of(theirs.ports[p].ip()))};
   }
+  if (ours.encapsulates != theirs.encapsulates) {
+    return Error{ErrorKind::kInvalid,
+                 ours.encapsulates
+                     ? "this end sends uSIDs in MRC's own form, the other does not; give both the "
+                       "same --srv6"
+                     : "the other end sends uSIDs in MRC's own form, this one does not; give both "
+                       "the same --srv6"};
+  }
+  // After what brings it about: MRC's own form has whole ICRCs.
   if (ours.as_nic != theirs.as_nic) {
     return Error{
         ErrorKind::kInvalid,
@@ -248,14 +258,6 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
                     "same (WEFT_ICRC)",
                     ours.whole_icrc ? "this end" : "the other end",
                     ours.whole_icrc ? "the other" : "this one")};
-  }
-  if (ours.encapsulates != theirs.encapsulates) {
-    return Error{ErrorKind::kInvalid,
-                 ours.encapsulates
-                     ? "this end sends uSIDs in MRC's own form, the other does not; give both the "
-                       "same --srv6"
-                     : "the other end sends uSIDs in MRC's own form, this one does not; give both "
-                       "the same --srv6"};
   }
   if (theirs.secret_fingerprint != ours.secret_fingerprint) {
     const bool here = ours.secret_fingerprint != 0, there = theirs.secret_fingerprint != 0;

@@ -1,4 +1,5 @@
-// Words for people, on stderr. Where nobody can hear them (a full disk, a closed pipe) nothing else is lost: no exception.
+// Words for people, on stderr. Where nobody can hear them (a full disk, a closed pipe) nothing else
+// is lost: no exception.
 #pragma once
 
 #include <fmt/core.h>
@@ -7,12 +8,20 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
+
 namespace weft::cli {
 
 template <typename... Values>
 void say(fmt::format_string<Values...> text, Values&&... values) {
   const std::string line = fmt::format(text, std::forward<Values>(values)...);
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+// Says what went wrong; gives the exit status: 2 is misuse.
+inline int fail(const Error& error) {
+  say("weft: {}\n", error.message);
+  return error.kind == ErrorKind::kInvalid ? 2 : 1;
 }
 
 }  // namespace weft::cli

@@ -49,8 +49,8 @@ int returned(int error, Fail fail) {
   return error == 0 ? 0 : fail(error);
 }
 
-// Runs `body`, which gives an errno value or 0. For what is ours a forked child gets EPERM without it; a
-// real device is the child's own business.
+// Runs `body`, which gives an errno value or 0. For what is ours a forked child gets EPERM without it;
+// a real device is the child's own business.
 template <typename Body>
 int guarded(bool ours, Body body) noexcept {
   if (ours && is_forked_child()) return EPERM;

@@ -45,8 +45,8 @@ namespace weft::net {
 // the link has a checksum of its own or needs none.
 enum class IcrcCover : std::uint8_t { kFull, kHeaders };
 
-// Who the other ends are. Weft's processes share an address, so that ports tell processes apart. Whoever
-// else speaks MRC sends to 4791 from any port, and checks the ICRC of everything.
+// Who the other ends are. Weft's processes share an address, so that ports tell processes apart.
+// Whoever else speaks MRC sends to 4791 from any port, and checks the ICRC of everything.
 enum class Peers : std::uint8_t { kWeft, kMrc };
 
 // Four planes on the loopback: 127.0.1.1 to 127.0.4.1. Needs no set-up and no privilege.
@@ -92,6 +92,8 @@ class UdpWorld final : public world::World {
   Srv6Form srv6_form() const {
     return config_.ev_mode == EvMode::kSrv6 ? config_.srv6 : Srv6Form::kAuto;
   }
+  // What ICRCs cover, as peers and form have it; both ends must agree.
+  IcrcCover icrc() const { return config_.icrc; }
   // Ours, one a plane: what attach() takes and peers are told.
   std::vector<world::Address> addresses() const;
   std::vector<fabric::Ev> evs() const { return steering_->evs(process_); }
@@ -209,14 +211,13 @@ class UdpWorld final : public world::World {
   static Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane);
   static Ipv6 end_of_usids(const UdpWorldConfig& config, std::uint32_t plane);
   static Result<Srv6Form> choose_srv6_form(const UdpWorldConfig& config);
+  static Result<void> suit_peers(UdpWorldConfig& config);
   Result<void> open_slot(std::uint16_t process);
   Result<void> open_tunnels();
   Result<void> open_shared_memory();
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
   Result<void> watch_all();
   Result<void> open_security();
-
-  static Result<void> suit_peers(UdpWorldConfig& config);
 
   // --- in (udp_world_io.cc)
   std::uint16_t process_of_peer(std::uint16_t source_port) const;

@@ -79,12 +79,13 @@ constexpr std::int64_t kQuotient =
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(value, times), 1));
 }
 
-// A lane and the `count` bytes before `end` behind it, 1 to 15: its first `count` bytes fold on, its others
-// and those that follow are the lane that is left. REQUIRES 16 bytes before `end`.
+// A lane and the `count` bytes before `end` behind it, 1 to 15: its first `count` bytes fold on, its
+// others and those that follow are the lane that is left. REQUIRES 16 bytes before `end`.
 [[gnu::target("pclmul,sse4.1")]] inline __m128i fold_tail(__m128i value, __m128i by_16,
                                                           const std::byte* end,
                                                           std::ptrdiff_t count) {
-  // Which byte comes to each place, or 0x80, a zero: read from 16 on they stay, further on they move down.
+  // Which byte comes to each place, or 0x80, a zero: read from 16 on they stay, further on they move
+  // down.
   static constexpr std::array<std::byte, 48> kMoves = [] {
     std::array<std::byte, 48> moves{};
     moves.fill(std::byte{0x80});

@@ -68,7 +68,8 @@ class IcrcStart {
     Icrc start{IcrcFlow{}};
   };
   static constexpr std::size_t kKnown = 64;
-  // What differs: a few neighbouring ports on each plane, whose addresses differ in one of the last two bytes, and sizes.
+  // What differs: a few neighbouring ports on each plane, whose addresses differ in one of the last
+  // two bytes, and sizes.
   static std::size_t place_of(const IcrcFlow& flow) {
     const std::uint64_t plane = flow.destination.low ^ flow.destination.low >> 8;
     return (flow.source_port + 4 * plane + flow.udp_size) % kKnown;
