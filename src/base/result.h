@@ -17,6 +17,7 @@ enum class ErrorKind : unsigned char {
   kExhausted,    // a bound of the configuration is reached
   kNotFound,     // no such object
   kWrongState,   // not in this state
+  kBusy,         // somebody else has it
   kUnsupported,  // not on this machine or in this build
   kSystem,       // the operating system refused
 };

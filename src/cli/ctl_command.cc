@@ -9,6 +9,7 @@
 #include "cli/ctl_probe.h"
 #include "cli/ctl_target.h"
 #include "cli/ctl_verbs.h"
+#include "cli/ctl_words.h"
 #include "cli/whole_number.h"
 #include "scenario/units.h"
 
@@ -31,9 +32,12 @@ CLI::App* add_verb(CLI::App& noun, const char* name, const char* help, const Arg
   return verb;
 }
 
+// As many of each kind.
+static_assert(device::kFormatProfilesMax == device::kEvProfilesMax);
+static_assert(device::kCcProfilesMax == device::kEvProfilesMax);
 void add_id(CLI::App& verb, const Arguments& a, bool required) {
-  auto* const option =
-      verb.add_option("id", a->id, "number of the profile")->check(whole_number(0));
+  auto* const option = verb.add_option("id", a->id, "number of the profile")
+                           ->check(whole_number(0, device::kEvProfilesMax - 1));
   if (required) option->required();
 }
 
@@ -77,7 +81,7 @@ void add_evs(CLI::App& ctl, int& status) {
   add_states(*set, a);
   set->add_option("--mode", a->mode, "auto, explicit or generated");
   set->add_option("--format", a->format, "number of its EV format profile")
-      ->check(whole_number(0, ~0u));
+      ->check(whole_number(0, device::kFormatProfilesMax - 1));
   set->add_option("--count", a->count, "how many EVs")->check(whole_number(0, ~0u));
   set->add_option("--min-active", a->min_active, "how many stay in use at least")
       ->check(whole_number(0, ~0u));
@@ -126,7 +130,8 @@ Result<void> run_port(const PortArguments& a) {
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
   if (a.enable || a.disable) {
     if (a.port == 0) return misuse("which port?; expected its number, from 1");
-    return finished(target.state->modify_port({.port = a.port, .enabled = a.enable}));
+    return finished(a.flags, target,
+                    target.state->modify_port({.port = a.port, .enabled = a.enable}));
   }
   WEFT_TRY(const auto model, model_of(target));
   json list = json::array();
@@ -153,15 +158,22 @@ struct ProbeArguments {
   CtlFlags flags;
   ProbeRequest request;
   std::string timeout = "100ms";
+  std::vector<std::string> evs;
+  std::string format = "udp";
 };
 
 Result<void> run_probe(ProbeArguments& a) {
+  for (const std::string& text : a.evs) {
+    WEFT_TRY(const device::CtlEv ev, ev_from(text));
+    a.request.evs.push_back(ev);
+  }
+  WEFT_TRY(a.request.format, named("--format", a.format, kFormatModes));
   const auto timeout = scenario::duration_from(a.timeout);
   if (!timeout) return misuse("--timeout " + timeout.error());
   a.request.timeout = *timeout;
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
   if (target.scope == device::DeviceScope::kSystem || a.request.port_status) {
-    WEFT_CHECK(finished(target.state->check_permission()));
+    if (const auto may = target.state->check_permission(); !may) return from_ctl(may.error());
   }
   WEFT_TRY(const auto rows, run_probes(target, a.request));
   std::size_t missing = 0;
@@ -171,14 +183,14 @@ Result<void> run_probe(ProbeArguments& a) {
     json object = {
         {"id", row.id}, {"port", row.port}, {"ev", row.ev}, {"answered", row.answer.has_value()}};
     object["rtt_ns"] = row.answer ? json(row.answer->rtt.ns()) : json(nullptr);
+    if (row.named) object["named"] = text_of(*row.named);
     list.push_back(object);
     if (a.flags.json) continue;
-    if (row.answer) {
-      fmt::print("{:>4}  port {}  ev {:#010x}  rtt {} us\n", row.id, row.port, row.ev,
-                 static_cast<double>(row.answer->rtt.ns()) / 1000);
-    } else {
-      fmt::print("{:>4}  port {}  ev {:#010x}  no answer\n", row.id, row.port, row.ev);
-    }
+    const std::string what =
+        row.answer ? fmt::format("rtt {} us", static_cast<double>(row.answer->rtt.ns()) / 1000)
+                   : "no answer";
+    fmt::print("{:>4}  port {}  ev {:#010x}  {}{}\n", row.id, row.port, row.ev, what,
+               row.named ? "  for " + text_of(*row.named) : "");
   }
   if (a.flags.json) fmt::print("{}\n", json{{"requests", list}, {"missing", missing}}.dump());
   if (missing == 0) return {};
@@ -191,9 +203,14 @@ void add_probe(CLI::App& ctl, int& status) {
   CLI::App* const probe = ctl.add_subcommand("probe", "EV probes to a host, and its answers");
   add_ctl_flags(*probe, a->flags);
   probe->add_option("--to", a->request.to, "its address in plane 1")->required();
-  probe->add_option("--port", a->request.ports, "over these ports, from 1 (default: all)")
-      ->check(whole_number(1, 255));
-  probe->add_option("--count", a->request.count, "so many a port, each by another EV")
+  auto* const ports =
+      probe->add_option("--port", a->request.ports, "over these ports, from 1 (default: all)")
+          ->check(whole_number(1, 255));
+  probe->add_option("--ev", a->evs, "or by this EV, as f3b04256@1; once for each")->excludes(ports);
+  probe->add_option("--format", a->format, "how --ev is meant: stev, srv6 or udp (default udp)");
+  probe
+      ->add_option("--count", a->request.count,
+                   "so many a port, each by another EV, or by each --ev")
       ->check(whole_number(1, 1024));
   probe->add_option("--timeout", a->timeout, "wait that long for answers (default 100ms)");
   probe->add_option("--dscp", a->request.dscp, "46: with control packets; else with data")
@@ -215,7 +232,7 @@ void add_events(CLI::App& ctl, int& status) {
   const auto a = std::make_shared<EventArguments>();
   CLI::App* const events = ctl.add_subcommand("events", "EV events as they come, until Ctrl-C");
   add_ctl_flags(*events, a->flags);
-  events->add_option("--count", a->request.count, "end after so many")->check(whole_number(0));
+  events->add_option("--count", a->request.count, "end after so many")->check(whole_number(1));
   events->add_option("--timeout", a->timeout, "end after that long");
   events->callback([a, &status] {
     run_ctl(status, [a]() -> Result<void> {
@@ -248,7 +265,8 @@ void add_ctl_command(CLI::App& app, int& status) {
   const auto port = std::make_shared<PortArguments>();
   CLI::App* const ports = ctl->add_subcommand("port", "The administrative state of ports");
   add_ctl_flags(*ports, port->flags);
-  ports->add_option("port", port->port, "its number, from 1");
+  ports->add_option("port", port->port, "its number, from 1")
+      ->check(whole_number(1, world::kPortsMax));
   auto* const enable = ports->add_flag("--enable", port->enable, "let it carry traffic");
   ports->add_flag("--disable", port->disable, "down, whatever its carrier")->excludes(enable);
   ports->callback([port, &status] { run_ctl(status, [port] { return run_port(*port); }); });

@@ -9,13 +9,14 @@ namespace weft::cli {
 namespace {
 
 using device::ControllerState;
+using Changes = ControllerState::Changes;
 using device::CtlResult;
 using device::ProfileState;
 using scenario::Reader;
 using scenario::Report;
 using scenario::Value;
 
-constexpr scenario::Range kIds{0, 0xffff'ffff};
+constexpr scenario::Range kIds{0, device::kEvProfilesMax - 1};
 
 std::vector<device::CtlEv> read_evs(Reader& in, Report& report, std::string_view key) {
   std::vector<device::CtlEv> out;
@@ -141,14 +142,12 @@ CtlResult<void> back_to_init(ProfileState from, Modify modify) {
   return {};
 }
 
-CtlResult<void> begin_anew(const CtlPlan::Ev& wanted, ControllerState& state) {
-  WEFT_TRY(const auto model, state.snapshot());
-  if (wanted.id >= device::kEvProfilesMax) return {};
-  return back_to_init(model->evs[wanted.id].state,
+CtlResult<void> begin_anew(const CtlPlan::Ev& wanted, Changes& state) {
+  return back_to_init(state.model().evs[wanted.id].state,
                       [&](ProfileState to) { return state.modify_ev(wanted.id, {.state = to}); });
 }
 
-CtlResult<void> carry_out(const CtlPlan::Ev& wanted, ControllerState& state) {
+CtlResult<void> carry_out(const CtlPlan::Ev& wanted, Changes& state) {
   if (wanted.state == ProfileState::kInit) return {};
   device::EvChange change = wanted.change;
   change.state = ProfileState::kOffline;
@@ -165,13 +164,10 @@ CtlResult<void> carry_out(const CtlPlan::Ev& wanted, ControllerState& state) {
   return state.modify_ev(wanted.id, {.state = ProfileState::kOnline});
 }
 
-CtlResult<void> carry_out(const CtlPlan::Format& wanted, ControllerState& state) {
-  WEFT_TRY(const auto model, state.snapshot());
-  if (wanted.id < device::kFormatProfilesMax) {
-    WEFT_CHECK(back_to_init(model->formats[wanted.id].state, [&](ProfileState to) {
-      return state.modify_format(wanted.id, {.state = to});
-    }));
-  }
+CtlResult<void> carry_out(const CtlPlan::Format& wanted, Changes& state) {
+  WEFT_CHECK(back_to_init(state.model().formats[wanted.id].state, [&](ProfileState to) {
+    return state.modify_format(wanted.id, {.state = to});
+  }));
   if (wanted.state == ProfileState::kInit) return {};
   device::FormatChange change = wanted.change;
   change.state = ProfileState::kOffline;
@@ -180,13 +176,10 @@ CtlResult<void> carry_out(const CtlPlan::Format& wanted, ControllerState& state)
   return state.modify_format(wanted.id, {.state = ProfileState::kOnline});
 }
 
-CtlResult<void> carry_out(const CtlPlan::Cc& wanted, ControllerState& state) {
-  WEFT_TRY(const auto model, state.snapshot());
-  if (wanted.id < device::kCcProfilesMax) {
-    WEFT_CHECK(back_to_init(model->ccs[wanted.id].state, [&](ProfileState to) {
-      return state.modify_cc(wanted.id, {.state = to});
-    }));
-  }
+CtlResult<void> carry_out(const CtlPlan::Cc& wanted, Changes& state) {
+  WEFT_CHECK(back_to_init(state.model().ccs[wanted.id].state, [&](ProfileState to) {
+    return state.modify_cc(wanted.id, {.state = to});
+  }));
   if (wanted.state == ProfileState::kInit) return {};
   device::CcChange change = wanted.change;
   change.state = ProfileState::kOffline;
@@ -195,48 +188,27 @@ CtlResult<void> carry_out(const CtlPlan::Cc& wanted, ControllerState& state) {
   return state.modify_cc(wanted.id, {.state = ProfileState::kOnline});
 }
 
-// Carries out a plan, and says how far it came.
-class Applier {
- public:
-  Applier(const CtlPlan& plan, ControllerState& state) : plan_(plan), state_(state) {}
+// Says of what it failed.
+CtlResult<void> told(const char* kind, std::uint64_t id, const CtlResult<void>& done) {
+  if (done) return {};
+  return device::ctl_error(done.error().code,
+                           fmt::format("{} {}: {}", kind, id, done.error().message));
+}
 
-  CtlResult<void> run() {
-    WEFT_TRY(before_, generation());
-    // First, as a format cannot change while they use it.
-    for (const CtlPlan::Ev& wanted : plan_.evs)
-      WEFT_CHECK(told("ev", wanted.id, begin_anew(wanted, state_)));
-    for (const CtlPlan::Format& wanted : plan_.formats)
-      WEFT_CHECK(told("ev_format", wanted.id, carry_out(wanted, state_)));
-    for (const CtlPlan::Ev& wanted : plan_.evs)
-      WEFT_CHECK(told("ev", wanted.id, carry_out(wanted, state_)));
-    for (const CtlPlan::Cc& wanted : plan_.ccs)
-      WEFT_CHECK(told("cc", wanted.id, carry_out(wanted, state_)));
-    for (const device::PortChange& wanted : plan_.ports)
-      WEFT_CHECK(told("port", wanted.port, state_.modify_port(wanted)));
-    return {};
-  }
-
- private:
-  CtlResult<std::uint64_t> generation() const {
-    WEFT_TRY(const auto model, state_.snapshot());
-    return model->generation;
-  }
-  CtlResult<void> told(const char* kind, std::uint64_t id, const CtlResult<void>& done) const {
-    if (done) return {};
-    const auto now = generation();
-    const bool untouched = now && *now == before_;
-    return device::ctl_error(
-        done.error().code,
-        fmt::format("{} {}: {}; {}", kind, id, done.error().message,
-                    untouched ? "nothing was changed"
-                              : "what the file says before it is done, and profiles that it names "
-                                "were taken back to INIT: mend the file and apply it again"));
-  }
-
-  const CtlPlan& plan_;
-  ControllerState& state_;
-  std::uint64_t before_ = 0;
-};
+CtlResult<void> carry_out(const CtlPlan& plan, Changes& state) {
+  // First, as a format cannot change while they use it.
+  for (const CtlPlan::Ev& wanted : plan.evs)
+    WEFT_CHECK(told("ev", wanted.id, begin_anew(wanted, state)));
+  for (const CtlPlan::Format& wanted : plan.formats)
+    WEFT_CHECK(told("ev_format", wanted.id, carry_out(wanted, state)));
+  for (const CtlPlan::Ev& wanted : plan.evs)
+    WEFT_CHECK(told("ev", wanted.id, carry_out(wanted, state)));
+  for (const CtlPlan::Cc& wanted : plan.ccs)
+    WEFT_CHECK(told("cc", wanted.id, carry_out(wanted, state)));
+  for (const device::PortChange& wanted : plan.ports)
+    WEFT_CHECK(told("port", wanted.port, state.modify_port(wanted)));
+  return {};
+}
 
 }  // namespace
 
@@ -256,7 +228,7 @@ Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name)
 }
 
 CtlResult<void> carry_out(const CtlPlan& plan, ControllerState& state) {
-  return Applier(plan, state).run();
+  return state.change_together([&](Changes& changes) { return carry_out(plan, changes); });
 }
 
 }  // namespace weft::cli

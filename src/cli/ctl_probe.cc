@@ -9,6 +9,7 @@
 
 #include "cli/ctl_words.h"
 #include "cli/interruption.h"
+#include "device/ctl_agent.h"
 #include "device/ctl_events.h"
 #include "device/peer_planes.h"
 #include "net/address.h"
@@ -23,47 +24,78 @@ constexpr std::uint32_t kRequestsMax = 1024;
 // Of the first process of a host: it answers for the host.
 constexpr std::uint32_t kAnyQpn = 0x100;
 
+// One request to be sent.
+struct Way {
+  fabric::Ev ev{};
+  std::optional<device::CtlEv> named{};
+};
+
+Error no_port(const std::string& flag, std::uint32_t port, std::size_t count) {
+  return {ErrorKind::kInvalid, fmt::format("{} {}: expected 1 to {}", flag, port, count)};
+}
+
+// Over each port by several EVs of the device.
+Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::size_t port_count,
+                                      const ProbeRequest& request) {
+  std::vector<std::uint32_t> ports = request.ports;
+  for (std::uint32_t port = 1; request.ports.empty() && port <= port_count; ++port)
+    ports.push_back(port);
+  std::vector<Way> out;
+  for (const std::uint32_t port : ports) {
+    if (port == 0 || port > port_count) return no_port("--port", port, port_count);
+    std::vector<fabric::Ev> of_port;
+    for (const fabric::Ev& ev : evs) {
+      if (ev.port == port - 1) of_port.push_back(ev);
+    }
+    for (std::uint32_t i = 0; i < request.count; ++i)
+      out.push_back({.ev = of_port[i % of_port.size()]});
+  }
+  return out;
+}
+
+// By EVs as controllers name them.
+Result<std::vector<Way>> ways_by_name(const std::vector<fabric::Ev>& evs, std::size_t port_count,
+                                      const ProbeRequest& request, device::ControllerState& state) {
+  std::vector<Way> out;
+  for (const device::CtlEv& named : request.evs) {
+    const auto ev = device::device_ev(state, evs, request.format, named);
+    if (!ev) return no_port("--ev " + text_of(named) + ": port", named.port, port_count);
+    for (std::uint32_t i = 0; i < request.count; ++i) out.push_back({.ev = *ev, .named = named});
+  }
+  return out;
+}
+
 struct Asked {
   std::vector<transport::EndpointAsk> asks{};
   std::vector<ProbeAnswer> rows{};
 };
 
-Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request) {
+Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request,
+                   device::ControllerState& state) {
   const auto ours = world.addresses();
   WEFT_TRY(const Ipv6 to, net::parse_address(request.to));
   WEFT_TRY(const transport::PeerInfo peer, device::peer_planes(ours, {.gid = to, .qpn = kAnyQpn}));
-  std::vector<std::uint32_t> ports = request.ports;
-  for (std::uint32_t port = 1; request.ports.empty() && port <= ours.size(); ++port)
-    ports.push_back(port);
-  if (ports.size() * request.count > kRequestsMax) {
+  WEFT_TRY(const auto ways, request.evs.empty()
+                                ? ways_by_port(world.evs(), ours.size(), request)
+                                : ways_by_name(world.evs(), ours.size(), request, state));
+  if (ways.size() > kRequestsMax) {
     return Error{ErrorKind::kInvalid, fmt::format("at most {} requests at a time", kRequestsMax)};
   }
-  const auto evs = world.evs();
+  const bool control = request.port_status || request.dscp == 46;
   Asked out;
-  for (const std::uint32_t port : ports) {
-    if (port == 0 || port > ours.size()) {
-      return Error{ErrorKind::kInvalid,
-                   fmt::format("--port {}: expected 1 to {}", port, ours.size())};
-    }
-    std::vector<std::uint32_t> of_port;
-    for (const fabric::Ev& ev : evs) {
-      if (ev.port == port - 1) of_port.push_back(ev.value);
-    }
-    for (std::uint32_t i = 0; i < request.count; ++i) {
-      const auto id = static_cast<std::uint16_t>(out.asks.size() + 1);
-      const std::uint32_t ev = of_port[i % of_port.size()];
-      out.asks.push_back({.id = id,
-                          .op = request.port_status ? wire::EndpointOp::kPortStatusUpdate
-                                                    : wire::EndpointOp::kEvProbe,
-                          .to = peer.ports[port - 1],
-                          .port = static_cast<world::PortIndex>(port - 1),
-                          .ev = ev,
-                          .port_status = request.port_status.value_or(0),
-                          .traffic = request.port_status || request.dscp == 46
-                                         ? transport::AskClass::kControl
-                                         : transport::AskClass::kData});
-      out.rows.push_back({.id = id, .port = port, .ev = ev});
-    }
+  for (const Way& way : ways) {
+    const auto id = static_cast<std::uint16_t>(out.asks.size() + 1);
+    out.asks.push_back(
+        {.id = id,
+         .op =
+             request.port_status ? wire::EndpointOp::kPortStatusUpdate : wire::EndpointOp::kEvProbe,
+         .to = peer.ports[way.ev.port],
+         .port = way.ev.port,
+         .ev = way.ev.value,
+         .port_status = request.port_status.value_or(0),
+         .traffic = control ? transport::AskClass::kControl : transport::AskClass::kData});
+    out.rows.push_back(
+        {.id = id, .port = way.ev.port + 1u, .ev = way.ev.value, .named = way.named});
   }
   return out;
 }
@@ -71,15 +103,17 @@ Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request) {
 }  // namespace
 
 Result<std::vector<ProbeAnswer>> run_probes(const CtlTarget& target, const ProbeRequest& request) {
-  net::UdpWorldConfig config;
-  config.planes = target.planes;
-  config.evs_per_plane = target.settings.evs;
-  config.mtu = target.settings.mtu;
-  config.spin = target.settings.spin;
+  if (!target.settings.secret_file.empty()) {
+    return Error{
+        ErrorKind::kInvalid,
+        "with a secret only processes that have QPs with each other answer probes; look at "
+        "their EVs instead (weft ctl ev show, weft ctl events)"};
+  }
+  WEFT_TRY(net::UdpWorldConfig config, settings::device_world(target.settings));
   config.shared_memory = false;
   net::HostMemory memory(1, 1);
   WEFT_TRY(const auto world, net::UdpWorld::open(config));
-  WEFT_TRY(Asked asked, plan(*world, request));
+  WEFT_TRY(Asked asked, plan(*world, request, *target.state));
   transport::EndpointConfig endpoint_config;
   endpoint_config.port_count = world->port_count();
   endpoint_config.ask_count_max = kRequestsMax;

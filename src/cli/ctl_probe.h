@@ -9,14 +9,17 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cli/ctl_target.h"
+#include "device/ctl_model.h"
 #include "transport/endpoint_asks.h"
 
 namespace weft::cli {
 
 struct ProbeRequest {
-  std::string to{};                            // the host's address in plane 0
-  std::vector<std::uint32_t> ports{};          // from 1; empty: all
-  std::uint32_t count = 1;                     // of each port
+  std::string to{};                    // the host's address in plane 0
+  std::vector<std::uint32_t> ports{};  // from 1; empty: all
+  std::uint32_t count = 1;             // of each port, each by another EV of the device
+  std::vector<device::CtlEv> evs{};    // or one by each of these, as controllers name them
+  fabric::EvFormatMode format = fabric::EvFormatMode::kUdp;  // of those
   std::uint32_t dscp = 0;                      // 46: with the control packets; else with the data
   std::optional<std::uint32_t> port_status{};  // a port status update instead of probes
   Duration timeout = Duration::ms(100);
@@ -24,7 +27,8 @@ struct ProbeRequest {
 struct ProbeAnswer {
   std::uint16_t id = 0;
   std::uint32_t port = 0;  // asked over, from 1
-  std::uint32_t ev = 0;
+  std::uint32_t ev = 0;    // of the device
+  std::optional<device::CtlEv> named{};
   std::optional<transport::EndpointAnswer> answer{};
 };
 // One row a request, in the order they were sent. Errors: kInvalid, kSystem, kExhausted.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "cli/say.h"
 #include "settings/setting_table.h"
@@ -47,9 +48,13 @@ Result<CtlTarget> open_ctl_target(const CtlFlags& flags) {
 
 Error from_ctl(const device::CtlError& error) { return {ErrorKind::kSystem, error.message}; }
 
-Result<void> finished(const device::CtlResult<void>& result) {
-  if (result) return {};
-  return from_ctl(result.error());
+Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
+                      const device::CtlResult<void>& result) {
+  if (!result) return from_ctl(result.error());
+  if (!flags.json) return {};
+  WEFT_TRY(const auto model, model_of(target));
+  fmt::print("{}\n", nlohmann::json{{"generation", model->generation}}.dump());
+  return {};
 }
 
 Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target) {
@@ -61,7 +66,7 @@ Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target
 Result<std::uint32_t> disabled_ports(const CtlFlags& flags) {
   WEFT_TRY(CtlTarget target, find_ctl_target(flags));
   std::error_code error;
-  if (!std::filesystem::exists(target.directory, error)) return 0u;
+  if (!std::filesystem::exists(target.directory, error) && !error) return 0u;
   WEFT_CHECK(open_state(target, flags.device));
   WEFT_TRY(const auto model, model_of(target));
   return model->ports_disabled & target.state->shape().port_mask;

@@ -33,7 +33,9 @@ Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
 
 // A failure of the controller as one of the program: misuse is what could not even be asked.
 Error from_ctl(const device::CtlError& error);
-Result<void> finished(const device::CtlResult<void>& result);
+// The end of a verb that changes something: with --json, which generation the state is of now.
+Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
+                      const device::CtlResult<void>& result);
 // All that is known: what controllers said, and what QPs found out. Errors: kSystem.
 Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target);
 // The ports that a controller disabled: bit N, port N. Where there is no state none is made:

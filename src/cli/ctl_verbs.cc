@@ -66,7 +66,6 @@ void add_more(const device::CtlModel& model, const device::EvProfileRecord& prof
 template <typename Profile, std::size_t N>
 Result<void> show(const CtlFlags& flags, const device::CtlModel& model,
                   const std::array<Profile, N>& all, const std::optional<std::uint64_t>& id) {
-  if (id && *id >= N) return misuse(fmt::format("no profile {}; expected 0 to {}", *id, N - 1));
   json list = json::array();
   for (std::size_t i = 0; i < N; ++i) {
     if (id ? i != *id : all[i] == Profile()) continue;
@@ -101,7 +100,12 @@ Result<void> apply_file(const CtlFlags& flags, const std::string& name, const st
     if (only != "port") plan.ports.clear();
   }
   WEFT_TRY(const CtlTarget target, open_ctl_target(flags));
-  return finished(carry_out(plan, *target.state));
+  const auto done = carry_out(plan, *target.state);
+  if (!done) {
+    return Error{ErrorKind::kSystem,
+                 fmt::format("{}: {}; nothing was changed", name, done.error().message)};
+  }
+  return finished(flags, target, done);
 }
 
 Result<void> show_device(const CtlFlags& flags) {
@@ -144,7 +148,7 @@ Result<void> set_format(const ProfileArguments& a) {
     WEFT_TRY(change.widths, optional_of(widths_from(a.widths)));
   }
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  return finished(target.state->modify_format(*a.id, change));
+  return finished(a.flags, target, target.state->modify_format(*a.id, change));
 }
 
 Result<void> set_ev(const ProfileArguments& a) {
@@ -169,7 +173,7 @@ Result<void> set_ev(const ProfileArguments& a) {
     }
   }
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  return finished(target.state->modify_ev(*a.id, change));
+  return finished(a.flags, target, target.state->modify_ev(*a.id, change));
 }
 
 // `--ev` that is not given, in a replacement: an entry that is not populated.
@@ -193,7 +197,7 @@ Result<void> change_evs(const ProfileArguments& a, device::EvOp op) {
     ops.entries.push_back(entry);
   }
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  return finished(target.state->modify_ev(*a.id, {.ops = ops}));
+  return finished(a.flags, target, target.state->modify_ev(*a.id, {.ops = ops}));
 }
 
 Result<void> set_cc(const ProfileArguments& a) {
@@ -208,13 +212,12 @@ Result<void> set_cc(const ProfileArguments& a) {
     // What is not said stays as it is.
     WEFT_TRY(const auto model, model_of(target));
     change.nscc.emplace();
-    if (*a.id < device::kCcProfilesMax && model->ccs[*a.id].nscc)
-      change.nscc = model->ccs[*a.id].nscc;
+    if (model->ccs[*a.id].nscc) change.nscc = model->ccs[*a.id].nscc;
     for (const std::string& word : a.config) {
       if (word != "default") WEFT_CHECK(set_nscc(word, *change.nscc));
     }
   }
-  return finished(target.state->modify_cc(*a.id, change));
+  return finished(a.flags, target, target.state->modify_cc(*a.id, change));
 }
 
 Result<void> show_formats(const ProfileArguments& a) {

@@ -12,7 +12,6 @@
 #include "cli/say.h"
 #include "net/cpus.h"
 #include "net/steering.h"
-#include "settings/secret_file.h"
 
 namespace weft::cli {
 namespace {
@@ -59,7 +58,9 @@ Result<void> check(const NetSettings& settings) {
                              "some of {}",
                              net::text_of_cpus(settings.cpus), cpu, net::text_of_cpus(own))};
   }
-  WEFT_CHECK(net::Steering::make({.evs_per_plane = settings.evs}));
+  WEFT_TRY(net::UdpWorldConfig world, settings::device_world(settings));
+  WEFT_CHECK(net::UdpWorld::suit_peers(world));
+  WEFT_CHECK(net::Steering::make({.mode = world.ev_mode, .evs_per_plane = world.evs_per_plane}));
   return {};
 }
 
@@ -69,7 +70,6 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
   WEFT_TRY(const auto planes, planes_of(settings));
   WEFT_CHECK(check(settings));
   const auto disabled = disabled_ports({.settings = arguments.flags});
-  if (!settings.secret_file.empty()) WEFT_CHECK(read_secret_file(settings.secret_file));
   net::FactQuestion question;
   question.cpus = settings.cpus;
   for (const net::PlaneChoice& plane : planes) question.planes.push_back(plane.address);

@@ -172,7 +172,7 @@ void peer_dies(Session& session) {
   Host host(session);
   End end(host);
   const Line line = other.line();
-  const auto peer = line.hear<Address>(session);
+  const auto peer = other.hear<Address>();
   line.tell(end.address());
   works("to INIT", end.to_init());
   works("to RTR", end.to_rtr(peer));
@@ -181,7 +181,7 @@ void peer_dies(Session& session) {
   attr.retry.linear_cnt = 7;
   attr.retry.exp_cnt = 6;
   works("to RTS", end.to_rts(&attr, MRC_QP_TIMEOUT | MRC_QP_RETRY_CNT));
-  line.hear<bool>(session);
+  other.hear<bool>();
   end.write(peer, {.size = 8, .id = 1});
   completed_as(end.wait_send(), IBV_WC_SUCCESS, 1);
   other.kill_it();

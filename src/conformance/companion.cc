@@ -21,6 +21,9 @@ bool is_readable_in_time(const Session& session, int fd) {
   return left > 0 && poll(&what, 1, static_cast<int>(left)) == 1;
 }
 
+// The first byte of what is told of a body.
+constexpr char kFailed = 'f', kSkipped = 's';
+
 // Why the body ended, as one line; empty: it went through.
 std::string run_body(Session& session, const Line& line,
                      const std::function<void(Session&, const Line&)>& body) {
@@ -28,15 +31,15 @@ std::string run_body(Session& session, const Line& line,
     body(session, line);
     return {};
   } catch (const Failure& failure) {
-    return fmt::format("{}, got {}", failure.expected, failure.got);
+    return fmt::format("{}{}, got {}", kFailed, failure.expected, failure.got);
   } catch (const Skip& skipped) {
-    return skipped.reason;
+    return kSkipped + skipped.reason;
   } catch (const Trouble& trouble) {
-    return trouble.what;
+    return kFailed + trouble.what;
   } catch (const std::exception& other) {
-    return other.what();
+    return kFailed + std::string(other.what());
   } catch (...) {
-    return "an exception of the library's";
+    return kFailed + std::string("an exception of the library's");
   }
 }
 
@@ -60,6 +63,7 @@ void Line::receive(const Session& session, void* bytes, std::size_t size) const 
 
 Companion::Companion(Session& session, const std::function<void(Session&, const Line&)>& body)
     : session_(session) {
+  session.share_device();
   int ends[2], words[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0 || pipe2(words, O_CLOEXEC) != 0)
     throw Trouble{"socketpair, pipe"};
@@ -100,8 +104,11 @@ void Companion::join() {
   int status = 0;
   waitpid(pid_, &status, 0);
   pid_ = -1;
-  if (got > 0)
-    fail("all holds at the other end", std::string(text.data(), static_cast<std::size_t>(got)));
+  if (got > 0) {
+    const std::string why(text.data() + 1, static_cast<std::size_t>(got - 1));
+    if (text[0] == kSkipped) skip(why);
+    fail("all holds at the other end", why);
+  }
   if (!WIFEXITED(status))
     fail("the other process ends by itself", fmt::format("signal {}", WTERMSIG(status)));
 }

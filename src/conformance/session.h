@@ -47,11 +47,15 @@ class Session {
   // A wait that is not over then has failed; before the runner loses patience.
   Clock::time_point ends_at() const { return ends_at_; }
   bool is_over() const { return Clock::now() > ends_at_; }
+  // Two processes of this test use the device at once, which not every device allows.
+  bool shares_device() const { return shares_device_; }
+  void share_device() { shares_device_ = true; }
 
  private:
   const Options& options_;
   Clock::time_point ends_at_;
   std::optional<Library> library_;
+  bool shares_device_ = false;
 };
 
 }  // namespace weft::conformance

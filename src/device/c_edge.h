@@ -22,6 +22,8 @@ constexpr int errno_of(ErrorKind kind) {
       return ENOENT;
     case ErrorKind::kWrongState:
       return EINVAL;
+    case ErrorKind::kBusy:
+      return EBUSY;
     case ErrorKind::kUnsupported:
       return EOPNOTSUPP;
     case ErrorKind::kSystem:

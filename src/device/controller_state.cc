@@ -67,7 +67,7 @@ Result<void> ControllerState::attach() {
   directory_ =
       net::FileDescriptor(::open(options_.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory_.is_open()) {
-    if (errno == ENOENT || errno == EACCES || errno == ENOTDIR) return {};  // as on the first day
+    if (errno == ENOENT) return {};  // as on the first day
     return system_error(options_.directory);
   }
   struct stat info {};
@@ -135,8 +135,10 @@ CtlResult<void> ControllerState::check_permission() const {
                               ? "root with CAP_NET_ADMIN"
                               : "the owner of its state directory";
   if (!is_attached()) {
-    return ctl_error(EPERM, fmt::format("{}: the state of {} cannot be made there; {} may",
-                                        options_.directory, options_.device, who));
+    return ctl_error(EPERM,
+                     fmt::format("{}: the state of {} cannot be made there; {} may",
+                                 options_.directory.empty() ? "no directory" : options_.directory,
+                                 options_.device, who));
   }
   struct stat info {};
   if (fstat(directory_.get(), &info) != 0) return io_error(options_.directory);
@@ -187,76 +189,75 @@ CtlResult<void> ControllerState::write(const CtlModel& model) {
   return {};
 }
 
-CtlResult<void> ControllerState::change(const Edit& edit) {
+CtlResult<void> ControllerState::change(const Body& body, Partly partly) {
   WEFT_CHECK(check_permission());
   WEFT_TRY(const net::FileDescriptor held, lock());
   WEFT_TRY(const Snapshot before, snapshot());
-  CtlModel model = *before;
+  Changes changes(*this, *before);
+  CtlModel& model = changes.model_;
   if (model.generation == 0) model.seed = net::random_seed();
-  bool changed = false;
-  const auto edited = edit(model, changed);
-  if (!edited && !changed) return edited.error();
+  const auto done = body(changes);
+  if (!done && !(partly == Partly::kYes && changes.is_partly_done_)) return done.error();
   model.generation = std::max(model.generation, (live_.number() + 1) / 2) + 1;
   WEFT_CHECK(write(model));
-  return edited;
+  return done;
+}
+
+CtlResult<bool> ControllerState::Changes::exclude_users(ProfileKind kind, std::uint64_t id) {
+  if (excluded_.contains({kind, id})) return true;
+  auto taken = state_.live_.exclude(kind, static_cast<std::uint32_t>(id));
+  if (taken) {
+    excluded_.emplace(std::pair(kind, id), std::move(taken).value());
+    return true;
+  }
+  if (taken.error().code == EBUSY) return false;
+  return taken.error();
+}
+
+CtlResult<void> ControllerState::Changes::modify_format(std::uint64_t id,
+                                                        const FormatChange& wanted) {
+  return device::modify_format(model_, id, wanted);
+}
+
+CtlResult<void> ControllerState::Changes::modify_ev(std::uint64_t id, const EvChange& wanted) {
+  const bool leaves =
+      id < kEvProfilesMax && wanted.state && model_.evs[id].state == ProfileState::kOnline;
+  bool free = true;
+  if (leaves) {
+    WEFT_TRY(free, exclude_users(ProfileKind::kEv, id));
+  }
+  return modify_ev_profile(model_, id, wanted, {.device = state_.options_.shape, .in_use = !free},
+                           is_partly_done_);
+}
+
+CtlResult<void> ControllerState::Changes::modify_cc(std::uint64_t id, const CcChange& wanted) {
+  const bool leaves =
+      id < kCcProfilesMax && wanted.state && model_.ccs[id].state == ProfileState::kOnline;
+  bool free = true;
+  if (leaves) {
+    WEFT_TRY(free, exclude_users(ProfileKind::kCc, id));
+  }
+  return modify_cc_profile(model_, id, wanted, {.in_use = !free});
+}
+
+CtlResult<void> ControllerState::Changes::modify_port(const PortChange& wanted) {
+  return device::modify_port(model_, state_.options_.shape, wanted);
 }
 
 CtlResult<void> ControllerState::modify_format(std::uint64_t id, const FormatChange& wanted) {
-  return change([&](CtlModel& model, bool&) { return device::modify_format(model, id, wanted); });
+  return change([&](Changes& to) { return to.modify_format(id, wanted); }, Partly::kNo);
 }
-
-namespace {
-
-// Nobody uses the profile until the descriptor is closed, if it is to leave ONLINE.
-struct Excluded {
-  net::FileDescriptor file{};
-  bool in_use = false;
-};
-CtlResult<Excluded> exclude_users(const LiveFile& live, bool leaves, ProfileKind kind,
-                                  std::uint64_t id) {
-  Excluded out;
-  if (!leaves) return out;
-  auto taken = live.exclude(kind, static_cast<std::uint32_t>(id));
-  if (taken) {
-    out.file = std::move(taken).value();
-  } else if (taken.error().code == EBUSY) {
-    out.in_use = true;
-  } else {
-    return taken.error();
-  }
-  return out;
-}
-
-}  // namespace
-
 CtlResult<void> ControllerState::modify_ev(std::uint64_t id, const EvChange& wanted) {
-  Excluded excluded;  // until the file is written
-  return change([&](CtlModel& model, bool& changed) -> CtlResult<void> {
-    const bool leaves =
-        id < kEvProfilesMax && wanted.state && model.evs[id].state == ProfileState::kOnline;
-    WEFT_TRY(excluded, exclude_users(live_, leaves, ProfileKind::kEv, id));
-    return modify_ev_profile(model, id, wanted,
-                             {.device = options_.shape, .in_use = excluded.in_use}, changed);
-  });
+  return change([&](Changes& to) { return to.modify_ev(id, wanted); }, Partly::kYes);
 }
-
 CtlResult<void> ControllerState::modify_cc(std::uint64_t id, const CcChange& wanted) {
-  Excluded excluded;
-  return change([&](CtlModel& model, bool&) -> CtlResult<void> {
-    const bool leaves =
-        id < kCcProfilesMax && wanted.state && model.ccs[id].state == ProfileState::kOnline;
-    WEFT_TRY(excluded, exclude_users(live_, leaves, ProfileKind::kCc, id));
-    return modify_cc_profile(model, id, wanted, {.in_use = excluded.in_use});
-  });
+  return change([&](Changes& to) { return to.modify_cc(id, wanted); }, Partly::kNo);
 }
-
 CtlResult<void> ControllerState::modify_port(const PortChange& wanted) {
-  return change(
-      [&](CtlModel& model, bool&) { return device::modify_port(model, options_.shape, wanted); });
+  return change([&](Changes& to) { return to.modify_port(wanted); }, Partly::kNo);
 }
-
 CtlResult<void> ControllerState::touch() {
-  return change([](CtlModel&, bool&) -> CtlResult<void> { return {}; });
+  return change([](Changes&) -> CtlResult<void> { return {}; }, Partly::kNo);
 }
 
 Result<net::FileDescriptor> ControllerState::events_directory(Make make) const {

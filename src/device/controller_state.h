@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -141,7 +142,30 @@ class ControllerState {
   void mark_bad(std::uint32_t id, std::uint32_t entry, bool bad);
 
   // --- changing --------------------------------------------------------------------------------
-  // Errors: those of ctl_profiles.h, and EPERM, EIO.
+  // The state as it is to be, while its lock is held. Errors: those of ctl_profiles.h, and EIO.
+  class Changes {
+   public:
+    const CtlModel& model() const { return model_; }
+    CtlResult<void> modify_format(std::uint64_t id, const FormatChange& change);
+    CtlResult<void> modify_ev(std::uint64_t id, const EvChange& change);
+    CtlResult<void> modify_cc(std::uint64_t id, const CcChange& change);
+    CtlResult<void> modify_port(const PortChange& change);
+
+   private:
+    friend class ControllerState;
+    Changes(const ControllerState& state, CtlModel model)
+        : state_(state), model_(std::move(model)) {}
+    // Nobody begins to use a profile that leaves ONLINE until all is written; false: somebody uses it.
+    CtlResult<bool> exclude_users(ProfileKind kind, std::uint64_t id);
+    const ControllerState& state_;
+    CtlModel model_;
+    std::map<std::pair<ProfileKind, std::uint64_t>, net::FileDescriptor> excluded_{};
+    bool is_partly_done_ = false;  // of a batch that fails, what came before stays
+  };
+  // Several changes as one: all are made, or none. Errors: what `body` returns, and EPERM, EIO.
+  using Body = std::function<CtlResult<void>(Changes&)>;
+  CtlResult<void> change_together(const Body& body) { return change(body, Partly::kNo); }
+  // One change. Errors: those of ctl_profiles.h, and EPERM, EIO.
   CtlResult<void> modify_format(std::uint64_t id, const FormatChange& change);
   CtlResult<void> modify_ev(std::uint64_t id, const EvChange& change);
   CtlResult<void> modify_cc(std::uint64_t id, const CcChange& change);
@@ -163,10 +187,9 @@ class ControllerState {
   CtlResult<CtlModel> read() const;
   CtlResult<void> write(const CtlModel& model);
   CtlResult<net::FileDescriptor> lock() const;
-  // Carries out one change; `changed` is set by it where something is to be written although it
-  // fails.
-  using Edit = std::function<CtlResult<void>(CtlModel&, bool& changed)>;
-  CtlResult<void> change(const Edit& edit);
+  // kYes: what a batch did before it failed is written.
+  enum class Partly : std::uint8_t { kNo, kYes };
+  CtlResult<void> change(const Body& body, Partly partly);
 
   Options options_;
   net::FileDescriptor directory_;

@@ -46,6 +46,27 @@ PathMap map_paths(const ControllerState::EvView& view, const std::vector<fabric:
   return map;
 }
 
+std::optional<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric::Ev>& device,
+                                    fabric::EvFormatMode format, const CtlEv& wanted) {
+  const auto model = state.snapshot();
+  for (std::uint32_t id = 0; model && id < kEvProfilesMax; ++id) {
+    if ((*model)->evs[id].state != ProfileState::kOnline) continue;
+    const auto view = state.ev_view(id);
+    if (!view || view->format != format) continue;
+    const PathMap map = map_paths(*view, device);
+    for (std::size_t i = 0; i < map.of_entry.size(); ++i) {
+      if (view->entries[i].ev == wanted && map.of_entry[i] != PathMap::kNoPath)
+        return device[map.of_entry[i]];
+    }
+  }
+  std::vector<fabric::Ev> of_port;
+  for (const fabric::Ev& ev : device) {
+    if (ev.port + 1u == wanted.port) of_port.push_back(ev);
+  }
+  if (of_port.empty()) return std::nullopt;
+  return of_port[fabric::ev_first32(wanted.value) % of_port.size()];
+}
+
 transport::NsccConfig device_nscc() {
   transport::QpConfig config;
   config.nscc.rate = Rate::gbps(40);

@@ -37,31 +37,6 @@ Ipv6 ip_of(const ibv_gid& gid) {
   return base::load_ipv6(bytes, 0);
 }
 
-// The EV of the device that this one stands for: as QPs of a profile that has it use it, else any
-// that is the same each time.
-std::uint32_t device_ev(mrc_context& context, const mrc_ctl_ep_req& request) {
-  ControllerState& state = controller(context);
-  const CtlEv wanted = ev_from(request.req_ev);
-  if (const auto model = state.snapshot()) {
-    for (std::uint32_t id = 0; id < kEvProfilesMax; ++id) {
-      if ((*model)->evs[id].state != device::ProfileState::kOnline) continue;
-      const auto view = state.ev_view(id);
-      if (!view || view->format != static_cast<fabric::EvFormatMode>(raw(request.ev_fmt_mode)))
-        continue;
-      const PathMap map = map_paths(*view, context.engine.evs());
-      for (std::size_t i = 0; i < map.of_entry.size(); ++i) {
-        if (view->entries[i].ev == wanted && map.of_entry[i] != PathMap::kNoPath)
-          return context.engine.evs()[map.of_entry[i]].value;
-      }
-    }
-  }
-  std::vector<std::uint32_t> of_port;
-  for (const fabric::Ev& ev : context.engine.evs()) {
-    if (ev.port + 1 == wanted.port) of_port.push_back(ev.value);
-  }
-  return of_port.empty() ? 0 : of_port[fabric::ev_first32(wanted.value) % of_port.size()];
-}
-
 bool is_format_mode(std::uint32_t mode) {
   return mode == MRC_CTL_EV_FMT_MODE_STEV || mode == MRC_CTL_EV_FMT_MODE_SRV6 ||
          mode == MRC_CTL_EV_FMT_MODE_UDP;
@@ -83,6 +58,10 @@ int asks_of(mrc_context& context, const Batch& batch, std::vector<transport::End
     if (!(ip_of(request.sgid) == ours[0].ip())) return EINVAL;
     const auto peer = peer_planes(ours, {.gid = ip_of(request.dgid), .qpn = kAnyQpn});
     if (!peer) return EINVAL;
+    const auto ev = device_ev(controller(context), context.engine.evs(),
+                              static_cast<fabric::EvFormatMode>(raw(request.ev_fmt_mode)),
+                              ev_from(request.req_ev));
+    if (!ev) return EINVAL;
     const bool probe = batch.op == MRC_CTL_EP_OP_EV_PROBE;
     const bool control = !probe || batch.traffic_class == 46;
     out.push_back(
@@ -90,7 +69,7 @@ int asks_of(mrc_context& context, const Batch& batch, std::vector<transport::End
          .op = probe ? wire::EndpointOp::kEvProbe : wire::EndpointOp::kPortStatusUpdate,
          .to = peer->ports[port - 1],
          .port = static_cast<world::PortIndex>(port - 1),
-         .ev = device_ev(context, request),
+         .ev = ev->value,
          .port_status = probe ? 0 : request.op.port_status_update.port_status,
          .traffic = control ? transport::AskClass::kControl : transport::AskClass::kData});
   }

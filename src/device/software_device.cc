@@ -6,7 +6,6 @@
 #include "base/hash.h"
 #include "net/log.h"
 #include "settings/net_settings.h"
-#include "settings/secret_file.h"
 
 namespace weft::device {
 namespace {
@@ -28,25 +27,13 @@ std::uint64_t guid_from(const std::string& name, const Ipv6& address) {
 
 Result<EngineConfig> configured(const std::string& name) {
   WEFT_TRY(const settings::NetSettings set, settings::load_settings({}, name));
-  WEFT_TRY(const auto planes, settings::planes_of(set));
   EngineConfig config;
   config.name = name;
-  config.world.planes.clear();
-  for (const net::PlaneChoice& plane : planes) config.world.planes.push_back(plane.address);
-  if (set.mtu != 0) config.world.mtu = set.mtu;
-  config.world.evs_per_plane = set.evs;
-  config.world.peers = set.peers;
-  config.world.icrc = set.icrc;
-  config.world.spin = set.spin;
-  config.world.rate_cap = set.rate;
+  WEFT_TRY(config.world, settings::device_world(set));
   config.burst = set.burst;
   config.cpus = set.cpus;
-  config.world.shared_memory = set.shared_memory != settings::SharedMemory::kOff;
   config.must_share_memory = set.shared_memory == settings::SharedMemory::kMust;
   config.poll_gap = set.poll_gap;
-  if (!set.secret_file.empty()) {
-    WEFT_TRY(config.world.job_secret, settings::read_secret_file(set.secret_file));
-  }
   return config;
 }
 

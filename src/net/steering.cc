@@ -16,13 +16,13 @@ constexpr std::uint32_t kSrv6PlaneShift = 24;
 
 Result<Steering> Steering::make(const SteeringConfig& config) {
   if (config.evs_per_plane == 0 || config.evs_per_plane > kEvsPerPlaneMax)
-    return Error{ErrorKind::kInvalid, "a plane has 1 to 4096 EVs"};
+    return Error{ErrorKind::kInvalid, "evs: expected 1 to 4096 in a plane"};
   Steering out(config);
   switch (config.mode) {
     case EvMode::kUdpPort:
       if (config.evs_per_plane > kSourcePortsMax) {
         return Error{ErrorKind::kInvalid,
-                     "a plane has at most 64 EVs where an EV is a UDP source port"};
+                     "evs: expected at most 64 in a plane, as an EV is a UDP source port"};
       }
       out.sockets_ = config.evs_per_plane;
       break;

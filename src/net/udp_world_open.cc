@@ -111,7 +111,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   }
   if (slots > 1)
     return Error{ErrorKind::kExhausted, "all 256 process slots of these addresses are taken"};
-  return Error{ErrorKind::kExhausted,
+  return Error{ErrorKind::kBusy,
                fmt::format("UDP port {} of {} is taken, and peers that are not Weft send nowhere "
                            "else; end the process that has it (ss -ulnp)",
                            listen_port(0), text_of(config.planes[0]))};

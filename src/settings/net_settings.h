@@ -40,7 +40,7 @@ struct NetSettings {
   SharedMemory shared_memory = SharedMemory::kAuto;
   // Devices only: ends of `weft bench write` agree on what they are.
   net::Peers peers = net::Peers::kWeft;
-  net::IcrcCover icrc = net::IcrcCover::kHeaders;
+  std::optional<net::IcrcCover> icrc{};  // none: as the peers want it
   std::string secret_file{};
   Duration spin = net::UdpWorldConfig{}.spin;
   Duration poll_gap = Duration::us(50);  // of programs that poll a device
@@ -88,5 +88,7 @@ Result<void> set_log_level_or(net::LogLevel otherwise);
 // The planes that the settings mean, by addresses or interfaces; the loopback's where neither is
 // said. Errors: kInvalid, kSystem.
 Result<std::vector<net::PlaneChoice>> planes_of(const NetSettings& settings);
+// The world of a device that has these settings, its secret read. Errors: kInvalid, kSystem.
+Result<net::UdpWorldConfig> device_world(const NetSettings& settings);
 
 }  // namespace weft::settings

@@ -25,7 +25,12 @@ Error refused(const std::string& path, const std::string& why) {
 
 Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return refused(path, fmt::format("{}; {}", std::strerror(errno), kHowToMake));
+  if (fd < 0) {
+    const int code = errno;
+    const std::string why = std::strerror(code);
+    return refused(path, code == ENOENT ? fmt::format("{}; {}", why, kHowToMake)
+                                        : why + "; expected a file that this user may read");
+  }
   struct stat about {};
   std::vector<std::byte> bytes(kSecretSizeMax + 1);
   const bool known = fstat(fd, &about) == 0;

@@ -149,18 +149,24 @@ class Ctl(unittest.TestCase):
         self.refused(2, "did you mean", "apply", "--file", self.write('[[port]]\nport = 1\nenabled = true\nprot = 1\n'))
         self.refused(2, "00@9", "apply", "--file",
                      self.write('[[ev]]\nid = 1\nmode = "explicit"\nformat = 1\nevs = ["00@9"]\n'))
-        # How far it came.
-        port = "[[port]]\nport = 8\nenabled = false\n"
-        self.refused(1, "nothing was changed", "apply", "--file", self.write(port))
-        self.refused(1, "what the file says before it is done", "apply", "--file",
-                     self.write('[[cc]]\nid = 9\nalgorithm = "none"\nstate = "offline"\n' + port))
+        self.refused(2, "plan.toml:2:", "apply", "--file", self.write('[[cc]]\nid = 64\nalgorithm = "none"\n'))
+        # All of it or nothing.
+        path = self.write('[[cc]]\nid = 9\nalgorithm = "none"\n[[port]]\nport = 8\nenabled = false\n')
+        self.refused(1, f"{path}: port 8: ", "apply", "--file", path)
+        self.refused(1, "; nothing was changed", "apply", "--file", path)
+        self.assertEqual(self.profile("cc", 9)["state"], "init")
         self.refused(2, "cannot be read: No such file", "apply", "--file", "/nosuch")
         self.refused(2, "cannot be read: Is a directory", "apply", "--file", "/tmp")
         self.refused(2, "expected one of", "ev", "set", "1", "--state", "on")
         self.refused(2, "gamma", "cc", "set", "1", "--set", "gama=1")
         self.refused(2, "see `weft ctl", "ev", "set")
         self.refused(2, "no such command", "what")
-        self.refused(1, "no port", "port", "9", "--disable")
+        self.refused(1, "no port", "port", "8", "--disable")
+        self.refused(2, "9: expected a whole number from 1 to 8", "port", "9", "--disable")
+        self.refused(2, "1 to 8", "port", "two")
+        for verb in (("show",), ("set", "--mode", "auto")):
+            self.refused(2, "64: expected a whole number from 0 to 63", "ev", *verb, "64")
+        self.refused(2, "0: expected", "events", "--count", "0")
         self.refused(1, "COUNT", "ev", "set", "1", "--count", "5000")
         self.assertEqual(json.loads(self.run_ctl("ev", "show", "--json"))["profiles"], [])
 
@@ -174,6 +180,42 @@ class Ctl(unittest.TestCase):
         # The address of any of its ports names a host.
         found = json.loads(self.run_ctl("probe", "--to", "127.0.2.1", "--timeout", "10s", "--json"))
         self.assertEqual((found["missing"], sorted(r["port"] for r in found["requests"])), (0, [1, 2, 3, 4]))
+
+    def test_probes_go_by_the_evs_of_controllers(self):
+        self.run_ctl("apply", "--file", self.write(FILE))
+        self.run_ctl("port", "2", "--enable")
+        words = ("probe", "--to", "127.0.1.1", "--timeout", "10s", "--json", "--format", "stev")
+        evs = ("00010001@1", "00030003@3", "00010001@1")
+        found = json.loads(self.run_ctl(*words, *(word for ev in evs for word in ("--ev", ev))))
+        self.assertEqual([(r["port"], r["named"], r["answered"]) for r in found["requests"]],
+                         [(1, evs[0], True), (3, evs[1], True), (1, evs[2], True)])
+        self.assertEqual(found["requests"][0]["ev"], found["requests"][2]["ev"])
+        # Those that no profile has go by some EV of their port.
+        found = json.loads(self.run_ctl(*words, "--ev", "00000004@1", "--ev", "00000005@1"))
+        self.assertNotEqual(found["requests"][0]["ev"], found["requests"][1]["ev"])
+        self.refused(2, "--ev 00010000@8: port 8: expected 1 to 4", "probe", "--to", "127.0.1.1", "--ev", "0001@8")
+        self.refused(2, "--format two", "probe", "--to", "127.0.1.1", "--format", "two")
+        self.refused(2, "--ev", "probe", "--to", "127.0.1.1", "--ev", "0001@1", "--port", "1")
+        secret = pathlib.Path(self.directory.name, "secret")
+        secret.write_bytes(bytes(32))
+        secret.chmod(0o600)
+        self.refused(2, "with a secret only processes that have QPs", "probe", "--to", "127.0.1.1", "--secret-file", secret)
+
+    def test_changes_tell_their_generation(self):
+        first = json.loads(self.run_ctl("port", "2", "--disable", "--json"))["generation"]
+        second = json.loads(self.run_ctl("apply", "--json", "--file", self.write(FILE)))["generation"]
+        self.assertEqual(second, first + 1)  # one change, whatever the file says
+
+    def test_state_that_cannot_be_read_is_said(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to become somebody else")
+        self.run_ctl("port", "1", "--disable")
+        os.chmod(self.directory.name, 0o755)
+        os.chmod(self.directory.name + "/state", 0o700)
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", WEFT, "ctl", "port"]
+        ran = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS_MAX, env=self.environment)
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertRegex(ran.stderr, r"^weft: \S+/state: Permission denied\n$")
 
     def test_events_end_when_told(self):
         self.assertEqual(self.run_ctl("events", "--timeout", "50ms"), "")

@@ -103,6 +103,10 @@ class OwnLibrary(Conformance):
         out = json.loads(self.run_weft("run", LIBRARY, "--json", "--only", "wire.*").stdout)
         self.assertEqual([r for r in out["results"] if r["status"] != "pass"], [])
         self.assertGreaterEqual(len(out["results"]), 120)
+        # What needs two processes says why it cannot be.
+        out = json.loads(self.run_weft("run", LIBRARY, "--json", "--only", "api.write.*", "--only", "api.err.peer-dies").stdout)
+        self.assertEqual({r["got"] for r in out["results"] if r["status"] != "pass"},
+                         {"the device is for one process at a time"})
 
     def test_library_beside_the_program_is_the_default(self):
         self.run_weft("run", "--only", "api.version.mrc")
