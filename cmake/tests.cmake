@@ -26,7 +26,9 @@ function(weft_add_gtest name)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     # No list fits in here: what follows one is lost.
     PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${serial}
-      ENVIRONMENT WEFT_BINARY=${PROJECT_BINARY_DIR}/weft)
+      ENVIRONMENT WEFT_BINARY=${PROJECT_BINARY_DIR}/weft
+      # What controllers say in a test is not for the devices of whoever runs it.
+      ENVIRONMENT_MODIFICATION WEFT_STATE_DIR=set:${PROJECT_BINARY_DIR}/state)
 endfunction()
 
 function(weft_add_script name)

@@ -203,14 +203,17 @@ void add_bench_command(CLI::App& app, int& status) {
       "--size", arguments->sizes,
       "bytes of a message, as 4096, 64KiB, 1MB; several may be given (default: 64 to 64MiB, "
       "with --latency 8 to 64KiB)");
-  write
-      ->add_option("--iterations", arguments->iterations,
-                   "messages of each size (default: some tenths of a second; 2000 with --latency)")
-      ->check(whole_number(1));
+  auto* const iterations =
+      write
+          ->add_option(
+              "--iterations", arguments->iterations,
+              "messages of each size (default: some tenths of a second; 2000 with --latency)")
+          ->check(whole_number(1));
   write
       ->add_option("--seconds", arguments->seconds,
                    "for so long instead; --json then tells what completed in each millisecond")
-      ->check(number(0.01, 3600));
+      ->check(number(0.01, 3600))
+      ->excludes(iterations);
   write
       ->add_option("--fabric", arguments->fabric,
                    "the scenario whose lab this end is in: planes and paths follow from it")
