@@ -98,7 +98,8 @@ struct mrc_context_attr {
 };
 
 /* A context on a verbs device; `context_attr` may be NULL. The library keeps nothing outside its
- * contexts, so that several users in one process do not meet. [NULL] */
+ * contexts, so that several users in one process do not meet. EBUSY: the device is for one process
+ * at a time, and another has it. [NULL] */
 struct mrc_context* mrc_create_context(struct ibv_context* vcontext,
                                        struct mrc_context_attr* context_attr) MRC_NOEXCEPT;
 

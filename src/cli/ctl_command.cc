@@ -32,12 +32,9 @@ CLI::App* add_verb(CLI::App& noun, const char* name, const char* help, const Arg
   return verb;
 }
 
-// As many of each kind.
-static_assert(device::kFormatProfilesMax == device::kEvProfilesMax);
-static_assert(device::kCcProfilesMax == device::kEvProfilesMax);
 void add_id(CLI::App& verb, const Arguments& a, bool required) {
-  auto* const option = verb.add_option("id", a->id, "number of the profile")
-                           ->check(whole_number(0, device::kEvProfilesMax - 1));
+  auto* const option =
+      verb.add_option("id", a->id, "number of the profile")->check(whole_number(0, kProfileIdMax));
   if (required) option->required();
 }
 
@@ -81,7 +78,7 @@ void add_evs(CLI::App& ctl, int& status) {
   add_states(*set, a);
   set->add_option("--mode", a->mode, "auto, explicit or generated");
   set->add_option("--format", a->format, "number of its EV format profile")
-      ->check(whole_number(0, device::kFormatProfilesMax - 1));
+      ->check(whole_number(0, kProfileIdMax));
   set->add_option("--count", a->count, "how many EVs")->check(whole_number(0, ~0u));
   set->add_option("--min-active", a->min_active, "how many stay in use at least")
       ->check(whole_number(0, ~0u));
@@ -159,7 +156,7 @@ struct ProbeArguments {
   ProbeRequest request;
   std::string timeout = "100ms";
   std::vector<std::string> evs;
-  std::string format = "udp";
+  std::string format;
 };
 
 Result<void> run_probe(ProbeArguments& a) {
@@ -167,7 +164,9 @@ Result<void> run_probe(ProbeArguments& a) {
     WEFT_TRY(const device::CtlEv ev, ev_from(text));
     a.request.evs.push_back(ev);
   }
-  WEFT_TRY(a.request.format, named("--format", a.format, kFormatModes));
+  if (!a.evs.empty()) {
+    WEFT_TRY(a.request.format, named("--format", a.format, kFormatModes));
+  }
   const auto timeout = scenario::duration_from(a.timeout);
   if (!timeout) return misuse("--timeout " + timeout.error());
   a.request.timeout = *timeout;
@@ -202,12 +201,15 @@ void add_probe(CLI::App& ctl, int& status) {
   const auto a = std::make_shared<ProbeArguments>();
   CLI::App* const probe = ctl.add_subcommand("probe", "EV probes to a host, and its answers");
   add_ctl_flags(*probe, a->flags);
-  probe->add_option("--to", a->request.to, "its address in plane 1")->required();
+  probe->add_option("--to", a->request.to, "an address of it, in any plane")->required();
   auto* const ports =
       probe->add_option("--port", a->request.ports, "over these ports, from 1 (default: all)")
           ->check(whole_number(1, 255));
-  probe->add_option("--ev", a->evs, "or by this EV, as f3b04256@1; once for each")->excludes(ports);
-  probe->add_option("--format", a->format, "how --ev is meant: stev, srv6 or udp (default udp)");
+  auto* const evs =
+      probe->add_option("--ev", a->evs, "or by this EV, as f3b04256@1; once for each");
+  auto* const format = probe->add_option("--format", a->format, "of --ev: stev, srv6 or udp");
+  evs->excludes(ports)->needs(format);
+  format->needs(evs);
   probe
       ->add_option("--count", a->request.count,
                    "so many a port, each by another EV, or by each --ev")

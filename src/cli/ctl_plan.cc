@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <set>
+
 #include "cli/ctl_words.h"
 #include "scenario/reader.h"
 
@@ -16,7 +18,7 @@ using scenario::Reader;
 using scenario::Report;
 using scenario::Value;
 
-constexpr scenario::Range kIds{0, device::kEvProfilesMax - 1};
+constexpr scenario::Range kIds{0, kProfileIdMax};
 
 std::vector<device::CtlEv> read_evs(Reader& in, Report& report, std::string_view key) {
   std::vector<device::CtlEv> out;
@@ -135,6 +137,20 @@ device::PortChange read_port(Report& report, const Value& table) {
   return out;
 }
 
+// Which numbers a kind of table has: of two with the same nobody knows which is meant.
+class Numbers {
+ public:
+  explicit Numbers(const char* kind) : kind_(kind) {}
+  void note(Report& report, const Value& table, std::uint64_t number) {
+    if (!seen_.insert(number).second)
+      report.fail(table.at, fmt::format("[[{}]] {} is there twice", kind_, number));
+  }
+
+ private:
+  const char* kind_;
+  std::set<std::uint64_t> seen_{};
+};
+
 template <typename Modify>
 CtlResult<void> back_to_init(ProfileState from, Modify modify) {
   if (from == ProfileState::kOnline) WEFT_CHECK(modify(ProfileState::kOffline));
@@ -217,11 +233,23 @@ Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name)
   Report report(file_name);
   Reader in(report, &document, "the file");
   CtlPlan plan;
-  for (const Value& table : in.tables("ev_format"))
+  Numbers formats("ev_format"), evs("ev"), ccs("cc"), ports("port");
+  for (const Value& table : in.tables("ev_format")) {
     plan.formats.push_back(read_format(report, table));
-  for (const Value& table : in.tables("ev")) plan.evs.push_back(read_ev(report, table));
-  for (const Value& table : in.tables("cc")) plan.ccs.push_back(read_cc(report, table));
-  for (const Value& table : in.tables("port")) plan.ports.push_back(read_port(report, table));
+    formats.note(report, table, plan.formats.back().id);
+  }
+  for (const Value& table : in.tables("ev")) {
+    plan.evs.push_back(read_ev(report, table));
+    evs.note(report, table, plan.evs.back().id);
+  }
+  for (const Value& table : in.tables("cc")) {
+    plan.ccs.push_back(read_cc(report, table));
+    ccs.note(report, table, plan.ccs.back().id);
+  }
+  for (const Value& table : in.tables("port")) {
+    plan.ports.push_back(read_port(report, table));
+    ports.note(report, table, plan.ports.back().port);
+  }
   in.finish();
   if (report.failed()) return report.error();
   return plan;

@@ -45,7 +45,8 @@ struct CtlPlan {
 // Errors: kInvalid with FILE:LINE:COLUMN.
 Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name);
 
-// Carries it out, formats first: all of it, or nothing where anything is refused.
+// Carries it out, formats first: all of it, or nothing where anything is refused. REQUIRES numbers
+// of profiles that there are.
 device::CtlResult<void> carry_out(const CtlPlan& plan, device::ControllerState& state);
 
 }  // namespace weft::cli

@@ -59,7 +59,9 @@ Result<std::vector<Way>> ways_by_name(const std::vector<fabric::Ev>& evs, std::s
   std::vector<Way> out;
   for (const device::CtlEv& named : request.evs) {
     const auto ev = device::device_ev(state, evs, request.format, named);
-    if (!ev) return no_port("--ev " + text_of(named) + ": port", named.port, port_count);
+    if (!ev && ev.error().code == EINVAL)
+      return no_port("--ev " + text_of(named) + ": port", named.port, port_count);
+    if (!ev) return from_ctl(ev.error());
     for (std::uint32_t i = 0; i < request.count; ++i) out.push_back({.ev = *ev, .named = named});
   }
   return out;
@@ -112,7 +114,15 @@ Result<std::vector<ProbeAnswer>> run_probes(const CtlTarget& target, const Probe
   WEFT_TRY(net::UdpWorldConfig config, settings::device_world(target.settings));
   config.shared_memory = false;
   net::HostMemory memory(1, 1);
-  WEFT_TRY(const auto world, net::UdpWorld::open(config));
+  const auto opened = net::UdpWorld::open(config);
+  if (!opened && opened.error().kind == ErrorKind::kBusy) {
+    return Error{
+        ErrorKind::kBusy,
+        "a program has the device, which with peers = mrc is for one process at a time; let "
+        "it probe itself (mrc_ctl_ep_batch_send_wait), or end it"};
+  }
+  if (!opened) return opened.error();
+  net::UdpWorld* const world = opened->get();
   WEFT_TRY(Asked asked, plan(*world, request, *target.state));
   transport::EndpointConfig endpoint_config;
   endpoint_config.port_count = world->port_count();

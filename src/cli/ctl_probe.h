@@ -15,10 +15,10 @@
 namespace weft::cli {
 
 struct ProbeRequest {
-  std::string to{};                    // the host's address in plane 0
+  std::string to{};                    // an address of the host, in any plane
   std::vector<std::uint32_t> ports{};  // from 1; empty: all
   std::uint32_t count = 1;             // of each port, each by another EV of the device
-  std::vector<device::CtlEv> evs{};    // or one by each of these, as controllers name them
+  std::vector<device::CtlEv> evs{};    // or as many by each of these, as controllers name them
   fabric::EvFormatMode format = fabric::EvFormatMode::kUdp;  // of those
   std::uint32_t dscp = 0;                      // 46: with the control packets; else with the data
   std::optional<std::uint32_t> port_status{};  // a port status update instead of probes
@@ -31,7 +31,7 @@ struct ProbeAnswer {
   std::optional<device::CtlEv> named{};
   std::optional<transport::EndpointAnswer> answer{};
 };
-// One row a request, in the order they were sent. Errors: kInvalid, kSystem, kExhausted.
+// One row a request, in the order they were sent. Errors: kInvalid, kSystem, kExhausted, kBusy.
 Result<std::vector<ProbeAnswer>> run_probes(const CtlTarget& target, const ProbeRequest& request);
 
 struct EventRequest {

@@ -1,8 +1,9 @@
 #include "cli/ctl_target.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
-#include <filesystem>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "cli/say.h"
@@ -52,8 +53,7 @@ Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
                       const device::CtlResult<void>& result) {
   if (!result) return from_ctl(result.error());
   if (!flags.json) return {};
-  WEFT_TRY(const auto model, model_of(target));
-  fmt::print("{}\n", nlohmann::json{{"generation", model->generation}}.dump());
+  fmt::print("{}\n", nlohmann::json{{"generation", target.state->generation_made()}}.dump());
   return {};
 }
 
@@ -65,8 +65,8 @@ Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target
 
 Result<std::uint32_t> disabled_ports(const CtlFlags& flags) {
   WEFT_TRY(CtlTarget target, find_ctl_target(flags));
-  std::error_code error;
-  if (!std::filesystem::exists(target.directory, error) && !error) return 0u;
+  struct stat info {};
+  if (stat(target.directory.c_str(), &info) != 0 && errno == ENOENT) return 0u;
   WEFT_CHECK(open_state(target, flags.device));
   WEFT_TRY(const auto model, model_of(target));
   return model->ports_disabled & target.state->shape().port_mask;

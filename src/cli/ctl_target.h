@@ -33,7 +33,7 @@ Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
 
 // A failure of the controller as one of the program: misuse is what could not even be asked.
 Error from_ctl(const device::CtlError& error);
-// The end of a verb that changes something: with --json, which generation the state is of now.
+// The end of a verb that changes something: with --json, which generation of the state it made.
 Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
                       const device::CtlResult<void>& result);
 // All that is known: what controllers said, and what QPs found out. Errors: kSystem.

@@ -88,6 +88,18 @@ Result<void> show(const CtlFlags& flags, const device::CtlModel& model,
   return {};
 }
 
+// "default" forgets what was said before.
+Result<void> set_all(const std::vector<std::string>& words, device::NsccSettings& out) {
+  for (const std::string& word : words) {
+    if (word == "default") {
+      out = {};
+    } else {
+      WEFT_CHECK(set_nscc(word, out));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> apply_file(const CtlFlags& flags, const std::string& name, const std::string& only) {
@@ -207,17 +219,19 @@ Result<void> set_cc(const ProfileArguments& a) {
   if (!a.algorithm.empty()) {
     WEFT_TRY(change.algorithm, optional_of(named("--algorithm", a.algorithm, kAlgorithms)));
   }
+  // Once for what is wrong with them; then for good.
+  device::NsccSettings none;
+  WEFT_CHECK(set_all(a.config, none));
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  if (!a.config.empty()) {
-    // What is not said stays as it is.
-    WEFT_TRY(const auto model, model_of(target));
-    change.nscc.emplace();
-    if (model->ccs[*a.id].nscc) change.nscc = model->ccs[*a.id].nscc;
-    for (const std::string& word : a.config) {
-      if (word != "default") WEFT_CHECK(set_nscc(word, *change.nscc));
+  const auto done = target.state->change_together([&](device::ControllerState::Changes& state) {
+    if (!a.config.empty()) {
+      // What is not said stays as it is.
+      change.nscc = state.model().ccs[*a.id].nscc.value_or(device::NsccSettings());
+      (void)set_all(a.config, *change.nscc);
     }
-  }
-  return finished(a.flags, target, target.state->modify_cc(*a.id, change));
+    return state.modify_cc(*a.id, change);
+  });
+  return finished(a.flags, target, done);
 }
 
 Result<void> show_formats(const ProfileArguments& a) {

@@ -15,6 +15,11 @@ namespace weft::cli {
 
 using scenario::Name;
 
+// Of each kind there are as many.
+inline constexpr std::uint32_t kProfileIdMax = device::kEvProfilesMax - 1;
+static_assert(device::kFormatProfilesMax == device::kEvProfilesMax);
+static_assert(device::kCcProfilesMax == device::kEvProfilesMax);
+
 inline constexpr Name<device::ProfileState> kProfileStates[] = {
     {"init", device::ProfileState::kInit},
     {"offline", device::ProfileState::kOffline},

@@ -48,7 +48,7 @@ nlohmann::json to_json(const Finding& f) {
           {"mend", f.mend}};
 }
 
-// What would be refused by whoever uses these settings. Errors: kInvalid.
+// What would be refused by whoever uses these settings. Errors: kInvalid, kSystem.
 Result<void> check(const NetSettings& settings) {
   const std::vector<std::uint32_t> own = net::own_cpus();
   for (const std::uint32_t cpu : settings.cpus) {
@@ -59,7 +59,7 @@ Result<void> check(const NetSettings& settings) {
                              net::text_of_cpus(settings.cpus), cpu, net::text_of_cpus(own))};
   }
   WEFT_TRY(net::UdpWorldConfig world, settings::device_world(settings));
-  WEFT_CHECK(net::UdpWorld::suit_peers(world));
+  WEFT_TRY(world, net::UdpWorld::settle(std::move(world)));
   WEFT_CHECK(net::Steering::make({.mode = world.ev_mode, .evs_per_plane = world.evs_per_plane}));
   return {};
 }

@@ -68,7 +68,9 @@ Result<void> ControllerState::attach() {
       net::FileDescriptor(::open(options_.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory_.is_open()) {
     if (errno == ENOENT) return {};  // as on the first day
-    return system_error(options_.directory);
+    Error error = system_error(options_.directory);
+    error.message += "; set WEFT_STATE_DIR to a directory that this user may read";
+    return error;
   }
   struct stat info {};
   if (fstat(directory_.get(), &info) != 0) return system_error(options_.directory);
@@ -135,10 +137,12 @@ CtlResult<void> ControllerState::check_permission() const {
                               ? "root with CAP_NET_ADMIN"
                               : "the owner of its state directory";
   if (!is_attached()) {
-    return ctl_error(EPERM,
-                     fmt::format("{}: the state of {} cannot be made there; {} may",
-                                 options_.directory.empty() ? "no directory" : options_.directory,
-                                 options_.device, who));
+    if (options_.directory.empty()) {
+      return ctl_error(EPERM, fmt::format("there is no state directory for {} (the log says why)",
+                                          options_.device));
+    }
+    return ctl_error(EPERM, fmt::format("{}: the state of {} cannot be made there; {} may",
+                                        options_.directory, options_.device, who));
   }
   struct stat info {};
   if (fstat(directory_.get(), &info) != 0) return io_error(options_.directory);
@@ -185,7 +189,8 @@ CtlResult<void> ControllerState::write(const CtlModel& model) {
   if (renameat(directory_.get(), temporary.c_str(), directory_.get(), name.c_str()) != 0) {
     return io_error(name);
   }
-  if (const auto set = live_.set_number(after); !set) return io(set.error());
+  // It is done: where the number stays odd, readers look again.
+  (void)live_.set_number(after);
   return {};
 }
 
@@ -200,6 +205,7 @@ CtlResult<void> ControllerState::change(const Body& body, Partly partly) {
   if (!done && !(partly == Partly::kYes && changes.is_partly_done_)) return done.error();
   model.generation = std::max(model.generation, (live_.number() + 1) / 2) + 1;
   WEFT_CHECK(write(model));
+  generation_made_ = model.generation;
   return done;
 }
 

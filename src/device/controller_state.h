@@ -16,6 +16,7 @@
 // profile run on a host without a controller.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -62,7 +63,7 @@ class ControllerState {
     CtlDevice shape{};
   };
   // Makes the directory and files if they are missing and may be made. Errors: kInvalid (the name),
-  // kSystem (a directory that others may write to, a damaged file).
+  // kSystem (a directory that others may write to or that we may not read, a damaged file).
   static Result<std::unique_ptr<ControllerState>> open(const Options& options);
   ~ControllerState();
 
@@ -142,7 +143,7 @@ class ControllerState {
   void mark_bad(std::uint32_t id, std::uint32_t entry, bool bad);
 
   // --- changing --------------------------------------------------------------------------------
-  // The state as it is to be, while its lock is held. Errors: those of ctl_profiles.h, and EIO.
+  // The state as it is to be, while its lock is held. Errors: those of ctl_profiles.h, and EPERM, EIO.
   class Changes {
    public:
     const CtlModel& model() const { return model_; }
@@ -155,7 +156,7 @@ class ControllerState {
     friend class ControllerState;
     Changes(const ControllerState& state, CtlModel model)
         : state_(state), model_(std::move(model)) {}
-    // Nobody begins to use a profile that leaves ONLINE until all is written; false: somebody uses it.
+    // Nobody begins to use a profile that leaves ONLINE until all is written; false: one is in use.
     CtlResult<bool> exclude_users(ProfileKind kind, std::uint64_t id);
     const ControllerState& state_;
     CtlModel model_;
@@ -172,6 +173,8 @@ class ControllerState {
   CtlResult<void> modify_port(const PortChange& change);
   // Changes nothing but the generation, so that processes look again.
   CtlResult<void> touch();
+  // The generation that the last change by this object made; 0: there was none.
+  std::uint64_t generation_made() const { return generation_made_; }
   // Whether this process may change it; EPERM and why not.
   CtlResult<void> check_permission() const;
 
@@ -194,6 +197,7 @@ class ControllerState {
   Options options_;
   net::FileDescriptor directory_;
   LiveFile live_;
+  std::atomic<std::uint64_t> generation_made_ = 0;
   std::mutex mutex_;  // of what follows
   Snapshot cached_;
   std::uint64_t cached_number_ = 1;  // odd: nothing is cached

@@ -1,6 +1,9 @@
 #include "device/ctl_agent.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <tuple>
 
@@ -46,13 +49,14 @@ PathMap map_paths(const ControllerState::EvView& view, const std::vector<fabric:
   return map;
 }
 
-std::optional<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric::Ev>& device,
-                                    fabric::EvFormatMode format, const CtlEv& wanted) {
-  const auto model = state.snapshot();
-  for (std::uint32_t id = 0; model && id < kEvProfilesMax; ++id) {
-    if ((*model)->evs[id].state != ProfileState::kOnline) continue;
+CtlResult<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric::Ev>& device,
+                                fabric::EvFormatMode format, const CtlEv& wanted) {
+  WEFT_TRY(const auto model, state.snapshot());
+  for (std::uint32_t id = 0; id < kEvProfilesMax; ++id) {
+    if (model->evs[id].state != ProfileState::kOnline) continue;
     const auto view = state.ev_view(id);
-    if (!view || view->format != format) continue;
+    if (!view && view.error().code != EINVAL) return view.error();
+    if (!view || view->format != format) continue;  // it may have left ONLINE since
     const PathMap map = map_paths(*view, device);
     for (std::size_t i = 0; i < map.of_entry.size(); ++i) {
       if (view->entries[i].ev == wanted && map.of_entry[i] != PathMap::kNoPath)
@@ -63,7 +67,7 @@ std::optional<fabric::Ev> device_ev(ControllerState& state, const std::vector<fa
   for (const fabric::Ev& ev : device) {
     if (ev.port + 1u == wanted.port) of_port.push_back(ev);
   }
-  if (of_port.empty()) return std::nullopt;
+  if (of_port.empty()) return ctl_error(EINVAL, fmt::format("no port {}", wanted.port));
   return of_port[fabric::ev_first32(wanted.value) % of_port.size()];
 }
 

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/time.h"
@@ -34,10 +33,10 @@ struct PathMap {
   }
 };
 PathMap map_paths(const ControllerState::EvView& view, const std::vector<fabric::Ev>& device);
-// The device's EV that a controller's stands for: as QPs of a profile that has it use it, else any of
-// its port that is the same each time. None: the device has no such port.
-std::optional<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric::Ev>& device,
-                                    fabric::EvFormatMode format, const CtlEv& wanted);
+// The device's EV that a controller's stands for: as QPs of a profile that has it use it, else any
+// of its port that is the same each time. Errors: EINVAL (the device has no such port), EIO.
+CtlResult<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric::Ev>& device,
+                                fabric::EvFormatMode format, const CtlEv& wanted);
 
 // NSCC as a device has it without a controller's word.
 transport::NsccConfig device_nscc();

@@ -61,7 +61,7 @@ int asks_of(mrc_context& context, const Batch& batch, std::vector<transport::End
     const auto ev = device_ev(controller(context), context.engine.evs(),
                               static_cast<fabric::EvFormatMode>(raw(request.ev_fmt_mode)),
                               ev_from(request.req_ev));
-    if (!ev) return EINVAL;
+    if (!ev) return ev.error().code;
     const bool probe = batch.op == MRC_CTL_EP_OP_EV_PROBE;
     const bool control = !probe || batch.traffic_class == 46;
     out.push_back(

@@ -56,7 +56,8 @@ struct EngineConfig {
 
 class DeviceEngine {
  public:
-  // Errors: kInvalid, kExhausted (no slot on the network is free), kUnsupported, kSystem.
+  // Errors: kInvalid, kExhausted (no slot on the network is free), kBusy (another process
+  // has the only one), kUnsupported, kSystem.
   static Result<std::unique_ptr<DeviceEngine>> open(const EngineConfig& config);
   ~DeviceEngine();
   DeviceEngine(const DeviceEngine&) = delete;

@@ -82,11 +82,13 @@ struct UdpWorldConfig {
 
 class UdpWorld final : public world::World {
  public:
-  // Takes the first free slot. Errors: kInvalid, kExhausted (all slots taken), kBusy (another process
-  // has the one of an MRC device), kSystem, kUnsupported (steering by SRv6 over links that are not the lab's, or without the privilege).
+  // Takes the first free slot. Errors: kInvalid, kExhausted (all slots taken), kBusy (another
+  // process has the only one, of peers that are not Weft), kSystem, kUnsupported (steering by SRv6
+  // over links that are not the lab's, or without the privilege).
   static Result<std::unique_ptr<UdpWorld>> open(const UdpWorldConfig& config);
-  // What its kind of peers makes of a configuration; open() does it. Errors: kInvalid.
-  static Result<void> suit_peers(UdpWorldConfig& config);
+  // What open() makes of a configuration: planes follow from the place, other things from the peers.
+  // Errors: kInvalid.
+  static Result<UdpWorldConfig> settle(UdpWorldConfig config);
   ~UdpWorld() override;
 
   std::uint16_t process() const { return process_; }
@@ -213,6 +215,7 @@ class UdpWorld final : public world::World {
   static Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane);
   static Ipv6 end_of_usids(const UdpWorldConfig& config, std::uint32_t plane);
   static Result<Srv6Form> choose_srv6_form(const UdpWorldConfig& config);
+  static Result<void> suit_peers(UdpWorldConfig& config);
   Result<void> open_slot(std::uint16_t process);
   Result<void> open_tunnels();
   Result<void> open_shared_memory();

@@ -63,8 +63,7 @@ Result<void> UdpWorld::suit_peers(UdpWorldConfig& config) {
   return {};
 }
 
-Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
-  UdpWorldConfig config = wanted;
+Result<UdpWorldConfig> UdpWorld::settle(UdpWorldConfig config) {
   if (config.ev_mode == EvMode::kSrv6 && config.place) {
     config.planes.clear();
     for (std::uint32_t p = 0; p < config.place->topology.plane_count(); ++p)
@@ -77,6 +76,11 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
       return Error{ErrorKind::kInvalid, text_of(*plane) + " is given for two planes"};
   }
   WEFT_CHECK(suit_peers(config));
+  return config;
+}
+
+Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
+  WEFT_TRY(UdpWorldConfig config, settle(wanted));
   WEFT_TRY(const Steering steering,
            Steering::make({.mode = config.ev_mode,
                            .plane_count = static_cast<std::uint32_t>(config.planes.size()),

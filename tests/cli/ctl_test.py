@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import clean_environment  # noqa: E402, F401: forgets what the user has set
 import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
@@ -124,6 +125,10 @@ class Ctl(unittest.TestCase):
         self.run_ctl("cc", "set", "2", "--set", "gamma=0.25", "--state", "online")
         config = self.profile("cc", 2)["config"]
         self.assertEqual((config["gamma"], config["eta"]), (0.25, 100))
+        self.run_ctl("cc", "set", "2", "--state", "offline")
+        self.run_ctl("cc", "set", "2", "--set", "default", "--set", "eta=50", "--state", "online")
+        config = self.profile("cc", 2)["config"]
+        self.assertEqual((config.get("gamma", 0), config["eta"]), (0, 50))
 
     def test_a_file_says_how_it_is_to_be(self):
         path = self.write(FILE)
@@ -155,6 +160,15 @@ class Ctl(unittest.TestCase):
         self.refused(1, f"{path}: port 8: ", "apply", "--file", path)
         self.refused(1, "; nothing was changed", "apply", "--file", path)
         self.assertEqual(self.profile("cc", 9)["state"], "init")
+        # Also where the last of several EVs is refused.
+        self.run_ctl("apply", "--file", self.write(FILE))
+        before = self.run_ctl("ev", "show", "--json")
+        path = self.write(FILE.replace('denied = ["00020002@2"]', 'denied = ["00010001@1", "00040004@4"]'))
+        self.refused(1, "ev 1: ", "apply", "--file", path)
+        self.assertEqual(self.run_ctl("ev", "show", "--json"), before)
+        self.run_ctl("port", "2", "--enable")
+        for kind, number in (("cc", 'id = 9\nalgorithm = "none"'), ("ev", 'id = 1\nmode = "auto"'), ("port", "port = 1\nenabled = true")):
+            self.refused(2, f"[[{kind}]] ", "apply", "--file", self.write(f"[[{kind}]]\n{number}\n" * 2))
         self.refused(2, "cannot be read: No such file", "apply", "--file", "/nosuch")
         self.refused(2, "cannot be read: Is a directory", "apply", "--file", "/tmp")
         self.refused(2, "expected one of", "ev", "set", "1", "--state", "on")
@@ -167,8 +181,8 @@ class Ctl(unittest.TestCase):
         for verb in (("show",), ("set", "--mode", "auto")):
             self.refused(2, "64: expected a whole number from 0 to 63", "ev", *verb, "64")
         self.refused(2, "0: expected", "events", "--count", "0")
-        self.refused(1, "COUNT", "ev", "set", "1", "--count", "5000")
-        self.assertEqual(json.loads(self.run_ctl("ev", "show", "--json"))["profiles"], [])
+        self.refused(1, "COUNT", "ev", "set", "5", "--count", "5000")
+        self.assertEqual(self.run_ctl("ev", "show", "--json"), before)
 
     def test_probes_are_answered_by_this_host(self):
         found = json.loads(self.run_ctl("probe", "--to", "127.0.1.1", "--count", "2", "--timeout", "10s", "--json"))
@@ -183,19 +197,25 @@ class Ctl(unittest.TestCase):
 
     def test_probes_go_by_the_evs_of_controllers(self):
         self.run_ctl("apply", "--file", self.write(FILE))
-        self.run_ctl("port", "2", "--enable")
         words = ("probe", "--to", "127.0.1.1", "--timeout", "10s", "--json", "--format", "stev")
         evs = ("00010001@1", "00030003@3", "00010001@1")
         found = json.loads(self.run_ctl(*words, *(word for ev in evs for word in ("--ev", ev))))
         self.assertEqual([(r["port"], r["named"], r["answered"]) for r in found["requests"]],
                          [(1, evs[0], True), (3, evs[1], True), (1, evs[2], True)])
         self.assertEqual(found["requests"][0]["ev"], found["requests"][2]["ev"])
+        # As QPs of the profile go: its first EV of port 1 stands for the device's first.
+        [first] = json.loads(self.run_ctl("probe", "--to", "127.0.1.1", "--timeout", "10s", "--json", "--port", "1"))["requests"]
+        self.assertEqual(found["requests"][0]["ev"], first["ev"])
+        [udp] = json.loads(self.run_ctl(*words[:-1], "udp", "--ev", evs[0]))["requests"]
+        self.assertNotEqual(udp["ev"], first["ev"])
         # Those that no profile has go by some EV of their port.
         found = json.loads(self.run_ctl(*words, "--ev", "00000004@1", "--ev", "00000005@1"))
         self.assertNotEqual(found["requests"][0]["ev"], found["requests"][1]["ev"])
-        self.refused(2, "--ev 00010000@8: port 8: expected 1 to 4", "probe", "--to", "127.0.1.1", "--ev", "0001@8")
-        self.refused(2, "--format two", "probe", "--to", "127.0.1.1", "--format", "two")
-        self.refused(2, "--ev", "probe", "--to", "127.0.1.1", "--ev", "0001@1", "--port", "1")
+        self.refused(2, "--ev 00010000@8: port 8: expected 1 to 4", "probe", "--to", "127.0.1.1", "--format", "udp", "--ev", "0001@8")
+        self.refused(2, "--format two", "probe", "--to", "127.0.1.1", "--format", "two", "--ev", "0001@1")
+        self.refused(2, "--format", "probe", "--to", "127.0.1.1", "--ev", "0001@1")
+        self.refused(2, "--ev", "probe", "--to", "127.0.1.1", "--format", "udp")
+        self.refused(2, "--ev", "probe", "--to", "127.0.1.1", "--format", "udp", "--ev", "0001@1", "--port", "1")
         secret = pathlib.Path(self.directory.name, "secret")
         secret.write_bytes(bytes(32))
         secret.chmod(0o600)
@@ -215,7 +235,7 @@ class Ctl(unittest.TestCase):
         words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", WEFT, "ctl", "port"]
         ran = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS_MAX, env=self.environment)
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-        self.assertRegex(ran.stderr, r"^weft: \S+/state: Permission denied\n$")
+        self.assertRegex(ran.stderr, r"^weft: \S+/state: Permission denied; set WEFT_STATE_DIR to .*\n$")
 
     def test_events_end_when_told(self):
         self.assertEqual(self.run_ctl("events", "--timeout", "50ms"), "")

@@ -133,6 +133,7 @@ class Misuse(Files):
     def test_numbers_are_told_their_range(self):
         self.refused(weft("bench", "write", "--port", "70000"), "--port: 70000", "1 to 65535")
         self.refused(weft("bench", "write", "--seconds", "nan"), "--seconds: nan", "0.01 to 3600")
+        self.refused(weft("bench", "write", "--seconds", "1", "--iterations", "9"), "--iterations excludes --seconds")
         self.refused(weft("bench", "write", "--qps", "0"), "--qps: 0", "1 to 1024")
         self.refused(weft("bench", "write", "--clients", "2"), "--listen")
         self.refused(weft("doctor", "now"), "now: not expected here")

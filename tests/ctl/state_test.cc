@@ -155,6 +155,44 @@ TEST_F(CtlStateTest, AUseKeepsTheProfileOnlineUntilItsProcessIsKilled) {
   EXPECT_EQ(state->use_ev_profile(1).error().code, EINVAL);
 }
 
+TEST_F(CtlStateTest, ChangesTogetherAreAllMadeOrNone) {
+  auto state = open();
+  online(*state);
+  const auto before = state->snapshot().value();
+  using Changes = ControllerState::Changes;
+  // The first entry of the batch is done when the second fails: alone it would stay.
+  const EvOps half{.op = EvOp::kModifyState,
+                   .entries = {{.ev = stev(0xa, 1), .state = 4}, {.ev = stev(0xc, 1), .state = 4}}};
+  const auto failed = state->change_together([&](Changes& to) -> CtlResult<void> {
+    WEFT_CHECK(to.modify_port({.port = 2, .enabled = false}));
+    return to.modify_ev(1, {.ops = half});
+  });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ENOENT);
+  EXPECT_EQ(*state->snapshot().value(), *before);
+  EXPECT_FALSE(state->modify_ev(1, {.ops = half}));
+  EXPECT_EQ(state->snapshot().value()->evs[1].evs[0].state, EvState::kDenied);
+  // A profile goes down and up again in one change, and not at all while somebody uses it.
+  const auto round = [&](Changes& to) -> CtlResult<void> {
+    WEFT_CHECK(to.modify_port({.port = 3, .enabled = false}));
+    WEFT_CHECK(to.modify_ev(1, {.state = kOffline}));
+    return to.modify_ev(1, {.state = kOnline});
+  };
+  {
+    const auto use = state->use_ev_profile(1);
+    ASSERT_TRUE(use);
+    const auto busy = state->change_together(round);
+    ASSERT_FALSE(busy);
+    EXPECT_EQ(busy.error().code, EBUSY);
+    EXPECT_EQ(state->snapshot().value()->ports_disabled, before->ports_disabled);
+  }
+  const std::uint64_t made = state->generation_made();
+  ASSERT_TRUE(state->change_together(round));
+  EXPECT_EQ(state->generation_made(), made + 1);
+  EXPECT_EQ(state->snapshot().value()->evs[1].state, kOnline);
+  EXPECT_NE(state->snapshot().value()->ports_disabled, before->ports_disabled);
+}
+
 TEST_F(CtlStateTest, AUseInThisProcessCountsToo) {
   auto state = open();
   online(*state);
