@@ -260,15 +260,16 @@ Result<NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const Offer& agreed) 
 }
 
 // Where the controller's state cannot be read, it is for the device to say whether it goes on.
-void warn_of_disabled_ports(const Bench& bench) {
-  const auto disabled = disabled_ports({.settings = bench.arguments.flags});
-  if (!disabled) {
-    net::log(net::LogLevel::kWarn, "whether ports are disabled is not known: {}",
-             disabled.error().message);
+void warn_of_controllers(const Bench& bench) {
+  const auto word = controller_word({.settings = bench.arguments.flags});
+  if (!word) {
+    net::log(net::LogLevel::kWarn, "what controllers said is not known: {}", word.error().message);
     return;
   }
+  for (const ControllerWord::Hindrance& one : word->hindrances)
+    net::log(net::LogLevel::kWarn, "{}: {}; `{}` mends it", one.name, one.what, one.mend);
   for (std::size_t port = 1; port <= bench.planes.size(); ++port) {
-    if ((*disabled >> port & 1) == 0) continue;
+    if ((word->ports_disabled >> port & 1) == 0) continue;
     net::log(net::LogLevel::kWarn,
              "port {} ({}) is disabled; `weft ctl port {} --enable{}` mends it", port,
              net::text_of(bench.planes[port - 1].address), port,
@@ -279,6 +280,13 @@ void warn_of_disabled_ports(const Bench& bench) {
 }  // namespace
 
 Result<void> check_mrc(const Bench& bench) {
+  const BenchArguments& a = bench.arguments;
+  if (bench.settings.peers == net::Peers::kMrc && a.host.empty() && !a.listen && !a.to_itself) {
+    return Error{
+        ErrorKind::kInvalid,
+        "with peers = mrc one process at a time has these addresses, so not both ends; run "
+        "`weft bench write --api mrc --listen` on another host, and here its name"};
+  }
   const auto no = [](const char* what, const char* why_not) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("{} cannot be had with --api mrc: {}", what, why_not)};
@@ -297,7 +305,7 @@ Result<void> check_mrc(const Bench& bench) {
 
 Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t qps_max,
                                                const BenchMemory& memory) {
-  warn_of_disabled_ports(bench);
+  warn_of_controllers(bench);
   tell_device(bench.arguments.flags);
   auto end = std::make_unique<MrcEnd>(memory, bench.planes);
   WEFT_CHECK(end->open(qps_max, bench.settings.mtu));

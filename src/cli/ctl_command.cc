@@ -137,9 +137,12 @@ Result<void> run_port(const PortArguments& a) {
     if (!enabled || (a.port != 0 && a.port != port)) continue;
     list.push_back({{"port", port}, {"enabled", *enabled}});
   }
-  if (list.empty())
-    return misuse(
-        fmt::format("the device has no port {}; `weft ctl port` shows those it has", a.port));
+  if (list.empty()) {
+    return Error{ErrorKind::kNotFound,
+                 fmt::format("the device has no port {}; `weft ctl port` shows "
+                             "those it has",
+                             a.port)};
+  }
   if (a.flags.json) {
     fmt::print("{}\n", json{{"ports", list}}.dump());
   } else {
@@ -179,8 +182,9 @@ Result<void> run_probe(ProbeArguments& a) {
   json list = json::array();
   for (const ProbeAnswer& row : rows) {
     missing += row.answer ? 0 : 1;
+    const std::string ev = fmt::format("{:08x}@{}", row.ev, row.port);
     json object = {
-        {"id", row.id}, {"port", row.port}, {"ev", row.ev}, {"answered", row.answer.has_value()}};
+        {"id", row.id}, {"port", row.port}, {"ev", ev}, {"answered", row.answer.has_value()}};
     object["rtt_ns"] = row.answer ? json(row.answer->rtt.ns()) : json(nullptr);
     if (row.named) object["named"] = text_of(*row.named);
     list.push_back(object);
@@ -188,13 +192,17 @@ Result<void> run_probe(ProbeArguments& a) {
     const std::string what =
         row.answer ? fmt::format("rtt {} us", static_cast<double>(row.answer->rtt.ns()) / 1000)
                    : "no answer";
-    fmt::print("{:>4}  port {}  ev {:#010x}  {}{}\n", row.id, row.port, row.ev, what,
+    fmt::print("{:>4}  {}  {}{}\n", row.id, ev, what,
                row.named ? "  for " + text_of(*row.named) : "");
   }
   if (a.flags.json) fmt::print("{}\n", json{{"requests", list}, {"missing", missing}}.dump());
   if (missing == 0) return {};
-  return Error{ErrorKind::kSystem, fmt::format("{} of {} requests had no answer within {}", missing,
-                                               rows.size(), a.timeout)};
+  return Error{
+      ErrorKind::kSystem,
+      fmt::format("{} of {} requests had no answer within {}{}", missing, rows.size(), a.timeout,
+                  a.request.port_status ? "; only who has QPs with this process answers a "
+                                          "port status update, and it has none"
+                                        : "")};
 }
 
 void add_probe(CLI::App& ctl, int& status) {

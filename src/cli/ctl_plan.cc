@@ -82,7 +82,13 @@ CtlPlan::Ev read_ev(Report& report, const Value& table) {
   in.number("count", out.change.count);
   out.evs = read_evs(in, report, "evs");
   out.denied = read_evs(in, report, "denied");
-  if (!out.evs.empty()) out.change.count = static_cast<std::uint32_t>(out.evs.size());
+  if (!out.evs.empty()) {
+    const auto count = static_cast<std::uint32_t>(out.evs.size());
+    if (out.change.count.value_or(count) != count)
+      report.fail(in.at(), fmt::format("count is {}, evs are {}; leave count out",
+                                       *out.change.count, count));
+    out.change.count = count;
+  }
   in.number("min_active", out.change.min_active);
   if (holds && !out.change.min_active) out.change.min_active = out.change.count.value_or(0) / 4;
   std::vector<device::EvState> events;

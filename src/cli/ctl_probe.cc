@@ -34,12 +34,13 @@ Error no_port(const std::string& flag, std::uint32_t port, std::size_t count) {
   return {ErrorKind::kInvalid, fmt::format("{} {}: expected 1 to {}", flag, port, count)};
 }
 
-// Over each port by several EVs of the device.
+// Over each port by several EVs of the device; where none is named, over those that are enabled.
 Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::size_t port_count,
-                                      const ProbeRequest& request) {
+                                      const ProbeRequest& request, std::uint32_t disabled) {
   std::vector<std::uint32_t> ports = request.ports;
-  for (std::uint32_t port = 1; request.ports.empty() && port <= port_count; ++port)
-    ports.push_back(port);
+  for (std::uint32_t port = 1; request.ports.empty() && port <= port_count; ++port) {
+    if ((disabled >> port & 1) == 0) ports.push_back(port);
+  }
   std::vector<Way> out;
   for (const std::uint32_t port : ports) {
     if (port == 0 || port > port_count) return no_port("--port", port, port_count);
@@ -77,9 +78,22 @@ Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request,
   const auto ours = world.addresses();
   WEFT_TRY(const Ipv6 to, net::parse_address(request.to));
   WEFT_TRY(const transport::PeerInfo peer, device::peer_planes(ours, {.gid = to, .qpn = kAnyQpn}));
+  const auto model = state.snapshot();
+  if (!model) return from_ctl(model.error());
+  const std::uint32_t disabled = (*model)->ports_disabled;
   WEFT_TRY(const auto ways, request.evs.empty()
-                                ? ways_by_port(world.evs(), ours.size(), request)
+                                ? ways_by_port(world.evs(), ours.size(), request, disabled)
                                 : ways_by_name(world.evs(), ours.size(), request, state));
+  if (ways.empty())
+    return Error{ErrorKind::kSystem, "all ports are disabled; `weft ctl port 1 --enable`"};
+  for (const Way& way : ways) {
+    const std::uint32_t port = way.ev.port + 1u;
+    if ((disabled >> port & 1) == 0) continue;
+    return Error{ErrorKind::kSystem,
+                 fmt::format("port {} is disabled; `weft ctl port {} --enable`, or take others "
+                             "(--port)",
+                             port, port)};
+  }
   if (ways.size() > kRequestsMax) {
     return Error{ErrorKind::kInvalid, fmt::format("at most {} requests at a time", kRequestsMax)};
   }

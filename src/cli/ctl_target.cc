@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
@@ -63,13 +64,31 @@ Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target
   return *model;
 }
 
-Result<std::uint32_t> disabled_ports(const CtlFlags& flags) {
+Result<ControllerWord> controller_word(const CtlFlags& flags) {
   WEFT_TRY(CtlTarget target, find_ctl_target(flags));
   struct stat info {};
-  if (stat(target.directory.c_str(), &info) != 0 && errno == ENOENT) return 0u;
+  if (stat(target.directory.c_str(), &info) != 0 && errno == ENOENT) return ControllerWord();
   WEFT_CHECK(open_state(target, flags.device));
   WEFT_TRY(const auto model, model_of(target));
-  return model->ports_disabled & target.state->shape().port_mask;
+  ControllerWord out{.ports_disabled = model->ports_disabled & target.state->shape().port_mask};
+  const std::string which = device_flags(flags.settings);
+  const auto hinder = [&](const char* noun, const char* what, const char* change) {
+    out.hindrances.push_back({.name = fmt::format("{}-profile 0", noun),
+                              .what = what,
+                              .mend = fmt::format("weft ctl {} set 0 {}{}", noun, change, which)});
+  };
+  using device::ProfileState;
+  const device::EvProfileRecord& evs = model->evs[0];
+  if (evs.state == ProfileState::kOffline) hinder("ev", "it is OFFLINE", "--state online");
+  const bool denied = !evs.evs.empty() &&
+                      std::all_of(evs.evs.begin(), evs.evs.end(), [](const device::EvEntry& entry) {
+                        return entry.state == device::EvState::kDenied;
+                      });
+  if (evs.state == ProfileState::kOnline && denied)
+    hinder("ev", "all its EVs are denied", "--state offline  # and then --state init");
+  if (model->ccs[0].state == ProfileState::kOffline)
+    hinder("cc", "it is OFFLINE", "--state online");
+  return out;
 }
 
 std::string device_flags(const SettingFlags& flags) {

@@ -38,9 +38,17 @@ Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
                       const device::CtlResult<void>& result);
 // All that is known: what controllers said, and what QPs found out. Errors: kSystem.
 Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target);
-// The ports that a controller disabled: bit N, port N. Where there is no state none is made:
-// nothing is disabled. Errors: kInvalid, kSystem.
-Result<std::uint32_t> disabled_ports(const CtlFlags& flags);
+// What controllers said that keeps programs from working which name no profile.
+struct ControllerWord {
+  std::uint32_t ports_disabled = 0;  // bit N: port N
+  struct Hindrance {
+    std::string name{}, what{};  // "ev-profile 0"; "it is OFFLINE"
+    std::string mend{};          // the command
+  };
+  std::vector<Hindrance> hindrances{};
+};
+// Where there is no state none is made: nobody said anything. Errors: kInvalid, kSystem.
+Result<ControllerWord> controller_word(const CtlFlags& flags);
 // Those of the flags that say which device is meant, for a command that is to mean the same:
 // " --planes 10.0.1.7", or nothing.
 std::string device_flags(const SettingFlags& flags);

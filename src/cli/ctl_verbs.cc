@@ -209,7 +209,14 @@ Result<void> change_evs(const ProfileArguments& a, device::EvOp op) {
     ops.entries.push_back(entry);
   }
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  return finished(a.flags, target, target.state->modify_ev(*a.id, {.ops = ops}));
+  // All of them or none; the API itself leaves what came before the one that is refused.
+  const auto done = target.state->change_together(
+      [&](device::ControllerState::Changes& to) { return to.modify_ev(*a.id, {.ops = ops}); });
+  if (!done && count > 1) {
+    return Error{ErrorKind::kSystem, fmt::format("{} (entries count from 0); nothing was changed",
+                                                 done.error().message)};
+  }
+  return finished(a.flags, target, done);
 }
 
 Result<void> set_cc(const ProfileArguments& a) {

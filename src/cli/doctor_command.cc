@@ -69,20 +69,28 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
   WEFT_TRY(const NetSettings settings, load_settings(arguments.flags));
   WEFT_TRY(const auto planes, planes_of(settings));
   WEFT_CHECK(check(settings));
-  const auto disabled = disabled_ports({.settings = arguments.flags});
+  const auto word = controller_word({.settings = arguments.flags});
   net::FactQuestion question;
   question.cpus = settings.cpus;
   for (const net::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
   auto findings =
       diagnose(net::host_facts(question), {.payload = settings.mtu,
                                            .secured = !settings.secret_file.empty(),
-                                           .ports_disabled = disabled ? *disabled : 0u,
+                                           .ports_disabled = word ? word->ports_disabled : 0u,
                                            .device_flags = device_flags(arguments.flags)});
-  if (!disabled) {
+  if (!word) {
     findings.push_back({.level = FindingLevel::kProblem,
                         .name = "controller-state",
-                        .found = disabled.error().message,
+                        .found = word.error().message,
                         .cost = "what controllers said is not known"});
+  }
+  for (std::size_t i = 0; word && i < word->hindrances.size(); ++i) {
+    const ControllerWord::Hindrance& one = word->hindrances[i];
+    findings.push_back({.level = FindingLevel::kProblem,
+                        .name = one.name,
+                        .found = one.what,
+                        .cost = "programs of lib_mrc.so that name no profile do not work",
+                        .mend = one.mend});
   }
   std::size_t problems = 0, notes = 0, width = 0;
   for (const Finding& f : findings) {

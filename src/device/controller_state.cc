@@ -97,10 +97,10 @@ CtlResult<CtlModel> ControllerState::read() const {
       openat(directory_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!in.is_open()) {
     if (errno == ENOENT) return CtlModel();
-    return io_error(name);
+    return io_error(options_.directory + "/" + name);
   }
   struct stat info {};
-  if (fstat(in.get(), &info) != 0) return io_error(name);
+  if (fstat(in.get(), &info) != 0) return io_error(options_.directory + "/" + name);
   const bool sized = S_ISREG(info.st_mode) && info.st_size >= 0 &&
                      info.st_size <= static_cast<off_t>(kCtlFileBytesMax);
   std::vector<std::byte> bytes(sized ? static_cast<std::size_t>(info.st_size) : 0);
@@ -153,15 +153,18 @@ CtlResult<void> ControllerState::check_permission() const {
 
 CtlResult<net::FileDescriptor> ControllerState::lock() const {
   const std::string name = file(".lock");
-  net::FileDescriptor out(
-      openat(directory_.get(), name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!out.is_open()) return io_error(name);
+  net::FileDescriptor out(openat(directory_.get(), name.c_str(),
+                                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (!out.is_open()) return io_error(options_.directory + "/" + name);
   struct flock want {};
   want.l_type = F_WRLCK;
   want.l_whence = SEEK_SET;
   for (int tries = 0; fcntl(out.get(), F_OFD_SETLK, &want) != 0; ++tries) {
-    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return io_error(name);
-    if (tries == 5000) return ctl_error(EIO, fmt::format("{}: another controller holds it", name));
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+      return io_error(options_.directory + "/" + name);
+    if (tries == 5000)
+      return ctl_error(EIO,
+                       fmt::format("{}/{}: another controller holds it", options_.directory, name));
     usleep(1000);
   }
   return out;
@@ -175,11 +178,12 @@ CtlResult<void> ControllerState::write(const CtlModel& model) {
     const net::FileDescriptor out(openat(directory_.get(), temporary.c_str(),
                                          O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
                                          0644));
-    if (!out.is_open() || fchmod(out.get(), 0644) != 0) return io_error(temporary);
+    if (!out.is_open() || fchmod(out.get(), 0644) != 0)
+      return io_error(options_.directory + "/" + temporary);
     for (std::size_t done = 0; done < bytes.size();) {
       const ssize_t put = ::write(out.get(), bytes.data() + done, bytes.size() - done);
       if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) return io_error(temporary);
+      if (put <= 0) return io_error(options_.directory + "/" + temporary);
       done += static_cast<std::size_t>(put);
     }
   }
@@ -187,7 +191,7 @@ CtlResult<void> ControllerState::write(const CtlModel& model) {
   const auto io = [](const Error& error) { return ctl_error(EIO, error.message); };
   if (const auto set = live_.set_number(after - 1); !set) return io(set.error());
   if (renameat(directory_.get(), temporary.c_str(), directory_.get(), name.c_str()) != 0) {
-    return io_error(name);
+    return io_error(options_.directory + "/" + name);
   }
   // It is done: where the number stays odd, readers look again.
   (void)live_.set_number(after);

@@ -37,6 +37,9 @@ CtlResult<void> replace(const EvOpEntry& entry, std::size_t index, const CtlDevi
     found = true;
     if (!entry.all_copies) break;
   }
+  if (!found && !entry.ev.is_populated())
+    return ctl_error(ENOENT,
+                     fmt::format("entry {}: no entry is left that is not populated", index));
   if (!found) return not_found(index);
   return {};
 }

@@ -37,11 +37,13 @@ CtlResult<void> check_widths(const FormatProfile& profile) {
   return {};
 }
 
-bool used_online(const CtlModel& model, std::uint64_t id) {
-  for (const EvProfileRecord& ev : model.evs) {
-    if (ev.state == ProfileState::kOnline && ev.format && *ev.format == id) return true;
+// The first EV profile that is ONLINE with this format.
+std::optional<std::size_t> user_online(const CtlModel& model, std::uint64_t id) {
+  for (std::size_t i = 0; i < model.evs.size(); ++i) {
+    const EvProfileRecord& ev = model.evs[i];
+    if (ev.state == ProfileState::kOnline && ev.format && *ev.format == id) return i;
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -114,9 +116,12 @@ CtlResult<void> modify_format(CtlModel& model, std::uint64_t id, const FormatCha
   WEFT_CHECK(check_widths(profile));
   if (change.state) {
     WEFT_CHECK(check_transition(profile.state, *change.state));
-    if (profile.state == ProfileState::kOnline && used_online(model, id)) {
+    const auto user = user_online(model, id);
+    if (profile.state == ProfileState::kOnline && user) {
       return ctl_error(EBUSY,
-                       "an EV profile that uses this format is ONLINE; take it OFFLINE first");
+                       fmt::format("EV profile {} uses this format and is ONLINE; take it OFFLINE "
+                                   "first",
+                                   *user));
     }
     if (*change.state == ProfileState::kInit) {
       profile = {};

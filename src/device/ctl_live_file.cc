@@ -75,7 +75,7 @@ void forget(std::atomic<int>* file) {
 Result<void> LiveFile::open(const Options& options) {
   WEFT_ASSERT(!is_open());
   options_ = options;
-  const int flags = O_CLOEXEC | O_NOFOLLOW;
+  const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // what is no file is not waited for
   int fd = openat(options.directory, options.name.c_str(), O_RDONLY | flags);
   if (fd < 0 && errno == ENOENT && options.create) {
     // Whoever is first gives it its size; no smaller file is ever seen under that name by a reader
@@ -125,8 +125,8 @@ LiveFile::~LiveFile() {
 }
 
 Result<void> LiveFile::set_number(std::uint64_t value) {
-  const net::FileDescriptor file(
-      openat(options_.directory, options_.name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  const net::FileDescriptor file(openat(options_.directory, options_.name.c_str(),
+                                        O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file.is_open()) return system_error(options_.name);
   void* const mapped = mmap(nullptr, kWordBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return system_error(options_.name);

@@ -80,7 +80,7 @@ class OneHost(unittest.TestCase):
             for state, status, why in ((shared, 0, "others may write to it"), (damaged, 1, "remove it to begin anew")):
                 ran = run(*words, env={"WEFT_STATE_DIR": state})
                 self.assertEqual(ran.returncode, status, ran.stderr)
-                self.assertRegex(ran.stderr, "whether ports are disabled is not known: .*" + why)
+                self.assertRegex(ran.stderr, "what controllers said is not known: .*" + why)
 
     def test_without_a_home(self):
         bare = ["env", "-u", "HOME", "-u", "XDG_STATE_HOME", "-u", "WEFT_STATE_DIR"]
@@ -90,7 +90,7 @@ class OneHost(unittest.TestCase):
                 self.skipTest("no other user can run the program here")
         ran = bench_write.run([*bare, *BENCH], "--api", "mrc", "--self", "--size", "64", "--iterations", "1")
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertRegex(ran.stderr, "whether ports are disabled is not known: .*set WEFT_STATE_DIR or HOME")
+        self.assertRegex(ran.stderr, "what controllers said is not known: .*set WEFT_STATE_DIR or HOME")
 
     def test_to_itself(self):
         for api in ("engine", "mrc"):

@@ -109,7 +109,12 @@ class Ctl(unittest.TestCase):
         self.run_ctl("ev", "set", "1", "--mode", "explicit", "--format", "13", "--count", "2", "--min-active", "1",
                      "--events", "assumed-bad", "--state", "offline")
         self.refused(1, "not populated", "ev", "set", "1", "--state", "online")
+        # Several at a time: all or none.
+        self.refused(1, "no port 7 (entries count from 0); nothing was changed", "ev", "replace", "1", "--with", "00010001@1",
+                     "--with", "00020002@7")
+        self.assertEqual([e["ev"] for e in self.profile("ev", 1)["evs"]], ["-", "-"])
         self.run_ctl("ev", "replace", "1", "--with", "0001:0001@1", "--with", "00020002@2")
+        self.refused(1, "no entry is left", "ev", "replace", "1", "--with", "00030003@3")
         self.run_ctl("ev", "set", "1", "--state", "online")
         self.run_ctl("ev", "state", "1", "--ev", "00020002@2", "--ev-state", "denied")
         self.refused(1, "no such EV", "ev", "state", "1", "--ev", "00020002@3", "--ev-state", "denied")
@@ -118,7 +123,7 @@ class Ctl(unittest.TestCase):
         self.assertEqual(profile["events"], "assumed-bad")
         self.assertEqual([(e["ev"], e["state"]) for e in profile["evs"]], [("00010001@1", "good"), ("00020002@2", "denied")])
         self.assertEqual(profile["evs"][1]["expanded"], "00020002".ljust(64, "0"))
-        self.refused(1, "is ONLINE", "ev-format", "set", "13", "--state", "offline")
+        self.refused(1, "EV profile 1 uses this format and is ONLINE", "ev-format", "set", "13", "--state", "offline")
         self.assertIn("00020002@2  denied", self.run_ctl("ev", "show", "1"))
         self.run_ctl("cc", "set", "2", "--algorithm", "uet-1.0-nscc", "--set", "gamma=0.5", "--set", "eta=100", "--state",
                      "offline")
@@ -191,6 +196,13 @@ class Ctl(unittest.TestCase):
         self.assertTrue(all(r["rtt_ns"] > 0 for r in found["requests"]))
         self.refused(1, "1 of 1 requests had no answer", "probe", "--to", "127.0.1.77", "--port", "1", "--timeout", "20ms")
         self.refused(2, "--port 9", "probe", "--to", "127.0.1.1", "--port", "9")
+        # What is disabled carries none.
+        self.run_ctl("port", "2", "--disable")
+        self.refused(1, "port 2 is disabled; `weft ctl port 2 --enable`", "probe", "--to", "127.0.1.1", "--port", "2")
+        found = json.loads(self.run_ctl("probe", "--to", "127.0.1.1", "--timeout", "10s", "--json"))
+        self.assertEqual(sorted(r["port"] for r in found["requests"]), [1, 3, 4])
+        self.run_ctl("port", "2", "--enable")
+        self.refused(1, "only who has QPs with this process", "probe", "--to", "127.0.1.1", "--port-status", "2")
         # The address of any of its ports names a host.
         found = json.loads(self.run_ctl("probe", "--to", "127.0.2.1", "--timeout", "10s", "--json"))
         self.assertEqual((found["missing"], sorted(r["port"] for r in found["requests"])), (0, [1, 2, 3, 4]))
@@ -236,6 +248,16 @@ class Ctl(unittest.TestCase):
         ran = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS_MAX, env=self.environment)
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assertRegex(ran.stderr, r"^weft: \S+/state: Permission denied; set WEFT_STATE_DIR to .*\n$")
+
+    def test_what_is_no_file_is_not_waited_for(self):
+        self.run_ctl("port", "1", "--disable")
+        for name in ("weft0.live", "weft0.state"):
+            path = pathlib.Path(self.directory.name, "state", name)
+            with self.subTest(name):
+                path.unlink()
+                os.mkfifo(path)
+                self.refused(1, name, "port", "1", "--enable")
+                path.unlink()
 
     def test_events_end_when_told(self):
         self.assertEqual(self.run_ctl("events", "--timeout", "50ms"), "")

@@ -72,10 +72,28 @@ class ThisHost(unittest.TestCase):
             self.assertEqual(weft(*port["mend"].split()[1:]).returncode, 0)
             self.assertNotIn('"port 2"', weft("doctor", "--json").stdout)
 
+    def test_a_profile_that_lets_nobody_work(self):
+        with tempfile.TemporaryDirectory() as state:
+            env = {**os.environ, "WEFT_STATE_DIR": state + "/state"}
+
+            def weft(*words):
+                return subprocess.run([WEFT, *words], capture_output=True, text=True, timeout=SECONDS_MAX, env=env)
+
+            for kind, more in (("cc", ("--algorithm", "none")), ("ev", ("--mode", "auto"))):
+                self.assertEqual(weft("ctl", kind, "set", "0", *more, "--state", "offline").returncode, 0)
+                found = weft("doctor", "--json")
+                self.assertEqual(found.returncode, 1)
+                [one] = [f for f in json.loads(found.stdout)["findings"] if f["name"] == f"{kind}-profile 0"]
+                self.assertEqual((one["level"], one["mend"]), ("problem", f"weft ctl {kind} set 0 --state online"))
+                bench = weft("bench", "write", "--api", "mrc", "--size", "64", "--iterations", "1")
+                self.assertIn(f"{kind}-profile 0: it is OFFLINE; `{one['mend']}` mends it", bench.stderr)
+                self.assertEqual(weft(*one["mend"].split()[1:]).returncode, 0)
+                self.assertNotIn(f"{kind}-profile 0", weft("doctor", "--json").stdout)
+
     def test_misuse_is_one_line(self):
         for words in (["--planes", "nowhere"], ["--mtu", "1500"], ["--ifname", "nosuch"], ["--what"],
                       ["--secret-file", "/nosuch"], ["--cpus", "1023"], ["--cpus", f"{self.own_cpu()},1023"],
-                      ["--evs", "65"], ["--burst", "61"]):
+                      ["--evs", "65"], ["--burst", "61"], ["--planes", "127.0.1.1,127.0.1.1"]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
