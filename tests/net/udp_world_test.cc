@@ -254,7 +254,7 @@ TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
   ASSERT_TRUE(world) << world.error().message;
   EXPECT_EQ((*world)->process(), 0);
   EXPECT_FALSE((*world)->has_shared_memory());
-  EXPECT_EQ(UdpWorld::open(config).error().kind, ErrorKind::kExhausted);
+  EXPECT_EQ(UdpWorld::open(config).error().kind, ErrorKind::kBusy);
 
   // A port that would be of process 3 of a Weft host.
   ScriptedNode node;
