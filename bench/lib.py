@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -214,7 +215,8 @@ def finish(weft, ratio, why=None, detail=None, **peers):
 
 
 def main(function):
-    """Runs a benchmark's main and turns a Failure into one message and exit 1."""
+    """Runs a benchmark's main and turns a Failure into one message and exit 1; also when ended it cleans up."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         return function()
     except Failure as failure:
