@@ -143,19 +143,24 @@ device::PortChange read_port(Report& report, const Value& table) {
   return out;
 }
 
-// Which numbers a kind of table has: of two with the same nobody knows which is meant.
-class Numbers {
- public:
-  explicit Numbers(const char* kind) : kind_(kind) {}
-  void note(Report& report, const Value& table, std::uint64_t number) {
-    if (!seen_.insert(number).second)
-      report.fail(table.at, fmt::format("[[{}]] {} is there twice", kind_, number));
-  }
+std::uint64_t number_of(const device::PortChange& port) { return port.port; }
+template <typename Profile>
+std::uint64_t number_of(const Profile& profile) {
+  return profile.id;
+}
 
- private:
-  const char* kind_;
-  std::set<std::uint64_t> seen_{};
-};
+// All tables of a kind. Of two with the same number nobody knows which is meant.
+template <typename T>
+void read_all(Reader& in, Report& report, const char* kind, T (*read)(Report&, const Value&),
+              std::vector<T>& out) {
+  std::set<std::uint64_t> numbers;
+  for (const Value& table : in.tables(kind)) {
+    out.push_back(read(report, table));
+    const std::uint64_t number = number_of(out.back());
+    if (!numbers.insert(number).second)
+      report.fail(table.at, fmt::format("[[{}]] {} is there twice", kind, number));
+  }
+}
 
 template <typename Modify>
 CtlResult<void> back_to_init(ProfileState from, Modify modify) {
@@ -239,23 +244,10 @@ Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name)
   Report report(file_name);
   Reader in(report, &document, "the file");
   CtlPlan plan;
-  Numbers formats("ev_format"), evs("ev"), ccs("cc"), ports("port");
-  for (const Value& table : in.tables("ev_format")) {
-    plan.formats.push_back(read_format(report, table));
-    formats.note(report, table, plan.formats.back().id);
-  }
-  for (const Value& table : in.tables("ev")) {
-    plan.evs.push_back(read_ev(report, table));
-    evs.note(report, table, plan.evs.back().id);
-  }
-  for (const Value& table : in.tables("cc")) {
-    plan.ccs.push_back(read_cc(report, table));
-    ccs.note(report, table, plan.ccs.back().id);
-  }
-  for (const Value& table : in.tables("port")) {
-    plan.ports.push_back(read_port(report, table));
-    ports.note(report, table, plan.ports.back().port);
-  }
+  read_all(in, report, "ev_format", read_format, plan.formats);
+  read_all(in, report, "ev", read_ev, plan.evs);
+  read_all(in, report, "cc", read_cc, plan.ccs);
+  read_all(in, report, "port", read_port, plan.ports);
   in.finish();
   if (report.failed()) return report.error();
   return plan;

@@ -21,8 +21,6 @@ namespace weft::cli {
 namespace {
 
 constexpr std::uint32_t kRequestsMax = 1024;
-// Of the first process of a host: it answers for the host.
-constexpr std::uint32_t kAnyQpn = 0x100;
 
 // One request to be sent.
 struct Way {
@@ -77,7 +75,8 @@ Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request,
                    device::ControllerState& state) {
   const auto ours = world.addresses();
   WEFT_TRY(const Ipv6 to, net::parse_address(request.to));
-  WEFT_TRY(const transport::PeerInfo peer, device::peer_planes(ours, {.gid = to, .qpn = kAnyQpn}));
+  WEFT_TRY(const transport::PeerInfo peer,
+           device::peer_planes(ours, {.gid = to, .qpn = device::kHostQpn}));
   const auto model = state.snapshot();
   if (!model) return from_ctl(model.error());
   const std::uint32_t disabled = (*model)->ports_disabled;

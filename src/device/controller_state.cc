@@ -42,6 +42,11 @@ bool is_good_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), good);
 }
 
+template <typename Profiles>
+bool is_online(const Profiles& profiles, std::uint64_t id) {
+  return id < profiles.size() && profiles[id].state == ProfileState::kOnline;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ControllerState>> ControllerState::open(const Options& options) {
@@ -213,15 +218,14 @@ CtlResult<void> ControllerState::change(const Body& body, Partly partly) {
   return done;
 }
 
-CtlResult<bool> ControllerState::Changes::exclude_users(ProfileKind kind, std::uint64_t id) {
-  if (excluded_.contains({kind, id})) return true;
-  auto taken = state_.live_.exclude(kind, static_cast<std::uint32_t>(id));
-  if (taken) {
-    excluded_.emplace(std::pair(kind, id), std::move(taken).value());
-    return true;
-  }
-  if (taken.error().code == EBUSY) return false;
-  return taken.error();
+CtlResult<bool> ControllerState::Changes::is_in_use(const Leaving& profile) {
+  const std::pair key(profile.kind, profile.id);
+  if (!profile.leaves || excluded_.contains(key)) return false;
+  auto taken = state_.live_.exclude(profile.kind, static_cast<std::uint32_t>(profile.id));
+  if (!taken && taken.error().code == EBUSY) return true;
+  if (!taken) return taken.error();
+  excluded_.emplace(key, std::move(taken).value());
+  return false;
 }
 
 CtlResult<void> ControllerState::Changes::modify_format(std::uint64_t id,
@@ -230,24 +234,16 @@ CtlResult<void> ControllerState::Changes::modify_format(std::uint64_t id,
 }
 
 CtlResult<void> ControllerState::Changes::modify_ev(std::uint64_t id, const EvChange& wanted) {
-  const bool leaves =
-      id < kEvProfilesMax && wanted.state && model_.evs[id].state == ProfileState::kOnline;
-  bool free = true;
-  if (leaves) {
-    WEFT_TRY(free, exclude_users(ProfileKind::kEv, id));
-  }
-  return modify_ev_profile(model_, id, wanted, {.device = state_.options_.shape, .in_use = !free},
+  const bool leaves = wanted.state && is_online(model_.evs, id);
+  WEFT_TRY(const bool in_use, is_in_use({ProfileKind::kEv, id, leaves}));
+  return modify_ev_profile(model_, id, wanted, {.device = state_.options_.shape, .in_use = in_use},
                            is_partly_done_);
 }
 
 CtlResult<void> ControllerState::Changes::modify_cc(std::uint64_t id, const CcChange& wanted) {
-  const bool leaves =
-      id < kCcProfilesMax && wanted.state && model_.ccs[id].state == ProfileState::kOnline;
-  bool free = true;
-  if (leaves) {
-    WEFT_TRY(free, exclude_users(ProfileKind::kCc, id));
-  }
-  return modify_cc_profile(model_, id, wanted, {.in_use = !free});
+  const bool leaves = wanted.state && is_online(model_.ccs, id);
+  WEFT_TRY(const bool in_use, is_in_use({ProfileKind::kCc, id, leaves}));
+  return modify_cc_profile(model_, id, wanted, {.in_use = in_use});
 }
 
 CtlResult<void> ControllerState::Changes::modify_port(const PortChange& wanted) {

@@ -156,8 +156,14 @@ class ControllerState {
     friend class ControllerState;
     Changes(const ControllerState& state, CtlModel model)
         : state_(state), model_(std::move(model)) {}
-    // Nobody begins to use a profile that leaves ONLINE until all is written; false: one is in use.
-    CtlResult<bool> exclude_users(ProfileKind kind, std::uint64_t id);
+    // Whether QPs keep a profile from a change of its state; if not, none begins to use it until all
+    // is written.
+    struct Leaving {
+      ProfileKind kind;
+      std::uint64_t id;
+      bool leaves;  // ONLINE
+    };
+    CtlResult<bool> is_in_use(const Leaving& profile);
     const ControllerState& state_;
     CtlModel model_;
     std::map<std::pair<ProfileKind, std::uint64_t>, net::FileDescriptor> excluded_{};

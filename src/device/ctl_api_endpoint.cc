@@ -19,9 +19,6 @@ namespace {
 constexpr std::size_t kOldEventBytes = 48;
 static_assert(offsetof(mrc_ctl_ev_event, state) == kOldEventBytes);
 
-// Of the first process of a host: it answers for the host.
-constexpr std::uint32_t kAnyQpn = 0x100;
-
 void give(const EvEvent& event, bool with_state, std::byte* to) {
   mrc_ctl_ev_event out{};
   out.profile_id = event.profile_id;
@@ -56,7 +53,7 @@ int asks_of(mrc_context& context, const Batch& batch, std::vector<transport::End
     if (port == 0 || port > ours.size() || !is_format_mode(raw(request.ev_fmt_mode))) return EINVAL;
     if (!ids.insert(request.req_id).second) return EINVAL;
     if (!(ip_of(request.sgid) == ours[0].ip())) return EINVAL;
-    const auto peer = peer_planes(ours, {.gid = ip_of(request.dgid), .qpn = kAnyQpn});
+    const auto peer = peer_planes(ours, {.gid = ip_of(request.dgid), .qpn = kHostQpn});
     if (!peer) return EINVAL;
     const auto ev = device_ev(controller(context), context.engine.evs(),
                               static_cast<fabric::EvFormatMode>(raw(request.ev_fmt_mode)),

@@ -22,6 +22,9 @@ struct VerbsPeer {
   net::Peers kind = net::Peers::kWeft;  // kMrc: all of its QPs are behind one port
 };
 
+// Of the first process of a host, which answers for the host: requests that are for no QP go there.
+inline constexpr std::uint32_t kHostQpn = 0x100;
+
 // `first_psn` is left to the caller. Errors: kInvalid in one line, when the GID is in no plane of ours.
 Result<transport::PeerInfo> peer_planes(std::span<const world::Address> ours,
                                         const VerbsPeer& peer);
