@@ -197,7 +197,13 @@ void add_bench_command(CLI::App& app, int& status) {
           "--receive-buffer", arguments->receive_buffer,
           "bytes asked for where packets wait, of each plane (default: as much as there is)")
       ->check(whole_number(1, 1u << 30));
-  write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
+  CLI::Option* const latency =
+      write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
+  write
+      ->add_flag("--completions", arguments->completions,
+                 "each round waits for the completion of this end's write too, as programs do that "
+                 "use their memory again")
+      ->needs(latency);
   write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
   write->add_option(
       "--size", arguments->sizes,

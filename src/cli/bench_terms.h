@@ -21,6 +21,7 @@ struct BenchArguments {
   BenchApi api = BenchApi::kEngine;
   std::string host;
   bool listen = false, latency = false, bidirectional = false, json = false;
+  bool completions = false;  // with latency
   bool to_itself = false;  // both ends in one process, on one thread
   std::string idle;
   std::vector<std::string> sizes;

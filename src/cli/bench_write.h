@@ -74,11 +74,11 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
 // Sends `size` bytes and waits until as many came back, plan times or until it is ended early: half
 // of each round trip, in us.
 // The last byte of a message counts the rounds, so that it shows when it is there. `begins`: this
-// end sends first.
+// end sends first. `completions`: a round is over when our own write is complete, too.
 struct LatencyPlan {
   std::uint32_t size = 8;
   std::uint64_t iterations = 1000;
-  bool begins = true;
+  bool begins = true, completions = false;
 };
 Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
                                             const BenchMemory& memory, const LatencyPlan& plan,

@@ -56,7 +56,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(DeviceEngine& engine, const
 QueuePair::~QueuePair() {
   if (qp_.qpn == 0) return;  // never created
   engine_.with_lock([&](DeviceEngine::Parts& parts) {
-    parts.endpoint.flush_answers();
+    parts.endpoint.flush_answers(parts.now);
     parts.node.collect(parts.now);
     parts.agent.remove_qp(qp_.qpn);
     [[maybe_unused]] const auto gone = parts.endpoint.destroy_qp(parts.now, qp_.qpn);
@@ -160,7 +160,7 @@ Result<void> QueuePair::modify(const Modification& modification) {
 
 Result<void> QueuePair::go(DeviceEngine::Parts& parts, const Step& step) {
   const ibv_qp_state to = step.to.state;
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) parts.endpoint.flush_answers();
+  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) parts.endpoint.flush_answers(parts.now);
   if (to == IBV_QPS_RESET) {
     start_over(parts);
   } else if (to == IBV_QPS_ERR) {

@@ -90,7 +90,6 @@ bool UdpWorld::look(Time sleep_until) {
       shm_->look();
       moved = true;
     } else if ((what & kRoom) != 0) {
-      if ((ready[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) hear_refusals(what & 0xff);
       moved |= send_held(planes_[what & 0xff]);
     } else if ((what & kHost) != 0) {
       moved |= receive_for_host(what & 0xff);
@@ -106,6 +105,7 @@ bool UdpWorld::look_at_deadline(Time due) {
   const Duration late = now_ > due && now_ - due > kLate ? now_ - due : Duration();
   last_pass_ = now_;
   if (now_ >= host_next_) try_host();
+  if (now_ >= refusals_next_) hear_refusals();
   if (node_->next_deadline() > now_) return false;
   node_->on_deadline(now_, late);
   return true;
@@ -151,7 +151,7 @@ bool UdpWorld::pass(Time slept_until) {
 }
 
 Time UdpWorld::sleep_until(Time limit) const {
-  Time until = std::min({limit, node_->next_deadline(), host_next_});
+  Time until = std::min({limit, node_->next_deadline(), host_next_, refusals_next_});
   if (cap_ && cap_->opens_at() > now_) until = std::min(until, cap_->opens_at());
   return until;
 }

@@ -180,6 +180,7 @@ class UdpWorld final : public world::World {
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;
   static constexpr std::size_t kPollPackets = 45;
+  static constexpr Duration kHearEvery = Duration::ms(10);
   // What moved so recently is likely to move again.
   static constexpr Duration kBusy = Duration::us(20);
 
@@ -199,6 +200,7 @@ class UdpWorld final : public world::World {
     // Their payloads, kPortRoom of the MTU each; two, because what is sent again is held again.
     std::array<std::vector<std::byte>, 2> held_bytes{};
     std::uint32_t held_side = 0;
+    int without_room = -1;  // the sender that is watched until it has; -1: none
   };
   struct Counters {
     std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
@@ -249,9 +251,9 @@ class UdpWorld final : public world::World {
   void leave_host();
   bool receive_for_host(std::uint32_t plane);
   // --- refused (udp_world_refused.cc)
-  void hear_refusals(std::uint32_t plane);
+  void hear_refusals();
   template <typename Socket>
-  void hear_refusals(std::uint32_t plane, const Socket& sender, int fd);
+  void hear_refusals(std::uint32_t plane, const Socket& sender);
   void tell_refusals(std::uint32_t plane, const IpPort& refused);
   void tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t process);
   // --- out (udp_world_io.cc)
@@ -294,6 +296,9 @@ class UdpWorld final : public world::World {
   // Port 4791 in each plane while we answer for the host; else empty, and when we try again.
   std::vector<UdpSocket> host_;
   Time host_next_ = kNever, host_since_;
+  // When senders are asked for refusals, kNever while nothing is sent; what had been sent then.
+  Time refusals_next_ = kNever;
+  std::uint64_t heard_sends_ = 0;
   std::unique_ptr<LinkWatch> links_;
   std::optional<Alarm> alarm_;    // for sleeps
   std::unique_ptr<ShmPort> shm_;  // null: off

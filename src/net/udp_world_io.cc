@@ -122,11 +122,14 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   const bool tunnelled = count > 0;
   if (!tunnelled) count = from.listen.receive(buffer_, room);
   if (count == 0) return false;
-  busy_plane_ = plane;
   busy_runs_ = count == 1 && runs[0].size == runs[0].segment ? 1
                : runs[0].size >= kLongRun                    ? kRunsWhenLong
                                                              : kRunsMax;
-  plane_busy_until_ = now_ + kBusy;
+  // Where data came more will; answers come on all planes in turn.
+  if (static_cast<world::Dscp>(runs[0].traffic_class >> 2) != world::Dscp::kControl) {
+    busy_plane_ = plane;
+    plane_busy_until_ = now_ + kBusy;
+  }
   is_from_here_ = runs[0].from == planes_[plane].address;
   ++counters_.receives;
   in_.clear();
@@ -204,6 +207,7 @@ void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::W
       .segment = run.size() > 1 ? static_cast<std::uint16_t>(segment) : std::uint16_t{0},
       .flow_label = way.flow_label};
   ++counters_.sends;
+  refusals_next_ = std::min(refusals_next_, now_ + kHearEvery);
   switch (send_by(plane, way, first.peer.ip(), what, pieces)) {
     case UdpSocket::Sent::kTaken:
       counters_.packets_sent += run.size();
@@ -217,14 +221,18 @@ void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::W
   }
 }
 
-// Until the socket has room the plane takes nothing else.
+// Until the socket has room the plane takes nothing else. Only for so long is it watched: the kernel
+// calls whoever watches a socket for each packet that it sends.
 void UdpWorld::hold(std::span<const world::Datagram> run, int sender_fd) {
   Plane& plane = planes_[run[0].port];
   for (const world::Datagram& d : run) keep(plane, d);
-  epoll_event event{};
-  event.events = EPOLLOUT | EPOLLONESHOT;
-  event.data.u32 = kRoom | run[0].port;
-  epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, sender_fd, &event);
+  if (plane.without_room >= 0) return;
+  if (watch(sender_fd, EPOLLOUT, kRoom | run[0].port)) {
+    plane.without_room = sender_fd;
+  } else {  // nobody would tell us: lost, as packets may be
+    counters_.drops_send += plane.held.size();
+    plane.held.clear();
+  }
 }
 
 void UdpWorld::keep(Plane& plane, const world::Datagram& datagram) {
@@ -244,6 +252,8 @@ void UdpWorld::keep(Plane& plane, const world::Datagram& datagram) {
 }
 
 bool UdpWorld::send_held(Plane& plane) {
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, plane.without_room, nullptr);
+  plane.without_room = -1;
   std::array<world::Datagram, kPortRoom> again;
   std::array<Held, kPortRoom> copies;
   const std::size_t count = plane.held.size();

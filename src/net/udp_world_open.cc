@@ -188,12 +188,7 @@ Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
 Result<void> UdpWorld::watch_all() {
   for (std::uint32_t p = 0; p < planes_.size(); ++p) {
     WEFT_CHECK(watch(planes_[p].listen.fd(), EPOLLIN, p));
-    // Told of room only while something is held: armed by hold(). Errors are always told, once.
-    for (const UdpSocket& sender : planes_[p].senders)
-      WEFT_CHECK(watch(sender.fd(), EPOLLONESHOT, kRoom | p));
-    if (!planes_[p].tunnel) continue;
-    WEFT_CHECK(watch(planes_[p].tunnel->receive_fd(), EPOLLIN, p));
-    WEFT_CHECK(watch(planes_[p].tunnel->send_fd(), EPOLLONESHOT, kRoom | p));
+    if (planes_[p].tunnel) WEFT_CHECK(watch(planes_[p].tunnel->receive_fd(), EPOLLIN, p));
   }
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
   WEFT_CHECK(watch(alarm_->fd(), EPOLLIN, kAlarm));

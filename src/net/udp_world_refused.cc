@@ -2,8 +2,6 @@
 //
 // Whoever sends knows: the error queue of the sending sockets has the destination of the packet that
 // was refused. The node hears of it as a refusal and asks for itself (docs/decisions/0013).
-#include <sys/epoll.h>
-
 #include <algorithm>
 
 #include "fabric/address.h"
@@ -38,7 +36,7 @@ void UdpWorld::tell_refusals(std::uint32_t plane, const IpPort& refused) {
 
 // From one socket. Bounded: who sends them without end must not keep us from our work.
 template <typename Socket>
-void UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender, int fd) {
+void UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender) {
   std::optional<IpPort> last;
   for (int i = 0; i < 64; ++i) {
     const auto refused = sender.poll_refusal();
@@ -48,17 +46,18 @@ void UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender, int fd) 
     last = refused;
     tell_refusals(plane, *refused);
   }
-  // An error is told once: so that the next is told too. Room is asked for again by hold().
-  epoll_event event{};
-  event.events = EPOLLONESHOT;
-  event.data.u32 = kRoom | plane;
-  epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, fd, &event);
 }
 
-void UdpWorld::hear_refusals(std::uint32_t plane) {
-  const Plane& from = planes_[plane];
-  for (const UdpSocket& sender : from.senders) hear_refusals(plane, sender, sender.fd());
-  if (from.tunnel) hear_refusals(plane, *from.tunnel, from.tunnel->send_fd());
+// Now and then, and once more after the last packet went out. Nothing wakes us: the kernel would look
+// for whom to wake at each packet that is sent, which is a tenth of what sending it costs.
+void UdpWorld::hear_refusals() {
+  refusals_next_ = counters_.sends == heard_sends_ ? kNever : now_ + kHearEvery;
+  heard_sends_ = counters_.sends;
+  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
+    const Plane& from = planes_[plane];
+    for (const UdpSocket& sender : from.senders) hear_refusals(plane, sender);
+    if (from.tunnel) hear_refusals(plane, *from.tunnel);
+  }
 }
 
 }  // namespace weft::net

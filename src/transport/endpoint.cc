@@ -117,7 +117,7 @@ void Endpoint::on_deadline(Time now, Duration late_by) {
     resend_port_status(now);
     if (refused_count_ > 0) ask_refused(now);
   }
-  if (now >= answers_at_) flush_answers();
+  if (now >= answers_at_) flush_answers(now);
   if (now >= quiet_at_) report_quiet(now);
 }
 

@@ -60,7 +60,7 @@ class Endpoint final : public world::Node {
   Result<void> destroy_qp(Time now, Qpn qpn);
   // What was received and not yet answered is answered with the next packets: for whoever is about
   // to take a QP away, whose peer would else ask in vain.
-  void flush_answers();
+  void flush_answers(Time now);
   // What the next SACKs of this QP tell its requestor about room here.
   Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
   // Controller: this EV carries nothing until allowed again, on the QPs that there are now.

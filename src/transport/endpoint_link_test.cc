@@ -129,6 +129,26 @@ Pair::Options with_delay() {
   return options;
 }
 
+// A packet of end 0 that is delivered to end 1 by hand.
+class Caught {
+ public:
+  bool is_there() const { return !datagram_.header.empty(); }
+  void take(const world::Datagram& d) {
+    datagram_ = d;
+    std::copy(d.header.begin(), d.header.end(), header_.begin());
+    datagram_.header = ConstBytes(header_).first(d.header.size());
+    datagram_.peer = Pair::address(0, d.port);
+  }
+  void give(Pair& pair) {
+    pair.end(1).on_datagrams(pair.now, {&datagram_, 1});
+    datagram_.header = {};
+  }
+
+ private:
+  world::Datagram datagram_;
+  std::array<std::byte, wire::kHeaderSizeMax> header_;
+};
+
 TEST(EndpointLink, OneThatGetsNoDataIsAnsweredAtOnce) {
   Pair pair(with_delay());
   const auto qps = pair.connect();
@@ -142,13 +162,10 @@ TEST(EndpointLink, AnswersWaitForDataAndGoInTheEnd) {
   const auto qps = pair.connect();
   std::vector<Opcode> from_b;
   std::vector<PortIndex> ports;
-  world::Datagram request;
-  std::array<std::byte, wire::kHeaderSizeMax> header;
+  Caught request;
   pair.fate = [&](int from, const world::Datagram& d) {
-    if (from == 0 && request.header.empty()) {
-      request = d;
-      std::copy(d.header.begin(), d.header.end(), header.begin());
-      request.header = ConstBytes(header).first(d.header.size());
+    if (from == 0 && !request.is_there()) {
+      request.take(d);
       return test::Fate::kDrop;  // delivered by hand
     }
     if (from == 1) {
@@ -159,10 +176,9 @@ TEST(EndpointLink, AnswersWaitForDataAndGoInTheEnd) {
   };
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {}));
   pair.run_for(Duration::us(1));
-  ASSERT_FALSE(request.header.empty());
+  ASSERT_TRUE(request.is_there());
   // It comes, and the application replies before anything is sent.
-  request.peer = Pair::address(0, request.port);
-  pair.end(1).on_datagrams(pair.now, {&request, 1});
+  request.give(pair);
   ASSERT_TRUE(pair.write(1, qps.qpn[1], {.offset = 5000}));
   pair.run_for(Duration::us(20));
   EXPECT_EQ(from_b, std::vector<Opcode>{Opcode::kWriteOnly});
@@ -175,6 +191,63 @@ TEST(EndpointLink, AnswersWaitForDataAndGoInTheEnd) {
   EXPECT_EQ(pair.completions(0).size(), 1u);
   EXPECT_EQ(pair.completions(1).size(), 1u);
   EXPECT_EQ(pair.counter(0, "transport.retransmits"), 0u);
+}
+
+// One end echoes what comes; the other posts its next write when its last is complete. It is made to
+// wait for that once, not each time.
+TEST(EndpointLink, OneThatShowedThatItWaitsIsAnsweredAtOnce) {
+  Pair pair(with_delay());
+  const auto qps = pair.connect();
+  Caught request;
+  pair.fate = [&](int from, const world::Datagram& d) {
+    if (from == 1 || opcode_of(d) != Opcode::kWriteOnly) return test::Fate::kDeliver;
+    request.take(d);
+    return test::Fate::kDrop;
+  };
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    const Time start = pair.now;
+    ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = round}));
+    while (pair.completions(0).empty() && pair.now - start < Duration::ms(1)) {
+      pair.run_for(Duration::us(1));
+      if (!request.is_there()) continue;
+      request.give(pair);
+      ASSERT_TRUE(pair.write(1, qps.qpn[1], {.offset = 5000}));
+    }
+    const Duration took = pair.now - start;
+    if (round == 0) {
+      EXPECT_GE(took, Duration::us(30));
+    } else {
+      EXPECT_LT(took, Duration::us(20)) << round;
+    }
+  }
+}
+
+// A QP that owes an answer goes, and another takes its place before anything is sent.
+TEST(EndpointLink, AnswersOfOneThatIsGoneAreNotAskedFor) {
+  auto options = with_delay();
+  options.endpoint.qp_count_max = 2;
+  Pair pair(options);
+  const auto owes = pair.connect(), other = pair.connect();
+  Caught request;
+  pair.fate = [&](int from, const world::Datagram& d) {
+    if (from == 1 || opcode_of(d) != Opcode::kWriteOnly) return test::Fate::kDeliver;
+    request.take(d);
+    return test::Fate::kDrop;
+  };
+  ASSERT_TRUE(pair.write(0, owes.qpn[0], {}));
+  pair.run_for(Duration::us(1));
+  ASSERT_TRUE(request.is_there());
+  request.give(pair);
+  ASSERT_TRUE(pair.end(1).destroy_qp(pair.now, owes.qpn[1]));
+  QpConfig config = options.qp;
+  const auto evs = test::make_evs({.ports = 2, .per_port = 8});
+  config.evs = evs;
+  ASSERT_TRUE(pair.end(1).create_qp(config, Psn(0)));
+  ASSERT_TRUE(pair.write(1, other.qpn[1], {.id = 7, .offset = 5000}));
+  pair.run_for(Duration::us(100));
+  const auto done = pair.completions(1);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].id, 7u);
 }
 
 TEST(EndpointLink, ABusyDirectionIsAnsweredAllTheSame) {

@@ -6,6 +6,12 @@
 #include "wire/framing.h"
 
 namespace weft::transport {
+namespace {
+
+// For so long one that waited for its answers gets them at once; then it is tried again.
+constexpr Duration kAtOnce = Duration::ms(50);
+
+}  // namespace
 
 void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
   for (const world::Datagram& d : in) {
@@ -33,14 +39,19 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
     }
     on_packet(now, d, *packet);
   }
-  if (config_.answers_delay == Duration()) flush_answers();
+  if (config_.answers_delay == Duration()) flush_answers(now);
 }
 
-void Endpoint::flush_answers() {
+// Of those whose answers are as late as can be, and who sent nothing meanwhile: if they do as soon as
+// they have them, they waited, and will again. A program may not use its memory before.
+void Endpoint::flush_answers(Time now) {
+  const bool late = answers_at_ <= now;
   for (const std::uint32_t index : touched_) {
     QpSlot& qp = qps_[index];
     if (!qp || !qp->touched) continue;  // destroyed since
     qp->touched = false;
+    if (late && qp->received_at <= answers_at_ - config_.answers_delay)
+      qp->waited_if_before = now + config_.answers_delay;
     qp->responder.flush(control_, responder_counters_);
   }
   touched_.clear();
@@ -121,6 +132,9 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
     return drop(DropReason::kQpInError);
   }
   hot(Call::kData) = {qp->responder_part(), peer.part(port_count_), qp->responder.hot_bits()};
+  qp->received_at = now;
+  if (config_.answers_delay > Duration() && now < qp->waited_if_before)
+    qp->at_once_until = now + kAtOnce;
   if (qp->silent) on_word(now, *qp);
   const bool trimmed = world::is_trimmed(in.dscp);
   const Responder::Arrival arrival{
@@ -148,7 +162,6 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
 }
 
 void Endpoint::watch_quiet(Time now, Qp& qp) {
-  qp.received_at = now;
   if (qp.watched) return;
   qp.watched = true;
   watched_.push_back(qp_index(qp));

@@ -58,7 +58,7 @@ struct Qp {
   std::uint32_t next_of_peer = 0xffff'ffff;  // list of the peer's QPs
   Psn first_psn, peer_first_psn;
   std::uint32_t budget_epoch = 0;  // when it last received, to the receive budget
-  Time received_at;                // when it last received, if the endpoint watches for quiet
+  Time received_at;                // when it last received
   Ring<std::uint64_t> receives;    // ids of posted receives
   Responder responder;
   Requestor requestor;
@@ -68,6 +68,9 @@ struct Qp {
     std::uint8_t asked = 0;
     Time since, next;
   } refused;
+  // Where answers are put off: data before the one shows that the peer waited for the last of them;
+  // until the other they go at once.
+  Time waited_if_before, at_once_until;
 };
 
 // A place for a QP. Whether one lives there stands before it, on the cache line that every packet
