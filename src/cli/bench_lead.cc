@@ -84,11 +84,9 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
     }
     const auto bytes = static_cast<std::uint32_t>(size);
     if (arguments.latency) {
-      auto us = measure_latency(*c.end, c.qps[0], buffers.memory(),
-                                {.size = bytes,
-                                 .iterations = iterations,
-                                 .completions = arguments.completions},
-                                watch);
+      auto us = measure_latency(
+          *c.end, c.qps[0], buffers.memory(),
+          {.size = bytes, .iterations = iterations, .completions = arguments.completions}, watch);
       if (!us) return watch.silence.explain(us.error());
       if (!us->empty()) rows.push_back(show_latency(style, size, std::move(*us)));
     } else {

@@ -22,7 +22,7 @@ struct BenchArguments {
   std::string host;
   bool listen = false, latency = false, bidirectional = false, json = false;
   bool completions = false;  // with latency
-  bool to_itself = false;  // both ends in one process, on one thread
+  bool to_itself = false;    // both ends in one process, on one thread
   std::string idle;
   std::vector<std::string> sizes;
   std::string fabric;  // a scenario: the lab that this end is in

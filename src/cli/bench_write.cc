@@ -102,8 +102,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
   std::uint64_t completed = 0;
   for (std::uint64_t round = 0; round < plan.iterations; ++round) {
     if (plan.begins) WEFT_CHECK(send(round));
-    while (*last != static_cast<std::byte>(round + 1) ||
-           (plan.completions && completed <= round)) {
+    while (*last != static_cast<std::byte>(round + 1) || (plan.completions && completed <= round)) {
       end.progress(end.now() + kPatience);
       WEFT_TRY(const std::uint64_t taken, end.take());
       completed += taken;

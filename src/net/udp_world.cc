@@ -131,12 +131,14 @@ bool UdpWorld::look_where_it_came(Time plane_busy_until) {
 bool UdpWorld::take(Time sleep_until) {
   // What was slept on purpose is not late.
   const Time due = std::max(last_pass_, sleep_until);
-  // One that is about to sleep is told by the kernel: a look at a socket besides would be in vain.
-  bool moved = look_where_it_came(sleep_until > now_ ? Time() : plane_busy_until_);
+  // One that is about to sleep is told by the kernel, and to what was just sent there is no answer yet:
+  // a look at a socket would be in vain. That is the time to look at all of them.
+  const Time plane_busy_until = has_sent_ || sleep_until > now_ ? Time() : plane_busy_until_;
+  bool moved = look_where_it_came(plane_busy_until);
   if (moved) sleep_until = Time();
   const bool sleeps = sleep_until > now_ && (shm_ == nullptr || shm_->sleep());
   const bool busy = moved || now_ < ring_busy_until_ ||
-                    (now_ < plane_busy_until_ && now_ < look_next_ - kLookEvery + kPlaneLookEvery);
+                    (now_ < plane_busy_until && now_ < look_next_ - kLookEvery + kPlaneLookEvery);
   if (sleeps || now_ >= look_next_ || !busy) moved |= look(sleeps ? sleep_until : Time());
   if (sleeps && shm_ != nullptr) shm_->wake();
   return look_at_deadline(due) || moved;

@@ -306,6 +306,7 @@ class UdpWorld final : public world::World {
   // Rings, or a plane, that moved a moment ago; when everything is looked at in any case.
   Time ring_busy_until_, plane_busy_until_, look_next_;
   std::uint32_t busy_plane_ = 0;
+  bool has_sent_ = false;  // the last time that the node was asked for packets
   std::size_t busy_runs_ = kRunsMax;
   wire::IcrcStart icrc_in_, icrc_out_;
   world::PortMask told_up_ = 0;  // what the node knows

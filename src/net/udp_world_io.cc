@@ -290,6 +290,7 @@ bool UdpWorld::transmit() {
     room[planes_.size()] = shm_->room(now_);
     any |= room[planes_.size()].packets > 0;
   }
+  has_sent_ = false;
   if (!any) return false;
   const std::size_t count = node_->poll_transmit(now_, std::span(room).first(port_count()), out_);
   for (std::size_t i = 0; cap_ && i < count; ++i) {
@@ -303,7 +304,8 @@ bool UdpWorld::transmit() {
     }
   }
   if (shm_ != nullptr && count > 0) shm_->flush();
-  return count > 0;
+  has_sent_ = count > 0;
+  return has_sent_;
 }
 
 }  // namespace weft::net

@@ -45,6 +45,8 @@ class OneHost(unittest.TestCase):
     def test_latency(self):
         [row] = self.result("--latency", "--size", "8", "--iterations", "100")["rows"]
         self.assertLessEqual(row["min_us"], row["p50_us"])
+        [row] = self.result("--latency", "--completions", "--size", "8", "--iterations", "100")["rows"]
+        self.assertEqual(row["iterations"], 100)
 
     def test_idle_is_asleep(self):
         self.assertLess(self.result("--size", "8", "--iterations", "1", "--idle", "300ms")["idle_cpu_pct"], 20)

@@ -46,6 +46,8 @@ class OneHost(unittest.TestCase):
         [row] = self.rows("--latency", "--size", "8", "--iterations", "100")
         self.assertLessEqual(row["min_us"], row["p50_us"])
         self.assertLessEqual(row["p50_us"], row["max_us"])
+        [row] = self.rows("--latency", "--completions", "--size", "8", "--iterations", "100")
+        self.assertEqual(row["iterations"], 100)
 
     def test_single_packets_and_other_mtus(self):
         self.rows("--burst", "1", "--size", "100KiB", "--iterations", "20")
@@ -54,6 +56,7 @@ class OneHost(unittest.TestCase):
     def test_misuse_is_one_line(self):
         for words in (["--size", "0"], ["--size", "2GiB"], ["--size", "abc"], ["--qps", "0"], ["--mtu", "5"],
                       ["--iterations", "0"], ["--listen", "somewhere"], ["--latency", "--bidirectional"],
+                      ["--completions"],
                       ["--planes", "300.1.1.1"]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)

@@ -1,5 +1,6 @@
 """`weft bench write` between two hosts: two network namespaces joined by veth pairs, one a plane. Skipped without root."""
 
+import json
 import os
 import re
 import subprocess
@@ -59,6 +60,7 @@ class TwoHosts(unittest.TestCase):
         ran = subprocess.run(self.bench("a", self.address("b", 0, self.family), *own["a"], "--size", "1MiB", "--iterations",
                                         "20", "--bidirectional", *here),
                              capture_output=True, text=True, timeout=SECONDS_MAX)
+        self.said = ran.stdout
         return ran.returncode, ran.stderr, listener.wait(timeout=SECONDS_MAX), listener.stderr.read()
 
     def payload(self, **options):
@@ -124,6 +126,19 @@ class TwoHosts(unittest.TestCase):
         _, said = client.communicate(timeout=8)
         self.assertEqual(client.returncode, 1, said)
         self.assertIn("does not answer", said)
+
+    def test_what_a_full_socket_does_not_take_goes_later(self):
+        self.make(4200)
+        made = subprocess.run(["tc", "-n", self.names["a"], "qdisc", "add", "dev", "p0", "root", "tbf", "rate", "500mbit",
+                               "burst", "64kb", "latency", "400ms"], capture_output=True, text=True)
+        if made.returncode != 0:
+            self.skipTest(f"no slow link here: {made.stderr.strip()}")
+        # One socket, and more windows than its buffer holds.
+        here, said, there, _ = self.run_both(here=["--evs", "1", "--qps", "8", "--json"], there=["--evs", "1"])
+        self.assertEqual((here, there), (0, 0), said)
+        counters = json.loads(self.said)["counters"]
+        self.assertGreater(counters.get("net.sends_held", 0), 0)
+        self.assertNotIn("net.drops_send", counters)
 
     def test_without_checksum_offload_runs_are_cut_here(self):
         self.make(1500)
