@@ -90,6 +90,8 @@ bool UdpWorld::look(Time sleep_until) {
       shm_->look();
       moved = true;
     } else if ((what & kRoom) != 0) {
+      // Told as long as it is there, room or none.
+      if ((ready[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) hear_refusals(what & 0xff);
       moved |= send_held(planes_[what & 0xff]);
     } else if ((what & kHost) != 0) {
       moved |= receive_for_host(what & 0xff);
@@ -105,7 +107,7 @@ bool UdpWorld::look_at_deadline(Time due) {
   const Duration late = now_ > due && now_ - due > kLate ? now_ - due : Duration();
   last_pass_ = now_;
   if (now_ >= host_next_) try_host();
-  if (now_ >= refusals_next_) hear_refusals();
+  if (now_ >= refusals_next_) hear_next_refusals();
   if (node_->next_deadline() > now_) return false;
   node_->on_deadline(now_, late);
   return true;
@@ -131,8 +133,8 @@ bool UdpWorld::look_where_it_came(Time plane_busy_until) {
 bool UdpWorld::take(Time sleep_until) {
   // What was slept on purpose is not late.
   const Time due = std::max(last_pass_, sleep_until);
-  // One that is about to sleep is told by the kernel, and to what was just sent there is no answer yet:
-  // a look at a socket would be in vain. That is the time to look at all of them.
+  // One that is about to sleep is told by the kernel, and one that has just sent has no answer yet: a
+  // look at a socket would be in vain. Better now at all of them than while the answer comes.
   const Time plane_busy_until = has_sent_ || sleep_until > now_ ? Time() : plane_busy_until_;
   bool moved = look_where_it_came(plane_busy_until);
   if (moved) sleep_until = Time();

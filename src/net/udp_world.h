@@ -134,7 +134,7 @@ class UdpWorld final : public world::World {
   // it first.
   bool progress(Time limit);
   // Readable when pass() has something to receive from the network: for a loop that waits for several
-  // worlds. The node's deadline is not in it, and packets over shared memory only while rings know that
+  // worlds. The node's deadline and refusals (sleep_until() has both) are not in it, and packets over shared memory only while rings know that
   // somebody sleeps. Who waits here and does not tell them switches shared memory off, as `weft lab
   // run` does.
   int wait_fd() const { return epoll_fd_; }
@@ -180,7 +180,8 @@ class UdpWorld final : public world::World {
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;
   static constexpr std::size_t kPollPackets = 45;
-  static constexpr Duration kHearEvery = Duration::ms(10);
+  // One plane's senders are asked for refusals.
+  static constexpr Duration kHearEvery = Duration::ms(2);
   // What moved so recently is likely to move again.
   static constexpr Duration kBusy = Duration::us(20);
 
@@ -251,9 +252,10 @@ class UdpWorld final : public world::World {
   void leave_host();
   bool receive_for_host(std::uint32_t plane);
   // --- refused (udp_world_refused.cc)
-  void hear_refusals();
+  void hear_next_refusals();
+  bool hear_refusals(std::uint32_t plane);
   template <typename Socket>
-  void hear_refusals(std::uint32_t plane, const Socket& sender);
+  bool hear_refusals(std::uint32_t plane, const Socket& sender);
   void tell_refusals(std::uint32_t plane, const IpPort& refused);
   void tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t process);
   // --- out (udp_world_io.cc)
@@ -296,9 +298,9 @@ class UdpWorld final : public world::World {
   // Port 4791 in each plane while we answer for the host; else empty, and when we try again.
   std::vector<UdpSocket> host_;
   Time host_next_ = kNever, host_since_;
-  // When senders are asked for refusals, kNever while nothing is sent; what had been sent then.
-  Time refusals_next_ = kNever;
-  std::uint64_t heard_sends_ = 0;
+  // When the senders of which plane are asked for refusals, kNever while nothing is sent.
+  Time refusals_next_ = kNever, sent_at_;
+  std::uint32_t hear_turn_ = 0;
   std::unique_ptr<LinkWatch> links_;
   std::optional<Alarm> alarm_;    // for sleeps
   std::unique_ptr<ShmPort> shm_;  // null: off

@@ -207,7 +207,6 @@ void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::W
       .segment = run.size() > 1 ? static_cast<std::uint16_t>(segment) : std::uint16_t{0},
       .flow_label = way.flow_label};
   ++counters_.sends;
-  refusals_next_ = std::min(refusals_next_, now_ + kHearEvery);
   switch (send_by(plane, way, first.peer.ip(), what, pieces)) {
     case UdpSocket::Sent::kTaken:
       counters_.packets_sent += run.size();

@@ -34,30 +34,37 @@ void UdpWorld::tell_refusals(std::uint32_t plane, const IpPort& refused) {
   }
 }
 
-// From one socket. Bounded: who sends them without end must not keep us from our work.
+// From one socket. Bounded: who sends them without end must not keep us from our work. True if none
+// are left.
 template <typename Socket>
-void UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender) {
+bool UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender) {
   std::optional<IpPort> last;
   for (int i = 0; i < 64; ++i) {
     const auto refused = sender.poll_refusal();
-    if (!refused) break;
+    if (!refused) return true;
     ++counters_.refusals;
     if (refused == last) continue;  // a window of packets is refused one by one
     last = refused;
     tell_refusals(plane, *refused);
   }
+  return false;
 }
 
-// Now and then, and once more after the last packet went out. Nothing wakes us: the kernel would look
-// for whom to wake at each packet that is sent, which is a tenth of what sending it costs.
-void UdpWorld::hear_refusals() {
-  refusals_next_ = counters_.sends == heard_sends_ ? kNever : now_ + kHearEvery;
-  heard_sends_ = counters_.sends;
-  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
-    const Plane& from = planes_[plane];
-    for (const UdpSocket& sender : from.senders) hear_refusals(plane, sender);
-    if (from.tunnel) hear_refusals(plane, *from.tunnel);
-  }
+bool UdpWorld::hear_refusals(std::uint32_t plane) {
+  const Plane& from = planes_[plane];
+  if (from.tunnel) return hear_refusals(plane, *from.tunnel);
+  bool all = true;
+  for (const UdpSocket& sender : from.senders) all &= hear_refusals(plane, sender);
+  return all;
+}
+
+// One plane after the other while packets go out, and all of them once more after the last. Nothing
+// wakes us: who watches a socket is called by the kernel for each packet that it sends (decision 13).
+void UdpWorld::hear_next_refusals() {
+  if (!hear_refusals(hear_turn_)) sent_at_ = now_;
+  hear_turn_ = hear_turn_ + 1 == planes_.size() ? 0 : hear_turn_ + 1;
+  const bool over = now_ - sent_at_ > kHearEvery * static_cast<std::int64_t>(planes_.size() + 1);
+  refusals_next_ = over ? kNever : now_ + kHearEvery;
 }
 
 }  // namespace weft::net

@@ -58,6 +58,8 @@ std::uint32_t UdpWorld::receive_bytes(const Plane& plane) const {
 
 UdpSocket::Sent UdpWorld::send_by(Plane& plane, const Steering::Way& way, const Ipv6& peer,
                                   const UdpSocket::Outgoing& what, std::span<iovec> pieces) {
+  sent_at_ = now_;
+  refusals_next_ = std::min(refusals_next_, now_ + kHearEvery);
   if (!plane.tunnel) return plane.senders[way.socket].send(what, pieces);
   const auto index = static_cast<std::uint32_t>(&plane - planes_.data());
   return plane.tunnel->send(

@@ -227,6 +227,7 @@ class Endpoint final : public world::Node {
   std::vector<std::uint32_t> watched_;      // QPs that received lately
   Time quiet_at_ = kNever;                  // when one of them may have been quiet for long
   Time answers_at_ = kNever;                // data went instead of answers: they follow then
+  bool somebody_waits_ = false;             // for them: they follow data at once
   EndpointConfig config_;
   std::uint32_t qp_count_ = 0, qp_created_ = 0;
   std::uint32_t evs_used_ = 0;

@@ -42,20 +42,22 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
   if (config_.answers_delay == Duration()) flush_answers(now);
 }
 
-// Of those whose answers are as late as can be, and who sent nothing meanwhile: if they do as soon as
-// they have them, they waited, and will again. A program may not use its memory before.
+// Of those whose answers are late, and who sent nothing meanwhile: if they do as soon as they have
+// them, they waited, and will again. A program may not use its memory before. Half of the delay: others
+// may have begun it.
 void Endpoint::flush_answers(Time now) {
   const bool late = answers_at_ <= now;
   for (const std::uint32_t index : touched_) {
     QpSlot& qp = qps_[index];
     if (!qp || !qp->touched) continue;  // destroyed since
     qp->touched = false;
-    if (late && qp->received_at <= answers_at_ - config_.answers_delay)
+    if (late && now - qp->received_at >= config_.answers_delay / 2)
       qp->waited_if_before = now + config_.answers_delay;
     qp->responder.flush(control_, responder_counters_);
   }
   touched_.clear();
   unanswered_ = 0;
+  somebody_waits_ = false;
   answers_at_ = kNever;
 }
 
@@ -133,8 +135,10 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   }
   hot(Call::kData) = {qp->responder_part(), peer.part(port_count_), qp->responder.hot_bits()};
   qp->received_at = now;
-  if (config_.answers_delay > Duration() && now < qp->waited_if_before)
-    qp->at_once_until = now + kAtOnce;
+  if (config_.answers_delay > Duration()) {
+    if (now < qp->waited_if_before) qp->at_once_until = now + kAtOnce;
+    if (now < qp->at_once_until) somebody_waits_ = true;
+  }
   if (qp->silent) on_word(now, *qp);
   const bool trimmed = world::is_trimmed(in.dscp);
   const Responder::Arrival arrival{

@@ -39,19 +39,18 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
   if (touched_.empty()) return batch.count;
   if (batch.count > before && answers_at_ == kNever && may_wait(now))
     answers_at_ = now + config_.answers_delay;
-  if (answers_at_ == kNever || answers_at_ <= now || unanswered_ >= kUnansweredMax) {
+  if (answers_at_ == kNever || answers_at_ <= now || somebody_waits_ ||
+      unanswered_ >= kUnansweredMax) {
     flush_answers(now);
     transmit_control(now, batch);
   }
   return batch.count;
 }
 
-// A peer that gets data from us now is not waiting for the answer alone, unless it showed that it was.
+// A peer that gets data from us now is not waiting for the answer alone.
 bool Endpoint::may_wait(Time now) const {
   for (const std::uint32_t index : touched_) {
-    QpSlot& qp = qps_[index];
-    if (!qp || !qp->touched) continue;  // destroyed since
-    if (peers_[qp->peer].data_at != now || now < qp->at_once_until) return false;
+    if (peers_[qps_[index]->peer].data_at != now) return false;
   }
   return true;
 }

@@ -95,6 +95,14 @@ TEST_P(Refused, AClosedPortFailsTheQpSoon) {
   EXPECT_EQ(pair.a.counter("transport.qps_refused"), 1u);
 }
 
+// Secured, it had no time to agree on keys: hellos are all that is sent, and refused.
+TEST_P(Refused, AClosedPortIsNoticedBeforeAnythingWasSent) {
+  pair.b.net = nullptr;
+  pair.post(pair.a, pair.b, {});
+  EXPECT_LT(time_to_fail(pair.a).to_us(), kSoon.to_us());
+  EXPECT_EQ(pair.a.counter("transport.qps_refused"), 1u);
+}
+
 TEST_P(Refused, AForgedRefusalDisturbsNothing) {
   IcmpForger forger;
   if (!forger.is_allowed()) GTEST_SKIP() << "no raw sockets: needs CAP_NET_RAW";
