@@ -134,9 +134,9 @@ class UdpWorld final : public world::World {
   // it first.
   bool progress(Time limit);
   // Readable when pass() has something to receive from the network: for a loop that waits for several
-  // worlds. The node's deadline and refusals (sleep_until() has both) are not in it, and packets over shared memory only while rings know that
-  // somebody sleeps. Who waits here and does not tell them switches shared memory off, as `weft lab
-  // run` does.
+  // worlds. The node's deadline and refusals (sleep_until() has both) are not in it, and packets over
+  // shared memory only while rings know that somebody sleeps. Who waits here and does not tell them
+  // switches shared memory off, as `weft lab run` does.
   int wait_fd() const { return epoll_fd_; }
   // For who is about to wait there: tells every ring. False: something came meanwhile, wait not. May
   // be called again while somebody waits, as rings come and calls are taken.
@@ -180,7 +180,7 @@ class UdpWorld final : public world::World {
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;
   static constexpr std::size_t kPollPackets = 45;
-  // One plane's senders are asked for refusals.
+  // So often the senders of one plane are asked for refusals.
   static constexpr Duration kHearEvery = Duration::ms(2);
   // What moved so recently is likely to move again.
   static constexpr Duration kBusy = Duration::us(20);

@@ -48,12 +48,11 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
 void Endpoint::flush_answers(Time now) {
   const bool late = answers_at_ <= now;
   for (const std::uint32_t index : touched_) {
-    QpSlot& qp = qps_[index];
-    if (!qp || !qp->touched) continue;  // destroyed since
-    qp->touched = false;
-    if (late && now - qp->received_at >= config_.answers_delay / 2)
-      qp->waited_if_before = now + config_.answers_delay;
-    qp->responder.flush(control_, responder_counters_);
+    Qp& qp = *qps_[index];
+    qp.touched = false;
+    if (late && now - qp.received_at >= config_.answers_delay / 2)
+      qp.waited_if_before = now + config_.answers_delay;
+    qp.responder.flush(control_, responder_counters_);
   }
   touched_.clear();
   unanswered_ = 0;
@@ -176,23 +175,22 @@ void Endpoint::report_quiet(Time now) {
   quiet_at_ = kNever;
   std::size_t kept = 0;
   for (const std::uint32_t index : watched_) {
-    QpSlot& qp = qps_[index];
-    if (!qp || !qp->watched) continue;  // destroyed since
-    qp->watched = false;
-    if (!qp->responder.owes_sack() || !qp->may_receive()) continue;
-    if (const Time due = qp->received_at + config_.sack_quiet; due > now) {
-      qp->watched = true;
+    Qp& qp = *qps_[index];
+    qp.watched = false;
+    if (!qp.responder.owes_sack() || !qp.may_receive()) continue;
+    if (const Time due = qp.received_at + config_.sack_quiet; due > now) {
+      qp.watched = true;
       watched_[kept++] = index;
       quiet_at_ = std::min(quiet_at_, due);
       continue;
     }
-    const Peer& peer = peers_[qp->peer];
+    const Peer& peer = peers_[qp.peer];
     for (std::uint32_t port = 0; port < port_count_; ++port) {
       if ((peer.usable(ports_up_) >> port & 1) == 0 || !peer.ways[port].reverse.present) continue;
-      qp->responder.report(static_cast<std::uint8_t>(port), control_, responder_counters_);
+      qp.responder.report(static_cast<std::uint8_t>(port), control_, responder_counters_);
       ++quiet_sacks_;
     }
-    qp->responder.settle();
+    qp.responder.settle();
   }
   watched_.resize(kept);
 }
