@@ -122,9 +122,10 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   const bool tunnelled = count > 0;
   if (!tunnelled) count = from.listen.receive(buffer_, room);
   if (count == 0) return false;
-  busy_runs_ = count == 1 && runs[0].size == runs[0].segment ? 1
-               : runs[0].size >= kLongRun                    ? kRunsWhenLong
-                                                             : kRunsMax;
+  // Two packets: a SACK and its Transport ACK.
+  busy_runs_ = count == 1 && runs[0].size <= 2 * runs[0].segment ? 1
+               : runs[0].size >= kLongRun                        ? kRunsWhenLong
+                                                                 : kRunsMax;
   // Where data came more will; answers come on all planes in turn.
   if (static_cast<world::Dscp>(runs[0].traffic_class >> 2) != world::Dscp::kControl) {
     busy_plane_ = plane;

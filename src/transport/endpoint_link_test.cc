@@ -125,6 +125,7 @@ TEST(EndpointLink, ConfigureKeepsNumberAndReceives) {
 Pair::Options with_delay() {
   Pair::Options options = Pair::defaults();
   options.endpoint.answers_delay = Duration::us(30);
+  options.endpoint.send_queue_max = 64;
   options.qp.nscc.base_rtt = Duration::us(100);
   return options;
 }
@@ -229,12 +230,25 @@ class Echo {
 TEST(EndpointLink, OneThatShowedThatItWaitsIsAnsweredAtOnce) {
   Echo echo;
   const auto qps = echo.pair().connect();
-  EXPECT_GE(echo.round(qps), Duration::us(30));
-  for (int i = 0; i < 10; ++i) EXPECT_LT(echo.round(qps), Duration::us(20)) << i;
-  // Not for ever: it may have been the last time.
-  echo.pair().run_for(Duration::ms(60));
-  EXPECT_GE(echo.round(qps), Duration::us(30));
-  EXPECT_LT(echo.round(qps), Duration::us(20));
+  for (int again = 0; again < 2; ++again) {
+    for (int i = 0; i < 2; ++i) EXPECT_GE(echo.round(qps), Duration::us(30)) << i;
+    for (int i = 0; i < 10; ++i) EXPECT_LT(echo.round(qps), Duration::us(20)) << i;
+    // Not for ever: it may have been the last time.
+    echo.pair().run_for(Duration::ms(60));
+  }
+}
+
+TEST(EndpointLink, OneThatStandsStillNowAndThenDoesNotWait) {
+  Echo echo;
+  const auto qps = echo.pair().connect();
+  constexpr int kNotWaitedFor = 16;  // answered together
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_GE(echo.round(qps), Duration::us(30)) << i;
+    for (int n = 0; n < kNotWaitedFor; ++n) echo.go(qps);
+    echo.pair().run_for(Duration::us(5));
+    EXPECT_EQ(echo.pair().completions(0).size(), kNotWaitedFor);
+    echo.pair().completions(1);
+  }
 }
 
 TEST(EndpointLink, OneThatDoesNotGoOnDidNotWait) {
@@ -249,7 +263,7 @@ TEST(EndpointLink, OneThatDoesNotGoOnDidNotWait) {
 TEST(EndpointLink, OneThatWaitsIsNotHeldUpByOthers) {
   Echo echo;
   const auto waits = echo.pair().connect(), other = echo.pair().connect();
-  echo.round(waits);
+  for (int i = 0; i < 2; ++i) echo.round(waits);
   EXPECT_LT(echo.round(waits), Duration::us(20));
   echo.go(other);
   echo.pair().run_for(Duration::us(1));

@@ -10,6 +10,7 @@ namespace {
 
 // For so long one that waited for its answers gets them at once; then it is tried again.
 constexpr Duration kAtOnce = Duration::ms(50);
+constexpr std::uint8_t kWaitsShown = 2;  // in a row
 
 }  // namespace
 
@@ -43,15 +44,18 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
 }
 
 // Of those whose answers are late, and who sent nothing meanwhile: if they do as soon as they have
-// them, they waited, and will again. A program may not use its memory before. Half of the delay: others
-// may have begun it.
+// them, they waited, and will again. A program may not use its memory before. Once may be chance, as a
+// process stands still now and then. Half of the delay: others may have begun it.
 void Endpoint::flush_answers(Time now) {
   const bool late = answers_at_ <= now;
   for (const std::uint32_t index : touched_) {
     Qp& qp = *qps_[index];
     qp.touched = false;
-    if (late && now - qp.received_at >= config_.answers_delay / 2)
+    if (late && now - qp.received_at >= config_.answers_delay / 2) {
       qp.waited_if_before = now + config_.answers_delay;
+    } else {
+      qp.waits = 0;
+    }
     qp.responder.flush(control_, responder_counters_);
   }
   touched_.clear();
@@ -135,7 +139,10 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   hot(Call::kData) = {qp->responder_part(), peer.part(port_count_), qp->responder.hot_bits()};
   qp->received_at = now;
   if (config_.answers_delay > Duration()) {
-    if (now < qp->waited_if_before) qp->at_once_until = now + kAtOnce;
+    if (now < qp->waited_if_before) {
+      qp->waited_if_before = Time();
+      if (++qp->waits >= kWaitsShown) qp->at_once_until = now + kAtOnce;
+    }
     if (now < qp->at_once_until) somebody_waits_ = true;
   }
   if (qp->silent) on_word(now, *qp);

@@ -71,6 +71,7 @@ struct Qp {
   // Where answers are put off: data before the one shows that the peer waited for the last of them;
   // until the other they go at once.
   Time waited_if_before, at_once_until;
+  std::uint8_t waits = 0;  // so shown, one after the other
 };
 
 // A place for a QP. Whether one lives there stands before it, on the cache line that every packet

@@ -84,9 +84,15 @@ Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes heade
   return Polled::kNothing;
 }
 
-// Runs of up to `burst` packets stay on one EV. What is sent again avoids the plane of the copy that
+// Of a full packet's part of a run, at least a sixteenth: a change of EV costs both ends more than a
+// small packet does.
+std::uint32_t Requestor::part_of_run(const Piece& p) const {
+  return std::clamp<std::uint32_t>(kFullPart * p.size / params_->mtu, 1, kFullPart);
+}
+
+// Runs of up to `burst` full packets stay on one EV. What is sent again avoids the plane of the copy that
 // was lost, or at least its EV; new packets follow it in its run, so that it costs no run of its own.
-PathSet::Slot Requestor::pick(Time now, PortMask usable, PathSet::Slot avoid) {
+PathSet::Slot Requestor::pick(Time now, PortMask usable, const Piece& p, PathSet::Slot avoid) {
   auto living = static_cast<PortMask>(usable & ~paths_.planes_down());
   if (avoid != PathSet::kNone) {
     const auto others = static_cast<PortMask>(living & ~(1u << paths_.ev(avoid).port));
@@ -94,7 +100,8 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, PathSet::Slot avoid) {
   }
   if (run_.left > 0 && run_.slot != avoid && (living >> paths_.ev(run_.slot).port & 1) != 0 &&
       paths_.state(run_.slot) == EvState::kGood) {
-    run_over_ = --run_.left == 0;
+    run_.left -= std::min(run_.left, part_of_run(p));
+    run_over_ = run_.left == 0;
     return run_.slot;
   }
   PathSet::Slot slot = PathSet::kNone;
@@ -106,7 +113,8 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, PathSet::Slot avoid) {
       slot = other;
     }
   }
-  run_ = {.slot = slot, .left = slot == PathSet::kNone ? 0 : run_packets() - 1};
+  const bool single = slot == PathSet::kNone || params_->burst == 1;
+  run_ = {.slot = slot, .left = single ? 0 : run_packets() * kFullPart - part_of_run(p)};
   run_over_ = run_.left == 0;
   return slot;
 }
@@ -115,17 +123,17 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
                                        Outgoing& out) {
   const Psn psn = window_.first_lost();
   PsnRecord& record = window_.record(psn);
+  const Wqe& wqe = wqe_of(psn);
+  const Piece p = piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first)));
   const std::int64_t size = nominal_size(psn, record);
   if (!nscc_.allows(size) || nscc_.paced_until() > context.now) return Polled::kWindowClosed;
-  const PathSet::Slot slot = pick(context.now, usable, record.ev);
+  const PathSet::Slot slot = pick(context.now, usable, p, record.ev);
   if (slot == PathSet::kNone) return Polled::kNoPort;
-  const Wqe& wqe = wqe_of(psn);
   window_.sent(psn, record, context.now, slot);
   record.counted = true;
   nscc_.on_send(size);
   ++context.counters.retransmits;
-  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first))),
-       {.psn = psn, .slot = slot, .rtx = true, .ask = true}, header, out);
+  emit(context, wqe, p, {.psn = psn, .slot = slot, .rtx = true, .ask = true}, header, out);
   arm(context);
   return Polled::kPacket;
 }
@@ -174,7 +182,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   const std::int64_t size = nominal_of(p);
   if (!nscc_.allows(size_to_begin(wqe, size)) || nscc_.paced_until() > context.now)
     return Polled::kWindowClosed;
-  const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
+  const PathSet::Slot slot = pick(context.now, usable, p, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   PsnRecord* record = window_.open();
   if (record == nullptr) return Polled::kNoPort;  // no records left: acknowledgements free some
@@ -207,14 +215,17 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
 // any EV.
 Requestor::Polled Requestor::poll_completion_resend(Context& context, PortMask usable, Bytes header,
                                                     Outgoing& out) {
-  const PathSet::Slot slot = pick(context.now, usable, PathSet::kNone);
+  if (done_count_ >= queue_.size()) {
+    completion_resend_ = false;
+    return Polled::kNothing;
+  }
+  const Wqe& wqe = queue_[done_count_];
+  const Piece p = piece(wqe, static_cast<std::uint32_t>(wqe.last.since(wqe.first)));
+  const PathSet::Slot slot = pick(context.now, usable, p, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   completion_resend_ = false;
-  if (done_count_ >= queue_.size()) return Polled::kNothing;
-  const Wqe& wqe = queue_[done_count_];
   ++context.counters.completion_resends;
-  emit(context, wqe, piece(wqe, static_cast<std::uint32_t>(wqe.last.since(wqe.first))),
-       {.psn = wqe.last, .slot = slot, .rtx = true, .ask = true}, header, out);
+  emit(context, wqe, p, {.psn = wqe.last, .slot = slot, .rtx = true, .ask = true}, header, out);
   return Polled::kPacket;
 }
 

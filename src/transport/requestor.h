@@ -176,9 +176,11 @@ class Requestor {
   Polled poll_completion_resend(Context& context, PortMask usable, Bytes header, Outgoing& out);
   struct Run {
     PathSet::Slot slot = PathSet::kNone;
-    std::uint32_t left = 0;  // packets that may follow on it
+    std::uint32_t left = 0;  // what may follow on it, in parts of a full packet
   };
-  PathSet::Slot pick(Time now, PortMask usable, PathSet::Slot avoid);
+  static constexpr std::uint32_t kFullPart = 16;
+  std::uint32_t part_of_run(const Piece& p) const;
+  PathSet::Slot pick(Time now, PortMask usable, const Piece& p, PathSet::Slot avoid);
   struct Copy {  // one sending of a piece
     Psn psn;
     PathSet::Slot slot = PathSet::kNone;

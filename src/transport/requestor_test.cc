@@ -290,6 +290,29 @@ TEST(Requestor, BurstStaysOnOneEv) {
   }
 }
 
+TEST(Requestor, SmallPacketsStayLonger) {
+  auto options = RequestorBench::defaults();
+  options.burst = 4;
+  for (const std::uint32_t size : {8u, 64u, 256u, 512u, 1024u}) {
+    RequestorBench bench(options);
+    std::size_t on_first = 0;
+    std::optional<fabric::Ev> first;
+    for (bool same = true; same && on_first < 1000;) {
+      bench.post(size);
+      const auto packets = bench.poll_all();
+      ASSERT_EQ(packets.size(), 1u);
+      if (!first) first = packets[0].outgoing.ev;
+      same = packets[0].outgoing.ev == *first;
+      on_first += same;
+      bench.acknowledge(packets);
+      bench.transport_ack(packets[0].psn());
+      bench.completions();
+      bench.pass(Duration::us(10));
+    }
+    EXPECT_EQ(on_first, 4 * 1024 / std::max(size, 64u)) << size;
+  }
+}
+
 TEST(Requestor, OnlyUsablePortsCarry) {
   RequestorBench bench;
   bench.post(20 * 1024);
