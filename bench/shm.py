@@ -16,7 +16,7 @@ import lib
 
 WEFT = lib.BUILD / "weft"
 RAW = lib.BUILD / "bench/raw_shm"
-ROUNDS = 5000
+ROUNDS = 20000
 
 
 def bandwidth():

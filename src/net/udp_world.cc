@@ -31,7 +31,7 @@ constexpr Duration kLate = Duration::ms(1);
 constexpr Duration kLookEvery = Duration::us(20);
 // While a plane is busy and has nothing just now: its packets may come on another.
 constexpr Duration kPlaneLookEvery = Duration::us(6);
-constexpr int kRingLooks = 4, kPlaneLooks = 2;
+constexpr int kRingLooks = 4, kPlaneLooks = 4;
 
 }  // namespace
 

@@ -115,12 +115,11 @@ void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
 }
 
 bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
-  std::array<UdpSocket::Incoming, kRunsMax> runs;
   Plane& from = planes_[plane];
-  const auto room = std::span(runs).first(runs_max);
-  std::size_t count = from.tunnel ? from.tunnel->receive(buffer_, room) : 0;
+  const auto runs = std::span(runs_).first(runs_max);
+  std::size_t count = from.tunnel ? from.tunnel->receive(buffer_, runs) : 0;
   const bool tunnelled = count > 0;
-  if (!tunnelled) count = from.listen.receive(buffer_, room);
+  if (!tunnelled) count = from.listen.receive(buffer_, runs);
   if (count == 0) return false;
   // Two packets: a SACK and its Transport ACK.
   busy_runs_ = count == 1 && runs[0].size <= 2 * runs[0].segment ? 1
@@ -282,9 +281,10 @@ bool UdpWorld::transmit() {
   const auto plane_count = static_cast<std::uint32_t>(planes_.size());
   const std::uint32_t plane_room =
       cap_ ? std::min(kPortRoom, (cap_->packets(now_) + plane_count - 1) / plane_count) : kPortRoom;
-  for (std::size_t p = 0; p < planes_.size(); ++p) {
-    room[p].packets = planes_[p].held.empty() ? plane_room : 0;
-    any |= room[p].packets > 0;
+  world::PortRoom* of_plane = room.data();
+  for (const Plane& plane : planes_) {
+    of_plane->packets = plane.held.empty() ? plane_room : 0;
+    any |= of_plane++->packets > 0;
   }
   if (shm_ != nullptr) {
     room[planes_.size()] = shm_->room(now_);

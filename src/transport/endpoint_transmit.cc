@@ -29,10 +29,13 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
                                     std::span<world::Datagram> out) {
   Batch batch;
   batch.out = out.first(std::min<std::size_t>(out.size(), config_.batch_max));
-  for (std::uint32_t port = 0; port < port_count_ && port < room.size(); ++port) {
-    batch.room[port] = (ports_up_ >> port & 1) != 0 ? room[port].packets : 0;
-    if (batch.room[port] > 0) batch.with_room = static_cast<PortMask>(batch.with_room | 1u << port);
+  const std::size_t ports = std::min<std::size_t>(port_count_, room.size());
+  std::uint32_t with_room = 0;
+  for (std::size_t port = 0; port < ports; ++port) {
+    batch.room[port] = room[port].packets;
+    with_room |= static_cast<std::uint32_t>(room[port].packets > 0) << port;
   }
+  batch.with_room = static_cast<PortMask>(with_room & ports_up_);
   const bool data_may_go = transmit_control(now, batch);
   const std::size_t before = batch.count;
   if (data_may_go) transmit_data(now, batch);
