@@ -165,11 +165,6 @@ bool Requestor::is_time_to_ask(std::int64_t run_bytes) const {
   return run_.left == 0 && !nscc_.allows(run_bytes);
 }
 
-bool Requestor::is_last_available() const {
-  return sent_count_ + 1 == queue_.size() &&
-         queue_[sent_count_].packets_sent + 1 == packet_count(queue_[sent_count_].request.size);
-}
-
 Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes header,
                                       Outgoing& out) {
   Wqe& wqe = queue_[sent_count_];
@@ -179,6 +174,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
     return Polled::kWindowClosed;
   }
   const Piece p = piece(wqe, wqe.packets_sent);
+  const bool ends = wire::ends_message(p.opcode);
   const std::int64_t size = nominal_of(p);
   if (!nscc_.allows(size_to_begin(wqe, size)) || nscc_.paced_until() > context.now)
     return Polled::kWindowClosed;
@@ -189,14 +185,14 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   const Psn psn = window_.next() - 1;
   if (starts) {
     wqe.first = psn;
-    wqe.last = psn + static_cast<std::int32_t>(packet_count(wqe.request.size) - 1);
+    wqe.last = ends ? psn : psn + static_cast<std::int32_t>(packet_count(wqe.request.size) - 1);
     wqe.msn = next_msn_++;
     if (wqe.request.with_immediate) {
       wqe.rqmsn = next_rqmsn_++;
       ++wimm_under_way_;
     }
   }
-  const bool last_available = is_last_available();
+  const bool last_available = ends && sent_count_ + 1 == queue_.size();
   record->full = p.size == params_->mtu && !wire::has_immediate(p.opcode);
   window_.sent(psn, *record, context.now, slot);
   record->counted = true;
@@ -205,7 +201,8 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   const bool ask = last_available || is_time_to_ask(run_packets() * size);
   if (ask) bytes_since_ask_ = 0;
   emit(context, wqe, p, {.psn = psn, .slot = slot, .ask = ask}, header, out);
-  if (++wqe.packets_sent == packet_count(wqe.request.size)) ++sent_count_;
+  ++wqe.packets_sent;
+  if (ends) ++sent_count_;
   arm(context);
   return Polled::kPacket;
 }
