@@ -157,6 +157,23 @@ def interleave(contestants):
     return results
 
 
+QUIET = 1.1  # of the fastest gauge: slower ones had neighbours on their core
+
+
+def quiet_turns(contestant, gauge, wanted, most):
+    """Runs `contestant` between two runs of `gauge`, both of them times, until in `wanted` turns both gauges were quiet, or
+    `most` times. Gives [(contestant, gauge), ...] of all turns and of the quiet ones; a turn's gauge is the mean of its two."""
+    gauges, times = [gauge()], []
+    while True:
+        times.append(contestant())
+        gauges.append(gauge())
+        slow = QUIET * min(gauges)
+        turns = [(t, (g + h) / 2) for t, g, h in zip(times, gauges, gauges[1:])]
+        quiet = [turn for turn, g, h in zip(turns, gauges, gauges[1:]) if max(g, h) <= slow]
+        if len(quiet) >= wanted or len(times) >= most:
+            return turns, quiet
+
+
 def median_run(results, key):
     """The result whose key is the (lower) median of all."""
     return sorted(results, key=key)[(len(results) - 1) // 2]

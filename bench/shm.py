@@ -3,7 +3,8 @@
 `weft` is GB/s of one QP over shared memory, 1 MiB messages out of and into buffers of 64 MiB; `ratio` is that over the
 better of two bare rings (pieces of 64 KiB and of 1 MiB), copied in and out of buffers as large. Round trips are medians
 of 8 bytes, both ends the same way: busy, or asleep at once (over UDP on two cores). All take turns; figures are
-medians.
+medians. Neighbours on the same core slow the larger program more: busy round trips over UDP are also given of quiet
+turns alone, in which the bare ones just before and after took at most 1.1 of the fastest bare one.
 """
 
 import argparse
@@ -69,33 +70,38 @@ def main():
     lib.install("build")
     lib.build("weft", "raw_shm")
     times = lib.runs(15)
-    often = lib.runs(31)  # short, and neighbours on the same core slow the larger program more
     measured = lib.interleave({
         "weft, GB/s": (times, bandwidth),
         "bare ring, pieces of 64 KiB, GB/s": (times, lambda: ring(65536)),
         "bare ring, pieces of 1 MiB, GB/s": (times, lambda: ring(1 << 20)),
         "weft, both busy, us": (times, lambda: round_trip("--shm", "forever")),
         "bare flags, us": (times, lambda: bare("flag", 100000)),
-        "weft over UDP, both busy, us": (often, lambda: round_trip("--no-shm", "forever")),
-        "bare UDP, both busy, us": (often, lambda: bare("udp")),
         "weft over UDP, both asleep, us": (times, lambda: asleep_apart(2000)),
         "bare UDP by epoll, us": (times, lambda: bare("epoll", 2000)),
         "weft, both asleep, us": (times, lambda: round_trip("--shm", "0us", 2000)),
         "weft idle, % of a core": (1, lambda: idle("--shm")),
         "weft over UDP idle, % of a core": (1, lambda: idle("--no-shm")),
     })
+    turns, quiet = lib.quiet_turns(lambda: round_trip("--no-shm", "forever"), lambda: bare("udp"), times, 4 * times)
+    for which, some in ("", turns), (", quiet", quiet):
+        if some:
+            measured[f"weft over UDP, both busy{which}, us"], measured[f"bare UDP, both busy{which}, us"] = zip(*some)
     spread = {name: lib.spread(values) for name, values in measured.items()}
     median = {name: s["median"] for name, s in spread.items()}
     best_ring = max(median["bare ring, pieces of 64 KiB, GB/s"], median["bare ring, pieces of 1 MiB, GB/s"])
     beside = {"weft, GB/s": ("of the ring", median["weft, GB/s"] / best_ring),
-              "weft over UDP, both busy, us": ("of bare", median["weft over UDP, both busy, us"] / median["bare UDP, both busy, us"]),
               "weft over UDP, both asleep, us": ("of bare", median["weft over UDP, both asleep, us"] / median["bare UDP by epoll, us"])}
+    for which in "", ", quiet":
+        if (name := f"weft over UDP, both busy{which}, us") in median:
+            beside[name] = ("of bare", median[name] / median[f"bare UDP, both busy{which}, us"])
     lib.table(["8 bytes there and back, or 1 MiB one way", "median", "range", "ratio"],
               [[name, f"{s['median']:.3f}", f"{s['min']:.3f}..{s['max']:.3f}",
                 f"{beside[name][1]:.2f} {beside[name][0]}" if name in beside else ""] for name, s in spread.items()])
     lib.finish(weft=median["weft, GB/s"], ratio=median["weft, GB/s"] / best_ring,
                detail={"round_trip_us": median["weft, both busy, us"],
-                       "udp_busy_ratio": beside["weft over UDP, both busy, us"][1],
+                       "udp_busy_ratio": beside.get("weft over UDP, both busy, quiet, us", (None, None))[1],
+                       "udp_busy_ratio_of_all": beside["weft over UDP, both busy, us"][1],
+                       "turns": len(turns), "quiet_turns": len(quiet),
                        "udp_asleep_ratio": beside["weft over UDP, both asleep, us"][1],
                        "idle_cpu_pct": median["weft idle, % of a core"], "spread": spread},
                **{"bare ring": best_ring})
