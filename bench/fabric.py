@@ -102,9 +102,9 @@ def main():
                 shares.append({name: after[name] - before[name] for name in after})
     weft, bare = statistics.median(ours), statistics.median(ceiling)
     uneven = max(max(s.values()) / min(s.values()) for s in shares)
-    lib.table(["Gb/s of payload", "median", "range", "/ raw"],
-              [["weft, 4 paths", f"{weft:.2f}", f"{min(ours):.2f}..{max(ours):.2f}", f"{weft / bare:.2f}"],
-               ["bare UDP, the same 4 paths", f"{bare:.2f}", f"{min(ceiling):.2f}..{max(ceiling):.2f}", "1.00"]])
+    lib.table(["Gb/s of payload", "median", "range", "/ raw", "max/min of paths"],
+              [["weft, 4 paths", f"{weft:.2f}", f"{min(ours):.2f}..{max(ours):.2f}", f"{weft / bare:.2f}", f"{uneven:.3f}"],
+               ["bare UDP, the same 4 paths", f"{bare:.2f}", f"{min(ceiling):.2f}..{max(ceiling):.2f}", "1.00", ""]])
     lib.say()
     lib.table(["path by spine", "share of bytes"],
               [[name, f"{value / sum(shares[-1].values()):.3f}"] for name, value in sorted(shares[-1].items())])

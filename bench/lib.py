@@ -162,7 +162,8 @@ QUIET = 1.1  # of the fastest gauge: slower ones had neighbours on their core
 
 def quiet_turns(contestant, gauge, wanted, most):
     """Runs `contestant` between two runs of `gauge`, both of them times, until in `wanted` turns both gauges were quiet, or
-    `most` times. Gives [(contestant, gauge), ...] of all turns and of the quiet ones; a turn's gauge is the mean of its two."""
+    `most` times. Gives [(contestant, gauge), ...] of all turns and of the quiet ones; a turn's gauge is the mean of its
+    two."""
     gauges, times = [gauge()], []
     while True:
         times.append(contestant())

@@ -1,9 +1,11 @@
 """One QP against one TCP stream (iperf3, cubic) and against bare UDP, over the loopback and a veth pair of MTU 4200.
 
 `weft` is Gb/s of payload over veth (over the loopback where namespaces cannot be made), 16 MiB messages; `ratio` is
-that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling. All take turns; figures are
-medians. Weft and raw_udp walk through buffers of 64 MiB, iperf3 sends one buffer of 128 KiB again and again. Over the
-loopback Weft is measured twice: by UDP, and as two processes of one host talk by default, through shared memory.
+that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling; single packets by sendmmsg. All
+take turns; figures are medians. Weft and raw_udp walk through buffers of 64 MiB, iperf3 sends one buffer of 128 KiB
+again and again. ICRCs cover headers, the default between ends of Weft on such links, or, where it says so, the payload
+too. Over the loopback Weft is measured twice: by UDP, and as two processes of one host talk by default, through shared
+memory.
 """
 
 import argparse
@@ -61,12 +63,12 @@ def iperf(link, seconds):
     return json.loads(out)["end"]["sum_received"]["bits_per_second"] / 1e9
 
 
-def weft(link, size, burst, carrier="--no-shm"):
+def weft(link, size, burst, carrier="--no-shm", icrc="headers"):
     c = link.commands()
-    program = lib.BUILD / "weft"
+    program = ["env", f"WEFT_ICRC={icrc}", lib.BUILD / "weft"]
     words = ["bench", "write", carrier, "--port", "20711"]
-    out = together([*c["server"], program, *words, "--listen", *c["listen_planes"]],
-                   [*c["client"], program, *words, c["host"], *c["planes"], "--size", size, "--burst", str(burst), "--json"],
+    out = together([*c["server"], *program, *words, "--listen", *c["listen_planes"]],
+                   [*c["client"], *program, *words, c["host"], *c["planes"], "--size", size, "--burst", str(burst), "--json"],
                    0.4)
     return json.loads(out)["rows"][0]["gbps"]
 
@@ -81,6 +83,7 @@ def measure(link, times):
                    "bare UDP, single packets": lambda: raw(link, 1.5, 1)}
     for size in SIZES:
         contestants[f"weft {size}"] = lambda size=size: weft(link, size, 15)
+    contestants["weft 16MiB, ICRC over payload too"] = lambda: weft(link, "16MiB", 15, icrc="full")
     contestants["weft 16MiB, single packets"] = lambda: weft(link, "16MiB", 1)
     if isinstance(link, Loopback):
         for size in SIZES:

@@ -67,6 +67,7 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
   options.burst = terms.burst;
   options.qps_max = terms.qps;
   options.world.spin = bench.settings.spin;
+  if (bench.settings.icrc) options.world.icrc = *bench.settings.icrc;
   options.world.shared_memory = bench.settings.shared_memory != SharedMemory::kOff;
   if (bench.arguments.receive_buffer != 0)
     options.world.receive_buffer_bytes = bench.arguments.receive_buffer;

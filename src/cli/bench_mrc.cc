@@ -84,22 +84,25 @@ class MrcEnd final : public BenchEnd {
     return refused("mrc_post_send", error);
   }
   void progress(Time) override {
-    polled_ = mrc_poll_cq(cq_, static_cast<int>(done_.size()), done_.data());
+    const int polled = mrc_poll_cq(cq_, static_cast<int>(done_.size()), done_.data());
     now_ = net::clock_now();
-    if (polled_ != 0) {
+    if (polled < 0 && error_ == 0) error_ = errno;
+    for (int i = 0; i < polled; ++i) {
+      const ibv_wc_status status = done_[static_cast<std::size_t>(i)].status;
+      if (status != IBV_WC_SUCCESS && status_ == IBV_WC_SUCCESS) status_ = status;
+      ++completed_;
+    }
+    if (polled != 0) {
       came_at_ = now_;
     } else if (now_ - came_at_ > kYieldAfter) {
       sched_yield();
     }
   }
   Result<std::uint64_t> take() override {
-    if (polled_ < 0) return refused("mrc_poll_cq", errno);
-    for (int i = 0; i < polled_; ++i) {
-      const ibv_wc_status status = done_[static_cast<std::size_t>(i)].status;
-      if (status != IBV_WC_SUCCESS)
-        return Error{ErrorKind::kSystem, fmt::format("a write failed: {}", why(status))};
-    }
-    return static_cast<std::uint64_t>(std::exchange(polled_, 0));
+    if (error_ != 0) return refused("mrc_poll_cq", error_);
+    if (status_ != IBV_WC_SUCCESS)
+      return Error{ErrorKind::kSystem, fmt::format("a write failed: {}", why(status_))};
+    return std::exchange(completed_, 0);
   }
   void answer(Time until) override {
     const std::int64_t ns = (until - net::clock_now()).ns();
@@ -136,7 +139,9 @@ class MrcEnd final : public BenchEnd {
   ibv_send_wr work_{};
   ibv_sge piece_{};
   std::array<ibv_wc, 128> done_{};  // all there is, as on the engine
-  int polled_ = 0;
+  int error_ = 0;
+  ibv_wc_status status_ = IBV_WC_SUCCESS;  // the first that was not
+  std::uint64_t completed_ = 0;            // and not taken yet
   Time now_ = net::clock_now(), came_at_ = now_;
   Prng prng_{net::random_seed()};
 };

@@ -318,7 +318,7 @@ class UdpWorld final : public world::World {
   std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // packets, when the crowd was last noted
   bool is_from_here_ = false;                          // the last packet: of a process of this host
   std::vector<std::byte> buffer_;
-  std::array<UdpSocket::Incoming, kRunsMax> runs_;
+  std::array<UdpSocket::Incoming, kRunsMax> runs_;  // while they are taken
   std::vector<world::Datagram> in_;
   std::array<world::Datagram, kPollPackets> out_;
   // Secured: a run as it goes on the wire, and the EVs that hellos take in turn.

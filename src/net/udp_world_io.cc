@@ -121,12 +121,14 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   const bool tunnelled = count > 0;
   if (!tunnelled) count = from.listen.receive(buffer_, runs);
   if (count == 0) return false;
-  // Two packets: a SACK and its Transport ACK.
-  busy_runs_ = count == 1 && runs[0].size <= 2 * runs[0].segment ? 1
-               : runs[0].size >= kLongRun                        ? kRunsWhenLong
-                                                                 : kRunsMax;
+  const bool answers =
+      static_cast<world::Dscp>(runs[0].traffic_class >> 2) == world::Dscp::kControl;
+  const std::uint32_t single = answers ? 2 : 1;  // a SACK and its Transport ACK
+  busy_runs_ = count == 1 && runs[0].size <= single * runs[0].segment ? 1
+               : runs[0].size >= kLongRun                             ? kRunsWhenLong
+                                                                      : kRunsMax;
   // Where data came more will; answers come on all planes in turn.
-  if (static_cast<world::Dscp>(runs[0].traffic_class >> 2) != world::Dscp::kControl) {
+  if (!answers) {
     busy_plane_ = plane;
     plane_busy_until_ = now_ + kBusy;
   }
@@ -281,10 +283,9 @@ bool UdpWorld::transmit() {
   const auto plane_count = static_cast<std::uint32_t>(planes_.size());
   const std::uint32_t plane_room =
       cap_ ? std::min(kPortRoom, (cap_->packets(now_) + plane_count - 1) / plane_count) : kPortRoom;
-  world::PortRoom* of_plane = room.data();
-  for (const Plane& plane : planes_) {
-    of_plane->packets = plane.held.empty() ? plane_room : 0;
-    any |= of_plane++->packets > 0;
+  for (std::size_t p = 0; p < plane_count; ++p) {
+    room[p].packets = planes_[p].held.empty() ? plane_room : 0;
+    any |= room[p].packets > 0;
   }
   if (shm_ != nullptr) {
     room[planes_.size()] = shm_->room(now_);

@@ -154,7 +154,7 @@ constexpr std::array kSettings = {
     Setting{"evs", "--evs", "WEFT_EVS",
             "EVs (paths) in each plane, at most 64, and 4096 in a lab (--fabric) (default 4)",
             "1 to 64, and up to 4096 in a lab (--fabric)", set_evs},
-    Setting{"burst", "--burst", "WEFT_BURST", "packets of one path in one system call (default 15)",
+    Setting{"burst", "--burst", "WEFT_BURST", "full packets in a row on one path (default 15)",
             "1 to 60", set_burst},
     Setting{"shared_memory", nullptr, "WEFT_SHM", "", "auto, off (0) or must", set_shared_memory},
     Setting{"peers", nullptr, "WEFT_PEERS", "", "weft or mrc", set_peers},

@@ -65,7 +65,7 @@ struct EndpointConfig {
   std::uint32_t port_count = 1;
   std::array<Address, world::kPortsMax> ports{};  // our own addresses
   std::uint32_t mtu = 4096;                       // payload bytes of a full packet
-  std::uint32_t burst = 1;                        // packets in a run on one EV
+  std::uint32_t burst = 1;                        // full packets in a run on one EV
   // Ports that port status updates do not speak of: shared memory is there while its peer lives.
   PortMask unlisted_ports = 0;
   std::uint32_t qp_count_max = 16;

@@ -251,6 +251,16 @@ TEST(EndpointLink, OneThatStandsStillNowAndThenDoesNotWait) {
   }
 }
 
+TEST(EndpointLink, WaitsFarApartAreNotInARow) {
+  Echo echo;
+  const auto qps = echo.pair().connect();
+  for (int i = 0; i < 4; ++i) {
+    // Late, and it goes on at once; then it does not.
+    for (int n = 0; n < 2; ++n) EXPECT_GE(echo.round(qps), Duration::us(30)) << i;
+    echo.pair().run_for(Duration::us(500));
+  }
+}
+
 TEST(EndpointLink, OneThatDoesNotGoOnDidNotWait) {
   Echo echo;
   const auto qps = echo.pair().connect();

@@ -47,13 +47,14 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
 // them, they waited, and will again. A program may not use its memory before. Once may be chance, as a
 // process stands still now and then. Half of the delay: others may have begun it.
 void Endpoint::flush_answers(Time now) {
-  const bool late = answers_at_ <= now;
+  const bool late = answers_at_ <= now, put_off = config_.answers_delay > Duration();
   for (const std::uint32_t index : touched_) {
     Qp& qp = *qps_[index];
     qp.touched = false;
     if (late && now - qp.received_at >= config_.answers_delay / 2) {
+      if (qp.waited_if_before != Time()) qp.waits = 0;  // it did not go on the last time
       qp.waited_if_before = now + config_.answers_delay;
-    } else {
+    } else if (put_off && !late) {
       qp.waits = 0;
     }
     qp.responder.flush(control_, responder_counters_);

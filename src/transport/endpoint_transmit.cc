@@ -222,7 +222,7 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
       idle = 0;
       deadlines_.at_latest(index, qp.requestor.deadline());
       if (++run < config_.burst && !qp.requestor.is_run_over()) continue;
-      // Between runs is where a batch ends, so that none is cut in two.
+      // Between turns is where a batch ends, so that no run of full packets is cut in two.
       enough = config_.burst > 1 && batch.count >= world::kBatchMin;
       if (ready_.size() == 1) {
         run = 0;

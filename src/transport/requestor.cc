@@ -84,14 +84,15 @@ Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes heade
   return Polled::kNothing;
 }
 
-// Of a full packet's part of a run, at least a sixteenth: a change of EV costs both ends more than a
-// small packet does.
+// In sixteenths of a full packet, rounded up: a change of EV costs both ends more than a small packet
+// does.
 std::uint32_t Requestor::part_of_run(const Piece& p) const {
-  return std::clamp<std::uint32_t>(kFullPart * p.size / params_->mtu, 1, kFullPart);
+  return std::max((kFullPart * p.size + params_->mtu - 1) / params_->mtu, 1u);
 }
 
-// Runs of up to `burst` full packets stay on one EV. What is sent again avoids the plane of the copy that
-// was lost, or at least its EV; new packets follow it in its run, so that it costs no run of its own.
+// Runs of up to `burst` full packets, or more small ones, stay on one EV. What is sent again avoids the
+// plane of the copy that was lost, or at least its EV; new packets follow it in its run, so that it
+// costs no run of its own.
 PathSet::Slot Requestor::pick(Time now, PortMask usable, const Piece& p, PathSet::Slot avoid) {
   auto living = static_cast<PortMask>(usable & ~paths_.planes_down());
   if (avoid != PathSet::kNone) {
@@ -125,7 +126,7 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   PsnRecord& record = window_.record(psn);
   const Wqe& wqe = wqe_of(psn);
   const Piece p = piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first)));
-  const std::int64_t size = nominal_size(psn, record);
+  const std::int64_t size = nominal_of(p);
   if (!nscc_.allows(size) || nscc_.paced_until() > context.now) return Polled::kWindowClosed;
   const PathSet::Slot slot = pick(context.now, usable, p, record.ev);
   if (slot == PathSet::kNone) return Polled::kNoPort;
@@ -156,13 +157,15 @@ std::int64_t Requestor::size_to_begin(const Wqe& wqe, std::int64_t size) const {
   return std::max(size, size * packets);
 }
 
-// Four times a window; where that is less than a run, when the window has no room for another: the
-// peer's answer then opens it for as many runs as it has.
-bool Requestor::is_time_to_ask(std::int64_t run_bytes) const {
-  const std::int64_t allowance = nscc_.allowance();
+// Four times a window; where that is less than a run, when the window may have no room for what comes
+// next, another run or the rest of this: the peer's answer then opens it for as much as it has.
+bool Requestor::is_time_to_ask(std::int64_t size) const {
+  const std::int64_t allowance = nscc_.allowance(), run_bytes = run_packets() * size;
   if (params_->burst == 1 || allowance >= 4 * run_bytes)
     return bytes_since_ask_ >= std::max(allowance / 4, run_bytes);
-  return run_.left == 0 && !nscc_.allows(run_bytes);
+  const std::int64_t full =
+      nominal_of({.size = params_->mtu, .opcode = wire::Opcode::kWriteMiddle});
+  return !nscc_.allows(run_.left > 0 ? full : run_packets() * full);
 }
 
 Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes header,
@@ -198,7 +201,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   record->counted = true;
   nscc_.on_send(size);
   bytes_since_ask_ += size;
-  const bool ask = last_available || is_time_to_ask(run_packets() * size);
+  const bool ask = last_available || is_time_to_ask(size);
   if (ask) bytes_since_ask_ = 0;
   emit(context, wqe, p, {.psn = psn, .slot = slot, .ask = ask}, header, out);
   ++wqe.packets_sent;

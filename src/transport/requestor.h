@@ -188,7 +188,7 @@ class Requestor {
   };
   void emit(Context& context, const Wqe& wqe, const Piece& piece, const Copy& copy, Bytes header,
             Outgoing& out);
-  bool is_time_to_ask(std::int64_t run_bytes) const;
+  bool is_time_to_ask(std::int64_t size) const;
   std::uint32_t run_packets() const;
   Duration lateness(const Context& context) const;
   Duration answer_time(const Context& context) const;

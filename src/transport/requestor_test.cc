@@ -293,7 +293,7 @@ TEST(Requestor, BurstStaysOnOneEv) {
 TEST(Requestor, SmallPacketsStayLonger) {
   auto options = RequestorBench::defaults();
   options.burst = 4;
-  for (const std::uint32_t size : {8u, 64u, 256u, 512u, 1024u}) {
+  for (const std::uint32_t size : {0u, 8u, 64u, 65u, 127u, 256u, 512u, 700u, 1000u, 1024u}) {
     RequestorBench bench(options);
     std::size_t on_first = 0;
     std::optional<fabric::Ev> first;
@@ -309,7 +309,43 @@ TEST(Requestor, SmallPacketsStayLonger) {
       bench.completions();
       bench.pass(Duration::us(10));
     }
-    EXPECT_EQ(on_first, 4 * 1024 / std::max(size, 64u)) << size;
+    // No more than four full packets, and the rest of one.
+    const std::uint32_t part = std::max((size + 63) / 64, 1u);
+    EXPECT_EQ(on_first, (64 + part - 1) / part) << size;
+    EXPECT_LT(on_first * size, 5 * 1024u) << size;
+  }
+}
+
+// Where the peer's room is less than four runs, its answer must come in time, or nobody sends.
+TEST(Requestor, AsksBeforeAWindowOfFewRunsIsFull) {
+  auto options = RequestorBench::defaults();
+  options.burst = 15;
+  options.mtu = 4096;
+  options.config.nscc.software = true;
+  options.config.nscc.cwnd_bytes_initial = options.config.nscc.cwnd_bytes_max = 2u << 20;
+  options.config.budget_unit_bytes = 8192;
+  options.send_queue_max = 1024;
+  for (const std::uint32_t size : {8u, 300u, 2000u, 2500u, 3000u, 3900u, 4096u}) {
+    for (std::uint8_t units = 2; units <= 40; ++units) {
+      RequestorBench bench(options);
+      for (std::uint32_t i = 0; i < options.send_queue_max; ++i) bench.post(size);
+      const auto first = bench.poll();
+      ASSERT_TRUE(first);
+      bench.arrive(*first);
+      wire::Sack sack = bench.sack(RequestorBench::trigger(*first));
+      sack.mpr = units;
+      bench.pass(Duration::us(10));
+      ASSERT_TRUE(bench.hear(sack));
+      std::size_t sent = 0;
+      bool asked = false;
+      while (const auto out = bench.poll()) {
+        asked |= out->packet.bth.ack_request;
+        ++sent;
+      }
+      if (bench.polled != Requestor::Polled::kWindowClosed) continue;  // there is room for all
+      EXPECT_GT(sent, 0u);
+      EXPECT_TRUE(asked) << size << " bytes, " << int{units} << " units, " << sent << " sent";
+    }
   }
 }
 

@@ -125,7 +125,7 @@ class Node {
   // kNever when nothing is armed.
   virtual Time next_deadline() const = 0;
   // Fills `out` (kBatchMin of it at least, if it has as many), for no port more than its room; runs
-  // of up to the configured burst on one EV are adjacent. Returns how many. Headers and payloads
+  // on one EV are adjacent. Returns how many. Headers and payloads
   // are valid till the next call of any function of this node.
   virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room,
                                     std::span<Datagram> out) = 0;

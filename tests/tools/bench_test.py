@@ -42,6 +42,16 @@ class Bench(unittest.TestCase):
         lib.interleave({"a": (3, lambda: order.append("a")), "b": (1, lambda: order.append("b"))})
         self.assertEqual(order, ["a", "b", "a", "a"])
 
+    def test_quiet_turns_are_those_between_quick_gauges(self):
+        gauges, times = iter([10, 10, 12, 10, 10.5, 9]), iter([1, 2, 3, 4, 5])
+        turns, quiet = lib.quiet_turns(lambda: next(times), lambda: next(gauges), 2, 8)
+        # Not those beside 12.
+        self.assertEqual([t for t, _ in turns], [1, 2, 3, 4])
+        self.assertEqual(quiet, [(1, 10), (4, 10.25)])
+        gauges, times = iter([10, 20, 9, 20]), iter([1, 2, 3])
+        turns, quiet = lib.quiet_turns(lambda: next(times), lambda: next(gauges), 2, 3)
+        self.assertEqual((len(turns), quiet), (3, []))
+
     def test_ways_through_a_fat_tree(self):
         tree = sim.FatTree(128)  # switches of 8 ports: 4 hosts a T0, 16 a pod
         self.assertEqual([tree.hops(0, 3), tree.hops(0, 4), tree.hops(0, 15), tree.hops(0, 16)], [2, 4, 4, 6])
