@@ -158,6 +158,8 @@ Result<void> run(const BenchArguments& arguments) {
     WEFT_TRY(std::vector<Client> clients, accept_clients(arguments, "; " + words_of_planes(bench)));
     return arguments.clients > 1 ? serve(bench, std::move(clients)) : follow(bench, clients[0]);
   }
+  if (arguments.to_itself && bench.settings.shared_memory == SharedMemory::kMust)
+    return Error{ErrorKind::kInvalid, "--self goes over UDP; leave --shm out"};
   say("{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);
   if (arguments.host.empty()) return run_alone(bench, sizes);

@@ -4,7 +4,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,11 +21,12 @@
 namespace weft::cli {
 namespace {
 
-void say_carrier(const Connected& c) {
+void say_carrier(const Connected& c, bool capped) {
   if (c.carrier == NetEnd::Carrier::kSharedMemory) {
-    say("over shared memory\n");
+    say("over shared memory{}\n", capped ? ", which --rate does not cap; --no-shm for UDP" : "");
   } else {
-    say("over UDP, {} planes, {} bytes a packet\n", c.end->plane_count(), c.mtu);
+    const std::size_t planes = c.end->plane_count();
+    say("over UDP, {} plane{}, {} bytes a packet\n", planes, planes == 1 ? "" : "s", c.mtu);
   }
 }
 
@@ -56,7 +59,7 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, stream != nullptr ? connect(bench, terms, Role::kLeads, *stream, buffers)
                                           : connect_to_itself(bench, terms, buffers));
-  say_carrier(c);
+  say_carrier(c, bench.settings.rate.has_value());
   const TableStyle style{.json = arguments.json,
                          .latency = arguments.latency,
                          .bidirectional = arguments.bidirectional};
@@ -108,7 +111,8 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
       b.seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
       rows.push_back(show_bandwidth(style, size, b));
     }
-    if (std::fflush(stdout) != 0) return Error{ErrorKind::kSystem, "stdout is closed"};
+    if (std::fflush(stdout) != 0)
+      return Error{ErrorKind::kSystem, fmt::format("stdout: {}", std::strerror(errno))};
   }
   nlohmann::json all{{"rows", std::move(rows)}};
   if (const auto window = c.end->window_bytes(c.qps[0])) all["cwnd_bytes"] = *window;

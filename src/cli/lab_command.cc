@@ -5,11 +5,11 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <optional>
 
+#include "cli/interruption.h"
 #include "cli/lab_run_command.h"
 #include "cli/lab_spec.h"
 #include "cli/lab_status.h"
@@ -76,10 +76,8 @@ Result<net::LabSwitches> switches_of(const LabArguments& arguments, const net::L
 }
 
 Result<void> up(const LabArguments& arguments) {
-  // An interrupt ends the child that is at work, and then what was made is taken down.
-  struct sigaction quiet {};
-  quiet.sa_handler = [](int) {};
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &quiet, nullptr);
+  // A terminal's interrupt also ends the child that is at work. What was made is taken down.
+  catch_interruption();
   const auto start = std::chrono::steady_clock::now();
   WEFT_TRY(auto scenario, load_scenario(arguments.file));
   scenario.topology.needs_usids = true;  // a lab's hosts may send to carriers whatever is hashed
@@ -92,6 +90,10 @@ Result<void> up(const LabArguments& arguments) {
   spec.user_namespace = arguments.user_namespace;
   const net::LiveFabricConfig config = live_fabric_config(scenario, topology, scenario.run.seed);
   WEFT_TRY(const net::Lab lab, net::Lab::up(spec, software ? &config : nullptr));
+  if (interrupted()) {
+    WEFT_CHECK(net::Lab::down(spec.name));
+    return Error{ErrorKind::kSystem, "lab: interrupted, and taken down again"};
+  }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   fmt::print("{}: up in {:.1f} s: {} hosts, {} planes, {} namespaces, {}; `weft lab status`\n",
              spec.name, took.count(), topology.host_count(), topology.plane_count(),
@@ -181,6 +183,7 @@ Result<void> execute(const LabArguments& arguments) {
 }
 
 Result<void> down(const LabArguments& arguments) {
+  catch_interruption();  // it takes less than a second, and is not left half done
   WEFT_TRY(const std::string name, chosen(arguments));
   // Who is still inside keeps a namespace alive that has lost its name: say so.
   if (const auto lab = net::Lab::open(name); lab && lab->state().complete) {

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iostream>
 #include <new>
 #include <sstream>
 #include <string>
@@ -68,6 +69,8 @@ void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   if (!extras && at->get_require_subcommand_min() > 0)
     what = "no command; expected one of: " + commands_of(*at);
+  else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr)
+    what = what.substr(what.find(": ") + 2) + ": expected another kind of value";
   else if (extras)
     what = first_of(what.substr(what.find(": ") + 2)) + ": not expected here";
   std::fprintf(stderr, "weft: %s; see `%s --help`\n", what.c_str(), command.c_str());
@@ -102,7 +105,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    return app.exit(e);
+    status = app.exit(e);
+    std::cout.flush();
+    if (!std::cout.good()) std::fprintf(stderr, "weft: stdout: not everything could be written\n");
+    return std::cout.good() ? status : 1;
   } catch (const CLI::ParseError& e) {
     say_misuse(app, e);
     return 2;
@@ -115,9 +121,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "weft: stdout: %s\n", e.what());
     return 1;
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    std::fprintf(stderr, "weft: stdout: not everything could be written\n");
-    if (status == 0) status = 1;
-  }
-  return status;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || status != 0) return status;  // what failed was said
+  std::fprintf(stderr, "weft: stdout: not everything could be written\n");
+  return 1;
 }

@@ -158,10 +158,11 @@ Result<Stream> dial(const Callee& callee) {
   const std::string port = std::to_string(callee.port);
   if (const int error = getaddrinfo(callee.host.c_str(), port.c_str(), &hints, &found); error != 0)
     return Error{ErrorKind::kNotFound, fmt::format("{}: {}", callee.host, gai_strerror(error))};
-  int fd = -1;
+  int fd = -1, why = 0;
   for (const addrinfo* a = found; a != nullptr && fd < 0 && !interrupted(); a = a->ai_next) {
     fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && ::connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+      why = errno;
       close(fd);
       fd = -1;
     }
@@ -170,6 +171,12 @@ Result<Stream> dial(const Callee& callee) {
   if (interrupted()) {
     if (fd >= 0) close(fd);
     return interruption();
+  }
+  if (fd < 0 && why != ECONNREFUSED) {
+    return Error{ErrorKind::kSystem,
+                 fmt::format("{}: TCP port {} cannot be reached: {}; is the address right, and the "
+                             "host up?",
+                             callee.host, callee.port, std::strerror(why))};
   }
   if (fd < 0) {
     return Error{

@@ -13,6 +13,12 @@ namespace weft::net {
 
 // ::ffff:0:0/96
 constexpr bool is_ipv4(const Ipv6& ip) { return ip.high == 0 && ip.low >> 32 == 0xffff; }
+// None of many, as multicast and broadcast are, nor none at all.
+constexpr bool is_of_one_host(const Ipv6& ip) {
+  const auto v4 = static_cast<std::uint32_t>(ip.low);
+  if (is_ipv4(ip)) return v4 >> 24 != 0 && v4 >> 28 < 14;
+  return ip != Ipv6{} && ip.high >> 56 != 0xff;
+}
 // 127/8 and ::1.
 constexpr bool is_loopback(const Ipv6& ip) {
   return (is_ipv4(ip) && (ip.low >> 24 & 0xff) == 127) || (ip.high == 0 && ip.low == 1);

@@ -1,5 +1,7 @@
 #include "net/steering.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "fabric/address.h"
@@ -22,7 +24,9 @@ Result<Steering> Steering::make(const SteeringConfig& config) {
     case EvMode::kUdpPort:
       if (config.evs_per_plane > kSourcePortsMax) {
         return Error{ErrorKind::kInvalid,
-                     "evs: expected at most 64 in a plane, as an EV is a UDP source port"};
+                     fmt::format("evs {}: expected at most {} in a plane, as an EV is a UDP source "
+                                 "port",
+                                 config.evs_per_plane, kSourcePortsMax)};
       }
       out.sockets_ = config.evs_per_plane;
       break;
@@ -33,7 +37,9 @@ Result<Steering> Steering::make(const SteeringConfig& config) {
     case EvMode::kSrv6:
       if (!config.place) return Error{ErrorKind::kInvalid, "SRv6 needs a fabric to steer in"};
       if (config.place->self >= config.place->topology.host_count())
-        return Error{ErrorKind::kInvalid, "the fabric has no such host"};
+        return Error{ErrorKind::kInvalid,
+                     fmt::format("host {}: the fabric has hosts 0 to {}", config.place->self,
+                                 config.place->topology.host_count() - 1)};
       break;
   }
   return out;

@@ -1,6 +1,7 @@
 #include "net/udp_socket.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 #include <linux/errqueue.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
@@ -85,6 +86,12 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0) {
     const int why = errno;
     if (why == EADDRINUSE) return Error{ErrorKind::kExhausted, "the UDP port is taken"};
+    if (why == EADDRNOTAVAIL) {
+      return Error{ErrorKind::kSystem,
+                   fmt::format("{}: no interface here has this address; `ip address` lists those "
+                               "that there are",
+                               text_of(options.address))};
+    }
     return system_error(text_of(options.address) + ": bind", why);
   }
   out.may_connect_ = !options.receives && !options.by_carrier;

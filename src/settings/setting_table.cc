@@ -29,7 +29,8 @@ bool set_planes(std::string_view text, NetSettings& out) {
   const auto words = split(text);
   if (has_empty(words) || words.size() > world::kPortsMax) return false;
   for (const std::string& word : words) {
-    if (!net::parse_address(word)) return false;
+    const auto address = net::parse_address(word);
+    if (!address || !net::is_of_one_host(*address)) return false;
   }
   out.planes = words;
   out.interfaces.clear();

@@ -67,7 +67,7 @@ class OneHost(unittest.TestCase):
             self.skipTest("no such namespace can be made here")
         ran = bench_write.run([*inside, *BENCH], "--api", "mrc", "--ifname", "eth0", "--size", "64KiB", "--iterations", "3")
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertIn("1 planes, 1024 bytes a packet", ran.stderr)
+        self.assertIn("1 plane, 1024 bytes a packet", ran.stderr)
 
     def test_a_controllers_state_that_cannot_be_read_is_a_warning(self):
         words = ["--api", "mrc", "--self", "--size", "64", "--iterations", "1"]

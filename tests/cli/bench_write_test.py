@@ -57,7 +57,8 @@ class OneHost(unittest.TestCase):
         for words in (["--size", "0"], ["--size", "2GiB"], ["--size", "abc"], ["--qps", "0"], ["--mtu", "5"],
                       ["--iterations", "0"], ["--listen", "somewhere"], ["--latency", "--bidirectional"],
                       ["--completions"],
-                      ["--planes", "300.1.1.1"]):
+                      ["--planes", "300.1.1.1"], ["--planes", "0.0.0.0"], ["--planes", "127.0.1.1,224.0.0.1"],
+                      ["--planes", "255.255.255.255"], ["--planes", "::"], ["--planes", "ff02::1"], ["--self", "--shm"]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
@@ -82,13 +83,13 @@ class Settings(unittest.TestCase):
         ran = self.run_with(file)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("planes: 127.0.7.1 (lo)\n", ran.stderr)
-        self.assertIn("1 planes, 2048 bytes", ran.stderr)
+        self.assertIn("1 plane, 2048 bytes", ran.stderr)
         ran = self.run_with(file, WEFT_PLANES="127.0.7.1,127.0.8.1", WEFT_MTU="1024")
         self.assertIn("planes: 127.0.7.1 (lo), 127.0.8.1 (lo)\n", ran.stderr)
         self.assertIn("2 planes, 1024 bytes", ran.stderr)
         ran = self.run_with(file, "--mtu", "4096", "--ifname", "lo", WEFT_PLANES="127.0.8.1", WEFT_MTU="1024")
         self.assertIn("planes: 127.0.0.1 (lo)\n", ran.stderr)
-        self.assertIn("1 planes, 4096 bytes", ran.stderr)
+        self.assertIn("1 plane, 4096 bytes", ran.stderr)
 
     def test_a_config_flag_wins_over_the_variable(self):
         other = os.path.join(self.folder.name, "other.toml")

@@ -160,9 +160,16 @@ class NobodyListens(unittest.TestCase):
         return ran.returncode
 
     def test_results_that_cannot_be_written(self):
-        for words in ("conformance list", "conformance list --json", "bench write --size 64 --iterations 5", "doctor"):
+        for words in ("conformance list", "conformance list --json", "bench write --size 64 --iterations 5", "doctor",
+                      "--help", "--version", "bench write --help"):
             for redirection in (">/dev/full", ">&-"):
                 self.assertEqual(self.status_of(words, redirection), 1, words + redirection)
+
+    def test_it_is_said_once(self):
+        ran = subprocess.run(["sh", "-c", 'exec "$0" bench write --self --size 64 --iterations 5 >/dev/full', WEFT],
+                             stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual([line for line in ran.stderr.splitlines() if line.startswith("weft:")],
+                         ["weft: stdout: No space left on device"])
 
     def test_words_that_cannot_be_written(self):
         for redirection in ("2>/dev/full", "2>&-", "<&- 2>&-"):
