@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <iostream>
 #include <new>
 #include <sstream>
 #include <string>
@@ -105,10 +104,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    status = app.exit(e);
-    std::cout.flush();
-    if (!std::cout.good()) std::fprintf(stderr, "weft: stdout: not everything could be written\n");
-    return std::cout.good() ? status : 1;
+    status = app.exit(e);  // --help, --version: printed
   } catch (const CLI::ParseError& e) {
     say_misuse(app, e);
     return 2;

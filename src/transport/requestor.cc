@@ -70,8 +70,12 @@ std::int64_t Requestor::nominal_of(const Piece& p) const {
        .payload_size = p.size});
 }
 
+std::int64_t Requestor::full_size() const {
+  return nominal_of({.size = params_->mtu, .opcode = wire::Opcode::kWriteMiddle});
+}
+
 std::int64_t Requestor::nominal_size(Psn psn, const PsnRecord& record) {
-  if (record.full) return nominal_of({.size = params_->mtu, .opcode = wire::Opcode::kWriteMiddle});
+  if (record.full) return full_size();
   const Wqe& wqe = wqe_of(psn);
   return nominal_of(piece(wqe, static_cast<std::uint32_t>(psn.since(wqe.first))));
 }
@@ -102,7 +106,6 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, const Piece& p, PathSet
   if (run_.left > 0 && run_.slot != avoid && (living >> paths_.ev(run_.slot).port & 1) != 0 &&
       paths_.state(run_.slot) == EvState::kGood) {
     run_.left -= std::min(run_.left, part_of_run(p));
-    run_over_ = run_.left == 0;
     return run_.slot;
   }
   PathSet::Slot slot = PathSet::kNone;
@@ -116,7 +119,6 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, const Piece& p, PathSet
   }
   const bool single = slot == PathSet::kNone || params_->burst == 1;
   run_ = {.slot = slot, .left = single ? 0 : run_packets() * kFullPart - part_of_run(p)};
-  run_over_ = run_.left == 0;
   return slot;
 }
 
@@ -163,9 +165,7 @@ bool Requestor::is_time_to_ask(std::int64_t size) const {
   const std::int64_t allowance = nscc_.allowance(), run_bytes = run_packets() * size;
   if (params_->burst == 1 || allowance >= 4 * run_bytes)
     return bytes_since_ask_ >= std::max(allowance / 4, run_bytes);
-  const std::int64_t full =
-      nominal_of({.size = params_->mtu, .opcode = wire::Opcode::kWriteMiddle});
-  return !nscc_.allows(run_.left > 0 ? full : run_packets() * full);
+  return !nscc_.allows(run_.left > 0 ? full_size() : run_packets() * full_size());
 }
 
 Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes header,

@@ -80,7 +80,7 @@ class Requestor {
   // True while there may be something to send: lost packets, unsent data, a completion to ask for
   // again.
   // The packet polled last was the last of its run on one EV.
-  bool is_run_over() const { return run_over_; }
+  bool is_run_over() const { return run_.left == 0; }
   bool has_work() const {
     return window_.lost() > 0 || sent_count_ < queue_.size() || completion_resend_;
   }
@@ -170,6 +170,7 @@ class Requestor {
   Wqe& wqe_of(Psn psn);
   std::int64_t nominal_size(Psn psn, const PsnRecord& record);
   std::int64_t nominal_of(const Piece& piece) const;
+  std::int64_t full_size() const;  // nominal, of a packet of `mtu` bytes
 
   Polled poll_lost(Context& context, PortMask usable, Bytes header, Outgoing& out);
   Polled poll_new(Context& context, PortMask usable, Bytes header, Outgoing& out);
@@ -255,7 +256,6 @@ class Requestor {
   bool rearmed_ = false;  // the deadline was put off once because the world stood still
   std::int64_t bytes_since_ask_ = 0;
   Run run_;
-  bool run_over_ = true;
   Time last_heard_, last_send_;
   Time resume_at_;  // resource NACKs: nothing is resent before
   Time tail_at_ = kNever;
