@@ -90,7 +90,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
                                             Watch& watch) {
   // A person may ask for more than there is memory for, and end it in time.
   constexpr std::uint64_t kReserveMax = 1u << 20;
-  constexpr std::uint64_t kLookEvery = 16;
+  constexpr std::uint64_t kRestEvery = 16;
   std::vector<double> halves;
   halves.reserve(std::min(plan.iterations, kReserveMax));
   const auto send = [&](std::uint64_t round) {
@@ -109,7 +109,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
     while (!is_here(round)) {
       end.progress(end.now() + kPatience);
       // Before anything else, as programs look that wait for a message; the rest has its turn too.
-      if (round % kLookEvery != 0 && is_here(round)) break;
+      if (round % kRestEvery != 0 && is_here(round)) break;
       WEFT_TRY(const std::uint64_t taken, end.take());
       completed += taken;
       if (watch.early.is_here(end.now())) return halves;
