@@ -146,13 +146,16 @@ bool LabRun::pass() {
 
 void LabRun::sleep(Time until) {
   std::vector<pollfd> fds;
+  bool waits = true;
   for (std::size_t i = 0; i < worlds_.size(); ++i) {
+    waits &= worlds_[i]->prepare_wait();
     fds.push_back({.fd = worlds_[i]->wait_fd(), .events = POLLIN, .revents = 0});
     until = std::min(until, nodes_[i].next_deadline());
   }
   const std::int64_t ns = std::max<std::int64_t>((until - now()).ns(), 0);
   const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  ppoll(fds.data(), fds.size(), &timeout, nullptr);
+  if (waits) ppoll(fds.data(), fds.size(), &timeout, nullptr);
+  for (auto& world : worlds_) world->end_wait();
 }
 
 // Until every flow is done and every fault over, or the time is up; then a moment for the last

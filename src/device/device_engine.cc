@@ -107,7 +107,7 @@ void DeviceEngine::leave() {
     // The thread sleeps longer than what was just begun allows.
     bool wake = node_->next_deadline() < sleeps_until_ || round == kRoundsMax;
     // Somebody else took what would have called the thread, or a ring is new: they are told again.
-    if (sleeps_until_ != Time() && !world_->tell_rings_to_call()) wake = true;
+    if (sleeps_until_ != Time() && !world_->prepare_wait()) wake = true;
     lock_.unlock();
     if (wake) world_->wake();
     if (!node_->has_posts() || round == kRoundsMax || !lock_.try_lock()) return;

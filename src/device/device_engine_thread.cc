@@ -44,13 +44,13 @@ void DeviceEngine::run() {
     gap = config_.poll_gap;
     lock_.lock();
     const bool moved = pass();
-    if (sleeps_until_ != Time()) world_->tell_rings_not_to_call();
+    if (sleeps_until_ != Time()) world_->end_wait();
     sleeps_until_ = Time();
     const Time now = world_->now();
     if (moved) moved_at = now;
     bool sleeps = !moved && (now - moved_at >= spin || now < crowded_until);
     const Time until = world_->sleep_until(now + kControllerEvery);
-    if (sleeps) sleeps = world_->tell_rings_to_call();
+    if (sleeps) sleeps = world_->prepare_wait();
     if (sleeps) sleeps_until_ = until;
     leave();
     if (sleeps) {
@@ -69,7 +69,7 @@ void DeviceEngine::run() {
 void DeviceEngine::rise() {
   if (sleeps_until_ == Time()) return;
   lock_.lock();
-  world_->tell_rings_not_to_call();
+  world_->end_wait();
   sleeps_until_ = Time();
   leave();
 }

@@ -1,7 +1,6 @@
 #include "net/udp_world.h"
 
 #include <sched.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,18 +26,11 @@ constexpr std::uint64_t kSendsMostly = 2;
 constexpr Duration kSpinForever = Duration::s(1);
 // Nobody looked for that long: the world itself stood still.
 constexpr Duration kLate = Duration::ms(1);
-// Everything is looked at that often, however busy a ring or a plane is.
-constexpr Duration kLookEvery = Duration::us(20);
 // While a plane is busy and has nothing just now: its packets may come on another.
 constexpr Duration kPlaneLookEvery = Duration::us(6);
 constexpr int kRingLooks = 4, kPlaneLooks = 4;
 
 }  // namespace
-
-void UdpWorld::wake() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof(one));  // full: awake anyway
-}
 
 // --- time --------------------------------------------------------------------------------------
 
@@ -47,60 +39,6 @@ void UdpWorld::tell_port(std::uint32_t plane) {
                  {.up = (told_up_ >> plane & 1) != 0,
                   .receive_bytes = receive_bytes(planes_[plane]),
                   .overflows = planes_[plane].overflow});
-}
-
-void UdpWorld::look_at_links() {
-  links_->look();
-  const auto changed = static_cast<world::PortMask>(told_up_ ^ links_->up());
-  told_up_ = links_->up();
-  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
-    if ((changed >> plane & 1) == 0) continue;
-    log(LogLevel::kWarn, "plane {} ({}) is {}", plane, text_of(planes_[plane].address),
-        (told_up_ >> plane & 1) != 0 ? "up" : "down");
-    tell_port(plane);
-  }
-}
-
-// Takes what is there; until then it waits for something to come. True if anything came.
-bool UdpWorld::look(Time sleep_until) {
-  look_next_ = now_ + kLookEvery;
-  std::array<epoll_event, world::kPortsMax + 8> ready;
-  const auto room = static_cast<int>(ready.size());
-  int count = 0;
-  if (sleep_until > now_) {
-    if (sleep_until != kNever) alarm_->ring_by(sleep_until + config_.epoch.since_start());
-    count = epoll_wait(epoll_fd_, ready.data(), room, -1);
-    now_ = clock();
-  } else {
-    count = epoll_wait(epoll_fd_, ready.data(), room, 0);
-  }
-  bool moved = false;
-  for (int i = 0; i < count; ++i) {
-    const std::uint32_t what = ready[static_cast<std::size_t>(i)].data.u32;
-    if (what == kWake) {
-      std::uint64_t woken = 0;
-      [[maybe_unused]] const auto taken = read(wake_fd_, &woken, sizeof(woken));
-      moved = true;
-    } else if (what == kAlarm) {
-      alarm_->rang();
-    } else if (what == kLinks) {
-      look_at_links();
-      moved = true;
-    } else if (what == kShm) {
-      shm_->look();
-      moved = true;
-    } else if ((what & kRoom) != 0) {
-      // Told as long as it is there, room or none.
-      if ((ready[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) hear_refusals(what & 0xff);
-      moved |= send_held(planes_[what & 0xff]);
-    } else if ((what & kHost) != 0) {
-      moved |= receive_for_host(what & 0xff);
-    } else {
-      moved |= receive(what, count == 1 ? busy_runs_ : kRunsWhenMany);
-    }
-  }
-  if (shm_ != nullptr) shm_->tell_refusals(now_, *node_);
-  return moved;
 }
 
 bool UdpWorld::look_at_deadline(Time due) {
@@ -138,11 +76,11 @@ bool UdpWorld::take(Time sleep_until) {
   const Time plane_busy_until = has_sent_ || sleep_until > now_ ? Time() : plane_busy_until_;
   bool moved = look_where_it_came(plane_busy_until);
   if (moved) sleep_until = Time();
-  const bool sleeps = sleep_until > now_ && (shm_ == nullptr || shm_->sleep());
+  const bool sleeps = sleep_until > now_ && prepare_wait();
   const bool busy = moved || now_ < ring_busy_until_ ||
                     (now_ < plane_busy_until && now_ < look_next_ - kLookEvery + kPlaneLookEvery);
   if (sleeps || now_ >= look_next_ || !busy) moved |= look(sleeps ? sleep_until : Time());
-  if (sleeps && shm_ != nullptr) shm_->wake();
+  if (sleeps) end_wait();
   return look_at_deadline(due) || moved;
 }
 

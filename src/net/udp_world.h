@@ -13,6 +13,8 @@
 // Everything is allocated by open(), sessions by secure(). One thread at a time calls it; wake() may come from any.
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -133,18 +135,15 @@ class UdpWorld final : public world::World {
   // gets the core. True if anything moved. What came is answered by the next call: the caller sees
   // it first.
   bool progress(Time limit);
-  // Readable when pass() has something to receive from the network: for a loop that waits for several
-  // worlds. The node's deadline and refusals (sleep_until() has both) are not in it, and packets over
-  // shared memory only while rings know that somebody sleeps. Who waits here and does not tell them
-  // switches shared memory off, as `weft lab run` does.
+  // Readable when pass() has something to receive, between prepare_wait() and end_wait(): for a loop
+  // that waits for several worlds. The node's deadline and refusals (sleep_until() has both) are not
+  // in it.
   int wait_fd() const { return epoll_fd_; }
-  // For who is about to wait there: tells every ring. False: something came meanwhile, wait not. May
-  // be called again while somebody waits, as rings come and calls are taken.
-  bool tell_rings_to_call() { return shm_ == nullptr || shm_->sleep(); }
+  // For who is about to wait there: whoever brings something says so from now on. False: something came
+  // meanwhile, wait not. May be called again while somebody waits, as rings come and calls are taken.
+  bool prepare_wait();
   // Who waited there is back.
-  void tell_rings_not_to_call() {
-    if (shm_ != nullptr) shm_->wake();
-  }
+  void end_wait();
   // The next time at which there is something to do by itself, `limit` at the latest: a deadline, or
   // tokens to send with.
   Time sleep_until(Time limit) const;
@@ -184,6 +183,8 @@ class UdpWorld final : public world::World {
   static constexpr Duration kHearEvery = Duration::ms(2);
   // What moved so recently is likely to move again.
   static constexpr Duration kBusy = Duration::us(20);
+  // Everything is looked at that often, however busy a ring or a plane is.
+  static constexpr Duration kLookEvery = Duration::us(20);
 
   // A packet that the kernel did not take yet, header and payload copied: the memory that it came
   // from may be gone before the socket has room.
@@ -224,6 +225,9 @@ class UdpWorld final : public world::World {
   Result<void> open_shared_memory();
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
   Result<void> watch_all();
+  Result<void> watch_planes();
+  void unwatch_planes();
+  std::uint32_t plane_asked(std::size_t index) const;
   Result<void> open_security();
 
   // --- in (udp_world_io.cc)
@@ -286,6 +290,8 @@ class UdpWorld final : public world::World {
   Duration spin() const;
   void note_crowd();
   bool look(Time sleep_until);
+  bool hear(bool sleeps);
+  bool ask();
   bool look_at_deadline(Time due);
   bool look_where_it_came(Time plane_busy_until);
   void look_at_links();
@@ -314,6 +320,9 @@ class UdpWorld final : public world::World {
   world::PortMask told_up_ = 0;  // what the node knows
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;
+  std::vector<pollfd> asked_;  // epoll, and what receives of each plane
+  bool planes_watched_ = false, waits_ = false;
+  Time waited_at_;
   Time now_, last_pass_, crowded_until_, courteous_until_;
   std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // packets, when the crowd was last noted
   bool is_from_here_ = false;                          // the last packet: of a process of this host

@@ -177,25 +177,6 @@ std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer)
   return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};
 }
 
-Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u32 = what;
-  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return system_error("epoll_ctl");
-  return {};
-}
-
-Result<void> UdpWorld::watch_all() {
-  for (std::uint32_t p = 0; p < planes_.size(); ++p) {
-    WEFT_CHECK(watch(planes_[p].listen.fd(), EPOLLIN, p));
-    if (planes_[p].tunnel) WEFT_CHECK(watch(planes_[p].tunnel->receive_fd(), EPOLLIN, p));
-  }
-  WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
-  WEFT_CHECK(watch(alarm_->fd(), EPOLLIN, kAlarm));
-  if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
-  return watch(wake_fd_, EPOLLIN, kWake);
-}
-
 void UdpWorld::abandon() {
   for (const Plane& plane : planes_) {
     close(plane.listen.fd());

@@ -3,10 +3,13 @@
 #include "net/udp_world.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <numeric>
+#include <string>
 
 #include "net/address.h"
 #include "net/clock.h"
@@ -19,6 +22,14 @@ namespace weft::net {
 namespace {
 
 using test::ScriptedNode;
+
+// As the kernel tells of it.
+std::size_t watched_by(int epoll_fd) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(epoll_fd));
+  std::size_t count = 0;
+  for (std::string line; std::getline(info, line);) count += line.starts_with("tfd:") ? 1 : 0;
+  return count;
+}
 
 class UdpWorldTest : public ::testing::Test {
  protected:
@@ -248,6 +259,48 @@ TEST(Ports, SourcePortTellsTheProcess) {
 }
 
 // Peers that are not Weft: addresses of their own, so that nobody else has port 4791 there.
+// The kernel calls whoever watches a socket at each packet, in the sender's time: who is awake does not.
+TEST_F(UdpWorldTest, WhoIsAwakeWatchesNoPlaneAndWhoWaitsAll) {
+  open(a);
+  open(b);
+  const auto is_told = [&](int timeout_ms) {
+    pollfd what{.fd = b.world->wait_fd(), .events = POLLIN, .revents = 0};
+    return poll(&what, 1, timeout_ms) == 1;
+  };
+  const auto stay_awake = [&] {
+    for (const Time until = clock_now() + Duration::ms(5); clock_now() < until;) b.world->pass();
+  };
+  const std::size_t all = watched_by(b.world->wait_fd());
+  const std::size_t others = all - loopback_planes().size();
+  stay_awake();
+  EXPECT_EQ(watched_by(b.world->wait_fd()), others);
+  const auto send = [&](std::uint32_t psn) {
+    a.node.to_send.push_back(write(psn, 4096, a.world->evs()[psn]));
+    a.world->pass();
+  };
+  // It asks.
+  send(0);
+  run(1);
+  EXPECT_EQ(b.node.came.size(), 1u);
+  EXPECT_EQ(watched_by(b.world->wait_fd()), others);
+  // What came before it waits, and what comes while it does.
+  send(1);
+  EXPECT_FALSE(is_told(0));
+  ASSERT_TRUE(b.world->prepare_wait());
+  EXPECT_TRUE(is_told(20'000));
+  b.world->pass();
+  EXPECT_EQ(b.node.came.size(), 2u);
+  stay_awake();  // another thread, while the first still waits
+  send(2);
+  EXPECT_TRUE(is_told(20'000));
+  b.world->pass();
+  b.world->end_wait();
+  EXPECT_EQ(b.node.came.size(), 3u);
+  EXPECT_EQ(watched_by(b.world->wait_fd()), all);
+  stay_awake();
+  EXPECT_EQ(watched_by(b.world->wait_fd()), others);
+}
+
 TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
   const UdpWorldConfig config{.planes = {ipv4(127, 0, 21, 7)}, .peers = Peers::kMrc};
   auto world = UdpWorld::open(config);

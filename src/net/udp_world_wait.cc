@@ -1,0 +1,162 @@
+// UdpWorld, waiting: who has something for us, told by the kernel or asked for.
+//
+// The kernel calls whoever watches a socket at each packet that comes, in the sender's time, and that
+// is a twelfth of what a single packet costs. So planes are watched while the world sleeps and for a
+// moment after; one that has been awake for longer asks them.
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+
+#include "net/interfaces.h"
+#include "net/log.h"
+#include "net/system_error.h"
+#include "net/udp_world.h"
+
+namespace weft::net {
+namespace {
+
+// Awake for so long, it asks: sooner would cost those who sleep often.
+constexpr Duration kAwake = Duration::ms(1);
+
+}  // namespace
+
+void UdpWorld::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof(one));  // full: awake anyway
+}
+
+// --- who is watched ----------------------------------------------------------------------------
+
+Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u32 = what;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return system_error("epoll_ctl");
+  return {};
+}
+
+Result<void> UdpWorld::watch_all() {
+  asked_.push_back({.fd = epoll_fd_, .events = POLLIN, .revents = 0});
+  for (const Plane& plane : planes_)
+    asked_.push_back({.fd = plane.listen.fd(), .events = POLLIN, .revents = 0});
+  for (const Plane& plane : planes_) {
+    if (plane.tunnel)
+      asked_.push_back({.fd = plane.tunnel->receive_fd(), .events = POLLIN, .revents = 0});
+  }
+  WEFT_CHECK(watch_planes());
+  WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
+  WEFT_CHECK(watch(alarm_->fd(), EPOLLIN, kAlarm));
+  if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
+  return watch(wake_fd_, EPOLLIN, kWake);
+}
+
+// Whose socket that is: all planes have a tunnel or none has.
+std::uint32_t UdpWorld::plane_asked(std::size_t index) const {
+  return static_cast<std::uint32_t>((index - 1) % planes_.size());
+}
+
+Result<void> UdpWorld::watch_planes() {
+  for (std::size_t i = 1; i < asked_.size() && !planes_watched_; ++i) {
+    const auto watched = watch(asked_[i].fd, EPOLLIN, plane_asked(i));
+    if (watched) continue;
+    unwatch_planes();
+    return watched.error();
+  }
+  planes_watched_ = true;
+  return {};
+}
+
+void UdpWorld::unwatch_planes() {
+  for (std::size_t i = 1; i < asked_.size(); ++i)
+    epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, asked_[i].fd, nullptr);
+  planes_watched_ = false;
+}
+
+bool UdpWorld::prepare_wait() {
+  waits_ = watch_planes() && (shm_ == nullptr || shm_->sleep());
+  return waits_;
+}
+
+void UdpWorld::end_wait() {
+  waits_ = false;
+  waited_at_ = now_;
+  if (shm_ != nullptr) shm_->wake();
+}
+
+// --- what came ---------------------------------------------------------------------------------
+
+void UdpWorld::look_at_links() {
+  links_->look();
+  const auto changed = static_cast<world::PortMask>(told_up_ ^ links_->up());
+  told_up_ = links_->up();
+  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
+    if ((changed >> plane & 1) == 0) continue;
+    log(LogLevel::kWarn, "plane {} ({}) is {}", plane, text_of(planes_[plane].address),
+        (told_up_ >> plane & 1) != 0 ? "up" : "down");
+    tell_port(plane);
+  }
+}
+
+// Takes what epoll has; asks again, or sleeps until there is something.
+bool UdpWorld::hear(bool sleeps) {
+  std::array<epoll_event, world::kPortsMax + 8> ready;
+  const auto room = static_cast<int>(ready.size());
+  const int count = epoll_wait(epoll_fd_, ready.data(), room, sleeps ? -1 : 0);
+  if (sleeps) now_ = clock();
+  bool moved = false;
+  for (int i = 0; i < count; ++i) {
+    const std::uint32_t what = ready[static_cast<std::size_t>(i)].data.u32;
+    if (what == kWake) {
+      std::uint64_t woken = 0;
+      [[maybe_unused]] const auto taken = read(wake_fd_, &woken, sizeof(woken));
+      moved = true;
+    } else if (what == kAlarm) {
+      alarm_->rang();
+    } else if (what == kLinks) {
+      look_at_links();
+      moved = true;
+    } else if (what == kShm) {
+      shm_->look();
+      moved = true;
+    } else if ((what & kRoom) != 0) {
+      // Told as long as it is there, room or none.
+      if ((ready[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) hear_refusals(what & 0xff);
+      moved |= send_held(planes_[what & 0xff]);
+    } else if ((what & kHost) != 0) {
+      moved |= receive_for_host(what & 0xff);
+    } else {
+      moved |= receive(what, count == 1 ? busy_runs_ : kRunsWhenMany);
+    }
+  }
+  return moved;
+}
+
+// One question to all of them.
+bool UdpWorld::ask() {
+  if (poll(asked_.data(), asked_.size(), 0) <= 0) return false;
+  std::uint32_t ready = 0;
+  for (std::size_t i = 1; i < asked_.size(); ++i) {
+    if (asked_[i].revents != 0) ready |= 1u << plane_asked(i);
+  }
+  bool moved = asked_[0].revents != 0 && hear(false);
+  const std::size_t runs_max = std::has_single_bit(ready) ? busy_runs_ : kRunsWhenMany;
+  for (; ready != 0; ready &= ready - 1)
+    moved |= receive(static_cast<std::uint32_t>(std::countr_zero(ready)), runs_max);
+  return moved;
+}
+
+// Takes what is there; until then it waits for something to come. True if anything came.
+bool UdpWorld::look(Time sleep_until) {
+  look_next_ = now_ + kLookEvery;
+  const bool sleeps = sleep_until > now_;
+  if (sleeps && sleep_until != kNever) alarm_->ring_by(sleep_until + config_.epoch.since_start());
+  if (planes_watched_ && !waits_ && now_ - waited_at_ >= kAwake) unwatch_planes();
+  const bool moved = planes_watched_ ? hear(sleeps) : ask();
+  if (shm_ != nullptr) shm_->tell_refusals(now_, *node_);
+  return moved;
+}
+
+}  // namespace weft::net
