@@ -24,7 +24,7 @@ TEST(ReceiveBudget, SaysNothingWherePortsAreNotBounded) {
 TEST(ReceiveBudget, IsSharedAmongThoseWhoReceive) {
   ReceiveBudget budget;
   for (PortIndex port = 0; port < 4; ++port) budget.on_port({}, port, {.receive_bytes = 425'984});
-  const std::uint64_t whole = 4 * 425'984ull / 2;
+  const std::uint64_t whole = 4 * 425'984ull / 16 * 9;
   std::array<std::uint32_t, 8> epochs{};
   Time now = at(Duration::ms(1));
   budget.on_receive(now, epochs[0]);
@@ -52,21 +52,32 @@ TEST(ReceiveBudget, AnOverflowIsToldForAWhile) {
   EXPECT_EQ(budget.limit(now + Duration::ms(3), kUnit).cwnd_penalty, 0);
 }
 
-TEST(ReceiveBudget, BoundsWhatIsInFlight) {
+// Packets that go out after a peer said that it has room for `room` bytes.
+std::size_t sent_into(std::uint32_t room, std::uint32_t burst) {
   auto options = test::RequestorBench::defaults();
-  options.config.budget_unit_bytes = 4096;
+  options.config.budget_unit_bytes = room;
+  options.burst = burst;
   test::RequestorBench bench(options);
   bench.post(64 * 1024);
   const auto first = bench.poll();
-  ASSERT_TRUE(first);
+  EXPECT_TRUE(first);
+  bench.pass(options.config.nscc.base_rtt);
   bench.arrive(*first);
   auto sack = bench.sack(test::RequestorBench::trigger(*first));
   sack.mpr = 1;
-  ASSERT_TRUE(bench.hear(sack));
-  const auto sent = bench.poll_all();
-  // Of 1,024 bytes and their headers, in 4,096.
-  EXPECT_GE(sent.size(), 2u);
-  EXPECT_LE(sent.size(), 3u);
+  EXPECT_TRUE(bench.hear(sack));
+  return bench.poll_all().size();
+}
+
+TEST(ReceiveBudget, BoundsWhatIsInFlight) {
+  // Of 1,024 bytes and their headers.
+  const std::size_t in_runs = sent_into(32 * 1024, 4);
+  EXPECT_GE(in_runs, 24u);
+  EXPECT_LE(in_runs, 31u);
+  // One by one they take more room each.
+  const std::size_t one_by_one = sent_into(32 * 1024, 1);
+  EXPECT_GE(one_by_one, 16u);
+  EXPECT_LE(one_by_one, 21u);
 }
 
 TEST(ReceiveBudget, WhatThePeerHadNoRoomForBlamesNoEv) {
