@@ -2,14 +2,15 @@
 
 `weft` is Gb/s of payload over veth (over the loopback where namespaces cannot be made), 16 MiB messages; `ratio` is
 that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling; single packets by sendmmsg. All
-take turns; figures are medians. Weft and raw_udp walk through buffers of 64 MiB, iperf3 sends one buffer of 128 KiB
-again and again. ICRCs cover headers, the default between ends of Weft on such links, or, where it says so, the payload
-too. Over the loopback Weft is measured twice: by UDP, and as two processes of one host talk by default, through shared
-memory.
+take turns; figures are medians, and ratios the medians of the turns' ratios. Weft and raw_udp walk through buffers of
+64 MiB, iperf3 sends one buffer of 128 KiB again and again. ICRCs cover headers, the default between ends of Weft on such
+links, or, where it says so, the payload too. Over the loopback Weft is measured twice: by UDP, and as two processes of
+one host talk by default, through shared memory.
 """
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -78,18 +79,27 @@ def raw(link, seconds, burst):
     return float(lib.run([lib.BUILD / "bench/raw_udp", *c["raw"], str(seconds), str(burst), "4096", *c["raw_spaces"]]).stdout)
 
 
+TCP, RUNS, SINGLES = "TCP (iperf3, cubic)", "bare UDP, runs of 15", "bare UDP, single packets"
+
+
 def measure(link, times):
-    contestants = {"TCP (iperf3, cubic)": lambda: iperf(link, 1.5), "bare UDP, runs of 15": lambda: raw(link, 1.5, 15),
-                   "bare UDP, single packets": lambda: raw(link, 1.5, 1)}
-    for size in SIZES:
-        contestants[f"weft {size}"] = lambda size=size: weft(link, size, 15)
-    contestants["weft 16MiB, ICRC over payload too"] = lambda: weft(link, "16MiB", 15, icrc="full")
-    contestants["weft 16MiB, single packets"] = lambda: weft(link, "16MiB", 1)
+    """{name: [Gb/s of each turn]}. Each stands next to what it is compared with, because the machine's speed drifts."""
+    contestants = {TCP: lambda: iperf(link, 1.5)}
     if isinstance(link, Loopback):
         for size in SIZES:
             contestants[f"weft {size}, as by default"] = lambda size=size: weft(link, size, 15, "--shm")
-    results = lib.interleave({name: (times, function) for name, function in contestants.items()})
-    return {name: lib.spread(values) for name, values in results.items()}
+    for size in SIZES:
+        contestants[f"weft {size}"] = lambda size=size: weft(link, size, 15)
+    contestants[RUNS] = lambda: raw(link, 1.5, 15)
+    contestants["weft 16MiB, ICRC over payload too"] = lambda: weft(link, "16MiB", 15, icrc="full")
+    contestants[SINGLES] = lambda: raw(link, 1.5, 1)
+    contestants["weft 16MiB, single packets"] = lambda: weft(link, "16MiB", 1)
+    return lib.interleave({name: (times, function) for name, function in contestants.items()})
+
+
+def over(ours, peer):
+    """The median of the turns' ratios."""
+    return statistics.median(a / b for a, b in zip(ours, peer))
 
 
 def main():
@@ -99,24 +109,24 @@ def main():
     lib.install("build", "network")
     lib.build("weft", "raw_udp")
     why = "asked for" if options.loopback else _netns.why_not()
-    measured = {"loopback": measure(Loopback(), lib.runs(3))}
+    measured = {"loopback": measure(Loopback(), lib.runs(5))}
     if why is None:
         with _netns.pair(1) as hosts:
-            measured["veth"] = measure(Veth(hosts), lib.runs(3))
+            measured["veth"] = measure(Veth(hosts), lib.runs(5))
     rows = []
     for link, results in measured.items():
-        tcp = results["TCP (iperf3, cubic)"]["median"]
-        for name, spread in results.items():
-            ceiling = results["bare UDP, single packets" if "single" in name else "bare UDP, runs of 15"]["median"]
+        for name, turns in results.items():
+            spread = lib.spread(turns)
             rows.append([f"{link}: {name}", f"{spread['median']:.2f}", f"{spread['min']:.2f}..{spread['max']:.2f}",
-                         f"{spread['median'] / tcp:.2f}", f"{spread['median'] / ceiling:.2f}"])
+                         f"{over(turns, results[TCP]):.2f}",
+                         f"{over(turns, results[SINGLES if 'single' in name else RUNS]):.2f}"])
     lib.table(["Gb/s of payload", "median", "range", "/ TCP", "/ bare UDP"], rows)
     if why is not None:
         lib.say(f"veth was left out: {why}")
     best = measured.get("veth", measured["loopback"])
-    ours, tcp = best[f"weft {HEADLINE}"]["median"], best["TCP (iperf3, cubic)"]["median"]
-    lib.finish(weft=ours, ratio=ours / tcp, iperf3=tcp, raw=best["bare UDP, runs of 15"]["median"],
-               detail=measured)
+    ours = best[f"weft {HEADLINE}"]
+    lib.finish(weft=statistics.median(ours), ratio=over(ours, best[TCP]), iperf3=statistics.median(best[TCP]),
+               raw=statistics.median(best[RUNS]), detail=measured)
     return 0
 
 
