@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string>
 
+#include "cli/argument_checks.h"
 #include "cli/bench_follow.h"
 #include "cli/bench_lead.h"
 #include "cli/bench_mrc.h"
@@ -22,7 +23,6 @@
 #include "cli/load_scenario.h"
 #include "cli/say.h"
 #include "cli/stream.h"
-#include "cli/whole_number.h"
 #include "scenario/units.h"
 
 namespace weft::cli {
@@ -175,8 +175,10 @@ void add_bench_command(CLI::App& app, int& status) {
   auto* const write =
       bench->add_subcommand("write", "RDMA writes: bandwidth, message rate, latency");
   const auto arguments = std::make_shared<BenchArguments>();
-  write->add_option("HOST", arguments->host,
-                    "where `weft bench write --listen` runs; none: both ends here");
+  write
+      ->add_option("HOST", arguments->host,
+                   "where `weft bench write --listen` runs; none: both ends here")
+      ->check(not_empty("the name or address of a host"));
   write
       ->add_option_function<std::string>(
           "--api",
@@ -207,10 +209,13 @@ void add_bench_command(CLI::App& app, int& status) {
                  "use their memory again")
       ->needs(latency);
   write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
-  write->add_option(
-      "--size", arguments->sizes,
-      "bytes of a message, as 4096, 64KiB, 1MB; several may be given (default: 64 to 64MiB, "
-      "with --latency 8 to 64KiB)");
+  write
+      ->add_option(
+          "--size", arguments->sizes,
+          "bytes of a message, as 4096, 64KiB, 1MB; several as 64,1MiB (default: 64 to 64MiB, with "
+          "--latency 8 to 64KiB)")
+      ->allow_extra_args(false)
+      ->delimiter(',');
   auto* const iterations =
       write
           ->add_option(
@@ -244,7 +249,7 @@ void add_bench_command(CLI::App& app, int& status) {
     const auto done = run(*arguments);
     if (done) return;
     status = fail(done.error());
-    if (interrupted()) status = kInterruptedStatus;
+    if (interrupted()) status = interrupted_status();
   });
 }
 

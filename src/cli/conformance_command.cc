@@ -11,9 +11,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/argument_checks.h"
 #include "cli/interruption.h"
 #include "cli/say.h"
-#include "cli/whole_number.h"
 #include "conformance/registry.h"
 #include "conformance/report.h"
 #include "conformance/runner.h"
@@ -253,7 +253,7 @@ void set_callback(CLI::App& verb, const std::shared_ptr<ConformanceArguments>& a
     const auto good = body(*a);
     if (!good) {
       status = fail(good.error());
-      if (interrupted()) status = kInterruptedStatus;
+      if (interrupted()) status = interrupted_status();
     } else if (!*good) {
       status = 1;
     }

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/argument_checks.h"
 #include "cli/ctl_probe.h"
 #include "cli/ctl_target.h"
 #include "cli/ctl_verbs.h"
 #include "cli/ctl_words.h"
-#include "cli/whole_number.h"
 #include "scenario/units.h"
 
 namespace weft::cli {

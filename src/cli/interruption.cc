@@ -10,15 +10,16 @@
 namespace weft::cli {
 namespace {
 
-std::atomic<bool> noted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writes it
+std::atomic<int> noted = 0;                            // the signal
+static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler writes it
 
 // Set before the signals are caught.
 const char* words = "";
 pid_t speaker = 0;  // children have the handler too
 
-void note(int) {
-  if (noted.exchange(true) || getpid() != speaker) return;
+void note(int number) {
+  int none = 0;
+  if (!noted.compare_exchange_strong(none, number) || getpid() != speaker) return;
   const int before = errno;
   [[maybe_unused]] const auto told = write(STDERR_FILENO, words, std::strlen(words));
   errno = before;
@@ -40,7 +41,9 @@ void catch_interruption(const char* last) {
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
-bool interrupted() { return noted.load(std::memory_order_relaxed); }
+bool interrupted() { return noted.load(std::memory_order_relaxed) != 0; }
+
+int interrupted_status() { return 128 + noted.load(std::memory_order_relaxed); }
 
 Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
 

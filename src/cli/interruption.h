@@ -13,7 +13,7 @@ bool interrupted();
 // What a call that it ended says.
 Error interruption();
 
-// The exit status of one that was interrupted.
-inline constexpr int kInterruptedStatus = 130;
+// The exit status of one that was interrupted, as shells have it: 130 after Ctrl-C.
+int interrupted_status();
 
 }  // namespace weft::cli

@@ -123,6 +123,7 @@ Result<void> show(const LabArguments& arguments) {
     }
     labs.push_back(status->json);
     text += (text.empty() ? "" : "\n") + status->table;
+    if (status->broken) wrong = status->broken;
   }
   if (arguments.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"labs", labs}}.dump());

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/argument_checks.h"
 #include "cli/interruption.h"
 #include "cli/lab_parts.h"
 #include "cli/lab_run.h"
 #include "cli/load_scenario.h"
 #include "cli/net_settings.h"
 #include "cli/say.h"
-#include "cli/whole_number.h"
 
 namespace weft::cli {
 namespace {
@@ -81,7 +81,7 @@ int run(const LabRunArguments& arguments) {
   const auto outcome = run_in_lab(*scenario, options);
   if (!outcome) {
     const int status = fail(outcome.error());
-    return interrupted() ? kInterruptedStatus : status;
+    return interrupted() ? interrupted_status() : status;
   }
   if (arguments.json) {
     print_json(*outcome);

@@ -207,6 +207,11 @@ Result<LabStatus> lab_status(const net::Lab& lab) {
                                {"alive", lab.is_switch_alive()},
                                {"namespace", plan.nodes().back().netns},
                                {"control", lab.control()}};
+    if (!lab.is_switch_alive()) {
+      status.broken = Error{
+          ErrorKind::kSystem,
+          fmt::format("lab {}: its software switch is gone, nothing passes", plan.spec().name)};
+    }
   }
   status.table = header(lab) + hosts_table(lab) +
                  (plan.is_software() ? links_table(lab, traffic) : ports_table(lab, traffic));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -15,6 +16,7 @@ std::string rate_text(const net::LabPlan& plan);
 struct LabStatus {
   nlohmann::ordered_json json;
   std::string table;
+  std::optional<Error> broken;  // nothing passes
 };
 Result<LabStatus> lab_status(const net::Lab& lab);
 

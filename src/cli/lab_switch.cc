@@ -11,10 +11,10 @@
 #include <optional>
 #include <string>
 
+#include "cli/argument_checks.h"
 #include "cli/load_scenario.h"
 #include "cli/say.h"
 #include "cli/switch_config.h"
-#include "cli/whole_number.h"
 #include "net/control_socket.h"
 #include "net/frame_socket.h"
 #include "net/live_fabric_loop.h"

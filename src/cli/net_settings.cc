@@ -2,12 +2,14 @@
 
 #include <fmt/core.h>
 
+#include "cli/argument_checks.h"
 #include "settings/setting_table.h"
 
 namespace weft::cli {
 
 void add_setting_flags(CLI::App& command, SettingFlags& flags) {
   command.add_option("--config", flags.config, "a file of settings (docs/settings.md)")
+      ->check(not_empty("a file"))
       ->group("Settings");
   for (const settings::Setting& setting : settings::settings_table()) {
     if (setting.flag == nullptr) continue;

@@ -15,11 +15,11 @@
 #include <thread>
 #include <vector>
 
+#include "cli/argument_checks.h"
 #include "cli/capture.h"
 #include "cli/load_scenario.h"
 #include "cli/run_scenario.h"
 #include "cli/say.h"
-#include "cli/whole_number.h"
 #include "judge/trace_text.h"
 #include "scenario/names.h"
 

@@ -79,7 +79,9 @@ Result<void> Stream::receive(Bytes bytes, Duration patience) {
   while (!bytes.empty()) {
     if (!wait_readable(fd_, until)) {
       if (interrupted()) return interruption();
-      return Error{ErrorKind::kSystem, "the other end says nothing; is it `weft bench write`?"};
+      return Error{ErrorKind::kSystem,
+                   fmt::format("{} says nothing for {:.0f} s; is it `weft bench write`?", name_,
+                               patience.to_us() * 1e-6)};
     }
     const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
     if (got < 0 && errno == EINTR) continue;
@@ -185,7 +187,7 @@ Result<Stream> dial(const Callee& callee) {
                     "`weft bench write --listen` there",
                     callee.host, callee.port)};
   }
-  return Stream(fd);
+  return Stream(fd, fmt::format("{}, TCP port {},", callee.host, callee.port));
 }
 
 }  // namespace weft::cli

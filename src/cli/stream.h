@@ -17,8 +17,10 @@ class Stream {
   // One that says nothing is not waited for: words follow at once or are polled for.
   static constexpr Duration kPatience = Duration::s(20);
 
-  explicit Stream(int fd) : fd_(fd) {}
-  Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  // `name`: the other end, where people are told of it.
+  explicit Stream(int fd, std::string name = "the other end") : fd_(fd), name_(std::move(name)) {}
+  Stream(Stream&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
   Stream& operator=(Stream&&) = delete;
   ~Stream();
 
@@ -34,6 +36,7 @@ class Stream {
 
  private:
   int fd_;
+  std::string name_;
 };
 
 // Where others dial to, on every address of this host.

@@ -34,6 +34,7 @@ class OneHost(unittest.TestCase):
     def test_bandwidth(self):
         rows = self.rows("--size", "1", "--size", "5000", "--size", "1MiB", "--iterations", "50", "--qps", "3")
         self.assertEqual([row["bytes"] for row in rows], [1, 5000, 1 << 20])
+        self.assertEqual([row["bytes"] for row in self.rows("--size", "64,4KiB", "--iterations", "2")], [64, 4096])
         for row in rows:
             self.assertEqual(row["iterations"], 50)
             self.assertGreater(row["gbps"], 0)
@@ -53,12 +54,18 @@ class OneHost(unittest.TestCase):
         self.rows("--burst", "1", "--size", "100KiB", "--iterations", "20")
         self.rows("--mtu", "1024", "--size", "100KiB", "--iterations", "20")
 
+    def test_a_host_behind_a_size_is_a_host(self):
+        ran = run("--size", "64", "127.0.0.1", "--port", free_port())
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertIn("127.0.0.1: nobody listens", ran.stderr)
+
     def test_misuse_is_one_line(self):
         for words in (["--size", "0"], ["--size", "2GiB"], ["--size", "abc"], ["--qps", "0"], ["--mtu", "5"],
                       ["--iterations", "0"], ["--listen", "somewhere"], ["--latency", "--bidirectional"],
                       ["--completions"],
                       ["--planes", "300.1.1.1"], ["--planes", "0.0.0.0"], ["--planes", "127.0.1.1,224.0.0.1"],
-                      ["--planes", "255.255.255.255"], ["--planes", "::"], ["--planes", "ff02::1"], ["--self", "--shm"]):
+                      ["--planes", "255.255.255.255"], ["--planes", "::"], ["--planes", "ff02::1"], ["--self", "--shm"], [""],
+                      ["--config", ""]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
@@ -176,7 +183,7 @@ class Interrupted(unittest.TestCase):
                 time.sleep(0.5)
                 bench.send_signal(number)
                 out, said = bench.communicate(timeout=SECONDS_MAX)
-                self.assertEqual(bench.returncode, 130, said)
+                self.assertEqual(bench.returncode, 128 + number, said)
                 self.assertIn("weft: interrupted", said)
                 result = json.loads(out)
                 self.assertTrue(result["interrupted"])
@@ -195,7 +202,7 @@ class Interrupted(unittest.TestCase):
         self.assertIsNone(bench.poll())
         os.killpg(bench.pid, signal.SIGHUP)
         _, said = bench.communicate(timeout=SECONDS_MAX)
-        self.assertEqual(bench.returncode, 130, said)
+        self.assertEqual(bench.returncode, 128 + signal.SIGHUP, said)
         self.assertIn("weft: interrupted", said)
 
     def test_a_child_that_dies_is_named(self):

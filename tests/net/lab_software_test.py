@@ -46,7 +46,7 @@ class Software:
         self.addCleanup(weft, "down", "--name", self.name)
 
     def status(self):
-        return json.loads(weft("status", "--name", self.name, "--json").stdout)["labs"][0]
+        return json.loads(weft("status", "--name", self.name, "--json", expect=None).stdout)["labs"][0]
 
     def link(self, words):
         [link] = [l for l in self.status()["links"] if l["text"] == words]
@@ -125,7 +125,9 @@ class Software:
         process = self.status()["software"]["pid"]
         os.kill(process, signal.SIGKILL)
         wait_until(lambda: not self.status()["software"]["alive"], "it is still there")
-        self.assertIn("GONE", weft("status", "--name", self.name).stdout)
+        status = weft("status", "--name", self.name, expect=1)
+        self.assertIn("GONE", status.stdout)
+        self.assertEqual(status.stderr, f"weft: lab {self.name}: its software switch is gone, nothing passes\n")
         refused = weft("fault", *"link host 0 plane 0 down".split(), "--name", self.name, expect=1)
         self.assertIn("is gone", refused.stderr)
         self.assertEqual(refused.stderr.count("\n"), 1)

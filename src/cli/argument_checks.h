@@ -1,4 +1,5 @@
-// Checks for CLI11's numbers: it takes "-1" for an unsigned one, and says ranges in 309 digits.
+// Checks for CLI11's arguments: it takes "-1" for an unsigned number, says ranges in 309 digits, and
+// takes nothing at all for a name.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,6 +36,15 @@ inline CLI::Validator number(double least, double most) {
         const bool fits = value >= least && value <= most;  // not so if it is no number at all
         if (parsed.ec == std::errc() && parsed.ptr == end && fits) return {};
         return fmt::format("{}: expected a number from {} to {}", text, least, most);
+      },
+      "");
+}
+
+// A variable of a script that is not set is no wish for the default. `what`: "the address of a host".
+inline CLI::Validator not_empty(const char* what) {
+  return CLI::Validator(
+      [what](const std::string& text) {
+        return text.empty() ? fmt::format("it is empty; expected {}", what) : std::string();
       },
       "");
 }
