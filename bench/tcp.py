@@ -83,7 +83,7 @@ TCP, RUNS, SINGLES = "TCP (iperf3, cubic)", "bare UDP, runs of 15", "bare UDP, s
 
 
 def measure(link, times):
-    """{name: [Gb/s of each turn]}. Each stands next to what it is compared with, because the machine's speed drifts."""
+    """{name: [Gb/s of each turn]}. Those that are compared stand as near as can be: the machine's speed drifts."""
     contestants = {TCP: lambda: iperf(link, 1.5)}
     if isinstance(link, Loopback):
         for size in SIZES:

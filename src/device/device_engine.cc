@@ -106,7 +106,8 @@ void DeviceEngine::leave() {
   for (int round = 0;; ++round) {
     // The thread sleeps longer than what was just begun allows.
     bool wake = node_->next_deadline() < sleeps_until_ || round == kRoundsMax;
-    // Somebody else took what would have called the thread, or a ring is new: they are told again.
+    // Somebody else took what would have called the thread, a ring is new, or planes are not watched
+    // any more: they are told again.
     if (sleeps_until_ != Time() && !world_->prepare_wait()) wake = true;
     lock_.unlock();
     if (wake) world_->wake();

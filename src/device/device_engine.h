@@ -173,7 +173,7 @@ class DeviceEngine {
     const void* owner = nullptr;
   };
   std::vector<Listener> listeners_;
-  // The thread does, and rings know that they have to call; 0: it is awake.
+  // The thread does, and rings and planes call it (prepare_wait); 0: it is awake.
   Time sleeps_until_;
 
   // Somebody polls; how often that was.

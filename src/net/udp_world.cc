@@ -1,15 +1,11 @@
 #include "net/udp_world.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/assert.h"
 #include "net/courtesy.h"
-#include "net/interfaces.h"
-#include "net/log.h"
 
 namespace weft::net {
 namespace {
@@ -38,7 +34,8 @@ void UdpWorld::tell_port(std::uint32_t plane) {
   node_->on_port(now_, static_cast<world::PortIndex>(plane),
                  {.up = (told_up_ >> plane & 1) != 0,
                   .receive_bytes = receive_bytes(planes_[plane]),
-                  .overflows = planes_[plane].overflow});
+                  .overflows = planes_[plane].overflow,
+                  .singly = comes_singly_});
 }
 
 bool UdpWorld::look_at_deadline(Time due) {

@@ -139,8 +139,9 @@ class UdpWorld final : public world::World {
   // that waits for several worlds. The node's deadline and refusals (sleep_until() has both) are not
   // in it.
   int wait_fd() const { return epoll_fd_; }
-  // For who is about to wait there: whoever brings something says so from now on. False: something came
-  // meanwhile, wait not. May be called again while somebody waits, as rings come and calls are taken.
+  // For who is about to wait there: whoever brings something says so from now on. False: wait not,
+  // something came meanwhile, or the system cannot watch (said once). May be called again while
+  // somebody waits, as rings come and calls are taken.
   bool prepare_wait();
   // Who waited there is back.
   void end_wait();
@@ -179,6 +180,8 @@ class UdpWorld final : public world::World {
   // packet is taken to be sent is not far off.
   static constexpr std::uint32_t kPortRoom = 32;
   static constexpr std::size_t kPollPackets = 45;
+  // After so many runs of data it is known whether they are runs.
+  static constexpr std::uint64_t kRunsJudged = 256;
   // So often the senders of one plane are asked for refusals.
   static constexpr Duration kHearEvery = Duration::ms(2);
   // What moved so recently is likely to move again.
@@ -223,11 +226,6 @@ class UdpWorld final : public world::World {
   Result<void> open_slot(std::uint16_t process);
   Result<void> open_tunnels();
   Result<void> open_shared_memory();
-  Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
-  Result<void> watch_all();
-  Result<void> watch_planes();
-  void unwatch_planes();
-  std::uint32_t plane_asked(std::size_t index) const;
   Result<void> open_security();
 
   // --- in (udp_world_io.cc)
@@ -235,6 +233,7 @@ class UdpWorld final : public world::World {
   bool receive(std::uint32_t plane, std::size_t runs_max);
   std::uint32_t receive_bytes(const Plane& plane) const;
   void note_overflow(std::uint32_t plane, std::uint32_t overflow);
+  void note_runs(std::size_t count);
   void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes,
                 std::uint16_t to_port);
   struct Taken {
@@ -280,6 +279,18 @@ class UdpWorld final : public world::World {
                                         Bytes datagram);
   void send_hellos();
 
+  // --- waiting (udp_world_wait.cc)
+  enum class Patience : std::uint8_t { kNone, kSleeps };
+  Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
+  Result<void> watch_all();
+  Result<void> watch_planes();
+  void unwatch_planes();
+  std::uint32_t plane_asked(std::size_t index) const;
+  bool look(Time sleep_until);
+  bool hear(Patience patience);
+  bool ask();
+  void look_at_links();
+
   // --- time
   // What epoll says is ready: a plane, or one of these.
   static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101, kShm = 0x102, kAlarm = 0x103;
@@ -289,12 +300,8 @@ class UdpWorld final : public world::World {
   bool take(Time sleep_until);
   Duration spin() const;
   void note_crowd();
-  bool look(Time sleep_until);
-  bool hear(bool sleeps);
-  bool ask();
   bool look_at_deadline(Time due);
   bool look_where_it_came(Time plane_busy_until);
-  void look_at_links();
   void tell_port(std::uint32_t plane);
 
   UdpWorldConfig config_;
@@ -316,13 +323,16 @@ class UdpWorld final : public world::World {
   std::uint32_t busy_plane_ = 0;
   bool has_sent_ = false;  // the last time that the node was asked for packets
   std::size_t busy_runs_ = kRunsMax;
+  // Runs of data, and their packets, since it was last judged whether packets come one by one.
+  std::uint64_t runs_seen_ = 0, packets_seen_ = 0;
+  bool comes_singly_ = false;
   wire::IcrcStart icrc_in_, icrc_out_;
   world::PortMask told_up_ = 0;  // what the node knows
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;
   std::vector<pollfd> asked_;  // epoll, and what receives of each plane
-  bool planes_watched_ = false, waits_ = false;
-  Time waited_at_;
+  bool planes_watched_ = false, waits_ = false, said_unwatched_ = false;
+  Time waited_at_;  // somebody did, or was about to
   Time now_, last_pass_, crowded_until_, courteous_until_;
   std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // packets, when the crowd was last noted
   bool is_from_here_ = false;                          // the last packet: of a process of this host

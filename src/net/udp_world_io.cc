@@ -114,6 +114,18 @@ void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
   tell_port(plane);
 }
 
+// What a buffer holds depends on it.
+void UdpWorld::note_runs(std::size_t count) {
+  runs_seen_ += count;
+  packets_seen_ += in_.size();
+  if (runs_seen_ < kRunsJudged) return;
+  const bool singly = packets_seen_ < 2 * runs_seen_;
+  runs_seen_ = packets_seen_ = 0;
+  if (singly == comes_singly_) return;
+  comes_singly_ = singly;
+  for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) tell_port(plane);
+}
+
 bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   Plane& from = planes_[plane];
   const auto runs = std::span(runs_).first(runs_max);
@@ -141,6 +153,7 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
              listen_port(process_));
   }
   counters_.packets_received += in_.size();
+  if (!answers) note_runs(count);
   node_->on_datagrams(now_, in_);
   return true;
 }

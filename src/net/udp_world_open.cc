@@ -1,4 +1,4 @@
-// UdpWorld, opened: a slot of its own, its sockets, what it waits for, and how it lets go of them.
+// UdpWorld, opened: a slot of its own, its sockets, and how it lets go of them.
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,8 +1,8 @@
 // UdpWorld, waiting: who has something for us, told by the kernel or asked for.
 //
-// The kernel calls whoever watches a socket at each packet that comes, in the sender's time, and that
-// is a twelfth of what a single packet costs. So planes are watched while the world sleeps and for a
-// moment after; one that has been awake for longer asks them.
+// The kernel calls whoever watches a socket at each packet that comes, in the sender's time. So planes
+// are watched while the world sleeps and for a moment after; one that has been awake for longer asks
+// them (docs/decisions/0027).
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include <array>
 #include <bit>
 
+#include "base/assert.h"
 #include "net/interfaces.h"
 #include "net/log.h"
 #include "net/system_error.h"
@@ -46,6 +47,7 @@ Result<void> UdpWorld::watch_all() {
     if (plane.tunnel)
       asked_.push_back({.fd = plane.tunnel->receive_fd(), .events = POLLIN, .revents = 0});
   }
+  WEFT_ASSERT((asked_.size() - 1) % planes_.size() == 0);  // all planes have a tunnel, or none has
   WEFT_CHECK(watch_planes());
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
   WEFT_CHECK(watch(alarm_->fd(), EPOLLIN, kAlarm));
@@ -53,13 +55,14 @@ Result<void> UdpWorld::watch_all() {
   return watch(wake_fd_, EPOLLIN, kWake);
 }
 
-// Whose socket that is: all planes have a tunnel or none has.
+// Whose socket that is.
 std::uint32_t UdpWorld::plane_asked(std::size_t index) const {
   return static_cast<std::uint32_t>((index - 1) % planes_.size());
 }
 
 Result<void> UdpWorld::watch_planes() {
-  for (std::size_t i = 1; i < asked_.size() && !planes_watched_; ++i) {
+  if (planes_watched_) return {};
+  for (std::size_t i = 1; i < asked_.size(); ++i) {
     const auto watched = watch(asked_[i].fd, EPOLLIN, plane_asked(i));
     if (watched) continue;
     unwatch_planes();
@@ -76,13 +79,21 @@ void UdpWorld::unwatch_planes() {
 }
 
 bool UdpWorld::prepare_wait() {
-  waits_ = watch_planes() && (shm_ == nullptr || shm_->sleep());
+  waits_ = false;
+  waited_at_ = now_;
+  if (const auto watched = watch_planes(); !watched) {
+    if (!said_unwatched_)
+      log(LogLevel::kWarn, "{}; this process never sleeps (said once)", watched.error().message);
+    said_unwatched_ = true;
+    return false;
+  }
+  waits_ = shm_ == nullptr || shm_->sleep();
   return waits_;
 }
 
 void UdpWorld::end_wait() {
   waits_ = false;
-  waited_at_ = now_;
+  waited_at_ = clock();
   if (shm_ != nullptr) shm_->wake();
 }
 
@@ -100,8 +111,9 @@ void UdpWorld::look_at_links() {
   }
 }
 
-// Takes what epoll has; asks again, or sleeps until there is something.
-bool UdpWorld::hear(bool sleeps) {
+// Takes what epoll has, or sleeps until it has something.
+bool UdpWorld::hear(Patience patience) {
+  const bool sleeps = patience == Patience::kSleeps;
   std::array<epoll_event, world::kPortsMax + 8> ready;
   const auto room = static_cast<int>(ready.size());
   const int count = epoll_wait(epoll_fd_, ready.data(), room, sleeps ? -1 : 0);
@@ -141,7 +153,7 @@ bool UdpWorld::ask() {
   for (std::size_t i = 1; i < asked_.size(); ++i) {
     if (asked_[i].revents != 0) ready |= 1u << plane_asked(i);
   }
-  bool moved = asked_[0].revents != 0 && hear(false);
+  bool moved = asked_[0].revents != 0 && hear(Patience::kNone);
   const std::size_t runs_max = std::has_single_bit(ready) ? busy_runs_ : kRunsWhenMany;
   for (; ready != 0; ready &= ready - 1)
     moved |= receive(static_cast<std::uint32_t>(std::countr_zero(ready)), runs_max);
@@ -154,7 +166,8 @@ bool UdpWorld::look(Time sleep_until) {
   const bool sleeps = sleep_until > now_;
   if (sleeps && sleep_until != kNever) alarm_->ring_by(sleep_until + config_.epoch.since_start());
   if (planes_watched_ && !waits_ && now_ - waited_at_ >= kAwake) unwatch_planes();
-  const bool moved = planes_watched_ ? hear(sleeps) : ask();
+  WEFT_ASSERT(!sleeps || planes_watched_);
+  const bool moved = planes_watched_ ? hear(sleeps ? Patience::kSleeps : Patience::kNone) : ask();
   if (shm_ != nullptr) shm_->tell_refusals(now_, *node_);
   return moved;
 }

@@ -23,10 +23,11 @@ class ReceiveBudget {
  public:
   void on_port(Time now, PortIndex port, const world::PortState& state) {
     Port& p = ports_[port];
-    const std::uint32_t holds = state.up ? state.receive_bytes : 0;
-    total_ += holds;
-    total_ -= p.receive_bytes;
-    p.receive_bytes = holds;
+    const std::uint32_t share = state.singly ? kShareSingly : kShareInRuns;
+    const std::uint32_t shared = state.up ? state.receive_bytes / 16 * share : 0;
+    total_ += shared;
+    total_ -= p.shared;
+    p.shared = shared;
     if (state.overflows != p.overflows) overflow_until_ = now + kOverflowTold;
     p.overflows = state.overflows;
   }
@@ -48,10 +49,7 @@ class ReceiveBudget {
   // What a SACK says now, with SACK.mpr in units of `unit_bytes`. REQUIRES is_bounded().
   ReceiveLimit limit(Time now, std::uint32_t unit_bytes) const {
     const std::uint32_t sharing = std::max({receiving_, receiving_before_, 1u});
-    // Of packets that come in runs: the rest is for the kernel's bookkeeping, a tenth, and because
-    // senders do not agree on ports. Eight of them lose 1 packet in 12,000 so, 1 in 1,100 with three
-    // quarters.
-    const std::uint64_t share = total_ / 16 * 9 / sharing;
+    const std::uint64_t share = total_ / sharing;
     const bool overflow = now < overflow_until_;
     return {.mpr = static_cast<std::uint8_t>(
                 std::clamp<std::uint64_t>(share / std::max(unit_bytes, 1u), 1, 255)),
@@ -64,8 +62,12 @@ class ReceiveBudget {
   static constexpr Duration kOverflowTold = Duration::ms(2);
   static constexpr std::uint8_t kOverflowPenalty = 32;
 
+  // Of 16 parts of a buffer, in bytes of packets: the kernel's bookkeeping is in it too, and senders
+  // do not agree on ports (docs/decisions/0026).
+  static constexpr std::uint32_t kShareInRuns = 9, kShareSingly = 6;
+
   struct Port {
-    std::uint32_t receive_bytes = 0, overflows = 0;
+    std::uint32_t shared = 0, overflows = 0;
   };
   std::array<Port, world::kPortsMax> ports_{};
   std::uint64_t total_ = 0;

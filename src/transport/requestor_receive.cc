@@ -163,9 +163,7 @@ void Requestor::hear_limit(const wire::Sack& sack) {
   const std::uint32_t unit = params_->config.budget_unit_bytes;
   if (unit == 0) return move_edge(sack.mpr);
   move_edge(0);
-  // Packets that come one by one take more room each: a buffer counts the kernel's bookkeeping too.
-  const std::int64_t room = std::int64_t{sack.mpr} * unit;
-  if (sack.mpr != 0) nscc_.set_limit(params_->burst == 1 ? room * 2 / 3 : room);
+  if (sack.mpr != 0) nscc_.set_limit(std::int64_t{sack.mpr} * unit);
   peer_overflows_ = (sack.cc_flags & wire::kCcFlagOverflow) != 0;
 }
 

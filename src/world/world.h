@@ -94,6 +94,7 @@ struct PortState {
   // how many packets were ever lost because it was full.
   std::uint32_t receive_bytes = 0;
   std::uint32_t overflows = 0;
+  bool singly = false;  // packets come one by one, and take more room each than in runs
 };
 
 // Datagrams that a node gives at a time at least, when it has them and there is room.
