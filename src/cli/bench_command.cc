@@ -15,6 +15,7 @@
 #include <string>
 
 #include "cli/argument_checks.h"
+#include "cli/bench_connect.h"
 #include "cli/bench_follow.h"
 #include "cli/bench_lead.h"
 #include "cli/bench_mrc.h"
@@ -137,6 +138,13 @@ std::string words_of_planes(const Bench& bench) {
   return "planes: " + net::text_of(bench.planes);
 }
 
+// Opened once before anybody comes: who would wait for a client that cannot be served?
+Result<void> try_out(const Bench& bench) {
+  WEFT_TRY(const Buffers buffers, Buffers::make(1));
+  WEFT_CHECK(open_end(bench, Terms{}, buffers));
+  return {};
+}
+
 Result<void> run(const BenchArguments& arguments) {
   WEFT_TRY(const auto sizes, sizes_of(arguments));
   WEFT_CHECK(check(arguments));
@@ -154,7 +162,13 @@ Result<void> run(const BenchArguments& arguments) {
     WEFT_TRY(bench.fabric, load_scenario(arguments.fabric));
   }
   catch_interruption();
+  if (!bench.secret.empty() && bench.settings.shared_memory == SharedMemory::kMust) {
+    return Error{ErrorKind::kInvalid,
+                 "no shared memory with a job secret: rings are not sealed; leave --shm or the "
+                 "secret out"};
+  }
   if (arguments.listen) {
+    WEFT_CHECK(try_out(bench));
     WEFT_TRY(std::vector<Client> clients, accept_clients(arguments, "; " + words_of_planes(bench)));
     return arguments.clients > 1 ? serve(bench, std::move(clients)) : follow(bench, clients[0]);
   }
@@ -202,13 +216,15 @@ void add_bench_command(CLI::App& app, int& status) {
           "bytes asked for where packets wait, of each plane (default: as much as there is)")
       ->check(whole_number(1, 1u << 30));
   CLI::Option* const latency =
-      write->add_flag("--latency", arguments->latency, "ping-pong instead of bandwidth");
+      write->add_flag("--latency", arguments->latency,
+                      "ping-pong instead of bandwidth; a time is half of a round trip");
   write
       ->add_flag("--completions", arguments->completions,
                  "each round waits for the completion of this end's write too, as programs do that "
                  "use their memory again")
       ->needs(latency);
-  write->add_flag("--bidirectional", arguments->bidirectional, "both ends write");
+  write->add_flag("--bidirectional", arguments->bidirectional,
+                  "both ends write; what they move is added up");
   write
       ->add_option(
           "--size", arguments->sizes,
@@ -230,6 +246,7 @@ void add_bench_command(CLI::App& app, int& status) {
   write
       ->add_option("--fabric", arguments->fabric,
                    "the scenario whose lab this end is in: planes and paths follow from it")
+      ->check(not_empty("a file"))
       ->envname("WEFT_FABRIC");
   write->add_option("--fabric-host", arguments->fabric_host, "which host of it, from 0")
       ->capture_default_str()
@@ -241,8 +258,10 @@ void add_bench_command(CLI::App& app, int& status) {
   write->add_option("--port", arguments->control_port, "TCP port on which the ends find each other")
       ->capture_default_str()
       ->check(whole_number(1, 65535));
-  write->add_option("--idle", arguments->idle,
-                    "afterwards do nothing for that long, as 1s, and say what CPU it took");
+  write
+      ->add_option("--idle", arguments->idle,
+                   "afterwards do nothing for that long, as 1s, and say what CPU it took")
+      ->check(not_empty("a duration, as 1s"));
   write->add_flag("--json", arguments->json, "one JSON object on stdout");
   add_setting_flags(*write, arguments->flags);
   write->callback([arguments, &status] {

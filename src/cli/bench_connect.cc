@@ -96,11 +96,8 @@ Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Str
     const bool must = bench.settings.shared_memory == SharedMemory::kMust;
     if (must && out.carrier != NetEnd::Carrier::kSharedMemory) {
       return Error{ErrorKind::kSystem,
-                   !bench.secret.empty()
-                       ? "no shared memory with a job secret: rings are not sealed; leave "
-                         "--shm or the secret out"
-                       : "no shared memory with the other end; it must run on this host, as "
-                         "the same user, without --no-shm"};
+                   "no shared memory with the other end; it must run on this host, as the same "
+                   "user, without --no-shm or a secret"};
     }
   }
   return out;

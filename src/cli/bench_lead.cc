@@ -21,12 +21,14 @@
 namespace weft::cli {
 namespace {
 
-void say_carrier(const Connected& c, bool capped) {
+void say_carrier(const Bench& bench, const Connected& c) {
   if (c.carrier == NetEnd::Carrier::kSharedMemory) {
-    say("over shared memory{}\n", capped ? ", which --rate does not cap; --no-shm for UDP" : "");
+    say("over shared memory{}\n",
+        bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");
   } else {
     const std::size_t planes = c.end->plane_count();
-    say("over UDP, {} plane{}, {} bytes a packet\n", planes, planes == 1 ? "" : "s", c.mtu);
+    say("over UDP, {} plane{}, {} bytes a packet{}\n", planes, planes == 1 ? "" : "s", c.mtu,
+        bench.secret.empty() ? "" : ", encrypted");
   }
 }
 
@@ -59,7 +61,7 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, stream != nullptr ? connect(bench, terms, Role::kLeads, *stream, buffers)
                                           : connect_to_itself(bench, terms, buffers));
-  say_carrier(c, bench.settings.rate.has_value());
+  say_carrier(bench, c);
   const TableStyle style{.json = arguments.json,
                          .latency = arguments.latency,
                          .bidirectional = arguments.bidirectional};

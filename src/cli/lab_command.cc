@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/argument_checks.h"
 #include "cli/interruption.h"
 #include "cli/lab_run_command.h"
 #include "cli/lab_spec.h"
@@ -210,10 +211,12 @@ void add_lab_command(CLI::App& app, int& status) {
   const auto add = [&](const char* verb, const char* what,
                        Result<void> (*act)(const LabArguments&)) {
     CLI::App* command = lab->add_subcommand(verb, what);
-    command->add_option("--name", a->name, "the lab's name; without it the only one there is");
+    command->add_option("--name", a->name, "the lab's name; without it the only one there is")
+        ->check(not_empty("a name"));
     command->callback([a, act, &status] {
       const auto done = act(*a);
       status = done ? 0 : fail(done.error());
+      if (!done && interrupted()) status = interrupted_status();
     });
     return command;
   };
@@ -222,7 +225,8 @@ void add_lab_command(CLI::App& app, int& status) {
       ->required();
   make->add_option("--switch", a->switches,
                    "kernel (SRv6) or software (marks, trims, exact queues); without it software "
-                   "where the file says trimming = true");
+                   "where the file says trimming = true")
+      ->check(not_empty("kernel or software"));
   make->add_option("--mtu", a->mtu, "of every link, 1280 to 65000 (default 4200)");
   make->add_flag("--no-offloads", a->no_offloads,
                  "hosts send single packets, so that loss and queues act on each");
@@ -240,7 +244,8 @@ void add_lab_command(CLI::App& app, int& status) {
   CLI::App* mends = add("heal", "mend all, or what the selector names", heal);
   mends->add_option("WORDS", a->words, "a selector as of `fault`, or all (default)");
   for (CLI::App* command : {breaks, mends})
-    command->add_option("--way", a->way, "up (away from the hosts) or down; without it both");
+    command->add_option("--way", a->way, "up (away from the hosts) or down; without it both")
+        ->check(not_empty("up or down"));
 
   // Everything behind the flags is the program's, whatever it looks like.
   CLI::App* runs =

@@ -159,7 +159,10 @@ Result<Stream> dial(const Callee& callee) {
   addrinfo* found = nullptr;
   const std::string port = std::to_string(callee.port);
   if (const int error = getaddrinfo(callee.host.c_str(), port.c_str(), &hints, &found); error != 0)
-    return Error{ErrorKind::kNotFound, fmt::format("{}: {}", callee.host, gai_strerror(error))};
+    return Error{ErrorKind::kNotFound,
+                 fmt::format("HOST {}: {}; expected the name or address of a host (ports: --port, "
+                             "sizes: --size 64,1MiB)",
+                             callee.host, gai_strerror(error))};
   int fd = -1, why = 0;
   for (const addrinfo* a = found; a != nullptr && fd < 0 && !interrupted(); a = a->ai_next) {
     fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

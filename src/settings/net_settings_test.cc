@@ -143,6 +143,7 @@ TEST(NetSettings, ValuesThatWillNotDo) {
                                                         {"shared_memory", "maybe"},
                                                         {"peers", "nics"},
                                                         {"icrc", "none"},
+                                                        {"secret_file", ""},
                                                         {"spin", "soon"},
                                                         {"rate", "0Gbps"},
                                                         {"rate", "10"}}) {

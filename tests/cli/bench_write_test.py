@@ -65,7 +65,8 @@ class OneHost(unittest.TestCase):
                       ["--completions"],
                       ["--planes", "300.1.1.1"], ["--planes", "0.0.0.0"], ["--planes", "127.0.1.1,224.0.0.1"],
                       ["--planes", "255.255.255.255"], ["--planes", "::"], ["--planes", "ff02::1"], ["--self", "--shm"], [""],
-                      ["--config", ""]):
+                      ["--config", ""], ["--secret-file", ""], ["--idle", ""], ["--fabric", ""], ["--listen", "--evs", "65"],
+                      ["--listen", "--planes", "127.0.1.1,127.0.1.1"]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
@@ -395,6 +396,7 @@ class Secured(unittest.TestCase):
         self.assertGreater(result["counters"]["net.hellos_sent"], 0)
         self.assertNotIn("net.drop_forged", result["counters"])
         ran = run("--secret-file", self.secret, "--latency", "--size", "8", "--iterations", "50")
+        self.assertIn("bytes a packet, encrypted\n", ran.stderr)
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
     def test_two_processes_and_the_environment(self):
