@@ -38,6 +38,26 @@ Result<Offer> agree_on(Role role, Stream& stream, BenchEnd& end, const Hello& pe
   return agreed;
 }
 
+// Either end may insist on shared memory; both are told when there is none.
+Result<void> accept_carrier(const Bench& bench, NetEnd::Carrier carrier, Stream& stream) {
+  const bool refuses = bench.settings.shared_memory == SharedMemory::kMust &&
+                       carrier != NetEnd::Carrier::kSharedMemory;
+  std::array<std::byte, 1> word{static_cast<std::byte>(refuses ? 1 : 0)};
+  WEFT_CHECK(stream.send(word));
+  WEFT_CHECK(stream.receive(word));
+  if (refuses) {
+    return Error{ErrorKind::kInvalid,
+                 "no shared memory with the other end; it must run on this host, as the same user, "
+                 "without --no-shm or a secret"};
+  }
+  if (word[0] != std::byte{0}) {
+    return Error{ErrorKind::kInvalid,
+                 "the other end insists on shared memory (--shm), and there is none between these "
+                 "two; leave --shm out there, or --no-shm here"};
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Buffers> Buffers::make(std::uint64_t size) {
@@ -93,13 +113,8 @@ Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Str
     if (qp.peer.region_size < buffers.memory().source.size())
       return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
     WEFT_TRY(out.carrier, end.connect(qp, agreed));
-    const bool must = bench.settings.shared_memory == SharedMemory::kMust;
-    if (must && out.carrier != NetEnd::Carrier::kSharedMemory) {
-      return Error{ErrorKind::kSystem,
-                   "no shared memory with the other end; it must run on this host, as the same "
-                   "user, without --no-shm or a secret"};
-    }
   }
+  WEFT_CHECK(accept_carrier(bench, out.carrier, stream));
   return out;
 }
 

@@ -15,7 +15,7 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x7765'6674'0000'0004;  // "weft", version 4
+constexpr std::uint64_t kMagic = 0x7765'6674'0000'0005;  // "weft", version 5
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
 constexpr std::uint32_t kSendQueue = 256;

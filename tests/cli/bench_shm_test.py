@@ -48,7 +48,7 @@ class Choice(unittest.TestCase):
 class TwoEnds(unittest.TestCase):
     """The ends agree on what carries their QPs, whatever each of them would do alone."""
 
-    def carriers(self, here=(), there=(), **listener_options):
+    def two_ends(self, here, there, **listener_options):
         port = free_port()
         listener = subprocess.Popen([*BENCH, "--listen", "--port", port, *there], stderr=subprocess.PIPE, text=True,
                                     **listener_options)
@@ -57,6 +57,10 @@ class TwoEnds(unittest.TestCase):
         self.addCleanup(listener.kill)
         self.assertIn("waiting", listener.stderr.readline())
         ran = run("127.0.0.1", "--port", port, "--size", "64KiB", "--iterations", "20", "--bidirectional", "--json", *here)
+        return ran, listener
+
+    def carriers(self, here=(), there=(), **listener_options):
+        ran, listener = self.two_ends(here, there, **listener_options)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(listener.wait(timeout=SECONDS_MAX), 0)
         return json.loads(ran.stdout)["carrier"]
@@ -67,6 +71,14 @@ class TwoEnds(unittest.TestCase):
     def test_one_of_them_does_not(self):
         self.assertEqual(self.carriers(here=["--no-shm"]), "planes")
         self.assertEqual(self.carriers(there=["--no-shm"]), "planes")
+
+    def test_one_insists_and_both_are_told(self):
+        for here, there in (("--shm", "--no-shm"), ("--no-shm", "--shm")):
+            ran, listener = self.two_ends([here], [there])
+            self.assertEqual((ran.returncode, listener.wait(timeout=SECONDS_MAX)), (2, 2), ran.stderr)
+            said = {here: ran.stderr, there: listener.stderr.read()}
+            self.assertIn("weft: no shared memory with the other end", said["--shm"])
+            self.assertIn("weft: the other end insists on shared memory", said["--no-shm"])
 
     def test_another_user(self):
         if os.geteuid() != 0:

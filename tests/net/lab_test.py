@@ -241,6 +241,7 @@ class Fabric:
             weft("down", "--name", name, expect=1 if up.returncode else 0)
             if up.returncode > 0:  # else it was ready before, or had not begun
                 self.assertIn("interrupted", said)
+                self.assertEqual(up.returncode, 128 + signal.SIGINT)
             self.assertEqual([n for n in own_namespaces() if n.startswith(f"weft.{name}.")], [])
 
     def test_misuse_is_one_line(self):
@@ -255,6 +256,8 @@ class Fabric:
         for words in (["host", "4", "--", "true"], ["host", "0", "true"], ["0", "--", "true"], ["host", "0", "--"]):
             self.assertEqual(weft("exec", "--name", self.name, *words, expect=2).stdout, "")
         self.assertIn("there is none called", weft("status", "--name", self.name + "x", expect=1).stderr)
+        for words in (["down"], ["status"], ["up", SCENARIO], ["fault", "plane", "0", "down"]):
+            self.assertIn("--name: it is empty", weft(*words, "--name", "", expect=2).stderr)
 
 
 class Root(Fabric, unittest.TestCase):
