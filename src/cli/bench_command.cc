@@ -91,9 +91,11 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   close(pair[1]);
   close(words[1]);
   Result<void> done;
+  bool noticed_gone = false;
   {
     Stream stream(pair[0]);
     done = lead(bench, &stream, sizes);
+    noticed_gone = !done && done.error().message == stream.gone().message;
   }
   if (!done) kill(child, SIGTERM);
   int ended = 0;
@@ -101,7 +103,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   const std::string why = read_all(words[0]);
   // What this end noticed of the other's failure says less than the other itself.
   const bool failed = !WIFEXITED(ended) || WEXITSTATUS(ended) != 0;
-  if (failed && (done || done.error().message == Stream::gone().message)) {
+  if (failed && (done || noticed_gone)) {
     return Error{ErrorKind::kSystem,
                  "the other end: " + (why.empty() ? std::string("it was killed") : why)};
   }

@@ -32,7 +32,7 @@ class Stream {
   // Copies what is first there and leaves it; false if that much has not come.
   bool peek(Bytes bytes) const;
   // What send() and receive() say when the other end has closed.
-  static Error gone() { return {ErrorKind::kSystem, "the other end has gone"}; }
+  Error gone() const { return {ErrorKind::kSystem, name_ + " has gone"}; }
 
  private:
   int fd_;
