@@ -114,17 +114,20 @@ Result<void> show(const LabArguments& arguments) {
   }
   auto labs = nlohmann::ordered_json::array();
   std::string text;
-  std::optional<Error> wrong;  // of the last that cannot be shown; the others are
+  std::optional<Error> wrong;  // of the last that has something; the others are told here
+  const auto note = [&](const Error& error) {
+    if (wrong) say("weft: {}\n", wrong->message);
+    wrong = error;
+  };
   for (const std::string& name : names) {
     const auto status = status_of(name);
     if (!status) {
-      if (wrong) say("weft: {}\n", wrong->message);
-      wrong = status.error();
+      note(status.error());
       continue;
     }
     labs.push_back(status->json);
     text += (text.empty() ? "" : "\n") + status->table;
-    if (status->broken) wrong = status->broken;
+    if (status->broken) note(*status->broken);
   }
   if (arguments.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"labs", labs}}.dump());
