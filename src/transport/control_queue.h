@@ -20,7 +20,10 @@ struct ControlPacket {
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::array<std::byte, wire::kHeaderSizeMax> header;
   std::uint8_t header_size;
-  std::uint8_t port;
+  std::uint8_t port;  // the only one it may take
+  // The one that it takes if it may take any and this one is not in doubt: the plane on which the
+  // peer was heard is likelier to reach it than the one whose turn it is.
+  std::uint8_t near;
   bool fixed_ev;  // `entropy` is the EV; else the peer's reverse EV of the port taken
   // A probe that travels with the data; a full queue trims it, which does it no harm.
   bool data_class;
@@ -60,6 +63,7 @@ class ControlQueue {
     }
     ControlPacket& packet = ring_.push_slot();
     packet.port = ControlPacket::kAnyPort;
+    packet.near = ControlPacket::kAnyPort;
     packet.fixed_ev = false;
     packet.data_class = false;
     packet.entropy = 0;

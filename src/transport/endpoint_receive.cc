@@ -80,14 +80,17 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
   if (peers_[qp->peer].ways[in.port].address != in.peer && find_peer(in.peer) != qp->peer) {
     return drop(DropReason::kUnknownPeer);
   }
+  peers_[qp->peer].heard = in.port;
   if (const auto* probe = std::get_if<wire::Probe>(&packet.body)) {
     if (qp->state == QpState::kError) {
       if (!qp->responder.repeat_nak(control_)) drop(DropReason::kQpInError);
       return;
     }
     if (qp->silent) on_word(now, *qp);
-    return qp->responder.on_probe(*probe, in.entropy, in.ecn == world::Ecn::kCe, control_,
-                                  responder_counters_);
+    const bool marked = in.ecn == world::Ecn::kCe;
+    return qp->responder.on_probe(*probe,
+                                  {.entropy = in.entropy, .marked = marked, .port = in.port},
+                                  control_, responder_counters_);
   }
   if (!qp->may_send()) return drop(DropReason::kQpInError);
   auto c = context(now);
@@ -131,6 +134,7 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   Peer& peer = peers_[qp->peer];
   if (peer.ways[in.port].address != in.peer && find_peer(in.peer) != qp->peer)
     return drop(DropReason::kUnknownPeer);
+  peer.heard = in.port;
   if (qp->state == QpState::kError) {
     // The requestor may have missed our NAK: it is repeated for as long as it sends.
     if (qp->responder.repeat_nak(control_)) return;
@@ -235,6 +239,7 @@ void Endpoint::on_endpoint_request(Time now, const world::Datagram& in, const wi
   ControlPacket* packet = control_.add();
   if (packet == nullptr) return;
   packet->peer = peer;
+  packet->near = in.port;
   if (peer == ControlPacket::kNoPeer) {
     packet->to_high = in.peer.high;
     packet->to_process = in.peer.process;

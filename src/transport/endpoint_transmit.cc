@@ -72,8 +72,15 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
         control_.pop();  // nothing reaches that peer: it must not hold up what goes to others
         continue;
       }
-      const bool follows = packet.peer == same_peer && (batch.with_room >> same_port & 1) != 0;
-      port = follows ? same_port : control_port(peer, batch.with_room);
+      const bool follows = packet.near == ControlPacket::kAnyPort && packet.peer == same_peer &&
+                           (batch.with_room >> same_port & 1) != 0;
+      if (follows) {
+        port = same_port;
+      } else if (is_good(peer, packet.near, batch.with_room)) {
+        port = packet.near;
+      } else {
+        port = control_port(peer, batch.with_room);
+      }
       if (port == ControlPacket::kAnyPort)
         return true;  // no port with room reaches that peer; data to others may go
     } else if ((ports_up_ >> port & 1) == 0) {
@@ -105,7 +112,8 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     ++control_packets_;
     probe_tokens_milli_ += 10;
     const std::uint32_t peer = packet.peer;
-    if (config_.answers_delay > Duration() && packet.port == ControlPacket::kAnyPort) {
+    if (config_.answers_delay > Duration() && packet.port == ControlPacket::kAnyPort &&
+        packet.near == ControlPacket::kAnyPort) {
       same_peer = peer;
       same_port = port;
     }
@@ -116,26 +124,35 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
   return true;
 }
 
+// A control packet to that peer may take this port, and it is not in doubt.
+bool Endpoint::is_good(const Peer& peer, std::uint8_t port, PortMask with_room) {
+  return port < world::kPortsMax && (peer.usable(with_room) >> port & 1) != 0 &&
+         peer.is_reverse_good(port);
+}
+
 // Control packets rotate over the planes, so that a dead one costs its share of them; planes whose
-// reverse EV does not answer are left out while another works.
+// reverse EV does not answer are left out while another works. Where all are in doubt they rotate
+// over all: one of them may do.
 std::uint8_t Endpoint::control_port(Peer& peer, PortMask with_room) {
-  const auto usable = static_cast<PortMask>(with_room & peer.reachable);
+  const auto after = [this](PortIndex port) {
+    return static_cast<PortIndex>(port + 1u == port_count_ ? 0 : port + 1);
+  };
+  PortIndex port = peer.turn;
   std::uint8_t fallback = ControlPacket::kAnyPort;
-  for (std::uint32_t tried = 0; tried < port_count_; ++tried) {
-    const PortIndex port = peer.turn;
-    peer.turn = static_cast<PortIndex>(peer.turn + 1u == port_count_ ? 0 : peer.turn + 1);
-    if ((usable >> port & 1) == 0 || !peer.ways[port].reverse.present) continue;
-    if (peer.is_reverse_good(port)) return port;
-    fallback = port;
-  }
-  // A plane in doubt is better than silence only when no other plane could ever do.
-  for (std::uint32_t port = 0; port < port_count_; ++port) {
-    const bool other = (ports_up_ & peer.reachable) >> port & 1;
-    if (other && peer.ways[port].reverse.present &&
-        peer.is_reverse_good(static_cast<PortIndex>(port))) {
-      return ControlPacket::kAnyPort;
+  for (std::uint32_t tried = 0; tried < port_count_; ++tried, port = after(port)) {
+    if (is_good(peer, port, with_room)) {
+      peer.turn = after(port);
+      return port;
     }
+    const bool possible = (peer.usable(with_room) >> port & 1) != 0;
+    if (possible && fallback == ControlPacket::kAnyPort) fallback = port;
   }
+  if (fallback == ControlPacket::kAnyPort) return fallback;
+  // A plane in doubt is better than silence only when no other plane could ever do.
+  for (std::uint32_t other = 0; other < port_count_; ++other) {
+    if (is_good(peer, static_cast<PortIndex>(other), ports_up_)) return ControlPacket::kAnyPort;
+  }
+  peer.turn = after(fallback);
   return fallback;
 }
 

@@ -41,6 +41,7 @@ struct alignas(64) Peer {
   std::uint32_t first_qp = kNobody;  // head of the list of QPs to it (index of the QP)
   PortMask reachable = 0xff;         // as its port status updates say
   PortIndex turn = 0;                // the plane that takes the next control packet
+  PortIndex heard = 0;               // the plane on which the last packet of a QP came
   // A port status update of ours that it has not answered yet.
   std::uint16_t update_id = 0;
   std::uint8_t update_tries = 0;

@@ -204,13 +204,13 @@ void Responder::send_unexpected(const wire::Bth& bth, ControlQueue& out,
                wire::Nack{.reason = wire::NackReason::kUnexpectedEvent, .psn = bth.psn});
 }
 
-void Responder::on_probe(const wire::Probe& probe, std::uint32_t entropy, bool marked,
-                         ControlQueue& out, ResponderCounters& counters) {
+void Responder::on_probe(const wire::Probe& probe, const Asked& asked, ControlQueue& out,
+                         ResponderCounters& counters) {
   wire::Sack sack = sack_state();
   sack.answers_probe = true;
   sack.probe_id = probe.probe_id;
-  sack.entropy = entropy;
-  sack.mark = marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
+  sack.entropy = asked.entropy;
+  sack.mark = asked.marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
   sack.echo = probe.sent;
   // From the edge; when probes follow each other and it has not moved, every second one further
   // through the window.
@@ -220,7 +220,7 @@ void Responder::on_probe(const wire::Probe& probe, std::uint32_t entropy, bool m
   probe_edge_ = cack_;
   const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
   if (probe_walks_) probe_next_ = probe_next_ + 64;
-  send_sack(sack, base, {}, out, counters);
+  send_sack(sack, base, {.near = asked.port}, out, counters);
 }
 
 void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
@@ -300,6 +300,7 @@ void Responder::send_sack(const wire::Sack& state, Psn base, SackWay way, Contro
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
   packet->port = way.port;
+  packet->near = way.near;
   write_header(
       *packet,
       {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = way.rtx, .psn = cack_},

@@ -68,8 +68,13 @@ class Responder {
   // One data packet. kOk, or why the QP must go to ERR (the NAK is queued).
   Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
                   ControlQueue& out, ResponderCounters& counters);
-  // A reliability probe: answered at once.
-  void on_probe(const wire::Probe& probe, std::uint32_t entropy, bool marked, ControlQueue& out,
+  // A reliability probe: answered at once, on the plane that it came by.
+  struct Asked {
+    std::uint32_t entropy;
+    bool marked;
+    PortIndex port;
+  };
+  void on_probe(const wire::Probe& probe, const Asked& asked, ControlQueue& out,
                 ResponderCounters& counters);
   // The batch is over: the SACK and Transport ACK that it made due.
   void flush(ControlQueue& out, ResponderCounters& counters);
@@ -136,6 +141,7 @@ class Responder {
   struct SackWay {
     bool rtx = false;
     std::uint8_t port = ControlPacket::kAnyPort;
+    std::uint8_t near = ControlPacket::kAnyPort;
   };
   void send_sack(const wire::Sack& base, Psn bitmap_base, SackWay way, ControlQueue& out,
                  ResponderCounters& counters);
