@@ -272,6 +272,7 @@ void Endpoint::on_endpoint_response(Time now, const world::Datagram& in, const w
     reverse.request_id = 0;
     reverse.failures = 0;
     reverse.confirmed_at = now;
+    peer.answered_open_at = std::max(peer.answered_open_at, reverse.open_at);
     return;
   }
   const EvProber::Watch* watch = prober_.on_answer(now, index, id);

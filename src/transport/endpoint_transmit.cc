@@ -157,8 +157,8 @@ std::uint8_t Endpoint::control_port(Peer& peer, PortMask with_room) {
 }
 
 // A control packet went out to this peer: a moment to look at one of its reverse EVs. If nothing
-// confirmed it for a while, ask; if an earlier question was not answered, take another EV of the
-// plane.
+// confirmed it for a while, ask; if the question was not answered soon, ask it again over another
+// EV of the plane.
 void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
   Peer& peer = peers_[peer_index];
   if (peer.first_qp == Peer::kNobody) return;  // its QPs are gone: no EVs to choose from
@@ -168,8 +168,10 @@ void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
   if (!reverse.present || ((ports_up_ & peer.reachable) >> port & 1) == 0) return;
   if (reverse.request_id != 0) {
     if (now - reverse.asked_at < config_.reverse_confirm / 2) return;
-    reverse.request_id = 0;
-    if (reverse.failures < Peer::kFailuresMax) ++reverse.failures;
+    if (peer.answered_open_at > reverse.open_at) {
+      reverse.open_at = now;
+      if (reverse.failures < Peer::kFailuresMax) ++reverse.failures;
+    }
     const Qp& qp = *qps_[peer.first_qp];
     const PathSet& paths = qp.requestor.paths();
     const auto slot = paths.any_on(port, static_cast<std::uint32_t>(prng_.next() >> 32));
@@ -181,7 +183,10 @@ void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
   ControlPacket* packet = control_.add();
   if (packet == nullptr) return;
   ++reverse_probes_;
-  reverse.request_id = take_request_id();
+  if (reverse.request_id == 0) {
+    reverse.request_id = take_request_id();
+    reverse.open_at = now;
+  }
   reverse.asked_at = now;
   packet->peer = peer_index;
   packet->port = port;

@@ -19,9 +19,11 @@ struct alignas(64) Peer {
   struct Reverse {
     std::uint32_t ev = 0;
     bool present = false;
-    std::uint8_t failures = 0;     // questions in a row without answer
+    std::uint8_t failures = 0;     // answers that came on others instead, in a row
     std::uint16_t request_id = 0;  // of the question under way; 0: none
-    Time confirmed_at, asked_at;
+    // `open_at`: since when the question is open, or was last found to have failed. `asked_at`: its
+    // last copy.
+    Time confirmed_at, open_at, asked_at;
   };
 
   // What belongs to one plane.
@@ -53,13 +55,16 @@ struct alignas(64) Peer {
   PortMask present = 0;  // ports with a reverse EV
   Time update_next = kNever;
   Time data_at;  // when it was last sent data
+  // When the newest question was put that it answered, on whichever plane.
+  Time answered_open_at;
   // How much later than the base RTT its answers come, over all QPs. Kept for software ends only: a
   // host that is busy answers all of them late, also those that have not heard from it yet.
   DelaySpread answers{};
   std::array<Way, world::kPortsMax> ways{};
 
-  // Three questions without an answer: the plane's reverse direction is left out while others work.
-  static constexpr std::uint8_t kFailuresMax = 3;
+  // Twice the answer to a question put later on another plane came first: this plane's reverse
+  // direction is left out while others work. That all answers come late says nothing of a plane.
+  static constexpr std::uint8_t kFailuresMax = 2;
   // Ports of ours over which control packets can reach it at all.
   PortMask usable(PortMask ports_up) const {
     return static_cast<PortMask>(ports_up & reachable & present);
