@@ -171,7 +171,7 @@ class Endpoint final : public world::Node {
   bool transmit_control(Time now, Batch& batch);
   void transmit_data(Time now, Batch& batch);
   static bool is_good(const Peer& peer, std::uint8_t port, PortMask with_room);
-  std::uint8_t control_port(Peer& peer, PortMask with_room);
+  std::uint8_t control_port(Peer& peer, std::uint8_t near, PortMask with_room);
   void check_reverse(Time now, std::uint32_t peer);
   void mark_ready(Qp& qp);
   std::uint16_t take_request_id();

@@ -84,8 +84,7 @@ void Endpoint::deny_answers(Time now, const Qp& qp, fabric::Ev ev, bool denied) 
   Peer::Reverse& reverse = peer.ways[ev.port].reverse;
   const auto bit = static_cast<PortMask>(1u << ev.port);
   if (!denied && !reverse.present) {
-    reverse = {
-        .ev = ev.value, .present = true, .confirmed_at = now, .open_at = {}, .asked_at = {}};
+    reverse = {.ev = ev.value, .present = true, .confirmed_at = now, .open_at = {}, .asked_at = {}};
     peer.present = static_cast<PortMask>(peer.present | bit);
   }
   if (!denied || !reverse.present || reverse.ev != ev.value) return;

@@ -162,9 +162,9 @@ TEST(EndpointPort, EvProbeIsAnsweredToAnybody) {
     EXPECT_EQ(answer->bth.psn, Psn(4711));
     EXPECT_EQ(std::get<wire::EndpointResponse>(answer->body).echo.ticks, 99);
     EXPECT_EQ(out[0].dscp, world::Dscp::kControl);
+    EXPECT_EQ(out[0].port, 1);
     if (!known) {
       EXPECT_EQ(out[0].peer, from);
-      EXPECT_EQ(out[0].port, 1);
       EXPECT_EQ(out[0].entropy, 0xabcdu);
     }
   }
@@ -224,6 +224,48 @@ TEST(EndpointPort, DeadPlaneIsLeftAndComesBack) {
   pair.run_for(Duration::ms(20));
   EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ev_bad, 0u);
   EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ev_active, 12u);
+}
+
+// Writes from end 0 for a while, and which ports end 1's SACKs took.
+Ports ports_of_sacks(Pair& pair, const Pair::Qps& qps, Duration d) {
+  Ports ports;
+  const Pair::Decide before = pair.fate;
+  pair.fate = [&](int end, const world::Datagram& datagram) {
+    if (end == 1 && opcode_of(datagram) == Opcode::kSack) ports.insert(datagram.port);
+    return before ? before(end, datagram) : Fate::kDeliver;
+  };
+  ports_used(pair, qps, 0, d);
+  pair.fate = before;
+  return ports;
+}
+
+TEST(EndpointPort, SacksLeaveAPlaneThatDoesNotCarryThemBack) {
+  Pair pair;
+  const auto qps = pair.connect();
+  EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(2)), (Ports{0, 1}));
+  pair.fate = [](int from, const world::Datagram& d) {
+    return from == 1 && d.port == 1 ? Fate::kDrop : Fate::kDeliver;
+  };
+  ports_used(pair, qps, 0, Duration::ms(10));
+  EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(5)), Ports{0});
+  // Data still takes both: its way there is whole.
+  EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(500)), (Ports{0, 1}));
+  pair.fate = nullptr;
+  ports_used(pair, qps, 0, Duration::ms(5));
+  EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(2)), (Ports{0, 1}));
+}
+
+// Answers that take longer than one waits for them, on all planes, or never come: no plane is worse
+// than another, and SACKs do not all go by one of them, which may be the dead one.
+TEST(EndpointPort, ThatNobodyAnswersDoubtsNoPlane) {
+  Pair pair;
+  const auto qps = pair.connect();
+  pair.fate = [](int, const world::Datagram& d) {
+    return opcode_of(d) == Opcode::kEndpointResponse ? Fate::kDrop : Fate::kDeliver;
+  };
+  ports_used(pair, qps, 0, Duration::ms(20));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(1)), (Ports{0, 1})) << i;
 }
 
 // All but one of the EVs die, so that the floor keeps some of the dead; when they work again all of

@@ -199,7 +199,7 @@ void Endpoint::report_quiet(Time now) {
     const Peer& peer = peers_[qp.peer];
     for (std::uint32_t port = 0; port < port_count_; ++port) {
       if ((peer.usable(ports_up_) >> port & 1) == 0 || !peer.ways[port].reverse.present) continue;
-      qp.responder.report(static_cast<std::uint8_t>(port), control_, responder_counters_);
+      qp.responder.report({.port = static_cast<std::uint8_t>(port)}, control_, responder_counters_);
       ++quiet_sacks_;
     }
     qp.responder.settle();
@@ -286,7 +286,7 @@ void Endpoint::revive(Time now, const EvProber::Watch& watch) {
        i = qps_[i]->next_of_peer) {
     Qp& qp = *qps_[i];
     PathSet& paths = qp.requestor.paths();
-    if (watch.plane) paths.revive_plane(now, watch.ev.port);
+    if (watch.plane) qp.requestor.on_port_back(now, watch.ev.port);
     const PathSet::Slot slot = paths.find(watch.ev);
     if (slot != PathSet::kNone && paths.is_condemned(slot)) paths.revive(now, slot);
     if (qp.requestor.has_work()) mark_ready(qp);
@@ -329,7 +329,7 @@ void Endpoint::on_port_status(Time now, std::uint32_t peer_index, std::uint32_t 
     auto c = context(now);
     for (std::uint32_t port = 0; port < port_count_; ++port) {
       if (gone >> port & 1) qp.requestor.on_port_lost(c, static_cast<PortIndex>(port));
-      if (back >> port & 1) qp.requestor.paths().revive_plane(now, static_cast<PortIndex>(port));
+      if (back >> port & 1) qp.requestor.on_port_back(now, static_cast<PortIndex>(port));
     }
     if (qp.may_send() && qp.requestor.has_work()) mark_ready(qp);
   }
@@ -359,7 +359,7 @@ void Endpoint::update_port(Time now, PortIndex port) {
     QpSlot& qp = qps_[i];
     if (!qp || !qp->may_send()) continue;
     if (up) {
-      qp->requestor.paths().revive_plane(now, port);
+      qp->requestor.on_port_back(now, port);
     } else {
       auto c = context(now);
       qp->requestor.on_port_lost(c, port);

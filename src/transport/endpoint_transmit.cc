@@ -72,14 +72,13 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
         control_.pop();  // nothing reaches that peer: it must not hold up what goes to others
         continue;
       }
-      const bool follows = packet.near == ControlPacket::kAnyPort && packet.peer == same_peer &&
-                           (batch.with_room >> same_port & 1) != 0;
-      if (follows) {
-        port = same_port;
-      } else if (is_good(peer, packet.near, batch.with_room)) {
-        port = packet.near;
-      } else {
-        port = control_port(peer, batch.with_room);
+      const bool elsewhere = packet.near == ControlPacket::kOtherPort;
+      const bool follows =
+          !elsewhere && packet.peer == same_peer && (batch.with_room >> same_port & 1) != 0;
+      port = follows ? same_port : control_port(peer, packet.near, batch.with_room);
+      if (port == ControlPacket::kAnyPort && elsewhere) {
+        control_.pop();  // a copy: not worth waiting
+        continue;
       }
       if (port == ControlPacket::kAnyPort)
         return true;  // no port with room reaches that peer; data to others may go
@@ -113,7 +112,7 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     probe_tokens_milli_ += 10;
     const std::uint32_t peer = packet.peer;
     if (config_.answers_delay > Duration() && packet.port == ControlPacket::kAnyPort &&
-        packet.near == ControlPacket::kAnyPort) {
+        packet.near != ControlPacket::kOtherPort) {
       same_peer = peer;
       same_port = port;
     }
@@ -130,10 +129,13 @@ bool Endpoint::is_good(const Peer& peer, std::uint8_t port, PortMask with_room) 
          peer.is_reverse_good(port);
 }
 
-// Control packets rotate over the planes, so that a dead one costs its share of them; planes whose
-// reverse EV does not answer are left out while another works. Where all are in doubt they rotate
-// over all: one of them may do.
-std::uint8_t Endpoint::control_port(Peer& peer, PortMask with_room) {
+// Control packets rotate over the planes, so that a dead one costs its share of them, unless they
+// ask for one (docs/decisions/0028). Planes whose reverse EV does not answer are left out while
+// another works. Where all are in doubt they rotate over all: one of them may do.
+std::uint8_t Endpoint::control_port(Peer& peer, std::uint8_t near, PortMask with_room) {
+  if (near == ControlPacket::kHeardPort) near = peer.heard;
+  if (is_good(peer, near, with_room)) return near;
+  if (near == ControlPacket::kOtherPort) with_room &= static_cast<PortMask>(~(1u << peer.heard));
   const auto after = [this](PortIndex port) {
     return static_cast<PortIndex>(port + 1u == port_count_ ? 0 : port + 1);
   };
@@ -147,7 +149,8 @@ std::uint8_t Endpoint::control_port(Peer& peer, PortMask with_room) {
     const bool possible = (peer.usable(with_room) >> port & 1) != 0;
     if (possible && fallback == ControlPacket::kAnyPort) fallback = port;
   }
-  if (fallback == ControlPacket::kAnyPort) return fallback;
+  if (fallback == ControlPacket::kAnyPort || near == ControlPacket::kOtherPort)
+    return ControlPacket::kAnyPort;
   // A plane in doubt is better than silence only when no other plane could ever do.
   for (std::uint32_t other = 0; other < port_count_; ++other) {
     if (is_good(peer, static_cast<PortIndex>(other), ports_up_)) return ControlPacket::kAnyPort;

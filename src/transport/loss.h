@@ -14,13 +14,14 @@
 namespace weft::transport {
 
 // The largest delay of late: up at once, down by a part with every sample.
-class DelaySpread {
+template <std::int64_t kPart>
+class LargestOfLate {
  public:
   void on_delay(Duration delay) {
     if (delay > value_) {
       value_ = delay;
     } else {
-      value_ -= (value_ - delay) / 64;
+      value_ -= (value_ - delay) / kPart;
     }
   }
   Duration value() const { return value_; }
@@ -29,6 +30,8 @@ class DelaySpread {
   Duration value_;
 };
 
+using DelaySpread = LargestOfLate<64>;
+
 class LossDetector {
  public:
   // An RTT sample, as delay above the base RTT.
@@ -36,6 +39,14 @@ class LossDetector {
     spread_.on_delay(delay);
     extra_ -= extra_ / 1024;
   }
+  // A SACK with news: by how much later than the oldest of them something was sent that came before
+  // it; zero: nothing was. Told often enough, twice the largest of late bounds the window.
+  void on_order(Duration overtaken_by) {
+    overtaken_by_.on_delay(overtaken_by);
+    if (orders_ < kOrdersMin) ++orders_;
+  }
+  // There are other paths now: what was seen of the order says nothing any more.
+  void forget_order() { orders_ = 0; }
   // A packet that was declared lost had arrived.
   void on_spurious(Duration base_rtt) { extra_ = std::min(extra_ + base_rtt / 4, base_rtt * 2); }
 
@@ -43,10 +54,16 @@ class LossDetector {
   Duration spread() const { return spread_.value(); }
 
   // How much later than a packet another must have been sent whose arrival proves the first lost.
-  Duration reorder_window(Duration base_rtt) const { return base_rtt / 4 + spread() + extra_; }
+  Duration reorder_window(Duration base_rtt) const {
+    const Duration seen = orders_ < kOrdersMin ? spread() : overtaken_by_.value() * 2;
+    return base_rtt / 4 + std::min(seen, spread()) + extra_;
+  }
 
  private:
   DelaySpread spread_;
+  LargestOfLate<1024> overtaken_by_;
+  static constexpr std::uint16_t kOrdersMin = 256;
+  std::uint16_t orders_ = 0;
   Duration extra_;
 };
 

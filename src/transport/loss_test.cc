@@ -38,6 +38,30 @@ TEST(LossDetector, GrowsWithEveryMistakeUpToTwoRtts) {
   EXPECT_LT(loss.reorder_window(kRtt), kRtt / 4 + Duration::ns(10));
 }
 
+// All delays are long, and nothing overtakes: what was sent a little earlier is missing.
+TEST(LossDetector, OrderThatWasSeenBoundsTheWindow) {
+  LossDetector loss;
+  const auto sacks = [&](int count, Duration overtaken_by) {
+    for (int i = 0; i < count; ++i) {
+      loss.on_delay(kRtt);
+      loss.on_order(overtaken_by);
+    }
+  };
+  sacks(255, Duration::us(2));
+  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt);  // not seen for long enough
+  sacks(1, Duration::us(2));
+  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + Duration::us(4));
+  sacks(1, Duration::us(5));
+  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + Duration::us(10));
+  sacks(64, Duration());
+  EXPECT_GT(loss.reorder_window(kRtt), kRtt / 4 + Duration::us(9));  // kept for long
+  sacks(1, kRtt * 10);
+  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt);  // delays bound it too
+  loss.forget_order();
+  sacks(10, Duration());
+  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt);
+}
+
 TEST(Knowledge, CompleteOnlyWhenTheCountsAgree) {
   EXPECT_EQ(knowledge(true, 0, 0), Knowledge::kComplete);
   EXPECT_EQ(knowledge(true, 5, 5), Knowledge::kComplete);

@@ -104,6 +104,8 @@ class Requestor {
   void on_heard(Context& context);
   // A port of ours or the peer's is gone: what is under way on it is lost.
   void on_port_lost(Context& context, PortIndex port);
+  // It is there again, its queue empty: what goes by it overtakes the rest.
+  void on_port_back(Time now, PortIndex port);
   // kOk, or kRetryExceeded. REQUIRES now >= deadline().
   Status on_deadline(Context& context, Duration late_by);
   Time deadline() const;
@@ -207,6 +209,7 @@ class Requestor {
   void on_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
   void hear_limit(const wire::Sack& sack);
   void hear_delay(Context& context, const Trigger& trigger);
+  void hear_order(const Trigger& trigger);
   void move_edge(std::uint8_t mpr);
   void acknowledge(Context& context, Psn psn);
   bool advance(Context& context, Psn cack);
@@ -257,6 +260,8 @@ class Requestor {
   std::int64_t bytes_since_ask_ = 0;
   Run run_;
   Time last_heard_, last_send_;
+  // Of what was sent once: the oldest that this SACK tells of first, and the newest that any told of.
+  Time oldest_news_, newest_heard_;
   Time resume_at_;  // resource NACKs: nothing is resent before
   Time tail_at_ = kNever;
   Time paced_out_;  // the pacing time that was last waited for

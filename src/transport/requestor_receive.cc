@@ -48,6 +48,7 @@ void Requestor::acknowledge(Context& context, Psn psn) {
     }
     paths_.on_ack(record.ev);
   }
+  if (record.copies == 1) oldest_news_ = std::min(oldest_news_, record.sent_at());
   window_.receive(psn, record);
 }
 
@@ -107,6 +108,12 @@ void Requestor::hear_delay(Context& context, const Trigger& trigger) {
   retry_.set_slack(lateness(context) * 2);
 }
 
+// Whether what came now was overtaken by something that was heard of before.
+void Requestor::hear_order(const Trigger& trigger) {
+  if (oldest_news_ != kNever) loss_.on_order(std::max(newest_heard_ - oldest_news_, Duration()));
+  if (trigger.sent_at != kNever) newest_heard_ = std::max(newest_heard_, trigger.sent_at);
+}
+
 bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack& sack) {
   // A peer that acknowledges what was never sent is not believed at all.
   if (window_.next().since(sack.cack) <= 0) return false;
@@ -114,6 +121,7 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
   const bool newest = newly_256 < 0x80'0000;
   const Trigger trigger = trigger_of(context, bth, sack);
 
+  oldest_news_ = kNever;
   bool progress = advance(context, sack.cack);
   if (progress) retry_.reset(context.now);
   progress = take_bits(context, sack) || progress;
@@ -132,7 +140,10 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
                               .penalty = sack.cwnd_penalty,
                               .restore = sack.restore_cwnd});
   if (trigger.rtt_valid) loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
-  if (params_->nscc.software) hear_delay(context, trigger);
+  if (params_->nscc.software) {
+    hear_delay(context, trigger);
+    hear_order(trigger);
+  }
   hear_limit(sack);
   if (trigger.sent_at != kNever) {
     infer_losses(context, sack, trigger.sent_at,
@@ -272,6 +283,11 @@ void Requestor::lose_on_port(Context& context, PortIndex port) {
     }
     psn = next;
   }
+}
+
+void Requestor::on_port_back(Time now, PortIndex port) {
+  paths_.revive_plane(now, port);
+  loss_.forget_order();
 }
 
 void Requestor::on_port_lost(Context& context, PortIndex port) {

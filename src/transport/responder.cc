@@ -238,7 +238,12 @@ void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
 }
 
 void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
-  report(ControlPacket::kAnyPort, out, counters);
+  // If the edge stands since the last one, that may not have got through. The plane on which data
+  // comes is the likeliest to work; where only that one's way back is gone, another does.
+  const bool stands = above_cack_ > 0 && cack_ == sack_edge_ && options_.sack_holes > Duration();
+  report({.near = stands ? ControlPacket::kHeardPort : ControlPacket::kAnyPort}, out, counters);
+  if (stands) report({.near = ControlPacket::kOtherPort}, out, counters);
+  sack_edge_ = cack_;
   settle();
 }
 
@@ -247,7 +252,7 @@ void Responder::settle() {
   bytes_since_sack_ = 0;
 }
 
-void Responder::report(std::uint8_t port, ControlQueue& out, ResponderCounters& counters) {
+void Responder::report(const SackWay& to, ControlQueue& out, ResponderCounters& counters) {
   wire::Sack sack = sack_state();
   sack.trigger_offset =
       static_cast<std::int16_t>(std::clamp(trigger_.psn.since(cack_), -0x8000, 0x7fff));
@@ -261,7 +266,9 @@ void Responder::report(std::uint8_t port, ControlQueue& out, ResponderCounters& 
   const bool unreported_below = lowest.since(base) < 0;
   if (unreported_below && report_low_) base = lowest;
   report_low_ = unreported_below && !report_low_;
-  send_sack(sack, base, {.rtx = trigger_.rtx, .port = port}, out, counters);
+  SackWay way = to;
+  way.rtx = trigger_.rtx;
+  send_sack(sack, base, way, out, counters);
 }
 
 wire::Sack Responder::sack_state() const {

@@ -80,8 +80,13 @@ class Responder {
   void flush(ControlQueue& out, ResponderCounters& counters);
   // Something came that no SACK has reported.
   bool owes_sack() const { return bytes_since_sack_ > 0; }
-  // Reports it, on this port. It is still owed: settle() when all ports were told.
-  void report(std::uint8_t port, ControlQueue& out, ResponderCounters& counters);
+  // Reports it, that way. It is still owed: settle() when all ports were told.
+  struct SackWay {
+    bool rtx = false;
+    std::uint8_t port = ControlPacket::kAnyPort;
+    std::uint8_t near = ControlPacket::kAnyPort;
+  };
+  void report(const SackWay& to, ControlQueue& out, ResponderCounters& counters);
   void settle();
   // What the next SACKs say of our room. When a penalty ends they also tell the requestor to
   // restore its window.
@@ -138,11 +143,6 @@ class Responder {
   // kAck, or what is wrong.
   wire::AckSyndrome deliver(const Immediate& immediate, ReceiveSide side);
   bool stash(const Arrival& arrival);
-  struct SackWay {
-    bool rtx = false;
-    std::uint8_t port = ControlPacket::kAnyPort;
-    std::uint8_t near = ControlPacket::kAnyPort;
-  };
   void send_sack(const wire::Sack& base, Psn bitmap_base, SackWay way, ControlQueue& out,
                  ResponderCounters& counters);
   wire::Sack sack_state() const;
@@ -164,6 +164,7 @@ class Responder {
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_;
+  Psn sack_edge_;                 // cack at the last SACK
   Psn unreported_;                // everything received below it was reported, but for
   Psn late_first_, late_last_;    // what came later, if any: from the first to the last of it
   Psn probe_edge_, probe_next_;   // the edge at the last probe, and what its answer did not reach

@@ -85,7 +85,8 @@ class ResponderBench {
     return flush();
   }
   std::vector<Sent> probe(std::uint16_t id, std::uint32_t entropy = 9, bool marked = false) {
-    responder.on_probe({.probe_id = id, .sent = {77}}, {.entropy = entropy, .marked = marked, .port = 0}, control, counters);
+    responder.on_probe({.probe_id = id, .sent = {77}},
+                       {.entropy = entropy, .marked = marked, .port = 0}, control, counters);
     return take_all(control);
   }
 
