@@ -18,12 +18,12 @@ namespace weft::transport {
 struct ControlPacket {
   static constexpr std::uint8_t kAnyPort = 0xff;
   static constexpr std::uint8_t kHeardPort = 0xfe;  // as `near`: where the peer was last heard
-  static constexpr std::uint8_t kOtherPort = 0xfd;  // as `near`: not there; dropped if nowhere else
+  static constexpr std::uint8_t kOtherPort = 0xfd;  // as `near`: a copy, elsewhere or not at all
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::array<std::byte, wire::kHeaderSizeMax> header;
   std::uint8_t header_size;
   std::uint8_t port;  // the only one it may take
-  // If it may take any: the one that it takes unless that is in doubt. kAnyPort: in turn.
+  // If it may take any: the one that it takes unless that is in doubt or full. kAnyPort: in turn.
   std::uint8_t near;
   bool fixed_ev;  // `entropy` is the EV; else the peer's reverse EV of the port taken
   // A probe that travels with the data; a full queue trims it, which does it no harm.

@@ -62,6 +62,7 @@ bool Endpoint::may_wait(Time now) const {
 bool Endpoint::transmit_control(Time now, Batch& batch) {
   std::uint32_t same_peer = ControlPacket::kNoPeer;  // answers to it follow on `same_port`
   std::uint8_t same_port = ControlPacket::kAnyPort;
+  std::uint8_t first_port = ControlPacket::kAnyPort;  // of the one whose copy may follow
   while (!control_.empty()) {
     if (batch.full() || batch.with_room == 0) return false;
     ControlPacket& packet = control_.front();
@@ -73,9 +74,14 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
         continue;
       }
       const bool elsewhere = packet.near == ControlPacket::kOtherPort;
-      const bool follows =
-          !elsewhere && packet.peer == same_peer && (batch.with_room >> same_port & 1) != 0;
-      port = follows ? same_port : control_port(peer, packet.near, batch.with_room);
+      const bool follows = packet.near == ControlPacket::kAnyPort && packet.peer == same_peer &&
+                           (batch.with_room >> same_port & 1) != 0;
+      auto may_take = batch.with_room;
+      if (elsewhere) {
+        const auto taken = first_port == ControlPacket::kAnyPort ? peer.heard : first_port;
+        may_take = static_cast<PortMask>(may_take & ~(1u << taken));
+      }
+      port = follows ? same_port : control_port(peer, packet.near, may_take);
       if (port == ControlPacket::kAnyPort && elsewhere) {
         control_.pop();  // a copy: not worth waiting
         continue;
@@ -112,10 +118,11 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     probe_tokens_milli_ += 10;
     const std::uint32_t peer = packet.peer;
     if (config_.answers_delay > Duration() && packet.port == ControlPacket::kAnyPort &&
-        packet.near != ControlPacket::kOtherPort) {
+        packet.near == ControlPacket::kAnyPort) {
       same_peer = peer;
       same_port = port;
     }
+    first_port = packet.near == ControlPacket::kHeardPort ? port : ControlPacket::kAnyPort;
     const bool confirm = known && !packet.fixed_ev && !packet.data_class;
     control_.pop();
     if (confirm) check_reverse(now, peer);
@@ -135,7 +142,6 @@ bool Endpoint::is_good(const Peer& peer, std::uint8_t port, PortMask with_room) 
 std::uint8_t Endpoint::control_port(Peer& peer, std::uint8_t near, PortMask with_room) {
   if (near == ControlPacket::kHeardPort) near = peer.heard;
   if (is_good(peer, near, with_room)) return near;
-  if (near == ControlPacket::kOtherPort) with_room &= static_cast<PortMask>(~(1u << peer.heard));
   const auto after = [this](PortIndex port) {
     return static_cast<PortIndex>(port + 1u == port_count_ ? 0 : port + 1);
   };

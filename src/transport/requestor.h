@@ -260,7 +260,8 @@ class Requestor {
   std::int64_t bytes_since_ask_ = 0;
   Run run_;
   Time last_heard_, last_send_;
-  // Of what was sent once: the oldest that this SACK tells of first, and the newest that any told of.
+  // When was sent: the oldest that this SACK is the first to tell of (of what was sent once), and the
+  // newest that triggered any.
   Time oldest_news_, newest_heard_;
   Time resume_at_;  // resource NACKs: nothing is resent before
   Time tail_at_ = kNever;

@@ -124,7 +124,7 @@ void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_clas
   packet->qpn = qp_.local_qpn;
   packet->data_class = data;
   packet->port = port;
-  if (tail_count_ == 0) packet->near = ControlPacket::kHeardPort;  // not answered there: in turn
+  if (tail_count_ == 0) packet->near = ControlPacket::kHeardPort;  // later ones in turn
   if (port != ControlPacket::kAnyPort) {
     packet->fixed_ev = true;
     packet->entropy = paths_.ev(paths_.any_on(port, id)).value;

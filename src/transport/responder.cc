@@ -16,7 +16,7 @@ Responder::Responder(const Options& options) : options_(options) {
 void Responder::start(Psn first, const QpEnds& ends) {
   qp_ = ends;
   cack_ = max_received_ = first - 1;
-  probe_edge_ = first - 2;  // no probe yet
+  probe_edge_ = sack_edge_ = first - 2;  // none yet
   unreported_ = first;
 }
 
@@ -220,7 +220,8 @@ void Responder::on_probe(const wire::Probe& probe, const Asked& asked, ControlQu
   probe_edge_ = cack_;
   const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
   if (probe_walks_) probe_next_ = probe_next_ + 64;
-  send_sack(sack, base, {.near = asked.port}, out, counters);
+  // Asked again from where it was: each direction may have another plane that is dead.
+  send_sack(sack, base, {.near = again ? ControlPacket::kAnyPort : asked.port}, out, counters);
 }
 
 void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
@@ -241,8 +242,8 @@ void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
   // If the edge stands since the last one, that may not have got through. The plane on which data
   // comes is the likeliest to work; where only that one's way back is gone, another does.
   const bool stands = above_cack_ > 0 && cack_ == sack_edge_ && options_.sack_holes > Duration();
-  report({.near = stands ? ControlPacket::kHeardPort : ControlPacket::kAnyPort}, out, counters);
-  if (stands) report({.near = ControlPacket::kOtherPort}, out, counters);
+  report({.near = stands ? ControlPacket::kHeardPort : ControlPacket::kAnyPort, .twice = stands},
+         out, counters);
   sack_edge_ = cack_;
   settle();
 }
@@ -312,6 +313,10 @@ void Responder::send_sack(const wire::Sack& state, Psn base, SackWay way, Contro
       *packet,
       {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = way.rtx, .psn = cack_},
       sack);
+  if (ControlPacket* copy = way.twice ? out.add() : nullptr) {
+    *copy = *packet;
+    copy->near = ControlPacket::kOtherPort;
+  }
   note_reported(base);
 }
 

@@ -68,7 +68,7 @@ class Responder {
   // One data packet. kOk, or why the QP must go to ERR (the NAK is queued).
   Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
                   ControlQueue& out, ResponderCounters& counters);
-  // A reliability probe: answered at once, on the plane that it came by.
+  // A reliability probe: answered at once, the first by the plane that it came by.
   struct Asked {
     std::uint32_t entropy;
     bool marked;
@@ -85,6 +85,7 @@ class Responder {
     bool rtx = false;
     std::uint8_t port = ControlPacket::kAnyPort;
     std::uint8_t near = ControlPacket::kAnyPort;
+    bool twice = false;  // a copy by another plane too
   };
   void report(const SackWay& to, ControlQueue& out, ResponderCounters& counters);
   void settle();
@@ -164,7 +165,7 @@ class Responder {
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_;
-  Psn sack_edge_;                 // cack at the last SACK
+  Psn sack_edge_;                 // cack at the last SACK that was due
   Psn unreported_;                // everything received below it was reported, but for
   Psn late_first_, late_last_;    // what came later, if any: from the first to the last of it
   Psn probe_edge_, probe_next_;   // the edge at the last probe, and what its answer did not reach

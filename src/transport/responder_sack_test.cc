@@ -1,6 +1,7 @@
 // When a SACK is due, and what it says: docs/decisions/0002.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/prng.h"
@@ -83,8 +84,13 @@ TEST(ResponderSack, AnEdgeThatStandsIsReportedByTwoPlanes) {
       EXPECT_EQ(bench.write(Psn(psn), {.ask = true}), Status::kOk);
       bench.responder.flush(bench.control, bench.counters);
       Ways taken;
-      for (; !bench.control.empty(); bench.control.pop())
+      const auto header = bench.control.front().header;
+      for (; !bench.control.empty(); bench.control.pop()) {
         taken.push_back(bench.control.front().near);
+        const auto size = bench.control.front().header_size;
+        EXPECT_TRUE(std::equal(header.begin(), header.begin() + size,
+                               bench.control.front().header.begin()));
+      }
       return taken;
     };
     const Ways in_turn{ControlPacket::kAnyPort};
@@ -262,6 +268,11 @@ TEST(ResponderSack, ProbeIsAnsweredByThePlaneThatItCameBy) {
                            bench.counters);
   EXPECT_EQ(bench.control.front().near, 3);
   EXPECT_EQ(bench.control.front().port, ControlPacket::kAnyPort);
+  // Asked again: that answer was lost.
+  bench.control.pop();
+  bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
+                           bench.counters);
+  EXPECT_EQ(bench.control.front().near, ControlPacket::kAnyPort);
 }
 
 TEST(ResponderSack, ProbesThatFollowEachOtherWalkTheWindow) {
