@@ -221,7 +221,8 @@ void Responder::on_probe(const wire::Probe& probe, const Asked& asked, ControlQu
   const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
   if (probe_walks_) probe_next_ = probe_next_ + 64;
   // Asked again from where it was: each direction may have another plane that is dead.
-  send_sack(sack, base, {.near = again ? ControlPacket::kAnyPort : asked.port}, out, counters);
+  const bool in_turn = again && options_.sack_holes > Duration();
+  send_sack(sack, base, {.near = in_turn ? ControlPacket::kAnyPort : asked.port}, out, counters);
 }
 
 void Responder::flush(ControlQueue& out, ResponderCounters& counters) {

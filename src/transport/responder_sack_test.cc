@@ -263,7 +263,7 @@ TEST(ResponderSack, ProbeIsAnsweredFromTheEdge) {
 }
 
 TEST(ResponderSack, ProbeIsAnsweredByThePlaneThatItCameBy) {
-  ResponderBench bench(Psn(0));
+  ResponderBench bench(Psn(0), {.sack_holes = Duration::us(300)});
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
   EXPECT_EQ(bench.control.front().near, 3);
