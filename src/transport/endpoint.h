@@ -170,7 +170,6 @@ class Endpoint final : public world::Node {
   struct Batch;
   bool transmit_control(Time now, Batch& batch);
   void transmit_data(Time now, Batch& batch);
-  static bool is_good(const Peer& peer, std::uint8_t port, PortMask with_room);
   std::uint8_t control_port(Peer& peer, std::uint8_t near, PortMask with_room);
   void check_reverse(Time now, std::uint32_t peer);
   void mark_ready(Qp& qp);

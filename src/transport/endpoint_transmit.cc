@@ -130,25 +130,19 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
   return true;
 }
 
-// A control packet to that peer may take this port, and it is not in doubt.
-bool Endpoint::is_good(const Peer& peer, std::uint8_t port, PortMask with_room) {
-  return port < world::kPortsMax && (peer.usable(with_room) >> port & 1) != 0 &&
-         peer.is_reverse_good(port);
-}
-
 // Control packets rotate over the planes, so that a dead one costs its share of them, unless they
 // ask for one (docs/decisions/0028). Planes whose reverse EV does not answer are left out while
 // another works. Where all are in doubt they rotate over all: one of them may do.
 std::uint8_t Endpoint::control_port(Peer& peer, std::uint8_t near, PortMask with_room) {
   if (near == ControlPacket::kHeardPort) near = peer.heard;
-  if (is_good(peer, near, with_room)) return near;
+  if (peer.is_good(near, with_room)) return near;
   const auto after = [this](PortIndex port) {
     return static_cast<PortIndex>(port + 1u == port_count_ ? 0 : port + 1);
   };
   PortIndex port = peer.turn;
   std::uint8_t fallback = ControlPacket::kAnyPort;
   for (std::uint32_t tried = 0; tried < port_count_; ++tried, port = after(port)) {
-    if (is_good(peer, port, with_room)) {
+    if (peer.is_good(port, with_room)) {
       peer.turn = after(port);
       return port;
     }
@@ -159,7 +153,7 @@ std::uint8_t Endpoint::control_port(Peer& peer, std::uint8_t near, PortMask with
     return ControlPacket::kAnyPort;
   // A plane in doubt is better than silence only when no other plane could ever do.
   for (std::uint32_t other = 0; other < port_count_; ++other) {
-    if (is_good(peer, static_cast<PortIndex>(other), ports_up_)) return ControlPacket::kAnyPort;
+    if (peer.is_good(static_cast<PortIndex>(other), ports_up_)) return ControlPacket::kAnyPort;
   }
   peer.turn = after(fallback);
   return fallback;

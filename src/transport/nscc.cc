@@ -122,7 +122,7 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   if (gap_ > Duration() && sack.newly > 0) {
     // It gets through: come closer, faster when the queue was short, but no window yet.
     const bool short_queue = sack.rtt_valid && sack.rtt - base_rtt_ < params_->target / 2;
-    gap_ = short_queue ? gap_ / 2 : closer(gap_, base_rtt_);
+    gap_ = short_queue ? gap_ / 4 : closer(gap_, base_rtt_);
     if (gap_ < base_rtt_ / kPacketsAfterPacing) {
       // A window again, at the rate that the gap had.
       gap_ = Duration();

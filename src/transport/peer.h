@@ -69,7 +69,11 @@ struct alignas(64) Peer {
   PortMask usable(PortMask ports_up) const {
     return static_cast<PortMask>(ports_up & reachable & present);
   }
-  bool is_reverse_good(PortIndex port) const { return ways[port].reverse.failures < kFailuresMax; }
+  // A control packet may take this port of those, and its way back is not in doubt.
+  bool is_good(std::uint8_t port, PortMask ports_up) const {
+    return port < world::kPortsMax && (usable(ports_up) >> port & 1) != 0 &&
+           ways[port].reverse.failures < kFailuresMax;
+  }
 };
 
 }  // namespace weft::transport

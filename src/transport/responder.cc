@@ -221,7 +221,7 @@ void Responder::on_probe(const wire::Probe& probe, const Asked& asked, ControlQu
   const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
   if (probe_walks_) probe_next_ = probe_next_ + 64;
   // Asked again from where it was: each direction may have another plane that is dead.
-  const bool in_turn = again && options_.sack_holes > Duration();
+  const bool in_turn = again && reports_holes();
   send_sack(sack, base, {.near = in_turn ? ControlPacket::kAnyPort : asked.port}, out, counters);
 }
 
@@ -242,7 +242,7 @@ void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
 void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
   // If the edge stands since the last one, that may not have got through. The plane on which data
   // comes is the likeliest to work; where only that one's way back is gone, another does.
-  const bool stands = above_cack_ > 0 && cack_ == sack_edge_ && options_.sack_holes > Duration();
+  const bool stands = above_cack_ > 0 && cack_ == sack_edge_ && reports_holes();
   report({.near = stands ? ControlPacket::kHeardPort : ControlPacket::kAnyPort, .twice = stands},
          out, counters);
   sack_edge_ = cack_;
@@ -254,7 +254,7 @@ void Responder::settle() {
   bytes_since_sack_ = 0;
 }
 
-void Responder::report(const SackWay& to, ControlQueue& out, ResponderCounters& counters) {
+void Responder::report(SackWay way, ControlQueue& out, ResponderCounters& counters) {
   wire::Sack sack = sack_state();
   sack.trigger_offset =
       static_cast<std::int16_t>(std::clamp(trigger_.psn.since(cack_), -0x8000, 0x7fff));
@@ -268,7 +268,6 @@ void Responder::report(const SackWay& to, ControlQueue& out, ResponderCounters& 
   const bool unreported_below = lowest.since(base) < 0;
   if (unreported_below && report_low_) base = lowest;
   report_low_ = unreported_below && !report_low_;
-  SackWay way = to;
   way.rtx = trigger_.rtx;
   send_sack(sack, base, way, out, counters);
 }

@@ -87,7 +87,7 @@ class Responder {
     std::uint8_t near = ControlPacket::kAnyPort;
     bool twice = false;  // a copy by another plane too
   };
-  void report(const SackWay& to, ControlQueue& out, ResponderCounters& counters);
+  void report(SackWay way, ControlQueue& out, ResponderCounters& counters);
   void settle();
   // What the next SACKs say of our room. When a penalty ends they also tell the requestor to
   // restore its window.
@@ -147,8 +147,10 @@ class Responder {
   void send_sack(const wire::Sack& base, Psn bitmap_base, SackWay way, ControlQueue& out,
                  ResponderCounters& counters);
   wire::Sack sack_state() const;
+  // Both ends are software: answers are worth more than they cost as soon as something is missing.
+  bool reports_holes() const { return options_.sack_holes > Duration(); }
   bool is_time_for_holes(Time now) const {
-    return options_.sack_holes > Duration() && above_cack_ > 0 && now >= sack_holes_at_;
+    return reports_holes() && above_cack_ > 0 && now >= sack_holes_at_;
   }
   void flush_sack(ControlQueue& out, ResponderCounters& counters);
   void send_nack(const Arrival& arrival, wire::NackReason reason, ControlQueue& out,
