@@ -33,6 +33,22 @@ class Transfer:
                 process.wait()
 
 
+class Witness:
+    """A process on each core that sleeps beside a transfer. `result()` has the gaps in which it was not woken."""
+
+    def __init__(self, seconds):
+        self.process = _start([lib.BUILD / "bench/stands_still", seconds, "--beside"])
+
+    def result(self):
+        lines = self.process.communicate(timeout=120)[0].splitlines()
+        return {"gaps": [[float(word) for word in line.split()] for line in lines]}
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
 def _start(words):
     return subprocess.Popen([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -1,50 +1,73 @@
 // stands_still: how long this machine lets a process that does nothing but look at the clock stand still, with nothing of
 // ours running. Pauses of a transfer are only worth reading beside it. Prints the longest gap in ms of each core.
+// With --beside it runs next to a transfer: it sleeps for half a millisecond at a time, and prints when (monotonic clock, s)
+// and for how long (ms) it was not woken for more than a millisecond.
 //
-//   stands_still SECONDS
+//   stands_still SECONDS [--beside]
 #include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <vector>
 
 namespace {
 
-double longest_gap_ms(unsigned core, double seconds) {
+using Clock = std::chrono::steady_clock;
+using Ms = std::chrono::duration<double, std::milli>;
+
+struct Gap {
+  double at_s, length_ms;
+};
+
+void stay_on(unsigned core) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(core, &one);
   sched_setaffinity(0, sizeof(one),
                     &one);  // of this thread; where it may not, it stays where it is
-  using Clock = std::chrono::steady_clock;
-  using Ms = std::chrono::duration<double, std::milli>;
+}
+
+// Beside a transfer every gap of note, else each that is longer than all before it.
+std::vector<Gap> watch(unsigned core, double seconds, bool beside) {
+  stay_on(core);
   const auto start = Clock::now();
-  auto before = start;
-  double longest = 0;
-  while (Ms(before - start).count() < seconds * 1e3) {
+  std::vector<Gap> gaps;
+  double least_ms = beside ? 1 : 0;
+  for (auto before = start; Ms(before - start).count() < seconds * 1e3;) {
+    if (beside) std::this_thread::sleep_for(std::chrono::microseconds(500));
     const auto now = Clock::now();
-    longest = std::max(longest, Ms(now - before).count());
+    const double length_ms = Ms(now - before).count();
+    if (length_ms > least_ms) {
+      gaps.push_back({std::chrono::duration<double>(before.time_since_epoch()).count(), length_ms});
+      if (!beside) least_ms = length_ms;
+    }
     before = now;
   }
-  return longest;
+  return gaps;
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  const double seconds = count == 2 ? std::strtod(words[1], nullptr) : 0;
-  if (seconds <= 0) {
-    std::fprintf(stderr, "usage: stands_still SECONDS\n");
+  const double seconds = count >= 2 ? std::strtod(words[1], nullptr) : 0;
+  const bool beside = count == 3 && std::strcmp(words[2], "--beside") == 0;
+  if (seconds <= 0 || count > (beside ? 3 : 2)) {
+    std::fprintf(stderr, "usage: stands_still SECONDS [--beside]\n");
     return 2;
   }
-  std::vector<double> gaps(std::max(std::thread::hardware_concurrency(), 1u));
+  std::vector<std::vector<Gap>> cores(std::max(std::thread::hardware_concurrency(), 1u));
   std::vector<std::thread> threads;
-  for (unsigned core = 0; core < gaps.size(); ++core)
-    threads.emplace_back([&gaps, core, seconds] { gaps[core] = longest_gap_ms(core, seconds); });
+  for (unsigned core = 0; core < cores.size(); ++core)
+    threads.emplace_back([&gaps = cores[core], core, seconds, beside] { gaps = watch(core, seconds, beside); });
   for (std::thread& thread : threads) thread.join();
-  for (const double gap : gaps) std::printf("%.3f\n", gap);
+  for (const auto& gaps : cores) {
+    if (!beside) std::printf("%.3f\n", gaps.empty() ? 0 : gaps.back().length_ms);
+    for (const Gap& gap : beside ? gaps : std::vector<Gap>())
+      std::printf("%.6f %.3f\n", gap.at_s, gap.length_ms);
+  }
   return 0;
 }
