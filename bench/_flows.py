@@ -37,7 +37,7 @@ class Witness:
     """A process on each core that sleeps beside a transfer. `result()` has the gaps in which it was not woken."""
 
     def __init__(self, seconds):
-        self.process = _start([lib.BUILD / "bench/stands_still", seconds, "--beside"])
+        self.process = start([lib.BUILD / "bench/stands_still", seconds, "--beside"])
 
     def result(self):
         lines = self.process.communicate(timeout=120)[0].splitlines()
@@ -49,8 +49,17 @@ class Witness:
             self.process.wait()
 
 
-def _start(words):
+def start(words):
     return subprocess.Popen([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def start_listener(words):
+    """`weft bench write --listen` with these words, once it listens."""
+    listener = start(words)
+    for line in listener.stderr:
+        if "waiting for" in line:
+            break
+    return listener
 
 
 def weft(hosts, seconds, port=20721, planes=None, message=MESSAGE, options=()):
@@ -58,12 +67,9 @@ def weft(hosts, seconds, port=20721, planes=None, message=MESSAGE, options=()):
     program = lib.BUILD / "weft"
     planes = list(planes or hosts.planes)
     addresses = {end: ",".join(hosts.address(end, p) for p in planes) for end in "ab"}
-    listener = _start(hosts.command("b", program, "bench", "write", "--listen", "--json", "--port", port,
-                                    "--planes", addresses["b"]))
-    for line in listener.stderr:
-        if "waiting for" in line:
-            break
-    leader = _start(hosts.command("a", program, "bench", "write", hosts.address("b", planes[0]), "--json", "--port", port,
+    listener = start_listener(hosts.command("b", program, "bench", "write", "--listen", "--json", "--port", port,
+                                            "--planes", addresses["b"]))
+    leader = start(hosts.command("a", program, "bench", "write", hosts.address("b", planes[0]), "--json", "--port", port,
                                   "--planes", addresses["a"], "--size", message, "--seconds", seconds, *options))
     return Transfer("weft", leader, listener)
 
@@ -71,7 +77,7 @@ def weft(hosts, seconds, port=20721, planes=None, message=MESSAGE, options=()):
 def tcp(hosts, seconds, congestion="cubic", mptcp=False, plane=1, port=14701):
     words = [lib.BUILD / "bench/raw_tcp", hosts.address("b", plane), seconds, "--from-netns", hosts.names["a"],
              "--to-netns", hosts.names["b"], f"--{congestion}", "--port", port]
-    return Transfer("MPTCP" if mptcp else f"TCP {congestion}", _start(words + (["--mptcp"] if mptcp else [])))
+    return Transfer("MPTCP" if mptcp else f"TCP {congestion}", start(words + (["--mptcp"] if mptcp else [])))
 
 
 def timeline(result):

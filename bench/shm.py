@@ -45,11 +45,8 @@ def asleep_apart(rounds):
     ends on one core or on two makes a factor of four."""
     words = ["bench", "write", "--no-shm", "--spin", "0us", "--port", "20751"]
     on = (lambda core: ["taskset", "-c", core]) if os.cpu_count() > 1 else (lambda core: [])
-    listener = _flows._start([*on(0), WEFT, *words, "--listen"])
+    listener = _flows.start_listener([*on(0), WEFT, *words, "--listen"])
     try:
-        for line in listener.stderr:
-            if "waiting for" in line:
-                break
         out = lib.run([*on(1), WEFT, *words, "127.0.0.1", "--latency", "--size", "8", "--iterations", rounds, "--json"])
         listener.communicate(timeout=30)
     finally:

@@ -62,7 +62,8 @@ int main(int count, char** words) {
   std::vector<std::vector<Gap>> cores(std::max(std::thread::hardware_concurrency(), 1u));
   std::vector<std::thread> threads;
   for (unsigned core = 0; core < cores.size(); ++core)
-    threads.emplace_back([&gaps = cores[core], core, seconds, beside] { gaps = watch(core, seconds, beside); });
+    threads.emplace_back(
+        [&gaps = cores[core], core, seconds, beside] { gaps = watch(core, seconds, beside); });
   for (std::thread& thread : threads) thread.join();
   for (const auto& gaps : cores) {
     if (!beside) std::printf("%.3f\n", gaps.empty() ? 0 : gaps.back().length_ms);

@@ -46,7 +46,7 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
   return sizes;
 }
 
-// Up to its end, and closes it. A few hundred bytes.
+// What was written at once, a few hundred bytes at most; closes it.
 std::string read_all(int fd) {
   std::array<char, 512> buffer;
   const ssize_t got = read(fd, buffer.data(), buffer.size());

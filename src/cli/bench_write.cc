@@ -120,7 +120,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
     // One look at the clock a round, of the end that measures.
     const Time over = plan.begins ? net::clock_now() : end.now();
     if (!plan.begins) WEFT_CHECK(send(round));
-    halves.push_back((over - start).to_us() / 2);
+    if (plan.begins) halves.push_back((over - start).to_us() / 2);
     start = over;
   }
   // The last answer, and its acknowledgement.

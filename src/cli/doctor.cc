@@ -60,7 +60,7 @@ Finding judge_runs(const net::HostFacts& f) {
           .name = "udp-runs",
           .found = fmt::format("the kernel does not know {}", lacking),
           .cost = f.udp_segment ? "each packet is received by itself: about half the speed"
-                                : "runs of packets cannot be sent; only --burst 1 works",
+                                : "each packet is sent by itself: about a quarter of the speed",
           .mend = "uname -r  # Linux 5.0 or later has both; sandboxes such as gVisor do not"};
 }
 
@@ -91,8 +91,8 @@ Finding judge_cpus(const net::HostFacts& f) {
         "who has used up a period's quota stands still for the rest of it, up to 100 ms: "
         "peers take its paths for dead";
     out.mend =
-        "weft ... --spin 0us  # and a larger quota: docker update --cpus N CONTAINER, or "
-        "systemctl set-property UNIT CPUQuota=N00%";
+        "docker update --cpus N CONTAINER  # or systemctl set-property UNIT CPUQuota=N00%; "
+        "nothing spins under a quota unless --spin asks for it";
   } else if (f.cpus == 1) {
     out.level = Level::kNote;
     out.cost = "two ends on one CPU take turns; spinning only delays the other";

@@ -79,6 +79,7 @@ class LabRun {
   std::unique_ptr<LabParts> parts_;
   std::deque<LabNode> nodes_;
   std::vector<std::unique_ptr<net::UdpWorld>> worlds_;
+  Time slept_until_{};  // before the next pass
   scenario::FaultPlan faults_;
   std::uint64_t flows_of_others_ = 0;
   Time epoch_;
@@ -140,7 +141,8 @@ Result<void> LabRun::open_worlds(const fabric::Topology& topology) {
 
 bool LabRun::pass() {
   bool moved = false;
-  for (auto& world : worlds_) moved |= world->pass();
+  for (auto& world : worlds_) moved |= world->pass(slept_until_);
+  slept_until_ = Time();
   return moved;
 }
 
@@ -152,6 +154,7 @@ void LabRun::sleep(Time until) {
     fds.push_back({.fd = worlds_[i]->wait_fd(), .events = POLLIN, .revents = 0});
     until = std::min(until, nodes_[i].next_deadline());
   }
+  slept_until_ = until;  // that long on purpose
   const std::int64_t ns = std::max<std::int64_t>((until - now()).ns(), 0);
   const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
   if (waits) ppoll(fds.data(), fds.size(), &timeout, nullptr);
@@ -208,6 +211,7 @@ PartReport LabRun::report() const {
 LabOutcome LabRun::finish(const PartReport& all) {
   LabOutcome out;
   out.story = story_.lines();
+  out.passing = story_.passing();
   out.counters = all.counters;
   out.world = all.world;
   out.bytes_wrong = all.bytes_wrong;

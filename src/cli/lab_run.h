@@ -24,6 +24,7 @@ struct LabOutcome {
   std::vector<std::string> broken;  // expectations that do not hold
   std::vector<std::string> stuck;
   std::vector<std::string> story;  // which ports and EVs went bad and came back: PathStory
+  std::uint32_t passing = 0;       // PathStory::passing()
   std::uint64_t bytes_wrong = 0;   // payload that was not what was sent
   CounterTable counters;           // of all endpoints
   CounterTable world;              // of all their sockets

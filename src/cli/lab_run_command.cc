@@ -41,6 +41,7 @@ void print_json(const LabOutcome& outcome) {
   for (const char* of_sim : {"trace_hash", "packet_hops"}) out.erase(of_sim);
   out["bytes_wrong"] = outcome.bytes_wrong;
   out["story"] = outcome.story;
+  out["condemned_in_passing"] = outcome.passing;
   out["counters"] = counters_json(outcome);
   fmt::print("{}\n", out.dump());
 }

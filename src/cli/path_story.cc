@@ -31,8 +31,9 @@ void PathStory::read(std::span<const TraceRecord> records) {
       const Path path{.host = r.host, .plane = r.port, .ev = r.ev};
       if (r.a == static_cast<std::uint64_t>(EvTraceState::kAssumedBad)) {
         bad_.insert(path);
-      } else {
-        bad_.erase(path);
+      } else if (bad_.erase(path) > 0 && !bad_before_.contains(path) &&
+                 !down_.contains({path.host, path.plane})) {
+        ++passing_;
       }
     }
   }

@@ -2,13 +2,12 @@
 // trace, so that the same scenario can be told twice, from a simulation and from a lab, and
 // compared.
 //
-// What comes and goes within one phase is not told: only what a phase leaves behind. An EV whose
-// port is down is not looked at.
+// Told is what a phase leaves behind. What comes and goes within one is counted: when that happens is
+// for a real machine to decide. An EV whose port is down is not looked at.
 #pragma once
 
 #include <compare>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -28,6 +27,8 @@ class PathStory {
   // One line for each phase in which something changed: "phase 2: condemned host 0 plane 1 EV
   // 0x01000000, ...; revived ...; port down host 3 plane 0". Ends the last phase.
   std::vector<std::string> lines();
+  // EVs condemned and revived within one phase.
+  std::uint32_t passing() const { return passing_; }
 
  private:
   struct Path {
@@ -45,7 +46,7 @@ class PathStory {
 
   std::set<Path> bad_, bad_before_;
   std::set<Port> down_, down_before_;
-  std::uint32_t phase_ = 0;
+  std::uint32_t phase_ = 0, passing_ = 0;
   std::vector<std::string> lines_;
 };
 

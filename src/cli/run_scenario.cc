@@ -262,6 +262,7 @@ void Run::finish() {
   hand_on();
   if (judge_) outcome_.complaints = judge_->finish();
   if (options_.story) outcome_.story = story_.lines();
+  outcome_.passing = story_.passing();
   outcome_.counters = fleet_->counters();
   outcome_.world = world_->counters();
   outcome_.memory.parts = world_->memory();

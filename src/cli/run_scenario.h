@@ -41,6 +41,7 @@ struct Outcome {
   std::vector<std::string> faults;  // the scenario's and those drawn from the seed, for people
   std::vector<std::string> stuck;   // what did not complete, and where it waits
   std::vector<std::string> story;   // PathStory, where it was asked for
+  std::uint32_t passing = 0;        // and PathStory::passing()
   CounterTable counters;            // of all endpoints
   sim::SimCounters world;
   MemoryUse memory;

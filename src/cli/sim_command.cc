@@ -158,7 +158,8 @@ int run_one(const SimArguments& arguments, bool details) {
     std::string line = scenario::to_json(outcome->results);
     if (arguments.paths) {
       line.pop_back();
-      line += ",\"story\":" + nlohmann::json(outcome->story).dump() + "}";
+      line += fmt::format(",\"story\":{},\"condemned_in_passing\":{}}}",
+                          nlohmann::json(outcome->story).dump(), outcome->passing);
     }
     fmt::print("{}\n", line);
   } else {

@@ -15,6 +15,7 @@
 
 #include "net/file_descriptor.h"
 #include "net/plane_facts.h"
+#include "net/udp_world.h"
 
 namespace weft::net {
 namespace {
@@ -143,6 +144,11 @@ std::optional<double> quota_from(const std::string& cpu_max) {
   if (std::sscanf(cpu_max.c_str(), "%lf %lf", &quota, &period) != 2) return std::nullopt;
   if (quota <= 0 || period <= 0) return std::nullopt;
   return quota / period;
+}
+
+Duration usual_spin() {
+  const std::optional<double> quota = read_cpu_quota();
+  return quota && *quota < count_cpus() ? Duration() : UdpWorldConfig{}.spin;
 }
 
 HostFacts host_facts(const FactQuestion& question) {

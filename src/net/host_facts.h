@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ipv6.h"
+#include "base/time.h"
 #include "net/cpus.h"
 #include "net/interfaces.h"
 
@@ -60,6 +61,10 @@ struct FactQuestion {
   std::string sysfs = "/sys";
 };
 HostFacts host_facts(const FactQuestion& question);
+
+// How long a world looks before it sleeps when nobody says: under a CPU quota not at all, as what is
+// spent on looking is missing later.
+Duration usual_spin();
 
 // "some avg10=2.60 avg60=..." -> 2.6. "max 100000", "50000 100000" -> CPUs. For tests.
 std::optional<double> pressure_from(const std::string& text);

@@ -220,6 +220,10 @@ Result<void> Lab::change(Change change) {
   lock_ = lock.get();
   auto done = carry_out(before, state_.faults);
   lock_ = -1;
+  if (done) return done;
+  // What is there now is neither: the next change starts from what was, and does all of it again.
+  state_.faults = before;
+  WEFT_CHECK(folder_.write(state_));
   return done;
 }
 
@@ -232,33 +236,35 @@ Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after) con
     return {};
   }
   const LabDoor door = this->door();
+  Result<void> first;  // that failed; the rest is done all the same
+  const auto run = [&](const LabNode& node, const char* tool, std::string lines) {
+    auto done = run_batch(door, node.netns, tool, std::move(lines));
+    if (!done && first) first = std::move(done);
+  };
   // Links first: they are what a test waits for.
   for (const LinkId link : after.cut) {
     if (before.cut.contains(link)) continue;
     const LinkId down = plan_.topology().reverse(link);
-    WEFT_CHECK(run_batch(door, plan_.sender(down).netns, "ip",
-                         fmt::format("link set {} down\n", plan_.interface(down))));
+    run(plan_.sender(down), "ip", fmt::format("link set {} down\n", plan_.interface(down)));
   }
   for (const LinkId link : before.cut) {
     if (after.cut.contains(link)) continue;
     const LinkId down = plan_.topology().reverse(link);
-    WEFT_CHECK(run_batch(
-        door, plan_.sender(down).netns, "ip",
-        fmt::format("link set {} up\n", plan_.interface(down)) + restore_batch(plan_, down)));
+    run(plan_.sender(down), "ip",
+        fmt::format("link set {} up\n", plan_.interface(down)) + restore_batch(plan_, down));
   }
   for (const LabNode& node : plan_.nodes()) {
     std::string rules = ruleset(plan_, after, node);
-    if (rules != ruleset(plan_, before, node))
-      WEFT_CHECK(run_batch(door, node.netns, "nft", std::move(rules)));
+    if (rules != ruleset(plan_, before, node)) run(node, "nft", std::move(rules));
     std::string rates;
     for (const LabInterface& interface : node.interfaces) {
       const std::string line = rate_line(plan_, after, interface.out);
       if (line == rate_line(plan_, before, interface.out)) continue;
       rates += line.empty() ? unlimited_line(plan_, interface.out) : line;
     }
-    WEFT_CHECK(run_batch(door, node.netns, "tc", std::move(rates)));
+    run(node, "tc", std::move(rates));
   }
-  return {};
+  return first;
 }
 
 Result<void> Lab::apply(std::span<const fabric::FaultEvent> events) {

@@ -16,37 +16,44 @@
 #include "net/address.h"
 
 namespace weft::net {
+
+LinkWatch::LinkWatch(std::span<const Ipv6> planes)
+    : planes_(planes.begin(), planes.end()), interface_of_(planes.size(), 0), up_(all()) {}
+
 Result<LinkWatch> LinkWatch::open(std::span<const Ipv6> planes) {
-  LinkWatch watch;
+  LinkWatch watch(planes);
   watch.fd_ = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
-  address.nl_groups = RTMGRP_LINK;
+  address.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
   if (watch.fd_ < 0 ||
       bind(watch.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return Error{ErrorKind::kSystem, std::string("netlink: ") + std::strerror(errno)};
   }
-  // First listen, then look: a change in between is announced.
-  watch.interface_of_.assign(planes.size(), 0);
-  watch.up_ = static_cast<world::PortMask>((1u << planes.size()) - 1);
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return watch;
-  for (const ifaddrs* a = all; a != nullptr; a = a->ifa_next) {
+  watch.scan();  // after listening began: a change in between is announced
+  return watch;
+}
+
+// On which interfaces our addresses are now, and whether those have a carrier.
+void LinkWatch::scan() {
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0) return;
+  for (const ifaddrs* a = interfaces; a != nullptr; a = a->ifa_next) {
     if (a->ifa_addr == nullptr) continue;
     if (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6) continue;
     const Ipv6 ip = from_sockaddr(a->ifa_addr).ip;
-    for (std::size_t plane = 0; plane < planes.size(); ++plane) {
-      if (planes[plane] != ip) continue;
-      watch.interface_of_[plane] = if_nametoindex(a->ifa_name);
-      watch.note(watch.interface_of_[plane], (a->ifa_flags & IFF_RUNNING) != 0);
+    for (std::size_t plane = 0; plane < planes_.size(); ++plane) {
+      if (planes_[plane] != ip) continue;
+      interface_of_[plane] = if_nametoindex(a->ifa_name);
+      note(interface_of_[plane], (a->ifa_flags & IFF_RUNNING) != 0);
     }
   }
-  freeifaddrs(all);
-  return watch;
+  freeifaddrs(interfaces);
 }
 
 LinkWatch::LinkWatch(LinkWatch&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
+      planes_(std::move(other.planes_)),
       interface_of_(std::move(other.interface_of_)),
       up_(other.up_) {}
 
@@ -65,12 +72,19 @@ void LinkWatch::note(std::uint32_t interface_index, bool running) {
 
 void LinkWatch::look() {
   alignas(nlmsghdr) std::array<char, 8192> buffer;
+  bool rescan = false;
   for (;;) {
     const ssize_t got = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got <= 0) return;
+    if (got < 0 && errno == ENOBUFS) {  // we were too slow, and some were lost
+      rescan = true;
+      continue;
+    }
+    if (got <= 0) break;
     auto left = static_cast<unsigned>(got);
     for (auto* m = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(m, left);
          m = NLMSG_NEXT(m, left)) {
+      // An interface that was removed and made again has another index.
+      rescan |= m->nlmsg_type == RTM_NEWADDR && up_ != all();
       if (m->nlmsg_type != RTM_NEWLINK && m->nlmsg_type != RTM_DELLINK) continue;
       if (m->nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) continue;
       const auto* const info = static_cast<const ifinfomsg*>(NLMSG_DATA(m));
@@ -78,6 +92,7 @@ void LinkWatch::look() {
            m->nlmsg_type == RTM_NEWLINK && (info->ifi_flags & IFF_RUNNING) != 0);
     }
   }
+  if (rescan) scan();
 }
 
 }  // namespace weft::net

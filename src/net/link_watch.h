@@ -26,10 +26,13 @@ class LinkWatch {
   void look();
 
  private:
-  LinkWatch() = default;
+  explicit LinkWatch(std::span<const Ipv6> planes);
+  void scan();
   void note(std::uint32_t interface_index, bool running);
+  world::PortMask all() const { return static_cast<world::PortMask>((1u << planes_.size()) - 1); }
 
   int fd_ = -1;
+  std::vector<Ipv6> planes_;
   std::vector<std::uint32_t> interface_of_;  // by plane; 0: none
   world::PortMask up_ = 0;
 };

@@ -263,6 +263,7 @@ class UdpWorld final : public world::World {
   void tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t process);
   // --- out (udp_world_io.cc)
   bool transmit();
+  std::span<const world::Datagram> gather(std::span<const world::Datagram> out);
   std::size_t send_run(std::span<const world::Datagram> out);
   void hand_over(std::span<const world::Datagram> run, const Steering::Way& way,
                  std::size_t segment, std::span<iovec> pieces);
@@ -280,6 +281,10 @@ class UdpWorld final : public world::World {
   void send_hellos();
 
   // --- waiting (udp_world_wait.cc)
+  // What epoll says is ready: a plane, or one of these.
+  static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101, kShm = 0x102, kAlarm = 0x103;
+  static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
+  static constexpr std::uint32_t kHost = 0x400;  // or'ed with the plane: a request for the host
   enum class Patience : std::uint8_t { kNone, kSleeps };
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
   Result<void> watch_all();
@@ -292,10 +297,6 @@ class UdpWorld final : public world::World {
   void look_at_links();
 
   // --- time
-  // What epoll says is ready: a plane, or one of these.
-  static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101, kShm = 0x102, kAlarm = 0x103;
-  static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
-  static constexpr std::uint32_t kHost = 0x400;  // or'ed with the plane: a request for the host
   Time clock() const { return clock_now() - config_.epoch.since_start(); }
   bool take(Time sleep_until);
   Duration spin() const;
@@ -339,7 +340,7 @@ class UdpWorld final : public world::World {
   std::vector<std::byte> buffer_;
   std::array<UdpSocket::Incoming, kRunsMax> runs_;  // while they are taken
   std::vector<world::Datagram> in_;
-  std::array<world::Datagram, kPollPackets> out_;
+  std::array<world::Datagram, kPollPackets> out_, gathered_;
   // Secured: a run as it goes on the wire, and the EVs that hellos take in turn.
   std::unique_ptr<SessionTable> sessions_;
   std::vector<std::byte> sealed_;

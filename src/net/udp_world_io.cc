@@ -289,6 +289,27 @@ bool UdpWorld::send_held(Plane& plane) {
   return count > plane.held.size();
 }
 
+// Packets of one path that leave together are one run for the kernel, also where others lie between
+// them (docs/decisions/0029). Each path keeps its order; what comes in runs stays as it is.
+std::span<const world::Datagram> UdpWorld::gather(std::span<const world::Datagram> out) {
+  constexpr std::size_t kShort = 4;  // packets a run, in the mean
+  std::size_t runs = 1;
+  for (std::size_t i = 1; i < out.size(); ++i) runs += is_same_run(out[i - 1], out[i]) ? 0 : 1;
+  if (out.size() <= 2 || runs * kShort <= out.size()) return out;
+  std::uint64_t taken = 0;
+  static_assert(kPollPackets <= 64);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if ((taken >> i & 1) != 0) continue;
+    for (std::size_t j = i; j < out.size(); ++j) {
+      if ((taken >> j & 1) != 0 || !is_same_run(out[i], out[j])) continue;
+      taken |= std::uint64_t{1} << j;
+      gathered_[count++] = out[j];
+    }
+  }
+  return std::span(gathered_).first(count);
+}
+
 bool UdpWorld::transmit() {
   std::array<world::PortRoom, world::kPortsMax> room{};
   bool any = false;
@@ -310,11 +331,12 @@ bool UdpWorld::transmit() {
   for (std::size_t i = 0; cap_ && i < count; ++i) {
     if (out_[i].port < planes_.size()) cap_->spend(out_[i].payload.size);
   }
+  const std::span<const world::Datagram> out = gather(std::span(out_).first(count));
   for (std::size_t sent = 0; sent < count;) {
-    if (out_[sent].port == planes_.size()) {
-      shm_->send(out_[sent++]);
+    if (out[sent].port == planes_.size()) {
+      shm_->send(out[sent++]);
     } else {
-      sent += send_run(std::span(out_).subspan(sent, count - sent));
+      sent += send_run(out.subspan(sent));
     }
   }
   if (shm_ != nullptr && count > 0) shm_->flush();

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "net/address.h"
+#include "net/host_facts.h"
 #include "net/udp_world.h"
 #include "settings/file_text.h"
 #include "settings/secret_file.h"
@@ -160,7 +161,7 @@ Result<net::UdpWorldConfig> device_world(const NetSettings& settings) {
         "peers = mrc and icrc = headers: who is not Weft checks the payload too; leave icrc "
         "(WEFT_ICRC) out, or take full"};
   }
-  world.spin = settings.spin;
+  world.spin = settings.spin ? *settings.spin : net::usual_spin();
   world.rate_cap = settings.rate;
   world.shared_memory = settings.shared_memory != SharedMemory::kOff;
   if (!settings.secret_file.empty()) {

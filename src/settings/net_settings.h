@@ -42,7 +42,7 @@ struct NetSettings {
   net::Peers peers = net::Peers::kWeft;
   std::optional<net::IcrcCover> icrc{};  // none: as the peers want it
   std::string secret_file{};
-  Duration spin = net::UdpWorldConfig{}.spin;
+  std::optional<Duration> spin{};        // none: net::usual_spin()
   Duration poll_gap = Duration::us(50);  // of programs that poll a device
   net::LogLevel log = net::LogLevel::kWarn;
   std::optional<Rate> rate{};

@@ -166,7 +166,7 @@ constexpr std::array kSettings = {
             "the name of a file", set_secret_file},
     Setting{"spin", "--spin", "WEFT_SPIN",
             "with nothing to do look that long before sleeping, as 0us, 50us or forever (default "
-            "200us)",
+            "200us, under a CPU quota 0us)",
             "a duration, as 0us or 50us, or forever", set_spin},
     Setting{"poll_gap", "--poll-gap", "WEFT_POLL_GAP",
             "a device's own thread works once its program polled nothing for that long, as 1ms "

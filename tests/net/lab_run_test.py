@@ -18,6 +18,9 @@ SCENARIOS = ["lab-two-plane", "lab-plane-down", "lab-plane-silent", "lab-uplink-
              "lab-bad-rkey"]
 # The lab is a real machine with other things to do: an outcome that differs is looked at again, and counted.
 ATTEMPTS_MAX = 3
+# EVs that a lab may condemn and take back within one phase, beyond those that the simulation does: when the machine stands
+# still packets come late.
+PASSING_MAX = 4
 SAME = ["flows", "completed", "flows_abandoned", "remote_access_errors", "qp_errors", "qp_errors_expected", "story"]
 
 
@@ -35,15 +38,18 @@ def outcome(result):
 
 class SameOutcome(unittest.TestCase):
     def check(self, name):
-        expected = outcome(run("sim", name, "--paths"))
+        simulated = run("sim", name, "--paths")
+        expected = outcome(simulated)
         self.assertEqual(expected["completed"], expected["flows"])
         for attempt in range(1, ATTEMPTS_MAX + 1):
             result = run("lab", name)
             self.assertEqual(result["bytes_wrong"], 0)
-            if outcome(result) == expected or attempt == ATTEMPTS_MAX:
+            passing = result["condemned_in_passing"] - simulated["condemned_in_passing"]
+            if outcome(result) == expected and passing <= PASSING_MAX or attempt == ATTEMPTS_MAX:
                 break
-            print(f"{name}: attempt {attempt} ended otherwise: {outcome(result)}", file=sys.stderr)
+            print(f"{name}: attempt {attempt} ended otherwise: {outcome(result)}, {passing} in passing", file=sys.stderr)
         self.assertEqual(outcome(result), expected)
+        self.assertLessEqual(passing, PASSING_MAX)
 
     def test_faults_are_told(self):
         """The comparison is not one of empty lists."""

@@ -30,16 +30,19 @@ class TwoHosts(unittest.TestCase):
             self.addCleanup(subprocess.run, ["ip", "netns", "del", name], capture_output=True)
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
-        for plane, mtu in enumerate(mtus):
-            ip("link", "add", f"p{plane}", "netns", self.names["a"], "mtu", str(mtu), "type", "veth",
-               "peer", "name", f"p{plane}", "netns", self.names["b"], "mtu", str(mtu))
-            for end in "ab":
-                length, extra = (24, []) if family == 4 else (64, ["nodad"])
-                ip("-n", self.names[end], "addr", "add", f"{self.address(end, plane, family)}/{length}", "dev",
-                   f"p{plane}", *extra)
-                ip("-n", self.names[end], "link", "set", f"p{plane}", "up")
         self.family = family
+        for plane, mtu in enumerate(mtus):
+            self.join(plane, mtu)
         self.planes = {end: ",".join(self.address(end, p, family) for p in range(len(mtus))) for end in "ab"}
+
+    def join(self, plane, mtu):
+        ip("link", "add", f"p{plane}", "netns", self.names["a"], "mtu", str(mtu), "type", "veth",
+           "peer", "name", f"p{plane}", "netns", self.names["b"], "mtu", str(mtu))
+        for end in "ab":
+            length, extra = (24, []) if self.family == 4 else (64, ["nodad"])
+            ip("-n", self.names[end], "addr", "add", f"{self.address(end, plane, self.family)}/{length}", "dev",
+               f"p{plane}", *extra)
+            ip("-n", self.names[end], "link", "set", f"p{plane}", "up")
 
     @staticmethod
     def address(end, plane, family=4):
@@ -126,6 +129,27 @@ class TwoHosts(unittest.TestCase):
         _, said = client.communicate(timeout=8)
         self.assertEqual(client.returncode, 1, said)
         self.assertIn("does not answer", said)
+
+    def test_an_interface_made_anew_is_used_again(self):
+        self.make(1500, 1500)
+        listener = subprocess.Popen(self.bench("b", "--listen", "--planes", self.planes["b"]), stderr=subprocess.PIPE,
+                                    text=True)
+        self.addCleanup(listener.stderr.close)
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        self.assertIn("waiting", listener.stderr.readline())
+        client = subprocess.Popen(self.bench("a", self.address("b", 0), "--planes", self.planes["a"], "--size", "1MiB",
+                                             "--seconds", "3"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(client.wait)
+        self.addCleanup(client.kill)
+        self.assertIn("planes", client.stderr.readline())
+        time.sleep(0.8)
+        ip("-n", self.names["a"], "link", "del", "p1")
+        time.sleep(0.5)
+        self.join(1, 1500)
+        _, said = client.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(client.returncode, 0, said)
+        self.assertRegex(said, r"(?s)plane 1 .*down.*plane 1 .*up")
 
     def test_what_a_full_socket_does_not_take_goes_later(self):
         self.make(4200)

@@ -126,6 +126,30 @@ TEST_F(UdpWorldTest, ARunIsOneSystemCallAndKeepsItsOrder) {
   }
 }
 
+// Sprayed packet by packet: what leaves together on one path is still one call, in its order.
+TEST_F(UdpWorldTest, PacketsOfOnePathAreGathered) {
+  open(a);
+  open(b);
+  constexpr std::uint32_t kPaths = 3, kEach = 5;
+  for (std::uint32_t psn = 0; psn < kPaths * kEach; ++psn)
+    a.node.to_send.push_back(write(psn, 4096, a.world->evs()[psn % kPaths]));
+  run(kPaths * kEach);
+  ASSERT_EQ(b.node.came.size(), kPaths * kEach);
+  std::array<std::uint32_t, kPaths> next{0, 1, 2};
+  for (const auto& came : b.node.came) {
+    const std::uint32_t psn = wire::parse(came.header)->bth.psn.value();
+    EXPECT_EQ(psn, next[psn % kPaths]);
+    EXPECT_EQ(came.datagram.entropy, a.world->evs()[psn % kPaths].value);
+    EXPECT_TRUE(came.datagram.intact);
+    next[psn % kPaths] += kPaths;
+  }
+  for (const Counter& c : a.world->counters()) {
+    if (c.name == "net.sends") {
+      EXPECT_EQ(c.value, kPaths);
+    }
+  }
+}
+
 TEST_F(UdpWorldTest, EverySizeArrivesWhole) {
   open(a);
   open(b);

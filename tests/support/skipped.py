@@ -1,4 +1,5 @@
 """skipped.py LOG: what a run of ctest skipped, and why, a line each. LOG is the build's Testing/Temporary/LastTest.log.
+Fails if a sanitizer or one of our own assertions spoke, also where a second try passed.
 
 GoogleTest says "file:line: Skipped", then the reason, then "[  SKIPPED ]"; Python tests say "skipped: NAME: why"
 (run_tests.py). A test that was run again tells it again: it is told once here.
@@ -28,18 +29,35 @@ def skips(lines):
     return list(found)
 
 
+CRASHES = re.compile(r"ERROR: (Address|Leak)Sanitizer|: runtime error: |weft bug: assertion failed: ")
+
+
+def crashes(lines):
+    """Tests with a line that speaks of one, each once."""
+    found, test = {}, "?"
+    for line in lines:
+        if begins := re.fullmatch(r"\d+/\d+ Testing: (.*)", line.rstrip("\n")):
+            test = begins[1]
+        elif CRASHES.search(line):
+            found[f"{test}: {line.strip()}"] = None
+    return list(found)
+
+
 def main():
     if len(sys.argv) != 2:
         print("usage: skipped.py LOG", file=sys.stderr)
         return 2
     try:
         with open(sys.argv[1], errors="replace") as log:
-            found = skips(log)
+            lines = log.readlines()
     except OSError as e:
         print(f"skipped.py: {e.filename}: {e.strerror}; ctest writes it", file=sys.stderr)
         return 1
+    found = skips(lines)
     print(f"{len(found)} skipped here:" if found else "nothing skipped here", *found, sep="\n  ")
-    return 0
+    if crashed := crashes(lines):
+        print("crashed, if only once:", *crashed, sep="\n  ")
+    return 1 if crashed else 0
 
 
 if __name__ == "__main__":

@@ -83,6 +83,15 @@ class Skipped(unittest.TestCase):
         ran = self.run_python(TESTS / "support/skipped.py", self.folder / "none")
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
 
+    def test_who_crashed_once_is_not_forgiven(self):
+        log = self.folder / "LastTest.log"
+        for word in ("==7==ERROR: AddressSanitizer: heap-use-after-free on address", "a.cc:3:5: runtime error: shift exponent",
+                     "a.cc:9: weft bug: assertion failed: count > 0"):
+            log.write_text(f"1/1 Testing: net.A\n{word}\n1/1 Testing: net.A\n[       OK ] A\n")
+            ran = self.run_python(TESTS / "support/skipped.py", log)
+            self.assertEqual(ran.returncode, 1)
+            self.assertIn(f"net.A: {word}", ran.stdout)
+
     def test_a_file_tells_what_it_skips(self):
         file = self.folder / "a_test.py"
         file.write_text(FILE)
