@@ -213,6 +213,16 @@ Result<LabStatus> lab_status(const net::Lab& lab) {
           fmt::format("lab {}: its software switch is gone, nothing passes", plan.spec().name)};
     }
   }
+  const auto gone =
+      std::find_if(traffic.begin(), traffic.end(), [](const auto& t) { return t.missing; });
+  if (gone != traffic.end()) {
+    const auto link = static_cast<LinkId>(gone - traffic.begin());
+    status.broken =
+        Error{ErrorKind::kSystem,
+              fmt::format("lab {0}: {1} has no interface {2} any more; `weft lab down "
+                          "--name {0}` and build it again",
+                          plan.spec().name, plan.sender(link).netns, plan.interface(link))};
+  }
   status.table = header(lab) + hosts_table(lab) +
                  (plan.is_software() ? links_table(lab, traffic) : ports_table(lab, traffic));
   return status;

@@ -144,7 +144,7 @@ Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LabWay w
   }
   if (words.size() == 2 && words.front() == "loss") {
     const auto ppm = scenario::ppm_from(words[1]);
-    if (!ppm) return wrong(fmt::format("loss {} {}", words[1], ppm.error()));
+    if (!ppm) return wrong(fmt::format("loss: {}", ppm.error()));
     for (const LinkId link : links) {
       // Said again, it counts instead of the one before.
       effect.events.push_back(event_on(link, FaultAction::kHeal));
@@ -155,11 +155,18 @@ Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LabWay w
   }
   if (words.size() == 2 && words.front() == "rate") {
     const auto rate = scenario::rate_from(words[1]);
-    if (!rate) return wrong(fmt::format("rate {} {}", words[1], rate.error()));
+    if (!rate) return wrong(fmt::format("rate: {}", rate.error()));
     effect.slowed.assign(links.begin(), links.end());
     effect.rate = *rate;
     return effect;
   }
+  const std::size_t wanted = words.empty()                                        ? 0
+                             : down || words.front() == "silent"                  ? 1
+                             : words.front() == "loss" || words.front() == "rate" ? 2
+                                                                                  : 0;
+  if (wanted > 0 && words.size() > wanted)
+    return wrong(fmt::format("`{}`: nothing was expected behind `{}`; one fault at a time",
+                             words[wanted], words[wanted - 1]));
   return wrong(fmt::format("{}: expected {}",
                            words.empty() ? "nothing is to happen" : "`" + words.front() + "`",
                            kEffectExpected));

@@ -83,7 +83,7 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store64(out, 48, incarnation);
   base::store64(out, 56,
                 (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u) | (as_nic ? 4u : 0u) |
-                    (whole_icrc ? 8u : 0u));
+                    (whole_icrc ? 8u : 0u) | (steered ? 16u : 0u));
   base::store64(out, 64, host);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     base::store_ipv6(out, 72 + 18 * i, ports[i].ip());
@@ -113,6 +113,7 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.encapsulates = (base::load64(in, 56) & 2) != 0;
   hello.as_nic = (base::load64(in, 56) & 4) != 0;
   hello.whole_icrc = (base::load64(in, 56) & 8) != 0;
+  hello.steered = (base::load64(in, 56) & 16) != 0;
   hello.host = base::load64(in, 64);
   const std::uint32_t count = base::load32(in, 40);
   if (count == 0 || count > world::kPortsMax)
@@ -177,6 +178,7 @@ Hello NetEnd::hello() const {
   out.host = net::host_identity(options_.world.network_namespace);
   out.shared_memory = shares_memory();
   out.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
+  out.steered = world_->srv6_form() != net::Srv6Form::kAuto;
   out.whole_icrc = world_->icrc() == net::IcrcCover::kFull;
   return out;
 }
@@ -234,6 +236,14 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
         fmt::format("plane {}: this end has the address {}, the other {}; give both IPv4 or "
                     "both IPv6 with --planes",
                     p + 1, net::text_of(ours.ports[p].ip()), net::text_of(theirs.ports[p].ip()))};
+  }
+  if (ours.steered != theirs.steered) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("{} is steered through a fabric, {} is not; give both --fabric FILE, or "
+                    "neither",
+                    ours.steered ? "this end" : "the other end",
+                    ours.steered ? "the other" : "this one")};
   }
   if (ours.encapsulates != theirs.encapsulates) {
     return Error{ErrorKind::kInvalid,

@@ -34,6 +34,7 @@ struct Hello {
   std::uint64_t host = 0;                // net::host_identity()
   bool shared_memory = false;            // it would use it, if we are on one host
   bool encapsulates = false;             // MRC's own SRv6 form
+  bool steered = false;                  // by a fabric's uSIDs, in whichever form
   bool as_nic = false;                   // a device whose peers are not Weft (`peers = mrc`)
   bool whole_icrc = false;               // over the payload too (`icrc = full`)
   std::vector<world::Address> ports;     // one a plane

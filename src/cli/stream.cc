@@ -166,6 +166,9 @@ Result<Stream> dial(const Callee& callee) {
   int fd = -1, why = 0;
   for (const addrinfo* a = found; a != nullptr && fd < 0 && !interrupted(); a = a->ai_next) {
     fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    // Some 15 s: asked once, and again after 1, 3 and 7.
+    constexpr int kTriesMore = 3;
+    if (fd >= 0) setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &kTriesMore, sizeof(kTriesMore));
     if (fd >= 0 && ::connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
       why = errno;
       close(fd);

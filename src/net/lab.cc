@@ -205,7 +205,7 @@ Result<void> Lab::down(const std::string& name) {
 }
 
 template <typename Change>
-Result<void> Lab::change(Change change) {
+Result<void> Lab::change(Extent extent, Change change) {
   WEFT_TRY(const FileDescriptor lock, folder_.lock());
   WEFT_TRY(LabState now, folder_.read(state_.spec.name));
   if (now.spec != state_.spec || now.keeper != state_.keeper || !now.complete) {
@@ -218,17 +218,18 @@ Result<void> Lab::change(Change change) {
   WEFT_CHECK(folder_.write(now));
   state_ = std::move(now);
   lock_ = lock.get();
-  auto done = carry_out(before, state_.faults);
+  auto done = carry_out(before, state_.faults, extent);
   lock_ = -1;
-  if (done) return done;
-  // What is there now is neither: the next change starts from what was, and does all of it again.
-  state_.faults = before;
-  WEFT_CHECK(folder_.write(state_));
   return done;
 }
 
-Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after) const {
+Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after, Extent extent) const {
+  const bool all = extent == Extent::kAll;
   if (plan_.is_software()) {
+    if (all) {
+      const auto there = ask_software("traffic");
+      if (!there) return there.error();
+    }
     for (const std::string& request : switch_requests(plan_, before, after)) {
       const auto done = ask_software(request);
       if (!done) return done.error();
@@ -247,19 +248,24 @@ Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after) con
     const LinkId down = plan_.topology().reverse(link);
     run(plan_.sender(down), "ip", fmt::format("link set {} down\n", plan_.interface(down)));
   }
-  for (const LinkId link : before.cut) {
-    if (after.cut.contains(link)) continue;
-    const LinkId down = plan_.topology().reverse(link);
-    run(plan_.sender(down), "ip",
-        fmt::format("link set {} up\n", plan_.interface(down)) + restore_batch(plan_, down));
+  for (const LabNode& node : plan_.nodes()) {
+    std::string links;
+    for (const LabInterface& interface : node.interfaces) {
+      const LinkId up = plan_.upward(interface.out);
+      if (up == interface.out || after.cut.contains(up) || !(all || before.cut.contains(up)))
+        continue;
+      links +=
+          fmt::format("link set {} up\n", interface.name) + restore_batch(plan_, interface.out);
+    }
+    run(node, "ip", std::move(links));
   }
   for (const LabNode& node : plan_.nodes()) {
     std::string rules = ruleset(plan_, after, node);
-    if (rules != ruleset(plan_, before, node)) run(node, "nft", std::move(rules));
+    if (all || rules != ruleset(plan_, before, node)) run(node, "nft", std::move(rules));
     std::string rates;
     for (const LabInterface& interface : node.interfaces) {
       const std::string line = rate_line(plan_, after, interface.out);
-      if (line == rate_line(plan_, before, interface.out)) continue;
+      if (!all && line == rate_line(plan_, before, interface.out)) continue;
       rates += line.empty() ? unlimited_line(plan_, interface.out) : line;
     }
     run(node, "tc", std::move(rates));
@@ -268,28 +274,28 @@ Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after) con
 }
 
 Result<void> Lab::apply(std::span<const fabric::FaultEvent> events) {
-  return change([&](LabFaults& faults) -> Result<void> {
+  return change(Extent::kDifference, [&](LabFaults& faults) -> Result<void> {
     for (const fabric::FaultEvent& event : events) WEFT_CHECK(faults.apply(plan_, event));
     return {};
   });
 }
 
 Result<void> Lab::set_rate(std::span<const LinkId> links, Rate rate) {
-  return change([&](LabFaults& faults) -> Result<void> {
+  return change(Extent::kDifference, [&](LabFaults& faults) -> Result<void> {
     for (const LinkId link : links) WEFT_CHECK(faults.set_rate(plan_, link, rate));
     return {};
   });
 }
 
 Result<void> Lab::heal(std::span<const LinkId> links) {
-  return change([&](LabFaults& faults) -> Result<void> {
+  return change(Extent::kAll, [&](LabFaults& faults) -> Result<void> {
     for (const LinkId link : links) faults.heal(plan_, link);
     return {};
   });
 }
 
 Result<void> Lab::heal() {
-  return change([](LabFaults& faults) -> Result<void> {
+  return change(Extent::kAll, [](LabFaults& faults) -> Result<void> {
     faults = {};
     return {};
   });
@@ -313,6 +319,7 @@ Result<std::vector<LabTraffic>> Lab::traffic() const {
              run(door(), {.netns = node.netns, .show = "/proc/thread-self/net/dev"}));
     auto counts = counts_from(text);
     for (const LabInterface& interface : node.interfaces) {
+      all[interface.out].missing = !counts.contains(interface.name);
       const Counts& count = counts[interface.name];
       all[interface.out].packets = count.sent;
       all[interface.out].bytes = count.sent_bytes;

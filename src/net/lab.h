@@ -28,6 +28,7 @@ struct LabTraffic {
   std::uint64_t packets_received = 0;  // at the other end, before the faults take theirs
   // Known to the software switch only.
   std::uint64_t trims = 0, ecn_marks = 0, drops = 0;
+  bool missing = false;  // somebody removed the interface that sends
 };
 
 class Lab {
@@ -81,9 +82,12 @@ class Lab {
       : folder_(std::move(folder)), plan_(std::move(plan)), state_(std::move(state)) {}
   LabDoor door() const { return {.keeper = state_.keeper, .lock = lock_}; }
   Result<void> build(const LiveFabricConfig* software);
+  // What was carried out half-way, or changed by others, is neither before nor after: mending does all
+  // there is to do.
+  enum class Extent : std::uint8_t { kDifference, kAll };
   template <typename Change>
-  Result<void> change(Change change);
-  Result<void> carry_out(const LabFaults& before, const LabFaults& after) const;
+  Result<void> change(Extent extent, Change change);
+  Result<void> carry_out(const LabFaults& before, const LabFaults& after, Extent extent) const;
   Result<void> start_software(const LiveFabricConfig& config);
   Result<std::string> ask_software(const std::string& request) const;
 

@@ -223,7 +223,8 @@ std::vector<std::string> LabFolder::names() const {
 Result<LabState> LabFolder::read(const std::string& name) const {
   std::ifstream in(file(name), std::ios::binary);
   std::stringstream text;
-  if (!in || !(text << in.rdbuf())) {
+  if (in.is_open()) text << in.rdbuf();
+  if (!in.is_open()) {
     std::string there;
     for (const std::string& other : names()) there += (there.empty() ? "" : ", ") + other;
     return Error{ErrorKind::kNotFound, fmt::format("lab: there is none called {}; {}", name,
@@ -233,7 +234,9 @@ Result<LabState> LabFolder::read(const std::string& name) const {
   auto state = lab_state_from(text.str());
   if (!state) {
     return Error{ErrorKind::kInvalid,
-                 fmt::format("lab: {}: {}", file(name), state.error().message)};
+                 fmt::format("lab: {}: {}; it is damaged: remove the namespaces weft.{}.* that `ip "
+                             "netns list` shows, each with `ip netns del`, and then this file",
+                             file(name), state.error().message, name)};
   }
   return state;
 }

@@ -157,7 +157,7 @@ std::string rate_batch(const LabPlan& plan, const LabFaults& faults, const LabNo
 }
 
 std::string unlimited_line(const LabPlan& plan, LinkId link) {
-  return fmt::format("qdisc del dev {} root\n", plan.interface(link));
+  return fmt::format("qdisc replace dev {} root noqueue\n", plan.interface(link));
 }
 
 namespace {

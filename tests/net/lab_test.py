@@ -267,6 +267,22 @@ class Root(Fabric, unittest.TestCase):
             raise unittest.SkipTest("not root")
         super().setUpClass()
 
+    def test_a_fault_that_fails_half_way_is_told_and_healed(self):
+        name = self.name + "m"
+        weft("up", SCENARIO, "--name", name)
+        try:
+            port = f"weft.{name}.p0.t0.0"
+            subprocess.run(["ip", "-n", f"weft.{name}.h2", "link", "del", "p1"], check=True)
+            self.assertIn("Cannot find device", weft("fault", "plane", "0", "down", "--name", name, expect=1).stderr)
+            self.assertIn("fd00:1::1          down", weft("status", "--name", name, expect=1).stdout)
+            weft("heal", "--name", name, expect=1)  # the interface is still missing; everything else is mended
+            shown = subprocess.run(["ip", "-n", port, "link", "show", "h0"], check=True, capture_output=True, text=True)
+            self.assertIn("UP", shown.stdout.split("<")[1].split(">")[0].split(","))
+            said = weft("status", "--name", name, expect=1).stderr
+            self.assertIn(f"weft.{name}.h2 has no interface p1 any more", said)
+        finally:
+            weft("down", "--name", name)
+
     def test_what_is_not_ours_stays(self):
         name = self.name + "f"
         subprocess.run(["ip", "netns", "add", f"weft.{name}.h1"], check=True)
