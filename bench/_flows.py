@@ -9,7 +9,7 @@ MESSAGE = 65536
 
 
 class Transfer:
-    """A transfer under way from host a to host b. `timeline()` waits for its end."""
+    """A transfer under way from host a to host b. `result()` waits for its end."""
 
     def __init__(self, name, process, other=None):
         self.name, self.process, self.other = name, process, other
@@ -56,10 +56,12 @@ def start(words):
 def start_listener(words):
     """`weft bench write --listen` with these words, once it listens."""
     listener = start(words)
+    said = []
     for line in listener.stderr:
+        said.append(line)
         if "waiting for" in line:
-            break
-    return listener
+            return listener
+    raise lib.Failure(f"weft bench write --listen: exit {listener.wait()}\n{''.join(said)}")
 
 
 def weft(hosts, seconds, port=20721, planes=None, message=MESSAGE, options=()):

@@ -54,16 +54,41 @@ class Pair:
         self.ip(end, "link", "set", self.device(end, plane), "up")
 
     def lose(self, end, plane, of_1000):
-        """Drops so many of 1,000 packets that arrive there; 1000: all, without a word."""
-        rule = "drop" if of_1000 >= 1000 else f"numgen random mod 1000 < {of_1000} drop"
+        """Drops so many of 1,000 packets of TCP and UDP that arrive there."""
         self.run(end, "nft", "-f", "-", text=f"""
             add table inet weft
             add chain inet weft in {{ type filter hook prerouting priority 0; }}
-            add rule inet weft in iifname "{self.device(end, plane)}" meta l4proto {{ tcp, udp }} {rule}
+            add rule inet weft in iifname "{self.device(end, plane)}" meta l4proto {{ tcp, udp }} \
+                numgen random mod 1000 < {of_1000} drop
         """)
 
+    @contextlib.contextmanager
+    def silencer(self, plane):
+        """A function that takes a plane away in both directions at once, without a word to anybody: all that arrives
+        there is dropped. Programs that wait for it do so, as starting some would take the transfer's cores."""
+        programs = {end: subprocess.Popen(self.command(end, "nft", "-i"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                          stderr=subprocess.STDOUT, text=True) for end in "ab"}
+
+        def tell(words):
+            for end, program in programs.items():
+                program.stdin.write(words.format(device=self.device(end, plane)) + "\n")
+                program.stdin.flush()
+
+        try:
+            tell("add table netdev weft")
+            yield lambda: tell('add chain netdev weft in {{ type filter hook ingress device "{device}" priority 0; policy drop; }}')
+            said = [program.communicate(timeout=10)[0] for program in programs.values()]
+            if any(said):
+                raise RuntimeError(f"nft: {' '.join(said)}")
+        finally:
+            for program in programs.values():
+                if program.poll() is None:
+                    program.kill()
+                    program.wait()
+
     def heal(self, end):
-        self.run(end, "nft", "delete", "table", "inet", "weft", check=False)
+        for family in ("inet", "netdev"):
+            self.run(end, "nft", "delete", "table", family, "weft", check=False)
 
     def _make(self):
         for name in self.names.values():

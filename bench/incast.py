@@ -25,8 +25,8 @@ BUSY_S, LOOK_S = 2.0, 0.1
 
 
 class Busy:
-    """How many cores the processes called weft used in their busiest two seconds: the hosts', and the switch, which is
-    nobody's child."""
+    """How many cores the processes called weft and weft-switch used in their busiest two seconds: the hosts', and the
+    switch, which is nobody's child."""
 
     def __enter__(self):
         self.samples, self.over = [], threading.Event()
@@ -46,7 +46,7 @@ class Busy:
                     name, fields = stat.read_text().rsplit(")", 1)
                 except OSError:
                     continue
-                if name.endswith("(weft"):
+                if name.rsplit("(", 1)[-1].startswith("weft"):  # the switch is weft-switch
                     ticks[stat.parent.name] = sum(int(t) for t in fields.split()[11:13])
             self.samples.append((time.monotonic(), sum(ticks.values()) / os.sysconf("SC_CLK_TCK")))
 

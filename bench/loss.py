@@ -2,7 +2,7 @@
 
 `weft` is Weft's goodput at 1 % loss in each direction of one unlimited link over its lossless goodput (0 to 1); `ratio`
 is that over the best peer's. Offloads are off at the interfaces, so that loss acts on each packet, and lossless runs pass
-the same rule with a share of 0, so that only loss differs. A second table has two links of 1 Gb/s of which one loses 1 %.
+the same rule with a share of 0, so that only loss differs. A second table has two links of 1 Gb/s of which one loses 1 % in each direction.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def goodput(start):
     return _flows.rate_gbps(line, begin, line["start_s"] + SECONDS - 0.05)
 
 
-def contest(hosts, planes, contestants, times, lossy):
+def contest(hosts, contestants, times, lossy):
     """{name: {"lossless": median, "lossy": median}}, loss and no loss turn by turn."""
     found = {name: {"lossless": [], "lossy": []} for name in contestants}
     for _ in range(times):
@@ -70,7 +70,7 @@ def main():
             for end in "ab":
                 hosts.lose(end, 1, of_1000)
 
-        one = show("one link, 1 % each way", contest(hosts, 1, contestants, times, lossy))
+        one = show("one link, 1 % each way", contest(hosts, contestants, times, lossy))
     with _netns.pair(2, rate="1gbit", offloads=False) as hosts:
         contestants = {"weft": lambda: _flows.weft(hosts, SECONDS, message=1 << 18),
                        "MPTCP": lambda: _flows.tcp(hosts, SECONDS, mptcp=True),
@@ -78,9 +78,10 @@ def main():
                        "TCP bbr": lambda: _flows.tcp(hosts, SECONDS, congestion="bbr")}
 
         def half_lossy(of_1000):
-            hosts.lose("b", 1, of_1000)
+            for end in "ab":
+                hosts.lose(end, 1, of_1000)
 
-        two = show("two links of 1 Gb/s, 1 % on one", contest(hosts, 2, contestants, times, half_lossy))
+        two = show("two links of 1 Gb/s, 1 % each way on one", contest(hosts, contestants, times, half_lossy))
     detail = {"one_link": one, "two_links": two}
     peers = {name: r["kept"] for name, r in one.items() if name != "weft"}
     lib.finish(weft=one["weft"]["kept"], ratio=one["weft"]["kept"] / max(peers.values()),

@@ -34,7 +34,12 @@ if(WEFT_FUZZ)
 endif()
 
 # weft_optimise(TARGET): across files, where WEFT_LTO asks for it. Libraries keep fat objects, which hold both forms,
-# so the program is optimised as a whole and a test, which is not, links in a second.
+# so the program is optimised as a whole, and a test, for which weft_link_plainly(TARGET) was called, links in a second.
+function(weft_link_plainly target)
+  if(WEFT_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_link_options(${target} PRIVATE -fno-lto)
+  endif()
+endfunction()
 function(weft_optimise target)
   if(WEFT_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT WEFT_SANITIZE)
     target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
@@ -42,7 +47,9 @@ function(weft_optimise target)
   endif()
 endfunction()
 
+# One cache for all clones: paths count from the root of each.
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${WEFT_CCACHE})
 endif()

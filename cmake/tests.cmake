@@ -12,6 +12,9 @@ function(weft_add_gtest name)
   cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} weft_flags GTest::gtest GTest::gtest_main)
+  if(NOT arg_LABEL STREQUAL slow)  # those run for longer than it takes to link them
+    weft_link_plainly(${name})
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   string(REGEX REPLACE "^test_(tests_)?" "" prefix ${name})
   # Real sockets and real time mind their neighbours.

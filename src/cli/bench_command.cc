@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -179,6 +180,7 @@ Result<void> run(const BenchArguments& arguments) {
   say("{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);
   if (arguments.host.empty()) return run_alone(bench, sizes);
+  WEFT_CHECK(try_out(bench));  // what is wrong here is said before anybody is called
   WEFT_TRY(Stream stream, dial({.host = arguments.host, .port = arguments.control_port}));
   return lead(bench, &stream, sizes);
 }

@@ -1,7 +1,7 @@
 // `weft bench write`: RDMA writes between two hosts, or two processes of this one.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/app_fwd.h"
 
 namespace weft::cli {
 

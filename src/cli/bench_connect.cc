@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -79,6 +80,7 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
   if (bench.arguments.api == BenchApi::kMrc)
     return open_mrc_end(bench, terms.qps, buffers.memory());
   NetOptions options;
+  options.world.ev_mode = bench.settings.ev_mode;
   WEFT_CHECK(choose_planes(bench, options.world));
   options.world.evs_per_plane = bench.settings.evs;
   options.world.srv6 = bench.settings.srv6;

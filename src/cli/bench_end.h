@@ -64,6 +64,8 @@ class BenchEnd {
   virtual CounterTable counters() = 0;
   // The congestion window, where this interface can tell it.
   virtual std::optional<std::int64_t> window_bytes(const BenchQp& qp) = 0;
+  // Planes that carry nothing to that peer just now, where this interface can tell it; 0: none.
+  virtual world::PortMask planes_left_out(const BenchQp& qp) = 0;
 };
 
 }  // namespace weft::cli

@@ -75,6 +75,9 @@ class EngineEnd final : public BenchEnd {
   std::optional<std::int64_t> window_bytes(const BenchQp& qp) override {
     return end_->endpoint().view(qpns_[qp.index]).cwnd_bytes;
   }
+  world::PortMask planes_left_out(const BenchQp& qp) override {
+    return end_->endpoint().view(qpns_[qp.index]).ports_left_out;
+  }
 
  private:
   std::unique_ptr<NetEnd> end_;

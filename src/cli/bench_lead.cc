@@ -16,6 +16,7 @@
 #include "cli/interruption.h"
 #include "cli/say.h"
 #include "net/clock.h"
+#include "net/interfaces.h"
 #include "scenario/units.h"
 
 namespace weft::cli {
@@ -48,94 +49,153 @@ double measure_idle(BenchEnd& end, Duration how_long) {
   return (cpu_us() - before) / (net::clock_now() - began).to_us() * 100;
 }
 
+// A plane that is dead costs its share of the rate, and nothing else would tell.
+void say_planes_left_out(const Connected& c) {
+  if (c.carrier != NetEnd::Carrier::kPlanes) return;
+  const world::PortMask left_out = c.end->planes_left_out(c.qps[0]);
+  for (std::size_t p = 0; p < c.end->plane_count(); ++p) {
+    if ((left_out >> p & 1) == 0) continue;
+    say("plane {} carried nothing at last: what is sent to {} on it is not answered; its link may "
+        "be down, or a filter drops UDP\n",
+        p, net::text_of(c.qps[0].peer.ports[p].ip()));
+  }
+}
+
+// As many as take some tenths of a second, unless it was said.
+std::uint64_t iterations_of(const BenchArguments& arguments, std::uint64_t size) {
+  constexpr std::uint64_t kBytes = 1ull << 30;
+  if (arguments.iterations != 0) return arguments.iterations;
+  return arguments.latency ? 2000 : std::clamp<std::uint64_t>(kBytes / size, 4, 50'000);
+}
+
+// A run of the end that leads: size by size, then what is told at the end. All references outlive it.
+class Lead {
+ public:
+  Lead(const Bench& bench, Stream* stream, const Buffers& buffers, Connected& connected)
+      : bench_(bench),
+        stream_(stream),
+        buffers_(buffers),
+        connected_(connected),
+        watch_{.early = EarlyEnd(stream),
+               .silence = Silence(*connected.end, connected.qps[0], connected.carrier)} {
+    show_header(style_);
+  }
+
+  // Measures and shows one size. False: the run was ended before it.
+  Result<bool> measure(std::uint64_t size) {
+    if (watch_.early.is_here(net::clock_now())) return false;
+    const std::uint64_t iterations = iterations_of(bench_.arguments, size);
+    buffers_.memory().landing[size - 1] = std::byte{0};
+    WEFT_TRY(const bool ready, make_ready({.size = size, .iterations = iterations}));
+    if (!ready) return false;
+    const auto measured = bench_.arguments.latency ? measure_latency(size, iterations)
+                                                   : measure_bandwidth(size, iterations);
+    WEFT_CHECK(measured);
+    if (std::fflush(stdout) != 0)
+      return Error{ErrorKind::kSystem, fmt::format("stdout: {}", std::strerror(errno))};
+    return true;
+  }
+
+  Result<void> finish() {
+    BenchEnd& end = *connected_.end;
+    say_planes_left_out(connected_);
+    nlohmann::json all{{"rows", std::move(rows_)}};
+    if (const auto window = end.window_bytes(connected_.qps[0])) all["cwnd_bytes"] = *window;
+    all["carrier"] =
+        connected_.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
+    const bool ended_early = watch_.early.is_here(net::clock_now());
+    if (ended_early) all["interrupted"] = true;
+    if (!bench_.arguments.idle.empty() && !ended_early) {
+      const double idle = measure_idle(end, *scenario::duration_from(bench_.arguments.idle));
+      all["idle_cpu_pct"] = idle;
+      if (!style_.json) fmt::print("idle: {:.2f} % of a core\n", idle);
+    }
+    const Round last = interrupted() ? kInterruption : Round();
+    const auto told = stream_ != nullptr ? tell(*stream_, last) : Result<void>();
+    if (style_.json) {
+      all["counters"] = counters_json(end);
+      fmt::print("{}\n", all.dump());
+    }
+    if (interrupted()) return interruption();
+    if (ended_early) return other_interrupted();
+    return told;
+  }
+
+ private:
+  // The other end is told, and has said that it is ready. False: one of them has ended the run.
+  Result<bool> make_ready(const Round& round) {
+    if (stream_ == nullptr) return true;
+    WEFT_CHECK(tell(*stream_, round));
+    const auto ready = hear(*stream_);
+    if (interrupted()) return false;
+    WEFT_CHECK(ready);
+    if (ready->iterations == 0) watch_.early.set();
+    return ready->iterations != 0;
+  }
+
+  Result<void> measure_latency(std::uint64_t size, std::uint64_t iterations) {
+    auto us = cli::measure_latency(*connected_.end, connected_.qps[0], buffers_.memory(),
+                                   {.size = static_cast<std::uint32_t>(size),
+                                    .iterations = iterations,
+                                    .completions = bench_.arguments.completions},
+                                   watch_);
+    if (!us) return watch_.silence.explain(us.error());
+    if (!us->empty()) rows_.push_back(show_latency(style_, size, std::move(*us)));
+    return {};
+  }
+
+  Result<void> measure_bandwidth(std::uint64_t size, std::uint64_t iterations) {
+    const Time began = net::clock_now();
+    const double seconds = bench_.arguments.seconds;
+    auto measured =
+        cli::measure_bandwidth(*connected_.end, connected_.qps, buffers_.memory(),
+                               {.size = static_cast<std::uint32_t>(size),
+                                .iterations = iterations,
+                                .depth = depth_for(size),
+                                .time = Duration::us(static_cast<std::int64_t>(seconds * 1e6))},
+                               watch_);
+    if (!measured) return watch_.silence.explain(measured.error());
+    if (style_.bidirectional && !watch_.early.is_here(net::clock_now())) {
+      const auto done = hear_while_answering(*stream_, *connected_.end);
+      if (!interrupted()) WEFT_CHECK(done);
+      if (done && done->iterations == 0) watch_.early.set();
+    }
+    measured->seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
+    rows_.push_back(show_bandwidth(style_, size, *measured));
+    return {};
+  }
+
+  const Bench& bench_;
+  Stream* stream_;  // null: both ends are here
+  const Buffers& buffers_;
+  Connected& connected_;
+  TableStyle style_{.json = bench_.arguments.json,
+                    .latency = bench_.arguments.latency,
+                    .bidirectional = bench_.arguments.bidirectional};
+  Watch watch_;
+  nlohmann::json rows_ = nlohmann::json::array();
+};
+
 }  // namespace
 
 Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint64_t> sizes) {
-  const BenchArguments& arguments = bench.arguments;
   const Terms terms{.largest = *std::max_element(sizes.begin(), sizes.end()),
-                    .qps = arguments.qps,
+                    .qps = bench.arguments.qps,
                     .burst = bench.settings.burst,
-                    .latency = arguments.latency,
-                    .bidirectional = arguments.bidirectional};
+                    .latency = bench.arguments.latency,
+                    .bidirectional = bench.arguments.bidirectional};
   if (stream != nullptr) WEFT_CHECK(propose(*stream, terms));
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
-  WEFT_TRY(Connected c, stream != nullptr ? connect(bench, terms, Role::kLeads, *stream, buffers)
-                                          : connect_to_itself(bench, terms, buffers));
-  say_carrier(bench, c);
-  const TableStyle style{.json = arguments.json,
-                         .latency = arguments.latency,
-                         .bidirectional = arguments.bidirectional};
-  show_header(style);
-  nlohmann::json rows = nlohmann::json::array();
-  Watch watch{.early = EarlyEnd(stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
-  EarlyEnd& early = watch.early;
+  WEFT_TRY(Connected connected, stream != nullptr
+                                    ? connect(bench, terms, Role::kLeads, *stream, buffers)
+                                    : connect_to_itself(bench, terms, buffers));
+  say_carrier(bench, connected);
+  Lead run(bench, stream, buffers, connected);
   for (const std::uint64_t size : sizes) {
-    if (early.is_here(net::clock_now())) break;
-    // As many as take some tenths of a second.
-    constexpr std::uint64_t kBytes = 1ull << 30;
-    std::uint64_t iterations = arguments.iterations;
-    if (iterations == 0)
-      iterations = arguments.latency ? 2000 : std::clamp<std::uint64_t>(kBytes / size, 4, 50'000);
-    buffers.memory().landing[size - 1] = std::byte{0};
-    if (stream != nullptr) {
-      WEFT_CHECK(tell(*stream, {.size = size, .iterations = iterations}));
-      const auto ready = hear(*stream);
-      if (interrupted()) break;
-      WEFT_CHECK(ready);
-      if (ready->iterations == 0) {
-        early.set();
-        break;
-      }
-    }
-    const auto bytes = static_cast<std::uint32_t>(size);
-    if (arguments.latency) {
-      auto us = measure_latency(
-          *c.end, c.qps[0], buffers.memory(),
-          {.size = bytes, .iterations = iterations, .completions = arguments.completions}, watch);
-      if (!us) return watch.silence.explain(us.error());
-      if (!us->empty()) rows.push_back(show_latency(style, size, std::move(*us)));
-    } else {
-      const Time began = net::clock_now();
-      auto measured = measure_bandwidth(
-          *c.end, c.qps, buffers.memory(),
-          {.size = bytes,
-           .iterations = iterations,
-           .depth = depth_for(size),
-           .time = Duration::us(static_cast<std::int64_t>(arguments.seconds * 1e6))},
-          watch);
-      if (!measured) return watch.silence.explain(measured.error());
-      Bandwidth& b = *measured;
-      if (terms.bidirectional && !early.is_here(net::clock_now())) {
-        const auto done = hear_while_answering(*stream, *c.end);
-        if (!interrupted()) WEFT_CHECK(done);
-        if (done && done->iterations == 0) early.set();
-      }
-      b.seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
-      rows.push_back(show_bandwidth(style, size, b));
-    }
-    if (std::fflush(stdout) != 0)
-      return Error{ErrorKind::kSystem, fmt::format("stdout: {}", std::strerror(errno))};
+    WEFT_TRY(const bool measured, run.measure(size));
+    if (!measured) break;
   }
-  nlohmann::json all{{"rows", std::move(rows)}};
-  if (const auto window = c.end->window_bytes(c.qps[0])) all["cwnd_bytes"] = *window;
-  all["carrier"] = c.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
-  const bool ended_early = early.is_here(net::clock_now());
-  if (ended_early) all["interrupted"] = true;
-  if (!arguments.idle.empty() && !ended_early) {
-    const auto how_long = scenario::duration_from(arguments.idle);
-    const double idle = measure_idle(*c.end, *how_long);
-    all["idle_cpu_pct"] = idle;
-    if (!arguments.json) fmt::print("idle: {:.2f} % of a core\n", idle);
-  }
-  const Round last = interrupted() ? kInterruption : Round();
-  const auto told = stream != nullptr ? tell(*stream, last) : Result<void>();
-  if (arguments.json) {
-    all["counters"] = counters_json(*c.end);
-    fmt::print("{}\n", all.dump());
-  }
-  if (interrupted()) return interruption();
-  if (ended_early) return other_interrupted();
-  return told;
+  return run.finish();
 }
 
 }  // namespace weft::cli

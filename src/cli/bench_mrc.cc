@@ -118,6 +118,7 @@ class MrcEnd final : public BenchEnd {
     return engine ? (*engine)->counters() : CounterTable();
   }
   std::optional<std::int64_t> window_bytes(const BenchQp&) override { return std::nullopt; }
+  world::PortMask planes_left_out(const BenchQp&) override { return 0; }
 
  private:
   struct OneQp {
@@ -127,7 +128,7 @@ class MrcEnd final : public BenchEnd {
   Hello hello() const;
 
   BenchMemory memory_;
-  bool as_nic_ = false, whole_icrc_ = false;  // as the device is
+  bool as_nic_ = false, whole_icrc_ = false, labelled_ = false;  // as the device is
   std::vector<Ipv6> planes_;
   std::uint32_t mtu_said_ = 0, mtu_ = 0;
   ibv_context* verbs_ = nullptr;
@@ -171,8 +172,10 @@ Result<void> MrcEnd::open(std::uint32_t qps_max, std::uint32_t mtu_said) {
   mtu_ = 128u << port.active_mtu;
   WEFT_TRY(const auto engine, device::SoftwareContext::of(verbs_)->engine());
   as_nic_ = engine->config().world.peers == net::Peers::kMrc;
-  whole_icrc_ = engine->with_lock([](device::DeviceEngine::Parts& parts) {
-    return parts.world.icrc() == net::IcrcCover::kFull;
+  engine->with_lock([&](device::DeviceEngine::Parts& parts) {
+    whole_icrc_ = parts.world.icrc() == net::IcrcCover::kFull;
+    labelled_ = parts.world.ev_mode() == net::EvMode::kPortAndLabel;
+    return 0;
   });
   return {};
 }
@@ -203,6 +206,7 @@ Hello MrcEnd::hello() const {
   out.host = net::host_identity({});
   out.as_nic = as_nic_;
   out.whole_icrc = whole_icrc_;
+  out.labelled = labelled_;
   for (const Ipv6& plane : planes_)
     out.ports.push_back(world::Address::of(plane, static_cast<std::uint16_t>(one.qpn >> 16)));
   return out;
@@ -227,7 +231,7 @@ Result<Offer> MrcEnd::offer(const Hello& peer) {
   // The port's MTU is what the device may send; what the planes carry may be less.
   WEFT_TRY(const auto engine, device::SoftwareContext::of(verbs_)->engine());
   const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
-    return engine->payload_to(parts.now, peer.ports);
+    return parts.world.payload_that_arrives(peer.ports);
   });
   return Offer{.shared_memory = false, .mtu = std::min(mtu_, fits)};
 }

@@ -39,8 +39,8 @@ void Silence::look(Time now) {
 
 Error Silence::explain(const Error& error) const {
   if (!is_silent()) return error;
-  return {error.kind, fmt::format("{}: no packet came from {}; a filter may drop them, `weft "
-                                  "doctor` tells at either end",
+  return {error.kind, fmt::format("{}: no packet came from {}; a filter may drop them: UDP 4791 "
+                                  "and 14792 to 31487 must pass at both ends (`nft list ruleset`)",
                                   error.message, peer_)};
 }
 

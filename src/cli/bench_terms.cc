@@ -6,16 +6,24 @@
 
 #include "base/bytes.h"
 #include "cli/interruption.h"
+#include "cli/net_hello.h"
 #include "cli/say.h"
 #include "net/log.h"
 
 namespace weft::cli {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x7765'6600;  // "wef", and the version in the last byte
+static_assert(kBenchVersion < 0x100);
+
+}  // namespace
 
 Result<void> propose(Stream& stream, const Terms& terms) {
   std::array<std::byte, 24> bytes{};
   const Bytes out(bytes);
   base::store64(out, 0, terms.largest);
   base::store32(out, 8, terms.qps);
+  base::store32(out, 12, kMagic | kBenchVersion);
   base::store32(out, 16, terms.burst);
   base::store32(out, 20, (terms.latency ? 1u : 0u) | (terms.bidirectional ? 2u : 0u));
   return stream.send(bytes);
@@ -25,7 +33,15 @@ Result<Terms> accept_terms(Stream& stream, Duration patience) {
   std::array<std::byte, 24> bytes;
   WEFT_CHECK(stream.receive(bytes, patience));
   const ConstBytes in(bytes);
-  const std::uint32_t flags = base::load32(in, 20);
+  const std::uint32_t magic = base::load32(in, 12), flags = base::load32(in, 20);
+  if (magic != (kMagic | kBenchVersion)) {
+    if ((magic & ~0xffu) != kMagic)
+      return Error{ErrorKind::kSystem, "it is not weft, or one of an older version"};
+    WEFT_CHECK(stream.send(Hello{}.to_bytes()));  // it reads our version there
+    return Error{ErrorKind::kSystem,
+                 fmt::format("it speaks version {}, this end {}; install the same weft on both",
+                             magic & 0xffu, kBenchVersion)};
+  }
   const Terms terms{.largest = base::load64(in, 0),
                     .qps = base::load32(in, 8),
                     .burst = base::load32(in, 16),

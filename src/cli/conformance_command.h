@@ -1,7 +1,7 @@
 // `weft conformance`: the suite for any lib_mrc.so and the device behind it.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/app_fwd.h"
 
 namespace weft::cli {
 

@@ -1,7 +1,7 @@
 // `weft ctl`: what mrc_ctl.h can do, as a command (docs/controller.md).
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/app_fwd.h"
 
 namespace weft::cli {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <nlohmann/json.hpp>
 
 #include "cli/ctl_words.h"
 #include "cli/interruption.h"

@@ -2,13 +2,13 @@
 // its ports, its state.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/app_fwd.h"
 #include "cli/net_settings.h"
 #include "device/controller_state.h"
 

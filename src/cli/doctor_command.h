@@ -1,7 +1,7 @@
 // `weft doctor`: what on this host costs speed or safety, and what mends it.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/app_fwd.h"
 
 namespace weft::cli {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "net/address.h"
 #include "net/secure_layout.h"
 #include "net/steering.h"
 
@@ -82,8 +83,11 @@ Finding judge_ports(const PlaneFacts& plane) {
     out.cost = "none if a process of ours has it; RoCE NICs and rdma_rxe keep it from us";
     out.mend = fmt::format("ss -ulnp sport = :{}", net::listen_port(0));
   } else {
-    out.found = fmt::format("UDP {} and {} can be bound and reached", net::listen_port(0),
-                            plane.other_port);
+    out.found = fmt::format("UDP {} and {} can be bound, and reached from this host",
+                            net::listen_port(0), plane.other_port);
+    // Filters often let pass what stays on a host.
+    if (!net::is_loopback(plane.plane.address))
+      out.found += "; `weft bench write` between two hosts tells whether others reach them";
   }
   return out;
 }

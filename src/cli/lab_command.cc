@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/argument_checks.h"
@@ -14,6 +17,7 @@
 #include "cli/lab_run_command.h"
 #include "cli/lab_spec.h"
 #include "cli/lab_status.h"
+#include "cli/lab_sweep.h"
 #include "cli/lab_switch.h"
 #include "cli/lab_words.h"
 #include "cli/load_scenario.h"
@@ -90,6 +94,7 @@ Result<void> up(const LabArguments& arguments) {
   spec.offloads = !arguments.no_offloads && !software;
   spec.user_namespace = arguments.user_namespace;
   const net::LiveFabricConfig config = live_fabric_config(scenario, topology, scenario.run.seed);
+  sweep_labs();
   WEFT_TRY(const net::Lab lab, net::Lab::up(spec, software ? &config : nullptr));
   if (interrupted()) {
     WEFT_CHECK(net::Lab::down(spec.name));
@@ -103,6 +108,14 @@ Result<void> up(const LabArguments& arguments) {
 }
 
 Result<LabStatus> status_of(const std::string& name) {
+  WEFT_TRY(const bool abandoned, net::Lab::is_abandoned(name));
+  if (abandoned) {
+    return Error{
+        ErrorKind::kWrongState,
+        fmt::format("lab: {}: its `weft lab run` is gone; the next `weft lab run`, `up` or "
+                    "`down` takes it down",
+                    name)};
+  }
   WEFT_TRY(const net::Lab lab, open_lab(name));
   return lab_status(lab);
 }
@@ -189,6 +202,10 @@ Result<void> execute(const LabArguments& arguments) {
 
 Result<void> down(const LabArguments& arguments) {
   catch_interruption();  // it takes less than a second, and is not left half done
+  const auto swept = sweep_labs();
+  if (std::find(swept.begin(), swept.end(), arguments.name) != swept.end()) return {};
+  WEFT_TRY(const auto left, net::Lab::names());
+  if (arguments.name.empty() && left.empty() && !swept.empty()) return {};
   WEFT_TRY(const std::string name, chosen(arguments));
   // Who is still inside keeps a namespace alive that has lost its name: say so.
   if (const auto lab = net::Lab::open(name); lab && lab->state().complete) {

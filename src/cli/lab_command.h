@@ -1,7 +1,7 @@
 // `weft lab up|status|fault|heal|exec|down`: a scenario's fabric in network namespaces.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/app_fwd.h"
 
 namespace weft::cli {
 

@@ -28,13 +28,14 @@ namespace {
 
 using fabric::HostIndex;
 
-// A lab that goes with whoever made it.
+// A lab that goes with whoever made it; what is left where that one is killed, the next one sweeps.
 class OwnLab {
  public:
   static Result<std::unique_ptr<OwnLab>> up(const net::LabSpec& spec,
                                             const net::LiveFabricConfig& fabric) {
     const bool software = spec.switches == net::LabSwitches::kSoftware;
-    WEFT_TRY(net::Lab lab, net::Lab::up(spec, software ? &fabric : nullptr));
+    WEFT_TRY(net::Lab lab,
+             net::Lab::up(spec, software ? &fabric : nullptr, net::LabLife::kWithMaker));
     return std::unique_ptr<OwnLab>(new OwnLab(std::move(lab), spec.name));
   }
   ~OwnLab() {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "cli/interruption.h"
 #include "cli/lab_parts.h"
 #include "cli/lab_run.h"
+#include "cli/lab_sweep.h"
 #include "cli/load_scenario.h"
 #include "cli/net_settings.h"
 #include "cli/say.h"
@@ -79,6 +81,7 @@ int run(const LabRunArguments& arguments) {
   }
   // Whoever reads us may go: the lab is taken down all the same.
   std::signal(SIGPIPE, SIG_IGN);
+  sweep_labs();
   const auto outcome = run_in_lab(*scenario, options);
   if (!outcome) {
     const int status = fail(outcome.error());

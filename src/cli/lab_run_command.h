@@ -1,7 +1,7 @@
 // `weft lab run FILE`: a scenario in a lab of its own.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/app_fwd.h"
 
 namespace weft::cli {
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "fabric/address.h"
 #include "fabric/forward.h"
@@ -58,6 +59,69 @@ ordered_json hosts_json(const net::Lab& lab) {
     hosts.push_back({{"host", host}, {"namespace", lab.namespace_of(host)}, {"ports", ports}});
   }
   return hosts;
+}
+
+ordered_json switches_json(const net::LabPlan& plan) {
+  ordered_json switches = ordered_json::array();
+  for (const net::LabNode& node : plan.nodes()) {
+    if (node.is_host() || node.software) continue;
+    switches.push_back({{"plane", node.id.plane},
+                        {"tier", static_cast<int>(node.id.tier) - static_cast<int>(Tier::kT0)},
+                        {"switch", node.id.index},
+                        {"namespace", node.netns},
+                        {"address", fabric::to_text(node.addresses.front().ip)}});
+  }
+  return switches;
+}
+
+ordered_json links_json(const net::Lab& lab, const std::vector<net::LabTraffic>& traffic) {
+  const auto& plan = lab.plan();
+  ordered_json links = ordered_json::array();
+  for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
+    const auto rate = plan.rate(link);
+    links.push_back(
+        {{"link", link},
+         {"text", plan.topology().describe(link)},
+         {"from", plan.sender(link).netns},
+         {"interface", plan.interface(link)},
+         {"to", plan.receiver(link).netns},
+         {"state", condition(lab, link)},
+         {"mbps", rate ? ordered_json(rate->bits_per_second() / 1'000'000) : ordered_json(nullptr)},
+         {"packets", traffic[link].packets},
+         {"bytes", traffic[link].bytes},
+         {"packets_received", traffic[link].packets_received}});
+    if (!plan.is_software()) continue;
+    links.back()["trims"] = traffic[link].trims;
+    links.back()["ecn_marks"] = traffic[link].ecn_marks;
+    links.back()["drops"] = traffic[link].drops;
+  }
+  return links;
+}
+
+ordered_json software_json(const net::Lab& lab) {
+  return {{"pid", lab.state().software ? lab.state().software->pid : 0},
+          {"alive", lab.is_switch_alive()},
+          {"namespace", lab.plan().nodes().back().netns},
+          {"control", lab.control()}};
+}
+
+// What was made and is not there any more, so that packets do not pass.
+std::optional<Error> what_is_gone(const net::Lab& lab,
+                                  const std::vector<net::LabTraffic>& traffic) {
+  const auto& plan = lab.plan();
+  if (plan.is_software() && !lab.is_switch_alive()) {
+    return Error{
+        ErrorKind::kSystem,
+        fmt::format("lab {}: its software switch is gone, nothing passes", plan.spec().name)};
+  }
+  const auto gone =
+      std::find_if(traffic.begin(), traffic.end(), [](const auto& t) { return t.missing; });
+  if (gone == traffic.end()) return std::nullopt;
+  const auto link = static_cast<LinkId>(gone - traffic.begin());
+  return Error{ErrorKind::kSystem,
+               fmt::format("lab {0}: {1} has no interface {2} any more; `weft lab down --name {0}` "
+                           "and build it again",
+                           plan.spec().name, plan.sender(link).netns, plan.interface(link))};
 }
 
 std::string software_text(const net::Lab& lab) {
@@ -170,59 +234,12 @@ Result<LabStatus> lab_status(const net::Lab& lab) {
   const auto traffic =
       known ? std::move(*known) : std::vector<net::LabTraffic>(plan.topology().link_count());
   LabStatus status;
-  ordered_json switches = ordered_json::array();
-  for (const net::LabNode& node : plan.nodes()) {
-    if (node.is_host() || node.software) continue;
-    switches.push_back({{"plane", node.id.plane},
-                        {"tier", static_cast<int>(node.id.tier) - static_cast<int>(Tier::kT0)},
-                        {"switch", node.id.index},
-                        {"namespace", node.netns},
-                        {"address", fabric::to_text(node.addresses.front().ip)}});
-  }
-  ordered_json links = ordered_json::array();
-  for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
-    const auto rate = plan.rate(link);
-    links.push_back(
-        {{"link", link},
-         {"text", plan.topology().describe(link)},
-         {"from", plan.sender(link).netns},
-         {"interface", plan.interface(link)},
-         {"to", plan.receiver(link).netns},
-         {"state", condition(lab, link)},
-         {"mbps", rate ? ordered_json(rate->bits_per_second() / 1'000'000) : ordered_json(nullptr)},
-         {"packets", traffic[link].packets},
-         {"bytes", traffic[link].bytes},
-         {"packets_received", traffic[link].packets_received}});
-    if (!plan.is_software()) continue;
-    links.back()["trims"] = traffic[link].trims;
-    links.back()["ecn_marks"] = traffic[link].ecn_marks;
-    links.back()["drops"] = traffic[link].drops;
-  }
-  status.json = {{"name", plan.spec().name}, {"mode", lab.state().keeper ? "user" : "root"},
-                 {"mtu", plan.spec().mtu},   {"offloads", plan.spec().offloads},
-                 {"rates", rate_text(plan)}, {"hosts", hosts_json(lab)},
-                 {"switches", switches},     {"links", links}};
-  if (plan.is_software()) {
-    status.json["software"] = {{"pid", lab.state().software ? lab.state().software->pid : 0},
-                               {"alive", lab.is_switch_alive()},
-                               {"namespace", plan.nodes().back().netns},
-                               {"control", lab.control()}};
-    if (!lab.is_switch_alive()) {
-      status.broken = Error{
-          ErrorKind::kSystem,
-          fmt::format("lab {}: its software switch is gone, nothing passes", plan.spec().name)};
-    }
-  }
-  const auto gone =
-      std::find_if(traffic.begin(), traffic.end(), [](const auto& t) { return t.missing; });
-  if (gone != traffic.end()) {
-    const auto link = static_cast<LinkId>(gone - traffic.begin());
-    status.broken =
-        Error{ErrorKind::kSystem,
-              fmt::format("lab {0}: {1} has no interface {2} any more; `weft lab down "
-                          "--name {0}` and build it again",
-                          plan.spec().name, plan.sender(link).netns, plan.interface(link))};
-  }
+  status.json = {{"name", plan.spec().name},        {"mode", lab.state().keeper ? "user" : "root"},
+                 {"mtu", plan.spec().mtu},          {"offloads", plan.spec().offloads},
+                 {"rates", rate_text(plan)},        {"hosts", hosts_json(lab)},
+                 {"switches", switches_json(plan)}, {"links", links_json(lab, traffic)}};
+  if (plan.is_software()) status.json["software"] = software_json(lab);
+  status.broken = what_is_gone(lab, traffic);
   status.table = header(lab) + hosts_table(lab) +
                  (plan.is_software() ? links_table(lab, traffic) : ports_table(lab, traffic));
   return status;

@@ -2,7 +2,7 @@
 // `weft lab ask`: a request to one that runs.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/app_fwd.h"
 
 namespace weft::cli {
 

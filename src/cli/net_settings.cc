@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/argument_checks.h"
 #include "settings/setting_table.h"
 

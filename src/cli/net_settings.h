@@ -1,8 +1,7 @@
 // The flags of the settings (settings/net_settings.h), for a command that uses the real network.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/app_fwd.h"
 #include "settings/net_settings.h"
 #include "settings/secret_file.h"
 

@@ -1,7 +1,7 @@
 // `weft sim run` and `weft sim seeds`: scenarios in the simulated world.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/app_fwd.h"
 
 namespace weft::cli {
 

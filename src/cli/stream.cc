@@ -58,6 +58,17 @@ int listen_on(std::uint16_t port, std::uint32_t count) {
   return -1;
 }
 
+// A network that is gone says nothing: the other end is asked now and then, and after a while the
+// stream ends by itself.
+void notice_silence(int fd) {
+  const int on = 1, idle_s = 5, every_s = 5, tries = 3, unanswered_ms = 20'000;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof tries);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+}
+
 }  // namespace
 
 Stream::~Stream() {
@@ -102,17 +113,6 @@ bool Stream::peek(Bytes bytes) const {
 }
 
 namespace {
-
-// A network that is gone says nothing: the other end is asked now and then, and after a while the
-// stream ends by itself.
-void notice_silence(int fd) {
-  const int on = 1, idle_s = 5, every_s = 5, tries = 3, unanswered_ms = 20'000;
-  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof tries);
-  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
-}
 
 // "10.0.1.7", without a port; "somebody" where the system does not say.
 std::string text_of(const sockaddr_storage& address, socklen_t size) {
@@ -193,6 +193,7 @@ Result<Stream> dial(const Callee& callee) {
                     "`weft bench write --listen` there",
                     callee.host, callee.port)};
   }
+  notice_silence(fd);
   return Stream(fd, fmt::format("{}, TCP port {},", callee.host, callee.port));
 }
 

@@ -1,7 +1,6 @@
 #include "net/lab.h"
 
 #include <fmt/core.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,10 +18,6 @@ namespace {
 using fabric::HostIndex;
 using fabric::LinkId;
 
-std::string netns_path(const LabNode& node) {
-  return fmt::format("{}/{}", kNetnsFolder, node.netns);
-}
-
 // Runs `tool` with a batch on its stdin; an empty batch is done.
 Result<void> run_batch(const LabDoor& door, const std::string& netns, const char* tool,
                        std::string batch) {
@@ -35,37 +30,6 @@ Result<void> run_batch(const LabDoor& door, const std::string& netns, const char
   const auto ran =
       run(door, {.netns = netns, .command = std::move(command), .input = std::move(batch)});
   if (!ran) return ran.error();
-  return {};
-}
-
-// Namespaces by these names that are not ours would be lost in the next `down`.
-Result<void> check_free(const LabPlan& plan) {
-  for (const LabNode& node : plan.nodes()) {
-    if (access(netns_path(node).c_str(), F_OK) != 0) continue;
-    return Error{ErrorKind::kWrongState,
-                 fmt::format("lab: a network namespace {} is there, and no lab knows it; remove it "
-                             "(`ip netns del {}`) or take another --name",
-                             node.netns, node.netns)};
-  }
-  return {};
-}
-
-Result<void> take_down(const LabPlan& plan, const LabState& state) {
-  if (state.software) WEFT_CHECK(end_keeper(*state.software));
-  if (state.keeper) return end_keeper(*state.keeper);
-  for (const LabNode& node : plan.nodes()) {
-    const std::string path = netns_path(node);
-    if (access(path.c_str(), F_OK) != 0) continue;
-    // One that was named but not yet mounted is a file only.
-    if (umount2(path.c_str(), MNT_DETACH) != 0 && errno != EINVAL) {
-      return Error{ErrorKind::kSystem,
-                   fmt::format("lab: {} cannot be unmounted: {}", path, strerrordesc_np(errno))};
-    }
-    if (unlink(path.c_str()) != 0 && errno != ENOENT) {
-      return Error{ErrorKind::kSystem,
-                   fmt::format("lab: {} cannot be removed: {}", path, strerrordesc_np(errno))};
-    }
-  }
   return {};
 }
 
@@ -91,7 +55,19 @@ std::map<std::string, Counts> counts_from(const std::string& text) {
 
 }  // namespace
 
-Result<Lab> Lab::up(const LabSpec& spec, const LiveFabricConfig* software) {
+// Namespaces by these names that are not ours would be lost in the next `down`.
+Result<void> Lab::check_free(const LabPlan& plan) {
+  for (const LabNode& node : plan.nodes()) {
+    if (access(path_of(node).c_str(), F_OK) != 0) continue;
+    return Error{ErrorKind::kWrongState,
+                 fmt::format("lab: a network namespace {} is there, and no lab knows it; remove it "
+                             "(`ip netns del {}`) or take another --name",
+                             node.netns, node.netns)};
+  }
+  return {};
+}
+
+Result<Lab> Lab::up(const LabSpec& spec, const LiveFabricConfig* software, LabLife life) {
   WEFT_ASSERT((software != nullptr) == (spec.switches == LabSwitches::kSoftware));
   WEFT_TRY(LabPlan plan, LabPlan::make(spec));
   for (const char* tool : {"ip", "tc", "nft"}) WEFT_CHECK(find_tool(tool));
@@ -115,9 +91,14 @@ Result<Lab> Lab::up(const LabSpec& spec, const LiveFabricConfig* software) {
   } else {
     WEFT_CHECK(check_free(plan));
   }
+  FileDescriptor mark;
+  if (life == LabLife::kWithMaker) {
+    WEFT_TRY(mark, folder.hold(spec.name));
+  }
   WEFT_CHECK(folder.write(state));
   if (keeper) keeper->let_go();
   Lab lab(folder, std::move(plan), std::move(state));
+  lab.mark_ = std::move(mark);
   lab.lock_ = lock.get();
   auto built = lab.build(software);
   lab.lock_ = -1;
@@ -155,10 +136,13 @@ Result<void> Lab::start_software(const LiveFabricConfig& config) {
   WEFT_TRY(NewSwitch started, NewSwitch::start({.config = config,
                                                 .door = {.keeper = state_.keeper},
                                                 .netns = plan_.nodes().back().netns,
-                                                .control_path = control()}));
+                                                .control_path = control(),
+                                                .leashed = mark_.is_open()}));
   state_.software = started.process();
   WEFT_CHECK(folder_.write(state_));
-  return started.let_go();
+  WEFT_CHECK(started.let_go());
+  if (mark_.is_open()) leash_ = started.take_leash();
+  return {};
 }
 
 Result<std::string> Lab::ask_software(const std::string& request) const {
@@ -195,15 +179,6 @@ Result<std::vector<std::string>> Lab::names() {
   return folder.names();
 }
 
-Result<void> Lab::down(const std::string& name) {
-  WEFT_TRY(const LabFolder folder, LabFolder::open());
-  WEFT_TRY(const FileDescriptor lock, folder.lock());
-  WEFT_TRY(const LabState state, folder.read(name));
-  WEFT_TRY(const LabPlan plan, LabPlan::make(state.spec));
-  WEFT_CHECK(take_down(plan, state));
-  return folder.forget(name);
-}
-
 template <typename Change>
 Result<void> Lab::change(Extent extent, Change change) {
   WEFT_TRY(const FileDescriptor lock, folder_.lock());
@@ -223,19 +198,23 @@ Result<void> Lab::change(Extent extent, Change change) {
   return done;
 }
 
-Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after, Extent extent) const {
-  const bool all = extent == Extent::kAll;
-  if (plan_.is_software()) {
-    if (all) {
-      const auto there = ask_software("traffic");
-      if (!there) return there.error();
-    }
-    for (const std::string& request : switch_requests(plan_, before, after)) {
-      const auto done = ask_software(request);
-      if (!done) return done.error();
-    }
-    return {};
+Result<void> Lab::tell_switch(const LabFaults& before, const LabFaults& after,
+                              Extent extent) const {
+  Result<void> first;  // that it refused; the rest is asked for all the same
+  for (const std::string& request : extent == Extent::kAll
+                                        ? switch_requests_all(plan_, after)
+                                        : switch_requests(plan_, before, after)) {
+    const auto done = ask_software(request);
+    if (!done && first) first = done.error();
+    // One that gives no answer would be waited for at each request.
+    if (!done && done.error().kind != ErrorKind::kInvalid) break;
   }
+  return first;
+}
+
+Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after, Extent extent) const {
+  if (plan_.is_software()) return tell_switch(before, after, extent);
+  const bool all = extent == Extent::kAll;
   const LabDoor door = this->door();
   Result<void> first;  // that failed; the rest is done all the same
   const auto run = [&](const LabNode& node, const char* tool, std::string lines) {

@@ -62,6 +62,39 @@ std::vector<LinkId> links_of(const LabPlan& plan, const FaultEvent& event) {
   return links;
 }
 
+Result<void> slow_down(LabFaults& faults, const LabPlan& plan, const FaultEvent& event) {
+  if (event.percent >= 100) {
+    faults.rates.erase(event.link);
+    return {};
+  }
+  const std::uint64_t bps =
+      plan.topology().rate(event.link).bits_per_second() / 100 * event.percent;
+  return faults.set_rate(plan, event.link, Rate::bps(std::max<std::uint64_t>(bps, 1'000'000)));
+}
+
+Result<void> add_loss(LabFaults& faults, const LabPlan& plan, const FaultEvent& event) {
+  const auto links = links_of(plan, event);
+  if (faults.losses.size() + links.size() > kLossesALinkMax * plan.topology().link_count()) {
+    return Error{ErrorKind::kExhausted,
+                 fmt::format("lab: more than {} losses on a link; heal some", kLossesALinkMax)};
+  }
+  const std::uint32_t ppm = ppm_of(event.impairment.share_of_2_32);
+  for (const LinkId link : links)
+    faults.losses.push_back({.id = event.id, .link = link, .ppm = ppm});
+  return {};
+}
+
+Result<void> add_impairment(LabFaults& faults, const LabPlan& plan, const FaultEvent& event) {
+  if (!plan.is_software()) return unsupported(name_of(event.impairment.kind));
+  if (faults.impairments.size() == kImpairmentsMax) {
+    return Error{ErrorKind::kExhausted,
+                 fmt::format("lab: more than {} impairments; heal some", kImpairmentsMax)};
+  }
+  faults.impairments.push_back(event);
+  faults.impairments.back().at = {};
+  return {};
+}
+
 }  // namespace
 
 Result<void> LabFaults::apply(const LabPlan& plan, const FaultEvent& event) {
@@ -81,37 +114,11 @@ Result<void> LabFaults::apply(const LabPlan& plan, const FaultEvent& event) {
       silent.erase(event.link);
       if (event.carrier) cut.erase(plan.upward(event.link));
       return {};
-    case FaultAction::kLinkRate: {
-      if (event.percent >= 100) {
-        rates.erase(event.link);
-        return {};
-      }
-      const std::uint64_t bps =
-          plan.topology().rate(event.link).bits_per_second() / 100 * event.percent;
-      return set_rate(plan, event.link, Rate::bps(std::max<std::uint64_t>(bps, 1'000'000)));
-    }
-    case FaultAction::kImpair: {
-      if (event.impairment.kind != ImpairmentKind::kLoss) {
-        if (!plan.is_software()) return unsupported(name_of(event.impairment.kind));
-        if (impairments.size() == kImpairmentsMax) {
-          return Error{ErrorKind::kExhausted,
-                       fmt::format("lab: more than {} impairments; heal some", kImpairmentsMax)};
-        }
-        impairments.push_back(event);
-        impairments.back().at = {};
-        return {};
-      }
-      const auto links = links_of(plan, event);
-      if (losses.size() + links.size() > kLossesALinkMax * plan.topology().link_count()) {
-        return Error{ErrorKind::kExhausted,
-                     fmt::format("lab: more than {} losses on a link; heal some", kLossesALinkMax)};
-      }
-      for (const LinkId link : links) {
-        losses.push_back(
-            {.id = event.id, .link = link, .ppm = ppm_of(event.impairment.share_of_2_32)});
-      }
-      return {};
-    }
+    case FaultAction::kLinkRate:
+      return slow_down(*this, plan, event);
+    case FaultAction::kImpair:
+      return event.impairment.kind == ImpairmentKind::kLoss ? add_loss(*this, plan, event)
+                                                            : add_impairment(*this, plan, event);
     case FaultAction::kHeal:
       std::erase_if(losses, [&](const Loss& loss) { return loss.id == event.id; });
       std::erase_if(impairments, [&](const FaultEvent& other) { return other.id == event.id; });

@@ -21,6 +21,8 @@
 #include <optional>
 #include <sstream>
 
+#include "net/system_error.h"
+
 namespace weft::net {
 namespace {
 
@@ -38,14 +40,10 @@ struct Life {
   char state = '?';
   std::uint64_t start = 0;
 };
-std::optional<Life> life_of(pid_t pid) {
-  std::ifstream in(fmt::format("/proc/{}/stat", pid));
-  std::stringstream text;
-  if (!in || !(text << in.rdbuf())) return std::nullopt;
-  const std::string all = text.str();
-  const std::size_t end = all.rfind(')');
+std::optional<Life> life_from(const std::string& text) {
+  const std::size_t end = text.rfind(')');
   if (end == std::string::npos) return std::nullopt;
-  std::istringstream fields(all.substr(end + 1));
+  std::istringstream fields(text.substr(end + 1));
   Life life;
   std::string skipped;
   fields >> life.state;
@@ -53,6 +51,21 @@ std::optional<Life> life_of(pid_t pid) {
   fields >> life.start;
   if (!fields) return std::nullopt;
   return life;
+}
+
+// Nothing: there is no such process. Errors: it cannot be looked at, which says nothing of its life.
+Result<std::optional<Life>> life_of(pid_t pid) {
+  const std::string path = fmt::format("/proc/{}/stat", pid);
+  const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 2048> text;
+  const ssize_t got = fd.is_open() ? read(fd.get(), text.data(), text.size()) : -1;
+  if (got < 0 && (errno == ENOENT || errno == ESRCH)) return std::optional<Life>();
+  if (got < 0) return system_error("lab: " + path);
+  return life_from(std::string(text.data(), static_cast<std::size_t>(got)));
+}
+
+bool is_of(const std::optional<Life>& life, const LabKeeper& keeper) {
+  return life && life->start == keeper.start && life->state != 'Z' && life->state != 'X';
 }
 
 bool put_file(const char* path, const char* text) {
@@ -120,24 +133,27 @@ Error forbidden(const char* step, int error) {
 
 std::optional<LabKeeper> find_process(pid_t pid) {
   const auto life = life_of(pid);
-  if (!life) return std::nullopt;
-  return LabKeeper{.pid = pid, .start = life->start};
+  if (!life || !*life) return std::nullopt;
+  return LabKeeper{.pid = pid, .start = (*life)->start};
 }
 
 bool is_alive(const LabKeeper& keeper) {
   const auto life = life_of(keeper.pid);
-  return life && life->start == keeper.start && life->state != 'Z' && life->state != 'X';
+  return !life || is_of(*life, keeper);
 }
 
 Result<void> end_keeper(const LabKeeper& keeper) {
   // Held first and looked at then, so that the one that is killed is the one that was looked at.
   // By number: the C library's <sys/pidfd.h> of Debian 12 cannot be used from C++.
   const FileDescriptor held(static_cast<int>(syscall(SYS_pidfd_open, keeper.pid, 0)));
-  if (!held.is_open() || !is_alive(keeper)) return {};
-  if (syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH) {
-    return Error{ErrorKind::kSystem, fmt::format("lab: process {} cannot be ended: {}", keeper.pid,
-                                                 strerrordesc_np(errno))};
-  }
+  const int error = errno;
+  if (!held.is_open() && error == ESRCH) return {};
+  WEFT_TRY(const auto life, life_of(keeper.pid));
+  if (!is_of(life, keeper)) return {};
+  if (!held.is_open())
+    return system_error(fmt::format("lab: process {} cannot be ended", keeper.pid), error);
+  if (syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
+    return system_error(fmt::format("lab: process {} cannot be ended", keeper.pid));
   pollfd gone{.fd = held.get(), .events = POLLIN, .revents = 0};
   int ready = 0;
   while ((ready = poll(&gone, 1, kEndMsMax)) < 0 && errno == EINTR) {
@@ -192,10 +208,10 @@ Result<NewKeeper> NewKeeper::start() {
   }
   if (got != static_cast<ssize_t>(sizeof(said))) return forbidden("fork", EAGAIN);
   if (said.error != 0) return forbidden(said.step, said.error);
-  const auto life = life_of(said.pid);
-  if (!life) return forbidden("keeper", ESRCH);
+  const auto keeper = find_process(said.pid);
+  if (!keeper) return forbidden("keeper", ESRCH);
   NewKeeper made;
-  made.keeper_ = {.pid = said.pid, .start = life->start};
+  made.keeper_ = *keeper;
   made.leash_ = std::move(leash_hand);
   return made;
 }

@@ -27,8 +27,10 @@ struct LabKeeper {
 
 // The process of this id, as it is now; nothing if there is none.
 std::optional<LabKeeper> find_process(pid_t pid);
+// One that cannot be looked at counts as alive: nobody takes its place.
 bool is_alive(const LabKeeper& keeper);
-// Ends it and waits until it is gone; one that is gone is fine.
+// Ends it and waits until it is gone; one that is gone is fine. Errors: kSystem, also where nobody
+// can tell (out of descriptors, say).
 Result<void> end_keeper(const LabKeeper& keeper);
 
 // May this process make namespaces, mount and configure networks as it is?

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -43,6 +44,20 @@ void say(std::string_view text) {
   if (send(kTalk, text.data(), std::min(text.size(), kAnswerMax), MSG_NOSIGNAL) < 0) _exit(1);
 }
 
+// Can be read when SIGTERM has come, or when nobody holds the leash any more.
+int open_stop(bool leashed) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const int told = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  const int stop = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event readable{.events = EPOLLIN, .data = {}};
+  if (told < 0 || stop < 0 || epoll_ctl(stop, EPOLL_CTL_ADD, told, &readable) != 0) _exit(1);
+  if (leashed && epoll_ctl(stop, EPOLL_CTL_ADD, kTalk, &readable) != 0) _exit(1);
+  return stop;
+}
+
 [[noreturn]] void serve(int talk, const NewSwitch::Orders& orders) {
   // Whoever waits for the end of our caller's output, or for a lock of his, does not wait for us.
   const int nothing = open("/dev/null", O_RDWR);
@@ -51,12 +66,7 @@ void say(std::string_view text) {
   dup2(talk, kTalk);
   close_range(kTalk + 1, ~0u, 0);
   prctl(PR_SET_NAME, "weft-switch");
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  const int stop = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (stop < 0) _exit(1);
+  const int stop = open_stop(orders.leashed);
   const pid_t own = getpid();
   if (send(kTalk, &own, sizeof(own), MSG_NOSIGNAL) != sizeof(own)) _exit(1);
   char go = 0;
@@ -67,7 +77,7 @@ void say(std::string_view text) {
     _exit(1);
   }
   say("ok");
-  close(kTalk);
+  if (!orders.leashed) close(kTalk);
   (*loop)->run(stop);
   loop->reset();
   _exit(0);

@@ -2,7 +2,8 @@
 // found again by process id and start time, as a keeper is.
 //
 // In two steps, so that no crash leaves one that nobody knows: it is there and waits; its id is
-// written down; it is let go and says whether it stands. Before that it ends with us.
+// written down; it is let go and says whether it stands. Before that it ends with us, and where the
+// orders say so also later.
 #pragma once
 
 #include <string>
@@ -22,6 +23,7 @@ class NewSwitch {
     LabDoor door;
     std::string netns;
     std::string control_path;  // as it is named outside the lab
+    bool leashed = false;      // it ends when what take_leash() gives is closed
   };
 
   // REQUIRES a process without threads. `orders` travel by the fork.
@@ -29,11 +31,14 @@ class NewSwitch {
   const LabKeeper& process() const { return process_; }
   // Waits until it forwards. Errors: what it says.
   Result<void> let_go();
+  // REQUIRES orders that said leashed, and let_go().
+  FileDescriptor take_leash() { return std::move(talk_); }
 
  private:
   NewSwitch() = default;
   LabKeeper process_{};
-  FileDescriptor talk_;  // a socket: a byte sets it free, the end ends it; it answers with text
+  // A socket: a byte sets it free, the end ends it; it answers with text.
+  FileDescriptor talk_;
 };
 
 }  // namespace weft::net

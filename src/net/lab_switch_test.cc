@@ -1,12 +1,15 @@
 // A lab with the software switch, as values: its plan, what the switch is asked when faults come
 // and go, what is remembered.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "net/fault_text.h"
 #include "net/lab_state.h"
 #include "net/lab_text.h"
+#include "net/test_live_fabric.h"
 
 namespace weft::net {
 namespace {
@@ -82,7 +85,8 @@ TEST(LabSwitch, IsAskedForTheDifference) {
   EXPECT_EQ(switch_requests(p, cut, sound),
             (Lines{line("link-up", up, 1), line("link-up", down, 1)}));
   EXPECT_EQ(switch_requests(p, both, silent),
-            (Lines{line("link-up", up, 1), line("link-up", down, 1), line("link-down", down, 0)}));
+            (Lines{line("link-up", up, 1), line("link-down", down, 0)}))
+      << "it is silent all the while";
   EXPECT_EQ(switch_requests(p, silent, both),
             (Lines{line("link-down", up, 1), line("link-down", down, 1)}));
 
@@ -109,6 +113,51 @@ TEST(LabSwitch, IsAskedForTheDifference) {
   apply(lossy, {.action = FaultAction::kHeal, .id = 71});
   EXPECT_TRUE(lossy.impairments.empty());
   EXPECT_EQ(lossy.losses.size(), 1u);
+}
+
+// One that gave no answer may be in any condition: faults that were healed before, and impairments
+// of ids that nobody knows any more.
+TEST(LabSwitch, IsToldEverythingWhateverItWas) {
+  const LabPlan p = plan();
+  const Time now{};
+  LiveFabric fabric(config_of(p.topology().spec()));
+  const auto tell = [&](const std::vector<std::string>& requests) {
+    std::set<std::string> rates;
+    for (const std::string& request : requests) {
+      if (request == "heal") fabric.end_impairments(now);
+      if (request.starts_with("rate ")) rates.insert(request);
+      if (!request.starts_with("fault ")) continue;
+      const auto event = parse_fault_event(request.substr(6));
+      ASSERT_TRUE(event && fabric.apply(now, *event)) << request;
+    }
+    EXPECT_EQ(rates.size(), p.topology().link_count());
+  };
+  for (LinkId link = 0; link < p.topology().link_count(); ++link) {
+    ASSERT_TRUE(fabric.apply(now, {.action = FaultAction::kLinkDown, .link = link}));
+    ASSERT_TRUE(
+        fabric.apply(now, {.action = FaultAction::kImpair, .id = 900 + link, .link = link}));
+  }
+  LabFaults left;
+  const LinkId silent = p.topology().host_down(1, 2), cut = p.topology().t0_up(0, 0, 1);
+  apply(left, {.action = FaultAction::kLinkDown, .link = silent, .carrier = false});
+  apply(left, {.action = FaultAction::kLinkDown, .link = cut});
+  apply(left, {.action = FaultAction::kImpair, .id = 70, .link = silent});
+  apply(left, {.action = FaultAction::kLinkRate, .link = cut, .percent = 25});
+  const auto requests = switch_requests_all(p, left);
+  tell(requests);
+  for (LinkId link = 0; link < p.topology().link_count(); ++link)
+    EXPECT_EQ(fabric.is_up(link), link != silent && p.upward(link) != cut) << link;
+  EXPECT_EQ(fabric.impairment_count(), 1u);
+  const auto asks_for = [&](const std::string& line) {
+    return std::count(requests.begin(), requests.end(), line);
+  };
+  EXPECT_EQ(asks_for(fmt::format("rate link={} bps=250000000", cut)), 1);
+  EXPECT_EQ(asks_for(fmt::format("rate link={} bps=1000000000", silent)), 1);
+  EXPECT_EQ(asks_for(fmt::format("fault link-down link={} carrier=0", silent)), 1)
+      << "the host has its carrier";
+  tell(switch_requests_all(p, {}));
+  for (LinkId link = 0; link < p.topology().link_count(); ++link) EXPECT_TRUE(fabric.is_up(link));
+  EXPECT_EQ(fabric.impairment_count(), 0u);
 }
 
 TEST(LabSwitch, IsRemembered) {

@@ -162,14 +162,19 @@ std::string unlimited_line(const LabPlan& plan, LinkId link) {
 
 namespace {
 
-// How one direction of a link is: as the faults together make it.
-struct Condition {
-  bool cut = false, down = false;
-  friend bool operator==(const Condition&, const Condition&) = default;
-};
-Condition condition_of(const LabPlan& plan, const LabFaults& faults, LinkId link) {
+// How one direction of a link is, as the faults together make it: what brings the switch there. A
+// link that is down without carrier=1 leaves the host its carrier, also one that was taken before.
+std::string condition_request(const LabPlan& plan, const LabFaults& faults, LinkId link) {
   const bool cut = faults.cut.contains(plan.upward(link));
-  return {.cut = cut, .down = cut || faults.silent.contains(link)};
+  const bool down = cut || faults.silent.contains(link);
+  return fmt::format("fault {} link={} carrier={}", down ? "link-down" : "link-up", link,
+                     down && !cut ? 0 : 1);
+}
+
+std::string rate_request(const LabPlan& plan, const LabFaults& faults, LinkId link) {
+  const auto at = faults.rates.find(link);
+  const Rate rate = at != faults.rates.end() ? at->second : plan.topology().rate(link);
+  return fmt::format("rate link={} bps={}", link, rate.bits_per_second());
 }
 
 // The switch's ids of impairments: one each, whatever ids the faults have.
@@ -194,29 +199,31 @@ std::vector<std::string> impairments_of(const LabFaults& faults) {
 std::vector<std::string> switch_requests(const LabPlan& plan, const LabFaults& before,
                                          const LabFaults& after) {
   std::vector<std::string> requests;
-  for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
-    const Condition was = condition_of(plan, before, link), is = condition_of(plan, after, link);
-    if (was == is) continue;
-    // The carrier comes back before what is still silent is silent again.
-    if (was.down && (!is.down || was.cut))
-      requests.push_back(fmt::format("fault link-up link={} carrier={}", link, was.cut ? 1 : 0));
-    if (is.down)
-      requests.push_back(fmt::format("fault link-down link={} carrier={}", link, is.cut ? 1 : 0));
-  }
+  const auto add_changed = [&](auto request) {
+    for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
+      std::string wanted = request(plan, after, link);
+      if (wanted != request(plan, before, link)) requests.push_back(std::move(wanted));
+    }
+  };
+  add_changed(condition_request);
   const auto old = impairments_of(before), now = impairments_of(after);
   if (old != now) {
     for (std::size_t id = 0; id < old.size(); ++id)
       requests.push_back(fmt::format("fault heal id={}", id));
     requests.insert(requests.end(), now.begin(), now.end());
   }
-  for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
-    const auto rate_in = [&](const LabFaults& faults) {
-      const auto at = faults.rates.find(link);
-      return at != faults.rates.end() ? at->second : plan.topology().rate(link);
-    };
-    if (rate_in(before) == rate_in(after)) continue;
-    requests.push_back(fmt::format("rate link={} bps={}", link, rate_in(after).bits_per_second()));
-  }
+  add_changed(rate_request);
+  return requests;
+}
+
+std::vector<std::string> switch_requests_all(const LabPlan& plan, const LabFaults& after) {
+  std::vector<std::string> requests;
+  for (LinkId link = 0; link < plan.topology().link_count(); ++link)
+    requests.push_back(condition_request(plan, after, link));
+  requests.push_back("heal");
+  for (std::string& impairment : impairments_of(after)) requests.push_back(std::move(impairment));
+  for (LinkId link = 0; link < plan.topology().link_count(); ++link)
+    requests.push_back(rate_request(plan, after, link));
   return requests;
 }
 

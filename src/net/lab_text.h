@@ -39,6 +39,9 @@ std::string unlimited_line(const LabPlan& plan, fabric::LinkId link);
 // one set of faults to another.
 std::vector<std::string> switch_requests(const LabPlan& plan, const LabFaults& before,
                                          const LabFaults& after);
+// The same whatever was before, as after requests that got no answer: every link and every rate is
+// said, and impairments begin anew.
+std::vector<std::string> switch_requests_all(const LabPlan& plan, const LabFaults& after);
 
 // What this node drops of what it receives, replacing what it dropped before.
 std::string ruleset(const LabPlan& plan, const LabFaults& faults, const LabNode& node);

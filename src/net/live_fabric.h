@@ -98,6 +98,8 @@ class LiveFabric {
   // kUnsupported (of a host: it is a process of its own).
   static constexpr std::size_t kImpairmentsMax = 4096;
   Result<void> apply(Time now, const fabric::FaultEvent& fault);
+  // All of them, whatever their ids.
+  void end_impairments(Time now);
   // Added to what the topology says, for packets that leave by `link` from now on.
   // REQUIRES a link of the topology.
   void set_extra_delay(fabric::LinkId link, Duration delay) { links_[link].extra_delay = delay; }
@@ -105,6 +107,7 @@ class LiveFabric {
   // REQUIRES a link of the topology.
   void set_rate(fabric::LinkId link, Rate rate);
   bool is_up(fabric::LinkId link) const { return links_[link].up; }
+  std::size_t impairment_count() const { return impairment_ids_.size(); }
 
   const fabric::Topology& topology() const { return config_.topology; }
   const LiveFabricCounters& counters() const { return counters_; }

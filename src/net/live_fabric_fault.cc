@@ -65,6 +65,13 @@ Result<void> LiveFabric::apply(Time now, const fabric::FaultEvent& fault) {
                "a host is a process of its own: stop, continue or kill that"};
 }
 
+void LiveFabric::end_impairments(Time now) {
+  run(now);
+  impairments_.end_all();
+  impairment_ids_.clear();
+  for (Link& link : links_) link.impaired = false;
+}
+
 void LiveFabric::set_rate(LinkId link, Rate rate) {
   links_[link].queue.set_rate(rate);
   const std::uint64_t percent =

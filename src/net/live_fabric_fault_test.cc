@@ -58,6 +58,11 @@ TEST(LiveFabric, ImpairmentsComeAndGo) {
   const auto got = bench.receive(at_us(310'000));
   ASSERT_EQ(got.size(), 1u);
   EXPECT_TRUE(checksum_holds(got[0].packet));
+
+  bench.fault(at_us(400'000), loss);
+  bench.fault(at_us(400'000), twice);
+  bench.fabric.end_impairments(at_us(400'000));
+  EXPECT_EQ(send_200(400'000), 200u) << "all are over at once";
 }
 
 TEST(LiveFabric, ASlowLinkIsSlowAndDelaysAdd) {

@@ -146,9 +146,13 @@ std::string LiveFabricLoop::answer_to(std::string_view request) {
     }
     return out;
   }
+  if (request == "heal") {
+    fabric_.end_impairments(clock_now());
+    return "ok";
+  }
   Result<void> done = Error{ErrorKind::kInvalid,
                             "unknown request; expected counters, links, traffic, fault EVENT, "
-                            "delay link=N us=N or rate link=N bps=N"};
+                            "heal, delay link=N us=N or rate link=N bps=N"};
   if (request.starts_with(kFault)) done = carry_out(request.substr(kFault.size()));
   if (request.starts_with(kDelay)) done = set_delay(request.substr(kDelay.size()));
   if (request.starts_with(kRate)) done = set_rate(request.substr(kRate.size()));
@@ -159,10 +163,10 @@ Result<void> LiveFabricLoop::carry_out(std::string_view text) {
   WEFT_TRY(const fabric::FaultEvent event, parse_fault_event(text));
   WEFT_CHECK(fabric_.apply(clock_now(), event));
   const bool down = event.action == fabric::FaultAction::kLinkDown;
-  const bool up = event.action == fabric::FaultAction::kLinkUp;
-  if ((!down && !up) || !event.carrier || !fabric_.topology().is_last_hop(event.link)) return {};
+  const bool up = event.action == fabric::FaultAction::kLinkUp && event.carrier;
+  if ((!down && !up) || !fabric_.topology().is_last_hop(event.link)) return {};
   const fabric::LinkPlace at = fabric_.topology().place(event.link);
-  return edge_->set_carrier({.host = at.lower, .plane = at.plane}, up);
+  return edge_->set_carrier({.host = at.lower, .plane = at.plane}, up || !event.carrier);
 }
 
 Result<void> LiveFabricLoop::set_delay(std::string_view arguments) {

@@ -5,12 +5,13 @@
 //   counters              what it did, as one line of JSON
 //   links                 one line a link: its number, then what it connects
 //   fault EVENT           carries out an event of fault_text.h, now; "ok", or "error: ..."
+//   heal                  ends every impairment, whoever began it
 //   delay link=N us=N     adds a delay to all packets on that link
 //   rate link=N bps=N     holds it to that rate, from 1 Mb/s on
 //   traffic               one line a link: number, packets, bytes, trims, marks, drops
 //
-// A link towards a host that goes down takes the host's carrier, unless the event says carrier=0.
-// One thread.
+// A link towards a host that goes down takes the host's carrier; where the event says carrier=0 the
+// host has it, then and later. One thread.
 #pragma once
 
 #include <array>

@@ -1,29 +1,159 @@
 #include "net/path_mtu.h"
 
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
+#include <netinet/ip_icmp.h>
+#include <poll.h>
 #include <sys/socket.h>
+// Not before what has timespec.
+#include <linux/errqueue.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "base/assert.h"
 #include "net/address.h"
+#include "net/clock.h"
 #include "net/file_descriptor.h"
+#include "net/socket_options.h"
 
 namespace weft::net {
+namespace {
 
-std::uint32_t path_mtu(const PathEnds& ends) {
+// Between the ports of processes and those that they send from (steering.h): firewalls let it pass.
+constexpr std::uint16_t kNobodysPort = 15'100;
+constexpr Duration kPatience = Duration::ms(50);
+
+// A socket from one end to the other; not open where there is no way.
+FileDescriptor open_way(const PathEnds& ends, std::uint16_t port) {
   const bool v4 = is_ipv4(ends.from);
-  if (v4 != is_ipv4(ends.to)) return 0;
-  const FileDescriptor fd(socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const SocketAddress from = to_sockaddr(ends.from, 0);
-  const SocketAddress to = to_sockaddr(ends.to, 9);  // any port: nothing is sent
-  int mtu = 0;
-  socklen_t size = sizeof(mtu);
+  if (v4 != is_ipv4(ends.to)) return {};
+  FileDescriptor fd(socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const SocketAddress from = to_sockaddr(ends.from, 0), to = to_sockaddr(ends.to, port);
   if (!fd.is_open() ||
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&from.storage), from.size) != 0 ||
-      connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0 ||
-      getsockopt(fd.get(), v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU : IPV6_MTU, &mtu, &size) !=
-          0) {
+      connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0) {
+    return {};
+  }
+  return fd;
+}
+
+enum class Word : std::uint8_t { kSilence, kArrived, kTooBig };
+
+Word word_of(const sock_extended_err& error) {
+  if (error.ee_origin == SO_EE_ORIGIN_ICMP && error.ee_type == ICMP_DEST_UNREACH) {
+    if (error.ee_code == ICMP_PORT_UNREACH) return Word::kArrived;
+    if (error.ee_code == ICMP_FRAG_NEEDED) return Word::kTooBig;
+  }
+  if (error.ee_origin == SO_EE_ORIGIN_ICMP6) {
+    if (error.ee_type == ICMP6_DST_UNREACH && error.ee_code == ICMP6_DST_UNREACH_NOPORT)
+      return Word::kArrived;
+    if (error.ee_type == ICMP6_PACKET_TOO_BIG) return Word::kTooBig;
+  }
+  // The interface itself is too narrow.
+  if (error.ee_origin == SO_EE_ORIGIN_LOCAL && error.ee_errno == EMSGSIZE) return Word::kTooBig;
+  return Word::kSilence;
+}
+
+Word take_word(int fd) {
+  alignas(cmsghdr) std::array<char, 256> control;
+  msghdr message{};
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return Word::kSilence;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    const bool is_error = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
+                          (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR);
+    if (!is_error || c->cmsg_len < CMSG_LEN(sizeof(sock_extended_err))) continue;
+    sock_extended_err error{};
+    std::memcpy(&error, CMSG_DATA(c), sizeof(error));
+    return word_of(error);
+  }
+  return Word::kSilence;
+}
+
+// One packet of that size on each way, each from a port of its own.
+std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
+  const std::vector<std::byte> packet(size);
+  std::vector<Word> words(ways.size(), Word::kSilence);
+  std::vector<FileDescriptor> sockets;
+  std::vector<pollfd> asked;
+  for (const PathEnds& way : ways) {
+    sockets.push_back(open_way(way, kNobodysPort));
+    const int fd = sockets.back().get();
+    asked.push_back({.fd = fd, .events = 0, .revents = 0});  // errors are always told
+    if (fd < 0) continue;
+    const int level = is_ipv4(way.from) ? IPPROTO_IP : IPPROTO_IPV6;
+    never_fragment(fd, level);
+    set_option(fd, level, level == IPPROTO_IP ? IP_RECVERR : IPV6_RECVERR, 1);
+    [[maybe_unused]] const ssize_t sent = send(fd, packet.data(), packet.size(), 0);
+  }
+  const Time until = clock_now() + kPatience;
+  const auto waits = [&] {
+    return std::any_of(asked.begin(), asked.end(), [](const pollfd& p) { return p.fd >= 0; });
+  };
+  while (waits() && clock_now() < until) {
+    poll(asked.data(), asked.size(), 1);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (asked[i].fd < 0 || asked[i].revents == 0) continue;
+      words[i] = take_word(asked[i].fd);
+      if (words[i] != Word::kSilence) asked[i].fd = -1;  // poll() passes it over
+    }
+  }
+  return words;
+}
+
+std::vector<PathEnds> those(std::span<const PathEnds> ways, const std::vector<Word>& words,
+                            Word word) {
+  std::vector<PathEnds> out;
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    if (words[i] == word) out.push_back(ways[i]);
+  }
+  return out;
+}
+
+bool has(const std::vector<Word>& words, Word word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Whether some way says that packets of that size do not arrive, or is silent about them alone.
+bool is_refused(std::span<const PathEnds> ways, std::size_t size, std::size_t small) {
+  std::vector<PathEnds> silent(ways.begin(), ways.end());
+  constexpr int kTries = 2;  // single packets get lost, and hosts answer only so many a second
+  for (int i = 0; i < kTries && !silent.empty(); ++i) {
+    const auto words = ask(silent, size);
+    if (has(words, Word::kTooBig)) return true;
+    silent = those(silent, words, Word::kSilence);
+  }
+  for (int i = 0; i < kTries && !silent.empty(); ++i) {
+    silent = those(silent, ask(silent, small), Word::kArrived);
+    silent = those(silent, ask(silent, size), Word::kSilence);
+  }
+  return !silent.empty();
+}
+
+}  // namespace
+
+std::uint32_t path_mtu(const PathEnds& ends) {
+  const FileDescriptor fd = open_way(ends, kNobodysPort);
+  const bool v4 = is_ipv4(ends.from);
+  int mtu = 0;
+  socklen_t size = sizeof(mtu);
+  if (!fd.is_open() || getsockopt(fd.get(), v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU : IPV6_MTU,
+                                  &mtu, &size) != 0) {
     return 0;
   }
   return mtu > 0 ? static_cast<std::uint32_t>(mtu) : 0;
+}
+
+std::size_t size_that_arrives(std::span<const PathEnds> ways, std::span<const std::size_t> sizes) {
+  WEFT_ASSERT(!sizes.empty());
+  for (const std::size_t size : sizes.first(sizes.size() - 1)) {
+    if (!is_refused(ways, size, sizes.back())) return size;
+  }
+  return sizes.back();
 }
 
 }  // namespace weft::net

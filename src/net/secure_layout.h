@@ -7,6 +7,7 @@
 // A trimmed write keeps the part up to the header tag, which still says that the header is genuine.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -46,12 +47,21 @@ struct PathShape {
   std::size_t path_mtu = 1500, ip_size = 40;
   bool secured = false;
 };
-constexpr std::uint32_t payload_that_fits(PathShape path) {
+constexpr std::array<std::uint32_t, 3> kPayloads{4096, 2048, 1024};
+// What UDP carries of the largest packet with such a payload.
+struct WriteShape {
+  std::uint32_t payload = kPayloads[0];
+  bool secured = false;
+};
+constexpr std::size_t write_size_max(WriteShape shape) {
   constexpr std::size_t kHeader =
       wire::header_size({.opcode = wire::Opcode::kWriteOnlyImm, .has_timestamp = true});
-  const std::size_t extra = path.secured ? kSealedWriteExtra : wire::kIcrcSize;
-  for (const std::uint32_t payload : {4096u, 2048u, 1024u}) {
-    if (path.ip_size + wire::kUdpSize + kHeader + payload + extra <= path.path_mtu) return payload;
+  return kHeader + shape.payload + (shape.secured ? kSealedWriteExtra : wire::kIcrcSize);
+}
+constexpr std::uint32_t payload_that_fits(PathShape path) {
+  for (const std::uint32_t payload : kPayloads) {
+    const std::size_t size = write_size_max({.payload = payload, .secured = path.secured});
+    if (path.ip_size + wire::kUdpSize + size <= path.path_mtu) return payload;
   }
   return 0;
 }

@@ -151,6 +151,12 @@ void ShmPort::note_gone(const world::Address& peer) {
   if (!known && gone_.size() < gone_.capacity()) gone_.push_back(peer);
 }
 
+// A peer whose ring is closed is out of reach one way: its QPs need not wait for their timers.
+void ShmPort::note_broken(const world::Address& peer) {
+  ++counters_.broken;
+  note_gone(peer);
+}
+
 void ShmPort::tell_refusals(Time now, world::Node& node) {
   while (!gone_.empty()) {
     const auto note = world::Datagram::refusal(config_.port, gone_.back());
@@ -165,7 +171,7 @@ void ShmPort::call(ShmSocket& socket) {
 }
 
 bool ShmPort::sleep() {
-  bool nothing = true;
+  bool nothing = gone_.empty();  // else the node is to be told first
   for (const auto& in : readers_) nothing &= !in->reader || in->gone || in->reader->sleep();
   // A ring that is full wakes us when it is not.
   for (const auto& out : writers_) {
@@ -194,7 +200,7 @@ bool ShmPort::receive(Time now, world::Node& node) {
     const bool over = in.reader && (in.reader->is_broken() ||
                                     (in.gone && (!came || in.reader->taken() >= in.taken_max)));
     if (over) {
-      counters_.broken += in.reader->is_broken() ? 1 : 0;
+      if (in.reader->is_broken()) note_broken(in.from);
       readers_.erase(readers_.begin() + static_cast<std::ptrdiff_t>(turn_));
     } else {
       ++turn_;
@@ -234,8 +240,13 @@ bool ShmPort::receive_from(In& in, Time now, world::Node& node) {
 
 world::PortRoom ShmPort::room(Time now) {
   std::uint32_t least = kRoomMax;
+  bool any_broken = false;
   for (const auto& out : writers_) {
     const std::uint32_t room = out->writer->room();
+    if (out->writer->is_broken()) {  // it takes nothing any more, and holds back nobody
+      any_broken = true;
+      continue;
+    }
     if (room > 0) {
       out->full_since = kNever;
       out->stuck = false;
@@ -245,7 +256,16 @@ world::PortRoom ShmPort::room(Time now) {
     }
     if (!out->stuck) least = std::min(least, room);
   }
+  if (any_broken) close_broken_writers();
   return {.packets = least};
+}
+
+void ShmPort::close_broken_writers() {
+  std::erase_if(writers_, [this](const auto& out) {
+    const bool broken = out->writer->is_broken();
+    if (broken) note_broken(out->to);
+    return broken;
+  });
 }
 
 void ShmPort::send(const world::Datagram& d) {

@@ -4,7 +4,8 @@
 // A ring is lossless and in order. One that is full holds back the whole port, for as long as its
 // reader moves at all; a reader that has not moved for a while (stopped, or stuck) holds back nobody:
 // what is sent to it is dropped and counted, and its QPs' timers deal with it. A peer that is gone
-// frees its memory and descriptors at once.
+// frees its memory and descriptors at once; so does one that wrote nonsense into a ring, whichever of
+// its ends is the peer's, and the node is told that it is gone.
 //
 // Bounded: links_max rings each way. Everything of a link is taken when it is made. Owned by one
 // world; one thread at a time.
@@ -47,8 +48,8 @@ class ShmPort {
   // Gives the next records of one peer to the node; peers take turns. True if there were any.
   bool receive(Time now, world::Node& node);
 
-  // Says to the node which peers turned out to be gone, by their hangup or when something was sent
-  // to them.
+  // Says to the node which peers turned out to be gone, by their hangup, when something was sent to
+  // them, or because a ring was broken.
   void tell_refusals(Time now, world::Node& node);
 
   // What every living link takes now.
@@ -108,6 +109,8 @@ class ShmPort {
   bool receive_from(In& in, Time now, world::Node& node);
   void call(ShmSocket& socket);
   void note_gone(const world::Address& peer);
+  void note_broken(const world::Address& peer);
+  void close_broken_writers();
 
   ShmPortConfig config_;
   ShmSocket listener_;

@@ -33,6 +33,16 @@ inline bool set_option(int fd, int level, int name, int value) {
   return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
 
+// A packet is one datagram. What the network says of its size (ICMP, which nobody signs) is not
+// believed while packets flow: whoever forges it would end a transfer.
+inline void never_fragment(int fd, int level) {
+  if (level == IPPROTO_IP) {
+    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+  } else {
+    set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+  }
+}
+
 // As large as the system lets us: beyond its limit only with privilege. 0: as it is.
 inline void set_buffer(int fd, int name, int forced, std::uint32_t bytes) {
   if (bytes == 0) return;

@@ -148,7 +148,7 @@ Result<Srv6Socket> Srv6Socket::open(const Options& options) {
   set_option(to, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
   set_option(to, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
   set_option(to, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kInnerHopLimit);
-  set_option(to, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+  never_fragment(to, IPPROTO_IPV6);
   set_option(to, IPPROTO_IPV6, IPV6_RECVERR, 1);
   if (!take_only(in, options.port)) return system_error("socket filter");
   return out;

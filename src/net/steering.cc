@@ -25,7 +25,7 @@ Result<Steering> Steering::make(const SteeringConfig& config) {
       if (config.evs_per_plane > kSourcePortsMax) {
         return Error{ErrorKind::kInvalid,
                      fmt::format("evs {}: expected at most {} in a plane, as an EV is a UDP source "
-                                 "port",
+                                 "port; with IPv6 more by --ev-mode stev",
                                  config.evs_per_plane, kSourcePortsMax)};
       }
       out.sockets_ = config.evs_per_plane;

@@ -70,9 +70,7 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
     set_option(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
     set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
   }
-  // Never fragmented: a packet is one datagram of the path's MTU.
-  set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
-             v4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO);
+  never_fragment(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6);
   if (options.receives) {
     set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
     if (!v4) set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);

@@ -64,7 +64,8 @@ class UdpSocket {
     std::uint8_t traffic_class = 0;
     std::uint32_t flow_label = 0;
     std::uint32_t size = 0, segment = 0;
-    std::uint32_t overflow = 0;  // packets this socket ever lost because its buffer was full
+    std::uint32_t overflow =
+        0;  // runs of packets this socket ever lost because its buffer was full
   };
   // Takes up to runs.size() runs, each into its own piece of `buffer` (kRunBytes each). Returns how
   // many.

@@ -150,7 +150,7 @@ CounterTable UdpWorld::counters() const {
                         {"net.receives", "calls", counters_.receives},
                         {"net.sends_held", "calls", counters_.sends_held},
                         {"net.drops_send", "packets", counters_.drops_send},
-                        {"net.drops_host", "packets", counters_.drops_host},
+                        {"net.drops_host", "runs", counters_.drops_host},
                         {"net.refusals", "packets", counters_.refusals},
                         {"net.hellos_sent", "packets", counters_.hellos_sent},
                         {"net.waits_for_keys", "packets", counters_.waits_for_keys},

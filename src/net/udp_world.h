@@ -98,6 +98,7 @@ class UdpWorld final : public world::World {
   Srv6Form srv6_form() const {
     return config_.ev_mode == EvMode::kSrv6 ? config_.srv6 : Srv6Form::kAuto;
   }
+  EvMode ev_mode() const { return config_.ev_mode; }
   // What ICRCs cover, as peers and form have it; both ends must agree.
   IcrcCover icrc() const { return config_.icrc; }
   // Ours, one a plane: what attach() takes and peers are told.
@@ -118,6 +119,8 @@ class UdpWorld final : public world::World {
   // The largest payload of 1024, 2048 and 4096 whose packets fit the way to that peer in every plane,
   // as this host knows it: its own links and what routers said. 0: none does.
   std::uint32_t payload_to(std::span<const world::Address> peer) const;
+  // The same, asked of the ways too (path_mtu.h), which takes up to half a second.
+  std::uint32_t payload_that_arrives(std::span<const world::Address> peer) const;
   // The smallest receive buffer of the planes, in bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
 
@@ -209,10 +212,10 @@ class UdpWorld final : public world::World {
   };
   struct Counters {
     std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
-    std::uint64_t sends_held = 0;                       // the send buffer was full: again later
-    std::uint64_t drops_send = 0;                       // the kernel refused them
-    std::uint64_t drops_host = 0;                       // our receive buffer was full
-    std::uint64_t refusals = 0;                         // somebody said: no such process
+    std::uint64_t sends_held = 0;  // the send buffer was full: again later
+    std::uint64_t drops_send = 0;  // the kernel refused them
+    std::uint64_t drops_host = 0;  // our receive buffer was full: runs, as the kernel counts
+    std::uint64_t refusals = 0;    // somebody said: no such process
     std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // secured: packets not sent yet
     std::uint64_t host_requests = 0, host_strays = 0;   // on 4791, for a process that is gone
   };

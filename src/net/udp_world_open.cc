@@ -75,6 +75,13 @@ Result<UdpWorldConfig> UdpWorld::settle(UdpWorldConfig config) {
     if (std::find(config.planes.begin(), plane, *plane) != plane)
       return Error{ErrorKind::kInvalid, text_of(*plane) + " is given for two planes"};
   }
+  for (const Ipv6& plane : config.planes) {
+    if (config.ev_mode != EvMode::kPortAndLabel || !is_ipv4(plane)) continue;
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("EV mode stev over {}: IPv4 has no flow labels; take IPv6 planes, or "
+                             "EV mode port (--ev-mode, ev_mode)",
+                             text_of(plane))};
+  }
   WEFT_CHECK(suit_peers(config));
   return config;
 }

@@ -1,4 +1,4 @@
-// UdpWorld, paths: what is known of the ways to a peer before anything is sent.
+// UdpWorld, paths: how large packets to a peer may be.
 #include <algorithm>
 
 #include "net/interfaces.h"
@@ -8,17 +8,24 @@
 #include "net/udp_world.h"
 
 namespace weft::net {
+namespace {
+
+// What IPv6 asks of every link, and routers of today of IPv4: less is not believed, as nobody signs it.
+constexpr std::uint32_t kPathMtuMin = 1280;
+
+}  // namespace
 
 std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
-  constexpr std::uint32_t kPayloadMax = 4096;
+  std::uint32_t payload = kPayloads[0];
   const auto scope = NamespaceScope::enter(config_.network_namespace);
+  if (!scope) return payload;  // nothing is known
   const auto interfaces = list_interfaces();
-  std::uint32_t payload = kPayloadMax;
   for (const fabric::Ev& ev : evs()) {
     if (ev.port >= peer.size()) continue;
     const Ipv6& from = planes_[ev.port].address;
     const Ipv6 to = steering_->way(process_, ev.port, ev.value, peer[ev.port].ip()).to;
     std::uint32_t mtu = path_mtu({.from = from, .to = to});
+    if (mtu != 0) mtu = std::max(mtu, kPathMtuMin);
     // A plane that is down has no way just now, but will be used when it is up.
     if (const Interface* on = interfaces ? interface_of(from, *interfaces) : nullptr;
         on != nullptr && on->mtu != 0) {
@@ -33,6 +40,31 @@ std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
     payload = std::min(payload, fits);
   }
   return payload;
+}
+
+std::uint32_t UdpWorld::payload_that_arrives(std::span<const world::Address> peer) const {
+  const std::uint32_t fits = payload_to(peer);
+  // Where uSIDs steer, what routers say is about other addresses than ours.
+  if (fits <= kPayloads.back() || config_.ev_mode == EvMode::kSrv6) return fits;
+  const auto scope = NamespaceScope::enter(config_.network_namespace);
+  const auto interfaces = list_interfaces();
+  if (!scope || !interfaces) return fits;
+  std::vector<PathEnds> ways;
+  for (std::size_t p = 0; p < planes_.size() && p < peer.size(); ++p) {
+    // There is nothing between two addresses of this host.
+    if (interface_of(peer[p].ip(), *interfaces) != nullptr || is_loopback(peer[p].ip())) continue;
+    ways.push_back({.from = planes_[p].address, .to = peer[p].ip()});
+  }
+  std::vector<std::uint32_t> payloads;
+  std::vector<std::size_t> sizes;
+  for (const std::uint32_t payload : kPayloads) {
+    if (payload > fits) continue;
+    payloads.push_back(payload);
+    sizes.push_back(write_size_max({.payload = payload, .secured = sessions_ != nullptr}));
+  }
+  const std::size_t size = size_that_arrives(ways, sizes);
+  const auto at = std::find(sizes.begin(), sizes.end(), size) - sizes.begin();
+  return payloads[static_cast<std::size_t>(at)];
 }
 
 }  // namespace weft::net

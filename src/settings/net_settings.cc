@@ -153,6 +153,7 @@ Result<net::UdpWorldConfig> device_world(const NetSettings& settings) {
   for (const net::PlaneChoice& plane : planes) world.planes.push_back(plane.address);
   if (settings.mtu != 0) world.mtu = settings.mtu;
   world.evs_per_plane = settings.evs;
+  world.ev_mode = settings.ev_mode;
   world.peers = settings.peers;
   if (settings.icrc) world.icrc = *settings.icrc;
   if (settings.peers == net::Peers::kMrc && settings.icrc == net::IcrcCover::kHeaders) {

@@ -37,6 +37,7 @@ struct NetSettings {
   std::vector<std::string> interfaces{};  // or what they are on; at most one of the two
   std::uint32_t mtu = 0;                  // payload of a packet; 0: the largest that fits
   std::uint32_t evs = 4, burst = 15;
+  net::EvMode ev_mode = net::EvMode::kUdpPort;  // or port and label; a lab's is SRv6
   SharedMemory shared_memory = SharedMemory::kAuto;
   // Devices only: ends of `weft bench write` agree on what they are.
   net::Peers peers = net::Peers::kWeft;

@@ -32,7 +32,8 @@ TEST(NetSettings, FlagOverEnvironmentOverFileOverDefault) {
 
 TEST(NetSettings, EverySettingInTheFile) {
   const auto out = settle(
-      "[net]\nplanes = [\"10.0.1.7\", \"10.0.2.7\"]\nmtu = 1024\nevs = 8\nburst = 1\n"
+      "[net]\nplanes = [\"10.0.1.7\", \"10.0.2.7\"]\nmtu = 1024\nevs = 8\nev_mode = "
+      "\"stev\"\nburst = 1\n"
       "shared_memory = false\npeers = \"mrc\"\nicrc = \"full\"\nsecret_file = \"/a/b\"\nspin = "
       "\"0us\"\nlog = \"debug\"\n"
       "rate = \"2Gbps\"\nsrv6 = \"mrc\"\ncpus = \"0-1,3\"\n",
@@ -42,6 +43,7 @@ TEST(NetSettings, EverySettingInTheFile) {
                              .mtu = 1024,
                              .evs = 8,
                              .burst = 1,
+                             .ev_mode = net::EvMode::kPortAndLabel,
                              .shared_memory = SharedMemory::kOff,
                              .peers = net::Peers::kMrc,
                              .icrc = net::IcrcCover::kFull,

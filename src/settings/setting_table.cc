@@ -61,6 +61,11 @@ bool set_mtu(std::string_view text, NetSettings& out) {
   return set_number(text, 4096, out.mtu);
 }
 
+bool set_ev_mode(std::string_view text, NetSettings& out) {
+  out.ev_mode = text == "stev" ? net::EvMode::kPortAndLabel : net::EvMode::kUdpPort;
+  return text == "port" || text == "stev";
+}
+
 bool set_evs(std::string_view text, NetSettings& out) { return set_number(text, 4096, out.evs); }
 bool set_burst(std::string_view text, NetSettings& out) { return set_number(text, 60, out.burst); }
 
@@ -153,8 +158,13 @@ constexpr std::array kSettings = {
     Setting{"mtu", "--mtu", "WEFT_MTU", "payload of a packet (default auto: the largest that fits)",
             "1024, 2048, 4096 or auto", set_mtu},
     Setting{"evs", "--evs", "WEFT_EVS",
-            "EVs (paths) in each plane, at most 64, and 4096 in a lab (--fabric) (default 4)",
-            "1 to 64, and up to 4096 in a lab (--fabric)", set_evs},
+            "EVs (paths) in each plane, at most 64, and 4096 with --ev-mode stev or in a lab "
+            "(--fabric) (default 4)",
+            "1 to 64, and up to 4096 with --ev-mode stev or in a lab (--fabric)", set_evs},
+    Setting{"ev_mode", "--ev-mode", "WEFT_EV_MODE",
+            "what an EV is, the same at both ends: port (a UDP source port, the default) or stev "
+            "(port and IPv6 flow label)",
+            "port or stev", set_ev_mode},
     Setting{"burst", "--burst", "WEFT_BURST", "full packets in a row on one path (default 15)",
             "1 to 60", set_burst},
     Setting{"shared_memory", nullptr, "WEFT_SHM", "", "auto, off (0) or must", set_shared_memory},

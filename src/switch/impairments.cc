@@ -25,6 +25,11 @@ void Impairments::end(std::uint32_t id) {
   recount();
 }
 
+void Impairments::end_all() {
+  active_.clear();
+  recount();
+}
+
 void Impairments::recount() {
   links_.clear();
   nic_count_ = all_count_ = 0;

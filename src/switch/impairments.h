@@ -41,6 +41,7 @@ class Impairments {
   // `place`: a link, or kNicReceive / kAllLinks below.
   void start(std::uint32_t id, std::uint32_t place, const fabric::Impairment& impairment);
   void end(std::uint32_t id);
+  void end_all();
   static constexpr std::uint32_t kNicReceive = 0xffff'fffe;
   static constexpr std::uint32_t kAllLinks = 0xffff'fffd;
 

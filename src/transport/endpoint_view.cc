@@ -12,6 +12,11 @@ Endpoint::QpView Endpoint::view(Qpn qpn) const {
   const Qp* qp = find_qp(qpn);
   if (qp == nullptr) return {};
   const Requestor& r = qp->requestor;
+  PortMask left_out = r.paths().planes_down();
+  for (std::uint32_t port = 0; port < port_count_; ++port) {
+    const auto one = static_cast<PortMask>(1u << port);
+    if (!r.paths().any_in_rotation(one)) left_out = static_cast<PortMask>(left_out | one);
+  }
   return {.state = qp->state,
           .cwnd_bytes = r.congestion().window(),
           .inflight_bytes = r.congestion().inflight(),
@@ -23,6 +28,7 @@ Endpoint::QpView Endpoint::view(Qpn qpn) const {
           .incomplete = r.incomplete(),
           .lost_waiting = r.window().lost(),
           .peer_silent = r.is_peer_silent(),
+          .ports_left_out = left_out,
           .deadline = r.deadline()};
 }
 

@@ -195,6 +195,10 @@ class Requestor {
   std::uint32_t run_packets() const;
   Duration lateness(const Context& context) const;
   Duration answer_time(const Context& context) const;
+  Duration proof_time() const;
+  bool is_stuck() const;
+  Time tail_due(const Context& context);
+  void hurry_tail(const Context& context);
   // A probe of the control class overtakes what queues: it counts as sent that much earlier.
   Duration overtaken() const { return nscc_.base_rtt() + params_->nscc.target * 2; }
   std::int64_t size_to_begin(const Wqe& wqe, std::int64_t size) const;

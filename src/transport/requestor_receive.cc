@@ -149,6 +149,7 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
     infer_losses(context, sack, trigger.sent_at,
                  knowledge(newest, sack.ooo_count, window_.received_above_cack()));
   }
+  hurry_tail(context);
   retire(context);
   trace_window(context);
   return true;
@@ -190,9 +191,7 @@ void Requestor::move_edge(std::uint8_t mpr) {
 
 void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent,
                              Knowledge known) {
-  // A software peer looks at one port after the other: what waits at one is not lost.
-  const Duration turn = params_->nscc.software ? nscc_.base_rtt() * 2 : Duration();
-  const Time threshold = trigger_sent - loss_.reorder_window(nscc_.base_rtt()) - turn;
+  const Time threshold = trigger_sent - proof_time();
   if (window_.outstanding() == 0) return;
   if (window_.record(window_.oldest()).sent_at() > threshold) return;
   if (known == Knowledge::kComplete) {

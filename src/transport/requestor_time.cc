@@ -18,6 +18,32 @@ Duration Requestor::answer_time(const Context& context) const {
   return nscc_.base_rtt() + params_->nscc.target + lateness(context);
 }
 
+// What was sent that much later and has arrived proves a packet lost that has not. A software peer
+// looks at one port after the other: what waits at one is not lost.
+Duration Requestor::proof_time() const {
+  const Duration turn = params_->nscc.software ? nscc_.base_rtt() * 2 : Duration();
+  return loss_.reorder_window(nscc_.base_rtt()) + turn;
+}
+
+// Something is missing, and the window is full of what may be gone: nothing is sent that would prove it.
+bool Requestor::is_stuck() const {
+  return window_.received_above_cack() > 0 && window_.outstanding() > 0 && window_.lost() == 0 &&
+         !nscc_.allows(run_packets() * full_size());
+}
+
+// When to ask for answers that are missing: after a round trip and a full queue in which nothing was
+// sent. Where a software end is stuck, as soon as the answer is a proof (docs/decisions/0032).
+Time Requestor::tail_due(const Context& context) {
+  const Time due = last_send_ + answer_time(context);
+  if (!params_->nscc.software || !is_stuck()) return due;
+  return std::min(due, window_.record(window_.oldest()).sent_at() + proof_time());
+}
+
+void Requestor::hurry_tail(const Context& context) {
+  if (!params_->nscc.software || tail_at_ == kNever || tail_count_ > 0 || !is_stuck()) return;
+  tail_at_ = std::min(tail_at_, std::max(tail_due(context), context.now));
+}
+
 // A packet was sent.
 void Requestor::arm(const Context& context) {
   const Time now = context.now;
@@ -28,6 +54,7 @@ void Requestor::arm(const Context& context) {
     retry_.arm(now);
   }
   if (tail_at_ == kNever && tail_count_ == 0) tail_at_ = now + answer_time(context);
+  hurry_tail(context);
 }
 
 Time Requestor::deadline() const {
@@ -65,7 +92,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
 void Requestor::on_tail(Context& context) {
   tail_at_ = kNever;
   if (tail_count_ >= kTailTries) return;
-  const Time due = last_send_ + answer_time(context);
+  const Time due = tail_due(context);
   if (waits_for_transport_ack()) {
     completion_resend_ = true;
   } else if (window_.outstanding() == 0) {

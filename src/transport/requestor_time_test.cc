@@ -251,6 +251,53 @@ TEST_F(LateSoftwarePeer, TellsByProbesToo) {
   EXPECT_LT(known, bench.now - asked);
 }
 
+// One of two planes is dead, and the window is full of what it swallowed: nothing can be sent whose
+// answer would prove that (docs/decisions/0032).
+TEST_F(LateSoftwarePeer, IsAskedAsSoonAsTheAnswerProvesALoss) {
+  bench.peers[0].answers.on_delay(kLate);
+  for (int i = 0; i < 60; ++i) bench.post(64 * 1024);
+  const Time began = bench.now;
+  std::vector<Out> packets = bench.poll_all();
+  ASSERT_EQ(bench.polled, Requestor::Polled::kWindowClosed);
+  while (bench.counters.probes == 0) {
+    bench.pass(kRtt / 4);
+    ASSERT_LE(bench.now - began, kRtt * 10);
+    std::vector<Out> arrived;
+    for (const Out& out : packets) {
+      if (out.outgoing.ev.port == 1) arrived.push_back(out);
+    }
+    if (!arrived.empty()) {
+      ASSERT_TRUE(bench.acknowledge(arrived));
+    }
+    ASSERT_EQ(bench.counters.lost_inferred, 0u) << "it was not stuck";
+    packets = bench.poll_all();
+    if (packets.empty()) {
+      ASSERT_EQ(bench.to_deadline(), Status::kOk);
+    }
+  }
+  EXPECT_LE(bench.now - began, kRtt * 5);
+  EXPECT_EQ(bench.counters.timeouts, 0u);
+  bench.pass(kRtt);
+  wire::Sack answer = bench.sack({.psn = bench.cack() + 64, .sent = {}});
+  answer.answers_probe = true;
+  answer.probe_id = 0;
+  ASSERT_TRUE(bench.hear(answer));
+  EXPECT_GT(bench.counters.lost_inferred, 0u);
+  EXPECT_EQ(bench.counters.spurious, 0u);
+}
+
+// Something is missing, and nothing holds the sender up: it is asked for in its time.
+TEST_F(LateSoftwarePeer, IsNotAskedSoonerByWhoIsNotStuck) {
+  bench.peers[0].answers.on_delay(kLate);
+  bench.post(4 * 1024);
+  const Time began = bench.now;
+  const auto packets = bench.poll_all();
+  bench.pass(kRtt);
+  ASSERT_TRUE(bench.acknowledge(packets[2]));
+  while (bench.counters.probes == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  EXPECT_GE(bench.now - began, kLate);
+}
+
 TEST(RequestorTime, NaksEndTheQpWithTheirReason) {
   const std::pair<wire::AckSyndrome, Status> cases[] = {
       {wire::AckSyndrome::kNakRemoteAccess, Status::kRemoteAccess},

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -321,7 +322,9 @@ class TwoProcesses(unittest.TestCase):
         self.assertIn("does not answer", said)
 
     def test_strangers_on_the_stream_are_sent_away(self):
-        strangers = {b"": "has gone", b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400: "cannot be", b"hm": "says nothing"}
+        terms = struct.pack(">QIIII", 1 << 40, 1, 0x77656606, 15, 0)  # "wef", the version; a size that cannot be
+        strangers = {b"": "has gone", b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400: "not weft", b"hm": "says nothing",
+                     terms: "cannot be", terms.replace(b"wef\x06", b"wef\xff"): "version 255.*install the same weft"}
         for words, said in strangers.items():
             with socket.create_connection(("127.0.0.1", int(self.port))) as s:
                 s.sendall(words)
@@ -360,7 +363,7 @@ class Filtered(unittest.TestCase):
         self.assertIn("127.0.1.1, 127.0.2.1", line)
         said = bench.stderr.read()
         self.assertEqual(bench.wait(timeout=SECONDS_MAX), 1)
-        self.assertRegex(said, r"\Aweft: .*no packet came from UDP port .*`weft doctor`.*\n\Z")
+        self.assertRegex(said, r"\Aweft: .*no packet came from UDP port .*must pass at both ends.*\n\Z")
 
 
 class Secured(unittest.TestCase):

@@ -16,6 +16,7 @@
 #include "base/prng.h"
 #include "cli/net_end.h"
 #include "net/clock.h"
+#include "net/secure_layout.h"
 #include "net/udp_socket.h"
 #include "wire/datagram.h"
 #include "wire/framing.h"
@@ -205,14 +206,24 @@ class Stranger {
                   .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(dscp) << 2)},
                  {&piece, 1});
   }
+  // From now on his packets look sealed: of the right size, with counters that are still to come. He
+  // has no keys: their tags are zeros.
+  void look_sealed() { sealed_ = true; }
   // A well-formed packet: padding and ICRC are right.
   template <typename Body>
   void send(const End& to, const wire::Bth& bth, const Body& body, ConstBytes payload = {}) {
     std::vector<std::byte> packet(wire::kHeaderSizeMax);
     packet.resize(wire::emit(bth, body, packet));
+    if (sealed_) {
+      std::array<std::byte, net::kCounterSize> counter;
+      base::store64(Bytes(counter), 0, next_counter_++);
+      packet.insert(packet.end(), counter.begin(), counter.end());
+      if (wire::is_write(bth.opcode)) packet.resize(packet.size() + net::kHeaderTagSize);
+    }
     packet.insert(packet.end(), payload.begin(), payload.end());
-    packet.resize(packet.size() + wire::pad_for(payload.size()) + wire::kIcrcSize);
-    mend(to, packet);
+    packet.resize(packet.size() + wire::pad_for(payload.size()) +
+                  (sealed_ ? net::kPayloadTagSize : wire::kIcrcSize));
+    if (!sealed_) mend(to, packet);
     send_raw(to, packet);
   }
   // Gives the bytes the ICRC that they should have, if they are like a packet at all.
@@ -235,6 +246,8 @@ class Stranger {
   net::UdpSocket socket_;
   Ipv6 address_;
   std::uint16_t port_;
+  bool sealed_ = false;
+  std::uint64_t next_counter_ = 1u << 24;
 };
 
 // --- what he sends -----------------------------------------------------------------------------

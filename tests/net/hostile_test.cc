@@ -1,10 +1,10 @@
 // What strangers may send to the real ports. In either mode: no crash, no byte outside a registered
 // region, and whoever is not at a peer's address disturbs nothing. What a forger of addresses can do
 // in plain mode is shown, one test for each line of docs/security.md; with a job secret the same
-// does not disturb the transfer.
+// does not disturb the transfer. Forged answers that only slow a QP down: forged_answer_test.cc.
 #include <gtest/gtest.h>
 
-#include "hostile_pair.h"
+#include "hostile_modes.h"
 #include "packet_tap.h"
 
 namespace weft::hostile {
@@ -63,14 +63,6 @@ TEST_P(AnyMode, WhoIsNotAtAPeersAddressDisturbsNothing) {
 }
 
 // --- plain mode: what a forger of addresses can do ------------------------------------------------
-
-class Plain : public ::testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(pair.open(Security::kPlain)); }
-  void TearDown() override { EXPECT_TRUE(pair.canaries_whole()); }
-  Psn first_psn(const End& end) { return Psn(end.hello.first_psn); }
-  HostilePair pair;
-};
 
 TEST_F(Plain, AForgedNackKillsTheQp) {
   Stranger as_b = Stranger::as(pair.b);
@@ -209,19 +201,6 @@ TEST_F(Plain, WhoListensReadsThePayload) {
 }
 
 // --- with a job secret ------------------------------------------------------------------------------
-
-class Secured : public ::testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(pair.open(Security::kSecured)); }
-  void TearDown() override {
-    EXPECT_TRUE(pair.canaries_whole());
-    for (End* end : {&pair.a, &pair.b}) {
-      if (end->net == nullptr) continue;
-      EXPECT_EQ(end->net->endpoint().qp_state(end->hello.qpn), transport::QpState::kReadyToSend);
-    }
-  }
-  HostilePair pair;
-};
 
 TEST_F(Secured, TheForgersAttacksDoNotDisturbTheTransfer) {
   Stranger as_a = Stranger::as(pair.a), as_b = Stranger::as(pair.b);

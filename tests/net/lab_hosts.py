@@ -155,9 +155,9 @@ def own_namespaces():
         return []
 
 
-def wait_until(is_so, what):
-    for _ in range(200):
-        if is_so():
-            return
-        time.sleep(0.05)
-    raise AssertionError(what)
+def wait_until(is_so, what, seconds_between=0.05):
+    end = time.monotonic() + 10
+    while not is_so():
+        if time.monotonic() > end:
+            raise AssertionError(what)
+        time.sleep(seconds_between)

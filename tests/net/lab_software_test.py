@@ -102,6 +102,20 @@ class Software:
         self.fault("link host 0 plane 0 rate 50Mbps")
         self.assertIn("50 Mbps", self.status()["hosts"][0]["ports"][0]["state"])
 
+    def test_a_heal_that_got_no_answer_is_done_the_next_time(self):
+        to_3 = [Send(0, 3, carrier(plane, 0, 3, 0), str(plane)) for plane in range(2)]
+        for fault in ("link host 3 plane 0 down", "link t0 0 t1 0 plane 1 silent", "link host 0 loss 100%"):
+            self.fault(fault)
+        process = self.status()["software"]["pid"]
+        os.kill(process, signal.SIGSTOP)
+        try:
+            self.assertIn("Resource temporarily unavailable", weft("heal", "--name", self.name, expect=1).stderr)
+        finally:
+            os.kill(process, signal.SIGCONT)
+        self.assertEqual(self.arrived(to_3), {}, "then this shows nothing")
+        weft("heal", "--name", self.name)
+        wait_until(lambda: self.arrived(to_3) == {"0": 20, "1": 20}, "a link is still broken")
+
     def test_writes_cross_it(self):
         planes = lambda host: f"fd00:1::{host + 1},fd00:2::{host + 1}"
         listen = subprocess.Popen([WEFT, "lab", "exec", "--name", self.name, "host", "0", "--", WEFT, "bench", "write",

@@ -1,6 +1,7 @@
 #include "packet_tap.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
@@ -25,7 +26,8 @@ constexpr std::size_t kFullPayload = 4096;
 
 // A run has the size of its first packet, which is told by its header: only full packets come in
 // runs.
-std::size_t packet_size(ConstBytes run, bool secured) {
+std::size_t packet_size(ConstBytes run, Security security) {
+  const bool secured = security == Security::kSecured;
   if (run.size() < wire::bth_at::kSize || net::is_hello(run)) return run.size();
   const std::uint32_t psn_word = base::load32(run, wire::bth_at::kPsnWord);
   const auto opcode = static_cast<wire::Opcode>(run[0]);
@@ -65,12 +67,29 @@ bool PacketTap::open() {
   return true;
 }
 
-std::vector<PacketTap::Packet> PacketTap::take(const End& a, const End& b) {
-  std::vector<Packet> out;
+bool PacketTap::narrow_to(const Ipv6& network) {
+  const auto first = static_cast<std::uint32_t>(network.low) & 0xffff'ff00;
+  constexpr std::uint32_t kDestinationAt = 16;  // in an IPv4 header
+  std::array<sock_filter, 5> code{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kDestinationAt),
+                                   BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffff'ff00),
+                                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 0, 1),
+                                   BPF_STMT(BPF_RET | BPF_K, 0xffff'ffff),
+                                   BPF_STMT(BPF_RET | BPF_K, 0)}};
+  const sock_fprog program{.len = code.size(), .filter = code.data()};
+  return setsockopt(fd_, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+}
+
+std::uint32_t PacketTap::poll_missed() {
+  tpacket_stats stats{};
+  socklen_t size = sizeof(stats);
+  // Asking sets it to zero.
+  if (getsockopt(fd_, SOL_PACKET, PACKET_STATISTICS, &stats, &size) != 0) return 0xffff'ffff;
+  return stats.tp_drops;
+}
+
+std::vector<PacketTap::Seen> PacketTap::take_all(Security security) {
+  std::vector<Seen> out;
   std::array<std::byte, 1 << 17> buffer;
-  const std::uint16_t port_a = net::listen_port(a.hello.ports[0].process);
-  const std::uint16_t port_b = net::listen_port(b.hello.ports[0].process);
-  const bool secured = a.hello.secret_fingerprint != 0;
   for (;;) {
     sockaddr_ll from{};
     socklen_t from_size = sizeof(from);
@@ -84,18 +103,32 @@ std::vector<PacketTap::Packet> PacketTap::take(const End& a, const End& b) {
     if (packet[9] != std::byte{IPPROTO_UDP} || packet.size() < ip_size + 8) continue;
     const std::uint16_t from_port = base::load16(packet, ip_size);
     const std::uint16_t to_port = base::load16(packet, ip_size + 2);
-    const std::uint16_t sender = net::process_of(from_port);
-    const bool to_b = to_port == port_b && sender == a.hello.ports[0].process;
-    const bool to_a = to_port == port_a && sender == b.hello.ports[0].process;
-    if (!to_a && !to_b) continue;
     ConstBytes run = packet.subspan(ip_size + 8);
     while (!run.empty()) {
-      const std::size_t size = packet_size(run, secured);
-      out.push_back(
-          {.to_b = to_b, .bytes = {run.begin(), run.begin() + static_cast<std::ptrdiff_t>(size)}});
+      const std::size_t size = packet_size(run, security);
+      out.push_back({.from_port = from_port,
+                     .to_port = to_port,
+                     .bytes = {run.begin(), run.begin() + static_cast<std::ptrdiff_t>(size)}});
       run = run.subspan(size);
     }
   }
+}
+
+std::vector<PacketTap::Packet> PacketTap::take(const End& a, const End& b) {
+  std::vector<Packet> out;
+  const world::Address& at_a = a.hello.ports[0];
+  const world::Address& at_b = b.hello.ports[0];
+  const auto is_way = [](const Seen& seen, const world::Address& from, const world::Address& to) {
+    return net::process_of(seen.from_port) == from.process &&
+           seen.to_port == net::listen_port(to.process);
+  };
+  for (Seen& seen :
+       take_all(a.hello.secret_fingerprint != 0 ? Security::kSecured : Security::kPlain)) {
+    const bool to_b = is_way(seen, at_a, at_b);
+    if (to_b || is_way(seen, at_b, at_a))
+      out.push_back({.to_b = to_b, .bytes = std::move(seen.bytes)});
+  }
+  return out;
 }
 
 bool PacketTap::shows(const std::vector<Packet>& packets, ConstBytes bytes) {

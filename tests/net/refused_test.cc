@@ -1,19 +1,24 @@
 // A process that is gone is told from a stranger who says that it is: ICMP and closed rings are
 // hints, unanswered questions the proof. Bounds are far below the 17 s that silence takes.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "hostile_pair.h"
+#include "net/path_mtu.h"
 
 namespace weft::hostile {
 namespace {
 
 constexpr Duration kSoon = Duration::s(1);
 
-// Says to `to`, in the name of `of`'s host, that nobody has the port of `of`.
+// Says to `to`, in the name of `of`'s host, that something is wrong with what it sends there.
 class IcmpForger {
  public:
   IcmpForger() : fd_(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP)) {}
@@ -21,7 +26,22 @@ class IcmpForger {
     if (fd_ >= 0) close(fd_);
   }
   bool is_allowed() const { return fd_ >= 0; }
+  // Nobody has the port of `of`.
   void refuse(const End& to, const End& of) {
+    icmphdr icmp{};
+    icmp.code = ICMP_PORT_UNREACH;
+    say(to, of, icmp);
+  }
+  // Packets to it are larger than the way takes.
+  void narrow(const End& to, const End& of, std::uint16_t mtu) {
+    icmphdr icmp{};
+    icmp.code = ICMP_FRAG_NEEDED;
+    icmp.un.frag.mtu = htons(mtu);
+    say(to, of, icmp);
+  }
+
+ private:
+  void say(const End& to, const End& of, const icmphdr& icmp) {
     struct {
       icmphdr icmp;
       iphdr ip;
@@ -38,8 +58,8 @@ class IcmpForger {
     packet.ip.daddr = in_order(of.hello.ports[0]);
     packet.udp.source = htons(net::source_port(to.hello.ports[0].process, 0));
     packet.udp.dest = htons(net::listen_port(of.hello.ports[0].process));
+    packet.icmp = icmp;
     packet.icmp.type = ICMP_DEST_UNREACH;
-    packet.icmp.code = ICMP_PORT_UNREACH;
     packet.icmp.checksum = checksum(&packet, sizeof(packet));
     sockaddr_in at{};
     at.sin_family = AF_INET;
@@ -48,8 +68,6 @@ class IcmpForger {
         sendto(fd_, &packet, sizeof(packet), 0, reinterpret_cast<const sockaddr*>(&at), sizeof(at)),
         static_cast<ssize_t>(sizeof(packet)));
   }
-
- private:
   static std::uint16_t checksum(const void* bytes, std::size_t size) {
     std::uint32_t sum = 0;
     for (std::size_t i = 0; i + 1 < size; i += 2) {
@@ -126,6 +144,64 @@ TEST_P(Refused, AForgedRefusalDisturbsNothing) {
   const std::uint64_t goal = pair.a.done + 1;
   pair.post(pair.a, pair.b, {});
   EXPECT_TRUE(pair.run([&] { return pair.a.done == goal; }));
+}
+
+// A network namespace for this thread while it lives, with a loopback: what is said to it about a way
+// is forgotten with it.
+class OwnNetwork {
+ public:
+  OwnNetwork() : back_(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {
+    if (back_ < 0 || unshare(CLONE_NEWNET) != 0) return;
+    is_own_ = true;
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq loopback{};
+    std::strcpy(loopback.ifr_name, "lo");
+    loopback.ifr_flags = IFF_UP;
+    EXPECT_EQ(ioctl(fd, SIOCSIFFLAGS, &loopback), 0);
+    close(fd);
+  }
+  ~OwnNetwork() {
+    if (is_own_) setns(back_, CLONE_NEWNET);
+    if (back_ >= 0) close(back_);
+  }
+  bool is_own() const { return is_own_; }
+
+ private:
+  int back_;
+  bool is_own_ = false;
+};
+
+// The kernel believes whoever quotes our ports, and would let nothing larger pass.
+class Narrowed : public ::testing::TestWithParam<Security> {};
+INSTANTIATE_TEST_SUITE_P(Net, Narrowed, ::testing::Values(Security::kPlain, Security::kSecured),
+                         [](const auto& param) {
+                           return param.param == Security::kPlain ? "Plain" : "Secured";
+                         });
+
+TEST_P(Narrowed, AForgedPacketTooBigDisturbsNothing) {
+  OwnNetwork network;
+  if (!network.is_own()) GTEST_SKIP() << "no network namespaces: needs CAP_SYS_ADMIN";
+  constexpr std::uint16_t kMtu = 576;
+  HostilePair pair;
+  ASSERT_TRUE(pair.open(GetParam()));
+  IcmpForger forger;
+  ASSERT_TRUE(forger.is_allowed());
+  std::uint64_t sent = 0;
+  pair.transfer_both_ways([&](std::uint64_t round) {
+    if (round % 4 != 0 || sent >= 200) return;
+    forger.narrow(pair.a, pair.b, kMtu);
+    ++sent;
+  });
+  // It was believed, by who asks.
+  const Ipv6 from = pair.a.hello.ports[0].ip(), to = pair.b.hello.ports[0].ip();
+  EXPECT_EQ(net::path_mtu({.from = from, .to = to}), kMtu);
+  const std::uint64_t goal = pair.a.done + 1;
+  pair.post(pair.a, pair.b, {});
+  EXPECT_TRUE(pair.run([&] { return pair.a.done == goal; }));
+  EXPECT_EQ(pair.a.counter("net.drops_send"), 0u);
+  EXPECT_EQ(pair.a.counter("transport.evs_condemned"), 0u);
+  // And whoever connects then has smaller packets, not none.
+  EXPECT_EQ(pair.a.net->world().payload_to(pair.b.hello.ports), 1024u);
 }
 
 // Over shared memory the ring's socket says it.

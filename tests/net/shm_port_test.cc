@@ -2,7 +2,6 @@
 // pipe how it went.
 #include "net/shm_port.h"
 
-#include <dirent.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 
 #include "net/address.h"
 #include "net/clock.h"
+#include "resources.h"
 #include "wire/packet.h"
 
 namespace weft::net {
@@ -78,24 +78,6 @@ std::uint64_t counter(const ShmPort& port, std::string_view wanted) {
   }
   ADD_FAILURE() << wanted;
   return 0;
-}
-
-std::size_t open_descriptors() {
-  std::size_t count = 0;
-  DIR* const dir = opendir("/proc/self/fd");
-  while (readdir(dir) != nullptr) ++count;
-  closedir(dir);
-  return count;
-}
-
-std::size_t mappings() {
-  std::size_t count = 0;
-  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
-  std::array<char, 512> line;
-  while (std::fgets(line.data(), line.size(), maps) != nullptr)
-    count += std::strstr(line.data(), "weft-ring") != nullptr ? 1 : 0;
-  std::fclose(maps);
-  return count;
 }
 
 // A process of its own that runs `body` and ends with 0 if that is true.
@@ -187,7 +169,7 @@ TEST(ShmPort, ADeadProcessFreesItsLinks) {
       port->look();
       return counter(*port, "net.shm_links") == 2;
     }));
-    EXPECT_EQ(mappings(), 4u);
+    EXPECT_EQ(ring_mappings(), 4u);
     child.kill_it();
     // What it said before is still heard; then everything of it is gone.
     ASSERT_TRUE(until([&] {
@@ -196,7 +178,7 @@ TEST(ShmPort, ADeadProcessFreesItsLinks) {
       return port->link_count() == 0;
     }));
     EXPECT_EQ(node.payloads.size(), 1u);
-    EXPECT_EQ(mappings(), 0u);
+    EXPECT_EQ(ring_mappings(), 0u);
     EXPECT_EQ(counter(*port, "net.shm_peers_gone"), 1u);
     EXPECT_FALSE(port->reach(theirs));
     port->send(datagram(theirs, {}));
@@ -291,6 +273,53 @@ TEST(ShmPort, ABrokenRingClosesItsLink) {
   EXPECT_TRUE(until([&] { return ours->receive(clock_now(), node); }));
   EXPECT_EQ(ours->link_count(), 1u);
   EXPECT_EQ(counter(*ours, "net.shm_links_broken"), 1u);
+  Listener told;
+  ours->tell_refusals(clock_now(), told);
+  ASSERT_EQ(told.came.size(), 1u);
+  EXPECT_EQ(told.came[0].peer, name(2));
+}
+
+// A peer that reads, and writes an index that cannot be. Of the other one nobody notices.
+TEST(ShmPort, ABrokenReadersIndexClosesItsLink) {
+  auto ours = open_port(name(1));
+  auto other = open_port(name(3));
+  const auto bad = shm_listen(name(2)).value();
+  ASSERT_TRUE(ours->reach(name(2)));
+  ASSERT_TRUE(ours->reach(name(3)));
+  auto socket = shm_accept(bad);
+  ASSERT_TRUE(socket);
+  const auto greeting = shm_greeting(*socket);
+  ASSERT_TRUE(greeting);
+  std::memset(greeting->memory.control(), 0xff, sizeof(std::uint64_t));
+  const std::vector<std::byte> payload(kShmPayloadMax);
+  const Time now = clock_now();
+  // It is looked at when there is little room left.
+  for (int i = 0; i < 100 && counter(*ours, "net.shm_links_broken") == 0; ++i) {
+    ASSERT_GT(ours->room(now).packets, 0u) << "the port is held back";
+    ours->send(datagram(name(2), payload));
+  }
+  EXPECT_EQ(counter(*ours, "net.shm_links_broken"), 1u);
+  EXPECT_EQ(ours->link_count(), 1u);
+  EXPECT_EQ(ring_mappings(), 4u) << "two of the other link, two of the end that is broken";
+  EXPECT_FALSE(socket->take_calls()) << "the link is closed";
+
+  // It is reported as gone, before anybody sleeps, and what is sent to it is dropped as to one.
+  EXPECT_FALSE(ours->sleep());
+  Listener node;
+  ours->tell_refusals(now, node);
+  ASSERT_EQ(node.came.size(), 1u);
+  EXPECT_TRUE(node.came[0].is_refusal());
+  EXPECT_EQ(node.came[0].peer, name(2));
+  EXPECT_EQ(counter(*ours, "net.shm_drops_full"), 0u);
+  EXPECT_EQ(counter(*ours, "net.shm_drops_gone"), 1u);
+  EXPECT_TRUE(ours->sleep());
+  ours->wake();
+
+  Listener served;
+  other->look();
+  ours->send(datagram(name(3), payload));
+  ours->flush();
+  EXPECT_TRUE(until([&] { return other->receive(clock_now(), served); }));
 }
 
 TEST(ShmPort, OneThatCameAndWentLeavesNothing) {
@@ -302,7 +331,7 @@ TEST(ShmPort, OneThatCameAndWentLeavesNothing) {
     ours->receive(clock_now(), node);
   }
   EXPECT_EQ(ours->link_count(), 0u);
-  EXPECT_EQ(mappings(), 0u);
+  EXPECT_EQ(ring_mappings(), 0u);
 }
 
 TEST(ShmLink, AGreetingIsCheckedWordByWord) {

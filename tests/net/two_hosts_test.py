@@ -96,6 +96,70 @@ class TwoHosts(unittest.TestCase):
             self.assertEqual(self.payload(), 2048)
             ip("-n", self.names[end], "route", "del", f"{self.address(other, 1)}/32")
 
+    def narrow(self, mtu, family):
+        """a - r - b, wide at a and b, narrow between r and b in r's eyes alone."""
+        if family == 6 and not os.path.exists("/proc/net/if_inet6"):
+            self.skipTest("this host has no IPv6")
+        self.make(family=family)
+        router = self.names["a"][:-1] + "r"
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", router], capture_output=True)
+        ip("netns", "add", router)
+        length, extra = (24, []) if family == 4 else (64, ["nodad"])
+        flag = "-6" if family == 6 else "-4"
+        at = (lambda end, n: f"10.77.{'ab'.index(end)}.{n}") if family == 4 else (lambda end, n: f"fd77:{'ab'.index(end)}::{n}")
+        forwarding = "net.ipv6.conf.all.forwarding=1" if family == 6 else "net.ipv4.ip_forward=1"
+        subprocess.run(["ip", "netns", "exec", router, "sysctl", "-qw", forwarding], check=True)
+        for end in "ab":
+            ip("link", "add", "p0", "netns", self.names[end], "mtu", "4200", "type", "veth",
+               "peer", "name", f"to-{end}", "netns", router, "mtu", "4200")
+            ip("-n", self.names[end], "addr", "add", f"{at(end, 1)}/{length}", "dev", "p0", *extra)
+            ip("-n", router, "addr", "add", f"{at(end, 9)}/{length}", "dev", f"to-{end}", *extra)
+            ip("-n", self.names[end], "link", "set", "p0", "up")
+            ip("-n", router, "link", "set", f"to-{end}", "up")
+        for end in "ab":
+            ip("-n", self.names[end], flag, "route", "add", "default", "via", at(end, 9))
+        ip("-n", router, "link", "set", "to-b", "mtu", str(mtu))
+        self.planes = {end: at(end, 1) for end in "ab"}
+        self.address = lambda end, plane, family=4: at(end, 1)
+        return router
+
+    def test_a_narrow_router_is_heard(self):
+        self.narrow(2300, 4)
+        self.assertEqual(self.payload(), 2048)
+
+    def test_a_narrow_router_is_heard_by_ipv6(self):
+        self.narrow(2300, 6)
+        self.assertEqual(self.payload(), 2048)
+
+    def test_a_narrow_hop_that_says_nothing_is_noticed(self):
+        router = self.narrow(1500, 4)
+        # What does not pass is lost without a word, as in a switch.
+        subprocess.run(["ip", "netns", "exec", router, "nft", "-f", "-"], check=True, text=True, input="""
+            add table ip narrow
+            add chain ip narrow out { type filter hook output priority 0; }
+            add rule ip narrow out icmp type destination-unreachable icmp code 4 drop""")
+        self.assertEqual(self.payload(), 1024)
+
+    def test_a_plane_that_is_dead_is_told(self):
+        self.make(4200, 4200)
+        subprocess.run(["ip", "netns", "exec", self.names["b"], "nft", "-f", "-"], check=True, text=True, input="""
+            add table ip dead
+            add chain ip dead in { type filter hook input priority 0; }
+            add rule ip dead in iifname "p1" meta l4proto udp drop""")
+        here, said, there, _ = self.run_both(here=["--size", "16MiB"])
+        self.assertEqual((here, there), (0, 0), said)
+        self.assertRegex(said, r"plane 1 carried nothing at last: .* 10\.77\.1\.2 ")
+        self.assertNotIn("plane 0 carried", said)
+
+    def test_who_answers_nothing_is_believed(self):
+        self.make(4200)
+        for end in "ab":
+            subprocess.run(["ip", "netns", "exec", self.names[end], "nft", "-f", "-"], check=True, text=True, input="""
+                add table ip quiet
+                add chain ip quiet in { type filter hook input priority 0; }
+                add rule ip quiet in udp dport 15100 drop""")
+        self.assertEqual(self.payload(), 4096)
+
     def test_ipv6_and_sealed_packets_are_longer(self):
         if not os.path.exists("/proc/net/if_inet6"):
             self.skipTest("this host has no IPv6")
@@ -107,6 +171,31 @@ class TwoHosts(unittest.TestCase):
             f.write(os.urandom(32))
         words = ["--secret-file", secret]
         self.assertEqual(self.payload(here=words, there=words), 2048)
+
+    def test_evs_by_port_and_flow_label(self):
+        if not os.path.exists("/proc/net/if_inet6"):
+            self.skipTest("this host has no IPv6")
+        self.make(4200, 4200, family=6)
+        subprocess.run(["ip", "netns", "exec", self.names["b"], "nft", "-f", "-"], check=True, text=True, input="""
+            add table ip6 labels
+            add chain ip6 labels in { type filter hook input priority 0; }
+            add rule ip6 labels in udp dport 4791 ip6 flowlabel 0 counter
+            add rule ip6 labels in udp dport 4791 ip6 flowlabel 1-7 counter
+            add rule ip6 labels in udp dport 4791 ip6 flowlabel > 7 counter""")
+        words = ["--ev-mode", "stev", "--evs", "128"]
+        self.assertEqual(self.payload(here=words, there=words), 4096)
+        rules = json.loads(subprocess.run(["ip", "netns", "exec", self.names["b"], "nft", "-j", "list", "table", "ip6", "labels"],
+                                          check=True, capture_output=True, text=True).stdout)["nftables"]
+        none, first, others = (e["counter"]["packets"] for r in rules if "rule" in r
+                               for e in r["rule"]["expr"] if "counter" in e)
+        # 128 EVs: labels 0 to 15 on 8 ports.
+        self.assertGreater(none, 0)
+        self.assertGreater(first, 3 * none)
+        self.assertGreater(others, 3 * none)
+        here, said_here, there, said_there = self.run_both(here=words, there=["--evs", "64"])
+        self.assertEqual((here, there), (2, 2))
+        for said in (said_here, said_there):
+            self.assertIn("--ev-mode", said.strip().splitlines()[-1])
 
     def test_a_killed_end_is_noticed(self):
         self.make(1500, 1500)

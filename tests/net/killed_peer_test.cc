@@ -1,0 +1,102 @@
+// A peer that is killed by SIGKILL, as a process of its own: how soon does the survivor know, and
+// what is left of it?
+#include <gtest/gtest.h>
+
+#include "hostile_pair.h"
+#include "net_process.h"
+#include "resources.h"
+
+namespace weft::hostile {
+namespace {
+
+enum class Way { kPlain, kSecured, kSharedMemory };
+
+class KilledPeer : public ::testing::TestWithParam<Way> {
+ protected:
+  // The peer first: a child has all that its parent had open.
+  void SetUp() override {
+    options.world.planes = own_planes();
+    options.world.shared_memory = GetParam() == Way::kSharedMemory;
+    if (GetParam() == Way::kSecured) options.world.job_secret = job_secret();
+    peer = std::make_unique<NetProcess>(options);
+    auto net = cli::NetEnd::open(options);
+    ASSERT_TRUE(net) << net.error().message;
+    end.net = std::move(net).value();
+    descriptors = open_descriptors();
+  }
+  // Connects, and writes once: both are awake and have keys.
+  void meet() {
+    end.hello = end.net->create_qp(end.landing.region()).value();
+    theirs = peer->create_qp();
+    const auto agreed = cli::NetEnd::agree(end.net->offer(theirs).value(), peer->offer(end.hello));
+    ASSERT_EQ(agreed.shared_memory, GetParam() == Way::kSharedMemory);
+    ASSERT_TRUE(end.net->connect(end.hello.qpn, theirs, agreed));
+    peer->connect(end.hello, agreed);
+    post();
+    const Time until = net::clock_now() + Duration::s(10);
+    while (end.done == 0 && net::clock_now() < until) step();
+    ASSERT_EQ(end.done, 1u);
+  }
+  void post() {
+    const auto posted = end.net->endpoint().post_write(
+        net::clock_now(), end.hello.qpn,
+        {.local_at = reinterpret_cast<std::uintptr_t>(end.source.data()),
+         .remote_at = theirs.region_at,
+         .rkey = theirs.rkey,
+         .size = kRegion});
+    ASSERT_TRUE(posted) << posted.error().message;
+  }
+  void step() {
+    end.net->world().step(net::clock_now() + Duration::ms(1));
+    end.collect();
+  }
+  bool has_failed() const {
+    return end.net->endpoint().qp_state(end.hello.qpn) == transport::QpState::kError;
+  }
+
+  cli::NetOptions options;
+  std::unique_ptr<NetProcess> peer;
+  End end;
+  cli::Hello theirs;
+  std::size_t descriptors = 0;
+};
+INSTANTIATE_TEST_SUITE_P(Net, KilledPeer,
+                         ::testing::Values(Way::kPlain, Way::kSecured, Way::kSharedMemory),
+                         [](const auto& param) {
+                           return param.param == Way::kPlain     ? "Plain"
+                                  : param.param == Way::kSecured ? "Secured"
+                                                                 : "SharedMemory";
+                         });
+
+TEST_P(KilledPeer, IsReportedWithinASecond) {
+  meet();
+  post();
+  const Time killed_at = net::clock_now();
+  peer->kill();
+  const Time until = killed_at + Duration::s(30);
+  while (!has_failed() && net::clock_now() < until) step();
+  const Duration took = net::clock_now() - killed_at;
+  std::printf("reported %.3f s after the SIGKILL\n", took.to_us() / 1e6);
+  EXPECT_LT(took.to_us(), Duration::s(1).to_us());
+  EXPECT_EQ(end.counter("transport.qps_refused"), 1u);
+}
+
+TEST_P(KilledPeer, LeavesNothingAndItsSlotIsFreeAtOnce) {
+  meet();
+  const bool rings = GetParam() == Way::kSharedMemory;
+  EXPECT_EQ(ring_mappings(), rings ? 4u : 0u);
+  peer->kill();
+  {
+    auto next = cli::NetEnd::open(options);
+    ASSERT_TRUE(next) << next.error().message;
+    EXPECT_EQ((*next)->world().process(), peer->slot());
+  }
+  const Time until = net::clock_now() + Duration::s(10);
+  while (ring_mappings() > 0 && net::clock_now() < until) step();
+  EXPECT_EQ(ring_mappings(), 0u);
+  ASSERT_TRUE(end.net->endpoint().destroy_qp(net::clock_now(), end.hello.qpn));
+  EXPECT_EQ(open_descriptors(), descriptors);
+}
+
+}  // namespace
+}  // namespace weft::hostile

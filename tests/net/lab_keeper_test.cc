@@ -1,0 +1,75 @@
+// A keeper that must be ended while this process has no descriptors left: it is not taken for gone.
+#include "net/lab_keeper.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace weft::net {
+namespace {
+
+class FewDescriptors {
+ public:
+  // From here on `spare` more can be opened, and no others.
+  explicit FewDescriptors(rlim_t spare) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(lowest);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(lowest) + spare;
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+pid_t start_sleeper() {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) pause();
+}
+
+TEST(LabKeeper, IsNotTakenForGoneWithoutDescriptors) {
+  const pid_t child = start_sleeper();
+  ASSERT_GT(child, 0);
+  const auto keeper = find_process(child);
+  ASSERT_TRUE(keeper.has_value());
+  // None to hold it by, and one to hold it by but none to look at it.
+  for (const rlim_t spare : {0, 1}) {
+    const FewDescriptors few(spare);
+    EXPECT_FALSE(end_keeper(*keeper)) << spare;
+  }
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "it was ended";
+  {
+    const FewDescriptors none(0);
+    EXPECT_TRUE(is_alive(*keeper));
+  }
+  EXPECT_TRUE(end_keeper(*keeper));
+  EXPECT_FALSE(is_alive(*keeper));
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(end_keeper(*keeper)) << "one that is gone is fine";
+}
+
+TEST(LabKeeper, AStrangerWithItsNumberIsLeftAlone) {
+  const pid_t child = start_sleeper();
+  ASSERT_GT(child, 0);
+  auto keeper = find_process(child);
+  ASSERT_TRUE(keeper.has_value());
+  --keeper->start;
+  EXPECT_FALSE(is_alive(*keeper));
+  EXPECT_TRUE(end_keeper(*keeper));
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0);
+  EXPECT_EQ(kill(child, SIGKILL), 0);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+}  // namespace
+}  // namespace weft::net

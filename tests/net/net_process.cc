@@ -1,0 +1,189 @@
+#include "net_process.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "net/address.h"
+#include "net/clock.h"
+
+namespace weft {
+namespace {
+
+enum class Order : std::uint8_t { kSlot, kCreateQp, kOffer, kConnect };
+constexpr std::size_t kOrderMax = 1 + cli::Hello::kSize + cli::Offer::kSize;
+
+// Two writes under way: one is always in the middle.
+constexpr std::uint32_t kWriteSize = 256u << 10;
+constexpr std::uint32_t kUnderWay = 2;
+
+// What runs in the process. Whatever fails ends it, which the test hears as an answer that is missing.
+class Work {
+ public:
+  Work(const cli::NetOptions& options, NetProcess::Does does, int socket)
+      : end_(cli::NetEnd::open(options).value()),
+        writes_(does == NetProcess::Does::kWrites),
+        socket_(socket) {}
+
+  [[noreturn]] void run() {
+    for (;;) {
+      end_->world().step(net::clock_now() + Duration::ms(1));
+      std::array<std::byte, kOrderMax> order;
+      const ssize_t got = recv(socket_, order.data(), order.size(), MSG_DONTWAIT);
+      if (got == 0) _exit(0);
+      if (got > 0) answer(ConstBytes(order).first(static_cast<std::size_t>(got)));
+      std::array<transport::Completion, 32> done;
+      while (end_->endpoint().poll_completions(done) == done.size()) {
+      }
+      for (const Qp& qp : qps_) write_more(qp);
+    }
+  }
+
+ private:
+  struct Qp {
+    std::vector<std::byte> region = std::vector<std::byte>(NetProcess::kRegion);
+    cli::Hello self, peer;
+    bool connected = false;
+  };
+
+  void answer(ConstBytes order) {
+    const ConstBytes body = order.subspan(1);
+    switch (static_cast<Order>(order[0])) {
+      case Order::kSlot: {
+        std::array<std::byte, 2> slot;
+        base::store16(Bytes(slot), 0, end_->world().process());
+        return say(slot);
+      }
+      case Order::kCreateQp: {
+        Qp& qp = qps_.emplace_back();
+        qp.self = end_->create_qp(qp.region).value();
+        return say(qp.self.to_bytes());
+      }
+      case Order::kOffer:
+        return say(end_->offer(hello_of(body)).value().to_bytes());
+      case Order::kConnect: {
+        Qp& qp = qps_.back();
+        qp.peer = hello_of(body);
+        const auto agreed =
+            cli::Offer::from_bytes(body.subspan(cli::Hello::kSize).first<cli::Offer::kSize>());
+        if (!end_->connect(qp.self.qpn, qp.peer, agreed)) _exit(1);
+        qp.connected = true;
+        return say(order.first(1));
+      }
+    }
+  }
+  static cli::Hello hello_of(ConstBytes body) {
+    return cli::Hello::from_bytes(body.first<cli::Hello::kSize>()).value();
+  }
+  void say(ConstBytes words) {
+    if (send(socket_, words.data(), words.size(), MSG_NOSIGNAL) < 0) _exit(1);
+  }
+  // A QP that failed takes no more, and nobody minds: its peer was killed.
+  void write_more(const Qp& qp) {
+    if (!writes_ || !qp.connected) return;
+    while (end_->endpoint().view(qp.self.qpn).incomplete < kUnderWay) {
+      const auto posted =
+          end_->endpoint().post_write(net::clock_now(), qp.self.qpn,
+                                      {.local_at = reinterpret_cast<std::uintptr_t>(source_.data()),
+                                       .remote_at = qp.peer.region_at,
+                                       .rkey = qp.peer.rkey,
+                                       .size = kWriteSize});
+      if (!posted) return;
+    }
+  }
+
+  std::unique_ptr<cli::NetEnd> end_;
+  std::vector<std::byte> source_ = std::vector<std::byte>(kWriteSize, std::byte{0x3c});
+  std::vector<Qp> qps_;
+  bool writes_;
+  int socket_;
+};
+
+std::vector<std::byte> order_of(Order order, ConstBytes hello = {}, ConstBytes offer = {}) {
+  std::vector<std::byte> out(1 + hello.size() + offer.size());
+  out[0] = static_cast<std::byte>(order);
+  std::copy(offer.begin(), offer.end(), std::copy(hello.begin(), hello.end(), out.begin() + 1));
+  return out;
+}
+
+}  // namespace
+
+std::vector<Ipv6> own_planes() {
+  const auto pid = static_cast<std::uint32_t>(getpid());
+  std::vector<Ipv6> planes;
+  for (std::uint8_t p = 1; p <= 4; ++p) {
+    planes.push_back(net::ipv4(127, static_cast<std::uint8_t>(100 + pid % 20),
+                               static_cast<std::uint8_t>(pid / 20), p));
+  }
+  return planes;
+}
+
+NetProcess::NetProcess(const cli::NetOptions& options, Does does) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    ADD_FAILURE() << "socketpair";
+    return;
+  }
+  pid_ = fork();
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(ends[0]);
+    Work(options, does, ends[1]).run();
+  }
+  close(ends[1]);
+  socket_ = ends[0];
+  const auto slot = ask(order_of(Order::kSlot));
+  if (slot.size() == 2) slot_ = base::load16(ConstBytes(slot), 0);
+}
+
+void NetProcess::kill() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+NetProcess::~NetProcess() {
+  kill();
+  if (socket_ >= 0) close(socket_);
+}
+
+std::vector<std::byte> NetProcess::ask(const std::vector<std::byte>& question) {
+  std::vector<std::byte> answer(kOrderMax);
+  const bool asked = send(socket_, question.data(), question.size(), MSG_NOSIGNAL) > 0;
+  const ssize_t got = asked ? recv(socket_, answer.data(), answer.size(), 0) : -1;
+  EXPECT_GT(got, 0) << "the process ended early";
+  answer.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return answer;
+}
+
+cli::Hello NetProcess::create_qp() {
+  const auto answer = ask(order_of(Order::kCreateQp));
+  if (answer.size() != cli::Hello::kSize) return {};
+  return cli::Hello::from_bytes(ConstBytes(answer).first<cli::Hello::kSize>()).value();
+}
+
+cli::Offer NetProcess::offer(const cli::Hello& peer) {
+  const auto answer = ask(order_of(Order::kOffer, peer.to_bytes()));
+  if (answer.size() != cli::Offer::kSize) return {};
+  return cli::Offer::from_bytes(ConstBytes(answer).first<cli::Offer::kSize>());
+}
+
+void NetProcess::connect(const cli::Hello& peer, const cli::Offer& agreed) {
+  ask(order_of(Order::kConnect, peer.to_bytes(), agreed.to_bytes()));
+}
+
+void connect(NetProcess& a, NetProcess& b) {
+  const cli::Hello hello_a = a.create_qp(), hello_b = b.create_qp();
+  const cli::Offer agreed = cli::NetEnd::agree(a.offer(hello_b), b.offer(hello_a));
+  a.connect(hello_b, agreed);
+  b.connect(hello_a, agreed);
+}
+
+}  // namespace weft

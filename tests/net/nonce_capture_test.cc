@@ -1,0 +1,98 @@
+// No (key, nonce) twice, as seen on the wire: real processes of a secured job, one of them killed in
+// the middle of a transfer and started again in the same slot, others beside it on the same
+// addresses. What they send is captured and attributed to keys by CaptureReader.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "capture_reader.h"
+#include "net/clock.h"
+#include "net_process.h"
+#include "packet_tap.h"
+
+namespace weft::hostile {
+namespace {
+
+// Of each process.
+constexpr std::uint64_t kEnough = 2000;
+
+class NonceOnTheWire : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!tap.open()) GTEST_SKIP() << tap.why_not();
+    options.world.planes = own_planes();
+    options.world.shared_memory = false;
+    options.world.job_secret = job_secret();
+    options.world.rate_cap = Rate::bps(200'000'000);  // so that the tap misses nothing
+    ASSERT_TRUE(tap.narrow_to(options.world.planes[0]));
+  }
+  // Reads along until `is_over`, 20 s at most.
+  bool read_until(const std::function<bool()>& is_over) {
+    const Time until = net::clock_now() + Duration::s(20);
+    while (net::clock_now() < until) {
+      for (PacketTap::Seen& seen : tap.take_all(Security::kSecured)) {
+        reader.take(seen);
+        last = std::move(seen);
+      }
+      if (is_over()) return true;
+      usleep(1000);
+    }
+    return false;
+  }
+  // So many processes have sent enough each.
+  bool read_enough_of(std::size_t processes) {
+    return read_until(
+        [&] { return reader.sealed_by().size() == processes && reader.least_sealed() >= kEnough; });
+  }
+  std::size_t incarnations_in(std::uint16_t slot) const {
+    return static_cast<std::size_t>(
+        std::count_if(reader.sealed_by().begin(), reader.sealed_by().end(),
+                      [&](const auto& process) { return process.first.first == slot; }));
+  }
+
+  PacketTap tap;
+  cli::NetOptions options;
+  CaptureReader reader{job_secret()};
+  PacketTap::Seen last;
+};
+
+TEST_F(NonceOnTheWire, NeverRepeatsAfterAKillNorBesideOtherProcesses) {
+  NetProcess survivor(options, NetProcess::Does::kWrites);
+  NetProcess killed(options, NetProcess::Does::kWrites);
+  ASSERT_EQ(survivor.slot(), 0);
+  ASSERT_EQ(killed.slot(), 1);
+  connect(survivor, killed);
+  ASSERT_TRUE(read_enough_of(2));
+  killed.kill();  // it writes without end, so in the middle of something
+
+  NetProcess again(options, NetProcess::Does::kWrites);
+  ASSERT_EQ(again.slot(), 1) << "the slot is free at once";
+  // And two more on the same pair of addresses, one of which talks to the survivor as well.
+  NetProcess third(options, NetProcess::Does::kWrites), fourth(options, NetProcess::Does::kWrites);
+  ASSERT_EQ(fourth.slot(), 3);
+  connect(survivor, again);
+  connect(third, fourth);
+  connect(survivor, fourth);
+  ASSERT_TRUE(read_enough_of(5));
+  for (NetProcess* process : {&survivor, &again, &third, &fourth}) process->kill();
+  read_until([] { return true; });
+
+  EXPECT_EQ(tap.poll_missed(), 0u);
+  EXPECT_EQ(reader.unattributed(), 0u);
+  for (const std::string& what : reader.repeated()) ADD_FAILURE() << what;
+  EXPECT_EQ(incarnations_in(0), 1u);
+  EXPECT_EQ(incarnations_in(1), 2u);
+  EXPECT_EQ(incarnations_in(2), 1u);
+  EXPECT_EQ(incarnations_in(3), 1u);
+  // Each of four connections has keys of its own for each direction; endpoints may have some too.
+  EXPECT_GE(reader.key_count(), 8u);
+  std::printf("%llu sealed packets of 5 processes under %zu keys\n",
+              static_cast<unsigned long long>(reader.attributed()), reader.key_count());
+
+  // It would have been seen.
+  reader.take(last);
+  EXPECT_EQ(reader.repeated().size(), 1u);
+}
+
+}  // namespace
+}  // namespace weft::hostile

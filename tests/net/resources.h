@@ -1,0 +1,32 @@
+// What of the system a test has in use, to see that it is given back.
+#pragma once
+
+#include <dirent.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+namespace weft {
+
+inline std::size_t open_descriptors() {
+  std::size_t count = 0;
+  DIR* const dir = opendir("/proc/self/fd");
+  while (readdir(dir) != nullptr) ++count;
+  closedir(dir);
+  return count;
+}
+
+// Mappings of rings: two of each.
+inline std::size_t ring_mappings() {
+  std::size_t count = 0;
+  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+  std::array<char, 512> line;
+  while (std::fgets(line.data(), line.size(), maps) != nullptr)
+    count += std::strstr(line.data(), "weft-ring") != nullptr ? 1 : 0;
+  std::fclose(maps);
+  return count;
+}
+
+}  // namespace weft
