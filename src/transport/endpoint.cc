@@ -112,7 +112,9 @@ void Endpoint::on_deadline(Time now, Duration late_by) {
     }
     if (qp.state != QpState::kError) deadlines_.set(index, qp.requestor.deadline());
   }
-  prober_.ask(now, control_, [this] { return take_request_id(); });
+  prober_.ask(
+      now, control_, [this] { return take_request_id(); },
+      [this](std::uint32_t peer) { return peers_[peer].answers.value(); });
   if (now >= port_status_next_) {
     resend_port_status(now);
     if (refused_count_ > 0) ask_refused(now);

@@ -43,7 +43,7 @@ bool EvProber::watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane) {
   w->plane = plane;
   w->alone = !plane;
   w->answers = 0;
-  w->request_id = 0;
+  w->under_way = 0;
   w->next_at = now + Duration::ms(1);
   ++active_;
   next_at_ = std::min(next_at_, w->next_at);
@@ -59,8 +59,13 @@ void EvProber::forget_peer(std::uint32_t peer) {
 
 const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::uint16_t request_id) {
   for (Watch& w : watches_) {
-    if (!w.active || w.request_id != request_id || w.peer != peer || request_id == 0) continue;
-    w.request_id = 0;
+    if (!w.active || w.peer != peer) continue;
+    const auto end = w.questions.begin() + w.under_way;
+    const auto question = std::find(w.questions.begin(), end, request_id);
+    if (question == end) continue;
+    const auto before = static_cast<std::uint8_t>(question - w.questions.begin());
+    if (before > 0) w.answers = 0;  // earlier ones were not answered
+    forget_questions(w, static_cast<std::uint8_t>(before + 1));
     ++w.answers;
     std::uint32_t answers = w.answers;
     if (w.plane) {
@@ -91,6 +96,13 @@ const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::ui
     return &w;
   }
   return nullptr;
+}
+
+// The oldest `count` of those under way.
+void EvProber::forget_questions(Watch& watch, std::uint8_t count) {
+  std::copy(watch.questions.begin() + count, watch.questions.begin() + watch.under_way,
+            watch.questions.begin());
+  watch.under_way = static_cast<std::uint8_t>(watch.under_way - count);
 }
 
 void EvProber::reschedule() {

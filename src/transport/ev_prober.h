@@ -3,19 +3,22 @@
 //
 // An EV is asked for every millisecond, less often when many are bad, so that all of an endpoint's
 // probes stay within its budget; after an answer the next question comes a millisecond later. Three
-// answers revive it; an EV that failed again within a second of its revival needs twice as many, up
-// to twelve. A plane (all EVs of a port) is watched through up to three of its EVs, and three
-// answers from any of them revive it.
+// answers in a row revive it; an EV that failed again within a second of its revival needs twice as
+// many, up to twelve. A plane (all EVs of a port) is watched through up to three of its EVs, and
+// three answers from any of them revive it.
+//
+// Where a peer's answers are known to come late, several questions are under way at a time: behind a
+// queue of ten milliseconds no answer is there when the next question is due.
 //
 // Bounded by its table; owned by the endpoint, which turns `revived` into calls on its QPs.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "base/prng.h"
 #include "base/time.h"
 #include "fabric/ev.h"
 #include "transport/control_queue.h"
@@ -26,11 +29,13 @@ class EvProber {
  public:
   explicit EvProber(std::uint32_t watched_max);
 
+  static constexpr std::uint8_t kUnderWayMax = 8;
   struct Watch {
-    Time asked_at, next_at, revived_at;
+    Time next_at, revived_at;
     std::uint32_t peer = 0;
     fabric::Ev ev;
-    std::uint16_t request_id = 0;  // of the question under way; 0: none
+    std::array<std::uint16_t, kUnderWayMax> questions{};  // under way, oldest first
+    std::uint8_t under_way = 0;
     std::uint8_t answers = 0, needed = 3;
     bool plane = false;   // stands for the whole plane
     bool alone = false;   // condemned by itself: the plane's revival is not its own
@@ -45,9 +50,10 @@ class EvProber {
   void forget_peer(std::uint32_t peer);
 
   Time next_deadline() const { return next_at_; }
-  // Queues the questions that are due, with `take_id` numbers from the endpoint.
-  template <typename TakeId>
-  void ask(Time now, ControlQueue& out, TakeId take_id);
+  // Queues the questions that are due, with `take_id` numbers from the endpoint. `lateness` says how
+  // late a peer's answers come; zero: before the next question, or not at all.
+  template <typename TakeId, typename Lateness>
+  void ask(Time now, ControlQueue& out, TakeId take_id, Lateness lateness);
 
   // An answer to `request_id` came: null if it is none of ours; else the watch, whose `active`
   // turned false if revived.
@@ -61,7 +67,11 @@ class EvProber {
   std::size_t bytes() const { return watches_.capacity() * sizeof(Watch); }
 
  private:
+  // Longer than that no answer is waited for: what lives again must be found out soon.
+  static constexpr Duration kLatenessMax = Duration::ms(32);
+
   Watch* find(std::uint32_t peer, fabric::Ev ev);
+  static void forget_questions(Watch& watch, std::uint8_t count);
   void reschedule();
 
   std::vector<Watch> watches_;  // capacity taken at construction
@@ -72,34 +82,39 @@ class EvProber {
   bool new_ = false;
 };
 
-template <typename TakeId>
-void EvProber::ask(Time now, ControlQueue& out, TakeId take_id) {
+template <typename TakeId, typename Lateness>
+void EvProber::ask(Time now, ControlQueue& out, TakeId take_id, Lateness lateness) {
   if (now < next_at_) return;
   for (Watch& w : watches_) {
     if (!w.active || w.next_at > now) continue;
     // Unanswered questions stretch with the number of bad EVs: 1,000 a second in all, each EV at
     // least once a second.
     const std::int64_t stretch = w.answers > 0 ? 1 : std::min<std::int64_t>(active_, 1000);
-    w.next_at = now + Duration::ms(1) * stretch;
-    w.answers = w.request_id != 0 ? 0 : w.answers;  // the last question was not answered
+    const Duration late = std::min(lateness(w.peer), kLatenessMax);
+    // At half of those that may be under way an answer that comes at all has come.
+    w.next_at = now + std::max(Duration::ms(1) * stretch, late / (kUnderWayMax / 2));
+    const std::uint8_t waited_for = late > Duration() ? kUnderWayMax : 1;
+    if (w.under_way >= waited_for) {  // the oldest was not answered
+      forget_questions(w, static_cast<std::uint8_t>(w.under_way - waited_for + 1));
+      w.answers = 0;
+    }
     ControlPacket* packet = out.add();
     if (packet == nullptr) {
       w.next_at = now + Duration::ms(1);  // its turn is not lost
       continue;
     }
-    w.request_id = take_id();
-    w.asked_at = now;
+    const std::uint16_t id = take_id();
+    w.questions[w.under_way++] = id;
     ++asked_;
     packet->peer = w.peer;
     packet->port = w.ev.port;
     packet->fixed_ev = true;
     packet->entropy = w.ev.value;
     packet->data_class = true;
-    write_header(*packet,
-                 {.opcode = wire::Opcode::kEndpointRequest,
-                  .dest_qpn = wire::kEndpointQpn,
-                  .psn = Psn(w.request_id)},
-                 wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe});
+    write_header(
+        *packet,
+        {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(id)},
+        wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe});
   }
   reschedule();
 }

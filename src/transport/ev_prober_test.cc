@@ -16,15 +16,20 @@ class Bench {
   explicit Bench(std::uint32_t watched_max = 16) : prober(watched_max) {}
 
   Time at(std::int64_t us) const { return Time::from_start(Duration::us(us)); }
+  void queue_questions(Time now) {
+    prober.ask(
+        now, control, [this] { return ++id_; }, [this](std::uint32_t) { return lateness; });
+  }
   // The questions that are due at that time.
   std::vector<test::Sent> ask(Time now) {
-    prober.ask(now, control, [this] { return ++id_; });
+    queue_questions(now);
     return test::take_all(control);
   }
   std::uint16_t last_id() const { return id_; }
 
   EvProber prober;
   ControlQueue control{256};
+  Duration lateness;  // of every peer
 
  private:
   std::uint16_t id_ = 0;
@@ -96,6 +101,60 @@ TEST(EvProber, UnansweredQuestionStartsTheCountAgain) {
   EXPECT_EQ(answers_to_revive(bench, now), 3);
 }
 
+// Asks when it is due, over a path that takes that long there and back and loses every `lost_every`-th
+// question; when it was revived, or kNever if it never is.
+Time revived_at(Bench& bench, Duration rtt, int lost_every = 1000) {
+  std::multimap<Time, std::uint16_t> answers;
+  int count = 0;
+  for (Time now = bench.at(0); now < bench.at(2'000'000);) {
+    for (const auto& sent : bench.ask(now)) {
+      if (++count % lost_every != 0) answers.emplace(now + rtt, id_of(sent));
+    }
+    while (!answers.empty() && answers.begin()->first <= now) {
+      const auto* watch = bench.prober.on_answer(now, 7, answers.begin()->second);
+      if (watch != nullptr && !watch->active) return now;
+      answers.erase(answers.begin());
+    }
+    now = bench.prober.next_deadline();
+    if (!answers.empty()) now = std::min(now, answers.begin()->first);
+  }
+  return kNever;
+}
+
+TEST(EvProber, AnswersThatComeLateCount) {
+  for (const int ms : {2, 6, 12, 30, 45}) {
+    Bench bench;
+    bench.lateness = Duration::ms(ms);
+    ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
+    // Two questions after the first, and the way back of the third.
+    EXPECT_LE(revived_at(bench, Duration::ms(ms)), bench.at(1000 * (ms + 3 + 2 * ms / 4)));
+    EXPECT_LE(bench.prober.asked(), 2 * EvProber::kUnderWayMax);
+  }
+}
+
+TEST(EvProber, AmongThoseThatComeLateALostOneStartsTheCountAgain) {
+  for (const int lost_every : {3, 4}) {
+    Bench bench;
+    bench.lateness = Duration::ms(6);
+    ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
+    // Two in a row are not three.
+    EXPECT_EQ(revived_at(bench, Duration::ms(6), lost_every) == kNever, lost_every == 3);
+  }
+}
+
+TEST(EvProber, WhatIsDeadIsAskedForOftenHoweverLateAnswersWere) {
+  Bench bench;
+  bench.lateness = Duration::s(10);
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
+  Time now;
+  for (int i = 0; i < 100; ++i) {
+    const Time next = bench.prober.next_deadline();
+    EXPECT_LE(next - now, Duration::ms(8));
+    now = next;
+    ASSERT_EQ(bench.ask(now).size(), 1u);
+  }
+}
+
 TEST(EvProber, OnlyItsOwnAnswersCount) {
   Bench bench;
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
@@ -151,7 +210,7 @@ TEST(EvProber, FullQueueAsksLater) {
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
   while (bench.control.add() != nullptr) {
   }
-  bench.prober.ask(bench.at(1000), bench.control, [] { return std::uint16_t{1}; });
+  bench.queue_questions(bench.at(1000));
   EXPECT_EQ(bench.prober.asked(), 0u);
   EXPECT_GT(bench.prober.next_deadline(), bench.at(1000));
   while (!bench.control.empty()) bench.control.pop();

@@ -47,8 +47,12 @@ class LossDetector {
   }
   // There are other paths now: what was seen of the order says nothing any more.
   void forget_order() { orders_ = 0; }
-  // A packet that was declared lost had arrived.
-  void on_spurious(Duration base_rtt) { extra_ = std::min(extra_ + base_rtt / 4, base_rtt * 2); }
+  // A packet that was declared lost had arrived: the window is that much longer, and by `most` at the
+  // most.
+  struct Spurious {
+    Duration more, most;
+  };
+  void on_spurious(Spurious by) { extra_ = std::min(extra_ + by.more, by.most); }
 
   // The largest delay of late.
   Duration spread() const { return spread_.value(); }

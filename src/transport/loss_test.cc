@@ -26,13 +26,14 @@ TEST(LossDetector, FollowsTheSpreadUpAtOnceAndDownSlowly) {
 
 TEST(LossDetector, GrowsWithEveryMistakeUpToTwoRtts) {
   LossDetector loss;
+  const LossDetector::Spurious mistake{.more = kRtt / 4, .most = kRtt * 2};
   Duration last = loss.reorder_window(kRtt);
   for (int i = 0; i < 8; ++i) {
-    loss.on_spurious(kRtt);
+    loss.on_spurious(mistake);
     EXPECT_EQ((loss.reorder_window(kRtt) - last).ns(), (kRtt / 4).ns());
     last = loss.reorder_window(kRtt);
   }
-  for (int i = 0; i < 100; ++i) loss.on_spurious(kRtt);
+  for (int i = 0; i < 100; ++i) loss.on_spurious(mistake);
   EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt * 2);
   for (int i = 0; i < 20'000; ++i) loss.on_delay(Duration());
   EXPECT_LT(loss.reorder_window(kRtt), kRtt / 4 + Duration::ns(10));

@@ -48,6 +48,11 @@ class Nscc {
   std::int64_t window() const { return window_; }
   std::int64_t inflight() const { return inflight_; }
   Duration base_rtt() const { return base_rtt_; }
+  // What is acknowledged sooner after it was sent is not an answer to that.
+  Duration soonest() const {
+    if (!params_->software) return base_rtt_ / 2;
+    return rtt_min_ == kNoRtt ? Duration() : rtt_min_;
+  }
   // May a packet of that nominal size go now? One is always allowed when nothing is in flight.
   bool allows(std::int64_t size) const { return inflight_ + size <= allowance() || inflight_ <= 0; }
   // What may be in flight: by the network, and by the peer.

@@ -195,7 +195,7 @@ void PathSet::on_clean_echo(Slot slot) {
   clean_[(clean_head_ + clean_count_++) % clean_.size()] = slot;
 }
 
-Verdict PathSet::on_loss(Time now, Slot slot) {
+Verdict PathSet::on_loss(Time now, Slot slot, Duration late) {
   EvSlot& s = slots_[slot];
   Plane& plane = planes_[s.port];
   troubled_ = true;
@@ -205,7 +205,7 @@ Verdict PathSet::on_loss(Time now, Slot slot) {
   set_history(s, s.history << 1 | 1);
   if (options_.policy == Policy::kFlowHash || s.state == EvState::kAssumedBad)
     return Verdict::kNothing;
-  if (options_.confirm > Duration() && !is_confirmed(now, plane)) return Verdict::kNothing;
+  if (options_.confirm > Duration() && !is_confirmed(now, plane, late)) return Verdict::kNothing;
   const std::uint32_t ambient = ambient_q16(s);
   if (plane_is_dead(plane, plane_losses_in_a_row(ambient))) {
     condemn_plane(now, s.port);
@@ -218,11 +218,11 @@ Verdict PathSet::on_loss(Time now, Slot slot) {
 }
 
 // A loss, now: whether the plane has had some for long enough.
-bool PathSet::is_confirmed(Time now, Plane& plane) const {
+bool PathSet::is_confirmed(Time now, Plane& plane, Duration late) const {
   constexpr std::int64_t kPause = 50;  // without a loss, in times of `confirm`
   if (now - plane.loss_last > options_.confirm * kPause) plane.loss_first = now;
   plane.loss_last = now;
-  return now - plane.loss_first >= options_.confirm;
+  return now - plane.loss_first >= std::clamp(late, options_.confirm, kConfirmMax);
 }
 
 bool PathSet::plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const {

@@ -42,8 +42,9 @@ class PathSet {
     // So many losses of the others are assumed besides those seen: with few EVs none seen says
     // little.
     std::uint32_t prior_losses = 0;
-    // Losses of a plane judge none of its EVs before they have been seen for that long: a peer that
-    // looks at one port after the other takes some for lost that are not. 0: at once.
+    // Losses of a plane judge none of its EVs before they have been seen for that long, or for as long
+    // as packets are late: a peer that looks at one port after the other takes some for lost that are
+    // not, and a plane that stands still for a moment is not dead. 0: at once.
     Duration confirm{};
     std::uint64_t seed = 1;
     // For the trace; null: none.
@@ -83,8 +84,8 @@ class PathSet {
   void on_ack(Slot slot);
   // The same, and its SACK carried no mark: REPS remembers it.
   void on_clean_echo(Slot slot);
-  // A packet sent on it was declared lost.
-  Verdict on_loss(Time now, Slot slot);
+  // A packet sent on it was declared lost. `late`: how late packets are that arrive.
+  Verdict on_loss(Time now, Slot slot, Duration late = {});
   // ... and arrived after all: the mark is withdrawn. True if that brought the EV back.
   bool on_unlost(Time now, Slot slot);
   // The responder judged the path bad (ALWAYS_SKIP), or a sibling QP did. True if that condemned
@@ -138,7 +139,9 @@ class PathSet {
     Time loss_first, loss_last = kLongAgo;  // of those that no long pause separates
   };
 
-  bool is_confirmed(Time now, Plane& plane) const;
+  // A plane of which nothing arrives for longer is out of use, whatever came late before.
+  static constexpr Duration kConfirmMax = Duration::ms(8);
+  bool is_confirmed(Time now, Plane& plane, Duration late) const;
   Slot next_in_plane(Time now, Plane& plane, Duration rtt);
   Slot draw_ahead(Plane& plane);
   Slot next_reps(PortMask usable);

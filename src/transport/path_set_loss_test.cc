@@ -142,11 +142,11 @@ TEST(PathSetLoss, WhereLossMustBeConfirmedABurstJudgesNone) {
     return PathSet({.active = 8, .port_count = 2, .confirm = Duration::ms(1)},
                    make_evs({.ports = 2, .per_port = 4}));
   };
-  const auto lose_run = [](PathSet& paths, Time now) {
+  const auto lose_run = [](PathSet& paths, Time now, Duration late = {}) {
     Verdict worst = Verdict::kNothing;
     for (int i = 0; i < 15; ++i) {
       paths.on_ack(4);  // the other plane delivers
-      if (const Verdict v = paths.on_loss(now, 0); v != Verdict::kNothing) worst = v;
+      if (const Verdict v = paths.on_loss(now, 0, late); v != Verdict::kNothing) worst = v;
     }
     return worst;
   };
@@ -160,6 +160,14 @@ TEST(PathSetLoss, WhereLossMustBeConfirmedABurstJudgesNone) {
     const Time now = start + Duration::us(900) * turn;
     EXPECT_EQ(lose_run(again, now), Verdict::kNothing) << turn;
     for (int i = 0; i < 15; ++i) again.on_unlost(now, 0);
+  }
+  // Packets are known to be late by milliseconds, or by seconds: then it takes longer, up to a bound.
+  for (const auto& [late, judged_ms] :
+       {std::pair{Duration::us(10), 1}, {Duration::ms(4), 4}, {Duration::s(2), 8}}) {
+    PathSet slow = make();
+    for (int ms = 0; ms < judged_ms; ++ms)
+      EXPECT_EQ(lose_run(slow, start + Duration::ms(ms), late), Verdict::kNothing) << ms;
+    EXPECT_NE(lose_run(slow, start + Duration::ms(judged_ms), late), Verdict::kNothing);
   }
 }
 

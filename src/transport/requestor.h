@@ -32,6 +32,11 @@ constexpr wire::Timestamp timestamp(Time at) {
   return {static_cast<std::uint16_t>(at.ps() / 128'000)};
 }
 
+// How long ago that was, as far as 16 bits tell: up to 8.4 ms.
+constexpr Duration age_of(Time now, wire::Timestamp sent) {
+  return Duration::ns(128) * static_cast<std::uint16_t>(timestamp(now).ticks - sent.ticks);
+}
+
 struct RequestorCounters {
   std::uint64_t packets = 0, bytes = 0, retransmits = 0, spurious = 0, completion_resends = 0;
   std::uint64_t lost_inferred = 0, lost_trimmed = 0, lost_port = 0, lost_timer = 0,
@@ -207,14 +212,16 @@ class Requestor {
     Time sent_at = kNever;
     PathSet::Slot slot = PathSet::kNone;
     bool rtt_valid = false, full_size = false, of_probe = false;
+    bool older = false;  // of a copy before the newest: `rtt` is its own
     Duration rtt;
   };
   Trigger trigger_of(const Context& context, const wire::Bth& bth, const wire::Sack& sack);
   void on_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
   void hear_limit(const wire::Sack& sack);
   void hear_delay(Context& context, const Trigger& trigger);
-  void hear_order(const Trigger& trigger);
+  void hear_order(const Context& context, const Trigger& trigger);
   void move_edge(std::uint8_t mpr);
+  void note_spurious(Context& context);
   void acknowledge(Context& context, Psn psn);
   bool advance(Context& context, Psn cack);
   bool take_bits(Context& context, const wire::Sack& sack);

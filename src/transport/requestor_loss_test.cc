@@ -207,6 +207,56 @@ TEST(RequestorLoss, ThereAfterAllIsUnmarkedAndBalanced) {
   EXPECT_EQ(bench.counters.unbalanced, 0u);
 }
 
+// Between software ends: packets a microsecond apart, and a path that stands still now and then.
+RequestorBench::Options software_ends() {
+  auto options = RequestorBench::defaults();
+  options.config.nscc.software = true;
+  return options;
+}
+// Sends `count` packets and hears of all but the third, each a round trip after it was sent. Returns
+// the one that was left out.
+Out leave_one_out(RequestorBench& bench, std::uint32_t count) {
+  const Time start = bench.now;
+  const auto packets = send_spaced(bench, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    bench.now = std::max(bench.now, start + kRtt + Duration::us(static_cast<std::int64_t>(i)));
+    if (i != 2) bench.acknowledge(packets[i]);
+  }
+  return packets[2];
+}
+
+// Its copy has been sent, so that its record tells of that one's time: the SACK that it triggers has
+// its own.
+TEST(RequestorLoss, WhatArrivesAfterItsCopyWasSentTellsHowLateThingsAre) {
+  RequestorBench bench(software_ends());
+  const Out late = leave_one_out(bench, 40);
+  ASSERT_EQ(bench.counters.lost_inferred, 1u);
+  ASSERT_TRUE(bench.poll());
+  bench.pass(kRtt);
+  bench.acknowledge(late);
+  const Out again = leave_one_out(bench, 40);
+  EXPECT_EQ(bench.counters.lost_inferred, 1u) << "no later than the first";
+  bench.acknowledge(again);
+  leave_one_out(bench, 200);
+  EXPECT_EQ(bench.counters.lost_inferred, 2u) << "later than anything that was seen";
+}
+
+TEST(RequestorLoss, WhatIsAcknowledgedSoonerThanAnythingBeforeHadArrived) {
+  for (const auto& [after, spurious] : {std::pair{kRtt / 2, 1u}, {kRtt * 2, 0u}}) {
+    RequestorBench bench(software_ends());
+    const Out late = leave_one_out(bench, 40);
+    ASSERT_EQ(bench.counters.lost_inferred, 1u);
+    ASSERT_TRUE(bench.poll());  // its copy
+    bench.arrive(late);
+    bench.pass(after);
+    bench.post(1024);
+    const auto next = bench.poll();
+    ASSERT_TRUE(next);
+    bench.acknowledge(*next);  // its SACK tells of that one too
+    EXPECT_EQ(bench.counters.spurious, spurious);
+  }
+}
+
 TEST(RequestorLoss, DeadPortLosesWhatIsOnItAndBlamesNobody) {
   RequestorBench bench;
   const auto packets = send_spaced(bench, 20);

@@ -26,26 +26,34 @@ void Requestor::on_heard(Context& context) {
   trace_window(context);
 }
 
+// What was declared lost had arrived: more time is to be given. To software it may be milliseconds,
+// as a link or a peer stands still for that long.
+void Requestor::note_spurious(Context& context) {
+  constexpr Duration kMost = Duration::ms(4);
+  ++context.counters.spurious;
+  const Duration base = nscc_.base_rtt();
+  if (params_->nscc.software) {
+    loss_.on_spurious({.more = loss_.reorder_window(base) / 8, .most = kMost});
+  } else {
+    loss_.on_spurious({.more = base / 4, .most = base * 2});
+  }
+}
+
 void Requestor::acknowledge(Context& context, Psn psn) {
   PsnRecord& record = window_.record(psn);
   if (record.state == PsnState::kReceived) return;
   if (record.state == PsnState::kLost) {
     // Declared lost, not sent again, and there after all.
-    ++context.counters.spurious;
-    loss_.on_spurious(nscc_.base_rtt());
+    note_spurious(context);
     nscc_.on_unlost(nominal_size(psn, record));
     // Its probes go on: another QP may have condemned the same EV.
     if (record.blamed && paths_.on_unlost(context.now, record.ev)) {
       ++context.counters.evs_withdrawn;
     }
   } else {
-    // A software peer's base RTT is a floor, not what the network takes.
-    if (record.copies > 1 && !params_->nscc.software &&
-        context.now - record.sent_at() < nscc_.base_rtt() / 2) {
-      // Too soon for the second copy: the first had arrived.
-      ++context.counters.spurious;
-      loss_.on_spurious(nscc_.base_rtt());
-    }
+    // Too soon for the second copy: the first had arrived.
+    if (record.copies > 1 && context.now - record.sent_at() < nscc_.soonest())
+      note_spurious(context);
     paths_.on_ack(record.ev);
   }
   if (record.copies == 1) oldest_news_ = std::min(oldest_news_, record.sent_at());
@@ -89,6 +97,11 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
       trigger.slot = record.ev;
     }
   }
+  if (params_->nscc.software && trigger.sent_at == kNever && !sack.answers_probe) {
+    // What was taken for lost, and is there after all: how late things are is seen by these alone.
+    trigger.older = true;
+    trigger.rtt = age_of(context.received_at, sack.echo);
+  }
   if (sack.mark != wire::PathMark::kNone && trigger.slot == PathSet::kNone) {
     trigger.slot = paths_.find_echo(sack.entropy);
   }
@@ -109,7 +122,11 @@ void Requestor::hear_delay(Context& context, const Trigger& trigger) {
 }
 
 // Whether what came now was overtaken by something that was heard of before.
-void Requestor::hear_order(const Trigger& trigger) {
+void Requestor::hear_order(const Context& context, const Trigger& trigger) {
+  if (trigger.older) {
+    const Duration by = newest_heard_ - (context.received_at - trigger.rtt);
+    if (by > Duration()) loss_.on_order(by);
+  }
   if (oldest_news_ != kNever) loss_.on_order(std::max(newest_heard_ - oldest_news_, Duration()));
   if (trigger.sent_at != kNever) newest_heard_ = std::max(newest_heard_, trigger.sent_at);
 }
@@ -139,10 +156,11 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
                               .rtt = trigger.rtt,
                               .penalty = sack.cwnd_penalty,
                               .restore = sack.restore_cwnd});
-  if (trigger.rtt_valid) loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
+  if (trigger.rtt_valid || trigger.older)
+    loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
   if (params_->nscc.software) {
     hear_delay(context, trigger);
-    hear_order(trigger);
+    hear_order(context, trigger);
   }
   hear_limit(sack);
   if (trigger.sent_at != kNever) {
@@ -240,7 +258,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
     return;
   }
   record.blamed = true;
-  switch (paths_.on_loss(context.now, slot)) {
+  switch (paths_.on_loss(context.now, slot, loss_.spread())) {
     case Verdict::kNothing:
       break;
     case Verdict::kEvCondemned:
