@@ -24,10 +24,11 @@ class LargestOfLate {
       value_ -= (value_ - delay) / kPart;
     }
   }
-  Duration value() const { return value_; }
+  Duration value() const { return std::max(value_, Duration()); }
+  bool is_known() const { return value_ >= Duration(); }
 
  private:
-  Duration value_;
+  Duration value_ = Duration::ps(-1);  // none seen yet
 };
 
 using DelaySpread = LargestOfLate<64>;

@@ -139,13 +139,16 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   }
   if (params_->software) {
     observe_software(now, sack.rtt);
+    observe_marks(sack.marked);
   } else if (sack.full_size && sack.rtt < base_rtt_) {
     base_rtt_ = sack.rtt;
     const auto bdp = static_cast<std::int64_t>(params_->rate.bytes_in(base_rtt_));
     window_max_ = std::clamp(bdp * 3 / 2, params_->window_min * 2, params_->window_max);
     window_ = std::min(window_, window_max_);
   }
-  Duration delay = std::max(sack.rtt - base_rtt_, Duration());
+  const Duration base =
+      params_->software ? std::max(base_rtt_ - doubt_, params_->base_rtt) : base_rtt_;
+  Duration delay = std::max(sack.rtt - base, Duration());
   const bool stands = params_->software && queue_stands(now);
   if (stands) delay = std::min(rtt_min_now_, rtt_min_before_) - base_rtt_;
   const bool marked = sack.marked || stands;
@@ -177,6 +180,20 @@ void Nscc::observe_software(Time now, Duration rtt) {
     rtt_interval_end_ = now + std::max(base_rtt_ * kStandingRtts, kStandingMin);
   }
   rtt_min_now_ = std::min(rtt_min_now_, rtt);
+}
+
+// Marks that go on are believed more than the smallest RTT ever seen: who came into a queue that never
+// emptied takes it for the way's length, finds no delay, and would keep more than its share.
+void Nscc::observe_marks(bool marked) {
+  constexpr std::uint8_t kSamples = 32, kMany = 8, kFew = 2;
+  samples_marked_ = static_cast<std::uint8_t>(samples_marked_ + (marked ? 1 : 0));
+  if (++samples_ < kSamples) return;
+  if (samples_marked_ >= kMany && window_ > 2 * params_->window_min) {
+    doubt_ = std::min(doubt_ + base_rtt_ / 8, base_rtt_);
+  } else if (samples_marked_ < kFew) {
+    doubt_ -= doubt_ / 8;
+  }
+  samples_ = samples_marked_ = 0;
 }
 
 // Where no switch speaks, much loss is congestion, and a little is not: a few per cent of a round

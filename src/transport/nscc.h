@@ -110,6 +110,7 @@ class Nscc {
   void fulfil(Time now);
   void observe_delay(Duration delay, bool marked);
   void observe_software(Time now, Duration rtt);
+  void observe_marks(bool marked);
   bool queue_stands(Time now) const;
   void end_round(Time now);
   void pace(Time now, std::uint32_t draw);
@@ -128,6 +129,10 @@ class Nscc {
   // adds comes and goes; a queue that stands is in the smallest one too.
   Duration rtt_min_ = kNoRtt, rtt_min_now_ = kNoRtt, rtt_min_before_ = kNoRtt;
   Time rtt_interval_end_, signal_at_;
+  // By how much the smallest RTT is thought to be too large: a queue may have stood in it. See
+  // docs/decisions/0034.
+  Duration doubt_;
+  std::uint8_t samples_ = 0, samples_marked_ = 0;
   std::int64_t round_acked_ = 0, round_lost_ = 0;
   std::int64_t growth_ = 0;  // bytes that the window may grow in a round trip; 0: as NSCC says
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;

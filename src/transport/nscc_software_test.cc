@@ -73,6 +73,24 @@ TEST_F(NsccSoftware, ASwitchThatMarksIsBelievedInsteadOfTheDelay) {
   EXPECT_GE(nscc.window(), before);
 }
 
+// It came into a queue that never emptied, and takes that for the way's length (docs/decisions/0034).
+TEST_F(NsccSoftware, WhoFindsNoDelayAndManyMarksGivesWay) {
+  const auto window_after = [this](int marked_every) {
+    nscc = Nscc(params, now);
+    sack(Duration::us(1500));
+    for (int i = 0; i < 4000; ++i)
+      sack(Duration::us(1500 + i % 64), marked_every > 0 && i % marked_every == 0);
+    return nscc.window();
+  };
+  EXPECT_GE(window_after(0), 1 << 20);
+  EXPECT_GE(window_after(64), 1 << 20) << "a mark now and then is a path's, not a queue's";
+  EXPECT_LT(window_after(2), 3 << 18);
+  EXPECT_EQ(nscc.base_rtt(), Duration::us(1500)) << "what timers go by";
+  // The others are gone, nothing is marked: it finds its way back.
+  for (int i = 0; i < 20'000; ++i) sack(Duration::us(60));
+  EXPECT_GE(nscc.window(), 1 << 20);
+}
+
 TEST_F(NsccSoftware, QuickAdaptWaitsForATrim) {
   for (int i = 0; i < 20; ++i) sack(Duration::us(50));
   now += Duration::ms(5);

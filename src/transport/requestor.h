@@ -199,6 +199,7 @@ class Requestor {
   bool is_time_to_ask(std::int64_t size) const;
   std::uint32_t run_packets() const;
   Duration lateness(const Context& context) const;
+  Duration slack(const Context& context) const;
   Duration answer_time(const Context& context) const;
   Duration proof_time() const;
   bool is_stuck() const;

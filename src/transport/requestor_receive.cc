@@ -17,7 +17,7 @@ void Requestor::on_heard(Context& context) {
   const Psn psn = window_.oldest();
   PsnRecord& record = window_.record(psn);
   // What a software peer takes so long for may still be before it.
-  if (context.now - record.sent_at() < lateness(context) * 2) return;
+  if (context.now - record.sent_at() < slack(context)) return;
   window_.lose(psn, record);
   if (record.counted) nscc_.on_forget(nominal_size(psn, record));
   record.counted = false;
@@ -111,14 +111,16 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
 // How late a software peer answers; the retry timer waits for twice that.
 void Requestor::hear_delay(Context& context, const Trigger& trigger) {
   Duration delay = trigger.rtt - nscc_.base_rtt();
+  DelaySpread& answers = context.peers[qp_.peer].answers;
   if (trigger.of_probe) {
-    // It may be one that overtook.
+    // It may be one that overtook: then it says nothing of how long others take.
     delay = context.received_at - trigger.sent_at - nscc_.base_rtt() - overtaken();
+    if (delay <= answers.value()) return;
   } else if (!trigger.rtt_valid) {
     return;
   }
-  context.peers[qp_.peer].answers.on_delay(std::max(delay, Duration()));
-  retry_.set_slack(lateness(context) * 2);
+  answers.on_delay(std::max(delay, Duration()));
+  retry_.set_slack(slack(context));
 }
 
 // Whether what came now was overtaken by something that was heard of before.

@@ -13,6 +13,16 @@ Duration Requestor::lateness(const Context& context) const {
   return std::min(seen, RetryTimer::kSlackMax / 2);
 }
 
+// What the retry timer waits beyond its interval, which is made for networks of microseconds. As long as
+// a software peer has answered nothing there may be any queue before it, of what others send to it above
+// all.
+Duration Requestor::slack(const Context& context) const {
+  constexpr Duration kUnknown = Duration::ms(40);
+  if (!params_->nscc.software) return Duration();
+  if (!context.peers[qp_.peer].answers.is_known()) return kUnknown;
+  return nscc_.base_rtt() * 2 + lateness(context) * 2;
+}
+
 // A round trip and a full queue.
 Duration Requestor::answer_time(const Context& context) const {
   return nscc_.base_rtt() + params_->nscc.target + lateness(context);
@@ -48,7 +58,7 @@ void Requestor::hurry_tail(const Context& context) {
 void Requestor::arm(const Context& context) {
   const Time now = context.now;
   if (window_.outstanding() == 1) {
-    retry_.set_slack(lateness(context) * 2);
+    retry_.set_slack(slack(context));
     retry_.restart(now);
   } else {
     retry_.arm(now);
@@ -78,7 +88,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (window_.lost() > 0 && resume_at_ > now) tail_at_ = std::min(tail_at_, resume_at_);
   if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
   // Others may have seen meanwhile that answers take longer now.
-  retry_.set_slack(lateness(context) * 2);
+  retry_.set_slack(slack(context));
   if (now < retry_.deadline()) return Status::kOk;
   ++context.counters.timeouts;
   const Time since = retry_.started();

@@ -170,16 +170,53 @@ struct LateSoftwarePeer : testing::Test {
 };
 
 TEST_F(LateSoftwarePeer, IsWaitedForByQpsThatNeverHeardFromIt) {
+  bench.peers[0].answers.on_delay(kLate);  // as another QP saw it
   bench.post(1024);
   bench.poll_all();
-  bench.peers[0].answers.on_delay(kLate);  // as another QP saw it
   const Time sent = bench.now;
   while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
   EXPECT_GE(bench.now - sent, kLate * 2);
   EXPECT_LT(bench.now - sent, kLate * 3);
 }
 
+// Nobody knows what queues before it. Its answer to a question that overtakes that says nothing either.
+TEST_F(LateSoftwarePeer, IsWaitedForLongerBeforeItsFirstAnswer) {
+  bench.post(2 * 1024);
+  const auto packets = bench.poll_all();
+  const Time sent = bench.now;
+  while (bench.counters.probes == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  wire::Sack answer = bench.sack(RequestorBench::trigger(packets[0]));
+  answer.answers_probe = true;
+  answer.probe_id = 0;
+  ASSERT_TRUE(bench.hear(answer));
+  while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
+  EXPECT_GE(bench.now - sent, Duration::ms(40));
+  EXPECT_LT(bench.now - sent, Duration::ms(50));
+}
+
+// A way of five milliseconds, over which one packet at a time goes: the timer is no shorter than it.
+TEST_F(LateSoftwarePeer, OfALongWayIsWaitedForForALongTime) {
+  constexpr Duration kWay = Duration::ms(5);
+  for (int i = 0; i < 10; ++i) {
+    bench.post(1024);
+    const auto packets = bench.poll_all();
+    ASSERT_EQ(packets.size(), 1u);
+    for (const Time back = bench.now + kWay; bench.now < back;) {
+      if (bench.requestor.deadline() < back) {
+        ASSERT_EQ(bench.to_deadline(), Status::kOk);
+      } else {
+        bench.now = back;
+      }
+    }
+    ASSERT_TRUE(bench.acknowledge(packets));
+    bench.transport_ack(bench.cack());
+  }
+  EXPECT_EQ(bench.counters.timeouts, 0u);
+  EXPECT_EQ(bench.counters.retransmits, 0u);
+}
+
 TEST_F(LateSoftwarePeer, IsNotSentAgainWhatItHasNotComeTo) {
+  bench.peers[0].answers.on_delay(Duration());
   bench.post(1024);
   bench.poll_all();
   while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
