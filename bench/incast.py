@@ -3,8 +3,8 @@
 `weft` is Jain's index of the eight goodputs; there is no peer that answers trims, so `ratio` is null. The nine hosts are
 endpoints of two processes, each with sockets in its own network namespace, the switch is a third: the cores are to be at
 most half busy (`cores` are all of them in the busiest two seconds), so that what is seen is the protocol and not the
-scheduler. At most 1 in 10,000 packets is recovered by timer. The retry timer is 8 ms there, as a packet of each sender takes
-1.3 ms to leave the port; a last row has the default of 1 ms, which is for rates of Gb/s.
+scheduler. At most 1 in 10,000 packets is recovered by timer. The retry timer is the default, 1 ms: that of the scenario
+file is for the simulator, whose ends do not learn how long answers take, and is left out.
 """
 
 import argparse

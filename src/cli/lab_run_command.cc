@@ -40,7 +40,8 @@ nlohmann::ordered_json counters_json(const LabOutcome& outcome) {
 
 void print_json(const LabOutcome& outcome) {
   auto out = nlohmann::ordered_json::parse(scenario::to_json(outcome.results));
-  for (const char* of_sim : {"trace_hash", "packet_hops"}) out.erase(of_sim);
+  for (const char* of_sim : {"trace_hash", "packet_hops", "packet_hops_per_s", "wall_s", "rss_mb"})
+    out.erase(of_sim);
   out["bytes_wrong"] = outcome.bytes_wrong;
   out["story"] = outcome.story;
   out["condemned_in_passing"] = outcome.passing;

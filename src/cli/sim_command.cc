@@ -149,12 +149,8 @@ int run_one(const SimArguments& arguments, bool details) {
   const auto outcome = run_scenario(*scenario, options);
   if (terminal) say("\r{:60}\r", "");
   if (!outcome) return misuse(outcome.error().message);
-  if (capture && !capture->is_open()) {
-    return misuse(fmt::format("--pcap {}: not everything could be written", arguments.pcap));
-  }
-  if (trace_file.is_open() && !trace_file.flush()) {
-    return misuse(fmt::format("--trace {}: not everything could be written", arguments.trace));
-  }
+  const bool captured = !capture || capture->is_open();
+  const bool traced = !trace_file.is_open() || trace_file.flush();
   if (arguments.json) {
     std::string line = scenario::to_json(outcome->results);
     if (arguments.paths) {
@@ -170,7 +166,9 @@ int run_one(const SimArguments& arguments, bool details) {
     if (details) print_details(*outcome);
   }
   std::fflush(stdout);
-  if (outcome->held()) return 0;
+  if (!captured) say("weft: --pcap {}: not everything could be written\n", arguments.pcap);
+  if (!traced) say("weft: --trace {}: not everything could be written\n", arguments.trace);
+  if (outcome->held()) return captured && traced ? 0 : 1;
   report(*outcome, arguments, options.seed);
   return 1;
 }

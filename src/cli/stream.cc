@@ -91,8 +91,9 @@ Result<void> Stream::receive(Bytes bytes, Duration patience) {
     if (!wait_readable(fd_, until)) {
       if (interrupted()) return interruption();
       return Error{ErrorKind::kSystem,
-                   fmt::format("{} says nothing for {:.0f} s; is it `weft bench write`?", name_,
-                               patience.to_us() * 1e-6)};
+                   fmt::format("{} says nothing for {:.0f} s; is it `weft bench write`, and have "
+                               "all --clients come that it waits for?",
+                               name_, patience.to_us() * 1e-6)};
     }
     const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
     if (got < 0 && errno == EINTR) continue;

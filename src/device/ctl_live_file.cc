@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -70,6 +72,29 @@ void forget(std::atomic<int>* file) {
   }
 }
 
+// Whole before it has its name: nobody sees a smaller one, and its first page is there, where a
+// hole would be a SIGBUS on a full file system. Whoever is first makes it.
+Result<void> make_file(const LiveFile::Options& options) {
+  const std::string fresh = fmt::format("{}.{}.new", options.name, gettid());
+  unlinkat(options.directory, fresh.c_str(), 0);  // of somebody who was killed here
+  const net::FileDescriptor made(openat(options.directory, fresh.c_str(),
+                                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                                        0644));
+  if (!made.is_open()) return system_error(options.name);
+  const std::array<std::byte, kWordBytes> zero{};
+  errno = ENOSPC;  // should fewer be taken
+  const bool written = fchmod(made.get(), 0644) == 0 &&
+                       pwrite(made.get(), zero.data(), zero.size(), 0) == kWordBytes;
+  const bool named = written && (linkat(options.directory, fresh.c_str(), options.directory,
+                                        options.name.c_str(), 0) == 0 ||
+                                 errno == EEXIST);
+  const int error = errno;
+  unlinkat(options.directory, fresh.c_str(), 0);
+  errno = error;
+  if (!named) return system_error(options.name);
+  return {};
+}
+
 }  // namespace
 
 Result<void> LiveFile::open(const Options& options) {
@@ -78,14 +103,7 @@ Result<void> LiveFile::open(const Options& options) {
   const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // what is no file is not waited for
   int fd = openat(options.directory, options.name.c_str(), O_RDONLY | flags);
   if (fd < 0 && errno == ENOENT && options.create) {
-    // Whoever is first gives it its size; no smaller file is ever seen under that name by a reader
-    // that checks it.
-    net::FileDescriptor made(
-        openat(options.directory, options.name.c_str(), O_RDWR | O_CREAT | flags, 0644));
-    if (!made.is_open() || fchmod(made.get(), 0644) != 0 ||
-        ftruncate(made.get(), kWordBytes) != 0) {
-      return system_error(options.name);
-    }
+    WEFT_CHECK(make_file(options));
     fd = openat(options.directory, options.name.c_str(), O_RDONLY | flags);
   }
   if (fd < 0) {
@@ -172,7 +190,8 @@ void LiveFile::mark_bad(std::uint32_t id, std::uint32_t entry, bool bad) {
 
 std::vector<bool> LiveFile::found_bad(std::uint32_t id, std::uint32_t count) const {
   std::vector<bool> bad(count);
-  // The kernel names one lock in a range, in no order: what lies before it and behind is asked again.
+  // The kernel names one lock in a range, in no order: what lies before it and behind is asked
+  // again.
   std::vector<std::pair<off_t, off_t>> ranges{{0, static_cast<off_t>(count)}};
   while (!ranges.empty()) {
     const auto [begin, end] = ranges.back();

@@ -139,8 +139,11 @@ Result<void> LabFolder::write(const LabState& state) const {
   FileDescriptor fd(
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.is_open()) return cannot(temporary, "cannot be opened");
-  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return cannot(temporary, "cannot be written");
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    const Error error = cannot(temporary, "cannot be written");
+    unlink(temporary.c_str());
+    return error;
+  }
   if (std::rename(temporary.c_str(), to.c_str()) != 0) return cannot(to, "cannot be written");
   return {};
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "transport/endpoint.h"
+#include "transport/software_ends.h"
 #include "transport/test_pair.h"
 
 namespace weft::transport {
@@ -12,7 +13,8 @@ using test::opcode_of;
 using test::Pair;
 using wire::Opcode;
 
-// Both ends' QPs as they are once it is known that they share a link: on port 1 only, 8 KiB packets.
+// Both ends' QPs as they are once it is known that they share a link: on port 1 only, 8 KiB
+// packets.
 Pair::Qps connect_by_link(Pair& pair, std::uint32_t sack_bytes = 64u << 10) {
   const fabric::Ev ev{.value = 99, .port = 1};
   auto qps = pair.create();
@@ -292,6 +294,37 @@ TEST(EndpointLink, ABusyDirectionIsAnsweredAllTheSame) {
     EXPECT_EQ(pair.completions(from).size(), 4u);
     EXPECT_EQ(pair.counter(from, "transport.retransmits"), 0u);
   }
+}
+
+// Questions about a plane that died are answered after the next one is due: it comes back all the
+// same (docs/decisions/0033).
+TEST(EndpointLink, OverALongWayADeadPlaneComesBack) {
+  auto options = Pair::defaults();
+  options.delay = Duration::ms(3);
+  suit_software(options.endpoint);
+  suit_software(options.qp);
+  options.qp.mpr = options.qp.mpr_dest = 32;
+  Pair pair(options);
+  const auto qps = pair.connect();
+  bool dead = false;
+  pair.fate = [&](int, const world::Datagram& d) {
+    return dead && d.port == 1 ? test::Fate::kDrop : test::Fate::kDeliver;
+  };
+  const auto write_for = [&](Duration time) {
+    std::uint64_t id = 0;
+    for (const Time end = pair.now + time; pair.now < end; pair.run_for(Duration::ms(1))) {
+      (void)pair.write(0, qps.qpn[0], {.id = ++id, .size = 8 * 1024});
+      (void)pair.completions(0);
+    }
+  };
+  write_for(Duration::ms(100));
+  ASSERT_EQ(pair.end(0).view(qps.qpn[0]).ports_left_out, 0);
+  dead = true;
+  write_for(Duration::ms(100));
+  ASSERT_EQ(pair.end(0).view(qps.qpn[0]).ports_left_out, 0b10);
+  dead = false;
+  write_for(Duration::ms(50));
+  EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ports_left_out, 0);
 }
 
 // Whoever would have asked is lost: what came is reported all the same, on every plane, so that the

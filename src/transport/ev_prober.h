@@ -7,8 +7,9 @@
 // many, up to twelve. A plane (all EVs of a port) is watched through up to three of its EVs, and
 // three answers from any of them revive it.
 //
-// Where a peer's answers are known to come late, several questions are under way at a time: behind a
-// queue of ten milliseconds no answer is there when the next question is due.
+// Where answers are known to take longer than that (software ends), several questions are under way
+// at a time: over a long way, or behind a queue, no answer is there when the next question is due.
+// They follow each other so that those under way cover twice the time that an answer takes.
 //
 // Bounded by its table; owned by the endpoint, which turns `revived` into calls on its QPs.
 #pragma once
@@ -50,10 +51,10 @@ class EvProber {
   void forget_peer(std::uint32_t peer);
 
   Time next_deadline() const { return next_at_; }
-  // Queues the questions that are due, with `take_id` numbers from the endpoint. `lateness` says how
-  // late a peer's answers come; zero: before the next question, or not at all.
-  template <typename TakeId, typename Lateness>
-  void ask(Time now, ControlQueue& out, TakeId take_id, Lateness lateness);
+  // Queues the questions that are due, with `take_id` numbers from the endpoint. `answer_time` says
+  // how long a peer's answers take; zero: before the next question, or not at all.
+  template <typename TakeId, typename AnswerTime>
+  void ask(Time now, ControlQueue& out, TakeId take_id, AnswerTime answer_time);
 
   // An answer to `request_id` came: null if it is none of ours; else the watch, whose `active`
   // turned false if revived.
@@ -67,8 +68,8 @@ class EvProber {
   std::size_t bytes() const { return watches_.capacity() * sizeof(Watch); }
 
  private:
-  // Longer than that no answer is waited for: what lives again must be found out soon.
-  static constexpr Duration kLatenessMax = Duration::ms(32);
+  // Questions are at most 8 ms apart: what lives again must be found out soon.
+  static constexpr Duration kAnswerTimeMax = Duration::ms(32);
 
   Watch* find(std::uint32_t peer, fabric::Ev ev);
   static void forget_questions(Watch& watch, std::uint8_t count);
@@ -82,27 +83,25 @@ class EvProber {
   bool new_ = false;
 };
 
-template <typename TakeId, typename Lateness>
-void EvProber::ask(Time now, ControlQueue& out, TakeId take_id, Lateness lateness) {
+template <typename TakeId, typename AnswerTime>
+void EvProber::ask(Time now, ControlQueue& out, TakeId take_id, AnswerTime answer_time) {
   if (now < next_at_) return;
   for (Watch& w : watches_) {
     if (!w.active || w.next_at > now) continue;
     // Unanswered questions stretch with the number of bad EVs: 1,000 a second in all, each EV at
     // least once a second.
     const std::int64_t stretch = w.answers > 0 ? 1 : std::min<std::int64_t>(active_, 1000);
-    const Duration late = std::min(lateness(w.peer), kLatenessMax);
-    // At half of those that may be under way an answer that comes at all has come.
-    w.next_at = now + std::max(Duration::ms(1) * stretch, late / (kUnderWayMax / 2));
-    const std::uint8_t waited_for = late > Duration() ? kUnderWayMax : 1;
-    if (w.under_way >= waited_for) {  // the oldest was not answered
-      forget_questions(w, static_cast<std::uint8_t>(w.under_way - waited_for + 1));
-      w.answers = 0;
-    }
+    const Duration takes = std::min(answer_time(w.peer), kAnswerTimeMax);
+    w.next_at = now + std::max(Duration::ms(1) * stretch, takes / (kUnderWayMax / 2));
+    const std::uint8_t waited_for = takes > Duration() ? kUnderWayMax : 1;
+    const bool unanswered = w.under_way >= waited_for;  // the oldest
+    if (unanswered) w.answers = 0;
     ControlPacket* packet = out.add();
     if (packet == nullptr) {
       w.next_at = now + Duration::ms(1);  // its turn is not lost
       continue;
     }
+    if (unanswered) forget_questions(w, static_cast<std::uint8_t>(w.under_way - waited_for + 1));
     const std::uint16_t id = take_id();
     w.questions[w.under_way++] = id;
     ++asked_;

@@ -18,7 +18,7 @@ class Bench {
   Time at(std::int64_t us) const { return Time::from_start(Duration::us(us)); }
   void queue_questions(Time now) {
     prober.ask(
-        now, control, [this] { return ++id_; }, [this](std::uint32_t) { return lateness; });
+        now, control, [this] { return ++id_; }, [this](std::uint32_t) { return answer_time; });
   }
   // The questions that are due at that time.
   std::vector<test::Sent> ask(Time now) {
@@ -29,7 +29,7 @@ class Bench {
 
   EvProber prober;
   ControlQueue control{256};
-  Duration lateness;  // of every peer
+  Duration answer_time;  // of every peer
 
  private:
   std::uint16_t id_ = 0;
@@ -101,8 +101,8 @@ TEST(EvProber, UnansweredQuestionStartsTheCountAgain) {
   EXPECT_EQ(answers_to_revive(bench, now), 3);
 }
 
-// Asks when it is due, over a path that takes that long there and back and loses every `lost_every`-th
-// question; when it was revived, or kNever if it never is.
+// Asks when it is due, over a path that takes that long there and back and loses every
+// `lost_every`-th question; when it was revived, or kNever if it never is.
 Time revived_at(Bench& bench, Duration rtt, int lost_every = 1000) {
   std::multimap<Time, std::uint16_t> answers;
   int count = 0;
@@ -124,7 +124,7 @@ Time revived_at(Bench& bench, Duration rtt, int lost_every = 1000) {
 TEST(EvProber, AnswersThatComeLateCount) {
   for (const int ms : {2, 6, 12, 30, 45}) {
     Bench bench;
-    bench.lateness = Duration::ms(ms);
+    bench.answer_time = Duration::ms(ms);
     ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
     // Two questions after the first, and the way back of the third.
     EXPECT_LE(revived_at(bench, Duration::ms(ms)), bench.at(1000 * (ms + 3 + 2 * ms / 4)));
@@ -135,7 +135,7 @@ TEST(EvProber, AnswersThatComeLateCount) {
 TEST(EvProber, AmongThoseThatComeLateALostOneStartsTheCountAgain) {
   for (const int lost_every : {3, 4}) {
     Bench bench;
-    bench.lateness = Duration::ms(6);
+    bench.answer_time = Duration::ms(6);
     ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
     // Two in a row are not three.
     EXPECT_EQ(revived_at(bench, Duration::ms(6), lost_every) == kNever, lost_every == 3);
@@ -144,7 +144,7 @@ TEST(EvProber, AmongThoseThatComeLateALostOneStartsTheCountAgain) {
 
 TEST(EvProber, WhatIsDeadIsAskedForOftenHoweverLateAnswersWere) {
   Bench bench;
-  bench.lateness = Duration::s(10);
+  bench.answer_time = Duration::s(10);
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
   Time now;
   for (int i = 0; i < 100; ++i) {
@@ -215,6 +215,16 @@ TEST(EvProber, FullQueueAsksLater) {
   EXPECT_GT(bench.prober.next_deadline(), bench.at(1000));
   while (!bench.control.empty()) bench.control.pop();
   EXPECT_EQ(bench.ask(bench.prober.next_deadline()).size(), 1u);
+}
+
+TEST(EvProber, FullQueueForgetsNoQuestion) {
+  Bench bench;
+  ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
+  const std::uint16_t id = id_of(bench.ask(bench.at(1000))[0]);
+  while (bench.control.add() != nullptr) {
+  }
+  bench.queue_questions(bench.prober.next_deadline());
+  EXPECT_NE(bench.prober.on_answer(bench.at(2100), 7, id), nullptr);
 }
 
 TEST(EvProber, PlaneIsRevivedByItsWitnessesTogether) {

@@ -13,7 +13,15 @@
 
 namespace weft::transport {
 
-// The largest delay of late: up at once, down by a part with every sample.
+// How late software may be and still be taken for alive: within the 10 ms in which a dead plane
+// must be left. A plane whose losses go on for longer is judged, whatever came late before;
+// mistakes make the reorder window longer by half of it. The echoed times of SACKs tell about as
+// much (16 bits of 128 ns). Retry timers, which are the last resort, wait longer:
+// RetryTimer::kSlackMax.
+inline constexpr Duration kLateMax = Duration::ms(8);
+
+// The largest delay of late: up at once, down by a part with every sample; zero, and not known,
+// before the first.
 template <std::int64_t kPart>
 class LargestOfLate {
  public:
@@ -48,8 +56,8 @@ class LossDetector {
   }
   // There are other paths now: what was seen of the order says nothing any more.
   void forget_order() { orders_ = 0; }
-  // A packet that was declared lost had arrived: the window is that much longer, and by `most` at the
-  // most.
+  // A packet that was declared lost had arrived: the window is that much longer, and by `most` at
+  // the most.
   struct Spurious {
     Duration more, most;
   };

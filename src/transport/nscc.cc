@@ -11,8 +11,8 @@ namespace {
 // Pacing ends when the gap would let so many packets go in a round trip.
 constexpr std::int64_t kPacketsAfterPacing = 4;
 
-// A queue stands when the smallest RTT of so long a time shows it: longer than a process waits for a
-// core.
+// A queue stands when the smallest RTT of so long a time shows it: longer than a process waits for
+// a core.
 constexpr std::int64_t kStandingRtts = 8;
 constexpr Duration kStandingMin = Duration::ms(10);
 // Where no switch speaks a window does not become smaller than that.
@@ -182,16 +182,17 @@ void Nscc::observe_software(Time now, Duration rtt) {
   rtt_min_now_ = std::min(rtt_min_now_, rtt);
 }
 
-// Marks that go on are believed more than the smallest RTT ever seen: who came into a queue that never
-// emptied takes it for the way's length, finds no delay, and would keep more than its share.
+// Marks that go on are believed more than the smallest RTT ever seen: who came into a queue that
+// never emptied takes it for the way's length, finds no delay, and would keep more than its share.
+// Up to half of it is doubted: the rest may well be the way.
 void Nscc::observe_marks(bool marked) {
-  constexpr std::uint8_t kSamples = 32, kMany = 8, kFew = 2;
+  constexpr std::uint8_t kSamples = 32, kMany = 8;
   samples_marked_ = static_cast<std::uint8_t>(samples_marked_ + (marked ? 1 : 0));
   if (++samples_ < kSamples) return;
-  if (samples_marked_ >= kMany && window_ > 2 * params_->window_min) {
-    doubt_ = std::min(doubt_ + base_rtt_ / 8, base_rtt_);
-  } else if (samples_marked_ < kFew) {
+  if (samples_marked_ < kMany) {
     doubt_ -= doubt_ / 8;
+  } else if (window_ > 2 * params_->window_min) {
+    doubt_ = std::min(doubt_ + base_rtt_ / 8, base_rtt_ / 2);
   }
   samples_ = samples_marked_ = 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "transport/evidence.h"
+#include "transport/loss.h"
 
 namespace weft::transport {
 
@@ -219,10 +220,10 @@ Verdict PathSet::on_loss(Time now, Slot slot, Duration late) {
 
 // A loss, now: whether the plane has had some for long enough.
 bool PathSet::is_confirmed(Time now, Plane& plane, Duration late) const {
-  constexpr std::int64_t kPause = 50;  // without a loss, in times of `confirm`
+  constexpr std::int64_t kPause = 50;  // without a loss, in times of `confirm`: what lasts is meant
   if (now - plane.loss_last > options_.confirm * kPause) plane.loss_first = now;
   plane.loss_last = now;
-  return now - plane.loss_first >= std::clamp(late, options_.confirm, kConfirmMax);
+  return now - plane.loss_first >= std::clamp(late, options_.confirm, kLateMax);
 }
 
 bool PathSet::plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const {

@@ -42,9 +42,9 @@ class PathSet {
     // So many losses of the others are assumed besides those seen: with few EVs none seen says
     // little.
     std::uint32_t prior_losses = 0;
-    // Losses of a plane judge none of its EVs before they have been seen for that long, or for as long
-    // as packets are late: a peer that looks at one port after the other takes some for lost that are
-    // not, and a plane that stands still for a moment is not dead. 0: at once.
+    // Losses of a plane judge none of its EVs before they have been seen for that long, or for as
+    // long as packets are late: a peer that looks at one port after the other takes some for lost
+    // that are not, and a plane that stands still for a moment is not dead. 0: at once.
     Duration confirm{};
     std::uint64_t seed = 1;
     // For the trace; null: none.
@@ -139,8 +139,6 @@ class PathSet {
     Time loss_first, loss_last = kLongAgo;  // of those that no long pause separates
   };
 
-  // A plane of which nothing arrives for longer is out of use, whatever came late before.
-  static constexpr Duration kConfirmMax = Duration::ms(8);
   bool is_confirmed(Time now, Plane& plane, Duration late) const;
   Slot next_in_plane(Time now, Plane& plane, Duration rtt);
   Slot draw_ahead(Plane& plane);

@@ -161,7 +161,8 @@ TEST(PathSetLoss, WhereLossMustBeConfirmedABurstJudgesNone) {
     EXPECT_EQ(lose_run(again, now), Verdict::kNothing) << turn;
     for (int i = 0; i < 15; ++i) again.on_unlost(now, 0);
   }
-  // Packets are known to be late by milliseconds, or by seconds: then it takes longer, up to a bound.
+  // Packets are known to be late by milliseconds, or by seconds: then it takes longer, up to a
+  // bound.
   for (const auto& [late, judged_ms] :
        {std::pair{Duration::us(10), 1}, {Duration::ms(4), 4}, {Duration::s(2), 8}}) {
     PathSet slow = make();

@@ -57,8 +57,8 @@ struct alignas(64) Peer {
   Time data_at;  // when it was last sent data
   // When the newest question was put that it answered, on whichever plane.
   Time answered_open_at;
-  // How much later than the base RTT its answers come, over all QPs. Kept for software ends only: a
-  // host that is busy answers all of them late, also those that have not heard from it yet.
+  // How long its answers take, over all QPs. Kept for software ends only: a host that is busy, or
+  // far away, answers all of them late, also those that have not heard from it yet.
   DelaySpread answers{};
   std::array<Way, world::kPortsMax> ways{};
 

@@ -159,6 +159,8 @@ class Requestor {
  private:
   // Questions at the tail of a flow, five round trips apart, before only the retry timer asks.
   static constexpr std::uint8_t kTailTries = 16;
+  // Of a peer that has answered nothing: the queue that several first windows make at 1 Gb/s.
+  static constexpr Duration kSlackUnknown = Duration::ms(40);
 
   struct Wqe {
     WriteRequest request;
@@ -213,8 +215,8 @@ class Requestor {
     Time sent_at = kNever;
     PathSet::Slot slot = PathSet::kNone;
     bool rtt_valid = false, full_size = false, of_probe = false;
-    bool older = false;  // of a copy before the newest: `rtt` is its own
     Duration rtt;
+    std::optional<Duration> older_age;  // of a copy before the newest, which has just arrived
   };
   Trigger trigger_of(const Context& context, const wire::Bth& bth, const wire::Sack& sack);
   void on_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
@@ -272,8 +274,9 @@ class Requestor {
   std::int64_t bytes_since_ask_ = 0;
   Run run_;
   Time last_heard_, last_send_;
-  // When was sent: the oldest that this SACK is the first to tell of (of what was sent once), and the
-  // newest that triggered any.
+  Time spurious_at_;  // when the last mistake was learnt from
+  // When was sent: the oldest that this SACK is the first to tell of (of what was sent once), and
+  // the newest that triggered any.
   Time oldest_news_, newest_heard_;
   Time resume_at_;  // resource NACKs: nothing is resent before
   Time tail_at_ = kNever;

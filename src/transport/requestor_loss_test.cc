@@ -207,53 +207,164 @@ TEST(RequestorLoss, ThereAfterAllIsUnmarkedAndBalanced) {
   EXPECT_EQ(bench.counters.unbalanced, 0u);
 }
 
-// Between software ends: packets a microsecond apart, and a path that stands still now and then.
+// Between software ends: a way of 10 us, a packet a microsecond, and packets that come late.
 RequestorBench::Options software_ends() {
   auto options = RequestorBench::defaults();
   options.config.nscc.software = true;
   return options;
 }
-// Sends `count` packets and hears of all but the third, each a round trip after it was sent. Returns
-// the one that was left out.
-Out leave_one_out(RequestorBench& bench, std::uint32_t count) {
+struct LeftOut {
+  std::vector<Out> packets;  // not heard of
+  Duration found_after;      // from when the first of them was sent, until it was taken for lost
+};
+// Sends `count` packets and hears of each a round trip after it was sent, but for `left_out` from
+// the third on. Copies go when they are due, and are not heard of either.
+LeftOut leave_out(RequestorBench& bench, std::uint32_t count, std::uint32_t left_out = 1) {
+  LeftOut result;
   const Time start = bench.now;
-  const auto packets = send_spaced(bench, count);
-  for (std::size_t i = 0; i < count; ++i) {
-    bench.now = std::max(bench.now, start + kRtt + Duration::us(static_cast<std::int64_t>(i)));
-    if (i != 2) bench.acknowledge(packets[i]);
+  const std::uint64_t before = bench.counters.lost_inferred;
+  bench.post(count * 1024);
+  std::vector<Out> packets;
+  const auto way = static_cast<std::uint32_t>(kRtt.us());
+  for (std::uint32_t us = 0; us < count + way; ++us) {
+    bench.now = start + Duration::us(us);
+    while (packets.size() < std::min(count, us + 1)) {
+      const auto out = bench.poll();
+      if (!out) break;
+      if (!out->packet.bth.rtx) packets.push_back(*out);
+    }
+    if (us < way || us - way >= packets.size()) continue;
+    const std::uint32_t heard = us - way;
+    if (heard >= 2 && heard < 2 + left_out) {
+      result.packets.push_back(packets[heard]);
+    } else {
+      bench.acknowledge(packets[heard]);
+    }
+    if (result.found_after == Duration() && bench.counters.lost_inferred > before)
+      result.found_after = bench.now - start - Duration::us(2);
   }
-  return packets[2];
+  while (bench.poll()) {
+  }
+  return result;
+}
+// That nothing is late is known by then.
+constexpr Duration kSoon = Duration::us(40);
+
+// Its copy has been sent, so that its record tells of that one's time: the SACK that it triggers
+// has its own.
+TEST(RequestorLoss, WhatArrivesAfterItsCopyWasSentTellsSoftwareHowLateThingsAre) {
+  for (const bool software : {true, false}) {
+    RequestorBench bench(software ? software_ends() : RequestorBench::defaults());
+    const LeftOut late = leave_out(bench, 45);
+    ASSERT_GT(late.found_after, Duration());
+    EXPECT_LE(late.found_after, kSoon);
+    bench.pass(Duration::us(20));
+    bench.acknowledge(late.packets[0]);  // it took 72 us
+    ASSERT_EQ(bench.counters.spurious, 0u);
+    const LeftOut again = leave_out(bench, 45);
+    if (software) {
+      EXPECT_EQ(again.found_after, Duration()) << "it was not taken for lost";
+    } else {
+      EXPECT_EQ(again.found_after, late.found_after);
+    }
+    bench.acknowledge(again.packets[0]);
+    EXPECT_GT(leave_out(bench, 300).found_after, Duration());
+  }
 }
 
-// Its copy has been sent, so that its record tells of that one's time: the SACK that it triggers has
-// its own.
-TEST(RequestorLoss, WhatArrivesAfterItsCopyWasSentTellsHowLateThingsAre) {
+// Of what was heard of before, by a copy of the same SACK or by somebody who makes them up.
+TEST(RequestorLoss, SacksOfNothingNewSayNothingOfHowLateThingsAre) {
   RequestorBench bench(software_ends());
-  const Out late = leave_one_out(bench, 40);
-  ASSERT_EQ(bench.counters.lost_inferred, 1u);
-  ASSERT_TRUE(bench.poll());
+  bench.post(1024);
+  const auto packet = bench.poll();
   bench.pass(kRtt);
-  bench.acknowledge(late);
-  const Out again = leave_one_out(bench, 40);
-  EXPECT_EQ(bench.counters.lost_inferred, 1u) << "no later than the first";
-  bench.acknowledge(again);
-  leave_one_out(bench, 200);
-  EXPECT_EQ(bench.counters.lost_inferred, 2u) << "later than anything that was seen";
+  bench.acknowledge(*packet);
+  for (int i = 0; i < 100; ++i) {
+    bench.pass(Duration::us(60));
+    wire::Sack sack = bench.sack(RequestorBench::trigger(*packet));
+    sack.trigger_offset = static_cast<std::int16_t>(-i * 10);
+    bench.hear(sack);
+  }
+  EXPECT_LE(leave_out(bench, 200).found_after, kSoon);
+}
+
+// So many packets are taken for lost, and have arrived, as one SACK says that comes so soon after
+// their copies were sent.
+void mistake(RequestorBench& bench, std::uint32_t missing, Duration soon) {
+  bench.post(40 * 1024);
+  const auto packets = bench.poll_all();
+  ASSERT_EQ(packets.size(), 40u);
+  bench.pass(kRtt);
+  bench.acknowledge(packets[0]);
+  for (std::size_t i = 1 + missing; i < packets.size(); ++i) bench.arrive(packets[i]);
+  const std::uint64_t before = bench.counters.lost_inferred;
+  while (bench.counters.lost_inferred == before) {
+    bench.pass(kRtt);
+    bench.post(1024);
+    const auto later = bench.poll();
+    ASSERT_TRUE(later);
+    bench.pass(kRtt);
+    bench.acknowledge(*later);
+  }
+  while (bench.poll()) {  // the copies
+  }
+  for (std::size_t i = 1; i <= missing; ++i) bench.arrive(packets[i]);
+  bench.pass(soon);
+  bench.acknowledge(packets.back());
+  bench.transport_ack(bench.cack());
+  bench.completions();
 }
 
 TEST(RequestorLoss, WhatIsAcknowledgedSoonerThanAnythingBeforeHadArrived) {
-  for (const auto& [after, spurious] : {std::pair{kRtt / 2, 1u}, {kRtt * 2, 0u}}) {
+  for (const auto& [after, spurious] : {std::pair{kRtt / 2, 3u}, {kRtt * 2, 0u}}) {
     RequestorBench bench(software_ends());
-    const Out late = leave_one_out(bench, 40);
-    ASSERT_EQ(bench.counters.lost_inferred, 1u);
-    ASSERT_TRUE(bench.poll());  // its copy
-    bench.arrive(late);
-    bench.pass(after);
-    bench.post(1024);
-    const auto next = bench.poll();
-    ASSERT_TRUE(next);
-    bench.acknowledge(*next);  // its SACK tells of that one too
+    mistake(bench, 3, after);
+    EXPECT_EQ(bench.counters.lost_inferred, 3u);
     EXPECT_EQ(bench.counters.spurious, spurious);
+  }
+}
+
+TEST(RequestorLoss, SoftwareLearnsOnceFromARunThatWasTakenForLost) {
+  RequestorBench once(software_ends());
+  mistake(once, 15, kRtt / 2);
+  ASSERT_EQ(once.counters.spurious, 15u);
+  EXPECT_LE(leave_out(once, 200).found_after, kSoon * 2);
+  RequestorBench often(software_ends());
+  for (int i = 0; i < 15; ++i) mistake(often, 1, kRtt / 2);
+  ASSERT_EQ(often.counters.spurious, 15u);
+  const Duration found_after = leave_out(often, 200).found_after;
+  EXPECT_TRUE(found_after == Duration() || found_after > kSoon * 2) << found_after.us();
+}
+
+// A plane that stands still for less than packets were late before is not dead.
+TEST(RequestorLoss, APlaneIsJudgedByHowLatePacketsAre) {
+  for (const bool late : {false, true}) {
+    auto options = software_ends();
+    options.confirm = Duration::ms(1);
+    RequestorBench bench(options);
+    for (const Duration took : {kRtt, late ? Duration::ms(6) : kRtt}) {
+      bench.post(1024);
+      const auto out = bench.poll();
+      bench.pass(took);
+      bench.acknowledge(*out);
+    }
+    const Time start = bench.now;
+    std::deque<Out> under_way;
+    Time judged = kNever;
+    while (bench.now - start < Duration::ms(30) && judged == kNever) {
+      bench.post(2 * 1024);
+      while (auto out = bench.poll()) {
+        if (out->outgoing.ev.port == 1) under_way.push_back(*out);
+      }
+      bench.pass(Duration::us(50));
+      for (; !under_way.empty(); under_way.pop_front()) bench.acknowledge(under_way.front());
+      bench.transport_ack(bench.cack());
+      bench.completions();
+      if (bench.counters.planes_condemned + bench.counters.evs_condemned > 0) judged = bench.now;
+    }
+    ASSERT_NE(judged, kNever);
+    EXPECT_EQ(judged - start > Duration::ms(3), late) << (judged - start).us();
+    EXPECT_LE(judged - start, Duration::ms(20));
   }
 }
 

@@ -26,17 +26,17 @@ void Requestor::on_heard(Context& context) {
   trace_window(context);
 }
 
-// What was declared lost had arrived: more time is to be given. To software it may be milliseconds,
-// as a link or a peer stands still for that long.
+// What was declared lost had arrived: more time is to be given. A software end loses a run of
+// packets by one mistake, and learns from it once; links and peers stand still for milliseconds
+// there.
 void Requestor::note_spurious(Context& context) {
-  constexpr Duration kMost = Duration::ms(4);
   ++context.counters.spurious;
   const Duration base = nscc_.base_rtt();
-  if (params_->nscc.software) {
-    loss_.on_spurious({.more = loss_.reorder_window(base) / 8, .most = kMost});
-  } else {
-    loss_.on_spurious({.more = base / 4, .most = base * 2});
-  }
+  if (!params_->nscc.software) return loss_.on_spurious({.more = base / 4, .most = base * 2});
+  if (context.now - spurious_at_ < base) return;
+  spurious_at_ = context.now;
+  loss_.on_spurious(
+      {.more = loss_.reorder_window(base) / 8, .most = std::max(kLateMax / 2, base * 2)});
 }
 
 void Requestor::acknowledge(Context& context, Psn psn) {
@@ -95,12 +95,12 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
       trigger.rtt = std::max(context.received_at - record.sent_at(), Duration());
       trigger.full_size = record.full;
       trigger.slot = record.ev;
+    } else if (params_->nscc.software && record.copies > 1 &&
+               record.state == PsnState::kOutstanding) {
+      // A copy before the newest: it was taken for lost, and is there after all. How late things
+      // are is seen by these alone.
+      trigger.older_age = age_of(context.received_at, sack.echo);
     }
-  }
-  if (params_->nscc.software && trigger.sent_at == kNever && !sack.answers_probe) {
-    // What was taken for lost, and is there after all: how late things are is seen by these alone.
-    trigger.older = true;
-    trigger.rtt = age_of(context.received_at, sack.echo);
   }
   if (sack.mark != wire::PathMark::kNone && trigger.slot == PathSet::kNone) {
     trigger.slot = paths_.find_echo(sack.entropy);
@@ -108,26 +108,29 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
   return trigger;
 }
 
-// How late a software peer answers; the retry timer waits for twice that.
+// How long a software peer's answers take; timers go by it.
 void Requestor::hear_delay(Context& context, const Trigger& trigger) {
-  Duration delay = trigger.rtt - nscc_.base_rtt();
   DelaySpread& answers = context.peers[qp_.peer].answers;
   if (trigger.of_probe) {
     // It may be one that overtook: then it says nothing of how long others take.
-    delay = context.received_at - trigger.sent_at - nscc_.base_rtt() - overtaken();
-    if (delay <= answers.value()) return;
-  } else if (!trigger.rtt_valid) {
+    const Duration took = context.received_at - trigger.sent_at - overtaken();
+    if (took <= answers.value()) return;
+    answers.on_delay(took);
+  } else if (trigger.rtt_valid) {
+    answers.on_delay(trigger.rtt);
+  } else if (trigger.older_age) {
+    answers.on_delay(*trigger.older_age);
+  } else {
     return;
   }
-  answers.on_delay(std::max(delay, Duration()));
   retry_.set_slack(slack(context));
 }
 
 // Whether what came now was overtaken by something that was heard of before.
 void Requestor::hear_order(const Context& context, const Trigger& trigger) {
-  if (trigger.older) {
-    const Duration by = newest_heard_ - (context.received_at - trigger.rtt);
-    if (by > Duration()) loss_.on_order(by);
+  if (trigger.older_age) {
+    const Time sent_at = context.received_at - *trigger.older_age;
+    loss_.on_order(std::max(newest_heard_ - sent_at, Duration()));
   }
   if (oldest_news_ != kNever) loss_.on_order(std::max(newest_heard_ - oldest_news_, Duration()));
   if (trigger.sent_at != kNever) newest_heard_ = std::max(newest_heard_, trigger.sent_at);
@@ -158,8 +161,9 @@ bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack
                               .rtt = trigger.rtt,
                               .penalty = sack.cwnd_penalty,
                               .restore = sack.restore_cwnd});
-  if (trigger.rtt_valid || trigger.older)
-    loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
+  if (trigger.rtt_valid) loss_.on_delay(std::max(trigger.rtt - nscc_.base_rtt(), Duration()));
+  if (trigger.older_age)
+    loss_.on_delay(std::max(*trigger.older_age - nscc_.base_rtt(), Duration()));
   if (params_->nscc.software) {
     hear_delay(context, trigger);
     hear_order(context, trigger);

@@ -6,21 +6,20 @@
 namespace weft::transport {
 
 // What a software peer's answers take longer than the network does, as this QP or another saw it. A
-// pause of seconds is not waited for again: the timer's interval is never shorter than twice this.
+// pause of seconds is not waited for again.
 Duration Requestor::lateness(const Context& context) const {
   if (!params_->nscc.software) return Duration();
-  const Duration seen = std::max(loss_.spread(), context.peers[qp_.peer].answers.value());
-  return std::min(seen, RetryTimer::kSlackMax / 2);
+  const Duration answers = context.peers[qp_.peer].answers.value() - nscc_.base_rtt();
+  return std::min(std::max(loss_.spread(), answers), RetryTimer::kSlackMax / 2);
 }
 
-// What the retry timer waits beyond its interval, which is made for networks of microseconds. As long as
-// a software peer has answered nothing there may be any queue before it, of what others send to it above
-// all.
+// What the retry timer waits beyond its interval, which is made for networks of microseconds. As
+// long as a software peer has answered nothing there may be any queue before it, of what others
+// send to it above all.
 Duration Requestor::slack(const Context& context) const {
-  constexpr Duration kUnknown = Duration::ms(40);
   if (!params_->nscc.software) return Duration();
-  if (!context.peers[qp_.peer].answers.is_known()) return kUnknown;
-  return nscc_.base_rtt() * 2 + lateness(context) * 2;
+  if (!context.peers[qp_.peer].answers.is_known()) return kSlackUnknown;
+  return std::min((nscc_.base_rtt() + lateness(context)) * 2, RetryTimer::kSlackMax);
 }
 
 // A round trip and a full queue.
@@ -35,14 +34,15 @@ Duration Requestor::proof_time() const {
   return loss_.reorder_window(nscc_.base_rtt()) + turn;
 }
 
-// Something is missing, and the window is full of what may be gone: nothing is sent that would prove it.
+// Something is missing, and the window is full of what may be gone: nothing is sent that would
+// prove it.
 bool Requestor::is_stuck() const {
   return window_.received_above_cack() > 0 && window_.outstanding() > 0 && window_.lost() == 0 &&
          !nscc_.allows(run_packets() * full_size());
 }
 
-// When to ask for answers that are missing: after a round trip and a full queue in which nothing was
-// sent. Where a software end is stuck, as soon as the answer is a proof (docs/decisions/0032).
+// When to ask for answers that are missing: after a round trip and a full queue in which nothing
+// was sent. Where a software end is stuck, as soon as the answer is a proof (docs/decisions/0032).
 Time Requestor::tail_due(const Context& context) {
   const Time due = last_send_ + answer_time(context);
   if (!params_->nscc.software || !is_stuck()) return due;

@@ -1,6 +1,6 @@
-// For tests: endpoints joined by a wire of a few lines: every datagram takes 5 us, in order, unless
-// its fate says otherwise. Nothing here allocates after construction, so that a test can count the
-// endpoints' allocations.
+// For tests: endpoints joined by a wire of a few lines: every datagram takes 5 us (or what a test
+// says), in order, unless its fate says otherwise. Nothing here allocates after construction, so
+// that a test can count the endpoints' allocations.
 #pragma once
 
 #include <array>
@@ -27,6 +27,7 @@ class Pair {
     QpConfig qp{};
     EvShape evs{.ports = 2, .per_port = 8};
     Trace* trace = nullptr;
+    Duration delay = kDelay;
   };
   static Options defaults() {
     Options options;
@@ -184,7 +185,7 @@ class Pair {
     if (f == Fate::kDrop || !up_[from][d.port] || !up_[1 - from][d.port]) return;
     for (int copies = f == Fate::kDouble ? 2 : 1; copies > 0; --copies) {
       Flight& flight = flights_.push_slot();
-      flight.at = now + kDelay;
+      flight.at = now + options_.delay;
       flight.to = 1 - from;
       flight.header_size = static_cast<std::uint8_t>(d.header.size());
       std::copy(d.header.begin(), d.header.end(), flight.header.begin());

@@ -28,6 +28,7 @@ class RequestorBench {
     std::uint32_t watched_max = 64;
     EvShape evs{.ports = 2, .per_port = 4};
     std::uint32_t ev_active = 8, ev_min_active = 2;
+    Duration confirm{};  // before losses judge a plane
   };
   static Options defaults() {
     Options options;
@@ -52,7 +53,8 @@ class RequestorBench {
                              .condemn = options.config.condemn,
                              .active = options.ev_active,
                              .min_active = options.ev_min_active,
-                             .port_count = options.evs.ports}},
+                             .port_count = options.evs.ports,
+                             .confirm = options.confirm}},
                   make_evs(options.evs)),
         next_(options.first) {
     requestor.start(now, {.local_qpn = kLocalQpn, .peer_qpn = kPeerQpn, .peer = 0});

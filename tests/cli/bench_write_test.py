@@ -276,6 +276,21 @@ class Interrupted(unittest.TestCase):
             self.assertIn("the other end was interrupted", said)
             self.assertEqual(len(out.strip().splitlines()), 2, out)  # what was measured
 
+    def test_one_that_leaves_before_all_have_come_is_forgotten(self):
+        port = free_port()
+        listener = self.start("--no-shm", "--listen", "--clients", "2", "--port", port)
+        self.wait_for(listener, "waiting for")
+        words = ["--no-shm", "127.0.0.1", "--port", port, "--size", "64KiB", "--iterations", "5"]
+        impatient = self.start(*words)
+        time.sleep(0.5)
+        impatient.send_signal(signal.SIGINT)
+        self.assertEqual(impatient.wait(timeout=SECONDS_MAX), 130)
+        for client in [self.start(*words) for _ in range(2)]:
+            _, said = client.communicate(timeout=SECONDS_MAX)
+            self.assertEqual(client.returncode, 0, said)
+        self.assertEqual(listener.wait(timeout=SECONDS_MAX), 0)
+        self.assertIn("1 of 2 clients went before all had come; still waiting", listener.stderr.read())
+
     def test_one_of_several_that_dies_is_missed_by_nobody_else(self):
         listener, [first, second] = self.start_crowd(1000000000, 1000000000)
         for client in (first, second):

@@ -181,6 +181,14 @@ class NobodyListens(unittest.TestCase):
 class Failure(Files):
     """Exit 1: it ran, and what came out is not what was expected."""
 
+    def test_what_is_recorded_may_not_fit_the_results_are_there(self):
+        small = self.write(SMALL)
+        for flag in ("--pcap", "--trace"):
+            ran = weft("sim", "run", small, "--json", flag, "/dev/full")
+            self.assertEqual(ran.returncode, 1)
+            self.assertEqual(ran.stderr, f"weft: {flag} /dev/full: not everything could be written\n")
+            self.assertEqual(json.loads(ran.stdout)["completed"], json.loads(ran.stdout)["flows"])
+
     def test_stuck_says_who_and_where(self):
         path = self.write(SMALL.replace('[run]', """
 [transport.retry]

@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -94,6 +95,55 @@ class CtlStateTest : public ::testing::Test {
   std::string directory_;
   std::vector<pid_t> children_;
 };
+
+// Eight processes find an empty directory at the same moment, as the ranks of a job do after a
+// reboot.
+TEST_F(CtlStateTest, WhoeverIsFirstTheOthersSeeItWhole) {
+  for (int round = 0; round < 40; ++round) {
+    fs::remove_all(directory_);
+    fs::create_directory(directory_);
+    std::array<int, 2> start{};
+    ASSERT_EQ(pipe(start.data()), 0);
+    std::vector<pid_t> all;
+    for (int i = 0; i < 8; ++i) {
+      all.push_back(fork());
+      if (all.back() != 0) continue;
+      close(start[1]);
+      char byte;
+      (void)!read(start[0], &byte, 1);
+      const auto state = ControllerState::open(
+          {.directory = directory_, .device = "weft0", .shape = {.port_mask = 0b11110}});
+      _exit(state ? 0 : 1);
+    }
+    close(start[1]);  // go
+    close(start[0]);
+    for (const pid_t child : all) {
+      int status = -1;
+      waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0) << "round " << round;
+    }
+  }
+}
+
+// No room for the first page of the file: an error, and nothing is left that others take for
+// damaged.
+TEST_F(CtlStateTest, WhatCannotBeWrittenIsNotBegun) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none{};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    const auto state = ControllerState::open(
+        {.directory = directory_, .device = "weft0", .shape = {.port_mask = 0b11110}});
+    _exit(state ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_TRUE(WIFEXITED(status));
+  for (const auto& entry : fs::directory_iterator(directory_))
+    EXPECT_NE(fs::file_size(entry), 0u) << entry.path();
+}
 
 TEST_F(CtlStateTest, OutlivesProcessesAndIsSeenByAll) {
   auto one = open();
