@@ -16,11 +16,10 @@ namespace {
 constexpr std::uint32_t kMagic = 0x7765'6600;  // "wef", and the version in the last byte
 static_assert(kBenchVersion < 0x100);
 
-// A client that has proposed its terms waits without a word: what is there to read is its end.
 std::vector<Client> still_there(std::vector<Client> clients) {
   std::vector<Client> out;
   for (Client& client : clients) {
-    if (!client.stream.has_something()) out.push_back(std::move(client));
+    if (!client.stream.has_ended()) out.push_back(std::move(client));
   }
   if (const std::size_t gone = clients.size() - out.size(); gone > 0) {
     net::log(net::LogLevel::kWarn, "{} of {} clients went before all had come; still waiting", gone,

@@ -108,6 +108,12 @@ bool Stream::has_something() const {
   return poll(&p, 1, 0) > 0;
 }
 
+bool Stream::has_ended() const {
+  std::byte first;
+  const ssize_t got = recv(fd_, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
 bool Stream::peek(Bytes bytes) const {
   const ssize_t got = recv(fd_, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
   return got >= 0 && static_cast<std::size_t>(got) == bytes.size();

@@ -29,6 +29,8 @@ class Stream {
   Result<void> receive(Bytes bytes, Duration patience = kPatience);
   // Words, or the end of them.
   bool has_something() const;
+  // The other end has gone, and there is nothing of it left to read.
+  bool has_ended() const;
   // Copies what is first there and leaves it; false if that much has not come.
   bool peek(Bytes bytes) const;
   // What send() and receive() say when the other end has closed.
