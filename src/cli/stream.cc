@@ -109,9 +109,8 @@ bool Stream::has_something() const {
 }
 
 bool Stream::has_ended() const {
-  std::byte first;
-  const ssize_t got = recv(fd_, &first, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  pollfd p{.fd = fd_, .events = POLLRDHUP, .revents = 0};
+  return poll(&p, 1, 0) > 0;
 }
 
 bool Stream::peek(Bytes bytes) const {

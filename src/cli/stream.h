@@ -29,7 +29,7 @@ class Stream {
   Result<void> receive(Bytes bytes, Duration patience = kPatience);
   // Words, or the end of them.
   bool has_something() const;
-  // The other end has gone, and there is nothing of it left to read.
+  // The other end has gone, whatever it said before.
   bool has_ended() const;
   // Copies what is first there and leaves it; false if that much has not come.
   bool peek(Bytes bytes) const;
