@@ -56,6 +56,8 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu) {
   if (p.target == Duration())
     p.target = config.trimming ? config.base_rtt * 3 / 4 : config.base_rtt;
   if (config.target_delay == Duration() && config.software) p.target = config.base_rtt * 4;
+  // Below the target: TCP beside us fills what is left of the switch's queue and must find some.
+  p.standing = p.target * 4 / 5;
   p.qa_threshold = config.qa_threshold;
   if (p.qa_threshold == Duration() && !config.trimming) p.qa_threshold = p.target * 4;
   // scaling_a = BDP / (100 Gb/s * 12 us), scaling_b = target / 12 us. b grows with long software
@@ -154,7 +156,7 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   const bool marked = sack.marked || stands;
   observe_delay(delay, marked);
   if (quick_adapt(now, {.loss = false, .marked = sack.marked, .delay = delay})) return;
-  const bool late = delay >= params_->target;
+  const bool late = delay >= (stands ? params_->standing : params_->target);
   if (marked) {
     // Marked but early: the path set moves the load, the window stays.
     if (late) decrease(now);
@@ -222,7 +224,7 @@ bool Nscc::queue_stands(Time now) const {
   constexpr std::int64_t kSilentRtts = 100;
   if (signalled_ && now - signal_at_ < base_rtt_ * kSilentRtts) return false;
   return rtt_min_before_ != kNoRtt &&
-         std::min(rtt_min_now_, rtt_min_before_) - base_rtt_ >= params_->target;
+         std::min(rtt_min_now_, rtt_min_before_) - base_rtt_ >= params_->standing;
 }
 
 void Nscc::observe_delay(Duration delay, bool marked) {
@@ -249,10 +251,11 @@ void Nscc::decrease(Time now) {
   fast_count_ = 0;
   const Duration average = delay_average_;
   const bool told = !params_->software || signalled_;
-  if (average <= params_->target) return;
+  const Duration target = told ? params_->target : params_->standing;
+  if (average <= target) return;
   if (now - last_decrease_ <= (told ? base_rtt_ : kStandingMin)) return;
   const std::int64_t over =
-      (average - params_->target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
+      (average - target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
   const std::int64_t keep =
       std::max(1024 - (params_->gamma_q10 * over >> 10), params_->jump_min_q10);
   const std::int64_t least = told ? params_->window_min : kPacketsMin * params_->window_min;
