@@ -67,14 +67,17 @@ Result<void> check_planes(const Hello& ours, const Hello& theirs) {
   return {};
 }
 
+// `words` has two places: the end of which it is so, and the one of which it is not.
+Error of_one_end(bool ours, fmt::format_string<const char*, const char*> words) {
+  return {ErrorKind::kInvalid,
+          fmt::format(words, ours ? "this end" : "the other end", ours ? "the other" : "this one")};
+}
+
 Result<void> check_evs(const Hello& ours, const Hello& theirs) {
   if (ours.steered != theirs.steered) {
-    return Error{
-        ErrorKind::kInvalid,
-        fmt::format("{} is steered through a fabric, {} is not; give both --fabric FILE, or "
-                    "neither",
-                    ours.steered ? "this end" : "the other end",
-                    ours.steered ? "the other" : "this one")};
+    return of_one_end(ours.steered,
+                      "{} is steered through a fabric, {} is not; give both --fabric FILE, or "
+                      "neither");
   }
   if (ours.encapsulates != theirs.encapsulates) {
     return Error{ErrorKind::kInvalid,
@@ -85,31 +88,22 @@ Result<void> check_evs(const Hello& ours, const Hello& theirs) {
                        "the same --srv6"};
   }
   if (ours.labelled != theirs.labelled) {
-    return Error{
-        ErrorKind::kInvalid,
-        fmt::format("EVs of {} are ports and flow labels, those of {} are ports; give both "
-                    "the same --ev-mode",
-                    ours.labelled ? "this end" : "the other end",
-                    ours.labelled ? "the other" : "this one")};
+    return of_one_end(ours.labelled,
+                      "EVs of {} are ports and flow labels, those of {} are ports; give both "
+                      "the same --ev-mode");
   }
   return {};
 }
 
 Result<void> check_icrcs(const Hello& ours, const Hello& theirs) {
   if (ours.as_nic != theirs.as_nic) {
-    return Error{
-        ErrorKind::kInvalid,
-        fmt::format("{} has peers = mrc, {} has not; give both devices the same (WEFT_PEERS)",
-                    ours.as_nic ? "this end" : "the other end",
-                    ours.as_nic ? "the other" : "this one")};
+    return of_one_end(ours.as_nic,
+                      "{} has peers = mrc, {} has not; give both devices the same (WEFT_PEERS)");
   }
   if (ours.whole_icrc != theirs.whole_icrc) {
-    return Error{
-        ErrorKind::kInvalid,
-        fmt::format("ICRCs of {} cover the payload, those of {} do not; give both devices the "
-                    "same (WEFT_ICRC)",
-                    ours.whole_icrc ? "this end" : "the other end",
-                    ours.whole_icrc ? "the other" : "this one")};
+    return of_one_end(ours.whole_icrc,
+                      "ICRCs of {} cover the payload, those of {} do not; give both devices the "
+                      "same (WEFT_ICRC)");
   }
   return {};
 }

@@ -26,8 +26,7 @@ struct NsccParams {
   std::int64_t window_initial = 0;
   Duration base_rtt;
   Duration target;
-  Duration
-      standing;  // software: a queue that stands for longer is congestion, unless a switch speaks
+  Duration standing;      // software: a queue longer than that which stands is congestion
   Duration qa_threshold;  // quick adapt on delay beyond this; zero: never on delay
   std::uint32_t qa_gate = 3;
   std::int64_t gain = 0;           // alpha * target: bytes a window may grow per RTT at no delay
