@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "net/bulk_copy.h"
+
 namespace weft::net {
 
 HostMemory::HostMemory(std::uint32_t regions_max, std::uint64_t seed)
@@ -70,7 +72,10 @@ bool HostMemory::locate(std::uint32_t key, std::uint32_t domain, Place& out) con
 }
 
 void HostMemory::place(const world::Region& to, world::PayloadRef from) {
-  std::memcpy(reinterpret_cast<void*>(to.at), reinterpret_cast<const void*>(from.at), from.size);
+  auto* const target = reinterpret_cast<std::byte*>(to.at);
+  const auto* const source = reinterpret_cast<const std::byte*>(from.at);
+  if (from.size >= kBulkMin) return copy_bulk(CopyWay::kThroughCaches, target, source, from.size);
+  std::memcpy(target, source, from.size);
 }
 
 }  // namespace weft::net

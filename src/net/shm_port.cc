@@ -242,6 +242,7 @@ world::PortRoom ShmPort::room(Time now) {
   std::uint32_t least = kRoomMax;
   bool any_broken = false;
   for (const auto& out : writers_) {
+    out->copies.look(now, out->bulk_bytes);
     const std::uint32_t room = out->writer->room();
     if (out->writer->is_broken()) {  // it takes nothing any more, and holds back nobody
       any_broken = true;
@@ -280,7 +281,9 @@ void ShmPort::send(const world::Datagram& d) {
   }
   out->writer->push({.header = d.header,
                      .payload = {reinterpret_cast<const std::byte*>(d.payload.at), d.payload.size},
-                     .note = to_note(d)});
+                     .note = to_note(d),
+                     .way = out->copies.way()});
+  if (d.payload.size >= kBulkMin) out->bulk_bytes += d.payload.size;
   out->used = true;
   ++counters_.packets_sent;
 }

@@ -20,6 +20,7 @@
 
 #include "base/counters.h"
 #include "base/result.h"
+#include "net/bulk_copy.h"
 #include "net/shm_link.h"
 #include "net/shm_ring.h"
 #include "world/world.h"
@@ -94,6 +95,8 @@ class ShmPort {
     bool used = false;   // since the last flush
     bool stuck = false;  // its reader does not move
     Time full_since = kNever;
+    CopyChoice copies;
+    std::uint64_t bulk_bytes = 0;  // ever copied
   };
   struct Counters {
     std::uint64_t links = 0, refused = 0, broken = 0, gone = 0;

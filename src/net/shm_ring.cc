@@ -69,8 +69,11 @@ void ShmWriter::push(const Record& record) {
   std::byte* const at = data_ + (head_ & (capacity_ - 1));
   if (!record.header.empty())
     std::memcpy(at + ShmShape::kWord, record.header.data(), record.header.size());
-  if (!record.payload.empty())
+  if (record.payload.size() >= kBulkMin) {
+    copy_bulk(record.way, at + shape.payload_at(), record.payload.data(), record.payload.size());
+  } else if (!record.payload.empty()) {
     std::memcpy(at + shape.payload_at(), record.payload.data(), record.payload.size());
+  }
   head_ += size;
   word64(data_ + (head_ & (capacity_ - 1))).store(0, std::memory_order_relaxed);
   word64(at).store(to_word(record), std::memory_order_release);

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "net/bulk_copy.h"
 #include "net/shm_memory.h"
 
 namespace weft::net {
@@ -54,6 +55,7 @@ class ShmWriter {
     ConstBytes header;
     ConstBytes payload;
     std::uint16_t note = 0;  // given to the reader as it is
+    CopyWay way = CopyWay::kThroughCaches;  // for payload that is bulk
   };
   // REQUIRES room() > 0 since the last push, header and payload within the bounds.
   void push(const Record& record);

@@ -134,7 +134,9 @@ TEST(ShmRing, TwoThreads) {
       fill(std::span(payload).first(s.payload), n);
       ends.writer.push({.header = ConstBytes(payload).first(std::min(s.header, s.payload)),
                         .payload = ConstBytes(payload).first(s.payload),
-                        .note = static_cast<std::uint16_t>(n++)});
+                        .note = static_cast<std::uint16_t>(n),
+                        .way = n % 2 == 0 ? CopyWay::kThroughCaches : CopyWay::kPastCaches});
+      ++n;
     }
   });
   Prng prng(5);

@@ -1,0 +1,112 @@
+#include "net/bulk_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "base/assert.h"
+
+namespace weft::net {
+namespace {
+
+#if defined(__SSE2__)
+
+constexpr std::size_t kLine = 64;
+
+const __m128i* vectors(const std::byte* at) { return reinterpret_cast<const __m128i*>(at); }
+__m128i* vectors(std::byte* at) { return reinterpret_cast<__m128i*>(at); }
+
+// Not memcpy: for such sizes glibc's is one `rep movsb`, whose stores pass by the caches on some
+// processors, and the compiler's own is as well.
+void through_caches(std::byte* to, const std::byte* from) {
+  const __m128i a = _mm_loadu_si128(vectors(from)), b = _mm_loadu_si128(vectors(from) + 1);
+  const __m128i c = _mm_loadu_si128(vectors(from) + 2), d = _mm_loadu_si128(vectors(from) + 3);
+  _mm_storeu_si128(vectors(to), a);
+  _mm_storeu_si128(vectors(to) + 1, b);
+  _mm_storeu_si128(vectors(to) + 2, c);
+  _mm_storeu_si128(vectors(to) + 3, d);
+}
+
+void past_caches(std::byte* to, const std::byte* from) {
+  const __m128i a = _mm_loadu_si128(vectors(from)), b = _mm_loadu_si128(vectors(from) + 1);
+  const __m128i c = _mm_loadu_si128(vectors(from) + 2), d = _mm_loadu_si128(vectors(from) + 3);
+  _mm_stream_si128(vectors(to), a);
+  _mm_stream_si128(vectors(to) + 1, b);
+  _mm_stream_si128(vectors(to) + 2, c);
+  _mm_stream_si128(vectors(to) + 3, d);
+}
+
+#endif
+
+CopyWay other(CopyWay way) {
+  return way == CopyWay::kThroughCaches ? CopyWay::kPastCaches : CopyWay::kThroughCaches;
+}
+
+}  // namespace
+
+void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t size) {
+#if defined(__SSE2__)
+  const std::size_t lines = size / kLine * kLine;
+  if (way == CopyWay::kPastCaches) {
+    WEFT_ASSERT(reinterpret_cast<std::uintptr_t>(to) % kLine == 0);
+    for (std::size_t at = 0; at < lines; at += kLine) past_caches(to + at, from + at);
+    _mm_sfence();
+  } else {
+    for (std::size_t at = 0; at < lines; at += kLine) through_caches(to + at, from + at);
+  }
+  std::memcpy(to + lines, from + lines, size - lines);
+#else
+  (void)way;  // the processors we know of without SSE2 have one memcpy, and it is good
+  std::memcpy(to, from, size);
+#endif
+}
+
+std::uint64_t CopyChoice::length() const {
+  switch (phase_) {
+    case Phase::kStay:
+      return stay_;
+    case Phase::kOtherSettles:
+      return kSettle;
+    case Phase::kTimed:
+    case Phase::kOtherTimed:
+      return kTimed;
+  }
+  return stay_;
+}
+
+void CopyChoice::look(Time now, std::uint64_t bytes) {
+  const std::uint64_t copied = bytes - began_at_;
+  if (copied < length()) return;
+  const double ps_per_byte =
+      static_cast<double>((now - began_).ps()) / static_cast<double>(copied);
+  began_ = now;
+  began_at_ = bytes;
+  switch (phase_) {
+    case Phase::kStay:
+      phase_ = Phase::kTimed;
+      return;
+    case Phase::kTimed:
+      ours_ = ps_per_byte;
+      way_ = other(way_);
+      phase_ = Phase::kOtherSettles;
+      return;
+    case Phase::kOtherSettles:
+      phase_ = Phase::kOtherTimed;
+      return;
+    case Phase::kOtherTimed:
+      constexpr double kClearly = 0.9;
+      if (ps_per_byte < kClearly * ours_) {
+        stay_ = kStayMin;
+      } else {
+        way_ = other(way_);
+        stay_ = std::min(2 * stay_, kStayMax);
+      }
+      phase_ = Phase::kStay;
+      return;
+  }
+}
+
+}  // namespace weft::net

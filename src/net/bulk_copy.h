@@ -1,0 +1,51 @@
+// How bulk payload is copied between memories that no cache holds, and which way is faster here.
+//
+// Two processes' cores may share their last cache or not, and on one machine that changes from hour to
+// hour. If they do, plain stores into the ring are twice as fast as stores past the caches; if they do
+// not, half as fast. glibc's memcpy knows neither (decision 35).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace weft::net {
+
+// Below that, a copy is memcpy's.
+inline constexpr std::size_t kBulkMin = 16u << 10;
+
+enum class CopyWay : std::uint8_t { kThroughCaches, kPastCaches };
+
+// As memcpy, for kBulkMin bytes and more. REQUIRES with kPastCaches: `to` on a cache line. What is
+// stored afterwards is seen afterwards, as always.
+void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t size);
+
+// Which way to copy into one ring: now and then the other way is tried for a few MiB, and stays if it
+// was faster. Time counts from end to end, so that a way which only moves the cost to the reader gains
+// nothing; pauses of the flow count too, and therefore a way is left only for one that is clearly
+// faster. Who just changed looks again soon: what was chance is put right.
+class CopyChoice {
+ public:
+  CopyWay way() const { return way_; }
+  // Now and then: `bytes` were copied in bulk since the beginning.
+  void look(Time now, std::uint64_t bytes);
+
+ private:
+  // What comes first after a change is not timed: the ring's lines still lie where the other way put
+  // them.
+  static constexpr std::uint64_t kSettle = 1u << 20, kTimed = 2u << 20;
+  static constexpr std::uint64_t kStayMin = 16u << 20, kStayMax = 512u << 20;
+  enum class Phase : std::uint8_t { kStay, kTimed, kOtherSettles, kOtherTimed };
+
+  std::uint64_t length() const;
+
+  CopyWay way_ = CopyWay::kThroughCaches;
+  Phase phase_ = Phase::kStay;
+  std::uint64_t stay_ = kStayMin;
+  double ours_ = 0;  // ps a byte, before the other way was tried
+  Time began_;       // of the phase
+  std::uint64_t began_at_ = 0;
+};
+
+}  // namespace weft::net

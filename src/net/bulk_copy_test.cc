@@ -1,0 +1,93 @@
+#include "net/bulk_copy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace weft::net {
+namespace {
+
+TEST(BulkCopy, BothWaysCopyEveryByteAndNoOther) {
+  constexpr std::size_t kMost = 3 * kBulkMin, kAround = 64;
+  std::vector<std::byte> from(kMost + 1);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 + (i >> 8));
+  alignas(64) static std::byte memory[kMost + 2 * kAround];
+  for (const auto way : {CopyWay::kThroughCaches, CopyWay::kPastCaches}) {
+    for (const std::size_t size : {kBulkMin, kBulkMin + 1, kBulkMin + 63, 2 * kBulkMin, kMost}) {
+      for (const std::size_t skew : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << static_cast<int>(way) << ", " << size << ", " << skew);
+        std::memset(memory, 0xee, sizeof(memory));
+        std::byte* const to = memory + kAround;
+        copy_bulk(way, to, from.data() + skew, size);
+        EXPECT_EQ(std::memcmp(to, from.data() + skew, size), 0);
+        const auto untouched = [](std::byte b) { return b == std::byte{0xee}; };
+        EXPECT_TRUE(std::all_of(memory, to, untouched));
+        EXPECT_TRUE(std::all_of(to + size, std::end(memory), untouched));
+      }
+    }
+  }
+}
+
+// A flow that takes so many ps for each byte it copies, by either way; looked at every 256 KiB.
+class Flow {
+ public:
+  struct Cost {
+    std::int64_t through = 0, past = 0;
+    std::int64_t of(CopyWay way) const { return way == CopyWay::kThroughCaches ? through : past; }
+  };
+
+  // Returns how many bytes went each way.
+  struct Used {
+    std::uint64_t through = 0, past = 0;
+  };
+  Used run(std::uint64_t bytes, Cost cost, Duration pause = {}) {
+    Used used;
+    for (const std::uint64_t end = bytes_ + bytes; bytes_ < end; bytes_ += kStep) {
+      choice_.look(now_, bytes_);
+      (choice_.way() == CopyWay::kThroughCaches ? used.through : used.past) += kStep;
+      now_ += Duration::ps(cost.of(choice_.way()) * static_cast<std::int64_t>(kStep)) + pause;
+    }
+    return used;
+  }
+
+ private:
+  static constexpr std::uint64_t kStep = 256u << 10;
+  CopyChoice choice_;
+  Time now_;
+  std::uint64_t bytes_ = 0;
+};
+
+constexpr std::uint64_t kMiB = 1u << 20;
+
+TEST(CopyChoice, FindsTheFasterWayAndStays) {
+  Flow flow;
+  flow.run(64 * kMiB, {.through = 100, .past = 50});
+  const Flow::Used later = flow.run(4096 * kMiB, {.through = 100, .past = 50});
+  EXPECT_LT(later.through, 4096 * kMiB / 50);  // trials
+  EXPECT_GT(later.through, 0u);
+}
+
+TEST(CopyChoice, ChangesWhenTheMachineDoes) {
+  Flow flow;
+  for (int turn = 0; turn < 3; ++turn) {
+    flow.run(4096 * kMiB, {.through = 50, .past = 100});
+    EXPECT_LT(flow.run(1024 * kMiB, {.through = 50, .past = 100}).past, 1024 * kMiB / 50);
+    // At the latest after the longest stay.
+    flow.run(520 * kMiB, {.through = 100, .past = 50});
+    EXPECT_LT(flow.run(1024 * kMiB, {.through = 100, .past = 50}).through, 1024 * kMiB / 25);
+  }
+}
+
+TEST(CopyChoice, StaysWhereNothingIsToGain) {
+  Flow even;
+  EXPECT_LT(even.run(4096 * kMiB, {.through = 50, .past = 47}).past, 4096 * kMiB / 50);
+  // A flow that mostly waits says nothing about copies.
+  Flow slow;
+  EXPECT_LT(slow.run(4096 * kMiB, {.through = 50, .past = 40}, Duration::us(100)).past,
+            4096 * kMiB / 50);
+}
+
+}  // namespace
+}  // namespace weft::net
