@@ -111,9 +111,27 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   return done;
 }
 
+// What only the end that calls says: its flag if this end does, else empty.
+std::string_view words_of_the_caller(const BenchArguments& arguments) {
+  if (!arguments.sizes.empty()) return "--size";
+  if (arguments.latency) return "--latency";
+  if (arguments.bidirectional) return "--bidirectional";
+  if (arguments.iterations != 0) return "--iterations";
+  if (arguments.seconds > 0) return "--seconds";
+  if (arguments.qps != 1) return "--qps";
+  if (!arguments.idle.empty()) return "--idle";
+  return {};
+}
+
 Result<void> check(const BenchArguments& arguments) {
   if (arguments.listen && !arguments.host.empty())
     return Error{ErrorKind::kInvalid, "--listen waits for the other end; leave HOST out"};
+  if (const auto word = words_of_the_caller(arguments); arguments.listen && !word.empty()) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("{} is for the end that calls, which says what is measured; leave it "
+                             "out beside --listen",
+                             word)};
+  }
   if (arguments.seconds > 0 && (arguments.latency || arguments.bidirectional)) {
     return Error{ErrorKind::kInvalid,
                  "--seconds is for bandwidth in one direction; give --iterations instead"};

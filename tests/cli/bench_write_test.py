@@ -72,6 +72,13 @@ class OneHost(unittest.TestCase):
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
 
+    def test_what_is_measured_is_not_for_the_listener_to_say(self):
+        for words in (["--size", "64"], ["--latency"], ["--bidirectional"], ["--iterations", "5"], ["--seconds", "1"],
+                      ["--qps", "2"], ["--idle", "1s"]):
+            ran = run("--listen", *words)
+            self.assertEqual(ran.returncode, 2, words)
+            self.assertIn(f"{words[0]} is for the end that calls", ran.stderr)
+
 
 class Settings(unittest.TestCase):
     """Flag over environment over file over default, and what is said of mistakes."""
