@@ -77,10 +77,6 @@ void ShmWriter::push(const Record& record) {
   head_ += size;
   word64(data_ + (head_ & (capacity_ - 1))).store(0, std::memory_order_relaxed);
   word64(at).store(to_word(record), std::memory_order_release);
-  // If the next record is as short as this one, this is the word behind it, in a line that the reader
-  // had last: fetched now, while nobody waits for it.
-  if (size == ShmShape::kLine && free_bytes() >= 2 * ShmShape::kLine)
-    word64(data_ + ((head_ + size) & (capacity_ - 1))).store(0, std::memory_order_relaxed);
 }
 
 bool ShmWriter::take_reader_asleep() { return take(control_ + kReaderSleepsAt); }
