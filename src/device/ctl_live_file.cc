@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,10 +74,12 @@ void forget(std::atomic<int>* file) {
 }
 
 // Whole before it has its name: nobody sees a smaller one, and its first page is there, where a
-// hole would be a SIGBUS on a full file system. Whoever is first makes it.
+// hole would be a SIGBUS on a full file system. Whoever is first makes it. Its first name is nobody
+// else's: the folder may be that of several containers, in which threads have the same numbers.
 Result<void> make_file(const LiveFile::Options& options) {
-  const std::string fresh = fmt::format("{}.{}.new", options.name, gettid());
-  unlinkat(options.directory, fresh.c_str(), 0);  // of somebody who was killed here
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return system_error("getrandom");
+  const std::string fresh = fmt::format("{}.{:016x}.new", options.name, number);
   const net::FileDescriptor made(openat(options.directory, fresh.c_str(),
                                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                                         0644));

@@ -20,7 +20,7 @@ const __m128i* vectors(const std::byte* at) { return reinterpret_cast<const __m1
 __m128i* vectors(std::byte* at) { return reinterpret_cast<__m128i*>(at); }
 
 // Not memcpy: for such sizes glibc's is one `rep movsb`, whose stores pass by the caches on some
-// processors, and the compiler's own is as well.
+// processors, and so is what the compiler makes of a loop over it.
 void through_caches(std::byte* to, const std::byte* from) {
   const __m128i a = _mm_loadu_si128(vectors(from)), b = _mm_loadu_si128(vectors(from) + 1);
   const __m128i c = _mm_loadu_si128(vectors(from) + 2), d = _mm_loadu_si128(vectors(from) + 3);

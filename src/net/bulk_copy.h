@@ -1,8 +1,8 @@
 // How bulk payload is copied between memories that no cache holds, and which way is faster here.
 //
-// Two processes' cores may share their last cache or not, and on one machine that changes from hour to
-// hour. If they do, plain stores into the ring are twice as fast as stores past the caches; if they do
-// not, half as fast. glibc's memcpy knows neither (decision 35).
+// Two processes' cores may share their last cache or not, and on one machine that changes from hour
+// to hour. If they do, plain stores into the ring are twice as fast as stores past the caches; if
+// they do not, half as fast. glibc's memcpy knows neither (decision 35).
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ enum class CopyWay : std::uint8_t { kThroughCaches, kPastCaches };
 // stored afterwards is seen afterwards, as always.
 void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t size);
 
-// Which way to copy into one ring: now and then the other way is tried for a few MiB, and stays if it
-// was faster. Time counts from end to end, so that a way which only moves the cost to the reader gains
-// nothing; pauses of the flow count too, and therefore a way is left only for one that is clearly
+// Which way a process copies into its rings: now and then the other way is tried for a few MiB, and
+// stays if it was faster. Time counts from end to end, so that a way which only moves the cost to the
+// readers gains nothing; pauses count too, and therefore a way is left only for one that is clearly
 // faster. Who just changed looks again soon: what was chance is put right.
 class CopyChoice {
  public:

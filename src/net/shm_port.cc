@@ -239,10 +239,10 @@ bool ShmPort::receive_from(In& in, Time now, world::Node& node) {
 // --- out ---------------------------------------------------------------------------------------
 
 world::PortRoom ShmPort::room(Time now) {
+  copies_.look(now, counters_.bulk_bytes);
   std::uint32_t least = kRoomMax;
   bool any_broken = false;
   for (const auto& out : writers_) {
-    out->copies.look(now, out->bulk_bytes);
     const std::uint32_t room = out->writer->room();
     if (out->writer->is_broken()) {  // it takes nothing any more, and holds back nobody
       any_broken = true;
@@ -282,8 +282,11 @@ void ShmPort::send(const world::Datagram& d) {
   out->writer->push({.header = d.header,
                      .payload = {reinterpret_cast<const std::byte*>(d.payload.at), d.payload.size},
                      .note = to_note(d),
-                     .way = out->copies.way()});
-  if (d.payload.size >= kBulkMin) out->bulk_bytes += d.payload.size;
+                     .way = copies_.way()});
+  if (d.payload.size >= kBulkMin) {
+    counters_.bulk_bytes += d.payload.size;
+    if (copies_.way() == CopyWay::kPastCaches) counters_.bulk_past_caches += d.payload.size;
+  }
   out->used = true;
   ++counters_.packets_sent;
 }
@@ -305,7 +308,9 @@ CounterTable ShmPort::counters() const {
           {"net.shm_packets_received", "packets", counters_.packets_received},
           {"net.shm_calls", "calls", counters_.calls},
           {"net.shm_drops_gone", "packets", counters_.drops_gone},
-          {"net.shm_drops_full", "packets", counters_.drops_full}};
+          {"net.shm_drops_full", "packets", counters_.drops_full},
+          {"net.shm_bulk_bytes", "bytes", counters_.bulk_bytes},
+          {"net.shm_bulk_past_caches", "bytes", counters_.bulk_past_caches}};
 }
 
 }  // namespace weft::net

@@ -95,13 +95,12 @@ class ShmPort {
     bool used = false;   // since the last flush
     bool stuck = false;  // its reader does not move
     Time full_since = kNever;
-    CopyChoice copies;
-    std::uint64_t bulk_bytes = 0;  // ever copied
   };
   struct Counters {
     std::uint64_t links = 0, refused = 0, broken = 0, gone = 0;
     std::uint64_t packets_sent = 0, packets_received = 0, calls = 0;
     std::uint64_t drops_gone = 0, drops_full = 0;
+    std::uint64_t bulk_bytes = 0, bulk_past_caches = 0;  // copied in bulk; and of those
   };
 
   explicit ShmPort(const ShmPortConfig& config);
@@ -124,6 +123,7 @@ class ShmPort {
   std::size_t turn_ = 0;
   std::vector<world::Datagram> batch_;
   std::vector<std::array<std::byte, kShmHeaderMax>> headers_;
+  CopyChoice copies_;  // one for all rings: what is timed is this thread
   Counters counters_;
 };
 

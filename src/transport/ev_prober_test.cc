@@ -122,7 +122,7 @@ Time revived_at(Bench& bench, Duration rtt, int lost_every = 1000) {
 }
 
 TEST(EvProber, AnswersThatComeLateCount) {
-  for (const int ms : {2, 6, 12, 30, 45}) {
+  for (const int ms : {2, 6, 12, 30, 45, 70, 120}) {
     Bench bench;
     bench.answer_time = Duration::ms(ms);
     ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
@@ -149,7 +149,7 @@ TEST(EvProber, WhatIsDeadIsAskedForOftenHoweverLateAnswersWere) {
   Time now;
   for (int i = 0; i < 100; ++i) {
     const Time next = bench.prober.next_deadline();
-    EXPECT_LE(next - now, Duration::ms(8));
+    EXPECT_LE(next - now, Duration::ms(16));
     now = next;
     ASSERT_EQ(bench.ask(now).size(), 1u);
   }

@@ -159,7 +159,7 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   const bool late = delay >= (stands ? params_->standing : params_->target);
   if (marked) {
     // Marked but early: the path set moves the load, the window stays.
-    if (late) decrease(now);
+    if (late) decrease(now, stands);
   } else if (!limited_) {
     if (late) {
       increase_ += params_->fair_increase * sack.newly;
@@ -246,22 +246,21 @@ bool Nscc::fast_increase(std::int64_t newly, Duration delay) {
   return true;
 }
 
-void Nscc::decrease(Time now) {
+void Nscc::decrease(Time now, bool stands) {
   increasing_ = false;
   fast_count_ = 0;
   const Duration average = delay_average_;
-  const bool told = !params_->software || signalled_;
-  const Duration target = told ? params_->target : params_->standing;
+  const Duration target = stands ? params_->standing : params_->target;
   if (average <= target) return;
-  if (now - last_decrease_ <= (told ? base_rtt_ : kStandingMin)) return;
+  if (now - last_decrease_ <= (stands ? kStandingMin : base_rtt_)) return;
   const std::int64_t over =
       (average - target).ns() * 1024 / std::max<std::int64_t>(average.ns(), 1);
   const std::int64_t keep =
       std::max(1024 - (params_->gamma_q10 * over >> 10), params_->jump_min_q10);
-  const std::int64_t least = told ? params_->window_min : kPacketsMin * params_->window_min;
+  const std::int64_t least = stands ? kPacketsMin * params_->window_min : params_->window_min;
   window_ = std::max(window_ * keep >> 10, std::min(window_, least));
   last_decrease_ = now;
-  if (!told) growth_ = params_->mtu;  // back slowly, or the queue stands again before it is seen
+  if (stands) growth_ = params_->mtu;  // back slowly, or the queue stands again before it is seen
 }
 
 void Nscc::fulfil(Time now) {

@@ -107,7 +107,7 @@ class Nscc {
   };
   bool quick_adapt(Time now, Signal signal);
   bool fast_increase(std::int64_t newly, Duration delay);
-  void decrease(Time now);
+  void decrease(Time now, bool stands);
   void fulfil(Time now);
   void observe_delay(Duration delay, bool marked);
   void observe_software(Time now, Duration rtt);

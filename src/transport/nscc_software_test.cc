@@ -59,6 +59,27 @@ TEST_F(NsccSoftware, AQueueThatStandsCountsAsAMark) {
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
+// TCP fills what is left of a switch's queue: beside it Weft must give way before its own target of
+// 400 us is reached, and not for less than 320.
+TEST_F(NsccSoftware, AQueueStandsSomewhatBelowTheTarget) {
+  const auto window_with = [this](Duration queue) {
+    nscc = Nscc(params, now);
+    for (int i = 0; i < 100; ++i) sack(kFloor);
+    for (int i = 0; i < 5000; ++i) sack(kFloor + queue + Duration::us(i % 5));
+    return nscc.window();
+  };
+  EXPECT_EQ(window_with(Duration::us(300)), 2 << 20);
+  EXPECT_LT(window_with(Duration::us(350)), 3 << 19);
+}
+
+TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoQueue) {
+  sack(kFloor, true);
+  for (int i = 0; i < 5000; ++i) sack(kFloor);
+  const std::int64_t before = nscc.window();
+  for (int i = 0; i < 5000; ++i) sack(kFloor + Duration::us(350 + i % 5));
+  EXPECT_LT(nscc.window(), before * 3 / 4);
+}
+
 TEST_F(NsccSoftware, APauseOfAProcessIsNoQueue) {
   // Every fourth packet waits for milliseconds until somebody gets the core.
   for (int i = 0; i < 4000; ++i) sack(i % 4 == 0 ? Duration::ms(5) : Duration::us(60));
