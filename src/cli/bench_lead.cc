@@ -96,6 +96,15 @@ class Lead {
     return true;
   }
 
+  // What was measured before is not lost.
+  Error give_up(const Error& why) {
+    if (style_.json && !rows_.empty()) {
+      const nlohmann::json all{{"rows", std::move(rows_)}, {"error", why.message}};
+      fmt::print("{}\n", all.dump());
+    }
+    return why;
+  }
+
   Result<void> finish() {
     BenchEnd& end = *connected_.end;
     say_planes_left_out(connected_);
@@ -192,8 +201,9 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
   say_carrier(bench, connected);
   Lead run(bench, stream, buffers, connected);
   for (const std::uint64_t size : sizes) {
-    WEFT_TRY(const bool measured, run.measure(size));
-    if (!measured) break;
+    const auto measured = run.measure(size);
+    if (!measured) return run.give_up(measured.error());
+    if (!*measured) break;
   }
   return run.finish();
 }

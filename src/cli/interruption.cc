@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 
 namespace weft::cli {
 namespace {
@@ -17,9 +18,28 @@ static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler write
 const char* words = "";
 pid_t speaker = 0;  // children have the handler too
 
+// Who is impatient asks again. What comes at once is the same wish: `timeout` signals the process
+// and then its group.
+constexpr long kOneWishMs = 300;
+std::atomic<long> noted_ms = 0;
+static_assert(std::atomic<long>::is_always_lock_free);
+
+long now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
 void note(int number) {
   int none = 0;
-  if (!noted.compare_exchange_strong(none, number) || getpid() != speaker) return;
+  if (!noted.compare_exchange_strong(none, number)) {
+    if (now_ms() - noted_ms.load() < kOneWishMs) return;
+    std::signal(number, SIG_DFL);
+    raise(number);  // comes when this handler has returned
+    return;
+  }
+  noted_ms.store(now_ms());
+  if (getpid() != speaker) return;
   const int before = errno;
   [[maybe_unused]] const auto told = write(STDERR_FILENO, words, std::strlen(words));
   errno = before;
@@ -32,7 +52,6 @@ void catch_interruption(const char* last) {
   speaker = getpid();
   struct sigaction action {};
   action.sa_handler = note;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   // A terminal that is closed, unless somebody (nohup) wants it to go on then.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <new>
 #include <sstream>
@@ -90,6 +91,9 @@ void open_what_is_closed() {
 
 int main(int argc, char** argv) {
   open_what_is_closed();
+  // A file that may not grow is an error of write(), and said. Not ignored: programs that are started
+  // from here would ignore it too.
+  std::signal(SIGXFSZ, [](int) {});
   CLI::App app{"Weft: MRC in software, and the fabric it is proved in"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "weft 0.1.0");

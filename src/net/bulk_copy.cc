@@ -80,8 +80,7 @@ std::uint64_t CopyChoice::length() const {
 void CopyChoice::look(Time now, std::uint64_t bytes) {
   const std::uint64_t copied = bytes - began_at_;
   if (copied < length()) return;
-  const double ps_per_byte =
-      static_cast<double>((now - began_).ps()) / static_cast<double>(copied);
+  const double ps_per_byte = static_cast<double>((now - began_).ps()) / static_cast<double>(copied);
   began_ = now;
   began_at_ = bytes;
   switch (phase_) {

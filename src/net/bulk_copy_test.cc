@@ -35,6 +35,7 @@ class Flow {
  public:
   struct Cost {
     std::int64_t through = 0, past = 0;
+    std::int64_t first = 0;  // more, a byte of the first MiB after a change
     std::int64_t of(CopyWay way) const { return way == CopyWay::kThroughCaches ? through : past; }
   };
 
@@ -45,18 +46,30 @@ class Flow {
   Used run(std::uint64_t bytes, Cost cost, Duration pause = {}) {
     Used used;
     for (const std::uint64_t end = bytes_ + bytes; bytes_ < end; bytes_ += kStep) {
+      const CopyWay before = choice_.way();
       choice_.look(now_, bytes_);
+      if (choice_.way() != before) changed_at_ = bytes_;
       (choice_.way() == CopyWay::kThroughCaches ? used.through : used.past) += kStep;
-      now_ += Duration::ps(cost.of(choice_.way()) * static_cast<std::int64_t>(kStep)) + pause;
+      std::int64_t ps_per_byte = cost.of(choice_.way());
+      if (bytes_ - changed_at_ < (1u << 20)) ps_per_byte += cost.first;
+      now_ += Duration::ps(ps_per_byte * static_cast<std::int64_t>(kStep)) + pause;
     }
     return used;
+  }
+  // Until a way stays for longer than a trial.
+  void run_until_it_changes(Cost cost) {
+    const CopyWay before = choice_.way();
+    for (std::uint64_t other = 0; other < (4u << 20);) {
+      run(kStep, cost);
+      other = choice_.way() == before ? 0 : other + kStep;
+    }
   }
 
  private:
   static constexpr std::uint64_t kStep = 256u << 10;
   CopyChoice choice_;
   Time now_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0, changed_at_ = 0;
 };
 
 constexpr std::uint64_t kMiB = 1u << 20;
@@ -78,6 +91,21 @@ TEST(CopyChoice, ChangesWhenTheMachineDoes) {
     flow.run(520 * kMiB, {.through = 100, .past = 50});
     EXPECT_LT(flow.run(1024 * kMiB, {.through = 100, .past = 50}).through, 1024 * kMiB / 25);
   }
+}
+
+TEST(CopyChoice, WhatAChangeCostsIsNotTimed) {
+  Flow flow;
+  const Flow::Cost cost{.through = 100, .past = 50, .first = 300};
+  flow.run(64 * kMiB, cost);
+  EXPECT_LT(flow.run(1024 * kMiB, cost).through, 1024 * kMiB / 25);
+}
+
+TEST(CopyChoice, WhoJustChangedLooksAgainSoon) {
+  Flow flow;
+  const Flow::Cost usual{.through = 50, .past = 100};
+  flow.run(4096 * kMiB, usual);
+  flow.run_until_it_changes({.through = 100, .past = 50});  // it was chance
+  EXPECT_LT(flow.run(128 * kMiB, usual).past, 32 * kMiB);
 }
 
 TEST(CopyChoice, StaysWhereNothingIsToGain) {

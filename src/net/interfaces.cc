@@ -113,7 +113,12 @@ Result<std::vector<PlaneChoice>> planes_on(std::span<const std::string> words,
           if (begins_with(i.name, word) && !i.loopback) take(i);
         }
       }
-      if (chosen.size() == before) return none_of(word, interfaces);
+      if (chosen.size() > before) continue;
+      const bool again = std::any_of(chosen.begin(), chosen.end(), [&](const Interface* i) {
+        return begins_with(i->name, word);
+      });
+      if (again) return Error{ErrorKind::kInvalid, word + ": named twice; expected each once"};
+      return none_of(word, interfaces);
     }
   }
   if (chosen.size() > world::kPortsMax) {

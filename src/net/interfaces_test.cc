@@ -50,6 +50,7 @@ TEST(Interfaces, WhatIsNotThereIsSaidWithWhatIs) {
             "ib: no interface of that name is up and has an address; there are lo, eth0, eth1, "
             "eth10, docker0");
   EXPECT_NE(chosen({"eth2"}).find("no interface of that name"), std::string::npos);  // down
+  EXPECT_EQ(chosen({"eth0", "eth0"}), "eth0: named twice; expected each once");
 }
 
 TEST(Interfaces, EightPlanesAreTheMost) {

@@ -54,7 +54,7 @@ class ShmWriter {
   struct Record {
     ConstBytes header;
     ConstBytes payload;
-    std::uint16_t note = 0;  // given to the reader as it is
+    std::uint16_t note = 0;                 // given to the reader as it is
     CopyWay way = CopyWay::kThroughCaches;  // for payload that is bulk
   };
   // REQUIRES room() > 0 since the last push, header and payload within the bounds.

@@ -31,6 +31,24 @@ Position position_of(const toml::source_region& region) {
   return {region.begin.line, region.begin.column};
 }
 
+// The library, and convert() after it, take a step of the stack for each part of a dotted key. A key
+// lies in one line; nobody has so many dots there otherwise.
+std::optional<Position> too_deep(std::string_view text) {
+  constexpr std::uint32_t kDotsMax = 1000;
+  Position at{.line = 1, .column = 0};
+  std::uint32_t dots = 0;
+  for (const char c : text) {
+    ++at.column;
+    if (c == '\n') {
+      at = {.line = at.line + 1, .column = 0};
+      dots = 0;
+    } else if (c == '.' && ++dots > kDotsMax) {
+      return at;
+    }
+  }
+  return {};
+}
+
 Value convert(const toml::node& node) {
   Value value;
   value.at = position_of(node.source());
@@ -82,6 +100,10 @@ Result<Value> parse_document(std::string_view toml, std::string_view file_name) 
     const TextMistake& mistake = ascii.error();
     return Error{ErrorKind::kInvalid,
                  message_at(file_name, mistake.at, "not TOML: " + mistake.what)};
+  }
+  if (const auto at = too_deep(*ascii)) {
+    return Error{ErrorKind::kInvalid,
+                 message_at(file_name, *at, "a key of more than 1000 parts; expected a few")};
   }
   try {
     return convert(toml::parse(*ascii));

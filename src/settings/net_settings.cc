@@ -42,8 +42,14 @@ Result<std::string> find_file(const std::string& flag) {
   }
   candidates.emplace_back("/etc/weft.toml");
   for (const std::string& candidate : candidates) {
-    std::error_code ignored;
-    if (fs::exists(candidate, ignored)) return candidate;
+    std::error_code why;
+    const auto type = fs::symlink_status(candidate, why).type();
+    // Whose folder is another's, as after `su`, goes on, and hears of it: a secret may be in there.
+    if (type == fs::file_type::none) {
+      net::log(net::LogLevel::kWarn, "settings in {} are not used: {}", candidate, why.message());
+    } else if (type != fs::file_type::not_found) {
+      return candidate;  // a link to nothing too: it is not taken for none
+    }
   }
   return std::string();
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -121,11 +122,30 @@ class Settings(unittest.TestCase):
         ran = self.run_with("", WEFT_CONFIG="", XDG_CONFIG_HOME=self.folder.name)
         self.assertIn("1024 bytes a packet", ran.stderr)
 
+    def test_a_file_that_cannot_be_reached_is_not_taken_for_none(self):
+        os.mkdir(os.path.join(self.folder.name, "weft"))
+        os.symlink("/nosuch.toml", os.path.join(self.folder.name, "weft", "config.toml"))
+        ran = self.run_with("", WEFT_CONFIG="", XDG_CONFIG_HOME=self.folder.name)
+        self.assertEqual(ran.returncode, 2, ran.stderr)
+        self.assertIn("weft/config.toml: cannot be read: No such file", ran.stderr)
+        if os.geteuid() != 0:
+            return
+        with tempfile.TemporaryDirectory() as theirs:  # the build may lie where nobody else gets
+            os.chmod(theirs, 0o755)
+            program = shutil.copy(WEFT, theirs)
+            ran = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", program, *BENCH[1:], "--size", "64",
+                                  "--iterations", "5"],
+                                 env={**os.environ, "WEFT_CONFIG": "", "XDG_CONFIG_HOME": self.folder.name},
+                                 capture_output=True, text=True, timeout=SECONDS_MAX)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("weft/config.toml are not used: Permission denied", ran.stderr)
+
     def test_mistakes_are_one_line_with_their_place(self):
         for text, environment, words, said in (
                 ("[net]\nmtu = 1500\n", {}, [], f"{self.config}:2:7: mtu = 1500: expected 1024, 2048, 4096 or auto"),
                 ("[net]\nmut = 1024\n", {}, [], f"{self.config}:2:1: mut is not a setting; did you mean mtu?"),
                 ("[net\n", {}, [], f"{self.config}:1:5: not TOML"),
+                ("a." * 100_000 + "b = 1\n", {}, [], f"{self.config}:1:2002: a key of more than 1000 parts"),
                 ("", {"WEFT_LOG": "loud"}, [], "WEFT_LOG=loud: expected error, warn, info or debug"),
                 ("", {}, ["--rate", "fast"], "--rate fast: expected a rate"),
                 ("", {}, ["--ifname", "nosuch"], "nosuch: no interface of that name"),
@@ -235,6 +255,29 @@ class Interrupted(unittest.TestCase):
         time.sleep(0.5)
         bench.send_signal(signal.SIGINT)
         self.assertEqual(bench.wait(timeout=SECONDS_MAX / 3), 130)
+
+    def test_twice_at_once_is_once(self):
+        bench = self.start("--no-shm", "--json", "--size", "64KiB", "--seconds", "60")
+        self.wait_for(bench, "over ")
+        time.sleep(0.5)
+        for _ in range(2):  # as `timeout` does: the process, then its group
+            bench.send_signal(signal.SIGINT)
+        out, said = bench.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(bench.returncode, 130, said)
+        self.assertEqual(len(json.loads(out)["rows"]), 1)
+
+    def test_what_was_measured_outlives_the_other_end(self):
+        port = free_port()
+        listener = self.start("--no-shm", "--listen", "--port", port)
+        self.wait_for(listener, "waiting for")
+        client = self.start("--no-shm", "127.0.0.1", "--json", "--port", port, "--size", "64,64KiB", "--seconds", "2")
+        self.wait_for(client, "over ")
+        time.sleep(3)
+        listener.kill()
+        out, said = client.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(client.returncode, 1, said)
+        self.assertEqual([row["bytes"] for row in json.loads(out)["rows"]], [64])
+        self.assertTrue(json.loads(out)["error"])
 
     def test_one_that_waits(self):
         bench = self.start("--listen", "--port", free_port())

@@ -136,6 +136,12 @@ class Misuse(Files):
         self.refused(weft("bench", "write", "--seconds", "1", "--iterations", "9"), "--iterations excludes --seconds")
         self.refused(weft("bench", "write", "--qps", "0"), "--qps: 0", "1 to 1024")
         self.refused(weft("bench", "write", "--clients", "2"), "--listen")
+
+    def test_a_file_that_may_not_grow_is_an_error(self):
+        with tempfile.TemporaryFile() as out:
+            ran = subprocess.run(["prlimit", "--fsize=0", WEFT, "--help"], stdout=out, stderr=subprocess.PIPE, text=True,
+                                 timeout=30)
+        self.assertEqual((ran.returncode, ran.stderr), (1, "weft: stdout: not everything could be written\n"))
         self.refused(weft("doctor", "now"), "now: not expected here")
         self.refused(weft("lab", "run", "x", "--processes", "0"), "1 to 16")
 
