@@ -7,8 +7,6 @@
 #include <emmintrin.h>
 #endif
 
-#include "base/assert.h"
-
 namespace weft::net {
 namespace {
 
@@ -49,9 +47,15 @@ CopyWay other(CopyWay way) {
 
 void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__SSE2__)
+  if (way == CopyWay::kPastCaches) {
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(to) % kLine;
+    std::memcpy(to, from, before);
+    to += before;
+    from += before;
+    size -= before;
+  }
   const std::size_t lines = size / kLine * kLine;
   if (way == CopyWay::kPastCaches) {
-    WEFT_ASSERT(reinterpret_cast<std::uintptr_t>(to) % kLine == 0);
     for (std::size_t at = 0; at < lines; at += kLine) past_caches(to + at, from + at);
     _mm_sfence();
   } else {

@@ -17,14 +17,13 @@ inline constexpr std::size_t kBulkMin = 16u << 10;
 
 enum class CopyWay : std::uint8_t { kThroughCaches, kPastCaches };
 
-// As memcpy, for kBulkMin bytes and more. REQUIRES with kPastCaches: `to` on a cache line. What is
-// stored afterwards is seen afterwards, as always.
+// As memcpy, for kBulkMin bytes and more. What is stored afterwards is seen afterwards, as always.
 void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t size);
 
-// Which way a process copies into its rings: now and then the other way is tried for a few MiB, and
-// stays if it was faster. Time counts from end to end, so that a way which only moves the cost to the
-// readers gains nothing; pauses count too, and therefore a way is left only for one that is clearly
-// faster. Who just changed looks again soon: what was chance is put right.
+// Which way a process copies into its rings, and out of them: now and then the other way is tried
+// for a few MiB, and stays if it was faster. Time counts from end to end, so that a way which only
+// moves the cost to the other end gains nothing; pauses count too, and therefore a way is left only
+// for one that is clearly faster. Who just changed looks again soon: what was chance is put right.
 class CopyChoice {
  public:
   CopyWay way() const { return way_; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "net/bulk_copy.h"
+#include "net/clock.h"
 
 namespace weft::net {
 
@@ -74,8 +74,13 @@ bool HostMemory::locate(std::uint32_t key, std::uint32_t domain, Place& out) con
 void HostMemory::place(const world::Region& to, world::PayloadRef from) {
   auto* const target = reinterpret_cast<std::byte*>(to.at);
   const auto* const source = reinterpret_cast<const std::byte*>(from.at);
-  if (from.size >= kBulkMin) return copy_bulk(CopyWay::kThroughCaches, target, source, from.size);
-  std::memcpy(target, source, from.size);
+  if (from.size < kBulkMin) {
+    std::memcpy(target, source, from.size);
+    return;
+  }
+  copies_.look(clock_now(), bulk_bytes_);
+  copy_bulk(copies_.way(), target, source, from.size);
+  bulk_bytes_ += from.size;
 }
 
 }  // namespace weft::net

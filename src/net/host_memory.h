@@ -11,6 +11,7 @@
 
 #include "base/prng.h"
 #include "base/result.h"
+#include "net/bulk_copy.h"
 #include "world/world.h"
 
 namespace weft::net {
@@ -60,6 +61,8 @@ class HostMemory final : public world::Memory {
   std::vector<Entry> entries_;  // sorted by key
   std::uint32_t regions_max_;
   std::uint64_t epoch_ = 1;  // of the entries: another one when one came or went
+  CopyChoice copies_;
+  std::uint64_t bulk_bytes_ = 0;  // ever placed
   Prng prng_;
 };
 

@@ -55,6 +55,7 @@ void ShmWriter::look() {
 std::uint32_t ShmWriter::room() {
   // One line stays free: the word behind the last record is the writer's.
   constexpr std::size_t kNeeded = kShmRecordMax + ShmShape::kLine;
+  static_assert(kNeeded <= ShmMemory::kCapacityMin / 2);  // ShmReader::release counts on it
   // Asked for only when it is needed: the line goes back and forth between the two cores.
   if (free_bytes() < capacity_ / 2) look();
   if (broken_ || free_bytes() < kNeeded) return 0;
@@ -121,6 +122,10 @@ bool ShmReader::release() {
   if (tail_ == released_) return false;
   released_ = tail_;
   word64(control_ + kTailAt).store(tail_, std::memory_order_release);
+  // A writer sleeps while more than half of the ring is not released: all of that is still to come
+  // by here, so that it need not be asked for each short record.
+  if (tail_ - called_at_ < capacity_ / 4) return false;
+  called_at_ = tail_;
   return take(control_ + kWriterSleepsAt);
 }
 

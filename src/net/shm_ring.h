@@ -110,6 +110,7 @@ class ShmReader {
   const std::byte* data_;
   std::size_t capacity_;
   std::uint64_t tail_ = 0, released_ = 0;
+  std::uint64_t called_at_ = 0;  // what was released when the writer was last asked if it sleeps
   bool broken_ = false;
 };
 
