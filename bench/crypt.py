@@ -17,7 +17,7 @@ import lib
 
 
 def weft(secret):
-    words = [lib.BUILD / "weft", "bench", "write", "--no-shm", "--size", "16MiB", "--json"]
+    words = [lib.BUILD / "weft", "bench", "write", "--no-shm", "--size", "16MiB", "--seconds", "1", "--json"]
     return json.loads(lib.run(words + (["--secret-file", secret] if secret else [])).stdout)["rows"][0]["gbps"]
 
 

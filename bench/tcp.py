@@ -1,7 +1,9 @@
 """One QP against one TCP stream (iperf3, cubic) and against bare UDP, over the loopback and a veth pair of MTU 4200.
 
 `weft` is Gb/s of payload over veth (over the loopback where namespaces cannot be made), 16 MiB messages; `ratio` is
-that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling; single packets by sendmmsg. All
+that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling; single packets by sendmmsg. Weft's
+single packets change the EV with each; where one EV has several of what leaves together they are one send all the same
+(docs/decisions/0029), and with 64 EVs a plane none has: each packet is a send of its own, as the peer's. All
 take turns; figures are medians, and ratios the medians of the turns' ratios. Weft and raw_udp walk through buffers of
 64 MiB, iperf3 sends one buffer of 128 KiB again and again. ICRCs cover headers, the default between ends of Weft on such
 links, or, where it says so, the payload too. Over the loopback Weft is measured twice: by UDP, and as two processes of
@@ -20,6 +22,7 @@ import lib
 
 SIZES = ["1MiB", "16MiB", "64MiB"]
 HEADLINE = "16MiB"
+SECONDS = 1.5
 
 
 class Loopback:
@@ -64,13 +67,13 @@ def iperf(link, seconds):
     return json.loads(out)["end"]["sum_received"]["bits_per_second"] / 1e9
 
 
-def weft(link, size, burst, carrier="--no-shm", icrc="headers"):
+def weft(link, size, burst, *more, carrier="--no-shm", icrc="headers"):
     c = link.commands()
     program = ["env", f"WEFT_ICRC={icrc}", lib.BUILD / "weft"]
-    words = ["bench", "write", carrier, "--port", "20711"]
+    words = ["bench", "write", carrier, "--port", "20711", *more]
     out = together([*c["server"], *program, *words, "--listen", *c["listen_planes"]],
-                   [*c["client"], *program, *words, c["host"], *c["planes"], "--size", size, "--burst", str(burst), "--json"],
-                   0.4)
+                   [*c["client"], *program, *words, c["host"], *c["planes"], "--size", size, "--burst", str(burst), "--seconds",
+                    str(SECONDS), "--json"], 0.4)
     return json.loads(out)["rows"][0]["gbps"]
 
 
@@ -84,16 +87,17 @@ TCP, RUNS, SINGLES = "TCP (iperf3, cubic)", "bare UDP, runs of 15", "bare UDP, s
 
 def measure(link, times):
     """{name: [Gb/s of each turn]}. Those that are compared stand as near as can be: the machine's speed drifts."""
-    contestants = {TCP: lambda: iperf(link, 1.5)}
+    contestants = {TCP: lambda: iperf(link, SECONDS)}
     if isinstance(link, Loopback):
         for size in SIZES:
-            contestants[f"weft {size}, as by default"] = lambda size=size: weft(link, size, 15, "--shm")
+            contestants[f"weft {size}, as by default"] = lambda size=size: weft(link, size, 15, carrier="--shm")
     for size in SIZES:
         contestants[f"weft {size}"] = lambda size=size: weft(link, size, 15)
-    contestants[RUNS] = lambda: raw(link, 1.5, 15)
+    contestants[RUNS] = lambda: raw(link, SECONDS, 15)
     contestants["weft 16MiB, ICRC over payload too"] = lambda: weft(link, "16MiB", 15, icrc="full")
-    contestants[SINGLES] = lambda: raw(link, 1.5, 1)
+    contestants[SINGLES] = lambda: raw(link, SECONDS, 1)
     contestants["weft 16MiB, single packets"] = lambda: weft(link, "16MiB", 1)
+    contestants["weft 16MiB, single packets of 64 EVs"] = lambda: weft(link, "16MiB", 1, "--evs", "64")
     return lib.interleave({name: (times, function) for name, function in contestants.items()})
 
 

@@ -66,13 +66,21 @@ Result<Buffers> Buffers::make(std::uint64_t size) {
   const std::size_t bytes = std::max(size, kRegionMin);
   Buffers out;
   for (auto* const half : {&out.memory_.source, &out.memory_.landing}) {
-    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
       return Error{ErrorKind::kSystem, fmt::format("no memory for {} bytes", bytes)};
     *half = {static_cast<std::byte*>(memory), bytes};
   }
   return out;
+}
+
+void Buffers::touch() const {
+  constexpr std::size_t kPage = 4096;
+  for (const auto& half : {memory_.source, memory_.landing}) {
+    for (std::size_t at = 0; at < half.size(); at += kPage)
+      *const_cast<volatile std::byte*>(&half[at]) = std::byte{0};
+  }
 }
 
 Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& terms,
@@ -126,6 +134,7 @@ Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Str
   Connected out;
   WEFT_TRY(out.end, open_end(bench, terms, buffers));
   WEFT_TRY(static_cast<Links&>(out), connect_qps(bench, terms, role, stream, buffers, *out.end));
+  buffers.touch();
   return out;
 }
 
@@ -148,6 +157,7 @@ Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,
   for (const auto& half : {out.qps, others}) {
     for (const BenchQp& qp : half) WEFT_CHECK(out.end->connect(qp, agreed));
   }
+  buffers.touch();
   return out;
 }
 

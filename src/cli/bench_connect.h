@@ -18,8 +18,10 @@ namespace weft::cli {
 // Both ends' memory: what is sent, and where it lands.
 class Buffers {
  public:
-  // At least so much each. Errors: kSystem.
+  // At least so much each; pages come with touch(). Errors: kSystem.
   static Result<Buffers> make(std::uint64_t size);
+  // Once it is sure who the other end is: what strangers ask for costs nothing.
+  void touch() const;
   const BenchMemory& memory() const { return memory_; }
 
  private:

@@ -129,6 +129,7 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   for (Client& client : clients) {
     WEFT_CHECK(connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
   }
+  buffers.touch();
   const std::vector<Part> parts = heed_all(clients, *end);
   if (interrupted()) {
     tell_interruption(clients, parts);

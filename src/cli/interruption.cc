@@ -33,7 +33,8 @@ long now_ms() {
 void note(int number) {
   int none = 0;
   if (!noted.compare_exchange_strong(none, number)) {
-    if (now_ms() - noted_ms.load() < kOneWishMs) return;
+    const long first = noted_ms.load();  // 0: another thread is just about to say
+    if (first == 0 || now_ms() - first < kOneWishMs) return;
     std::signal(number, SIG_DFL);
     raise(number);  // comes when this handler has returned
     return;
@@ -52,6 +53,7 @@ void catch_interruption(const char* last) {
   speaker = getpid();
   struct sigaction action {};
   action.sa_handler = note;
+  for (const int one : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&action.sa_mask, one);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   // A terminal that is closed, unless somebody (nohup) wants it to go on then.

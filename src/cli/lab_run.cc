@@ -81,6 +81,7 @@ class LabRun {
   std::deque<LabNode> nodes_;
   std::vector<std::unique_ptr<net::UdpWorld>> worlds_;
   Time slept_until_{};  // before the next pass
+  bool live_switches_ = false;
   scenario::FaultPlan faults_;
   std::uint64_t flows_of_others_ = 0;
   Time epoch_;
@@ -91,7 +92,7 @@ Result<void> LabRun::build() {
   WEFT_TRY(const net::LabSpec spec, lab_spec(scenario_, options_.name));
   WEFT_TRY(lab_, OwnLab::up(spec, live_fabric_config(scenario_, topology, options_.seed)));
   WEFT_CHECK(lab_->lab().enter());
-  const bool trims = spec.switches == net::LabSwitches::kSoftware;
+  live_switches_ = spec.switches == net::LabSwitches::kSoftware;
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     return memories_.emplace_back(plan, host, pattern_);
   };
@@ -102,9 +103,9 @@ Result<void> LabRun::build() {
                                   .trace = &trace_,
                                   .suit_endpoint = [](auto& config) { suit_software(config); },
                                   .suit_qp =
-                                      [trims](transport::QpConfig& config) {
+                                      [this](transport::QpConfig& config) {
                                         suit_software(config);
-                                        config.nscc.trimming = trims;
+                                        config.nscc.trimming = live_switches_;
                                       }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
   if (options_.processes > 1 && !faults_.events.empty()) {
@@ -225,6 +226,7 @@ LabOutcome LabRun::finish(const PartReport& all) {
   facts.ev_bad = value_of(out.counters, "transport.evs_condemned");
   facts.planes_bad = value_of(out.counters, "transport.planes_condemned");
   facts.ev_floor_reached = all.ev_floor_reached;
+  facts.switches_tell = live_switches_;
   if (const auto traffic = lab_->lab().traffic()) {
     for (const net::LabTraffic& link : *traffic) {
       facts.trims += link.trims;

@@ -122,7 +122,9 @@ void add_lab_switch(CLI::App& lab, int& status) {
   CLI::App* ask = lab.add_subcommand(
       "ask", "one request to a running switch: counters, links, \"fault EVENT\", \"delay ...\"");
   ask->add_option("SOCKET", arguments->control, "its --control")->required();
-  ask->add_option("REQUEST", arguments->request, "see docs/lab.md")->required();
+  ask->add_option("REQUEST", arguments->request, "see docs/lab.md")
+      ->required()
+      ->check(not_empty("counters, links or another request of docs/lab.md"));
   ask->callback([arguments, &status] { status = run_ask(*arguments); });
 }
 

@@ -80,12 +80,8 @@ Result<void> check_evs(const Hello& ours, const Hello& theirs) {
                       "neither");
   }
   if (ours.encapsulates != theirs.encapsulates) {
-    return Error{ErrorKind::kInvalid,
-                 ours.encapsulates
-                     ? "this end sends uSIDs in MRC's own form, the other does not; give both the "
-                       "same --srv6"
-                     : "the other end sends uSIDs in MRC's own form, this one does not; give both "
-                       "the same --srv6"};
+    return of_one_end(ours.encapsulates,
+                      "{} sends uSIDs in MRC's own form, {} does not; give both the same --srv6");
   }
   if (ours.labelled != theirs.labelled) {
     return of_one_end(ours.labelled,

@@ -72,6 +72,7 @@ std::uint64_t CopyChoice::length() const {
   switch (phase_) {
     case Phase::kStay:
       return stay_;
+    case Phase::kSettles:
     case Phase::kOtherSettles:
       return kSettle;
     case Phase::kTimed:
@@ -81,7 +82,21 @@ std::uint64_t CopyChoice::length() const {
   return stay_;
 }
 
+// Copies are faster than 2 GB/s, and half of a ring is waited for no longer than that: what takes
+// more time was no copy.
+void CopyChoice::leave_out_pauses(Time now, std::uint64_t bytes) {
+  constexpr Duration kMoment = Duration::us(250);
+  constexpr std::int64_t kSlowestPs = 500;  // a byte
+  if (bytes == looked_at_) return;
+  const Duration most =
+      kMoment + Duration::ps(kSlowestPs * static_cast<std::int64_t>(bytes - looked_at_));
+  if (const Duration passed = now - looked_; passed > most) began_ += passed - most;
+  looked_ = now;
+  looked_at_ = bytes;
+}
+
 void CopyChoice::look(Time now, std::uint64_t bytes) {
+  leave_out_pauses(now, bytes);
   const std::uint64_t copied = bytes - began_at_;
   if (copied < length()) return;
   const double ps_per_byte = static_cast<double>((now - began_).ps()) / static_cast<double>(copied);
@@ -89,10 +104,11 @@ void CopyChoice::look(Time now, std::uint64_t bytes) {
   began_at_ = bytes;
   switch (phase_) {
     case Phase::kStay:
+    case Phase::kSettles:
       phase_ = Phase::kTimed;
       return;
     case Phase::kTimed:
-      ours_ = ps_per_byte;
+      ours_ += ps_per_byte;
       way_ = other(way_);
       phase_ = Phase::kOtherSettles;
       return;
@@ -100,16 +116,28 @@ void CopyChoice::look(Time now, std::uint64_t bytes) {
       phase_ = Phase::kOtherTimed;
       return;
     case Phase::kOtherTimed:
-      constexpr double kClearly = 0.9;
-      if (ps_per_byte < kClearly * ours_) {
-        stay_ = kStayMin;
-      } else {
-        way_ = other(way_);
-        stay_ = std::min(2 * stay_, kStayMax);
-      }
-      phase_ = Phase::kStay;
+      theirs_ += ps_per_byte;
+      judge();
       return;
   }
+}
+
+void CopyChoice::judge() {
+  constexpr double kAtAll = 0.97, kClearly = 0.92;
+  if (theirs_ < kAtAll * ours_ && ++turns_ < kTurns) {
+    way_ = other(way_);
+    phase_ = Phase::kSettles;
+    return;
+  }
+  if (theirs_ < kClearly * ours_) {
+    stay_ = stay_min_;
+  } else {
+    way_ = other(way_);
+    stay_ = std::min(2 * stay_, kStayMax);
+  }
+  ours_ = theirs_ = 0;
+  turns_ = 0;
+  phase_ = Phase::kStay;
 }
 
 }  // namespace weft::net

@@ -61,7 +61,7 @@ class HostMemory final : public world::Memory {
   std::vector<Entry> entries_;  // sorted by key
   std::uint32_t regions_max_;
   std::uint64_t epoch_ = 1;  // of the entries: another one when one came or went
-  CopyChoice copies_;
+  CopyChoice copies_{CopyChoice::kReaderStay};
   std::uint64_t bulk_bytes_ = 0;  // ever placed
   Prng prng_;
 };

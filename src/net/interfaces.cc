@@ -115,7 +115,7 @@ Result<std::vector<PlaneChoice>> planes_on(std::span<const std::string> words,
       }
       if (chosen.size() > before) continue;
       const bool again = std::any_of(chosen.begin(), chosen.end(), [&](const Interface* i) {
-        return begins_with(i->name, word);
+        return exact != interfaces.end() ? i == &*exact : begins_with(i->name, word);
       });
       if (again) return Error{ErrorKind::kInvalid, word + ": named twice; expected each once"};
       return none_of(word, interfaces);

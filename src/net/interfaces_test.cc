@@ -53,6 +53,17 @@ TEST(Interfaces, WhatIsNotThereIsSaidWithWhatIs) {
   EXPECT_EQ(chosen({"eth0", "eth0"}), "eth0: named twice; expected each once");
 }
 
+TEST(Interfaces, OneThatIsDownIsNotTakenForANamesake) {
+  const std::vector<Interface> host = {
+      {.name = "eth1", .up = false, .addresses = {ipv4(10, 0, 2, 7)}},
+      {.name = "eth10", .up = true, .addresses = {ipv4(10, 0, 10, 7)}}};
+  const std::vector<std::string> words = {"eth10", "eth1"};
+  const auto planes = planes_on(words, host);
+  ASSERT_FALSE(planes);
+  EXPECT_NE(planes.error().message.find("eth1: no interface of that name is up"), std::string::npos)
+      << planes.error().message;
+}
+
 TEST(Interfaces, EightPlanesAreTheMost) {
   std::vector<Interface> many;
   for (std::uint8_t i = 0; i < 9; ++i) {

@@ -123,7 +123,7 @@ class ShmPort {
   std::size_t turn_ = 0;
   std::vector<world::Datagram> batch_;
   std::vector<std::array<std::byte, kShmHeaderMax>> headers_;
-  CopyChoice copies_;  // one for all rings: what is timed is this thread
+  CopyChoice copies_{CopyChoice::kWriterStay};  // one for all rings: what is timed is this thread
   Counters counters_;
 };
 

@@ -83,10 +83,14 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
   const SocketAddress address = to_sockaddr(options.address, options.port);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0) {
     const int why = errno;
-    if (why == EADDRINUSE) return Error{ErrorKind::kExhausted, "the UDP port is taken"};
+    if (why == EADDRINUSE) {
+      return Error{ErrorKind::kExhausted,
+                   fmt::format("UDP port {} of {} is taken; `ss -ulnp` says by whom", options.port,
+                               text_of(options.address))};
+    }
     if (why == EADDRNOTAVAIL) {
       return Error{ErrorKind::kSystem,
-                   fmt::format("{}: no interface here has this address; `ip address` lists those "
+                   fmt::format("no interface here has {} as its address; `ip address` lists those "
                                "that there are",
                                text_of(options.address))};
     }

@@ -75,9 +75,12 @@ std::string to_json(const Results& results) {
   if (results.victim_share) json["victim_share"] = rounded(*results.victim_share);
   json["packets_sent"] = facts.packets_sent;
   json["retransmits"] = facts.retransmits;
-  json["trims"] = facts.trims;
-  json["drops"] = facts.drops;
-  json["ecn_marks"] = facts.ecn_marks;
+  const auto told = [&facts](std::uint64_t value) {
+    return facts.switches_tell ? nlohmann::json(value) : nlohmann::json();
+  };
+  json["trims"] = told(facts.trims);
+  json["drops"] = told(facts.drops);
+  json["ecn_marks"] = told(facts.ecn_marks);
   json["ev_bad"] = facts.ev_bad;
   json["planes_bad"] = facts.planes_bad;
   json["qp_errors"] = facts.qp_errors;
@@ -123,9 +126,12 @@ std::string to_table(const Results& results) {
                              results.goodput_share));
   row("Jain's index", fmt::format("{:.4f}", results.jain));
   if (results.victim_share) row("victim", fmt::format("{:.3f} of alone", *results.victim_share));
-  row("packets", fmt::format("{} sent, {} again, {} trimmed, {} dropped, {} marked",
-                             count(facts.packets_sent), count(facts.retransmits),
-                             count(facts.trims), count(facts.drops), count(facts.ecn_marks)));
+  row("packets",
+      fmt::format("{} sent, {} again, {}", count(facts.packets_sent), count(facts.retransmits),
+                  facts.switches_tell
+                      ? fmt::format("{} trimmed, {} dropped, {} marked", count(facts.trims),
+                                    count(facts.drops), count(facts.ecn_marks))
+                      : "what the kernel's switches dropped is not counted"));
   row("EVs condemned", facts.planes_bad == 0
                            ? count(facts.ev_bad)
                            : fmt::format("{}, and whole planes {} times", count(facts.ev_bad),

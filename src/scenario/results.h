@@ -19,7 +19,10 @@ struct RunFacts {
   std::uint64_t trace_hash = 0;
   Duration simulated{};
   std::uint64_t packets_sent = 0;  // by endpoints, control included
-  std::uint64_t retransmits = 0, trims = 0, drops = 0, ecn_marks = 0;
+  std::uint64_t retransmits = 0;
+  // Of the switches, where they tell: the kernel's do not.
+  bool switches_tell = true;
+  std::uint64_t trims = 0, drops = 0, ecn_marks = 0;
   std::uint64_t ev_bad = 0;      // EVs condemned, in all
   std::uint64_t planes_bad = 0;  // planes condemned by a QP, in all
   bool ev_floor_reached = false;

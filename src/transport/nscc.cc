@@ -17,6 +17,8 @@ constexpr std::int64_t kStandingRtts = 8;
 constexpr Duration kStandingMin = Duration::ms(10);
 // Where no switch speaks a window does not become smaller than that.
 constexpr std::int64_t kPacketsMin = 4;
+// After so many intervals at that window what stands is taken for the way's length.
+constexpr std::uint8_t kIntervalsAtFloor = 4;
 // Loss is counted over a window, and over no fewer packets than these.
 constexpr std::int64_t kRoundPackets = 64;
 
@@ -107,7 +109,7 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   ignored_ += sack.newly;
   received_ += sack.newly;
   achieved_ += sack.newly;
-  if (params_->software && !signalled_) {
+  if (is_untold(now)) {
     round_acked_ += sack.newly;
     end_round(now);
   }
@@ -135,10 +137,7 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
     return;
   }
   if (!sack.rtt_valid) return;
-  if (sack.marked) {
-    signalled_ = true;
-    signal_at_ = now;
-  }
+  if (sack.marked) note_signal(now);
   if (params_->software) {
     observe_software(now, sack.rtt);
     observe_marks(sack.marked);
@@ -151,7 +150,7 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   const Duration base =
       params_->software ? std::max(base_rtt_ - doubt_, params_->base_rtt) : base_rtt_;
   Duration delay = std::max(sack.rtt - base, Duration());
-  const bool stands = params_->software && queue_stands(now);
+  const bool stands = queue_stands(now);
   if (stands) delay = std::min(rtt_min_now_, rtt_min_before_) - base_rtt_;
   const bool marked = sack.marked || stands;
   observe_delay(delay, marked);
@@ -173,15 +172,40 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   if (now - last_adjust_ >= adjust_period() || received_ > params_->adjust_bytes) fulfil(now);
 }
 
+void Nscc::note_signal(Time now) {
+  signalled_ = true;
+  signal_at_ = now;
+  round_acked_ = round_lost_ = 0;
+}
+
+// Between software ends, while no switch has spoken for long: what is late or lost has to tell.
+bool Nscc::is_untold(Time now) const {
+  constexpr std::int64_t kSilentRtts = 100;
+  return params_->software && (!signalled_ || now - signal_at_ >= base_rtt_ * kSilentRtts);
+}
+
 void Nscc::observe_software(Time now, Duration rtt) {
   rtt_min_ = std::min(rtt_min_, rtt);
-  base_rtt_ = std::max(params_->base_rtt, rtt_min_);
   if (now >= rtt_interval_end_) {
+    if (is_longer_way(now)) rtt_min_ = rtt_min_now_;
     rtt_min_before_ = rtt_min_now_;
     rtt_min_now_ = kNoRtt;
     rtt_interval_end_ = now + std::max(base_rtt_ * kStandingRtts, kStandingMin);
   }
+  base_rtt_ = std::max(params_->base_rtt, rtt_min_);
   rtt_min_now_ = std::min(rtt_min_now_, rtt);
+}
+
+// At the end of an interval. With the smallest window our own queue is gone: what stands all the
+// same, for some intervals, is what the remaining planes take longer. Not at any time: of many
+// flows each would take the others' queue for the way's length, add its own to it, and so on.
+bool Nscc::is_longer_way(Time now) {
+  const bool so =
+      now < longer_until_ && queue_stands(now) && window_ <= kPacketsMin * params_->window_min;
+  stood_at_floor_ = so ? static_cast<std::uint8_t>(stood_at_floor_ + 1) : 0;
+  if (stood_at_floor_ < kIntervalsAtFloor) return false;
+  stood_at_floor_ = 0;
+  return true;
 }
 
 // Marks that go on are believed more than the smallest RTT ever seen: who came into a queue that
@@ -221,9 +245,7 @@ void Nscc::end_round(Time now) {
 
 // No switch ever speaks, and even the fastest packets of some time waited.
 bool Nscc::queue_stands(Time now) const {
-  constexpr std::int64_t kSilentRtts = 100;
-  if (signalled_ && now - signal_at_ < base_rtt_ * kSilentRtts) return false;
-  return rtt_min_before_ != kNoRtt &&
+  return is_untold(now) && rtt_min_before_ != kNoRtt &&
          std::min(rtt_min_now_, rtt_min_before_) - base_rtt_ >= params_->standing;
 }
 
@@ -277,7 +299,7 @@ void Nscc::fulfil(Time now) {
 }
 
 bool Nscc::quick_adapt(Time now, Signal signal) {
-  if (!params_->quick_adapt || (params_->software && !signalled_)) return false;
+  if (!params_->quick_adapt || is_untold(now)) return false;
   bool done = false;
   const bool ignoring = ignored_ < ignore_ && signal.marked;
   if (!ignoring && now >= qa_end_) {
@@ -304,8 +326,7 @@ bool Nscc::quick_adapt(Time now, Signal signal) {
 void Nscc::on_trim(Time now, const Trim& trim) {
   inflight_ -= trim.size;
   if (!params_->enabled) return;
-  signalled_ = true;
-  signal_at_ = now;
+  note_signal(now);
   delay_average_ += (params_->base_rtt - delay_average_) / 80;
   ignored_ += trim.size;
   trigger_qa_ = true;
@@ -333,10 +354,10 @@ void Nscc::pace(Time now, std::uint32_t draw) {
 
 // Where switches trim, congestion shows as trims: what is lost without one fell to an error or a
 // fault, and sending less would not save the next (docs/decisions/0004).
-void Nscc::on_loss(Time, std::int64_t size) {
+void Nscc::on_loss(Time now, std::int64_t size) {
   inflight_ -= size;
   if (!params_->enabled || params_->trimming) return;
-  if (params_->software && !signalled_) {
+  if (is_untold(now)) {
     round_lost_ += size;
     return;
   }

@@ -94,12 +94,16 @@ class Nscc {
   // Under heavy incast even one packet a round trip is too much: then there is a time before which
   // nothing may go.
   Time paced_until() const { return paced_until_; }
+  // A plane is gone: what is left may be longer.
+  void on_plane_lost(Time now) { longer_until_ = now + kLongerFor; }
   // Nothing is outstanding: rounding of the responder's count is forgotten. Returns what was left
   // over.
   std::int64_t settle();
 
  private:
   static constexpr Duration kNoRtt = Duration::s(1000);
+  // The window has come down to its smallest by then, and what stands was measured.
+  static constexpr Duration kLongerFor = Duration::s(1);
 
   struct Signal {
     bool loss = false, marked = false;
@@ -112,6 +116,9 @@ class Nscc {
   void observe_delay(Duration delay, bool marked);
   void observe_software(Time now, Duration rtt);
   void observe_marks(bool marked);
+  void note_signal(Time now);
+  bool is_untold(Time now) const;
+  bool is_longer_way(Time now);
   bool queue_stands(Time now) const;
   void end_round(Time now);
   void pace(Time now, std::uint32_t draw);
@@ -129,11 +136,12 @@ class Nscc {
   // Of a software peer: the smallest RTT ever, and of this and the last interval. What a scheduler
   // adds comes and goes; a queue that stands is in the smallest one too.
   Duration rtt_min_ = kNoRtt, rtt_min_now_ = kNoRtt, rtt_min_before_ = kNoRtt;
-  Time rtt_interval_end_, signal_at_;
+  Time rtt_interval_end_, signal_at_, longer_until_;
   // By how much the smallest RTT is thought to be too large: a queue may have stood in it. See
   // docs/decisions/0034.
   Duration doubt_;
   std::uint8_t samples_ = 0, samples_marked_ = 0;
+  std::uint8_t stood_at_floor_ = 0;  // intervals in a row
   std::int64_t round_acked_ = 0, round_lost_ = 0;
   std::int64_t growth_ = 0;  // bytes that the window may grow in a round trip; 0: as NSCC says
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;

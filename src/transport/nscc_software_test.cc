@@ -31,6 +31,19 @@ class NsccSoftware : public testing::Test {
         now, {.newly = kRun, .marked = marked, .rtt_valid = true, .full_size = true, .rtt = rtt});
   }
 
+  // A window each round trip, for so long.
+  void run(Duration rtt, Duration length) {
+    for (const Time end = now + length; now < end;) {
+      const std::int64_t window = nscc.window();
+      for (std::int64_t left = window; left > 0; left -= kRun) {
+        const std::int64_t size = std::min(left, kRun);
+        nscc.on_send(size);
+        now += Duration::ns(rtt.ns() * size / window);
+        nscc.on_sack(now, {.newly = size, .rtt_valid = true, .full_size = true, .rtt = rtt});
+      }
+    }
+  }
+
   NsccParams params;
   Time now = Time::from_start(Duration::ms(1));
   Nscc nscc{params, now};
@@ -59,6 +72,25 @@ TEST_F(NsccSoftware, AQueueThatStandsCountsAsAMark) {
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
+// The shorter of two planes is gone, and what is left takes 600 us instead of 100.
+TEST_F(NsccSoftware, ALongerWayAfterAPlaneWasLostIsNoQueue) {
+  run(kFloor, Duration::ms(10));
+  nscc.on_plane_lost(now);
+  run(Duration::us(600), Duration::ms(500));
+  EXPECT_EQ(nscc.base_rtt(), Duration::us(600));
+  EXPECT_EQ(nscc.window(), 2 << 20);
+}
+
+// Without that a queue is a queue, of others too, also long after a plane was lost.
+TEST_F(NsccSoftware, AQueueThatNeverEndsIsNoLongerWay) {
+  run(kFloor, Duration::ms(10));
+  nscc.on_plane_lost(now);
+  run(kFloor, Duration::s(1));
+  run(Duration::us(600), Duration::ms(500));
+  EXPECT_EQ(nscc.base_rtt(), kFloor);
+  EXPECT_LE(nscc.window(), 8 * params.window_min);
+}
+
 // TCP fills what is left of a switch's queue: beside it Weft must give way before its own target of
 // 400 us is reached, and not for less than 320.
 TEST_F(NsccSoftware, AQueueStandsSomewhatBelowTheTarget) {
@@ -78,6 +110,28 @@ TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoQueue) {
   const std::int64_t before = nscc.window();
   for (int i = 0; i < 5000; ++i) sack(kFloor + Duration::us(350 + i % 5));
   EXPECT_LT(nscc.window(), before * 3 / 4);
+}
+
+TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoLoss) {
+  sack(kFloor, true);
+  for (int i = 0; i < 5000; ++i) sack(kFloor);
+  const std::int64_t before = nscc.window();
+  for (int i = 0; i < 100; ++i) {
+    nscc.on_send(kRun / 5);
+    nscc.on_loss(now, kRun / 5);
+    sack(kFloor);
+  }
+  EXPECT_LT(nscc.window(), before * 3 / 4);
+}
+
+// Nor does it make a peer's pause a queue that quick adapt would cut the window for.
+TEST_F(NsccSoftware, AMarkOfLongAgoLeavesAPauseOfAProcessAlone) {
+  sack(kFloor, true);
+  for (int i = 0; i < 5000; ++i) sack(kFloor);
+  now += Duration::ms(5);
+  sack(Duration::ms(5));
+  sack(Duration::ms(5));
+  EXPECT_GE(nscc.window(), 1 << 20);
 }
 
 TEST_F(NsccSoftware, APauseOfAProcessIsNoQueue) {

@@ -270,9 +270,9 @@ class Interrupted(unittest.TestCase):
         port = free_port()
         listener = self.start("--no-shm", "--listen", "--port", port)
         self.wait_for(listener, "waiting for")
-        client = self.start("--no-shm", "127.0.0.1", "--json", "--port", port, "--size", "64,64KiB", "--seconds", "2")
+        client = self.start("--no-shm", "127.0.0.1", "--json", "--port", port, "--size", "64,64KiB", "--seconds", "4")
         self.wait_for(client, "over ")
-        time.sleep(3)
+        time.sleep(6)  # in the middle of the second size
         listener.kill()
         out, said = client.communicate(timeout=SECONDS_MAX)
         self.assertEqual(client.returncode, 1, said)

@@ -16,6 +16,7 @@
 #include "net/address.h"
 #include "net/clock.h"
 #include "net/host_memory.h"
+#include "net/shm_link.h"
 #include "net/test_scripted_node.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -258,6 +259,19 @@ TEST_F(UdpWorldTest, SharedMemoryIsOffWhereItIsNotWanted) {
   EXPECT_FALSE(b.world->shared_memory_ev(a.world->addresses()[0]));
   // Nobody has that slot.
   EXPECT_FALSE(a.world->shared_memory_ev(world::Address::of(ipv4(127, 0, 1, 1), 255)));
+}
+
+// Names are anybody's: whoever takes them all stops no process.
+TEST_F(UdpWorldTest, ANameThatIsTakenCostsSharedMemoryAndNoSlot) {
+  open(a);
+  const world::Address was = a.world->addresses()[0];
+  a.world.reset();
+  const auto stranger = shm_listen(was);
+  ASSERT_TRUE(stranger) << stranger.error().message;
+  open(a);
+  open(b);
+  EXPECT_EQ(a.world->addresses()[0], was);
+  EXPECT_FALSE(a.world->shared_memory_ev(b.world->addresses()[0]));
 }
 
 TEST(UdpWorldOpen, SaysWhatCannotBe) {
