@@ -20,7 +20,7 @@ class Buffers {
  public:
   // At least so much each; pages come with touch(). Errors: kSystem.
   static Result<Buffers> make(std::uint64_t size);
-  // Once it is sure who the other end is: what strangers ask for costs nothing.
+  // Once the ends are connected: who only asks, and goes, costs nothing.
   void touch() const;
   const BenchMemory& memory() const { return memory_; }
 

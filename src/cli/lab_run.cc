@@ -226,8 +226,9 @@ LabOutcome LabRun::finish(const PartReport& all) {
   facts.ev_bad = value_of(out.counters, "transport.evs_condemned");
   facts.planes_bad = value_of(out.counters, "transport.planes_condemned");
   facts.ev_floor_reached = all.ev_floor_reached;
-  facts.switches_tell = live_switches_;
-  if (const auto traffic = lab_->lab().traffic()) {
+  const auto traffic = lab_->lab().traffic();
+  facts.switches_tell = live_switches_ && traffic;
+  if (traffic) {
     for (const net::LabTraffic& link : *traffic) {
       facts.trims += link.trims;
       facts.ecn_marks += link.ecn_marks;

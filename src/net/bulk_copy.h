@@ -21,10 +21,10 @@ enum class CopyWay : std::uint8_t { kThroughCaches, kPastCaches };
 void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t size);
 
 // Which way a process copies into its rings, or out of them: now and then the other way is tried
-// for a few MiB, three times in turn with ours, and stays if it was faster. Time counts from end to end, so
-// that a way which only moves the cost to the other end gains nothing; of a pause, in which
-// nothing was to be copied, a moment counts. Who just changed looks again soon: what was chance is
-// put right.
+// for a few MiB, in up to three turns with ours, and stays if it was faster. Time counts from end
+// to end, so that a way which only moves the cost to the other end gains nothing; of a pause, in
+// which nothing was to be copied, a moment counts. Who just changed looks again soon: what was
+// chance is put right.
 class CopyChoice {
  public:
   // Two ends of one ring begin with different stays: what one of them tries is not to be the
@@ -38,8 +38,8 @@ class CopyChoice {
   void look(Time now, std::uint64_t bytes);
 
  private:
-  // What comes first after a change is not timed: the ring's lines still lie where the other way put
-  // them.
+  // What comes first after a change is not timed: the ring's lines still lie where the other way
+  // put them.
   static constexpr std::uint64_t kSettle = 1u << 20, kTimed = 2u << 20;
   static constexpr std::uint64_t kStayMax = 512u << 20;
   static constexpr std::uint8_t kTurns = 3;

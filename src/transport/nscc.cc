@@ -173,9 +173,13 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
 }
 
 void Nscc::note_signal(Time now) {
+  if (is_untold(now)) {
+    // What was counted while nobody spoke is of no use now.
+    round_acked_ = round_lost_ = growth_ = achieved_ = 0;
+    qa_armed_ = trigger_qa_ = false;
+  }
   signalled_ = true;
   signal_at_ = now;
-  round_acked_ = round_lost_ = 0;
 }
 
 // Between software ends, while no switch has spoken for long: what is late or lost has to tell.
@@ -187,7 +191,7 @@ bool Nscc::is_untold(Time now) const {
 void Nscc::observe_software(Time now, Duration rtt) {
   rtt_min_ = std::min(rtt_min_, rtt);
   if (now >= rtt_interval_end_) {
-    if (is_longer_way(now)) rtt_min_ = rtt_min_now_;
+    if (is_longer_way(now)) rtt_min_ = std::min(rtt_min_now_, rtt);
     rtt_min_before_ = rtt_min_now_;
     rtt_min_now_ = kNoRtt;
     rtt_interval_end_ = now + std::max(base_rtt_ * kStandingRtts, kStandingMin);
@@ -200,8 +204,9 @@ void Nscc::observe_software(Time now, Duration rtt) {
 // same, for some intervals, is what the remaining planes take longer. Not at any time: of many
 // flows each would take the others' queue for the way's length, add its own to it, and so on.
 bool Nscc::is_longer_way(Time now) {
-  const bool so =
-      now < longer_until_ && queue_stands(now) && window_ <= kPacketsMin * params_->window_min;
+  if (may_be_longer_ == 0) return false;
+  --may_be_longer_;
+  const bool so = queue_stands(now) && window_ <= kPacketsMin * params_->window_min;
   stood_at_floor_ = so ? static_cast<std::uint8_t>(stood_at_floor_ + 1) : 0;
   if (stood_at_floor_ < kIntervalsAtFloor) return false;
   stood_at_floor_ = 0;

@@ -95,15 +95,15 @@ class Nscc {
   // nothing may go.
   Time paced_until() const { return paced_until_; }
   // A plane is gone: what is left may be longer.
-  void on_plane_lost(Time now) { longer_until_ = now + kLongerFor; }
+  void on_plane_lost() { may_be_longer_ = kLongerFor; }
   // Nothing is outstanding: rounding of the responder's count is forgotten. Returns what was left
   // over.
   std::int64_t settle();
 
  private:
   static constexpr Duration kNoRtt = Duration::s(1000);
-  // The window has come down to its smallest by then, and what stands was measured.
-  static constexpr Duration kLongerFor = Duration::s(1);
+  // Intervals of traffic in which the window has come down to its smallest.
+  static constexpr std::uint8_t kLongerFor = 255;
 
   struct Signal {
     bool loss = false, marked = false;
@@ -136,12 +136,13 @@ class Nscc {
   // Of a software peer: the smallest RTT ever, and of this and the last interval. What a scheduler
   // adds comes and goes; a queue that stands is in the smallest one too.
   Duration rtt_min_ = kNoRtt, rtt_min_now_ = kNoRtt, rtt_min_before_ = kNoRtt;
-  Time rtt_interval_end_, signal_at_, longer_until_;
+  Time rtt_interval_end_, signal_at_;
   // By how much the smallest RTT is thought to be too large: a queue may have stood in it. See
   // docs/decisions/0034.
   Duration doubt_;
   std::uint8_t samples_ = 0, samples_marked_ = 0;
-  std::uint8_t stood_at_floor_ = 0;  // intervals in a row
+  // Intervals left in which the way may prove longer, and those in a row in which it seemed so.
+  std::uint8_t may_be_longer_ = 0, stood_at_floor_ = 0;
   std::int64_t round_acked_ = 0, round_lost_ = 0;
   std::int64_t growth_ = 0;  // bytes that the window may grow in a round trip; 0: as NSCC says
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;

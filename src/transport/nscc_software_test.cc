@@ -75,17 +75,30 @@ TEST_F(NsccSoftware, AQueueThatStandsCountsAsAMark) {
 // The shorter of two planes is gone, and what is left takes 600 us instead of 100.
 TEST_F(NsccSoftware, ALongerWayAfterAPlaneWasLostIsNoQueue) {
   run(kFloor, Duration::ms(10));
-  nscc.on_plane_lost(now);
+  nscc.on_plane_lost();
+  now += Duration::s(10);  // nothing was to be sent
   run(Duration::us(600), Duration::ms(500));
   EXPECT_EQ(nscc.base_rtt(), Duration::us(600));
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
+TEST_F(NsccSoftware, AWayIsLongerByLittleOrMuch) {
+  for (const Duration rtt : {Duration::us(430), Duration::ms(1), Duration::ms(3)}) {
+    SCOPED_TRACE(rtt.to_us());
+    nscc = Nscc(params, now);
+    run(kFloor, Duration::ms(10));
+    nscc.on_plane_lost();
+    run(rtt, Duration::s(4));
+    EXPECT_EQ(nscc.base_rtt(), rtt);
+    EXPECT_EQ(nscc.window(), 2 << 20);
+  }
+}
+
 // Without that a queue is a queue, of others too, also long after a plane was lost.
 TEST_F(NsccSoftware, AQueueThatNeverEndsIsNoLongerWay) {
   run(kFloor, Duration::ms(10));
-  nscc.on_plane_lost(now);
-  run(kFloor, Duration::s(1));
+  nscc.on_plane_lost();
+  run(kFloor, Duration::s(3));
   run(Duration::us(600), Duration::ms(500));
   EXPECT_EQ(nscc.base_rtt(), kFloor);
   EXPECT_LE(nscc.window(), 8 * params.window_min);
@@ -128,10 +141,32 @@ TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoLoss) {
 TEST_F(NsccSoftware, AMarkOfLongAgoLeavesAPauseOfAProcessAlone) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
-  now += Duration::ms(5);
-  sack(Duration::ms(5));
-  sack(Duration::ms(5));
+  for (int i = 0; i < 2; ++i) {
+    now += Duration::ms(5);
+    sack(Duration::ms(5));
+  }
   EXPECT_GE(nscc.window(), 1 << 20);
+}
+
+// What arrived while no switch spoke does not excuse a queue of now, nor blame one.
+TEST_F(NsccSoftware, QuickAdaptBeginsAnewWithTheFirstSignal) {
+  const auto trim = [this] {
+    nscc.on_send(kMtu);
+    nscc.on_trim(now, {.size = kMtu, .sent_at = now});
+  };
+  trim();
+  for (int i = 0; i < 1000; ++i) {  // slow, and long
+    now += Duration::ms(1);
+    sack(kFloor);
+  }
+  const std::int64_t before = nscc.window();
+  trim();
+  EXPECT_GE(nscc.window(), before - kMtu) << "at the first it begins to count";
+  for (int i = 0; i < 8; ++i) {
+    now += Duration::us(100);
+    trim();
+  }
+  EXPECT_LT(nscc.window(), before / 4);
 }
 
 TEST_F(NsccSoftware, APauseOfAProcessIsNoQueue) {

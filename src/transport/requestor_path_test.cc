@@ -45,6 +45,31 @@ class Flow {
   std::deque<std::pair<Time, Out>> arriving_;
 };
 
+// Between software ends, and the shorter of two planes dies: docs/decisions/0036.
+TEST(RequestorPath, WhatIsLeftOfThePlanesMayBeLonger) {
+  auto options = RequestorBench::defaults();
+  options.config.nscc.software = true;
+  constexpr Duration kWay = Duration::us(100);
+  options.config.nscc.base_rtt = kWay;
+  RequestorBench bench(options);
+  bench.post(1u << 31);
+  // A window each round trip; returns how many packets the last one was.
+  const auto run = [&bench](Duration rtt, Duration length, PortMask usable) {
+    std::size_t packets = 0;
+    for (const Time end = bench.now + length; bench.now < end;) {
+      const auto out = bench.poll_all(usable);
+      bench.pass(rtt);
+      for (const Out& packet : out) bench.acknowledge(packet);
+      packets = out.size();
+    }
+    return packets;
+  };
+  const std::size_t before = run(kWay, Duration::ms(5), 0b11);
+  auto context = bench.context();
+  bench.requestor.on_port_lost(context, 0);
+  EXPECT_GE(run(kWay * 6, Duration::ms(600), 0b10), before);
+}
+
 TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
   RequestorBench bench;
   const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];

@@ -293,7 +293,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
 // Everything under way on a port is gone; no EV is blamed for it, and congestion has nothing to do
 // with it.
 void Requestor::lose_on_port(Context& context, PortIndex port) {
-  nscc_.on_plane_lost(context.now);
+  nscc_.on_plane_lost();
   if (window_.outstanding() == 0) return;
   Psn psn = window_.oldest();
   for (std::uint32_t left = window_.outstanding(); left > 0; --left) {

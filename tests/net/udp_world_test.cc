@@ -272,6 +272,8 @@ TEST_F(UdpWorldTest, ANameThatIsTakenCostsSharedMemoryAndNoSlot) {
   open(b);
   EXPECT_EQ(a.world->addresses()[0], was);
   EXPECT_FALSE(a.world->shared_memory_ev(b.world->addresses()[0]));
+  // Of the same user b finds somebody under that name, which is why ends that can agree do.
+  EXPECT_TRUE(b.world->shared_memory_ev(was));
 }
 
 TEST(UdpWorldOpen, SaysWhatCannotBe) {
