@@ -58,7 +58,7 @@ install: install-build
 	$(if $(filter /%,$(PREFIX)),,$(error PREFIX=$(PREFIX): expected an absolute path, such as PREFIX=/usr/local))
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' > /dev/null
 	@cmake --build --preset release -j $(JOBS) --target weft mrc
-	@DESTDIR='$(abspath $(DESTDIR))' cmake --install build
+	@DESTDIR='$(abspath $(DESTDIR))' cmake --install build --strip
 
 demo: build
 	$(DEMO)

@@ -142,11 +142,17 @@ Result<void> check(const BenchArguments& arguments) {
   if (arguments.to_itself && (arguments.listen || !arguments.host.empty() || arguments.latency ||
                               arguments.bidirectional || arguments.clients > 1))
     return Error{ErrorKind::kInvalid, "--self is for bandwidth, with no other end; leave it out"};
+  if (arguments.fabric_host != 0 && arguments.fabric.empty())
+    return Error{ErrorKind::kInvalid,
+                 "--fabric-host is a host of the lab's scenario; add --fabric FILE"};
   if (arguments.clients > 1 && !arguments.listen)
     return Error{ErrorKind::kInvalid, "--clients is for the end that waits for them; add --listen"};
-  if (!arguments.idle.empty() && !scenario::duration_from(arguments.idle))
-    return Error{ErrorKind::kInvalid,
-                 fmt::format("--idle {}: expected a duration, as 1s", arguments.idle)};
+  if (const auto idle = scenario::duration_from(arguments.idle);
+      !arguments.idle.empty() && (!idle || *idle < Duration::ms(1))) {
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("--idle {}: expected a duration from 1ms to 1000s, as 1s", arguments.idle)};
+  }
   return {};
 }
 

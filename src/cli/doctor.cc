@@ -1,6 +1,7 @@
 #include "cli/doctor.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -170,6 +171,13 @@ Finding judge_aes(const net::HostFacts& f, const DoctorQuestion& question) {
 }
 
 Finding judge_lab(const net::HostFacts& f) {
+  if (!f.lab_tools_missing.empty()) {
+    return {.level = Level::kNote,
+            .name = "lab",
+            .found = fmt::format("not installed: {}", fmt::join(f.lab_tools_missing, ", ")),
+            .cost = "`weft lab` cannot make its networks; all else works",
+            .mend = "apt-get install iproute2 nftables  # or tools/install-deps network"};
+  }
   if (f.net_admin) return {.name = "lab", .found = "CAP_NET_ADMIN: `weft lab` works"};
   if (f.namespaces)
     return {.name = "lab", .found = "user and network namespaces are allowed: `weft lab` works"};

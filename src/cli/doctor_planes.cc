@@ -161,7 +161,7 @@ void judge_planes(std::span<const PlaneFacts> planes, const DoctorQuestion& ques
                                          address, plane.is_ipv4 ? 24 : 64)});
       continue;
     }
-    if (!plane.running) {
+    if (!plane.running && !asked.contains(plane.plane.interface)) {
       out.push_back({.level = Level::kProblem,
                      .name = "link " + plane.plane.interface,
                      .found = fmt::format("{} is down or has no carrier", plane.plane.interface),
@@ -170,7 +170,7 @@ void judge_planes(std::span<const PlaneFacts> planes, const DoctorQuestion& ques
                                          plane.plane.interface)});
     }
     out.push_back(judge_mtu(plane, question));
-    out.push_back(judge_ports(plane));
+    if (plane.running) out.push_back(judge_ports(plane));
     if (asked.insert(plane.plane.interface).second) out.push_back(judge_offloads(plane));
   }
   if (!planes.empty()) judge_same_mtu(planes, question, out);

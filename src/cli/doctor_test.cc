@@ -191,6 +191,9 @@ TEST(Doctor, TheLabNeedsNamespacesOrPrivilege) {
   EXPECT_EQ(find(f, "lab").level, FindingLevel::kNote);
   f.net_admin = true;
   EXPECT_EQ(find(f, "lab").level, FindingLevel::kOk);
+  f.lab_tools_missing = {"tc", "nft"};
+  EXPECT_EQ(find(f, "lab").level, FindingLevel::kNote);
+  EXPECT_EQ(find(f, "lab").found, "not installed: tc, nft");
 }
 
 TEST(Doctor, SaysWhenAPlaneIsFarFromTheProcess) {

@@ -196,8 +196,9 @@ Result<void> execute(const LabArguments& arguments) {
     command.push_back(const_cast<char*>(words[i].c_str()));
   command.push_back(nullptr);
   execvp(command[0], command.data());
-  return Error{ErrorKind::kSystem,
-               fmt::format("lab: {}: cannot be run: {}", command[0], std::strerror(errno))};
+  const int why = errno;
+  say("weft: lab: {}: cannot be run: {}\n", command[0], std::strerror(why));
+  std::exit(why == ENOENT ? 127 : 126);  // as shells have it: 1 is the program's own
 }
 
 Result<void> down(const LabArguments& arguments) {
@@ -207,16 +208,25 @@ Result<void> down(const LabArguments& arguments) {
   WEFT_TRY(const auto left, net::Lab::names());
   if (arguments.name.empty() && left.empty() && !swept.empty()) return {};
   WEFT_TRY(const std::string name, chosen(arguments));
-  // Who is still inside keeps a namespace alive that has lost its name: say so.
+  // Who is still inside keeps a namespace alive that has lost its name: say so. It may be
+  // somebody else's lab that happens to be the only one.
   if (const auto lab = net::Lab::open(name); lab && lab->state().complete) {
     for (fabric::HostIndex host = 0; host < lab->plan().topology().host_count(); ++host) {
       const auto inside = lab->processes(host);
       if (!inside || inside->empty()) continue;
-      say("weft: lab: host {} still runs process {}{}; it is cut off now\n", host, inside->front(),
-          inside->size() > 1 ? " and others" : "");
+      const std::string what =
+          fmt::format("lab: {}: host {} still runs process {}{}", name, host, inside->front(),
+                      inside->size() > 1 ? " and others" : "");
+      if (arguments.name.empty()) {
+        return Error{ErrorKind::kWrongState,
+                     fmt::format("{}; `weft lab down --name {}` cuts it off", what, name)};
+      }
+      say("weft: {}; it is cut off now\n", what);
     }
   }
-  return net::Lab::down(name);
+  WEFT_CHECK(net::Lab::down(name));
+  fmt::print("{}: taken down\n", name);
+  return {};
 }
 
 }  // namespace

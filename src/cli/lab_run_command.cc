@@ -99,7 +99,7 @@ int run(const LabRunArguments& arguments) {
   for (const std::string& line : outcome->broken) say("expected: {}\n", line);
   if (outcome->bytes_wrong > 0)
     say("{} bytes arrived that were not sent so\n", outcome->bytes_wrong);
-  say("repeat: weft lab run {} --seed {}\n", arguments.file, options.seed);
+  say("repeat: weft lab run {} --seed {}\n", shell_word(arguments.file), options.seed);
   return 1;
 }
 

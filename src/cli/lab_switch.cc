@@ -36,12 +36,13 @@ int fail(int status, const std::string& line) {
   return status;
 }
 
-// SIGTERM and SIGINT as something to read, so that no signal is lost between two looks.
+// SIGTERM, SIGINT and SIGHUP as something to read, so that no signal is lost between two looks.
 int stop_descriptor() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }

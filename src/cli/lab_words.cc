@@ -148,6 +148,7 @@ Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LabWay w
     for (const LinkId link : links) {
       // Said again, it counts instead of the one before.
       effect.events.push_back(event_on(link, FaultAction::kHeal));
+      if (*ppm == 0) continue;
       effect.events.push_back(event_on(link, FaultAction::kImpair));
       effect.events.back().impairment.share_of_2_32 = chance_from_ppm(*ppm);
     }

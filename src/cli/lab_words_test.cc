@@ -72,6 +72,7 @@ TEST_F(LabWords, EffectsBecomeEvents) {
   EXPECT_FALSE(effect({"silent"})->events[0].carrier);
   const auto loss = effect({"loss", "50%"}).value();
   EXPECT_EQ(loss.events.back().impairment.share_of_2_32, 1ull << 31);
+  EXPECT_EQ(effect({"loss", "0%"}).value().events.back().action, fabric::FaultAction::kHeal);
   const auto rate = effect({"rate", "100Mbps"}).value();
   EXPECT_EQ(rate.slowed, on);
   EXPECT_EQ(rate.rate, Rate::bps(100'000'000));

@@ -28,7 +28,7 @@ Result<void> check_hosts(const Hello& ours, const Hello& theirs) {
     return Error{ErrorKind::kInvalid,
                  "the two ends are on different hosts (or in different network namespaces), and "
                  "their planes on the loopback lead nowhere; name interfaces with --ifname, at "
-                 "both ends"};
+                 "both ends (in a lab: --fabric or --planes)"};
   }
   const auto twice = std::find_first_of(
       ours.ports.begin(), ours.ports.end(), theirs.ports.begin(), theirs.ports.end(),

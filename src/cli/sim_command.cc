@@ -63,7 +63,7 @@ Result<scenario::Scenario> load(const SimArguments& arguments) {
 }
 
 std::string repeat_command(const SimArguments& arguments, std::uint64_t seed) {
-  std::string command = fmt::format("weft sim run {} --seed {}", arguments.file, seed);
+  std::string command = fmt::format("weft sim run {} --seed {}", shell_word(arguments.file), seed);
   if (!arguments.policy.empty()) command += " --policy " + arguments.policy;
   return command;
 }

@@ -91,8 +91,8 @@ Result<void> Stream::receive(Bytes bytes, Duration patience) {
     if (!wait_readable(fd_, until)) {
       if (interrupted()) return interruption();
       return Error{ErrorKind::kSystem,
-                   fmt::format("{} says nothing for {:.0f} s; is it `weft bench write`, and have "
-                               "all --clients come that it waits for?",
+                   fmt::format("{} says nothing for {:.0f} s (it may be no `weft bench write`, or "
+                               "wait for more --clients)",
                                name_, patience.to_us() * 1e-6)};
     }
     const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);

@@ -50,15 +50,6 @@ std::string_view name_of(const Table& table, auto value) {
   return "";
 }
 
-// What a person sees of a word, whatever it holds.
-std::string shown(std::string_view word) {
-  std::string out(word.substr(0, 40));
-  for (char& c : out) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return out;
-}
-
 template <typename Table, typename T>
 Result<void> take_name(const Table& table, std::string_view word, T& out) {
   std::string expected;
@@ -124,6 +115,14 @@ Result<void> take_word(std::string_view key, std::string_view value, fabric::Fau
 }
 
 }  // namespace
+
+std::string shown(std::string_view word) {
+  std::string out(word.substr(0, 40));
+  for (char& c : out) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return out;
+}
 
 std::string to_text(const fabric::FaultEvent& event) {
   const bool impair = event.action == FaultAction::kImpair;

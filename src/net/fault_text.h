@@ -23,6 +23,9 @@ namespace weft::net {
 inline constexpr std::size_t kFaultTextMax = 4096;
 inline constexpr std::size_t kFaultEvsMax = 256;
 
+// What a person sees of a word, whatever it holds.
+std::string shown(std::string_view word);
+
 std::string to_text(const fabric::FaultEvent& event);
 // Any text. Errors: kInvalid with the word that is wrong and what was expected.
 Result<fabric::FaultEvent> parse_fault_event(std::string_view text);

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "net/file_descriptor.h"
+#include "net/lab_process.h"
 #include "net/plane_facts.h"
 #include "net/udp_world.h"
 
@@ -174,6 +175,9 @@ HostFacts host_facts(const FactQuestion& question) {
   facts.cpu_quota = read_cpu_quota();
   facts.namespaces = try_namespaces();
   facts.net_admin = has_net_admin();
+  for (const char* const tool : kLabTools) {
+    if (!find_tool(tool)) facts.lab_tools_missing.emplace_back(tool);
+  }
   facts.aes = has_aes();
   facts.cpu_pressure = pressure_from(read_text("/proc/pressure/cpu"));
   facts.clock_source =

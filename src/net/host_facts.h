@@ -43,14 +43,15 @@ struct HostFacts {
   bool udp_segment = false, udp_gro = false;
   std::optional<std::uint64_t> dev_shm_bytes{};
   bool memfd = false;
-  std::uint32_t cpus = 1;                 // that this process may run on
-  std::vector<std::uint32_t> own_cpus{};  // which these are, or those that the settings say
-  std::vector<NumaNode> numa_nodes{};     // empty: unknown
-  std::optional<double> cpu_quota{};      // of its control group, in CPUs; absent: no limit
-  bool namespaces = false;                // a user and a network namespace of our own
-  bool net_admin = false;                 // CAP_NET_ADMIN
-  std::optional<bool> aes{};              // instructions for it
-  std::optional<double> cpu_pressure{};   // per cent of the last 10 s in which somebody waited
+  std::uint32_t cpus = 1;                        // that this process may run on
+  std::vector<std::uint32_t> own_cpus{};         // which these are, or those that the settings say
+  std::vector<NumaNode> numa_nodes{};            // empty: unknown
+  std::optional<double> cpu_quota{};             // of its control group, in CPUs; absent: no limit
+  bool namespaces = false;                       // a user and a network namespace of our own
+  std::vector<std::string> lab_tools_missing{};  // of those that `weft lab` calls
+  bool net_admin = false;                        // CAP_NET_ADMIN
+  std::optional<bool> aes{};                     // instructions for it
+  std::optional<double> cpu_pressure{};  // per cent of the last 10 s in which somebody waited
   std::optional<std::string> clock_source{};
 };
 

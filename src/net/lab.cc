@@ -70,7 +70,7 @@ Result<void> Lab::check_free(const LabPlan& plan) {
 Result<Lab> Lab::up(const LabSpec& spec, const LiveFabricConfig* software, LabLife life) {
   WEFT_ASSERT((software != nullptr) == (spec.switches == LabSwitches::kSoftware));
   WEFT_TRY(LabPlan plan, LabPlan::make(spec));
-  for (const char* tool : {"ip", "tc", "nft"}) WEFT_CHECK(find_tool(tool));
+  for (const char* const tool : kLabTools) WEFT_CHECK(find_tool(tool));
   WEFT_TRY(LabFolder folder, LabFolder::open());
   WEFT_TRY(const FileDescriptor lock, folder.lock());
   const auto old = folder.read(spec.name);

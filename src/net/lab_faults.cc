@@ -135,7 +135,7 @@ Result<void> LabFaults::apply(const LabPlan& plan, const FaultEvent& event) {
 Result<void> LabFaults::set_rate(const LabPlan& plan, LinkId link, Rate rate) {
   WEFT_ASSERT(link < plan.topology().link_count());
   if (rate.bits_per_second() > kLabRateMaxBps) {
-    return Error{ErrorKind::kUnsupported,
+    return Error{ErrorKind::kInvalid,
                  fmt::format("lab: {} at {} Mbps; a lab holds links to at most {} Mbps",
                              plan.topology().describe(link), rate.bits_per_second() / 1'000'000,
                              kLabRateMaxBps / 1'000'000)};

@@ -55,10 +55,11 @@ Result<LabFolder> LabFolder::open() {
     mkdir(path.c_str(), 0755);  // controllers keep their words there, for all to read
     if (is_mine_alone(path) && access(path.c_str(), W_OK) == 0) return LabFolder(path);
     // Labs may be in there: another folder would lose sight of them.
-    if (is_ours(path)) {
-      return Error{ErrorKind::kSystem,
-                   fmt::format("lab: {}: others may write to it; chmod 755 {}", path, path)};
-    }
+    if (!is_ours(path)) continue;
+    return Error{ErrorKind::kSystem,
+                 is_mine_alone(path)
+                     ? fmt::format("lab: {}: cannot be written to; is it mounted read-only?", path)
+                     : fmt::format("lab: {}: others may write to it; chmod 755 {}", path, path)};
   }
   return Error{ErrorKind::kSystem,
                fmt::format("lab: {}: expected a folder that belongs to us and that nobody else may "

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -57,8 +58,12 @@ Result<Ways> open_ways(const LabDoor& door) {
 // Between fork and exec: system calls only. Gives the step that failed, with errno; or nothing.
 const char* go(const Ways& ways, const char* netns_path) {
   if (ways.user.is_open()) {
+    // Whoever enters a mount namespace stands at its root; names are meant from where we are.
+    char here[PATH_MAX];
+    const bool known = getcwd(here, sizeof(here)) != nullptr;
     if (setns(ways.user.get(), CLONE_NEWUSER) != 0) return "the keeper's user namespace";
     if (setns(ways.mount.get(), CLONE_NEWNS) != 0) return "the keeper's mount namespace";
+    if (known && chdir(here) != 0) errno = 0;  // it is not there inside: at the root, then
     if (setns(ways.net.get(), CLONE_NEWNET) != 0) return "the keeper's network namespace";
   }
   if (netns_path == nullptr) return nullptr;

@@ -33,7 +33,9 @@ Result<std::string> run(const LabDoor& door, const LabJob& job);
 // REQUIRES a process without threads.
 Result<void> enter(const LabDoor& door, const std::string& netns);
 
-// `ip`, `tc` or `nft` as an absolute path. Errors: kNotFound, with the package that has it.
+// What a lab calls.
+inline constexpr const char* kLabTools[] = {"ip", "tc", "nft"};
+// One of them as an absolute path. Errors: kNotFound, with the package that has it.
 Result<std::string> find_tool(const std::string& name);
 
 }  // namespace weft::net

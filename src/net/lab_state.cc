@@ -139,7 +139,7 @@ Result<LabState> lab_state_from(const std::string& text) {
     const bool understood = number == 1 ? line == kFirstLine : take_line(state, line);
     if (!understood) {
       return Error{ErrorKind::kInvalid,
-                   fmt::format("line {}: `{}` is not of a lab of this version", number, line)};
+                   fmt::format("line {}: {} is not of a lab of this version", number, shown(line))};
     }
   }
   // Everything else follows from the spec; a spec that cannot be was not written by us.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -12,7 +13,9 @@ namespace weft::net {
 
 // By default of the call that failed last.
 inline Error system_error(std::string_view what, int error = errno) {
-  return {ErrorKind::kSystem, std::string(what) + ": " + std::strerror(error)};
+  std::string message = std::string(what) + ": " + std::strerror(error);
+  if (error == EMFILE) message += "; raise `ulimit -n`";
+  return {ErrorKind::kSystem, std::move(message)};
 }
 
 }  // namespace weft::net

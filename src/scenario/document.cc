@@ -95,6 +95,9 @@ const Value* Value::find(std::string_view name) const {
 }
 
 Result<Value> parse_document(std::string_view toml, std::string_view file_name) {
+  // Editors of some systems begin every file with it.
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (toml.starts_with(kByteOrderMark)) toml.remove_prefix(kByteOrderMark.size());
   const auto ascii = to_ascii(toml);
   if (!ascii) {
     const TextMistake& mistake = ascii.error();

@@ -98,6 +98,7 @@ TEST(Parse, NotToml) {
   EXPECT_EQ(mistake("a = 1\nb = \"\x01\"\n"),
             "dir/f.toml:2:6: not TOML: a control character; expected text");
   EXPECT_EQ(mistake(std::string("[\0]", 3)).substr(0, 24), "dir/f.toml:1:2: not TOML");
+  EXPECT_EQ(mistake("\xef\xbb\xbf[run]\nseed = x"), mistake("[run]\nseed = x"));  // byte order mark
   EXPECT_EQ(mistake("hosts = \n").find('\n'), std::string::npos) << "one line";
 }
 

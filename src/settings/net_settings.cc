@@ -98,10 +98,11 @@ Result<NetSettings> load_settings(const SettingFlags& flags, const std::string& 
     WEFT_CHECK(apply_file(text, path, settings, device));
   }
   if (std::find(known.begin(), known.end(), device) == known.end()) {
-    return Error{ErrorKind::kInvalid,
-                 fmt::format("{} is no device here; expected one of {}, or a table [device.{}] in "
-                             "the file of settings",
-                             device, fmt::join(known, ", "), device)};
+    return Error{
+        ErrorKind::kInvalid,
+        fmt::format("{} is no device here; expected one of {} (a file of settings may have "
+                    "more, as [device.weft1])",
+                    device, fmt::join(known, ", "))};
   }
   SettingWords words = environment_words();
   // The planes there are those of the first device: no two have the same.

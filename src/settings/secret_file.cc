@@ -44,6 +44,11 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
                                      "`chmod 600 {}`, or make another if they did",
                                      about.st_mode & 0777, path));
   }
+  if (about.st_uid != geteuid() && about.st_uid != 0) {
+    return refused(path, fmt::format("it belongs to another user ({}), who may read it; expected "
+                                     "one of ours",
+                                     about.st_uid));
+  }
   if (size < 0) return refused(path, "it cannot be read: " + why);
   bytes.resize(static_cast<std::size_t>(size));
   if (bytes.size() < net::KeySchedule::kSecretSizeMin || bytes.size() > kSecretSizeMax) {

@@ -67,7 +67,8 @@ class OneHost(unittest.TestCase):
                       ["--completions"],
                       ["--planes", "300.1.1.1"], ["--planes", "0.0.0.0"], ["--planes", "127.0.1.1,224.0.0.1"],
                       ["--planes", "255.255.255.255"], ["--planes", "::"], ["--planes", "ff02::1"], ["--self", "--shm"], [""],
-                      ["--config", ""], ["--secret-file", ""], ["--idle", ""], ["--fabric", ""], ["--listen", "--evs", "65"],
+                      ["--config", ""], ["--secret-file", ""], ["--idle", ""], ["--idle", "0s"], ["--fabric", ""],
+                      ["--fabric-host", "1"], ["--listen", "--evs", "65"],
                       ["--listen", "--planes", "127.0.1.1,127.0.1.1"]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
@@ -493,11 +494,20 @@ class Secured(unittest.TestCase):
                            (self.write("short", bytes(31)), "found 31"),
                            (self.write("long", bytes(4097)), "more than 4096"),
                            (os.path.join(self.folder.name, "none"), "No such file"),
-                           (self.folder.name, "not a file")):
+                           (self.folder.name, "not a file"),
+                           *self.of_another()):
             ran = run("--secret-file", path)
             self.assertEqual(ran.returncode, 2, path)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
             self.assertIn(word, ran.stderr)
+
+    def of_another(self):
+        """A file that only somebody else may read, and root."""
+        if os.geteuid() != 0:
+            return []
+        path = self.write("theirs", bytes(32))
+        os.chown(path, 65534, 65534)
+        return [(path, "belongs to another user")]
 
     def test_a_killed_end_is_noticed_and_another_takes_its_place(self):
         port, listener = self.listen("--secret-file", self.secret)

@@ -119,6 +119,20 @@ class Killed(unittest.TestCase):
         self.assertEqual(self.left(name), [])
         self.assertIn("there is none called", weft("down", "--name", name, expect=1).stderr)
 
+    def test_what_is_in_use_is_taken_down_by_name_only(self):
+        name = f"{BASE}-used"
+        weft("up", SCENARIO, "--name", name)
+        self.addCleanup(weft, "down", "--name", name, expect=None)
+        program = subprocess.Popen([WEFT, "lab", "exec", "--name", name, "host", "1", "--", "sleep", "60"])
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        wait_until(lambda: "host 1 still runs" in weft("down", expect=None).stderr or program.poll() is not None,
+                   "the program does not hold it")
+        weft("status", "--name", name)
+        down = weft("down", "--name", name)
+        self.assertIn("it is cut off now", down.stderr)
+        self.assertEqual(down.stdout, f"{name}: taken down\n")
+
     def test_all_its_processes(self):
         path = pathlib.Path(self.folder.name, "several.toml")
         text = pathlib.Path("scenarios/lab-two-plane.toml").read_text()

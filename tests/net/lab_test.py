@@ -251,6 +251,12 @@ class Fabric:
                 self.assertEqual([n for n in own_namespaces() if n.startswith(f"weft.{name}.")], [])
             self.assertGreater(in_the_middle, 0, send.__name__)
 
+    def test_a_program_stands_where_it_was_called(self):
+        execute = lambda *command, **expect: weft("exec", "--name", self.name, "host", "0", "--", *command, **expect)
+        self.assertEqual(execute("pwd").stdout.strip(), os.getcwd())
+        self.assertIn("cannot be run", execute("/nonexistent", expect=127).stderr)
+        self.assertIn("cannot be run", execute(".", expect=126).stderr)
+
     def test_misuse_is_one_line(self):
         for words in (["fault", "link", "host", "9", "down"], ["fault", "link", "host", "0"], ["fault", "plane", "0", "up"],
                       ["fault", "plane", "0", "down", "--way", "up"], ["fault", "nics", "loss", "lots"],
