@@ -67,10 +67,12 @@ def once():
     result = json.loads(ran.stdout)
     c = result["counters"]
     packets = c["transport.data_packets"]
-    by_timer = max(c.get("transport.lost_timer", 0), c.get("transport.timeouts", 0))
+    lost_timer, timeouts = c.get("transport.lost_timer", 0), c.get("transport.timeouts", 0)
+    by_timer = max(lost_timer, timeouts)
     return {"jain": result["jain"], "trims": result["trims"], "ecn_marks": result["ecn_marks"],
             "goodput_gbps": result["goodput_gbps"], "data_packets": packets,
             "retransmits": c.get("transport.retransmits", 0),
+            "lost_timer": lost_timer, "timeouts": timeouts,
             "by_timer": by_timer, "by_timer_share": by_timer / packets,
             "evs_condemned": c.get("transport.evs_condemned", 0),
             "cores": busy.cores()}
@@ -91,8 +93,10 @@ def main():
               [[name, f"{r['jain']:.4f}", f"{r['goodput_gbps']:.3f}", r["trims"], r["ecn_marks"], r["data_packets"],
                 r["retransmits"], r["by_timer"], f"{r['by_timer_share']:.6f}", f"{r['cores']:.2f}"]
                for name, r in enumerate(runs, 1)])
+    by_timer, packets = (sum(r[what] for r in runs) for what in ("by_timer", "data_packets"))
+    lib.say(f"of all runs {by_timer} of {packets} packets by timer: {by_timer / packets * 1e4:.2f} in 10,000")
     middle = lib.median_run(runs, lambda r: r["jain"])
-    lib.finish(weft=middle["jain"], ratio=None, why="no peer answers trims", detail={"runs": runs})
+    lib.finish(weft=middle["jain"], ratio=None, why="no peer answers trims", detail={"runs": runs, "by_timer_share": by_timer / packets})
     return 0
 
 
