@@ -65,7 +65,11 @@ std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\
 Result<std::uint64_t, std::string> scaled(std::string_view text, std::span<const Unit> units,
                                           std::string_view smallest, std::string_view expected) {
   const Parts parts = split(text);
-  if (!parts.valid) return quoted(text) + " is not a number; expected " + std::string(expected);
+  if (!parts.valid) {
+    const bool negative = text.starts_with('-') && split(text.substr(1)).valid;
+    return quoted(text) + (negative ? " is negative" : " is not a number") + "; expected " +
+           std::string(expected);
+  }
   for (const Unit& unit : units) {
     if (unit.name != parts.unit) continue;
     const auto wide = static_cast<unsigned __int128>(parts.digits) * unit.scale;

@@ -42,6 +42,8 @@ TEST(Units, MistakesNameTheKnownUnits) {
       rate_from("100Gb/s").error(),
       "\"100Gb/s\" has the unknown unit \"Gb/s\"; expected a rate as \"100Gbps\" (units Mbps, "
       "Gbps, Tbps)");
+  EXPECT_EQ(ppm_from("-1%").error().substr(0, 26), "\"-1%\" is negative; expecte");
+  EXPECT_EQ(ppm_from("-x").error().substr(0, 22), "\"-x\" is not a number; ");
   EXPECT_EQ(ppm_from("101%").error(), "\"101%\" is more than the whole; expected at most 100%");
 }
 

@@ -124,7 +124,7 @@ TEST(NetSettings, MistakesNameTheirPlace) {
   EXPECT_EQ(wrong("[net\n").substr(0, 13), "weft.toml:1:5");
   EXPECT_EQ(wrong("", {{"log", "loud"}}), "WEFT_LOG=loud: expected error, warn, info or debug");
   EXPECT_EQ(wrong("", {}, {{"rate", "fast"}}),
-            "--rate fast: expected a rate from 1Mbps, as 500Mbps or 2Gbps, or none");
+            "--rate fast: expected a rate from 1Mbps to 100Tbps, as 500Mbps or 2Gbps, or none");
 }
 
 TEST(NetSettings, ValuesThatWillNotDo) {

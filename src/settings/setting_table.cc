@@ -177,7 +177,7 @@ constexpr std::array kSettings = {
     Setting{"spin", "--spin", "WEFT_SPIN",
             "with nothing to do look that long before sleeping, as 0us, 50us or forever (default "
             "200us, under a CPU quota 0us)",
-            "a duration, as 0us or 50us, or forever", set_spin},
+            "a duration up to 1000s, as 0us or 50us, or forever", set_spin},
     Setting{"poll_gap", "--poll-gap", "WEFT_POLL_GAP",
             "a device's own thread works once its program polled nothing for that long, as 1ms "
             "(default 50us)",
@@ -187,7 +187,7 @@ constexpr std::array kSettings = {
             "error, warn, info or debug", set_log},
     Setting{"rate", "--rate", "WEFT_RATE",
             "send at most so many payload bits a second over all planes, as 2Gbps (default none)",
-            "a rate from 1Mbps, as 500Mbps or 2Gbps, or none", set_rate},
+            "a rate from 1Mbps to 100Tbps, as 500Mbps or 2Gbps, or none", set_rate},
     Setting{"srv6", "--srv6", "WEFT_SRV6",
             "how uSIDs are carried in a fabric: carrier (veth links), mrc (IPv6 in IPv6), or auto "
             "(the default)",
