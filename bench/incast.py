@@ -3,9 +3,9 @@
 `weft` is Jain's index of the eight goodputs; there is no peer that answers trims, so `ratio` is null. The nine hosts are
 endpoints of two processes, each with sockets in its own network namespace, the switch is a third: the cores are to be at
 most half busy (`cores` are all of them in the busiest two seconds), so that what is seen is the protocol and not the
-scheduler. At most 1 in 10,000 packets is recovered by timer: `by timer` is what a retry timer
-declared lost, or how often one expired, whichever is more. The retry timer is the default, 1 ms: that of the scenario
-file is for the simulator, whose ends do not learn how long answers take, and is left out.
+scheduler. At most 1 in 10,000 packets is recovered by timer: `by timer` is what a retry timer declared lost, or how often
+one expired, whichever is more. The retry timer is the default, 1 ms: that of the scenario file is for the simulator, whose
+ends do not learn how long answers take, and is left out.
 """
 
 import argparse
@@ -96,7 +96,8 @@ def main():
     by_timer, packets = (sum(r[what] for r in runs) for what in ("by_timer", "data_packets"))
     lib.say(f"of all runs {by_timer} of {packets} packets by timer: {by_timer / packets * 1e4:.2f} in 10,000")
     middle = lib.median_run(runs, lambda r: r["jain"])
-    lib.finish(weft=middle["jain"], ratio=None, why="no peer answers trims", detail={"runs": runs, "by_timer_share": by_timer / packets})
+    lib.finish(weft=middle["jain"], ratio=None, why="no peer answers trims",
+               detail={"runs": runs, "by_timer_share": by_timer / packets})
     return 0
 
 

@@ -1,9 +1,9 @@
 """One QP against one TCP stream (iperf3, cubic) and against bare UDP, over the loopback and a veth pair of MTU 4200.
 
 `weft` is Gb/s of payload over veth (over the loopback where namespaces cannot be made), 16 MiB messages; `ratio` is
-that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling; single packets by sendmmsg. Weft's
-single packets change the EV with each; where one EV has several of what leaves together they are one send all the same
-(docs/decisions/0029), and with 64 EVs a plane none has: each packet is a send of its own, as the peer's. All
+that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling; single packets by sendmmsg.
+Weft's single packets change the EV with each; where one EV has several of what leaves together they are one send all
+the same (docs/decisions/0029), and with 64 EVs a plane none has: each packet is a send of its own, as the peer's. All
 take turns; figures are medians, and ratios the medians of the turns' ratios. Weft and raw_udp walk through buffers of
 64 MiB, iperf3 sends one buffer of 128 KiB again and again. ICRCs cover headers, the default between ends of Weft on such
 links, or, where it says so, the payload too. Over the loopback Weft is measured twice: by UDP, and as two processes of

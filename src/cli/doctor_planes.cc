@@ -145,7 +145,7 @@ Finding judge_admin(const PlaneFacts& plane, std::size_t port, const std::string
 
 void judge_planes(std::span<const PlaneFacts> planes, const DoctorQuestion& question,
                   std::vector<Finding>& out) {
-  std::set<std::string> asked;  // offloads are of an interface, not of a plane
+  std::set<std::string> asked;  // carrier and offloads are of an interface, not of a plane
   for (std::size_t i = 0; i < planes.size(); ++i) {
     const PlaneFacts& plane = planes[i];
     const std::string address = net::text_of(plane.plane.address);

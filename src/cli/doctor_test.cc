@@ -185,6 +185,21 @@ TEST(Doctor, AesMattersWithASecret) {
   EXPECT_EQ(find(f, "aes", {.secured = true}).level, FindingLevel::kProblem);
 }
 
+TEST(Doctor, AnInterfaceThatIsDownIsOneProblem) {
+  net::HostFacts f = healthy();
+  for (net::PlaneFacts& p : f.planes) {
+    p.plane.interface = "lo";
+    p.running = false;
+    p.first_port = p.other_ports =
+        PortCheck::kLost;  // nothing comes through, and no filter is to blame
+  }
+  ASSERT_GE(f.planes.size(), 2u);
+  int problems = 0;
+  for (const Finding& found : diagnose(f, {})) problems += found.level == FindingLevel::kProblem;
+  EXPECT_EQ(problems, 1);
+  EXPECT_EQ(find(f, "link lo").level, FindingLevel::kProblem);
+}
+
 TEST(Doctor, TheLabNeedsNamespacesOrPrivilege) {
   net::HostFacts f = healthy();
   f.namespaces = false;

@@ -80,8 +80,8 @@ class LabRun {
   std::unique_ptr<LabParts> parts_;
   std::deque<LabNode> nodes_;
   std::vector<std::unique_ptr<net::UdpWorld>> worlds_;
-  Time slept_until_{};  // before the next pass
-  bool live_switches_ = false;
+  Time slept_until_{};              // before the next pass
+  bool software_switches_ = false;  // they trim, and tell what they dropped
   scenario::FaultPlan faults_;
   std::uint64_t flows_of_others_ = 0;
   Time epoch_;
@@ -92,7 +92,7 @@ Result<void> LabRun::build() {
   WEFT_TRY(const net::LabSpec spec, lab_spec(scenario_, options_.name));
   WEFT_TRY(lab_, OwnLab::up(spec, live_fabric_config(scenario_, topology, options_.seed)));
   WEFT_CHECK(lab_->lab().enter());
-  live_switches_ = spec.switches == net::LabSwitches::kSoftware;
+  software_switches_ = spec.switches == net::LabSwitches::kSoftware;
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     return memories_.emplace_back(plan, host, pattern_);
   };
@@ -105,7 +105,7 @@ Result<void> LabRun::build() {
                                   .suit_qp =
                                       [this](transport::QpConfig& config) {
                                         suit_software(config);
-                                        config.nscc.trimming = live_switches_;
+                                        config.nscc.trimming = software_switches_;
                                       }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
   if (options_.processes > 1 && !faults_.events.empty()) {
@@ -227,7 +227,7 @@ LabOutcome LabRun::finish(const PartReport& all) {
   facts.planes_bad = value_of(out.counters, "transport.planes_condemned");
   facts.ev_floor_reached = all.ev_floor_reached;
   const auto traffic = lab_->lab().traffic();
-  facts.switches_tell = live_switches_ && traffic;
+  facts.switches_tell = software_switches_ && traffic;
   if (traffic) {
     for (const net::LabTraffic& link : *traffic) {
       facts.trims += link.trims;

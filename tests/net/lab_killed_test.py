@@ -123,11 +123,13 @@ class Killed(unittest.TestCase):
         name = f"{BASE}-used"
         weft("up", SCENARIO, "--name", name)
         self.addCleanup(weft, "down", "--name", name, expect=None)
-        program = subprocess.Popen([WEFT, "lab", "exec", "--name", name, "host", "1", "--", "sleep", "60"])
+        program = subprocess.Popen([WEFT, "lab", "exec", "--name", name, "host", "1", "--", "sh", "-c", "echo in; exec sleep 60"],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(program.stdout.close)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
-        wait_until(lambda: "host 1 still runs" in weft("down", expect=None).stderr or program.poll() is not None,
-                   "the program does not hold it")
+        self.assertEqual(program.stdout.readline(), "in\n")
+        self.assertIn("host 1 still runs", weft("down", expect=1).stderr)  # the only one there is
         weft("status", "--name", name)
         down = weft("down", "--name", name)
         self.assertIn("it is cut off now", down.stderr)
