@@ -25,7 +25,7 @@
 #include "cli/load_scenario.h"
 #include "cli/say.h"
 #include "cli/stream.h"
-#include "scenario/units.h"
+#include "config/units.h"
 
 namespace weft::cli {
 namespace {
@@ -37,7 +37,7 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
     return std::vector<std::uint64_t>{64, 4096, 65536, 1ull << 20, 16ull << 20, 64ull << 20};
   }
   for (const std::string& text : arguments.sizes) {
-    const auto size = scenario::size_from(text);
+    const auto size = config::size_from(text);
     if (!size || *size == 0 || *size > kSizeMax) {
       return Error{ErrorKind::kInvalid,
                    fmt::format("--size {}: expected 1 to 1GiB, as 4096, 64KiB or 16MB", text)};
@@ -147,7 +147,7 @@ Result<void> check(const BenchArguments& arguments) {
                  "--fabric-host is a host of the lab's scenario; add --fabric FILE"};
   if (arguments.clients > 1 && !arguments.listen)
     return Error{ErrorKind::kInvalid, "--clients is for the end that waits for them; add --listen"};
-  if (const auto idle = scenario::duration_from(arguments.idle);
+  if (const auto idle = config::duration_from(arguments.idle);
       !arguments.idle.empty() && (!idle || *idle < Duration::ms(1))) {
     return Error{
         ErrorKind::kInvalid,
@@ -162,7 +162,7 @@ std::string words_of_planes(const Bench& bench) {
     return fmt::format("planes: those of host {} of {}", bench.arguments.fabric_host,
                        bench.arguments.fabric);
   }
-  return "planes: " + net::text_of(bench.planes);
+  return "planes: " + os::text_of(bench.planes);
 }
 
 // Opened once before anybody comes: who would wait for a client that cannot be served?
@@ -177,7 +177,7 @@ Result<void> run(const BenchArguments& arguments) {
   WEFT_CHECK(check(arguments));
   Bench bench{.arguments = arguments, .settings = {}, .planes = {}, .secret = {}};
   WEFT_TRY(bench.settings, load_settings(arguments.flags));
-  if (!bench.settings.cpus.empty()) WEFT_CHECK(net::run_on(bench.settings.cpus));
+  if (!bench.settings.cpus.empty()) WEFT_CHECK(os::run_on(bench.settings.cpus));
   if (!bench.settings.secret_file.empty()) {
     WEFT_TRY(bench.secret, read_secret_file(bench.settings.secret_file));
   }

@@ -21,7 +21,7 @@ constexpr std::uint64_t kRegionMin = 64ull << 20;
 // The planes that were chosen, or those of a host in a lab, steered by uSIDs.
 Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   out.planes.clear();
-  for (const net::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
+  for (const os::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
   if (!bench.fabric) return {};
   WEFT_TRY(const fabric::Topology topology, fabric::Topology::make(bench.fabric->topology));
   out.ev_mode = net::EvMode::kSrv6;

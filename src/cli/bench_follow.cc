@@ -7,14 +7,13 @@
 
 #include "cli/bench_connect.h"
 #include "cli/interruption.h"
-#include "net/clock.h"
-#include "net/log.h"
+#include "os/clock.h"
+#include "os/log.h"
 
 namespace weft::cli {
 
 Result<Round> hear_while_answering(Stream& stream, BenchEnd& end) {
-  while (!stream.has_something() && !interrupted())
-    end.answer(net::clock_now() + Duration::us(500));
+  while (!stream.has_something() && !interrupted()) end.answer(os::clock_now() + Duration::us(500));
   if (interrupted()) return interruption();
   return hear(stream);
 }
@@ -63,7 +62,7 @@ Result<void> follow(const Bench& bench, Client& client) {
                                     .depth = depth_for(round.size)},
                                    watch));
     }
-    if (watch.early.is_here(net::clock_now())) continue;       // why is what is heard next
+    if (watch.early.is_here(os::clock_now())) continue;        // why is what is heard next
     if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
   }
 }
@@ -86,13 +85,13 @@ Part heed(Stream& stream) {
 std::vector<Part> heed_all(std::vector<Client>& clients, BenchEnd& end) {
   std::vector<Part> parts(clients.size(), Part::kOpen);
   while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !interrupted()) {
-    end.answer(net::clock_now() + Duration::us(500));
+    end.answer(os::clock_now() + Duration::us(500));
     for (std::size_t i = 0; i < clients.size(); ++i) {
       if (parts[i] != Part::kOpen || !clients[i].stream.has_something()) continue;
       parts[i] = heed(clients[i].stream);
       if (parts[i] != Part::kGone) continue;
-      net::log(net::LogLevel::kWarn, "client {} of {} has gone; the others go on", i + 1,
-               clients.size());
+      os::log(os::LogLevel::kWarn, "client {} of {} has gone; the others go on", i + 1,
+              clients.size());
     }
   }
   return parts;

@@ -8,7 +8,7 @@
 #include "cli/interruption.h"
 #include "cli/net_hello.h"
 #include "cli/say.h"
-#include "net/log.h"
+#include "os/log.h"
 
 namespace weft::cli {
 namespace {
@@ -22,8 +22,8 @@ std::vector<Client> still_there(std::vector<Client> clients) {
     if (!client.stream.has_ended()) out.push_back(std::move(client));
   }
   if (const std::size_t gone = clients.size() - out.size(); gone > 0) {
-    net::log(net::LogLevel::kWarn, "{} of {} clients went before all had come; still waiting", gone,
-             clients.size());
+    os::log(os::LogLevel::kWarn, "{} of {} clients went before all had come; still waiting", gone,
+            clients.size());
   }
   return out;
 }
@@ -79,9 +79,8 @@ Result<std::vector<Client>> accept_clients(const BenchArguments& arguments,
       clients.push_back({.stream = std::move(caller.stream), .terms = *terms});
       clients = still_there(std::move(clients));
     } else {
-      net::log(net::LogLevel::kWarn,
-               "{} on TCP port {} is no `weft bench write`: {}; still waiting", caller.from,
-               arguments.control_port, terms.error().message);
+      os::log(os::LogLevel::kWarn, "{} on TCP port {} is no `weft bench write`: {}; still waiting",
+              caller.from, arguments.control_port, terms.error().message);
     }
   }
   return clients;

@@ -39,7 +39,7 @@ struct BenchArguments {
 struct Bench {
   BenchArguments arguments;
   NetSettings settings;
-  std::vector<net::PlaneChoice> planes;
+  std::vector<os::PlaneChoice> planes;
   std::vector<std::byte> secret;               // what is in the file of it
   std::optional<scenario::Scenario> fabric{};  // the one of the lab that this end is in
 };

@@ -15,12 +15,12 @@
 #include "cli/argument_checks.h"
 #include "cli/interruption.h"
 #include "cli/say.h"
+#include "config/units.h"
 #include "conformance/registry.h"
 #include "conformance/report.h"
 #include "conformance/runner.h"
-#include "net/address.h"
-#include "net/interfaces.h"
-#include "scenario/units.h"
+#include "os/address.h"
+#include "os/interfaces.h"
 
 namespace weft::cli {
 namespace {
@@ -63,7 +63,7 @@ Result<std::string> library_of(const ConformanceArguments& a) {
 Result<std::vector<Ipv6>> addresses_of(const char* flag, const std::vector<std::string>& texts) {
   std::vector<Ipv6> out;
   for (const std::string& text : texts) {
-    const auto ip = net::parse_address(text);
+    const auto ip = os::parse_address(text);
     if (!ip) return misuse(fmt::format("{} {}: {}", flag, text, ip.error().message));
     out.push_back(*ip);
   }
@@ -72,9 +72,9 @@ Result<std::vector<Ipv6>> addresses_of(const char* flag, const std::vector<std::
 
 // The tester opens sockets on them.
 Result<void> check_local(const std::vector<std::string>& texts, const std::vector<Ipv6>& testers) {
-  WEFT_TRY(const auto interfaces, net::list_interfaces());
+  WEFT_TRY(const auto interfaces, os::list_interfaces());
   for (std::size_t i = 0; i < testers.size(); ++i) {
-    if (net::interface_of(testers[i], interfaces) != nullptr) continue;
+    if (os::interface_of(testers[i], interfaces) != nullptr) continue;
     return misuse(
         fmt::format("--tester {}: no interface of this host has it; expected addresses of "
                     "this host, `ip -br addr` lists them",
@@ -88,7 +88,7 @@ Result<conformance::Options> options_of(const ConformanceArguments& a) {
   WEFT_TRY(out.library, library_of(a));
   out.device = a.device;
   out.gid_index = static_cast<int>(a.gid_index);
-  const auto timeout = scenario::duration_from(a.timeout);
+  const auto timeout = config::duration_from(a.timeout);
   if (!timeout || *timeout < Duration::ms(100) || *timeout > Duration::s(3600))
     return misuse(fmt::format("--timeout {}: expected 100ms to 3600s, as 20s", a.timeout));
   out.timeout = std::chrono::milliseconds(timeout->ns() / 1'000'000);

@@ -12,7 +12,7 @@
 #include "cli/ctl_target.h"
 #include "cli/ctl_verbs.h"
 #include "cli/ctl_words.h"
-#include "scenario/units.h"
+#include "config/units.h"
 
 namespace weft::cli {
 namespace {
@@ -87,7 +87,7 @@ void add_evs(CLI::App& ctl, int& status) {
   set->add_option("--field", a->fields, "WIDTH:INIT:MIN:MAX:MASK, once a field");
   a = std::make_shared<ProfileArguments>();
   CLI::App* const replace = add_verb(*noun, "replace", "Replace EVs", a, status,
-                                     [a] { return change_evs(*a, device::EvOp::kReplace); });
+                                     [a] { return change_evs(*a, control::EvOp::kReplace); });
   add_id(*replace, a, true);
   replace->add_option("--ev", a->evs, "which, as f3b04256@1; none: entries that are not populated");
   replace->add_option("--with", a->replacements, "by what");
@@ -95,7 +95,7 @@ void add_evs(CLI::App& ctl, int& status) {
   replace->add_flag("--all-copies", a->all_copies, "every entry that is the same");
   a = std::make_shared<ProfileArguments>();
   CLI::App* const state = add_verb(*noun, "state", "Set the state of EVs", a, status,
-                                   [a] { return change_evs(*a, device::EvOp::kModifyState); });
+                                   [a] { return change_evs(*a, control::EvOp::kModifyState); });
   add_id(*state, a, true);
   state->add_option("--ev", a->evs, "which, as f3b04256@1");
   state->add_option("--ev-state", a->ev_state, "good or denied")->required();
@@ -134,7 +134,7 @@ Result<void> run_port(const PortArguments& a) {
   WEFT_TRY(const auto model, model_of(target));
   json list = json::array();
   for (std::uint32_t port = 1; port <= world::kPortsMax; ++port) {
-    const auto enabled = device::is_port_enabled(*model, target.state->shape(), port);
+    const auto enabled = control::is_port_enabled(*model, target.state->shape(), port);
     if (!enabled || (a.port != 0 && a.port != port)) continue;
     list.push_back({{"port", port}, {"enabled", *enabled}});
   }
@@ -165,17 +165,17 @@ struct ProbeArguments {
 
 Result<void> run_probe(ProbeArguments& a) {
   for (const std::string& text : a.evs) {
-    WEFT_TRY(const device::CtlEv ev, ev_from(text));
+    WEFT_TRY(const control::CtlEv ev, ev_from(text));
     a.request.evs.push_back(ev);
   }
   if (!a.evs.empty()) {
     WEFT_TRY(a.request.format, named("--format", a.format, kFormatModes));
   }
-  const auto timeout = scenario::duration_from(a.timeout);
+  const auto timeout = config::duration_from(a.timeout);
   if (!timeout) return misuse("--timeout " + timeout.error());
   a.request.timeout = *timeout;
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  if (target.scope == device::DeviceScope::kSystem || a.request.port_status) {
+  if (target.scope == control::DeviceScope::kSystem || a.request.port_status) {
     if (const auto may = target.state->check_permission(); !may) return from_ctl(may.error());
   }
   WEFT_TRY(const auto rows, run_probes(target, a.request));
@@ -248,7 +248,7 @@ void add_events(CLI::App& ctl, int& status) {
   events->callback([a, &status] {
     run_ctl(status, [a]() -> Result<void> {
       if (!a->timeout.empty()) {
-        const auto timeout = scenario::duration_from(a->timeout);
+        const auto timeout = config::duration_from(a->timeout);
         if (!timeout) return misuse("--timeout " + timeout.error());
         a->request.timeout = *timeout;
       }

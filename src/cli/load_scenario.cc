@@ -1,13 +1,13 @@
 #include "cli/load_scenario.h"
 
+#include "os/file_text.h"
 #include "scenario/parse.h"
-#include "settings/file_text.h"
 
 namespace weft::cli {
 
 Result<scenario::Scenario> load_scenario(const std::string& file) {
   WEFT_TRY(const std::string text,
-           settings::file_text(file, "a scenario file (TOML, see docs/scenarios.md)"));
+           os::file_text(file, "a scenario file (TOML, see docs/scenarios.md)"));
   return scenario::parse(text, file);
 }
 

@@ -51,7 +51,7 @@ int misuse(const std::string& line) {
 Result<scenario::Scenario> load(const SimArguments& arguments) {
   WEFT_TRY(auto scenario, load_scenario(arguments.file));
   if (!arguments.policy.empty()) {
-    const auto policy = scenario::value_named(scenario::kPolicyNames, arguments.policy);
+    const auto policy = config::value_named(scenario::kPolicyNames, arguments.policy);
     if (!policy) {
       return Error{ErrorKind::kInvalid,
                    fmt::format("--policy {}: unknown; expected mrc, oblivious, reps or flow-hash",
