@@ -48,7 +48,7 @@ def show(title, results):
     return {name: {**r, "kept": r["lossy"] / r["lossless"]} for name, r in results.items()}
 
 
-def kept(what, results, at_least):
+def bar_of(what, results, at_least):
     peers = {name: r["kept"] for name, r in results.items() if name != "weft"}
     return lib.Bar(what, results["weft"]["kept"], at_least=at_least, peers=peers)
 
@@ -87,9 +87,10 @@ def main():
         two = show("two links of 1 Gb/s, 1 % each way on one", contest(hosts, contestants, times, half_lossy))
     peers = {name: r["kept"] for name, r in one.items() if name != "weft"}
     lib.finish(weft=one["weft"]["kept"], ratio=one["weft"]["kept"] / max(peers.values()),
-               **{name.lower().replace(" ", "_"): share for name, share in peers.items()}, detail={"one_link": one, "two_links": two},
-               bars=[kept("goodput kept, 1 % lost each way on one link", one, 0.90),
-                     kept("goodput kept, 1 % lost each way on one of two links of 1 Gb/s", two, 0.97)])
+               **{name.lower().replace(" ", "_"): share for name, share in peers.items()},
+               detail={"one_link": one, "two_links": two},
+               bars=[bar_of("goodput kept, 1 % lost each way on one link", one, 0.90),
+                     bar_of("goodput kept, 1 % lost each way on one of two links of 1 Gb/s", two, 0.97)])
     return 0
 
 

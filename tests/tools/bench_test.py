@@ -109,7 +109,7 @@ class Bars(unittest.TestCase):
 
     def test_loss_shows_the_peers_of_its_bar(self):
         two = {"weft": {"kept": 0.96}, "MPTCP": {"kept": 0.99}}
-        self.assertEqual(loss.kept("two links", two, 0.97).line(),
+        self.assertEqual(loss.bar_of("two links", two, 0.97).line(),
                          "bar: two links: at least 0.97: measured 0.96: missed (MPTCP 0.99)")
 
     def test_failover_judges_both_faults(self):
