@@ -2,7 +2,8 @@
 
 `weft` is Weft's goodput at 1 % loss in each direction of one unlimited link over its lossless goodput (0 to 1); `ratio`
 is that over the best peer's. Offloads are off at the interfaces, so that loss acts on each packet, and lossless runs pass
-the same rule with a share of 0, so that only loss differs. A second table has two links of 1 Gb/s of which one loses 1 % in each direction.
+the same rule with a share of 0, so that only loss differs. A second table, with a bar of its own, has two links of 1 Gb/s of
+which one loses 1 % in each direction.
 """
 
 import statistics
