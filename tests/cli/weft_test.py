@@ -135,6 +135,12 @@ class Misuse(Files):
     def test_flags(self):
         small = self.write(SMALL)
         self.refused(weft("sim", "run", small, "--sede", "3"), "--sede: not expected here")
+        # Before what is missing: it may be that, misspelt.
+        self.refused(weft("sim", "run", "--sede"), "--sede: not expected here")
+        self.refused(weft("--sede"), "--sede: not expected here")
+        self.refused(weft("lab", "exec", "--name", "", "host", "0", "--", "ls", "--all"), "--name: it is empty")
+        self.refused(weft("sim", "run", small, "--seed"), "--seed: its value is missing")
+        self.refused(weft("sim", "run", small, "--seed", "1", "--seed", "2"), "--seed: given more than once; expected once")
         self.refused(weft("sim", "run", small, "--policy", "luck"), "luck", "flow-hash")
         self.refused(weft("sim", "run", small, "--seed", "one"), "--seed")
         self.refused(weft("sim", "run"), "FILE")
