@@ -55,6 +55,19 @@ std::string read_all(int fd) {
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
+// `--size 4KiB 64KiB`: the second would be taken for the name of a host.
+CLI::Validator no_size() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        if (!config::size_from(text)) return {};
+        return fmt::format(
+            "{} is a size, and a host was expected; sizes are one word with commas, as "
+            "--size 4KiB,64KiB",
+            text);
+      },
+      "");
+}
+
 Result<void> follow_parent(const Bench& bench, Stream stream) {
   WEFT_TRY(const Terms terms, accept_terms(stream));
   Client parent{.stream = std::move(stream), .terms = terms};
@@ -187,6 +200,11 @@ Result<void> run(const BenchArguments& arguments) {
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
   if (!arguments.fabric.empty()) {
     WEFT_TRY(bench.fabric, load_scenario(arguments.fabric));
+    if (const std::uint32_t hosts = bench.fabric->topology.hosts; arguments.fabric_host >= hosts) {
+      return Error{ErrorKind::kInvalid,
+                   fmt::format("--fabric-host {}: expected a host of {}, 0 to {}",
+                               arguments.fabric_host, arguments.fabric, hosts - 1)};
+    }
   }
   catch_interruption();
   if (!bench.secret.empty() && bench.settings.shared_memory == SharedMemory::kMust) {
@@ -220,7 +238,8 @@ void add_bench_command(CLI::App& app, int& status) {
   write
       ->add_option("HOST", arguments->host,
                    "where `weft bench write --listen` runs; none: both ends here")
-      ->check(not_empty("the name or address of a host"));
+      ->check(not_empty("the name or address of a host"))
+      ->check(no_size());
   write
       ->add_option_function<std::string>(
           "--api",
@@ -258,8 +277,11 @@ void add_bench_command(CLI::App& app, int& status) {
           "--size", arguments->sizes,
           "bytes of a message, as 4096, 64KiB, 1MB; several as 64,1MiB (default: 64 to 64MiB, with "
           "--latency 8 to 64KiB)")
-      ->allow_extra_args(false)
-      ->delimiter(',');
+      ->type_name("SIZE[,SIZE]...")
+      ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)  // the word behind it is HOST
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   auto* const iterations =
       write
           ->add_option(

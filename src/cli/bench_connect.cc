@@ -138,6 +138,16 @@ Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Str
   return out;
 }
 
+std::string words_of_carrier(const Bench& bench, const Links& links, const BenchEnd& end) {
+  if (links.carrier == NetEnd::Carrier::kSharedMemory) {
+    return fmt::format("over shared memory{}",
+                       bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");
+  }
+  const std::size_t planes = end.plane_count();
+  return fmt::format("over UDP, {} plane{}, {} bytes a packet{}", planes, planes == 1 ? "" : "s",
+                     links.mtu, bench.secret.empty() ? "" : ", encrypted");
+}
+
 Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,
                                     const Buffers& buffers) {
   Connected out;

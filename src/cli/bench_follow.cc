@@ -7,6 +7,7 @@
 
 #include "cli/bench_connect.h"
 #include "cli/interruption.h"
+#include "cli/say.h"
 #include "os/clock.h"
 #include "os/log.h"
 
@@ -30,6 +31,8 @@ Result<void> follow(const Bench& bench, Client& client) {
   Stream& stream = client.stream;
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
+  if (!client.from.empty())
+    say("{} has come, {}\n", client.from, words_of_carrier(bench, c, *c.end));
   Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
   for (;;) {
     // Until the other has all of its completions.
@@ -126,7 +129,9 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
   WEFT_TRY(const auto end, open_end(bench, all, buffers));
   for (Client& client : clients) {
-    WEFT_CHECK(connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
+    WEFT_TRY(const Links links,
+             connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
+    say("{} is connected, {}\n", client.from, words_of_carrier(bench, links, *end));
   }
   buffers.touch();
   const std::vector<Part> parts = heed_all(clients, *end);

@@ -22,17 +22,6 @@
 namespace weft::cli {
 namespace {
 
-void say_carrier(const Bench& bench, const Connected& c) {
-  if (c.carrier == NetEnd::Carrier::kSharedMemory) {
-    say("over shared memory{}\n",
-        bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");
-  } else {
-    const std::size_t planes = c.end->plane_count();
-    say("over UDP, {} plane{}, {} bytes a packet{}\n", planes, planes == 1 ? "" : "s", c.mtu,
-        bench.secret.empty() ? "" : ", encrypted");
-  }
-}
-
 // Does nothing for a while and gives the share of a core that it took, in per cent.
 double measure_idle(BenchEnd& end, Duration how_long) {
   const auto cpu_us = [] {
@@ -198,7 +187,7 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
   WEFT_TRY(Connected connected, stream != nullptr
                                     ? connect(bench, terms, Role::kLeads, *stream, buffers)
                                     : connect_to_itself(bench, terms, buffers));
-  say_carrier(bench, connected);
+  say("{}\n", words_of_carrier(bench, connected, *connected.end));
   Lead run(bench, stream, buffers, connected);
   for (const std::uint64_t size : sizes) {
     const auto measured = run.measure(size);

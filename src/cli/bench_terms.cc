@@ -76,8 +76,11 @@ Result<std::vector<Client>> accept_clients(const BenchArguments& arguments,
     const auto terms = accept_terms(caller.stream, kStrangerPatience);
     if (interrupted()) return interruption();
     if (terms) {
-      clients.push_back({.stream = std::move(caller.stream), .terms = *terms});
+      clients.push_back({.stream = std::move(caller.stream), .terms = *terms, .from = caller.from});
       clients = still_there(std::move(clients));
+      if (arguments.clients > 1)
+        say("{} has come: {} of {} clients are here\n", caller.from, clients.size(),
+            arguments.clients);
     } else {
       os::log(os::LogLevel::kWarn, "{} on TCP port {} is no `weft bench write`: {}; still waiting",
               caller.from, arguments.control_port, terms.error().message);

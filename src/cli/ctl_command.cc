@@ -40,15 +40,19 @@ void add_id(CLI::App& verb, const Arguments& a, bool required) {
 }
 
 void add_states(CLI::App& verb, const Arguments& a) {
-  verb.add_option("--state", a->state, "move it to init, offline or online");
-  verb.add_option("--cur-state", a->cur_state, "only if it is in this state");
+  verb.add_option("--state", a->state, "move it to init, offline or online")
+      ->check(not_empty("init, offline or online"));
+  verb.add_option("--cur-state", a->cur_state, "only if it is in this state")
+      ->check(not_empty("init, offline or online"));
 }
 
 void add_file_verb(CLI::App& noun, const char* key, int& status) {
   const auto a = std::make_shared<ProfileArguments>();
   CLI::App* const verb = add_verb(noun, "apply", "What a file says of these, begun anew", a, status,
                                   [a, key] { return apply_file(a->flags, a->file, key); });
-  verb->add_option("--file", a->file, "TOML (docs/controller.md)")->required();
+  verb->add_option("--file", a->file, "TOML (docs/controller.md)")
+      ->required()
+      ->check(not_empty("a file as in docs/controller.md"));
 }
 
 void add_formats(CLI::App& ctl, int& status) {
@@ -62,8 +66,9 @@ void add_formats(CLI::App& ctl, int& status) {
       add_verb(*noun, "set", "Modify one", a, status, [a] { return set_format(*a); });
   add_id(*set, a, true);
   add_states(*set, a);
-  set->add_option("--mode", a->mode, "stev, srv6 or udp");
-  set->add_option("--widths", a->widths, "bits of each field, as 16,16");
+  set->add_option("--mode", a->mode, "stev, srv6 or udp")->check(not_empty("stev, srv6 or udp"));
+  set->add_option("--widths", a->widths, "bits of each field, as 16,16")
+      ->check(not_empty("bits of each field, as 16,16"));
   add_file_verb(*noun, "ev_format", status);
 }
 
@@ -77,13 +82,15 @@ void add_evs(CLI::App& ctl, int& status) {
   CLI::App* const set = add_verb(*noun, "set", "Modify one", a, status, [a] { return set_ev(*a); });
   add_id(*set, a, true);
   add_states(*set, a);
-  set->add_option("--mode", a->mode, "auto, explicit or generated");
+  set->add_option("--mode", a->mode, "auto, explicit or generated")
+      ->check(not_empty("auto, explicit or generated"));
   set->add_option("--format", a->format, "number of its EV format profile")
       ->check(whole_number(0, kProfileIdMax));
   set->add_option("--count", a->count, "how many EVs")->check(whole_number(0, ~0u));
   set->add_option("--min-active", a->min_active, "how many stay in use at least")
       ->check(whole_number(0, ~0u));
-  set->add_option("--events", a->events, "good,assumed-bad or none");
+  set->add_option("--events", a->events, "good,assumed-bad or none")
+      ->check(not_empty("good, assumed-bad, both with a comma, or none"));
   set->add_option("--field", a->fields, "WIDTH:INIT:MIN:MAX:MASK, once a field");
   a = std::make_shared<ProfileArguments>();
   CLI::App* const replace = add_verb(*noun, "replace", "Replace EVs", a, status,
@@ -113,8 +120,10 @@ void add_ccs(CLI::App& ctl, int& status) {
   CLI::App* const set = add_verb(*noun, "set", "Modify one", a, status, [a] { return set_cc(*a); });
   add_id(*set, a, true);
   add_states(*set, a);
-  set->add_option("--algorithm", a->algorithm, "uet-1.0-nscc, or none: no congestion control");
-  set->add_option("--set", a->config, "a parameter of NSCC as gamma=0.8; default: derived ones");
+  set->add_option("--algorithm", a->algorithm, "uet-1.0-nscc, or none: no congestion control")
+      ->check(not_empty("uet-1.0-nscc or none"));
+  set->add_option("--set", a->config, "a parameter of NSCC as gamma=0.8; default: derived ones")
+      ->check(not_empty("a parameter of NSCC as gamma=0.8, or default"));
   add_file_verb(*noun, "cc", status);
 }
 
@@ -210,7 +219,9 @@ void add_probe(CLI::App& ctl, int& status) {
   const auto a = std::make_shared<ProbeArguments>();
   CLI::App* const probe = ctl.add_subcommand("probe", "EV probes to a host, and its answers");
   add_ctl_flags(*probe, a->flags);
-  probe->add_option("--to", a->request.to, "an address of it, in any plane")->required();
+  probe->add_option("--to", a->request.to, "an address of it, in any plane")
+      ->required()
+      ->check(not_empty("an address of a host"));
   auto* const ports =
       probe->add_option("--port", a->request.ports, "over these ports, from 1 (default: all)")
           ->check(whole_number(1, 255));
@@ -244,7 +255,8 @@ void add_events(CLI::App& ctl, int& status) {
   CLI::App* const events = ctl.add_subcommand("events", "EV events as they come, until Ctrl-C");
   add_ctl_flags(*events, a->flags);
   events->add_option("--count", a->request.count, "end after so many")->check(whole_number(1));
-  events->add_option("--timeout", a->timeout, "end after that long");
+  events->add_option("--timeout", a->timeout, "end after that long")
+      ->check(not_empty("a duration, as 10s"));
   events->callback([a, &status] {
     run_ctl(status, [a]() -> Result<void> {
       if (!a->timeout.empty()) {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "cli/argument_checks.h"
 #include "cli/say.h"
 #include "settings/setting_table.h"
 
@@ -38,7 +39,8 @@ Result<void> open_state(CtlTarget& target, const std::string& device) {
 }  // namespace
 
 void add_ctl_flags(CLI::App& command, CtlFlags& flags) {
-  command.add_option("--device", flags.device, "the device (default weft0)");
+  command.add_option("--device", flags.device, "the device (default weft0)")
+      ->check(not_empty("the name of a device, as weft0"));
   command.add_flag("--json", flags.json, "one JSON object on stdout");
   add_setting_flags(command, flags.settings);
 }

@@ -197,7 +197,9 @@ Result<void> change_evs(const ProfileArguments& a, control::EvOp op) {
   if (replaces && !a.evs.empty() && a.evs.size() != count) {
     return misuse("as many --ev as --with, or none for entries that are not populated");
   }
-  if (count == 0) return misuse(replaces ? "--with is missing" : "--ev is missing");
+  if (count == 0)
+    return misuse(
+        fmt::format("{} is missing; expected an EV, as f3b04256@1", replaces ? "--with" : "--ev"));
   control::EvOps ops{.op = op};
   for (std::size_t i = 0; i < count; ++i) {
     control::EvOpEntry entry{.state = static_cast<std::uint32_t>(state),

@@ -259,7 +259,8 @@ void add_lab_command(CLI::App& app, int& status) {
                    "kernel (SRv6) or software (marks, trims, exact queues); without it software "
                    "where the file says trimming = true")
       ->check(not_empty("kernel or software"));
-  make->add_option("--mtu", a->mtu, "of every link, 1280 to 65000 (default 4200)");
+  make->add_option("--mtu", a->mtu, "of every link, 1280 to 65000 (default 4200)")
+      ->check(whole_number(1280, 65000));
   make->add_flag("--no-offloads", a->no_offloads,
                  "hosts send single packets, so that loss and queues act on each");
   make->add_flag("--user-namespace", a->user_namespace, "also where root could do without");
