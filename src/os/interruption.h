@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 
-namespace weft::cli {
+namespace weft::os {
 
 // From here on SIGINT, SIGTERM and SIGHUP are noted. Blocking calls end with EINTR. `last`: what
 // this process then writes to stderr at once; it lives as long as the process.
@@ -16,4 +16,4 @@ Error interruption();
 // The exit status of one that was interrupted, as shells have it: 130 after Ctrl-C.
 int interrupted_status();
 
-}  // namespace weft::cli
+}  // namespace weft::os

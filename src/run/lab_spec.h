@@ -9,7 +9,7 @@
 #include "scenario/scenario.h"
 #include "scenario/settings.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 inline Result<lab::LabSpec> lab_spec(const scenario::Scenario& scenario, const std::string& name) {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
@@ -23,4 +23,4 @@ inline Result<lab::LabSpec> lab_spec(const scenario::Scenario& scenario, const s
                       .offloads = !trims};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::run

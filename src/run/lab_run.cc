@@ -1,4 +1,4 @@
-#include "cli/lab_run.h"
+#include "run/lab_run.h"
 
 #include <fmt/core.h>
 #include <poll.h>
@@ -7,23 +7,23 @@
 #include <algorithm>
 #include <deque>
 
-#include "cli/fault_thread.h"
-#include "cli/interruption.h"
-#include "cli/lab_host.h"
-#include "cli/lab_parts.h"
-#include "cli/lab_spec.h"
-#include "cli/path_story.h"
-#include "cli/say.h"
-#include "cli/switch_config.h"
 #include "lab/lab.h"
 #include "net/udp_world.h"
 #include "os/clock.h"
+#include "os/interruption.h"
+#include "os/say.h"
+#include "run/fault_thread.h"
+#include "run/lab_host.h"
+#include "run/lab_parts.h"
+#include "run/lab_spec.h"
+#include "run/path_story.h"
+#include "run/switch_config.h"
 #include "scenario/faults.h"
 #include "scenario/fleet.h"
 #include "scenario/settings.h"
 #include "transport/software_ends.h"
 
-namespace weft::cli {
+namespace weft::run {
 namespace {
 
 using fabric::HostIndex;
@@ -40,7 +40,7 @@ class OwnLab {
   }
   ~OwnLab() {
     if (const auto down = lab::Lab::down(name_); !down)
-      say("weft: {}; `weft lab down --name {}` tries again\n", down.error().message, name_);
+      os::say("weft: {}; `weft lab down --name {}` tries again\n", down.error().message, name_);
   }
   lab::Lab& lab() { return lab_; }
 
@@ -172,7 +172,7 @@ Result<void> LabRun::drive() {
   const Time end = Time::from_start(scenario_.run.time_limit);
   Time done_at = kNever;
   bool said = false;
-  while (now() < end && !interrupted() && !parts_->given_up() &&
+  while (now() < end && !os::interrupted() && !parts_->given_up() &&
          (done_at == kNever || now() < done_at + kSettle)) {
     if (!pass()) sleep(now() + kNap);
     for (const std::uint32_t changes = faults.changes(); phase < changes; ++phase)
@@ -247,7 +247,7 @@ LabOutcome LabRun::finish(const PartReport& all) {
   // How long is ideal, the simulator knows; here other programs share the cores.
   scenario::ExpectSpec expect = scenario_.expect;
   if (expect.slowest_over_ideal_max) {
-    say("slowest_over_ideal_max is for the simulator: not held to here\n");
+    os::say("slowest_over_ideal_max is for the simulator: not held to here\n");
     expect.slowest_over_ideal_max.reset();
   }
   out.broken = scenario::check(expect, out.results);
@@ -255,21 +255,21 @@ LabOutcome LabRun::finish(const PartReport& all) {
 }
 
 Result<LabOutcome> LabRun::carry_out() {
-  catch_interruption();
+  os::catch_interruption();
   const auto built = build();
   auto ran = built ? drive() : built;
   if (parts_ == nullptr) return ran.error();
   if (!ran) parts_->give_up();
   if (!parts_->is_first()) {
     if (!ran) {
-      say("weft: {}\n", ran.error().message);
+      os::say("weft: {}\n", ran.error().message);
       std::fflush(nullptr);
       _exit(1);  // the lab is the first one's to take down
     }
     parts_->leave(report());
   }
   WEFT_CHECK(ran);
-  if (interrupted()) return Error{ErrorKind::kSystem, "interrupted; the lab is taken down"};
+  if (os::interrupted()) return Error{ErrorKind::kSystem, "interrupted; the lab is taken down"};
   PartReport all = report();
   WEFT_CHECK(parts_->gather(all));
   return finish(all);
@@ -281,4 +281,4 @@ Result<LabOutcome> run_in_lab(const scenario::Scenario& scenario, const LabRunOp
   return LabRun(scenario, options).carry_out();
 }
 
-}  // namespace weft::cli
+}  // namespace weft::run

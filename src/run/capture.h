@@ -10,7 +10,7 @@
 #include "sim/sim_world.h"
 #include "wire/pcap.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 class CaptureFile {
  public:
@@ -24,4 +24,4 @@ class CaptureFile {
   bool srv6_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -11,7 +11,7 @@
 #include "scenario/workload.h"
 #include "world/world.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 // The byte at every address, by arithmetic: a table that repeats after a prime number of bytes.
 class AddressPattern {
@@ -88,4 +88,4 @@ class LabNode final : public world::Node {
   const AddressPattern* pattern_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace weft::cli {
+namespace weft::os {
 
 template <typename... Values>
 void say(fmt::format_string<Values...> text, Values&&... values) {
@@ -35,4 +35,4 @@ inline std::string shell_word(std::string_view word) {
   return out + "'";
 }
 
-}  // namespace weft::cli
+}  // namespace weft::os

@@ -7,7 +7,7 @@
 
 #include "base/time.h"
 
-namespace weft::cli {
+namespace weft::base {
 
 class Timeline {
  public:
@@ -41,4 +41,4 @@ class Timeline {
   std::vector<Gap> gaps_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::base

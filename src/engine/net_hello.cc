@@ -1,4 +1,4 @@
-#include "cli/net_hello.h"
+#include "engine/net_hello.h"
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 #include "os/interfaces.h"
 #include "wire/packet.h"
 
-namespace weft::cli {
+namespace weft::engine {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x7765'6674'0000'0000 | kBenchVersion;  // "weft"
@@ -215,4 +215,4 @@ Offer Offer::from_bytes(std::span<const std::byte, kSize> bytes) {
   return {.shared_memory = (base::load32(in, 0) & 1) != 0, .mtu = base::load32(in, 4)};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::engine

@@ -15,7 +15,7 @@
 #include "lab/lab.h"
 #include "os/clock.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 // Carries a plan's faults out at their times. The lab outlives it; its end ends the thread.
 class FaultThread {
@@ -71,4 +71,4 @@ class FaultThread {
   std::thread thread_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::run

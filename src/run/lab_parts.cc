@@ -1,4 +1,4 @@
-#include "cli/lab_parts.h"
+#include "run/lab_parts.h"
 
 #include <fmt/core.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "os/clock.h"
 #include "os/system_error.h"
 
-namespace weft::cli {
+namespace weft::run {
 namespace {
 
 constexpr std::size_t kCountersMax = 256, kStuckMax = 8, kLineMax = 256;
@@ -180,4 +180,4 @@ Result<void> LabParts::gather(PartReport& own) {
   return {};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -16,7 +16,7 @@
 #include "base/time.h"
 #include "base/trace.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 class PathStory {
  public:
@@ -50,4 +50,4 @@ class PathStory {
   std::vector<std::string> lines_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "base/time.h"
 
-namespace weft::cli {
+namespace weft::os {
 
 class Stream {
  public:
@@ -68,4 +68,4 @@ struct Callee {
 };
 Result<Stream> dial(const Callee& callee);
 
-}  // namespace weft::cli
+}  // namespace weft::os

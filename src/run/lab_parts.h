@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "scenario/fleet.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 // What a process knows of its own hosts at the end.
 struct PartReport {
@@ -75,4 +75,4 @@ class LabParts {
   Time look_next_;  // for those that died
 };
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -7,12 +7,12 @@
 #include <span>
 
 #include "base/result.h"
-#include "cli/net_hello.h"
+#include "engine/net_hello.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
 #include "transport/endpoint.h"
 
-namespace weft::cli {
+namespace weft::engine {
 
 struct NetOptions {
   net::UdpWorldConfig world{};
@@ -53,4 +53,4 @@ class NetEnd {
   Prng prng_{0};
 };
 
-}  // namespace weft::cli
+}  // namespace weft::engine

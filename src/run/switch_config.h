@@ -9,7 +9,7 @@
 #include "softswitch/live_fabric.h"
 #include "switch/port_queue.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 struct SwitchQueues {
   switching::QueueParams fabric, last_hop;
@@ -24,4 +24,4 @@ softswitch::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenar
                                                 const fabric::Topology& topology,
                                                 std::uint64_t seed);
 
-}  // namespace weft::cli
+}  // namespace weft::run

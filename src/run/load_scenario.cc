@@ -1,10 +1,11 @@
-#include "cli/load_scenario.h"
+#include "run/load_scenario.h"
 
 #include <fmt/core.h>
 
+#include "os/file_text.h"
 #include "scenario/parse.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 Result<scenario::Scenario> load_scenario(const std::string& file) {
   constexpr const char* kExpected = "a scenario file (TOML, see docs/scenarios.md)";
@@ -16,4 +17,4 @@ Result<scenario::Scenario> load_scenario(const std::string& file) {
   return scenario::parse(text, file);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::run

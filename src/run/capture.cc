@@ -1,11 +1,11 @@
-#include "cli/capture.h"
+#include "run/capture.h"
 
 #include <vector>
 
 #include "fabric/address.h"
 #include "wire/frame.h"
 
-namespace weft::cli {
+namespace weft::run {
 namespace {
 
 void fill_pattern(const world::PayloadRef& payload, std::vector<std::byte>& out) {
@@ -46,4 +46,4 @@ void CaptureFile::write(std::span<const sim::SimWorld::Captured> packets) {
   file_.flush();
 }
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -1,9 +1,9 @@
-#include "cli/switch_config.h"
+#include "run/switch_config.h"
 
 #include "scenario/settings.h"
 #include "seal/secure_layout.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Topology& topology) {
   const scenario::SwitchSpec spec = scenario::resolved_switches(scenario, topology);
@@ -39,4 +39,4 @@ softswitch::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenar
           .seed = seed};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -1,4 +1,4 @@
-#include "cli/stream.h"
+#include "os/stream.h"
 
 #include <fmt/core.h>
 #include <netdb.h>
@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/interruption.h"
 #include "os/clock.h"
+#include "os/interruption.h"
 
-namespace weft::cli {
+namespace weft::os {
 namespace {
 
 // A signal may come just before a wait: no wait is longer than this.
@@ -203,4 +203,4 @@ Result<Stream> dial(const Callee& callee) {
   return Stream(fd, fmt::format("{}, TCP port {},", callee.host, callee.port));
 }
 
-}  // namespace weft::cli
+}  // namespace weft::os

@@ -1,4 +1,4 @@
-#include "cli/interruption.h"
+#include "os/interruption.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <ctime>
 
-namespace weft::cli {
+namespace weft::os {
 namespace {
 
 std::atomic<int> noted = 0;                            // the signal
@@ -68,4 +68,4 @@ int interrupted_status() { return 128 + noted.load(std::memory_order_relaxed); }
 
 Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
 
-}  // namespace weft::cli
+}  // namespace weft::os

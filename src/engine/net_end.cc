@@ -1,4 +1,4 @@
-#include "cli/net_end.h"
+#include "engine/net_end.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 #include "os/random_seed.h"
 #include "transport/software_ends.h"
 
-namespace weft::cli {
+namespace weft::engine {
 namespace {
 
 constexpr std::uint32_t kMpr = 32;
@@ -151,4 +151,4 @@ Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer,
   return carrier;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::engine

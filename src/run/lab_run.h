@@ -11,7 +11,7 @@
 #include "scenario/results.h"
 #include "scenario/scenario.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 struct LabRunOptions {
   std::uint64_t seed = 1;
@@ -34,4 +34,4 @@ struct LabOutcome {
 // Errors: a scenario that no lab can be, or a lab that cannot be made here.
 Result<LabOutcome> run_in_lab(const scenario::Scenario& scenario, const LabRunOptions& options);
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -15,7 +15,7 @@
 #include "scenario/scenario.h"
 #include "sim/sim_world.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 struct RunOptions {
   std::uint64_t seed = 1;
@@ -57,4 +57,4 @@ Result<Outcome> run_scenario(const scenario::Scenario& scenario, const RunOption
 // The most memory this process ever used, MB.
 double rss_max_mb();
 
-}  // namespace weft::cli
+}  // namespace weft::run

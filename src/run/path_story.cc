@@ -1,11 +1,11 @@
-#include "cli/path_story.h"
+#include "run/path_story.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>
 
-namespace weft::cli {
+namespace weft::run {
 namespace {
 
 template <typename T>
@@ -66,4 +66,4 @@ std::vector<std::string> PathStory::lines() {
   return lines_;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::run

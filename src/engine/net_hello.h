@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "world/world.h"
 
-namespace weft::cli {
+namespace weft::engine {
 
 // Of what two ends of `weft bench write` tell each other; raised with every change of it.
 inline constexpr std::uint32_t kBenchVersion = 6;
@@ -59,4 +59,4 @@ struct Offer {
 // not the one that was said.
 Result<void> check_mtu(const Offer& agreed, std::uint32_t said);
 
-}  // namespace weft::cli
+}  // namespace weft::engine

@@ -6,9 +6,9 @@
 #include "base/result.h"
 #include "scenario/scenario.h"
 
-namespace weft::cli {
+namespace weft::run {
 
 // Errors: kInvalid: a file that cannot be read, or what scenario::parse says of it.
 Result<scenario::Scenario> load_scenario(const std::string& file);
 
-}  // namespace weft::cli
+}  // namespace weft::run

@@ -1,4 +1,4 @@
-#include "cli/run_scenario.h"
+#include "run/run_scenario.h"
 
 #include <sys/resource.h>
 
@@ -6,15 +6,15 @@
 #include <chrono>
 
 #include "base/huge_pages.h"
-#include "cli/path_story.h"
-#include "cli/switch_config.h"
 #include "fabric/topology.h"
+#include "run/path_story.h"
+#include "run/switch_config.h"
 #include "scenario/faults.h"
 #include "scenario/fleet.h"
 #include "scenario/settings.h"
 #include "sim/flow_memory.h"
 
-namespace weft::cli {
+namespace weft::run {
 namespace {
 
 using fabric::HostIndex;
@@ -331,4 +331,4 @@ Result<Outcome> run_scenario(const scenario::Scenario& scenario, const RunOption
   return outcome;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::run
