@@ -76,7 +76,7 @@ Result<void> check_links(const TopologySpec& spec) {
   return {};
 }
 
-// Counts in one plane, wide enough not to wrap.
+// Counts in one plane, in 64 bits so that they cannot wrap.
 struct Sizes {
   std::uint64_t hosts_per_t0 = 0, t0 = 0, t1 = 0, t2 = 0, t0_uplinks = 0, t1_uplinks = 0;
 };
@@ -109,7 +109,7 @@ Result<void> check_sizes(const TopologySpec& spec, const Sizes& sizes) {
     }
   }
   constexpr std::uint64_t kLinksMax = kNoLink;
-  const std::uint64_t t0_links = sizes.t0 * sizes.t0_uplinks;  // of 32-bit factors: cannot wrap
+  const std::uint64_t t0_links = sizes.t0 * sizes.t0_uplinks;  // both below 2^32: cannot wrap
   if (t0_links > kLinksMax || sizes.t1 > kLinksMax || sizes.t2 > kLinksMax ||
       sizes.t1 * sizes.t1_uplinks > kLinksMax ||
       2 * spec.planes * (spec.hosts + t0_links + sizes.t1 * sizes.t1_uplinks) > kLinksMax) {
@@ -266,8 +266,8 @@ Duration Topology::idle_rtt(HostIndex from, HostIndex to, std::uint32_t bytes_ou
 }
 
 Duration Topology::idle_rtt_max(std::uint32_t bytes_out, std::uint32_t bytes_back) const {
-  // The first host and the one in the last place are as far apart as hosts can be: other T0 and
-  // other pod, if any.
+  // The first host of the first T0 and the last host of the last T0 have the longest path: they are
+  // in different T0s and pods if there are several.
   return idle_rtt(host_at(0, 0), host_at(t0_count_ - 1, hosts_per_t0() - 1), bytes_out, bytes_back);
 }
 

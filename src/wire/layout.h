@@ -1,6 +1,6 @@
-// The layout tables: one per header, offsets in bytes from the start of that header, fields
-// big-endian. A field that shares its 16 or 32 bits with flags is named by the word; the masks say
-// what is where. docs/wire.md shows the same tables for people.
+// The layout tables, one per header: offsets in bytes from the start of that header. Fields are
+// big-endian. Where a field shares its 16 or 32 bits with flags, the constant names the whole word
+// and masks select its parts. docs/wire.md shows the same tables for people.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ namespace aeth_at {
 inline constexpr std::size_t kWord = 0, kSize = 4;  // syndrome[8] msn[24]
 }  // namespace aeth_at
 
-// SETH is 28 bytes, CC_STATE the 8 behind it; they always come together.
+// SETH has 28 bytes, CC_STATE the 8 bytes after it. They always come together.
 namespace seth_at {
 inline constexpr std::size_t kFlags = 0;    // type[4] nh[5] m[2] r[3] pr[1] r[1]
 inline constexpr std::size_t kTrigger = 2;  // ack_psn_offset, or probe_id when pr is set
