@@ -12,7 +12,7 @@ std::uint64_t number(const TraceRecord& record) {
   return std::uint64_t{record.host} << 32 | record.qpn;
 }
 
-// Data that reached the responder whole.
+// REQUIRES a data packet that is neither trimmed nor damaged.
 void on_data_received(Qp& responder, const TraceRecord& record, const wire::Bth& bth) {
   const PsnIndex index = unroll(bth.psn, responder.rx_first, responder.received.edge());
   if (responder.received.add(index) != PsnSet::Added::kNew) return;
@@ -53,7 +53,7 @@ void Judge::read(const TraceRecord& record) {
     complaints_.add(place(record), Rule::kTrace, "time goes backwards, from {} ps to {} ps",
                     last_.ps(), record.at.ps());
   }
-  if (record.at < Time()) return;  // no arithmetic on it is safe
+  if (record.at < Time()) return;  // arithmetic on a negative time could overflow
   last_ = std::max(last_, record.at);
   if (ended_) {
     complaints_.add(place(record), Rule::kTrace, "a record after the end of the run");
@@ -89,7 +89,7 @@ void Judge::on_record(const TraceRecord& record) {
       if (Qp* qp = known_qp(record)) note_ev(*qp, record);
       return;
     case TraceKind::kPort:
-      return;  // told for people; what follows from it is seen in packets
+      return;  // recorded for people only: no rule depends on it
     case TraceKind::kQpError:
       if (Qp* qp = known_qp(record)) {
         check_error(*qp, record, {.yes = options_.errors_expected}, complaints_);
@@ -199,7 +199,7 @@ void Judge::on_receive(const TraceRecord& record) {
   if (is_damaged(record)) return;
   if (!ledger_.on_receive(record)) {
     complaints_.add(place(record), Rule::kConservation,
-                    "a packet arrived that nobody sent, or more often than it was sent");
+                    "a packet arrived that was not sent, or more often than it was sent");
   }
   if (is_trimmed(record)) return;
   const auto parsed = wire::parse(record.header_bytes());

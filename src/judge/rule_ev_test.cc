@@ -16,7 +16,7 @@ std::string data_on(EvTraceState state, bool rtx) {
   return run.broken();
 }
 
-TEST(RuleEv, NoDataOnABadOne) {
+TEST(RuleEv, DataOnAnAssumedBadOrDeniedEvIsReported) {
   for (const bool rtx : {false, true}) {
     EXPECT_EQ(data_on(EvTraceState::kGood, rtx), "");
     EXPECT_EQ(data_on(EvTraceState::kSkip, rtx), "");
@@ -25,7 +25,7 @@ TEST(RuleEv, NoDataOnABadOne) {
   }
 }
 
-TEST(RuleEv, OtherEvsPortsAndControlAreFree) {
+TEST(RuleEv, OtherEvsOtherPortsAndControlPacketsAreAllowed) {
   TraceBuilder run;
   run.post({.id = 1});
   run.ev_state(5, EvTraceState::kDenied);

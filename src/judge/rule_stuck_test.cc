@@ -13,7 +13,7 @@ TraceBuilder half_way(bool signalled = true) {
   return run;
 }
 
-TEST(RuleStuck, NothingMayWaitAfterHealing) {
+TEST(RuleStuck, APostThatNeverCompletesAfterHealingIsReported) {
   TraceBuilder run = half_way();
   run.end();
   EXPECT_EQ(run.broken(), "stuck");
@@ -26,14 +26,14 @@ TEST(RuleStuck, NothingMayWaitAfterHealing) {
   EXPECT_EQ(unsignalled.broken(), "stuck");
 }
 
-TEST(RuleStuck, AnUnsignalledPostIsDoneWhenAcknowledged) {
+TEST(RuleStuck, AnUnsignalledPostIsCompleteWhenAcknowledged) {
   TraceBuilder run;
   run.transfer({.id = 1, .signalled = false});
   run.end();
   EXPECT_EQ(run.broken(), "");
 }
 
-TEST(RuleStuck, NotBeforeHealingNorWithADeadEnd) {
+TEST(RuleStuck, NoComplaintWithoutHealingOrWithADeadEnd) {
   TraceBuilder not_healed = half_way();
   not_healed.add(TraceKind::kEnd, 0);
   EXPECT_EQ(not_healed.broken(), "");

@@ -10,8 +10,8 @@ const Message kOne{.id = 1, .length = 2048, .with_immediate = true, .immediate =
 const Message kTwo{.id = 2, .length = 1024, .with_immediate = true, .immediate = 0xa2};
 const Message kThree{.id = 3, .length = 1024, .with_immediate = true, .immediate = 0xa3};
 
-// The packets of both messages are 0, 1 and 2; nothing has arrived.
-TraceBuilder two_sent() {
+// Two posted messages with the packets 0, 1 and 2. No packet is sent yet.
+TraceBuilder two_posted() {
   TraceBuilder run;
   run.post_recv(7);
   run.post_recv(8);
@@ -20,8 +20,8 @@ TraceBuilder two_sent() {
   return run;
 }
 
-TEST(RuleWimm, SilentInOrder) {
-  TraceBuilder run = two_sent();
+TEST(RuleWimm, NoComplaintIfImmediatesAreDeliveredInOrder) {
+  TraceBuilder run = two_posted();
   const TraceRecord first = run.send(0);
   run.pass(1);
   run.pass(2);
@@ -35,16 +35,16 @@ TEST(RuleWimm, SilentInOrder) {
   EXPECT_EQ(run.broken(), "");
 }
 
-TEST(RuleWimm, WrongOrder) {
-  TraceBuilder run = two_sent();
+TEST(RuleWimm, ImmediatesDeliveredOutOfOrderAreReported) {
+  TraceBuilder run = two_posted();
   for (int i = 0; i < 3; ++i) run.pass(i);
   run.deliver(7, kTwo);
   run.deliver(8, kOne);
   EXPECT_EQ(run.broken(), "wimm-order trace");
 }
 
-TEST(RuleWimm, BeforeEarlierDataArrived) {
-  TraceBuilder run = two_sent();
+TEST(RuleWimm, AnImmediateBeforeEarlierDataArrivedIsReported) {
+  TraceBuilder run = two_posted();
   run.pass(0);
   run.send(1);
   run.pass(2);
@@ -57,7 +57,7 @@ TEST(RuleWimm, BeforeEarlierDataArrived) {
 
 TEST(RuleWimm, TrimmedOrDamagedDataHasNotArrived) {
   for (const int flags : {2, 4}) {
-    TraceBuilder run = two_sent();
+    TraceBuilder run = two_posted();
     run.pass(0);
     run.arrive(run.send(1), static_cast<std::uint8_t>(flags));
     run.deliver(7, kOne);
@@ -65,8 +65,8 @@ TEST(RuleWimm, TrimmedOrDamagedDataHasNotArrived) {
   }
 }
 
-TEST(RuleWimm, MoreThanWerePosted) {
-  TraceBuilder run = two_sent();
+TEST(RuleWimm, MoreImmediatesThanPostedAreReported) {
+  TraceBuilder run = two_posted();
   for (int i = 0; i < 3; ++i) run.pass(i);
   run.post_recv(9);
   run.deliver(7, kOne);
@@ -75,8 +75,8 @@ TEST(RuleWimm, MoreThanWerePosted) {
   EXPECT_EQ(run.broken(), "wimm-order trace");
 }
 
-TEST(RuleWimm, ArrivedButNeverDelivered) {
-  TraceBuilder run = two_sent();
+TEST(RuleWimm, AnImmediateThatIsNeverDeliveredIsReported) {
+  TraceBuilder run = two_posted();
   for (int i = 0; i < 3; ++i) run.pass(i);
   run.deliver(7, kOne);
   run.acknowledge(2);
@@ -86,9 +86,9 @@ TEST(RuleWimm, ArrivedButNeverDelivered) {
   EXPECT_EQ(run.broken(), "wimm-order");
 }
 
-TEST(RuleWimm, TheLimitCountsWhatIsOnTheWire) {
+TEST(RuleWimm, TheLimitCountsMessagesSentWithoutATransportAck) {
   const auto run_with = [](bool acknowledged) {
-    TraceBuilder run = two_sent();  // the limit is 2
+    TraceBuilder run = two_posted();  // the limit is 2
     run.post(kThree);
     for (int i = 0; i < 3; ++i) run.pass(i);
     if (acknowledged) run.acknowledge(1);

@@ -51,7 +51,7 @@ void append_header(std::string& out, const TraceRecord& record) {
 
 // --- reading ---
 
-// Reads one flat JSON object: members are strings and whole numbers, nothing else.
+// Reads one flat JSON object whose members are only strings and whole numbers.
 class LineParser {
  public:
   LineParser(std::string_view line, std::size_t line_number)
@@ -117,7 +117,7 @@ class LineParser {
     return error(fmt::format("'{}'", c));
   }
 
-  // What stands between the quotes, escapes and all.
+  // The characters between the quotes; escapes are not decoded.
   Result<std::string_view> string() {
     WEFT_CHECK(expect('"'));
     const std::size_t from = at_;
@@ -145,7 +145,7 @@ class LineParser {
     return {};
   }
 
-  // `a` and `b` may hold two's complement, written with its sign.
+  // `a` and `b` may hold a negative number in two's complement; the text has its sign.
   Result<void, Error> either_sign(std::uint64_t& out) {
     skip_space();
     if (at_ == line_.size() || line_[at_] != '-') return number(out);

@@ -18,7 +18,7 @@ std::string error_of(std::string_view line) {
   return result ? "" : result.error().message;
 }
 
-TEST(TraceText, AWholeRunComesBackAndIsJudgedAlike) {
+TEST(TraceText, AParsedTraceEqualsTheWrittenOneAndGivesTheSameComplaints) {
   TraceBuilder run;
   run.post_recv(3);
   run.transfer({.id = 1, .length = 5000});
@@ -42,7 +42,7 @@ TEST(TraceText, AWholeRunComesBackAndIsJudgedAlike) {
   }
 }
 
-TEST(TraceText, ALineReadsWell) {
+TEST(TraceText, LinesHaveTheExpectedText) {
   TraceBuilder run;
   std::string line;
   append_trace_line(run.records()[0], line);
@@ -60,7 +60,7 @@ TEST(TraceText, ALineReadsWell) {
       << line;
 }
 
-TEST(TraceText, FieldsInAnyOrderAndSpaces) {
+TEST(TraceText, FieldsMayComeInAnyOrderWithSpaces) {
   const auto record = parse_trace_line(
       " { \"packet\" : \"a \\\"b\\\\\" , \"kind\":\"ev\", \"a\": 3 , \"at\":-5 }\r", 1);
   ASSERT_TRUE(record.has_value());
@@ -70,7 +70,7 @@ TEST(TraceText, FieldsInAnyOrderAndSpaces) {
   EXPECT_EQ(record->peer, TraceRecord::kNobody);
 }
 
-TEST(TraceText, SaysWhereALineIsWrong) {
+TEST(TraceText, ErrorsNameLineAndColumn) {
   EXPECT_EQ(error_of(""), "line 12, column 1: expected '{'");
   EXPECT_EQ(error_of("{}"), "line 12, column 2: expected '\"'");
   EXPECT_EQ(error_of("{\"at\":1}"),
@@ -95,7 +95,7 @@ TEST(TraceText, SaysWhereALineIsWrong) {
   EXPECT_EQ(error_of(std::string(5000, ' ')), "line 12: longer than 4096 characters");
 }
 
-TEST(TraceText, CountsLines) {
+TEST(TraceText, ErrorsCountLinesIncludingEmptyOnes) {
   const auto parsed = parse_trace_text("{\"at\":1,\"kind\":\"end\"}\n\n  \n{\"at\":1}\n");
   ASSERT_FALSE(parsed.has_value());
   EXPECT_EQ(parsed.error().message.substr(0, 7), "line 4,");

@@ -14,7 +14,7 @@ using fabric::LinkId;
 
 namespace {
 
-// Cache lines of a node that are fetched ahead of a call.
+// The number of cache lines of a node that are prefetched before a call.
 constexpr int kNodeLines = 6;
 
 // Numbers the switches of all planes and tiers.
@@ -98,9 +98,9 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
 
 // --- the loop ----------------------------------------------------------------------------------
 
-// Memory latency is what a large fabric costs: the lines that events soon to come will touch are
-// fetched now. Inlined by force: g++ takes a function that only prefetches for one without effect
-// and drops the call.
+// On a large fabric memory latency dominates the run time, so the cache lines that the next events
+// will touch are prefetched. Inlining is forced: g++ considers a function that only prefetches to
+// have no effect, and removes the call.
 [[gnu::always_inline]] inline void SimWorld::prefetch() const {
   constexpr std::size_t kFar = 20, kMiddle = 12, kNear = 5;
   const auto is_for_host = [](const Event& e) { return e.what >> kKindShift != kForward; };
@@ -188,7 +188,7 @@ void SimWorld::drop(std::uint32_t packet, std::uint64_t& counter) {
   packets_.give_back(packet);
 }
 
-// Was the link that it came by up all the while?
+// True if the link that the packet is on has been up since the packet was sent.
 bool SimWorld::survives(const Packet& packet) const {
   return !links_change_ || links_[packet.via].epoch == packet.via_epoch;
 }
@@ -198,8 +198,8 @@ std::uint64_t SimWorld::queue_limit(LinkId link, const switching::QueueParams& p
   return std::min(params.data_bytes_max, buffers_[buffer_of_link_[link]].limit(now_));
 }
 
-// A slow port's queue and marks shrink with its rate, as a switch sets them by a port's speed; two
-// packets fit always.
+// The queue and the marking thresholds of a slowed port shrink with its rate, because a switch sets
+// them by the speed of the port. Two packets always fit.
 switching::QueueParams SimWorld::slowed(switching::QueueParams params, std::uint32_t percent) {
   const std::uint64_t least = 2 * std::uint64_t{params.mtu_wire_size};
   params.data_bytes_max = std::max(params.data_bytes_max * percent / 100, least);
@@ -252,7 +252,7 @@ void SimWorld::trim(Packet& packet, bool last_hop) {
       {.header_size = packet.header_size, .srv6 = config_.srv6_header, .trimmed = true}));
 }
 
-// The packet's last byte leaves by `id` then: where it arrives is the next event.
+// The last byte of the packet leaves on link `id` at `leaves_at`: schedules its arrival.
 void SimWorld::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   ++counters_.packet_hops;
   if (!link_packets_.empty()) ++link_packets_[id];
@@ -308,7 +308,7 @@ void SimWorld::deliver(HostIndex host, std::uint32_t index) {
   accept(host, index);
 }
 
-// Past everything that can happen to it: to the node, or into the buffer of a paused host.
+// No fault applies any more: passes the packet to the node, or stores it for a paused host.
 void SimWorld::accept(HostIndex host, std::uint32_t index) {
   HostState& h = hosts_[host];
   packets_[index].arrived = now_;
