@@ -95,7 +95,7 @@ struct PortState {
   // since the start because it was full.
   std::uint32_t receive_bytes = 0;
   std::uint32_t overflows = 0;
-  bool singly = false;  // packets arrive one by one, not in runs: each takes more receive buffer
+  bool singly = false;  // packets arrive one by one, not merged: each takes more receive buffer
 };
 
 // The least number of datagrams that poll_transmit returns if the node has them and ports have room.
@@ -128,7 +128,7 @@ class Node {
   // kNever when nothing is armed.
   virtual Time next_deadline() const = 0;
   // Writes datagrams to `out` and returns how many: at least kBatchMin if the node has that many, and
-  // for no port more than its room. Packets of one run (one QP, one EV) are adjacent. Headers and
+  // for no port more than its room. Packets of one burst (one QP, one EV) are adjacent. Headers and
   // payloads are valid until the next call of any function of this node.
   virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room,
                                     std::span<Datagram> out) = 0;

@@ -1,5 +1,5 @@
-// Every file of scenarios/ as a test of its own: its expectations hold, nothing is stuck, the judge
-// has no complaint. tests/sim/scenario-cost.txt says which are too dear for every build.
+// Every file of scenarios/ as a test of its own: its expectations hold, no QP is stuck, and the judge
+// has no complaint. tests/sim/scenario-cost.txt lists those that are too expensive for every build.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline std::vector<std::string> scenarios_of_cost(const std::string& cost) {
   return names;
 }
 
-// A name that GoogleTest takes.
+// A valid GoogleTest name for the scenario.
 inline std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) {

@@ -1,4 +1,4 @@
-// The seeds that every build runs: the first few, those of tests/sim/seeds.txt, and a fresh one.
+// The seeds that every build runs: the first 24, those of tests/sim/seeds.txt, and a new random one.
 #include "seeds.h"
 
 #include <iostream>
@@ -7,9 +7,11 @@
 namespace weft::testing {
 namespace {
 
-TEST(Seeds, TheFirst) { expect_seeds_hold("fault-mix", {.first = 1, .count = 24}); }
+TEST(Seeds, TheFirst24LoseDuplicateAndBlockNothing) {
+  expect_seeds_hold("fault-mix", {.first = 1, .count = 24});
+}
 
-TEST(Seeds, ThoseThatFoundSomething) {
+TEST(Seeds, SeedsThatOnceFoundABugLoseDuplicateAndBlockNothing) {
   const auto rows = table_of("tests/sim/seeds.txt");
   ASSERT_FALSE(rows.empty());
   for (const auto& row : rows) {
@@ -18,9 +20,9 @@ TEST(Seeds, ThoseThatFoundSomething) {
   }
 }
 
-// Never the same twice: what it finds is repeated with the seed that it prints, and joins
+// Each run draws a new seed and prints it, so that a failure can be repeated. A seed that fails joins
 // seeds.txt.
-TEST(Seeds, AFreshOne) {
+TEST(Seeds, ANewRandomSeedLosesDuplicatesAndBlocksNothing) {
   std::random_device device;
   const std::uint64_t seed = std::uint64_t{device()} << 16 ^ device();
   std::cout << "fresh seed: build/weft sim run scenarios/fault-mix.toml --seed " << seed << '\n';
