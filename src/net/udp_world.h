@@ -43,9 +43,7 @@
 
 namespace weft::net {
 
-// What the ICRC covers: everything, as MRC wants it, or headers only, where both ends are ours and
-// the link has a checksum of its own or needs none.
-enum class IcrcCover : std::uint8_t { kFull, kHeaders };
+using wire::IcrcCover;
 
 // Who the other ends are. Weft's processes share an address, so that ports tell processes apart.
 // Whoever else speaks MRC sends to 4791 from any port, and checks the ICRC of everything.

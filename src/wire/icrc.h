@@ -13,11 +13,19 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/ipv6.h"
 
 namespace weft::wire {
+
+// The bytes that an ICRC covers. kFull: headers, payload and padding, as MRC requires. kHeaders:
+// headers only, between two ends that rely on another checksum for the payload.
+enum class IcrcCover : std::uint8_t { kFull, kHeaders };
+constexpr std::string_view to_string(IcrcCover cover) {
+  return cover == IcrcCover::kFull ? "full" : "headers";
+}
 
 // The immutable fields of IPv6 and UDP. Used where the kernel writes those headers.
 struct IcrcFlow {
