@@ -1,6 +1,6 @@
 // WEFT_ASSERT checks an invariant of our own code, in every build. When the invariant is broken, it
-// prints the condition and its place, and aborts. Bad bytes from a peer are never asserted: they are
-// a counted drop. An operation that the system refuses returns a Result.
+// prints the condition and its place, and aborts. Bad bytes from a peer are never asserted: they
+// are a counted drop. An operation that the system refuses returns a Result.
 #pragma once
 
 #include <cstdio>

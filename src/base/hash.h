@@ -1,5 +1,5 @@
-// TraceHash folds everything that crosses the seam in a run into 64 bits. The same scenario and seed
-// give the same hash with every compiler.
+// TraceHash folds everything that crosses the seam in a run into 64 bits. The same scenario and
+// seed give the same hash with every compiler.
 #pragma once
 
 #include <cstddef>

@@ -16,8 +16,8 @@ std::size_t rounded(std::size_t bytes) { return (bytes + kHugePage - 1) / kHugeP
 
 }  // namespace
 
-// A mapping of its own returns to the system when it is freed. mmap does not align to huge pages, so
-// we map one huge page more than needed and unmap both ends outside the aligned range.
+// A mapping of its own returns to the system when it is freed. mmap does not align to huge pages,
+// so we map one huge page more than needed and unmap both ends outside the aligned range.
 void* allocate_huge(std::size_t bytes) {
   const std::size_t size = rounded(bytes);
   void* const mapped = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
@@ -36,8 +36,8 @@ void* allocate_huge(std::size_t bytes) {
 void free_huge(void* memory, std::size_t bytes) { munmap(memory, rounded(bytes)); }
 
 void reserve_huge_heap(std::size_t bytes) {
-  // Allocate one block at the end of the heap and free it. malloc keeps that memory and serves small
-  // allocations from it. Large allocations still get mappings of their own.
+  // Allocate one block at the end of the heap and free it. malloc keeps that memory and serves
+  // small allocations from it. Large allocations still get mappings of their own.
   constexpr int kMmapThreshold = 1 << 20;
   malloc_trim(0);
   mallopt(M_TRIM_THRESHOLD, -1);

@@ -1,6 +1,6 @@
 // Result<T, E>: a value, or an error that says why there is none. Operations that can fail and
-// parsers return it. It is our own class because g++ 12 has std::expected only under -std=c++2b, and
-// clang 14 refuses it there.
+// parsers return it. It is our own class because g++ 12 has std::expected only under -std=c++2b,
+// and clang 14 refuses it there.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Ring<T>: a queue of fixed capacity (a power of two). Memory is reserved once, at construction, and
-// first touched when it is used.
+// Ring<T>: a queue of fixed capacity (a power of two). Memory is reserved once, at construction,
+// and first touched when it is used.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ class Ring {
     WEFT_ASSERT(!empty());
     return slots_[head_ & mask_];
   }
-  // A ring that becomes empty restarts at its first slot, so that a short queue keeps using the same
-  // cache lines.
+  // A ring that becomes empty restarts at its first slot, so that a short queue keeps using the
+  // same cache lines.
   void pop() {
     WEFT_ASSERT(!empty());
     if (++head_ == tail_) clear();

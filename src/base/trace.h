@@ -5,8 +5,9 @@
 // The fields of each kind of record follow; all others are 0. `host` is the host where the event
 // happened, `qpn` a QP of that host.
 //
-//   kQp        a QP reached RTR: qpn, peer (host), peer_qpn, a = MPR window in PSNs, b = WIMM limit,
-//              psn = first PSN it sends, ev = first PSN it expects, c = path MTU (payload bytes)
+//   kQp        a QP reached RTR: qpn, peer (host), peer_qpn, a = MPR window in PSNs, b = WIMM
+//              limit, psn = first PSN it sends, ev = first PSN it expects, c = path MTU (payload
+//              bytes)
 //   kSend      a datagram left the endpoint for the world: port, ev, size (payload), header; peer =
 //              host it is meant for (kNobody if unknown)
 //   kReceive   a datagram was given to the endpoint: the same; flags bit 0 = CE, bit 1 = trimmed,

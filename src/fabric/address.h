@@ -4,8 +4,8 @@
 //   host h, plane p   fd00:<p + 1>::<h + 1>              on the wire hosts and ports count from 1
 //   SRv6 path         fd00:0001:<uSID 1> ... :<uSID 6>   F3216: 32-bit block, 16-bit uSIDs, 0 ends
 //
-// The two kinds cannot be confused: the third group is never 0 in a path (a uSID is not 0), and always
-// 0 in the address of a host.
+// The two kinds cannot be confused: the third group is never 0 in a path (a uSID is not 0), and
+// always 0 in the address of a host.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace weft::fabric {
 // RFC 5952: lower case, no leading zeros, the longest run of zero groups as "::", ::ffff:a.b.c.d
 // for mapped IPv4.
 std::string to_text(const Ipv6& address);
-// Accepts every form of RFC 4291, without zone or prefix length. The error says what is wrong and in
-// which column (from 1).
+// Accepts every form of RFC 4291, without zone or prefix length. The error says what is wrong and
+// in which column (from 1).
 Result<Ipv6> parse_ipv6(std::string_view text);
 
 // One port of one host: port p connects the host to plane p.

@@ -1,8 +1,8 @@
 // EV formats and expansion: how the compact EV of the controller's API becomes bits on the wire.
 //
 // A format is the layout on the wire: a list of field widths. An EV profile says for each field
-// which bits are fixed (init_val) and which come from the compact EV (mask). Compact and expanded EVs
-// are byte strings in network order: bit 7 of byte 0 comes first.
+// which bits are fixed (init_val) and which come from the compact EV (mask). Compact and expanded
+// EVs are byte strings in network order: bit 7 of byte 0 comes first.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ inline constexpr std::uint32_t kEvBits = 8 * kEvBytes;
 // 16 (destination address) and the next 16 (a one-segment SRH).
 using EvBytes = std::array<std::byte, kEvBytes>;
 
-// Converts between the 32 bits of a STEV and its first four bytes. The bytes are in network order on
-// every machine.
+// Converts between the 32 bits of a STEV and its first four bytes. The bytes are in network order
+// on every machine.
 EvBytes ev_bytes(std::uint32_t value);
 std::uint32_t ev_first32(const EvBytes& ev);
 

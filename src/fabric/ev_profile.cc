@@ -93,16 +93,16 @@ std::vector<std::uint32_t> combination(const std::vector<Range>& ranges, std::ui
 std::vector<std::uint32_t> draw_combination(const std::vector<Range>& ranges, Prng& prng) {
   std::vector<std::uint32_t> values;
   for (const Range& range : ranges) {
-    // Multiplying the upper 32 bits of a draw scales it to the range. range.size is at most 2^32, so
-    // the product fits into 64 bits.
+    // Multiplying the upper 32 bits of a draw scales it to the range. range.size is at most 2^32,
+    // so the product fits into 64 bits.
     const std::uint64_t offset = (prng.next() >> 32) * range.size >> 32;
     values.push_back(static_cast<std::uint32_t>(range.min + offset));
   }
   return values;
 }
 
-// Draws `count` different EVs. If at most twice as many exist, it shuffles all of them. Otherwise it
-// draws until a value is new, which takes less than two draws on average.
+// Draws `count` different EVs. If at most twice as many exist, it shuffles all of them. Otherwise
+// it draws until a value is new, which takes less than two draws on average.
 std::vector<EvBytes> draw_values(const EvExpansion& expansion, const std::vector<Range>& ranges,
                                  std::uint32_t count, Prng& prng) {
   std::vector<EvBytes> values;

@@ -1,5 +1,5 @@
-// EvProfile: the EVs that QPs of one profile spray over, as a value. It is computed from the request
-// of a controller, which is checked first.
+// EvProfile: the EVs that QPs of one profile spray over, as a value. It is computed from the
+// request of a controller, which is checked first.
 //
 // explicit   the request lists the EVs; duplicates are allowed (they weight a path)
 // generated  drawn within the ranges of the fields, no value twice, ports in turn

@@ -1,10 +1,10 @@
-// Forwarding: given the link on which a packet arrived at a switch, the link on which it leaves. The
-// static forwarding tables of the switches are computed, not stored.
+// Forwarding: given the link on which a packet arrived at a switch, the link on which it leaves.
+// The static forwarding tables of the switches are computed, not stored.
 //
 // There are three modes:
-//   SRv6   The destination is a list of 16-bit uSIDs. A switch checks that the first uSID is its own,
-//          removes it, and sends the packet towards the next uSID. It drops the packet if the first
-//          uSID is wrong or no link leads to the next.
+//   SRv6   The destination is a list of 16-bit uSIDs. A switch checks that the first uSID is its
+//          own, removes it, and sends the packet towards the next uSID. It drops the packet if the
+//          first uSID is wrong or no link leads to the next.
 //   STEV   The 32 bits of the EV hold one field per tier, the most significant first. Upwards a
 //          switch takes the field of its tier modulo its number of uplinks. Downwards the
 //          destination decides.
@@ -21,9 +21,9 @@ namespace weft::fabric {
 
 enum class Forwarding : std::uint8_t { kSrv6, kStev, kHashed };
 
-// The uSIDs that a packet has not yet reached, the next one first; 0 ends the list. A uSID is role(2)
-// plane(3) number(11). Roles: T0 00, T1 01, host 10, T2 11. Numbers count from 1, because a uSID of 0
-// would end the list. The number of a host is its downlink + 1.
+// The uSIDs that a packet has not yet reached, the next one first; 0 ends the list. A uSID is
+// role(2) plane(3) number(11). Roles: T0 00, T1 01, host 10, T2 11. Numbers count from 1, because a
+// uSID of 0 would end the list. The number of a host is its downlink + 1.
 struct UsidList {
   std::array<std::uint16_t, 6> usid{};
   friend bool operator==(const UsidList&, const UsidList&) = default;
@@ -107,8 +107,8 @@ class Forwarder {
 
 namespace internal {
 
-// The last step of SplitMix64: a change of any input bit changes every output bit with a probability
-// of about one half.
+// The last step of SplitMix64: a change of any input bit changes every output bit with a
+// probability of about one half.
 constexpr std::uint64_t mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -134,8 +134,8 @@ inline std::uint32_t Forwarder::choose_by_field(Tier tier, std::uint32_t entropy
   // Shifts 64 bits, because `below` is 32 for an empty field.
   const auto field =
       static_cast<std::uint32_t>(std::uint64_t{entropy} >> below) & ((1u << bits) - 1);
-  // This is field % uplinks: the field has the fewest bits that hold `uplinks` values, so it is less
-  // than 2 * uplinks.
+  // This is field % uplinks: the field has the fewest bits that hold `uplinks` values, so it is
+  // less than 2 * uplinks.
   return field < uplinks ? field : field - uplinks;
 }
 
@@ -207,8 +207,8 @@ inline LinkId Forwarder::next_by_usid(const LinkPlace& at, UsidList& usids) cons
   return kNoLink;
 }
 
-// In the next three functions the index of a switch or host that is not a neighbour is out of range,
-// also where the subtraction wraps to a large number.
+// In the next three functions the index of a switch or host that is not a neighbour is out of
+// range, also where the subtraction wraps to a large number.
 inline LinkId Forwarder::from_t0(std::uint32_t plane, std::uint32_t t0, UsidList& usids) const {
   const std::uint16_t next = internal::take_usid(usids, make_usid(UsidRole::kT0, plane, t0 + 1));
   const std::uint32_t index = usid_number(next) - 1;

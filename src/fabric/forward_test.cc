@@ -167,8 +167,8 @@ double chi_square(const std::vector<int>& seen, int draws) {
   return sum;
 }
 
-// With 64 cells the mean is 63 and the standard deviation 11: the bounds are 3.5 standard deviations
-// below the mean and 4.2 above it.
+// With 64 cells the mean is 63 and the standard deviation 11: the bounds are 3.5 standard
+// deviations below the mean and 4.2 above it.
 void expect_even(const std::vector<int>& seen, int draws) {
   ASSERT_EQ(seen.size(), 64u);
   EXPECT_GT(chi_square(seen, draws), 25);

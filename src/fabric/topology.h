@@ -12,13 +12,13 @@
 //              T1s; T1 number j of every pod has one link to each of the `t2_per_t1` T2s of group j
 //
 // A path between two hosts in one plane is one number: 0 if they share a T0; the index of the T1 in
-// the pod if they share a pod or there are two tiers; otherwise j * t2_per_t1 + k for T1 j and T2 k.
-// path_count() is the number of paths.
+// the pod if they share a pod or there are two tiers; otherwise j * t2_per_t1 + k for T1 j and T2
+// k. path_count() is the number of paths.
 //
-// Each plane has one contiguous range of link ids. Inside it the order is host_up, host_down, t0_up,
-// t0_down, t1_up, t1_down. Host links are ordered by HostIndex, the others by switch, then uplink.
-// The implementation treats two tiers as three tiers with one pod and no T2, and a single switch as
-// a T0 without uplinks.
+// Each plane has one contiguous range of link ids. Inside it the order is host_up, host_down,
+// t0_up, t0_down, t1_up, t1_down. Host links are ordered by HostIndex, the others by switch, then
+// uplink. The implementation treats two tiers as three tiers with one pod and no T2, and a single
+// switch as a T0 without uplinks.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ enum class Shape : std::uint8_t { kSingle, kTwoTier, kThreeTier };
 enum class Tier : std::uint8_t { kHost, kT0, kT1, kT2 };
 
 // How hosts are assigned to T0s. kBlock: hosts 0..n-1 are on T0 0, the next n on T0 1, and so on.
-// kRail: a machine m has `rails` NICs (hosts m * rails + r), and NICs with the same r share T0s. On a
-// single switch the layout makes no difference.
+// kRail: a machine m has `rails` NICs (hosts m * rails + r), and NICs with the same r share T0s. On
+// a single switch the layout makes no difference.
 enum class Layout : std::uint8_t { kBlock, kRail };
 
 struct TopologySpec {

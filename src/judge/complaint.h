@@ -1,8 +1,8 @@
 // Complaint: one violation of a rule in a run, as one sentence. Complaints: a bounded collection.
 //
-// A broken run can violate one rule thousands of times. Each rule therefore keeps only its first few
-// complaints, so that those of other rules stay visible. All complaints are counted, kept or not.
-// Owned by one Judge.
+// A broken run can violate one rule thousands of times. Each rule therefore keeps only its first
+// few complaints, so that those of other rules stay visible. All complaints are counted, kept or
+// not. Owned by one Judge.
 #pragma once
 
 #include <fmt/format.h>

@@ -5,9 +5,9 @@
 //   judge.read(records);                 // in time order, in pieces as they come
 //   for (const Complaint& c : judge.finish()) std::puts(to_string(c).c_str());
 //
-// README.md lists the rules, and the records that a writer of a trace must write in which order. The
-// judge accepts any records and complains about meaningless ones. Its memory grows with the packets
-// and messages in flight, not with the length of the run, except for one id per message.
+// README.md lists the rules, and the records that a writer of a trace must write in which order.
+// The judge accepts any records and complains about meaningless ones. Its memory grows with the
+// packets and messages in flight, not with the length of the run, except for one id per message.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,8 @@ std::uint64_t PsnSet::bits_from(PsnIndex from) const {
   return bits | known;
 }
 
-// Makes room for `span` indices from the edge on, plus one word because the edge may lie inside one.
+// Makes room for `span` indices from the edge on, plus one word because the edge may lie inside
+// one.
 void PsnSet::reserve(PsnIndex span) {
   const std::size_t wanted = static_cast<std::size_t>(span) / 64 + 2;
   if (wanted <= words_.size()) return;

@@ -1,10 +1,10 @@
 // The judge's facts about one queue pair, and the table of all queue pairs.
 //
-// The Judge fills a Qp while it reads the trace. The rules read it, and each rule keeps its own state
-// in the struct with the name of the rule. PSNs are converted to indices (psn_set.h): packets that
-// this QP sends count from `tx_first`, packets for it from `rx_first`. Memory is bounded by the
-// packets and messages in flight, not by the length of the run, except for one id per message (rule
-// memory).
+// The Judge fills a Qp while it reads the trace. The rules read it, and each rule keeps its own
+// state in the struct with the name of the rule. PSNs are converted to indices (psn_set.h): packets
+// that this QP sends count from `tx_first`, packets for it from `rx_first`. Memory is bounded by
+// the packets and messages in flight, not by the length of the run, except for one id per message
+// (rule memory).
 #pragma once
 
 #include <cstdint>
@@ -109,8 +109,8 @@ struct Qp {
   Post* post_of(PsnIndex index);
 };
 
-// The newest QP of each pair (host, QPN). Older QPs stay in all(), because their messages are judged
-// at the end.
+// The newest QP of each pair (host, QPN). Older QPs stay in all(), because their messages are
+// judged at the end.
 class QpTable {
  public:
   // REQUIRES a kQp record with c > 0. Links the QP with its peer if the peer exists.
@@ -123,8 +123,8 @@ class QpTable {
     std::uint32_t to = TraceRecord::kNobody;  // kNobody: unknown; then dest_qpn must be unique
     std::uint32_t dest_qpn = 0;
   };
-  // The QP of the sending host that sent the packet, or nullptr. The header names only the receiving
-  // QP.
+  // The QP of the sending host that sent the packet, or nullptr. The header names only the
+  // receiving QP.
   Qp* sender(const Route& route);
 
   void on_host_down(std::uint32_t host);

@@ -17,8 +17,8 @@ void note_cwnd(Qp& qp, const TraceRecord& record) {
 }
 
 void check_cwnd(Qp& qp, const DataSent& data, CwndTolerance tolerance, Complaints& complaints) {
-  // If only the Transport ACK of a message was lost, the requestor retransmits the last packet of the
-  // message to ask for it. That packet is already acknowledged and does not count as in flight.
+  // If only the Transport ACK of a message was lost, the requestor retransmits the last packet of
+  // the message to ask for it. That packet is already acknowledged and does not count as in flight.
   if (data.bth.rtx && data.index <= qp.cack) return;
   if (!qp.cwnd.known && !qp.cwnd.complained) {
     qp.cwnd.complained = true;

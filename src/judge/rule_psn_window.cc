@@ -19,8 +19,8 @@ void check_psn_window(const Qp& qp, const DataSent& data, PsnWindowTolerance tol
 
 void note_psn_window(Qp& qp, PsnIndex cack, std::uint8_t mpr) {
   const PsnIndex window_psns = mpr == 0 ? qp.psn_window.size : mpr * kPsnsPerMprUnit;
-  // The sender may have used or ignored an old SACK that arrives after a newer one. It may therefore
-  // widen the window here, but not narrow it.
+  // The sender may have used or ignored an old SACK that arrives after a newer one. It may
+  // therefore widen the window here, but not narrow it.
   if (cack >= qp.cack) qp.psn_window.size = window_psns;
   const PsnIndex known = std::max(cack, qp.cack);
   // The right edge never moves left.

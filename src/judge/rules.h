@@ -1,8 +1,8 @@
 // The rules: small functions that read the facts of a QP and complain. README.md has the table.
 //
 // The Judge calls them in the order of the trace. It checks an event before the event changes the
-// facts, unless a comment says otherwise. It calls finish_* once, at the end. A rule keeps no pointer
-// and stores its state in the Qp.
+// facts, unless a comment says otherwise. It calls finish_* once, at the end. A rule keeps no
+// pointer and stores its state in the Qp.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ void check_send_completion(Qp& qp, const TraceRecord& record, Complaints& compla
 void check_receive_completion(Qp& qp, const TraceRecord& record, Complaints& complaints);
 void finish_completion(const Qp& qp, Time end, Complaints& complaints);
 
-// --- rule_wimm.cc: immediates are delivered in post order and after all earlier data; the number in
-// flight stays within the limit ---
+// --- rule_wimm.cc: immediates are delivered in post order and after all earlier data; the number
+// in flight stays within the limit ---
 
 void note_wimm_post(Qp& qp, const Post& post);
 void check_delivery(Qp& responder, const TraceRecord& record, Complaints& complaints);

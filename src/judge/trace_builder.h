@@ -1,8 +1,8 @@
 // TraceBuilder, for tests: writes the trace of two hosts with one QP between them, step by step.
 //
 // Host 0 is the requestor with QPN 0x11, host 1 the responder with QPN 0x22. An index is a PSN
-// counted from the first one. A test writes the steps of a correct run and one wrong step, and checks
-// the complaints of the judge.
+// counted from the first one. A test writes the steps of a correct run and one wrong step, and
+// checks the complaints of the judge.
 #pragma once
 
 #include <algorithm>
@@ -202,8 +202,8 @@ class TraceBuilder {
     window(0);
   }
 
-  // A whole message, from its post to its completion. With immediate it uses the receive with the id
-  // `id` + 1000.
+  // A whole message, from its post to its completion. With immediate it uses the receive with the
+  // id `id` + 1000.
   void transfer(const Message& message) {
     if (message.with_immediate) post_recv(message.id + 1000);
     post(message);
@@ -226,7 +226,8 @@ class TraceBuilder {
     judge.read(records_);
     return judge.finish();
   }
-  // The names of the violated rules, each once, in order, separated by spaces; "" for a correct run.
+  // The names of the violated rules, each once, in order, separated by spaces; "" for a correct
+  // run.
   std::string broken(const Options& options = {}) const {
     std::string rules;
     std::vector<std::string_view> seen;

@@ -1,10 +1,10 @@
 // EventQueue: pending events in the total order (time, order of insertion).
 //
-// There are two timer wheels of 4,096 buckets. The first covers the current window of 4.2 us in steps
-// of 1.024 ns, the second the current window of 17 ms in steps of 4.2 us. A heap holds later events.
-// Buckets are chains of blocks from one pool, so that memory is proportional to the number of pending
-// events. When a bucket becomes current, it is sorted (a stable counting sort by picosecond) into a
-// plain array: the reader sees the next events and can prefetch.
+// There are two timer wheels of 4,096 buckets. The first covers the current window of 4.2 us in
+// steps of 1.024 ns, the second the current window of 17 ms in steps of 4.2 us. A heap holds later
+// events. Buckets are chains of blocks from one pool, so that memory is proportional to the number
+// of pending events. When a bucket becomes current, it is sorted (a stable counting sort by
+// picosecond) into a plain array: the reader sees the next events and can prefetch.
 #pragma once
 
 #include <array>
@@ -27,7 +27,8 @@ class EventQueue {
  public:
   EventQueue();
 
-  // REQUIRES at >= the time of the last popped event, and >= the limit of a pop that returned false.
+  // REQUIRES at >= the time of the last popped event, and >= the limit of a pop that returned
+  // false.
   void push(Time at, std::uint32_t what, std::uint32_t arg);
   // Takes the next event if its time is at or before `limit`; otherwise returns false.
   bool pop(Time limit, Event& out) {

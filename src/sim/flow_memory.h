@@ -1,9 +1,9 @@
 // FlowMemory: the memory of all simulated hosts, as ranges that flows are written to.
 //
 // A range is registered at one host under one key. A write is correct if its address at the sender
-// equals its address here. There are three kinds. kNone keeps only the bounds, for the largest runs.
-// kProvenance counts for each message the bytes that came from the correct address. kBytes keeps real
-// bytes, which are computed from the source address, and compares them at the end.
+// equals its address here. There are three kinds. kNone keeps only the bounds, for the largest
+// runs. kProvenance counts for each message the bytes that came from the correct address. kBytes
+// keeps real bytes, which are computed from the source address, and compares them at the end.
 #pragma once
 
 #include <cstdint>

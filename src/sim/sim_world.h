@@ -1,11 +1,11 @@
 // SimWorld: a world in virtual time. It drives nodes through a simulated fabric: links with rate,
-// delay and faults, switches with queues, ECN and trimming. The seed determines the whole run; events
-// are handled in the order (time, insertion).
+// delay and faults, switches with queues, ECN and trimming. The seed determines the whole run;
+// events are handled in the order (time, insertion).
 //
 // Each hop of a packet is one event. A packet that arrives at a switch is admitted to its output
 // queue (switching::PortQueue), which returns when the packet leaves; from this follows when it
-// arrives at the next node. The port of a host takes a few packets at a time, and polls its node for
-// more shortly before they have left.
+// arrives at the next node. The port of a host takes a few packets at a time, and polls its node
+// for more shortly before they have left.
 #pragma once
 
 #include <array>

@@ -87,8 +87,8 @@ void SimWorld::resume(HostIndex host) {
         now_, static_cast<world::PortIndex>(plane),
         {.up = (h.ports_up >> plane & 1) != 0, .rate = config_.topology.spec().host_rate});
   }
-  // First the deadline that expired during the pause, with the length of the pause; then the packets
-  // that arrived meanwhile.
+  // First the deadline that expired during the pause, with the length of the pause; then the
+  // packets that arrived meanwhile.
   if (h.node->next_deadline() <= now_) h.node->on_deadline(now_, now_ - h.paused_since);
   const std::vector<std::uint32_t> waited = std::exchange(*h.backlog, {});
   constexpr std::size_t kBatch = 64;

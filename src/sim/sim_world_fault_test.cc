@@ -44,12 +44,12 @@ FaultEvent impair(ImpairmentKind kind, std::uint64_t share, Duration delay_max =
 Time at_switch(int i) { return kStart + Bench::packet_time() * (i + 1) + Duration::ns(500); }
 
 TEST(SimWorldFaults, ALinkThatGoesDownLosesItsQueuedAndInFlightPackets) {
-  // Hosts 0 and 1 send to host 2 at twice the rate of its link. The link goes down while packets are
-  // on it and in its queue.
+  // Hosts 0 and 1 send to host 2 at twice the rate of its link. The link goes down while packets
+  // are on it and in its queue.
   Bench bench(one_switch(3));
   for (int i = 0; i < 10; ++i) bench.send(0, 2, {.at = kStart}), bench.send(1, 2, {.at = kStart});
-  // At that time four packets have arrived and one is on the link. The others are queued or arrive at
-  // the switch later.
+  // At that time four packets have arrived and one is on the link. The others are queued or arrive
+  // at the switch later.
   const Time down = at_switch(0) + Bench::packet_time() * 4 + Duration::ns(501);
   bench.fault(on_link(down, FaultAction::kLinkDown, bench.topology().host_down(0, 2)));
   bench.world().step(us(1000));

@@ -15,8 +15,8 @@ using fabric::LinkId;
 
 namespace {
 
-// The packets that a host's port takes at a time. The port polls for more one packet time before the
-// last one has left.
+// The packets that a host's port takes at a time. The port polls for more one packet time before
+// the last one has left.
 constexpr std::uint32_t kPortRoom = 4;
 
 }  // namespace

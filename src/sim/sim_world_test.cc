@@ -142,7 +142,8 @@ TEST(SimWorld, PacketsThatDoNotFitTheQueueAreTrimmed) {
     EXPECT_EQ(r.datagram.payload.size, 0u);
     EXPECT_EQ(r.header_size, 36u);
   }
-  // The queue holds four packets, and trimming begins in its last quarter: three packets always fit.
+  // The queue holds four packets, and trimming begins in its last quarter: three packets always
+  // fit.
   EXPECT_EQ(trimmed, 5u);
   EXPECT_EQ(bench->world().counters().trims, 5u);
   EXPECT_EQ(bench->world().counters().drops(), 0u);

@@ -1,7 +1,8 @@
 // Impairments: the effect of active faults on packets, on links and at receiving NICs.
 //
-// A caller asks only for links that it has marked as impaired, so that a healthy fabric pays nothing.
-// The simulator and the software switch share this class, so that a fault means the same in both.
+// A caller asks only for links that it has marked as impaired, so that a healthy fabric pays
+// nothing. The simulator and the software switch share this class, so that a fault means the same
+// in both.
 #pragma once
 
 #include <array>

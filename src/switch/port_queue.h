@@ -1,14 +1,14 @@
-// PortQueue: one output port of a switch, with a data queue, a control queue of higher priority, ECN
-// marking and trimming.
+// PortQueue: one output port of a switch, with a data queue, a control queue of higher priority,
+// ECN marking and trimming.
 //
-// A queue stores times, not packets. `data_free_at` is the time when the last admitted byte has left,
-// so the backlog is a difference of times, and admit() returns at once when a packet leaves. A hop is
-// therefore one event in the simulator, and the same arithmetic paces a real port.
+// A queue stores times, not packets. `data_free_at` is the time when the last admitted byte has
+// left, so the backlog is a difference of times, and admit() returns at once when a packet leaves.
+// A hop is therefore one event in the simulator, and the same arithmetic paces a real port.
 //
 // Control packets and trimmed headers have strict priority over data: they wait only for the packet
 // being sent. They do not delay data that was admitted before them, whose departure is already
-// scheduled; they delay data that is admitted later. This error is small, because control packets are
-// a few per cent of the bytes except under heavy trimming.
+// scheduled; they delay data that is admitted later. This error is small, because control packets
+// are a few per cent of the bytes except under heavy trimming.
 //
 // The queue length at which trimming begins is drawn per packet from the last quarter of the queue.
 // With a fixed length, synchronised senders would always win or always lose for milliseconds, which

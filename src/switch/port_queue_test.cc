@@ -122,8 +122,8 @@ TEST(PortQueue, TrimmingBeginsAtARandomPlaceInTheLastQuarter) {
     }
   }
   for (std::size_t i = 0; i <= 6; ++i) EXPECT_EQ(trimmed[i], 0) << i << " packets wait";
-  // The bound is uniform from 7.5 to 10 packets. With 7, 8 or 9 packets waiting, a share of 0.2, 0.6
-  // or 1.0 of all bounds leaves no room for another.
+  // The bound is uniform from 7.5 to 10 packets. With 7, 8 or 9 packets waiting, a share of 0.2,
+  // 0.6 or 1.0 of all bounds leaves no room for another.
   EXPECT_NEAR(trimmed[7], 400, 80);
   EXPECT_NEAR(trimmed[8], 1'200, 80);
   EXPECT_GE(trimmed[9], 1'990);

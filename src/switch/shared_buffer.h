@@ -1,8 +1,8 @@
 // SharedBuffer: the packet memory of one switch, shared by its ports.
 //
 // The queue of a port is limited by its own bound and by a share (alpha) of the bytes that are free
-// now. Bytes of packets that have left are freed lazily: departures stay in a heap, ordered by time,
-// until the next call.
+// now. Bytes of packets that have left are freed lazily: departures stay in a heap, ordered by
+// time, until the next call.
 #pragma once
 
 #include <algorithm>

@@ -56,16 +56,16 @@ constexpr std::int64_t kQuotient = 0x1'f701'1641;
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
 }
 
-// Multiplies both halves of `value` by the powers of x in `by` (see fold_by), which shifts the value
-// to the place of `next`, and adds `next`.
+// Multiplies both halves of `value` by the powers of x in `by` (see fold_by), which shifts the
+// value to the place of `next`, and adds `next`.
 [[gnu::target("pclmul,sse2")]] inline __m128i fold(__m128i value, __m128i by, __m128i next) {
   const __m128i low = _mm_clmulepi64_si128(value, by, 0x00);
   const __m128i high = _mm_clmulepi64_si128(value, by, 0x11);
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-// Reduces 128 bits to the 32-bit register. The first multiplication leaves 96 bits, the second 64. A
-// Barrett reduction (one multiplication by the quotient, one by the polynomial) does the rest.
+// Reduces 128 bits to the 32-bit register. The first multiplication leaves 96 bits, the second 64.
+// A Barrett reduction (one multiplication by the quotient, one by the polynomial) does the rest.
 [[gnu::target("pclmul,sse4.1")]] inline std::uint32_t reduce(__m128i value) {
   const __m128i by_16 = _mm_set_epi64x(fold_by(128 - 32), 0);
   const __m128i by_8 = _mm_set_epi64x(0, fold_by(64));

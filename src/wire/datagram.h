@@ -8,8 +8,8 @@
 
 namespace weft::wire {
 
-// Spans into the datagram. A trimmed datagram has no payload, padding or ICRC, and its header may be
-// cut short.
+// Spans into the datagram. A trimmed datagram has no payload, padding or ICRC, and its header may
+// be cut short.
 struct DatagramParts {
   ConstBytes header{};   // BTH to the last extension header: what parse() takes
   ConstBytes payload{};  // without padding

@@ -22,8 +22,8 @@
 
 namespace weft::wire {
 
-// The registered port of RoCEv2, and the port printed in the MRC specification. We send to the first
-// and accept both.
+// The registered port of RoCEv2, and the port printed in the MRC specification. We send to the
+// first and accept both.
 inline constexpr std::uint16_t kUdpPort = 4791;
 inline constexpr std::uint16_t kUdpPortAlternate = 4971;
 inline constexpr std::uint8_t kEcnCe = 3;
@@ -71,9 +71,10 @@ struct FrameOptions {
 };
 
 // Returns the frame, or why the bytes are not an MRC frame: kTooShort, kBadOpcode, or kBadHeader
-// (not IPv6, not UDP to an MRC port, or sizes that contradict each other). In an SRv6 frame the DSCP
-// and a CE mark come from the outer header, where switches set them. Bytes after the IPv6 payload
-// (Ethernet padding) are ignored. The MRC header is not parsed. Never asserts, whatever the bytes.
+// (not IPv6, not UDP to an MRC port, or sizes that contradict each other). In an SRv6 frame the
+// DSCP and a CE mark come from the outer header, where switches set them. Bytes after the IPv6
+// payload (Ethernet padding) are ignored. The MRC header is not parsed. Never asserts, whatever the
+// bytes.
 Result<Frame, DropReason> parse_frame(ConstBytes bytes, FrameOptions options = {});
 
 }  // namespace weft::wire

@@ -76,8 +76,8 @@ TEST(Frame, Srv6AddsAnOuterHeaderAndKeepsTheInnerPacket) {
   EXPECT_TRUE(parsed->intact);
 }
 
-// Switches write only to the outer header: they shift the uSIDs, mark CE, rewrite the DSCP and lower
-// the hop limit.
+// Switches write only to the outer header: they shift the uSIDs, mark CE, rewrite the DSCP and
+// lower the hop limit.
 TEST(Frame, CeMarkOfEitherSrv6HeaderIsReported) {
   V1 v1;
   v1.envelope.usid_destination = Ipv6{1, 2};

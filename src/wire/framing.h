@@ -1,4 +1,5 @@
-// The sizes of a packet on an Ethernet link, framing included. Serialisation times follow from them.
+// The sizes of a packet on an Ethernet link, framing included. Serialisation times follow from
+// them.
 #pragma once
 
 #include <algorithm>

@@ -77,8 +77,8 @@ class IcrcStart {
     Icrc start{IcrcFlow{}};
   };
   static constexpr std::size_t kKnown = 64;
-  // The slot of a flow. The flows of one transfer differ in size, in source port (a few neighbouring
-  // values), and in plane, which is one of the last two bytes of the address.
+  // The slot of a flow. The flows of one transfer differ in size, in source port (a few
+  // neighbouring values), and in plane, which is one of the last two bytes of the address.
   static std::size_t slot_of(const IcrcFlow& flow) {
     const std::uint64_t plane = flow.destination.low ^ flow.destination.low >> 8;
     return (flow.source_port + 4 * plane + flow.udp_size) % kKnown;

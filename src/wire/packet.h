@@ -184,17 +184,17 @@ struct Packet {
   friend bool operator==(const Packet&, const Packet&) = default;
 };
 
-// Returns the packet, or why the bytes are not a packet. `trimmed`: the DSCP says so; then the header
-// of a WRITE may end anywhere after the BTH. Reserved bits and bytes after the header are ignored.
-// Never asserts, whatever the bytes.
+// Returns the packet, or why the bytes are not a packet. `trimmed`: the DSCP says so; then the
+// header of a WRITE may end anywhere after the BTH. Reserved bits and bytes after the header are
+// ignored. Never asserts, whatever the bytes.
 struct ParseOptions {
   bool trimmed = false;
 };
 Result<Packet, DropReason> parse(ConstBytes header, ParseOptions options = {});
 
-// Writes BTH and extension headers with reserved bits 0, and returns the number of bytes. A truncated
-// WRITE ends before the RETH, or before the ImmDt if it has an immediate.
-// REQUIRES out.size() >= kHeaderSizeMax, a body that fits the opcode, pad <= 3, dest_qpn <= kQpnMask.
+// Writes BTH and extension headers with reserved bits 0, and returns the number of bytes. A
+// truncated WRITE ends before the RETH, or before the ImmDt if it has an immediate. REQUIRES
+// out.size() >= kHeaderSizeMax, a body that fits the opcode, pad <= 3, dest_qpn <= kQpnMask.
 std::size_t emit(const Packet& packet, Bytes out);
 // The same without building a variant, for the hot path of the transport.
 std::size_t emit(const Bth& bth, const Write& write, Bytes out);

@@ -1,8 +1,8 @@
 // Pcap: turns frames into the bytes of a capture file with nanosecond times, for Wireshark and
 // tcpdump.
 //
-// It opens no file: bytes are collected in a buffer of bounded size, which the owner writes to a file
-// and clears.
+// It opens no file: bytes are collected in a buffer of bounded size, which the owner writes to a
+// file and clears.
 //
 //   Pcap pcap({});
 //   while (!pcap.append(now, frame)) { file.write(pcap.pending()); pcap.clear(); }
@@ -31,9 +31,9 @@ class Pcap {
   // After construction the buffer holds the file header.
   explicit Pcap(const Config& config);
 
-  // Adds one frame, without FCS. Returns false and adds nothing if the buffer has no room: write and
-  // clear it first. Times are rounded down to nanoseconds. REQUIRES frame.size() <= kFrameSizeMax and
-  // at >= 0.
+  // Adds one frame, without FCS. Returns false and adds nothing if the buffer has no room: write
+  // and clear it first. Times are rounded down to nanoseconds. REQUIRES frame.size() <=
+  // kFrameSizeMax and at >= 0.
   [[nodiscard]] bool append(Time at, ConstBytes frame);
 
   // The bytes to write to the file next; valid until the next call of append or clear.

@@ -26,8 +26,8 @@ using PortIndex = std::uint8_t;
 // One bit per port: bit i is the port with index i.
 using PortMask = std::uint8_t;
 
-// The address of one port of one process: the host's port, and the process on that host. An endpoint
-// only compares addresses; it never interprets them.
+// The address of one port of one process: the host's port, and the process on that host. An
+// endpoint only compares addresses; it never interprets them.
 struct Address {
   std::uint64_t high = 0, low = 0;  // as Ipv6
   std::uint16_t process = 0;        // always 0 where a host is one process
@@ -98,15 +98,16 @@ struct PortState {
   bool singly = false;  // packets arrive one by one, not merged: each takes more receive buffer
 };
 
-// The least number of datagrams that poll_transmit returns if the node has them and ports have room.
+// The least number of datagrams that poll_transmit returns if the node has them and ports have
+// room.
 inline constexpr std::size_t kBatchMin = 16;
 
 class Node {
  public:
   virtual ~Node() = default;
 
-  // The memory that a call will probably touch, by kind of call, for a world that prefetches it. May
-  // be empty.
+  // The memory that a call will probably touch, by kind of call, for a world that prefetches it.
+  // May be empty.
   enum class Call : std::uint8_t { kData, kControl, kPoll };
   struct Part {
     const void* at = nullptr;
@@ -122,14 +123,14 @@ class Node {
   // Headers are valid during the call only.
   virtual void on_datagrams(Time now, std::span<const Datagram> in) = 0;
   virtual void on_port(Time now, PortIndex port, PortState state) = 0;
-  // REQUIRES now >= next_deadline(). `late_by`: how long the world was stopped just before the call,
-  // for example because its process was paused.
+  // REQUIRES now >= next_deadline(). `late_by`: how long the world was stopped just before the
+  // call, for example because its process was paused.
   virtual void on_deadline(Time now, Duration late_by) = 0;
   // kNever when nothing is armed.
   virtual Time next_deadline() const = 0;
-  // Writes datagrams to `out` and returns how many: at least kBatchMin if the node has that many, and
-  // for no port more than its room. Packets of one burst (one QP, one EV) are adjacent. Headers and
-  // payloads are valid until the next call of any function of this node.
+  // Writes datagrams to `out` and returns how many: at least kBatchMin if the node has that many,
+  // and for no port more than its room. Packets of one burst (one QP, one EV) are adjacent. Headers
+  // and payloads are valid until the next call of any function of this node.
   virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room,
                                     std::span<Datagram> out) = 0;
 

@@ -1,5 +1,5 @@
-// Compares each row of tests/golden/htsim.txt: our result is within the tolerance of htsim's, or the
-// row declares the difference.
+// Compares each row of tests/golden/htsim.txt: our result is within the tolerance of htsim's, or
+// the row declares the difference.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Results that follow from serialisation, propagation and conservation alone, whatever the transport
-// does. The tolerance is rounding, or what a comment beside the check says.
+// Results that follow from serialisation, propagation and conservation alone, whatever the
+// transport does. The tolerance is rounding, or what a comment beside the check says.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
@@ -53,8 +53,8 @@ TEST(Identities, RingAllReduceTakesTheTimeOfItsSteps) {
   const double packet = us(4096 + 166, 400);
   const double chunk = 64 * packet;  // 256 KiB
   const double inside = 2 * 1 + packet, across = 4 * 1 + 3 * packet;
-  // The ring of 16 ranks, four per T0, has twelve paths inside a T0 and four across. The 30 steps go
-  // around it twice, less two paths inside a T0.
+  // The ring of 16 ranks, four per T0, has twelve paths inside a T0 and four across. The 30 steps
+  // go around it twice, less two paths inside a T0.
   const double paths = 2 * (12 * inside + 4 * across) - 2 * inside;
   EXPECT_NEAR(outcome.results.slowest_over_ideal * outcome.results.ideal_us, 30 * chunk + paths + 4,
               0.01 * 250);
@@ -64,8 +64,8 @@ struct Trims {
   std::uint64_t data = 0, probes = 0, nacks = 0;
 };
 
-// Every packet is placed once. Every trimmed data packet is answered by one NACK, a trimmed probe by
-// none.
+// Every packet is placed once. Every trimmed data packet is answered by one NACK, a trimmed probe
+// by none.
 TEST(Identities, EveryPacketIsPlacedOnceAndEveryTrimHasOneNack) {
   scenario::Scenario scenario = load("htsim-incast-32");
   Trims seen;

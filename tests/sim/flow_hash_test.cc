@@ -1,6 +1,6 @@
-// The counter-example to spraying. With one path per flow, some flows of a permutation share links and
-// get a half or a third of the rate of a flow that shares none. If packets are sprayed over all paths,
-// no flow is slowed like that. permutation-64 shows it cheaply; flow_hash_slow_test.cc uses
+// The counter-example to spraying. With one path per flow, some flows of a permutation share links
+// and get a half or a third of the rate of a flow that shares none. If packets are sprayed over all
+// paths, no flow is slowed like that. permutation-64 shows it cheaply; flow_hash_slow_test.cc uses
 // permutation-1024.
 #include <gtest/gtest.h>
 

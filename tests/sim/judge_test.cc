@@ -1,6 +1,6 @@
-// Checks that the judge finds violations. One record of a correct trace is changed, or one part of the
-// simulated system is broken on purpose: the judge must complain under the right rule. It must not
-// complain about the unchanged runs.
+// Checks that the judge finds violations. One record of a correct trace is changed, or one part of
+// the simulated system is broken on purpose: the judge must complain under the right rule. It must
+// not complain about the unchanged runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>

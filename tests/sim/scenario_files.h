@@ -1,5 +1,6 @@
-// Every file of scenarios/ as a test of its own: its expectations hold, no QP is stuck, and the judge
-// has no complaint. tests/sim/scenario-cost.txt lists those that are too expensive for every build.
+// Every file of scenarios/ as a test of its own: its expectations hold, no QP is stuck, and the
+// judge has no complaint. tests/sim/scenario-cost.txt lists those that are too expensive for every
+// build.
 #pragma once
 
 #include <gtest/gtest.h>

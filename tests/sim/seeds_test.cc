@@ -1,4 +1,5 @@
-// The seeds that every build runs: the first 24, those of tests/sim/seeds.txt, and a new random one.
+// The seeds that every build runs: the first 24, those of tests/sim/seeds.txt, and a new random
+// one.
 #include "seeds.h"
 
 #include <iostream>
@@ -20,8 +21,8 @@ TEST(Seeds, SeedsThatOnceFoundABugLoseDuplicateAndBlockNothing) {
   }
 }
 
-// Each run draws a new seed and prints it, so that a failure can be repeated. A seed that fails joins
-// seeds.txt.
+// Each run draws a new seed and prints it, so that a failure can be repeated. A seed that fails
+// joins seeds.txt.
 TEST(Seeds, ANewRandomSeedLosesDuplicatesAndBlocksNothing) {
   std::random_device device;
   const std::uint64_t seed = std::uint64_t{device()} << 16 ^ device();
