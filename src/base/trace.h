@@ -9,7 +9,7 @@
 //              limit, psn = first PSN it sends, ev = first PSN it expects, c = path MTU (payload
 //              bytes)
 //   kSend      a datagram left the endpoint for the world: port, ev, size (payload), header; peer =
-//              host it is meant for (kNobody if unknown)
+//              host it is meant for (kUnknownHost if unknown)
 //   kReceive   a datagram was given to the endpoint: the same; flags bit 0 = CE, bit 1 = trimmed,
 //              bit 2 = damaged
 //   kPost      a work request: qpn, id, a = remote address, b = length, c = immediate,
@@ -63,7 +63,7 @@ enum class TraceKind : std::uint8_t {
 enum class EvTraceState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
 
 struct TraceRecord {
-  static constexpr std::uint32_t kNobody = 0xffff'ffff;
+  static constexpr std::uint32_t kUnknownHost = 0xffff'ffff;
 
   Time at;
   std::uint32_t host = 0;
@@ -72,7 +72,7 @@ struct TraceRecord {
   std::uint8_t flags = 0;
   std::uint8_t header_size = 0;
   std::uint32_t qpn = 0;
-  std::uint32_t peer = kNobody;
+  std::uint32_t peer = kUnknownHost;
   std::uint32_t peer_qpn = 0;
   std::uint32_t ev = 0;
   std::uint32_t size = 0;

@@ -9,20 +9,20 @@ Error invalid(std::string message) {
   return {ErrorKind::kInvalid, "topology: " + std::move(message)};
 }
 
-struct Named {
+struct NamedCount {
   const char* name;
   std::uint64_t value;
 };
 
-Result<void> check_positive(std::initializer_list<Named> counts) {
-  for (const Named& count : counts) {
+Result<void> check_positive(std::initializer_list<NamedCount> counts) {
+  for (const NamedCount& count : counts) {
     if (count.value == 0) return invalid(std::string(count.name) + " must be at least 1");
   }
   return {};
 }
 
 // REQUIRES whole > 0 and part > 0.
-Result<void> check_multiple(Named whole, Named part) {
+Result<void> check_multiple(NamedCount whole, NamedCount part) {
   if (whole.value % part.value == 0) return {};
   const std::uint64_t below = whole.value / part.value * part.value;
   std::string fits = std::to_string(below + part.value);
@@ -98,11 +98,11 @@ Sizes sizes_of(const TopologySpec& spec) {
 
 Result<void> check_sizes(const TopologySpec& spec, const Sizes& sizes) {
   if (spec.needs_usids) {
-    const Named numbered[] = {{"hosts of one T0", sizes.hosts_per_t0},
-                              {"T0 switches of a plane", sizes.t0},
-                              {"T1 switches of a plane", sizes.t1},
-                              {"T2 switches of a plane", sizes.t2}};
-    for (const Named& count : numbered) {
+    const NamedCount numbered[] = {{"hosts of one T0", sizes.hosts_per_t0},
+                                   {"T0 switches of a plane", sizes.t0},
+                                   {"T1 switches of a plane", sizes.t1},
+                                   {"T2 switches of a plane", sizes.t2}};
+    for (const NamedCount& count : numbered) {
       if (count.value <= kUsidNumberMax) continue;
       return invalid(std::to_string(count.value) + " " + count.name +
                      ", but a uSID numbers at most 2047; fewer, or no SRv6 (needs_usids = false)");

@@ -14,20 +14,20 @@ std::uint64_t number(const TraceRecord& record) {
 
 // REQUIRES a data packet that is neither trimmed nor damaged.
 void on_data_received(Qp& responder, const TraceRecord& record, const wire::Bth& bth) {
-  const PsnIndex index = unroll(bth.psn, responder.rx_first, responder.received.edge());
+  const PsnIndex index = index_of_psn(bth.psn, responder.rx_first, responder.received.edge());
   if (responder.received.add(index) != PsnSet::Added::kNew) return;
   responder.received_bytes += static_cast<std::uint64_t>(nominal_size(record, bth));
 }
 
 void on_sack_received(Qp& requestor, const wire::Sack& sack) {
-  const PsnIndex cack = unroll(sack.cack, requestor.tx_first, requestor.cack);
+  const PsnIndex cack = index_of_psn(sack.cack, requestor.tx_first, requestor.cack);
   note_psn_window(requestor, cack, sack.mpr);
   requestor.cack = std::max(requestor.cack, cack);
 }
 
 void on_transport_ack_received(Qp& requestor, const wire::Bth& bth, const wire::TransportAck& ack) {
   if (ack.syndrome != wire::AckSyndrome::kAck) return;
-  const PsnIndex acked = unroll(bth.psn, requestor.tx_first, requestor.cack);
+  const PsnIndex acked = index_of_psn(bth.psn, requestor.tx_first, requestor.cack);
   requestor.acked = std::max(requestor.acked, acked);
   note_psn_window(requestor, acked, 0);
   requestor.cack = std::max(requestor.cack, acked);
@@ -92,7 +92,7 @@ void Judge::on_record(const TraceRecord& record) {
       return;  // recorded for people only: no rule depends on it
     case TraceKind::kQpError:
       if (Qp* qp = known_qp(record)) {
-        check_error(*qp, record, {.yes = options_.errors_expected}, complaints_);
+        check_error(*qp, record, {.errors_expected = options_.errors_expected}, complaints_);
         qp->in_error = true;
       }
       return;
@@ -179,7 +179,7 @@ void Judge::on_data_sent(const TraceRecord& record, const wire::Bth& bth,
                     bth.dest_qpn);
     return;
   }
-  const PsnIndex index = unroll(bth.psn, qp->tx_first, qp->sent.edge());
+  const PsnIndex index = index_of_psn(bth.psn, qp->tx_first, qp->sent.edge());
   const DataSent data{.record = record,
                       .bth = bth,
                       .write = write,

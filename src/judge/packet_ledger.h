@@ -64,7 +64,7 @@ class PacketLedger {
   Slot free_ = kNone;  // a list through bucket_next
   Slot oldest_ = kNone, newest_ = kNone;
   std::size_t count_ = 0;
-  bool forgot_by_number_ = false;
+  bool forgot_beyond_bound_ = false;
 };
 
 }  // namespace weft::judge

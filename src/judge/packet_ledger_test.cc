@@ -73,7 +73,7 @@ TEST(RuleConservation, EqualPacketsMayArriveAsOftenAsTheyWereSent) {
 TEST(RuleConservation, APacketSentToAnUnknownDestinationMayArrive) {
   TraceBuilder run = one_sent();
   const TraceRecord sent = run.records().back();
-  run.records().back().peer = TraceRecord::kNobody;
+  run.records().back().peer = TraceRecord::kUnknownHost;
   run.arrive(sent);
   EXPECT_EQ(broken(run), "");
 }

@@ -16,13 +16,13 @@ namespace weft::judge {
 using PsnIndex = std::int64_t;
 
 // The PSN that `index` stands for.
-inline Psn roll(PsnIndex index, Psn first) {
+inline Psn psn_of_index(PsnIndex index, Psn first) {
   return Psn(first.value() + static_cast<std::uint32_t>(index));
 }
 
 // The index of `psn` that lies nearest to `near`, when index 0 is `first`.
-inline PsnIndex unroll(Psn psn, Psn first, PsnIndex near) {
-  return near + psn.since(roll(near, first));
+inline PsnIndex index_of_psn(Psn psn, Psn first, PsnIndex near) {
+  return near + psn.since(psn_of_index(near, first));
 }
 
 class PsnSet {

@@ -10,10 +10,10 @@ namespace weft::judge {
 namespace {
 
 TEST(PsnSet, ConvertsPsnsToIndicesAcrossTheWrap) {
-  EXPECT_EQ(unroll(Psn(0xfffffe), Psn(0xfffffe), 0), 0);
-  EXPECT_EQ(unroll(Psn(3), Psn(0xfffffe), 0), 5);
-  EXPECT_EQ(unroll(Psn(0xfffffd), Psn(0xfffffe), 0), -1);
-  EXPECT_EQ(unroll(Psn(7), Psn(0), (PsnIndex{5} << 24) - 1), (PsnIndex{5} << 24) + 7);
+  EXPECT_EQ(index_of_psn(Psn(0xfffffe), Psn(0xfffffe), 0), 0);
+  EXPECT_EQ(index_of_psn(Psn(3), Psn(0xfffffe), 0), 5);
+  EXPECT_EQ(index_of_psn(Psn(0xfffffd), Psn(0xfffffe), 0), -1);
+  EXPECT_EQ(index_of_psn(Psn(7), Psn(0), (PsnIndex{5} << 24) - 1), (PsnIndex{5} << 24) + 7);
 }
 
 TEST(PsnSet, AddingInOrderMovesTheEdge) {

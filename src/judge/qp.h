@@ -120,7 +120,8 @@ class QpTable {
 
   struct Route {
     std::uint32_t from = 0;
-    std::uint32_t to = TraceRecord::kNobody;  // kNobody: unknown; then dest_qpn must be unique
+    std::uint32_t to =
+        TraceRecord::kUnknownHost;  // if unknown, dest_qpn must be unique
     std::uint32_t dest_qpn = 0;
   };
   // The QP of the sending host that sent the packet, or nullptr. The header names only the

@@ -62,7 +62,7 @@ void check_success(const Qp& qp, const Post& post, const TraceRecord& record,
   if (qp.acked < post.last()) {
     complaints.add(qp.place(record.at), Rule::kCompletion,
                    "post {} completed before a Transport ACK for its last PSN {} came", post.id,
-                   roll(post.last(), qp.tx_first).value());
+                   psn_of_index(post.last(), qp.tx_first).value());
   }
 }
 

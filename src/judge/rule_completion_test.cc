@@ -13,8 +13,8 @@ TraceBuilder two_acknowledged() {
   TraceBuilder run;
   run.post(kOne);
   run.post(kTwo);
-  run.pass(0);
-  run.pass(1);
+  run.send_and_arrive(0);
+  run.send_and_arrive(1);
   run.acknowledge(1);
   return run;
 }
@@ -57,7 +57,7 @@ TEST(RuleCompletion, CompletionOfAnUnknownPostIsReported) {
 TEST(RuleCompletion, CompletionBeforeTheTransportAckIsReported) {
   TraceBuilder run;
   run.post(kOne);
-  run.pass(0);
+  run.send_and_arrive(0);
   run.arrive(run.sack(0));
   run.complete(1);
   run.arrive(run.transport_ack(0));
@@ -134,7 +134,7 @@ TEST(RuleCompletion, ReceivesMustCompleteInTheOrderOfPosting) {
     run.post_recv(7);
     run.post_recv(8);
     run.post(imm);
-    run.pass(0);
+    run.send_and_arrive(0);
     run.deliver(receive, imm);
     run.acknowledge(0);
     run.complete(1);

@@ -58,7 +58,7 @@ TEST(RuleCwnd, APacketIsAlwaysAllowedWhenNothingIsInFlight) {
 
 TEST(RuleCwnd, ARetransmissionOfAcknowledgedDataIsNotCounted) {
   TraceBuilder run = start(kTwoPackets);
-  run.pass(0);
+  run.send_and_arrive(0);
   run.arrive(run.sack(0));
   run.window(0);
   run.send(1);

@@ -2,10 +2,10 @@
 
 namespace weft::judge {
 
-void check_error(const Qp& qp, const TraceRecord& record, ErrorsExpected expected,
+void check_error(const Qp& qp, const TraceRecord& record, ErrorOptions options,
                  Complaints& complaints) {
   const bool peer_failed = qp.peer != nullptr && (qp.peer->in_error || qp.peer->gone);
-  if (expected.yes || qp.host_down || qp.peer_down || peer_failed) return;
+  if (options.errors_expected || qp.host_down || qp.peer_down || peer_failed) return;
   complaints.add(qp.place(record.at), Rule::kError,
                  "the QP went to error with status {}, but its peer lives", record.a);
 }

@@ -8,7 +8,7 @@ namespace {
 std::string data_on(EvTraceState state, bool rtx) {
   TraceBuilder run;
   run.post({.id = 1, .length = 2048});
-  run.pass(0);
+  run.send_and_arrive(0);
   run.ev_state(5, EvTraceState::kDenied);
   run.ev_state(5, state);
   run.send(rtx ? 0 : 1, {.rtx = rtx, .ev = 5});
@@ -34,7 +34,7 @@ TEST(RuleEv, OtherEvsOtherPortsAndControlPacketsAreAllowed) {
     r.port = 1;
     r.a = static_cast<std::uint64_t>(EvTraceState::kDenied);
   });
-  run.pass(0, {.ev = 6});
+  run.send_and_arrive(0, {.ev = 6});
   run.sack(0).ev = 5;
   run.add(TraceKind::kEnd, 0);
   EXPECT_EQ(run.broken(), "");

@@ -43,7 +43,7 @@ TEST(RuleMemory, AnUnsignalledMessageCountsAsCompletedByALaterSuccess) {
 TEST(RuleMemory, AMessageThatDidNotCompleteMayBePartlyWritten) {
   TraceBuilder run;
   run.post(kMessage);
-  run.pass(0);
+  run.send_and_arrive(0);
   run.memory(kMessage).a = 1024;
   run.add(TraceKind::kEnd, 0);
   EXPECT_EQ(run.broken(), "");

@@ -9,7 +9,7 @@ namespace {
 TraceBuilder sent(std::int64_t count) {
   TraceBuilder run;
   run.post({.id = 1, .length = 400 * TraceBuilder::kMtu});
-  for (std::int64_t i = 0; i < count; ++i) run.pass(i);
+  for (std::int64_t i = 0; i < count; ++i) run.send_and_arrive(i);
   return run;
 }
 

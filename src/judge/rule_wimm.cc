@@ -51,8 +51,8 @@ void check_delivery(Qp& responder, const TraceRecord& record, Complaints& compla
   if (responder.received.edge() <= due->last) {
     complaints.add(place, Rule::kWimmOrder,
                    "immediate {:#x} was delivered although PSN {} before its end {} never arrived",
-                   record.c, roll(responder.received.edge(), responder.rx_first).value(),
-                   roll(due->last, responder.rx_first).value());
+                   record.c, psn_of_index(responder.received.edge(), responder.rx_first).value(),
+                   psn_of_index(due->last, responder.rx_first).value());
   }
   prune(*sender);
 }

@@ -23,8 +23,8 @@ TraceBuilder two_posted() {
 TEST(RuleWimm, NoComplaintIfImmediatesAreDeliveredInOrder) {
   TraceBuilder run = two_posted();
   const TraceRecord first = run.send(0);
-  run.pass(1);
-  run.pass(2);
+  run.send_and_arrive(1);
+  run.send_and_arrive(2);
   run.arrive(first);
   run.deliver(7, kOne);
   run.deliver(8, kTwo);
@@ -37,7 +37,7 @@ TEST(RuleWimm, NoComplaintIfImmediatesAreDeliveredInOrder) {
 
 TEST(RuleWimm, ImmediatesDeliveredOutOfOrderAreReported) {
   TraceBuilder run = two_posted();
-  for (int i = 0; i < 3; ++i) run.pass(i);
+  for (int i = 0; i < 3; ++i) run.send_and_arrive(i);
   run.deliver(7, kTwo);
   run.deliver(8, kOne);
   EXPECT_EQ(run.broken(), "wimm-order trace");
@@ -45,9 +45,9 @@ TEST(RuleWimm, ImmediatesDeliveredOutOfOrderAreReported) {
 
 TEST(RuleWimm, AnImmediateBeforeEarlierDataArrivedIsReported) {
   TraceBuilder run = two_posted();
-  run.pass(0);
+  run.send_and_arrive(0);
   run.send(1);
-  run.pass(2);
+  run.send_and_arrive(2);
   run.deliver(7, kOne);
   EXPECT_EQ(run.broken(), "wimm-order trace");
   EXPECT_EQ(run.judge()[0].text,
@@ -58,7 +58,7 @@ TEST(RuleWimm, AnImmediateBeforeEarlierDataArrivedIsReported) {
 TEST(RuleWimm, TrimmedOrDamagedDataHasNotArrived) {
   for (const int flags : {2, 4}) {
     TraceBuilder run = two_posted();
-    run.pass(0);
+    run.send_and_arrive(0);
     run.arrive(run.send(1), static_cast<std::uint8_t>(flags));
     run.deliver(7, kOne);
     EXPECT_EQ(run.broken(), "wimm-order trace");
@@ -67,7 +67,7 @@ TEST(RuleWimm, TrimmedOrDamagedDataHasNotArrived) {
 
 TEST(RuleWimm, MoreImmediatesThanPostedAreReported) {
   TraceBuilder run = two_posted();
-  for (int i = 0; i < 3; ++i) run.pass(i);
+  for (int i = 0; i < 3; ++i) run.send_and_arrive(i);
   run.post_recv(9);
   run.deliver(7, kOne);
   run.deliver(8, kTwo);
@@ -77,7 +77,7 @@ TEST(RuleWimm, MoreImmediatesThanPostedAreReported) {
 
 TEST(RuleWimm, AnImmediateThatIsNeverDeliveredIsReported) {
   TraceBuilder run = two_posted();
-  for (int i = 0; i < 3; ++i) run.pass(i);
+  for (int i = 0; i < 3; ++i) run.send_and_arrive(i);
   run.deliver(7, kOne);
   run.acknowledge(2);
   run.complete(1);
@@ -90,7 +90,7 @@ TEST(RuleWimm, TheLimitCountsMessagesSentWithoutATransportAck) {
   const auto run_with = [](bool acknowledged) {
     TraceBuilder run = two_posted();  // the limit is 2
     run.post(kThree);
-    for (int i = 0; i < 3; ++i) run.pass(i);
+    for (int i = 0; i < 3; ++i) run.send_and_arrive(i);
     if (acknowledged) run.acknowledge(1);
     run.send(3);
     return run.broken();

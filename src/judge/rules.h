@@ -112,10 +112,10 @@ void check_transport_ack(const Qp& responder, Time at, const wire::Bth& bth,
 
 // --- rule_error.cc: a QP fails only if its peer fails, and then sends no data ---
 
-struct ErrorsExpected {
-  bool yes = false;
+struct ErrorOptions {
+  bool errors_expected = false;
 };
-void check_error(const Qp& qp, const TraceRecord& record, ErrorsExpected expected,
+void check_error(const Qp& qp, const TraceRecord& record, ErrorOptions options,
                  Complaints& complaints);
 void check_quiet(const Qp& qp, const DataSent& data, Complaints& complaints);
 

@@ -143,7 +143,7 @@ class TraceBuilder {
     bth.pad = static_cast<std::uint8_t>((4 - size % 4) % 4);
     bth.dest_qpn = kResponderQpn;
     bth.rtx = data.rtx;
-    bth.psn = roll(index, Psn(kPsnFirst));
+    bth.psn = psn_of_index(index, Psn(kPsnFirst));
     wire::Write write;
     write.msn = static_cast<std::uint16_t>(&sent - messages_.data());
     if (sent.message.with_immediate) write.rqmsn = static_cast<std::uint16_t>(sent.wimms_before);
@@ -175,13 +175,13 @@ class TraceBuilder {
     });
   }
   // The packet is sent and arrives.
-  void pass(std::int64_t index) { pass(index, Data{}); }
-  void pass(std::int64_t index, const Data& data) { arrive(send(index, data)); }
+  void send_and_arrive(std::int64_t index) { send_and_arrive(index, Data{}); }
+  void send_and_arrive(std::int64_t index, const Data& data) { arrive(send(index, data)); }
 
   // The responder sends a SACK. `cack` is an index, -1 if no packet has arrived.
   TraceRecord& sack(std::int64_t cack, const std::function<void(wire::Sack&)>& edit = {}) {
     wire::Sack sack;
-    sack.cack = roll(cack, Psn(kPsnFirst));
+    sack.cack = psn_of_index(cack, Psn(kPsnFirst));
     sack.bitmap_offset = 1;
     if (edit) edit(sack);
     const wire::Bth bth{.opcode = wire::Opcode::kSack, .dest_qpn = kRequestorQpn, .psn = sack.cack};
@@ -191,7 +191,7 @@ class TraceBuilder {
                              wire::AckSyndrome syndrome = wire::AckSyndrome::kAck) {
     const wire::Bth bth{.opcode = wire::Opcode::kTransportAck,
                         .dest_qpn = kRequestorQpn,
-                        .psn = roll(index, Psn(kPsnFirst))};
+                        .psn = psn_of_index(index, Psn(kPsnFirst))};
     const wire::TransportAck ack{.syndrome = syndrome};
     return control([&](Bytes out) { return wire::emit(bth, ack, out); });
   }
@@ -208,7 +208,7 @@ class TraceBuilder {
     if (message.with_immediate) post_recv(message.id + 1000);
     post(message);
     const Sent sent = messages_.back();
-    for (std::int64_t i = 0; i < sent.count; ++i) pass(sent.first + i);
+    for (std::int64_t i = 0; i < sent.count; ++i) send_and_arrive(sent.first + i);
     if (message.with_immediate) deliver(message.id + 1000, message);
     acknowledge(sent.first + sent.count - 1);
     if (message.signalled) complete(message.id);

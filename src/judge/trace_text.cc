@@ -264,7 +264,7 @@ void append_trace_line(const TraceRecord& record, std::string& out) {
   append_field(out, "port", record.port);
   append_field(out, "flags", record.flags);
   append_field(out, "qpn", record.qpn);
-  append_field(out, "peer", record.peer, TraceRecord::kNobody);
+  append_field(out, "peer", record.peer, TraceRecord::kUnknownHost);
   append_field(out, "peer_qpn", record.peer_qpn);
   append_field(out, "ev", record.ev);
   append_field(out, "size", record.size);

@@ -67,7 +67,7 @@ TEST(TraceText, FieldsMayComeInAnyOrderWithSpaces) {
   EXPECT_EQ(record->kind, TraceKind::kEv);
   EXPECT_EQ(record->a, 3u);
   EXPECT_EQ(record->at.ps(), -5);
-  EXPECT_EQ(record->peer, TraceRecord::kNobody);
+  EXPECT_EQ(record->peer, TraceRecord::kUnknownHost);
 }
 
 TEST(TraceText, ErrorsNameLineAndColumn) {
