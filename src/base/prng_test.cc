@@ -57,7 +57,7 @@ TEST(Prng, ChanceIsTrueWithTheGivenProbability) {
   EXPECT_NEAR(hits, 5'000, 300);
 }
 
-static_assert(Prng(0).next() == 0xe220a8397b1dcdafu);  // usable in constants
+static_assert(Prng(0).next() == 0xe220a8397b1dcdafu);  // usable at compile time
 
 }  // namespace
 }  // namespace weft

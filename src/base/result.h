@@ -90,7 +90,7 @@ class [[nodiscard]] Result<void, E> {
 // function. WEFT_TRY and WEFT_CHECK are the only macros that return.
 #define WEFT_TRY(declaration, expression) \
   WEFT_TRY_(declaration, expression, WEFT_CONCAT(weft_try_, __LINE__))
-// The same for a Result<void>.
+// WEFT_CHECK(do_it()): as WEFT_TRY, for a Result<void>.
 #define WEFT_CHECK(expression)                                                        \
   do {                                                                                \
     if (auto weft_checked = (expression); !weft_checked) return weft_checked.error(); \

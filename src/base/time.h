@@ -20,7 +20,7 @@ class Duration {
   constexpr std::int64_t ps() const { return ps_; }
   constexpr std::int64_t ns() const { return ps_ / 1'000; }
   constexpr std::int64_t us() const { return ps_ / 1'000'000; }
-  constexpr double to_us() const { return static_cast<double>(ps_) * 1e-6; }  // for people only
+  constexpr double to_us() const { return static_cast<double>(ps_) * 1e-6; }  // only for output
 
   friend constexpr auto operator<=>(Duration, Duration) = default;
   friend constexpr Duration operator+(Duration a, Duration b) { return Duration(a.ps_ + b.ps_); }

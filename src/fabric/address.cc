@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kGroups = 8;
 using Groups = std::array<std::uint16_t, kGroups>;
 
-constexpr std::uint64_t kHostPrefix = 0xfd00;  // the first group; the plane is the second
+constexpr std::uint64_t kHostPrefix = 0xfd00;  // first group; the second is plane + 1
 
 Groups groups_of(const Ipv6& address) {
   Groups groups{};

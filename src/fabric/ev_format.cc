@@ -59,7 +59,7 @@ class BitWriter {
 std::uint32_t scatter(std::uint32_t value, std::uint32_t mask) {
   std::uint32_t out = 0;
   for (std::uint32_t left = mask; left != 0; left &= left - 1, value >>= 1) {
-    out |= (value & 1) << std::countr_zero(left);  // from the lowest up
+    out |= (value & 1) << std::countr_zero(left);  // the lowest bit first
   }
   return out;
 }

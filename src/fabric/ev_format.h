@@ -56,7 +56,7 @@ std::vector<EvField> free_fields(const EvFormat& format);
 // A format and matching profile fields. An immutable value.
 class EvExpansion {
  public:
-  // The error says which field breaks which rule.
+  // The error names the invalid field and the rule that it violates.
   static Result<EvExpansion> make(EvFormat format, std::vector<EvField> fields);
 
   const EvFormat& format() const { return format_; }

@@ -25,19 +25,19 @@ enum class EvMode : std::uint8_t { kAutomatic = 1, kExplicit = 2, kGenerated = 4
 
 // An EV as the controller writes it.
 struct ProfileEv {
-  EvBytes value{};        // compact
-  std::uint8_t port = 0;  // index, from 0
+  EvBytes value{};        // the compact EV
+  std::uint8_t port = 0;  // port index, from 0
   friend auto operator<=>(const ProfileEv&, const ProfileEv&) = default;
 };
 
 struct EvProfileSpec {
   EvMode mode = EvMode::kAutomatic;
   EvFormat format{};  // automatic: only the mode is used, STEV (32-bit entropies) or UDP (16-bit)
-  std::vector<EvField> fields{};  // explicit: none means free_fields(format); automatic: none
+  std::vector<EvField> fields{};  // explicit: empty means free_fields(format); automatic: empty
   std::uint32_t count = 0;        // 1..kEvCountMax
   std::uint32_t min_active = 0;   // at most count
   std::uint8_t port_mask = 1;     // bit p: port p may be used
-  std::vector<ProfileEv> evs{};   // explicit: exactly `count`; otherwise none
+  std::vector<ProfileEv> evs{};   // explicit: exactly `count` EVs; otherwise empty
 };
 
 class EvProfile {

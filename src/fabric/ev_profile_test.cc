@@ -28,7 +28,7 @@ std::string refusal(const EvProfileSpec& spec) {
 }
 
 TEST(GeneratedProfile, EvsStayInTheirRangesAndNeverRepeat) {
-  for (const std::uint32_t count : {1u, 10u, 75u, 76u, 149u, 150u}) {  // 15 * 10 combinations
+  for (const std::uint32_t count : {1u, 10u, 75u, 76u, 149u, 150u}) {  // of 15 * 10 possible EVs
     Prng prng(count);
     const auto profile = EvProfile::make(generated(count), prng);
     ASSERT_TRUE(profile) << profile.error().message;

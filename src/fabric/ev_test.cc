@@ -19,7 +19,7 @@ TEST(Ev, Srv6ValueIsPlaneAndPath) {
 }
 
 TEST(Ev, StevFieldsStartAtTheMostSignificantBit) {
-  const Topology topology = must_make(fat_tree({.radix = 16}));  // 3 + 3 bits
+  const Topology topology = must_make(fat_tree({.radix = 16}));  // STEV fields of 3 + 3 bits
   EXPECT_EQ(ev_for_path(topology, Forwarding::kStev, 0, 0, 1'023, 5 * 8 + 6).value,
             5u << 29 | 6u << 26);
   EXPECT_EQ(ev_for_path(topology, Forwarding::kStev, 0, 0, 63, 5).value, 5u << 29);  // same pod
@@ -87,7 +87,7 @@ TEST(DrawEvs, EveryPathIsEquallyLikelyInEveryPlane) {
       ++uses[ev.port * 16u + path_of_ev(topology, 0, 3, ev.value)];
     }
   }
-  for (const int n : uses) EXPECT_NEAR(n, 1'000, 120);  // standard deviation 27
+  for (const int n : uses) EXPECT_NEAR(n, 1'000, 120);  // the standard deviation is 27
 }
 
 }  // namespace

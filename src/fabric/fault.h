@@ -27,7 +27,7 @@ enum class ImpairmentKind : std::uint8_t {
   kReorder,
   kDuplicate,
   kCorrupt,
-  kEvLoss,             // only packets that carry one of `entropies`
+  kEvLoss,             // loss of packets that carry one of `entropies`
   kFirstTransportAck,  // the first copy of each Transport ACK is lost
   kFirstNak,
 };
@@ -37,7 +37,7 @@ struct Impairment {
   std::uint64_t share_of_2_32 = 0;         // probability, see Prng::chance
   std::uint32_t burst = 1;                 // kBurstLoss: mean packets per burst
   Duration delay_max{};                    // kReorder: the longest delay
-  std::vector<std::uint32_t> entropies{};  // kEvLoss
+  std::vector<std::uint32_t> entropies{};  // kEvLoss: the affected EVs
   friend bool operator==(const Impairment&, const Impairment&) = default;
 };
 

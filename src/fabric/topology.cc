@@ -81,7 +81,7 @@ struct Sizes {
   std::uint64_t hosts_per_t0 = 0, t0 = 0, t1 = 0, t2 = 0, t0_uplinks = 0, t1_uplinks = 0;
 };
 
-// REQUIRES check_counts() and check_fit().
+// REQUIRES that check_counts() and check_fit() succeeded.
 Sizes sizes_of(const TopologySpec& spec) {
   if (spec.shape == Shape::kSingle) return {.hosts_per_t0 = spec.hosts, .t0 = 1};
   Sizes sizes{.hosts_per_t0 = spec.hosts_per_t0, .t0 = spec.hosts / spec.hosts_per_t0};

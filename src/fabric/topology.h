@@ -4,7 +4,7 @@
 // indices, so that a fabric costs nothing to build, and each caller stores only the state it needs,
 // indexed by LinkId. A Topology is a value of about 250 bytes: copy it freely.
 //
-// Three shapes, each repeated in every plane (planes share nothing but the hosts):
+// There are three shapes. Each is repeated in every plane (planes share only the hosts):
 //   single     all hosts on one switch
 //   two-tier   T0 switches with `hosts_per_t0` hosts; every T0 has one link to each of `t1_count`
 //              T1 switches
@@ -50,11 +50,11 @@ struct TopologySpec {
   Shape shape = Shape::kTwoTier;
   std::uint32_t hosts = 0;
   std::uint32_t planes = 1;
-  std::uint32_t hosts_per_t0 = 0;  // two- and three-tier
-  std::uint32_t t1_count = 0;      // two-tier
-  std::uint32_t t0_per_pod = 0;    // three-tier
-  std::uint32_t t1_per_pod = 0;    // three-tier
-  std::uint32_t t2_per_t1 = 0;     // three-tier
+  std::uint32_t hosts_per_t0 = 0;  // two-tier and three-tier only
+  std::uint32_t t1_count = 0;      // two-tier only
+  std::uint32_t t0_per_pod = 0;    // three-tier only
+  std::uint32_t t1_per_pod = 0;    // three-tier only
+  std::uint32_t t2_per_t1 = 0;     // three-tier only
   Layout layout = Layout::kBlock;
   std::uint32_t rails = 1;
   Rate host_rate{};                         // links between hosts and T0s
@@ -100,12 +100,14 @@ class Topology {
   std::uint32_t host_count() const { return hosts_; }
   std::uint32_t plane_count() const { return spec_.planes; }
   std::uint32_t link_count() const { return link_count_; }
-  std::uint32_t switch_count() const;           // all planes
-  std::uint32_t switch_count(Tier tier) const;  // one plane; 0 for kHost
+  std::uint32_t switch_count() const;           // in all planes
+  std::uint32_t switch_count(Tier tier) const;  // in one plane; 0 for kHost
 
   std::uint32_t hosts_per_t0() const { return by_hosts_per_t0_.divisor(); }
-  std::uint32_t t0_per_pod() const { return by_t0_per_pod_.divisor(); }  // two-tier: all of them
-  std::uint32_t uplinks_of_t0() const { return t0_uplinks_; }            // T1s of a pod
+  std::uint32_t t0_per_pod() const {
+    return by_t0_per_pod_.divisor();
+  }                                                            // two-tier: all T0s of a plane
+  std::uint32_t uplinks_of_t0() const { return t0_uplinks_; }  // one per T1 of its pod
   std::uint32_t uplinks_of_t1() const { return t1_uplinks_; }
 
   // The T0 of a host (index within a plane), and the number of the T0's downlink to that host.
@@ -172,7 +174,7 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t t0_count_ = 0, t1_count_ = 0, t2_count_ = 0;  // in one plane
   std::uint32_t t0_uplinks_ = 0, t1_uplinks_ = 0;
-  std::uint32_t machines_ = 0;                       // hosts / rails; block: hosts
+  std::uint32_t machines_ = 0;                       // hosts / rails; block layout: hosts
   std::uint32_t t0_links_ = 0, t1_links_ = 0;        // t0_count * t0_uplinks, t1_count * t1_uplinks
   std::uint32_t t0_links_at_ = 0, t1_links_at_ = 0;  // offset of these links within a plane
   std::uint32_t link_count_ = 0;

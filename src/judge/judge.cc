@@ -216,7 +216,7 @@ void Judge::on_receive(const TraceRecord& record) {
 }
 
 void Judge::on_post(Qp& qp, const TraceRecord& record) {
-  // The wire has 32 bits for the length.
+  // A message length has 32 bits on the wire.
   constexpr std::uint64_t kLengthMax = 0xffff'ffff;
   if (record.b > kLengthMax) {
     complaints_.add(place(record), Rule::kTrace, "post {} has {} bytes", record.id, record.b);

@@ -29,7 +29,7 @@ struct Options {
   bool errors_expected = false;  // a QP may fail although its peer lives
   std::int64_t cwnd_tolerance_bytes = 0;
   std::int64_t psn_window_tolerance = 0;
-  Duration packet_life = Duration::s(30);          // no packet arrives later than this
+  Duration packet_life = Duration::s(30);          // a packet arrives within this time or never
   std::size_t packets_max = std::size_t{1} << 18;  // packets in flight in the PacketLedger
   std::size_t complaints_max = 64;
   std::size_t complaints_per_rule_max = 8;

@@ -46,7 +46,7 @@ struct Wimm {
 };
 
 struct Qp {
-  // From kQp.
+  // Fields of the kQp record.
   std::uint32_t host = 0, qpn = 0;
   std::uint32_t peer_host = 0, peer_qpn = 0;
   Psn tx_first, rx_first;
@@ -54,10 +54,10 @@ struct Qp {
   std::uint64_t wimm_max = 0;
   Qp* peer = nullptr;  // the other end; set after the kQp records of both ends
 
-  bool in_error = false;   // kQpError
-  bool gone = false;       // kQpGone
-  bool host_down = false;  // kHostDown of the host of this QP
-  bool peer_down = false;  // kHostDown of the peer
+  bool in_error = false;   // there was a kQpError
+  bool gone = false;       // there was a kQpGone
+  bool host_down = false;  // the host of this QP crashed
+  bool peer_down = false;  // the host of the peer crashed
 
   // State as a requestor.
   std::deque<Post> posts;  // not yet completed, in order
@@ -81,7 +81,7 @@ struct Qp {
     std::uint64_t delivered = 0;  // messages from the peer that were delivered here
   } wimm;
   struct {
-    std::unordered_map<std::uint64_t, EvTraceState> unusable;  // by EV and port
+    std::unordered_map<std::uint64_t, EvTraceState> unusable;  // bad or denied, by EV and port
   } ev;
   struct {
     PsnIndex size = 0;  // in PSNs
@@ -120,8 +120,7 @@ class QpTable {
 
   struct Route {
     std::uint32_t from = 0;
-    std::uint32_t to =
-        TraceRecord::kUnknownHost;  // if unknown, dest_qpn must be unique
+    std::uint32_t to = TraceRecord::kUnknownHost;  // if unknown, dest_qpn must be unique
     std::uint32_t dest_qpn = 0;
   };
   // The QP of the sending host that sent the packet, or nullptr. The header names only the

@@ -23,7 +23,7 @@ TEST(RulePsnWindow, NewDataBeyondTheWindowIsReported) {
   EXPECT_EQ(broken(good), "");
   TraceBuilder bad = sent(129);
   EXPECT_EQ(broken(bad), "psn-window");
-  EXPECT_EQ(broken(bad, {.psn_window_tolerance = 1}), "trace");  // a second kEnd
+  EXPECT_EQ(broken(bad, {.psn_window_tolerance = 1}), "trace");  // broken() wrote a second kEnd
 }
 
 TEST(RulePsnWindow, TheWindowMovesOnlyWithSacksThatArrived) {

@@ -33,7 +33,7 @@ std::int64_t nominal_size(const TraceRecord& record, const wire::Bth& bth);
 
 class MemoryRule {
  public:
-  // kMemory.
+  // Reads a kMemory record.
   void read(const TraceRecord& record);
   // REQUIRES that every record has been read.
   void finish(const Qp& sender, Time end, Complaints& complaints);
@@ -64,7 +64,7 @@ void finish_completion(const Qp& qp, Time end, Complaints& complaints);
 void note_wimm_post(Qp& qp, const Post& post);
 void check_delivery(Qp& responder, const TraceRecord& record, Complaints& complaints);
 void check_wimm_limit(Qp& qp, const DataSent& data, Complaints& complaints);
-// A Transport ACK reached the requestor; Qp::acked is up to date.
+// A Transport ACK reached the requestor. REQUIRES that Qp::acked is already updated.
 void note_wimm_acked(Qp& qp);
 // REQUIRES that the faults were healed long enough ago for everything to be delivered.
 void finish_wimm(const Qp& responder, Time end, Complaints& complaints);
@@ -81,8 +81,8 @@ struct PsnWindowTolerance {
 };
 void check_psn_window(const Qp& qp, const DataSent& data, PsnWindowTolerance tolerance,
                       Complaints& complaints);
-// A SACK reached the requestor: REQUIRES `cack` is its cumulative index; Qp::cack is not yet up to
-// date.
+// A SACK with the cumulative index `cack` reached the requestor. REQUIRES that Qp::cack is not yet
+// updated.
 void note_psn_window(Qp& qp, PsnIndex cack, std::uint8_t mpr);
 
 // --- rule_cwnd.cc: no data beyond the congestion window; inflight returns to zero ---

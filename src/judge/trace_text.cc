@@ -65,7 +65,7 @@ class LineParser {
     WEFT_CHECK(expect('}'));
     skip_space();
     if (at_ != line_.size()) return error("nothing more after the record");
-    if ((seen_ & kRequired) != kRequired) return error("a record with \"at\" and \"kind\"");
+    if ((fields_seen_ & kRequired) != kRequired) return error("a record with \"at\" and \"kind\"");
     return record_;
   }
 
@@ -198,8 +198,8 @@ class LineParser {
     std::size_t which = 0;
     while (which < kMemberCount && kNames[which] != name) ++which;
     if (which == kMemberCount) return error("the name of a field of a record before this");
-    if ((seen_ >> which & 1) != 0) return error("each field once");
-    seen_ |= 1u << which;
+    if ((fields_seen_ >> which & 1) != 0) return error("each field once");
+    fields_seen_ |= 1u << which;
     WEFT_CHECK(expect(':'));
     return value(static_cast<Member>(which));
   }
@@ -250,7 +250,7 @@ class LineParser {
   std::string_view line_;
   std::size_t line_number_;
   std::size_t at_ = 0;
-  std::uint32_t seen_ = 0;
+  std::uint32_t fields_seen_ = 0;
   TraceRecord record_;
 };
 

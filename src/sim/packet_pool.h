@@ -42,7 +42,7 @@ class PacketPool {
     chunks_.reserve((count_max + kChunk - 1) / kChunk);
   }
 
-  // kNone when the bound is reached.
+  // Returns kNone if the bound is reached.
   std::uint32_t take() {
     if (free_.empty()) return take_fresh();
     const std::uint32_t index = free_.back();

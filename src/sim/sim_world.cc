@@ -17,7 +17,7 @@ namespace {
 // The number of cache lines of a node that are prefetched before a call.
 constexpr int kNodeLines = 6;
 
-// Numbers the switches of all planes and tiers.
+// The number of a switch among the switches of all planes and tiers.
 std::uint32_t switch_number(const fabric::Topology& topology, const fabric::SwitchId& at) {
   std::uint32_t number = at.plane * (topology.switch_count() / topology.plane_count()) + at.index;
   if (at.tier != fabric::Tier::kT0) number += topology.switch_count(fabric::Tier::kT0);

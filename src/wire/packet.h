@@ -50,12 +50,12 @@ struct Timestamp {
 
 struct Bth {
   Opcode opcode = Opcode::kWriteOnly;
-  bool solicited = false;  // SE
-  bool migrated = false;   // M
+  bool solicited = false;  // the SE bit
+  bool migrated = false;   // the M bit
   std::uint8_t pad = 0;    // 0..3 bytes of padding after the payload
   std::uint16_t pkey = 0xffff;
   std::uint32_t dest_qpn = 0;
-  bool ack_request = false;  // A
+  bool ack_request = false;  // the A bit: the sender asks for a SACK
   bool rtx = false;          // this is a retransmission
   Psn psn{};
   friend bool operator==(const Bth&, const Bth&) = default;
@@ -66,9 +66,9 @@ struct Write {
   std::uint16_t rqmsn = 0;  // counts messages with immediate
   std::uint16_t msn = 0;    // counts messages
   bool has_timestamp = true;
-  bool timestamp_coarse = false;  // tsr
+  bool timestamp_coarse = false;  // the tsr bit: ticks longer than 128 ns
   Timestamp sent{};
-  std::uint64_t va = 0;  // where this packet's payload goes
+  std::uint64_t va = 0;  // the address where this packet's payload is placed
   std::uint32_t rkey = 0;
   std::uint32_t message_size = 0;  // bytes of the whole message, the same in every packet
   std::uint32_t immediate = 0;     // only in Last and Only with immediate
@@ -106,7 +106,7 @@ struct Sack {
   bool answers_probe = false;       // pr: `probe_id` is valid, otherwise `trigger_offset`
   std::int16_t trigger_offset = 0;  // PSN that triggered this SACK, relative to cack
   std::uint16_t probe_id = 0;
-  std::uint32_t entropy = 0;  // of the triggering packet
+  std::uint32_t entropy = 0;  // EV of the triggering packet
   std::uint16_t spdcid = 0, dpdcid = 0;
   Psn cack{};  // cumulative PSN: every PSN up to and including it was received
   std::uint8_t cc_type = 0, cc_flags = 0;

@@ -21,7 +21,7 @@ TEST(Identities, OneFlowTakesItsSerialisationAndOneRtt) {
   const cli::Outcome outcome = run(load("htsim-one-flow"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   const double there = (kFlowPackets - 1 + 5) * us(kPacket, 100) + us(kLastPacket, 100) + 6;
-  const double back = 6 + 6 * us(110, 100);  // a Transport ACK
+  const double back = 6 + 6 * us(110, 100);  // time of the Transport ACK
   EXPECT_NEAR(outcome.results.fct_us.max, there + back, 0.02)
       << "a SACK ahead of it costs some nanoseconds";
   EXPECT_NEAR(outcome.results.fct_us.max, 176.2, us(kPacket, 100))

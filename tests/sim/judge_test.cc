@@ -49,11 +49,14 @@ std::vector<judge::Complaint> judged(const Records& records) {
 Predicate of_kind(TraceKind kind) {
   return [kind](const TraceRecord& r) { return r.kind == kind; };
 }
-// A completion of a send, or of a receive.
-Predicate completion(bool of_receive) {
-  return [=](const TraceRecord& r) {
-    return r.kind == TraceKind::kComplete && ((r.flags & judge::kFlagReceive) != 0) == of_receive;
-  };
+bool is_receive(const TraceRecord& completion) {
+  return (completion.flags & judge::kFlagReceive) != 0;
+}
+bool is_send_completion(const TraceRecord& r) {
+  return r.kind == TraceKind::kComplete && !is_receive(r);
+}
+bool is_receive_completion(const TraceRecord& r) {
+  return r.kind == TraceKind::kComplete && is_receive(r);
 }
 template <typename Body>
 Predicate carries(TraceKind kind) {
@@ -86,18 +89,18 @@ class TamperedTrace : public ::testing::Test {
 TEST_F(TamperedTrace, AnUnchangedTraceHasNoComplaint) { EXPECT_TRUE(judged(records_).empty()); }
 
 TEST_F(TamperedTrace, AMissingCompletionIsReported) {
-  records_.erase(middle_match(records_, completion(false)));
+  records_.erase(middle_match(records_, is_send_completion));
   EXPECT_TRUE(complains(judged(records_), "stuck"));
 }
 
 TEST_F(TamperedTrace, ASecondCompletionIsReported) {
-  const auto at = middle_match(records_, completion(false));
+  const auto at = middle_match(records_, is_send_completion);
   records_.insert(at, *at);
   EXPECT_TRUE(complains(judged(records_), "completion"));
 }
 
 TEST_F(TamperedTrace, ACompletionBeforeItsAckIsReported) {
-  const TraceRecord completion_record = *middle_match(records_, completion(false));
+  const TraceRecord completion_record = *middle_match(records_, is_send_completion);
   const auto is_it = [&](const TraceRecord& r) {
     return r.kind == TraceKind::kComplete && r.host == completion_record.host &&
            r.qpn == completion_record.qpn && r.id == completion_record.id &&
@@ -115,12 +118,12 @@ TEST_F(TamperedTrace, ACompletionBeforeItsAckIsReported) {
 }
 
 TEST_F(TamperedTrace, AWrongImmediateIsReported) {
-  middle_match(records_, completion(true))->c ^= 1;
+  middle_match(records_, is_receive_completion)->c ^= 1;
   EXPECT_TRUE(complains(judged(records_), "wimm-order"));
 }
 
 TEST_F(TamperedTrace, AnImmediateThatIsNeverDeliveredIsReported) {
-  records_.erase(middle_match(records_, completion(true)));
+  records_.erase(middle_match(records_, is_receive_completion));
   EXPECT_FALSE(judged(records_).empty());
 }
 
@@ -188,7 +191,7 @@ TEST_F(TamperedTrace, DataOnADeniedEvIsReported) {
 }
 
 TEST_F(TamperedTrace, AQpErrorWithoutACauseIsReported) {
-  const auto at = middle_match(records_, completion(false));
+  const auto at = middle_match(records_, is_send_completion);
   TraceRecord failed = *at;
   failed.kind = TraceKind::kQpError;
   failed.a = 5;

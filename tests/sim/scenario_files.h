@@ -12,7 +12,7 @@
 
 namespace weft::testing {
 
-// "" for a scenario that is not in scenario-cost.txt.
+// "slow" or "soak" from scenario-cost.txt; "" for a scenario that is not in it.
 inline std::string cost_of(const std::string& name) {
   for (const auto& row : table_of("tests/sim/scenario-cost.txt")) {
     if (row.size() == 2 && row[1] == name) return row[0];

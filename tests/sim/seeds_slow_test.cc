@@ -9,7 +9,7 @@ constexpr std::uint64_t kPiece = 60;
 
 class FaultMixSeeds : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(FaultMixSeeds, LoseDuplicateAndBlockNothing) {
+TEST_P(FaultMixSeeds, NoMessageIsLostDuplicatedOrStuck) {
   expect_seeds_hold("fault-mix", {.first = GetParam(), .count = kPiece});
 }
 

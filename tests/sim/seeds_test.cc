@@ -8,11 +8,11 @@
 namespace weft::testing {
 namespace {
 
-TEST(Seeds, TheFirst24LoseDuplicateAndBlockNothing) {
+TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithTheFirst24Seeds) {
   expect_seeds_hold("fault-mix", {.first = 1, .count = 24});
 }
 
-TEST(Seeds, SeedsThatOnceFoundABugLoseDuplicateAndBlockNothing) {
+TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithSeedsThatFoundABug) {
   const auto rows = table_of("tests/sim/seeds.txt");
   ASSERT_FALSE(rows.empty());
   for (const auto& row : rows) {
@@ -23,7 +23,7 @@ TEST(Seeds, SeedsThatOnceFoundABugLoseDuplicateAndBlockNothing) {
 
 // Each run draws a new seed and prints it, so that a failure can be repeated. A seed that fails
 // joins seeds.txt.
-TEST(Seeds, ANewRandomSeedLosesDuplicatesAndBlocksNothing) {
+TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithANewSeed) {
   std::random_device device;
   const std::uint64_t seed = std::uint64_t{device()} << 16 ^ device();
   std::cout << "fresh seed: build/weft sim run scenarios/fault-mix.toml --seed " << seed << '\n';
