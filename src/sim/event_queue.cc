@@ -71,6 +71,7 @@ std::uint32_t EventQueue::first_occupied(const Wheel& wheel, std::uint32_t from)
   return kNone;
 }
 
+// Makes the next bucket with events current. Returns false if it begins after `limit`.
 bool EventQueue::refill(std::int64_t limit) {
   if (pending_ == 0) return false;
   for (;;) {
@@ -101,6 +102,7 @@ bool EventQueue::refill(std::int64_t limit) {
   }
 }
 
+// Moves the events of the next window that has any from the heap to the middle wheel.
 void EventQueue::fetch_far() {
   const auto later = [](const Far& a, const Far& b) {
     return a.event.at != b.event.at ? a.event.at > b.event.at : a.sequence > b.sequence;
@@ -117,6 +119,7 @@ void EventQueue::fetch_far() {
   }
 }
 
+// Moves the events of one bucket of the middle wheel to the near wheel.
 void EventQueue::cascade(std::uint32_t window) {
   Bucket& bucket = middle_.buckets[window];
   middle_.occupied[window / 64] &= ~(1ull << window % 64);

@@ -289,6 +289,7 @@ std::uint32_t SimWorld::clone(std::uint32_t index) {
   return copy;
 }
 
+// A packet arrives at its host: applies the faults of the receiving NIC.
 void SimWorld::deliver(HostIndex host, std::uint32_t index) {
   Packet& packet = packets_[index];
   if (!survives(packet)) return drop(index, counters_.drops_down);
@@ -321,6 +322,7 @@ void SimWorld::accept(HostIndex host, std::uint32_t index) {
   give(host, {&index, 1});
 }
 
+// Passes packets to the node of a host, and folds them into the trace hash.
 void SimWorld::give(HostIndex host, std::span<const std::uint32_t> indices) {
   in_.clear();
   for (const std::uint32_t index : indices) {

@@ -101,12 +101,12 @@ TEST_F(TamperedTrace, ASecondCompletionIsReported) {
 
 TEST_F(TamperedTrace, ACompletionBeforeItsAckIsReported) {
   const TraceRecord completion_record = *middle_match(records_, is_send_completion);
-  const auto is_it = [&](const TraceRecord& r) {
+  const auto is_that_completion = [&](const TraceRecord& r) {
     return r.kind == TraceKind::kComplete && r.host == completion_record.host &&
            r.qpn == completion_record.qpn && r.id == completion_record.id &&
            r.flags == completion_record.flags;
   };
-  records_.erase(std::find_if(records_.begin(), records_.end(), is_it));
+  records_.erase(std::find_if(records_.begin(), records_.end(), is_that_completion));
   const auto posted = std::find_if(records_.begin(), records_.end(), [&](const TraceRecord& r) {
     return r.kind == TraceKind::kPost && r.host == completion_record.host &&
            r.qpn == completion_record.qpn && r.id == completion_record.id;
