@@ -186,7 +186,7 @@ void Judge::on_data_sent(const TraceRecord& record, const wire::Bth& bth,
                       .index = index,
                       .nominal_size = nominal_size(record, bth),
                       .post = qp->post_of(index)};
-  check_quiet(*qp, data, complaints_);
+  check_failed_qp_is_silent(*qp, data, complaints_);
   check_packet(*qp, data, complaints_);
   check_ev(*qp, data, complaints_);
   check_psn_window(*qp, data, {.psns = options_.psn_window_tolerance}, complaints_);

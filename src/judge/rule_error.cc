@@ -10,7 +10,7 @@ void check_error(const Qp& qp, const TraceRecord& record, ErrorOptions options,
                  "the QP went to error with status {}, but its peer lives", record.a);
 }
 
-void check_quiet(const Qp& qp, const DataSent& data, Complaints& complaints) {
+void check_failed_qp_is_silent(const Qp& qp, const DataSent& data, Complaints& complaints) {
   if (!qp.in_error && !qp.gone) return;
   complaints.add(qp.place(data.record.at), Rule::kError, "PSN {} was sent, but the QP {}",
                  data.bth.psn.value(), qp.gone ? "was destroyed" : "is in error");

@@ -55,7 +55,7 @@ TEST(RuleWimm, AnImmediateBeforeEarlierDataArrivedIsReported) {
             " arrived");
 }
 
-TEST(RuleWimm, TrimmedOrDamagedDataHasNotArrived) {
+TEST(RuleWimm, TrimmedOrDamagedDataDoesNotCountAsArrived) {
   for (const int flags : {2, 4}) {
     TraceBuilder run = two_posted();
     run.send_and_arrive(0);

@@ -117,6 +117,6 @@ struct ErrorOptions {
 };
 void check_error(const Qp& qp, const TraceRecord& record, ErrorOptions options,
                  Complaints& complaints);
-void check_quiet(const Qp& qp, const DataSent& data, Complaints& complaints);
+void check_failed_qp_is_silent(const Qp& qp, const DataSent& data, Complaints& complaints);
 
 }  // namespace weft::judge

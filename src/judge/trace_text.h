@@ -1,5 +1,5 @@
-// The text form of a trace, one JSON object per line. It allows to store a run, to read it, and to
-// judge it later.
+// The text form of a trace, one JSON object per line. With it a run can be stored, read by people
+// and judged later.
 //
 //   {"at":1234,"kind":"send","peer":1,"ev":7,"size":5,"header":"cb30...","packet":"WRITE_ONLY ..."}
 //

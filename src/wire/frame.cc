@@ -129,7 +129,7 @@ Result<Frame, DropReason> parse_udp(const Ipv6Packet& inner, Frame frame) {
 }
 
 // Writes Ethernet and one or two IPv6 headers. Returns the offset of the inner IPv6 header.
-std::size_t emit_outside(const Envelope& envelope, std::size_t udp_size, Bytes out) {
+std::size_t emit_outer_headers(const Envelope& envelope, std::size_t udp_size, Bytes out) {
   store_mac(out, ethernet_at::kSource, envelope.source);
   store_mac(out, ethernet_at::kDestination, envelope.destination);
   store16(out, ethernet_at::kType, ethernet_at::kTypeIpv6);
@@ -180,7 +180,7 @@ std::size_t emit_frame(const Envelope& envelope, const FrameContent& content, By
   const std::size_t udp_size = kUdpSize + content.header.size() + behind_header;
   WEFT_ASSERT(udp_size + kIpv6Size <= 0xffff);
 
-  const std::size_t inner_at = emit_outside(envelope, udp_size, out);
+  const std::size_t inner_at = emit_outer_headers(envelope, udp_size, out);
   const std::size_t udp_start = inner_at + kIpv6Size;
   emit_udp(envelope, udp_size, out.subspan(udp_start));
   std::size_t at = append(content.header, out, udp_start + kUdpSize);

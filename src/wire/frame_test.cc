@@ -242,7 +242,7 @@ TEST(Frame, ParseOfEmitIsTheIdentity) {
   }
 }
 
-TEST(Datagram, SplitsIntoPartsAndRefusesShortOnes) {
+TEST(Datagram, SplitsIntoItsPartsAndRefusesShortDatagrams) {
   const V1 v1;
   const ConstBytes datagram = ConstBytes(v1.ip).subspan(48);
   const auto parts = split_datagram(datagram);
