@@ -125,7 +125,7 @@ TEST(Topology, EveryPathIsAChainFromHostToHost) {
       }
       std::sort(middles.begin(), middles.end());
       EXPECT_EQ(std::adjacent_find(middles.begin(), middles.end()), middles.end())
-          << "a path twice";
+          << "two paths are equal";
     }
   }
 }

@@ -164,7 +164,7 @@ TEST(EventQueue, PeekShowsEventsInTheOrderOfPops) {
   EXPECT_EQ(got.what, 99u);
   for (std::size_t ahead = 0; ahead < 50; ++ahead) {
     const Event* event = queue.peek(ahead);
-    ASSERT_NE(event, nullptr) << "one bucket: everything is in order already";
+    ASSERT_NE(event, nullptr) << "all events are in one bucket, so they are sorted";
     EXPECT_EQ(event->what, 98u - ahead);
   }
   EXPECT_EQ(queue.peek(99), nullptr);

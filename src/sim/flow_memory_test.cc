@@ -26,15 +26,17 @@ TEST(FlowMemory, RegionChecksOwnerKeyAndBounds) {
     EXPECT_TRUE(allowed(memory, 1, {.key = 1, .at = kBase, .size = 10'000}));
     EXPECT_TRUE(allowed(memory, 1, {.key = 1, .at = kBase + 9'999, .size = 1}));
     EXPECT_TRUE(allowed(memory, 1, {.key = 1, .at = kBase + 10'000, .size = 0}));
-    EXPECT_FALSE(allowed(memory, 0, {.key = 1, .at = kBase, .size = 1})) << "another host's";
-    EXPECT_FALSE(allowed(memory, 1, {.key = 2, .at = kBase, .size = 1})) << "another range's key";
+    EXPECT_FALSE(allowed(memory, 0, {.key = 1, .at = kBase, .size = 1}))
+        << "the range belongs to another host";
+    EXPECT_FALSE(allowed(memory, 1, {.key = 2, .at = kBase, .size = 1}))
+        << "the key belongs to another range";
     EXPECT_FALSE(allowed(memory, 1, {.key = 0, .at = kBase, .size = 1}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 3, .at = kBase, .size = 1}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 1, .at = kBase - 1, .size = 1}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 1, .at = kBase, .size = 10'001}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 1, .at = kBase + 9'999, .size = 2}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 1, .at = ~0ull, .size = 2}))
-        << "round the end of the address space";
+        << "wraps at the end of the address space";
   }
 }
 
@@ -61,7 +63,7 @@ TEST(FlowMemory, BytesFromAnotherAddressDoNotCountAsRight) {
   EXPECT_EQ(provenance.right_bytes(0, 0, 1'000), 0u);
   FlowMemory bytes = make(MemoryKind::kBytes);
   place(bytes, 0, 1, 1'000);
-  EXPECT_LT(bytes.right_bytes(0, 0, 1'000), 50u) << "one byte in 256 is the same by chance";
+  EXPECT_LT(bytes.right_bytes(0, 0, 1'000), 50u) << "one byte in 256 is equal by chance";
 }
 
 TEST(FlowMemory, OneWrongByteIsDetected) {

@@ -41,7 +41,7 @@ TEST(PacketPool, ReportsOnlyTheMemoryThatWasTouched) {
     pool[index].wire_size = 64;
     pool.give_back(index);
   }
-  EXPECT_LT(pool.bytes(), 4096u) << "one packet at a time";
+  EXPECT_LT(pool.bytes(), 4096u) << "only one packet was in use at a time";
   EXPECT_EQ(pool.in_use(), 0u);
 }
 

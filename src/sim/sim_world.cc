@@ -353,7 +353,7 @@ std::vector<MemoryPart> SimWorld::memory() const {
     backlog += h.backlog ? h.backlog->capacity() * sizeof(std::uint32_t) : 0;
   return {{"links", links_.capacity() * sizeof(Link)},
           {"hosts' ports", hosts_.capacity() * sizeof(HostState) + backlog},
-          {"packets under way", packets_.bytes()},
+          {"packets in flight", packets_.bytes()},
           {"events", events_.bytes()}};
 }
 

@@ -66,11 +66,12 @@ TEST(SimWorldFaults, PacketsQueuedWhenALinkWentDownDoNotArriveAfterItsRepair) {
   bench.fault(on_link(us(100), FaultAction::kLinkUp, link));
   bench.world().step(us(1000));
   const auto& received = bench.node(1).received;
-  ASSERT_EQ(received.size(), 2u) << "the first, that had arrived, and the one after the repair";
+  ASSERT_EQ(received.size(), 2u)
+      << "the one that arrived before the fault, and the one sent after the repair";
   EXPECT_EQ(received[0].mark, 0);
   EXPECT_EQ(received[1].mark, 99);
   EXPECT_EQ(received[1].at.ps(), (us(200) + (Bench::packet_time() + Duration::ns(500)) * 2).ps())
-      << "an empty queue, whatever it held before";
+      << "the queue is empty after the repair";
 }
 
 TEST(SimWorldFaults, AFaultOnOneDirectionDoesNotAffectTheOther) {
@@ -139,16 +140,15 @@ TEST(SimWorldFaults, APausedHostGetsItsPacketsAndDeadlineOnResume) {
   EXPECT_TRUE(paused.received.empty());
   EXPECT_TRUE(paused.deadlines.empty());
   EXPECT_TRUE(paused.ports.empty());
-  EXPECT_TRUE(bench.node(0).received.empty()) << "it sends nothing";
+  EXPECT_TRUE(bench.node(0).received.empty()) << "a paused host sends nothing";
   bench.world().step(us(1000));
   ASSERT_EQ(paused.deadlines.size(), 1u);
   EXPECT_EQ(paused.deadlines[0].at, us(500));
-  EXPECT_EQ(paused.deadlines[0].late_by, Duration::us(495))
-      << "how long the world stood still for it";
+  EXPECT_EQ(paused.deadlines[0].late_by, Duration::us(495)) << "the length of the pause";
   ASSERT_EQ(paused.received.size(), 5u);
   EXPECT_EQ(paused.received[0].at, us(500));
   EXPECT_EQ(paused.received[0].batch, 5u);
-  ASSERT_EQ(paused.ports.size(), 1u) << "its one port, as it is now";
+  ASSERT_EQ(paused.ports.size(), 1u) << "the current state of its only port";
   EXPECT_TRUE(paused.ports[0].up);
   EXPECT_EQ(bench.node(0).received.size(), 1u);
 }

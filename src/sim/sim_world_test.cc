@@ -162,7 +162,7 @@ TEST(SimWorld, TrimmingInTheCoreIsNotReportedAsLastHop) {
     ASSERT_EQ(bench.node(host).received.size(), 1u);
     trimmed += bench.node(host).received[0].datagram.dscp == world::Dscp::kTrimmed;
   }
-  EXPECT_EQ(trimmed, 5u) << "at the one uplink of their T0";
+  EXPECT_EQ(trimmed, 5u) << "all trimmed at the only uplink of their T0";
 }
 
 TEST(SimWorld, PacketsThatMayNotBeTrimmedAreDropped) {
@@ -192,7 +192,7 @@ TEST(SimWorld, ControlPacketsLeaveBeforeQueuedData) {
   ASSERT_EQ(received.size(), 9u);
   const auto at =
       std::find_if(received.begin(), received.end(), [](const auto& r) { return r.mark == 9; });
-  EXPECT_LE(at - received.begin(), 2) << "the packets that were being sent, not those that waited";
+  EXPECT_LE(at - received.begin(), 2) << "only packets that were being sent may precede it";
 }
 
 TEST(SimWorld, ASharedBufferLimitsTheQueueOfAPort) {
@@ -223,7 +223,7 @@ TEST(SimWorld, AttachRefusesAddressesThatAreNotOneFreeHost) {
   EXPECT_FALSE(world.attach(far, node));
   EXPECT_FALSE(world.attach(strange, node));
   EXPECT_TRUE(world.attach(good, node));
-  EXPECT_FALSE(world.attach(good, node)) << "it has a node already";
+  EXPECT_FALSE(world.attach(good, node)) << "the host already has a node";
 }
 
 TEST(SimWorld, PacketsToUnknownHostsAreDropped) {
@@ -260,7 +260,7 @@ TEST(SimWorld, CaptureHoldsPacketsAsHostsSentThem) {
   EXPECT_EQ(captured[0].header[0], std::byte{7});
   EXPECT_EQ(captured[0].payload.size, 4096u);
   EXPECT_EQ(captured[0].route.usids, fabric::usids_for(bench.topology(), 0, 0, 2, 0))
-      << "all of them, as sent";
+      << "all uSIDs, as sent";
   EXPECT_TRUE(bench.world().take_captured().empty());
 }
 

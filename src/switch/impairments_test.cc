@@ -60,7 +60,8 @@ TEST(Impairments, AnImpairmentAppliesOnlyAtItsPlaceUntilItEnds) {
   EXPECT_FALSE(impairments.on_link(kLink + 1));
   EXPECT_FALSE(impairments.on_nics());
   EXPECT_FALSE(impairments.at_link(kLink + 1, packet()).lost);
-  EXPECT_FALSE(impairments.at_nic(kLink, packet()).lost) << "a host of the same number";
+  EXPECT_FALSE(impairments.at_nic(kLink, packet()).lost)
+      << "a host with the same number as the link";
   impairments.start(2, Impairments::kNicReceive, impairment(ImpairmentKind::kLoss, 1));
   impairments.start(3, Impairments::kAllLinks, impairment(ImpairmentKind::kCorrupt, 1));
   EXPECT_TRUE(impairments.on_nics());
@@ -152,13 +153,13 @@ TEST(Impairments, TheFirstCopyOfEachTransportAckIsLost) {
   impairments.start(1, Impairments::kNicReceive, impairment(ImpairmentKind::kFirstTransportAck, 1));
   const Ack ack = transport_ack(0x11, 100, wire::AckSyndrome::kAck);
   const Ack nak = transport_ack(0x11, 100, wire::AckSyndrome::kNakRemoteAccess);
-  EXPECT_FALSE(impairments.at_nic(0, nak).lost) << "a NAK is no ACK";
+  EXPECT_FALSE(impairments.at_nic(0, nak).lost) << "a NAK is not an ACK";
   EXPECT_TRUE(impairments.at_nic(0, ack).lost);
   EXPECT_FALSE(impairments.at_nic(0, ack).lost);
-  EXPECT_TRUE(impairments.at_nic(1, ack).lost) << "of another host";
+  EXPECT_TRUE(impairments.at_nic(1, ack).lost) << "the same ACK at another host";
   EXPECT_TRUE(impairments.at_nic(0, transport_ack(0x12, 100, wire::AckSyndrome::kAck)).lost);
   EXPECT_TRUE(impairments.at_nic(0, transport_ack(0x11, 101, wire::AckSyndrome::kAck)).lost);
-  EXPECT_FALSE(impairments.at_nic(0, packet()).lost) << "what is no packet at all";
+  EXPECT_FALSE(impairments.at_nic(0, packet()).lost) << "bytes that are not a packet";
 }
 
 TEST(Impairments, TheFirstCopyOfEachNakIsLost) {

@@ -55,7 +55,8 @@ TEST(PortQueue, AControlPacketWaitsOnlyForThePacketBeingSent) {
   Port port;
   for (int i = 0; i < 4; ++i) port.admit(ns(0), kData);
   EXPECT_EQ(port.admit(ns(100), kControl).leaves_at, ns(320 + 8));
-  EXPECT_EQ(port.admit(ns(100), kControl).leaves_at, ns(320 + 16)) << "behind the one before it";
+  EXPECT_EQ(port.admit(ns(100), kControl).leaves_at, ns(320 + 16))
+      << "it leaves after the previous control packet";
   // Data admitted after the control packets is delayed by them.
   EXPECT_EQ(port.admit(ns(100), kData).leaves_at, ns(5 * 320 + 16));
 }
@@ -94,7 +95,7 @@ TEST(PortQueue, MarkingProbabilityGrowsLinearlyBetweenTheThresholds) {
   }
   EXPECT_EQ(marked[0], 0);
   EXPECT_EQ(marked[1], 0);
-  EXPECT_EQ(marked[2], 0) << "just at the lower threshold";
+  EXPECT_EQ(marked[2], 0) << "exactly at the lower threshold";
   EXPECT_NEAR(marked[3], kRounds / 2, kRounds / 40);
   EXPECT_EQ(marked[4], kRounds);
   EXPECT_EQ(marked[5], kRounds);

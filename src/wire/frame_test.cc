@@ -69,7 +69,8 @@ TEST(Frame, Srv6AddsAnOuterHeaderAndKeepsTheInnerPacket) {
   EXPECT_TRUE(same(ConstBytes(frame).subspan(14, 40),
                    hex("61 20 12 34 00 64 29 40 | fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 01"
                        "fd 00 00 01 18 05 58 2a 18 09 98 11 00 00 00 00")));
-  EXPECT_TRUE(same(ConstBytes(frame).subspan(54), v1.ip)) << "the inner packet and its ICRC";
+  EXPECT_TRUE(same(ConstBytes(frame).subspan(54), v1.ip))
+      << "the inner packet and its ICRC are unchanged";
   const auto parsed = parse_frame(frame);
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->envelope, v1.envelope);
@@ -108,7 +109,7 @@ TEST(Frame, SegmentRoutingHeaderIsSkipped) {
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->envelope, v1.envelope);
   frame[54 + 2] = std::byte{0};
-  EXPECT_EQ(frame_error(frame), DropReason::kBadHeader) << "another routing header";
+  EXPECT_EQ(frame_error(frame), DropReason::kBadHeader) << "a routing header of another type";
 }
 
 TEST(Frame, DamageIsDetectedByTheIcrc) {

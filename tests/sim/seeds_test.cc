@@ -26,7 +26,7 @@ TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithSeedsThatFoundABug) {
 TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithANewSeed) {
   std::random_device device;
   const std::uint64_t seed = std::uint64_t{device()} << 16 ^ device();
-  std::cout << "fresh seed: build/weft sim run scenarios/fault-mix.toml --seed " << seed << '\n';
+  std::cout << "new seed: build/weft sim run scenarios/fault-mix.toml --seed " << seed << '\n';
   expect_seeds_hold("fault-mix", {.first = seed, .count = 1});
 }
 
