@@ -10,8 +10,8 @@
 #include <new>
 
 #include "base/prng.h"
-#include "net/secure_direction.h"
-#include "net/test_live_fabric.h"
+#include "seal/secure_direction.h"
+#include "softswitch/test_live_fabric.h"
 #include "transport/endpoint.h"
 #include "transport/test_pair.h"
 
@@ -176,7 +176,7 @@ TEST(Allocation, TheTransportDoesNotAllocateWhenAQpFails) {
 }  // namespace
 }  // namespace weft::transport
 
-namespace weft::net {
+namespace weft::softswitch {
 namespace {
 
 // An incast through the software switch, with marks, trims, drops, losses and deliveries.
@@ -217,8 +217,8 @@ TEST(Allocation, TheSoftwareSwitchDoesNotAllocate) {
 TEST(Allocation, SealingAndOpeningAPacketDoNotAllocate) {
   ASSERT_EQ(crypto_is_counted, 1);
   const std::uint64_t before_keys = allocations;
-  SendDirection out(Key{}, kEpochShift);
-  ReceiveDirection in(Key{}, kEpochShift);
+  seal::SendDirection out(seal::Key{}, seal::kEpochShift);
+  seal::ReceiveDirection in(seal::Key{}, seal::kEpochShift);
   EXPECT_GT(allocations, before_keys) << "key setup allocates: OpenSSL must be counted";
   std::array<std::byte, wire::kHeaderSizeMax> write{}, nack{};
   const std::size_t write_size =
@@ -241,4 +241,4 @@ TEST(Allocation, SealingAndOpeningAPacketDoNotAllocate) {
 }
 
 }  // namespace
-}  // namespace weft::net
+}  // namespace weft::softswitch
