@@ -11,14 +11,14 @@
 
 #include "base/ipv6.h"
 #include "conformance/library.h"
+#include "wire/icrc.h"
 
 namespace weft::conformance {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// What the ICRC covers. RoCEv2: everything. Ends that agreed may leave the payload to the link.
-enum class IcrcCover : std::uint8_t { kFull, kHeaders };
+using wire::IcrcCover;
 
 struct Options {
   std::string library;
