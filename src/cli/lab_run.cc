@@ -101,10 +101,10 @@ Result<void> LabRun::build() {
                                  {.seed = options_.seed,
                                   .memory = memory_of,
                                   .trace = &trace_,
-                                  .suit_endpoint = [](auto& config) { suit_software(config); },
                                   .suit_qp =
                                       [this](transport::QpConfig& config) {
-                                        suit_software(config);
+                                        suit_process(config, transport::PeerKind::kSoftware);
+                                        config.sack_bytes = 0;  // as software peers need it
                                         config.nscc.trimming = software_switches_;
                                       }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());

@@ -16,11 +16,10 @@ class NsccSoftware : public testing::Test {
     NsccConfig config;
     config.rate = Rate::gbps(40);
     config.base_rtt = kFloor;
-    config.software = true;
     config.trimming = false;
     config.cwnd_bytes_max = 2 << 20;
     config.cwnd_bytes_initial = 1 << 20;
-    params = NsccParams::derive(config, kMtu);
+    params = NsccParams::derive(config, kMtu, kSoftwareRules);
     nscc = Nscc(params, now);
   }
   // A run goes, and its SACK comes after `rtt`.

@@ -19,7 +19,7 @@ class NsccTest : public testing::Test {
     config.base_rtt = kRtt;
     config.trimming = trimming;
     config.cwnd_bytes_initial = initial;
-    params = NsccParams::derive(config, kMtu);
+    params = NsccParams::derive(config, kMtu, kNicRules);
     nscc = Nscc(params, now);
   }
   // One packet goes, and its SACK comes with that delay above the base RTT.

@@ -69,7 +69,7 @@ TEST(ReceiveBudget, IsLessWherePacketsComeOneByOne) {
 TEST(ReceiveBudget, BoundsWhatIsInFlight) {
   for (const auto& [room, least, most] : {std::tuple{4096u, 2u, 3u}, {32 * 1024u, 24u, 31u}}) {
     auto options = test::RequestorBench::defaults();
-    options.config.budget_unit_bytes = room;
+    options.budget_unit_bytes = room;
     test::RequestorBench bench(options);
     bench.post(64 * 1024);
     const auto first = bench.poll();
@@ -89,7 +89,7 @@ TEST(ReceiveBudget, BoundsWhatIsInFlight) {
 TEST(ReceiveBudget, WhatThePeerHadNoRoomForBlamesNoEv) {
   for (const bool overflow : {true, false}) {
     auto options = test::RequestorBench::defaults();
-    options.config.budget_unit_bytes = 16 * 1024;
+    options.budget_unit_bytes = 16 * 1024;
     options.config.condemn = Condemn::kFirstLoss;
     test::RequestorBench bench(options);
     bench.post(32 * 1024);

@@ -210,7 +210,7 @@ TEST(RequestorLoss, ThereAfterAllIsUnmarkedAndBalanced) {
 // Between software ends: a way of 10 us, a packet a microsecond, and packets that come late.
 RequestorBench::Options software_ends() {
   auto options = RequestorBench::defaults();
-  options.config.nscc.software = true;
+  options.config.peer = PeerKind::kSoftware;
   return options;
 }
 struct LeftOut {

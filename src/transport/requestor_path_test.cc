@@ -48,7 +48,7 @@ class Flow {
 // Between software ends, and the shorter of two planes dies: docs/decisions/0036.
 TEST(RequestorPath, WhatIsLeftOfThePlanesMayBeLonger) {
   auto options = RequestorBench::defaults();
-  options.config.nscc.software = true;
+  options.config.peer = PeerKind::kSoftware;
   constexpr Duration kWay = Duration::us(100);
   options.config.nscc.base_rtt = kWay;
   RequestorBench bench(options);

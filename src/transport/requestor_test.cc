@@ -321,9 +321,9 @@ TEST(Requestor, AsksBeforeAWindowOfFewRunsIsFull) {
   auto options = RequestorBench::defaults();
   options.burst = 15;
   options.mtu = 4096;
-  options.config.nscc.software = true;
+  options.config.peer = PeerKind::kSoftware;
   options.config.nscc.cwnd_bytes_initial = options.config.nscc.cwnd_bytes_max = 2u << 20;
-  options.config.budget_unit_bytes = 8192;
+  options.budget_unit_bytes = 8192;
   options.send_queue_max = 1024;
   for (const std::uint32_t size : {8u, 300u, 2000u, 2500u, 3000u, 3900u, 4096u}) {
     for (std::uint8_t units = 2; units <= 40; ++units) {

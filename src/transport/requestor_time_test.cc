@@ -161,7 +161,7 @@ TEST(RequestorTime, ShortLatenessIsNoExcuse) {
 struct LateSoftwarePeer : testing::Test {
   static RequestorBench::Options options() {
     auto options = RequestorBench::defaults();
-    options.config.nscc.software = true;
+    options.config.peer = PeerKind::kSoftware;
     return options;
   }
   static constexpr Duration kLate = Duration::ms(10);

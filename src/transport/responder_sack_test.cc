@@ -61,7 +61,7 @@ TEST(ResponderSack, ThresholdCountsAtLeastAKilobyteAPacket) {
 }
 
 TEST(ResponderSack, HolesAreReportedInTime) {
-  ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .sack_holes = Duration::us(300)});
+  ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &kSoftwareRules});
   const auto at = [](std::int64_t us) { return Time() + Duration::us(us); };
   bench.write_and_flush(Psn(0), {.now = at(0)});
   // Nothing is missing: bytes alone count.
@@ -77,8 +77,8 @@ TEST(ResponderSack, HolesAreReportedInTime) {
 
 // The second of them may be the first that gets through: it goes by two planes.
 TEST(ResponderSack, AnEdgeThatStandsIsReportedByTwoPlanes) {
-  for (const Duration holes : {Duration::us(300), Duration()}) {
-    ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .sack_holes = holes});
+  for (const PeerKind peer : {PeerKind::kSoftware, PeerKind::kNic}) {
+    ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &rules_of(peer)});
     using Ways = std::vector<std::uint8_t>;
     const auto ways = [&](std::uint32_t psn) {
       EXPECT_EQ(bench.write(Psn(psn), {.ask = true}), Status::kOk);
@@ -98,8 +98,7 @@ TEST(ResponderSack, AnEdgeThatStandsIsReportedByTwoPlanes) {
     EXPECT_EQ(ways(0), in_turn);
     bench.write_and_flush(Psn(1));
     EXPECT_EQ(ways(3), in_turn);  // the edge had moved since
-    // In the simulator, where nobody asked for reports of holes, nothing changes.
-    EXPECT_EQ(ways(4), holes > Duration() ? both : in_turn);
+    EXPECT_EQ(ways(4), peer == PeerKind::kSoftware ? both : in_turn) << "a NIC gets no copies";
     EXPECT_EQ(ways(2), in_turn);  // the hole is closed
   }
 }
@@ -263,7 +262,7 @@ TEST(ResponderSack, ProbeIsAnsweredFromTheEdge) {
 }
 
 TEST(ResponderSack, ProbeIsAnsweredByThePlaneThatItCameBy) {
-  ResponderBench bench(Psn(0), {.sack_holes = Duration::us(300)});
+  ResponderBench bench(Psn(0), {.peer = &kSoftwareRules});
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
   EXPECT_EQ(bench.control.front().near, 3);

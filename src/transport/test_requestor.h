@@ -23,6 +23,7 @@ class RequestorBench {
     QpConfig config{};
     Psn first = Psn(0xff'fff0);
     std::uint32_t mtu = 1024, burst = 1;
+    std::uint32_t budget_unit_bytes = 0;  // of SACK.mpr
     std::uint32_t send_queue_max = 64;
     std::uint32_t pool_blocks = 1024;
     std::uint32_t watched_max = 64;
@@ -40,7 +41,10 @@ class RequestorBench {
   explicit RequestorBench(const Options& options = defaults())
       : options_(options),
         params_{.config = options.config,
-                .nscc = NsccParams::derive(options.config.nscc, options.mtu),
+                .peer = &rules_of(options.config.peer),
+                .budget_unit_bytes = options.budget_unit_bytes,
+                .nscc = NsccParams::derive(options.config.nscc, options.mtu,
+                                           rules_of(options.config.peer)),
                 .mtu = options.mtu,
                 .burst = options.burst},
         pool(options.pool_blocks),
@@ -213,7 +217,7 @@ class RequestorBench {
   PsnBlockPool pool;
   ControlQueue control{4096};
   EvProber prober;
-  ProbeBudget probes{0};
+  ProbeBudget probes{kSoftwareRules.probes_per_ms};
   std::array<Peer, 1> peers{};
   RequestorCounters counters;
   Requestor requestor;
