@@ -17,7 +17,7 @@ double tail_of_32(double p, std::uint32_t k) {
   return sum;
 }
 
-TEST(Evidence, BarsRiseWithWhatTheSiblingsLose) {
+TEST(Evidence, BarsRiseWithTheLossOfTheSiblings) {
   std::uint32_t row = 0, of_32 = 0;
   for (std::uint32_t ambient = 0; ambient <= 0x1'0000; ambient += 8) {
     EXPECT_GE(losses_in_a_row(ambient), row);

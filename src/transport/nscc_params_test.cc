@@ -73,7 +73,7 @@ TEST(NsccParams, WorkedTable) {
   }
 }
 
-TEST(NsccParams, WhatIsGivenStands) {
+TEST(NsccParams, ConfiguredValuesAreKept) {
   NsccConfig config;
   config.rate = Rate::gbps(100);
   config.base_rtt = kRtt;
@@ -108,7 +108,7 @@ TEST(Nscc, DisabledKeepsItsWindow) {
   EXPECT_EQ(nscc.inflight(), 50'000 - 3 * kPacket);
 }
 
-TEST(Nscc, WindowStaysBetweenItsBoundsWhateverComes) {
+TEST(Nscc, WindowStaysBetweenItsBoundsUnderAnyInput) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

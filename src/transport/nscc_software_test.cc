@@ -48,19 +48,19 @@ class NsccSoftware : public testing::Test {
   Nscc nscc{params, now};
 };
 
-TEST_F(NsccSoftware, AFastSampleDoesNotShrinkTheWindow) {
+TEST_F(NsccSoftware, SampleBelowTheFloorDoesNotShrinkTheWindow) {
   for (int i = 0; i < 100; ++i) sack(Duration::us(7));
   EXPECT_EQ(nscc.base_rtt(), kFloor);
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
-TEST_F(NsccSoftware, TheBaseRttIsTheSmallestSeenOnALongPath) {
+TEST_F(NsccSoftware, BaseRttIsTheSmallestSeenOnALongPath) {
   for (int i = 0; i < 100; ++i) sack(Duration::us(400 + i % 3));
   EXPECT_EQ(nscc.base_rtt(), Duration::us(400));
   EXPECT_GE(nscc.window(), 1 << 20);
 }
 
-TEST_F(NsccSoftware, AQueueThatStandsCountsAsAMark) {
+TEST_F(NsccSoftware, StandingQueueCountsAsAMark) {
   for (int i = 0; i < 100; ++i) sack(Duration::us(50));
   const std::int64_t before = nscc.window();
   for (int i = 0; i < 5000; ++i) sack(Duration::us(900 + i % 50));
@@ -72,7 +72,7 @@ TEST_F(NsccSoftware, AQueueThatStandsCountsAsAMark) {
 }
 
 // The shorter of two planes is gone, and what is left takes 600 us instead of 100.
-TEST_F(NsccSoftware, ALongerWayAfterAPlaneWasLostIsNoQueue) {
+TEST_F(NsccSoftware, LongerPathAfterAPlaneWasLostIsNoQueue) {
   run(kFloor, Duration::ms(10));
   nscc.on_plane_lost();
   now += Duration::s(10);  // nothing was to be sent
@@ -81,7 +81,7 @@ TEST_F(NsccSoftware, ALongerWayAfterAPlaneWasLostIsNoQueue) {
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
-TEST_F(NsccSoftware, AWayIsLongerByLittleOrMuch) {
+TEST_F(NsccSoftware, PathMayBeLongerByLittleOrMuch) {
   for (const Duration rtt : {Duration::us(430), Duration::ms(1), Duration::ms(3)}) {
     SCOPED_TRACE(rtt.to_us());
     nscc = Nscc(params, now);
@@ -94,7 +94,7 @@ TEST_F(NsccSoftware, AWayIsLongerByLittleOrMuch) {
 }
 
 // Without that a queue is a queue, of others too, also long after a plane was lost.
-TEST_F(NsccSoftware, AQueueThatNeverEndsIsNoLongerWay) {
+TEST_F(NsccSoftware, QueueThatNeverDrainsIsNotTakenForALongerPath) {
   run(kFloor, Duration::ms(10));
   nscc.on_plane_lost();
   run(kFloor, Duration::s(3));
@@ -105,7 +105,7 @@ TEST_F(NsccSoftware, AQueueThatNeverEndsIsNoLongerWay) {
 
 // TCP fills what is left of a switch's queue: beside it Weft must give way before its own target of
 // 400 us is reached, and not for less than 320.
-TEST_F(NsccSoftware, AQueueStandsSomewhatBelowTheTarget) {
+TEST_F(NsccSoftware, QueueStandsFromFourFifthsOfTheTargetOn) {
   const auto window_with = [this](Duration queue) {
     nscc = Nscc(params, now);
     for (int i = 0; i < 100; ++i) sack(kFloor);
@@ -116,7 +116,7 @@ TEST_F(NsccSoftware, AQueueStandsSomewhatBelowTheTarget) {
   EXPECT_LT(window_with(Duration::us(350)), 3 << 19);
 }
 
-TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoQueue) {
+TEST_F(NsccSoftware, OldMarkDoesNotHideAStandingQueue) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
   const std::int64_t before = nscc.window();
@@ -124,7 +124,7 @@ TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoQueue) {
   EXPECT_LT(nscc.window(), before * 3 / 4);
 }
 
-TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoLoss) {
+TEST_F(NsccSoftware, OldMarkDoesNotHideMuchLoss) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
   const std::int64_t before = nscc.window();
@@ -137,7 +137,7 @@ TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoLoss) {
 }
 
 // Nor does it make a peer's pause a queue that quick adapt would cut the window for.
-TEST_F(NsccSoftware, AMarkOfLongAgoLeavesAPauseOfAProcessAlone) {
+TEST_F(NsccSoftware, OldMarkDoesNotMakeAPauseOfAProcessAQueue) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
   for (int i = 0; i < 2; ++i) {
@@ -148,7 +148,7 @@ TEST_F(NsccSoftware, AMarkOfLongAgoLeavesAPauseOfAProcessAlone) {
 }
 
 // What arrived while no switch spoke does not excuse a queue of now, nor blame one.
-TEST_F(NsccSoftware, QuickAdaptBeginsAnewWithTheFirstSignal) {
+TEST_F(NsccSoftware, QuickAdaptStartsCountingAtTheFirstSignalAfterSilence) {
   const auto trim = [this] {
     nscc.on_send(kMtu);
     nscc.on_trim(now, {.size = kMtu, .sent_at = now});
@@ -168,13 +168,13 @@ TEST_F(NsccSoftware, QuickAdaptBeginsAnewWithTheFirstSignal) {
   EXPECT_LT(nscc.window(), before / 4);
 }
 
-TEST_F(NsccSoftware, APauseOfAProcessIsNoQueue) {
+TEST_F(NsccSoftware, PauseOfAProcessIsNoQueue) {
   // Every fourth packet waits for milliseconds until somebody gets the core.
   for (int i = 0; i < 4000; ++i) sack(i % 4 == 0 ? Duration::ms(5) : Duration::us(60));
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
-TEST_F(NsccSoftware, ASwitchThatMarksIsBelievedInsteadOfTheDelay) {
+TEST_F(NsccSoftware, MarksOfASwitchCountInsteadOfTheDelay) {
   for (int i = 0; i < 20; ++i) sack(Duration::us(50));
   sack(Duration::us(50), true);
   const std::int64_t before = nscc.window();
@@ -184,7 +184,7 @@ TEST_F(NsccSoftware, ASwitchThatMarksIsBelievedInsteadOfTheDelay) {
 
 // It came into a queue that never emptied, and takes that for the way's length
 // (docs/decisions/0034).
-TEST_F(NsccSoftware, WhoFindsNoDelayAndManyMarksGivesWay) {
+TEST_F(NsccSoftware, ManyMarksWithoutDelayShrinkTheWindow) {
   const auto window_after = [this](int marked_every) {
     nscc = Nscc(params, now);
     sack(Duration::us(1500));
@@ -213,7 +213,7 @@ TEST_F(NsccSoftware, QuickAdaptWaitsForATrim) {
   EXPECT_GE(nscc.window(), 1 << 20);
 }
 
-TEST_F(NsccSoftware, ThePeersRoomIsABound) {
+TEST_F(NsccSoftware, ReceiveBudgetOfThePeerBoundsInflight) {
   nscc.set_limit(3 * kRun);
   nscc.on_send(2 * kRun);
   EXPECT_TRUE(nscc.allows(kRun));

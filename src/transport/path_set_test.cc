@@ -171,7 +171,7 @@ TEST(PathSet, ReviveBringsItBack) {
   EXPECT_GE(std::count(slots.begin(), slots.end(), 2), 1);
 }
 
-TEST(PathSet, ReviveWhileABackupStandsInMakesItTheBackup) {
+TEST(PathSet, RevivedEvIsABackupWhileItsReplacementIsInRotation) {
   PathSet paths = make({.per_port = 5, .active = 4, .min_active = 1});
   const Slot victim = take(paths, 1)[0];
   ASSERT_TRUE(paths.condemn(at(1), victim));
@@ -185,7 +185,7 @@ TEST(PathSet, ReviveWhileABackupStandsInMakesItTheBackup) {
   EXPECT_GT(std::count(slots.begin(), slots.end(), victim), 0);
 }
 
-TEST(PathSet, DeniedIsNeverUsedAndNothingButAllowBringsItBack) {
+TEST(PathSet, DeniedEvIsNeverUsedUntilItIsAllowed) {
   for (Policy policy : {Policy::kMrc, Policy::kOblivious, Policy::kReps, Policy::kFlowHash}) {
     SCOPED_TRACE(static_cast<int>(policy));
     PathSet paths = make({.per_port = 4, .active = 4, .min_active = 4, .policy = policy});
@@ -267,7 +267,7 @@ TEST(PathSet, FindAndAnyOn) {
 }
 
 // Where the value does not tell the plane, an echo that two planes could have sent names nobody.
-TEST(PathSet, EchoThatTwoPlanesShareNamesNobody) {
+TEST(PathSet, EchoThatTwoPlanesShareNamesNoSlot) {
   const fabric::Ev evs[] = {
       {.value = 5, .port = 0}, {.value = 5, .port = 1}, {.value = 6, .port = 1}};
   PathSet paths({.active = 3, .min_active = 1, .port_count = 2}, evs);
@@ -276,7 +276,7 @@ TEST(PathSet, EchoThatTwoPlanesShareNamesNobody) {
   EXPECT_EQ(paths.find_echo(6), 2);
 }
 
-TEST(PathSet, TraceTellsEveryChangeOfState) {
+TEST(PathSet, EveryChangeOfStateIsTraced) {
   Trace trace;
   PathSet paths({.active = 2, .min_active = 1, .trace = &trace, .host = 7, .qpn = 9},
                 make_evs({.ports = 1, .per_port = 2}));

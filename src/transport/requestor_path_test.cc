@@ -46,7 +46,7 @@ class Flow {
 };
 
 // Between software ends, and the shorter of two planes dies: docs/decisions/0036.
-TEST(RequestorPath, WhatIsLeftOfThePlanesMayBeLonger) {
+TEST(RequestorPath, RemainingPlanesMayBeLonger) {
   auto options = RequestorBench::defaults();
   options.config.peer = PeerKind::kSoftware;
   constexpr Duration kWay = Duration::us(100);
@@ -82,7 +82,7 @@ TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
   for (std::size_t i = 200; i < sent.size(); ++i) EXPECT_NE(sent[i].outgoing.ev, bad);
 }
 
-TEST(RequestorPath, WhatCannotBeWatchedIsNotCondemned) {
+TEST(RequestorPath, EvThatCannotBeWatchedIsNotCondemned) {
   auto options = RequestorBench::defaults();
   options.watched_max = 0;
   RequestorBench bench(options);
@@ -175,7 +175,7 @@ TEST(RequestorPath, MarkSkipsAndAlwaysSkipCondemns) {
   EXPECT_EQ(bench.requestor.paths().state(slot(2)), EvState::kGood);
 }
 
-TEST(RequestorPath, SilentPeerChangesNoEvAndIsAskedOnEachPlane) {
+TEST(RequestorPath, SilentPeerChangesNoEvAndIsProbedOnEachPlane) {
   RequestorBench bench;
   bench.post(20 * 1024);
   bench.poll_all();
@@ -223,7 +223,7 @@ TEST(RequestorPath, PeerThatFallsSilentInAFlowIsNotALoss) {
   EXPECT_EQ(bench.requestor.paths().bad(), 0u);
 }
 
-TEST(RequestorPath, TimerOfAPeerThatTalksLosesTheOldest) {
+TEST(RequestorPath, TimeoutWithAPeerThatAnswersLosesTheOldest) {
   RequestorBench bench;
   bench.post(3 * 1024);
   const auto packets = bench.poll_all();
@@ -243,7 +243,7 @@ TEST(RequestorPath, TimerOfAPeerThatTalksLosesTheOldest) {
   EXPECT_EQ(again[0].psn(), packets[0].psn());
 }
 
-TEST(RequestorPath, WhatIsSentAgainTakesAnotherPlane) {
+TEST(RequestorPath, RetransmissionTakesAnotherPlane) {
   RequestorBench bench;
   std::map<std::uint32_t, PortIndex> lost_on;
   int again = 0;

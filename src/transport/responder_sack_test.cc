@@ -31,7 +31,7 @@ TEST(ResponderSack, FirstPacketAtOnceThenQuiet) {
   for (std::int32_t i = 1; i < 50; ++i) EXPECT_EQ(sacks(bench.write_and_flush(Psn(10) + i)), 0u);
 }
 
-TEST(ResponderSack, EachReasonTriggersOne) {
+TEST(ResponderSack, EachReasonTriggersOneSack) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(11), {.ask = true})), 1u);
@@ -76,7 +76,7 @@ TEST(ResponderSack, HolesAreReportedInTime) {
 }
 
 // The second of them may be the first that gets through: it goes by two planes.
-TEST(ResponderSack, AnEdgeThatStandsIsReportedByTwoPlanes) {
+TEST(ResponderSack, EdgeThatHasNotMovedIsReportedToSoftwareByTwoPlanes) {
   for (const PeerKind peer : {PeerKind::kSoftware, PeerKind::kNic}) {
     ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &rules_of(peer)});
     using Ways = std::vector<std::uint8_t>;
@@ -123,7 +123,7 @@ TEST(ResponderSack, ReflectsWhatTriggeredIt) {
   EXPECT_EQ(sent[0].packet.bth.dest_qpn, ResponderBench::kPeerQpn);
 }
 
-TEST(ResponderSack, HolesThatCloseAfterARequestAreToldOnce) {
+TEST(ResponderSack, HolesThatCloseAfterARequestAreReportedOnce) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(12), {.ask = true})), 1u);
@@ -138,7 +138,7 @@ TEST(ResponderSack, HolesThatCloseAfterARequestAreToldOnce) {
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(16))), 0u);
 }
 
-TEST(ResponderSack, OneForEachRunOfAnEvInABatch) {
+TEST(ResponderSack, OneSackForEachRunOfAnEvInABatch) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   for (std::uint32_t i = 1; i <= 12; ++i)
@@ -170,7 +170,7 @@ TEST(ResponderSack, BitmapEndsAtTheTrigger) {
   EXPECT_EQ(sack.ooo_count, 101);
 }
 
-TEST(ResponderSack, WhatWasNeverReportedGetsEverySecondSack) {
+TEST(ResponderSack, UnreportedPsnsGetEverySecondSack) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   for (std::uint32_t psn = 100; psn < 400; ++psn) bench.write_and_flush(Psn(psn));
@@ -261,7 +261,7 @@ TEST(ResponderSack, ProbeIsAnsweredFromTheEdge) {
   EXPECT_EQ(reported(sack), Psns{5});
 }
 
-TEST(ResponderSack, ProbeIsAnsweredByThePlaneThatItCameBy) {
+TEST(ResponderSack, ProbeIsAnsweredOnThePlaneItCameBy) {
   ResponderBench bench(Psn(0), {.peer = &kSoftwareRules});
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
@@ -312,7 +312,7 @@ TEST(ResponderSack, FullControlQueueLosesTheSackAndNothingElse) {
 
 // A packet that was sent again and fills a hole far below is reported by one SACK; it does not make
 // the responder report everything above it once more.
-TEST(ResponderSack, WhatCameLateIsReportedOnce) {
+TEST(ResponderSack, LatePacketIsReportedOnce) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   constexpr std::uint32_t kEnd = 1000;

@@ -35,7 +35,7 @@ TEST(RetryTimer, ArmKeepsAnIntervalUnderWay) {
   EXPECT_EQ(timer.deadline(), deadline + Duration::us(1));
 }
 
-TEST(RetryTimer, RestartKeepsTheCountAndResetForgetsIt) {
+TEST(RetryTimer, RestartKeepsTheCountAndProgressForgetsIt) {
   RetryTimer timer(kConfig);
   Time now;
   timer.arm(now);
