@@ -1,5 +1,5 @@
-// What an endpoint and its QPs are told at construction: every bound, every default, and where it
-// comes from.
+// The configuration of an endpoint and its QPs: every bound, every default, and where it comes
+// from.
 #pragma once
 
 #include <array>
@@ -19,8 +19,7 @@ using world::Address;
 using world::PortIndex;
 using world::PortMask;
 
-// Which EV next. kMrc skips a marked EV once; the others are for
-// comparison.
+// How the next EV is chosen. kMrc skips a marked EV once; the others are for comparison.
 enum class Policy : std::uint8_t { kMrc, kOblivious, kReps, kFlowHash };
 
 // When an EV is condemned (docs/decisions/0003): on evidence relative to its siblings, or at its
@@ -75,7 +74,7 @@ struct EndpointConfig {
   std::uint32_t batch_max = 64;  // datagrams one poll_transmit gives; at least world::kBatchMin
   std::uint32_t control_queue_max = 256;  // control packets that wait for a port
   std::uint32_t ask_count_max = 0;        // endpoint requests of a controller under way
-  std::uint32_t ev_news_max = 0;          // EVs gone bad or good that nobody took yet; 0: not noted
+  std::uint32_t ev_news_max = 0;          // EVs gone bad or good, not polled yet; 0: not noted
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
   std::uint32_t first_qpn = 0x100;        // QPNs count from here, and go round in
   std::uint32_t qpn_bits = 24;            // their low bits
@@ -107,7 +106,7 @@ struct QpConfig {
   bool trim_nack = true;              // answer trimmed packets with a NACK
   // Work requests; 0: as the endpoint's.
   std::uint32_t send_queue_max = 0, receive_queue_max = 0;
-  std::uint32_t domain = 0;  // whose memory the peer may write to: told to Memory::region
+  std::uint32_t domain = 0;  // whose memory the peer may write to, as Memory::region knows it
   Policy policy = Policy::kMrc;
   Condemn condemn = Condemn::kRelative;
   std::uint32_t ev_active = 128;  // EVs in rotation; the rest of `evs` are backups
@@ -118,7 +117,7 @@ struct QpConfig {
   NsccConfig nscc;
 };
 
-// How much a responder is ready to take: told to the requestor in every SACK.
+// How much a responder is ready to take. Every SACK says it to the requestor.
 struct ReceiveLimit {
   std::uint8_t mpr = 0;  // units of 128 PSNs, or of the budget; 0: the QP's mpr_dest
   // 0 none; 64 halves the window in a round trip; 127 leaves one packet
@@ -127,7 +126,7 @@ struct ReceiveLimit {
   friend bool operator==(const ReceiveLimit&, const ReceiveLimit&) = default;
 };
 
-// Where the other end is: what the two applications tell each other out of band.
+// Where the other end is: the two applications exchange this out of band.
 struct PeerInfo {
   std::array<Address, world::kPortsMax> ports{};
   std::uint32_t host = 0xffff'ffff;  // its name in the trace

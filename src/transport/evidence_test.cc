@@ -43,7 +43,7 @@ TEST(Evidence, ChanceRarelyReachesTheBars) {
   }
 }
 
-// A path that loses half of its packets is told from siblings that lose one in a hundred.
+// A path that loses half of its packets is distinguished from siblings that lose one in a hundred.
 TEST(Evidence, BarsCanBeReached) {
   EXPECT_GT(tail_of_32(0.5, losses_of_32(655)), 0.99);
   EXPECT_GT(tail_of_32(0.2, losses_of_32(0)), 0.99);

@@ -87,7 +87,7 @@ class LossDetector {
   Duration extra_;
 };
 
-// What a SACK tells about the responder's set of PSNs above its cumulative edge.
+// How much a SACK tells about the responder's set of PSNs above its cumulative edge.
 enum class Knowledge : std::uint8_t {
   kComplete,  // we know each PSN it has: any other sent before the trigger is missing there
   kPartial,   // a SACK was lost or overtaken: only the 64 PSNs that this one speaks of count

@@ -83,7 +83,7 @@ void Nscc::on_much_loss(Time now) {
   last_decrease_ = now;
 }
 
-// What the receiver asks for, until it says that it is over.
+// The receiver asks for a smaller window, until it says that it is over.
 void Nscc::apply_penalty(const SackSample& sack) {
   if (sack.penalty > 0) {
     if (saved_window_ == 0) saved_window_ = window_;
@@ -185,7 +185,7 @@ void Nscc::decrease(Time now, bool standing) {
   if (standing) unmarked_.limit_growth();
 }
 
-// What increase() collected comes into the window.
+// The window grows by what increase() collected.
 void Nscc::apply_increase(Time now) {
   const std::int64_t growth_max = unmarked_.growth_max();
   std::int64_t more = increase_ / std::max<std::int64_t>(window_, 1);

@@ -36,7 +36,7 @@ class Nscc {
   }
   // May a packet of that nominal size go now? One is always allowed when nothing is in flight.
   bool allows(std::int64_t size) const { return inflight_ + size <= allowance() || inflight_ <= 0; }
-  // What may be in flight: by the network, and by the peer.
+  // How much may be in flight: by the network, and by the peer.
   std::int64_t allowance() const { return std::min(window_, limit_); }
   std::int64_t limit() const { return limit_; }
   // The peer takes so many bytes at a time, whatever the network does.
@@ -83,7 +83,7 @@ class Nscc {
   std::int64_t settle();
 
  private:
-  // What a SACK with an RTT tells of the network.
+  // The state of the network as a SACK with an RTT shows it.
   struct Congestion {
     Duration delay;         // above the base RTT
     bool marked = false;    // by a switch, or a queue stands

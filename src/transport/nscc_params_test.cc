@@ -1,4 +1,4 @@
-// What is derived from a rate and an RTT, and the bounds that hold whatever comes.
+// Parameters derived from a rate and an RTT, and the bounds that hold under any input.
 #include <gtest/gtest.h>
 
 #include "base/prng.h"

@@ -93,7 +93,7 @@ TEST_F(NsccSoftware, PathMayBeLongerByLittleOrMuch) {
   }
 }
 
-// Without that a queue is a queue, of others too, also long after a plane was lost.
+// Otherwise a delay is a queue, also that of other flows and long after a plane was lost.
 TEST_F(NsccSoftware, QueueThatNeverDrainsIsNotTakenForALongerPath) {
   run(kFloor, Duration::ms(10));
   nscc.on_plane_lost();
@@ -147,7 +147,7 @@ TEST_F(NsccSoftware, OldMarkDoesNotMakeAPauseOfAProcessAQueue) {
   EXPECT_GE(nscc.window(), 1 << 20);
 }
 
-// What arrived while no switch spoke does not excuse a queue of now, nor blame one.
+// Bytes that arrived while no switch signalled count neither for nor against a queue of now.
 TEST_F(NsccSoftware, QuickAdaptStartsCountingAtTheFirstSignalAfterSilence) {
   const auto trim = [this] {
     nscc.on_send(kMtu);
@@ -182,7 +182,7 @@ TEST_F(NsccSoftware, MarksOfASwitchCountInsteadOfTheDelay) {
   EXPECT_GE(nscc.window(), before);
 }
 
-// It came into a queue that never emptied, and takes that for the way's length
+// The QP came into a queue that never emptied, and takes that for the length of its path
 // (docs/decisions/0034).
 TEST_F(NsccSoftware, ManyMarksWithoutDelayShrinkTheWindow) {
   const auto window_after = [this](int marked_every) {
@@ -196,8 +196,8 @@ TEST_F(NsccSoftware, ManyMarksWithoutDelayShrinkTheWindow) {
   EXPECT_GE(window_after(64), 1 << 20) << "a mark now and then is a path's, not a queue's";
   EXPECT_LT(window_after(2), 3 << 18);
   EXPECT_EQ(nscc.base_rtt(), Duration::us(1500)) << "what timers go by";
-  // The others are gone, nothing is marked: nothing is doubted any more, and marks that have only
-  // just begun are a path's.
+  // The other flows are gone and nothing is marked: the base RTT is not doubted any more, and the first
+  // marks after that are those of a path.
   for (int i = 0; i < 8000; ++i) sack(Duration::us(1500));
   const std::int64_t before = nscc.window();
   EXPECT_GE(before, 1 << 20);

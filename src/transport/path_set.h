@@ -1,4 +1,4 @@
-// PathSet: which EV next, and which EVs are suspect?
+// PathSet: which EV comes next, and which EVs are suspect?
 //
 // Holds a QP's EVs, some in rotation and some as backups, grouped by port (plane). Planes take
 // turns, so they carry equal shares; inside a plane every cycle goes through the EVs in a fresh
@@ -26,7 +26,7 @@ namespace weft::transport {
 
 enum class EvState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
 
-// What a loss proved.
+// The consequence of a loss.
 enum class Verdict : std::uint8_t { kNothing, kEvCondemned, kPlaneCondemned };
 
 class PathSet {
@@ -106,7 +106,7 @@ class PathSet {
 
   // The part of this object that is in use.
   const void* end() const { return &planes_[options_.port_count - 1] + 1; }
-  // What next() will look at first.
+  // The EV that next() will look at first.
   world::Node::Part hot() const {
     const Slot slot = planes_[turn_].drawn;
     return slot == kNone ? world::Node::Part() : world::Node::Part{&slots_[slot], sizeof(EvSlot)};

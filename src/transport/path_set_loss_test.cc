@@ -17,7 +17,7 @@ using Slot = PathSet::Slot;
 constexpr Duration kRtt = Duration::us(10);
 constexpr PortMask kAll = 0xff;
 
-// Packets one after the other, each lost or not, told in order.
+// Packets one after the other, each lost or not, reported in order.
 struct Trial {
   std::uint32_t ports = 4, per_port = 40, active = 128, min_active = 32;
   Condemn condemn = Condemn::kRelative;
@@ -276,7 +276,7 @@ TEST(PathSetLoss, LastPlaneStays) {
   EXPECT_EQ(path.paths.planes_down(), 0b10);
 }
 
-// Random events in any order: what next() gives is always allowed, counts never disagree, nothing
+// Random events in any order: the EV of next() is always allowed, counts never disagree, nothing
 // stalls.
 TEST(PathSetLoss, InvariantsHoldUnderAnyOrderOfEvents) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

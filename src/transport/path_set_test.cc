@@ -1,4 +1,4 @@
-// Which EV next: turns, marks, policies, the controller's word. Reference sections 4.4, 4.5, 4.7.
+// The choice of the next EV: turns, marks, policies, denial. Reference sections 4.4, 4.5, 4.7.
 #include "transport/path_set.h"
 
 #include <gtest/gtest.h>
@@ -244,7 +244,7 @@ TEST(PathSet, RepsReusesCleanEvsOldestFirst) {
   take(paths, 32);
   for (Slot slot = 0; slot < 12; ++slot) paths.on_clean_echo(slot);
   EXPECT_EQ(take(paths, 8), (std::vector<Slot>{0, 1, 2, 3, 4, 5, 6, 7}));
-  // What was condemned since is passed over.
+  // An EV that was condemned since is passed over.
   paths.on_clean_echo(3);
   paths.on_clean_echo(5);
   ASSERT_TRUE(paths.condemn(at(1), 3));
@@ -266,7 +266,7 @@ TEST(PathSet, FindAndAnyOn) {
   }
 }
 
-// Where the value does not tell the plane, an echo that two planes could have sent names nobody.
+// Where the value does not tell the plane, an echo that fits two planes names no EV.
 TEST(PathSet, EchoThatTwoPlanesShareNamesNoSlot) {
   const fabric::Ev evs[] = {
       {.value = 5, .port = 0}, {.value = 5, .port = 1}, {.value = 6, .port = 1}};

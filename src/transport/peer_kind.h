@@ -19,14 +19,14 @@ struct PeerRules {
   // A SACK after so many bytes.
   std::uint32_t sack_bytes = 16 * 1024;
   // While something is missing a SACK at least that often too: at a low rate `sack_bytes` take
-  // long, and the requestor waits to be told what is lost (docs/decisions/0017). 0: by bytes only.
+  // long, and the requestor waits to learn what is lost (docs/decisions/0017). 0: by bytes only.
   Duration sack_interval_with_holes{};
   // Data that no SACK reported yet, and then none for that long: a SACK on every plane, since the
   // packet that asked for one may be lost (docs/decisions/0017). 0: never unasked.
   Duration sack_after_quiet{};
   // A SACK that may not have got through is sent again by another plane (docs/decisions/0028).
   bool repeats_sacks = false;
-  // Acknowledgements may wait for data that goes the same way: EndpointConfig::answers_delay.
+  // Acknowledgements may wait for data in the same direction: EndpointConfig::answers_delay.
   bool delays_answers = false;
   // SACK.mpr is the responder's receive budget, in units of so many bytes
   // (docs/decisions/0011). 0: SACK.mpr is MRC's, in units of 128 PSNs.
@@ -85,7 +85,7 @@ inline constexpr PeerRules kSoftwareRules{
     .target_rtts = 4,
 };
 
-// What holds for a QP whose peer is of that kind. Lives as long as the program.
+// The rules of a QP whose peer is of that kind. They live as long as the program.
 constexpr const PeerRules& rules_of(PeerKind kind) {
   return kind == PeerKind::kSoftware ? kSoftwareRules : kNicRules;
 }

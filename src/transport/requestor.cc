@@ -50,7 +50,7 @@ std::uint32_t Requestor::part_of_run(const Piece& p) const {
   return std::max((kFullPart * p.size + params_->mtu - 1) / params_->mtu, 1u);
 }
 
-// Runs of up to `burst` full packets, or more small ones, stay on one EV. What is sent again avoids the
+// Runs of up to `burst` full packets, or more small ones, stay on one EV. A retransmission avoids the
 // plane of the copy that was lost, or at least its EV; new packets follow it in its run, so that it
 // costs no run of its own.
 PathSet::Slot Requestor::pick(Time now, PortMask usable, const Piece& p, PathSet::Slot avoid) {
@@ -96,8 +96,8 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   return Polled::kPacket;
 }
 
-// Runs are a part of the window: a small one in a single run would hit a small queue at once. What
-// the peer has room for may come in two.
+// Runs are a part of the window: a small window in a single run would hit a small queue at once. The
+// peer's receive budget may come in two.
 std::uint32_t Requestor::run_packets() const {
   if (sends_singly()) return 1;
   const std::int64_t bytes = std::min(nscc_.window() / 4, nscc_.limit() / 2);
@@ -114,8 +114,8 @@ std::int64_t Requestor::size_to_begin(const WriteQueue::Entry& entry, std::int64
   return std::max(size, size * packets);
 }
 
-// Four times a window; where that is less than a run, when the window may have no room for what comes
-// next, another run or the rest of this: the peer's answer then opens it for as much as it has.
+// Four times a window; where that is less than a run, when the window may have no room for the next
+// run or the rest of this one: the peer's SACK then opens it for as much as has arrived.
 bool Requestor::needs_ack_request(std::int64_t size) const {
   const std::int64_t allowance = nscc_.allowance(), run_bytes = run_packets() * size;
   if (sends_singly() || allowance >= 4 * run_bytes)

@@ -49,7 +49,7 @@ struct RequestorCounters {
   std::uint64_t evs_condemned = 0, planes_condemned = 0, evs_withdrawn = 0, unbalanced = 0;
 };
 
-// What all QPs created alike share.
+// Shared by all QPs that are created alike.
 struct QpParams {
   QpConfig config;  // without its EVs
   const PeerRules* peer = &kNicRules;   // by config.peer
@@ -68,10 +68,10 @@ class Requestor {
     std::uint32_t send_queue_max = 16;
     PathSet::Options paths;
   };
-  // The rest of the endpoint that a requestor works with: given to each call, never kept.
+  // The rest of the endpoint that a requestor works with: an argument of each call, never kept.
   struct Context {
     Time now;
-    Time received_at;  // when what is being looked at came: a world may be late
+    Time received_at;  // when the packet in hand came: a world may be late
     ControlQueue& control;
     EvProber& prober;
     RequestorCounters& counters;
@@ -115,9 +115,9 @@ class Requestor {
   Status on_transport_ack(Context& context, Psn psn, const wire::TransportAck& ack);
   // Any packet of the peer for this QP came.
   void on_heard(Context& context);
-  // A port of ours or the peer's is gone: what is under way on it is lost.
+  // A port of ours or the peer's is gone: packets under way on it are lost.
   void on_port_lost(Context& context, PortIndex port);
-  // It is there again, its queue empty: what goes by it overtakes the rest.
+  // It is there again, its queue empty: packets on it overtake the rest.
   void on_port_back(Time now, PortIndex port);
   // kOk, or kRetryExceeded. REQUIRES now >= deadline().
   Status on_deadline(Context& context, Duration late_by);
@@ -134,7 +134,7 @@ class Requestor {
   // Tells the trace what window and inflight are now.
   void trace_window(Context& context);
 
-  // What the next SACK, and the next packet to send, will touch.
+  // The part of this object that the next SACK, and the next packet to send, will touch.
   world::Node::Part hot() const {
     const auto* begin = reinterpret_cast<const char*>(&params_);
     const auto* end = static_cast<const char*>(paths_.end());
@@ -170,7 +170,7 @@ class Requestor {
   Polled poll_completion_resend(Context& context, PortMask usable, Bytes header, Outgoing& out);
   struct Run {
     PathSet::Slot slot = PathSet::kNone;
-    std::uint32_t left = 0;  // what may follow on it, in parts of a full packet
+    std::uint32_t left = 0;  // how much may follow on it, in parts of a full packet
   };
   static constexpr std::uint32_t kFullPart = 16;
   std::uint32_t part_of_run(const Piece& p) const;

@@ -1,4 +1,4 @@
-// Requestor, loss: what is taken for lost, and whom is it held against?
+// Requestor, loss: which packets are lost, and which path is to blame?
 #include <algorithm>
 
 #include "base/assert.h"
@@ -6,9 +6,9 @@
 
 namespace weft::transport {
 
-// What was declared lost had arrived: more time is to be given. A mistake about a software peer
-// loses a run of packets and is learnt from once; links and peers stand still for milliseconds
-// there.
+// A packet that was declared lost had arrived: the loss detector must wait longer. Between software
+// ends one mistake loses a run of packets, so it is learnt from once a round trip, and by more: links
+// and peers stand still for milliseconds there.
 void Requestor::on_spurious_loss(Context& context) {
   ++context.counters.spurious;
   const Duration base = nscc_.base_rtt();
@@ -77,7 +77,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
       break;
     case Verdict::kEvCondemned:
       ++context.counters.evs_condemned;
-      // What cannot be watched could never come back.
+      // An EV that cannot be watched could never come back.
       if (!context.prober.watch(context.now, qp_.peer, paths_.ev(slot), false)) {
         paths_.revive(context.now, slot);
       }

@@ -1,4 +1,4 @@
-// What is taken for lost, what follows, and that inflight stays in balance:
+// Which packets are taken for lost, what follows, and that inflight stays in balance:
 // docs/decisions/0002.
 #include <gtest/gtest.h>
 
@@ -207,18 +207,18 @@ TEST(RequestorLoss, SpuriousLossIsNotSentAgainAndBalances) {
   EXPECT_EQ(bench.counters.unbalanced, 0u);
 }
 
-// Between software ends: a way of 10 us, a packet a microsecond, and packets that come late.
+// Between software ends: a round trip of 10 us, a packet a microsecond, and packets that come late.
 RequestorBench::Options software_ends() {
   auto options = RequestorBench::defaults();
   options.config.peer = PeerKind::kSoftware;
   return options;
 }
 struct LeftOut {
-  std::vector<Out> packets;  // not heard of
+  std::vector<Out> packets;  // not acknowledged
   Duration found_after;      // from when the first of them was sent, until it was taken for lost
 };
-// Sends `count` packets and hears of each a round trip after it was sent, but for `left_out` from
-// the third on. Copies go when they are due, and are not heard of either.
+// Sends `count` packets and acknowledges each a round trip after it was sent, but for `left_out` from
+// the third on. Copies are sent when they are due, and are not acknowledged either.
 LeftOut leave_out(RequestorBench& bench, std::uint32_t count, std::uint32_t left_out = 1) {
   LeftOut result;
   const Time start = bench.now;
@@ -272,7 +272,7 @@ TEST(RequestorLoss, OldCopyThatArrivesTeachesSoftwareHowLatePacketsAre) {
   }
 }
 
-// Of what was heard of before, by a copy of the same SACK or by somebody who makes them up.
+// SACKs about packets acknowledged before: copies of the same SACK, or forged ones.
 TEST(RequestorLoss, SacksWithoutNewsTeachNothingAboutLateness) {
   RequestorBench bench(software_ends());
   bench.post(1024);
@@ -288,7 +288,7 @@ TEST(RequestorLoss, SacksWithoutNewsTeachNothingAboutLateness) {
   EXPECT_LE(leave_out(bench, 200).found_after, kSoon);
 }
 
-// The same of one that was sent again and then heard of; another before it is missing, so that its
+// The same for a packet that was sent again and then acknowledged; another before it is missing, so that its
 // record stays.
 TEST(RequestorLoss, RetransmittedPacketTeachesLatenessOnce) {
   RequestorBench bench(software_ends());

@@ -1,4 +1,4 @@
-// What a requestor makes of evidence about its paths.
+// How a requestor judges its paths by evidence.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -105,7 +105,7 @@ TEST(RequestorPath, DeadPlaneIsCondemnedWhileTheOtherDelivers) {
   for (const Out& out : flow.send_well(100)) EXPECT_EQ(out.outgoing.ev.port, 0);
 }
 
-// What is withdrawn here may still be condemned by another QP to the same peer: its probes go on.
+// An EV withdrawn here may still be condemned by another QP to the same peer: its probes go on.
 TEST(RequestorPath, WithdrawnEvStaysUnderWatch) {
   RequestorBench bench;
   bench.post(24 * 1024);
@@ -207,7 +207,7 @@ TEST(RequestorPath, SilentPeerChangesNoEvAndIsProbedOnEachPlane) {
   EXPECT_EQ(test::only<wire::Probe>(test::take_all(bench.control)).size(), 1u);
 }
 
-// The usual way to fall silent: in the middle of a flow, after a SACK that let more packets go.
+// Peers usually fall silent in the middle of a flow, after a SACK that let more packets go.
 TEST(RequestorPath, PeerThatFallsSilentInAFlowIsNotALoss) {
   RequestorBench bench;
   Flow flow(bench);

@@ -316,7 +316,8 @@ TEST(Requestor, SmallPacketsStayLongerOnAnEv) {
   }
 }
 
-// Where the peer's room is less than four runs, its answer must come in time, or nobody sends.
+// Where the peer's receive budget is less than four runs, a SACK must come in time, or neither end
+// sends.
 TEST(Requestor, RequestsASackBeforeAWindowOfFewRunsIsFull) {
   auto options = RequestorBench::defaults();
   options.burst = 15;

@@ -6,15 +6,15 @@
 
 namespace weft::transport {
 
-// What a software peer's answers take longer than the network does, as this QP or another saw it. A
-// pause of seconds is not waited for again.
+// How much longer a software peer's answers take than the network does, as this QP or another saw
+// it. A pause of seconds is not waited for again.
 Duration Requestor::lateness(const Context& context) const {
   if (!params_->peer->measures_lateness) return Duration();
   const Duration answers = context.peers[qp_.peer].answers.value() - nscc_.base_rtt();
   return std::min(std::max(loss_.spread(), answers), RetryTimer::kSlackMax / 2);
 }
 
-// What the retry timer waits beyond its interval, which is made for networks of microseconds. As
+// How long the retry timer waits beyond its interval, which is made for networks of microseconds. As
 // long as a software peer has answered nothing there may be any queue before it, above all of what
 // others send to it.
 Duration Requestor::retry_slack(const Context& context) const {
@@ -79,7 +79,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   const Time now = context.now;
   WEFT_ASSERT(now >= deadline());
   if (is_paced() && now >= nscc_.paced_until()) paced_out_ = nscc_.paced_until();
-  // The world itself stood still: what fell due meanwhile gets one more chance.
+  // The world itself stood still: timers that fell due meanwhile get one more chance.
   if (late_by > Duration::ms(1) && !postponed_) {
     postponed_ = true;
     if (retry_.is_armed()) retry_.restart(now);
@@ -91,7 +91,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   // A resource NACK put retransmissions off: they go when its time is over.
   if (window_.lost() > 0 && resume_at_ > now) tail_.no_later_than(resume_at_);
   if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
-  // Others may have seen meanwhile that answers take longer now.
+  // Other QPs may have learnt meanwhile that answers take longer now.
   retry_.set_slack(retry_slack(context));
   if (now < retry_.deadline()) return Status::kOk;
   ++context.counters.timeouts;

@@ -196,8 +196,7 @@ TEST_F(LateSoftwarePeer, IsWaitedForLongerBeforeItsFirstAnswer) {
   EXPECT_LT(bench.now - sent, Duration::ms(50));
 }
 
-// A way of five milliseconds, over which one packet at a time goes: the timer is no shorter than
-// it.
+// A round trip of five milliseconds, one packet at a time: the timer is no shorter than that.
 TEST_F(LateSoftwarePeer, OverALongPathIsWaitedForLonger) {
   constexpr Duration kWay = Duration::ms(5);
   bench.peers[0].answers.on_delay(kWay);  // another QP was here before, this one has no RTT yet
@@ -226,7 +225,7 @@ TEST_F(LateSoftwarePeer, GetsNoRetransmissionOfWhatItMayStillAnswer) {
   bench.poll_all();
   while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
   bench.peers[0].answers.on_delay(kLate);
-  bench.transport_ack(bench.cack());  // a word of it, and not the one that is waited for
+  bench.transport_ack(bench.cack());  // an answer, but not the one that is waited for
   EXPECT_TRUE(bench.poll_all().empty());
   bench.pass(kLate * 3);
   while (bench.counters.timeouts == 1) ASSERT_EQ(bench.to_deadline(), Status::kOk);

@@ -120,8 +120,8 @@ bool Responder::is_sack_due(const Arrival& arrival) {
   return due;
 }
 
-// Remembers what the next SACK reflects. Packets of one run share one SACK; a new EV sends the last
-// run's first.
+// Remembers the packet that the next SACK reflects. Packets of one run share one SACK; the first
+// packet on another EV sends that of the run before.
 void Responder::note_trigger(const Arrival& arrival, bool due, ControlQueue& out,
                              ResponderCounters& counters) {
   if (trigger_.due && trigger_.entropy != arrival.entropy) flush_sack(out, counters);
@@ -157,7 +157,7 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
   return Status::kOk;
 }
 
-// It came after its neighbours were reported, so it was sent again.
+// A packet came after its neighbours were reported, so it was sent again.
 void Responder::note_late(Psn psn) {
   if (!late_ || psn.since(late_first_) < 0) late_first_ = psn;
   if (!late_ || psn.since(late_last_) > 0) late_last_ = psn;
@@ -298,7 +298,7 @@ void Responder::report(SackRoute route, ControlQueue& out, ResponderCounters& co
   sack.echo = trigger_.sent;
   Psn base = trigger_.psn - 63;
   if (base.since(cack_) <= 0) base = cack_ + 1;
-  // What lies below and was never reported gets every second SACK.
+  // PSNs that lie below and were never reported get every second SACK.
   const Psn lowest = late_ ? late_first_ : unreported_;
   const bool unreported_below = lowest.since(base) < 0;
   if (unreported_below && report_low_) base = lowest;

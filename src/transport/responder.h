@@ -44,7 +44,7 @@ class Responder {
     std::uint32_t domain = 0;
     Duration nack_interval = Duration::us(10);  // out-of-window NACKs: one in that time
   };
-  // What came, and how it travelled.
+  // A data packet, and how it travelled.
   struct Arrival {
     Time now;
     const wire::Bth& bth;
@@ -93,14 +93,14 @@ class Responder {
   };
   void report(SackRoute route, ControlQueue& out, ResponderCounters& counters);
   void settle();
-  // What the next SACKs say of our room. When a penalty ends they also tell the requestor to
+  // How much room the next SACKs offer. When a penalty ends they also tell the requestor to
   // restore its window.
   void limit(const ReceiveLimit& limit) {
     WEFT_ASSERT(limit.cwnd_penalty <= 127);  // 7 bits
     restore_ = limit.cwnd_penalty == 0 && (limit_.cwnd_penalty > 0 || restore_);
     limit_ = limit;
   }
-  // The QP failed without a NAK: the requestor is told that it is over.
+  // The QP failed without a NAK: a NACK tells the requestor that it is over.
   void send_unexpected(const wire::Bth& bth, ControlQueue& out, ResponderCounters& counters) const;
   // The QP is in ERR after a NAK of ours: it is repeated for every later packet. False if there is
   // none.
@@ -188,9 +188,10 @@ class Responder {
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_;
   Psn sack_edge_;                 // cack at the last SACK that was due
-  Psn unreported_;                // everything received below it was reported, but for
-  Psn late_first_, late_last_;    // what came later, if any: from the first to the last of it
-  Psn probe_edge_, probe_next_;   // the edge at the last probe, and what its answer did not reach
+  // Everything received below `unreported_` was reported, but for late packets, if any: those that
+  // came after their neighbours were reported, from the first to the last of them.
+  Psn unreported_, late_first_, late_last_;
+  Psn probe_edge_, probe_next_;   // the edge at the last probe, and the PSN behind its answer's map
   std::uint32_t above_cack_ = 0;  // received above cack
   std::uint32_t msn_ = 0;
   std::optional<std::uint16_t> next_rqmsn_;  // none before the first immediate
@@ -202,7 +203,7 @@ class Responder {
   bool restore_ = false;  // a penalty has ended
   bool probe_walks_ = false;       // the last answer to a probe was about a later part of the window
   bool late_ = false;              // late_first_ and late_last_ count
-  bool report_low_ = false;        // the next SACK starts at what was not reported
+  bool report_low_ = false;        // the next SACK starts at the lowest PSN not reported
   bool ack_due_ = false;           // a Transport ACK
   bool asked_with_holes_ = false;  // prev_ar
   bool first_ = true;

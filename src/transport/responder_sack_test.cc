@@ -79,11 +79,11 @@ TEST(ResponderSack, HolesAreReportedInTime) {
 TEST(ResponderSack, EdgeThatHasNotMovedIsReportedToSoftwareByTwoPlanes) {
   for (const PeerKind peer : {PeerKind::kSoftware, PeerKind::kNic}) {
     ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &rules_of(peer)});
-    using Ways = std::vector<std::uint8_t>;
-    const auto ways = [&](std::uint32_t psn) {
+    using Routes = std::vector<std::uint8_t>;
+    const auto routes = [&](std::uint32_t psn) {
       EXPECT_EQ(bench.write(Psn(psn), {.ask = true}), Status::kOk);
       bench.responder.flush(bench.control, bench.counters);
-      Ways taken;
+      Routes taken;
       const auto header = bench.control.front().header;
       for (; !bench.control.empty(); bench.control.pop()) {
         taken.push_back(bench.control.front().near);
@@ -93,13 +93,13 @@ TEST(ResponderSack, EdgeThatHasNotMovedIsReportedToSoftwareByTwoPlanes) {
       }
       return taken;
     };
-    const Ways in_turn{ControlPacket::kAnyPort};
-    const Ways both{ControlPacket::kHeardPort, ControlPacket::kOtherPort};
-    EXPECT_EQ(ways(0), in_turn);
+    const Routes in_turn{ControlPacket::kAnyPort};
+    const Routes both{ControlPacket::kHeardPort, ControlPacket::kOtherPort};
+    EXPECT_EQ(routes(0), in_turn);
     bench.write_and_flush(Psn(1));
-    EXPECT_EQ(ways(3), in_turn);  // the edge had moved since
-    EXPECT_EQ(ways(4), peer == PeerKind::kSoftware ? both : in_turn) << "a NIC gets no copies";
-    EXPECT_EQ(ways(2), in_turn);  // the hole is closed
+    EXPECT_EQ(routes(3), in_turn);  // the edge had moved since
+    EXPECT_EQ(routes(4), peer == PeerKind::kSoftware ? both : in_turn) << "a NIC gets no copies";
+    EXPECT_EQ(routes(2), in_turn);  // the hole is closed
   }
 }
 
@@ -133,7 +133,7 @@ TEST(ResponderSack, HolesThatCloseAfterARequestAreReportedOnce) {
   EXPECT_EQ(sack.cack, Psn(14));
   EXPECT_EQ(sack.ooo_count, 0);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(15))), 0u);
-  // Without a request nobody waits for it.
+  // Without a request no SACK is due for it.
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(17))), 0u);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(16))), 0u);
 }

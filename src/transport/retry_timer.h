@@ -1,5 +1,5 @@
-// RetryTimer: the local ACK timer: so often at one interval, then doubling,
-// then it gives up.
+// RetryTimer: the local ACK timer. It expires so often at one interval, then at doubling ones, then
+// it gives up.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class RetryTimer {
     armed_ = false;
     expiries_ = 0;
   }
-  // Something is waited for from now on.
+  // An answer is waited for from now on.
   void arm(Time now) {
     if (armed_) return;
     waiting_since_ = now;
@@ -52,7 +52,7 @@ class RetryTimer {
     expiries_ = 0;
     if (armed_) restart(now);
   }
-  // What was waited for came.
+  // The answer that was waited for came.
   void on_progress(Time now) {
     waiting_since_ = now;
     on_peer_alive(now);

@@ -1,5 +1,5 @@
-// What a process is told whose wire is the kernel's, in one place for everyone who opens a real
-// world: docs/decisions/0011. What depends on the peer is in peer_kind.h.
+// The configuration of a process whose wire is the kernel's, in one place for all that open a real
+// world: docs/decisions/0011. Constants that depend on the peer are in peer_kind.h.
 #pragma once
 
 #include "base/prng.h"

@@ -125,10 +125,10 @@ class Pair {
     return memory[1 - from].holds(memory[1 - from].options().at + w.offset, source_of(w), w.size);
   }
 
-  // What becomes of a datagram; null: all are delivered. Ports that are down carry nothing.
+  // Decides the fate of each datagram; null: all are delivered. Ports that are down carry nothing.
   using Decide = std::function<Fate(int from, const world::Datagram& d)>;
   Decide fate;
-  // Told of each datagram just before an endpoint gets it; null: nobody is.
+  // Called with each datagram just before an endpoint gets it; may be null.
   std::function<void(int to, const world::Datagram& d)> on_arrival;
 
   void set_port(int i, PortIndex port, bool up) {
@@ -238,7 +238,7 @@ class Pair {
   std::array<world::Datagram, 64> out_;
 };
 
-// What kind of packet a datagram is.
+// The opcode of a datagram.
 inline wire::Opcode opcode_of(const world::Datagram& d) {
   return static_cast<wire::Opcode>(std::to_integer<std::uint8_t>(d.header[0]));
 }

@@ -118,7 +118,7 @@ class RequestorBench {
     return 8 + header + ((out.outgoing.payload.size + 3) & ~3u) + 4 + wire::kNominalOverhead;
   }
 
-  // What the other end has: told packet by packet, answered as a responder would.
+  // The state of the other end, packet by packet, answered as a responder would.
   void arrive(const Out& out) {
     if (out.psn().since(next_) < 0 || above_[out.psn().value() & 0xffff]) return;
     above_[out.psn().value() & 0xffff] = true;
@@ -166,7 +166,7 @@ class RequestorBench {
     requestor.on_heard(c);
     return requestor.on_sack(c, {.opcode = wire::Opcode::kSack, .rtx = rtx, .psn = s.cack}, s);
   }
-  // It arrives, and its SACK is heard.
+  // The packet arrives, and its SACK comes back.
   bool acknowledge(const Out& out) {
     arrive(out);
     return hear(sack(trigger(out)), out.packet.bth.rtx);

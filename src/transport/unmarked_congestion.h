@@ -49,7 +49,7 @@ class UnmarkedCongestion {
   void on_plane_lost() { intervals_after_loss_ = kIntervalsAfterLoss; }
   // The smallest RTT seen, and no less than the configured one: timers and loss go by it.
   Duration base_rtt() const { return base_rtt_; }
-  // Less what marks make us doubt of it: delay is measured from here.
+  // The base RTT less the part that marks make doubtful: delay is measured from here.
   Duration base_rtt_less_doubt() const;
   // The smallest RTT seen; zero before the first.
   Duration rtt_min() const { return rtt_min_ == kNoRtt ? Duration() : rtt_min_; }
