@@ -90,7 +90,7 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
                   .linear_count = attributes.linear_count,
                   .exponential_count = attributes.exponential_count};
   config.peer = engine_.config().world.peers == net::Peers::kMrc ? transport::PeerKind::kNic
-                                                                : transport::PeerKind::kSoftware;
+                                                                 : transport::PeerKind::kSoftware;
   config.nscc = device_nscc();
   if (profiles.uses != nullptr) apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,

@@ -82,8 +82,8 @@ struct EndpointConfig {
   // after the data that goes out, on one port for each peer, and while data goes out anyway up to
   // that much later. NICs are answered at once. 0: so is everybody.
   Duration answers_delay;
-  bool tell_failures = false;       // poll_failure() is asked
-  bool share_path_health = false;   // beyond MRC: QPs to one peer learn bad EVs from each other
+  bool tell_failures = false;      // poll_failure() is asked
+  bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;
   std::uint32_t host = 0;  // our name in the trace

@@ -195,7 +195,8 @@ TEST(EndpointNicPeerTimers, AreTheSpecifications) {
   peer.pair.run_for(interval * 40);
   const std::vector<int> expected = {1, 2, 3, 4, 5, 6, 7, 8, 10, 14, 22, 38};
   ASSERT_EQ(asked.size(), expected.size());
-  for (std::size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(asked[i] - start, interval * expected[i]);
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    EXPECT_EQ(asked[i] - start, interval * expected[i]);
 }
 
 }  // namespace

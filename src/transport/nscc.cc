@@ -61,7 +61,8 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   if (quick_adapt(now, {.loss = false, .marked = sack.marked, .delay = congestion.delay})) return;
   if (!congestion.marked) {
     if (!limited_) increase(sack.newly, congestion.delay);
-  } else if (congestion.delay >= (congestion.standing ? params_->standing_queue : params_->target)) {
+  } else if (congestion.delay >=
+             (congestion.standing ? params_->standing_queue : params_->target)) {
     decrease(now, congestion.standing);
   }  // else marked but early: the path set moves the load, the window stays
   if (now - last_adjust_ >= adjust_period() || received_ > params_->adjust_bytes)
@@ -126,8 +127,7 @@ void Nscc::learn_base_rtt(Time now, const SackSample& sack) {
 Nscc::Congestion Nscc::congestion_of(Time now, const SackSample& sack) const {
   if (unmarked_.has_standing_queue(now))
     return {.delay = unmarked_.standing_delay(), .marked = true, .standing = true};
-  const Duration base =
-      params_->unmarked_congestion ? unmarked_.base_rtt_less_doubt() : base_rtt_;
+  const Duration base = params_->unmarked_congestion ? unmarked_.base_rtt_less_doubt() : base_rtt_;
   return {.delay = std::max(sack.rtt - base, Duration()), .marked = sack.marked};
 }
 

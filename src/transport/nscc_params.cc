@@ -8,8 +8,7 @@
 
 namespace weft::transport {
 
-NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu,
-                              const PeerRules& peer) {
+NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu, const PeerRules& peer) {
   WEFT_ASSERT(mtu > 0);
   NsccParams p;
   p.enabled = config.enabled;

@@ -91,7 +91,8 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   window_.sent(psn, record, context.now, slot);
   nscc_.on_send(size);
   ++context.counters.retransmits;
-  emit(context, entry, p, {.psn = psn, .slot = slot, .rtx = true, .ack_request = true}, header, out);
+  emit(context, entry, p, {.psn = psn, .slot = slot, .rtx = true, .ack_request = true}, header,
+       out);
   arm_timers(context);
   return Polled::kPacket;
 }
@@ -170,8 +171,8 @@ Requestor::Polled Requestor::poll_completion_resend(Context& context, PortMask u
   if (slot == PathSet::kNone) return Polled::kNoPort;
   completion_resend_ = false;
   ++context.counters.completion_resends;
-  emit(context, entry, p, {.psn = entry.last, .slot = slot, .rtx = true, .ack_request = true}, header,
-       out);
+  emit(context, entry, p, {.psn = entry.last, .slot = slot, .rtx = true, .ack_request = true},
+       header, out);
   return Polled::kPacket;
 }
 

@@ -51,7 +51,7 @@ struct RequestorCounters {
 
 // Shared by all QPs that are created alike.
 struct QpParams {
-  QpConfig config;  // without its EVs
+  QpConfig config;                      // without its EVs
   const PeerRules* peer = &kNicRules;   // by config.peer
   std::uint32_t budget_unit_bytes = 0;  // of SACK.mpr; 0: it counts PSNs
   NsccParams nscc;
@@ -93,9 +93,7 @@ class Requestor {
   bool is_run_over() const { return run_.left == 0; }
   // True while there may be something to send: lost packets, unsent data, a packet that asks for a
   // completion again.
-  bool has_work() const {
-    return window_.lost() > 0 || writes_.has_unsent() || completion_resend_;
-  }
+  bool has_work() const { return window_.lost() > 0 || writes_.has_unsent() || completion_resend_; }
   enum class Polled : std::uint8_t { kPacket, kNothing, kWindowClosed, kNoPort };
   struct Outgoing {
     fabric::Ev ev;
@@ -264,7 +262,7 @@ class Requestor {
   std::uint32_t rcvd_bytes_256_ = 0;  // the newest the responder said
   bool completion_resend_ = false;
   bool silent_ = false;
-  bool postponed_ = false;  // the deadline was put off once because the world stood still
+  bool postponed_ = false;         // the deadline was put off once because the world stood still
   std::int64_t opened_bytes_ = 0;  // nominal, of all PSNs ever sent, each once
   std::int64_t bytes_since_ack_request_ = 0;
   Run run_;

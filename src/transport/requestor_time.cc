@@ -117,8 +117,7 @@ void Requestor::on_tail(Context& context) {
   } else {
     probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
   }
-  tail_.on_fired(context.now + nscc_.base_rtt() * 4 + answer_time(context) -
-                 params_->nscc.target);
+  tail_.on_fired(context.now + nscc_.base_rtt() * 4 + answer_time(context) - params_->nscc.target);
 }
 
 // No progress for a whole retry interval, which began at `since`.

@@ -62,14 +62,13 @@ void Responder::on_duplicate(const Arrival& arrival, ControlQueue& out,
   note_trigger(arrival, true, out, counters);
 }
 
-void Responder::on_trimmed(const Arrival& arrival, ControlQueue& out,
-                           ResponderCounters& counters) {
+void Responder::on_trimmed(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters) {
   ++counters.trimmed;
   if (!options_.trim_nack) return;
   send_nack(
       arrival,
-      arrival.trimmed_last_hop ? wire::NackReason::kTrimmedLastHop : wire::NackReason::kTrimmed, out,
-      counters);
+      arrival.trimmed_last_hop ? wire::NackReason::kTrimmedLastHop : wire::NackReason::kTrimmed,
+      out, counters);
 }
 
 wire::AckSyndrome Responder::place(const Arrival& arrival, world::Memory& memory,

@@ -143,9 +143,7 @@ class Responder {
   }
   std::uint64_t bits_from(Psn base) const;
   // --- the steps of on_write
-  bool is_received(Psn psn) const {
-    return psn.since(cack_) <= 0 || test(received_.get(), psn);
-  }
+  bool is_received(Psn psn) const { return psn.since(cack_) <= 0 || test(received_.get(), psn); }
   void on_out_of_window(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
   void on_duplicate(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
   void on_trimmed(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
@@ -187,7 +185,7 @@ class Responder {
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_;
-  Psn sack_edge_;                 // cack at the last SACK that was due
+  Psn sack_edge_;  // cack at the last SACK that was due
   // Everything received below `unreported_` was reported, but for late packets, if any: those that
   // came after their neighbours were reported, from the first to the last of them.
   Psn unreported_, late_first_, late_last_;
@@ -200,11 +198,11 @@ class Responder {
   Time sack_with_holes_at_;  // when holes are worth a SACK
   Trigger trigger_;
   ReceiveLimit limit_;
-  bool restore_ = false;  // a penalty has ended
-  bool probe_walks_ = false;       // the last answer to a probe was about a later part of the window
-  bool late_ = false;              // late_first_ and late_last_ count
-  bool report_low_ = false;        // the next SACK starts at the lowest PSN not reported
-  bool ack_due_ = false;           // a Transport ACK
+  bool restore_ = false;      // a penalty has ended
+  bool probe_walks_ = false;  // the last answer to a probe was about a later part of the window
+  bool late_ = false;         // late_first_ and late_last_ count
+  bool report_low_ = false;   // the next SACK starts at the lowest PSN not reported
+  bool ack_due_ = false;      // a Transport ACK
   bool asked_with_holes_ = false;  // prev_ar
   bool first_ = true;
   Time out_of_window_next_;

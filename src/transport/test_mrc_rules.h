@@ -29,7 +29,7 @@ class MrcRules {
     std::uint32_t mpr = 8, mpr_dest = 8;  // units of 128 PSNs
     std::uint32_t mtu = 1024;
     std::uint32_t sack_bytes = 16 * 1024;
-    Duration tail_time;                 // base RTT and target delay: silence before a probe
+    Duration tail_time;  // base RTT and target delay: silence before a probe
     Duration retry_interval = Duration::ns(1024 * 1024);  // 1.024 us * 2^timeout
   };
   explicit MrcRules(const Options& options)
