@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/trace.h"
+#include "transport/answer_times.h"
 #include "transport/control_queue.h"
 #include "transport/ev_prober.h"
 #include "transport/loss.h"
@@ -231,10 +232,13 @@ class Requestor {
   void on_spurious_loss(Context& context);
 
   // --- time (requestor_time.cc)
-  Duration lateness(const Context& context) const;
-  Duration retry_slack(const Context& context) const;
-  Duration answer_time(const Context& context) const;
-  Duration proof_time() const;
+  AnswerTimes times(const Context& context) const {
+    return {.peer = *params_->peer,
+            .loss = loss_,
+            .answers = context.peers[qp_.peer].answers,
+            .base_rtt = nscc_.base_rtt(),
+            .target = params_->nscc.target};
+  }
   bool is_stuck() const;
   Time tail_due(const Context& context);
   void advance_tail_if_stuck(const Context& context);
@@ -243,8 +247,6 @@ class Requestor {
   void on_timeout(Context& context, Time since);
   enum class ProbeClass : std::uint8_t { kData, kControl };
   void probe(Context& context, std::uint8_t port, ProbeClass probe_class);
-  // A probe of the control class overtakes what queues: it counts as sent that much earlier.
-  Duration queue_time() const { return nscc_.base_rtt() + params_->nscc.target * 2; }
   // Waits for nothing but a time to send at.
   bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
 

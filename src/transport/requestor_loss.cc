@@ -22,7 +22,7 @@ void Requestor::on_spurious_loss(Context& context) {
 
 void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent,
                              Knowledge known) {
-  const Time threshold = trigger_sent - proof_time();
+  const Time threshold = trigger_sent - times(context).proof_time();
   if (window_.outstanding() == 0) return;
   if (window_.record(window_.oldest()).sent_at() > threshold) return;
   if (known == Knowledge::kComplete) return lose_all_before(context, threshold);
@@ -30,7 +30,7 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
   // A probe for the rest, one at a time; a software peer also gets time to answer.
   const Duration since = context.now - probes_sent_.newest_at();
   const bool may_probe = params_->peer->measures_lateness
-                             ? since >= answer_time(context)
+                             ? since >= times(context).answer_time()
                              : sack.answers_probe || since >= nscc_.base_rtt();
   if (may_probe) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
 }

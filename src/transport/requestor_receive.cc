@@ -18,7 +18,7 @@ void Requestor::on_heard(Context& context) {
   const Psn psn = window_.oldest();
   PsnRecord& record = window_.record(psn);
   // A software peer that answers late may still come to it.
-  if (context.now - record.sent_at() < retry_slack(context)) return;
+  if (context.now - record.sent_at() < times(context).retry_slack()) return;
   forget_loss(psn, record);
   ++context.counters.lost_timer;
   probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
@@ -119,7 +119,7 @@ void Requestor::learn_answer_time(Context& context, const Trigger& trigger) {
   DelaySpread& answers = context.peers[qp_.peer].answers;
   if (trigger.of_probe) {
     // It may be one that overtook: then it says nothing of how long others take.
-    const Duration took = context.received_at - trigger.sent_at - queue_time();
+    const Duration took = context.received_at - trigger.sent_at - times(context).queue_time();
     if (took <= answers.value()) return;
     answers.on_delay(took);
   } else if (trigger.rtt_valid) {
@@ -129,7 +129,7 @@ void Requestor::learn_answer_time(Context& context, const Trigger& trigger) {
   } else {
     return;
   }
-  retry_.set_slack(retry_slack(context));
+  retry_.set_slack(times(context).retry_slack());
 }
 
 // Whether what this SACK acknowledges first was overtaken by what was acknowledged before.
@@ -296,7 +296,7 @@ void Requestor::retire(Context& context) {
   if (window_.is_idle()) tail_.disarm();
   if (waits_for_transport_ack()) {
     // The SACK has come and its Transport ACK has not: it is on its way, or lost.
-    if (!tail_.is_exhausted()) tail_.set(context.now + answer_time(context));
+    if (!tail_.is_exhausted()) tail_.set(context.now + times(context).answer_time());
   } else if (window_.is_idle() && !writes_.has_incomplete()) {
     retry_.disarm();
   }

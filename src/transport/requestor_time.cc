@@ -6,35 +6,6 @@
 
 namespace weft::transport {
 
-// How much longer a software peer's answers take than the network does, as this QP or another saw
-// it. A pause of seconds is not waited for again.
-Duration Requestor::lateness(const Context& context) const {
-  if (!params_->peer->measures_lateness) return Duration();
-  const Duration answers = context.peers[qp_.peer].answers.value() - nscc_.base_rtt();
-  return std::min(std::max(loss_.spread(), answers), RetryTimer::kSlackMax / 2);
-}
-
-// How long the retry timer waits beyond its interval, which is made for networks of microseconds. As
-// long as a software peer has answered nothing there may be any queue before it, above all of what
-// others send to it.
-Duration Requestor::retry_slack(const Context& context) const {
-  if (!params_->peer->measures_lateness) return Duration();
-  if (!context.peers[qp_.peer].answers.is_known()) return params_->peer->slack_before_first_answer;
-  return std::min((nscc_.base_rtt() + lateness(context)) * 2, RetryTimer::kSlackMax);
-}
-
-// A round trip and a full queue.
-Duration Requestor::answer_time(const Context& context) const {
-  return nscc_.base_rtt() + params_->nscc.target + lateness(context);
-}
-
-// A packet is proven lost by the arrival of one that was sent so much later. A software peer looks at
-// one port after the other: what waits at one is not lost.
-Duration Requestor::proof_time() const {
-  const Duration base_rtt = nscc_.base_rtt();
-  return loss_.reorder_window(base_rtt) + base_rtt * params_->peer->port_turn_rtts;
-}
-
 // Something is missing, and the window is full of what may be gone: nothing is sent that would
 // prove it.
 bool Requestor::is_stuck() const {
@@ -46,9 +17,9 @@ bool Requestor::is_stuck() const {
 // was sent. A stuck sender to a software peer probes as soon as the answer is a proof
 // (docs/decisions/0032).
 Time Requestor::tail_due(const Context& context) {
-  const Time due = last_send_ + answer_time(context);
+  const Time due = last_send_ + times(context).answer_time();
   if (!params_->peer->probes_when_stuck || !is_stuck()) return due;
-  return std::min(due, window_.record(window_.oldest()).sent_at() + proof_time());
+  return std::min(due, window_.record(window_.oldest()).sent_at() + times(context).proof_time());
 }
 
 void Requestor::advance_tail_if_stuck(const Context& context) {
@@ -61,12 +32,12 @@ void Requestor::advance_tail_if_stuck(const Context& context) {
 void Requestor::arm_timers(const Context& context) {
   const Time now = context.now;
   if (window_.outstanding() == 1) {
-    retry_.set_slack(retry_slack(context));
+    retry_.set_slack(times(context).retry_slack());
     retry_.restart(now);
   } else {
     retry_.arm(now);
   }
-  if (!tail_.is_armed() && !tail_.has_fired()) tail_.set(now + answer_time(context));
+  if (!tail_.is_armed() && !tail_.has_fired()) tail_.set(now + times(context).answer_time());
   advance_tail_if_stuck(context);
 }
 
@@ -83,7 +54,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (late_by > Duration::ms(1) && !postponed_) {
     postponed_ = true;
     if (retry_.is_armed()) retry_.restart(now);
-    if (tail_.is_armed()) tail_.set(now + answer_time(context));
+    if (tail_.is_armed()) tail_.set(now + times(context).answer_time());
     return Status::kOk;
   }
   postponed_ = false;
@@ -92,7 +63,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   if (window_.lost() > 0 && resume_at_ > now) tail_.no_later_than(resume_at_);
   if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
   // Other QPs may have learnt meanwhile that answers take longer now.
-  retry_.set_slack(retry_slack(context));
+  retry_.set_slack(times(context).retry_slack());
   if (now < retry_.deadline()) return Status::kOk;
   ++context.counters.timeouts;
   const Time since = retry_.started();
@@ -117,7 +88,8 @@ void Requestor::on_tail(Context& context) {
   } else {
     probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
   }
-  tail_.on_fired(context.now + nscc_.base_rtt() * 4 + answer_time(context) - params_->nscc.target);
+  tail_.on_fired(context.now + nscc_.base_rtt() * 4 + times(context).answer_time() -
+                 params_->nscc.target);
 }
 
 // No progress for a whole retry interval, which began at `since`.
@@ -158,8 +130,8 @@ void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_clas
   if (packet == nullptr) return;
   ++context.counters.probes;
   const bool data = probe_class == ProbeClass::kData;
-  const std::uint16_t id =
-      probes_sent_.add(context.now, context.now - (data ? Duration() : queue_time()));
+  const std::uint16_t id = probes_sent_.add(
+      context.now, context.now - (data ? Duration() : times(context).queue_time()));
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
   packet->data_class = data;
