@@ -136,14 +136,13 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereSomeAreLateTrimmedMarkedOrDoubled
   peer.expect_clean();
 }
 
-// All is lost in both directions for longer than a retry interval.
-TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsAfterASilence) {
-  peer.run(Duration::ms(1));
-  const Time until = peer.pair.now + Duration::ms(3);
-  peer.fate = [this, until](int, const world::Datagram&) {
-    return peer.pair.now < until ? Fate::kDrop : Fate::kDeliver;
+// All is lost in both directions for longer than a retry interval, in the middle of flows.
+TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsInAndAfterASilence) {
+  const Time from = peer.pair.now + Duration::ms(1), until = from + Duration::ms(3);
+  peer.fate = [this, from, until](int, const world::Datagram&) {
+    return peer.pair.now >= from && peer.pair.now < until ? Fate::kDrop : Fate::kDeliver;
   };
-  peer.run(Duration::ms(5));
+  peer.run(Duration::ms(6));
   peer.expect_clean();
   EXPECT_GT(peer.rules.left(Opcode::kProbe), 0);
 }
@@ -160,19 +159,24 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereAPlaneIsDead) {
   peer.expect_clean();
 }
 
-// The packet that asks for a SACK is lost, and nothing follows: the NIC asks by itself.
+// The packet that asks for a SACK is lost, and nothing follows: the NIC asks when it wants to know.
 TEST_P(EndpointNicPeer, IsNotAnsweredUnasked) {
   for (int i = 0; i < 8; ++i) {
-    bool lost = false;
+    Time lost_at = kNever;
     peer.fate = [&](int from, const world::Datagram& d) {
-      if (from != kNic || lost || opcode_of(d) != Opcode::kWriteLast) return Fate::kDeliver;
-      lost = true;
-      return Fate::kDrop;
+      if (from != kNic) return Fate::kDeliver;
+      if (lost_at == kNever && opcode_of(d) == Opcode::kWriteLast) lost_at = peer.pair.now;
+      const bool silent = lost_at != kNever && peer.pair.now < lost_at + Duration::us(800);
+      return silent ? Fate::kDrop : Fate::kDeliver;
     };
     ASSERT_TRUE(peer.pair.write(kNic, peer.qps.qpn[kNic], {.id = peer.posted, .size = 9'000}));
     ++peer.posted;
-    peer.pair.run_for(Duration::ms(1));
-    EXPECT_TRUE(lost);
+    peer.pair.run_for(Duration::us(100));
+    ASSERT_NE(lost_at, kNever);
+    const int sacks = peer.rules.left(Opcode::kSack);
+    peer.pair.run_for(Duration::us(600));
+    EXPECT_EQ(peer.rules.left(Opcode::kSack), sacks);
+    peer.pair.run_for(Duration::ms(2));
   }
   peer.run(Duration::ms(1));
   peer.expect_clean();
