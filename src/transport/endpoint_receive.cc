@@ -43,7 +43,7 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
   flush_prompt_answers(now);
 }
 
-// What need not or must not wait for data: a NIC is answered at once.
+// Sends the answers that are not delayed: all to NICs, and to everybody where the world delays none.
 void Endpoint::flush_prompt_answers(Time now) {
   if (config_.answers_delay == Duration()) return flush_answers(now);
   std::size_t kept = 0;
