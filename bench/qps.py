@@ -1,10 +1,10 @@
 """Many QPs and many processes through lib_mrc.so: memory and set-up time of a QP, and 64 processes that write to each other.
 
-`weft` is KiB of memory a QP, once it has been written over: the growth of a process between 100 and 1,000 QPs (PSS, so
-that what processes share counts once), mean of both ends, over 900. Set-up is mrc_create_qp and mrc_modify_qp to INIT, RTR
-and RTS, at 1,000 QPs; what the ends tell each other of their QPs is not in it. Every message has a pattern of its own and
-is verified byte by byte; the runs fail otherwise. In the run of 64 processes each has QPs with its four neighbours in a
-ring. Figures are medians. There is no peer: nobody else has a software MRC.
+`weft` is KiB of memory per QP after writes on it: the growth of a process between 100 and 1,000 QPs (PSS, so that
+shared pages count once), mean of both ends, over 900. Set-up is mrc_create_qp and mrc_modify_qp to INIT, RTR and RTS,
+at 1,000 QPs, without the exchange of QP numbers between the ends. Every message has its own pattern and is verified
+byte by byte; a wrong byte fails the run. In the run of 64 processes each process has QPs with its four neighbours in a
+ring. Figures are medians. There is no peer, because there is no other software MRC.
 """
 
 import argparse
@@ -23,7 +23,7 @@ def many(processes, neighbours, qps):
 
 
 def growth(few, many_of, key):
-    """KiB a QP, each pair of runs by itself."""
+    """KiB per QP for each pair of runs."""
     return [(b[key] - a[key]) / (b["qps"] - a["qps"]) for a, b in zip(few, many_of)]
 
 

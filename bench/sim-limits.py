@@ -1,7 +1,7 @@
-"""The simulator's bars besides `sim`: one row each, what was asked and what was measured.
+"""The simulator's bars besides `sim`: one row per bar, with the required and the measured value.
 
 Each row is a scenario file of the repository, run as it stands. `weft` is packet-hops a second at 1,024 hosts. There is
-no peer: at these sizes htsim runs out of time or memory.
+no peer, because htsim runs out of time or memory at these sizes.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def main():
         if bar.scenario in measured:
             continue
         print(f"{bar.scenario} ...", file=sys.stderr)
-        # The large ones once: they take what they take.
+        # The large scenarios run once, because they take long.
         times = lib.runs(3 if bar.scenario == SPEED else 1)
         measured[bar.scenario] = lib.median_run([measure(bar.scenario) for _ in range(times)],
                                                 lambda run: run["wall_s"])

@@ -1,4 +1,4 @@
-// What a QP may touch, and what follows when it tries more: access rights, bounds, flushing.
+// Access rights and bounds of a QP's writes, and the errors and flushes after a violation.
 #include <sys/mman.h>
 
 #include "conformance/companion.h"
@@ -8,8 +8,8 @@
 namespace weft::conformance {
 namespace {
 
-// The write at fault fails with REM_ACCESS_ERR, the next one is flushed, both ends are in ERR, and
-// the target is as it was.
+// The bad write fails with REM_ACCESS_ERR, the next one is flushed, both ends are in ERR, and the
+// target memory is unchanged.
 void remote_refused(Pair& pair, const Address& wrong, const End::Write& write) {
   std::memset(pair.b.memory.data(), 0x77, pair.b.memory.size());
   fill(pair.a.memory.data(), write.size, 3);
@@ -164,16 +164,16 @@ void peer_dies(Session& session) {
   Companion other(session, [](Session& there, const Line& line) {
     Host host(there);
     End end(host);
-    line.tell(end.address());
-    end.connect(line.hear<Address>(there));
-    line.tell(true);
-    line.hear<bool>(there);
+    line.send(end.address());
+    end.connect(line.receive<Address>(there));
+    line.send(true);
+    line.receive<bool>(there);
   });
   Host host(session);
   End end(host);
   const Line line = other.line();
-  const auto peer = other.hear<Address>();
-  line.tell(end.address());
+  const auto peer = other.receive<Address>();
+  line.send(end.address());
   works("to INIT", end.to_init());
   works("to RTR", end.to_rtr(peer));
   mrc_qp_attr attr{};
@@ -181,10 +181,10 @@ void peer_dies(Session& session) {
   attr.retry.linear_cnt = 7;
   attr.retry.exp_cnt = 6;
   works("to RTS", end.to_rts(&attr, MRC_QP_TIMEOUT | MRC_QP_RETRY_CNT));
-  other.hear<bool>();
+  other.receive<bool>();
   end.write(peer, {.size = 8, .id = 1});
   completed_as(end.wait_send(), IBV_WC_SUCCESS, 1);
-  other.kill_it();
+  other.kill_process();
   end.write(peer, {.size = 8, .id = 2});
   end.write(peer, {.size = 8, .id = 3});
   completed_as(end.wait_send(), IBV_WC_RETRY_EXC_ERR, 2);
@@ -199,7 +199,7 @@ constexpr Test kTests[] = {
      .body = wrong_key},
     {.id = "api.access.end",
      .clause = WEFT_RIGHTS,
-     .what = "the last byte of a region can be written, the one behind it cannot",
+     .what = "the last byte of a region can be written, the next byte cannot",
      .body = beyond_end},
     {.id = "api.access.start",
      .clause = WEFT_RIGHTS,
@@ -215,7 +215,7 @@ constexpr Test kTests[] = {
      .body = region_without_right},
     {.id = "api.access.qp-right",
      .clause = "mrc.h: IBV_QP_ACCESS_FLAGS",
-     .what = "a QP without REMOTE_WRITE lets nobody write",
+     .what = "a QP without REMOTE_WRITE accepts no writes",
      .body = qp_without_right},
     {.id = "api.access.domain",
      .clause = "ibv_alloc_pd",
@@ -223,11 +223,11 @@ constexpr Test kTests[] = {
      .body = other_domain},
     {.id = "api.access.lkey",
      .clause = "IBA 9.9, local protection error",
-     .what = "a wrong lkey: LOC_PROT_ERR from there on, what stood before is carried out",
+     .what = "a wrong lkey: LOC_PROT_ERR from that request on; earlier requests are carried out",
      .body = local_key},
     {.id = "api.access.local-bounds",
      .clause = "IBA 9.9, local protection error",
-     .what = "a piece that leaves its region: LOC_PROT_ERR",
+     .what = "a piece that exceeds its region: LOC_PROT_ERR",
      .body = local_bounds},
     {.id = "api.err.flush",
      .clause = "mrc.h: mrc_modify_qp to ERR",
@@ -235,11 +235,11 @@ constexpr Test kTests[] = {
      .body = flush},
     {.id = "api.err.post",
      .clause = "mrc.h: mrc_post_send, as ibv_post_send in ERR",
-     .what = "posts in ERR are taken and flushed",
+     .what = "posts in ERR are accepted and flushed",
      .body = post_in_err},
     {.id = "api.err.reset",
      .clause = "mrc.h: mrc_modify_qp to RESET",
-     .what = "RESET forgets what was posted without completing it",
+     .what = "RESET discards posted requests without completing them",
      .body = reset_forgets},
     {.id = "api.err.no-receive",
      .clause = "MRC: no RNR",
@@ -250,11 +250,11 @@ constexpr Test kTests[] = {
      .clause = "MRC: no RNR",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "it is REM_OP_ERR for the sender",
+     .what = "an immediate without a receive completes with REM_OP_ERR at the sender",
      .body = no_receive_status},
     {.id = "api.err.peer-dies",
      .clause = "mrc.h: MRC_QP_RETRY_CNT, MRC_QP_TIMEOUT",
-     .what = "a peer that is killed: RETRY_EXC_ERR when the retries are spent, then flushes",
+     .what = "a killed peer: RETRY_EXC_ERR when the retries are exhausted, then flushes",
      .body = peer_dies},
 };
 

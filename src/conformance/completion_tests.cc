@@ -1,4 +1,4 @@
-// Completions: which there are, in which order, and what they say.
+// Completions: their number, order and fields.
 #include <endian.h>
 
 #include "conformance/end.h"
@@ -39,7 +39,7 @@ void fields(Session& session) {
   equal_hex("qp_num", wc.qp_num, pair.a.qpn());
 }
 
-// A plain write says nothing at the other end.
+// A plain write makes no completion at the other end.
 void no_receive(Session& session) {
   Pair pair(session);
   pair.b.receive(1);
@@ -63,7 +63,8 @@ void receive_fields(Session& session) {
   equal_hex("qp_num", wc.qp_num, pair.b.qpn());
 }
 
-// Immediates in the order of posting, each with its message and all before it in place.
+// Immediates arrive in the order of posting, each after its own message and all earlier ones are in
+// place.
 void immediates_in_order(Session& session) {
   Pair pair(session);
   constexpr std::uint32_t kCount = 40;
@@ -86,7 +87,7 @@ void immediates_in_order(Session& session) {
   }
 }
 
-// An immediate says that the plain writes posted before it are in place.
+// An immediate proves that the plain writes posted before it are in place.
 void immediate_covers(Session& session) {
   Pair pair(session);
   for (std::uint64_t round = 1; round <= 10; ++round) {
@@ -113,7 +114,7 @@ void many_at_once(Session& session) {
   }
 }
 
-// More immediates than may be in flight: the rest waits, none is lost.
+// More immediates than may be in flight: the others wait, and none is lost.
 void beyond_wimm(Session& session) {
   Host host(session);
   End a(host), b(host);
@@ -162,7 +163,7 @@ constexpr Test kTests[] = {
     {.id = "api.wc.immediate-order",
      .clause = "MRC 6.2.1, WriteIMM",
      .certainty = Certainty::kReaders,
-     .what = "immediates come in the order of posting, each after its bytes",
+     .what = "immediates arrive in the order of posting, each after its bytes",
      .body = immediates_in_order},
     {.id = "api.wc.immediate-covers",
      .clause = "MRC 6.2.1, WriteIMM",
@@ -171,7 +172,7 @@ constexpr Test kTests[] = {
      .body = immediate_covers},
     {.id = "api.wc.poll-many",
      .clause = "mrc.h: mrc_poll_cq",
-     .what = "several completions are taken at once, none twice",
+     .what = "one poll takes several completions, none twice",
      .body = many_at_once},
     {.id = "api.wc.max-wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM",

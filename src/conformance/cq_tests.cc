@@ -1,4 +1,4 @@
-// Completion channels and completion queues by themselves.
+// Completion channels and completion queues without QPs.
 #include <fcntl.h>
 #include <poll.h>
 
@@ -17,7 +17,7 @@ struct Channel {
     works("mrc_create_comp_channel's out", channel);
     works("mrc_get_comp_channel_fd", library.mrc_get_comp_channel_fd(channel, &fd));
   }
-  ~Channel() { library.mrc_destroy_comp_channel.at_the_end(channel); }
+  ~Channel() { library.mrc_destroy_comp_channel.call_if_present(channel); }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 };
@@ -124,7 +124,7 @@ constexpr Test kTests[] = {
      .body = channel_busy},
     {.id = "api.cq.sizes",
      .clause = "mrc.h: mrc_create_cq",
-     .what = "CQs of 1, 7 and 1000 entries are made and destroyed",
+     .what = "CQs of 1, 7 and 1000 entries can be created and destroyed",
      .body = cq_size},
     {.id = "api.cq.no-entries",
      .clause = "mrc.h: mrc_create_cq, as ibv_create_cq",
@@ -150,13 +150,13 @@ constexpr Test kTests[] = {
      .body = poll_negative},
     {.id = "api.cq.busy",
      .clause = "mrc.h: mrc_destroy_cq, as ibv_destroy_cq",
-     .what = "EBUSY while a QP uses the CQ, and nothing is lost by it",
+     .what = "EBUSY while a QP uses the CQ, and no completion is lost by the attempt",
      .body = cq_busy},
     {.id = "api.cq.null",
      .clause = "mrc.h: [-1], [NULL], [verbs]",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "NULL where an object belongs is EINVAL, not a crash",
+     .what = "NULL instead of an object is EINVAL, not a crash",
      .body = null_arguments},
 };
 

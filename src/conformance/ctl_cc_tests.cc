@@ -46,7 +46,7 @@ void online(Controller& controller) {
   done("ONLINE", controller.move_cc(MRC_CTL_PROFILE_ONLINE));
 }
 
-void whole_way(Session& session) {
+void all_transitions(Session& session) {
   Controller controller(session);
   online(controller);
   is_state(controller, MRC_CTL_PROFILE_ONLINE);
@@ -108,7 +108,7 @@ void busy(Session& session) {
   done("OFFLINE after the QP is gone", controller.move_cc(MRC_CTL_PROFILE_OFFLINE));
 }
 
-// Bytes still arrive on a QP with profiles of a controller's.
+// Bytes arrive on a QP with profiles of a controller.
 void carries(Session& session) {
   Controller controller(session);
   online(controller);
@@ -137,10 +137,10 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.cc.states",
      .clause = "mrc_ctl.h: profile states",
      .what = "INIT, OFFLINE, ONLINE, OFFLINE, INIT",
-     .body = whole_way},
+     .body = all_transitions},
     {.id = "api.ctl.cc.query",
      .clause = "mrc_ctl.h: mrc_ctl_query_cc_profile",
-     .what = "algorithm and configuration are told back",
+     .what = "a query returns the algorithm and the configuration that were set",
      .body = told_back},
     {.id = "api.ctl.cc.algorithm",
      .clause = WEFT_CLAUSE,
@@ -148,7 +148,7 @@ constexpr Test kTests[] = {
      .body = other_algorithm},
     {.id = "api.ctl.cc.none",
      .clause = "mrc_ctl.h: algorithm NULL",
-     .what = "NULL means no congestion control and is taken",
+     .what = "NULL means no congestion control and is accepted",
      .body = no_algorithm},
     {.id = "api.ctl.cc.no-algorithm",
      .clause = WEFT_CLAUSE,
@@ -164,7 +164,7 @@ constexpr Test kTests[] = {
      .body = busy},
     {.id = "api.ctl.profiles.carry",
      .clause = "mrc.h: struct mrc_qp_attr, profile",
-     .what = "a QP with an EV and a CC profile of a controller's carries data",
+     .what = "a QP with an EV profile and a CC profile of a controller carries data",
      .body = carries},
 };
 

@@ -1,4 +1,4 @@
-// What a device tells controllers of itself, and the administrative state of its ports.
+// The attributes that a device reports to controllers, and the administrative state of its ports.
 #include <bit>
 #include <cstring>
 
@@ -71,7 +71,7 @@ void free_count(Session& session) {
         fmt::format("{} of {}", now.ev.ev_free_count, before));
 }
 
-// The last port, down and up again; left as it was.
+// The last port goes down and up again; its state is restored at the end.
 struct Port {
   Controller controller;
   std::uint8_t number;
@@ -82,8 +82,8 @@ struct Port {
         before(get()) {}
   ~Port() {
     mrc_ctl_port_attr attr{.port_admin_state = before};
-    controller.library.mrc_ctl_modify_port.at_the_end(controller.host.context, number, &attr,
-                                                      MRC_CTL_PORT_ADMIN_STATE);
+    controller.library.mrc_ctl_modify_port.call_if_present(controller.host.context, number, &attr,
+                                                           MRC_CTL_PORT_ADMIN_STATE);
   }
   int set(mrc_ctl_port_admin_state state) {
     mrc_ctl_port_attr attr{.port_admin_state = state};
@@ -137,11 +137,11 @@ void no_such_port(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.ctl.device.query-ex",
      .clause = "mrc_ctl.h: mrc_ctl_query_device_ex",
-     .what = "tells the same as mrc_ctl_query_device, and that MRC is supported",
+     .what = "returns the same as mrc_ctl_query_device, and that MRC is supported",
      .body = query_ex},
     {.id = "api.ctl.device.limits",
      .clause = "mrc_ctl.h: struct mrc_ctl_device_attr",
-     .what = "the limits of EVs and profiles fit together",
+     .what = "the limits of EVs and profiles are consistent",
      .body = plausible},
     {.id = "api.ctl.device.ports",
      .clause = "mrc_ctl.h: phy_port_mask",
@@ -155,11 +155,11 @@ constexpr Test kTests[] = {
      .clause = "mrc_ctl.h: ev_free_count",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "EVs of a profile are not free any more",
+     .what = "EVs of a profile no longer count as free",
      .body = free_count},
     {.id = "api.ctl.port.admin",
      .clause = "mrc_ctl.h: struct mrc_ctl_port_attr",
-     .what = "a disabled port reads IBV_PORT_DOWN, and is enabled again",
+     .what = "a disabled port reports IBV_PORT_DOWN, and can be enabled again",
      .body = admin_state},
     {.id = "api.ctl.port.none",
      .clause = "mrc_ctl.h: mrc_ctl_query_port, EINVAL",

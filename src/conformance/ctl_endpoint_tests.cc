@@ -1,11 +1,11 @@
-// Endpoint operations and EV events, as a controller calls for them.
+// Endpoint operations and EV events of a controller.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-// Requests to the device itself: it answers like any other.
+// Requests to the device's own address: it answers them like requests of another host.
 struct Asking {
   Controller controller;
   std::vector<mrc_ctl_ep_req> requests;
@@ -93,7 +93,7 @@ void no_operation(Session& session) {
 void event_cq(Session& session) {
   Controller controller(session);
   if ((controller.device.opt_attr & MRC_CTL_OPT_CAP_EV_EVENT) == 0)
-    skip("the device tells no EV events");
+    skip("the device reports no EV events");
   mrc_cq* const cq = controller.library.mrc_ctl_create_ev_event_cq(controller.host.context, 16,
                                                                    nullptr, nullptr, 0);
   if (cq == nullptr && errno == EPERM) skip("the caller may not have EV events");
@@ -118,7 +118,7 @@ void event_poll_wrong(Session& session) {
 void event_cq_refused(Session& session) {
   Controller controller(session);
   if ((controller.device.opt_attr & MRC_CTL_OPT_CAP_EV_EVENT) == 0)
-    skip("the device tells no EV events");
+    skip("the device reports no EV events");
   fails_null("mrc_ctl_create_ev_event_cq of no entries",
              controller.library.mrc_ctl_create_ev_event_cq(controller.host.context, 0, nullptr,
                                                            nullptr, 0),
@@ -133,17 +133,17 @@ constexpr Test kTests[] = {
      .body = probes},
     {.id = "api.ctl.ep.timeout",
      .clause = WEFT_CLAUSE ", ETIMEDOUT",
-     .what = "answers that are missing are ETIMEDOUT",
+     .what = "missing answers give ETIMEDOUT",
      .body = nobody},
     {.id = "api.ctl.ep.partial",
      .clause = WEFT_CLAUSE,
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "what did come by then is handed over",
+     .what = "answers that arrived before the timeout are returned",
      .body = nobody_partly},
     {.id = "api.ctl.ep.same-id",
      .clause = "mrc_ctl.h: struct mrc_ctl_ep_req, req_id",
-     .what = "an id that another request of the batch has is EINVAL",
+     .what = "a request id that occurs twice in a batch is EINVAL",
      .body = same_id},
     {.id = "api.ctl.ep.port",
      .clause = WEFT_CLAUSE ", EINVAL",
@@ -153,7 +153,7 @@ constexpr Test kTests[] = {
      .clause = WEFT_CLAUSE ", EINVAL",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "a batch of nothing is EINVAL",
+     .what = "an empty batch is EINVAL",
      .body = none},
     {.id = "api.ctl.ep.operation",
      .clause = WEFT_CLAUSE ", ENOTSUP",
@@ -161,17 +161,17 @@ constexpr Test kTests[] = {
      .body = no_operation},
     {.id = "api.ctl.event.cq",
      .clause = "mrc_ctl.h: mrc_ctl_create_ev_event_cq",
-     .what = "a CQ of EV events is made, is empty, and is destroyed as any CQ",
+     .what = "a CQ of EV events can be created, is empty, and is destroyed like any CQ",
      .body = event_cq},
     {.id = "api.ctl.event.kind",
      .clause = "mrc_ctl.h: mrc_ctl_poll_ev_event",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "a CQ of completions is no CQ of EV events: an errno value negated",
+     .what = "polling a completion CQ for EV events returns a negated errno value",
      .body = event_poll_wrong},
     {.id = "api.ctl.event.size",
      .clause = "mrc_ctl.h: mrc_ctl_create_ev_event_cq",
-     .what = "a CQ of no EV events is refused",
+     .what = "a CQ of EV events with no entries is refused",
      .body = event_cq_refused},
 };
 

@@ -120,7 +120,7 @@ void replace(Session& session) {
   fails_value("the old one", four.deny({four.controller.ev(0)}), {ENOENT});
 }
 
-// Two copies weigh a path; one operation takes one of them, or all.
+// Copies of an EV give its path more weight; one operation replaces one copy, or all copies.
 void copies(Session& session) {
   Controller controller(session);
   controller.format_online();
@@ -164,7 +164,7 @@ void query_none(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.ctl.ev-op.array",
      .clause = WEFT_CLAUSE,
-     .what = "QUERY_EV_ARRAY gives what was put in",
+     .what = "QUERY_EV_ARRAY returns the EVs that were set",
      .body = array},
     {.id = "api.ctl.ev-op.short-array",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_profile, E2BIG",
@@ -172,15 +172,15 @@ constexpr Test kTests[] = {
      .body = short_array},
     {.id = "api.ctl.ev-op.deny",
      .clause = "mrc_ctl.h: MODIFY_EV_STATE while ONLINE",
-     .what = "an EV is denied while ONLINE, and its neighbours are not",
+     .what = "an EV can be denied while ONLINE, and the other EVs are not affected",
      .body = deny},
     {.id = "api.ctl.ev-op.batch",
      .clause = "mrc_ctl.h: mrc_ctl_modify_ev_profile, ENOENT",
-     .what = "a batch stops at the entry that fails, and those before it stay done",
+     .what = "a batch stops at the entry that fails, and earlier entries stay done",
      .body = batch_stops},
     {.id = "api.ctl.ev-op.port",
      .clause = "mrc_ctl.h: struct mrc_ctl_ev; history of the header",
-     .what = "an EV is its value and its port",
+     .what = "value and port together identify an EV",
      .body = port_counts},
     {.id = "api.ctl.ev-op.settable",
      .clause = "mrc_ctl.h: MODIFY_EV_STATE; history of the header",
@@ -188,15 +188,15 @@ constexpr Test kTests[] = {
      .body = settable},
     {.id = "api.ctl.ev-op.replace",
      .clause = WEFT_CLAUSE,
-     .what = "REPLACE_EV puts one in the place of another",
+     .what = "REPLACE_EV replaces one EV by another",
      .body = replace},
     {.id = "api.ctl.ev-op.copies",
      .clause = "mrc_ctl.h: MRC_CTL_EV_OP_F_ALL_COPIES",
-     .what = "REPLACE_EV takes one of equal EVs, with ALL_COPIES all of them",
+     .what = "REPLACE_EV replaces one of several equal EVs, with ALL_COPIES all of them",
      .body = copies},
     {.id = "api.ctl.ev-op.none",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_profile, ENOENT",
-     .what = "the state of an EV that is not there is ENOENT",
+     .what = "the state of an EV that is not in the profile is ENOENT",
      .body = query_none},
 };
 

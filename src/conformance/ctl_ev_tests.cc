@@ -1,4 +1,5 @@
-// EV profiles: their states, what each state needs, who keeps them, and generated EVs.
+// EV profiles: their states, the attributes that each state needs, their lifetime, and generated
+// EVs.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
@@ -19,7 +20,7 @@ void online(Controller& controller, std::uint32_t count) {
   done("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
 }
 
-void whole_way(Session& session) {
+void all_transitions(Session& session) {
   Controller controller(session);
   is_state(controller, MRC_CTL_PROFILE_INIT);
   online(controller, 4);
@@ -123,7 +124,7 @@ void told_back(Session& session) {
   equal("ev_event_mask", attr.ev_event_mask, MRC_CTL_EV_GOOD | MRC_CTL_EV_ASSUMED_BAD);
 }
 
-// Persists beyond the context that made it.
+// A profile outlives the context that configured it.
 void outlives(Session& session) {
   std::optional<Controller> first(std::in_place, session);
   online(*first, 2);
@@ -164,7 +165,7 @@ void qp_refused(Session& session) {
               end.to_init(kRemoteWrite, &attr, MRC_QP_EV_PROFILE_ID), {EINVAL, EBUSY});
 }
 
-// Four bits of a field are the device's to choose; it never leaves them.
+// The device may choose four bits of a field, and never changes any other bit.
 void generated(Session& session) {
   Controller controller(session);
   if ((controller.device.ev.ev_mode_mask & MRC_CTL_EV_MODE_GEN) == 0) skip("no mode GEN");
@@ -215,18 +216,18 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.ev.states",
      .clause = WEFT_STATES,
      .what = "INIT, OFFLINE, ONLINE, OFFLINE, INIT",
-     .body = whole_way},
+     .body = all_transitions},
     {.id = "api.ctl.ev.init-online",
      .clause = WEFT_STATES,
-     .what = "no way from INIT to ONLINE, and nothing changes",
+     .what = "the transition from INIT to ONLINE is refused, and nothing changes",
      .body = init_online},
     {.id = "api.ctl.ev.online-init",
      .clause = WEFT_STATES,
-     .what = "no way from ONLINE to INIT, and nothing changes",
+     .what = "the transition from ONLINE to INIT is refused, and nothing changes",
      .body = online_init},
     {.id = "api.ctl.ev.no-mode",
      .clause = WEFT_CLAUSE,
-     .what = "OFFLINE needs MODE and the rest",
+     .what = "OFFLINE needs MODE and the other attributes",
      .body = needs_mode},
     {.id = "api.ctl.ev.unpopulated",
      .clause = WEFT_CLAUSE,
@@ -238,7 +239,7 @@ constexpr Test kTests[] = {
      .body = min_active_limit},
     {.id = "api.ctl.ev.event-mask",
      .clause = "mrc_ctl.h: ev_event_mask",
-     .what = "an EVENT_MASK of other states than GOOD and ASSUMED_BAD is EINVAL",
+     .what = "an EVENT_MASK with states other than GOOD and ASSUMED_BAD is EINVAL",
      .body = event_mask_limit},
     {.id = "api.ctl.ev.too-many",
      .clause = WEFT_CLAUSE " E2BIG",
@@ -246,15 +247,15 @@ constexpr Test kTests[] = {
      .body = too_many},
     {.id = "api.ctl.ev.two-operations",
      .clause = WEFT_CLAUSE,
-     .what = "an EV operation and one on fields in one call are EINVAL",
+     .what = "an EV operation and a field operation in one call are EINVAL",
      .body = two_operations},
     {.id = "api.ctl.ev.query",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_profile",
-     .what = "mode, format, count, floor and mask are told back",
+     .what = "a query returns mode, format, count, floor and mask",
      .body = told_back},
     {.id = "api.ctl.ev.shared",
      .clause = "mrc_ctl.h: profiles belong to the device",
-     .what = "another context sees the profile as it is",
+     .what = "another context sees the same profile",
      .body = outlives},
     {.id = "api.ctl.ev.busy",
      .clause = WEFT_CLAUSE " EBUSY",
@@ -263,7 +264,7 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.ev.offline-qp",
      .clause = "mrc_ctl.h: ONLINE is in use",
      .certainty = Certainty::kOurs,
-     .what = "a QP cannot take a profile that is OFFLINE",
+     .what = "a QP cannot use a profile that is OFFLINE",
      .body = qp_refused},
     {.id = "api.ctl.ev.generated",
      .clause = "mrc_ctl.h: MRC_CTL_EV_MODE_GEN",

@@ -1,4 +1,4 @@
-// EV format profiles: where the bits of an EV stand in a packet.
+// EV format profiles: the places of an EV's bits in a packet.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
@@ -15,7 +15,7 @@ void refused(std::string_view what, int error, Errnos expected) {
   fails_value(what, error, expected);
 }
 
-void whole_way(Session& session) {
+void all_transitions(Session& session) {
   Controller controller(session);
   is_state(controller, MRC_CTL_PROFILE_INIT);
   controller.format_online();
@@ -140,14 +140,14 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.format.states",
      .clause = WEFT_STATES,
      .what = "INIT, OFFLINE, ONLINE, OFFLINE, INIT",
-     .body = whole_way},
+     .body = all_transitions},
     {.id = "api.ctl.format.init-online",
      .clause = WEFT_STATES,
-     .what = "no way from INIT to ONLINE, and nothing changes",
+     .what = "the transition from INIT to ONLINE is refused, and nothing changes",
      .body = init_online},
     {.id = "api.ctl.format.online-init",
      .clause = WEFT_STATES,
-     .what = "no way from ONLINE to INIT, and nothing changes",
+     .what = "the transition from ONLINE to INIT is refused, and nothing changes",
      .body = online_init},
     {.id = "api.ctl.format.no-mode",
      .clause = WEFT_CLAUSE,
@@ -159,20 +159,20 @@ constexpr Test kTests[] = {
      .body = online_without_fields},
     {.id = "api.ctl.format.modify-online",
      .clause = WEFT_CLAUSE,
-     .what = "ONLINE it can only go OFFLINE",
+     .what = "in ONLINE the only permitted change is to OFFLINE",
      .body = modify_online},
     {.id = "api.ctl.format.cur-state",
      .clause = "mrc_ctl.h: cur_profile_state",
      .certainty = Certainty::kOurs,
-     .what = "a CUR_STATE that does not hold is EINVAL",
+     .what = "a CUR_STATE that is not the actual state is EINVAL",
      .body = cur_state},
     {.id = "api.ctl.format.too-wide",
      .clause = WEFT_CLAUSE,
-     .what = "fields of more bits than an EV has are refused",
+     .what = "fields with more bits than an EV are refused",
      .body = too_wide},
     {.id = "api.ctl.format.query-fields",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_fmt_profile",
-     .what = "fields are told back; a short array is E2BIG with the count",
+     .what = "a query returns the fields; a short array is E2BIG with the count",
      .body = query_fields},
     {.id = "api.ctl.format.query-modify",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_fmt_profile",
@@ -180,7 +180,7 @@ constexpr Test kTests[] = {
      .body = query_modify},
     {.id = "api.ctl.format.none",
      .clause = "mrc_ctl.h: profile numbers",
-     .what = "a number beyond the last profile is EINVAL",
+     .what = "a number after the last profile is EINVAL",
      .body = no_such},
     {.id = "api.ctl.format.busy",
      .clause = WEFT_CLAUSE " EBUSY",

@@ -1,4 +1,4 @@
-// Devices and contexts: what a device says of itself, and contexts made, refused and destroyed.
+// Devices and contexts: a device's attributes, and contexts created, refused and destroyed.
 #include <bit>
 
 #include "conformance/end.h"
@@ -7,12 +7,12 @@
 namespace weft::conformance {
 namespace {
 
-// A verbs context alone.
+// A verbs context without an MRC context.
 struct Verbs {
   const Library& library;
   ibv_context* context;
   explicit Verbs(Session& session) : library(session.library()), context(open_device(session)) {}
-  ~Verbs() { library.ibv_close_device.at_the_end(context); }
+  ~Verbs() { library.ibv_close_device.call_if_present(context); }
   Verbs(const Verbs&) = delete;
   Verbs& operator=(const Verbs&) = delete;
 };
@@ -80,7 +80,7 @@ void create_future(Session& session) {
              verbs.library.mrc_create_context(verbs.context, &attr), {EINVAL, EOPNOTSUPP, ENOTSUP});
 }
 
-// While something made from the context lives.
+// EBUSY while an object of the context lives.
 template <typename Make>
 void busy(Session& session, const char* what, Make make) {
   Host host(session);
@@ -106,39 +106,39 @@ void null_arguments(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.device.query-ex",
      .clause = "mrc.h: mrc_query_device_ex",
-     .what = "tells the same as mrc_query_device, and that MRC is supported",
+     .what = "returns the same as mrc_query_device, and that MRC is supported",
      .body = query_device_ex},
     {.id = "api.device.query-ex-no-context",
      .clause = "mrc.h: mrc_query_device_ex",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "works without an MRC context: whether there can be one is the question",
+     .what = "works without an MRC context, because it tells whether one can be created",
      .body = query_device_ex_null},
     {.id = "api.device.minimums",
      .clause = "MRC 10.1.2, minimums of MPR and WIMM",
      .certainty = Certainty::kReaders,
-     .what = "max_mpr is 8 at least, max_wimm and max_wimm_dest 32",
+     .what = "max_mpr is at least 8, max_wimm and max_wimm_dest at least 32",
      .body = limits},
     {.id = "api.device.mpr-resolution",
      .clause = "mrc.h: struct mrc_device_attr",
-     .what = "mpr_resolution is a step that fits into max_mpr",
+     .what = "mpr_resolution is from 1 to max_mpr",
      .body = resolution},
     {.id = "api.device.known-bits",
      .clause = "mrc.h: enum mrc_device_cap, enum mrc_protocol_version",
-     .what = "capability and version bitmaps have only bits of the header",
+     .what = "capability and version bitmaps have only bits that the header defines",
      .body = known_bits},
     {.id = "api.context.version-zero",
      .clause = "mrc.h: struct mrc_context_attr",
-     .what = "version 0 says nothing, and is taken",
+     .what = "version 0 means unspecified, and is accepted",
      .body = [](Session& s) { create_with(s, 0); }},
     {.id = "api.context.version-old",
      .clause = "OCP's benchmark",
      .certainty = Certainty::kOurs,
-     .what = "version 0.0.1, which OCP's benchmark passes by mistake, is taken",
+     .what = "version 0.0.1, which OCP's benchmark passes by mistake, is accepted",
      .body = [](Session& s) { create_with(s, 1); }},
     {.id = "api.context.version-current",
      .clause = "mrc.h: struct mrc_context_attr",
-     .what = "version 1.0.0, the oldest published, is taken",
+     .what = "version 1.0.0, the oldest published one, is accepted",
      .body = [](Session& s) { create_with(s, MRC_API_VER(1, 0, 0)); }},
     {.id = "api.context.version-future",
      .clause = "mrc.h: struct mrc_context_attr",
@@ -177,7 +177,7 @@ constexpr Test kTests[] = {
      .clause = "mrc.h: [-1], [NULL]",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "NULL where an object belongs is EINVAL, not a crash",
+     .what = "NULL instead of an object is EINVAL, not a crash",
      .body = null_arguments},
 };
 

@@ -1,4 +1,4 @@
-// Events: of completion queues on their channel, and asynchronous ones of a context.
+// Events of completion queues on their channel, and asynchronous events of a context.
 #include <fcntl.h>
 #include <poll.h>
 
@@ -12,7 +12,7 @@
 namespace weft::conformance {
 namespace {
 
-// `b` has its CQs on a channel, and receives posted.
+// Two connected ends. The CQs of `b` report to a channel, and `b` has posted receives.
 struct Listening {
   Host host;
   const Library& library;
@@ -32,7 +32,7 @@ struct Listening {
   ~Listening() {
     a.reset();
     b.reset();
-    library.mrc_destroy_comp_channel.at_the_end(channel);
+    library.mrc_destroy_comp_channel.call_if_present(channel);
   }
   Listening(const Listening&) = delete;
   Listening& operator=(const Listening&) = delete;
@@ -45,8 +45,8 @@ struct Listening {
              {.size = 8, .id = 1, .flags = flags | IBV_SEND_SIGNALED, .immediate = 1});
     completed_as(a->wait_send(), IBV_WC_SUCCESS, 1);
   }
-  // Until the channel is readable; the test's time at most.
-  void is_told() {
+  // Waits until the channel is readable, at most until the test's time limit.
+  void expect_event() {
     pollfd what{.fd = fd, .events = POLLIN, .revents = 0};
     while (poll(&what, 1, 10) != 1) {
       if (host.session.is_over()) fail("the channel becomes readable", "it does not");
@@ -69,7 +69,7 @@ void one_event(Session& session) {
   Listening in(session);
   in.arm(0);
   in.send();
-  in.is_told();
+  in.expect_event();
   mrc_cq* const cq = in.take();
   equal("the CQ", static_cast<const void*>(cq), static_cast<const void*>(in.b->receive_cq));
   in.library.mrc_ack_cq_events(cq, 1);
@@ -86,7 +86,7 @@ void solicited(Session& session) {
   in.b->wait_receive();
   in.is_silent();
   in.send(IBV_SEND_SOLICITED);
-  in.is_told();
+  in.expect_event();
   in.library.mrc_ack_cq_events(in.take(), 1);
 }
 
@@ -94,7 +94,7 @@ void error_is_solicited(Session& session) {
   Listening in(session);
   in.arm(1);
   works("to ERR", in.b->to(IBV_QPS_ERR));
-  in.is_told();
+  in.expect_event();
   in.library.mrc_ack_cq_events(in.take(), 1);
 }
 
@@ -102,7 +102,7 @@ void destroy_waits(Session& session) {
   Listening in(session);
   in.arm(0);
   in.send();
-  in.is_told();
+  in.expect_event();
   mrc_cq* const cq = in.take();
   works("mrc_destroy_qp", in.library.mrc_destroy_qp(in.b->qp));
   in.b->qp = nullptr;
@@ -120,7 +120,7 @@ void destroy_waits(Session& session) {
   holds(waited, "mrc_destroy_cq returns after the event is acknowledged", "before");
 }
 
-// The next asynchronous event, without waiting for ever.
+// The next asynchronous event; fails at the test's time limit.
 mrc_async_event next_event(Session& session, Host& host) {
   fcntl(host.verbs->async_fd, F_SETFL, fcntl(host.verbs->async_fd, F_GETFL) | O_NONBLOCK);
   mrc_async_event event{};
@@ -183,15 +183,15 @@ void overrun(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.event.cq",
      .clause = "mrc.h: mrc_req_notify_cq, mrc_get_cq_event",
-     .what = "an armed CQ tells its channel of the next completion, once",
+     .what = "an armed CQ reports the next completion on its channel, once",
      .body = one_event},
     {.id = "api.event.solicited",
      .clause = "mrc.h: mrc_req_notify_cq, solicited_only",
-     .what = "armed for solicited ones, only a solicited immediate is told",
+     .what = "a CQ armed for solicited events reports only a solicited immediate",
      .body = solicited},
     {.id = "api.event.error-solicited",
      .clause = "ibv_req_notify_cq: errors count as solicited",
-     .what = "armed for solicited ones, a failed completion is told too",
+     .what = "a CQ armed for solicited events also reports a failed completion",
      .body = error_is_solicited},
     {.id = "api.event.destroy-waits",
      .clause = "mrc.h: mrc_destroy_cq",
@@ -199,17 +199,17 @@ constexpr Test kTests[] = {
      .body = destroy_waits},
     {.id = "api.async.access",
      .clause = "mrc.h: mrc_get_async_event",
-     .what = "the responder of a refused write hears IBV_EVENT_QP_ACCESS_ERR",
+     .what = "the responder of a refused write gets IBV_EVENT_QP_ACCESS_ERR",
      .body = access_event},
     {.id = "api.async.none",
      .clause = "mrc.h: mrc_get_async_event, as ibv_get_async_event",
-     .what = "a non-blocking context without events says EAGAIN",
+     .what = "a non-blocking context without events gives EAGAIN",
      .body = no_event},
     {.id = "api.async.cq-overrun",
      .clause = "ibv_create_cq: IBV_EVENT_CQ_ERR",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "an overrun CQ is told as IBV_EVENT_CQ_ERR",
+     .what = "an overrun CQ is reported as IBV_EVENT_CQ_ERR",
      .body = overrun},
 };
 

@@ -1,4 +1,4 @@
-// QP hints: what an application says of the traffic to come.
+// QP hints: an application's description of the traffic to come.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -17,7 +17,7 @@ struct Hint {
     hint = library.mrc_create_qp_hint(host.context, &init);
     works("mrc_create_qp_hint", hint);
   }
-  ~Hint() { library.mrc_destroy_qp_hint.at_the_end(hint); }
+  ~Hint() { library.mrc_destroy_qp_hint.call_if_present(hint); }
   Hint(const Hint&) = delete;
   Hint& operator=(const Hint&) = delete;
   static constexpr int kAll =
@@ -58,7 +58,7 @@ void unknown_bit(Session& session) {
                   hint.library.mrc_query_qp_hint(hint.hint, &attr, 1 << 12), {EINVAL});
 }
 
-// By a QP: the whole way to RTS keeps it.
+// A QP keeps its hint through all transitions to RTS.
 void with_qp(Session& session, void (*check)(Hint&, End&)) {
   Hint hint(session);
   {
@@ -105,31 +105,31 @@ void none(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.hint.query",
      .clause = "mrc.h: mrc_query_qp_hint",
-     .what = "tells what the hint was made with",
+     .what = "returns the attributes with which the hint was created",
      .body = query},
     {.id = "api.hint.modify",
      .clause = "mrc.h: mrc_modify_qp_hint",
-     .what = "changes what the mask names and nothing else",
+     .what = "changes the attributes in the mask and no others",
      .body = modify_one},
     {.id = "api.hint.unknown-mask",
      .clause = "mrc.h: mrc_modify_qp_hint, mrc_query_qp_hint",
-     .what = "a mask bit that the header does not have is EINVAL",
+     .what = "a mask bit that the header does not define is EINVAL",
      .body = unknown_bit},
     {.id = "api.hint.busy",
      .clause = "mrc.h: mrc_destroy_qp_hint",
-     .what = "EBUSY while a QP names the hint",
+     .what = "EBUSY while a QP uses the hint",
      .body = [](Session& s) { with_qp(s, in_use); }},
     {.id = "api.hint.query-qp",
      .clause = "mrc.h: mrc_query_qp, MRC_QP_HINT",
-     .what = "a QP tells which hint it has",
+     .what = "a query of a QP returns its hint",
      .body = [](Session& s) { with_qp(s, told_back); }},
     {.id = "api.hint.released",
      .clause = "mrc.h: mrc_destroy_qp_hint",
-     .what = "a hint whose QP is gone can be destroyed",
+     .what = "a hint can be destroyed after its QP is destroyed",
      .body = let_go},
     {.id = "api.hint.none",
      .clause = "mrc.h: struct mrc_qp_attr, qp_hint",
-     .what = "NULL means no hint and is taken",
+     .what = "NULL means no hint and is accepted",
      .body = none},
 };
 

@@ -1,4 +1,4 @@
-// The library as a file: which functions it has, and what programs assume about its objects.
+// The library as a file: its functions, and the layout that programs assume of its objects.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -61,15 +61,15 @@ constexpr Test kTests[] = {
      .body = [](Session& s) { all_there(s.library().missing_ctl()); }},
     {.id = "api.library.verbs",
      .clause = "mrc.h, preamble",
-     .what = "the verbs around it are there: devices, GIDs, domains, memory",
+     .what = "the verbs that MRC programs need are present: devices, GIDs, domains, memory",
      .body = [](Session& s) { all_there(s.library().missing_verbs()); }},
     {.id = "api.version.mrc",
      .clause = "mrc.h: mrc_query_version",
-     .what = "versions are told before any context exists, and are in order",
+     .what = "versions can be queried before any context exists, and are consistent",
      .body = query_version},
     {.id = "api.version.mrc-ctl",
      .clause = "mrc_ctl.h: mrc_ctl_query_version",
-     .what = "versions of the controller's API, likewise",
+     .what = "the same for the versions of the controller's API",
      .body = query_ctl_version},
     {.id = "api.abi.qp-first-member",
      .clause = "struct mrc_qp, as Microsoft's verbs shim relies on it",
@@ -79,7 +79,7 @@ constexpr Test kTests[] = {
      .body = first_member},
     {.id = "api.context.two",
      .clause = "mrc.h: mrc_create_context",
-     .what = "two contexts of one device live side by side",
+     .what = "two contexts of one device can exist at the same time",
      .body = second_context},
 };
 

@@ -1,5 +1,5 @@
-// Attributes of a QP: those of MRC at their transitions, their limits and defaults, and those of
-// verbs that mean nothing to MRC.
+// Attributes of a QP: MRC's attributes at their transitions, their limits and defaults, and
+// attributes of verbs without a meaning in MRC.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -22,7 +22,7 @@ struct One {
   }
 };
 
-// What RTS takes: set, then told back.
+// Sets an attribute at RTS and queries it.
 void rts_takes(Session& session, int mask, void (*set)(mrc_qp_attr&),
                void (*check)(const mrc_qp_attr&)) {
   One one(session);
@@ -81,7 +81,7 @@ void defaults(Session& session) {
         fmt::format("{} and {}", attr.retry.linear_cnt, attr.retry.exp_cnt));
 }
 
-// PORT, TIMEOUT, RETRY_CNT, RNR_RETRY and their like, as the benchmark sets them.
+// PORT, TIMEOUT, RETRY_CNT, RNR_RETRY and similar attributes, as OCP's benchmark sets them.
 void verbs_ignored(Session& session) {
   One one(session);
   const Address self = one.end.address();
@@ -149,7 +149,7 @@ void unknown_profile(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.qp.attr.defaults",
      .clause = "OCP's benchmark: MRC mask 0 everywhere",
-     .what = "what no transition said has a default within the limits",
+     .what = "attributes that no transition set have defaults within the limits",
      .body = defaults},
     {.id = "api.qp.attr.verbs-ignored",
      .clause = "mrc.h: mrc_modify_qp, attributes without meaning",
@@ -157,11 +157,11 @@ constexpr Test kTests[] = {
      .body = verbs_ignored},
     {.id = "api.qp.attr.verbs-query",
      .clause = "mrc.h: mrc_query_qp",
-     .what = "peer, PSN and MTU are told back",
+     .what = "a query returns peer, PSN and MTU",
      .body = verbs_told_back},
     {.id = "api.qp.attr.mpr",
      .clause = "mrc.h: MRC_QP_MPR at RTS",
-     .what = "an MPR of 8 is taken and told back",
+     .what = "an MPR of 8 is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rts_takes(
@@ -170,7 +170,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.mpr-early",
      .clause = "OCP's mrc_qp example: MPR and MAX_WIMM at RTR",
-     .what = "MPR and MAX_WIMM are taken at RTR already",
+     .what = "MPR and MAX_WIMM are already accepted at RTR",
      .body =
          [](Session& s) {
            rtr_takes(
@@ -186,7 +186,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.mpr-dest",
      .clause = "mrc.h: MRC_QP_MPR_DEST at RTR",
-     .what = "an MPR_DEST of 8 is taken and told back",
+     .what = "an MPR_DEST of 8 is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rtr_takes(
@@ -195,7 +195,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.wimm-dest",
      .clause = "mrc.h: MRC_QP_MAX_WIMM_DEST at RTR",
-     .what = "a MAX_WIMM_DEST of 32 is taken and told back",
+     .what = "a MAX_WIMM_DEST of 32 is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rtr_takes(
@@ -204,7 +204,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM at RTS",
-     .what = "a MAX_WIMM of 32 is taken and told back",
+     .what = "a MAX_WIMM of 32 is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rts_takes(
@@ -213,7 +213,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.timeout",
      .clause = "mrc.h: MRC_QP_TIMEOUT at RTS",
-     .what = "a timeout of 24, the largest, is taken and told back",
+     .what = "a timeout of 24, the largest, is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rts_takes(
@@ -230,7 +230,8 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.retry",
      .clause = "mrc.h: MRC_QP_RETRY_CNT at RTS",
-     .what = "7 linear and 25 exponential retries, the largest, are taken and told back",
+     .what =
+         "7 linear and 25 exponential retries, the largest, are accepted, and a query returns them",
      .body =
          [](Session& s) {
            rts_takes(
@@ -266,7 +267,7 @@ constexpr Test kTests[] = {
      .body = above_device},
     {.id = "api.qp.attr.cap",
      .clause = "mrc.h: MRC_QP_CAP at RTR",
-     .what = "capabilities are taken at RTR and told back",
+     .what = "capabilities are accepted at RTR, and a query returns them",
      .body =
          [](Session& s) {
            rtr_takes(

@@ -1,4 +1,4 @@
-// QPs made, numbered, described and destroyed.
+// QPs created, numbered, queried and destroyed.
 #include <memory>
 #include <set>
 
@@ -21,7 +21,7 @@ struct Parts {
     good.cap.max_send_wr = good.cap.max_recv_wr = 4;
     good.cap.max_send_sge = good.cap.max_recv_sge = 1;
   }
-  ~Parts() { library.mrc_destroy_cq.at_the_end(cq); }
+  ~Parts() { library.mrc_destroy_cq.call_if_present(cq); }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 };
@@ -107,24 +107,24 @@ constexpr Test kTests[] = {
     {.id = "api.qp.create.numbers",
      .clause = "mrc.h: mrc_get_qpn; MRC 7.5.5, QPN 2",
      .certainty = Certainty::kReaders,
-     .what = "numbers have 24 bits, differ, and are none of the reserved 0, 1 and 2",
+     .what = "numbers have 24 bits, differ, and are not the reserved 0, 1 and 2",
      .body = numbers},
     {.id = "api.qp.create.cap",
      .clause = "mrc.h: mrc_create_qp, as ibv_create_qp",
-     .what = "the QP has what was asked for, and mrc_query_qp tells with what it was made",
+     .what = "the QP has the requested capacities, and mrc_query_qp returns its attributes",
      .body = caps},
     {.id = "api.qp.create.again",
      .clause = "mrc.h: mrc_destroy_qp",
-     .what = "200 QPs one after the other leave nothing behind that keeps their CQ",
+     .what = "200 QPs created and destroyed in turn leave nothing that keeps their CQ busy",
      .body = many},
     {.id = "api.qp.create.no-ops",
      .clause = "OCP's benchmark: send_ops_flags 0",
      .certainty = Certainty::kOurs,
-     .what = "send_ops_flags of 0 is taken and means both writes",
+     .what = "send_ops_flags of 0 is accepted and means both kinds of write",
      .body = [](Session& s) { taken(s, "with send_ops_flags 0", [](auto&) {}); }},
     {.id = "api.qp.create.ops",
      .clause = "mrc.h: struct mrc_qp_init_attr",
-     .what = "RDMA_WRITE and RDMA_WRITE_WITH_IMM can be named",
+     .what = "RDMA_WRITE and RDMA_WRITE_WITH_IMM are accepted as send_ops_flags",
      .body =
          [](Session& s) {
            taken(s, "with both operations named", [](auto& init) {
@@ -133,7 +133,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.create.protocol-1",
      .clause = "mrc.h: enum mrc_protocol_version",
-     .what = "protocol version 1 can be asked for",
+     .what = "protocol version 1 is accepted",
      .body =
          [](Session& s) {
            taken(s, "with protocol version 1",
@@ -150,21 +150,21 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.create.no-send-cq",
      .clause = "mrc.h: mrc_create_qp, as ibv_create_qp",
-     .what = "without a send CQ it is refused",
+     .what = "a QP without a send CQ is refused",
      .body =
          [](Session& s) {
            refused(s, "without a send CQ", [](auto& init) { init.send_cq = nullptr; }, {EINVAL});
          }},
     {.id = "api.qp.create.no-recv-cq",
      .clause = "mrc.h: mrc_create_qp, as ibv_create_qp",
-     .what = "without a receive CQ it is refused",
+     .what = "a QP without a receive CQ is refused",
      .body =
          [](Session& s) {
            refused(s, "without a receive CQ", [](auto& init) { init.recv_cq = nullptr; }, {EINVAL});
          }},
     {.id = "api.qp.create.no-pd",
      .clause = "mrc.h: struct mrc_qp_init_attr",
-     .what = "without a protection domain it is refused",
+     .what = "a QP without a protection domain is refused",
      .body =
          [](Session& s) {
            refused(s, "without a domain", [](auto& init) { init.pd = nullptr; }, {EINVAL});
@@ -187,7 +187,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.pd.busy",
      .clause = "ibv_dealloc_pd",
-     .what = "EBUSY while a QP or a region is of the domain",
+     .what = "EBUSY while a QP or a region belongs to the domain",
      .body = domain_busy},
 };
 

@@ -1,11 +1,11 @@
-// The way of a QP through its states: RESET, INIT, RTR, RTS, and from anywhere to ERR and RESET.
+// State transitions of a QP: RESET, INIT, RTR, RTS, and from every state to ERR and RESET.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-// An end in this state, with itself as its peer.
+// An end in the given state, with itself as its peer.
 struct InState {
   Host host;
   End end;
@@ -75,7 +75,7 @@ void cur_state_right(Session& session) {
             IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS, nullptr, 0));
 }
 
-// RTR without one of what has no default.
+// RTR without one attribute that has no default.
 void missing(Session& session, int without) {
   InState in(session, IBV_QPS_INIT);
   const Address self = in.end.address();
@@ -122,7 +122,7 @@ void mtu_too_large(Session& session) {
               {EINVAL});
 }
 
-// RESET forgets, and the QP is as good as new.
+// After RESET the QP works like a new one.
 void reset_and_again(Session& session) {
   Pair pair(session);
   const std::uint32_t qpn = pair.a.qpn();
@@ -187,41 +187,41 @@ constexpr Test kTests[] = {
      .body = allowed<IBV_QPS_ERR, IBV_QPS_RESET>},
     {.id = "api.qp.no-reset-rtr",
      .clause = WEFT_CLAUSE,
-     .what = "no way from RESET to RTR",
+     .what = "the transition from RESET to RTR is refused",
      .body = refused<IBV_QPS_RESET, IBV_QPS_RTR>},
     {.id = "api.qp.no-reset-rts",
      .clause = WEFT_CLAUSE,
-     .what = "no way from RESET to RTS",
+     .what = "the transition from RESET to RTS is refused",
      .body = refused<IBV_QPS_RESET, IBV_QPS_RTS>},
     {.id = "api.qp.no-init-rts",
      .clause = WEFT_CLAUSE,
-     .what = "no way from INIT to RTS",
+     .what = "the transition from INIT to RTS is refused",
      .body = refused<IBV_QPS_INIT, IBV_QPS_RTS>},
     {.id = "api.qp.no-rts-init",
      .clause = WEFT_CLAUSE,
-     .what = "no way from RTS to INIT",
+     .what = "the transition from RTS to INIT is refused",
      .body = refused<IBV_QPS_RTS, IBV_QPS_INIT>},
     {.id = "api.qp.no-rts-rtr",
      .clause = WEFT_CLAUSE,
-     .what = "no way from RTS to RTR",
+     .what = "the transition from RTS to RTR is refused",
      .body = refused<IBV_QPS_RTS, IBV_QPS_RTR>},
     {.id = "api.qp.no-err-rts",
      .clause = WEFT_CLAUSE,
-     .what = "no way from ERR to RTS",
+     .what = "the transition from ERR to RTS is refused",
      .body = refused<IBV_QPS_ERR, IBV_QPS_RTS>},
     {.id = "api.qp.no-sqd",
      .clause = WEFT_CLAUSE,
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "no way from RTS to SQD: MRC does not name it",
+     .what = "the transition from RTS to SQD is refused: MRC does not define it",
      .body = refused<IBV_QPS_RTS, IBV_QPS_SQD>},
     {.id = "api.qp.cur-state.wrong",
      .clause = "mrc.h: IBV_QP_CUR_STATE",
-     .what = "a CUR_STATE that does not hold is EINVAL, and nothing changes",
+     .what = "a CUR_STATE that is not the actual state is EINVAL, and nothing changes",
      .body = cur_state_wrong},
     {.id = "api.qp.cur-state.right",
      .clause = "mrc.h: IBV_QP_CUR_STATE",
-     .what = "a CUR_STATE that holds is taken",
+     .what = "a CUR_STATE that is the actual state is accepted",
      .body = cur_state_right},
     {.id = "api.qp.rtr.missing-av",
      .clause = WEFT_CLAUSE,
@@ -229,7 +229,7 @@ constexpr Test kTests[] = {
      .body = [](Session& s) { missing(s, IBV_QP_AV); }},
     {.id = "api.qp.rtr.missing-dest",
      .clause = WEFT_CLAUSE,
-     .what = "RTR without the peer's number is EINVAL, and nothing changes",
+     .what = "RTR without the peer's QP number is EINVAL, and nothing changes",
      .body = [](Session& s) { missing(s, IBV_QP_DEST_QPN); }},
     {.id = "api.qp.rtr.not-global",
      .clause = "mrc.h: mrc_modify_qp, GIDs",
@@ -239,11 +239,11 @@ constexpr Test kTests[] = {
      .clause = "MRC 7.5.5, QPN 2",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "the endpoints' own number as a peer is EINVAL",
+     .what = "the reserved QP number of endpoints as a peer is EINVAL",
      .body = reserved_peer},
     {.id = "api.qp.rtr.mtu",
      .clause = WEFT_CLAUSE,
-     .what = "a path MTU that verbs do not have is EINVAL",
+     .what = "a path MTU that verbs do not define is EINVAL",
      .body = mtu_too_large},
     {.id = "api.qp.reset-reuse",
      .clause = WEFT_CLAUSE,

@@ -1,4 +1,5 @@
-// Packets that are none, or not for this QP: dropped, without an answer, without harm.
+// Malformed packets, and packets that are not for this QP: dropped, without an answer and without
+// harm.
 #include "base/prng.h"
 #include "conformance/duel.h"
 #include "conformance/registry.h"
@@ -7,9 +8,9 @@ namespace weft::conformance {
 namespace {
 
 using Piece = Duel::Piece;
-using Way = Tester::Way;
+using SendOptions = Tester::SendOptions;
 
-// After it nothing has changed, and a good packet with the same PSN is taken as the first.
+// Afterwards the memory is unchanged, and a good packet with the same PSN is accepted as new.
 void dropped(Session& session, const std::function<void(Duel&)>& send) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
@@ -30,7 +31,7 @@ void payload_damaged(Session& session) {
 void other_address(Session& session) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
-  // Another host: the QP's peer is not there.
+  // Another host, which is not the QP's peer.
   Tester stranger = open_tester(session, duel.host, duel.end.qpn(), duel.cover);
   std::vector<std::byte> payload(64);
   stranger.send(duel.packet_of({.size = 64}), payload, {});
@@ -57,7 +58,7 @@ void stranger_nak(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-// Bytes of all kinds, some of which begin like a packet of this QP.
+// Random bytes; some datagrams begin like a packet of this QP.
 void garbage(Session& session) {
   Duel duel(session);
   Prng prng(20260321);
@@ -77,7 +78,7 @@ void garbage(Session& session) {
   duel.still_works(0);
 }
 
-// A good packet, cut after each byte.
+// A good packet, truncated at every length.
 void every_cut(Session& session) {
   Duel duel(session);
   for (std::size_t keep = 1; keep < 12 + 4 + 4 + 16 + 64 + 4; ++keep)
@@ -86,7 +87,7 @@ void every_cut(Session& session) {
   duel.still_works(0);
 }
 
-// A transfer goes on while strangers shout.
+// A transfer continues while other hosts send garbage.
 void under_fire(Session& session) {
   Duel duel(session);
   Prng prng(7);
@@ -111,14 +112,14 @@ void under_fire(Session& session) {
 constexpr Test kTests[] = {
     WEFT_DROP("wire.drop.icrc", "RoCEv2, ICRC", Certainty::kReaders,
               "a packet with a wrong ICRC is dropped",
-              duel.send({.size = 64}, {.spoil_icrc = true})),
+              duel.send({.size = 64}, {.corrupt_icrc = true})),
     {.id = "wire.drop.payload",
      .clause = "RoCEv2, ICRC",
      .certainty = Certainty::kReaders,
      .what = "a packet with a damaged payload is dropped",
      .body = payload_damaged},
     WEFT_DROP("wire.drop.header", "RoCEv2, ICRC", Certainty::kReaders,
-              "a packet whose va was damaged on the way is dropped",
+              "a packet whose va was damaged in flight is dropped",
               duel.send({.size = 64}, {.flip = {{24, 1}}})),
     WEFT_DROP("wire.drop.tver", "MRC 6.2.2 (BTH): TVer", Certainty::kReaders,
               "a packet of another transport version is dropped",
@@ -140,12 +141,12 @@ constexpr Test kTests[] = {
     {.id = "wire.drop.every-cut",
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
-     .what = "a packet cut at any byte harms nothing",
+     .what = "a packet truncated at any byte does no harm",
      .body = every_cut},
     {.id = "wire.drop.stranger",
      .clause = "MRC 6.1, a QP has one peer",
      .certainty = Certainty::kOurs,
-     .what = "a write from another address than the peer's is dropped",
+     .what = "a write from an address other than the peer's is dropped",
      .body = other_address},
     {.id = "wire.drop.stranger-nak",
      .clause = "MRC 6.1, a QP has one peer",
@@ -155,12 +156,12 @@ constexpr Test kTests[] = {
     {.id = "wire.drop.garbage",
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
-     .what = "3000 datagrams of garbage harm nothing",
+     .what = "3000 datagrams of garbage do no harm",
      .body = garbage},
     {.id = "wire.drop.under-fire",
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
-     .what = "a transfer goes on correctly among garbage",
+     .what = "a transfer continues correctly while garbage arrives",
      .body = under_fire},
 };
 

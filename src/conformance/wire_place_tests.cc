@@ -1,4 +1,4 @@
-// The device as responder: what it places, when, and what it tells its own program.
+// The device as responder: the bytes that it places, when, and the completions of its own program.
 #include <endian.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 using wire::Opcode;
 using Piece = Duel::Piece;
 
-// Packet i of a message of `count` full packets from PSN `first` on, with its part of the pattern.
+// Packet i of a message of `count` full packets, with its part of the pattern. `first` is the PSN
+// of packet 0.
 Piece part(std::int32_t first, std::uint32_t i, std::uint32_t count) {
   const Opcode opcode = i == 0          ? Opcode::kWriteFirst
                         : i + 1 < count ? Opcode::kWriteMiddle
@@ -55,7 +56,7 @@ void every_order(Session& session, std::array<std::uint32_t, 6> order) {
   for (std::uint32_t i = 0; i < 6; ++i) is_placed(duel, i);
 }
 
-// Before the hole closes.
+// The packet must be placed before the hole closes.
 void at_once(Session& session) {
   Duel duel(session);
   duel.send(part(0, 2, 3));
@@ -104,7 +105,7 @@ void immediate(Session& session) {
   equal("byte_len", wc.byte_len, 333u);
 }
 
-// The second arrives first: it waits for the first.
+// The second immediate arrives first and must wait for the first.
 void in_order(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
@@ -117,7 +118,7 @@ void in_order(Session& session) {
     equal("immediate", be32toh(duel.end.wait_receive().imm_data), expected);
 }
 
-// The last packet is there, one before it is not.
+// The last packet has arrived, and an earlier one is missing.
 void waits_for_hole(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
@@ -144,7 +145,7 @@ void once(Session& session) {
   duel.end.stays_quiet(duel.end.receive_cq, milliseconds(50));
 }
 
-// Counting from 1 is what some readers of the specification do.
+// Some readers of the specification count rqmsn from 1.
 void rqmsn_from_one(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
@@ -172,12 +173,12 @@ constexpr Test kTests[] = {
     {.id = "wire.place.only",
      .clause = "MRC 6.3",
      .certainty = Certainty::kReaders,
-     .what = "one packet is placed where its RETH says, and nothing beside it",
+     .what = "one packet is placed where its RETH says, and no other byte changes",
      .body = only},
     {.id = "wire.place.reverse",
      .clause = "MRC 6.3",
      .certainty = Certainty::kReaders,
-     .what = "six packets in reverse order make the message",
+     .what = "six packets in reverse order form the message",
      .body =
          [](Session& s) {
            every_order(s, {5, 4, 3, 2, 1, 0});
@@ -185,7 +186,7 @@ constexpr Test kTests[] = {
     {.id = "wire.place.shuffled",
      .clause = "MRC 6.3",
      .certainty = Certainty::kReaders,
-     .what = "six packets in a wild order over all ports make the message",
+     .what = "six packets in mixed order over all ports form the message",
      .body =
          [](Session& s) {
            every_order(s, {3, 0, 5, 1, 4, 2});
@@ -198,12 +199,12 @@ constexpr Test kTests[] = {
     {.id = "wire.place.duplicate-above",
      .clause = WEFT_PSN,
      .certainty = Certainty::kReaders,
-     .what = "a duplicate above the edge is acknowledged and not placed again",
+     .what = "a duplicate above the cumulative PSN is acknowledged and not placed again",
      .body = [](Session& s) { duplicate(s, false); }},
     {.id = "wire.place.duplicate-below",
      .clause = WEFT_PSN,
      .certainty = Certainty::kReaders,
-     .what = "a duplicate below the edge is acknowledged and not placed again",
+     .what = "a duplicate below the cumulative PSN is acknowledged and not placed again",
      .body = [](Session& s) { duplicate(s, true); }},
     {.id = "wire.place.psn-wrap",
      .clause = "MRC 6.2.2, 24-bit PSN",
@@ -224,12 +225,12 @@ constexpr Test kTests[] = {
     {.id = "wire.imm.delivered",
      .clause = WEFT_IMM,
      .certainty = Certainty::kReaders,
-     .what = "an immediate consumes a receive and tells value and length",
+     .what = "an immediate consumes a receive, whose completion has value and length",
      .body = immediate},
     {.id = "wire.imm.order",
      .clause = WEFT_IMM,
      .certainty = Certainty::kReaders,
-     .what = "immediates that arrive in the wrong order are told in the right one",
+     .what = "immediates that arrive in the wrong order are delivered in the right order",
      .body = in_order},
     {.id = "wire.imm.hole",
      .clause = WEFT_IMM,
@@ -239,7 +240,7 @@ constexpr Test kTests[] = {
     {.id = "wire.imm.once",
      .clause = WEFT_IMM,
      .certainty = Certainty::kReaders,
-     .what = "duplicates of an immediate are not told again",
+     .what = "duplicates of an immediate are not delivered again",
      .body = once},
     {.id = "wire.imm.rqmsn-from-1",
      .clause = "MRC 6.2.2 (METH)",

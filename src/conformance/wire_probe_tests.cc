@@ -1,4 +1,5 @@
-// Probes and port status: what the device answers without data, and what it believes.
+// Probes and port status: the device's answers to packets without data, and its reaction to port
+// status updates.
 #include <set>
 
 #include "conformance/duel.h"
@@ -15,8 +16,8 @@ bool answers(const Seen& seen, std::uint16_t id) {
   const auto* const sack = seen.as<wire::Sack>();
   return sack != nullptr && sack->answers_probe && sack->probe_id == id;
 }
-Seen ask(Duel& duel, std::uint16_t id, const Tester::Way& way = {}) {
-  duel.tester.send(probe(duel, id), {}, way);
+Seen ask(Duel& duel, std::uint16_t id, const Tester::SendOptions& how = {}) {
+  duel.tester.send(probe(duel, id), {}, how);
   return duel.next_where("a SACK with pr = 1 and the probe's id",
                          [&](const Seen& s) { return answers(s, id); });
 }
@@ -83,7 +84,7 @@ void psu_answered(Session& session) {
   ask_endpoint(duel, 0x43, wire::EndpointOp::kPortStatusUpdate, all);
 }
 
-// The last port is said to be unreachable: no data goes there any more; then it is back.
+// The peer reports its last port as unreachable: no data goes there. Then the port comes back.
 void psu_obeyed(Session& session) {
   Duel duel(session);
   const std::uint32_t ports = duel.tester.plane_count();
@@ -103,13 +104,13 @@ void psu_obeyed(Session& session) {
     return planes;
   };
   ask_endpoint(duel, 0x50, wire::EndpointOp::kPortStatusUpdate, all & ~(1u << ports));
-  holds(planes_of(1).count(ports - 1) == 0, "no data on the port that is said to be down",
+  holds(planes_of(1).count(ports - 1) == 0, "no data on the port that the peer reports as down",
         "some of it");
   ask_endpoint(duel, 0x51, wire::EndpointOp::kPortStatusUpdate, all);
   equal("ports used after it is back", planes_of(2).size(), std::size_t{ports});
 }
 
-// A port of the device's own is disabled: its peers are told which are left.
+// A port of the device is disabled: its peers are told the remaining ports.
 void psu_sent(Session& session) {
   Duel duel(session);
   const std::uint32_t ports = duel.tester.plane_count();
@@ -150,7 +151,7 @@ constexpr Test kTests[] = {
     {.id = "wire.probe.reports",
      .clause = WEFT_PROBE,
      .certainty = Certainty::kReaders,
-     .what = "the answer reports edge, count and bitmap from the edge on",
+     .what = "the answer reports cumulative PSN, count, and bitmap from the cumulative PSN on",
      .body = reports},
     {.id = "wire.probe.marked",
      .clause = WEFT_PROBE,
@@ -170,7 +171,7 @@ constexpr Test kTests[] = {
     {.id = "wire.endpoint.twice",
      .clause = WEFT_EP,
      .certainty = Certainty::kOurs,
-     .what = "the same EV probe again is answered again",
+     .what = "a repeated EV probe is answered again",
      .body = ev_probe_twice},
     {.id = "wire.endpoint.psu",
      .clause = WEFT_EP,
@@ -180,12 +181,12 @@ constexpr Test kTests[] = {
     {.id = "wire.endpoint.psu-obeyed",
      .clause = WEFT_EP,
      .certainty = Certainty::kReaders,
-     .what = "no data goes to a port that its peer says is down, until it is back",
+     .what = "no data goes to a port that the peer reports as down, until it is back",
      .body = psu_obeyed},
     {.id = "wire.endpoint.psu-sent",
      .clause = WEFT_EP,
      .certainty = Certainty::kReaders,
-     .what = "when a port is disabled peers are told which are left",
+     .what = "when a port is disabled, peers are told the remaining ports",
      .body = psu_sent},
 };
 

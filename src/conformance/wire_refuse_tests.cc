@@ -1,4 +1,5 @@
-// What the device refuses as responder: foreign memory, too much, trimmed, out of the window.
+// Packets that the device refuses as responder: foreign memory, too large, trimmed, out of the
+// window.
 #include "conformance/duel.h"
 #include "conformance/registry.h"
 
@@ -14,7 +15,7 @@ bool is_nak(const Seen& seen) {
   return ack != nullptr && ack->syndrome != AckSyndrome::kAck;
 }
 
-// The packet is refused with that syndrome, nothing is placed, the QP is in ERR.
+// The packet is refused with this syndrome, nothing is placed, and the QP is in ERR.
 void nak(Session& session, const Piece& piece, AckSyndrome syndrome) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, duel.end.memory.size());
@@ -31,7 +32,7 @@ void out_of_bounds(Session& session) {
   nak(session, {.to = (1 << 20) - 8, .size = 16}, AckSyndrome::kNakRemoteAccess);
 }
 
-// The NAK may be lost: whoever goes on hears it again.
+// The NAK may be lost, so every later packet gets it again.
 void nak_again(Session& session) {
   Duel duel(session);
   duel.send({.size = 16, .rkey = 1});
@@ -58,7 +59,7 @@ void no_receive(Session& session) {
   equal_hex("destination", seen.bth().dest_qpn, Duel::kQpn);
 }
 
-// Three immediates above a hole, where two are allowed.
+// Three immediates wait above a hole; only two are allowed.
 void too_many_immediates(Session& session) {
   Duel duel(session, {.max_wimm_dest = 2});
   for (std::uint64_t i = 0; i < 8; ++i) duel.end.receive(i);
@@ -78,9 +79,9 @@ struct Trimmed {
   Duel duel;
   explicit Trimmed(Session& session) : duel(session) {
     if ((duel.host.attr.cap & MRC_DEVICE_CAP_TRIM_NACK) == 0)
-      skip("the device answers trimmed packets with nothing (no CAP_TRIM_NACK)");
+      skip("the device does not answer trimmed packets (no CAP_TRIM_NACK)");
   }
-  // As a switch leaves it: UDP and 36 bytes, the DSCP rewritten.
+  // A trimmed packet as a switch forwards it: UDP header and 36 bytes, with another DSCP.
   void send(std::uint8_t dscp, std::size_t keep) {
     duel.send({.size = 1024, .timestamp = 0x4321}, {.sender = 1, .dscp = dscp, .cut = keep});
   }
@@ -121,7 +122,7 @@ void trimmed_then_whole(Session& session) {
   is_pattern(in.duel.end.memory.data(), 1024, 6);
 }
 
-// The whole one came first.
+// The whole packet arrived before the trimmed copy.
 void trimmed_duplicate(Session& session) {
   Trimmed in(session);
   in.duel.send({.size = 1024});
@@ -177,12 +178,12 @@ constexpr Test kTests[] = {
     {.id = "wire.refuse.bounds",
      .clause = "IBA 9.9, AETH 0x62",
      .certainty = Certainty::kReaders,
-     .what = "a payload that leaves its region: NAK 0x62, nothing placed, ERR",
+     .what = "a payload that exceeds its region: NAK 0x62, nothing placed, ERR",
      .body = out_of_bounds},
     {.id = "wire.refuse.nak-again",
      .clause = "MRC 6.3, semantic layer",
      .certainty = Certainty::kOurs,
-     .what = "a NAK is repeated for later packets: the first may be lost",
+     .what = "a NAK is repeated for later packets, because the first may be lost",
      .body = nak_again},
     {.id = "wire.refuse.too-large",
      .clause = "IBA 9.7.4, payload above the path MTU",
@@ -198,7 +199,7 @@ constexpr Test kTests[] = {
     {.id = "wire.refuse.wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM_DEST; MRC 6.3, semantic layer",
      .certainty = Certainty::kReaders,
-     .what = "more immediates under way than max_wimm_dest: NAK",
+     .what = "more immediates in flight than max_wimm_dest: NAK",
      .body = too_many_immediates},
     {.id = "wire.trim.nack",
      .clause = WEFT_NETH,
@@ -208,13 +209,13 @@ constexpr Test kTests[] = {
     {.id = "wire.trim.last-hop",
      .clause = WEFT_NETH,
      .certainty = Certainty::kReaders,
-     .what = "one trimmed at the last hop with NACK 0x02",
+     .what = "a packet trimmed at the last hop is answered with NACK 0x02",
      .body = [](Session& s) { trimmed(s, true, 36); }},
     {.id = "wire.trim.bth-only",
      .clause = "MRC, trimming; UET",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "the BTH of a trimmed packet is enough",
+     .what = "a packet trimmed to its BTH is still answered",
      .body = [](Session& s) { trimmed(s, false, 16); }},
     {.id = "wire.trim.echo",
      .clause = WEFT_NETH,
@@ -230,12 +231,12 @@ constexpr Test kTests[] = {
      .clause = "MRC 7.5.3",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "a trimmed copy of what is there is answered with a SACK",
+     .what = "a trimmed copy of a received packet is answered with a SACK",
      .body = trimmed_duplicate},
     {.id = "wire.window.beyond",
      .clause = "MRC 6.3.1, rule 6",
      .certainty = Certainty::kReaders,
-     .what = "a PSN beyond the window is not placed nor acknowledged, and harms nothing",
+     .what = "a PSN beyond the window is neither placed nor acknowledged, and does no harm",
      .body = out_of_window},
     {.id = "wire.window.last",
      .clause = "MRC 6.3.1",

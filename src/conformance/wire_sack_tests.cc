@@ -1,4 +1,4 @@
-// What the device answers as responder: SACKs and Transport ACKs, field by field.
+// SACKs and Transport ACKs of the device as responder, field by field.
 #include <bit>
 
 #include "conformance/duel.h"
@@ -14,7 +14,7 @@ std::uint32_t byte(const Seen& seen, std::size_t at) {
   return std::to_integer<std::uint32_t>(seen.raw[at]);
 }
 
-// One packet in order; its SACK.
+// Sends one packet in order and checks its SACK.
 void first_sack(Session& session, void (*check)(Duel&, const Seen&)) {
   Duel duel(session);
   duel.send({.size = 500, .timestamp = 0x7a5c}, {.plane = 0, .sender = 2});
@@ -50,7 +50,7 @@ void window(Duel& duel, const Seen& seen) {
   mrc_qp_attr attr{};
   works("mrc_query_qp",
         duel.end.library.mrc_query_qp(duel.end.qp, nullptr, 0, &attr, MRC_QP_MPR_DEST, nullptr));
-  // 0 leaves the window as it is; more than was agreed would be a promise that cannot be kept.
+  // 0 leaves the window unchanged. A value above mpr_dest would promise more than was agreed.
   holds(sack_of(seen).mpr <= attr.mpr.mpr_dest, fmt::format("mpr of at most {}", attr.mpr.mpr_dest),
         text_of_value(sack_of(seen).mpr));
 }
@@ -73,7 +73,7 @@ void control_class(Duel& duel, const Seen& seen) {
         int{duel.session.options().dscp_control});
 }
 
-// PSNs 0, 2, 3 and 5 are there.
+// PSNs 0, 2, 3 and 5 have arrived.
 void holes(Session& session) {
   Duel duel(session);
   for (const std::int32_t psn : {0, 2, 3, 5}) duel.send({.psn = psn, .to = 1024, .size = 64});
@@ -90,7 +90,7 @@ void holes(Session& session) {
   }
 }
 
-// Over one or several SACKs every PSN above the edge is reported.
+// One or several SACKs together report every PSN above the cumulative PSN.
 void all_reported(Session& session) {
   Duel duel(session);
   std::uint64_t reported = 0;
@@ -120,7 +120,8 @@ void edge_moves(Session& session) {
   equal("ooo_count", sack_of(seen).ooo_count, 0);
 }
 
-// --- what makes the device send one. A packet before takes the first SACK, which any QP may send.
+// --- triggers of a SACK. An earlier packet consumes the first SACK, which a device may send
+// without a trigger.
 void settled(Duel& duel) {
   duel.send({.size = 16});
   duel.next_transport_ack();
@@ -220,21 +221,21 @@ constexpr Test kTests[] = {
                addressed),
     WEFT_FIRST("wire.sack.cumulative", "MRC Table 7-6",
                "cack_psn and BTH.psn are the PSN up to which all is there", cumulative),
-    WEFT_FIRST("wire.sack.trigger", WEFT_SETH, "ack_psn_offset says which packet triggered it",
-               triggered),
+    WEFT_FIRST("wire.sack.trigger", WEFT_SETH,
+               "ack_psn_offset names the packet that triggered the SACK", triggered),
     WEFT_FIRST("wire.sack.entropy", "MRC 7.5.2.1", "the EV of the triggering packet is reflected",
                entropy),
     WEFT_FIRST("wire.sack.timestamp", "MRC 7.5.5.4, Tables 7-12 and 7-13 (CC_STATE)",
                "the timestamp of the triggering packet is reflected", echo),
-    WEFT_FIRST("wire.sack.no-holes", "MRC 7.5.2.2", "without holes nothing is held above the edge",
-               nothing_held),
+    WEFT_FIRST("wire.sack.no-holes", "MRC 7.5.2.2",
+               "without holes there are no PSNs above the cumulative PSN", nothing_held),
     WEFT_FIRST("wire.sack.unmarked", WEFT_SETH, "m is 0 for an unmarked packet", unmarked),
     WEFT_FIRST("wire.sack.no-probe", WEFT_SETH, "pr is 0 when no probe is answered", no_probe),
     {.id = "wire.sack.mpr",
      .clause = WEFT_SETH,
      .certainty = Certainty::kReaders,
      .level = Level::kShould,
-     .what = "mpr promises no more than the QP's window (it counts where DYNAMIC_MPR is agreed)",
+     .what = "mpr is at most the QP's window (it has an effect only if DYNAMIC_MPR is agreed)",
      .body = [](Session& s) { first_sack(s, window); }},
     WEFT_FIRST("wire.sack.rcvd-bytes", "MRC 8.3.1, nominal packet size",
                "rcvd_bytes counts UDP length + 40 in units of 256, rounded up", received_bytes),
@@ -244,13 +245,16 @@ constexpr Test kTests[] = {
      .clause = "MRC 7.5.5.2, traffic classes",
      .certainty = Certainty::kReaders,
      .level = Level::kShould,
-     .what = "SACKs travel in the control class (--dscp-control)",
+     .what = "SACKs have the DSCP of control packets (--dscp-control)",
      .body = [](Session& s) { first_sack(s, control_class); }},
-    WEFT_TEST("wire.sack.holes", "MRC 7.5.2.2",
-              "ooo_count is what is held above the edge, and only received PSNs have bits", holes),
+    WEFT_TEST(
+        "wire.sack.holes", "MRC 7.5.2.2",
+        "ooo_count counts the PSNs received above the cumulative PSN, and only these have bits",
+        holes),
     WEFT_TEST("wire.sack.all-reported", "MRC 7.5.2.2",
               "every PSN above the edge is reported, in one SACK or several", all_reported),
-    WEFT_TEST("wire.sack.edge", WEFT_GEN, "when a hole closes the edge moves over all behind it",
+    WEFT_TEST("wire.sack.edge", WEFT_GEN,
+              "when a hole closes, the cumulative PSN moves over all PSNs received above it",
               edge_moves),
     WEFT_TEST("wire.sack.on-request", WEFT_GEN, "A = 1 is answered with a SACK", asked),
     WEFT_TEST("wire.sack.on-mark", WEFT_GEN, "a CE mark is answered with a SACK with m = 1",

@@ -1,5 +1,4 @@
-// Many packets: how they are spread over paths, numbered across wraps and messages, and bounded by
-// windows.
+// Many packets: spreading over paths, numbering across wraps and messages, and limits by windows.
 #include <map>
 #include <set>
 
@@ -9,7 +8,7 @@
 namespace weft::conformance {
 namespace {
 
-// Takes `count` packets, acknowledging each as it comes. In order of arrival.
+// Receives `count` packets and acknowledges each on arrival. Returns them in order of arrival.
 std::vector<Seen> stream(Duel& duel, std::uint32_t count) {
   std::vector<Seen> out;
   Receipt receipt(duel);
@@ -66,7 +65,7 @@ void mtu(Session& session) {
   equal("payload of the last", packets[3].payload.size(), 1u);
 }
 
-// Three messages, of which the second has an immediate.
+// Three messages; the second has an immediate.
 void message_numbers(Session& session) {
   Duel duel(session);
   duel.post(10, 1);
@@ -81,7 +80,7 @@ void message_numbers(Session& session) {
   equal("rqmsn: one more for each immediate,", rqmsn(3), static_cast<std::uint16_t>(rqmsn(1) + 1));
 }
 
-// The window of the QP, in PSNs: nobody acknowledges, nothing is sent beyond it.
+// The window of the QP in PSNs: without acknowledgements nothing is sent beyond it.
 void window(Session& session) {
   Duel duel(session, {.timeout = 20, .mpr = 1, .end = {.bytes = 1 << 20}});
   duel.post(300 * duel.mtu_bytes());
@@ -97,7 +96,7 @@ void window(Session& session) {
   holds(highest > 0, "packets at all", "none");
 }
 
-// As the edge moves the window does.
+// The window moves with the cumulative PSN.
 void window_moves(Session& session) {
   Duel duel(session, {.mpr = 1, .end = {.bytes = 1 << 20}});
   duel.post(300 * duel.mtu_bytes());
@@ -138,7 +137,7 @@ void timestamps(Session& session) {
   const double apart_ns = ticks * 128.0;
   const auto real_ns = static_cast<double>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(second.at - first.at).count());
-  if (real_ns > 7e6) skip("the machine was busy: the 16 bits came round");
+  if (real_ns > 7e6) skip("the machine was busy: the 16 bits of the timestamp wrapped");
   holds(apart_ns > 2.5e6 && apart_ns < real_ns + 2e6, "timestamps that count 128 ns",
         fmt::format("{:.0f} us between packets {:.0f} us apart", apart_ns / 1e3, real_ns / 1e3));
 }
@@ -146,7 +145,7 @@ void timestamps(Session& session) {
 void ports(Session& session) {
   Duel duel(session);
   duel.post(100);
-  duel.next_write();  // it came to the tester's port, or nothing would have come
+  duel.next_write();  // the tester listens only on MRC's port
   equal("the tester's UDP port", session.options().tester_port, 4791);
 }
 
@@ -169,7 +168,7 @@ constexpr Test kTests[] = {
     {.id = "wire.psn.wrap",
      .clause = "MRC 6.2.2, 24-bit PSN",
      .certainty = Certainty::kReaders,
-     .what = "PSNs go on from 0xFFFFFF to 0 inside a message, which completes",
+     .what = "PSNs continue from 0xFFFFFF to 0 inside a message, which completes",
      .body = wrap},
     {.id = "wire.mtu.256",
      .clause = "mrc.h: IBV_QP_PATH_MTU",
@@ -191,16 +190,16 @@ constexpr Test kTests[] = {
     {.id = "wire.window.mpr",
      .clause = "MRC 7.5.1, MPR window",
      .certainty = Certainty::kReaders,
-     .what = "with MPR 1 no PSN is sent 128 or more beyond the acknowledged edge",
+     .what = "with MPR 1 no PSN is sent 128 or more above the cumulative PSN",
      .body = window},
     {.id = "wire.window.moves",
      .clause = "MRC 7.5.1, MPR window",
      .certainty = Certainty::kReaders,
-     .what = "with MPR 1 a message of 300 packets goes through as it is acknowledged",
+     .what = "with MPR 1 a message of 300 packets completes as it is acknowledged",
      .body = window_moves},
     {.id = "wire.window.wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM",
-     .what = "no more immediates are under way than max_wimm",
+     .what = "no more immediates are in flight than max_wimm",
      .body = immediates_in_flight},
     {.id = "wire.tseth.unit",
      .clause = "MRC 6.2.2, Tables 6-6 and 6-7 (TSETH)",

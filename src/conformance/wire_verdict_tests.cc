@@ -1,4 +1,5 @@
-// Verdicts of a responder: what completes a write, what fails it, and whose word counts.
+// Answers of a responder: packets that complete a write, that fail it, and that must have no
+// effect.
 #include "conformance/duel.h"
 #include "conformance/registry.h"
 
@@ -31,7 +32,7 @@ void cumulative(Session& session) {
   for (std::uint64_t id = 1; id <= 3; ++id) completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, id);
 }
 
-// Of three messages two are covered: the third waits.
+// A Transport ACK covers two of three messages: the third does not complete.
 void not_beyond(Session& session) {
   Duel duel(session);
   for (std::uint64_t id = 1; id <= 3; ++id) duel.post(100, id);
@@ -63,7 +64,7 @@ void fatal_nack(Session& session) {
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_ERR));
 }
 
-// A word that must have no effect; then the write goes on to its end.
+// Sends a packet that must have no effect; then the write completes normally.
 void no_effect(Session& session, void (*say)(Duel&, const Seen&)) {
   Duel duel(session);
   duel.post(100);
@@ -99,10 +100,10 @@ void damaged(Duel& duel, const Seen& write) {
                            .dest_qpn = duel.end.qpn(),
                            .psn = write.bth().psn},
                    .body = wire::TransportAck{.syndrome = wire::AckSyndrome::kNakRemoteAccess}};
-  duel.tester.send(nak, {}, {.spoil_icrc = true});
+  duel.tester.send(nak, {}, {.corrupt_icrc = true});
 }
 
-// Responders of other makers fill the PDC ids as they like.
+// Responders of other vendors may put any value into the PDC ids.
 void any_pdcid(Session& session) {
   Duel duel(session);
   duel.post(100);
@@ -127,7 +128,8 @@ void any_credit(Session& session) {
                            .dest_qpn = duel.end.qpn(),
                            .psn = write.bth().psn},
                    .body = wire::TransportAck{.msn = 1}};
-  duel.tester.send(ack, {}, {.patch = {{12, 3}}});  // 0x1f by MRC; RC has a count here
+  duel.tester.send(ack, {},
+                   {.patch = {{12, 3}}});  // MRC sends 0x1f; RC has a credit count in this field
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
@@ -141,7 +143,7 @@ constexpr Test kTests[] = {
     {.id = "wire.ack.not-sack-alone",
      .clause = WEFT_ACK,
      .certainty = Certainty::kReaders,
-     .what = "a SACK alone completes nothing: the Transport ACK does",
+     .what = "a SACK alone completes no write: it needs the Transport ACK",
      .body = sack_alone},
     {.id = "wire.ack.cumulative",
      .clause = WEFT_ACK,
@@ -151,24 +153,24 @@ constexpr Test kTests[] = {
     {.id = "wire.ack.not-beyond",
      .clause = WEFT_ACK,
      .certainty = Certainty::kReaders,
-     .what = "a message beyond the PSN of a Transport ACK waits",
+     .what = "a message above the PSN of a Transport ACK does not complete",
      .body = not_beyond},
     {.id = "wire.nak.invalid",
      .clause = "IBA 9.9, AETH 0x61",
      .certainty = Certainty::kReaders,
-     .what = "NAK 0x61 is REM_INV_REQ_ERR, the rest is flushed",
+     .what = "NAK 0x61 gives REM_INV_REQ_ERR, later requests are flushed",
      .body =
          [](Session& s) { nak(s, wire::AckSyndrome::kNakInvalidRequest, IBV_WC_REM_INV_REQ_ERR); }},
     {.id = "wire.nak.access",
      .clause = "IBA 9.9, AETH 0x62",
      .certainty = Certainty::kReaders,
-     .what = "NAK 0x62 is REM_ACCESS_ERR, the rest is flushed",
+     .what = "NAK 0x62 gives REM_ACCESS_ERR, later requests are flushed",
      .body =
          [](Session& s) { nak(s, wire::AckSyndrome::kNakRemoteAccess, IBV_WC_REM_ACCESS_ERR); }},
     {.id = "wire.nak.operational",
      .clause = "IBA 9.9, AETH 0x63",
      .certainty = Certainty::kReaders,
-     .what = "NAK 0x63 is REM_OP_ERR, the rest is flushed",
+     .what = "NAK 0x63 gives REM_OP_ERR, later requests are flushed",
      .body =
          [](Session& s) { nak(s, wire::AckSyndrome::kNakRemoteOperational, IBV_WC_REM_OP_ERR); }},
     {.id = "wire.nack.unexpected",
@@ -189,7 +191,7 @@ constexpr Test kTests[] = {
     {.id = "wire.nak.old",
      .clause = "MRC 7.5.5",
      .certainty = Certainty::kOurs,
-     .what = "a NAK of a PSN long before has no effect",
+     .what = "a NAK of an old PSN has no effect",
      .body = [](Session& s) { no_effect(s, nak_of_done); }},
     {.id = "wire.nack.unsent",
      .clause = "MRC 7.4.4",
@@ -200,12 +202,12 @@ constexpr Test kTests[] = {
      .clause = "MRC 7.4.4, Table 7-3",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "a NACK of a reason without a name fails no QP",
+     .what = "a NACK with an undefined reason fails no QP",
      .body = [](Session& s) { no_effect(s, unknown_reason); }},
     {.id = "wire.sack.old",
      .clause = "MRC 7.4.5",
      .certainty = Certainty::kOurs,
-     .what = "a SACK that says nothing new has no effect",
+     .what = "a SACK without new information has no effect",
      .body = [](Session& s) { no_effect(s, old_sack); }},
     {.id = "wire.nak.damaged",
      .clause = "RoCEv2, ICRC",
@@ -215,12 +217,12 @@ constexpr Test kTests[] = {
     {.id = "wire.sack.pdcid",
      .clause = "MRC 7.5.5.5, SETH",
      .certainty = Certainty::kOurs,
-     .what = "spdcid and dpdcid of a SACK are not looked at",
+     .what = "spdcid and dpdcid of a SACK are ignored",
      .body = any_pdcid},
     {.id = "wire.ack.credit",
      .clause = "MRC 6.2.2, AETH: no credits",
      .certainty = Certainty::kOurs,
-     .what = "the credit field of a Transport ACK is not looked at",
+     .what = "the credit field of a Transport ACK is ignored",
      .body = any_credit},
 };
 

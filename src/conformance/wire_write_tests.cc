@@ -8,7 +8,7 @@ namespace {
 
 using wire::Opcode;
 
-// One message of so many bytes, and a look at its packets in PSN order. MTU 1024.
+// Posts one message of `size` bytes and checks its packets in PSN order. MTU 1024.
 void message(Session& session, std::uint32_t size, std::optional<std::uint32_t> immediate,
              void (*check)(Duel&, const std::vector<Seen>&)) {
   Duel duel(session);
@@ -126,7 +126,7 @@ void solicits(Duel&, const std::vector<Seen>& packets) {
   holds(packets.back().bth().solicited, "SE on the last packet", "it is clear");
 }
 void not_rtx(Duel& duel, const std::vector<Seen>& packets) {
-  // message() takes first copies only; the first of all must be one.
+  // message() returns first copies only; here the very first packet must be one.
   equal_hex("PSN of the first copy", packets[0].bth().psn.value(), duel.options.device_psn);
 }
 

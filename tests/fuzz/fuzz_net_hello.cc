@@ -1,6 +1,6 @@
 // Any bytes as hellos, in any order, to two ends that also exchange real ones: only genuine hellos
-// parse, they survive emitting, and the ends have keys only if these are the same ones. The input is
-// a script: a byte for what happens next, then what that needs.
+// parse, they survive emitting, and the ends have keys only if these are the same ones. The input
+// is a script: one byte for the next action, then the arguments of that action.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -44,10 +44,10 @@ class Ends {
       case 0:
         if (const auto hello = end.poll_hello(now_)) keep(*hello);
         break;
-      case 1:  // one that was sent, again or late
+      case 1:  // a genuine hello, repeated or late
         if (!sent_.empty()) deliver(end, sent_[script.byte() % sent_.size()]);
         break;
-      case 2: {  // the same, changed
+      case 2: {  // a genuine hello, altered
         if (sent_.empty()) break;
         SecureHello::Packet packet = sent_[script.byte() % sent_.size()];
         const SecureHello::Packet genuine = packet;
@@ -57,7 +57,7 @@ class Ends {
         deliver(end, packet);
         break;
       }
-      default: {  // anything
+      default: {  // arbitrary bytes
         std::vector<std::byte> bytes;
         for (int i = script.byte(); i > 0; --i) bytes.push_back(std::byte{script.byte()});
         WEFT_ASSERT(!parse_hello(bytes, keys_));

@@ -1,17 +1,17 @@
-"""OCP's benchmark, unmodified: built from its tree against its own headers and our library, run, and read.
+"""Builds OCP's unmodified benchmark with its own headers and our library, runs it, and reads its output.
 
-The program exits with 0 even where data did not arrive as sent, and only says so; hence what it says is read.
+The program exits with 0 even if data did not arrive as sent, and only prints it; therefore its output is read.
 """
 
 import pathlib
 
 import mrc_programs
 
-SIZES = [1 << i for i in range(27)]  # its sweep, 1 B to 64 MiB
+SIZES = [1 << i for i in range(27)]  # the benchmark's sweep, 1 B to 64 MiB
 
 
 class Failed(Exception):
-    """What was wrong, in one line."""
+    """The error, in one line."""
 
 
 def build(tree, library, folder):
@@ -21,7 +21,7 @@ def build(tree, library, folder):
 
 
 def run(program, arguments, patience_s, hosts=None, meanwhile=None, settings=None):
-    """Runs both ends, on the loopback with `settings` (environment) or between `hosts`, and gives its rows: {size: Gb/s}.
+    """Runs both ends, on the loopback with `settings` (environment) or between `hosts`, and returns the rows: {size: Gb/s}.
     Raises Failed."""
     port = mrc_programs.free_port()
     both = [program, "-d", "weft0", "-p", port, *arguments]
