@@ -1,16 +1,28 @@
 #!/usr/bin/env python3
-"""A C program with mrc.h sends messages that all differ, and checks them byte by byte (pattern_pair.c): on the loopback over
-shared memory and over UDP, and between two hosts while first one plane dies and comes back, then the other. The last test
-is skipped without root.
+"""A C program with mrc.h sends messages that all differ, and checks them byte by byte (pattern_pair.c): on the loopback
+over shared memory and over UDP, and between two hosts while first one plane dies and comes back, then the other. The
+last test is skipped without root.
 """
 
-import json import os import pathlib import sys import tempfile import time import unittest
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
 
-LIBRARY = pathlib.Path(os.environ["WEFT_LIB_MRC"]).resolve() HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support")) import clean_environment # the import itself changes the environment
-import mrc_programs import run_tests
+LIBRARY = pathlib.Path(os.environ["WEFT_LIB_MRC"]).resolve()
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+import clean_environment  # the import itself changes the environment
+import mrc_programs
+import run_tests
 
-PATIENCE_S = 120 SIZE_MAX = 4 << 20 SIZES = 23 # 1 B to SIZE_MAX NO_END = 1 << 31
+PATIENCE_S = 120
+SIZE_MAX = 4 << 20
+SIZES = 23  # 1 B to SIZE_MAX
+NO_END = 1 << 31
 
 
 class Patterns(unittest.TestCase):
@@ -50,8 +62,7 @@ class Patterns(unittest.TestCase):
             self.skipTest(reason)
         with mrc_programs.Hosts() as hosts:
             def kill_and_repair(client):
-                # If a link goes down before the kernel has checked that its addresses are unique, it comes back a
-                # second late.
+                # If a link goes down before the kernel has checked that its addresses are unique, it is back a second late.
                 for plane in (1, 0):
                     time.sleep(1.2)
                     hosts.set_plane(plane, "down")
