@@ -20,7 +20,7 @@ void query_ex(Session& session) {
         controller.device.ev.ev_max_count);
 }
 
-void plausible(Session& session) {
+void limits_are_consistent(Session& session) {
   Controller controller(session);
   const auto& ev = controller.device.ev;
   holds(ev.ev_max_fmt_profiles >= 1 && ev.ev_max_profiles >= 1, "profiles of each kind",
@@ -117,7 +117,7 @@ void admin_state(Session& session) {
   equal("admin state", static_cast<int>(port.get()), static_cast<int>(MRC_CTL_PORT_ADMIN_ENABLED));
 }
 
-void no_such_port(Session& session) {
+void unknown_port_is_refused(Session& session) {
   Controller controller(session);
   mrc_ctl_port_attr attr{.port_admin_state = MRC_CTL_PORT_ADMIN_ENABLED};
   for (const int port : {0, 255}) {
@@ -142,7 +142,7 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.device.limits",
      .clause = "mrc_ctl.h: struct mrc_ctl_device_attr",
      .what = "the limits of EVs and profiles are consistent",
-     .body = plausible},
+     .body = limits_are_consistent},
     {.id = "api.ctl.device.ports",
      .clause = "mrc_ctl.h: phy_port_mask",
      .what = "ports count from 1, and ibv_query_port knows each",
@@ -164,7 +164,7 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.port.none",
      .clause = "mrc_ctl.h: mrc_ctl_query_port, EINVAL",
      .what = "ports 0 and 255 are EINVAL",
-     .body = no_such_port},
+     .body = unknown_port_is_refused},
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 void is_state(const Controller& controller, mrc_ctl_profile_state state) {
   equal("profile state", static_cast<int>(controller.format_state()), static_cast<int>(state));
 }
-void done(std::string_view what, int error) {
+void must_work(std::string_view what, int error) {
   if (error != 0) fail(fmt::format("{} works", what), errno_name(error));
 }
 void refused(std::string_view what, int error, Errnos expected) {
@@ -20,9 +20,9 @@ void all_transitions(Session& session) {
   is_state(controller, MRC_CTL_PROFILE_INIT);
   controller.format_online();
   is_state(controller, MRC_CTL_PROFILE_ONLINE);
-  done("ONLINE to OFFLINE", controller.move_format(MRC_CTL_PROFILE_OFFLINE));
+  must_work("ONLINE to OFFLINE", controller.move_format(MRC_CTL_PROFILE_OFFLINE));
   is_state(controller, MRC_CTL_PROFILE_OFFLINE);
-  done("OFFLINE to INIT", controller.move_format(MRC_CTL_PROFILE_INIT));
+  must_work("OFFLINE to INIT", controller.move_format(MRC_CTL_PROFILE_INIT));
   is_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
@@ -49,8 +49,8 @@ void online_without_fields(Session& session) {
   mrc_ctl_ev_fmt_profile_attr attr{};
   attr.profile_state = MRC_CTL_PROFILE_OFFLINE;
   attr.ev_fmt_mode = controller.mode();
-  done("OFFLINE with a mode",
-       controller.set_format(attr, MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_MODE));
+  must_work("OFFLINE with a mode", controller.set_format(attr, MRC_CTL_EV_FMT_PROFILE_STATE |
+                                                                   MRC_CTL_EV_FMT_PROFILE_MODE));
   refused("ONLINE without fields", controller.move_format(MRC_CTL_PROFILE_ONLINE), {EINVAL});
 }
 
@@ -74,7 +74,7 @@ void cur_state(Session& session) {
       {EINVAL});
 }
 
-void too_wide(Session& session) {
+void too_wide_fields_are_refused(Session& session) {
   Controller controller(session);
   refused("fields wider than the mode has",
           controller.fields({32, 32, 32, 32, 32, 32, 32, 32, 32}, MRC_CTL_PROFILE_OFFLINE),
@@ -114,7 +114,7 @@ void query_modify(Session& session) {
       {EINVAL});
 }
 
-void no_such(Session& session) {
+void unknown_profile_is_refused(Session& session) {
   Controller controller(session);
   mrc_ctl_ev_fmt_profile_attr attr{};
   fails_minus_one("a query of a profile beyond the last",
@@ -124,12 +124,12 @@ void no_such(Session& session) {
                   {EINVAL});
 }
 
-void busy(Session& session) {
+void format_in_use_is_busy(Session& session) {
   Controller controller(session);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(1));
+  must_work("an explicit profile", controller.explicit_offline(1));
   controller.populate(1);
-  done("ONLINE of an EV profile", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
+  must_work("ONLINE of an EV profile", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
   refused("OFFLINE of its format", controller.move_format(MRC_CTL_PROFILE_OFFLINE), {EBUSY});
   is_state(controller, MRC_CTL_PROFILE_ONLINE);
 }
@@ -169,7 +169,7 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.format.too-wide",
      .clause = WEFT_CLAUSE,
      .what = "fields with more bits than an EV are refused",
-     .body = too_wide},
+     .body = too_wide_fields_are_refused},
     {.id = "api.ctl.format.query-fields",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_fmt_profile",
      .what = "a query returns the fields; a short array is E2BIG with the count",
@@ -181,11 +181,11 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.format.none",
      .clause = "mrc_ctl.h: profile numbers",
      .what = "a number after the last profile is EINVAL",
-     .body = no_such},
+     .body = unknown_profile_is_refused},
     {.id = "api.ctl.format.busy",
      .clause = WEFT_CLAUSE " EBUSY",
      .what = "EBUSY while an EV profile that uses it is ONLINE",
-     .body = busy},
+     .body = format_in_use_is_busy},
 };
 
 }  // namespace

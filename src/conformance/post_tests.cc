@@ -97,7 +97,7 @@ void one_operation(Session& session) {
               {EINVAL, EOPNOTSUPP, ENOTSUP});
 }
 
-void nothing(Session& session) {
+void null_arguments(Session& session) {
   Poster poster(session);
   poster.end.connect(poster.end.address());
   ibv_send_wr* bad = nullptr;
@@ -201,7 +201,7 @@ constexpr Test kTests[] = {
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "NULL instead of an object is EINVAL, not a crash",
-     .body = nothing},
+     .body = null_arguments},
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ void rtr_takes(Session& session, int mask, void (*set)(mrc_qp_attr&),
   check(one.query());
 }
 
-void above_device(Session& session) {
+void values_above_limits_are_refused(Session& session) {
   One one(session);
   if (one.host.attr.mpr_attr.max_mpr == 255) skip("the device takes every MPR there is");
   one.to_rtr();
@@ -64,7 +64,7 @@ void above_device(Session& session) {
               {EINVAL});
 }
 
-void defaults(Session& session) {
+void defaults_within_limits(Session& session) {
   One one(session);
   one.to_rtr();
   works("mrc_modify_qp to RTS, MRC mask 0", one.end.to_rts());
@@ -82,7 +82,7 @@ void defaults(Session& session) {
 }
 
 // PORT, TIMEOUT, RETRY_CNT, RNR_RETRY and similar attributes, as OCP's benchmark sets them.
-void verbs_ignored(Session& session) {
+void verbs_attributes_are_ignored(Session& session) {
   One one(session);
   const Address self = one.end.address();
   ibv_qp_attr attr{};
@@ -120,7 +120,7 @@ void verbs_ignored(Session& session) {
   equal("state", static_cast<int>(one.end.state()), static_cast<int>(IBV_QPS_RTS));
 }
 
-void verbs_told_back(Session& session) {
+void query_returns_verbs_attributes(Session& session) {
   One one(session);
   one.to_rtr();
   works("mrc_modify_qp to RTS", one.end.to_rts());
@@ -135,7 +135,7 @@ void verbs_told_back(Session& session) {
   equal("path_mtu", static_cast<int>(attr.path_mtu), static_cast<int>(IBV_MTU_1024));
 }
 
-void unknown_profile(Session& session) {
+void unknown_profile_is_refused(Session& session) {
   One one(session);
   mrc_qp_attr attr{};
   attr.profile.ev_profile_id = 1ull << 40;
@@ -150,15 +150,15 @@ constexpr Test kTests[] = {
     {.id = "api.qp.attr.defaults",
      .clause = "OCP's benchmark: MRC mask 0 everywhere",
      .what = "attributes that no transition set have defaults within the limits",
-     .body = defaults},
+     .body = defaults_within_limits},
     {.id = "api.qp.attr.verbs-ignored",
      .clause = "mrc.h: mrc_modify_qp, attributes without meaning",
      .what = "PORT, TIMEOUT, RETRY_CNT, RNR and RD_ATOMIC attributes are ignored, not refused",
-     .body = verbs_ignored},
+     .body = verbs_attributes_are_ignored},
     {.id = "api.qp.attr.verbs-query",
      .clause = "mrc.h: mrc_query_qp",
      .what = "a query returns peer, PSN and MTU",
-     .body = verbs_told_back},
+     .body = query_returns_verbs_attributes},
     {.id = "api.qp.attr.mpr",
      .clause = "mrc.h: MRC_QP_MPR at RTS",
      .what = "an MPR of 8 is accepted, and a query returns it",
@@ -264,7 +264,7 @@ constexpr Test kTests[] = {
     {.id = "api.qp.attr.mpr-limit",
      .clause = "mrc.h: struct mrc_device_attr, max_mpr",
      .what = "an MPR above the device's is EINVAL",
-     .body = above_device},
+     .body = values_above_limits_are_refused},
     {.id = "api.qp.attr.cap",
      .clause = "mrc.h: MRC_QP_CAP at RTR",
      .what = "capabilities are accepted at RTR, and a query returns them",
@@ -279,7 +279,7 @@ constexpr Test kTests[] = {
     {.id = "api.qp.attr.unknown-profile",
      .clause = "mrc.h: struct mrc_qp_attr, profiles by number",
      .what = "an EV or CC profile that the device does not have is refused",
-     .body = unknown_profile},
+     .body = unknown_profile_is_refused},
 };
 
 }  // namespace

@@ -34,7 +34,7 @@ void refused(Session& session, const char* what, void (*change)(mrc_qp_init_attr
              parts.library.mrc_create_qp(parts.host.context, &init), errors);
 }
 
-void taken(Session& session, const char* what, void (*change)(mrc_qp_init_attr&)) {
+void accepted(Session& session, const char* what, void (*change)(mrc_qp_init_attr&)) {
   Parts parts(session);
   mrc_qp_init_attr init = parts.good;
   change(init);
@@ -49,7 +49,7 @@ void starts_in_reset(Session& session) {
   equal("state of a new QP", static_cast<int>(end.state()), static_cast<int>(IBV_QPS_RESET));
 }
 
-void numbers(Session& session) {
+void numbers_differ(Session& session) {
   Host host(session);
   std::set<std::uint32_t> seen;
   std::vector<std::unique_ptr<End>> ends;
@@ -61,7 +61,7 @@ void numbers(Session& session) {
   }
 }
 
-void caps(Session& session) {
+void capacities_are_granted(Session& session) {
   Parts parts(session);
   mrc_qp_init_attr init = parts.good;
   init.cap.max_send_wr = 33;
@@ -80,7 +80,7 @@ void caps(Session& session) {
   equal("send_cq", static_cast<const void*>(told.send_cq), static_cast<const void*>(parts.cq));
 }
 
-void many(Session& session) {
+void qps_in_turn_leave_nothing(Session& session) {
   Parts parts(session);
   for (int i = 0; i < 200; ++i) {
     mrc_qp_init_attr init = parts.good;
@@ -92,7 +92,7 @@ void many(Session& session) {
   parts.cq = parts.library.mrc_create_cq(parts.host.context, 1, nullptr, nullptr, 0);
 }
 
-void domain_busy(Session& session) {
+void domain_in_use_is_busy(Session& session) {
   Host host(session);
   End end(host);
   fails_value("ibv_dealloc_pd with a QP and a region", host.library.ibv_dealloc_pd(host.pd),
@@ -108,26 +108,26 @@ constexpr Test kTests[] = {
      .clause = "mrc.h: mrc_get_qpn; MRC 7.5.5, QPN 2",
      .certainty = Certainty::kReaders,
      .what = "numbers have 24 bits, differ, and are not the reserved 0, 1 and 2",
-     .body = numbers},
+     .body = numbers_differ},
     {.id = "api.qp.create.cap",
      .clause = "mrc.h: mrc_create_qp, as ibv_create_qp",
      .what = "the QP has the requested capacities, and mrc_query_qp returns its attributes",
-     .body = caps},
+     .body = capacities_are_granted},
     {.id = "api.qp.create.again",
      .clause = "mrc.h: mrc_destroy_qp",
      .what = "200 QPs created and destroyed in turn leave nothing that keeps their CQ busy",
-     .body = many},
+     .body = qps_in_turn_leave_nothing},
     {.id = "api.qp.create.no-ops",
      .clause = "OCP's benchmark: send_ops_flags 0",
      .certainty = Certainty::kOurs,
      .what = "send_ops_flags of 0 is accepted and means both kinds of write",
-     .body = [](Session& s) { taken(s, "with send_ops_flags 0", [](auto&) {}); }},
+     .body = [](Session& s) { accepted(s, "with send_ops_flags 0", [](auto&) {}); }},
     {.id = "api.qp.create.ops",
      .clause = "mrc.h: struct mrc_qp_init_attr",
      .what = "RDMA_WRITE and RDMA_WRITE_WITH_IMM are accepted as send_ops_flags",
      .body =
          [](Session& s) {
-           taken(s, "with both operations named", [](auto& init) {
+           accepted(s, "with both operations named", [](auto& init) {
              init.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
            });
          }},
@@ -136,8 +136,8 @@ constexpr Test kTests[] = {
      .what = "protocol version 1 is accepted",
      .body =
          [](Session& s) {
-           taken(s, "with protocol version 1",
-                 [](auto& init) { init.protocol_version = MRC_PROTOCOL_VERSION_1; });
+           accepted(s, "with protocol version 1",
+                    [](auto& init) { init.protocol_version = MRC_PROTOCOL_VERSION_1; });
          }},
     {.id = "api.qp.create.other-ops",
      .clause = "mrc.h: MRC carries writes only",
@@ -188,7 +188,7 @@ constexpr Test kTests[] = {
     {.id = "api.pd.busy",
      .clause = "ibv_dealloc_pd",
      .what = "EBUSY while a QP or a region belongs to the domain",
-     .body = domain_busy},
+     .body = domain_in_use_is_busy},
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ struct InState {
   }
 };
 
-int go(End& end, ibv_qp_state to) {
+int move_to(End& end, ibv_qp_state to) {
   switch (to) {
     case IBV_QPS_INIT:
       return end.to_init();
@@ -39,14 +39,14 @@ int go(End& end, ibv_qp_state to) {
 template <ibv_qp_state kFrom, ibv_qp_state kTo>
 void allowed(Session& session) {
   InState in(session, kFrom);
-  works("the transition", go(in.end, kTo));
+  works("the transition", move_to(in.end, kTo));
   equal("state", static_cast<int>(in.end.state()), static_cast<int>(kTo));
 }
 
 template <ibv_qp_state kFrom, ibv_qp_state kTo>
 void refused(Session& session) {
   InState in(session, kFrom);
-  fails_value("the transition", go(in.end, kTo), {EINVAL});
+  fails_value("the transition", move_to(in.end, kTo), {EINVAL});
   equal("state afterwards", static_cast<int>(in.end.state()), static_cast<int>(kFrom));
 }
 
@@ -76,7 +76,7 @@ void cur_state_right(Session& session) {
 }
 
 // RTR without one attribute that has no default.
-void missing(Session& session, int without) {
+void missing_attribute(Session& session, int without) {
   InState in(session, IBV_QPS_INIT);
   const Address self = in.end.address();
   ibv_qp_attr attr{};
@@ -123,7 +123,7 @@ void mtu_too_large(Session& session) {
 }
 
 // After RESET the QP works like a new one.
-void reset_and_again(Session& session) {
+void reset_and_reuse(Session& session) {
   Pair pair(session);
   const std::uint32_t qpn = pair.a.qpn();
   for (int round = 0; round < 3; ++round) {
@@ -226,11 +226,11 @@ constexpr Test kTests[] = {
     {.id = "api.qp.rtr.missing-av",
      .clause = WEFT_CLAUSE,
      .what = "RTR without an address is EINVAL, and nothing changes",
-     .body = [](Session& s) { missing(s, IBV_QP_AV); }},
+     .body = [](Session& s) { missing_attribute(s, IBV_QP_AV); }},
     {.id = "api.qp.rtr.missing-dest",
      .clause = WEFT_CLAUSE,
      .what = "RTR without the peer's QP number is EINVAL, and nothing changes",
-     .body = [](Session& s) { missing(s, IBV_QP_DEST_QPN); }},
+     .body = [](Session& s) { missing_attribute(s, IBV_QP_DEST_QPN); }},
     {.id = "api.qp.rtr.not-global",
      .clause = "mrc.h: mrc_modify_qp, GIDs",
      .what = "an address without a GID is EINVAL",
@@ -248,7 +248,7 @@ constexpr Test kTests[] = {
     {.id = "api.qp.reset-reuse",
      .clause = WEFT_CLAUSE,
      .what = "after RESET a QP keeps its number and works again, with other PSNs",
-     .body = reset_and_again},
+     .body = reset_and_reuse},
 };
 
 }  // namespace

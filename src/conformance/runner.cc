@@ -91,7 +91,7 @@ Outcome run_test(const Test& test, const Options& options) {
 namespace {
 
 // One write to the tester shows which bytes the ICRC covers.
-void look_at_icrc(Session& session, Survey& out) {
+void find_icrc_cover(Session& session, Survey& out) {
   if (session.options().icrc) {
     out.icrc = *session.options().icrc;
     return;
@@ -109,7 +109,7 @@ void look_at_icrc(Session& session, Survey& out) {
   }
 }
 
-std::string look(const Options& options) {
+std::string survey_in_child(const Options& options) {
   Session session(options);
   Survey out;
   try {
@@ -140,7 +140,7 @@ std::string look(const Options& options) {
         library.mrc_ctl_query_device(verbs, &attr) == 0)
       out.ports = static_cast<std::uint32_t>(__builtin_popcount(attr.phy_port_mask));
     library.ibv_close_device(verbs);
-    look_at_icrc(session, out);
+    find_icrc_cover(session, out);
   } catch (const Failure& failure) {
     return fmt::format("!{}: expected {}, found {}", options.library, failure.expected,
                        failure.got);
@@ -155,7 +155,8 @@ std::string look(const Options& options) {
 }  // namespace
 
 Result<Survey> survey(const Options& options) {
-  WEFT_TRY(const ChildResult child, run_in_child(options.timeout, [&] { return look(options); }));
+  WEFT_TRY(const ChildResult child,
+           run_in_child(options.timeout, [&] { return survey_in_child(options); }));
   if (!child.finished) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("{}: it cannot be tested: opening a device ends with {}",

@@ -11,7 +11,7 @@ using Piece = Duel::Piece;
 using SendOptions = Tester::SendOptions;
 
 // Afterwards the memory is unchanged, and a good packet with the same PSN is accepted as new.
-void dropped(Session& session, const std::function<void(Duel&)>& send) {
+void bad_packet_is_dropped(Session& session, const std::function<void(Duel&)>& send) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
   send(duel);
@@ -22,13 +22,13 @@ void dropped(Session& session, const std::function<void(Duel&)>& send) {
   duel.still_works(0);
 }
 
-void payload_damaged(Session& session) {
+void damaged_payload_is_dropped(Session& session) {
   if (session.options().icrc == IcrcCover::kHeaders)
     skip("the device leaves the payload out of the ICRC");
-  dropped(session, [](Duel& duel) { duel.send({.size = 64}, {.flip = {{40, 1}}}); });
+  bad_packet_is_dropped(session, [](Duel& duel) { duel.send({.size = 64}, {.flip = {{40, 1}}}); });
 }
 
-void other_address(Session& session) {
+void write_of_stranger_is_dropped(Session& session) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
   // Another host, which is not the QP's peer.
@@ -44,7 +44,7 @@ void other_address(Session& session) {
   duel.still_works(0);
 }
 
-void stranger_nak(Session& session) {
+void nak_of_stranger_is_dropped(Session& session) {
   Duel duel(session);
   duel.post(100);
   const Seen write = duel.next_write();
@@ -79,7 +79,7 @@ void garbage(Session& session) {
 }
 
 // A good packet, truncated at every length.
-void every_cut(Session& session) {
+void truncated_packets_are_dropped(Session& session) {
   Duel duel(session);
   for (std::size_t keep = 1; keep < 12 + 4 + 4 + 16 + 64 + 4; ++keep)
     duel.send({.size = 64}, {.cut = keep});
@@ -88,7 +88,7 @@ void every_cut(Session& session) {
 }
 
 // A transfer continues while other hosts send garbage.
-void under_fire(Session& session) {
+void transfer_among_garbage(Session& session) {
   Duel duel(session);
   Prng prng(7);
   for (std::int32_t i = 0; i < 50; ++i) {
@@ -104,10 +104,10 @@ void under_fire(Session& session) {
   for (std::uint64_t i = 0; i < 50; ++i) is_pattern(duel.end.memory.data() + i * 64, 64, i);
 }
 
-#define WEFT_DROP(id_, clause_, certainty_, what_, ...)                     \
-  {                                                                         \
-    .id = id_, .clause = clause_, .certainty = certainty_, .what = what_,   \
-    .body = [](Session& s) { dropped(s, [](Duel& duel) { __VA_ARGS__; }); } \
+#define WEFT_DROP(id_, clause_, certainty_, what_, ...)                                   \
+  {                                                                                       \
+    .id = id_, .clause = clause_, .certainty = certainty_, .what = what_,                 \
+    .body = [](Session& s) { bad_packet_is_dropped(s, [](Duel& duel) { __VA_ARGS__; }); } \
   }
 constexpr Test kTests[] = {
     WEFT_DROP("wire.drop.icrc", "RoCEv2, ICRC", Certainty::kReaders,
@@ -117,7 +117,7 @@ constexpr Test kTests[] = {
      .clause = "RoCEv2, ICRC",
      .certainty = Certainty::kReaders,
      .what = "a packet with a damaged payload is dropped",
-     .body = payload_damaged},
+     .body = damaged_payload_is_dropped},
     WEFT_DROP("wire.drop.header", "RoCEv2, ICRC", Certainty::kReaders,
               "a packet whose va was damaged in flight is dropped",
               duel.send({.size = 64}, {.flip = {{24, 1}}})),
@@ -142,17 +142,17 @@ constexpr Test kTests[] = {
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
      .what = "a packet truncated at any byte does no harm",
-     .body = every_cut},
+     .body = truncated_packets_are_dropped},
     {.id = "wire.drop.stranger",
      .clause = "MRC 6.1, a QP has one peer",
      .certainty = Certainty::kOurs,
      .what = "a write from an address other than the peer's is dropped",
-     .body = other_address},
+     .body = write_of_stranger_is_dropped},
     {.id = "wire.drop.stranger-nak",
      .clause = "MRC 6.1, a QP has one peer",
      .certainty = Certainty::kOurs,
      .what = "a NAK from another address has no effect",
-     .body = stranger_nak},
+     .body = nak_of_stranger_is_dropped},
     {.id = "wire.drop.garbage",
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
@@ -162,7 +162,7 @@ constexpr Test kTests[] = {
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
      .what = "a transfer continues correctly while garbage arrives",
-     .body = under_fire},
+     .body = transfer_among_garbage},
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ bool is_again(const Seen& seen) { return is_write(seen) && seen.bth().rtx; }
 // A timeout of 1.05 ms.
 constexpr DuelOptions kQuick{.timeout = 10};
 
-void timeout(Session& session) {
+void timeout_retransmits(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
   const Seen first = duel.next_write();
@@ -22,7 +22,7 @@ void timeout(Session& session) {
 }
 
 // Compares everything except rtx, A and the timestamp.
-void same_packet(Session& session) {
+void retransmission_is_equal(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100, 1, 0x77);
   const Seen first = duel.next_write();
@@ -35,7 +35,7 @@ void same_packet(Session& session) {
   holds(first.payload == again.payload, "the same payload", "another");
 }
 
-void other_path(Session& session) {
+void retransmission_uses_other_ev(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
   const Seen first = duel.next_write();
@@ -44,7 +44,7 @@ void other_path(Session& session) {
 }
 
 // The third of ten packets is lost and SACKs report it: only the third is retransmitted.
-void hole(Session& session) {
+void hole_is_retransmitted(Session& session) {
   Duel duel(session, {.timeout = 16});
   duel.post(10 * duel.mtu_bytes());
   const auto packets = duel.message(10);
@@ -59,7 +59,7 @@ void hole(Session& session) {
 }
 
 // Packets that a bitmap acknowledged are not retransmitted.
-void only_missing(Session& session) {
+void only_missing_is_retransmitted(Session& session) {
   Duel duel(session, kQuick);
   duel.post(8 * duel.mtu_bytes());
   const auto packets = duel.message(8);
@@ -79,7 +79,7 @@ void only_missing(Session& session) {
         fmt::format("{} others too", again.size()));
 }
 
-void nack_again(Session& session, wire::NackReason reason) {
+void nack_retransmits(Session& session, wire::NackReason reason) {
   Duel duel(session);  // the timer alone would take 268 ms
   duel.post(100);
   const Seen first = duel.next_write();
@@ -122,7 +122,7 @@ void lost_sack(Session& session) {
   fail("a completion", "none came in time");
 }
 
-void exhausted(Session& session) {
+void exhausted_retries_fail_qp(Session& session) {
   Duel duel(session, {.timeout = 8, .linear_retries = 3, .exponential_retries = 3});
   duel.post(100, 1);
   duel.post(100, 2);
@@ -132,7 +132,7 @@ void exhausted(Session& session) {
 }
 
 // 30 ms of silence must not fail a QP that has retries left.
-void patient(Session& session) {
+void short_silence_fails_nothing(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
   const Seen first = duel.next_write();
@@ -141,7 +141,7 @@ void patient(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-void tail_probe(Session& session) {
+void tail_is_probed(Session& session) {
   Duel duel(session);
   duel.post(100);
   duel.next_write();
@@ -158,49 +158,49 @@ constexpr Test kTests[] = {
      .clause = "MRC 7.4.1",
      .certainty = Certainty::kReaders,
      .what = "an unacknowledged packet is retransmitted with rtx = 1 and its PSN",
-     .body = timeout},
+     .body = timeout_retransmits},
     {.id = "wire.loss.same",
      .clause = "MRC 7.4",
      .certainty = Certainty::kReaders,
      .what = "a retransmission has the same headers and payload",
-     .body = same_packet},
+     .body = retransmission_is_equal},
     {.id = "wire.loss.other-ev",
      .clause = "MRC 7.4; paper 2.1",
      .certainty = Certainty::kPaper,
      .level = Level::kShould,
      .what = "a retransmission takes another EV",
-     .body = other_path},
+     .body = retransmission_uses_other_ev},
     {.id = "wire.loss.hole",
      .clause = "MRC 7.4.5",
      .certainty = Certainty::kReaders,
      .what = "a hole below selectively acknowledged packets is retransmitted, and the message "
              "completes",
-     .body = hole},
+     .body = hole_is_retransmitted},
     {.id = "wire.loss.only-missing",
      .clause = "MRC 7.4.5",
      .certainty = Certainty::kReaders,
      .what = "packets that a bitmap acknowledged are not retransmitted",
-     .body = only_missing},
+     .body = only_missing_is_retransmitted},
     {.id = "wire.nack.trimmed",
      .clause = "MRC 7.4.4, Table 7-3: 0x01",
      .certainty = Certainty::kReaders,
      .what = "a NACK for a trimmed packet causes its retransmission at once",
-     .body = [](Session& s) { nack_again(s, wire::NackReason::kTrimmed); }},
+     .body = [](Session& s) { nack_retransmits(s, wire::NackReason::kTrimmed); }},
     {.id = "wire.nack.trimmed-last-hop",
      .clause = "MRC 7.4.4, Table 7-3: 0x02",
      .certainty = Certainty::kReaders,
      .what = "a NACK for a packet trimmed at the last hop causes its retransmission at once",
-     .body = [](Session& s) { nack_again(s, wire::NackReason::kTrimmedLastHop); }},
+     .body = [](Session& s) { nack_retransmits(s, wire::NackReason::kTrimmedLastHop); }},
     {.id = "wire.nack.no-bitmap",
      .clause = "MRC 7.4.4, Table 7-3: 0x06",
      .certainty = Certainty::kReaders,
      .what = "a NACK for lack of resources causes a retransmission after a while",
-     .body = [](Session& s) { nack_again(s, wire::NackReason::kNoBitmap); }},
+     .body = [](Session& s) { nack_retransmits(s, wire::NackReason::kNoBitmap); }},
     {.id = "wire.nack.no-buffer",
      .clause = "MRC 7.4.4, Table 7-3: 0x07",
      .certainty = Certainty::kReaders,
      .what = "a NACK for lack of packet buffers causes a retransmission after a while",
-     .body = [](Session& s) { nack_again(s, wire::NackReason::kNoPacketBuffer); }},
+     .body = [](Session& s) { nack_retransmits(s, wire::NackReason::kNoPacketBuffer); }},
     {.id = "wire.loss.transport-ack",
      .clause = "MRC 6.3 and 7.4.1, completion and its timer",
      .certainty = Certainty::kOurs,
@@ -214,17 +214,17 @@ constexpr Test kTests[] = {
     {.id = "wire.loss.exhausted",
      .clause = "mrc.h: MRC_QP_RETRY_CNT",
      .what = "exhausted retries: RETRY_EXC_ERR, flushes, ERR",
-     .body = exhausted},
+     .body = exhausted_retries_fail_qp},
     {.id = "wire.loss.patient",
      .clause = "mrc.h: MRC_QP_RETRY_CNT",
      .what = "30 ms of silence at a timeout of 1 ms fail no QP with default retries",
-     .body = patient},
+     .body = short_silence_fails_nothing},
     {.id = "wire.loss.tail",
      .clause = "MRC 7.4.6",
      .certainty = Certainty::kReaders,
      .level = Level::kShould,
      .what = "an unacknowledged tail causes a probe or a retransmission",
-     .body = tail_probe},
+     .body = tail_is_probed},
 };
 
 }  // namespace

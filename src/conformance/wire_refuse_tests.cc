@@ -16,7 +16,7 @@ bool is_nak(const Seen& seen) {
 }
 
 // The packet is refused with this syndrome, nothing is placed, and the QP is in ERR.
-void nak(Session& session, const Piece& piece, AckSyndrome syndrome) {
+void refused_with_nak(Session& session, const Piece& piece, AckSyndrome syndrome) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, duel.end.memory.size());
   duel.send(piece);
@@ -29,11 +29,11 @@ void nak(Session& session, const Piece& piece, AckSyndrome syndrome) {
 }
 
 void out_of_bounds(Session& session) {
-  nak(session, {.to = (1 << 20) - 8, .size = 16}, AckSyndrome::kNakRemoteAccess);
+  refused_with_nak(session, {.to = (1 << 20) - 8, .size = 16}, AckSyndrome::kNakRemoteAccess);
 }
 
 // The NAK may be lost, so every later packet gets it again.
-void nak_again(Session& session) {
+void nak_is_repeated(Session& session) {
   Duel duel(session);
   duel.send({.size = 16, .rkey = 1});
   duel.next_where("a NAK", is_nak);
@@ -60,7 +60,7 @@ void no_receive(Session& session) {
 }
 
 // Three immediates wait above a hole; only two are allowed.
-void too_many_immediates(Session& session) {
+void excess_immediate_is_refused(Session& session) {
   Duel duel(session, {.max_wimm_dest = 2});
   for (std::uint64_t i = 0; i < 8; ++i) duel.end.receive(i);
   for (std::uint16_t i = 1; i <= 3; ++i)
@@ -87,7 +87,7 @@ struct Trimmed {
   }
 };
 
-void trimmed(Session& session, bool last_hop, std::size_t keep) {
+void trimmed_packet_gets_nack(Session& session, bool last_hop, std::size_t keep) {
   Trimmed in(session);
   const Options& options = session.options();
   std::memset(in.duel.end.memory.data(), 0x77, 2048);
@@ -101,7 +101,7 @@ void trimmed(Session& session, bool last_hop, std::size_t keep) {
   equal_hex("memory", in.duel.end.memory[0], 0x77);
 }
 
-void trimmed_echo(Session& session) {
+void nack_echoes_packet(Session& session) {
   Trimmed in(session);
   in.send(session.options().dscp_trimmed, 36);
   const Seen seen = in.duel.next_nack();
@@ -111,7 +111,7 @@ void trimmed_echo(Session& session) {
   equal("cc_type", int{nack.cc_type}, 2);
 }
 
-void trimmed_then_whole(Session& session) {
+void retransmission_is_placed(Session& session) {
   Trimmed in(session);
   in.send(session.options().dscp_trimmed, 36);
   in.duel.next_nack();
@@ -123,7 +123,7 @@ void trimmed_then_whole(Session& session) {
 }
 
 // The whole packet arrived before the trimmed copy.
-void trimmed_duplicate(Session& session) {
+void trimmed_duplicate_gets_sack(Session& session) {
   Trimmed in(session);
   in.duel.send({.size = 1024});
   in.duel.next_transport_ack();
@@ -136,7 +136,7 @@ void trimmed_duplicate(Session& session) {
 
 // --- the window
 
-void out_of_window(Session& session) {
+void psn_beyond_window_is_ignored(Session& session) {
   Duel duel(session, {.mpr_dest = 1});
   std::memset(duel.end.memory.data(), 0x77, 64);
   duel.send({.psn = 128, .size = 16});
@@ -149,7 +149,7 @@ void out_of_window(Session& session) {
   duel.still_works(0);
 }
 
-void window_edge(Session& session) {
+void last_psn_of_window_is_placed(Session& session) {
   Duel duel(session, {.mpr_dest = 1});
   duel.send({.psn = 127, .size = 16, .seed = 8});
   duel.next_where("a SACK that reports the last PSN of the window", [](const Seen& s) {
@@ -158,7 +158,7 @@ void window_edge(Session& session) {
   is_pattern(duel.end.memory.data(), 16, 8);
 }
 
-void out_of_window_nack(Session& session) {
+void psn_beyond_window_gets_nack(Session& session) {
   Duel duel(session, {.mpr_dest = 1});
   duel.send({.psn = 500, .size = 16});
   const Seen seen = duel.next_nack();
@@ -173,7 +173,7 @@ constexpr Test kTests[] = {
      .what = "an rkey of no region: NAK 0x62, nothing placed, ERR",
      .body =
          [](Session& s) {
-           nak(s, {.size = 16, .rkey = 0x13371337}, AckSyndrome::kNakRemoteAccess);
+           refused_with_nak(s, {.size = 16, .rkey = 0x13371337}, AckSyndrome::kNakRemoteAccess);
          }},
     {.id = "wire.refuse.bounds",
      .clause = "IBA 9.9, AETH 0x62",
@@ -184,7 +184,7 @@ constexpr Test kTests[] = {
      .clause = "MRC 6.3, semantic layer",
      .certainty = Certainty::kOurs,
      .what = "a NAK is repeated for later packets, because the first may be lost",
-     .body = nak_again},
+     .body = nak_is_repeated},
     {.id = "wire.refuse.too-large",
      .clause = "IBA 9.7.4, payload above the path MTU",
      .certainty = Certainty::kOurs,
@@ -200,55 +200,55 @@ constexpr Test kTests[] = {
      .clause = "mrc.h: MRC_QP_MAX_WIMM_DEST; MRC 6.3, semantic layer",
      .certainty = Certainty::kReaders,
      .what = "more immediates in flight than max_wimm_dest: NAK",
-     .body = too_many_immediates},
+     .body = excess_immediate_is_refused},
     {.id = "wire.trim.nack",
      .clause = WEFT_NETH,
      .certainty = Certainty::kReaders,
      .what = "a trimmed packet is answered with NACK 0x01 and not placed",
-     .body = [](Session& s) { trimmed(s, false, 36); }},
+     .body = [](Session& s) { trimmed_packet_gets_nack(s, false, 36); }},
     {.id = "wire.trim.last-hop",
      .clause = WEFT_NETH,
      .certainty = Certainty::kReaders,
      .what = "a packet trimmed at the last hop is answered with NACK 0x02",
-     .body = [](Session& s) { trimmed(s, true, 36); }},
+     .body = [](Session& s) { trimmed_packet_gets_nack(s, true, 36); }},
     {.id = "wire.trim.bth-only",
      .clause = "MRC, trimming; UET",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "a packet trimmed to its BTH is still answered",
-     .body = [](Session& s) { trimmed(s, false, 16); }},
+     .body = [](Session& s) { trimmed_packet_gets_nack(s, false, 16); }},
     {.id = "wire.trim.echo",
      .clause = WEFT_NETH,
      .certainty = Certainty::kReaders,
      .what = "the NACK reflects EV and timestamp, and has cc_type 2",
-     .body = trimmed_echo},
+     .body = nack_echoes_packet},
     {.id = "wire.trim.then-whole",
      .clause = "MRC 7.5.3",
      .certainty = Certainty::kReaders,
      .what = "the retransmission of a trimmed packet is placed",
-     .body = trimmed_then_whole},
+     .body = retransmission_is_placed},
     {.id = "wire.trim.duplicate",
      .clause = "MRC 7.5.3",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "a trimmed copy of a received packet is answered with a SACK",
-     .body = trimmed_duplicate},
+     .body = trimmed_duplicate_gets_sack},
     {.id = "wire.window.beyond",
      .clause = "MRC 6.3.1, rule 6",
      .certainty = Certainty::kReaders,
      .what = "a PSN beyond the window is neither placed nor acknowledged, and does no harm",
-     .body = out_of_window},
+     .body = psn_beyond_window_is_ignored},
     {.id = "wire.window.last",
      .clause = "MRC 6.3.1",
      .certainty = Certainty::kReaders,
      .what = "the last PSN of the window is placed",
-     .body = window_edge},
+     .body = last_psn_of_window_is_placed},
     {.id = "wire.window.nack",
      .clause = "MRC Table 7-3: 0x0B",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "a PSN beyond the window is answered with NACK 0x0B",
-     .body = out_of_window_nack},
+     .body = psn_beyond_window_gets_nack},
 };
 
 }  // namespace

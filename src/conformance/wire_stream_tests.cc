@@ -9,7 +9,7 @@ namespace weft::conformance {
 namespace {
 
 // Receives `count` packets and acknowledges each on arrival. Returns them in order of arrival.
-std::vector<Seen> stream(Duel& duel, std::uint32_t count) {
+std::vector<Seen> receive_packets(Duel& duel, std::uint32_t count) {
   std::vector<Seen> out;
   Receipt receipt(duel);
   while (out.size() < count) {
@@ -21,20 +21,20 @@ std::vector<Seen> stream(Duel& duel, std::uint32_t count) {
 
 constexpr std::uint32_t kMany = 256;
 
-void spread(Session& session) {
+void message_uses_several_evs(Session& session) {
   Duel duel(session);
   duel.post(kMany * duel.mtu_bytes());
   std::set<std::uint64_t> paths;
-  for (const Seen& seen : stream(duel, kMany)) paths.insert(seen.path());
+  for (const Seen& seen : receive_packets(duel, kMany)) paths.insert(seen.path());
   holds(paths.size() >= 4, "packets of one message on 4 EVs at least", text_of_value(paths.size()));
 }
 
-void planes(Session& session) {
+void ports_share_packets(Session& session) {
   Duel duel(session);
   if (duel.tester.plane_count() < 2) skip("the tester sees one port of the device");
   duel.post(kMany * duel.mtu_bytes());
   std::map<std::uint32_t, std::uint32_t> by_plane;
-  for (const Seen& seen : stream(duel, kMany)) ++by_plane[seen.plane];
+  for (const Seen& seen : receive_packets(duel, kMany)) ++by_plane[seen.plane];
   equal("ports used", by_plane.size(), std::size_t{duel.tester.plane_count()});
   for (const auto& [plane, packets] : by_plane) {
     const std::uint32_t share = kMany / duel.tester.plane_count();
@@ -44,10 +44,10 @@ void planes(Session& session) {
   }
 }
 
-void wrap(Session& session) {
+void psns_wrap(Session& session) {
   Duel duel(session, {.device_psn = 0xff'fffe});
   duel.post(5 * duel.mtu_bytes());
-  const auto packets = stream(duel, 5);
+  const auto packets = receive_packets(duel, 5);
   std::set<std::uint32_t> psns;
   for (const Seen& seen : packets) psns.insert(seen.bth().psn.value());
   const std::set<std::uint32_t> expected = {0xff'fffe, 0xff'ffff, 0, 1, 2};
@@ -57,7 +57,7 @@ void wrap(Session& session) {
 }
 
 template <ibv_mtu kMtu>
-void mtu(Session& session) {
+void message_is_cut_by_mtu(Session& session) {
   Duel duel(session, {.mtu = kMtu});
   duel.post(3 * duel.mtu_bytes() + 1);
   const auto packets = duel.message(4);
@@ -66,7 +66,7 @@ void mtu(Session& session) {
 }
 
 // Three messages; the second has an immediate.
-void message_numbers(Session& session) {
+void message_numbers_match(Session& session) {
   Duel duel(session);
   duel.post(10, 1);
   duel.post(10, 2, 5);
@@ -81,7 +81,7 @@ void message_numbers(Session& session) {
 }
 
 // The window of the QP in PSNs: without acknowledgements nothing is sent beyond it.
-void window(Session& session) {
+void nothing_beyond_window(Session& session) {
   Duel duel(session, {.timeout = 20, .mpr = 1, .end = {.bytes = 1 << 20}});
   duel.post(300 * duel.mtu_bytes());
   std::int32_t highest = 0;
@@ -97,10 +97,10 @@ void window(Session& session) {
 }
 
 // The window moves with the cumulative PSN.
-void window_moves(Session& session) {
+void window_follows_cack(Session& session) {
   Duel duel(session, {.mpr = 1, .end = {.bytes = 1 << 20}});
   duel.post(300 * duel.mtu_bytes());
-  const auto packets = stream(duel, 300);
+  const auto packets = receive_packets(duel, 300);
   duel.transport_ack(Psn(duel.options.device_psn) + 299, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
@@ -117,7 +117,7 @@ void immediates_in_flight(Session& session) {
   equal("immediates on the wire before the first is acknowledged", seen.size(), 2u);
 }
 
-void timestamps(Session& session) {
+void timestamps_count_128_ns(Session& session) {
   Duel duel(session);
   duel.post(10, 1);
   const Seen first = duel.next_write();
@@ -154,12 +154,12 @@ constexpr Test kTests[] = {
      .clause = "MRC 9.3.1; paper 2.1",
      .certainty = Certainty::kPaper,
      .what = "packets of one message are spread over EVs",
-     .body = spread},
+     .body = message_uses_several_evs},
     {.id = "wire.ev.planes",
      .clause = "MRC 9.3.2; paper 2.1",
      .certainty = Certainty::kPaper,
      .what = "all ports carry about the same number of packets",
-     .body = planes},
+     .body = ports_share_packets},
     {.id = "wire.udp.port",
      .clause = "MRC 7.5.5.2; RoCEv2",
      .certainty = Certainty::kOurs,
@@ -169,34 +169,34 @@ constexpr Test kTests[] = {
      .clause = "MRC 6.2.2, 24-bit PSN",
      .certainty = Certainty::kReaders,
      .what = "PSNs continue from 0xFFFFFF to 0 inside a message, which completes",
-     .body = wrap},
+     .body = psns_wrap},
     {.id = "wire.mtu.256",
      .clause = "mrc.h: IBV_QP_PATH_MTU",
      .what = "a path MTU of 256 cuts messages into 256 bytes",
-     .body = mtu<IBV_MTU_256>},
+     .body = message_is_cut_by_mtu<IBV_MTU_256>},
     {.id = "wire.mtu.2048",
      .clause = "mrc.h: IBV_QP_PATH_MTU",
      .what = "a path MTU of 2048 cuts messages into 2048 bytes",
-     .body = mtu<IBV_MTU_2048>},
+     .body = message_is_cut_by_mtu<IBV_MTU_2048>},
     {.id = "wire.mtu.4096",
      .clause = "mrc.h: IBV_QP_PATH_MTU",
      .what = "a path MTU of 4096 cuts messages into 4096 bytes",
-     .body = mtu<IBV_MTU_4096>},
+     .body = message_is_cut_by_mtu<IBV_MTU_4096>},
     {.id = "wire.meth.counts",
      .clause = "MRC 6.2.2, Tables 6-8 and 6-9 (METH)",
      .certainty = Certainty::kReaders,
      .what = "msn counts messages, rqmsn those with immediate",
-     .body = message_numbers},
+     .body = message_numbers_match},
     {.id = "wire.window.mpr",
      .clause = "MRC 7.5.1, MPR window",
      .certainty = Certainty::kReaders,
      .what = "with MPR 1 no PSN is sent 128 or more above the cumulative PSN",
-     .body = window},
+     .body = nothing_beyond_window},
     {.id = "wire.window.moves",
      .clause = "MRC 7.5.1, MPR window",
      .certainty = Certainty::kReaders,
      .what = "with MPR 1 a message of 300 packets completes as it is acknowledged",
-     .body = window_moves},
+     .body = window_follows_cack},
     {.id = "wire.window.wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM",
      .what = "no more immediates are in flight than max_wimm",
@@ -205,7 +205,7 @@ constexpr Test kTests[] = {
      .clause = "MRC 6.2.2, Tables 6-6 and 6-7 (TSETH)",
      .certainty = Certainty::kReaders,
      .what = "timestamps count 128 ns",
-     .body = timestamps},
+     .body = timestamps_count_128_ns},
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 // Runs in separate processes, because a process reads its settings only once.
 void run_between_two(const char* shared_memory) {
   WEFT_NEEDS_FRESH_PROCESS();
-  const auto play = [](std::uint32_t place, const Line& line) {
+  const auto run_side = [](std::uint32_t place, const Line& line) {
     Side side(place);
     ASSERT_TRUE(side.is_open());
     side.connect(line);
@@ -19,8 +19,8 @@ void run_between_two(const char* shared_memory) {
   };
   OtherProcess one([&](const Line&) {
     setenv("WEFT_SHM", shared_memory, 1);
-    OtherProcess other([&](const Line& line) { run_pair(1, line); });
-    run_pair(0, other.line());
+    OtherProcess other([&](const Line& line) { run_side(1, line); });
+    run_side(0, other.line());
     EXPECT_EQ(other.join(), 0);
   });
   EXPECT_EQ(one.join(), 0);
