@@ -103,7 +103,7 @@ def main():
             f"{what}, {api}": (times, lambda api=api, measure=measure: measure(api))
             for what, measure in (("4 KiB, M writes/s", lambda api: rate(api, 4096)),
                                   ("8 B, M writes/s", lambda api: rate(api, 8)),
-                                  ("8 B one way, us", latency))
+                                  ("8 B in one direction, us", latency))
             for api in APIS})
         spread = {name: lib.spread(values) for name, values in measured.items()}
         lib.say()

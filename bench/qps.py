@@ -43,7 +43,7 @@ def main():
         "memory of a QP that was written over, KiB": growth(ran["few"], ran["many"], "pss_kib_used"),
         "set-up of a QP, us": [r["create_us"] + r["connect_us"] for r in ran["many"]],
         "  of which mrc_create_qp, us": [r["create_us"] for r in ran["many"]],
-        f"{MANY} QPs, {ROUNDS} messages each way, ms": [r["exchange_ms"] for r in ran["many"]],
+        f"{MANY} QPs, {ROUNDS} messages in each direction, ms": [r["exchange_ms"] for r in ran["many"]],
         "memory of a process with an open device, MiB": [r["pss_kib_open"] / 1024 for r in ran["many"]],
         f"{PROCESSES} processes: memory of one, MiB": [r["pss_kib_used"] / 1024 for r in ran["ring"]],
         f"{PROCESSES} processes: QPs of one": [r["qps"] for r in ran["ring"]],

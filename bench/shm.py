@@ -97,7 +97,7 @@ def main():
     for which in "", ", quiet":
         if (name := f"weft over UDP, both busy{which}, us") in median:
             beside[name] = ("of bare", median[name] / median[f"bare UDP, both busy{which}, us"])
-    lib.table(["8 bytes there and back, or 1 MiB one way", "median", "range", "ratio"],
+    lib.table(["8 bytes there and back, or 1 MiB in one direction", "median", "range", "ratio"],
               [[name, f"{s['median']:.3f}", f"{s['min']:.3f}..{s['max']:.3f}",
                 f"{beside[name][1]:.2f} {beside[name][0]}" if name in beside else ""] for name, s in spread.items()])
     lib.finish(weft=median["weft, GB/s"], ratio=of_the_ring["median"],

@@ -110,7 +110,7 @@ void Companion::join() {
     fail("all holds at the other end", why);
   }
   if (!WIFEXITED(status))
-    fail("the other process ends by itself", fmt::format("signal {}", WTERMSIG(status)));
+    fail("the other process exits normally", fmt::format("signal {}", WTERMSIG(status)));
 }
 
 }  // namespace weft::conformance

@@ -52,7 +52,8 @@ void probes_are_answered(Session& session) {
 void missing_answers_time_out(Session& session) {
   Asking asking(session, 2);
   asking.requests[1].dgid.raw[15] = 251;
-  fails_minus_one("a batch of which one is not answered", asking.send_probes(200'000'000), {ETIMEDOUT});
+  fails_minus_one("a batch of which one is not answered", asking.send_probes(200'000'000),
+                  {ETIMEDOUT});
 }
 
 void early_answers_are_returned(Session& session) {
@@ -60,7 +61,7 @@ void early_answers_are_returned(Session& session) {
   asking.requests[1].dgid.raw[15] = 251;
   asking.send_probes(200'000'000);
   equal("answers that did come", asking.count, 1);
-  equal("whose id", asking.answers[0].req_id, 100);
+  equal("its request id", asking.answers[0].req_id, 100);
 }
 
 void duplicate_id_is_refused(Session& session) {

@@ -80,7 +80,7 @@ void deny(Session& session) {
 
 void batch_stops(Session& session) {
   Four four(session);
-  fails_value("a batch whose second entry does not exist",
+  fails_value("a batch with a second entry that does not exist",
               four.deny({four.controller.ev(0), four.controller.ev(50), four.controller.ev(2)}),
               {ENOENT});
   equal("the entry before it", four.state_of(four.controller.ev(0)),

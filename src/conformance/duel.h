@@ -33,7 +33,7 @@ class Duel {
   End end;
   IcrcCover cover;  // from the options, or as observed
   Tester tester;
-  // The tester's memory as the device is told. No memory exists; the tester accepts every write.
+  // The address of the tester's memory that the device gets. No memory exists; the tester accepts every write.
   Address target{};
   std::uint32_t mtu_bytes() const { return 128u << static_cast<unsigned>(options.mtu); }
 
@@ -46,7 +46,7 @@ class Duel {
   Seen next_write();
   // The first copies of the packets of the next message, in PSN order.
   std::vector<Seen> message(std::uint32_t packet_count);
-  // A SACK for every PSN up to `cack`, and for the PSNs above it whose bits are set.
+  // A SACK for every PSN up to `cack`, and for the PSNs above it with set bits.
   wire::Packet sack(Psn cack, std::uint64_t bits = 0) const;
   // Sends the SACK that `write` triggers at a responder.
   void acknowledge(const Seen& write, Psn cack, std::uint64_t bits = 0);

@@ -44,7 +44,7 @@ void second_context(Session& session) {
   Host first(session);
   mrc_context* const second = first.library.mrc_create_context(first.verbs, nullptr);
   works("a second mrc_create_context on one device", second);
-  holds(second != first.context, "a context of its own", "the same pointer");
+  holds(second != first.context, "a different context", "the same pointer");
   works("mrc_destroy_context of the second", first.library.mrc_destroy_context(second));
   End still(first);
   works("the first afterwards", still.to_init());

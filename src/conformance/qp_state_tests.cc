@@ -56,7 +56,7 @@ void cur_state_wrong(Session& session) {
   attr.qp_state = IBV_QPS_INIT;
   attr.cur_qp_state = IBV_QPS_RTS;
   fails_value(
-      "mrc_modify_qp whose CUR_STATE is another",
+      "mrc_modify_qp with a wrong CUR_STATE",
       in.end.library.mrc_modify_qp(
           in.end.qp, &attr,
           IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS, nullptr, 0),
@@ -69,7 +69,7 @@ void cur_state_right(Session& session) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.cur_qp_state = IBV_QPS_RESET;
-  works("mrc_modify_qp whose CUR_STATE holds",
+  works("mrc_modify_qp with the right CUR_STATE",
         in.end.library.mrc_modify_qp(
             in.end.qp, &attr,
             IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS, nullptr, 0));
@@ -110,9 +110,9 @@ void not_global(Session& session) {
 
 void reserved_peer(Session& session) {
   InState in(session, IBV_QPS_INIT);
-  Address nobody = in.end.address();
-  nobody.qpn = 2;
-  fails_value("mrc_modify_qp to RTR with peer QPN 2", in.end.to_rtr(nobody), {EINVAL});
+  Address reserved = in.end.address();
+  reserved.qpn = 2;
+  fails_value("mrc_modify_qp to RTR with peer QPN 2", in.end.to_rtr(reserved), {EINVAL});
 }
 
 void mtu_too_large(Session& session) {

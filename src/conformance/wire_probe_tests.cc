@@ -111,7 +111,7 @@ void psu_obeyed(Session& session) {
   equal("ports used after it is back", planes_of(2).size(), std::size_t{ports});
 }
 
-// A port of the device is disabled: its peers are told the remaining ports.
+// A port of the device is disabled: it tells its peers the remaining ports.
 void psu_sent(Session& session) {
   Duel duel(session);
   const std::uint32_t ports = duel.tester.plane_count();
@@ -187,7 +187,7 @@ constexpr Test kTests[] = {
     {.id = "wire.endpoint.psu-sent",
      .clause = WEFT_EP,
      .certainty = Certainty::kReaders,
-     .what = "when a port is disabled, peers are told the remaining ports",
+     .what = "when a port is disabled, the device tells its peers the remaining ports",
      .body = psu_sent},
 };
 

@@ -123,7 +123,7 @@ void timestamps_count_128_ns(Session& session) {
   const Seen first = duel.next_write();
   const auto& write = *first.as<wire::Write>();
   if (!write.has_timestamp) skip("the device sends no TSETH");
-  if (write.timestamp_coarse) skip("the device's timestamps are of its own unit (tsr = 1)");
+  if (write.timestamp_coarse) skip("the device's timestamps have a unit of its own (tsr = 1)");
   duel.accept(first, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
   const auto pause = milliseconds(3);

@@ -84,7 +84,7 @@ class TwoEnds(unittest.TestCase):
         if os.geteuid() != 0:
             self.skipTest("only root can be another user")
         if subprocess.run([WEFT, "--help"], user="nobody", capture_output=True, cwd="/").returncode != 0:
-            self.skipTest(f"nobody may not run {WEFT}")
+            self.skipTest(f"the user nobody may not run {WEFT}")
         self.assertEqual(self.carriers(user="nobody", cwd="/"), "planes")
 
 

@@ -240,7 +240,7 @@ class Ctl(unittest.TestCase):
 
     def test_unreadable_state_is_reported(self):
         if os.geteuid() != 0:
-            self.skipTest("needs root to become somebody else")
+            self.skipTest("needs root to become another user")
         self.run_ctl("port", "1", "--disable")
         os.chmod(self.directory.name, 0o755)
         os.chmod(self.directory.name + "/state", 0o700)
@@ -266,7 +266,7 @@ class Ctl(unittest.TestCase):
 
     def test_only_the_owner_may_change_a_device(self):
         if os.geteuid() != 0:
-            self.skipTest("needs root to become somebody else")
+            self.skipTest("needs root to become another user")
         os.chmod(self.directory.name, 0o755)
         self.run_ctl("port", "1", "--enable")
         words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", WEFT, "ctl", "port", "1", "--disable"]

@@ -363,7 +363,7 @@ TEST_F(CtlStateTest, BadNamesAndDirectoriesAreRefused) {
 }
 
 TEST_F(CtlStateTest, OnlyTheOwnerMayChangeTheState) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   fs::permissions(directory_, fs::perms{0755});
   auto state = open(DeviceScope::kSystem);
   online(*state);

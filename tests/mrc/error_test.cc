@@ -1,4 +1,4 @@
-// Errors of a QP, and how a program is told.
+// Errors of a QP, and how a program learns of them.
 #include <sys/mman.h>
 
 #include "mrc_end.h"

@@ -172,10 +172,10 @@ class Install(unittest.TestCase):
     def run_example(self, program, **environment):
         """Runs both ends of the example, over shared memory and over UDP."""
         environment["WEFT_STATE_DIR"] = str(self.scratch)
-        for way in ("must", "off"):
-            with self.subTest(shared_memory=way):
+        for shared_memory in ("must", "off"):
+            with self.subTest(shared_memory=shared_memory):
                 port = mrc_programs.free_port()
-                both = {**environment, "WEFT_SHM": way}
+                both = {**environment, "WEFT_SHM": shared_memory}
                 ended = mrc_programs.run_pair([program, port], [program, port, "127.0.0.1"], port, SECONDS_MAX, both, both)
                 said = ended.client_said + ended.server_said
                 self.assertEqual((ended.client_status, ended.server_status), (0, 0), said)

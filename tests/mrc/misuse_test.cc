@@ -215,9 +215,9 @@ TEST_F(Misuse, ModifyingQps) {
   Wire elsewhere = self;
   elsewhere.gid.raw[14] = 7;  // 127.0.7.1 belongs to no plane
   value(end.to_rtr(elsewhere), EINVAL, "not in our planes");
-  Wire nobody = self;
-  nobody.qpn = 2;
-  value(end.to_rtr(nobody), EINVAL, "the endpoint's own number");
+  Wire reserved = self;
+  reserved.qpn = 2;
+  value(end.to_rtr(reserved), EINVAL, "the endpoint's own number");
   ASSERT_EQ(end.to_rtr(self), 0);
   mrc.mpr.mpr = 0;
   value(end.to_rts(&mrc, MRC_QP_MPR), EINVAL, "a window of 0");

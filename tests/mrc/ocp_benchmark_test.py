@@ -37,8 +37,8 @@ class Benchmark(unittest.TestCase):
         cls.program = ocp_benchmark.build(TREE, LIBRARY, cls.folder.name)
 
     def test_the_sweep_has_no_mismatch_on_the_loopback(self):
-        for way, (settings, said) in mrc_programs.LOOPBACK_WAYS.items():
-            with self.subTest(way):
+        for link, (settings, said) in mrc_programs.LOOPBACK_LINKS.items():
+            with self.subTest(link):
                 _, ended = ocp_benchmark.run(self.program, ARGUMENTS, PATIENCE_S, settings=settings)
                 self.assertIn(said, ended.client_said)
                 self.assertIn(said, ended.server_said)

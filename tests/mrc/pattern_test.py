@@ -50,8 +50,8 @@ class Patterns(unittest.TestCase):
         return sent, ended
 
     def test_every_message_arrives_on_the_loopback(self):
-        for way, (settings, said) in mrc_programs.LOOPBACK_WAYS.items():
-            with self.subTest(way):
+        for link, (settings, said) in mrc_programs.LOOPBACK_LINKS.items():
+            with self.subTest(link):
                 sent, ended = self.run_pair(seconds=60, messages=20 * SIZES, settings=settings)
                 self.assertEqual(sent["messages"], 20 * SIZES)
                 self.assertIn(said, ended.client_said)

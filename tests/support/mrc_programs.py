@@ -14,7 +14,7 @@ from free_port import free_port  # noqa: F401, used by files that import this mo
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LISTEN_TRIES = 400
 # The links between two processes of one host: the settings of both ends, and the log text that names the link.
-LOOPBACK_WAYS = {
+LOOPBACK_LINKS = {
     "shared memory": ({"WEFT_SHM": "auto", "WEFT_LOG": "info"}, "over shared memory"),
     "UDP": ({"WEFT_SHM": "off", "WEFT_LOG": "info"}, "over 4 planes"),
 }

@@ -49,7 +49,7 @@ local BTH = { item = field("none", "mrc.bth", "Base Transport Header"), size = 1
   { 1, 1, field("uint8", "mrc.pad", "Padding", base.DEC, nil, 0x30) },
   { 1, 1, field("uint8", "mrc.tver", "Version", base.DEC, nil, 0x0f) },
   { 2, 2, field("uint16", "mrc.pkey", "P_Key", base.HEX) },
-  { 4, 1, field("uint8", "mrc.variant", "Reserved, may change on the way", base.HEX) },
+  { 4, 1, field("uint8", "mrc.variant", "Reserved, switches may change it", base.HEX) },
   { 5, 3, field("uint24", "mrc.dqp", "Destination QP", base.HEX) },
   { 8, 1, flag("mrc.a", "Asks for a SACK", 8, 0x80) },
   { 8, 1, flag("mrc.rtx", "Retransmission", 8, 0x20) },
@@ -259,7 +259,7 @@ end
 -- The possible pseudo headers of the ICRC: IP and UDP with their mutable fields set to ones. An IPv4 packet from a
 -- socket of Weft,
 -- which does not see the IPv4 header, counts as IPv6 between mapped addresses. `size`: of a packet inside a run,
--- whose own lengths are not in the capture.
+-- because the lengths of such packets are not in the capture.
 local function icrc_starts(out, size)
   local size16 = size and string.char(math.floor((size + 8) / 256), (size + 8) % 256)
   local udp_size, ones = size16 or out.udp:sub(5, 6), "\111\255\255\255"
@@ -336,7 +336,7 @@ local function show_ack(p)
   say(p, "msn=%d", aeth:range(1, 3):uint())
 end
 
--- The PSNs whose bits are set, lowest first.
+-- The PSNs with set bits, lowest first.
 local function show_received(tree, range, first)
   for i = 0, 63 do
     if range:bitfield(63 - i, 1) == 1 then generated(tree, f_received, range, (first + i) % 0x1000000) end
