@@ -2,8 +2,7 @@
 --
 -- One file, because Wireshark loads single files. It dissects UDP payloads by the tables of docs/wire.md (in code:
 -- src/wire/layout.h) and shows them as a Weft receiver reads them: the Info column is the line that
--- wire::to_string writes, and mrc.drop is the reason for which it would drop the packet. Any bytes may arrive;
--- malformed
+-- wire::to_string writes, and mrc.drop is the reason for which it would drop the packet. Any bytes may arrive; malformed
 -- bytes give an expert info, never an error of this script.
 
 local mrc = Proto("mrc", "Multipath Reliable Connection")
@@ -256,10 +255,9 @@ local function crc32(state, bytes)
   return state
 end
 
--- The possible pseudo headers of the ICRC: IP and UDP with their mutable fields set to ones. An IPv4 packet from a
--- socket of Weft,
--- which does not see the IPv4 header, counts as IPv6 between mapped addresses. `size`: of a packet inside a run,
--- because the lengths of such packets are not in the capture.
+-- The possible pseudo headers of the ICRC: IP and UDP with their mutable fields set to ones. A socket of Weft does not
+-- see the IPv4 header, so its IPv4 packet counts as IPv6 between mapped addresses. `size` is the size of a packet inside
+-- a run, because the capture does not have the lengths of such packets.
 local function icrc_starts(out, size)
   local size16 = size and string.char(math.floor((size + 8) / 256), (size + 8) % 256)
   local udp_size, ones = size16 or out.udp:sub(5, 6), "\111\255\255\255"
@@ -286,9 +284,8 @@ local function icrc_state(out, size, header, body, icrc)
 end
 
 -- ---- One packet ----
--- `p` is the state of a packet: tvb, pinfo, tree; at: the current offset; there: captured bytes; size: bytes on the
--- wire;
--- trimmed; words: the text of the Info column.
+-- `p` is the state of a packet: tvb, pinfo, tree; at: the current offset; there: captured bytes; size: bytes on
+-- the wire; trimmed; words: the text of the Info column.
 
 local function say(p, format, ...) table.insert(p.words, format:format(...)) end
 local function unusual(p, text) p.tree:add_proto_expert_info(e_unusual, text) end
