@@ -8,7 +8,7 @@ namespace {
 void must_work(std::string_view what, int error) {
   if (error != 0) fail(fmt::format("{} works", what), errno_name(error));
 }
-void is_state(const Controller& controller, mrc_ctl_profile_state state) {
+void expect_state(const Controller& controller, mrc_ctl_profile_state state) {
   equal("profile state", static_cast<int>(controller.cc_state()), static_cast<int>(state));
 }
 
@@ -49,10 +49,10 @@ void online(Controller& controller) {
 void all_transitions(Session& session) {
   Controller controller(session);
   online(controller);
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
   must_work("ONLINE to OFFLINE", controller.move_cc(MRC_CTL_PROFILE_OFFLINE));
   must_work("OFFLINE to INIT", controller.move_cc(MRC_CTL_PROFILE_INIT));
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
 void query_returns_config(Session& session) {
@@ -75,7 +75,7 @@ void unknown_algorithm_is_refused(Session& session) {
   Controller controller(session);
   fails_value("an algorithm that the device does not list",
               offline(controller, "no-such-algorithm", nullptr), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
 void null_algorithm_is_accepted(Session& session) {

@@ -6,7 +6,7 @@
 namespace weft::conformance {
 namespace {
 
-void is_state(const Controller& controller, mrc_ctl_profile_state state) {
+void expect_state(const Controller& controller, mrc_ctl_profile_state state) {
   equal("profile state", static_cast<int>(controller.ev_state()), static_cast<int>(state));
 }
 void must_work(std::string_view what, int error) {
@@ -22,25 +22,25 @@ void online(Controller& controller, std::uint32_t count) {
 
 void all_transitions(Session& session) {
   Controller controller(session);
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
   online(controller, 4);
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
   must_work("ONLINE to OFFLINE", controller.move_ev(MRC_CTL_PROFILE_OFFLINE));
   must_work("OFFLINE to INIT", controller.move_ev(MRC_CTL_PROFILE_INIT));
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void init_online(Session& session) {
+void init_to_online_is_refused(Session& session) {
   Controller controller(session);
   fails_value("INIT to ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void online_init(Session& session) {
+void online_to_init_is_refused(Session& session) {
   Controller controller(session);
   online(controller, 1);
   fails_value("ONLINE to INIT", controller.move_ev(MRC_CTL_PROFILE_INIT), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
 }
 
 void needs_mode(Session& session) {
@@ -61,7 +61,7 @@ void unpopulated(Session& session) {
   controller.populate(3);
   fails_value("ONLINE with 3 of 4 EVs populated", controller.move_ev(MRC_CTL_PROFILE_ONLINE),
               {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_OFFLINE);
+  expect_state(controller, MRC_CTL_PROFILE_OFFLINE);
 }
 
 void min_active_limit(Session& session) {
@@ -149,7 +149,7 @@ void profile_in_use_is_busy(Session& session) {
     works("mrc_modify_qp to INIT with the profile",
           end.to_init(kRemoteWrite, &attr, MRC_QP_EV_PROFILE_ID));
     fails_value("OFFLINE while a QP uses it", controller.move_ev(MRC_CTL_PROFILE_OFFLINE), {EBUSY});
-    is_state(controller, MRC_CTL_PROFILE_ONLINE);
+    expect_state(controller, MRC_CTL_PROFILE_ONLINE);
   }
   must_work("OFFLINE after the QP is gone", controller.move_ev(MRC_CTL_PROFILE_OFFLINE));
 }
@@ -221,11 +221,11 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.ev.init-online",
      .clause = WEFT_STATES,
      .what = "the transition from INIT to ONLINE is refused, and nothing changes",
-     .body = init_online},
+     .body = init_to_online_is_refused},
     {.id = "api.ctl.ev.online-init",
      .clause = WEFT_STATES,
      .what = "the transition from ONLINE to INIT is refused, and nothing changes",
-     .body = online_init},
+     .body = online_to_init_is_refused},
     {.id = "api.ctl.ev.no-mode",
      .clause = WEFT_CLAUSE,
      .what = "OFFLINE needs MODE and the other attributes",

@@ -5,7 +5,7 @@
 namespace weft::conformance {
 namespace {
 
-void is_state(const Controller& controller, mrc_ctl_profile_state state) {
+void expect_state(const Controller& controller, mrc_ctl_profile_state state) {
   equal("profile state", static_cast<int>(controller.format_state()), static_cast<int>(state));
 }
 void must_work(std::string_view what, int error) {
@@ -17,26 +17,26 @@ void refused(std::string_view what, int error, Errnos expected) {
 
 void all_transitions(Session& session) {
   Controller controller(session);
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
   controller.format_online();
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
   must_work("ONLINE to OFFLINE", controller.move_format(MRC_CTL_PROFILE_OFFLINE));
-  is_state(controller, MRC_CTL_PROFILE_OFFLINE);
+  expect_state(controller, MRC_CTL_PROFILE_OFFLINE);
   must_work("OFFLINE to INIT", controller.move_format(MRC_CTL_PROFILE_INIT));
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void init_online(Session& session) {
+void init_to_online_is_refused(Session& session) {
   Controller controller(session);
   refused("INIT to ONLINE", controller.move_format(MRC_CTL_PROFILE_ONLINE), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void online_init(Session& session) {
+void online_to_init_is_refused(Session& session) {
   Controller controller(session);
   controller.format_online();
   refused("ONLINE to INIT", controller.move_format(MRC_CTL_PROFILE_INIT), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
 }
 
 void offline_without_mode(Session& session) {
@@ -131,7 +131,7 @@ void format_in_use_is_busy(Session& session) {
   controller.populate(1);
   must_work("ONLINE of an EV profile", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
   refused("OFFLINE of its format", controller.move_format(MRC_CTL_PROFILE_OFFLINE), {EBUSY});
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
 }
 
 #define WEFT_CLAUSE "mrc_ctl.h: mrc_ctl_modify_ev_fmt_profile"
@@ -144,11 +144,11 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.format.init-online",
      .clause = WEFT_STATES,
      .what = "the transition from INIT to ONLINE is refused, and nothing changes",
-     .body = init_online},
+     .body = init_to_online_is_refused},
     {.id = "api.ctl.format.online-init",
      .clause = WEFT_STATES,
      .what = "the transition from ONLINE to INIT is refused, and nothing changes",
-     .body = online_init},
+     .body = online_to_init_is_refused},
     {.id = "api.ctl.format.no-mode",
      .clause = WEFT_CLAUSE,
      .what = "OFFLINE needs a MODE",

@@ -5,7 +5,7 @@
 namespace weft::conformance {
 namespace {
 
-void all_there(const std::vector<std::string>& missing) {
+void all_functions_exist(const std::vector<std::string>& missing) {
   if (missing.empty()) return;
   std::string names;
   for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
@@ -30,7 +30,7 @@ void query_ctl_version(Session& session) {
   holds(last <= current, "an oldest API that is not newer", fmt::format("{:#x}", last));
 }
 
-void first_member(Session& session) {
+void first_member_is_ibv_qp(Session& session) {
   Host host(session);
   End end(host);
   const ibv_qp* const verbs = *reinterpret_cast<ibv_qp* const*>(end.qp);
@@ -40,7 +40,7 @@ void first_member(Session& session) {
         static_cast<const void*>(host.verbs));
 }
 
-void second_context(Session& session) {
+void two_contexts_coexist(Session& session) {
   Host first(session);
   mrc_context* const second = first.library.mrc_create_context(first.verbs, nullptr);
   works("a second mrc_create_context on one device", second);
@@ -54,15 +54,15 @@ constexpr Test kTests[] = {
     {.id = "api.library.mrc",
      .clause = "mrc.h, all 27 functions",
      .what = "every function of mrc.h is exported",
-     .body = [](Session& s) { all_there(s.library().missing_mrc()); }},
+     .body = [](Session& s) { all_functions_exist(s.library().missing_mrc()); }},
     {.id = "api.library.mrc-ctl",
      .clause = "mrc_ctl.h, all 14 functions",
      .what = "every function of mrc_ctl.h is exported",
-     .body = [](Session& s) { all_there(s.library().missing_ctl()); }},
+     .body = [](Session& s) { all_functions_exist(s.library().missing_ctl()); }},
     {.id = "api.library.verbs",
      .clause = "mrc.h, preamble",
      .what = "the verbs that MRC programs need are present: devices, GIDs, domains, memory",
-     .body = [](Session& s) { all_there(s.library().missing_verbs()); }},
+     .body = [](Session& s) { all_functions_exist(s.library().missing_verbs()); }},
     {.id = "api.version.mrc",
      .clause = "mrc.h: mrc_query_version",
      .what = "versions can be queried before any context exists, and are consistent",
@@ -76,11 +76,11 @@ constexpr Test kTests[] = {
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "the first member of struct mrc_qp points to an ibv_qp with the QP's number",
-     .body = first_member},
+     .body = first_member_is_ibv_qp},
     {.id = "api.context.two",
      .clause = "mrc.h: mrc_create_context",
      .what = "two contexts of one device can exist at the same time",
-     .body = second_context},
+     .body = two_contexts_coexist},
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr std::size_t kMemory = 5 << 20, kGuard = 64;
 struct Expectation {
   std::uint64_t seed = 0, to = 0, size = 0;
 };
-void be_target(Session& session, const Line& line) {
+void run_target(Session& session, const Line& line) {
   Host host(session);
   End end(host, {.bytes = kMemory});
   std::memset(end.memory.data(), 0xcc, end.memory.size());
@@ -40,7 +40,7 @@ void be_target(Session& session, const Line& line) {
 
 // Each write has its own pattern, and a write with immediate follows it and reports its arrival.
 void transfer(Session& session, std::uint32_t size, std::uint64_t from, std::uint64_t to) {
-  Companion other(session, be_target);
+  Companion other(session, run_target);
   Host host(session);
   End end(host, {.bytes = kMemory});
   const Line line = other.line();
@@ -62,13 +62,13 @@ void transfer(Session& session, std::uint32_t size, std::uint64_t from, std::uin
 }
 
 template <std::uint32_t kSize>
-void aligned(Session& session) {
+void bytes_arrive(Session& session) {
   transfer(session, kSize, 4096, 4096);
 }
 
 // The write with immediate itself carries the bytes.
 void with_immediate(Session& session) {
-  Companion other(session, be_target);
+  Companion other(session, run_target);
   Host host(session);
   End end(host, {.bytes = kMemory});
   const Line line = other.line();
@@ -103,7 +103,7 @@ void both_ways(Session& session) {
   is_pattern(pair.a.memory.data() + 500'000, kSize, 22);
 }
 
-void gather(Session& session) {
+void pieces_arrive_as_one(Session& session) {
   Pair pair(session, {.pieces = 4});
   const std::uint32_t sizes[] = {1, 4096, 3, 5001};
   ibv_sge sges[4];
@@ -156,32 +156,38 @@ void inline_data(Session& session) {
 #define WEFT_WHAT(size) \
   size " bytes to another process arrive as they were, and nothing beside them"
 constexpr Test kTests[] = {
-    {.id = "api.write.size-0", .clause = WEFT_CLAUSE, .what = WEFT_WHAT("0"), .body = aligned<0>},
-    {.id = "api.write.size-1", .clause = WEFT_CLAUSE, .what = WEFT_WHAT("1"), .body = aligned<1>},
+    {.id = "api.write.size-0",
+     .clause = WEFT_CLAUSE,
+     .what = WEFT_WHAT("0"),
+     .body = bytes_arrive<0>},
+    {.id = "api.write.size-1",
+     .clause = WEFT_CLAUSE,
+     .what = WEFT_WHAT("1"),
+     .body = bytes_arrive<1>},
     {.id = "api.write.size-mtu-1",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("4095"),
-     .body = aligned<4095>},
+     .body = bytes_arrive<4095>},
     {.id = "api.write.size-mtu",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("4096"),
-     .body = aligned<4096>},
+     .body = bytes_arrive<4096>},
     {.id = "api.write.size-mtu+1",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("4097"),
-     .body = aligned<4097>},
+     .body = bytes_arrive<4097>},
     {.id = "api.write.size-64k",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("65536"),
-     .body = aligned<65536>},
+     .body = bytes_arrive<65536>},
     {.id = "api.write.size-1m",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("1048576"),
-     .body = aligned<1048576>},
+     .body = bytes_arrive<1048576>},
     {.id = "api.write.size-4m+3",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("4194307"),
-     .body = aligned<4194307>},
+     .body = bytes_arrive<4194307>},
     {.id = "api.write.unaligned",
      .clause = WEFT_CLAUSE,
      .what = "100003 bytes from and to odd addresses arrive as they were",
@@ -197,7 +203,7 @@ constexpr Test kTests[] = {
     {.id = "api.write.gather",
      .clause = "mrc.h: struct ibv_send_wr, sg_list",
      .what = "pieces from several places arrive as one message",
-     .body = gather},
+     .body = pieces_arrive_as_one},
     {.id = "api.write.inline",
      .clause = "mrc.h: IBV_SEND_INLINE",
      .what = "the program may reuse inline bytes after the post, and they need no key",

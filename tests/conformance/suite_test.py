@@ -111,13 +111,13 @@ class OwnLibrary(Conformance):
     def test_the_library_beside_the_program_is_the_default(self):
         self.run_weft("run", "--only", "api.version.mrc")
 
-    def test_the_table_for_people(self):
+    def test_the_table_has_a_line_per_test_and_a_summary(self):
         out = self.run_weft("run", LIBRARY, "--only", "api.version.*").stdout.splitlines()
         self.assertIn("device weft0", out[0])
         self.assertTrue(out[1].startswith("pass   MUST    api.version.mrc"))
         self.assertEqual(out[-1], "2 passed, 0 MUST and 0 SHOULD failed, 0 skipped, 0 errors")
 
-    def test_list(self):
+    def test_list_applies_only_and_skip(self):
         tests = json.loads(self.run_weft("list", "--json").stdout)
         self.assertEqual(len(tests), len(self.run_weft("list").stdout.splitlines()))
         self.assertTrue(all(t["clause"] for t in tests))
@@ -170,30 +170,30 @@ class OwnLibrary(Conformance):
 
 
 class Mutants(Conformance):
-    def test_wrong_errno(self):
+    def test_a_wrong_errno_fails_the_busy_tests(self):
         found = self.assert_fails(MUTANTS / "wrong_errno.so", ["api.context.*"],
                                   ["api.context.busy-cq", "api.context.busy-hint"])
         self.assertIn("errno EBUSY", found["api.context.busy-cq"]["expected"])
         self.assertIn("EINVAL", found["api.context.busy-cq"]["got"])
 
-    def test_wrong_convention(self):
+    def test_a_wrong_error_convention_fails_the_rtr_tests(self):
         self.assert_fails(MUTANTS / "wrong_convention.so", ["api.qp.rtr*", "api.qp.reset-init"],
                           ["api.qp.rtr.missing-av", "api.qp.rtr.missing-dest", "api.qp.rtr.not-global",
                            "api.qp.rtr.reserved-peer", "api.qp.rtr.mtu"])
 
-    def test_corrupt_byte(self):
+    def test_a_corrupt_byte_fails_the_test_of_that_size(self):
         found = self.assert_fails(MUTANTS / "corrupt_byte.so", ["api.write.*"], ["api.write.size-mtu+1"])
         self.assertIn("byte 4096 differs", found["api.write.size-mtu+1"]["got"])
 
-    def test_lost_completion(self):
+    def test_a_lost_completion_fails_the_tests_that_count_them(self):
         self.assert_fails(MUTANTS / "lost_completion.so", ["api.wc.*"],
                           ["api.wc.order", "api.wc.immediate-order", "api.wc.immediate-covers", "api.wc.poll-many",
                            "api.wc.max-wimm"], more=("--timeout", "4s"))
 
-    def test_swapped_completions(self):
+    def test_swapped_completions_fail_the_test_of_their_order(self):
         self.assert_fails(MUTANTS / "swapped_completions.so", ["api.wc.*"], ["api.wc.poll-many"])
 
-    def test_first_psn(self):
+    def test_a_wrong_first_psn_fails_the_psn_tests(self):
         found = self.assert_fails(MUTANTS / "first_psn.so", ["wire.bth.*"],
                                   ["wire.bth.psn", "wire.bth.first-copy"])
         self.assertEqual(found["wire.bth.psn"]["expected"], "PSN 0x123456")
@@ -209,19 +209,19 @@ class Mutants(Conformance):
                                   more=("--timeout", "2s"))
         self.assertEqual(found["api.event.cq"]["got"], "it hangs")
 
-    def test_takes_reads(self):
+    def test_accepting_reads_fails_the_test_of_reads(self):
         self.assert_fails(MUTANTS / "takes_reads.so", ["api.post.*"], ["api.post.op.read"])
 
-    def test_lets_profiles_go(self):
+    def test_releasing_profiles_in_use_fails_the_busy_test(self):
         self.assert_fails(MUTANTS / "lets_profiles_go.so", ["api.ctl.ev.*"], ["api.ctl.ev.busy"])
 
-    def test_wrong_bit_in_sacks(self):
+    def test_wrong_bits_in_sacks_fail_the_sack_tests(self):
         """The library is right, but the preloaded mutant changes ICRC and count of every SACK."""
         about = ["wire.sack.icrc", "wire.sack.no-holes", "wire.sack.edge"]
         self.assert_fails(LIBRARY, about + ["wire.sack.entropy", "wire.sack.cumulative", "wire.write.*"], about,
                           preload=MUTANTS / "sack_bit.so", more=("--timeout", "4s"))
 
-    def test_missing_function(self):
+    def test_a_missing_function_fails_its_tests(self):
         """A copy of the library has another name for one symbol, so that function is missing."""
         whole = pathlib.Path(LIBRARY).resolve().read_bytes()
         name = b"\0mrc_query_qp_hint\0"

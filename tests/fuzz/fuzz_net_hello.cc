@@ -36,7 +36,7 @@ class Ends {
                                    .peer = {.incarnation = 1, .qpn = 5},
                                    .drawn = {std::byte{2}}})} {}
 
-  void step(Script& script) {
+  void run_action(Script& script) {
     const std::uint8_t what = script.byte();
     SecureSession& end = ends_[what & 1];
     now_ = now_ + Duration::us(300);
@@ -96,6 +96,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const KeySchedule keys = KeySchedule::from_secret(std::vector<std::byte>(32)).value();
   Script script(data, std::min<std::size_t>(size, 400));
   Ends ends(keys);
-  while (!script.is_over()) ends.step(script);
+  while (!script.is_over()) ends.run_action(script);
   return 0;
 }

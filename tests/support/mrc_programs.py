@@ -20,8 +20,8 @@ LOOPBACK_LINKS = {
 }
 
 
-def sanitizers(library):
-    """Compiler flags that a program needs if the library has sanitizers."""
+def sanitizer_flags(library):
+    """Compiler flags that a program needs if the library has sanitizer_flags."""
     text = pathlib.Path(library).read_bytes()
     if b"__tsan_init" in text:
         return ["-fsanitize=thread"]
@@ -31,7 +31,7 @@ def sanitizers(library):
 def build(out, sources, library, *flags):
     """Builds a program that links the library. The program's own headers come first in the search path."""
     library = pathlib.Path(library)
-    subprocess.run(["gcc", "-O2", *flags, *sanitizers(library), "-o", out, *sources, library,
+    subprocess.run(["gcc", "-O2", *flags, *sanitizer_flags(library), "-o", out, *sources, library,
                     f"-Wl,-rpath,{library.parent}", "-lm", "-libverbs"], check=True)
     return str(out)
 
