@@ -9,10 +9,10 @@ default, 1 ms. The timer of the scenario file is not used: it is for the simulat
 response time of their peers.
 """
 
-import argparse
 import json
 import os
 import pathlib
+import statistics
 import sys
 import tempfile
 import threading
@@ -80,7 +80,7 @@ def once():
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run incast", description=__doc__.splitlines()[0])
+    parser = lib.Arguments("incast", __doc__)
     parser.parse_args()
     lib.install("build", "network")
     why = _netns.why_not()
@@ -98,7 +98,11 @@ def main():
     lib.say(f"of all runs {by_timer} of {packets} packets by timer: {by_timer / packets * 1e4:.2f} in 10,000")
     middle = lib.median_run(runs, lambda r: r["jain"])
     lib.finish(weft=middle["jain"], ratio=None, why="no peer answers trims",
-               detail={"runs": runs, "by_timer_share": by_timer / packets})
+               detail={"runs": runs, "by_timer_share": by_timer / packets},
+               bars=[lib.Bar("Jain's index", middle["jain"], at_least=0.95),
+                     lib.Bar("packets recovered by timer, of 10,000 in all runs", by_timer / packets * 1e4, at_most=1),
+                     lib.Bar("cores busy in the busiest two seconds, median", statistics.median(r["cores"] for r in runs),
+                             at_most=os.cpu_count() / 2)])
     return 0
 
 
