@@ -8,10 +8,30 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(weft_test_environment WEFT_BINARY=${PROJECT_BINARY_DIR}/weft WEFT_LIB_MRC=${PROJECT_BINARY_DIR}/lib_mrc.so
   WEFT_STATE_DIR=${PROJECT_BINARY_DIR}/state WEFT_MUTANTS=${PROJECT_BINARY_DIR}/mutants)
 
+# The headers that nearly every test reads, once for unit tests and once for the others. Under sanitizers unit tests are
+# compiled without optimisation, which takes half the time; what they test is compiled as everything else.
+set(weft_test_headers <gtest/gtest.h> <algorithm> <array> <cstdint> <cstring> <functional> <map> <memory> <optional> <set>
+  <span> <string> <string_view> <utility> <vector>)
+foreach(kind IN ITEMS unit across)
+  weft_precompile(weft_test_headers_${kind} ${weft_test_headers})
+  target_link_libraries(weft_test_headers_${kind} PRIVATE weft_flags GTest::gtest)
+endforeach()
+if(WEFT_SANITIZE)
+  target_compile_options(weft_test_headers_unit PRIVATE -O0)
+endif()
+
 function(weft_add_gtest name)
   cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} weft_flags GTest::gtest GTest::gtest_main)
+  set(kind across)
+  if(arg_LABEL STREQUAL unit)
+    set(kind unit)
+    if(WEFT_SANITIZE)
+      target_compile_options(${name} PRIVATE -O0)
+    endif()
+  endif()
+  weft_use_precompiled(${name} weft_test_headers_${kind})
   if(NOT arg_LABEL STREQUAL slow)  # those run for longer than it takes to link them
     weft_link_plainly(${name})
   endif()
