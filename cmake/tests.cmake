@@ -7,20 +7,21 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 include(GoogleTest)
 
-# Test cases of the cross-module programs that assert how long something takes or does not take, measure, or load the whole
-# machine: nothing runs beside them. Patterns of --gtest_filter.
-set(weft_alone_net *KilledPeer.* *Refused.A*Soon *Refused.AClosedPort* RefusedRing.* UdpWorldTest.WakesFromSleep*
-  UdpWorldTest.WhoIsAwake* ShmPort.CopiesTheWayThatIsFaster ShmRing.TwoThreads NonceOnTheWire.*)
-set(weft_alone_mrc Many.* Plane.* Errors.KilledPeerIsReported Secret.APeerThatStartsOver*)
-set(weft_alone_ctl CtlAgentTest.*)
-# The same of scripts, as GROUP.NAME.
-set(weft_alone_scripts net.software_switch_test net.two_hosts_test net.lab_run_test conformance.suite_test)
+# Test cases of the cross-module programs that need the machine to themselves: nothing runs beside them. They assert how soon
+# something is noticed, guess the time at which a packet was sent, expect an answer within milliseconds, read all packets
+# of an interface, or take every process slot there is. Patterns of --gtest_filter.
+set(weft_alone_net Hostile/* Plain.* Secured.* *KilledPeer.IsReportedWithinASecond/* *Refused.AClosedPort* RefusedRing.*
+  HostPort.* NonceOnTheWire.*)
+set(weft_alone_mrc Many.SixtyFourProcessesOnOneHost Secret.*)
+# The same of scripts, as GROUP.NAME: runs of scenarios in real time.
+set(weft_alone_scripts net.lab_run_test)
+# Scripts that may clear up after each other's dead runs.
+set(weft_lab_scripts net.lab_killed_test net.lab_test net.lab_software_test)
 
 # Left out under sanitizers, with the reason: what runs in release and has nothing of our memory at stake, or takes too long.
 set(weft_left_out "")
 function(weft_leave_out name why)
-  list(APPEND weft_left_out "${name}: ${why}")
-  set(weft_left_out "${weft_left_out}" PARENT_SCOPE)
+  set(weft_left_out "${weft_left_out}${name}: ${why}\n" PARENT_SCOPE)
 endfunction()
 set(weft_release_only_tools "the repository's own scripts")
 set(weft_release_only_layers "reads source files only")
@@ -30,7 +31,7 @@ set(weft_release_only_mrc.install_test "tests what `make install` puts where")
 set(weft_release_only_mrc.verbs_tools_test "starts programs without sanitizers, into which such a library cannot be loaded")
 set(weft_release_only_sim.memory_budget_test "a sanitizer's own memory would be measured")
 set(weft_release_only_conformance.mutants_test "what is wrong there is the mutant; suite_test runs with our own library")
-set(weft_release_only_net_Replay.* "compares the simulator with the switch; each has its unit tests here")
+set(weft_release_only_net.Replay "compares the simulator with the switch; each has its unit tests here")
 
 # The headers that nearly every test reads, once for unit tests and once for the others. Under sanitizers unit tests are
 # compiled without optimisation, which takes half the time; what they test is compiled as everything else.
@@ -149,7 +150,7 @@ foreach(entry IN LISTS entries)
     endif()
     if(WEFT_SANITIZE AND group STREQUAL net)
       list(APPEND rest Replay.*)
-      weft_leave_out(net.Replay "${weft_release_only_net_Replay.*}")
+      weft_leave_out(net.Replay "${weft_release_only_net.Replay}")
     endif()
     string(REPLACE ";" ":" filter "${rest}")
     if(filter)
@@ -178,13 +179,14 @@ foreach(entry IN LISTS entries)
     endif()
     if(name IN_LIST weft_alone_scripts)
       set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+    elseif(name IN_LIST weft_lab_scripts)
+      set_tests_properties(${name} PROPERTIES RESOURCE_LOCK labs)
     endif()
   endforeach()
 endforeach()
 
 # `make test` prints it.
-string(REPLACE ";" "\n" text "${weft_left_out}")
-file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tests-left-out.txt CONTENT "${text}" @ONLY)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tests-left-out.txt CONTENT "${weft_left_out}" @ONLY)
 if(WEFT_SANITIZE)
   return()
 endif()
