@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "cli/run_scenario.h"
+#include "run/run_scenario.h"
 #include "scenario/parse.h"
 
 namespace {
@@ -27,13 +27,13 @@ int main(int argc, char** argv) {
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file) return fail(std::string(argv[1]) + ": cannot be read");
   char* end = nullptr;
-  weft::cli::RunOptions options;
+  weft::run::RunOptions options;
   options.seed = std::strtoull(argv[2], &end, 10);
   if (end == argv[2] || *end != '\0') return fail(std::string(argv[2]) + ": expected a seed");
 
   const auto scenario = weft::scenario::parse(text, argv[1]);
   if (!scenario) return fail(scenario.error().message);
-  const auto outcome = weft::cli::run_scenario(*scenario, options);
+  const auto outcome = weft::run::run_scenario(*scenario, options);
   if (!outcome) return fail(outcome.error().message);
   std::printf("%016llx\n", static_cast<unsigned long long>(outcome->results.facts.trace_hash));
   return 0;

@@ -21,11 +21,11 @@
 #include "cli/bench_lead.h"
 #include "cli/bench_mrc.h"
 #include "cli/bench_terms.h"
-#include "cli/interruption.h"
-#include "cli/load_scenario.h"
-#include "cli/say.h"
-#include "cli/stream.h"
-#include "scenario/units.h"
+#include "config/units.h"
+#include "os/interruption.h"
+#include "os/say.h"
+#include "os/stream.h"
+#include "run/load_scenario.h"
 
 namespace weft::cli {
 namespace {
@@ -37,7 +37,7 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
     return std::vector<std::uint64_t>{64, 4096, 65536, 1ull << 20, 16ull << 20, 64ull << 20};
   }
   for (const std::string& text : arguments.sizes) {
-    const auto size = scenario::size_from(text);
+    const auto size = config::size_from(text);
     if (!size || *size == 0 || *size > kSizeMax) {
       return Error{ErrorKind::kInvalid,
                    fmt::format("--size {}: expected 1 to 1GiB, as 4096, 64KiB or 16MB", text)};
@@ -55,7 +55,20 @@ std::string read_all(int fd) {
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
-Result<void> follow_parent(const Bench& bench, Stream stream) {
+// `--size 4KiB 64KiB`: the second would be taken for the name of a host.
+CLI::Validator no_size() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        if (!config::size_from(text)) return {};
+        return fmt::format(
+            "{} is a size, and a host was expected; sizes are one word with commas, as "
+            "--size 4KiB,64KiB",
+            text);
+      },
+      "");
+}
+
+Result<void> follow_parent(const Bench& bench, os::Stream stream) {
   WEFT_TRY(const Terms terms, accept_terms(stream));
   Client parent{.stream = std::move(stream), .terms = terms};
   return follow(bench, parent);
@@ -81,7 +94,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
     std::signal(SIGTERM, SIG_DFL);
     close(pair[0]);
     if (getppid() != parent) _exit(1);
-    const auto done = follow_parent(bench, Stream(pair[1]));
+    const auto done = follow_parent(bench, os::Stream(pair[1]));
     if (!done) {
       const std::string& why = done.error().message;
       [[maybe_unused]] const auto told = write(words[1], why.data(), why.size());
@@ -94,7 +107,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   Result<void> done;
   bool noticed_gone = false;
   {
-    Stream stream(pair[0]);
+    os::Stream stream(pair[0]);
     done = lead(bench, &stream, sizes);
     noticed_gone = !done && done.error().message == stream.gone().message;
   }
@@ -147,7 +160,7 @@ Result<void> check(const BenchArguments& arguments) {
                  "--fabric-host is a host of the lab's scenario; add --fabric FILE"};
   if (arguments.clients > 1 && !arguments.listen)
     return Error{ErrorKind::kInvalid, "--clients is for the end that waits for them; add --listen"};
-  if (const auto idle = scenario::duration_from(arguments.idle);
+  if (const auto idle = config::duration_from(arguments.idle);
       !arguments.idle.empty() && (!idle || *idle < Duration::ms(1))) {
     return Error{
         ErrorKind::kInvalid,
@@ -162,7 +175,7 @@ std::string words_of_planes(const Bench& bench) {
     return fmt::format("planes: those of host {} of {}", bench.arguments.fabric_host,
                        bench.arguments.fabric);
   }
-  return "planes: " + net::text_of(bench.planes);
+  return "planes: " + os::text_of(bench.planes);
 }
 
 // Opened once before anybody comes: who would wait for a client that cannot be served?
@@ -177,7 +190,7 @@ Result<void> run(const BenchArguments& arguments) {
   WEFT_CHECK(check(arguments));
   Bench bench{.arguments = arguments, .settings = {}, .planes = {}, .secret = {}};
   WEFT_TRY(bench.settings, load_settings(arguments.flags));
-  if (!bench.settings.cpus.empty()) WEFT_CHECK(net::run_on(bench.settings.cpus));
+  if (!bench.settings.cpus.empty()) WEFT_CHECK(os::run_on(bench.settings.cpus));
   if (!bench.settings.secret_file.empty()) {
     WEFT_TRY(bench.secret, read_secret_file(bench.settings.secret_file));
   }
@@ -186,9 +199,14 @@ Result<void> run(const BenchArguments& arguments) {
   }
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
   if (!arguments.fabric.empty()) {
-    WEFT_TRY(bench.fabric, load_scenario(arguments.fabric));
+    WEFT_TRY(bench.fabric, run::load_scenario(arguments.fabric));
+    if (const std::uint32_t hosts = bench.fabric->topology.hosts; arguments.fabric_host >= hosts) {
+      return Error{ErrorKind::kInvalid,
+                   fmt::format("--fabric-host {}: expected a host of {}, 0 to {}",
+                               arguments.fabric_host, arguments.fabric, hosts - 1)};
+    }
   }
-  catch_interruption();
+  os::catch_interruption();
   if (!bench.secret.empty() && bench.settings.shared_memory == SharedMemory::kMust) {
     return Error{ErrorKind::kInvalid,
                  "no shared memory with a job secret: rings are not sealed; leave --shm or the "
@@ -201,11 +219,11 @@ Result<void> run(const BenchArguments& arguments) {
   }
   if (arguments.to_itself && bench.settings.shared_memory == SharedMemory::kMust)
     return Error{ErrorKind::kInvalid, "--self goes over UDP; leave --shm out"};
-  say("{}\n", words_of_planes(bench));
+  os::say("{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);
   if (arguments.host.empty()) return run_alone(bench, sizes);
   WEFT_CHECK(try_out(bench));  // what is wrong here is said before anybody is called
-  WEFT_TRY(Stream stream, dial({.host = arguments.host, .port = arguments.control_port}));
+  WEFT_TRY(os::Stream stream, os::dial({.host = arguments.host, .port = arguments.control_port}));
   return lead(bench, &stream, sizes);
 }
 
@@ -220,7 +238,8 @@ void add_bench_command(CLI::App& app, int& status) {
   write
       ->add_option("HOST", arguments->host,
                    "where `weft bench write --listen` runs; none: both ends here")
-      ->check(not_empty("the name or address of a host"));
+      ->check(not_empty("the name or address of a host"))
+      ->check(no_size());
   write
       ->add_option_function<std::string>(
           "--api",
@@ -258,8 +277,11 @@ void add_bench_command(CLI::App& app, int& status) {
           "--size", arguments->sizes,
           "bytes of a message, as 4096, 64KiB, 1MB; several as 64,1MiB (default: 64 to 64MiB, with "
           "--latency 8 to 64KiB)")
-      ->allow_extra_args(false)
-      ->delimiter(',');
+      ->type_name("SIZE[,SIZE]...")
+      ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)  // the word behind it is HOST
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   auto* const iterations =
       write
           ->add_option(
@@ -295,8 +317,8 @@ void add_bench_command(CLI::App& app, int& status) {
   write->callback([arguments, &status] {
     const auto done = run(*arguments);
     if (done) return;
-    status = fail(done.error());
-    if (interrupted()) status = interrupted_status();
+    status = os::fail(done.error());
+    if (os::interrupted()) status = os::interrupted_status();
   });
 }
 

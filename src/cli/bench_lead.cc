@@ -13,25 +13,14 @@
 #include "cli/bench_connect.h"
 #include "cli/bench_follow.h"
 #include "cli/bench_tables.h"
-#include "cli/interruption.h"
-#include "cli/say.h"
-#include "net/clock.h"
-#include "net/interfaces.h"
-#include "scenario/units.h"
+#include "config/units.h"
+#include "os/clock.h"
+#include "os/interfaces.h"
+#include "os/interruption.h"
+#include "os/say.h"
 
 namespace weft::cli {
 namespace {
-
-void say_carrier(const Bench& bench, const Connected& c) {
-  if (c.carrier == NetEnd::Carrier::kSharedMemory) {
-    say("over shared memory{}\n",
-        bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");
-  } else {
-    const std::size_t planes = c.end->plane_count();
-    say("over UDP, {} plane{}, {} bytes a packet{}\n", planes, planes == 1 ? "" : "s", c.mtu,
-        bench.secret.empty() ? "" : ", encrypted");
-  }
-}
 
 // Does nothing for a while and gives the share of a core that it took, in per cent.
 double measure_idle(BenchEnd& end, Duration how_long) {
@@ -42,22 +31,23 @@ double measure_idle(BenchEnd& end, Duration how_long) {
            static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   };
   const double before = cpu_us();
-  const Time began = net::clock_now();
+  const Time began = os::clock_now();
   // Ctrl-C is looked for now and then: the world sleeps on over it.
-  for (Time now = began; now < began + how_long && !interrupted(); now = net::clock_now())
+  for (Time now = began; now < began + how_long && !os::interrupted(); now = os::clock_now())
     end.answer(std::min(now + Duration::ms(100), began + how_long));
-  return (cpu_us() - before) / (net::clock_now() - began).to_us() * 100;
+  return (cpu_us() - before) / (os::clock_now() - began).to_us() * 100;
 }
 
 // A plane that is dead costs its share of the rate, and nothing else would tell.
 void say_planes_left_out(const Connected& c) {
-  if (c.carrier != NetEnd::Carrier::kPlanes) return;
+  if (c.carrier != engine::NetEnd::Carrier::kPlanes) return;
   const world::PortMask left_out = c.end->planes_left_out(c.qps[0]);
   for (std::size_t p = 0; p < c.end->plane_count(); ++p) {
     if ((left_out >> p & 1) == 0) continue;
-    say("plane {} carried nothing at last: what is sent to {} on it is not answered; its link may "
+    os::say(
+        "plane {} carried nothing at last: what is sent to {} on it is not answered; its link may "
         "be down, or a filter drops UDP\n",
-        p, net::text_of(c.qps[0].peer.ports[p].ip()));
+        p, os::text_of(c.qps[0].peer.ports[p].ip()));
   }
 }
 
@@ -71,7 +61,7 @@ std::uint64_t iterations_of(const BenchArguments& arguments, std::uint64_t size)
 // A run of the end that leads: size by size, then what is told at the end. All references outlive it.
 class Lead {
  public:
-  Lead(const Bench& bench, Stream* stream, const Buffers& buffers, Connected& connected)
+  Lead(const Bench& bench, os::Stream* stream, const Buffers& buffers, Connected& connected)
       : bench_(bench),
         stream_(stream),
         buffers_(buffers),
@@ -83,7 +73,7 @@ class Lead {
 
   // Measures and shows one size. False: the run was ended before it.
   Result<bool> measure(std::uint64_t size) {
-    if (watch_.early.is_here(net::clock_now())) return false;
+    if (watch_.early.is_here(os::clock_now())) return false;
     const std::uint64_t iterations = iterations_of(bench_.arguments, size);
     buffers_.memory().landing[size - 1] = std::byte{0};
     WEFT_TRY(const bool ready, make_ready({.size = size, .iterations = iterations}));
@@ -111,21 +101,21 @@ class Lead {
     nlohmann::json all{{"rows", std::move(rows_)}};
     if (const auto window = end.window_bytes(connected_.qps[0])) all["cwnd_bytes"] = *window;
     all["carrier"] =
-        connected_.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
-    const bool ended_early = watch_.early.is_here(net::clock_now());
+        connected_.carrier == engine::NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
+    const bool ended_early = watch_.early.is_here(os::clock_now());
     if (ended_early) all["interrupted"] = true;
     if (!bench_.arguments.idle.empty() && !ended_early) {
-      const double idle = measure_idle(end, *scenario::duration_from(bench_.arguments.idle));
+      const double idle = measure_idle(end, *config::duration_from(bench_.arguments.idle));
       all["idle_cpu_pct"] = idle;
       if (!style_.json) fmt::print("idle: {:.2f} % of a core\n", idle);
     }
-    const Round last = interrupted() ? kInterruption : Round();
+    const Round last = os::interrupted() ? kInterruption : Round();
     const auto told = stream_ != nullptr ? tell(*stream_, last) : Result<void>();
     if (style_.json) {
       all["counters"] = counters_json(end);
       fmt::print("{}\n", all.dump());
     }
-    if (interrupted()) return interruption();
+    if (os::interrupted()) return os::interruption();
     if (ended_early) return other_interrupted();
     return told;
   }
@@ -136,7 +126,7 @@ class Lead {
     if (stream_ == nullptr) return true;
     WEFT_CHECK(tell(*stream_, round));
     const auto ready = hear(*stream_);
-    if (interrupted()) return false;
+    if (os::interrupted()) return false;
     WEFT_CHECK(ready);
     if (ready->iterations == 0) watch_.early.set();
     return ready->iterations != 0;
@@ -154,7 +144,7 @@ class Lead {
   }
 
   Result<void> measure_bandwidth(std::uint64_t size, std::uint64_t iterations) {
-    const Time began = net::clock_now();
+    const Time began = os::clock_now();
     const double seconds = bench_.arguments.seconds;
     auto measured =
         cli::measure_bandwidth(*connected_.end, connected_.qps, buffers_.memory(),
@@ -164,18 +154,18 @@ class Lead {
                                 .time = Duration::us(static_cast<std::int64_t>(seconds * 1e6))},
                                watch_);
     if (!measured) return watch_.silence.explain(measured.error());
-    if (style_.bidirectional && !watch_.early.is_here(net::clock_now())) {
+    if (style_.bidirectional && !watch_.early.is_here(os::clock_now())) {
       const auto done = hear_while_answering(*stream_, *connected_.end);
-      if (!interrupted()) WEFT_CHECK(done);
+      if (!os::interrupted()) WEFT_CHECK(done);
       if (done && done->iterations == 0) watch_.early.set();
     }
-    measured->seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
+    measured->seconds = (os::clock_now() - began).to_us() * 1e-6;  // until both are done
     rows_.push_back(show_bandwidth(style_, size, *measured));
     return {};
   }
 
   const Bench& bench_;
-  Stream* stream_;  // null: both ends are here
+  os::Stream* stream_;  // null: both ends are here
   const Buffers& buffers_;
   Connected& connected_;
   TableStyle style_{.json = bench_.arguments.json,
@@ -187,7 +177,7 @@ class Lead {
 
 }  // namespace
 
-Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint64_t> sizes) {
+Result<void> lead(const Bench& bench, os::Stream* stream, std::span<const std::uint64_t> sizes) {
   const Terms terms{.largest = *std::max_element(sizes.begin(), sizes.end()),
                     .qps = bench.arguments.qps,
                     .burst = bench.settings.burst,
@@ -198,7 +188,7 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
   WEFT_TRY(Connected connected, stream != nullptr
                                     ? connect(bench, terms, Role::kLeads, *stream, buffers)
                                     : connect_to_itself(bench, terms, buffers));
-  say_carrier(bench, connected);
+  os::say("{}\n", words_of_carrier(bench, connected, *connected.end));
   Lead run(bench, stream, buffers, connected);
   for (const std::uint64_t size : sizes) {
     const auto measured = run.measure(size);

@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-#include "cli/say.h"
-#include "net/clock.h"
-#include "net/interfaces.h"
 #include "net/steering.h"
+#include "os/clock.h"
+#include "os/interfaces.h"
+#include "os/say.h"
 
 namespace weft::cli {
 namespace {
@@ -14,17 +14,17 @@ constexpr Duration kQuietFor = Duration::s(2);
 
 // "UDP port 4791 of 10.0.1.7, 10.0.2.7": of one process, and so the same on all of its planes.
 std::string text_of_ports(const std::vector<world::Address>& ports) {
-  std::string out = fmt::format("UDP port {} of", net::listen_port(ports[0].process));
+  std::string out = fmt::format("UDP port {} of", wire::listen_port(ports[0].process));
   for (const world::Address& port : ports)
-    out += (&port == &ports[0] ? " " : ", ") + net::text_of(port.ip());
+    out += (&port == &ports[0] ? " " : ", ") + os::text_of(port.ip());
   return out;
 }
 
 }  // namespace
 
-Silence::Silence(BenchEnd& end, const BenchQp& qp, NetEnd::Carrier carrier)
-    : end_(end), look_at_(net::clock_now() + kQuietFor) {
-  if (carrier == NetEnd::Carrier::kPlanes) peer_ = text_of_ports(qp.peer.ports);
+Silence::Silence(BenchEnd& end, const BenchQp& qp, engine::NetEnd::Carrier carrier)
+    : end_(end), look_at_(os::clock_now() + kQuietFor) {
+  if (carrier == engine::NetEnd::Carrier::kPlanes) peer_ = text_of_ports(qp.peer.ports);
 }
 
 bool Silence::is_silent() const {
@@ -34,7 +34,7 @@ bool Silence::is_silent() const {
 void Silence::look(Time now) {
   if (now < look_at_) return;
   look_at_ = kNever;
-  if (is_silent()) say("nothing answers by UDP yet; tried: {}\n", peer_);
+  if (is_silent()) os::say("nothing answers by UDP yet; tried: {}\n", peer_);
 }
 
 Error Silence::explain(const Error& error) const {

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "cli/net_settings.h"
-#include "cli/stream.h"
+#include "os/stream.h"
 #include "scenario/scenario.h"
 
 namespace weft::cli {
@@ -39,7 +39,7 @@ struct BenchArguments {
 struct Bench {
   BenchArguments arguments;
   NetSettings settings;
-  std::vector<net::PlaneChoice> planes;
+  std::vector<os::PlaneChoice> planes;
   std::vector<std::byte> secret;               // what is in the file of it
   std::optional<scenario::Scenario> fabric{};  // the one of the lab that this end is in
 };
@@ -54,14 +54,15 @@ struct Terms {
 inline constexpr std::uint64_t kSizeMax = 1ull << 30;
 inline constexpr std::uint32_t kQpsMax = 1024;
 
-Result<void> propose(Stream& stream, const Terms& terms);
+Result<void> propose(os::Stream& stream, const Terms& terms);
 // Errors: kSystem, also for terms that cannot be.
-Result<Terms> accept_terms(Stream& stream, Duration patience = Stream::kPatience);
+Result<Terms> accept_terms(os::Stream& stream, Duration patience = os::Stream::kPatience);
 
 // One that dialled and said what is measured.
 struct Client {
-  Stream stream;
+  os::Stream stream;
   Terms terms;
+  std::string from{};  // its address; empty: a process of our own
 };
 // Waits for so many as --clients says. Strangers on the port are sent away with a warning: one that
 // says nothing holds up the others for some seconds only. `more`: what else the person who waits is

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/interruption.h"
-#include "net/clock.h"
+#include "os/clock.h"
+#include "os/interruption.h"
 
 namespace weft::cli {
 namespace {
@@ -17,14 +17,14 @@ constexpr Duration kLookEvery = Duration::ms(50);
 
 }  // namespace
 
-Result<void> tell(Stream& stream, const Round& round) {
+Result<void> tell(os::Stream& stream, const Round& round) {
   std::array<std::byte, 16> bytes;
   base::store64(Bytes(bytes), 0, round.size);
   base::store64(Bytes(bytes), 8, round.iterations);
   return stream.send(bytes);
 }
 
-Result<Round> hear(Stream& stream) {
+Result<Round> hear(os::Stream& stream) {
   std::array<std::byte, 16> bytes;
   WEFT_CHECK(stream.receive(bytes));
   return Round{.size = base::load64(ConstBytes(bytes), 0),
@@ -34,7 +34,7 @@ Result<Round> hear(Stream& stream) {
 Error other_interrupted() { return {ErrorKind::kSystem, "the other end was interrupted"}; }
 
 bool EarlyEnd::is_here(Time now) {
-  if (is_here_ || interrupted()) return is_here_ = true;
+  if (is_here_ || os::interrupted()) return is_here_ = true;
   if (now < look_next_) return false;
   look_next_ = now + kLookEvery;
   std::array<std::byte, 16> bytes;
@@ -49,11 +49,11 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
   const std::uint64_t places =
       std::max<std::uint64_t>(memory.source.size() / std::max(plan.size, 1u), 1);
   std::uint64_t posted = 0, done = 0;
-  const Time start = net::clock_now();
+  const Time start = os::clock_now();
   Time progress = start;
   Duration pause;
   const bool timed = plan.time > Duration();
-  std::optional<Timeline> timeline;
+  std::optional<base::Timeline> timeline;
   if (timed) timeline.emplace(start, plan.time);
   const auto is_over = [&] {
     return timed ? end.now() - start >= plan.time : posted >= plan.iterations;
@@ -77,7 +77,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
     if (end.now() - progress > Duration::s(30))
       return Error{ErrorKind::kSystem, "nothing completed for 30 s"};
   }
-  const Duration elapsed = net::clock_now() - start;
+  const Duration elapsed = os::clock_now() - start;
   return Bandwidth{.seconds = elapsed.to_us() * 1e-6,
                    .bytes = done * plan.size,
                    .messages = done,
@@ -99,7 +99,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
   };
   // The payload lands behind the compiler's back.
   const volatile std::byte* const last = &memory.landing[plan.size - 1];
-  Time start = net::clock_now();
+  Time start = os::clock_now();
   std::uint64_t completed = 0;
   const auto is_here = [&](std::uint64_t round) {
     return *last == static_cast<std::byte>(round + 1) && (!plan.completions || completed > round);
@@ -118,13 +118,13 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
         return Error{ErrorKind::kSystem, "nothing came back for 30 s"};
     }
     // One look at the clock a round, of the end that measures.
-    const Time over = plan.begins ? net::clock_now() : end.now();
+    const Time over = plan.begins ? os::clock_now() : end.now();
     if (!plan.begins) WEFT_CHECK(send(round));
     if (plan.begins) halves.push_back((over - start).to_us() / 2);
     start = over;
   }
   // The last answer, and its acknowledgement.
-  end.answer(net::clock_now() + Duration::ms(5));
+  end.answer(os::clock_now() + Duration::ms(5));
   return halves;
 }
 

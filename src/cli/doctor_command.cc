@@ -10,9 +10,10 @@
 #include "cli/ctl_target.h"
 #include "cli/doctor.h"
 #include "cli/net_settings.h"
-#include "cli/say.h"
-#include "net/cpus.h"
+#include "lab/lab_process.h"
 #include "net/steering.h"
+#include "os/cpus.h"
+#include "os/say.h"
 
 namespace weft::cli {
 namespace {
@@ -51,13 +52,13 @@ nlohmann::json to_json(const Finding& f) {
 
 // What would be refused by whoever uses these settings. Errors: kInvalid, kSystem.
 Result<void> check(const NetSettings& settings) {
-  const std::vector<std::uint32_t> own = net::own_cpus();
+  const std::vector<std::uint32_t> own = os::own_cpus();
   for (const std::uint32_t cpu : settings.cpus) {
     if (std::binary_search(own.begin(), own.end(), cpu)) continue;
     return Error{ErrorKind::kInvalid,
                  fmt::format("cpus {}: this process has no CPU {}; expected "
                              "some of {}",
-                             net::text_of_cpus(settings.cpus), cpu, net::text_of_cpus(own))};
+                             os::text_of_cpus(settings.cpus), cpu, os::text_of_cpus(own))};
   }
   WEFT_TRY(net::UdpWorldConfig world, settings::device_world(settings));
   WEFT_TRY(world, net::UdpWorld::settle(std::move(world)));
@@ -73,12 +74,13 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
   const auto word = controller_word({.settings = arguments.flags});
   net::FactQuestion question;
   question.cpus = settings.cpus;
-  for (const net::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
+  for (const os::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
   auto findings =
       diagnose(net::host_facts(question), {.payload = settings.mtu,
                                            .secured = !settings.secret_file.empty(),
                                            .ports_disabled = word ? word->ports_disabled : 0u,
-                                           .device_flags = device_flags(arguments.flags)});
+                                           .device_flags = device_flags(arguments.flags),
+                                           .lab_tools_missing = lab::missing_tools()});
   if (!word) {
     findings.push_back({.level = FindingLevel::kProblem,
                         .name = "controller-state",
@@ -106,8 +108,8 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
                nlohmann::json{{"findings", all}, {"problems", problems}, {"notes", notes}}.dump());
   } else {
     for (const Finding& f : findings) show(f, width);
-    say("{} problem{}, {} note{}\n", problems, problems == 1 ? "" : "s", notes,
-        notes == 1 ? "" : "s");
+    os::say("{} problem{}, {} note{}\n", problems, problems == 1 ? "" : "s", notes,
+            notes == 1 ? "" : "s");
   }
   return problems;
 }
@@ -123,7 +125,7 @@ void add_doctor_command(CLI::App& app, int& status) {
   doctor->callback([arguments, &status] {
     const auto problems = run(*arguments);
     if (!problems) {
-      status = fail(problems.error());
+      status = os::fail(problems.error());
     } else if (*problems > 0) {
       status = 1;
     }

@@ -38,7 +38,7 @@ std::vector<Row> rows() {
   return out;
 }
 
-std::optional<double> measured(const std::string& what, const cli::Outcome& outcome) {
+std::optional<double> measured(const std::string& what, const run::Outcome& outcome) {
   const scenario::Results& r = outcome.results;
   if (what == "max_us") return r.fct_us.max;
   if (what == "over_ideal") return r.slowest_over_ideal;
@@ -51,12 +51,12 @@ std::optional<double> measured(const std::string& what, const cli::Outcome& outc
 
 double median_of(const Row& row) {
   scenario::Scenario scenario = load(row.scenario);
-  const auto policy = scenario::value_named(scenario::kPolicyNames, row.policy);
+  const auto policy = config::value_named(scenario::kPolicyNames, row.policy);
   EXPECT_TRUE(policy) << row.policy;
   scenario.transport.policy = policy.value_or(scenario.transport.policy);
   std::vector<double> values;
   for (std::uint64_t seed = 1; seed <= row.seeds; ++seed) {
-    const cli::Outcome outcome = run(scenario, seed);
+    const run::Outcome outcome = run(scenario, seed);
     EXPECT_EQ(outcome.results.completed, outcome.results.flows) << failures(outcome);
     const auto value = measured(row.what, outcome);
     EXPECT_TRUE(value) << row.what << " is no column that is measured";

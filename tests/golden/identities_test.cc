@@ -18,7 +18,7 @@ double us(double bytes, double gbps) { return bytes * 8 / gbps / 1000; }
 // 489 full packets and a shorter one over six links: the last full packet is stored and forwarded
 // five times, the shorter one comes right behind it, and the acknowledgement travels back.
 TEST(Identities, OneFlow) {
-  const cli::Outcome outcome = run(load("htsim-one-flow"), 1);
+  const run::Outcome outcome = run(load("htsim-one-flow"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   const double there = (kFlowPackets - 1 + 5) * us(kPacket, 100) + us(kLastPacket, 100) + 6;
   const double back = 6 + 6 * us(110, 100);  // a Transport ACK
@@ -33,7 +33,7 @@ TEST(Identities, IncastWithoutLoss) {
   scenario.switches.queue_bytes = scenario.switches.last_hop_queue_bytes = 1u << 30;
   scenario.transport.congestion_control = false;
   scenario.transport.cwnd_max_bytes = 1u << 30;
-  const cli::Outcome outcome = run(scenario, 1);
+  const run::Outcome outcome = run(scenario, 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   EXPECT_EQ(outcome.results.facts.trims + outcome.results.facts.drops, 0u);
   const double serialised = 32 * (us(kPacket, 400) * (kFlowPackets - 1) + us(kLastPacket, 400));
@@ -46,7 +46,7 @@ TEST(Identities, IncastWithoutLoss) {
 // 2(g - 1) steps of a chunk and a way to the next rank each; the acknowledgement of the last one
 // travels back.
 TEST(Identities, RingAllReduce) {
-  const cli::Outcome outcome = run(load("ring-16"), 1);
+  const run::Outcome outcome = run(load("ring-16"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   const double packet = us(4096 + 166, 400);
   const double chunk = 64 * packet;  // 256 KiB
@@ -67,7 +67,7 @@ struct Trims {
 TEST(Identities, Conservation) {
   scenario::Scenario scenario = load("htsim-incast-32");
   Trims seen;
-  cli::RunOptions options;
+  run::RunOptions options;
   options.on_trace = [&](std::span<const TraceRecord> records) {
     for (const TraceRecord& r : records) {
       if (r.kind != TraceKind::kSend && r.kind != TraceKind::kReceive) continue;
@@ -79,7 +79,7 @@ TEST(Identities, Conservation) {
         ++seen.nacks;
     }
   };
-  const cli::Outcome outcome = run(scenario, options);
+  const run::Outcome outcome = run(scenario, options);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   ASSERT_EQ(outcome.results.facts.drops, 0u) << "no header may be dropped for this to hold";
   EXPECT_EQ(counter(outcome, "transport.packets_placed"), 32u * 490);
@@ -92,14 +92,14 @@ TEST(Identities, Conservation) {
 // Everything that a host sent was delivered, or is counted as lost.
 TEST(Identities, PacketsDoNotVanish) {
   for (const char* name : {"fault-mix", "htsim-incast-32", "loss-5pct"}) {
-    const cli::Outcome outcome = run(load(name), 2);
+    const run::Outcome outcome = run(load(name), 2);
     EXPECT_EQ(outcome.world.packets_sent, outcome.world.packets_delivered + outcome.world.drops())
         << name;
   }
 }
 
 TEST(Identities, OnePlaneOfEightIsAnEighth) {
-  const cli::Outcome outcome = run(load("plane-down"), 1);
+  const run::Outcome outcome = run(load("plane-down"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   EXPECT_NEAR(outcome.results.settled_gbps.value() / outcome.results.baseline_gbps.value(), 7.0 / 8,
               0.004);
@@ -108,7 +108,7 @@ TEST(Identities, OnePlaneOfEightIsAnEighth) {
 }
 
 TEST(Identities, FourPortsOfEightAreHalf) {
-  const cli::Outcome outcome = run(load("four-ports-down"), 1);
+  const run::Outcome outcome = run(load("four-ports-down"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   EXPECT_NEAR(outcome.results.settled_gbps.value() / outcome.results.baseline_gbps.value(), 4.0 / 8,
               0.004);
@@ -116,7 +116,7 @@ TEST(Identities, FourPortsOfEightAreHalf) {
 
 // MTU over wire size, on eight planes of 100G.
 TEST(Identities, OneQpReachesTheFramingLimit) {
-  const cli::Outcome outcome = run(load("one-qp"), 1);
+  const run::Outcome outcome = run(load("one-qp"), 1);
   EXPECT_LE(outcome.results.goodput_gbps, 800.0 * 4096 / (4096 + 166));
   EXPECT_GE(outcome.results.goodput_gbps, 0.99 * 800.0 * 4096 / (4096 + 166));
 }

@@ -47,7 +47,7 @@ std::map<std::string, double> numbers_of(const scenario::Results& r) {
 class PaperFigure : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PaperFigure, Shows) {
-  const cli::Outcome outcome = run(load(GetParam()), 1);
+  const run::Outcome outcome = run(load(GetParam()), 1);
   EXPECT_TRUE(outcome.held()) << failures(outcome);
   const auto numbers = numbers_of(outcome.results);
   for (const Row& row : rows()) {

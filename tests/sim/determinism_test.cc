@@ -9,7 +9,7 @@ namespace weft::testing {
 namespace {
 
 std::uint64_t hash_of(const scenario::Scenario& scenario, std::uint64_t seed) {
-  cli::RunOptions options;
+  run::RunOptions options;
   options.seed = seed;
   options.baseline = false;
   return run(scenario, options).results.facts.trace_hash;

@@ -19,7 +19,7 @@ TEST(EvLoss, TwentyPercentIsOutWithinAFewRoundTrips) {
   const Duration rtt = scenario::base_rtt(scenario, topology);
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::optional<Time> out;
-    cli::RunOptions options;
+    run::RunOptions options;
     options.seed = seed;
     options.on_trace = [&](std::span<const TraceRecord> records) {
       for (const TraceRecord& r : records) {
@@ -28,7 +28,7 @@ TEST(EvLoss, TwentyPercentIsOutWithinAFewRoundTrips) {
         if (bad && r.at >= began && !out) out = r.at;
       }
     };
-    const cli::Outcome outcome = run(scenario, options);
+    const run::Outcome outcome = run(scenario, options);
     EXPECT_TRUE(outcome.held()) << failures(outcome);
     ASSERT_TRUE(out) << "seed " << seed;
     EXPECT_LE((*out - began).to_us(), (rtt * 5).to_us()) << "seed " << seed;

@@ -12,7 +12,7 @@ TEST(FlowHash, Of1024FlowsHalfGetAHalfOrLess) {
   scenario::Scenario scenario = load("permutation-1024");
   scenario.transport.policy = transport::Policy::kFlowHash;
   scenario.expect.slowest_over_ideal_max.reset();
-  const cli::Outcome outcome = run(scenario, 1);
+  const run::Outcome outcome = run(scenario, 1);
   EXPECT_TRUE(outcome.held()) << failures(outcome);
   const auto& fct = outcome.results.fct_us;
   EXPECT_NEAR(fct.min / fct.p50, 1.0 / 2, 0.03);

@@ -19,7 +19,7 @@ std::vector<double> rates_over_fastest(transport::Policy policy) {
   scenario.expect.slowest_over_ideal_max.reset();
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, Time> posted;
   std::vector<double> times;
-  cli::RunOptions options;
+  run::RunOptions options;
   options.on_trace = [&](std::span<const TraceRecord> records) {
     for (const TraceRecord& r : records) {
       if (r.kind == TraceKind::kPost) posted[{r.host, r.qpn, r.id}] = r.at;
@@ -27,7 +27,7 @@ std::vector<double> rates_over_fastest(transport::Policy policy) {
       times.push_back((r.at - posted.at({r.host, r.qpn, r.id})).to_us());
     }
   };
-  const cli::Outcome outcome = run(scenario, options);
+  const run::Outcome outcome = run(scenario, options);
   EXPECT_TRUE(outcome.held()) << failures(outcome);
   const double fastest = *std::min_element(times.begin(), times.end());
   for (double& t : times) t = fastest / t;

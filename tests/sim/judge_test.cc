@@ -19,12 +19,12 @@ using Predicate = std::function<bool(const TraceRecord&)>;
 
 Records trace_of(const scenario::Scenario& scenario) {
   Records out;
-  cli::RunOptions options;
+  run::RunOptions options;
   options.baseline = false;
   options.on_trace = [&](std::span<const TraceRecord> records) {
     out.insert(out.end(), records.begin(), records.end());
   };
-  const cli::Outcome outcome = run(scenario, options);
+  const run::Outcome outcome = run(scenario, options);
   EXPECT_TRUE(outcome.held()) << failures(outcome);
   return out;
 }

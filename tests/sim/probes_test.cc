@@ -8,7 +8,7 @@ namespace weft::testing {
 namespace {
 
 TEST(Probes, AreUnderOnePercentOfA1023To1Incast) {
-  const cli::Outcome outcome = run(load("incast-1023"), 1);
+  const run::Outcome outcome = run(load("incast-1023"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   const std::uint64_t probes = counter(outcome, "transport.ev_probes");
   const std::uint64_t packets = outcome.world.packets_sent;

@@ -38,7 +38,7 @@ inline std::string test_name(const ::testing::TestParamInfo<std::string>& info) 
 
 inline void expect_holds(const std::string& name) {
   const scenario::Scenario scenario = load(name);
-  const cli::Outcome outcome = run(scenario, scenario.run.seed);
+  const run::Outcome outcome = run(scenario, scenario.run.seed);
   EXPECT_TRUE(outcome.held()) << failures(outcome);
 }
 

@@ -17,7 +17,7 @@ class OtherSeeds : public ::testing::TestWithParam<std::string> {};
 TEST_P(OtherSeeds, Hold) {
   const scenario::Scenario scenario = load(GetParam());
   for (std::uint64_t seed = 2; seed <= 4; ++seed) {
-    const cli::Outcome outcome = run(scenario, seed);
+    const run::Outcome outcome = run(scenario, seed);
     EXPECT_TRUE(outcome.held()) << failures(outcome);
   }
 }
