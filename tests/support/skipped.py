@@ -21,7 +21,10 @@ def skips(lines):
             reason = []
         elif line.startswith("[  SKIPPED ]"):
             if reason is not None:
-                found[f"skipped: {test}: {' '.join(' '.join(reason).split()) or 'no reason given'}"] = None
+                # An entry may be a whole program: then its name says nothing of the case.
+                case = line.split()[3]
+                name = test if test.endswith(case) else f"{test}.{case}"
+                found[f"skipped: {name}: {' '.join(' '.join(reason).split()) or 'no reason given'}"] = None
             reason = None
         elif reason is not None:
             reason.append(line)
