@@ -12,7 +12,7 @@ include(GoogleTest)
 # of an interface, or take every process slot there is. Patterns of --gtest_filter.
 set(weft_alone_net Hostile/* Plain.* Secured.* *KilledPeer.IsReportedWithinASecond/* *Refused.AClosedPort* RefusedRing.*
   HostPort.* NonceOnTheWire.*)
-set(weft_alone_mrc Many.SixtyFourProcessesOnOneHost Secret.*)
+set(weft_alone_mrc Many.SixtyFourProcessesOnOneHostExchangeAllMessages Secret.*)
 # The same of scripts, as GROUP.NAME: runs of scenarios in real time.
 set(weft_alone_scripts net.lab_run_test)
 # Scripts that may clear up after each other's dead runs.

@@ -8,6 +8,7 @@
 
 #include "control/ctl_agent.h"
 #include "control/ctl_test_changes.h"
+#include "engine/process_config.h"
 #include "transport/test_pair.h"
 
 namespace weft::control {
@@ -29,7 +30,7 @@ class CtlAgentTest : public ::testing::Test {
     options.qp.ev_active = 128;
     evs_ = transport::test::make_evs({.ports = 2, .per_port = 8});
     pair_ = std::make_unique<Pair>(options);
-    agent_ = std::make_unique<CtlAgent>(open(), evs_);
+    agent_ = std::make_unique<CtlAgent>(open(), evs_, engine::plane_congestion());
   }
   void TearDown() override {
     profiles_.reset();  // the agent holds its own use of the profile
