@@ -244,7 +244,7 @@ class Requestor {
   void retire(Context& context);
   void settle(Context& context);
   enum class ProbeClass : std::uint8_t { kData, kControl };
-  void probe(Context& context, std::uint8_t port, ProbeClass probe_class);
+  void probe(Context& context, std::optional<PortIndex> port, ProbeClass probe_class);
   void arm(const Context& context);
   void on_tail(Context& context);
   void on_timeout(Context& context, Time since);

@@ -12,7 +12,7 @@ void Requestor::on_heard(Context& context) {
   if (!retry_.is_backed_off()) return;
   // The peer is back: instead of waiting out the interval the oldest gap goes out again, and a
   // probe asks what else it lacks. Silence blames no EV and no congestion.
-  retry_.hurry(context.now);
+  retry_.restart_first_interval(context.now);
   if (window_.outstanding() == 0) return;
   const Psn psn = window_.oldest();
   PsnRecord& record = window_.record(psn);
@@ -22,7 +22,7 @@ void Requestor::on_heard(Context& context) {
   if (record.counted) nscc_.on_forget(nominal_size(psn, record));
   record.counted = false;
   ++context.counters.lost_timer;
-  probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  probe(context, std::nullopt, ProbeClass::kData);
   trace_window(context);
 }
 
@@ -249,7 +249,7 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
   const Duration since = context.now - last_probe_;
   const bool may_ask = params_->nscc.software ? since >= answer_time(context)
                                               : sack.answers_probe || since >= nscc_.base_rtt();
-  if (may_ask) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  if (may_ask) probe(context, std::nullopt, ProbeClass::kData);
 }
 
 void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
@@ -360,7 +360,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
     if (was_counted) nscc_.on_forget(size);
     if (nack.reason == wire::NackReason::kPsnOutOfWindow) {
       ++context.counters.nacks_window;
-      probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+      probe(context, std::nullopt, ProbeClass::kData);
     } else {
       ++context.counters.nacks_resource;
     }

@@ -111,7 +111,7 @@ void Requestor::on_tail(Context& context) {
     tail_at_ = due;  // something was sent meanwhile
     return;
   } else {
-    probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+    probe(context, std::nullopt, ProbeClass::kData);
   }
   ++tail_count_;
   tail_at_ = context.now + nscc_.base_rtt() * 4 + answer_time(context) - params_->nscc.target;
@@ -132,7 +132,7 @@ void Requestor::on_timeout(Context& context, Time since) {
   ++context.counters.lost_timer;
   lose(context, psn, record);
   if (window_.outstanding() == 0) settle(context);
-  probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  probe(context, std::nullopt, ProbeClass::kData);
   trace_window(context);
 }
 
@@ -142,13 +142,13 @@ void Requestor::probe_planes(Context& context) {
   for (std::uint32_t i = 0; i < world::kPortsMax; ++i) {
     const std::uint32_t port = (first + i) % world::kPortsMax;
     if (paths_.any_on(static_cast<PortIndex>(port), 0) == PathSet::kNone) continue;
-    probe(context, static_cast<std::uint8_t>(port), ProbeClass::kControl);
+    probe(context, static_cast<PortIndex>(port), ProbeClass::kControl);
   }
 }
 
 // A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now;
 // one of the control class overtakes what queues, so it counts as one sent a full queue earlier.
-void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_class) {
+void Requestor::probe(Context& context, std::optional<PortIndex> port, ProbeClass probe_class) {
   if (!context.probes.take(context.now)) return;  // asked again when the timer fires again
   ControlPacket* packet = context.control.add();
   if (packet == nullptr) return;
@@ -160,11 +160,12 @@ void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_clas
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
   packet->data_class = data;
-  packet->port = port;
-  if (tail_count_ == 0) packet->near = ControlPacket::kHeardPort;  // later ones in turn
-  if (port != ControlPacket::kAnyPort) {
+  if (port) {
+    packet->port = PortChoice::only(*port);
     packet->fixed_ev = true;
-    packet->entropy = paths_.ev(paths_.any_on(port, id)).value;
+    packet->entropy = paths_.ev(paths_.any_on(*port, id)).value;
+  } else if (tail_count_ == 0) {
+    packet->port = PortChoice::prefer_heard();  // later ones in turn
   }
   write_header(*packet, {.opcode = wire::Opcode::kProbe, .dest_qpn = qp_.peer_qpn},
                wire::Probe{.probe_id = id,

@@ -222,7 +222,8 @@ void Responder::on_probe(const wire::Probe& probe, const Asked& asked, ControlQu
   if (probe_walks_) probe_next_ = probe_next_ + 64;
   // Asked again from where it was: each direction may have another plane that is dead.
   const bool in_turn = again && reports_holes();
-  send_sack(sack, base, {.near = in_turn ? ControlPacket::kAnyPort : asked.port}, out, counters);
+  const PortChoice port = in_turn ? PortChoice::in_turn() : PortChoice::prefer(asked.port);
+  send_sack(sack, base, {.port = port}, out, counters);
 }
 
 void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
@@ -243,8 +244,8 @@ void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
   // If the edge stands since the last one, that may not have got through. The plane on which data
   // comes is the likeliest to work; where only that one's way back is gone, another does.
   const bool stands = above_cack_ > 0 && cack_ == sack_edge_ && reports_holes();
-  report({.near = stands ? ControlPacket::kHeardPort : ControlPacket::kAnyPort, .twice = stands},
-         out, counters);
+  const PortChoice port = stands ? PortChoice::prefer_heard() : PortChoice::in_turn();
+  report({.port = port, .twice = stands}, out, counters);
   sack_edge_ = cack_;
   settle();
 }
@@ -308,14 +309,13 @@ void Responder::send_sack(const wire::Sack& state, Psn base, SackWay way, Contro
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
   packet->port = way.port;
-  packet->near = way.near;
   write_header(
       *packet,
       {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = way.rtx, .psn = cack_},
       sack);
   if (ControlPacket* copy = way.twice ? out.add() : nullptr) {
     *copy = *packet;
-    copy->near = ControlPacket::kOtherPort;
+    copy->port = PortChoice::copy();
   }
   note_reported(base);
 }

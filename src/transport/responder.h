@@ -83,8 +83,7 @@ class Responder {
   // Reports it, that way. It is still owed: settle() when all ports were told.
   struct SackWay {
     bool rtx = false;
-    std::uint8_t port = ControlPacket::kAnyPort;
-    std::uint8_t near = ControlPacket::kAnyPort;
+    PortChoice port = PortChoice::in_turn();
     bool twice = false;  // a copy by another plane too
   };
   void report(SackWay way, ControlQueue& out, ResponderCounters& counters);

@@ -79,28 +79,28 @@ TEST(ResponderSack, HolesAreReportedInTime) {
 TEST(ResponderSack, AnEdgeThatStandsIsReportedByTwoPlanes) {
   for (const Duration holes : {Duration::us(300), Duration()}) {
     ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .sack_holes = holes});
-    using Ways = std::vector<std::uint8_t>;
-    const auto ways = [&](std::uint32_t psn) {
+    using Ports = std::vector<PortChoice>;
+    const auto ports = [&](std::uint32_t psn) {
       EXPECT_EQ(bench.write(Psn(psn), {.ask = true}), Status::kOk);
       bench.responder.flush(bench.control, bench.counters);
-      Ways taken;
+      Ports taken;
       const auto header = bench.control.front().header;
       for (; !bench.control.empty(); bench.control.pop()) {
-        taken.push_back(bench.control.front().near);
+        taken.push_back(bench.control.front().port);
         const auto size = bench.control.front().header_size;
         EXPECT_TRUE(std::equal(header.begin(), header.begin() + size,
                                bench.control.front().header.begin()));
       }
       return taken;
     };
-    const Ways in_turn{ControlPacket::kAnyPort};
-    const Ways both{ControlPacket::kHeardPort, ControlPacket::kOtherPort};
-    EXPECT_EQ(ways(0), in_turn);
+    const Ports in_turn{PortChoice::in_turn()};
+    const Ports both{PortChoice::prefer_heard(), PortChoice::copy()};
+    EXPECT_EQ(ports(0), in_turn);
     bench.write_and_flush(Psn(1));
-    EXPECT_EQ(ways(3), in_turn);  // the edge had moved since
+    EXPECT_EQ(ports(3), in_turn);  // the edge had moved since
     // In the simulator, where nobody asked for reports of holes, nothing changes.
-    EXPECT_EQ(ways(4), holes > Duration() ? both : in_turn);
-    EXPECT_EQ(ways(2), in_turn);  // the hole is closed
+    EXPECT_EQ(ports(4), holes > Duration() ? both : in_turn);
+    EXPECT_EQ(ports(2), in_turn);  // the hole is closed
   }
 }
 
@@ -266,13 +266,12 @@ TEST(ResponderSack, ProbeIsAnsweredByThePlaneThatItCameBy) {
   ResponderBench bench(Psn(0), {.sack_holes = Duration::us(300)});
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
-  EXPECT_EQ(bench.control.front().near, 3);
-  EXPECT_EQ(bench.control.front().port, ControlPacket::kAnyPort);
+  EXPECT_EQ(bench.control.front().port, PortChoice::prefer(3));
   // Asked again: that answer was lost.
   bench.control.pop();
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
-  EXPECT_EQ(bench.control.front().near, ControlPacket::kAnyPort);
+  EXPECT_EQ(bench.control.front().port, PortChoice::in_turn());
 }
 
 TEST(ResponderSack, ProbesThatFollowEachOtherWalkTheWindow) {

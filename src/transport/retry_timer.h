@@ -1,10 +1,11 @@
-// RetryTimer: the local ACK timer: so often at one interval, then doubling,
-// then it gives up.
+// RetryTimer: the local ACK timer. It waits some times for one interval, then for doubled ones, and
+// then gives up.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "base/assert.h"
 #include "base/time.h"
 #include "transport/config.h"
 
@@ -17,14 +18,17 @@ class RetryTimer {
   bool is_armed() const { return armed_; }
   Time deadline() const { return armed_ ? deadline_ : kNever; }
   // When the interval under way began. REQUIRES is_armed().
-  Time started() const { return deadline_ - interval() - slack_; }
+  Time started() const {
+    WEFT_ASSERT(armed_);
+    return deadline_ - interval() - slack_;
+  }
   bool is_backed_off() const { return expiries_ > 0; }
 
   void disarm() {
     armed_ = false;
     expiries_ = 0;
   }
-  // Something is waited for from now on.
+  // An answer is waited for from now on.
   void arm(Time now) {
     if (armed_) return;
     waiting_since_ = now;
@@ -42,15 +46,15 @@ class RetryTimer {
     armed_ = true;
     deadline_ = now + interval() + slack_;
   }
-  // The peer lives: back to the first interval. What is waited for has not come for all that.
-  void hurry(Time now) {
+  // The peer lives: back to the first interval. There was no progress, so patience() still runs.
+  void restart_first_interval(Time now) {
     expiries_ = 0;
     if (armed_) restart(now);
   }
-  // Progress: what was waited for came.
+  // Progress: the answer that was waited for came.
   void reset(Time now) {
     waiting_since_ = now;
-    hurry(now);
+    restart_first_interval(now);
   }
   // It fired. False: give up, after so many expiries, or after as much time as they take without
   // progress.
