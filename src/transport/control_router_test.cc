@@ -20,10 +20,11 @@ struct Bench {
     router.begin_pass();
   }
   // The port that a packet takes, 100 if it waits and 200 if it is dropped.
-  int route(PortChoice choice, ControlRouter::Ports ports = {.up = kAll, .with_room = kAll}) {
+  int route(PortChoice choice, ControlRouter::Ports ports = {.up = kAll, .with_room = kAll},
+            std::uint32_t index = 1) {
     ControlPacket packet{};
     packet.port = choice;
-    packet.peer = 1;
+    packet.peer = index;
     const auto decision = router.decide(packet, &peer, ports);
     if (decision.verdict == Verdict::kWait) return 100;
     if (decision.verdict == Verdict::kDrop) return 200;
@@ -63,6 +64,16 @@ TEST(ControlRouter, APlaneInDoubtIsNotTakenWhileAGoodOneIsOnlyFull) {
   EXPECT_EQ(bench.route(PortChoice::in_turn(), left), 0);
   EXPECT_EQ(bench.route(PortChoice::in_turn(), left), 1);
   EXPECT_EQ(bench.route(PortChoice::in_turn(), left), 0);
+}
+
+TEST(ControlRouter, APlaneWithoutAReverseEvIsNeverTaken) {
+  Bench bench;
+  bench.peer.present = 0b110;
+  EXPECT_EQ(bench.route(PortChoice::in_turn()), 1);
+  bench.peer.turn = 0;
+  bench.doubt(1);
+  bench.doubt(2);
+  EXPECT_EQ(bench.route(PortChoice::in_turn()), 1);
 }
 
 TEST(ControlRouter, PacketToAPeerThatNothingReachesIsDropped) {
@@ -110,10 +121,28 @@ TEST(ControlRouter, CopyTakesAnotherPortThanTheOriginal) {
   bench.peer.heard = 0;
   EXPECT_EQ(bench.route(PortChoice::prefer_heard()), 0);
   EXPECT_EQ(bench.route(PortChoice::copy()), 1);
-  // The original left in another pass: the port that it preferred is avoided.
+}
+
+TEST(ControlRouter, CopyOfAnOriginalSentInAnotherPassAvoidsThePortLastHeard) {
+  Bench bench;
+  EXPECT_EQ(bench.route(PortChoice::prefer_heard()), 0);
   bench.router.begin_pass();
-  bench.peer.turn = 0;
-  EXPECT_EQ(bench.route(PortChoice::copy()), 1);
+  bench.peer.heard = bench.peer.turn = 2;
+  EXPECT_EQ(bench.route(PortChoice::copy()), 0);
+  // The same when another packet was sent meanwhile.
+  EXPECT_EQ(bench.route(PortChoice::prefer_heard()), 2);
+  EXPECT_EQ(bench.route(PortChoice::in_turn()), 1);
+  bench.peer.heard = 0;
+  EXPECT_EQ(bench.route(PortChoice::copy()), 2);
+}
+
+TEST(ControlRouter, CopyAvoidsThePortThatTheOriginalTookInPlaceOfThePreferredOne) {
+  Bench bench;
+  bench.peer.heard = 0;
+  bench.doubt(0);
+  const ControlRouter::Ports two{.up = kAll, .with_room = 0b011};
+  EXPECT_EQ(bench.route(PortChoice::prefer_heard(), two), 1);
+  EXPECT_EQ(bench.route(PortChoice::copy(), two), kDropped);
 }
 
 TEST(ControlRouter, CopyWithoutAnotherGoodPortIsDropped) {
@@ -132,6 +161,10 @@ TEST(ControlRouter, PacketsToOnePeerShareAPortWhereRunsCostTime) {
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 1);
   bench.router.begin_pass();
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 2);
+  // Not those to another peer, nor those that prefer a port.
+  const ControlRouter::Ports all{.up = kAll, .with_room = kAll};
+  EXPECT_EQ(bench.route(PortChoice::in_turn(), all, 8), 0);
+  EXPECT_EQ(bench.route(PortChoice::prefer(2), {.up = kAll, .with_room = 0b011}, 8), 1);
 }
 
 }  // namespace

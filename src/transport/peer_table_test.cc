@@ -56,6 +56,11 @@ TEST(PeerTable, FullTableReusesAPeerWithoutQps) {
   EXPECT_EQ(peers.find(address(1, 0)), Peer::kNobody);
   EXPECT_EQ(peers.find(address(9, 1)), 1u);
   EXPECT_EQ(peers.find(address(2, 0)), 2u);
+  EXPECT_EQ(peers.find({}), Peer::kNobody);
+  // However often: no address of an earlier host takes up room.
+  for (std::uint32_t host = 10; host < 60; ++host) ASSERT_EQ(peers.add(info(host))->index, 1u);
+  EXPECT_EQ(peers.find(address(58, 0)), Peer::kNobody);
+  EXPECT_EQ(peers.find(address(59, 0)), 1u);
 }
 
 TEST(PeerTable, FullTableWhosePeersAllHaveQpsRefuses) {

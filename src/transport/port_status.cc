@@ -49,7 +49,6 @@ void PortStatus::start_update(Time now, std::uint32_t index, OfPeer& peer, Reque
 }
 
 void PortStatus::resend_if_due(Time now, std::uint32_t index, OfPeer& peer, ControlQueue& out) {
-  if (peer.id == 0) return;
   if (peer.resend_at <= now) {
     send(now, index, peer, out);
   } else {

@@ -28,15 +28,15 @@ class PortStatus {
   };
   struct OfPeer {
     PortMask reachable = 0xff;  // as its updates say
-    // Our update that it has not answered.
-    std::uint8_t tries = 0;    // how often it was sent
-    std::uint16_t id = 0;      // 0: none
+    // Our update that it has not answered, if there is one.
+    std::uint8_t tries = 0;  // how often it was sent
+    std::uint16_t id = 0;    // 0: none
+    Time resend_at = kNever;
     bool was_updated = false;  // at some time we sent it an update
     // The newest update of its own that was applied, if there is one.
     bool has_applied = false;
     std::uint16_t applied_id = 0;
     Time applied_at;
-    Time resend_at = kNever;
   };
   // Ports of a peer that can no longer be reached, or can be again.
   struct Change {

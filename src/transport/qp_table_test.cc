@@ -64,6 +64,15 @@ TEST(QpTable, NumbersGoRoundBeforeOneIsUsedAgain) {
   EXPECT_EQ(used.count(0x20000), 0u);
 }
 
+TEST(QpTable, NumbersWhoseIndexIsTakenAndReservedOnesAreLeftOut) {
+  Bench bench({.qp_count_max = 2});
+  bench.create();
+  bench.table.erase(bench.table.index_of(bench.create()));
+  EXPECT_EQ(bench.create().qpn, 0x103u);  // 0x102 has the index of 0x100
+  Bench low({.qp_count_max = 8, .first_qpn = 0, .qpn_bits = 3});
+  EXPECT_EQ(low.create().qpn, wire::kEndpointQpn + 1);
+}
+
 TEST(QpTable, FullTableHasAsManyQpsAsItMayHave) {
   Bench bench({.qp_count_max = 3});
   for (int i = 0; i < 3; ++i) {

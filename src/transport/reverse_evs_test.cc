@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "transport/test_memory.h"
 
 namespace weft::transport {
@@ -48,6 +51,8 @@ TEST(ProbeTokens, SixteenAtOnceThenAThousandASecond) {
   EXPECT_FALSE(tokens.take(at(999)));
   EXPECT_TRUE(tokens.take(at(1000)));
   EXPECT_FALSE(tokens.take(at(1000)));
+  for (taken = 0; tokens.take(at(1'000'000)); ++taken) continue;
+  EXPECT_EQ(taken, 16);
 }
 
 TEST(ProbeTokens, OneForAHundredPackets) {
@@ -73,6 +78,14 @@ TEST(ReverseEvs, FirstQpGivesEachPlaneAnEv) {
   EXPECT_EQ(bench.plane(0).ev, ev);
 }
 
+TEST(ReverseEvs, NewEvIsTakenForConfirmed) {
+  Bench bench;
+  bench.peer = {};
+  ReverseEvs::adopt(at(500), bench.peer, bench.paths, 2, bench.prng);
+  EXPECT_TRUE(bench.check_all(at(1499)).empty());
+  EXPECT_EQ(bench.check_all(at(1500)).size(), 2u);
+}
+
 TEST(ReverseEvs, UnconfirmedEvIsProbedOnItself) {
   Bench bench;
   EXPECT_TRUE(bench.check_all(at(999)).empty());
@@ -88,9 +101,9 @@ TEST(ReverseEvs, UnconfirmedEvIsProbedOnItself) {
 
 TEST(ReverseEvs, AnsweredProbeConfirmsTheEv) {
   Bench bench;
+  EXPECT_FALSE(bench.answer(at(10), 0));  // 0 is no number
   const auto sent = bench.check_all(at(1000));
   ASSERT_EQ(sent.size(), 2u);
-  EXPECT_FALSE(bench.answer(at(1010), 0));
   EXPECT_FALSE(bench.answer(at(1010), 999));
   for (const test::Sent& probe : sent) EXPECT_TRUE(bench.answer(at(1010), id_of(probe)));
   EXPECT_FALSE(bench.answer(at(1010), id_of(sent[0])));
@@ -108,6 +121,25 @@ TEST(ReverseEvs, UnansweredProbeIsSentAgainWithTheSameNumber) {
             std::minmax(id_of(again[0]), id_of(again[1])));
 }
 
+TEST(ReverseEvs, UnansweredProbeIsSentAgainOverOtherEvs) {
+  Bench bench;
+  std::set<std::uint32_t> evs;
+  for (std::int64_t us = 1000; us < 10'000; us += 1000) {
+    for (const test::Sent& probe : bench.check_all(at(us))) {
+      if (probe.control.port.port == 1) evs.insert(probe.control.entropy);
+    }
+  }
+  EXPECT_GT(evs.size(), 1u);
+}
+
+TEST(ReverseEvs, ProbesKeepToTheirBudget) {
+  Bench bench;
+  std::size_t probes = 0;
+  for (std::int64_t us = 1000; us < 51'000; us += 500) probes += bench.check_all(at(us)).size();
+  EXPECT_GE(probes, 60u);
+  EXPECT_LE(probes, 16u + 51u);
+}
+
 TEST(ReverseEvs, PlaneIsInDoubtWhenLaterProbesOfAnotherAreAnswered) {
   Bench bench;
   const auto answer_plane_1 = [&](Time now) {
@@ -118,12 +150,21 @@ TEST(ReverseEvs, PlaneIsInDoubtWhenLaterProbesOfAnotherAreAnswered) {
   bench.plane(1).confirmed_at = at(1000);
   answer_plane_1(at(1000));  // plane 0 alone is probed
   EXPECT_EQ(bench.plane(0).failures, 0);
-  for (std::int64_t us = 2000; us <= 6000; us += 1000) answer_plane_1(at(us));
+  for (std::int64_t us = 2000; us <= 12'000; us += 1000) answer_plane_1(at(us));
   EXPECT_EQ(bench.plane(0).failures, Peer::kFailuresMax);
   EXPECT_EQ(bench.plane(1).failures, 0);
   EXPECT_FALSE(bench.peer.is_good(0, 0b11));
-  EXPECT_TRUE(bench.answer(at(6001), bench.plane(0).request_id));
+  EXPECT_TRUE(bench.answer(at(12'001), bench.plane(0).request_id));
   EXPECT_TRUE(bench.peer.is_good(0, 0b11));
+}
+
+TEST(ReverseEvs, OneAnswerOvertakesAProbeOnce) {
+  Bench bench;
+  bench.check_all(at(1000));
+  bench.peer.answered_open_at = at(1001);  // on another plane
+  for (std::int64_t us = 2000; us <= 5000; us += 1000) bench.check_all(at(us));
+  EXPECT_EQ(bench.plane(0).failures, 1);
+  EXPECT_EQ(bench.plane(1).failures, 1);
 }
 
 TEST(ReverseEvs, PlanesAreNotInDoubtWhileNoProbeIsAnswered) {
@@ -144,11 +185,17 @@ TEST(ReverseEvs, DeniedEvGivesItsPlaceToAnotherOfItsPlane) {
   Bench bench;
   const fabric::Ev ev{.value = bench.plane(0).ev, .port = 0};
   bench.check_all(at(1000));
+  for (const fabric::Ev& other : bench.list) {  // EVs that are not the reverse EV change nothing
+    if (other.port == 0 && other.value != ev.value)
+      ReverseEvs::deny(bench.peer, bench.paths, other);
+    EXPECT_EQ(bench.plane(0).ev, ev.value);
+  }
   bench.paths.deny(at(1001), bench.paths.find(ev), true);
   ReverseEvs::deny(bench.peer, bench.paths, ev);
   EXPECT_TRUE(bench.plane(0).present);
   EXPECT_NE(bench.plane(0).ev, ev.value);
   EXPECT_EQ(bench.plane(0).request_id, 0);  // its probe says nothing about the other
+  for (const auto& probe : bench.check_all(at(1999))) EXPECT_EQ(probe.control.port.port, 1);
 }
 
 TEST(ReverseEvs, PlaneWithoutAnAllowedEvIsLeftUnlessItIsTheLast) {
@@ -163,11 +210,14 @@ TEST(ReverseEvs, PlaneWithoutAnAllowedEvIsLeftUnlessItIsTheLast) {
   deny_plane(0);
   EXPECT_FALSE(bench.plane(0).present);
   EXPECT_EQ(bench.peer.present, 0b10);
+  for (const auto& probe : bench.check_all(at(2000))) EXPECT_EQ(probe.control.port.port, 1);
   deny_plane(1);
   EXPECT_EQ(bench.peer.present, 0b10);
-  ReverseEvs::allow(at(2), bench.peer, bench.list[0]);
+  ReverseEvs::allow(at(3000), bench.peer, bench.list[0]);
+  ReverseEvs::allow(at(3000), bench.peer, bench.list[2]);  // there is one
   EXPECT_EQ(bench.peer.present, 0b11);
   EXPECT_EQ(bench.plane(0).ev, bench.list[0].value);
+  EXPECT_EQ(bench.plane(0).confirmed_at, at(3000));
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ enum class EndpointTimer : std::uint8_t {
 inline constexpr std::array kEndpointTimers = {
     EndpointTimer::kRequestor, EndpointTimer::kEvProbe,        EndpointTimer::kPortStatus,
     EndpointTimer::kRefused,   EndpointTimer::kDelayedAnswers, EndpointTimer::kQuietReport};
+static_assert(kEndpointTimers.size() ==
+              std::size_t{1} + static_cast<std::size_t>(kEndpointTimers.back()));
 
 // DeadlineHeap: the earliest deadline of an endpoint's QPs. A binary heap with each QP's place in
 // it. A QP's entry may be earlier than its true deadline, as progress moves deadlines on all the
