@@ -5,7 +5,6 @@ process asks for no more than Debian's default limit (212,992 bytes), also where
 below 0.1 % and no EV is condemned.
 """
 
-import argparse
 import json
 import statistics
 import sys
@@ -51,8 +50,8 @@ def run(count, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run budget", description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=60, help="of the eight")
+    parser = lib.Arguments("budget", __doc__)
+    parser.add_argument("--seconds", type=lib.positive, default=60, help="of the eight")
     options = parser.parse_args()
     lib.install("build", "network")
     lib.build("weft")
@@ -64,7 +63,11 @@ def main():
     lib.table(["senders", "Gb/s", "runs dropped", "share at most", "EVs condemned"],
               [["1", f"{one:.2f}", alone[0]["drops_host"], f"{alone[0]['drops_host_share']:.5f}", alone[0]["evs_condemned"]],
                ["8", f"{eight['gbps']:.2f}", eight["drops_host"], f"{eight['drops_host_share']:.5f}", eight["evs_condemned"]]])
-    lib.finish(weft=eight["gbps"] / one, ratio=None, why="a bar of Weft's own", detail={"one": alone, "eight": eight})
+    lib.finish(weft=eight["gbps"] / one, ratio=None, why="a bar of Weft's own", detail={"one": alone, "eight": eight},
+               bars=[lib.Bar("goodput of eight senders / one sender's", eight["gbps"] / one, at_least=0.7),
+                     lib.Bar("packets dropped at the receiving host, with eight senders", 100 * eight["drops_host_share"],
+                             at_most=0.1, unit="%"),
+                     lib.Bar("EVs condemned, with eight senders", eight["evs_condemned"], at_most=0)])
     return 0
 
 

@@ -5,7 +5,6 @@ packets to the same four carriers without reliability (raw_udp). The table says 
 spines: max over min is at most 1.2 when the spraying is even.
 """
 
-import argparse
 import json
 import statistics
 import sys
@@ -77,7 +76,7 @@ def raw(lab, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run fabric", description=__doc__.splitlines()[0])
+    parser = lib.Arguments("fabric", __doc__)
     parser.parse_args()
     lib.install("build", "network")
     why = _netns.why_not()
@@ -106,7 +105,9 @@ def main():
     lib.table(["path by spine", "share of bytes"],
               [[name, f"{value / sum(shares[-1].values()):.3f}"] for name, value in sorted(shares[-1].items())])
     lib.finish(weft=weft, ratio=weft / bare, raw=bare, detail={"max_over_min": uneven, "weft": lib.spread(ours),
-                                                               "raw": lib.spread(ceiling)})
+                                                               "raw": lib.spread(ceiling)},
+               bars=[lib.Bar("bytes of the busiest path over those of the idlest", uneven, at_most=1.2),
+                     lib.Bar("weft / bare UDP over the same paths", weft / bare, at_least=0.7)])
     return 0
 
 

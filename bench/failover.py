@@ -9,7 +9,6 @@ Beside each transfer a process on each core sleeps and wakes: what it missed whi
 have used.
 """
 
-import argparse
 import statistics
 import sys
 import time
@@ -103,10 +102,29 @@ def summary(runs):
             "full_after_median_ms": or_never(statistics.median(backs)), "full_after_ms": or_never(max(backs))}
 
 
+def bars_of(detail, wanted):
+    bars = []
+    for kind, dies in ("down", "with its carrier"), ("silent", "silently"):
+        ours, mptcp = detail[f"weft, {kind}"], detail[f"MPTCP, {kind}"]
+        where = f"a plane dies {dies}"
+        trials = f"{ours['trials']} of {wanted} trials"
+
+        def bar(what, key, **limits):
+            never = float("inf")  # only of full_after_*
+            values = [never if s[key] is None else s[key] for s in (ours, mptcp)]
+            bars.append(lib.Bar(f"{where}: {what}", values[0], peers={"MPTCP": values[1]}, **limits))
+
+        bar(f"longest pause of {trials}", "pause_max_ms", at_most=10, unit="ms")
+        bar(f"median pause of {trials}", "pause_median_ms", at_most=3, unit="ms")
+        bar("rate afterwards / the survivor's", "survivor_share", at_least=0.95)
+        bar("until full rate after the repair, median", "full_after_median_ms", at_most=20, unit="ms")
+    return bars
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run failover", description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=20, help="for Weft, of each kind")
-    parser.add_argument("--peer-trials", type=int, default=3)
+    parser = lib.Arguments("failover", __doc__)
+    parser.add_argument("--trials", type=lib.whole_number, default=20, help="for Weft, of each kind")
+    parser.add_argument("--peer-trials", type=lib.whole_number, default=3)
     options = parser.parse_args()
     lib.install("build", "network")
     why = _netns.why_not()
@@ -150,7 +168,7 @@ def main():
     lib.finish(weft=ours, ratio=None if few else min(peers.values()) / ours,
                why="the machine was too noisy for as many trials as were wanted" if few else None,
                **{n.lower().replace(" ", "_"): v for n, v in peers.items()},
-               detail={**detail, "machine_gaps_ms": still})
+               detail={**detail, "machine_gaps_ms": still}, bars=bars_of(detail, options.trials))
     return 0
 
 

@@ -4,7 +4,6 @@
 nothing else to compare with. Beside it two Weft flows, and two TCP flows.
 """
 
-import argparse
 import statistics
 import sys
 
@@ -29,7 +28,7 @@ def together(first, second):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run fair", description=__doc__.splitlines()[0])
+    parser = lib.Arguments("fair", __doc__)
     parser.parse_args()
     lib.install("build", "network")
     why = _netns.why_not()
@@ -51,7 +50,9 @@ def main():
             rows.append([name, f"{median[0]:.3f}", f"{median[1]:.3f}", f"{share:.2f}", f"{min(shares):.2f}..{max(shares):.2f}"])
     lib.table(["on 1 Gb/s", "first Gb/s", "second Gb/s", "first / second", "range"], rows)
     share = detail["weft, TCP cubic"]["first_over_second"]
-    lib.finish(weft=share, ratio=share, detail=detail)
+    lib.finish(weft=share, ratio=share, detail=detail,
+               bars=[lib.Bar(f"goodput, {name}: first / second", detail[name]["first_over_second"], at_least=0.3, at_most=3)
+                     for name in ("weft, TCP cubic", "weft, weft")])
     return 0
 
 

@@ -1,11 +1,13 @@
 """What the benchmarks share: building Weft, running a program and knowing its cost, medians of interleaved runs,
-the memory latency of the machine, a table for people, and the final JSON line.
+the memory latency of the machine, a table for people, bars, and the final JSON line.
 
 Two programs are compared only in one session, turn by turn, because a shared machine's speed drifts by a factor of
 two. Sizes are in bytes, times in seconds, `rss_mb` in 10^6 bytes.
 """
 
+import argparse
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -16,7 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
@@ -30,6 +32,38 @@ def misuse(text):
     """Ends the benchmark as one that was asked for what cannot be."""
     print(text, file=sys.stderr)
     raise SystemExit(2)
+
+
+class Arguments(argparse.ArgumentParser):
+    """The options of the benchmark `name`, described by the first line of its docstring. A mistake is one line."""
+
+    def __init__(self, name, docstring):
+        super().__init__(prog=f"bench/run {name}", description=docstring.splitlines()[0], allow_abbrev=False)
+
+    def error(self, message):
+        misuse(f"{self.prog}: {message}; see `{self.prog} --help`")
+
+
+def whole_number(text):
+    """For add_argument(type=...): from 1."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1")
+    return value
+
+
+def positive(text):
+    """For add_argument(type=...): a number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number above 0")
+    return value
 
 
 def say(text=""):
@@ -187,7 +221,11 @@ def spread(values):
 
 def runs(default):
     """How often to repeat: WEFT_BENCH_RUNS, or what the benchmark thinks right."""
-    return max(1, int(os.environ.get("WEFT_BENCH_RUNS", default)))
+    text = os.environ.get("WEFT_BENCH_RUNS", str(default))
+    try:
+        return whole_number(text)
+    except argparse.ArgumentTypeError as error:
+        misuse(f"WEFT_BENCH_RUNS={error}; unset it for the default")
 
 
 def pointer_chase(*sizes_mib):
@@ -205,7 +243,7 @@ def peer_program(variable):
     if not path:
         return None, f"{variable} is not set: only Weft's half ran"
     if not os.access(path, os.X_OK) or not os.path.isfile(path):
-        misuse(f"{variable}={path}: not a program")
+        misuse(f"{variable}={path}: not a program; name the file of one, or unset it")
     return pathlib.Path(path).resolve(), None
 
 
@@ -222,19 +260,75 @@ def table(header, rows):
     return lines
 
 
-def finish(weft, ratio, why=None, detail=None, **peers):
-    """The last line of a benchmark: one JSON object. `why` says why there is no ratio."""
+def _figure(value, unit=""):
+    if math.isinf(value):
+        return "never"
+    number = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{number} {unit}".strip()
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A limit that a benchmark must reach, and what was measured: None where it was not, and then `why` says why not."""
+
+    what: str
+    measured: float | None
+    at_least: float | None = None
+    at_most: float | None = None
+    unit: str = ""
+    why: str | None = None
+    peers: dict = field(default_factory=dict)  # what they reached, by name
+
+    @property
+    def held(self):
+        """True or False; None where nothing was measured."""
+        if self.measured is None:
+            return None
+        return ((self.at_least is None or self.measured >= self.at_least)
+                and (self.at_most is None or self.measured <= self.at_most))
+
+    def line(self):
+        limits = [f"{words} {_figure(limit, self.unit)}" for words, limit in
+                  (("at least", self.at_least), ("at most", self.at_most)) if limit is not None]
+        bar = f"bar: {self.what}: {' and '.join(limits)}: "
+        if self.measured is None:
+            return bar + f"not measured: {self.why}"
+        peers = ", ".join(f"{name} {_figure(value, self.unit)}" for name, value in self.peers.items())
+        return (bar + f"measured {_figure(self.measured, self.unit)}: {'held' if self.held else 'missed'}"
+                + (f" ({peers})" if peers else ""))
+
+    def fields(self):
+        """For JSON, which has no infinity."""
+        finite = {name: value if value is not None and math.isfinite(value) else None
+                  for name, value in {"measured": self.measured, **self.peers}.items()}
+        out = {"what": self.what, "measured": finite.pop("measured")}
+        out |= {name: limit for name, limit in (("at_least", self.at_least), ("at_most", self.at_most)) if limit is not None}
+        out |= {"unit": self.unit} if self.unit else {}
+        out |= {"held": self.held}
+        out |= {"why": self.why} if self.measured is None else {}
+        return out | ({"peers": finite} if finite else {})
+
+
+def finish(weft, ratio, why=None, detail=None, bars=(), **peers):
+    """The end of a benchmark: a line for each bar, and as the last line one JSON object. `why` says why there is no
+    ratio."""
     line = {"weft": weft, **peers, "ratio": ratio}
     if why:
         line["why"] = why
+    line["bars"] = [bar.fields() for bar in bars]
     line["detail"] = detail or {}
     say()
+    for bar in bars:
+        say(bar.line())
+    if bars:
+        say()
     say(json.dumps(line))
 
 
 def main(function):
     """Runs a benchmark's main and turns a Failure into one message and exit 1; also when ended it cleans up."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    runs(1)  # what is wrong with WEFT_BENCH_RUNS is said before anything is built
     try:
         return function()
     except Failure as failure:

@@ -2,10 +2,10 @@
 
 `weft` is Weft's goodput at 1 % loss in each direction of one unlimited link over its lossless goodput (0 to 1); `ratio`
 is that over the best peer's. Offloads are off at the interfaces, so that loss acts on each packet, and lossless runs pass
-the same rule with a share of 0, so that only loss differs. A second table has two links of 1 Gb/s of which one loses 1 % in each direction.
+the same rule with a share of 0, so that only loss differs. A second table, with a bar of its own, has two links of 1 Gb/s of
+which one loses 1 % in each direction.
 """
 
-import argparse
 import statistics
 import sys
 
@@ -49,8 +49,13 @@ def show(title, results):
     return {name: {**r, "kept": r["lossy"] / r["lossless"]} for name, r in results.items()}
 
 
+def bar_of(what, results, at_least):
+    peers = {name: r["kept"] for name, r in results.items() if name != "weft"}
+    return lib.Bar(what, results["weft"]["kept"], at_least=at_least, peers=peers)
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run loss", description=__doc__.splitlines()[0])
+    parser = lib.Arguments("loss", __doc__)
     parser.parse_args()
     lib.install("build", "network")
     why = _netns.why_not()
@@ -60,7 +65,6 @@ def main():
         return 0
     lib.build("weft", "raw_tcp")
     times = lib.runs(7)
-    detail = {}
     with _netns.pair(1, offloads=False) as hosts:
         contestants = {"weft": lambda: _flows.weft(hosts, SECONDS, message=1 << 20),
                        "TCP cubic": lambda: _flows.tcp(hosts, SECONDS),
@@ -82,10 +86,12 @@ def main():
                 hosts.lose(end, 1, of_1000)
 
         two = show("two links of 1 Gb/s, 1 % each way on one", contest(hosts, contestants, times, half_lossy))
-    detail = {"one_link": one, "two_links": two}
     peers = {name: r["kept"] for name, r in one.items() if name != "weft"}
     lib.finish(weft=one["weft"]["kept"], ratio=one["weft"]["kept"] / max(peers.values()),
-               **{name.lower().replace(" ", "_"): kept for name, kept in peers.items()}, detail=detail)
+               **{name.lower().replace(" ", "_"): share for name, share in peers.items()},
+               detail={"one_link": one, "two_links": two},
+               bars=[bar_of("goodput kept, 1 % lost each way on one link", one, 0.90),
+                     bar_of("goodput kept, 1 % lost each way on one of two links of 1 Gb/s", two, 0.97)])
     return 0
 
 

@@ -6,8 +6,6 @@ Without the tree nothing runs: what a client of ours sees is tests/mrc/pattern_t
 library to run it on.
 """
 
-import argparse
-import os
 import sys
 import tempfile
 
@@ -20,10 +18,10 @@ PATIENCE_S = 1800
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run ocp", description=__doc__.splitlines()[0])
+    parser = lib.Arguments("ocp", __doc__)
     parser.add_argument("--arguments", default="", help="options of the benchmark, as '-n 100'; default: none, its own")
     arguments = parser.parse_args()
-    tree = os.environ.get("WEFT_PEER_OCP")
+    tree = ocp_benchmark.tree_of_environment()
     if not tree:
         lib.finish(weft=None, ratio=None, why="WEFT_PEER_OCP does not name a tree of OCP-Multipath-Reliable-Connection")
         return 0

@@ -7,7 +7,6 @@ is verified byte by byte; the runs fail otherwise. In the run of 64 processes ea
 ring. Figures are medians. There is no peer: nobody else has a software MRC.
 """
 
-import argparse
 import json
 import sys
 
@@ -28,7 +27,7 @@ def growth(few, many_of, key):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run qps", description=__doc__.splitlines()[0])
+    parser = lib.Arguments("qps", __doc__)
     parser.parse_args()
     lib.install("build")
     lib.build("many_qps")
@@ -55,7 +54,9 @@ def main():
               [[name, f"{lib.spread(values)['median']:.2f}", f"{min(values):.2f}..{max(values):.2f}"]
                for name, values in rows.items()])
     lib.finish(weft=spread["memory of a QP that was written over, KiB"]["median"], ratio=None,
-               why="no other software MRC to compare with", detail={"spread": spread})
+               why="no other software MRC to compare with", detail={"spread": spread},
+               bars=[lib.Bar(what, spread[f"{what}, {unit}"]["median"], at_most=most, unit=unit)
+                     for what, most, unit in (("memory of a QP that is connected", 64, "KiB"), ("set-up of a QP", 200, "us"))])
     return 0
 
 

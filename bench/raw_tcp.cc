@@ -25,7 +25,7 @@
 #include <string>
 
 #include "cli/timeline.h"
-#include "net/clock.h"
+#include "os/clock.h"
 #include "raw.h"
 
 namespace {
@@ -59,21 +59,21 @@ void receive(const Options& options, int listener) {
   const int fd = accept(listener, nullptr, nullptr);
   if (fd < 0) fail("accept");
   char* const to = large_buffer(options.buffer);
-  const Time start = weft::net::clock_now();
+  const Time start = weft::os::clock_now();
   const Time end = start + Duration::us(static_cast<std::int64_t>(options.seconds * 1e6));
   weft::cli::Timeline timeline(start, end - start);
   std::size_t place = 0;
   std::uint64_t bytes = 0;
-  while (weft::net::clock_now() < end) {
+  while (weft::os::clock_now() < end) {
     pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
     if (poll(&p, 1, 100) <= 0) continue;
     const ssize_t got = recv(fd, to + place, std::min(options.message, options.buffer - place), 0);
     if (got <= 0) break;
     bytes += static_cast<std::uint64_t>(got);
     place = (place + static_cast<std::size_t>(got)) % options.buffer;
-    timeline.add(weft::net::clock_now(), static_cast<std::uint64_t>(got));
+    timeline.add(weft::os::clock_now(), static_cast<std::uint64_t>(got));
   }
-  const double elapsed = (weft::net::clock_now() - start).to_us() * 1e-6;
+  const double elapsed = (weft::os::clock_now() - start).to_us() * 1e-6;
   std::printf("{\"gbps\": %.4f, \"timeline\": {\"start_s\": %.6f, \"bytes\": [",
               static_cast<double>(bytes) * 8e-9 / elapsed, start.since_start().to_us() * 1e-6);
   const char* comma = "";
@@ -105,10 +105,10 @@ void send_all(const Options& options, const Address& to) {
   }
   if (fd < 0) fail("connect");
   const char* const from = large_buffer(options.buffer);
-  const Time end = weft::net::clock_now() +
+  const Time end = weft::os::clock_now() +
                    Duration::us(static_cast<std::int64_t>((options.seconds + 0.2) * 1e6));
   std::size_t place = 0;
-  while (weft::net::clock_now() < end) {
+  while (weft::os::clock_now() < end) {
     const std::size_t size = std::min(options.message, options.buffer - place);
     const ssize_t sent = send(fd, from + place, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN) break;

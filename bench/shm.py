@@ -9,7 +9,6 @@ figures are medians. Neighbours on the same core slow the larger program more: b
 of quiet turns alone, in which the bare ones just before and after took at most 1.1 of the fastest bare one.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -66,8 +65,19 @@ def idle(carrier):
     return json.loads(out)["idle_cpu_pct"]
 
 
+def bars_of(median, of_the_ring, beside):
+    busy = "weft over UDP, both busy"
+    # Where there were enough quiet turns, they are what is compared.
+    busy = f"{busy}, quiet, us" if f"{busy}, quiet, us" in beside else f"{busy}, us"
+    return [lib.Bar("bandwidth over shared memory / the better bare ring's", of_the_ring, at_least=0.8),
+            lib.Bar("round trip over shared memory, both busy", median["weft, both busy, us"], at_most=1, unit="us"),
+            lib.Bar(f"{busy.removesuffix(', us')}: round trip / bare UDP's", beside[busy][1], at_most=1.3),
+            lib.Bar("weft over UDP, both asleep: round trip / bare UDP's by epoll",
+                    beside["weft over UDP, both asleep, us"][1], at_most=1.1)]
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run shm", description=__doc__.splitlines()[0])
+    parser = lib.Arguments("shm", __doc__)
     parser.parse_args()
     lib.install("build")
     lib.build("weft", "raw_shm")
@@ -107,6 +117,7 @@ def main():
                        "turns": len(turns), "quiet_turns": len(quiet),
                        "udp_asleep_ratio": beside["weft over UDP, both asleep, us"][1],
                        "idle_cpu_pct": median["weft idle, % of a core"], "of_the_ring": of_the_ring, "spread": spread},
+               bars=bars_of(median, of_the_ring["median"], beside),
                **{"bare ring": statistics.median(rings)})
     return 0
 

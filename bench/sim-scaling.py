@@ -5,7 +5,6 @@ its permutation of the same size for each host. `weft` is packet-hops a second i
 With --write the table goes to docs/scaling.md.
 """
 
-import argparse
 import os
 import pathlib
 import sys
@@ -73,8 +72,8 @@ def page(base, lines, memory_ns):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run sim-scaling", description=__doc__.splitlines()[0])
-    parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS, metavar="N", help="rows, powers of two")
+    parser = lib.Arguments("sim-scaling", __doc__)
+    parser.add_argument("--hosts", type=lib.whole_number, nargs="+", default=HOSTS, metavar="N", help="rows, powers of two")
     parser.add_argument("--write", action="store_true", help="write docs/scaling.md")
     options = parser.parse_args()
     for hosts in options.hosts:

@@ -6,7 +6,6 @@ size of a packet on the wire, link rate and delay, and take turns; a figure is t
 that of scenarios/permutation-8192.toml.
 """
 
-import argparse
 import pathlib
 import random
 import re
@@ -121,12 +120,21 @@ def show(name, best):
             f"{best['slowest_us'] / best['ideal_us']:.3f}", best["retransmits"]]
 
 
+def bars_of(detail, ratio, why):
+    """Those of the default size, for which they are set."""
+    beside = {"htsim": detail["htsim"]["slowest_over_ideal"]} if "htsim" in detail else {}
+    return [lib.Bar("packet-hops a second / htsim's", ratio, at_least=20, why=why),
+            lib.Bar("wall time of htsim / weft's", detail.get("wall_ratio"), at_least=20, why=why),
+            lib.Bar("memory", detail["weft"]["rss_mb"], at_most=500, unit="MB"),
+            lib.Bar("slowest flow / ideal", detail["weft"]["slowest_over_ideal"], at_most=1.20, peers=beside)]
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run sim", description=__doc__.splitlines()[0])
-    parser.add_argument("--hosts", type=int, help="k^3/4 of them (default: 8192)")
-    parser.add_argument("--bytes", type=int, help="of each flow (default: 2000000)")
+    parser = lib.Arguments("sim", __doc__)
+    parser.add_argument("--hosts", type=lib.whole_number, help="k^3/4 of them (default: 8192)")
+    parser.add_argument("--bytes", type=lib.whole_number, help="of each flow (default: 2000000)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--htsim-runs", type=int, default=1, help="one takes minutes at 8192 hosts (default: 1)")
+    parser.add_argument("--htsim-runs", type=lib.whole_number, default=1, help="one takes minutes at 8192 hosts (default: 1)")
     options = parser.parse_args()
 
     traffic = Traffic(options.hosts, options.bytes, options.seed)
@@ -165,7 +173,8 @@ def main():
         detail["wall_ratio"] = medians["htsim"]["wall_s"] / medians["weft"]["wall_s"]
         detail["cpu_ratio"] = medians["htsim"]["cpu_s"] / medians["weft"]["cpu_s"]
         detail["rss_ratio"] = medians["htsim"]["rss_mb"] / medians["weft"]["rss_mb"]
-    lib.finish(weft=medians["weft"]["packet_hops_per_s"], ratio=ratio, why=why, detail=detail, **peers)
+    bars = [] if options.hosts or options.bytes else bars_of(detail, ratio, why)
+    lib.finish(weft=medians["weft"]["packet_hops_per_s"], ratio=ratio, why=why, detail=detail, bars=bars, **peers)
     return 0
 
 

@@ -10,7 +10,6 @@ links, or, where it says so, the payload too. Over the loopback Weft is measured
 one host talk by default, through shared memory.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -106,8 +105,18 @@ def over(ours, peer):
     return statistics.median(a / b for a, b in zip(ours, peer))
 
 
+def bars_of(link, results):
+    def bar(what, ours, peer, at_least):
+        return lib.Bar(f"{link}: {what}", over(results[ours], results[peer]), at_least=at_least)
+
+    by_default = ", as by default" if link == Loopback.name else ""
+    return [*(bar(f"weft {size}{by_default} / TCP", f"weft {size}{by_default}", TCP, 1.3) for size in SIZES),
+            bar(f"weft {HEADLINE} by UDP / bare UDP, both in runs", f"weft {HEADLINE}", RUNS, 0.7),
+            bar("weft / bare UDP, both single packets", "weft 16MiB, single packets of 64 EVs", SINGLES, 0.8)]
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="bench/run tcp", description=__doc__.splitlines()[0])
+    parser = lib.Arguments("tcp", __doc__)
     parser.add_argument("--loopback", action="store_true", help="leave the namespaces out")
     options = parser.parse_args()
     lib.install("build", "network")
@@ -130,7 +139,8 @@ def main():
     best = measured.get("veth", measured["loopback"])
     ours = best[f"weft {HEADLINE}"]
     lib.finish(weft=statistics.median(ours), ratio=over(ours, best[TCP]), iperf3=statistics.median(best[TCP]),
-               raw=statistics.median(best[RUNS]), detail=measured)
+               raw=statistics.median(best[RUNS]), detail=measured,
+               bars=[bar for link, results in measured.items() for bar in bars_of(link, results)])
     return 0
 
 

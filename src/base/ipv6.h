@@ -19,6 +19,26 @@ inline constexpr std::size_t kIpv6AddressSize = 16;
 
 namespace base {
 
+// ::ffff:0:0/96
+constexpr bool is_ipv4(const Ipv6& ip) { return ip.high == 0 && ip.low >> 32 == 0xffff; }
+// None of many, as multicast and broadcast are, nor none at all.
+constexpr bool is_of_one_host(const Ipv6& ip) {
+  const auto v4 = static_cast<std::uint32_t>(ip.low);
+  if (is_ipv4(ip)) return v4 >> 24 != 0 && v4 >> 28 < 14;
+  return ip != Ipv6{} && ip.high >> 56 != 0xff;
+}
+// 127/8 and ::1.
+constexpr bool is_loopback(const Ipv6& ip) {
+  return (is_ipv4(ip) && (ip.low >> 24 & 0xff) == 127) || (ip.high == 0 && ip.low == 1);
+}
+// `host_order`: 127.0.0.1 is 0x7f000001.
+constexpr Ipv6 ipv4(std::uint32_t host_order) {
+  return {.high = 0, .low = 0xffff'0000'0000u | host_order};
+}
+constexpr Ipv6 ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
+  return ipv4(std::uint32_t{a} << 24 | std::uint32_t{b} << 16 | std::uint32_t{c} << 8 | d);
+}
+
 // REQUIRES at + kIpv6AddressSize <= in.size() (out.size()).
 inline Ipv6 load_ipv6(ConstBytes in, std::size_t at) {
   return {.high = load64(in, at), .low = load64(in, at + 8)};

@@ -25,7 +25,7 @@
 #include "cli/load_scenario.h"
 #include "cli/say.h"
 #include "cli/stream.h"
-#include "scenario/units.h"
+#include "config/units.h"
 
 namespace weft::cli {
 namespace {
@@ -37,7 +37,7 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
     return std::vector<std::uint64_t>{64, 4096, 65536, 1ull << 20, 16ull << 20, 64ull << 20};
   }
   for (const std::string& text : arguments.sizes) {
-    const auto size = scenario::size_from(text);
+    const auto size = config::size_from(text);
     if (!size || *size == 0 || *size > kSizeMax) {
       return Error{ErrorKind::kInvalid,
                    fmt::format("--size {}: expected 1 to 1GiB, as 4096, 64KiB or 16MB", text)};
@@ -53,6 +53,19 @@ std::string read_all(int fd) {
   const ssize_t got = read(fd, buffer.data(), buffer.size());
   close(fd);
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+// `--size 4KiB 64KiB`: the second would be taken for the name of a host.
+CLI::Validator no_size() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        if (!config::size_from(text)) return {};
+        return fmt::format(
+            "{} is a size, and a host was expected; sizes are one word with commas, as "
+            "--size 4KiB,64KiB",
+            text);
+      },
+      "");
 }
 
 Result<void> follow_parent(const Bench& bench, Stream stream) {
@@ -147,7 +160,7 @@ Result<void> check(const BenchArguments& arguments) {
                  "--fabric-host is a host of the lab's scenario; add --fabric FILE"};
   if (arguments.clients > 1 && !arguments.listen)
     return Error{ErrorKind::kInvalid, "--clients is for the end that waits for them; add --listen"};
-  if (const auto idle = scenario::duration_from(arguments.idle);
+  if (const auto idle = config::duration_from(arguments.idle);
       !arguments.idle.empty() && (!idle || *idle < Duration::ms(1))) {
     return Error{
         ErrorKind::kInvalid,
@@ -162,7 +175,7 @@ std::string words_of_planes(const Bench& bench) {
     return fmt::format("planes: those of host {} of {}", bench.arguments.fabric_host,
                        bench.arguments.fabric);
   }
-  return "planes: " + net::text_of(bench.planes);
+  return "planes: " + os::text_of(bench.planes);
 }
 
 // Opened once before anybody comes: who would wait for a client that cannot be served?
@@ -177,7 +190,7 @@ Result<void> run(const BenchArguments& arguments) {
   WEFT_CHECK(check(arguments));
   Bench bench{.arguments = arguments, .settings = {}, .planes = {}, .secret = {}};
   WEFT_TRY(bench.settings, load_settings(arguments.flags));
-  if (!bench.settings.cpus.empty()) WEFT_CHECK(net::run_on(bench.settings.cpus));
+  if (!bench.settings.cpus.empty()) WEFT_CHECK(os::run_on(bench.settings.cpus));
   if (!bench.settings.secret_file.empty()) {
     WEFT_TRY(bench.secret, read_secret_file(bench.settings.secret_file));
   }
@@ -187,6 +200,11 @@ Result<void> run(const BenchArguments& arguments) {
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
   if (!arguments.fabric.empty()) {
     WEFT_TRY(bench.fabric, load_scenario(arguments.fabric));
+    if (const std::uint32_t hosts = bench.fabric->topology.hosts; arguments.fabric_host >= hosts) {
+      return Error{ErrorKind::kInvalid,
+                   fmt::format("--fabric-host {}: expected a host of {}, 0 to {}",
+                               arguments.fabric_host, arguments.fabric, hosts - 1)};
+    }
   }
   catch_interruption();
   if (!bench.secret.empty() && bench.settings.shared_memory == SharedMemory::kMust) {
@@ -220,7 +238,8 @@ void add_bench_command(CLI::App& app, int& status) {
   write
       ->add_option("HOST", arguments->host,
                    "where `weft bench write --listen` runs; none: both ends here")
-      ->check(not_empty("the name or address of a host"));
+      ->check(not_empty("the name or address of a host"))
+      ->check(no_size());
   write
       ->add_option_function<std::string>(
           "--api",
@@ -258,8 +277,11 @@ void add_bench_command(CLI::App& app, int& status) {
           "--size", arguments->sizes,
           "bytes of a message, as 4096, 64KiB, 1MB; several as 64,1MiB (default: 64 to 64MiB, with "
           "--latency 8 to 64KiB)")
-      ->allow_extra_args(false)
-      ->delimiter(',');
+      ->type_name("SIZE[,SIZE]...")
+      ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)  // the word behind it is HOST
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   auto* const iterations =
       write
           ->add_option(

@@ -21,7 +21,7 @@ constexpr std::uint64_t kRegionMin = 64ull << 20;
 // The planes that were chosen, or those of a host in a lab, steered by uSIDs.
 Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   out.planes.clear();
-  for (const net::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
+  for (const os::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
   if (!bench.fabric) return {};
   WEFT_TRY(const fabric::Topology topology, fabric::Topology::make(bench.fabric->topology));
   out.ev_mode = net::EvMode::kSrv6;
@@ -136,6 +136,16 @@ Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Str
   WEFT_TRY(static_cast<Links&>(out), connect_qps(bench, terms, role, stream, buffers, *out.end));
   buffers.touch();
   return out;
+}
+
+std::string words_of_carrier(const Bench& bench, const Links& links, const BenchEnd& end) {
+  if (links.carrier == NetEnd::Carrier::kSharedMemory) {
+    return fmt::format("over shared memory{}",
+                       bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");
+  }
+  const std::size_t planes = end.plane_count();
+  return fmt::format("over UDP, {} plane{}, {} bytes a packet{}", planes, planes == 1 ? "" : "s",
+                     links.mtu, bench.secret.empty() ? "" : ", encrypted");
 }
 
 Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,

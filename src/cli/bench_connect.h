@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -49,6 +50,8 @@ struct Connected : Links {
 };
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Stream& stream,
                           const Buffers& buffers);
+// "over UDP, 2 planes, 4096 bytes a packet", for the people at either end.
+std::string words_of_carrier(const Bench& bench, const Links& links, const BenchEnd& end);
 // Each QP's other end is a second one of the same end: nobody else is needed.
 Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms, const Buffers& buffers);
 

@@ -7,14 +7,14 @@
 
 #include "cli/bench_connect.h"
 #include "cli/interruption.h"
-#include "net/clock.h"
-#include "net/log.h"
+#include "cli/say.h"
+#include "os/clock.h"
+#include "os/log.h"
 
 namespace weft::cli {
 
 Result<Round> hear_while_answering(Stream& stream, BenchEnd& end) {
-  while (!stream.has_something() && !interrupted())
-    end.answer(net::clock_now() + Duration::us(500));
+  while (!stream.has_something() && !interrupted()) end.answer(os::clock_now() + Duration::us(500));
   if (interrupted()) return interruption();
   return hear(stream);
 }
@@ -31,6 +31,8 @@ Result<void> follow(const Bench& bench, Client& client) {
   Stream& stream = client.stream;
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
+  if (!client.from.empty())
+    say("{} has come, {}\n", client.from, words_of_carrier(bench, c, *c.end));
   Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
   for (;;) {
     // Until the other has all of its completions.
@@ -63,7 +65,7 @@ Result<void> follow(const Bench& bench, Client& client) {
                                     .depth = depth_for(round.size)},
                                    watch));
     }
-    if (watch.early.is_here(net::clock_now())) continue;       // why is what is heard next
+    if (watch.early.is_here(os::clock_now())) continue;        // why is what is heard next
     if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
   }
 }
@@ -86,13 +88,13 @@ Part heed(Stream& stream) {
 std::vector<Part> heed_all(std::vector<Client>& clients, BenchEnd& end) {
   std::vector<Part> parts(clients.size(), Part::kOpen);
   while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !interrupted()) {
-    end.answer(net::clock_now() + Duration::us(500));
+    end.answer(os::clock_now() + Duration::us(500));
     for (std::size_t i = 0; i < clients.size(); ++i) {
       if (parts[i] != Part::kOpen || !clients[i].stream.has_something()) continue;
       parts[i] = heed(clients[i].stream);
       if (parts[i] != Part::kGone) continue;
-      net::log(net::LogLevel::kWarn, "client {} of {} has gone; the others go on", i + 1,
-               clients.size());
+      os::log(os::LogLevel::kWarn, "client {} of {} has gone; the others go on", i + 1,
+              clients.size());
     }
   }
   return parts;
@@ -127,7 +129,9 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
   WEFT_TRY(const auto end, open_end(bench, all, buffers));
   for (Client& client : clients) {
-    WEFT_CHECK(connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
+    WEFT_TRY(const Links links,
+             connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
+    say("{} is connected, {}\n", client.from, words_of_carrier(bench, links, *end));
   }
   buffers.touch();
   const std::vector<Part> parts = heed_all(clients, *end);

@@ -15,23 +15,12 @@
 #include "cli/bench_tables.h"
 #include "cli/interruption.h"
 #include "cli/say.h"
-#include "net/clock.h"
-#include "net/interfaces.h"
-#include "scenario/units.h"
+#include "config/units.h"
+#include "os/clock.h"
+#include "os/interfaces.h"
 
 namespace weft::cli {
 namespace {
-
-void say_carrier(const Bench& bench, const Connected& c) {
-  if (c.carrier == NetEnd::Carrier::kSharedMemory) {
-    say("over shared memory{}\n",
-        bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");
-  } else {
-    const std::size_t planes = c.end->plane_count();
-    say("over UDP, {} plane{}, {} bytes a packet{}\n", planes, planes == 1 ? "" : "s", c.mtu,
-        bench.secret.empty() ? "" : ", encrypted");
-  }
-}
 
 // Does nothing for a while and gives the share of a core that it took, in per cent.
 double measure_idle(BenchEnd& end, Duration how_long) {
@@ -42,11 +31,11 @@ double measure_idle(BenchEnd& end, Duration how_long) {
            static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   };
   const double before = cpu_us();
-  const Time began = net::clock_now();
+  const Time began = os::clock_now();
   // Ctrl-C is looked for now and then: the world sleeps on over it.
-  for (Time now = began; now < began + how_long && !interrupted(); now = net::clock_now())
+  for (Time now = began; now < began + how_long && !interrupted(); now = os::clock_now())
     end.answer(std::min(now + Duration::ms(100), began + how_long));
-  return (cpu_us() - before) / (net::clock_now() - began).to_us() * 100;
+  return (cpu_us() - before) / (os::clock_now() - began).to_us() * 100;
 }
 
 // A plane that is dead costs its share of the rate, and nothing else would tell.
@@ -57,7 +46,7 @@ void say_planes_left_out(const Connected& c) {
     if ((left_out >> p & 1) == 0) continue;
     say("plane {} carried nothing at last: what is sent to {} on it is not answered; its link may "
         "be down, or a filter drops UDP\n",
-        p, net::text_of(c.qps[0].peer.ports[p].ip()));
+        p, os::text_of(c.qps[0].peer.ports[p].ip()));
   }
 }
 
@@ -83,7 +72,7 @@ class Lead {
 
   // Measures and shows one size. False: the run was ended before it.
   Result<bool> measure(std::uint64_t size) {
-    if (watch_.early.is_here(net::clock_now())) return false;
+    if (watch_.early.is_here(os::clock_now())) return false;
     const std::uint64_t iterations = iterations_of(bench_.arguments, size);
     buffers_.memory().landing[size - 1] = std::byte{0};
     WEFT_TRY(const bool ready, make_ready({.size = size, .iterations = iterations}));
@@ -112,10 +101,10 @@ class Lead {
     if (const auto window = end.window_bytes(connected_.qps[0])) all["cwnd_bytes"] = *window;
     all["carrier"] =
         connected_.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
-    const bool ended_early = watch_.early.is_here(net::clock_now());
+    const bool ended_early = watch_.early.is_here(os::clock_now());
     if (ended_early) all["interrupted"] = true;
     if (!bench_.arguments.idle.empty() && !ended_early) {
-      const double idle = measure_idle(end, *scenario::duration_from(bench_.arguments.idle));
+      const double idle = measure_idle(end, *config::duration_from(bench_.arguments.idle));
       all["idle_cpu_pct"] = idle;
       if (!style_.json) fmt::print("idle: {:.2f} % of a core\n", idle);
     }
@@ -154,7 +143,7 @@ class Lead {
   }
 
   Result<void> measure_bandwidth(std::uint64_t size, std::uint64_t iterations) {
-    const Time began = net::clock_now();
+    const Time began = os::clock_now();
     const double seconds = bench_.arguments.seconds;
     auto measured =
         cli::measure_bandwidth(*connected_.end, connected_.qps, buffers_.memory(),
@@ -164,12 +153,12 @@ class Lead {
                                 .time = Duration::us(static_cast<std::int64_t>(seconds * 1e6))},
                                watch_);
     if (!measured) return watch_.silence.explain(measured.error());
-    if (style_.bidirectional && !watch_.early.is_here(net::clock_now())) {
+    if (style_.bidirectional && !watch_.early.is_here(os::clock_now())) {
       const auto done = hear_while_answering(*stream_, *connected_.end);
       if (!interrupted()) WEFT_CHECK(done);
       if (done && done->iterations == 0) watch_.early.set();
     }
-    measured->seconds = (net::clock_now() - began).to_us() * 1e-6;  // until both are done
+    measured->seconds = (os::clock_now() - began).to_us() * 1e-6;  // until both are done
     rows_.push_back(show_bandwidth(style_, size, *measured));
     return {};
   }
@@ -198,7 +187,7 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
   WEFT_TRY(Connected connected, stream != nullptr
                                     ? connect(bench, terms, Role::kLeads, *stream, buffers)
                                     : connect_to_itself(bench, terms, buffers));
-  say_carrier(bench, connected);
+  say("{}\n", words_of_carrier(bench, connected, *connected.end));
   Lead run(bench, stream, buffers, connected);
   for (const std::uint64_t size : sizes) {
     const auto measured = run.measure(size);

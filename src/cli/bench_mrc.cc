@@ -18,10 +18,10 @@
 #include "cli/ctl_target.h"
 #include "device/qp_attributes.h"
 #include "device/software_device.h"
-#include "net/clock.h"
-#include "net/host_identity.h"
-#include "net/log.h"
-#include "net/random_seed.h"
+#include "os/clock.h"
+#include "os/host_identity.h"
+#include "os/log.h"
+#include "os/random_seed.h"
 #include "settings/setting_table.h"
 
 namespace weft::cli {
@@ -58,8 +58,8 @@ const char* why(ibv_wc_status status) {
 
 class MrcEnd final : public BenchEnd {
  public:
-  MrcEnd(const BenchMemory& memory, std::span<const net::PlaneChoice> planes) : memory_(memory) {
-    for (const net::PlaneChoice& plane : planes) planes_.push_back(plane.address);
+  MrcEnd(const BenchMemory& memory, std::span<const os::PlaneChoice> planes) : memory_(memory) {
+    for (const os::PlaneChoice& plane : planes) planes_.push_back(plane.address);
     work_.sg_list = &piece_;
     work_.num_sge = 1;
     work_.opcode = IBV_WR_RDMA_WRITE;
@@ -85,7 +85,7 @@ class MrcEnd final : public BenchEnd {
   }
   void progress(Time) override {
     const int polled = mrc_poll_cq(cq_, static_cast<int>(done_.size()), done_.data());
-    now_ = net::clock_now();
+    now_ = os::clock_now();
     if (polled < 0 && error_ == 0) error_ = errno;
     for (int i = 0; i < polled; ++i) {
       const ibv_wc_status status = done_[static_cast<std::size_t>(i)].status;
@@ -105,9 +105,9 @@ class MrcEnd final : public BenchEnd {
     return std::exchange(completed_, 0);
   }
   void answer(Time until) override {
-    const std::int64_t ns = (until - net::clock_now()).ns();
+    const std::int64_t ns = (until - os::clock_now()).ns();
     if (ns > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
-    now_ = net::clock_now();
+    now_ = os::clock_now();
   }
   Time now() const override { return now_; }
 
@@ -143,8 +143,8 @@ class MrcEnd final : public BenchEnd {
   int error_ = 0;
   ibv_wc_status status_ = IBV_WC_SUCCESS;  // the first that was not
   std::uint64_t completed_ = 0;            // and not taken yet
-  Time now_ = net::clock_now(), came_at_ = now_;
-  Prng prng_{net::random_seed()};
+  Time now_ = os::clock_now(), came_at_ = now_;
+  Prng prng_{os::random_seed()};
 };
 
 Result<void> MrcEnd::open(std::uint32_t qps_max, std::uint32_t mtu_said) {
@@ -203,7 +203,7 @@ Hello MrcEnd::hello() const {
   out.rkey = landing_->rkey;
   out.region_at = reinterpret_cast<std::uintptr_t>(memory_.landing.data());
   out.region_size = memory_.landing.size();
-  out.host = net::host_identity({});
+  out.host = os::host_identity({});
   out.as_nic = as_nic_;
   out.whole_icrc = whole_icrc_;
   out.labelled = labelled_;
@@ -272,17 +272,16 @@ Result<NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const Offer& agreed) 
 void warn_of_controllers(const Bench& bench) {
   const auto word = controller_word({.settings = bench.arguments.flags});
   if (!word) {
-    net::log(net::LogLevel::kWarn, "what controllers said is not known: {}", word.error().message);
+    os::log(os::LogLevel::kWarn, "what controllers said is not known: {}", word.error().message);
     return;
   }
   for (const ControllerWord::Hindrance& one : word->hindrances)
-    net::log(net::LogLevel::kWarn, "{}: {}; `{}` mends it", one.name, one.what, one.mend);
+    os::log(os::LogLevel::kWarn, "{}: {}; `{}` mends it", one.name, one.what, one.mend);
   for (std::size_t port = 1; port <= bench.planes.size(); ++port) {
     if ((word->ports_disabled >> port & 1) == 0) continue;
-    net::log(net::LogLevel::kWarn,
-             "port {} ({}) is disabled; `weft ctl port {} --enable{}` mends it", port,
-             net::text_of(bench.planes[port - 1].address), port,
-             device_flags(bench.arguments.flags));
+    os::log(os::LogLevel::kWarn, "port {} ({}) is disabled; `weft ctl port {} --enable{}` mends it",
+            port, os::text_of(bench.planes[port - 1].address), port,
+            device_flags(bench.arguments.flags));
   }
 }
 

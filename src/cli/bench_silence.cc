@@ -3,9 +3,9 @@
 #include <fmt/core.h>
 
 #include "cli/say.h"
-#include "net/clock.h"
-#include "net/interfaces.h"
 #include "net/steering.h"
+#include "os/clock.h"
+#include "os/interfaces.h"
 
 namespace weft::cli {
 namespace {
@@ -14,16 +14,16 @@ constexpr Duration kQuietFor = Duration::s(2);
 
 // "UDP port 4791 of 10.0.1.7, 10.0.2.7": of one process, and so the same on all of its planes.
 std::string text_of_ports(const std::vector<world::Address>& ports) {
-  std::string out = fmt::format("UDP port {} of", net::listen_port(ports[0].process));
+  std::string out = fmt::format("UDP port {} of", wire::listen_port(ports[0].process));
   for (const world::Address& port : ports)
-    out += (&port == &ports[0] ? " " : ", ") + net::text_of(port.ip());
+    out += (&port == &ports[0] ? " " : ", ") + os::text_of(port.ip());
   return out;
 }
 
 }  // namespace
 
 Silence::Silence(BenchEnd& end, const BenchQp& qp, NetEnd::Carrier carrier)
-    : end_(end), look_at_(net::clock_now() + kQuietFor) {
+    : end_(end), look_at_(os::clock_now() + kQuietFor) {
   if (carrier == NetEnd::Carrier::kPlanes) peer_ = text_of_ports(qp.peer.ports);
 }
 

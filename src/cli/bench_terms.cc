@@ -8,7 +8,7 @@
 #include "cli/interruption.h"
 #include "cli/net_hello.h"
 #include "cli/say.h"
-#include "net/log.h"
+#include "os/log.h"
 
 namespace weft::cli {
 namespace {
@@ -22,8 +22,8 @@ std::vector<Client> still_there(std::vector<Client> clients) {
     if (!client.stream.has_ended()) out.push_back(std::move(client));
   }
   if (const std::size_t gone = clients.size() - out.size(); gone > 0) {
-    net::log(net::LogLevel::kWarn, "{} of {} clients went before all had come; still waiting", gone,
-             clients.size());
+    os::log(os::LogLevel::kWarn, "{} of {} clients went before all had come; still waiting", gone,
+            clients.size());
   }
   return out;
 }
@@ -76,12 +76,14 @@ Result<std::vector<Client>> accept_clients(const BenchArguments& arguments,
     const auto terms = accept_terms(caller.stream, kStrangerPatience);
     if (interrupted()) return interruption();
     if (terms) {
-      clients.push_back({.stream = std::move(caller.stream), .terms = *terms});
+      clients.push_back({.stream = std::move(caller.stream), .terms = *terms, .from = caller.from});
       clients = still_there(std::move(clients));
+      if (arguments.clients > 1)
+        say("{} has come: {} of {} clients are here\n", caller.from, clients.size(),
+            arguments.clients);
     } else {
-      net::log(net::LogLevel::kWarn,
-               "{} on TCP port {} is no `weft bench write`: {}; still waiting", caller.from,
-               arguments.control_port, terms.error().message);
+      os::log(os::LogLevel::kWarn, "{} on TCP port {} is no `weft bench write`: {}; still waiting",
+              caller.from, arguments.control_port, terms.error().message);
     }
   }
   return clients;

@@ -39,7 +39,7 @@ struct BenchArguments {
 struct Bench {
   BenchArguments arguments;
   NetSettings settings;
-  std::vector<net::PlaneChoice> planes;
+  std::vector<os::PlaneChoice> planes;
   std::vector<std::byte> secret;               // what is in the file of it
   std::optional<scenario::Scenario> fabric{};  // the one of the lab that this end is in
 };
@@ -62,6 +62,7 @@ Result<Terms> accept_terms(Stream& stream, Duration patience = Stream::kPatience
 struct Client {
   Stream stream;
   Terms terms;
+  std::string from{};  // its address; empty: a process of our own
 };
 // Waits for so many as --clients says. Strangers on the port are sent away with a warning: one that
 // says nothing holds up the others for some seconds only. `more`: what else the person who waits is

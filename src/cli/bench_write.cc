@@ -4,7 +4,7 @@
 #include <array>
 
 #include "cli/interruption.h"
-#include "net/clock.h"
+#include "os/clock.h"
 
 namespace weft::cli {
 namespace {
@@ -49,7 +49,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
   const std::uint64_t places =
       std::max<std::uint64_t>(memory.source.size() / std::max(plan.size, 1u), 1);
   std::uint64_t posted = 0, done = 0;
-  const Time start = net::clock_now();
+  const Time start = os::clock_now();
   Time progress = start;
   Duration pause;
   const bool timed = plan.time > Duration();
@@ -77,7 +77,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
     if (end.now() - progress > Duration::s(30))
       return Error{ErrorKind::kSystem, "nothing completed for 30 s"};
   }
-  const Duration elapsed = net::clock_now() - start;
+  const Duration elapsed = os::clock_now() - start;
   return Bandwidth{.seconds = elapsed.to_us() * 1e-6,
                    .bytes = done * plan.size,
                    .messages = done,
@@ -99,7 +99,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
   };
   // The payload lands behind the compiler's back.
   const volatile std::byte* const last = &memory.landing[plan.size - 1];
-  Time start = net::clock_now();
+  Time start = os::clock_now();
   std::uint64_t completed = 0;
   const auto is_here = [&](std::uint64_t round) {
     return *last == static_cast<std::byte>(round + 1) && (!plan.completions || completed > round);
@@ -118,13 +118,13 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
         return Error{ErrorKind::kSystem, "nothing came back for 30 s"};
     }
     // One look at the clock a round, of the end that measures.
-    const Time over = plan.begins ? net::clock_now() : end.now();
+    const Time over = plan.begins ? os::clock_now() : end.now();
     if (!plan.begins) WEFT_CHECK(send(round));
     if (plan.begins) halves.push_back((over - start).to_us() / 2);
     start = over;
   }
   // The last answer, and its acknowledgement.
-  end.answer(net::clock_now() + Duration::ms(5));
+  end.answer(os::clock_now() + Duration::ms(5));
   return halves;
 }
 

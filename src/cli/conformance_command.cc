@@ -11,16 +11,17 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "cli/argument_checks.h"
 #include "cli/interruption.h"
 #include "cli/say.h"
+#include "config/units.h"
 #include "conformance/registry.h"
 #include "conformance/report.h"
 #include "conformance/runner.h"
-#include "net/address.h"
-#include "net/interfaces.h"
-#include "scenario/units.h"
+#include "os/address.h"
+#include "os/interfaces.h"
 
 namespace weft::cli {
 namespace {
@@ -49,7 +50,9 @@ Result<std::string> library_of(const ConformanceArguments& a) {
       // A name without a slash would be looked for where the system's libraries are.
       return std::filesystem::absolute(a.library).string();
     }
-    return misuse(fmt::format("{}: no such file; expected the path of a lib_mrc.so", a.library));
+    const bool is_there = std::filesystem::exists(a.library, error);
+    return misuse(fmt::format("{}: {}; expected the path of a lib_mrc.so", a.library,
+                              is_there ? "not a file" : "no such file"));
   }
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   for (const char* const place : {"lib_mrc.so", "../lib/lib_mrc.so"}) {
@@ -63,7 +66,7 @@ Result<std::string> library_of(const ConformanceArguments& a) {
 Result<std::vector<Ipv6>> addresses_of(const char* flag, const std::vector<std::string>& texts) {
   std::vector<Ipv6> out;
   for (const std::string& text : texts) {
-    const auto ip = net::parse_address(text);
+    const auto ip = os::parse_address(text);
     if (!ip) return misuse(fmt::format("{} {}: {}", flag, text, ip.error().message));
     out.push_back(*ip);
   }
@@ -72,9 +75,9 @@ Result<std::vector<Ipv6>> addresses_of(const char* flag, const std::vector<std::
 
 // The tester opens sockets on them.
 Result<void> check_local(const std::vector<std::string>& texts, const std::vector<Ipv6>& testers) {
-  WEFT_TRY(const auto interfaces, net::list_interfaces());
+  WEFT_TRY(const auto interfaces, os::list_interfaces());
   for (std::size_t i = 0; i < testers.size(); ++i) {
-    if (net::interface_of(testers[i], interfaces) != nullptr) continue;
+    if (os::interface_of(testers[i], interfaces) != nullptr) continue;
     return misuse(
         fmt::format("--tester {}: no interface of this host has it; expected addresses of "
                     "this host, `ip -br addr` lists them",
@@ -88,7 +91,7 @@ Result<conformance::Options> options_of(const ConformanceArguments& a) {
   WEFT_TRY(out.library, library_of(a));
   out.device = a.device;
   out.gid_index = static_cast<int>(a.gid_index);
-  const auto timeout = scenario::duration_from(a.timeout);
+  const auto timeout = config::duration_from(a.timeout);
   if (!timeout || *timeout < Duration::ms(100) || *timeout > Duration::s(3600))
     return misuse(fmt::format("--timeout {}: expected 100ms to 3600s, as 20s", a.timeout));
   out.timeout = std::chrono::milliseconds(timeout->ns() / 1'000'000);
@@ -171,7 +174,9 @@ std::string json_of(const std::string& library, const Survey& survey,
 }
 
 std::string not_written(const std::string& path) {
-  return fmt::format("--junit {}: it cannot be written: {}", path, std::strerror(errno));
+  return fmt::format(
+      "--junit {}: it cannot be written: {}; expected a file in a folder that is there", path,
+      std::strerror(errno));
 }
 
 // Before the tests: nobody waits for minutes to learn that the report goes nowhere. What is there
@@ -242,8 +247,17 @@ Result<bool> list(const ConformanceArguments& a) {
 }
 
 void add_choice(CLI::App& verb, const std::shared_ptr<ConformanceArguments>& a) {
-  verb.add_option("--only", a->only, "only tests whose id matches, as 'wire.sack.*'; repeatable");
-  verb.add_option("--skip", a->skip, "not those; repeatable");
+  // One word each: the word behind it may be the library.
+  for (const auto& [flag, ids, what] :
+       {std::tuple{"--only", &a->only, "only tests whose id matches, as 'wire.sack.*'; repeatable"},
+        {"--skip", &a->skip, "not those; repeatable"}}) {
+    verb.add_option(flag, *ids, what)
+        ->type_name("PATTERN")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->check(not_empty("what ids match, as 'wire.sack.*'"));
+  }
   verb.add_flag("--json", a->json, "one JSON value on stdout (docs/conformance.md)");
 }
 
@@ -269,32 +283,46 @@ void add_conformance_command(CLI::App& app, int& status) {
   noun->require_subcommand(1);
   auto a = std::make_shared<ConformanceArguments>();
   auto* const run_verb = noun->add_subcommand("run", "Run the tests, each in its own process");
-  run_verb->add_option("library", a->library, "path of a lib_mrc.so; else the one beside weft");
+  run_verb->add_option("library", a->library, "path of a lib_mrc.so; else the one beside weft")
+      ->check(not_empty("the path of a lib_mrc.so"));
   add_choice(*run_verb, a);
-  run_verb->add_option("--junit", a->junit, "also write JUnit's XML to this file");
-  run_verb->add_option("--device", a->device, "name of the verbs device; else the first with MRC");
+  run_verb->add_option("--junit", a->junit, "also write JUnit's XML to this file")
+      ->check(not_empty("a file"));
+  run_verb->add_option("--device", a->device, "name of the verbs device; else the first with MRC")
+      ->check(not_empty("the name of a device, as `ibv_devices` lists them"));
   run_verb->add_option("--gid-index", a->gid_index, "which GID of its port 1")
-      ->check(whole_number(0))
+      ->check(whole_number(0, 65535))
       ->capture_default_str();
   run_verb->add_option("--timeout", a->timeout, "of each test")->capture_default_str();
-  run_verb->add_option("--tester", a->tester, "the tester's addresses, one a port of the device")
-      ->delimiter(',');
-  run_verb->add_option("--device-address", a->device_address, "the device's addresses, one a port")
-      ->delimiter(',');
+  for (const auto& [flag, addresses, what] :
+       {std::tuple{"--tester", &a->tester, "the tester's addresses, one a port of the device"},
+        {"--device-address", &a->device_address, "the device's addresses, one a port"}}) {
+    run_verb->add_option(flag, *addresses, what)
+        ->type_name("ADDRESS[,ADDRESS]...")
+        ->delimiter(',')
+        ->expected(1)
+        ->allow_extra_args(false)  // the word behind it may be the library
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
   run_verb->add_option("--tester-port", a->tester_port, "UDP port at which the tester listens")
-      ->check(whole_number(1))
+      ->check(whole_number(1, 65535))
       ->capture_default_str();
   run_verb->add_option("--device-port", a->device_port, "UDP port at which the device listens")
-      ->check(whole_number(1));
+      ->check(whole_number(1, 65535));
   run_verb->add_option("--icrc", a->icrc, "what ICRCs cover: auto, full or headers")
       ->capture_default_str();
-  run_verb->add_option("--dscp-data", a->dscp_data, "code point of data")->capture_default_str();
+  run_verb->add_option("--dscp-data", a->dscp_data, "code point of data")
+      ->check(whole_number(0, 63))
+      ->capture_default_str();
   run_verb->add_option("--dscp-control", a->dscp_control, "of SACKs and the like")
+      ->check(whole_number(0, 63))
       ->capture_default_str();
   run_verb->add_option("--dscp-trimmed", a->dscp_trimmed, "of trimmed packets")
+      ->check(whole_number(0, 63))
       ->capture_default_str();
   run_verb
       ->add_option("--dscp-trimmed-last-hop", a->dscp_trimmed_last_hop, "trimmed at the last hop")
+      ->check(whole_number(0, 63))
       ->capture_default_str();
   set_callback(*run_verb, a, status, run);
 

@@ -12,7 +12,7 @@
 #include "cli/ctl_target.h"
 #include "cli/ctl_verbs.h"
 #include "cli/ctl_words.h"
-#include "scenario/units.h"
+#include "config/units.h"
 
 namespace weft::cli {
 namespace {
@@ -40,15 +40,19 @@ void add_id(CLI::App& verb, const Arguments& a, bool required) {
 }
 
 void add_states(CLI::App& verb, const Arguments& a) {
-  verb.add_option("--state", a->state, "move it to init, offline or online");
-  verb.add_option("--cur-state", a->cur_state, "only if it is in this state");
+  verb.add_option("--state", a->state, "move it to init, offline or online")
+      ->check(not_empty("init, offline or online"));
+  verb.add_option("--cur-state", a->cur_state, "only if it is in this state")
+      ->check(not_empty("init, offline or online"));
 }
 
 void add_file_verb(CLI::App& noun, const char* key, int& status) {
   const auto a = std::make_shared<ProfileArguments>();
   CLI::App* const verb = add_verb(noun, "apply", "What a file says of these, begun anew", a, status,
                                   [a, key] { return apply_file(a->flags, a->file, key); });
-  verb->add_option("--file", a->file, "TOML (docs/controller.md)")->required();
+  verb->add_option("--file", a->file, "TOML (docs/controller.md)")
+      ->required()
+      ->check(not_empty("a file as in docs/controller.md"));
 }
 
 void add_formats(CLI::App& ctl, int& status) {
@@ -62,8 +66,9 @@ void add_formats(CLI::App& ctl, int& status) {
       add_verb(*noun, "set", "Modify one", a, status, [a] { return set_format(*a); });
   add_id(*set, a, true);
   add_states(*set, a);
-  set->add_option("--mode", a->mode, "stev, srv6 or udp");
-  set->add_option("--widths", a->widths, "bits of each field, as 16,16");
+  set->add_option("--mode", a->mode, "stev, srv6 or udp")->check(not_empty("stev, srv6 or udp"));
+  set->add_option("--widths", a->widths, "bits of each field, as 16,16")
+      ->check(not_empty("bits of each field, as 16,16"));
   add_file_verb(*noun, "ev_format", status);
 }
 
@@ -77,17 +82,19 @@ void add_evs(CLI::App& ctl, int& status) {
   CLI::App* const set = add_verb(*noun, "set", "Modify one", a, status, [a] { return set_ev(*a); });
   add_id(*set, a, true);
   add_states(*set, a);
-  set->add_option("--mode", a->mode, "auto, explicit or generated");
+  set->add_option("--mode", a->mode, "auto, explicit or generated")
+      ->check(not_empty("auto, explicit or generated"));
   set->add_option("--format", a->format, "number of its EV format profile")
       ->check(whole_number(0, kProfileIdMax));
   set->add_option("--count", a->count, "how many EVs")->check(whole_number(0, ~0u));
   set->add_option("--min-active", a->min_active, "how many stay in use at least")
       ->check(whole_number(0, ~0u));
-  set->add_option("--events", a->events, "good,assumed-bad or none");
+  set->add_option("--events", a->events, "good,assumed-bad or none")
+      ->check(not_empty("good, assumed-bad, both with a comma, or none"));
   set->add_option("--field", a->fields, "WIDTH:INIT:MIN:MAX:MASK, once a field");
   a = std::make_shared<ProfileArguments>();
   CLI::App* const replace = add_verb(*noun, "replace", "Replace EVs", a, status,
-                                     [a] { return change_evs(*a, device::EvOp::kReplace); });
+                                     [a] { return change_evs(*a, control::EvOp::kReplace); });
   add_id(*replace, a, true);
   replace->add_option("--ev", a->evs, "which, as f3b04256@1; none: entries that are not populated");
   replace->add_option("--with", a->replacements, "by what");
@@ -95,7 +102,7 @@ void add_evs(CLI::App& ctl, int& status) {
   replace->add_flag("--all-copies", a->all_copies, "every entry that is the same");
   a = std::make_shared<ProfileArguments>();
   CLI::App* const state = add_verb(*noun, "state", "Set the state of EVs", a, status,
-                                   [a] { return change_evs(*a, device::EvOp::kModifyState); });
+                                   [a] { return change_evs(*a, control::EvOp::kModifyState); });
   add_id(*state, a, true);
   state->add_option("--ev", a->evs, "which, as f3b04256@1");
   state->add_option("--ev-state", a->ev_state, "good or denied")->required();
@@ -113,8 +120,10 @@ void add_ccs(CLI::App& ctl, int& status) {
   CLI::App* const set = add_verb(*noun, "set", "Modify one", a, status, [a] { return set_cc(*a); });
   add_id(*set, a, true);
   add_states(*set, a);
-  set->add_option("--algorithm", a->algorithm, "uet-1.0-nscc, or none: no congestion control");
-  set->add_option("--set", a->config, "a parameter of NSCC as gamma=0.8; default: derived ones");
+  set->add_option("--algorithm", a->algorithm, "uet-1.0-nscc, or none: no congestion control")
+      ->check(not_empty("uet-1.0-nscc or none"));
+  set->add_option("--set", a->config, "a parameter of NSCC as gamma=0.8; default: derived ones")
+      ->check(not_empty("a parameter of NSCC as gamma=0.8, or default"));
   add_file_verb(*noun, "cc", status);
 }
 
@@ -134,7 +143,7 @@ Result<void> run_port(const PortArguments& a) {
   WEFT_TRY(const auto model, model_of(target));
   json list = json::array();
   for (std::uint32_t port = 1; port <= world::kPortsMax; ++port) {
-    const auto enabled = device::is_port_enabled(*model, target.state->shape(), port);
+    const auto enabled = control::is_port_enabled(*model, target.state->shape(), port);
     if (!enabled || (a.port != 0 && a.port != port)) continue;
     list.push_back({{"port", port}, {"enabled", *enabled}});
   }
@@ -165,17 +174,17 @@ struct ProbeArguments {
 
 Result<void> run_probe(ProbeArguments& a) {
   for (const std::string& text : a.evs) {
-    WEFT_TRY(const device::CtlEv ev, ev_from(text));
+    WEFT_TRY(const control::CtlEv ev, ev_from(text));
     a.request.evs.push_back(ev);
   }
   if (!a.evs.empty()) {
     WEFT_TRY(a.request.format, named("--format", a.format, kFormatModes));
   }
-  const auto timeout = scenario::duration_from(a.timeout);
+  const auto timeout = config::duration_from(a.timeout);
   if (!timeout) return misuse("--timeout " + timeout.error());
   a.request.timeout = *timeout;
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  if (target.scope == device::DeviceScope::kSystem || a.request.port_status) {
+  if (target.scope == control::DeviceScope::kSystem || a.request.port_status) {
     if (const auto may = target.state->check_permission(); !may) return from_ctl(may.error());
   }
   WEFT_TRY(const auto rows, run_probes(target, a.request));
@@ -210,7 +219,9 @@ void add_probe(CLI::App& ctl, int& status) {
   const auto a = std::make_shared<ProbeArguments>();
   CLI::App* const probe = ctl.add_subcommand("probe", "EV probes to a host, and its answers");
   add_ctl_flags(*probe, a->flags);
-  probe->add_option("--to", a->request.to, "an address of it, in any plane")->required();
+  probe->add_option("--to", a->request.to, "an address of it, in any plane")
+      ->required()
+      ->check(not_empty("an address of a host"));
   auto* const ports =
       probe->add_option("--port", a->request.ports, "over these ports, from 1 (default: all)")
           ->check(whole_number(1, 255));
@@ -244,11 +255,12 @@ void add_events(CLI::App& ctl, int& status) {
   CLI::App* const events = ctl.add_subcommand("events", "EV events as they come, until Ctrl-C");
   add_ctl_flags(*events, a->flags);
   events->add_option("--count", a->request.count, "end after so many")->check(whole_number(1));
-  events->add_option("--timeout", a->timeout, "end after that long");
+  events->add_option("--timeout", a->timeout, "end after that long")
+      ->check(not_empty("a duration, as 10s"));
   events->callback([a, &status] {
     run_ctl(status, [a]() -> Result<void> {
       if (!a->timeout.empty()) {
-        const auto timeout = scenario::duration_from(a->timeout);
+        const auto timeout = config::duration_from(a->timeout);
         if (!timeout) return misuse("--timeout " + timeout.error());
         a->request.timeout = *timeout;
       }

@@ -5,23 +5,23 @@
 #include <set>
 
 #include "cli/ctl_words.h"
-#include "scenario/reader.h"
+#include "config/reader.h"
 
 namespace weft::cli {
 namespace {
 
-using device::ControllerState;
+using control::ControllerState;
 using Changes = ControllerState::Changes;
-using device::CtlResult;
-using device::ProfileState;
-using scenario::Reader;
-using scenario::Report;
-using scenario::Value;
+using config::Reader;
+using config::Report;
+using config::Value;
+using control::CtlResult;
+using control::ProfileState;
 
-constexpr scenario::Range kIds{0, kProfileIdMax};
+constexpr config::Range kIds{0, kProfileIdMax};
 
-std::vector<device::CtlEv> read_evs(Reader& in, Report& report, std::string_view key) {
-  std::vector<device::CtlEv> out;
+std::vector<control::CtlEv> read_evs(Reader& in, Report& report, std::string_view key) {
+  std::vector<control::CtlEv> out;
   for (const Value& item : in.tables(key)) {
     const auto ev = ev_from(item.text);
     if (!ev) {
@@ -91,10 +91,10 @@ CtlPlan::Ev read_ev(Report& report, const Value& table) {
   }
   in.number("min_active", out.change.min_active);
   if (holds && !out.change.min_active) out.change.min_active = out.change.count.value_or(0) / 4;
-  std::vector<device::EvState> events;
+  std::vector<control::EvState> events;
   in.choices("events", events, kEvStates);
   out.change.event_mask = 0;
-  for (const device::EvState event : events) {
+  for (const control::EvState event : events) {
     *out.change.event_mask |= static_cast<std::uint32_t>(event);
   }
   const auto fields = in.tables("fields");
@@ -112,16 +112,16 @@ CtlPlan::Cc read_cc(Report& report, const Value& table) {
   CtlPlan::Cc out;
   in.require("id", "the number of a profile");
   in.number("id", out.id, kIds);
-  device::CcAlgorithm algorithm = device::CcAlgorithm::kNscc;
+  control::CcAlgorithm algorithm = control::CcAlgorithm::kNscc;
   in.choice("algorithm", algorithm, kAlgorithms);
   out.change.algorithm = algorithm;
   in.choice("state", out.state, kProfileStates);
-  if (algorithm == device::CcAlgorithm::kNscc) out.change.nscc.emplace();
+  if (algorithm == control::CcAlgorithm::kNscc) out.change.nscc.emplace();
   for (const Value& entry : table.children) {
     if (entry.key == "id" || entry.key == "algorithm" || entry.key == "state") continue;
     std::string value = entry.text;
-    if (entry.kind == scenario::ValueKind::kInteger) value = std::to_string(entry.integer);
-    if (entry.kind == scenario::ValueKind::kReal) value = fmt::format("{}", entry.real);
+    if (entry.kind == config::ValueKind::kInteger) value = std::to_string(entry.integer);
+    if (entry.kind == config::ValueKind::kReal) value = fmt::format("{}", entry.real);
     if (!out.change.nscc) {
       report.fail(entry.key_at,
                   entry.key + " means nothing here; there is no algorithm to take it");
@@ -132,9 +132,9 @@ CtlPlan::Cc read_cc(Report& report, const Value& table) {
   return out;
 }
 
-device::PortChange read_port(Report& report, const Value& table) {
+control::PortChange read_port(Report& report, const Value& table) {
   Reader in(report, &table, "[[port]]");
-  device::PortChange out;
+  control::PortChange out;
   in.require("port", "the number of a port, from 1");
   in.number("port", out.port, {1, world::kPortsMax});
   in.require("enabled", "true or false");
@@ -143,7 +143,7 @@ device::PortChange read_port(Report& report, const Value& table) {
   return out;
 }
 
-std::uint64_t number_of(const device::PortChange& port) { return port.port; }
+std::uint64_t number_of(const control::PortChange& port) { return port.port; }
 template <typename Profile>
 std::uint64_t number_of(const Profile& profile) {
   return profile.id;
@@ -176,14 +176,14 @@ CtlResult<void> begin_anew(const CtlPlan::Ev& wanted, Changes& state) {
 
 CtlResult<void> carry_out(const CtlPlan::Ev& wanted, Changes& state) {
   if (wanted.state == ProfileState::kInit) return {};
-  device::EvChange change = wanted.change;
+  control::EvChange change = wanted.change;
   change.state = ProfileState::kOffline;
   WEFT_CHECK(state.modify_ev(wanted.id, change));
-  device::EvOps replace{.op = device::EvOp::kReplace};
-  for (const device::CtlEv& ev : wanted.evs) replace.entries.push_back({.ev_new = ev, .state = 1});
+  control::EvOps replace{.op = control::EvOp::kReplace};
+  for (const control::CtlEv& ev : wanted.evs) replace.entries.push_back({.ev_new = ev, .state = 1});
   if (!replace.entries.empty()) WEFT_CHECK(state.modify_ev(wanted.id, {.ops = replace}));
-  device::EvOps deny{.op = device::EvOp::kModifyState};
-  for (const device::CtlEv& ev : wanted.denied) {
+  control::EvOps deny{.op = control::EvOp::kModifyState};
+  for (const control::CtlEv& ev : wanted.denied) {
     deny.entries.push_back({.ev = ev, .state = 4, .all_copies = true});
   }
   if (!deny.entries.empty()) WEFT_CHECK(state.modify_ev(wanted.id, {.ops = deny}));
@@ -196,7 +196,7 @@ CtlResult<void> carry_out(const CtlPlan::Format& wanted, Changes& state) {
     return state.modify_format(wanted.id, {.state = to});
   }));
   if (wanted.state == ProfileState::kInit) return {};
-  device::FormatChange change = wanted.change;
+  control::FormatChange change = wanted.change;
   change.state = ProfileState::kOffline;
   WEFT_CHECK(state.modify_format(wanted.id, change));
   if (wanted.state == ProfileState::kOffline) return {};
@@ -208,7 +208,7 @@ CtlResult<void> carry_out(const CtlPlan::Cc& wanted, Changes& state) {
     return state.modify_cc(wanted.id, {.state = to});
   }));
   if (wanted.state == ProfileState::kInit) return {};
-  device::CcChange change = wanted.change;
+  control::CcChange change = wanted.change;
   change.state = ProfileState::kOffline;
   WEFT_CHECK(state.modify_cc(wanted.id, change));
   if (wanted.state == ProfileState::kOffline) return {};
@@ -218,8 +218,8 @@ CtlResult<void> carry_out(const CtlPlan::Cc& wanted, Changes& state) {
 // Says of what it failed.
 CtlResult<void> told(const char* kind, std::uint64_t id, const CtlResult<void>& done) {
   if (done) return {};
-  return device::ctl_error(done.error().code,
-                           fmt::format("{} {}: {}", kind, id, done.error().message));
+  return control::ctl_error(done.error().code,
+                            fmt::format("{} {}: {}", kind, id, done.error().message));
 }
 
 CtlResult<void> carry_out(const CtlPlan& plan, Changes& state) {
@@ -232,7 +232,7 @@ CtlResult<void> carry_out(const CtlPlan& plan, Changes& state) {
     WEFT_CHECK(told("ev", wanted.id, carry_out(wanted, state)));
   for (const CtlPlan::Cc& wanted : plan.ccs)
     WEFT_CHECK(told("cc", wanted.id, carry_out(wanted, state)));
-  for (const device::PortChange& wanted : plan.ports)
+  for (const control::PortChange& wanted : plan.ports)
     WEFT_CHECK(told("port", wanted.port, state.modify_port(wanted)));
   return {};
 }
@@ -240,7 +240,7 @@ CtlResult<void> carry_out(const CtlPlan& plan, Changes& state) {
 }  // namespace
 
 Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name) {
-  WEFT_TRY(const Value document, scenario::parse_document(toml, file_name));
+  WEFT_TRY(const Value document, config::parse_document(toml, file_name));
   Report report(file_name);
   Reader in(report, &document, "the file");
   CtlPlan plan;

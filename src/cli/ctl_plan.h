@@ -15,31 +15,31 @@
 #include <vector>
 
 #include "base/result.h"
-#include "device/controller_state.h"
+#include "control/controller_state.h"
 
 namespace weft::cli {
 
 struct CtlPlan {
   struct Format {
     std::uint64_t id = 0;
-    device::FormatChange change{};  // without states
-    device::ProfileState state = device::ProfileState::kOnline;
+    control::FormatChange change{};  // without states
+    control::ProfileState state = control::ProfileState::kOnline;
   };
   struct Ev {
     std::uint64_t id = 0;
-    device::EvChange change{};
-    std::vector<device::CtlEv> evs{}, denied{};
-    device::ProfileState state = device::ProfileState::kOnline;
+    control::EvChange change{};
+    std::vector<control::CtlEv> evs{}, denied{};
+    control::ProfileState state = control::ProfileState::kOnline;
   };
   struct Cc {
     std::uint64_t id = 0;
-    device::CcChange change{};
-    device::ProfileState state = device::ProfileState::kOnline;
+    control::CcChange change{};
+    control::ProfileState state = control::ProfileState::kOnline;
   };
   std::vector<Format> formats{};
   std::vector<Ev> evs{};
   std::vector<Cc> ccs{};
-  std::vector<device::PortChange> ports{};
+  std::vector<control::PortChange> ports{};
 };
 
 // Errors: kInvalid with FILE:LINE:COLUMN.
@@ -47,6 +47,6 @@ Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name)
 
 // Carries it out, formats first: all of it, or nothing where anything is refused. REQUIRES numbers
 // of profiles that there are.
-device::CtlResult<void> carry_out(const CtlPlan& plan, device::ControllerState& state);
+control::CtlResult<void> carry_out(const CtlPlan& plan, control::ControllerState& state);
 
 }  // namespace weft::cli

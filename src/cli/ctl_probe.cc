@@ -10,12 +10,12 @@
 
 #include "cli/ctl_words.h"
 #include "cli/interruption.h"
-#include "device/ctl_agent.h"
-#include "device/ctl_events.h"
+#include "control/ctl_agent.h"
+#include "control/ctl_events.h"
 #include "device/peer_planes.h"
-#include "net/address.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
+#include "os/address.h"
 #include "transport/endpoint.h"
 
 namespace weft::cli {
@@ -26,7 +26,7 @@ constexpr std::uint32_t kRequestsMax = 1024;
 // One request to be sent.
 struct Way {
   fabric::Ev ev{};
-  std::optional<device::CtlEv> named{};
+  std::optional<control::CtlEv> named{};
 };
 
 Error no_port(const std::string& flag, std::uint32_t port, std::size_t count) {
@@ -55,10 +55,11 @@ Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::s
 
 // By EVs as controllers name them.
 Result<std::vector<Way>> ways_by_name(const std::vector<fabric::Ev>& evs, std::size_t port_count,
-                                      const ProbeRequest& request, device::ControllerState& state) {
+                                      const ProbeRequest& request,
+                                      control::ControllerState& state) {
   std::vector<Way> out;
-  for (const device::CtlEv& named : request.evs) {
-    const auto ev = device::device_ev(state, evs, request.format, named);
+  for (const control::CtlEv& named : request.evs) {
+    const auto ev = control::device_ev(state, evs, request.format, named);
     if (!ev && ev.error().code == EINVAL)
       return no_port("--ev " + text_of(named) + ": port", named.port, port_count);
     if (!ev) return from_ctl(ev.error());
@@ -73,9 +74,9 @@ struct Asked {
 };
 
 Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request,
-                   device::ControllerState& state) {
+                   control::ControllerState& state) {
   const auto ours = world.addresses();
-  WEFT_TRY(const Ipv6 to, net::parse_address(request.to));
+  WEFT_TRY(const Ipv6 to, os::parse_address(request.to));
   WEFT_TRY(const transport::PeerInfo peer,
            device::peer_planes(ours, {.gid = to, .qpn = device::kHostQpn}));
   const auto model = state.snapshot();
@@ -164,14 +165,14 @@ Result<std::vector<ProbeAnswer>> run_probes(const CtlTarget& target, const Probe
 
 Result<void> print_events(CtlTarget& target, const EventRequest& request) {
   if (const auto may = target.state->check_permission(); !may) return from_ctl(may.error());
-  WEFT_TRY(net::FileDescriptor directory,
-           target.state->events_directory(device::ControllerState::Make::kYes));
-  WEFT_TRY(const auto queue, device::EvEventQueue::open(std::move(directory)));
+  WEFT_TRY(os::FileDescriptor directory,
+           target.state->events_directory(control::ControllerState::Make::kYes));
+  WEFT_TRY(const auto queue, control::EvEventQueue::open(std::move(directory)));
   // Processes look who listens when the state changes.
   if (const auto told = target.state->touch(); !told) return from_ctl(told.error());
   catch_interruption();
-  const Time begin = net::clock_now();
-  std::array<device::EvEvent, 64> events;
+  const Time begin = os::clock_now();
+  std::array<control::EvEvent, 64> events;
   for (std::uint64_t seen = 0; request.count == 0 || seen < request.count;) {
     if (interrupted()) return {};
     const std::size_t wanted = request.count == 0
@@ -179,8 +180,8 @@ Result<void> print_events(CtlTarget& target, const EventRequest& request) {
                                    : std::min<std::uint64_t>(events.size(), request.count - seen);
     const std::size_t n = queue->poll(std::span(events).first(wanted));
     for (std::size_t i = 0; i < n; ++i) {
-      const device::EvEvent& e = events[i];
-      const std::string state(scenario::name_of(kEvStates, e.state));
+      const control::EvEvent& e = events[i];
+      const std::string state(config::name_of(kEvStates, e.state));
       if (request.json) {
         fmt::print("{}\n", nlohmann::json{{"profile", e.profile_id},
                                           {"ev", text_of(e.ev)},
@@ -197,7 +198,7 @@ Result<void> print_events(CtlTarget& target, const EventRequest& request) {
     if (n > 0) continue;
     std::int64_t wait_ms = 100;
     if (request.timeout) {
-      const Duration left = *request.timeout - (net::clock_now() - begin);
+      const Duration left = *request.timeout - (os::clock_now() - begin);
       if (left <= Duration()) {
         if (request.count == 0) return {};
         return Error{ErrorKind::kSystem,

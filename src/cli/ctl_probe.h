@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cli/ctl_target.h"
-#include "device/ctl_model.h"
+#include "control/ctl_model.h"
 #include "transport/endpoint_asks.h"
 
 namespace weft::cli {
@@ -18,7 +18,7 @@ struct ProbeRequest {
   std::string to{};                    // an address of the host, in any plane
   std::vector<std::uint32_t> ports{};  // from 1; empty: all
   std::uint32_t count = 1;             // of each port, each by another EV of the device
-  std::vector<device::CtlEv> evs{};    // or as many by each of these, as controllers name them
+  std::vector<control::CtlEv> evs{};   // or as many by each of these, as controllers name them
   fabric::EvFormatMode format = fabric::EvFormatMode::kUdp;  // of those
   std::uint32_t dscp = 0;                      // 46: with the control packets; else with the data
   std::optional<std::uint32_t> port_status{};  // a port status update instead of probes
@@ -28,7 +28,7 @@ struct ProbeAnswer {
   std::uint16_t id = 0;
   std::uint32_t port = 0;  // asked over, from 1
   std::uint32_t ev = 0;    // of the device
-  std::optional<device::CtlEv> named{};
+  std::optional<control::CtlEv> named{};
   std::optional<transport::EndpointAnswer> answer{};
 };
 // One row a request, in the order they were sent. Errors: kInvalid, kSystem, kExhausted, kBusy.

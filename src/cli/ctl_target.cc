@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "cli/argument_checks.h"
 #include "cli/say.h"
 #include "settings/setting_table.h"
 
@@ -19,26 +20,27 @@ Result<CtlTarget> find_ctl_target(const CtlFlags& flags) {
   CtlTarget target;
   WEFT_TRY(target.settings, load_settings(flags.settings, flags.device));
   WEFT_TRY(const auto planes, planes_of(target.settings));
-  for (const net::PlaneChoice& plane : planes) target.planes.push_back(plane.address);
-  target.scope = device::scope_of(target.planes);
-  WEFT_TRY(target.directory, device::state_directory(target.scope));
+  for (const os::PlaneChoice& plane : planes) target.planes.push_back(plane.address);
+  target.scope = control::scope_of(target.planes);
+  WEFT_TRY(target.directory, control::state_directory(target.scope));
   return target;
 }
 
 Result<void> open_state(CtlTarget& target, const std::string& device) {
   std::uint32_t ports = 0;
   for (std::size_t i = 0; i < target.planes.size(); ++i) ports |= 2u << i;
-  WEFT_TRY(target.state, device::ControllerState::open({.directory = target.directory,
-                                                        .device = device,
-                                                        .scope = target.scope,
-                                                        .shape = {.port_mask = ports}}));
+  WEFT_TRY(target.state, control::ControllerState::open({.directory = target.directory,
+                                                         .device = device,
+                                                         .scope = target.scope,
+                                                         .shape = {.port_mask = ports}}));
   return {};
 }
 
 }  // namespace
 
 void add_ctl_flags(CLI::App& command, CtlFlags& flags) {
-  command.add_option("--device", flags.device, "the device (default weft0)");
+  command.add_option("--device", flags.device, "the device (default weft0)")
+      ->check(not_empty("the name of a device, as weft0"));
   command.add_flag("--json", flags.json, "one JSON object on stdout");
   add_setting_flags(command, flags.settings);
 }
@@ -49,17 +51,17 @@ Result<CtlTarget> open_ctl_target(const CtlFlags& flags) {
   return target;
 }
 
-Error from_ctl(const device::CtlError& error) { return {ErrorKind::kSystem, error.message}; }
+Error from_ctl(const control::CtlError& error) { return {ErrorKind::kSystem, error.message}; }
 
 Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
-                      const device::CtlResult<void>& result) {
+                      const control::CtlResult<void>& result) {
   if (!result) return from_ctl(result.error());
   if (!flags.json) return {};
   fmt::print("{}\n", nlohmann::json{{"generation", target.state->generation_made()}}.dump());
   return {};
 }
 
-Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target) {
+Result<std::shared_ptr<const control::CtlModel>> model_of(const CtlTarget& target) {
   auto model = target.state->observed();
   if (!model) return from_ctl(model.error());
   return *model;
@@ -78,13 +80,14 @@ Result<ControllerWord> controller_word(const CtlFlags& flags) {
                               .what = what,
                               .mend = fmt::format("weft ctl {} set 0 {}{}", noun, change, which)});
   };
-  using device::ProfileState;
-  const device::EvProfileRecord& evs = model->evs[0];
+  using control::ProfileState;
+  const control::EvProfileRecord& evs = model->evs[0];
   if (evs.state == ProfileState::kOffline) hinder("ev", "it is OFFLINE", "--state online");
-  const bool denied = !evs.evs.empty() &&
-                      std::all_of(evs.evs.begin(), evs.evs.end(), [](const device::EvEntry& entry) {
-                        return entry.state == device::EvState::kDenied;
-                      });
+  const bool denied =
+      !evs.evs.empty() &&
+      std::all_of(evs.evs.begin(), evs.evs.end(), [](const control::EvEntry& entry) {
+        return entry.state == control::EvState::kDenied;
+      });
   if (evs.state == ProfileState::kOnline && denied)
     hinder("ev", "all its EVs are denied", "--state offline  # and then --state init");
   if (model->ccs[0].state == ProfileState::kOffline)

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "cli/app_fwd.h"
 #include "cli/net_settings.h"
-#include "device/controller_state.h"
+#include "control/controller_state.h"
 
 namespace weft::cli {
 
@@ -25,19 +25,19 @@ struct CtlTarget {
   NetSettings settings{};
   std::vector<Ipv6> planes{};
   std::string directory{};
-  device::DeviceScope scope = device::DeviceScope::kUser;
-  std::unique_ptr<device::ControllerState> state{};
+  control::DeviceScope scope = control::DeviceScope::kUser;
+  std::unique_ptr<control::ControllerState> state{};
 };
 // Errors: kInvalid, kSystem.
 Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
 
 // A failure of the controller as one of the program: misuse is what could not even be asked.
-Error from_ctl(const device::CtlError& error);
+Error from_ctl(const control::CtlError& error);
 // The end of a verb that changes something: with --json, which generation of the state it made.
 Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
-                      const device::CtlResult<void>& result);
+                      const control::CtlResult<void>& result);
 // All that is known: what controllers said, and what QPs found out. Errors: kSystem.
-Result<std::shared_ptr<const device::CtlModel>> model_of(const CtlTarget& target);
+Result<std::shared_ptr<const control::CtlModel>> model_of(const CtlTarget& target);
 // What controllers said that keeps programs from working which name no profile.
 struct ControllerWord {
   std::uint32_t ports_disabled = 0;  // bit N: port N

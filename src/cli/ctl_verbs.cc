@@ -8,12 +8,12 @@
 
 #include "cli/ctl_plan.h"
 #include "cli/ctl_words.h"
-#include "settings/file_text.h"
+#include "os/file_text.h"
 
 namespace weft::cli {
 namespace {
 
-using device::ProfileState;
+using control::ProfileState;
 using nlohmann::json;
 
 Error misuse(std::string message) { return {ErrorKind::kInvalid, std::move(message)}; }
@@ -46,11 +46,12 @@ std::string line_of(const json& object) {
 }
 
 // What else is known of a profile than what it says itself.
-void add_more(const device::CtlModel&, const device::FormatProfile&, json&) {}
-void add_more(const device::CtlModel&, const device::CcProfile&, json&) {}
+void add_more(const control::CtlModel&, const control::FormatProfile&, json&) {}
+void add_more(const control::CtlModel&, const control::CcProfile&, json&) {}
 // As packets carry them, where format and fields are known.
-void add_more(const device::CtlModel& model, const device::EvProfileRecord& profile, json& object) {
-  const auto expansion = device::expansion_of(model, profile);
+void add_more(const control::CtlModel& model, const control::EvProfileRecord& profile,
+              json& object) {
+  const auto expansion = control::expansion_of(model, profile);
   for (std::size_t i = 0; expansion && i < profile.evs.size(); ++i) {
     const auto expanded = expansion->expand(profile.evs[i].ev.value);
     if (!profile.evs[i].ev.is_populated() || !expanded) continue;
@@ -64,7 +65,7 @@ void add_more(const device::CtlModel& model, const device::EvProfileRecord& prof
 
 // The profiles that were touched, or the one that was asked for.
 template <typename Profile, std::size_t N>
-Result<void> show(const CtlFlags& flags, const device::CtlModel& model,
+Result<void> show(const CtlFlags& flags, const control::CtlModel& model,
                   const std::array<Profile, N>& all, const std::optional<std::uint64_t>& id) {
   json list = json::array();
   for (std::size_t i = 0; i < N; ++i) {
@@ -89,7 +90,7 @@ Result<void> show(const CtlFlags& flags, const device::CtlModel& model,
 }
 
 // "default" forgets what was said before.
-Result<void> set_all(const std::vector<std::string>& words, device::NsccSettings& out) {
+Result<void> set_all(const std::vector<std::string>& words, control::NsccSettings& out) {
   for (const std::string& word : words) {
     if (word == "default") {
       out = {};
@@ -103,7 +104,7 @@ Result<void> set_all(const std::vector<std::string>& words, device::NsccSettings
 }  // namespace
 
 Result<void> apply_file(const CtlFlags& flags, const std::string& name, const std::string& only) {
-  WEFT_TRY(const std::string text, settings::file_text(name, "a file as in docs/controller.md"));
+  WEFT_TRY(const std::string text, os::file_text(name, "a file as in docs/controller.md"));
   WEFT_TRY(CtlPlan plan, ctl_plan_from(text, name));
   if (!only.empty()) {
     if (only != "ev_format") plan.formats.clear();
@@ -128,16 +129,16 @@ Result<void> show_device(const CtlFlags& flags) {
   const json object = {{"device", flags.device},
                        {"ports", ports},
                        {"state_directory", target.directory},
-                       {"scope", target.scope == device::DeviceScope::kSystem ? "system" : "user"},
+                       {"scope", target.scope == control::DeviceScope::kSystem ? "system" : "user"},
                        {"may_change", may},
                        {"generation", model->generation},
-                       {"ev_format_profiles_max", device::kFormatProfilesMax},
-                       {"ev_profiles_max", device::kEvProfilesMax},
-                       {"evs_max", device::kEvsMax},
-                       {"evs_free", device::kEvsMax - device::ev_count(*model)},
-                       {"evs_per_profile_max", device::kEvsPerProfileMax},
-                       {"cc_profiles_max", device::kCcProfilesMax},
-                       {"algorithms", json::array({device::kNsccName})}};
+                       {"ev_format_profiles_max", control::kFormatProfilesMax},
+                       {"ev_profiles_max", control::kEvProfilesMax},
+                       {"evs_max", control::kEvsMax},
+                       {"evs_free", control::kEvsMax - control::ev_count(*model)},
+                       {"evs_per_profile_max", control::kEvsPerProfileMax},
+                       {"cc_profiles_max", control::kCcProfilesMax},
+                       {"algorithms", json::array({control::kNsccName})}};
   if (flags.json) {
     fmt::print("{}\n", object.dump());
   } else {
@@ -149,7 +150,7 @@ Result<void> show_device(const CtlFlags& flags) {
 }
 
 Result<void> set_format(const ProfileArguments& a) {
-  device::FormatChange change;
+  control::FormatChange change;
   WEFT_TRY(change.state, state_of("--state", a.state));
   WEFT_TRY(change.cur_state, state_of("--cur-state", a.cur_state));
   if (!a.mode.empty()) {
@@ -164,7 +165,7 @@ Result<void> set_format(const ProfileArguments& a) {
 }
 
 Result<void> set_ev(const ProfileArguments& a) {
-  device::EvChange change;
+  control::EvChange change;
   WEFT_TRY(change.state, state_of("--state", a.state));
   WEFT_TRY(change.cur_state, state_of("--cur-state", a.cur_state));
   if (!a.mode.empty()) {
@@ -189,17 +190,20 @@ Result<void> set_ev(const ProfileArguments& a) {
 }
 
 // `--ev` that is not given, in a replacement: an entry that is not populated.
-Result<void> change_evs(const ProfileArguments& a, device::EvOp op) {
-  WEFT_TRY(const device::EvState state, named("--ev-state", a.ev_state, kEvStates));
-  const bool replaces = op == device::EvOp::kReplace;
+Result<void> change_evs(const ProfileArguments& a, control::EvOp op) {
+  WEFT_TRY(const control::EvState state, named("--ev-state", a.ev_state, kEvStates));
+  const bool replaces = op == control::EvOp::kReplace;
   const std::size_t count = replaces ? a.replacements.size() : a.evs.size();
   if (replaces && !a.evs.empty() && a.evs.size() != count) {
     return misuse("as many --ev as --with, or none for entries that are not populated");
   }
-  if (count == 0) return misuse(replaces ? "--with is missing" : "--ev is missing");
-  device::EvOps ops{.op = op};
+  if (count == 0)
+    return misuse(
+        fmt::format("{} is missing; expected an EV, as f3b04256@1", replaces ? "--with" : "--ev"));
+  control::EvOps ops{.op = op};
   for (std::size_t i = 0; i < count; ++i) {
-    device::EvOpEntry entry{.state = static_cast<std::uint32_t>(state), .all_copies = a.all_copies};
+    control::EvOpEntry entry{.state = static_cast<std::uint32_t>(state),
+                             .all_copies = a.all_copies};
     if (!a.evs.empty()) {
       WEFT_TRY(entry.ev, ev_from(a.evs[i]));
     }
@@ -211,7 +215,7 @@ Result<void> change_evs(const ProfileArguments& a, device::EvOp op) {
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
   // All of them or none; the API itself leaves what came before the one that is refused.
   const auto done = target.state->change_together(
-      [&](device::ControllerState::Changes& to) { return to.modify_ev(*a.id, {.ops = ops}); });
+      [&](control::ControllerState::Changes& to) { return to.modify_ev(*a.id, {.ops = ops}); });
   if (!done && count > 1) {
     return Error{ErrorKind::kSystem, fmt::format("{} (entries count from 0); nothing was changed",
                                                  done.error().message)};
@@ -220,20 +224,20 @@ Result<void> change_evs(const ProfileArguments& a, device::EvOp op) {
 }
 
 Result<void> set_cc(const ProfileArguments& a) {
-  device::CcChange change;
+  control::CcChange change;
   WEFT_TRY(change.state, state_of("--state", a.state));
   WEFT_TRY(change.cur_state, state_of("--cur-state", a.cur_state));
   if (!a.algorithm.empty()) {
     WEFT_TRY(change.algorithm, optional_of(named("--algorithm", a.algorithm, kAlgorithms)));
   }
   // Once for what is wrong with them; then for good.
-  device::NsccSettings none;
+  control::NsccSettings none;
   WEFT_CHECK(set_all(a.config, none));
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  const auto done = target.state->change_together([&](device::ControllerState::Changes& state) {
+  const auto done = target.state->change_together([&](control::ControllerState::Changes& state) {
     if (!a.config.empty()) {
       // What is not said stays as it is.
-      change.nscc = state.model().ccs[*a.id].nscc.value_or(device::NsccSettings());
+      change.nscc = state.model().ccs[*a.id].nscc.value_or(control::NsccSettings());
       (void)set_all(a.config, *change.nscc);
     }
     return state.modify_cc(*a.id, change);

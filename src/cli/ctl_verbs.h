@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "cli/ctl_target.h"
-#include "device/ctl_profiles.h"
+#include "control/ctl_profiles.h"
 
 namespace weft::cli {
 
@@ -26,7 +26,7 @@ struct ProfileArguments {
 // Changes. Errors: kInvalid (misuse), kSystem (the controller's).
 Result<void> set_format(const ProfileArguments& a);
 Result<void> set_ev(const ProfileArguments& a);
-Result<void> change_evs(const ProfileArguments& a, device::EvOp op);
+Result<void> change_evs(const ProfileArguments& a, control::EvOp op);
 Result<void> set_cc(const ProfileArguments& a);
 // `only`: of the nouns in the file, this one; empty: all.
 Result<void> apply_file(const CtlFlags& flags, const std::string& name, const std::string& only);

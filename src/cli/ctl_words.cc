@@ -42,10 +42,10 @@ int digit(char c) {
 
 struct NsccKey {
   const char* name;
-  std::uint32_t device::NsccSettings::*whole;
-  float device::NsccSettings::*real;
+  std::uint32_t control::NsccSettings::*whole;
+  float control::NsccSettings::*real;
 };
-using Nscc = device::NsccSettings;
+using Nscc = control::NsccSettings;
 constexpr NsccKey kNsccKeys[] = {
     {"adjust_bytes_threshold", &Nscc::adjust_bytes, nullptr},
     {"adjust_period_threshold", &Nscc::adjust_period_ns, nullptr},
@@ -63,7 +63,7 @@ constexpr NsccKey kNsccKeys[] = {
 template <typename E, std::size_t N>
 nlohmann::json name_json(const std::optional<E>& value, const Name<E> (&names)[N]) {
   if (!value) return nullptr;
-  return std::string(scenario::name_of(names, *value));
+  return std::string(config::name_of(names, *value));
 }
 
 template <typename T>
@@ -74,12 +74,12 @@ nlohmann::json maybe(const std::optional<T>& value) {
 
 template <typename E, std::size_t N>
 std::string shown(E value, const Name<E> (&names)[N]) {
-  return std::string(scenario::name_of(names, value));
+  return std::string(config::name_of(names, value));
 }
 
 }  // namespace
 
-Result<device::CtlEv> ev_from(std::string_view text) {
+Result<control::CtlEv> ev_from(std::string_view text) {
   const auto wrong = [&] {
     return invalid(fmt::format(
         "EV {}: expected bytes and a port as f3b04256@1, at most 32 bytes, ports from 1", text));
@@ -90,7 +90,7 @@ Result<device::CtlEv> ev_from(std::string_view text) {
   if (!port || *port == 0 || *port > world::kPortsMax) return wrong();
   std::string_view hex = text.substr(0, at);
   if (hex.starts_with("0x")) hex.remove_prefix(2);
-  device::CtlEv ev;
+  control::CtlEv ev;
   ev.port = static_cast<std::uint8_t>(*port);
   std::size_t digits = 0;
   for (const char c : hex) {
@@ -104,7 +104,7 @@ Result<device::CtlEv> ev_from(std::string_view text) {
   return ev;
 }
 
-std::string text_of(const device::CtlEv& ev) {
+std::string text_of(const control::CtlEv& ev) {
   if (!ev.is_populated()) return "-";
   std::size_t size = ev.value.size();
   while (size > 4 && ev.value[size - 1] == std::byte{0}) --size;
@@ -150,7 +150,7 @@ Result<std::uint32_t> event_mask_from(std::string_view text) {
   std::uint32_t mask = 0;
   if (text == "none") return mask;
   for (const std::string_view part : split(text, ',')) {
-    WEFT_TRY(const device::EvState state, named("events", part, kEvStates));
+    WEFT_TRY(const control::EvState state, named("events", part, kEvStates));
     mask |= static_cast<std::uint32_t>(state);
   }
   return mask;
@@ -165,7 +165,7 @@ std::string event_mask_text(std::uint32_t mask) {
   return out.empty() ? "none" : out;
 }
 
-Result<void> set_nscc(std::string_view word, device::NsccSettings& out) {
+Result<void> set_nscc(std::string_view word, control::NsccSettings& out) {
   const std::size_t at = word.find('=');
   const std::string_view key = word.substr(0, at);
   const std::string value(at == std::string_view::npos ? "" : word.substr(at + 1));
@@ -194,13 +194,13 @@ Result<void> set_nscc(std::string_view word, device::NsccSettings& out) {
   return invalid(fmt::format("{}: no such parameter of NSCC; expected one of {}", key, list));
 }
 
-nlohmann::json to_json(const device::FormatProfile& p) {
+nlohmann::json to_json(const control::FormatProfile& p) {
   return {{"state", shown(p.state, kProfileStates)},
           {"mode", name_json(p.mode, kFormatModes)},
           {"widths", maybe(p.widths)}};
 }
 
-nlohmann::json to_json(const device::EvProfileRecord& p) {
+nlohmann::json to_json(const control::EvProfileRecord& p) {
   nlohmann::json fields = nlohmann::json::array(), evs = nlohmann::json::array();
   if (p.fields) {
     for (const fabric::EvField& f : *p.fields) {
@@ -211,7 +211,7 @@ nlohmann::json to_json(const device::EvProfileRecord& p) {
                         {"mask", f.mask}});
     }
   }
-  for (const device::EvEntry& entry : p.evs) {
+  for (const control::EvEntry& entry : p.evs) {
     evs.push_back(
         {{"ev", text_of(entry.ev)},
          {"state", entry.ev.is_populated() ? shown(entry.state, kEvStates) : "unpopulated"}});
@@ -226,7 +226,7 @@ nlohmann::json to_json(const device::EvProfileRecord& p) {
           {"evs", evs}};
 }
 
-nlohmann::json to_json(const device::CcProfile& p) {
+nlohmann::json to_json(const control::CcProfile& p) {
   nlohmann::json out = {{"state", shown(p.state, kProfileStates)},
                         {"algorithm", name_json(p.algorithm, kAlgorithms)},
                         {"config", nullptr}};

@@ -8,39 +8,40 @@
 #include <vector>
 
 #include "base/result.h"
-#include "device/ctl_model.h"
+#include "control/ctl_model.h"
 #include "scenario/names.h"
 
 namespace weft::cli {
 
-using scenario::Name;
+using config::Name;
 
 // Of each kind there are as many.
-inline constexpr std::uint32_t kProfileIdMax = device::kEvProfilesMax - 1;
-static_assert(device::kFormatProfilesMax == device::kEvProfilesMax);
-static_assert(device::kCcProfilesMax == device::kEvProfilesMax);
+inline constexpr std::uint32_t kProfileIdMax = control::kEvProfilesMax - 1;
+static_assert(control::kFormatProfilesMax == control::kEvProfilesMax);
+static_assert(control::kCcProfilesMax == control::kEvProfilesMax);
 
-inline constexpr Name<device::ProfileState> kProfileStates[] = {
-    {"init", device::ProfileState::kInit},
-    {"offline", device::ProfileState::kOffline},
-    {"online", device::ProfileState::kOnline}};
+inline constexpr Name<control::ProfileState> kProfileStates[] = {
+    {"init", control::ProfileState::kInit},
+    {"offline", control::ProfileState::kOffline},
+    {"online", control::ProfileState::kOnline}};
 inline constexpr Name<fabric::EvFormatMode> kFormatModes[] = {{"stev", fabric::EvFormatMode::kStev},
                                                               {"srv6", fabric::EvFormatMode::kSrv6},
                                                               {"udp", fabric::EvFormatMode::kUdp}};
 inline constexpr Name<fabric::EvMode> kEvModes[] = {{"auto", fabric::EvMode::kAutomatic},
                                                     {"explicit", fabric::EvMode::kExplicit},
                                                     {"generated", fabric::EvMode::kGenerated}};
-inline constexpr Name<device::EvState> kEvStates[] = {{"good", device::EvState::kGood},
-                                                      {"assumed-bad", device::EvState::kAssumedBad},
-                                                      {"denied", device::EvState::kDenied}};
-inline constexpr Name<device::CcAlgorithm> kAlgorithms[] = {
-    {device::kNsccName, device::CcAlgorithm::kNscc}, {"none", device::CcAlgorithm::kNone}};
+inline constexpr Name<control::EvState> kEvStates[] = {
+    {"good", control::EvState::kGood},
+    {"assumed-bad", control::EvState::kAssumedBad},
+    {"denied", control::EvState::kDenied}};
+inline constexpr Name<control::CcAlgorithm> kAlgorithms[] = {
+    {control::kNsccName, control::CcAlgorithm::kNscc}, {"none", control::CcAlgorithm::kNone}};
 
 // "f3b04256@1": hexadecimal bytes from the first, ':' between them if liked, and the port. Errors:
 // kInvalid.
-Result<device::CtlEv> ev_from(std::string_view text);
+Result<control::CtlEv> ev_from(std::string_view text);
 // The other way; "-" for one that is not populated.
-std::string text_of(const device::CtlEv& ev);
+std::string text_of(const control::CtlEv& ev);
 
 // "16:0x100:1:15:0xf": width, init, min, max, mask. Errors: kInvalid.
 Result<fabric::EvField> field_from(std::string_view text);
@@ -54,12 +55,12 @@ Result<std::uint32_t> event_mask_from(std::string_view text);
 std::string event_mask_text(std::uint32_t mask);
 
 // "gamma=0.8" into NSCC's configuration. Errors: kInvalid, with the keys that there are.
-Result<void> set_nscc(std::string_view word, device::NsccSettings& out);
+Result<void> set_nscc(std::string_view word, control::NsccSettings& out);
 
 // One of a list of names; Errors: kInvalid, with the names.
 template <typename E, std::size_t N>
 Result<E> named(std::string_view what, std::string_view text, const Name<E> (&names)[N]) {
-  if (const auto found = scenario::value_named(names, text)) return *found;
+  if (const auto found = config::value_named(names, text)) return *found;
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "" : ", ") + std::string(name.name);
   return Error{ErrorKind::kInvalid,
@@ -67,8 +68,8 @@ Result<E> named(std::string_view what, std::string_view text, const Name<E> (&na
 }
 
 // As objects: what `show --json` prints and `show` prints in lines.
-nlohmann::json to_json(const device::FormatProfile& profile);
-nlohmann::json to_json(const device::EvProfileRecord& profile);
-nlohmann::json to_json(const device::CcProfile& profile);
+nlohmann::json to_json(const control::FormatProfile& profile);
+nlohmann::json to_json(const control::EvProfileRecord& profile);
+nlohmann::json to_json(const control::CcProfile& profile);
 
 }  // namespace weft::cli

@@ -13,7 +13,7 @@ TEST(CtlWords, EvsAreBytesAndAPort) {
   EXPECT_EQ(text_of(*ev), "f3b04256@1");
   EXPECT_EQ(*ev_from("0xF3B0:4256@1"), *ev);
   EXPECT_EQ(text_of(*ev_from("a4@8")), "a4000000@8");
-  EXPECT_EQ(text_of(device::CtlEv()), "-");
+  EXPECT_EQ(text_of(control::CtlEv()), "-");
   const std::string longest(64, 'f');
   EXPECT_EQ(text_of(*ev_from(longest + "@2")), longest + "@2");
   for (const std::string& wrong : {std::string("f3b04256"), std::string("f3b@1"), std::string("@1"),
@@ -43,11 +43,11 @@ TEST(CtlWords, EventMasks) {
 }
 
 TEST(CtlWords, ParametersOfNscc) {
-  device::NsccSettings out;
+  control::NsccSettings out;
   for (const char* word : {"gamma=0.5", "max_cwnd=100", "qa_gate=4", "disable_qa=1"}) {
     EXPECT_TRUE(set_nscc(word, out)) << word;
   }
-  EXPECT_EQ(out, (device::NsccSettings{
+  EXPECT_EQ(out, (control::NsccSettings{
                      .disable_qa = true, .gamma = 0.5f, .cwnd_bytes_max = 100, .qa_gate = 4}));
   for (const char* word :
        {"gamma", "gamma=", "gamma=x", "max_cwnd=1.5", "qa_gate=300", "alpha=1"}) {

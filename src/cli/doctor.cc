@@ -121,10 +121,10 @@ Finding judge_numa(const net::HostFacts& f) {
     if (near) continue;
     out.level = Level::kNote;
     out.found = fmt::format("{} is at node {} (CPUs {}), this process runs on CPUs {}",
-                            plane.plane.interface, node->number, net::text_of_cpus(node->cpus),
-                            net::text_of_cpus(f.own_cpus));
+                            plane.plane.interface, node->number, os::text_of_cpus(node->cpus),
+                            os::text_of_cpus(f.own_cpus));
     out.cost = "every packet crosses from one node's memory to the other's";
-    out.mend = fmt::format("weft ... --cpus {}", net::text_of_cpus(node->cpus));
+    out.mend = fmt::format("weft ... --cpus {}", os::text_of_cpus(node->cpus));
     return out;
   }
   return out;
@@ -170,11 +170,11 @@ Finding judge_aes(const net::HostFacts& f, const DoctorQuestion& question) {
           .mend = "qemu ... -cpu host  # where the CPU is virtual; else leave --secret-file out"};
 }
 
-Finding judge_lab(const net::HostFacts& f) {
-  if (!f.lab_tools_missing.empty()) {
+Finding judge_lab(const net::HostFacts& f, const DoctorQuestion& question) {
+  if (!question.lab_tools_missing.empty()) {
     return {.level = Level::kNote,
             .name = "lab",
-            .found = fmt::format("not installed: {}", fmt::join(f.lab_tools_missing, ", ")),
+            .found = fmt::format("not installed: {}", fmt::join(question.lab_tools_missing, ", ")),
             .cost = "`weft lab` cannot make its networks; all else works",
             .mend = "apt-get install iproute2 nftables  # or tools/install-deps network"};
   }
@@ -204,7 +204,7 @@ std::vector<Finding> diagnose(const net::HostFacts& facts, const DoctorQuestion&
   out.push_back(judge_pressure(facts));
   out.push_back(judge_clock(facts));
   out.push_back(judge_aes(facts, question));
-  out.push_back(judge_lab(facts));
+  out.push_back(judge_lab(facts, question));
   return out;
 }
 

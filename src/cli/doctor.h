@@ -27,6 +27,7 @@ struct DoctorQuestion {
   bool secured = false;              // there is a job secret
   std::uint32_t ports_disabled = 0;  // bit N: port N, by `weft ctl port`; port 1 is the first plane
   std::string device_flags{};        // what `weft ctl` needs besides to mean the same device
+  std::vector<std::string> lab_tools_missing{};  // programs that `weft lab` calls
 };
 
 // In a fixed order: buffers, planes, offloads, memory, CPUs, lab.

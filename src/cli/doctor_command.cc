@@ -11,8 +11,9 @@
 #include "cli/doctor.h"
 #include "cli/net_settings.h"
 #include "cli/say.h"
-#include "net/cpus.h"
+#include "lab/lab_process.h"
 #include "net/steering.h"
+#include "os/cpus.h"
 
 namespace weft::cli {
 namespace {
@@ -51,13 +52,13 @@ nlohmann::json to_json(const Finding& f) {
 
 // What would be refused by whoever uses these settings. Errors: kInvalid, kSystem.
 Result<void> check(const NetSettings& settings) {
-  const std::vector<std::uint32_t> own = net::own_cpus();
+  const std::vector<std::uint32_t> own = os::own_cpus();
   for (const std::uint32_t cpu : settings.cpus) {
     if (std::binary_search(own.begin(), own.end(), cpu)) continue;
     return Error{ErrorKind::kInvalid,
                  fmt::format("cpus {}: this process has no CPU {}; expected "
                              "some of {}",
-                             net::text_of_cpus(settings.cpus), cpu, net::text_of_cpus(own))};
+                             os::text_of_cpus(settings.cpus), cpu, os::text_of_cpus(own))};
   }
   WEFT_TRY(net::UdpWorldConfig world, settings::device_world(settings));
   WEFT_TRY(world, net::UdpWorld::settle(std::move(world)));
@@ -73,12 +74,13 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
   const auto word = controller_word({.settings = arguments.flags});
   net::FactQuestion question;
   question.cpus = settings.cpus;
-  for (const net::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
+  for (const os::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
   auto findings =
       diagnose(net::host_facts(question), {.payload = settings.mtu,
                                            .secured = !settings.secret_file.empty(),
                                            .ports_disabled = word ? word->ports_disabled : 0u,
-                                           .device_flags = device_flags(arguments.flags)});
+                                           .device_flags = device_flags(arguments.flags),
+                                           .lab_tools_missing = lab::missing_tools()});
   if (!word) {
     findings.push_back({.level = FindingLevel::kProblem,
                         .name = "controller-state",

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "net/address.h"
-#include "net/secure_layout.h"
 #include "net/steering.h"
+#include "os/address.h"
+#include "seal/secure_layout.h"
 
 namespace weft::cli {
 namespace {
@@ -17,12 +17,12 @@ using net::PlaneFacts;
 using net::PortCheck;
 
 std::uint32_t payload_of(const PlaneFacts& plane, const DoctorQuestion& question) {
-  return net::payload_that_fits(
+  return seal::payload_that_fits(
       {.path_mtu = plane.mtu, .ip_size = plane.is_ipv4 ? 20u : 40u, .secured = question.secured});
 }
 
 Finding judge_mtu(const PlaneFacts& plane, const DoctorQuestion& question) {
-  Finding out{.name = "mtu " + net::text_of(plane.plane.address)};
+  Finding out{.name = "mtu " + os::text_of(plane.plane.address)};
   if (plane.mtu == 0) {
     out.found = "unknown";
     return out;
@@ -52,21 +52,21 @@ std::string open_ports_command(const PlaneFacts& plane) {
   return fmt::format(
       "nft insert rule inet filter input {} daddr {} udp dport {{ {}, {}-{} }} accept"
       "  # or find the rule that drops: nft list ruleset",
-      plane.is_ipv4 ? "ip" : "ip6", net::text_of(plane.plane.address), net::listen_port(0),
-      net::listen_port(1), net::listen_port(net::kProcessesMax - 1));
+      plane.is_ipv4 ? "ip" : "ip6", os::text_of(plane.plane.address), wire::listen_port(0),
+      wire::listen_port(1), wire::listen_port(wire::kProcessesMax - 1));
 }
 
 Finding judge_ports(const PlaneFacts& plane) {
-  Finding out{.name = "ports " + net::text_of(plane.plane.address)};
+  Finding out{.name = "ports " + os::text_of(plane.plane.address)};
   const bool lost = plane.first_port == PortCheck::kLost || plane.other_ports == PortCheck::kLost;
   if (plane.first_port == PortCheck::kRefused || plane.other_ports == PortCheck::kRefused) {
     out.level = Level::kProblem;
     out.found = fmt::format("UDP ports cannot be had: {}", plane.refusal);
     out.cost = "this plane cannot be opened";
-    out.mend = fmt::format("ip addr show to {}", net::text_of(plane.plane.address));
+    out.mend = fmt::format("ip addr show to {}", os::text_of(plane.plane.address));
   } else if (lost) {
     const std::uint16_t port =
-        plane.first_port == PortCheck::kLost ? net::listen_port(0) : plane.other_port;
+        plane.first_port == PortCheck::kLost ? wire::listen_port(0) : plane.other_port;
     out.level = Level::kProblem;
     out.found = fmt::format("what is sent to UDP port {} here does not arrive", port);
     out.cost = "a filter drops our packets: this plane is dead";
@@ -79,14 +79,14 @@ Finding judge_ports(const PlaneFacts& plane) {
   } else if (plane.first_port == PortCheck::kTaken) {
     out.level = Level::kNote;
     out.found =
-        fmt::format("UDP port {} is taken, {} is free", net::listen_port(0), plane.other_port);
+        fmt::format("UDP port {} is taken, {} is free", wire::listen_port(0), plane.other_port);
     out.cost = "none if a process of ours has it; RoCE NICs and rdma_rxe keep it from us";
-    out.mend = fmt::format("ss -ulnp sport = :{}", net::listen_port(0));
+    out.mend = fmt::format("ss -ulnp sport = :{}", wire::listen_port(0));
   } else {
     out.found = fmt::format("UDP {} and {} can be bound, and reached from this host",
-                            net::listen_port(0), plane.other_port);
+                            wire::listen_port(0), plane.other_port);
     // Filters often let pass what stays on a host.
-    if (!net::is_loopback(plane.plane.address))
+    if (!base::is_loopback(plane.plane.address))
       out.found += "; `weft bench write` between two hosts tells whether others reach them";
   }
   return out;
@@ -136,7 +136,7 @@ void judge_same_mtu(std::span<const PlaneFacts> planes, const DoctorQuestion& qu
 Finding judge_admin(const PlaneFacts& plane, std::size_t port, const std::string& device_flags) {
   return {.level = Level::kProblem,
           .name = fmt::format("port {}", port),
-          .found = fmt::format("a controller disabled it ({})", net::text_of(plane.plane.address)),
+          .found = fmt::format("a controller disabled it ({})", os::text_of(plane.plane.address)),
           .cost = "devices send nothing on this plane",
           .mend = fmt::format("weft ctl port {} --enable{}", port, device_flags)};
 }
@@ -148,7 +148,7 @@ void judge_planes(std::span<const PlaneFacts> planes, const DoctorQuestion& ques
   std::set<std::string> asked;  // carrier and offloads are of an interface, not of a plane
   for (std::size_t i = 0; i < planes.size(); ++i) {
     const PlaneFacts& plane = planes[i];
-    const std::string address = net::text_of(plane.plane.address);
+    const std::string address = os::text_of(plane.plane.address);
     if ((question.ports_disabled >> (i + 1) & 1) != 0)
       out.push_back(judge_admin(plane, i + 1, question.device_flags));
     if (plane.plane.interface.empty()) {

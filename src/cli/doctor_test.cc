@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "net/address.h"
+#include "os/address.h"
 
 namespace weft::cli {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using net::PortCheck;
 
 net::PlaneFacts plane(std::uint8_t number, std::uint32_t mtu) {
-  return {.plane = {net::ipv4(10, 0, number, 7), "eth" + std::to_string(number)},
+  return {.plane = {base::ipv4(10, 0, number, 7), "eth" + std::to_string(number)},
           .mtu = mtu,
           .running = true,
           .first_port = PortCheck::kReached,
@@ -70,7 +70,7 @@ TEST(Doctor, AHealthyHostHasNothingToMend) {
 
 TEST(Doctor, WhatIsNotOkSaysItsCostAndCommand) {
   net::HostFacts bad;  // of everything the worst
-  bad.planes = {plane(1, 500), plane(2, 1500), {.plane = {net::ipv4(10, 9, 9, 9), ""}}};
+  bad.planes = {plane(1, 500), plane(2, 1500), {.plane = {base::ipv4(10, 9, 9, 9), ""}}};
   bad.planes[0].gro = bad.planes[0].gso = false;
   bad.planes[0].running = false;
   bad.planes[1].other_ports = PortCheck::kLost;
@@ -206,9 +206,9 @@ TEST(Doctor, TheLabNeedsNamespacesOrPrivilege) {
   EXPECT_EQ(find(f, "lab").level, FindingLevel::kNote);
   f.net_admin = true;
   EXPECT_EQ(find(f, "lab").level, FindingLevel::kOk);
-  f.lab_tools_missing = {"tc", "nft"};
-  EXPECT_EQ(find(f, "lab").level, FindingLevel::kNote);
-  EXPECT_EQ(find(f, "lab").found, "not installed: tc, nft");
+  const DoctorQuestion incomplete{.lab_tools_missing = {"tc", "nft"}};
+  EXPECT_EQ(find(f, "lab", incomplete).level, FindingLevel::kNote);
+  EXPECT_EQ(find(f, "lab", incomplete).found, "not installed: tc, nft");
 }
 
 TEST(Doctor, SaysWhenAPlaneIsFarFromTheProcess) {

@@ -12,15 +12,15 @@
 
 #include "base/result.h"
 #include "fabric/fault.h"
-#include "net/clock.h"
-#include "net/lab.h"
+#include "lab/lab.h"
+#include "os/clock.h"
 
 namespace weft::cli {
 
 // Carries a plan's faults out at their times. The lab outlives it; its end ends the thread.
 class FaultThread {
  public:
-  FaultThread(net::Lab& lab, std::span<const fabric::FaultEvent> events, Time epoch)
+  FaultThread(lab::Lab& lab, std::span<const fabric::FaultEvent> events, Time epoch)
       : lab_(lab),
         events_(events.begin(), events.end()),
         epoch_(epoch),
@@ -42,7 +42,7 @@ class FaultThread {
     std::size_t next = 0;
     while (next < events_.size() && !stop_) {
       const Time due = events_[next].at;
-      if (net::clock_now() - epoch_.since_start() < due) {
+      if (os::clock_now() - epoch_.since_start() < due) {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
         continue;
       }
@@ -61,7 +61,7 @@ class FaultThread {
     over_ = true;
   }
 
-  net::Lab& lab_;
+  lab::Lab& lab_;
   std::vector<fabric::FaultEvent> events_;
   Time epoch_;
   std::atomic<bool> stop_ = false, over_ = false;

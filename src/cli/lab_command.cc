@@ -24,7 +24,7 @@
 #include "cli/load_scenario.h"
 #include "cli/say.h"
 #include "cli/switch_config.h"
-#include "net/lab.h"
+#include "lab/lab.h"
 
 namespace weft::cli {
 namespace {
@@ -39,7 +39,7 @@ struct LabArguments {
 // The one that --name says, or the only one there is.
 Result<std::string> chosen(const LabArguments& arguments) {
   if (!arguments.name.empty()) return arguments.name;
-  WEFT_TRY(const auto names, net::Lab::names());
+  WEFT_TRY(const auto names, lab::Lab::names());
   if (names.size() == 1) return names.front();
   if (names.empty())
     return Error{ErrorKind::kNotFound, "lab: there is none; `weft lab up FILE` makes one"};
@@ -49,8 +49,8 @@ Result<std::string> chosen(const LabArguments& arguments) {
 }
 
 // Errors: also kWrongState for one that is half built.
-Result<net::Lab> open_lab(const std::string& name) {
-  WEFT_TRY(net::Lab lab, net::Lab::open(name));
+Result<lab::Lab> open_lab(const std::string& name) {
+  WEFT_TRY(lab::Lab lab, lab::Lab::open(name));
   if (lab.state().complete) return lab;
   return Error{ErrorKind::kWrongState,
                fmt::format("lab: {} is half built (another `up` is at work, or was ended); "
@@ -58,7 +58,7 @@ Result<net::Lab> open_lab(const std::string& name) {
                            name, name)};
 }
 
-Result<net::Lab> open_chosen(const LabArguments& arguments) {
+Result<lab::Lab> open_chosen(const LabArguments& arguments) {
   WEFT_TRY(const std::string name, chosen(arguments));
   return open_lab(name);
 }
@@ -73,10 +73,10 @@ Result<LabWay> way_of(const LabArguments& arguments) {
 }
 
 // What the flag says; without it what the scenario asks for.
-Result<net::LabSwitches> switches_of(const LabArguments& arguments, const net::LabSpec& spec) {
+Result<lab::LabSwitches> switches_of(const LabArguments& arguments, const lab::LabSpec& spec) {
   if (arguments.switches.empty()) return spec.switches;
-  if (arguments.switches == "kernel") return net::LabSwitches::kKernel;
-  if (arguments.switches == "software") return net::LabSwitches::kSoftware;
+  if (arguments.switches == "kernel") return lab::LabSwitches::kKernel;
+  if (arguments.switches == "software") return lab::LabSwitches::kSoftware;
   return Error{ErrorKind::kInvalid,
                fmt::format("lab: --switch {}: expected kernel or software", arguments.switches)};
 }
@@ -88,17 +88,18 @@ Result<void> up(const LabArguments& arguments) {
   WEFT_TRY(auto scenario, load_scenario(arguments.file));
   scenario.topology.needs_usids = true;  // a lab's hosts may send to carriers whatever is hashed
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
-  WEFT_TRY(net::LabSpec spec, lab_spec(scenario, arguments.name));
+  WEFT_TRY(lab::LabSpec spec, lab_spec(scenario, arguments.name));
   WEFT_TRY(spec.switches, switches_of(arguments, spec));
-  const bool software = spec.switches == net::LabSwitches::kSoftware;
+  const bool software = spec.switches == lab::LabSwitches::kSoftware;
   spec.mtu = arguments.mtu;
   spec.offloads = !arguments.no_offloads && !software;
   spec.user_namespace = arguments.user_namespace;
-  const net::LiveFabricConfig config = live_fabric_config(scenario, topology, scenario.run.seed);
+  const softswitch::LiveFabricConfig config =
+      live_fabric_config(scenario, topology, scenario.run.seed);
   sweep_labs();
-  WEFT_TRY(const net::Lab lab, net::Lab::up(spec, software ? &config : nullptr));
+  WEFT_TRY(const lab::Lab lab, lab::Lab::up(spec, software ? &config : nullptr));
   if (interrupted()) {
-    WEFT_CHECK(net::Lab::down(spec.name));
+    WEFT_CHECK(lab::Lab::down(spec.name));
     return Error{ErrorKind::kSystem, "lab: interrupted, and taken down again"};
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -109,7 +110,7 @@ Result<void> up(const LabArguments& arguments) {
 }
 
 Result<LabStatus> status_of(const std::string& name) {
-  WEFT_TRY(const bool abandoned, net::Lab::is_abandoned(name));
+  WEFT_TRY(const bool abandoned, lab::Lab::is_abandoned(name));
   if (abandoned) {
     return Error{
         ErrorKind::kWrongState,
@@ -117,14 +118,14 @@ Result<LabStatus> status_of(const std::string& name) {
                     "`down` takes it down",
                     name)};
   }
-  WEFT_TRY(const net::Lab lab, open_lab(name));
+  WEFT_TRY(const lab::Lab lab, open_lab(name));
   return lab_status(lab);
 }
 
 Result<void> show(const LabArguments& arguments) {
   std::vector<std::string> names{arguments.name};
   if (arguments.name.empty()) {
-    WEFT_TRY(names, net::Lab::names());
+    WEFT_TRY(names, lab::Lab::names());
   }
   auto labs = nlohmann::ordered_json::array();
   std::string text;
@@ -154,7 +155,7 @@ Result<void> show(const LabArguments& arguments) {
 
 Result<void> fault(const LabArguments& arguments) {
   WEFT_TRY(const LabWay way, way_of(arguments));
-  WEFT_TRY(net::Lab lab, open_chosen(arguments));
+  WEFT_TRY(lab::Lab lab, open_chosen(arguments));
   std::span<const std::string> words(arguments.words);
   WEFT_TRY(const auto links, take_links(lab.plan().topology(), words, way));
   WEFT_TRY(const LabEffect effect, effect_on(links, words, way));
@@ -164,7 +165,7 @@ Result<void> fault(const LabArguments& arguments) {
 
 Result<void> heal(const LabArguments& arguments) {
   WEFT_TRY(const LabWay way, way_of(arguments));
-  WEFT_TRY(net::Lab lab, open_chosen(arguments));
+  WEFT_TRY(lab::Lab lab, open_chosen(arguments));
   std::span<const std::string> words(arguments.words);
   const bool all = words.empty() || (words.size() == 1 && words.front() == "all");
   if (all && way == LabWay::kBoth) return lab.heal();
@@ -178,7 +179,7 @@ Result<void> heal(const LabArguments& arguments) {
 
 // Returns only where it fails.
 Result<void> execute(const LabArguments& arguments) {
-  WEFT_TRY(const net::Lab lab, open_chosen(arguments));
+  WEFT_TRY(const lab::Lab lab, open_chosen(arguments));
   const auto& words = arguments.words;
   const std::uint32_t hosts = lab.plan().topology().host_count();
   const bool is_sound = words.size() > 3 && words[0] == "host" && words[2] == "--" &&
@@ -206,12 +207,12 @@ Result<void> down(const LabArguments& arguments) {
   catch_interruption();  // it takes less than a second, and is not left half done
   const auto swept = sweep_labs();
   if (std::find(swept.begin(), swept.end(), arguments.name) != swept.end()) return {};
-  WEFT_TRY(const auto left, net::Lab::names());
+  WEFT_TRY(const auto left, lab::Lab::names());
   if (arguments.name.empty() && left.empty() && !swept.empty()) return {};
   WEFT_TRY(const std::string name, chosen(arguments));
   // Who is still inside keeps a namespace alive that has lost its name: say so. It may be
   // somebody else's lab that happens to be the only one.
-  if (const auto lab = net::Lab::open(name); lab && lab->state().complete) {
+  if (const auto lab = lab::Lab::open(name); lab && lab->state().complete) {
     for (fabric::HostIndex host = 0; host < lab->plan().topology().host_count(); ++host) {
       const auto inside = lab->processes(host);
       if (!inside || inside->empty()) continue;
@@ -225,7 +226,7 @@ Result<void> down(const LabArguments& arguments) {
       say("weft: {}; it is cut off now\n", what);
     }
   }
-  WEFT_CHECK(net::Lab::down(name));
+  WEFT_CHECK(lab::Lab::down(name));
   fmt::print("{}: taken down\n", name);
   return {};
 }
@@ -258,7 +259,8 @@ void add_lab_command(CLI::App& app, int& status) {
                    "kernel (SRv6) or software (marks, trims, exact queues); without it software "
                    "where the file says trimming = true")
       ->check(not_empty("kernel or software"));
-  make->add_option("--mtu", a->mtu, "of every link, 1280 to 65000 (default 4200)");
+  make->add_option("--mtu", a->mtu, "of every link, 1280 to 65000 (default 4200)")
+      ->check(whole_number(1280, 65000));
   make->add_flag("--no-offloads", a->no_offloads,
                  "hosts send single packets, so that loss and queues act on each");
   make->add_flag("--user-namespace", a->user_namespace, "also where root could do without");

@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "net/clock.h"
-#include "net/system_error.h"
+#include "os/clock.h"
+#include "os/system_error.h"
 
 namespace weft::cli {
 namespace {
@@ -62,7 +62,7 @@ Result<std::unique_ptr<LabParts>> LabParts::make(const scenario::Fleet& fleet,
   out->bytes_ = 64 + processes * out->part_bytes();
   void* const page =
       mmap(nullptr, out->bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return net::system_error("mmap of the page that processes share");
+  if (page == MAP_FAILED) return os::system_error("mmap of the page that processes share");
   out->page_ = new (page) Page{};
   return out;
 }
@@ -81,7 +81,7 @@ Result<void> LabParts::split() {
   for (std::uint32_t part = 1; part < processes_; ++part) {
     const pid_t first = getpid();
     const pid_t child = fork();
-    if (child < 0) return net::system_error("fork");
+    if (child < 0) return os::system_error("fork");
     if (child > 0) {
       children_.push_back(child);
       continue;
@@ -106,7 +106,7 @@ bool LabParts::given_up() {
 // Seen by the first only; the others end with it. Those that have left are gathered later.
 bool LabParts::any_died() {
   constexpr Duration kEvery = Duration::ms(10);
-  const Time now = net::clock_now();
+  const Time now = os::clock_now();
   if (now < look_next_) return false;
   look_next_ = now + kEvery;
   return std::any_of(children_.begin(), children_.end(), [](pid_t child) {

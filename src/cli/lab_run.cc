@@ -15,9 +15,9 @@
 #include "cli/path_story.h"
 #include "cli/say.h"
 #include "cli/switch_config.h"
-#include "net/clock.h"
-#include "net/lab.h"
+#include "lab/lab.h"
 #include "net/udp_world.h"
+#include "os/clock.h"
 #include "scenario/faults.h"
 #include "scenario/fleet.h"
 #include "scenario/settings.h"
@@ -31,22 +31,22 @@ using fabric::HostIndex;
 // A lab that goes with whoever made it; what is left where that one is killed, the next one sweeps.
 class OwnLab {
  public:
-  static Result<std::unique_ptr<OwnLab>> up(const net::LabSpec& spec,
-                                            const net::LiveFabricConfig& fabric) {
-    const bool software = spec.switches == net::LabSwitches::kSoftware;
-    WEFT_TRY(net::Lab lab,
-             net::Lab::up(spec, software ? &fabric : nullptr, net::LabLife::kWithMaker));
+  static Result<std::unique_ptr<OwnLab>> up(const lab::LabSpec& spec,
+                                            const softswitch::LiveFabricConfig& fabric) {
+    const bool software = spec.switches == lab::LabSwitches::kSoftware;
+    WEFT_TRY(lab::Lab lab,
+             lab::Lab::up(spec, software ? &fabric : nullptr, lab::LabLife::kWithMaker));
     return std::unique_ptr<OwnLab>(new OwnLab(std::move(lab), spec.name));
   }
   ~OwnLab() {
-    if (const auto down = net::Lab::down(name_); !down)
+    if (const auto down = lab::Lab::down(name_); !down)
       say("weft: {}; `weft lab down --name {}` tries again\n", down.error().message, name_);
   }
-  net::Lab& lab() { return lab_; }
+  lab::Lab& lab() { return lab_; }
 
  private:
-  OwnLab(net::Lab lab, std::string name) : lab_(std::move(lab)), name_(std::move(name)) {}
-  net::Lab lab_;
+  OwnLab(lab::Lab lab, std::string name) : lab_(std::move(lab)), name_(std::move(name)) {}
+  lab::Lab lab_;
   std::string name_;
 };
 
@@ -67,7 +67,7 @@ class LabRun {
   bool pass();
   void sleep(Time until);
   LabOutcome finish(const PartReport& all);
-  Time now() const { return net::clock_now() - epoch_.since_start(); }
+  Time now() const { return os::clock_now() - epoch_.since_start(); }
 
   const scenario::Scenario& scenario_;
   const LabRunOptions& options_;
@@ -89,10 +89,10 @@ class LabRun {
 
 Result<void> LabRun::build() {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario_.topology));
-  WEFT_TRY(const net::LabSpec spec, lab_spec(scenario_, options_.name));
+  WEFT_TRY(const lab::LabSpec spec, lab_spec(scenario_, options_.name));
   WEFT_TRY(lab_, OwnLab::up(spec, live_fabric_config(scenario_, topology, options_.seed)));
   WEFT_CHECK(lab_->lab().enter());
-  software_switches_ = spec.switches == net::LabSwitches::kSoftware;
+  software_switches_ = spec.switches == lab::LabSwitches::kSoftware;
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     return memories_.emplace_back(plan, host, pattern_);
   };
@@ -115,7 +115,7 @@ Result<void> LabRun::build() {
   }
   WEFT_TRY(parts_, LabParts::make(*fleet_, options_.processes));
   // Time begins when the lab stands, for all of them.
-  epoch_ = net::clock_now();
+  epoch_ = os::clock_now();
   WEFT_CHECK(parts_->split());
   return open_worlds(topology);
 }
@@ -229,7 +229,7 @@ LabOutcome LabRun::finish(const PartReport& all) {
   const auto traffic = lab_->lab().traffic();
   facts.switches_tell = software_switches_ && traffic;
   if (traffic) {
-    for (const net::LabTraffic& link : *traffic) {
+    for (const lab::LabTraffic& link : *traffic) {
       facts.trims += link.trims;
       facts.ecn_marks += link.ecn_marks;
       facts.drops += link.drops;

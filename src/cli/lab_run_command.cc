@@ -64,7 +64,7 @@ int run(const LabRunArguments& arguments) {
     return 2;
   }
   // All hosts are on this machine, and their planes go down on purpose.
-  if (const auto level = set_log_level_or(net::LogLevel::kError); !level) {
+  if (const auto level = set_log_level_or(os::LogLevel::kError); !level) {
     say("weft: {}\n", level.error().message);
     return 2;
   }

@@ -5,19 +5,19 @@
 #include <string>
 
 #include "base/result.h"
-#include "net/lab_plan.h"
+#include "lab/lab_plan.h"
 #include "scenario/scenario.h"
 #include "scenario/settings.h"
 
 namespace weft::cli {
 
-inline Result<net::LabSpec> lab_spec(const scenario::Scenario& scenario, const std::string& name) {
+inline Result<lab::LabSpec> lab_spec(const scenario::Scenario& scenario, const std::string& name) {
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
   const auto switches = scenario::resolved_switches(scenario, topology);
   const bool trims = scenario.switches.trimming_given && scenario.switches.trimming;
-  return net::LabSpec{.name = name.empty() ? "lab" : name,
+  return lab::LabSpec{.name = name.empty() ? "lab" : name,
                       .topology = scenario.topology,
-                      .switches = trims ? net::LabSwitches::kSoftware : net::LabSwitches::kKernel,
+                      .switches = trims ? lab::LabSwitches::kSoftware : lab::LabSwitches::kKernel,
                       .queue_bytes = switches.queue_bytes,
                       .last_hop_queue_bytes = switches.last_hop_queue_bytes,
                       .offloads = !trims};

@@ -17,8 +17,8 @@ using fabric::Tier;
 using nlohmann::ordered_json;
 
 // "up", or all that is wrong with this direction.
-std::string condition(const net::Lab& lab, LinkId link) {
-  const net::LabFaults& faults = lab.state().faults;
+std::string condition(const lab::Lab& lab, LinkId link) {
+  const lab::LabFaults& faults = lab.state().faults;
   std::string text;
   const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
   if (faults.cut.contains(lab.plan().upward(link))) add("down");
@@ -32,7 +32,7 @@ std::string condition(const net::Lab& lab, LinkId link) {
 }
 
 // Of a pair: once where both directions agree.
-std::string pair_condition(const net::Lab& lab, LinkId up) {
+std::string pair_condition(const lab::Lab& lab, LinkId up) {
   const std::string a = condition(lab, up);
   const std::string b = condition(lab, lab.plan().topology().reverse(up));
   return a == b ? a : fmt::format("{} (up), {} (down)", a, b);
@@ -43,7 +43,7 @@ Tier top_tier(const fabric::Topology& topology) {
   return topology.switch_count(Tier::kT1) > 0 ? Tier::kT1 : Tier::kT0;
 }
 
-ordered_json hosts_json(const net::Lab& lab) {
+ordered_json hosts_json(const lab::Lab& lab) {
   const auto& topology = lab.plan().topology();
   ordered_json hosts = ordered_json::array();
   for (HostIndex host = 0; host < topology.host_count(); ++host) {
@@ -61,9 +61,9 @@ ordered_json hosts_json(const net::Lab& lab) {
   return hosts;
 }
 
-ordered_json switches_json(const net::LabPlan& plan) {
+ordered_json switches_json(const lab::LabPlan& plan) {
   ordered_json switches = ordered_json::array();
-  for (const net::LabNode& node : plan.nodes()) {
+  for (const lab::LabNode& node : plan.nodes()) {
     if (node.is_host() || node.software) continue;
     switches.push_back({{"plane", node.id.plane},
                         {"tier", static_cast<int>(node.id.tier) - static_cast<int>(Tier::kT0)},
@@ -74,7 +74,7 @@ ordered_json switches_json(const net::LabPlan& plan) {
   return switches;
 }
 
-ordered_json links_json(const net::Lab& lab, const std::vector<net::LabTraffic>& traffic) {
+ordered_json links_json(const lab::Lab& lab, const std::vector<lab::LabTraffic>& traffic) {
   const auto& plan = lab.plan();
   ordered_json links = ordered_json::array();
   for (LinkId link = 0; link < plan.topology().link_count(); ++link) {
@@ -98,7 +98,7 @@ ordered_json links_json(const net::Lab& lab, const std::vector<net::LabTraffic>&
   return links;
 }
 
-ordered_json software_json(const net::Lab& lab) {
+ordered_json software_json(const lab::Lab& lab) {
   return {{"pid", lab.state().software ? lab.state().software->pid : 0},
           {"alive", lab.is_switch_alive()},
           {"namespace", lab.plan().nodes().back().netns},
@@ -106,8 +106,8 @@ ordered_json software_json(const net::Lab& lab) {
 }
 
 // What was made and is not there any more, so that packets do not pass.
-std::optional<Error> what_is_gone(const net::Lab& lab,
-                                  const std::vector<net::LabTraffic>& traffic) {
+std::optional<Error> what_is_gone(const lab::Lab& lab,
+                                  const std::vector<lab::LabTraffic>& traffic) {
   const auto& plan = lab.plan();
   if (plan.is_software() && !lab.is_switch_alive()) {
     return Error{
@@ -124,7 +124,7 @@ std::optional<Error> what_is_gone(const net::Lab& lab,
                            plan.spec().name, plan.sender(link).netns, plan.interface(link))};
 }
 
-std::string software_text(const net::Lab& lab) {
+std::string software_text(const lab::Lab& lab) {
   const auto& process = lab.state().software;
   if (!lab.is_switch_alive()) {
     return fmt::format("the software switch{} is GONE, nothing passes; `weft lab down --name {}`",
@@ -135,7 +135,7 @@ std::string software_text(const net::Lab& lab) {
                      lab.control());
 }
 
-std::string header(const net::Lab& lab) {
+std::string header(const lab::Lab& lab) {
   const auto& plan = lab.plan();
   const auto& topology = plan.topology();
   std::string switches;
@@ -159,7 +159,7 @@ std::string header(const net::Lab& lab) {
       forwards);
 }
 
-std::string hosts_table(const net::Lab& lab) {
+std::string hosts_table(const lab::Lab& lab) {
   const auto& topology = lab.plan().topology();
   std::string text = fmt::format("\n{:>4}  {:<22} {:<5} {:<18} {}\n", "host", "namespace", "port",
                                  "address", "link");
@@ -176,13 +176,13 @@ std::string hosts_table(const net::Lab& lab) {
 }
 
 // The ports of the highest switches, and every other link between switches that is not sound.
-std::string ports_table(const net::Lab& lab, const std::vector<net::LabTraffic>& traffic) {
+std::string ports_table(const lab::Lab& lab, const std::vector<lab::LabTraffic>& traffic) {
   const auto& plan = lab.plan();
   std::string text =
       fmt::format("\n{:<28} {:>12} {:>12}  {}\n", "port", "sent", "received", "link");
-  for (const net::LabNode& node : plan.nodes()) {
+  for (const lab::LabNode& node : plan.nodes()) {
     if (node.is_host()) continue;
-    for (const net::LabInterface& interface : node.interfaces) {
+    for (const lab::LabInterface& interface : node.interfaces) {
       const LinkId out = interface.out, in = plan.topology().reverse(out);
       const LinkId up = plan.upward(out);
       const std::string state = pair_condition(lab, up);
@@ -198,11 +198,11 @@ std::string ports_table(const net::Lab& lab, const std::vector<net::LabTraffic>&
 }
 
 // Every link that carried or lost something, or is not sound.
-std::string links_table(const net::Lab& lab, const std::vector<net::LabTraffic>& traffic) {
+std::string links_table(const lab::Lab& lab, const std::vector<lab::LabTraffic>& traffic) {
   std::string text = fmt::format("\n{:<28} {:>10} {:>10} {:>10} {:>10}  {}\n", "link", "packets",
                                  "trims", "marks", "drops", "state");
   for (LinkId link = 0; link < traffic.size(); ++link) {
-    const net::LabTraffic& t = traffic[link];
+    const lab::LabTraffic& t = traffic[link];
     const std::string state = condition(lab, link);
     if (t.packets + t.drops == 0 && state == "up") continue;
     text += fmt::format("{:<28} {:>10} {:>10} {:>10} {:>10}  {}\n",
@@ -214,10 +214,10 @@ std::string links_table(const net::Lab& lab, const std::vector<net::LabTraffic>&
 
 }  // namespace
 
-std::string rate_text(const net::LabPlan& plan) {
+std::string rate_text(const lab::LabPlan& plan) {
   const auto& spec = plan.topology().spec();
   const auto held = [](Rate rate) {
-    if (rate.bits_per_second() > net::kLabRateMaxBps) return std::string("not held to their rate");
+    if (rate.bits_per_second() > lab::kLabRateMaxBps) return std::string("not held to their rate");
     return fmt::format("at {} Mbps", rate.bits_per_second() / 1'000'000);
   };
   const std::string host = held(spec.host_rate);
@@ -226,13 +226,13 @@ std::string rate_text(const net::LabPlan& plan) {
   return fmt::format("links of hosts {}, of switches {}", host, held(spec.fabric_rate));
 }
 
-Result<LabStatus> lab_status(const net::Lab& lab) {
+Result<LabStatus> lab_status(const lab::Lab& lab) {
   const auto& plan = lab.plan();
   auto known = lab.traffic();
   // A dead switch is told in its line; what it counted is gone with it.
   if (!known && !plan.is_software()) return known.error();
   const auto traffic =
-      known ? std::move(*known) : std::vector<net::LabTraffic>(plan.topology().link_count());
+      known ? std::move(*known) : std::vector<lab::LabTraffic>(plan.topology().link_count());
   LabStatus status;
   status.json = {{"name", plan.spec().name},        {"mode", lab.state().keeper ? "user" : "root"},
                  {"mtu", plan.spec().mtu},          {"offloads", plan.spec().offloads},

@@ -6,18 +6,18 @@
 #include <string>
 
 #include "base/result.h"
-#include "net/lab.h"
+#include "lab/lab.h"
 
 namespace weft::cli {
 
 // "1000 Mbps", or that links are not held to their rate.
-std::string rate_text(const net::LabPlan& plan);
+std::string rate_text(const lab::LabPlan& plan);
 
 struct LabStatus {
   nlohmann::ordered_json json;
   std::string table;
   std::optional<Error> broken;  // nothing passes
 };
-Result<LabStatus> lab_status(const net::Lab& lab);
+Result<LabStatus> lab_status(const lab::Lab& lab);
 
 }  // namespace weft::cli

@@ -1,13 +1,13 @@
 #include "cli/lab_sweep.h"
 
 #include "cli/say.h"
-#include "net/lab.h"
+#include "lab/lab.h"
 
 namespace weft::cli {
 
 std::vector<std::string> sweep_labs() {
   std::vector<std::string> names;
-  const auto swept = net::Lab::sweep();
+  const auto swept = lab::Lab::sweep();
   if (!swept) return names;  // no folder of labs: the command itself says so
   for (const auto& [name, done] : *swept) {
     if (done) {

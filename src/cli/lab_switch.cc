@@ -16,10 +16,10 @@
 #include "cli/load_scenario.h"
 #include "cli/say.h"
 #include "cli/switch_config.h"
-#include "net/control_socket.h"
-#include "net/frame_socket.h"
-#include "net/live_fabric_loop.h"
-#include "net/proxy_sockets.h"
+#include "os/control_socket.h"
+#include "softswitch/frame_socket.h"
+#include "softswitch/live_fabric_loop.h"
+#include "softswitch/proxy_sockets.h"
 
 namespace weft::cli {
 namespace {
@@ -47,14 +47,16 @@ int stop_descriptor() {
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-Result<std::unique_ptr<net::FabricEdge>> open_edge(const SwitchArguments& arguments,
-                                                   const fabric::Topology& topology) {
+Result<std::unique_ptr<softswitch::FabricEdge>> open_edge(const SwitchArguments& arguments,
+                                                          const fabric::Topology& topology) {
   if (arguments.sockets) {
-    WEFT_TRY(auto sockets, net::ProxySockets::open(topology, {.icrc_full = arguments.icrc_full}));
-    return std::unique_ptr<net::FabricEdge>(std::move(sockets));
+    WEFT_TRY(auto sockets,
+             softswitch::ProxySockets::open(topology, {.icrc_full = arguments.icrc_full}));
+    return std::unique_ptr<softswitch::FabricEdge>(std::move(sockets));
   }
-  WEFT_TRY(net::FrameSocket links, net::FrameSocket::open(topology));
-  return std::unique_ptr<net::FabricEdge>(std::make_unique<net::FrameSocket>(std::move(links)));
+  WEFT_TRY(softswitch::FrameSocket links, softswitch::FrameSocket::open(topology));
+  return std::unique_ptr<softswitch::FabricEdge>(
+      std::make_unique<softswitch::FrameSocket>(std::move(links)));
 }
 
 int run_switch(const SwitchArguments& arguments) {
@@ -64,9 +66,9 @@ int run_switch(const SwitchArguments& arguments) {
   if (!topology) return fail(2, topology.error().message);
   const int stop = stop_descriptor();
   if (stop < 0) return fail(1, "signalfd: not given by the system");
-  std::optional<net::ControlSocket> control;
+  std::optional<os::ControlSocket> control;
   if (!arguments.control.empty()) {
-    auto listening = net::ControlSocket::listen(arguments.control);
+    auto listening = os::ControlSocket::listen(arguments.control);
     if (!listening) {
       close(stop);
       return fail(1, listening.error().message);
@@ -78,9 +80,9 @@ int run_switch(const SwitchArguments& arguments) {
     close(stop);
     return fail(1, edge.error().message);
   }
-  net::LiveFabricLoop loop(live_fabric_config(*scenario, *topology, arguments.seed),
-                           std::move(*edge), std::move(control),
-                           {.spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
+  softswitch::LiveFabricLoop loop(
+      live_fabric_config(*scenario, *topology, arguments.seed), std::move(*edge),
+      std::move(control), {.spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
   // Whoever started it waits for this line: from here on no packet is lost.
   fmt::print("{{\"ready\":true,\"hosts\":{},\"planes\":{},\"links\":{}}}\n", topology->host_count(),
              topology->plane_count(), topology->link_count());
@@ -92,7 +94,7 @@ int run_switch(const SwitchArguments& arguments) {
 }
 
 int run_ask(const SwitchArguments& arguments) {
-  const auto answer = net::ask(arguments.control, arguments.request);
+  const auto answer = os::ask(arguments.control, arguments.request);
   if (!answer) return fail(1, answer.error().message);
   if (answer->starts_with("error: ")) return fail(1, answer->substr(7));
   fmt::print("{}{}", *answer, answer->ends_with('\n') ? "" : "\n");

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/prng.h"
-#include "scenario/units.h"
+#include "config/units.h"
 
 namespace weft::cli {
 namespace {
@@ -143,7 +143,7 @@ Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LabWay w
     return effect;
   }
   if (words.size() == 2 && words.front() == "loss") {
-    const auto ppm = scenario::ppm_from(words[1]);
+    const auto ppm = config::ppm_from(words[1]);
     if (!ppm) return wrong(fmt::format("loss: {}", ppm.error()));
     for (const LinkId link : links) {
       // Said again, it counts instead of the one before.
@@ -155,7 +155,7 @@ Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LabWay w
     return effect;
   }
   if (words.size() == 2 && words.front() == "rate") {
-    const auto rate = scenario::rate_from(words[1]);
+    const auto rate = config::rate_from(words[1]);
     if (!rate) return wrong(fmt::format("rate: {}", rate.error()));
     effect.slowed.assign(links.begin(), links.end());
     effect.rate = *rate;

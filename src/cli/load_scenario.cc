@@ -1,13 +1,18 @@
 #include "cli/load_scenario.h"
 
+#include <fmt/core.h>
+
 #include "scenario/parse.h"
-#include "settings/file_text.h"
 
 namespace weft::cli {
 
 Result<scenario::Scenario> load_scenario(const std::string& file) {
-  WEFT_TRY(const std::string text,
-           settings::file_text(file, "a scenario file (TOML, see docs/scenarios.md)"));
+  constexpr const char* kExpected = "a scenario file (TOML, see docs/scenarios.md)";
+  if (file.empty()) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("the name of a file is empty; expected {}", kExpected)};
+  }
+  WEFT_TRY(const std::string text, os::file_text(file, kExpected));
   return scenario::parse(text, file);
 }
 

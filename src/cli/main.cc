@@ -57,6 +57,23 @@ std::string first_of(const std::string& words) {
   return first;
 }
 
+// A flag that nothing takes; empty: none. It is named before what is missing: it may be that, misspelt.
+std::string unknown_flag(const CLI::App& command) {
+  if (command.get_prefix_command()) return {};  // what is left are another program's flags
+  for (const std::string& word : command.remaining()) {
+    if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
+  }
+  return {};
+}
+
+// What CLI11 says of a flag with too many values or none: "--seed: At Most 1 required but ...".
+std::string words_of_mismatch(const std::string& said) {
+  const std::string flag = said.substr(0, said.find(": "));
+  if (said.find("At Most") != said.npos) return flag + ": given more than once; expected once";
+  if (said.ends_with("missing")) return flag + ": its value is missing";
+  return said;
+}
+
 // What is wrong, with what was expected where CLI11 does not say it.
 void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = &app;
@@ -67,7 +84,11 @@ void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::string what = error.what();
   const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-  if (!extras && at->get_require_subcommand_min() > 0)
+  if (const std::string flag = unknown_flag(*at); !extras && !flag.empty())
+    what = flag + ": not expected here";
+  else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    what = words_of_mismatch(what);
+  else if (!extras && at->get_require_subcommand_min() > 0)
     what = "no command; expected one of: " + commands_of(*at);
   else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr)
     what = what.substr(what.find(": ") + 2) + ": expected another kind of value";

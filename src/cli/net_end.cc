@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "net/clock.h"
-#include "net/host_identity.h"
-#include "net/log.h"
-#include "net/random_seed.h"
+#include "os/clock.h"
+#include "os/host_identity.h"
+#include "os/log.h"
+#include "os/random_seed.h"
 #include "transport/software_ends.h"
 
 namespace weft::cli {
@@ -50,7 +50,7 @@ transport::QpConfig shared_memory_config(const fabric::Ev& ev) {
 
 Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   std::unique_ptr<NetEnd> end(new NetEnd(options));
-  end->prng_ = Prng(net::random_seed());
+  end->prng_ = Prng(os::random_seed());
   WEFT_TRY(end->world_, net::UdpWorld::open(options.world));
   end->memory_ = std::make_unique<net::HostMemory>(options.qps_max, end->prng_.next());
   const auto ports = end->world_->addresses();
@@ -84,7 +84,7 @@ Hello NetEnd::hello() const {
   out.ports = world_->addresses();
   out.secret_fingerprint = world_->secret_fingerprint();
   out.incarnation = world_->incarnation();
-  out.host = net::host_identity(options_.world.network_namespace);
+  out.host = os::host_identity(options_.world.network_namespace);
   out.shared_memory = shares_memory();
   out.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
   out.steered = world_->srv6_form() != net::Srv6Form::kAuto;
@@ -141,13 +141,13 @@ Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer,
   std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());
   info.qpn = peer.qpn;
   info.first_psn = Psn(peer.first_psn);
-  WEFT_CHECK(endpoint_->connect(net::clock_now(), qpn, info));
-  net::log(net::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qpn,
-           peer.qpn, peer.ports[0].process,
-           carrier == Carrier::kSharedMemory ? "shared memory"
-           : !shares_memory()                ? "the planes"
-           : peer.shared_memory ? "the planes: the ends are on two hosts or of two users"
-                                : "the planes: the other end takes no shared memory");
+  WEFT_CHECK(endpoint_->connect(os::clock_now(), qpn, info));
+  os::log(os::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qpn,
+          peer.qpn, peer.ports[0].process,
+          carrier == Carrier::kSharedMemory ? "shared memory"
+          : !shares_memory()                ? "the planes"
+          : peer.shared_memory ? "the planes: the ends are on two hosts or of two users"
+                               : "the planes: the other end takes no shared memory");
   return carrier;
 }
 

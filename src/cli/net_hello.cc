@@ -6,9 +6,9 @@
 
 #include "base/bytes.h"
 #include "base/psn.h"
-#include "net/address.h"
-#include "net/interfaces.h"
 #include "net/steering.h"
+#include "os/address.h"
+#include "os/interfaces.h"
 #include "wire/packet.h"
 
 namespace weft::cli {
@@ -22,7 +22,7 @@ Result<void> check_hosts(const Hello& ours, const Hello& theirs) {
   if (ours.host == 0 || theirs.host == 0 || ours.host == theirs.host) return {};
   const auto loops = [](const auto& ports) {
     return std::any_of(ports.begin(), ports.end(),
-                       [](const world::Address& a) { return net::is_loopback(a.ip()); });
+                       [](const world::Address& a) { return base::is_loopback(a.ip()); });
   };
   if (loops(ours.ports) || loops(theirs.ports)) {
     return Error{ErrorKind::kInvalid,
@@ -38,7 +38,7 @@ Result<void> check_hosts(const Hello& ours, const Hello& theirs) {
         ErrorKind::kInvalid,
         fmt::format("the two ends are on different hosts and both have the address {}; give "
                     "each planes of its own with --planes (in a lab: --fabric)",
-                    net::text_of(twice->ip()))};
+                    os::text_of(twice->ip()))};
   }
   return {};
 }
@@ -57,12 +57,12 @@ Result<void> check_planes(const Hello& ours, const Hello& theirs) {
                     ours.ports.size(), theirs.ports.size())};
   }
   for (std::size_t p = 0; p < ours.ports.size(); ++p) {
-    if (net::is_ipv4(ours.ports[p].ip()) == net::is_ipv4(theirs.ports[p].ip())) continue;
+    if (base::is_ipv4(ours.ports[p].ip()) == base::is_ipv4(theirs.ports[p].ip())) continue;
     return Error{
         ErrorKind::kInvalid,
         fmt::format("plane {}: this end has the address {}, the other {}; give both IPv4 or "
                     "both IPv6 with --planes",
-                    p, net::text_of(ours.ports[p].ip()), net::text_of(theirs.ports[p].ip()))};
+                    p, os::text_of(ours.ports[p].ip()), os::text_of(theirs.ports[p].ip()))};
   }
   return {};
 }
@@ -197,7 +197,7 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   for (std::size_t i = 0; i < count; ++i) {
     hello.ports.push_back(
         world::Address::of(base::load_ipv6(in, 72 + 18 * i), base::load16(in, 88 + 18 * i)));
-    if (hello.ports.back().process >= net::kProcessesMax)
+    if (hello.ports.back().process >= wire::kProcessesMax)
       return Error{ErrorKind::kInvalid, "the other end names a process slot that cannot be"};
   }
   return hello;

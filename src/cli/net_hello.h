@@ -23,7 +23,7 @@ struct Hello {
   std::uint64_t region_at = 0, region_size = 0;
   std::uint32_t secret_fingerprint = 0;  // 0: packets in clear
   std::uint64_t incarnation = 0;         // of the process
-  std::uint64_t host = 0;                // net::host_identity()
+  std::uint64_t host = 0;                // os::host_identity()
   bool shared_memory = false;            // it would use it, if we are on one host
   bool encapsulates = false;             // MRC's own SRv6 form
   bool steered = false;                  // by a fabric's uSIDs, in whichever form

@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -21,8 +23,8 @@
 #include "cli/load_scenario.h"
 #include "cli/run_scenario.h"
 #include "cli/say.h"
+#include "config/names.h"
 #include "judge/trace_text.h"
-#include "scenario/names.h"
 
 namespace weft::cli {
 namespace {
@@ -51,7 +53,7 @@ int misuse(const std::string& line) {
 Result<scenario::Scenario> load(const SimArguments& arguments) {
   WEFT_TRY(auto scenario, load_scenario(arguments.file));
   if (!arguments.policy.empty()) {
-    const auto policy = scenario::value_named(scenario::kPolicyNames, arguments.policy);
+    const auto policy = config::value_named(scenario::kPolicyNames, arguments.policy);
     if (!policy) {
       return Error{ErrorKind::kInvalid,
                    fmt::format("--policy {}: unknown; expected mrc, oblivious, reps or flow-hash",
@@ -107,6 +109,12 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, none);
 }
 
+// REQUIRES that `error` is the errno of opening it.
+std::string not_writable(const char* flag, const std::string& file, int error) {
+  return fmt::format("{} {}: cannot be written: {}; expected a file in a folder that is there",
+                     flag, file, std::strerror(error));
+}
+
 int run_one(const SimArguments& arguments, bool details) {
   auto scenario = load(arguments);
   if (!scenario) return misuse(scenario.error().message);
@@ -123,7 +131,7 @@ int run_one(const SimArguments& arguments, bool details) {
   std::ofstream trace_file;
   if (!arguments.trace.empty()) {
     trace_file.open(arguments.trace, std::ios::binary);
-    if (!trace_file) return misuse(fmt::format("--trace {}: cannot be written", arguments.trace));
+    if (!trace_file) return misuse(not_writable("--trace", arguments.trace, errno));
     options.on_trace = [&](std::span<const TraceRecord> records) {
       std::string text;
       for (const TraceRecord& r : records) judge::append_trace_line(r, text);
@@ -133,8 +141,7 @@ int run_one(const SimArguments& arguments, bool details) {
   std::optional<CaptureFile> capture;
   if (!arguments.pcap.empty()) {
     capture.emplace(arguments.pcap, *scenario);
-    if (!capture->is_open())
-      return misuse(fmt::format("--pcap {}: cannot be written", arguments.pcap));
+    if (!capture->is_open()) return misuse(not_writable("--pcap", arguments.pcap, errno));
     options.on_captured = [&](std::span<const sim::SimWorld::Captured> packets) {
       capture->write(packets);
     };
@@ -215,8 +222,8 @@ int run_seeds(const SimArguments& arguments) {
   if (terminal) say("\n");
   if (!error.empty()) return misuse(error);
   if (arguments.json) {
-    fmt::print("{{\"scenario\":\"{}\",\"seeds\":{},\"failed\":{}{}}}\n", scenario->name,
-               arguments.count, failed.load(),
+    fmt::print("{{\"scenario\":{},\"seeds\":{},\"failed\":{}{}}}\n",
+               nlohmann::json(scenario->name).dump(), arguments.count, failed.load(),
                first_failure ? fmt::format(",\"first_failed\":{}", first_failure->first) : "");
   } else {
     fmt::print("{}: {} seeds from {}, {} failed\n", scenario->name, arguments.count,
@@ -241,10 +248,13 @@ void add_sim_command(CLI::App& app, int& status) {
   run->add_option("--seed", arguments->seed, "everything random follows from it")
       ->check(whole_number(0));
   run->add_option("--policy", arguments->policy,
-                  "mrc, oblivious, reps or flow-hash instead of the scenario's");
+                  "mrc, oblivious, reps or flow-hash instead of the scenario's")
+      ->check(not_empty("mrc, oblivious, reps or flow-hash"));
   run->add_flag("--json", arguments->json, "one JSON object on stdout");
-  run->add_option("--pcap", arguments->pcap, "write what hosts sent, for Wireshark");
-  run->add_option("--trace", arguments->trace, "write what happened, one JSON object a line");
+  run->add_option("--pcap", arguments->pcap, "write what hosts sent, for Wireshark")
+      ->check(not_empty("a file"));
+  run->add_option("--trace", arguments->trace, "write what happened, one JSON object a line")
+      ->check(not_empty("a file"));
   const auto details = std::make_shared<bool>(false);
   run->add_flag("--details", *details, "memory by part, and every counter");
   run->add_flag("--paths", arguments->paths, "which ports and EVs went bad and came back");
@@ -254,8 +264,10 @@ void add_sim_command(CLI::App& app, int& status) {
   seeds->add_option("FILE", arguments->file, "the scenario (TOML)")->required();
   seeds->add_option("--count", arguments->count, "how many")->check(whole_number(1));
   seeds->add_option("--first", arguments->first, "the first seed")->check(whole_number(0));
-  seeds->add_option("--policy", arguments->policy,
-                    "mrc, oblivious, reps or flow-hash instead of the scenario's");
+  seeds
+      ->add_option("--policy", arguments->policy,
+                   "mrc, oblivious, reps or flow-hash instead of the scenario's")
+      ->check(not_empty("mrc, oblivious, reps or flow-hash"));
   seeds->add_flag("--json", arguments->json, "one JSON object on stdout");
   seeds->callback([arguments, &status] { status = run_seeds(*arguments); });
 }

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "cli/interruption.h"
-#include "net/clock.h"
+#include "os/clock.h"
 
 namespace weft::cli {
 namespace {
@@ -22,7 +22,7 @@ constexpr int kWaitMs = 100;
 
 // Waits until `fd` can be read; false when it is not by then, or Ctrl-C came.
 bool wait_readable(int fd, Time until) {
-  while (net::clock_now() < until) {
+  while (os::clock_now() < until) {
     pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
     if (interrupted()) return false;
     if (poll(&p, 1, kWaitMs) > 0) return true;
@@ -86,7 +86,7 @@ Result<void> Stream::send(ConstBytes bytes) {
 }
 
 Result<void> Stream::receive(Bytes bytes, Duration patience) {
-  const Time until = net::clock_now() + patience;
+  const Time until = os::clock_now() + patience;
   while (!bytes.empty()) {
     if (!wait_readable(fd_, until)) {
       if (interrupted()) return interruption();

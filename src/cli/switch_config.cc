@@ -1,7 +1,7 @@
 #include "cli/switch_config.h"
 
-#include "net/secure_layout.h"
 #include "scenario/settings.h"
+#include "seal/secure_layout.h"
 
 namespace weft::cli {
 
@@ -22,15 +22,16 @@ SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Top
   return out;
 }
 
-net::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
-                                         const fabric::Topology& topology, std::uint64_t seed) {
+softswitch::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
+                                                const fabric::Topology& topology,
+                                                std::uint64_t seed) {
   const SwitchQueues queues = switch_queues(scenario, topology);
   return {.topology = topology,
           .forwarding = scenario.forwarding == fabric::Forwarding::kStev
                             ? fabric::Forwarding::kStev
                             : fabric::Forwarding::kHashed,
           .mtu = scenario.transport.mtu,
-          .trimmed_size_after_ip = net::kSealedTrimmedSizeAfterIp,
+          .trimmed_size_after_ip = seal::kSealedTrimmedSizeAfterIp,
           .fabric_queue = queues.fabric,
           .last_hop_queue = queues.last_hop,
           .shared_buffer_bytes = queues.shared_buffer_bytes,

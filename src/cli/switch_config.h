@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "fabric/topology.h"
-#include "net/live_fabric.h"
 #include "scenario/scenario.h"
+#include "softswitch/live_fabric.h"
 #include "switch/port_queue.h"
 
 namespace weft::cli {
@@ -20,7 +20,8 @@ SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Top
 
 // Packets to plain addresses are hashed, also where the scenario says SRv6: carriers name their
 // path themselves. A trim keeps enough for sealed packets too: nobody knows what hosts will send.
-net::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
-                                         const fabric::Topology& topology, std::uint64_t seed);
+softswitch::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
+                                                const fabric::Topology& topology,
+                                                std::uint64_t seed);
 
 }  // namespace weft::cli

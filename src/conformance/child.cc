@@ -14,8 +14,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "net/file_descriptor.h"
-#include "net/system_error.h"
+#include "os/file_descriptor.h"
+#include "os/system_error.h"
 
 namespace weft::conformance {
 namespace {
@@ -26,7 +26,7 @@ constexpr std::size_t kTextMax = 64 << 10, kPrintedMax = 4096;
 // Stands before a whole result, so that half of one is not taken for it.
 constexpr char kWhole = '\x06';
 
-using net::system_error;
+using os::system_error;
 
 [[noreturn]] void be_child(int text_fd, int printed_fd, pid_t parent,
                            const std::function<std::string()>& body) {
@@ -82,8 +82,8 @@ Result<ChildResult> run_in_child(std::chrono::milliseconds limit,
                                  const std::function<std::string()>& body) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe");
-  net::FileDescriptor text(ends[0]), text_in(ends[1]);
-  const net::FileDescriptor printed(memfd_create("weft-conformance", MFD_CLOEXEC));
+  os::FileDescriptor text(ends[0]), text_in(ends[1]);
+  const os::FileDescriptor printed(memfd_create("weft-conformance", MFD_CLOEXEC));
   if (!printed.is_open()) return system_error("memfd_create");
   const pid_t parent = getpid();
   const pid_t pid = fork();

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "conformance/duel.h"
-#include "net/address.h"
+#include "os/address.h"
 
 namespace weft::conformance {
 namespace {
@@ -31,7 +31,7 @@ std::uint32_t ports_of(const Host& host) {
 Tester open_tester(Session& session, const Host& host, std::uint32_t device_qpn, IcrcCover cover) {
   const Options& options = session.options();
   const Ipv6 gid = ip_of(host.gid);
-  const bool loopback = net::is_ipv4(gid) && net::is_loopback(gid);
+  const bool loopback = base::is_ipv4(gid) && base::is_loopback(gid);
   Tester::Config config{.addresses = options.tester_addresses,
                         .device = options.device_addresses,
                         .port = options.tester_port,

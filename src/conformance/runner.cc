@@ -4,7 +4,7 @@
 
 #include "conformance/child.h"
 #include "conformance/duel.h"
-#include "net/interfaces.h"
+#include "os/interfaces.h"
 
 namespace weft::conformance {
 namespace {
@@ -134,7 +134,7 @@ std::string look(const Options& options) {
           options.gid_index, out.device);
     std::array<std::byte, 16> bytes;
     std::memcpy(bytes.data(), gid.raw, bytes.size());
-    out.gid = net::text_of(base::load_ipv6(bytes, 0));
+    out.gid = os::text_of(base::load_ipv6(bytes, 0));
     mrc_ctl_device_attr attr{};
     if (library.mrc_ctl_query_device.is_there() && library.mrc_ctl_query_device(verbs, &attr) == 0)
       out.ports = static_cast<std::uint32_t>(__builtin_popcount(attr.phy_port_mask));

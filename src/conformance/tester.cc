@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "net/address.h"
+#include "os/address.h"
 #include "wire/datagram.h"
 #include "wire/framing.h"
 #include "wire/icrc.h"
@@ -27,15 +27,15 @@ Result<void> Tester::open_plane(const Ipv6& address) {
   Plane plane;
   WEFT_TRY(
       plane.listen,
-      net::UdpSocket::open(
+      os::UdpSocket::open(
           {.address = address, .port = config_.port, .receive_bytes = 4u << 20, .receives = true}));
   for (Sender& sender : plane.senders) {
-    WEFT_TRY(sender.socket, net::UdpSocket::open({.address = address}));
+    WEFT_TRY(sender.socket, os::UdpSocket::open({.address = address}));
     sockaddr_storage bound{};
     socklen_t size = sizeof(bound);
     if (getsockname(sender.socket.fd(), reinterpret_cast<sockaddr*>(&bound), &size) != 0)
       return Error{ErrorKind::kSystem, "getsockname"};
-    sender.port = net::from_sockaddr(reinterpret_cast<const sockaddr*>(&bound)).port;
+    sender.port = os::from_sockaddr(reinterpret_cast<const sockaddr*>(&bound)).port;
   }
   planes_.push_back(std::move(plane));
   return {};
@@ -75,7 +75,7 @@ void Tester::send_raw(ConstBytes datagram, const Way& way) {
                                                           .port = config_.device_port,
                                                           .traffic_class = traffic_class},
                                                          std::span(&piece, 1));
-  if (sent != net::UdpSocket::Sent::kTaken)
+  if (sent != os::UdpSocket::Sent::kTaken)
     throw Trouble{"the tester's socket did not take a packet; is the device's address reachable?"};
 }
 
@@ -98,7 +98,7 @@ std::optional<Seen> Tester::next(Clock::time_point until) {
 }
 
 void Tester::drain(std::uint32_t plane) {
-  net::UdpSocket::Incoming run;
+  os::UdpSocket::Incoming run;
   for (std::size_t runs = 0; runs < kWaitingMax; ++runs) {
     if (planes_[plane].listen.receive(buffer_, std::span(&run, 1)) != 1) return;
     const std::size_t step = run.segment == 0 ? run.size : run.segment;
@@ -107,7 +107,7 @@ void Tester::drain(std::uint32_t plane) {
   }
 }
 
-void Tester::take(std::uint32_t plane, const net::UdpSocket::Incoming& run, ConstBytes datagram) {
+void Tester::take(std::uint32_t plane, const os::UdpSocket::Incoming& run, ConstBytes datagram) {
   // A library that storms fails by the clock, not by our memory.
   if (waiting_.size() >= kWaitingMax) return;
   const auto parts = wire::split_datagram(datagram);

@@ -16,7 +16,7 @@
 
 #include "base/bytes.h"
 #include "conformance/session.h"
-#include "net/udp_socket.h"
+#include "os/udp_socket.h"
 #include "wire/packet.h"
 
 namespace weft::conformance {
@@ -88,17 +88,17 @@ class Tester {
 
  private:
   struct Sender {
-    net::UdpSocket socket;
+    os::UdpSocket socket;
     std::uint16_t port = 0;
   };
   struct Plane {
-    net::UdpSocket listen;
+    os::UdpSocket listen;
     std::array<Sender, kSenders> senders;
   };
-  explicit Tester(const Config& config) : config_(config), buffer_(net::UdpSocket::kRunBytes) {}
+  explicit Tester(const Config& config) : config_(config), buffer_(os::UdpSocket::kRunBytes) {}
   Result<void> open_plane(const Ipv6& address);
   void drain(std::uint32_t plane);
-  void take(std::uint32_t plane, const net::UdpSocket::Incoming& run, ConstBytes datagram);
+  void take(std::uint32_t plane, const os::UdpSocket::Incoming& run, ConstBytes datagram);
   const Ipv6& device_address(std::uint32_t plane) const {
     return config_.device[plane < config_.device.size() ? plane : 0];
   }

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "net/log.h"
+#include "os/log.h"
 
 namespace weft::device {
 
@@ -17,10 +17,10 @@ void AsyncEvents::push(const AsyncEvent& event) {
   const std::lock_guard guard(lock_);
   if (waiting_.size() == kEventsMax) {
     if (!dropped_) {
-      net::log(net::LogLevel::kWarn,
-               "{} asynchronous events wait and nobody takes them; later ones are dropped (said "
-               "once)",
-               kEventsMax);
+      os::log(os::LogLevel::kWarn,
+              "{} asynchronous events wait and nobody takes them; later ones are dropped (said "
+              "once)",
+              kEventsMax);
     }
     dropped_ = true;
     return;

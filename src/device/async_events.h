@@ -12,7 +12,7 @@
 #include <deque>
 #include <mutex>
 
-#include "net/file_descriptor.h"
+#include "os/file_descriptor.h"
 
 namespace weft::device {
 
@@ -42,7 +42,7 @@ class AsyncEvents {
  private:
   void drop_waiting(bool (*is_meant)(const AsyncEvent&, const void*), const void* what);
 
-  net::FileDescriptor fd_;
+  os::FileDescriptor fd_;
   std::mutex lock_;
   std::condition_variable arrived_, acknowledged_;
   std::deque<AsyncEvent> waiting_;

@@ -11,13 +11,13 @@
 #include <string>
 
 #include "base/assert.h"
-#include "net/system_error.h"
+#include "os/system_error.h"
 
 namespace weft::device {
 
 Result<CompletionChannel*> CompletionChannel::create() {
   const int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-  if (fd < 0) return net::system_error("eventfd");
+  if (fd < 0) return os::system_error("eventfd");
   return new CompletionChannel(fd);
 }
 

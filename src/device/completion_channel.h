@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "net/file_descriptor.h"
+#include "os/file_descriptor.h"
 
 namespace weft::device {
 
@@ -42,7 +42,7 @@ class CompletionChannel {
   };
   Member& member(CompletionQueue& cq);
 
-  net::FileDescriptor fd_;
+  os::FileDescriptor fd_;
   mutable std::mutex lock_;
   std::condition_variable acknowledged_;
   std::vector<Member> members_;

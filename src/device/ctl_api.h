@@ -8,11 +8,11 @@
 #include <cstring>
 #include <type_traits>
 
+#include "control/ctl_error.h"
+#include "control/ctl_model.h"
 #include "device/c_edge.h"
-#include "device/ctl_error.h"
-#include "device/ctl_model.h"
 #include "device/mrc_objects.h"
-#include "net/log.h"
+#include "os/log.h"
 
 namespace weft::device {
 
@@ -26,45 +26,48 @@ std::uint32_t raw(const E& value) {
 }
 
 // The reason of a failure is for the log; the program gets its number.
-inline int code_of(const CtlError& error) {
-  net::log(net::LogLevel::kDebug, "mrc_ctl: {}", error.message);
+inline int code_of(const control::CtlError& error) {
+  os::log(os::LogLevel::kDebug, "mrc_ctl: {}", error.message);
   return error.code;
 }
-inline int code_of(const CtlResult<void>& result) { return result ? 0 : code_of(result.error()); }
+inline int code_of(const control::CtlResult<void>& result) {
+  return result ? 0 : code_of(result.error());
+}
 
 // Bits that the API does not know make a call invalid.
 inline bool knows(int mask, unsigned known) { return (static_cast<unsigned>(mask) & ~known) == 0; }
 inline constexpr unsigned kVendorBit = 1u << 31;
 
-inline ControllerState& controller(mrc_context& context) {
+inline control::ControllerState& controller(mrc_context& context) {
   return context.verbs.device.controller();
 }
 
-inline CtlEv ev_from(const mrc_ctl_ev& ev) {
-  CtlEv out{.port = ev.port};
+inline control::CtlEv ev_from(const mrc_ctl_ev& ev) {
+  control::CtlEv out{.port = ev.port};
   std::memcpy(out.value.data(), ev.val, out.value.size());
   return out;
 }
-inline mrc_ctl_ev to_api(const CtlEv& ev) {
+inline mrc_ctl_ev to_api(const control::CtlEv& ev) {
   mrc_ctl_ev out{};
   std::memcpy(out.val, ev.value.data(), ev.value.size());
   out.port = ev.port;
   return out;
 }
 
-inline VendorConfig vendor_from(const std::uint8_t (&bytes)[MRC_CTL_MAX_VENDOR_CFG_SIZE]) {
-  VendorConfig out{};
+inline control::VendorConfig vendor_from(const std::uint8_t (&bytes)[MRC_CTL_MAX_VENDOR_CFG_SIZE]) {
+  control::VendorConfig out{};
   std::memcpy(out.data(), bytes, out.size());
   return out;
 }
-inline void copy_vendor(const VendorConfig& from, std::uint8_t (&to)[MRC_CTL_MAX_VENDOR_CFG_SIZE]) {
+inline void copy_vendor(const control::VendorConfig& from,
+                        std::uint8_t (&to)[MRC_CTL_MAX_VENDOR_CFG_SIZE]) {
   std::memcpy(to, from.data(), from.size());
 }
 
 // A state as a program wrote it; none where it is no state.
-inline std::optional<ProfileState> profile_state(std::uint32_t value) {
-  if (value > static_cast<std::uint32_t>(ProfileState::kOnline)) return std::nullopt;
-  return static_cast<ProfileState>(value);
+inline std::optional<control::ProfileState> profile_state(std::uint32_t value) {
+  if (value > static_cast<std::uint32_t>(control::ProfileState::kOnline)) return std::nullopt;
+  return static_cast<control::ProfileState>(value);
 }
 
 }  // namespace weft::device

@@ -4,6 +4,7 @@
 #include "device/ctl_api.h"
 
 using namespace weft;
+using namespace weft::control;
 using namespace weft::device;
 
 namespace {

@@ -8,9 +8,10 @@
 #include "base/bytes.h"
 #include "device/ctl_api.h"
 #include "device/peer_planes.h"
-#include "net/clock.h"
+#include "os/clock.h"
 
 using namespace weft;
+using namespace weft::control;
 using namespace weft::device;
 
 namespace {
@@ -164,7 +165,7 @@ int mrc_ctl_ep_batch_send_wait(mrc_context* context, std::uint8_t traffic_class,
     const std::unique_lock one(engine.asks_lock(), std::try_to_lock);
     if (!one.owns_lock()) return EAGAIN;  // another batch of this process is under way
     if (const int bad = post(engine, asks)) return bad;
-    const Time limit = net::clock_now() + Duration::ns(timeout_ns);
+    const Time limit = os::clock_now() + Duration::ns(timeout_ns);
     std::array<transport::EndpointAnswer, 64> got;
     for (;;) {
       engine.poll();
@@ -178,7 +179,7 @@ int mrc_ctl_ep_batch_send_wait(mrc_context* context, std::uint8_t traffic_class,
                                       .adj_svc_time = 0};
       }
       if (*answer_count == count) return 0;
-      if (net::clock_now() >= limit) break;
+      if (os::clock_now() >= limit) break;
       if (n == 0) {
         const timespec moment{.tv_sec = 0, .tv_nsec = 20'000};
         nanosleep(&moment, nullptr);

@@ -5,6 +5,7 @@
 #include "device/ctl_api.h"
 
 using namespace weft;
+using namespace weft::control;
 using namespace weft::device;
 
 namespace {
@@ -120,7 +121,7 @@ int query_ev_states(const CtlModel& model, std::uint64_t id, mrc_ctl_ev_profile_
   if (count < 0 || (count > 0 && attr.ev_op.entries == nullptr)) return EINVAL;
   for (int i = 0; i < count; ++i) {
     const CtlEv ev[] = {ev_from(attr.ev_op.entries[i].ev)};
-    const auto state = device::query_ev_states(model, id, ev);
+    const auto state = control::query_ev_states(model, id, ev);
     if (!state) return code_of(state.error());
     attr.ev_op.entries[i].state = static_cast<mrc_ctl_ev_state>(state->front());
   }

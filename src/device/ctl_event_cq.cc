@@ -10,12 +10,12 @@
 
 namespace weft::device {
 
-Result<std::unique_ptr<EvEventCq>> EvEventCq::create(std::unique_ptr<EvEventQueue> queue,
+Result<std::unique_ptr<EvEventCq>> EvEventCq::create(std::unique_ptr<control::EvEventQueue> queue,
                                                      CompletionQueue* notify) {
   std::unique_ptr<EvEventCq> cq(new EvEventCq(std::move(queue)));
   if (notify == nullptr) return cq;
-  cq->stop_ = net::FileDescriptor(eventfd(0, EFD_CLOEXEC));
-  cq->epoll_ = net::FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  cq->stop_ = os::FileDescriptor(eventfd(0, EFD_CLOEXEC));
+  cq->epoll_ = os::FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
   // At the edge: an event that is not polled is told of once.
   epoll_event stop{.events = EPOLLIN, .data = {.u32 = 0}};
   epoll_event news{.events = EPOLLIN | EPOLLET, .data = {.u32 = 1}};
@@ -50,7 +50,7 @@ void EvEventCq::watch(CompletionQueue& notify) const {
   }
 }
 
-std::size_t EvEventCq::poll(std::span<EvEvent> out) {
+std::size_t EvEventCq::poll(std::span<control::EvEvent> out) {
   const std::lock_guard guard(lock_);
   return queue_->poll(out);
 }

@@ -9,30 +9,30 @@
 #include <span>
 #include <thread>
 
+#include "control/ctl_events.h"
 #include "device/completion_queue.h"
-#include "device/ctl_events.h"
-#include "net/file_descriptor.h"
+#include "os/file_descriptor.h"
 
 namespace weft::device {
 
 class EvEventCq {
  public:
   // `notify`: the CQ whose channel is told, null without one; it outlives this. Errors: kSystem.
-  static Result<std::unique_ptr<EvEventCq>> create(std::unique_ptr<EvEventQueue> queue,
+  static Result<std::unique_ptr<EvEventCq>> create(std::unique_ptr<control::EvEventQueue> queue,
                                                    CompletionQueue* notify);
   ~EvEventCq();
   EvEventCq(const EvEventCq&) = delete;
   EvEventCq& operator=(const EvEventCq&) = delete;
 
-  std::size_t poll(std::span<EvEvent> out);
+  std::size_t poll(std::span<control::EvEvent> out);
 
  private:
-  explicit EvEventCq(std::unique_ptr<EvEventQueue> queue) : queue_(std::move(queue)) {}
+  explicit EvEventCq(std::unique_ptr<control::EvEventQueue> queue) : queue_(std::move(queue)) {}
   void watch(CompletionQueue& notify) const;
 
   std::mutex lock_;
-  std::unique_ptr<EvEventQueue> queue_;
-  net::FileDescriptor stop_, epoll_;
+  std::unique_ptr<control::EvEventQueue> queue_;
+  os::FileDescriptor stop_, epoll_;
   std::thread thread_;
 };
 

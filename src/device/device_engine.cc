@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "net/clock.h"
-#include "net/log.h"
-#include "net/random_seed.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/random_seed.h"
 #include "transport/software_ends.h"
 
 namespace weft::device {
@@ -20,7 +20,7 @@ constexpr int kRoundsMax = 8;
 }  // namespace
 
 DeviceEngine::DeviceEngine(const EngineConfig& config)
-    : config_(config), prng_(net::random_seed()) {}
+    : config_(config), prng_(os::random_seed()) {}
 
 Result<std::unique_ptr<DeviceEngine>> DeviceEngine::open(const EngineConfig& config) {
   std::unique_ptr<DeviceEngine> engine(new DeviceEngine(config));
@@ -61,7 +61,8 @@ Result<void> DeviceEngine::start() {
       DeviceNode::Options{
           .qps_max = limits.qps_max, .sends_max = limits.sends_max, .mtu = payload_max()},
       *endpoint_, *memory_);
-  agent_ = std::make_unique<CtlAgent>(open_controller(config_.name, config_.world.planes), evs_);
+  agent_ = std::make_unique<control::CtlAgent>(
+      control::open_controller(config_.name, config_.world.planes), evs_);
   WEFT_CHECK(world_->attach(addresses_, *node_));
   node_->take_port_news();
   fork_guard_.emplace(*world_, lock_);
@@ -81,8 +82,8 @@ DeviceEngine::~DeviceEngine() {
     }
     thread_.join();
     // The last answers: a program may leave as soon as it has what it waited for.
-    const Time until = net::clock_now() + kFarewell;
-    while (world_->pass() && net::clock_now() < until) {
+    const Time until = os::clock_now() + kFarewell;
+    while (world_->pass() && os::clock_now() < until) {
     }
   }
   fork_guard_.reset();

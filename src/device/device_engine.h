@@ -24,8 +24,8 @@
 
 #include "base/prng.h"
 #include "base/result.h"
+#include "control/ctl_agent.h"
 #include "device/async_events.h"
-#include "device/ctl_agent.h"
 #include "device/device_node.h"
 #include "device/fork_guard.h"
 #include "net/host_memory.h"
@@ -104,7 +104,7 @@ class DeviceEngine {
     transport::Endpoint& endpoint;
     DeviceNode& node;
     net::HostMemory& memory;
-    CtlAgent& agent;
+    control::CtlAgent& agent;
     Prng& prng;
     std::uint32_t& receives_reserved;
     net::UdpWorld& world;
@@ -112,8 +112,8 @@ class DeviceEngine {
   template <typename Body>
   auto with_lock(Body body) {
     lock_.lock();
-    Parts parts{net::clock_now(),   *endpoint_, *node_, *memory_, *agent_, prng_,
-                receives_reserved_, *world_};
+    Parts parts{os::clock_now(), *endpoint_,         *node_, *memory_, *agent_,
+                prng_,           receives_reserved_, *world_};
     auto result = body(parts);
     leave();
     return result;
@@ -156,7 +156,7 @@ class DeviceEngine {
   std::unique_ptr<net::HostMemory> memory_;
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<DeviceNode> node_;
-  std::unique_ptr<CtlAgent> agent_;
+  std::unique_ptr<control::CtlAgent> agent_;
   std::uint32_t disabled_told_ = 0;  // ports, bit i for index i, that listeners know to be disabled
   std::mutex asks_lock_;
   std::unique_ptr<net::UdpWorld> world_;

@@ -6,9 +6,9 @@
 #include <sys/prctl.h>
 
 #include "device/device_engine.h"
-#include "net/clock.h"
-#include "net/cpus.h"
-#include "net/log.h"
+#include "os/clock.h"
+#include "os/cpus.h"
+#include "os/log.h"
 
 namespace weft::device {
 namespace {
@@ -28,11 +28,11 @@ void DeviceEngine::run() {
   pthread_setname_np(pthread_self(), config_.name.substr(0, 15).c_str());
   prctl(PR_SET_TIMERSLACK, 1000);  // naps are short
   if (!config_.cpus.empty()) {
-    if (const auto moved = net::run_on(config_.cpus); !moved)
-      net::log(net::LogLevel::kWarn, "{}: {}", config_.name, moved.error().message);
+    if (const auto moved = os::run_on(config_.cpus); !moved)
+      os::log(os::LogLevel::kWarn, "{}: {}", config_.name, moved.error().message);
   }
   const Duration spin = std::min(config_.world.spin, kSpinMax);
-  Time moved_at = net::clock_now(), crowded_until;
+  Time moved_at = os::clock_now(), crowded_until;
   Duration gap = config_.poll_gap;
   while (!stop_) {
     if (polled_) {
@@ -56,10 +56,10 @@ void DeviceEngine::run() {
     if (sleeps) {
       if (!stop_ && !node_->has_posts()) sleep(until);
     } else if (!moved) {
-      const Time before = net::clock_now();
+      const Time before = os::clock_now();
       sched_yield();
       // Somebody else had it for long: there are more of us than cores, and spinning is in the way.
-      if (net::clock_now() - before > kCrowdedGap) crowded_until = now + kCrowded;
+      if (os::clock_now() - before > kCrowdedGap) crowded_until = now + kCrowded;
     }
   }
 }
@@ -84,7 +84,7 @@ void DeviceEngine::nap(Duration gap) {
 }
 
 void DeviceEngine::sleep(Time until) const {
-  const std::int64_t ns = std::max<std::int64_t>((until - net::clock_now()).ns(), 0);
+  const std::int64_t ns = std::max<std::int64_t>((until - os::clock_now()).ns(), 0);
   const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
   pollfd what{.fd = world_->wait_fd(), .events = POLLIN, .revents = 0};
   ppoll(&what, 1, until == kNever ? nullptr : &timeout, nullptr);

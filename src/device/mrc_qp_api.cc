@@ -6,7 +6,7 @@
 
 #include "device/c_edge.h"
 #include "device/mrc_objects.h"
-#include "net/log.h"
+#include "os/log.h"
 
 using namespace weft;
 using namespace weft::device;
@@ -156,8 +156,8 @@ int mrc_modify_qp(mrc_qp* qp, ibv_qp_attr* verbs, int verbs_mask, mrc_qp_attr* a
         {.change = {.verbs = verbs, .verbs_mask = verbs_mask, .mrc = attr, .mrc_mask = mask},
          .crowd = crowd_of(hint)});
     if (!done) {
-      net::log(net::LogLevel::kInfo, "QP {:#x}: mrc_modify_qp: {}", qp->qp->qpn(),
-               done.error().message);
+      os::log(os::LogLevel::kInfo, "QP {:#x}: mrc_modify_qp: {}", qp->qp->qpn(),
+              done.error().message);
       return errno_of(done.error().kind);
     }
     const QpAttributes now = qp->qp->attributes();

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "net/interfaces.h"
+#include "os/interfaces.h"
 #include "wire/packet.h"
 
 namespace weft::device {
@@ -28,7 +28,7 @@ Result<transport::PeerInfo> peer_planes(std::span<const world::Address> ours,
                  fmt::format("the peer's GID {} is in no plane of ours ({} and others); its "
                              "addresses there cannot be derived. Give all hosts addresses that "
                              "differ between planes in the same bits",
-                             net::text_of(peer.gid), net::text_of(ours[0].ip()))};
+                             os::text_of(peer.gid), os::text_of(ours[0].ip()))};
   }
   if ((peer.qpn & ~wire::kQpnMask) != 0 || peer.qpn <= wire::kEndpointQpn)
     return Error{ErrorKind::kInvalid, fmt::format("{:#x} is no QP number", peer.qpn)};

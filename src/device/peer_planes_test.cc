@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "net/address.h"
+#include "os/address.h"
 
 namespace weft::device {
 namespace {
@@ -13,16 +13,16 @@ namespace {
 std::vector<world::Address> addresses(const std::vector<std::string>& texts) {
   std::vector<world::Address> out;
   for (const std::string& text : texts)
-    out.push_back(world::Address::of(*net::parse_address(text), 4));
+    out.push_back(world::Address::of(*os::parse_address(text), 4));
   return out;
 }
 
 TEST(PeerPlanesTest, LoopbackPlanesFollowFromTheFirst) {
   const auto ours = addresses({"127.0.1.1", "127.0.2.1", "127.0.3.1", "127.0.4.1"});
-  const auto peer = peer_planes(ours, {.gid = net::ipv4(127, 0, 1, 1), .qpn = 0x07'1234});
+  const auto peer = peer_planes(ours, {.gid = base::ipv4(127, 0, 1, 1), .qpn = 0x07'1234});
   ASSERT_TRUE(peer);
   for (std::uint8_t p = 0; p < 4; ++p) {
-    EXPECT_EQ(peer->ports[p].ip(), net::ipv4(127, 0, static_cast<std::uint8_t>(p + 1), 1));
+    EXPECT_EQ(peer->ports[p].ip(), base::ipv4(127, 0, static_cast<std::uint8_t>(p + 1), 1));
     EXPECT_EQ(peer->ports[p].process, 7);
   }
   EXPECT_EQ(peer->qpn, 0x07'1234u);
@@ -30,32 +30,32 @@ TEST(PeerPlanesTest, LoopbackPlanesFollowFromTheFirst) {
 
 TEST(PeerPlanesTest, HostPartIsThePeers) {
   const auto ours = addresses({"fd00:1::7", "fd00:2::7"});
-  const auto peer = peer_planes(ours, {.gid = *net::parse_address("fd00:1::9"), .qpn = 0x100});
+  const auto peer = peer_planes(ours, {.gid = *os::parse_address("fd00:1::9"), .qpn = 0x100});
   ASSERT_TRUE(peer);
-  EXPECT_EQ(peer->ports[0].ip(), *net::parse_address("fd00:1::9"));
-  EXPECT_EQ(peer->ports[1].ip(), *net::parse_address("fd00:2::9"));
+  EXPECT_EQ(peer->ports[0].ip(), *os::parse_address("fd00:1::9"));
+  EXPECT_EQ(peer->ports[1].ip(), *os::parse_address("fd00:2::9"));
 }
 
 TEST(PeerPlanesTest, OnePlaneTakesAnyAddress) {
   const auto ours = addresses({"10.0.0.1"});
-  const auto peer = peer_planes(ours, {.gid = net::ipv4(192, 168, 7, 7), .qpn = 0x100});
+  const auto peer = peer_planes(ours, {.gid = base::ipv4(192, 168, 7, 7), .qpn = 0x100});
   ASSERT_TRUE(peer);
-  EXPECT_EQ(peer->ports[0].ip(), net::ipv4(192, 168, 7, 7));
+  EXPECT_EQ(peer->ports[0].ip(), base::ipv4(192, 168, 7, 7));
 }
 
 TEST(PeerPlanesTest, TheGidOfAnyPortWillDo) {
   const auto ours = addresses({"127.0.1.1", "127.0.2.1", "127.0.3.1"});
-  const auto first = peer_planes(ours, {.gid = net::ipv4(127, 0, 1, 9), .qpn = 0x100});
-  const auto last = peer_planes(ours, {.gid = net::ipv4(127, 0, 3, 9), .qpn = 0x100});
+  const auto first = peer_planes(ours, {.gid = base::ipv4(127, 0, 1, 9), .qpn = 0x100});
+  const auto last = peer_planes(ours, {.gid = base::ipv4(127, 0, 3, 9), .qpn = 0x100});
   ASSERT_TRUE(first && last);
   EXPECT_EQ(first->ports, last->ports);
-  EXPECT_EQ(first->ports[1].ip(), net::ipv4(127, 0, 2, 9));
+  EXPECT_EQ(first->ports[1].ip(), base::ipv4(127, 0, 2, 9));
 }
 
 TEST(PeerPlanesTest, QpNumbersOfOthersSayNothingOfProcesses) {
   const auto peer = peer_planes(
       addresses({"fd00:1::7"}),
-      {.gid = *net::parse_address("fd00:1::9"), .qpn = 0x07'1234, .kind = net::Peers::kMrc});
+      {.gid = *os::parse_address("fd00:1::9"), .qpn = 0x07'1234, .kind = net::Peers::kMrc});
   ASSERT_TRUE(peer);
   EXPECT_EQ(peer->ports[0].process, 0);
   EXPECT_EQ(peer->qpn, 0x07'1234u);
@@ -63,9 +63,9 @@ TEST(PeerPlanesTest, QpNumbersOfOthersSayNothingOfProcesses) {
 
 TEST(PeerPlanesTest, RefusesWhatIsInNoPlane) {
   const auto ours = addresses({"127.0.1.1", "127.0.2.1"});
-  EXPECT_FALSE(peer_planes(ours, {.gid = net::ipv4(127, 0, 3, 1), .qpn = 0x100}));
-  EXPECT_FALSE(peer_planes(ours, {.gid = net::ipv4(127, 0, 1, 1), .qpn = 2}));
-  EXPECT_FALSE(peer_planes(ours, {.gid = net::ipv4(127, 0, 1, 1), .qpn = 0x100'0000}));
+  EXPECT_FALSE(peer_planes(ours, {.gid = base::ipv4(127, 0, 3, 1), .qpn = 0x100}));
+  EXPECT_FALSE(peer_planes(ours, {.gid = base::ipv4(127, 0, 1, 1), .qpn = 2}));
+  EXPECT_FALSE(peer_planes(ours, {.gid = base::ipv4(127, 0, 1, 1), .qpn = 0x100'0000}));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 namespace weft::device {
 
-Result<QpProfiles> find_profiles(CtlAgent& agent, const CtlAgent::Ids& ids) {
+Result<QpProfiles> find_profiles(control::CtlAgent& agent, const control::CtlAgent::Ids& ids) {
   auto found = agent.find(ids);
   if (!found) {
     const bool invalid = found.error().code == EINVAL;

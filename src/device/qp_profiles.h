@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "device/ctl_agent.h"
+#include "control/ctl_agent.h"
 #include "fabric/ev.h"
 #include "transport/config.h"
 
@@ -21,10 +21,10 @@ struct QpProfiles {
   std::uint32_t ev_active = 0;    // of them in rotation; 0: all
   std::uint32_t min_active = 0;   // so many stay in use; 0: the device's own rule
   // What must live as long as the QP uses them; null before the QP is configured.
-  std::shared_ptr<const CtlAgent::Profiles> uses{};
+  std::shared_ptr<const control::CtlAgent::Profiles> uses{};
 };
 
 // Errors: kInvalid when there is no such profile, or it is not online.
-Result<QpProfiles> find_profiles(CtlAgent& agent, const CtlAgent::Ids& ids);
+Result<QpProfiles> find_profiles(control::CtlAgent& agent, const control::CtlAgent::Ids& ids);
 
 }  // namespace weft::device

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "device/peer_planes.h"
-#include "net/log.h"
+#include "os/log.h"
 #include "transport/software_ends.h"
 
 namespace weft::device {
@@ -92,8 +92,8 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
                   .exponential_count = attributes.exponential_count};
   transport::suit_software(config);
   if (engine_.config().world.peers == net::Peers::kMrc) config.budget_unit_bytes = 0;
-  config.nscc = device_nscc();
-  if (profiles.uses != nullptr) apply_cc(profiles.uses->cc.view, config.nscc);
+  config.nscc = control::device_nscc();
+  if (profiles.uses != nullptr) control::apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,
                                             std::min(kWindowMin, config.nscc.cwnd_bytes_initial));
   if (shared_memory_) suit_shared_memory(config);
@@ -130,9 +130,8 @@ Result<void> QueuePair::modify(const Modification& modification) {
     from.state = qp_.state;
     WEFT_TRY(const QpAttributes to, changed(from, change, limits()));
     if ((change.verbs_mask & kIgnoredVerbs) != 0) {
-      net::log(net::LogLevel::kDebug,
-               "QP {:#x}: verbs attributes {:#x} mean nothing to MRC, ignored", qp_.qpn,
-               static_cast<unsigned>(change.verbs_mask & kIgnoredVerbs));
+      os::log(os::LogLevel::kDebug, "QP {:#x}: verbs attributes {:#x} mean nothing to MRC, ignored",
+              qp_.qpn, static_cast<unsigned>(change.verbs_mask & kIgnoredVerbs));
     }
     QpProfiles profiles = profiles_;
     const bool other = to.ev_profile != from.ev_profile || to.cc_profile != from.cc_profile;
@@ -191,10 +190,10 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
   WEFT_CHECK(parts.world.secure(
       qp_.qpn, {.qpn = peer.qpn, .ports = {peer.ports.data(), engine_.addresses().size()}}));
   WEFT_CHECK(parts.endpoint.start_receiving(parts.now, qp_.qpn, peer));
-  net::log(net::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qp_.qpn,
-           peer.qpn, peer.ports[0].process,
-           shared_memory_ ? std::string("shared memory")
-                          : fmt::format("{} planes", engine_.addresses().size()));
+  os::log(os::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qp_.qpn,
+          peer.qpn, peer.ports[0].process,
+          shared_memory_ ? std::string("shared memory")
+                         : fmt::format("{} planes", engine_.addresses().size()));
   return {};
 }
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/hash.h"
-#include "net/log.h"
+#include "os/log.h"
 #include "settings/net_settings.h"
 
 namespace weft::device {
@@ -59,7 +59,7 @@ Result<std::shared_ptr<DeviceEngine>> SoftwareDevice::engine() {
   if (auto open = engine_.lock()) return open;
   auto opened = DeviceEngine::open(config_);
   if (!opened) {
-    net::log(net::LogLevel::kError, "{}: {}", config_.name, opened.error().message);
+    os::log(os::LogLevel::kError, "{}: {}", config_.name, opened.error().message);
     return opened.error();
   }
   std::shared_ptr<DeviceEngine> shared = std::move(opened).value();
@@ -67,9 +67,10 @@ Result<std::shared_ptr<DeviceEngine>> SoftwareDevice::engine() {
   return shared;
 }
 
-ControllerState& SoftwareDevice::controller() {
+control::ControllerState& SoftwareDevice::controller() {
   const std::lock_guard guard(lock_);
-  if (controller_ == nullptr) controller_ = open_controller(config_.name, config_.world.planes);
+  if (controller_ == nullptr)
+    controller_ = control::open_controller(config_.name, config_.world.planes);
   return *controller_;
 }
 

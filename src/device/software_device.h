@@ -16,8 +16,8 @@
 
 #include "base/ipv6.h"
 #include "base/result.h"
+#include "control/controller_state.h"
 #include "device/async_events.h"
-#include "device/controller_state.h"
 #include "device/device_engine.h"
 
 namespace weft::device {
@@ -49,7 +49,7 @@ class SoftwareDevice {
   // Errors: as DeviceEngine::open.
   Result<std::shared_ptr<DeviceEngine>> engine();
   // What controllers told it; opened when it is first asked for.
-  ControllerState& controller();
+  control::ControllerState& controller();
 
  private:
   // First: a pointer to it is a pointer to this.
@@ -58,7 +58,7 @@ class SoftwareDevice {
   std::uint64_t guid_ = 0;
   std::mutex lock_;
   std::weak_ptr<DeviceEngine> engine_;
-  std::unique_ptr<ControllerState> controller_;
+  std::unique_ptr<control::ControllerState> controller_;
 };
 
 struct SoftwareContext {

@@ -11,7 +11,7 @@
 #include "device/c_edge.h"
 #include "device/real_verbs.h"
 #include "device/verbs_queries.h"
-#include "net/log.h"
+#include "os/log.h"
 
 #undef ibv_query_port
 #undef ibv_get_device_list
@@ -59,7 +59,7 @@ ibv_device** ibv_get_device_list(int* count) {
     if (next != nullptr) list = next(&real_count);
     const auto devices = software_devices();
     if (!devices) {
-      net::log(net::LogLevel::kError, "no Weft device: {}", devices.error().message);
+      os::log(os::LogLevel::kError, "no Weft device: {}", devices.error().message);
       if (count != nullptr) *count = real_count;
       return list != nullptr ? list : fail_null(errno_of(devices.error().kind));
     }

@@ -8,7 +8,7 @@
 #include "device/memory_map.h"
 #include "device/real_verbs.h"
 #include "device/software_device.h"
-#include "net/log.h"
+#include "os/log.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova

@@ -11,7 +11,7 @@
 #include "device/c_edge.h"
 #include "device/qp_attributes.h"
 #include "device/queue_pair.h"
-#include "net/interfaces.h"
+#include "os/interfaces.h"
 
 namespace weft::device {
 
@@ -52,18 +52,18 @@ namespace {
 
 // A port that a controller disabled is down.
 bool is_disabled(SoftwareContext& context, std::uint32_t port) {
-  ControllerState& controller = context.device.controller();
+  control::ControllerState& controller = context.device.controller();
   const auto model = controller.snapshot();
   if (!model) return false;
-  const auto enabled = is_port_enabled(**model, controller.shape(), port);
+  const auto enabled = control::is_port_enabled(**model, controller.shape(), port);
   return enabled && !*enabled;
 }
 
 // Where the kernel does not say, there is one.
 bool has_carrier(const Ipv6& address) {
-  const auto interfaces = net::list_interfaces();
+  const auto interfaces = os::list_interfaces();
   if (!interfaces) return true;
-  const net::Interface* const on = net::interface_of(address, *interfaces);
+  const os::Interface* const on = os::interface_of(address, *interfaces);
   return on != nullptr && on->up && on->running;
 }
 

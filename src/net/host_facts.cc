@@ -13,10 +13,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "net/file_descriptor.h"
-#include "net/lab_process.h"
 #include "net/plane_facts.h"
 #include "net/udp_world.h"
+#include "os/file_descriptor.h"
 
 namespace weft::net {
 namespace {
@@ -92,7 +91,7 @@ std::uint32_t count_cpus() {
 }
 
 bool try_memfd() {
-  const FileDescriptor fd(memfd_create("weft-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const os::FileDescriptor fd(memfd_create("weft-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   return fd.is_open() && ftruncate(fd.get(), 4096) == 0;
 }
 
@@ -168,16 +167,13 @@ HostFacts host_facts(const FactQuestion& question) {
   facts.dev_shm_bytes = size_of_dev_shm();
   facts.memfd = try_memfd();
   facts.cpus = count_cpus();
-  facts.own_cpus = question.cpus.empty() ? own_cpus() : question.cpus;
-  facts.numa_nodes = numa_nodes(question.sysfs);
+  facts.own_cpus = question.cpus.empty() ? os::own_cpus() : question.cpus;
+  facts.numa_nodes = os::numa_nodes(question.sysfs);
   for (PlaneFacts& plane : facts.planes)
-    plane.numa_node = numa_node_of(plane.plane.interface, question.sysfs);
+    plane.numa_node = os::numa_node_of(plane.plane.interface, question.sysfs);
   facts.cpu_quota = read_cpu_quota();
   facts.namespaces = try_namespaces();
   facts.net_admin = has_net_admin();
-  for (const char* const tool : kLabTools) {
-    if (!find_tool(tool)) facts.lab_tools_missing.emplace_back(tool);
-  }
   facts.aes = has_aes();
   facts.cpu_pressure = pressure_from(read_text("/proc/pressure/cpu"));
   facts.clock_source =

@@ -11,8 +11,8 @@
 
 #include "base/ipv6.h"
 #include "base/time.h"
-#include "net/cpus.h"
-#include "net/interfaces.h"
+#include "os/cpus.h"
+#include "os/interfaces.h"
 
 namespace weft::net {
 
@@ -20,7 +20,7 @@ namespace weft::net {
 enum class PortCheck : std::uint8_t { kReached, kTaken, kRefused, kLost };
 
 struct PlaneFacts {
-  PlaneChoice plane{};
+  os::PlaneChoice plane{};
   bool is_ipv4 = true;
   std::uint32_t mtu = 0;                        // of the interface; 0: unknown
   bool running = false;                         // it has a carrier
@@ -43,15 +43,14 @@ struct HostFacts {
   bool udp_segment = false, udp_gro = false;
   std::optional<std::uint64_t> dev_shm_bytes{};
   bool memfd = false;
-  std::uint32_t cpus = 1;                        // that this process may run on
-  std::vector<std::uint32_t> own_cpus{};         // which these are, or those that the settings say
-  std::vector<NumaNode> numa_nodes{};            // empty: unknown
-  std::optional<double> cpu_quota{};             // of its control group, in CPUs; absent: no limit
-  bool namespaces = false;                       // a user and a network namespace of our own
-  std::vector<std::string> lab_tools_missing{};  // of those that `weft lab` calls
-  bool net_admin = false;                        // CAP_NET_ADMIN
-  std::optional<bool> aes{};                     // instructions for it
-  std::optional<double> cpu_pressure{};  // per cent of the last 10 s in which somebody waited
+  std::uint32_t cpus = 1;                  // that this process may run on
+  std::vector<std::uint32_t> own_cpus{};   // which these are, or those that the settings say
+  std::vector<os::NumaNode> numa_nodes{};  // empty: unknown
+  std::optional<double> cpu_quota{};       // of its control group, in CPUs; absent: no limit
+  bool namespaces = false;                 // a user and a network namespace of our own
+  bool net_admin = false;                  // CAP_NET_ADMIN
+  std::optional<bool> aes{};               // instructions for it
+  std::optional<double> cpu_pressure{};    // per cent of the last 10 s in which somebody waited
   std::optional<std::string> clock_source{};
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "net/clock.h"
+#include "os/clock.h"
 
 namespace weft::net {
 
@@ -78,7 +78,7 @@ void HostMemory::place(const world::Region& to, world::PayloadRef from) {
     std::memcpy(target, source, from.size);
     return;
   }
-  copies_.look(clock_now(), bulk_bytes_);
+  copies_.look(os::clock_now(), bulk_bytes_);
   copy_bulk(copies_.way(), target, source, from.size);
   bulk_bytes_ += from.size;
 }

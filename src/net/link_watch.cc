@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "net/address.h"
+#include "os/address.h"
 
 namespace weft::net {
 
@@ -41,7 +41,7 @@ void LinkWatch::scan() {
   for (const ifaddrs* a = interfaces; a != nullptr; a = a->ifa_next) {
     if (a->ifa_addr == nullptr) continue;
     if (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6) continue;
-    const Ipv6 ip = from_sockaddr(a->ifa_addr).ip;
+    const Ipv6 ip = os::from_sockaddr(a->ifa_addr).ip;
     for (std::size_t plane = 0; plane < planes_.size(); ++plane) {
       if (planes_[plane] != ip) continue;
       interface_of_[plane] = if_nametoindex(a->ifa_name);

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "net/address.h"
-#include "net/clock.h"
-#include "net/file_descriptor.h"
-#include "net/socket_options.h"
+#include "os/address.h"
+#include "os/clock.h"
+#include "os/file_descriptor.h"
+#include "os/socket_options.h"
 
 namespace weft::net {
 namespace {
@@ -27,11 +27,12 @@ constexpr std::uint16_t kNobodysPort = 15'100;
 constexpr Duration kPatience = Duration::ms(50);
 
 // A socket from one end to the other; not open where there is no way.
-FileDescriptor open_way(const PathEnds& ends, std::uint16_t port) {
-  const bool v4 = is_ipv4(ends.from);
-  if (v4 != is_ipv4(ends.to)) return {};
-  FileDescriptor fd(socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const SocketAddress from = to_sockaddr(ends.from, 0), to = to_sockaddr(ends.to, port);
+os::FileDescriptor open_way(const PathEnds& ends, std::uint16_t port) {
+  const bool v4 = base::is_ipv4(ends.from);
+  if (v4 != base::is_ipv4(ends.to)) return {};
+  os::FileDescriptor fd(
+      socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const os::SocketAddress from = os::to_sockaddr(ends.from, 0), to = os::to_sockaddr(ends.to, port);
   if (!fd.is_open() ||
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&from.storage), from.size) != 0 ||
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0) {
@@ -78,23 +79,23 @@ Word take_word(int fd) {
 std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
   const std::vector<std::byte> packet(size);
   std::vector<Word> words(ways.size(), Word::kSilence);
-  std::vector<FileDescriptor> sockets;
+  std::vector<os::FileDescriptor> sockets;
   std::vector<pollfd> asked;
   for (const PathEnds& way : ways) {
     sockets.push_back(open_way(way, kNobodysPort));
     const int fd = sockets.back().get();
     asked.push_back({.fd = fd, .events = 0, .revents = 0});  // errors are always told
     if (fd < 0) continue;
-    const int level = is_ipv4(way.from) ? IPPROTO_IP : IPPROTO_IPV6;
-    never_fragment(fd, level);
-    set_option(fd, level, level == IPPROTO_IP ? IP_RECVERR : IPV6_RECVERR, 1);
+    const int level = base::is_ipv4(way.from) ? IPPROTO_IP : IPPROTO_IPV6;
+    os::never_fragment(fd, level);
+    os::set_option(fd, level, level == IPPROTO_IP ? IP_RECVERR : IPV6_RECVERR, 1);
     [[maybe_unused]] const ssize_t sent = send(fd, packet.data(), packet.size(), 0);
   }
-  const Time until = clock_now() + kPatience;
+  const Time until = os::clock_now() + kPatience;
   const auto waits = [&] {
     return std::any_of(asked.begin(), asked.end(), [](const pollfd& p) { return p.fd >= 0; });
   };
-  while (waits() && clock_now() < until) {
+  while (waits() && os::clock_now() < until) {
     poll(asked.data(), asked.size(), 1);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (asked[i].fd < 0 || asked[i].revents == 0) continue;
@@ -137,8 +138,8 @@ bool is_refused(std::span<const PathEnds> ways, std::size_t size, std::size_t sm
 }  // namespace
 
 std::uint32_t path_mtu(const PathEnds& ends) {
-  const FileDescriptor fd = open_way(ends, kNobodysPort);
-  const bool v4 = is_ipv4(ends.from);
+  const os::FileDescriptor fd = open_way(ends, kNobodysPort);
+  const bool v4 = base::is_ipv4(ends.from);
   int mtu = 0;
   socklen_t size = sizeof(mtu);
   if (!fd.is_open() || getsockopt(fd.get(), v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU : IPV6_MTU,

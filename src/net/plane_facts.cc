@@ -11,11 +11,11 @@
 #include <array>
 #include <cstring>
 
-#include "net/address.h"
-#include "net/file_descriptor.h"
-#include "net/socket_options.h"
 #include "net/steering.h"
-#include "net/udp_socket.h"
+#include "os/address.h"
+#include "os/file_descriptor.h"
+#include "os/socket_options.h"
+#include "os/udp_socket.h"
 
 namespace weft::net {
 namespace {
@@ -36,7 +36,7 @@ bool takes(int fd, int option, int value) {
 // Fills `question`, one of ethtool's structs; false where the driver does not know it.
 template <typename T>
 bool ask_ethtool(const std::string& interface, T& question) {
-  const FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const os::FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   std::strncpy(request.ifr_name, interface.c_str(), IFNAMSIZ - 1);
   request.ifr_data = reinterpret_cast<char*>(&question);
@@ -56,9 +56,9 @@ struct Tried {
 
 // Sends a byte from a port that this slot sends from to the one that it listens on.
 Tried try_slot(const Ipv6& address, std::uint16_t process) {
-  auto listen =
-      UdpSocket::open({.address = address, .port = listen_port(process), .receives = true});
-  auto sender = UdpSocket::open({.address = address, .port = source_port(process, 0)});
+  auto listen = os::UdpSocket::open(
+      {.address = address, .port = wire::listen_port(process), .receives = true});
+  auto sender = os::UdpSocket::open({.address = address, .port = wire::source_port(process, 0)});
   for (const auto* opened : {&listen, &sender}) {
     if (*opened) continue;
     const bool taken = opened->error().kind == ErrorKind::kExhausted;
@@ -66,18 +66,18 @@ Tried try_slot(const Ipv6& address, std::uint16_t process) {
   }
   std::array<std::byte, 1> word{};
   iovec piece{word.data(), word.size()};
-  const auto sent = sender->send({.to = address, .port = listen_port(process)}, {&piece, 1});
+  const auto sent = sender->send({.to = address, .port = wire::listen_port(process)}, {&piece, 1});
   pollfd waiting{.fd = listen->fd(), .events = POLLIN, .revents = 0};
-  if (sent != UdpSocket::Sent::kTaken || poll(&waiting, 1, kWaitMs) <= 0)
+  if (sent != os::UdpSocket::Sent::kTaken || poll(&waiting, 1, kWaitMs) <= 0)
     return {PortCheck::kLost, {}};
   return {PortCheck::kReached, {}};
 }
 
-PlaneFacts facts_of(const Ipv6& address, std::span<const Interface> interfaces) {
+PlaneFacts facts_of(const Ipv6& address, std::span<const os::Interface> interfaces) {
   PlaneFacts facts;
   facts.plane.address = address;
-  facts.is_ipv4 = is_ipv4(address);
-  if (const Interface* const on = interface_of(address, interfaces)) {
+  facts.is_ipv4 = base::is_ipv4(address);
+  if (const os::Interface* const on = os::interface_of(address, interfaces)) {
     facts.plane.interface = on->name;
     facts.mtu = on->mtu;
     facts.running = on->running;
@@ -89,10 +89,10 @@ PlaneFacts facts_of(const Ipv6& address, std::span<const Interface> interfaces) 
   facts.first_port = tried.check;
   facts.refusal = tried.refusal;
   // Slots that others hold say nothing of the ports.
-  for (std::uint16_t process = 1; process < kProcessesMax; ++process) {
+  for (std::uint16_t process = 1; process < wire::kProcessesMax; ++process) {
     tried = try_slot(address, process);
     facts.other_ports = tried.check;
-    facts.other_port = listen_port(process);
+    facts.other_port = wire::listen_port(process);
     if (tried.check == PortCheck::kTaken) continue;
     if (tried.check == PortCheck::kRefused) facts.refusal = tried.refusal;
     break;
@@ -111,9 +111,9 @@ std::string driver_of(const std::string& interface) {
 
 SocketFacts socket_facts(const SocketBuffers& asked) {
   SocketFacts facts;
-  auto opened = UdpSocket::open({.address = ipv4(127, 0, 0, 1),
-                                 .receive_bytes = asked.receive_bytes,
-                                 .send_bytes = asked.send_bytes});
+  auto opened = os::UdpSocket::open({.address = base::ipv4(127, 0, 0, 1),
+                                     .receive_bytes = asked.receive_bytes,
+                                     .send_bytes = asked.send_bytes});
   if (!opened) return facts;
   facts.receive_bytes = half_of(opened->fd(), SO_RCVBUF);
   facts.send_bytes = half_of(opened->fd(), SO_SNDBUF);
@@ -123,10 +123,10 @@ SocketFacts socket_facts(const SocketBuffers& asked) {
 }
 
 std::vector<PlaneFacts> plane_facts(std::span<const Ipv6> planes) {
-  const auto interfaces = list_interfaces();
+  const auto interfaces = os::list_interfaces();
   std::vector<PlaneFacts> out;
   for (const Ipv6& plane : planes)
-    out.push_back(facts_of(plane, interfaces ? *interfaces : std::vector<Interface>{}));
+    out.push_back(facts_of(plane, interfaces ? *interfaces : std::vector<os::Interface>{}));
   return out;
 }
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "net/system_error.h"
+#include "os/system_error.h"
 
 namespace weft::net {
 namespace {
@@ -100,22 +100,22 @@ bool ShmSocket::take_calls() {
 
 Result<ShmSocket> shm_listen(const world::Address& self) {
   ShmSocket listener = new_socket();
-  if (listener.fd() < 0) return system_error("unix socket");
+  if (listener.fd() < 0) return os::system_error("unix socket");
   const Name name = name_of(self);
   if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0) {
     if (errno == EADDRINUSE)
       return Error{ErrorKind::kExhausted,
                    "another process listens for shared memory under our name"};
-    return system_error("unix socket: bind");
+    return os::system_error("unix socket: bind");
   }
-  if (listen(listener.fd(), kBacklog) != 0) return system_error("unix socket: listen");
+  if (listen(listener.fd(), kBacklog) != 0) return os::system_error("unix socket: listen");
   return listener;
 }
 
 Result<ShmOffer> shm_connect(const ShmOfferOptions& options) {
   ShmOffer offer;
   offer.socket = new_socket();
-  if (offer.socket.fd() < 0) return system_error("unix socket");
+  if (offer.socket.fd() < 0) return os::system_error("unix socket");
   const Name name = name_of(options.peer);
   if (connect(offer.socket.fd(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
     return Error{ErrorKind::kNotFound, "no such process on this host"};
@@ -141,7 +141,7 @@ Result<ShmOffer> shm_connect(const ShmOfferOptions& options) {
   const int fd = offer.memory.fd();
   std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
   if (sendmsg(offer.socket.fd(), &message, MSG_NOSIGNAL) < 0)
-    return system_error("unix socket: sendmsg");
+    return os::system_error("unix socket: sendmsg");
   offer.memory.close_fd();
   return offer;
 }
@@ -165,7 +165,7 @@ Result<ShmGreeting> shm_greeting(const ShmSocket& socket) {
   message.msg_controllen = rights.bytes.size();
   const ssize_t got = recvmsg(socket.fd(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Error{ErrorKind::kNotFound, {}};
-  if (got < 0) return system_error("unix socket: recvmsg");
+  if (got < 0) return os::system_error("unix socket: recvmsg");
   WEFT_TRY(ShmMemory memory, ShmMemory::adopt(only_descriptor(message)));
   memory.close_fd();
   const ConstBytes in(greeting);

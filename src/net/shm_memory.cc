@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "net/system_error.h"
+#include "os/system_error.h"
 
 namespace weft::net {
 namespace {
@@ -29,10 +29,10 @@ Result<ShmMemory> ShmMemory::create(std::size_t capacity) {
   WEFT_ASSERT(is_capacity(capacity));
   ShmMemory memory;
   memory.fd_ = memfd_create("weft-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (memory.fd_ < 0) return system_error("memfd_create");
+  if (memory.fd_ < 0) return os::system_error("memfd_create");
   if (ftruncate(memory.fd_, static_cast<off_t>(kControlSize + capacity)) != 0 ||
       fcntl(memory.fd_, F_ADD_SEALS, kSeals) != 0) {
-    return system_error("memfd");
+    return os::system_error("memfd");
   }
   WEFT_CHECK(memory.map(capacity));
   return memory;
@@ -57,14 +57,14 @@ Result<void> ShmMemory::map(std::size_t capacity) {
   const std::size_t once = kControlSize + capacity, all = once + capacity;
   // The addresses first, so that nothing else can come to lie between the two halves.
   void* const base = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) return system_error("mmap of shared memory");
+  if (base == MAP_FAILED) return os::system_error("mmap of shared memory");
   base_ = static_cast<std::byte*>(base);
   capacity_ = capacity;
   constexpr int kAccess = PROT_READ | PROT_WRITE;
   constexpr int kFlags = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
   if (mmap(base_, once, kAccess, kFlags, fd_, 0) == MAP_FAILED ||
       mmap(base_ + once, capacity, kAccess, kFlags, fd_, kControlSize) == MAP_FAILED) {
-    return system_error("mmap of shared memory");
+    return os::system_error("mmap of shared memory");
   }
   // A forked child has no business in the rings of its parent.
   madvise(base_, all, MADV_DONTFORK);

@@ -12,10 +12,10 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "net/interfaces.h"
-#include "net/socket_options.h"
 #include "net/srv6_packet.h"
-#include "net/system_error.h"
+#include "os/interfaces.h"
+#include "os/socket_options.h"
+#include "os/system_error.h"
 #include "wire/ip_layout.h"
 
 namespace weft::net {
@@ -47,20 +47,20 @@ bool take_nothing(int fd) {
   return attach(fd, code);
 }
 
-Result<FileDescriptor> open_raw(const Ipv6& address) {
-  FileDescriptor out(
+Result<os::FileDescriptor> open_raw(const Ipv6& address) {
+  os::FileDescriptor out(
       socket(AF_INET6, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, wire::kNextHeaderIpv6));
   if (!out.is_open()) {
-    if (errno != EPERM && errno != EACCES) return system_error("raw IPv6 socket");
+    if (errno != EPERM && errno != EACCES) return os::system_error("raw IPv6 socket");
     return Error{ErrorKind::kUnsupported,
                  "MRC's own SRv6 form (IPv6 in IPv6) needs CAP_NET_RAW, which this process has "
                  "not; run it as root or give the program `setcap cap_net_raw+ep`"};
   }
   // Nothing is taken before the filter stands.
-  if (!take_nothing(out.get())) return system_error("socket filter");
-  const SocketAddress name = to_sockaddr(address, 0);
+  if (!take_nothing(out.get())) return os::system_error("socket filter");
+  const os::SocketAddress name = os::to_sockaddr(address, 0);
   if (bind(out.get(), reinterpret_cast<const sockaddr*>(&name.storage), name.size) != 0)
-    return system_error(text_of(address) + ": bind of a raw IPv6 socket");
+    return os::system_error(os::text_of(address) + ": bind of a raw IPv6 socket");
   return out;
 }
 
@@ -74,7 +74,7 @@ class Batch {
                .destination_port = what.to_port,
                .traffic_class = what.traffic_class,
                .flow_label = what.flow_label},
-        name_(to_sockaddr(what.carrier, 0)) {
+        name_(os::to_sockaddr(what.carrier, 0)) {
     reinterpret_cast<sockaddr_in6*>(&name_.storage)->sin6_flowinfo = htonl(what.flow_label);
     auto* const header = reinterpret_cast<cmsghdr*>(control_.data());
     const int traffic_class = what.traffic_class;
@@ -125,7 +125,7 @@ class Batch {
   }
 
   InnerPacket inner_;
-  SocketAddress name_;
+  os::SocketAddress name_;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control_{};
   std::array<std::array<std::byte, kInnerHeaderSize>, kPacketsMax> headers_;
   std::array<std::array<iovec, kPiecesMax>, kPacketsMax> iovecs_;
@@ -141,16 +141,16 @@ Result<Srv6Socket> Srv6Socket::open(const Options& options) {
   WEFT_TRY(out.in_, open_raw(options.end));
   WEFT_TRY(out.out_, open_raw(options.address));
   const int in = out.in_.get(), to = out.out_.get();
-  set_buffer(in, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_bytes);
-  set_buffer(to, SO_SNDBUF, SO_SNDBUFFORCE, options.send_bytes);
-  set_option(in, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-  set_option(in, SOL_SOCKET, SO_RXQ_OVFL, 1);
-  set_option(to, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
-  set_option(to, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
-  set_option(to, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kInnerHopLimit);
-  never_fragment(to, IPPROTO_IPV6);
-  set_option(to, IPPROTO_IPV6, IPV6_RECVERR, 1);
-  if (!take_only(in, options.port)) return system_error("socket filter");
+  os::set_buffer(in, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_bytes);
+  os::set_buffer(to, SO_SNDBUF, SO_SNDBUFFORCE, options.send_bytes);
+  os::set_option(in, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+  os::set_option(in, SOL_SOCKET, SO_RXQ_OVFL, 1);
+  os::set_option(to, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
+  os::set_option(to, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+  os::set_option(to, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kInnerHopLimit);
+  os::never_fragment(to, IPPROTO_IPV6);
+  os::set_option(to, IPPROTO_IPV6, IPV6_RECVERR, 1);
+  if (!take_only(in, options.port)) return os::system_error("socket filter");
   return out;
 }
 
@@ -161,7 +161,7 @@ std::uint32_t Srv6Socket::receive_bytes() const {
   return static_cast<std::uint32_t>(std::max(value, 0));
 }
 
-UdpSocket::Sent Srv6Socket::send(const Outgoing& what, std::span<const iovec> pieces) {
+os::UdpSocket::Sent Srv6Socket::send(const Outgoing& what, std::span<const iovec> pieces) {
   std::size_t size = 0;
   for (const iovec& piece : pieces) size += piece.iov_len;
   Batch batch(what, address_);
@@ -175,13 +175,14 @@ UdpSocket::Sent Srv6Socket::send(const Outgoing& what, std::span<const iovec> pi
       left = left.subspan(static_cast<std::size_t>(sent));
       continue;
     }
-    if (errno == EAGAIN || errno == ENOBUFS) return UdpSocket::Sent::kNotNow;
-    if (++refused == 2) return UdpSocket::Sent::kNever;
+    if (errno == EAGAIN || errno == ENOBUFS) return os::UdpSocket::Sent::kNotNow;
+    if (++refused == 2) return os::UdpSocket::Sent::kNever;
   }
-  return UdpSocket::Sent::kTaken;
+  return os::UdpSocket::Sent::kTaken;
 }
 
-std::size_t Srv6Socket::receive(std::span<std::byte> buffer, std::span<UdpSocket::Incoming> runs) {
+std::size_t Srv6Socket::receive(std::span<std::byte> buffer,
+                                std::span<os::UdpSocket::Incoming> runs) {
   constexpr std::size_t kBatch = 16;
   struct Arrival {
     std::array<std::byte, kInnerHeaderSize> headers;
@@ -189,13 +190,13 @@ std::size_t Srv6Socket::receive(std::span<std::byte> buffer, std::span<UdpSocket
     alignas(cmsghdr) std::array<char, 64> control;
   };
   const std::size_t count =
-      std::min({runs.size(), buffer.size() / UdpSocket::kRunBytes, std::size_t{kBatch}});
+      std::min({runs.size(), buffer.size() / os::UdpSocket::kRunBytes, std::size_t{kBatch}});
   std::array<mmsghdr, kBatch> messages;
   std::array<Arrival, kBatch> arrivals;
   for (std::size_t i = 0; i < count; ++i) {
     Arrival& a = arrivals[i];
     a.pieces[0] = {a.headers.data(), a.headers.size()};
-    a.pieces[1] = {buffer.data() + i * UdpSocket::kRunBytes, UdpSocket::kRunBytes};
+    a.pieces[1] = {buffer.data() + i * os::UdpSocket::kRunBytes, os::UdpSocket::kRunBytes};
     messages[i] = {};
     msghdr& m = messages[i].msg_hdr;
     m.msg_iov = a.pieces.data();
@@ -207,7 +208,7 @@ std::size_t Srv6Socket::receive(std::span<std::byte> buffer, std::span<UdpSocket
       recvmmsg(in_.get(), messages.data(), static_cast<unsigned>(count), MSG_DONTWAIT, nullptr);
   if (got <= 0) return 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
-    UdpSocket::Incoming& run = runs[i];
+    os::UdpSocket::Incoming& run = runs[i];
     run = {};
     msghdr& m = messages[i].msg_hdr;
     for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
@@ -230,7 +231,7 @@ std::size_t Srv6Socket::receive(std::span<std::byte> buffer, std::span<UdpSocket
   return static_cast<std::size_t>(got);
 }
 
-std::optional<IpPort> Srv6Socket::poll_refusal() const {
+std::optional<os::IpPort> Srv6Socket::poll_refusal() const {
   constexpr int kErrorsMax = 64;  // at a time
   for (int i = 0; i < kErrorsMax; ++i) {
     std::array<std::byte, kInnerHeaderSize> quoted;
@@ -254,7 +255,7 @@ std::optional<IpPort> Srv6Socket::poll_refusal() const {
       const bool refused = error.ee_origin == SO_EE_ORIGIN_ICMP6 &&
                            error.ee_type == ICMP6_PARAM_PROB &&
                            error.ee_code == ICMP6_PARAMPROB_NEXTHEADER;
-      if (refused && inner) return IpPort{inner->destination, inner->destination_port};
+      if (refused && inner) return os::IpPort{inner->destination, inner->destination_port};
     }
   }
   return std::nullopt;

@@ -14,9 +14,9 @@
 #include <span>
 
 #include "base/result.h"
-#include "net/address.h"
-#include "net/file_descriptor.h"
-#include "net/udp_socket.h"
+#include "os/address.h"
+#include "os/file_descriptor.h"
+#include "os/udp_socket.h"
 
 namespace weft::net {
 
@@ -44,18 +44,18 @@ class Srv6Socket {
     std::size_t segment = 0;  // bytes of each packet but the last; 0: one packet
   };
   // As UdpSocket::send(); if the buffer is full half-way, some are sent twice.
-  UdpSocket::Sent send(const Outgoing& what, std::span<const iovec> pieces);
+  os::UdpSocket::Sent send(const Outgoing& what, std::span<const iovec> pieces);
 
   // As UdpSocket::receive(), one packet each: what the inner headers say, but the traffic class of
   // the outer one, where switches write. What is no such packet has size 0.
-  std::size_t receive(std::span<std::byte> buffer, std::span<UdpSocket::Incoming> runs);
+  std::size_t receive(std::span<std::byte> buffer, std::span<os::UdpSocket::Incoming> runs);
 
   // A host said that it takes no such packets: no process there has these sockets open any more.
-  std::optional<IpPort> poll_refusal() const;
+  std::optional<os::IpPort> poll_refusal() const;
 
  private:
   Ipv6 address_{};
-  FileDescriptor in_, out_;
+  os::FileDescriptor in_, out_;
 };
 
 }  // namespace weft::net

@@ -22,17 +22,17 @@ Result<Steering> Steering::make(const SteeringConfig& config) {
   Steering out(config);
   switch (config.mode) {
     case EvMode::kUdpPort:
-      if (config.evs_per_plane > kSourcePortsMax) {
+      if (config.evs_per_plane > wire::kSourcePortsMax) {
         return Error{ErrorKind::kInvalid,
                      fmt::format("evs {}: expected at most {} in a plane, as an EV is a UDP source "
                                  "port; with IPv6 more by --ev-mode stev",
-                                 config.evs_per_plane, kSourcePortsMax)};
+                                 config.evs_per_plane, wire::kSourcePortsMax)};
       }
       out.sockets_ = config.evs_per_plane;
       break;
     case EvMode::kPortAndLabel:
-      out.sockets_ =
-          std::min((config.evs_per_plane + kEvsPerSocket - 1) / kEvsPerSocket, kSourcePortsMax);
+      out.sockets_ = std::min((config.evs_per_plane + kEvsPerSocket - 1) / kEvsPerSocket,
+                              wire::kSourcePortsMax);
       break;
     case EvMode::kSrv6:
       if (!config.place) return Error{ErrorKind::kInvalid, "SRv6 needs a fabric to steer in"};
@@ -52,7 +52,7 @@ std::vector<fabric::Ev> Steering::evs(std::uint16_t process) const {
       std::uint32_t value = plane << kSrv6PlaneShift | i;
       if (config_.mode != EvMode::kSrv6) {
         value = fabric::entropy_of_fields(
-            {.source_port = source_port(process, i % sockets_), .flow_label = i / sockets_});
+            {.source_port = wire::source_port(process, i % sockets_), .flow_label = i / sockets_});
       }
       out.push_back({.value = value, .port = static_cast<std::uint8_t>(plane)});
     }
@@ -65,7 +65,7 @@ Steering::Way Steering::way(std::uint16_t process, std::uint32_t plane, std::uin
   if (config_.mode != EvMode::kSrv6) {
     const fabric::EntropyFields fields = fabric::fields_of_entropy(ev);
     const std::uint32_t socket =
-        static_cast<std::uint32_t>(fields.source_port) - source_port(process, 0);
+        static_cast<std::uint32_t>(fields.source_port) - wire::source_port(process, 0);
     if (socket >= sockets_) return {.socket = 0, .to = peer, .flow_label = 0};
     return {.socket = socket, .to = peer, .flow_label = fields.flow_label};
   }

@@ -25,7 +25,7 @@ TEST(Steering, EveryEvHasItsOwnPortAndLabel) {
     const std::uint32_t count = mode == EvMode::kUdpPort ? 64 : 1000;
     const Steering steering =
         Steering::make({.mode = mode, .plane_count = 3, .evs_per_plane = count}).value();
-    EXPECT_LE(steering.sockets(), kSourcePortsMax);
+    EXPECT_LE(steering.sockets(), wire::kSourcePortsMax);
     const Ipv6 peer{.high = 1, .low = 2};
     std::set<std::pair<std::uint32_t, std::uint32_t>> values;
     for (const fabric::Ev& ev : steering.evs(7)) {
@@ -33,7 +33,7 @@ TEST(Steering, EveryEvHasItsOwnPortAndLabel) {
       EXPECT_EQ(way.to, peer);
       ASSERT_LT(way.socket, steering.sockets());
       EXPECT_EQ(steering.ev_of({.plane = ev.port,
-                                .source_port = source_port(7, way.socket),
+                                .source_port = wire::source_port(7, way.socket),
                                 .flow_label = way.flow_label}),
                 ev.value);
       values.insert({ev.port, ev.value});

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "net/courtesy.h"
+#include "os/courtesy.h"
 
 namespace weft::net {
 namespace {
@@ -111,12 +111,12 @@ void UdpWorld::note_crowd() {
   crowd_received_ = counters_.packets_received;
   if (!is_from_here_ || sent <= kSendsMostly * received) return;
   courteous_until_ = now_ + kCourteous;
-  set_courtesy(Courtesy::kWaitsForIt);
+  os::set_courtesy(os::Courtesy::kWaitsForIt);
 }
 
 bool UdpWorld::progress(Time limit) {
   WEFT_ASSERT(node_ != nullptr);
-  if (now_ >= courteous_until_) set_courtesy(Courtesy::kTakesTheCore);
+  if (now_ >= courteous_until_) os::set_courtesy(os::Courtesy::kTakesTheCore);
   Time start = kNever;
   for (;;) {
     now_ = clock();

@@ -26,15 +26,15 @@
 #include "base/counters.h"
 #include "base/result.h"
 #include "fabric/ev.h"
-#include "net/alarm.h"
-#include "net/clock.h"
 #include "net/link_watch.h"
 #include "net/rate_cap.h"
-#include "net/session_table.h"
 #include "net/shm_port.h"
 #include "net/srv6_socket.h"
 #include "net/steering.h"
-#include "net/udp_socket.h"
+#include "os/alarm.h"
+#include "os/clock.h"
+#include "os/udp_socket.h"
+#include "seal/session_table.h"
 #include "wire/datagram.h"
 #include "wire/drop_reason.h"
 #include "wire/icrc.h"
@@ -158,7 +158,7 @@ class UdpWorld final : public world::World {
   std::uint64_t incarnation() const { return sessions_ ? sessions_->incarnation() : 0; }
   // Opens a session for a QP that is being connected; packets follow when it has keys. Does nothing
   // without a secret. Errors: kInvalid, kExhausted, kSystem.
-  Result<void> secure(std::uint32_t local_qpn, const SecurePeer& peer);
+  Result<void> secure(std::uint32_t local_qpn, const seal::SecurePeer& peer);
   // The QP is gone: so are its keys.
   void end_session(std::uint32_t local_qpn);
 
@@ -200,8 +200,8 @@ class UdpWorld final : public world::World {
   };
   struct Plane {
     Ipv6 address;  // ours, as peers know it
-    UdpSocket listen;
-    std::vector<UdpSocket> senders;
+    os::UdpSocket listen;
+    std::vector<os::UdpSocket> senders;
     std::optional<Srv6Socket> tunnel{};  // MRC's form of SRv6: instead of these
     std::uint32_t overflow = 0;          // as the socket last said
     std::vector<Held> held;              // capacity kPortRoom
@@ -237,7 +237,7 @@ class UdpWorld final : public world::World {
   std::uint32_t receive_bytes(const Plane& plane) const;
   void note_overflow(std::uint32_t plane, std::uint32_t overflow);
   void note_runs(std::size_t count);
-  void take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes,
+  void take_run(std::uint32_t plane, const os::UdpSocket::Incoming& run, Bytes bytes,
                 std::uint16_t to_port);
   struct Taken {
     ConstBytes header{}, payload{};
@@ -248,9 +248,9 @@ class UdpWorld final : public world::World {
     std::uint16_t to_port = 0;
     std::uint32_t ev = 0;
   };
-  Result<Taken, DropReason> take_apart(const Arrival& at, const UdpSocket::Incoming& run,
+  Result<Taken, DropReason> take_apart(const Arrival& at, const os::UdpSocket::Incoming& run,
                                        Bytes datagram);
-  bool is_intact(const Arrival& at, const UdpSocket::Incoming& run,
+  bool is_intact(const Arrival& at, const os::UdpSocket::Incoming& run,
                  const wire::DatagramParts& parts);
   // --- for the host (udp_world_host.cc)
   void open_host();
@@ -262,7 +262,7 @@ class UdpWorld final : public world::World {
   bool hear_refusals(std::uint32_t plane);
   template <typename Socket>
   bool hear_refusals(std::uint32_t plane, const Socket& sender);
-  void tell_refusals(std::uint32_t plane, const IpPort& refused);
+  void tell_refusals(std::uint32_t plane, const os::IpPort& refused);
   void tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t process);
   // --- out (udp_world_io.cc)
   bool transmit();
@@ -271,15 +271,15 @@ class UdpWorld final : public world::World {
   void hand_over(std::span<const world::Datagram> run, const Steering::Way& way,
                  std::size_t segment, std::span<iovec> pieces);
   void hold(std::span<const world::Datagram> run, int sender_fd);
-  UdpSocket::Sent send_by(Plane& plane, const Steering::Way& way, const Ipv6& peer,
-                          const UdpSocket::Outgoing& what, std::span<iovec> pieces);
+  os::UdpSocket::Sent send_by(Plane& plane, const Steering::Way& way, const Ipv6& peer,
+                              const os::UdpSocket::Outgoing& what, std::span<iovec> pieces);
   void keep(Plane& plane, const world::Datagram& datagram);
   bool send_held(Plane& plane);
 
   // --- secured (udp_world_secure.cc)
   static bool is_same_run(const world::Datagram& a, const world::Datagram& b);
   std::size_t send_sealed_run(std::span<const world::Datagram> out);
-  Result<Taken, DropReason> open_sealed(const UdpSocket::Incoming& run, std::uint32_t ev,
+  Result<Taken, DropReason> open_sealed(const os::UdpSocket::Incoming& run, std::uint32_t ev,
                                         Bytes datagram);
   void send_hellos();
 
@@ -300,7 +300,7 @@ class UdpWorld final : public world::World {
   void look_at_links();
 
   // --- time
-  Time clock() const { return clock_now() - config_.epoch.since_start(); }
+  Time clock() const { return os::clock_now() - config_.epoch.since_start(); }
   bool take(Time sleep_until);
   Duration spin() const;
   void note_crowd();
@@ -313,14 +313,14 @@ class UdpWorld final : public world::World {
   std::uint16_t process_ = 0;
   std::vector<Plane> planes_;
   // Port 4791 in each plane while we answer for the host; else empty, and when we try again.
-  std::vector<UdpSocket> host_;
+  std::vector<os::UdpSocket> host_;
   Time host_next_ = kNever, host_since_;
   // When the senders of which plane are asked for refusals, kNever while nothing is sent.
   Time refusals_next_ = kNever, sent_at_;
   std::uint32_t hear_turn_ = 0;
   std::unique_ptr<LinkWatch> links_;
-  std::optional<Alarm> alarm_;    // for sleeps
-  std::unique_ptr<ShmPort> shm_;  // null: off
+  std::optional<os::Alarm> alarm_;  // for sleeps
+  std::unique_ptr<ShmPort> shm_;    // null: off
   std::optional<RateCap> cap_;
   // Rings, or a plane, that moved a moment ago; when everything is looked at in any case.
   Time ring_busy_until_, plane_busy_until_, look_next_;
@@ -341,11 +341,11 @@ class UdpWorld final : public world::World {
   std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // packets, when the crowd was last noted
   bool is_from_here_ = false;                          // the last packet: of a process of this host
   std::vector<std::byte> buffer_;
-  std::array<UdpSocket::Incoming, kRunsMax> runs_;  // while they are taken
+  std::array<os::UdpSocket::Incoming, kRunsMax> runs_;  // while they are taken
   std::vector<world::Datagram> in_;
   std::array<world::Datagram, kPollPackets> out_, gathered_;
   // Secured: a run as it goes on the wire, and the EVs that hellos take in turn.
-  std::unique_ptr<SessionTable> sessions_;
+  std::unique_ptr<seal::SessionTable> sessions_;
   std::vector<std::byte> sealed_;
   std::vector<fabric::Ev> hello_evs_;
   std::size_t hello_turn_ = 0;

@@ -11,10 +11,10 @@
 
 #include <algorithm>
 
-#include "net/interfaces.h"
-#include "net/log.h"
-#include "net/network_namespace.h"
 #include "net/udp_world.h"
+#include "os/interfaces.h"
+#include "os/log.h"
+#include "os/network_namespace.h"
 
 namespace weft::net {
 namespace {
@@ -38,20 +38,20 @@ void UdpWorld::open_host() {
 // plane gets the rest too.
 void UdpWorld::try_host() {
   host_next_ = now_ + kTryEvery;
-  const auto scope = NamespaceScope::enter(config_.network_namespace);
+  const auto scope = os::NamespaceScope::enter(config_.network_namespace);
   if (!scope) return;
   for (std::uint32_t p = 0; p < planes_.size(); ++p) {
-    auto socket = UdpSocket::open({.address = listen_address(config_, p),
-                                   .port = listen_port(0),
-                                   .receive_bytes = kBufferBytes,
-                                   .receives = true});
+    auto socket = os::UdpSocket::open({.address = listen_address(config_, p),
+                                       .port = wire::listen_port(0),
+                                       .receive_bytes = kBufferBytes,
+                                       .receives = true});
     if (!socket || !watch(socket->fd(), EPOLLIN, kHost | p)) return host_.clear();
     host_.push_back(std::move(socket).value());
   }
   host_next_ = kNever;
   host_since_ = now_;
-  log(LogLevel::kInfo, "slot {} answers on UDP port {} for this host: its process is gone",
-      process_, listen_port(0));
+  os::log(os::LogLevel::kInfo, "slot {} answers on UDP port {} for this host: its process is gone",
+          process_, wire::listen_port(0));
 }
 
 void UdpWorld::leave_host() {
@@ -62,14 +62,14 @@ void UdpWorld::leave_host() {
 // Whatever is no request is a stray, also what another job sealed.
 bool UdpWorld::receive_for_host(std::uint32_t plane) {
   if (host_.empty()) return false;  // let go of, a moment ago
-  std::array<UdpSocket::Incoming, kRunsWhenMany> runs;
+  std::array<os::UdpSocket::Incoming, kRunsWhenMany> runs;
   const std::size_t count = host_[plane].receive(buffer_, runs);
   std::uint64_t came = 0;
   in_.clear();
   for (std::size_t i = 0; i < count; ++i) {
     came += runs[i].segment == 0 ? 1 : (runs[i].size + runs[i].segment - 1) / runs[i].segment;
-    take_run(plane, runs[i], Bytes(buffer_).subspan(i * UdpSocket::kRunBytes, runs[i].size),
-             listen_port(0));
+    take_run(plane, runs[i], Bytes(buffer_).subspan(i * os::UdpSocket::kRunBytes, runs[i].size),
+             wire::listen_port(0));
   }
   const auto strays = std::remove_if(in_.begin(), in_.end(), [](const world::Datagram& d) {
     return d.header[0] != static_cast<std::byte>(wire::Opcode::kEndpointRequest);

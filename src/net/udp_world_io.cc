@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "net/interfaces.h"
-#include "net/log.h"
 #include "net/udp_world.h"
+#include "os/interfaces.h"
+#include "os/log.h"
 #include "wire/framing.h"
 #include "wire/icrc.h"
 
@@ -36,7 +36,7 @@ bool UdpWorld::is_same_run(const world::Datagram& a, const world::Datagram& b) {
 
 // --- in ----------------------------------------------------------------------------------------
 
-bool UdpWorld::is_intact(const Arrival& at, const UdpSocket::Incoming& run,
+bool UdpWorld::is_intact(const Arrival& at, const os::UdpSocket::Incoming& run,
                          const wire::DatagramParts& parts) {
   if (parts.icrc.empty()) return true;  // trimmed
   const std::size_t size =
@@ -55,7 +55,7 @@ bool UdpWorld::is_intact(const Arrival& at, const UdpSocket::Incoming& run,
 }
 
 Result<UdpWorld::Taken, DropReason> UdpWorld::take_apart(const Arrival& at,
-                                                         const UdpSocket::Incoming& run,
+                                                         const os::UdpSocket::Incoming& run,
                                                          Bytes datagram) {
   if (sessions_ != nullptr) return open_sealed(run, at.ev, datagram);
   const auto dscp = static_cast<world::Dscp>(run.traffic_class >> 2);
@@ -66,10 +66,10 @@ Result<UdpWorld::Taken, DropReason> UdpWorld::take_apart(const Arrival& at,
 }
 
 std::uint16_t UdpWorld::process_of_peer(std::uint16_t source_port) const {
-  return config_.peers == Peers::kWeft ? process_of(source_port) : std::uint16_t{0};
+  return config_.peers == Peers::kWeft ? wire::process_of(source_port) : std::uint16_t{0};
 }
 
-void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Bytes bytes,
+void UdpWorld::take_run(std::uint32_t plane, const os::UdpSocket::Incoming& run, Bytes bytes,
                         std::uint16_t to_port) {
   const std::uint32_t ev =
       steering_->ev_of({.plane = plane, .source_port = run.port, .flow_label = run.flow_label});
@@ -103,11 +103,11 @@ void UdpWorld::take_run(std::uint32_t plane, const UdpSocket::Incoming& run, Byt
 void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
   if (overflow == planes_[plane].overflow) return;
   if (counters_.drops_host == 0) {
-    log(LogLevel::kWarn,
-        "plane {} ({}): packets come faster than they are taken and are dropped in a receive "
-        "buffer of "
-        "{} bytes; `weft doctor` says how to enlarge it (said once)",
-        plane, text_of(planes_[plane].address), receive_bytes(planes_[plane]));
+    os::log(os::LogLevel::kWarn,
+            "plane {} ({}): packets come faster than they are taken and are dropped in a receive "
+            "buffer of "
+            "{} bytes; `weft doctor` says how to enlarge it (said once)",
+            plane, os::text_of(planes_[plane].address), receive_bytes(planes_[plane]));
   }
   counters_.drops_host += overflow - planes_[plane].overflow;
   planes_[plane].overflow = overflow;
@@ -149,8 +149,8 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   in_.clear();
   if (tunnelled == from.tunnel.has_value()) note_overflow(plane, runs[count - 1].overflow);
   for (std::size_t i = 0; i < count; ++i) {
-    take_run(plane, runs[i], Bytes(buffer_).subspan(i * UdpSocket::kRunBytes, runs[i].size),
-             listen_port(process_));
+    take_run(plane, runs[i], Bytes(buffer_).subspan(i * os::UdpSocket::kRunBytes, runs[i].size),
+             wire::listen_port(process_));
   }
   counters_.packets_received += in_.size();
   if (!answers) note_runs(count);
@@ -168,10 +168,10 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
   std::array<iovec, 3 * kPollPackets> pieces;
   std::array<Trailer, kPollPackets> trailers;
   const world::Datagram& first = out[0];
-  const std::uint16_t to_port = listen_port(first.peer.process);
+  const std::uint16_t to_port = wire::listen_port(first.peer.process);
   const Plane& plane = planes_[first.port];
   const Steering::Way way = steering_->way(process_, first.port, first.entropy, first.peer.ip());
-  const std::uint16_t from_port = source_port(process_, way.socket);
+  const std::uint16_t from_port = wire::source_port(process_, way.socket);
   const std::size_t segment = datagram_size(first);
   const auto start = [&](std::size_t size) {
     return icrc_out_.of({.source = plane.address,
@@ -185,7 +185,8 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
   for (bool last = false; count < out.size() && count < kPollPackets && !last; ++count) {
     const world::Datagram& d = out[count];
     const std::size_t size = datagram_size(d);
-    if (!is_same_run(first, d) || size > segment || bytes + size > UdpSocket::kSendBytesMax) break;
+    if (!is_same_run(first, d) || size > segment || bytes + size > os::UdpSocket::kSendBytesMax)
+      break;
     last = size < segment;
     bytes += size;
     const std::size_t pad = wire::pad_for(d.payload.size);
@@ -214,22 +215,22 @@ void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::W
                          std::size_t segment, std::span<iovec> pieces) {
   const world::Datagram& first = run[0];
   Plane& plane = planes_[first.port];
-  const UdpSocket::Outgoing what{
+  const os::UdpSocket::Outgoing what{
       .to = way.to,
-      .port = listen_port(first.peer.process),
+      .port = wire::listen_port(first.peer.process),
       .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(first.dscp) << 2 |
                                                  static_cast<unsigned>(first.ecn)),
       .segment = run.size() > 1 ? static_cast<std::uint16_t>(segment) : std::uint16_t{0},
       .flow_label = way.flow_label};
   ++counters_.sends;
   switch (send_by(plane, way, first.peer.ip(), what, pieces)) {
-    case UdpSocket::Sent::kTaken:
+    case os::UdpSocket::Sent::kTaken:
       counters_.packets_sent += run.size();
       return;
-    case UdpSocket::Sent::kNotNow:
+    case os::UdpSocket::Sent::kNotNow:
       ++counters_.sends_held;
       return hold(run, plane.tunnel ? plane.tunnel->send_fd() : plane.senders[way.socket].fd());
-    case UdpSocket::Sent::kNever:
+    case os::UdpSocket::Sent::kNever:
       counters_.drops_send += run.size();
       return;
   }

@@ -7,12 +7,12 @@
 #include <algorithm>
 
 #include "fabric/address.h"
-#include "net/address.h"
-#include "net/interfaces.h"
-#include "net/log.h"
-#include "net/network_namespace.h"
-#include "net/system_error.h"
 #include "net/udp_world.h"
+#include "os/address.h"
+#include "os/interfaces.h"
+#include "os/log.h"
+#include "os/network_namespace.h"
+#include "os/system_error.h"
 
 namespace weft::net {
 // By carrier the last uSID is part of the address on arrival.
@@ -23,7 +23,7 @@ Ipv6 UdpWorld::listen_address(const UdpWorldConfig& config, std::uint32_t plane)
 
 std::vector<Ipv6> loopback_planes() {
   std::vector<Ipv6> planes;
-  for (std::uint8_t p = 1; p <= 4; ++p) planes.push_back(ipv4(127, 0, p, 1));
+  for (std::uint8_t p = 1; p <= 4; ++p) planes.push_back(base::ipv4(127, 0, p, 1));
   return planes;
 }
 
@@ -32,7 +32,7 @@ UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
       steering_(steering),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
-      buffer_(kRunsMax * UdpSocket::kRunBytes) {
+      buffer_(kRunsMax * os::UdpSocket::kRunBytes) {
   in_.reserve(kRunsMax * kRunPacketsMax);
   host_.reserve(config_.planes.size());
   if (config_.rate_cap) cap_.emplace(*config_.rate_cap, config_.mtu);
@@ -49,16 +49,16 @@ Result<void> UdpWorld::suit_peers(UdpWorldConfig& config) {
   if (!config.job_secret.empty())
     return Error{ErrorKind::kInvalid, "a job secret is between Weft's ends; take peers = weft"};
   for (const Ipv6& plane : config.planes) {
-    if (!is_ipv4(plane) || is_loopback(plane)) continue;
+    if (!base::is_ipv4(plane) || base::is_loopback(plane)) continue;
     return Error{ErrorKind::kInvalid,
                  fmt::format("peers = mrc over {}: an ICRC covers IPv4's header, which the system "
                              "writes; take IPv6 planes",
-                             text_of(plane))};
+                             os::text_of(plane))};
   }
   config.icrc = IcrcCover::kFull;
   config.shared_memory = false;
   // Their EVs are ports and labels.
-  if (config.ev_mode == EvMode::kUdpPort && !is_ipv4(config.planes[0]))
+  if (config.ev_mode == EvMode::kUdpPort && !base::is_ipv4(config.planes[0]))
     config.ev_mode = EvMode::kPortAndLabel;
   return {};
 }
@@ -73,14 +73,14 @@ Result<UdpWorldConfig> UdpWorld::settle(UdpWorldConfig config) {
     return Error{ErrorKind::kInvalid, "a device has 1 to 8 planes"};
   for (auto plane = config.planes.begin(); plane != config.planes.end(); ++plane) {
     if (std::find(config.planes.begin(), plane, *plane) != plane)
-      return Error{ErrorKind::kInvalid, text_of(*plane) + " is given for two planes"};
+      return Error{ErrorKind::kInvalid, os::text_of(*plane) + " is given for two planes"};
   }
   for (const Ipv6& plane : config.planes) {
-    if (config.ev_mode != EvMode::kPortAndLabel || !is_ipv4(plane)) continue;
+    if (config.ev_mode != EvMode::kPortAndLabel || !base::is_ipv4(plane)) continue;
     return Error{ErrorKind::kInvalid,
                  fmt::format("EV mode stev over {}: IPv4 has no flow labels; take IPv6 planes, or "
                              "EV mode port (--ev-mode, ev_mode)",
-                             text_of(plane))};
+                             os::text_of(plane))};
   }
   WEFT_CHECK(suit_peers(config));
   return config;
@@ -93,19 +93,19 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
                            .plane_count = static_cast<std::uint32_t>(config.planes.size()),
                            .evs_per_plane = config.evs_per_plane,
                            .place = config.place}));
-  WEFT_TRY(const NamespaceScope scope, NamespaceScope::enter(config.network_namespace));
+  WEFT_TRY(const os::NamespaceScope scope, os::NamespaceScope::enter(config.network_namespace));
   if (config.ev_mode == EvMode::kSrv6) {
     WEFT_TRY(config.srv6, choose_srv6_form(config));
     // There is no UDP checksum: the payload needs a check of its own.
     if (config.srv6 == Srv6Form::kMrc) config.icrc = IcrcCover::kFull;
   }
   std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
-  if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return system_error("eventfd, epoll");
+  if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return os::system_error("eventfd, epoll");
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
-  WEFT_TRY(world->alarm_, Alarm::open());
+  WEFT_TRY(world->alarm_, os::Alarm::open());
   // Who does not know of slots sends to the first.
-  const std::uint16_t slots = config.peers == Peers::kMrc ? 1 : kProcessesMax;
+  const std::uint16_t slots = config.peers == Peers::kMrc ? 1 : wire::kProcessesMax;
   for (std::uint16_t process = 0; process < slots; ++process) {
     auto opened = world->open_slot(process);
     if (opened) opened = world->open_tunnels();
@@ -115,9 +115,10 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
     WEFT_CHECK(world->watch_all());
     WEFT_CHECK(world->open_security());
     world->open_host();
-    log(LogLevel::kInfo, "slot {}, UDP port {}, {} planes, receive buffers of {} bytes (asked {})",
-        process, listen_port(process), world->planes_.size(), world->receive_bytes(),
-        2 * std::uint64_t{config.receive_buffer_bytes});
+    os::log(os::LogLevel::kInfo,
+            "slot {}, UDP port {}, {} planes, receive buffers of {} bytes (asked {})", process,
+            wire::listen_port(process), world->planes_.size(), world->receive_bytes(),
+            2 * std::uint64_t{config.receive_buffer_bytes});
     return world;
   }
   if (slots > 1)
@@ -125,7 +126,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   return Error{ErrorKind::kBusy,
                fmt::format("UDP port {} of {} is taken, and peers that are not Weft send nowhere "
                            "else; end the process that has it (ss -ulnp)",
-                           listen_port(0), text_of(config.planes[0]))};
+                           wire::listen_port(0), os::text_of(config.planes[0]))};
 }
 
 // The listening ports first: whoever has them has the slot.
@@ -135,12 +136,13 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
   // Those whose ICRC covers everything may send no checksum.
   const bool others = srv6_form() == Srv6Form::kMrc || config_.peers == Peers::kMrc;
   for (std::uint32_t p = 0; p < config_.planes.size(); ++p) {
-    WEFT_TRY(UdpSocket listen, UdpSocket::open({.address = listen_address(config_, p),
-                                                .port = listen_port(process),
-                                                .receive_bytes = config_.receive_buffer_bytes,
-                                                .receives = true,
-                                                .singly = srv6_form() == Srv6Form::kMrc,
-                                                .any_checksum = others}));
+    WEFT_TRY(os::UdpSocket listen,
+             os::UdpSocket::open({.address = listen_address(config_, p),
+                                  .port = wire::listen_port(process),
+                                  .receive_bytes = config_.receive_buffer_bytes,
+                                  .receives = true,
+                                  .singly = srv6_form() == Srv6Form::kMrc,
+                                  .any_checksum = others}));
     planes_.push_back(
         {.address = config_.planes[p], .listen = std::move(listen), .senders = {}, .held = {}});
     planes_.back().held.reserve(kPortRoom);
@@ -148,11 +150,12 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
   }
   for (Plane& plane : planes_) {
     for (std::uint32_t i = 0; i < steering_->sockets(); ++i) {
-      WEFT_TRY(UdpSocket sender, UdpSocket::open({.address = plane.address,
-                                                  .port = source_port(process, i),
-                                                  .send_bytes = config_.send_buffer_bytes,
-                                                  .hears_refusals = true,
-                                                  .by_carrier = config_.ev_mode == EvMode::kSrv6}));
+      WEFT_TRY(os::UdpSocket sender,
+               os::UdpSocket::open({.address = plane.address,
+                                    .port = wire::source_port(process, i),
+                                    .send_bytes = config_.send_buffer_bytes,
+                                    .hears_refusals = true,
+                                    .by_carrier = config_.ev_mode == EvMode::kSrv6}));
       plane.senders.push_back(std::move(sender));
     }
   }
@@ -167,7 +170,7 @@ Result<void> UdpWorld::open_shared_memory() {
                           : !config_.job_secret.empty()        ? "there is a job secret"
                                                                : nullptr;
   if (why != nullptr) {
-    log(LogLevel::kInfo, "no shared memory: {}", why);
+    os::log(os::LogLevel::kInfo, "no shared memory: {}", why);
     return {};
   }
   auto opened = ShmPort::open({.self = addresses()[0],
@@ -175,7 +178,7 @@ Result<void> UdpWorld::open_shared_memory() {
                                .ring_bytes = config_.ring_bytes});
   // The slot is ours by its UDP ports. Names are anybody's on this host.
   if (!opened && opened.error().kind == ErrorKind::kExhausted) {
-    log(LogLevel::kWarn, "no shared memory: {}", opened.error().message);
+    os::log(os::LogLevel::kWarn, "no shared memory: {}", opened.error().message);
     return {};
   }
   WEFT_TRY(shm_, std::move(opened));
@@ -185,7 +188,7 @@ Result<void> UdpWorld::open_shared_memory() {
 std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer) {
   if (shm_ == nullptr) return std::nullopt;
   // A name is of a network namespace: that of this world.
-  const auto scope = NamespaceScope::enter(config_.network_namespace);
+  const auto scope = os::NamespaceScope::enter(config_.network_namespace);
   if (!scope || !shm_->reach(peer)) return std::nullopt;
   return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};
 }
@@ -193,10 +196,10 @@ std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer)
 void UdpWorld::abandon() {
   for (const Plane& plane : planes_) {
     close(plane.listen.fd());
-    for (const UdpSocket& sender : plane.senders) close(sender.fd());
+    for (const os::UdpSocket& sender : plane.senders) close(sender.fd());
     if (plane.tunnel) close(plane.tunnel->receive_fd()), close(plane.tunnel->send_fd());
   }
-  for (const UdpSocket& socket : host_) close(socket.fd());
+  for (const os::UdpSocket& socket : host_) close(socket.fd());
   if (shm_ != nullptr) shm_->abandon();
   close(links_->fd());
   close(alarm_->fd());

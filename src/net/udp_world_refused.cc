@@ -20,8 +20,8 @@ void UdpWorld::tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t p
 }
 
 // Of a port that is no process of ours nothing is told.
-void UdpWorld::tell_refusals(std::uint32_t plane, const IpPort& refused) {
-  const auto process = process_listening(refused.port);
+void UdpWorld::tell_refusals(std::uint32_t plane, const os::IpPort& refused) {
+  const auto process = wire::process_listening(refused.port);
   if (!process) return;
   if (srv6_form() != Srv6Form::kCarrier) return tell_refusal(plane, refused.ip, *process);
   // What was refused went to its last uSID, which hosts of several leaves have: any may be meant.
@@ -38,7 +38,7 @@ void UdpWorld::tell_refusals(std::uint32_t plane, const IpPort& refused) {
 // are left.
 template <typename Socket>
 bool UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender) {
-  std::optional<IpPort> last;
+  std::optional<os::IpPort> last;
   for (int i = 0; i < 64; ++i) {
     const auto refused = sender.poll_refusal();
     if (!refused) return true;
@@ -54,7 +54,7 @@ bool UdpWorld::hear_refusals(std::uint32_t plane) {
   const Plane& from = planes_[plane];
   if (from.tunnel) return hear_refusals(plane, *from.tunnel);
   bool all = true;
-  for (const UdpSocket& sender : from.senders) all &= hear_refusals(plane, sender);
+  for (const os::UdpSocket& sender : from.senders) all &= hear_refusals(plane, sender);
   return all;
 }
 

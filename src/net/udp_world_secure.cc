@@ -2,35 +2,35 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "net/secure_layout.h"
 #include "net/udp_world.h"
+#include "seal/secure_layout.h"
 #include "wire/packet.h"
 
 namespace weft::net {
 namespace {
 
 std::size_t size_of(const world::Datagram& d) {
-  return sealed_size({.header_size = d.header.size(),
-                      .payload_size = d.payload.size,
-                      .is_write = wire::is_write(static_cast<wire::Opcode>(d.header[0]))});
+  return seal::sealed_size({.header_size = d.header.size(),
+                            .payload_size = d.payload.size,
+                            .is_write = wire::is_write(static_cast<wire::Opcode>(d.header[0]))});
 }
 
 }  // namespace
 
 Result<void> UdpWorld::open_security() {
   if (config_.job_secret.empty()) return {};
-  WEFT_TRY(sessions_, SessionTable::create({.job_secret = config_.job_secret,
-                                            .process = process_,
-                                            .qps_max = config_.secured_qps_max,
-                                            .peers_max = config_.secured_qps_max}));
+  WEFT_TRY(sessions_, seal::SessionTable::create({.job_secret = config_.job_secret,
+                                                  .process = process_,
+                                                  .qps_max = config_.secured_qps_max,
+                                                  .peers_max = config_.secured_qps_max}));
   // Keys were made of it; nobody needs it any more.
   std::fill(config_.job_secret.begin(), config_.job_secret.end(), std::byte{0});
-  sealed_.resize(UdpSocket::kSendBytesMax);
+  sealed_.resize(os::UdpSocket::kSendBytesMax);
   hello_evs_ = evs();
   return {};
 }
 
-Result<void> UdpWorld::secure(std::uint32_t local_qpn, const SecurePeer& peer) {
+Result<void> UdpWorld::secure(std::uint32_t local_qpn, const seal::SecurePeer& peer) {
   if (sessions_ == nullptr) return {};
   WEFT_CHECK(sessions_->secure(clock(), local_qpn, peer));
   send_hellos();
@@ -52,7 +52,7 @@ void UdpWorld::send_hellos() {
     // One that the kernel does not take is lost like any other.
     send_by(planes_[ev.port], way, to.ip(),
             {.to = way.to,
-             .port = listen_port(to.process),
+             .port = wire::listen_port(to.process),
              .traffic_class =
                  static_cast<std::uint8_t>(static_cast<unsigned>(world::Dscp::kControl) << 2),
              .flow_label = way.flow_label},
@@ -67,14 +67,15 @@ std::size_t UdpWorld::send_sealed_run(std::span<const world::Datagram> out) {
   const Steering::Way way = steering_->way(process_, first.port, first.entropy, first.peer.ip());
   // As the receiver will see it.
   const std::uint32_t ev = steering_->ev_of({.plane = first.port,
-                                             .source_port = source_port(process_, way.socket),
+                                             .source_port = wire::source_port(process_, way.socket),
                                              .flow_label = way.flow_label});
   const std::size_t segment = size_of(first);
   std::size_t count = 0, bytes = 0;
   for (bool last = false; count < out.size() && !last; ++count) {
     const world::Datagram& d = out[count];
     const std::size_t size = size_of(d);
-    if (!is_same_run(first, d) || size > segment || bytes + size > UdpSocket::kSendBytesMax) break;
+    if (!is_same_run(first, d) || size > segment || bytes + size > os::UdpSocket::kSendBytesMax)
+      break;
     const std::size_t sealed = sessions_->seal(now_, d, ev, Bytes(sealed_).subspan(bytes));
     if (sealed == 0) {
       send_hellos();
@@ -91,13 +92,14 @@ std::size_t UdpWorld::send_sealed_run(std::span<const world::Datagram> out) {
   return count;
 }
 
-Result<UdpWorld::Taken, DropReason> UdpWorld::open_sealed(const UdpSocket::Incoming& run,
+Result<UdpWorld::Taken, DropReason> UdpWorld::open_sealed(const os::UdpSocket::Incoming& run,
                                                           std::uint32_t ev, Bytes datagram) {
   const auto dscp = static_cast<world::Dscp>(run.traffic_class >> 2);
-  const auto opened = sessions_->open(now_,
-                                      {.from = world::Address::of(run.from, process_of(run.port)),
-                                       .options = {.ev = ev, .trimmed = world::is_trimmed(dscp)}},
-                                      datagram);
+  const auto opened =
+      sessions_->open(now_,
+                      {.from = world::Address::of(run.from, wire::process_of(run.port)),
+                       .options = {.ev = ev, .trimmed = world::is_trimmed(dscp)}},
+                      datagram);
   send_hellos();
   if (!opened) return opened.error();
   return Taken{.header = opened->header, .payload = opened->payload};

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "fabric/address.h"
-#include "net/interfaces.h"
 #include "net/plane_facts.h"
 #include "net/udp_world.h"
+#include "os/interfaces.h"
 
 namespace weft::net {
 
@@ -14,14 +14,14 @@ namespace weft::net {
 // only links that never look at it will do.
 Result<Srv6Form> UdpWorld::choose_srv6_form(const UdpWorldConfig& config) {
   if (config.srv6 == Srv6Form::kMrc) return Srv6Form::kMrc;
-  WEFT_TRY(const auto interfaces, list_interfaces());
+  WEFT_TRY(const auto interfaces, os::list_interfaces());
   for (const Ipv6& plane : config.planes) {
-    const Interface* const on = interface_of(plane, interfaces);
+    const os::Interface* const on = os::interface_of(plane, interfaces);
     if (on == nullptr || on->loopback || driver_of(on->name) == "veth") continue;
     const std::string why = fmt::format(
         "{} ({}) is no veth link: paths by SRv6 carrier are for the lab, since their UDP checksums "
         "do not hold on arrival and a NIC's receiver drops such packets",
-        on->name, text_of(plane));
+        on->name, os::text_of(plane));
     if (config.srv6 == Srv6Form::kCarrier)
       return Error{ErrorKind::kUnsupported, why + "; say --srv6 mrc, or leave --fabric out"};
     const auto tried = Srv6Socket::open({.address = plane, .end = plane});
@@ -45,7 +45,7 @@ Result<void> UdpWorld::open_tunnels() {
   for (std::uint32_t p = 0; p < planes_.size(); ++p) {
     WEFT_TRY(planes_[p].tunnel, Srv6Socket::open({.address = planes_[p].address,
                                                   .end = end_of_usids(config_, p),
-                                                  .port = listen_port(process_),
+                                                  .port = wire::listen_port(process_),
                                                   .receive_bytes = config_.receive_buffer_bytes,
                                                   .send_bytes = config_.send_buffer_bytes}));
   }
@@ -56,8 +56,9 @@ std::uint32_t UdpWorld::receive_bytes(const Plane& plane) const {
   return plane.tunnel ? plane.tunnel->receive_bytes() : plane.listen.receive_bytes();
 }
 
-UdpSocket::Sent UdpWorld::send_by(Plane& plane, const Steering::Way& way, const Ipv6& peer,
-                                  const UdpSocket::Outgoing& what, std::span<iovec> pieces) {
+os::UdpSocket::Sent UdpWorld::send_by(Plane& plane, const Steering::Way& way, const Ipv6& peer,
+                                      const os::UdpSocket::Outgoing& what,
+                                      std::span<iovec> pieces) {
   sent_at_ = now_;
   refusals_next_ = std::min(refusals_next_, now_ + kHearEvery);
   if (!plane.tunnel) return plane.senders[way.socket].send(what, pieces);
@@ -65,7 +66,7 @@ UdpSocket::Sent UdpWorld::send_by(Plane& plane, const Steering::Way& way, const 
   return plane.tunnel->send(
       {.carrier = peer == plane.address ? end_of_usids(config_, index) : what.to,
        .to = peer,
-       .from_port = source_port(process_, way.socket),
+       .from_port = wire::source_port(process_, way.socket),
        .to_port = what.port,
        .traffic_class = what.traffic_class,
        .flow_label = what.flow_label,

@@ -11,10 +11,10 @@
 #include <bit>
 
 #include "base/assert.h"
-#include "net/interfaces.h"
-#include "net/log.h"
-#include "net/system_error.h"
 #include "net/udp_world.h"
+#include "os/interfaces.h"
+#include "os/log.h"
+#include "os/system_error.h"
 
 namespace weft::net {
 namespace {
@@ -35,7 +35,7 @@ Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
   epoll_event event{};
   event.events = events;
   event.data.u32 = what;
-  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return system_error("epoll_ctl");
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return os::system_error("epoll_ctl");
   return {};
 }
 
@@ -83,7 +83,8 @@ bool UdpWorld::prepare_wait() {
   waited_at_ = now_;
   if (const auto watched = watch_planes(); !watched) {
     if (!said_unwatched_)
-      log(LogLevel::kWarn, "{}; this process never sleeps (said once)", watched.error().message);
+      os::log(os::LogLevel::kWarn, "{}; this process never sleeps (said once)",
+              watched.error().message);
     said_unwatched_ = true;
     return false;
   }
@@ -105,8 +106,8 @@ void UdpWorld::look_at_links() {
   told_up_ = links_->up();
   for (std::uint32_t plane = 0; plane < planes_.size(); ++plane) {
     if ((changed >> plane & 1) == 0) continue;
-    log(LogLevel::kWarn, "plane {} ({}) is {}", plane, text_of(planes_[plane].address),
-        (told_up_ >> plane & 1) != 0 ? "up" : "down");
+    os::log(os::LogLevel::kWarn, "plane {} ({}) is {}", plane, os::text_of(planes_[plane].address),
+            (told_up_ >> plane & 1) != 0 ? "up" : "down");
     tell_port(plane);
   }
 }

@@ -1,19 +1,13 @@
 // The names that scenario files use for the values of enumerations: kebab-case, one table each.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string_view>
-
+#include "config/names.h"
 #include "scenario/scenario.h"
 
 namespace weft::scenario {
 
-template <typename E>
-struct Name {
-  std::string_view name;
-  E value;
-};
+using config::Name;
+using config::name_of;
 
 inline constexpr Name<fabric::Shape> kShapeNames[] = {{"single", fabric::Shape::kSingle},
                                                       {"two-tier", fabric::Shape::kTwoTier},
@@ -68,21 +62,5 @@ inline constexpr Name<Direction> kDirectionNames[] = {
 inline constexpr Name<MemoryKind> kMemoryNames[] = {{"bytes", MemoryKind::kBytes},
                                                     {"provenance", MemoryKind::kProvenance},
                                                     {"none", MemoryKind::kNone}};
-
-template <typename E, std::size_t N>
-constexpr std::optional<E> value_named(const Name<E> (&names)[N], std::string_view name) {
-  for (const Name<E>& entry : names) {
-    if (entry.name == name) return entry.value;
-  }
-  return std::nullopt;
-}
-
-template <typename E, std::size_t N>
-constexpr std::string_view name_of(const Name<E> (&names)[N], E value) {
-  for (const Name<E>& entry : names) {
-    if (entry.value == value) return entry.name;
-  }
-  return "?";
-}
 
 }  // namespace weft::scenario

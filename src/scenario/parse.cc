@@ -19,11 +19,11 @@ std::string stem(std::string_view file_name) {
 
 // The tables of the file, each null or empty where it is absent.
 struct Tables {
-  const Value *topology, *switches, *transport, *workload, *random_faults, *expect, *run;
-  std::span<const Value> faults;
+  const config::Value *topology, *switches, *transport, *workload, *random_faults, *expect, *run;
+  std::span<const config::Value> faults;
 };
 
-Tables tables_of(Reader& root) {
+Tables tables_of(config::Reader& root) {
   return {.topology = root.table("topology"),
           .switches = root.table("switch"),
           .transport = root.table("transport"),
@@ -34,48 +34,48 @@ Tables tables_of(Reader& root) {
           .faults = root.tables("fault")};
 }
 
-void read_fabric(Report& report, const Tables& tables, Scenario& out) {
-  Reader topology(report, tables.topology, "[topology]");
+void read_fabric(config::Report& report, const Tables& tables, Scenario& out) {
+  config::Reader topology(report, tables.topology, "[topology]");
   read_topology(topology, out.topology);
   topology.finish();
-  Reader switches(report, tables.switches, "[switch]");
+  config::Reader switches(report, tables.switches, "[switch]");
   read_switch(switches, out.switches, out.forwarding);
   switches.finish();
   out.topology.needs_usids = out.forwarding == fabric::Forwarding::kSrv6;
 }
 
-void read_traffic(Report& report, const Tables& tables, const fabric::Topology& topology,
+void read_traffic(config::Report& report, const Tables& tables, const fabric::Topology& topology,
                   Scenario& out) {
-  Reader transport(report, tables.transport, "[transport]");
+  config::Reader transport(report, tables.transport, "[transport]");
   read_transport(transport, report, out.transport);
   transport.finish();
   check_transport(transport, out.transport, topology);
-  Reader workload(report, tables.workload, "[workload]");
+  config::Reader workload(report, tables.workload, "[workload]");
   read_workload(workload, report, out.workload);
   workload.finish();
   if (!report.failed()) check_workload(workload, out, topology);
 }
 
-void read_faults(Report& report, const Tables& tables, const fabric::Topology& topology,
+void read_faults(config::Report& report, const Tables& tables, const fabric::Topology& topology,
                  Scenario& out) {
-  for (const Value& table : tables.faults) {
-    Reader in(report, &table, "[[fault]]");
+  for (const config::Value& table : tables.faults) {
+    config::Reader in(report, &table, "[[fault]]");
     FaultSpec fault;
     read_fault(in, fault);
     in.finish();
     if (!report.failed()) check_fault(in, fault, topology, out.transport);
     out.faults.push_back(std::move(fault));
   }
-  Reader random(report, tables.random_faults, "[random_faults]");
+  config::Reader random(report, tables.random_faults, "[random_faults]");
   read_random_faults(random, out.random_faults);
   random.finish();
 }
 
-void read_outcome(Report& report, const Tables& tables, Scenario& out) {
-  Reader expect(report, tables.expect, "[expect]");
+void read_outcome(config::Report& report, const Tables& tables, Scenario& out) {
+  config::Reader expect(report, tables.expect, "[expect]");
   read_expect(expect, out.expect);
   expect.finish();
-  Reader run(report, tables.run, "[run]");
+  config::Reader run(report, tables.run, "[run]");
   read_run(run, out.run);
   run.finish();
 }
@@ -83,12 +83,12 @@ void read_outcome(Report& report, const Tables& tables, Scenario& out) {
 }  // namespace
 
 Result<Scenario> parse(std::string_view toml, std::string_view file_name) {
-  WEFT_TRY(const Value document, parse_document(toml, file_name));
-  Report report(file_name);
+  WEFT_TRY(const config::Value document, config::parse_document(toml, file_name));
+  config::Report report(file_name);
   Scenario out;
   out.name = stem(file_name);
 
-  Reader root(report, &document, "the file");
+  config::Reader root(report, &document, "the file");
   root.text("description", out.description);
   const Tables tables = tables_of(root);
   root.finish();

@@ -9,7 +9,7 @@ struct Window {
 };
 
 // Reads a window of time: both ends or neither.
-void read_window(Reader& in, Window keys, Duration& from, Duration& until) {
+void read_window(config::Reader& in, Window keys, Duration& from, Duration& until) {
   in.duration(keys.from, from);
   in.duration(keys.until, until);
   if (in.has(keys.from) != in.has(keys.until)) {
@@ -24,7 +24,7 @@ void read_window(Reader& in, Window keys, Duration& from, Duration& until) {
 
 }  // namespace
 
-void read_expect(Reader& in, ExpectSpec& out) {
+void read_expect(config::Reader& in, ExpectSpec& out) {
   in.boolean("all_completed", out.all_completed);
   in.number("qp_errors_max", out.qp_errors_max);
   in.number("remote_access_errors", out.remote_access_errors);
@@ -57,7 +57,7 @@ void read_expect(Reader& in, ExpectSpec& out) {
   }
 }
 
-void read_run(Reader& in, RunSpec& out) {
+void read_run(config::Reader& in, RunSpec& out) {
   in.duration("time_limit", out.time_limit, Duration::us(1));
   in.choice("memory", out.memory, kMemoryNames);
   in.boolean("judge", out.judge);

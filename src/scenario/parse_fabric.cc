@@ -3,8 +3,8 @@
 
 namespace weft::scenario {
 
-void read_topology(Reader& in, fabric::TopologySpec& out) {
-  constexpr Range kCount{1, 1u << 22};
+void read_topology(config::Reader& in, fabric::TopologySpec& out) {
+  constexpr config::Range kCount{1, 1u << 22};
   in.choice("shape", out.shape, kShapeNames);
   in.number("hosts", out.hosts, kCount);
   in.number("planes", out.planes, {1, fabric::kPlaneCountMax});
@@ -35,7 +35,7 @@ void read_topology(Reader& in, fabric::TopologySpec& out) {
   in.only_if(out.layout == fabric::Layout::kRail, "rails", "layout = \"rail\"");
 }
 
-void read_switch(Reader& in, SwitchSpec& out, fabric::Forwarding& forwarding) {
+void read_switch(config::Reader& in, SwitchSpec& out, fabric::Forwarding& forwarding) {
   in.choice("forwarding", forwarding, kForwardingNames);
   in.size("queue", out.queue_bytes);
   in.size("last_hop_queue", out.last_hop_queue_bytes);
@@ -66,7 +66,7 @@ void read_switch(Reader& in, SwitchSpec& out, fabric::Forwarding& forwarding) {
   }
 }
 
-void read_transport(Reader& in, Report& report, TransportSpec& out) {
+void read_transport(config::Reader& in, config::Report& report, TransportSpec& out) {
   in.size("mtu", out.mtu, {256, 9000});
   in.number("evs", out.evs, {1, 4096});
   in.number("backup_evs", out.backup_evs, {0, 4096});
@@ -85,7 +85,7 @@ void read_transport(Reader& in, Report& report, TransportSpec& out) {
   in.number("burst", out.burst, {1, 64});
   in.boolean("extra_header_srv6", out.extra_header_srv6);
 
-  Reader retry(report, in.table("retry"), "[transport.retry]");
+  config::Reader retry(report, in.table("retry"), "[transport.retry]");
   retry.number("timeout", out.retry.timeout, {0, 31});
   retry.number("linear_count", out.retry.linear_count, {0, 255});
   retry.number("exponential_count", out.retry.exponential_count, {0, transport::kRetryForever});
@@ -94,7 +94,7 @@ void read_transport(Reader& in, Report& report, TransportSpec& out) {
   if (out.mtu % 4 != 0) in.fail_at("mtu", "mtu is not a multiple of 4; expected one, as 4096");
 }
 
-void check_transport(Reader& in, TransportSpec& spec, const fabric::Topology& topology) {
+void check_transport(config::Reader& in, TransportSpec& spec, const fabric::Topology& topology) {
   const std::uint32_t planes = topology.plane_count();
   // What was not given spreads evenly whatever the planes are.
   const auto rounded = [planes](std::uint32_t evs) { return (evs + planes - 1) / planes * planes; };

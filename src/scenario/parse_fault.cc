@@ -20,7 +20,7 @@ bool is_of_link(Kind kind) {
 bool has_where(Kind kind) { return is_of_link(kind) || (has_share(kind) && kind != Kind::kEvLoss); }
 bool is_of_host(Kind kind) { return kind == Kind::kHostPause || kind == Kind::kHostCrash; }
 
-void refuse_other_kinds_keys(Reader& in, const FaultSpec& spec) {
+void refuse_other_kinds_keys(config::Reader& in, const FaultSpec& spec) {
   const Kind kind = spec.kind;
   const bool at_link = has_where(kind) && spec.where >= LinkWhere::kHostLink;
   const bool switch_down = kind == Kind::kSwitchDown;
@@ -53,8 +53,8 @@ void refuse_other_kinds_keys(Reader& in, const FaultSpec& spec) {
   in.only_if(kind == Kind::kControlLoss, "control", "kind = \"control-loss\"");
 }
 
-void require_own_keys(Reader& in, const FaultSpec& spec) {
-  if (has_share(spec.kind)) in.require("share", kShareExpected);
+void require_own_keys(config::Reader& in, const FaultSpec& spec) {
+  if (has_share(spec.kind)) in.require("share", config::kShareExpected);
   if (is_of_link(spec.kind)) in.require("where", "\"host-link\", \"t0-t1\" or \"t1-t2\"");
   if (spec.kind == Kind::kReorder) in.require("delay", "the longest delay, as \"10us\"");
   if (spec.kind == Kind::kLinkFlap) {
@@ -74,7 +74,7 @@ struct Bound {
   std::uint32_t value, count;
 };
 
-void check_bound(Reader& in, const Bound& bound) {
+void check_bound(config::Reader& in, const Bound& bound) {
   if (bound.value < bound.count) return;
   const std::string key = bound.key;
   if (bound.count == 0) return in.fail_at(key, "the topology has no " + key + "; see its shape");
@@ -83,13 +83,13 @@ void check_bound(Reader& in, const Bound& bound) {
 }
 
 // `there` of them from the named one on; `what` for the message.
-void check_count(Reader& in, const FaultSpec& spec, std::uint64_t there, const char* what) {
+void check_count(config::Reader& in, const FaultSpec& spec, std::uint64_t there, const char* what) {
   if (spec.count <= there) return;
   in.fail_at("count", "count = " + std::to_string(spec.count) + " goes beyond the last " + what +
                           "; expected at most " + std::to_string(there));
 }
 
-void check_link(Reader& in, const FaultSpec& spec, const fabric::Topology& topology) {
+void check_link(config::Reader& in, const FaultSpec& spec, const fabric::Topology& topology) {
   const std::uint32_t hosts = topology.host_count();
   const std::uint32_t t0s = topology.switch_count(fabric::Tier::kT0);
   const std::uint32_t t1s = topology.switch_count(fabric::Tier::kT1);
@@ -116,7 +116,7 @@ void check_link(Reader& in, const FaultSpec& spec, const fabric::Topology& topol
 
 }  // namespace
 
-void read_fault(Reader& in, FaultSpec& out) {
+void read_fault(config::Reader& in, FaultSpec& out) {
   in.choice("kind", out.kind, kFaultNames);
   in.duration("from", out.from);
   in.duration("until", out.until);
@@ -156,7 +156,7 @@ void read_fault(Reader& in, FaultSpec& out) {
   }
 }
 
-void check_fault(Reader& in, const FaultSpec& spec, const fabric::Topology& topology,
+void check_fault(config::Reader& in, const FaultSpec& spec, const fabric::Topology& topology,
                  const TransportSpec& transport) {
   const std::uint32_t planes = topology.plane_count();
   switch (spec.kind) {
@@ -185,7 +185,7 @@ void check_fault(Reader& in, const FaultSpec& spec, const fabric::Topology& topo
   }
 }
 
-void read_random_faults(Reader& in, RandomFaultSpec& out) {
+void read_random_faults(config::Reader& in, RandomFaultSpec& out) {
   in.number("count_max", out.count_max, {1, 64});
   in.duration("window", out.window);
   in.duration("duration_max", out.duration_max, Duration::us(1));

@@ -17,7 +17,7 @@ bool is_free(Kind kind) {
          kind == Kind::kFlows;
 }
 
-void refuse_other_kinds_keys(Reader& in, Kind kind) {
+void refuse_other_kinds_keys(config::Reader& in, Kind kind) {
   const bool grouped = is_all_reduce(kind) || kind == Kind::kAllToAll;
   in.only_if(kind == Kind::kIncast, "senders", "kind = \"incast\"");
   in.only_if(kind == Kind::kIncast, "victim", "kind = \"incast\"");
@@ -34,10 +34,10 @@ void refuse_other_kinds_keys(Reader& in, Kind kind) {
   in.only_if(kind != Kind::kFlows, "hosts", "a kind other than \"flows\"");
 }
 
-void read_flow(Reader& in, FlowSpec& out) {
+void read_flow(config::Reader& in, FlowSpec& out) {
   in.number("from", out.from);
   in.number("to", out.to);
-  in.size("bytes", out.bytes, {1, Reader::kSizeMax});
+  in.size("bytes", out.bytes, {1, config::Reader::kSizeMax});
   in.duration("start", out.start);
   in.number("qp", out.qp, {0, 1023});
   in.boolean("bad_rkey", out.bad_rkey);
@@ -50,9 +50,9 @@ void read_flow(Reader& in, FlowSpec& out) {
 
 }  // namespace
 
-void read_workload(Reader& in, Report& report, WorkloadSpec& out) {
+void read_workload(config::Reader& in, config::Report& report, WorkloadSpec& out) {
   in.choice("kind", out.kind, kWorkloadNames);
-  in.size("bytes", out.bytes, {1, Reader::kSizeMax});
+  in.size("bytes", out.bytes, {1, config::Reader::kSizeMax});
   in.size("message", out.message_bytes, {1, 1u << 31});
   in.number("qps_per_peer", out.qps_per_peer, {1, 256});
   in.number("outstanding", out.outstanding, {1, 1024});
@@ -65,8 +65,8 @@ void read_workload(Reader& in, Report& report, WorkloadSpec& out) {
   in.number("parallel", out.parallel, {1, 65536});
   in.boolean("immediate", out.immediate);
   in.duration("repeat_for", out.repeat_for);
-  for (const Value& table : in.tables("flow")) {
-    Reader flow(report, &table, "[[workload.flow]]");
+  for (const config::Value& table : in.tables("flow")) {
+    config::Reader flow(report, &table, "[[workload.flow]]");
     out.flows.emplace_back();
     read_flow(flow, out.flows.back());
   }
@@ -86,7 +86,7 @@ void read_workload(Reader& in, Report& report, WorkloadSpec& out) {
 
 namespace {
 
-void check_flows(Reader& in, const Scenario& scenario, const fabric::Topology& topology) {
+void check_flows(config::Reader& in, const Scenario& scenario, const fabric::Topology& topology) {
   const WorkloadSpec& spec = scenario.workload;
   if (spec.flows.empty()) {
     in.fail_at("kind", "kind = \"flows\" without a flow; expected [[workload.flow]] tables");
@@ -123,7 +123,7 @@ void check_flows(Reader& in, const Scenario& scenario, const fabric::Topology& t
   }
 }
 
-void check_incast(Reader& in, const WorkloadSpec& spec, std::uint32_t hosts) {
+void check_incast(config::Reader& in, const WorkloadSpec& spec, std::uint32_t hosts) {
   const std::uint32_t others = spec.victim ? 3 : 1;
   if (hosts <= others) {
     in.fail_at("kind", "an incast with " + std::to_string(hosts) + " hosts; expected at least " +
@@ -137,7 +137,8 @@ void check_incast(Reader& in, const WorkloadSpec& spec, std::uint32_t hosts) {
 
 }  // namespace
 
-void check_workload(Reader& in, const Scenario& scenario, const fabric::Topology& topology) {
+void check_workload(config::Reader& in, const Scenario& scenario,
+                    const fabric::Topology& topology) {
   const WorkloadSpec& spec = scenario.workload;
   const std::uint32_t there = topology.host_count();
   if (spec.hosts > there) {

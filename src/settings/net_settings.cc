@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "net/address.h"
 #include "net/host_facts.h"
 #include "net/udp_world.h"
-#include "settings/file_text.h"
+#include "os/address.h"
+#include "os/file_text.h"
 #include "settings/secret_file.h"
 #include "settings/setting_table.h"
 
@@ -46,7 +46,7 @@ Result<std::string> find_file(const std::string& flag) {
     const auto type = fs::symlink_status(candidate, why).type();
     // Whose folder is another's, as after `su`, goes on, and hears of it: a secret may be in there.
     if (type == fs::file_type::none) {
-      net::log(net::LogLevel::kWarn, "settings in {} are not used: {}", candidate, why.message());
+      os::log(os::LogLevel::kWarn, "settings in {} are not used: {}", candidate, why.message());
     } else if (type != fs::file_type::not_found) {
       return candidate;  // a link to nothing too: it is not taken for none
     }
@@ -56,7 +56,7 @@ Result<std::string> find_file(const std::string& flag) {
 
 Result<std::string> read_file(const std::string& path) {
   constexpr std::size_t kSizeMax = 1u << 20;
-  return file_text(path, "a file of settings, see docs/settings.md", kSizeMax);
+  return os::file_text(path, "a file of settings, see docs/settings.md", kSizeMax);
 }
 
 }  // namespace
@@ -112,8 +112,8 @@ Result<NetSettings> load_settings(const SettingFlags& flags, const std::string& 
   }
   WEFT_CHECK(apply_words(words, SettingSource::kEnvironment, settings));
   WEFT_CHECK(apply_words(flags.words, SettingSource::kFlag, settings));
-  net::set_log_level(settings.log);
-  if (!path.empty()) net::log(net::LogLevel::kInfo, "settings of {} from {}", device, path);
+  os::set_log_level(settings.log);
+  if (!path.empty()) os::log(os::LogLevel::kInfo, "settings of {} from {}", device, path);
   return settings;
 }
 
@@ -124,30 +124,30 @@ Result<std::vector<std::string>> configured_devices(const SettingFlags& flags) {
   return device_names(text, path);
 }
 
-Result<void> set_log_level_or(net::LogLevel otherwise) {
+Result<void> set_log_level_or(os::LogLevel otherwise) {
   NetSettings settings;
   settings.log = otherwise;
   SettingWords words = environment_words();
   std::erase_if(words, [](const auto& word) { return word.first != "log"; });
   WEFT_CHECK(apply_words(words, SettingSource::kEnvironment, settings));
-  net::set_log_level(settings.log);
+  os::set_log_level(settings.log);
   return {};
 }
 
-Result<std::vector<net::PlaneChoice>> planes_of(const NetSettings& settings) {
-  WEFT_TRY(const auto interfaces, net::list_interfaces());
-  if (!settings.interfaces.empty()) return net::planes_on(settings.interfaces, interfaces);
+Result<std::vector<os::PlaneChoice>> planes_of(const NetSettings& settings) {
+  WEFT_TRY(const auto interfaces, os::list_interfaces());
+  if (!settings.interfaces.empty()) return os::planes_on(settings.interfaces, interfaces);
   std::vector<Ipv6> addresses = net::loopback_planes();
   if (!settings.planes.empty()) {
     addresses.clear();
     for (const std::string& text : settings.planes) {
-      WEFT_TRY(const Ipv6 address, net::parse_address(text));
+      WEFT_TRY(const Ipv6 address, os::parse_address(text));
       addresses.push_back(address);
     }
   }
-  std::vector<net::PlaneChoice> out;
+  std::vector<os::PlaneChoice> out;
   for (const Ipv6& address : addresses) {
-    const net::Interface* const on = net::interface_of(address, interfaces);
+    const os::Interface* const on = os::interface_of(address, interfaces);
     out.push_back({address, on == nullptr ? "" : on->name});
   }
   return out;
@@ -157,7 +157,7 @@ Result<net::UdpWorldConfig> device_world(const NetSettings& settings) {
   WEFT_TRY(const auto planes, planes_of(settings));
   net::UdpWorldConfig world;
   world.planes.clear();
-  for (const net::PlaneChoice& plane : planes) world.planes.push_back(plane.address);
+  for (const os::PlaneChoice& plane : planes) world.planes.push_back(plane.address);
   if (settings.mtu != 0) world.mtu = settings.mtu;
   world.evs_per_plane = settings.evs;
   world.ev_mode = settings.ev_mode;

@@ -18,10 +18,10 @@
 #include "base/rate.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "net/cpus.h"
-#include "net/interfaces.h"
-#include "net/log.h"
 #include "net/udp_world.h"
+#include "os/cpus.h"
+#include "os/interfaces.h"
+#include "os/log.h"
 
 namespace weft::settings {
 
@@ -45,7 +45,7 @@ struct NetSettings {
   std::string secret_file{};
   std::optional<Duration> spin{};        // none: net::usual_spin()
   Duration poll_gap = Duration::us(50);  // of programs that poll a device
-  net::LogLevel log = net::LogLevel::kWarn;
+  os::LogLevel log = os::LogLevel::kWarn;
   std::optional<Rate> rate{};
   net::Srv6Form srv6 = net::Srv6Form::kAuto;
   std::vector<std::uint32_t> cpus{};  // of the process, or the progress thread; empty: as it is
@@ -84,11 +84,11 @@ Result<NetSettings> load_settings(const SettingFlags& flags,
 Result<std::vector<std::string>> configured_devices(const SettingFlags& flags);
 
 // For a command that has no other settings: the log level of WEFT_LOG, or this one. Errors: kInvalid.
-Result<void> set_log_level_or(net::LogLevel otherwise);
+Result<void> set_log_level_or(os::LogLevel otherwise);
 
 // The planes that the settings mean, by addresses or interfaces; the loopback's where neither is
 // said. Errors: kInvalid, kSystem.
-Result<std::vector<net::PlaneChoice>> planes_of(const NetSettings& settings);
+Result<std::vector<os::PlaneChoice>> planes_of(const NetSettings& settings);
 // The world of a device that has these settings, its secret read. Errors: kInvalid, kSystem.
 Result<net::UdpWorldConfig> device_world(const NetSettings& settings);
 

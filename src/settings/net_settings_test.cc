@@ -49,7 +49,7 @@ TEST(NetSettings, EverySettingInTheFile) {
                              .icrc = net::IcrcCover::kFull,
                              .secret_file = "/a/b",
                              .spin = Duration(),
-                             .log = net::LogLevel::kDebug,
+                             .log = os::LogLevel::kDebug,
                              .rate = Rate::gbps(2),
                              .srv6 = net::Srv6Form::kMrc,
                              .cpus = {0, 1, 3}};

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "net/key_schedule.h"
+#include "seal/key_schedule.h"
 
 namespace weft::settings {
 namespace {
@@ -51,9 +51,9 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
   }
   if (size < 0) return refused(path, "it cannot be read: " + why);
   bytes.resize(static_cast<std::size_t>(size));
-  if (bytes.size() < net::KeySchedule::kSecretSizeMin || bytes.size() > kSecretSizeMax) {
+  if (bytes.size() < seal::KeySchedule::kSecretSizeMin || bytes.size() > kSecretSizeMax) {
     return refused(path, fmt::format("expected {} to {} bytes, found {}{}; {}",
-                                     net::KeySchedule::kSecretSizeMin, kSecretSizeMax,
+                                     seal::KeySchedule::kSecretSizeMin, kSecretSizeMax,
                                      bytes.size() > kSecretSizeMax ? "more than " : "",
                                      std::min(bytes.size(), kSecretSizeMax), kHowToMake));
   }

@@ -4,8 +4,8 @@
 #include <array>
 #include <charconv>
 
-#include "net/address.h"
-#include "scenario/units.h"
+#include "config/units.h"
+#include "os/address.h"
 #include "world/world.h"
 
 namespace weft::settings {
@@ -29,8 +29,8 @@ bool set_planes(std::string_view text, NetSettings& out) {
   const auto words = split(text);
   if (has_empty(words) || words.size() > world::kPortsMax) return false;
   for (const std::string& word : words) {
-    const auto address = net::parse_address(word);
-    if (!address || !net::is_of_one_host(*address)) return false;
+    const auto address = os::parse_address(word);
+    if (!address || !base::is_of_one_host(*address)) return false;
   }
   out.planes = words;
   out.interfaces.clear();
@@ -102,20 +102,20 @@ bool set_spin(std::string_view text, NetSettings& out) {
     out.spin = Duration::s(1'000'000);
     return true;
   }
-  const auto spin = scenario::duration_from(text);
+  const auto spin = config::duration_from(text);
   if (spin) out.spin = *spin;
   return spin.has_value();
 }
 
 bool set_poll_gap(std::string_view text, NetSettings& out) {
-  const auto gap = scenario::duration_from(text);
+  const auto gap = config::duration_from(text);
   if (!gap || *gap < Duration::us(1) || *gap > Duration::s(60)) return false;
   out.poll_gap = *gap;
   return true;
 }
 
 bool set_log(std::string_view text, NetSettings& out) {
-  const auto level = net::log_level_from(text);
+  const auto level = os::log_level_from(text);
   if (level) out.log = *level;
   return level.has_value();
 }
@@ -123,7 +123,7 @@ bool set_log(std::string_view text, NetSettings& out) {
 bool set_rate(std::string_view text, NetSettings& out) {
   out.rate.reset();
   if (text == "none") return true;
-  const auto rate = scenario::rate_from(text);
+  const auto rate = config::rate_from(text);
   if (!rate || rate->bits_per_second() < 1'000'000) return false;
   out.rate = *rate;
   return true;
@@ -138,7 +138,7 @@ bool set_srv6(std::string_view text, NetSettings& out) {
 }
 
 bool set_cpus(std::string_view text, NetSettings& out) {
-  const auto cpus = net::cpus_from(text);
+  const auto cpus = os::cpus_from(text);
   if (cpus) out.cpus = *cpus;
   if (text == "all") out.cpus.clear();
   return cpus || text == "all";

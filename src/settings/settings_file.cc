@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "scenario/reader.h"
+#include "config/reader.h"
 #include "settings/net_settings.h"
 #include "settings/setting_table.h"
 
@@ -13,8 +13,8 @@ namespace weft::settings {
 namespace {
 
 // A value of the file as the text that a flag would have; none where that cannot be.
-std::optional<std::string> text_of(const scenario::Value& value) {
-  using Kind = scenario::ValueKind;
+std::optional<std::string> text_of(const config::Value& value) {
+  using Kind = config::ValueKind;
   switch (value.kind) {
     case Kind::kString:
       return value.text;
@@ -24,7 +24,7 @@ std::optional<std::string> text_of(const scenario::Value& value) {
       return value.boolean ? "on" : "off";
     case Kind::kArray: {
       std::string all;
-      for (const scenario::Value& item : value.children) {
+      for (const config::Value& item : value.children) {
         if (item.kind != Kind::kString) return std::nullopt;
         all += (all.empty() ? "" : ",") + item.text;
       }
@@ -42,7 +42,7 @@ std::string unknown_key(const std::string& key) {
     known.emplace_back(setting.key);
     list += (list.empty() ? "" : ", ") + known.back();
   }
-  const std::string_view near = scenario::nearest(key, known);
+  const std::string_view near = config::nearest(key, known);
   return near.empty() ? fmt::format("{} is not a setting; expected one of {}", key, list)
                       : fmt::format("{} is not a setting; did you mean {}?", key, near);
 }
@@ -61,8 +61,8 @@ std::optional<std::uint32_t> number_of(std::string_view name) {
   return number;
 }
 
-void take_table(const scenario::Value& table, scenario::Report& report, NetSettings& out) {
-  for (const scenario::Value& value : table.children) {
+void take_table(const config::Value& table, config::Report& report, NetSettings& out) {
+  for (const config::Value& value : table.children) {
     const Setting* const setting = find_setting(value.key);
     const auto text = text_of(value);
     if (setting == nullptr) {
@@ -79,13 +79,13 @@ void take_table(const scenario::Value& table, scenario::Report& report, NetSetti
   }
 }
 
-void take_device(const scenario::Value& table, scenario::Report& report, NetSettings& out) {
+void take_device(const config::Value& table, config::Report& report, NetSettings& out) {
   if (!number_of(table.key)) {
     return report.fail(table.key_at, fmt::format("{} is no name of a device; expected weft0 to "
                                                  "weft{}",
                                                  table.key, kDevicesMax - 1));
   }
-  if (table.kind != scenario::ValueKind::kTable) {
+  if (table.kind != config::ValueKind::kTable) {
     return report.fail(table.at, fmt::format("{} is not a table; expected a line [device.{}] and "
                                              "keys below it",
                                              table.key, table.key));
@@ -99,27 +99,27 @@ void take_device(const scenario::Value& table, scenario::Report& report, NetSett
   take_table(table, report, out);
 }
 
-bool is_net(const scenario::Value& table) { return table.key == "net"; }
+bool is_net(const config::Value& table) { return table.key == "net"; }
 
 }  // namespace
 
 Result<void> apply_file(std::string_view toml, std::string_view file_name, NetSettings& out,
                         std::string_view device) {
-  WEFT_TRY(const scenario::Value root, scenario::parse_document(toml, file_name));
-  scenario::Report report(file_name);
+  WEFT_TRY(const config::Value root, config::parse_document(toml, file_name));
+  config::Report report(file_name);
   // What is said of all stands below what is said of one, wherever it stands in the file.
-  for (const scenario::Value& table : root.children) {
+  for (const config::Value& table : root.children) {
     if (!is_net(table)) continue;
-    if (table.kind == scenario::ValueKind::kTable) {
+    if (table.kind == config::ValueKind::kTable) {
       take_table(table, report, out);
     } else {
       report.fail(table.at, "net is not a table; expected a line [net] and keys below it");
     }
   }
-  for (const scenario::Value& table : root.children) {
+  for (const config::Value& table : root.children) {
     if (is_net(table)) continue;
-    if (table.key == "device" && table.kind == scenario::ValueKind::kTable) {
-      for (const scenario::Value& one : table.children) {
+    if (table.key == "device" && table.kind == config::ValueKind::kTable) {
+      for (const config::Value& one : table.children) {
         NetSettings others;
         take_device(one, report, one.key == device ? out : others);
       }
@@ -138,10 +138,10 @@ Result<void> apply_file(std::string_view toml, std::string_view file_name, NetSe
 Result<std::vector<std::string>> device_names(std::string_view toml, std::string_view file_name) {
   NetSettings ignored;
   WEFT_CHECK(apply_file(toml, file_name, ignored));
-  WEFT_TRY(const scenario::Value root, scenario::parse_document(toml, file_name));
+  WEFT_TRY(const config::Value root, config::parse_document(toml, file_name));
   std::vector<std::uint32_t> numbers{0};
-  if (const scenario::Value* const devices = root.find("device")) {
-    for (const scenario::Value& one : devices->children) numbers.push_back(*number_of(one.key));
+  if (const config::Value* const devices = root.find("device")) {
+    for (const config::Value& one : devices->children) numbers.push_back(*number_of(one.key));
   }
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());

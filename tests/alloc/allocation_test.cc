@@ -9,8 +9,8 @@
 #include <new>
 
 #include "base/prng.h"
-#include "net/secure_direction.h"
-#include "net/test_live_fabric.h"
+#include "seal/secure_direction.h"
+#include "softswitch/test_live_fabric.h"
 #include "transport/endpoint.h"
 #include "transport/test_pair.h"
 
@@ -174,7 +174,7 @@ TEST(Allocation, NoneWhenAQpFails) {
 }  // namespace
 }  // namespace weft::transport
 
-namespace weft::net {
+namespace weft::softswitch {
 namespace {
 
 // The software switch under an incast: marks, trims, drops, losses, deliveries.
@@ -215,8 +215,8 @@ TEST(Allocation, NoneInTheSoftwareSwitch) {
 TEST(Allocation, SealingAndOpeningAPacketTakesNone) {
   ASSERT_EQ(crypto_is_counted, 1);
   const std::uint64_t before_keys = allocations;
-  SendDirection out(Key{}, kEpochShift);
-  ReceiveDirection in(Key{}, kEpochShift);
+  seal::SendDirection out(seal::Key{}, seal::kEpochShift);
+  seal::ReceiveDirection in(seal::Key{}, seal::kEpochShift);
   EXPECT_GT(allocations, before_keys) << "keys take memory: is it counted?";
   std::array<std::byte, wire::kHeaderSizeMax> write{}, nack{};
   const std::size_t write_size =
@@ -239,4 +239,4 @@ TEST(Allocation, SealingAndOpeningAPacketTakesNone) {
 }
 
 }  // namespace
-}  // namespace weft::net
+}  // namespace weft::softswitch

@@ -63,7 +63,11 @@ class TwoEnds(unittest.TestCase):
         ran, listener = self.two_ends(here, there, **listener_options)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(listener.wait(timeout=SECONDS_MAX), 0)
-        return json.loads(ran.stdout)["carrier"]
+        carrier = json.loads(ran.stdout)["carrier"]
+        said = "over shared memory\n" if carrier == "shared memory" else "over UDP, "
+        self.assertIn(f"127.0.0.1 has come, {said}", listener.stderr.read())
+        self.assertIn(f"\n{said}", ran.stderr)
+        return carrier
 
     def test_both_want_it(self):
         self.assertEqual(self.carriers(), "shared memory")

@@ -61,6 +61,17 @@ class OneHost(unittest.TestCase):
         self.assertEqual(ran.returncode, 1, ran.stderr)
         self.assertIn("127.0.0.1: nobody listens", ran.stderr)
 
+    def test_a_second_size_is_not_taken_for_a_host(self):
+        for words in (["--size", "4KiB", "64KiB"], ["--size", "64,", "1MB"], ["--size", "64", "4096", "65536"], ["64KiB"]):
+            ran = run(*words)
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+            self.assertIn("is a size, and a host was expected; sizes are one word with commas, as --size 4KiB,64KiB",
+                          ran.stderr)
+
+    def test_help_shows_sizes_as_they_are_written(self):
+        self.assertIn(" --size SIZE[,SIZE]... ", run("--help").stdout)
+
     def test_misuse_is_one_line(self):
         for words in (["--size", "0"], ["--size", "2GiB"], ["--size", "abc"], ["--qps", "0"], ["--mtu", "5"],
                       ["--iterations", "0"], ["--listen", "somewhere"], ["--latency", "--bidirectional"],
@@ -73,6 +84,11 @@ class OneHost(unittest.TestCase):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
+
+    def test_a_host_that_the_fabric_lacks_is_said_at_once(self):
+        ran = run("--fabric", "scenarios/one-qp.toml", "--fabric-host", "99")
+        self.assertEqual((ran.returncode, ran.stderr),
+                         (2, "weft: --fabric-host 99: expected a host of scenarios/one-qp.toml, 0 to 15\n"))
 
     def test_what_is_measured_is_not_for_the_listener_to_say(self):
         for words in (["--size", "64"], ["--latency"], ["--bidirectional"], ["--iterations", "5"], ["--seconds", "1"],
@@ -340,7 +356,10 @@ class Interrupted(unittest.TestCase):
             _, said = client.communicate(timeout=SECONDS_MAX)
             self.assertEqual(client.returncode, 0, said)
         self.assertEqual(listener.wait(timeout=SECONDS_MAX), 0)
-        self.assertIn("1 of 2 clients went before all had come; still waiting", listener.stderr.read())
+        said = listener.stderr.read()
+        self.assertIn("1 of 2 clients went before all had come; still waiting", said)
+        self.assertIn("127.0.0.1 has come: 2 of 2 clients are here\n", said)
+        self.assertEqual(said.count("127.0.0.1 is connected, over UDP, "), 2, said)
 
     def test_one_of_several_that_dies_is_missed_by_nobody_else(self):
         listener, [first, second] = self.start_crowd(1000000000, 1000000000)
@@ -375,6 +394,10 @@ class TwoProcesses(unittest.TestCase):
                   "--bidirectional", "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(self.listener.wait(timeout=SECONDS_MAX), 0)
+        # Both ends say what carries the bytes.
+        carrier = "over UDP, 4 planes, 4096 bytes a packet\n"
+        self.assertIn(f"\n{carrier}", ran.stderr)
+        self.assertEqual(self.listener.stderr.read(), f"127.0.0.1 has come, {carrier}")
 
     def test_a_killed_end_is_noticed(self):
         client = subprocess.Popen([*BENCH, "127.0.0.1", "--port", self.port, "--size", "1MiB", "--iterations", "1000000"],

@@ -110,12 +110,37 @@ class Misuse(Files):
                       ["lab", "switch", none], ["bench", "write", "--fabric", none]):
             self.refused(weft(*words), "none.toml", "cannot be read: No such file or directory")
 
+    def test_an_empty_name_is_said_to_be_empty(self):
+        for words in (["sim", "run", ""], ["sim", "seeds", ""], ["lab", "up", ""], ["lab", "run", ""], ["lab", "switch", ""]):
+            self.refused(weft(*words), "the name of a file is empty; expected a scenario file")
+
+    def test_an_empty_value_is_not_taken_for_the_default(self):
+        small = self.write(SMALL)
+        for words in (["sim", "run", small, "--policy"], ["sim", "run", small, "--pcap"], ["sim", "run", small, "--trace"],
+                      ["sim", "seeds", small, "--policy"], ["conformance", "run", "--only"], ["conformance", "list", "--skip"],
+                      ["conformance", "run", "--junit"], ["conformance", "run", "--device"],
+                      ["ctl", "ev-format", "set", "1", "--widths"], ["ctl", "ev-format", "set", "1", "--mode"],
+                      ["ctl", "ev", "set", "1", "--mode"], ["ctl", "ev", "set", "1", "--events"],
+                      ["ctl", "ev", "set", "1", "--state"], ["ctl", "ev", "set", "1", "--cur-state"],
+                      ["ctl", "cc", "set", "1", "--algorithm"], ["ctl", "cc", "set", "1", "--set"],
+                      ["ctl", "device", "--device"], ["ctl", "apply", "--file"], ["ctl", "probe", "--to"],
+                      ["ctl", "events", "--timeout"]):
+            self.refused(weft(*words, ""), f"{words[-1]}: it is empty; expected ")
+        self.refused(weft("lab", "up", small, "--mtu", ""), "--mtu: : expected a whole number from 1280 to 65000")
+        self.refused(weft("conformance", "run", "--dscp-data", ""), "--dscp-data: : expected a whole number from 0 to 63")
+
     def test_a_folder_is_no_scenario(self):
         self.refused(weft("sim", "run", self.folder))
 
     def test_flags(self):
         small = self.write(SMALL)
         self.refused(weft("sim", "run", small, "--sede", "3"), "--sede: not expected here")
+        # Before what is missing: it may be that, misspelt.
+        self.refused(weft("sim", "run", "--sede"), "--sede: not expected here")
+        self.refused(weft("--sede"), "--sede: not expected here")
+        self.refused(weft("lab", "exec", "--name", "", "host", "0", "--", "ls", "--all"), "--name: it is empty")
+        self.refused(weft("sim", "run", small, "--seed"), "--seed: its value is missing")
+        self.refused(weft("sim", "run", small, "--seed", "1", "--seed", "2"), "--seed: given more than once; expected once")
         self.refused(weft("sim", "run", small, "--policy", "luck"), "luck", "flow-hash")
         self.refused(weft("sim", "run", small, "--seed", "one"), "--seed")
         self.refused(weft("sim", "run"), "FILE")
@@ -147,8 +172,11 @@ class Misuse(Files):
 
     def test_outputs_that_cannot_be_written(self):
         small = self.write(SMALL)
-        self.refused(weft("sim", "run", small, "--pcap", self.folder / "no/where.pcap"), "--pcap")
-        self.refused(weft("sim", "run", small, "--trace", self.folder / "no/where.json"), "--trace")
+        for flag in ("--pcap", "--trace"):
+            self.refused(weft("sim", "run", small, flag, self.folder / "no/where"),
+                         f"{flag} {self.folder}/no/where: cannot be written: No such file or directory; expected a file")
+            self.refused(weft("sim", "run", small, flag, self.folder),
+                         f"{flag} {self.folder}: cannot be written: Is a directory; expected a file")
 
     def test_help_is_no_misuse(self):
         for arguments in (["--help"], ["sim", "run", "--help"], ["--version"]):
@@ -258,6 +286,11 @@ class Success(Files):
         ran = weft("sim", "seeds", self.write(SMALL), "--count", 8, "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(json.loads(ran.stdout), {"scenario": "small", "seeds": 8, "failed": 0})
+
+    def test_a_name_with_a_quote_is_json_all_the_same(self):
+        path = self.write(SMALL, 'a"b.toml')
+        for words in (["run", path, "--json"], ["seeds", path, "--count", 1, "--json"]):
+            self.assertEqual(json.loads(weft("sim", *words).stdout)["scenario"], 'a"b')
 
     def test_looking_does_not_change_the_run(self):
         path = self.write(SMALL)

@@ -131,9 +131,16 @@ class OwnLibrary(Conformance):
             libc = next(line.split()[-1] for line in maps if "/libc.so" in line or "/libc-" in line)
         for words, says in [(("run", "/no/such/lib_mrc.so"), "no such file"),
                             (("run", here), "invalid ELF header"),
+                            (("run", os.path.dirname(here)), "not a file"),
                             (("run", "/proc/self/exe"), ""),
                             (("run", LIBRARY, "--device", "mlx5_7"), "mlx5_7"),
                             (("run", LIBRARY, "--only", "no.such"), "no test"),
+                            # One pattern a flag: what follows is the library, or not expected.
+                            (("run", "--only", "wire.*", "/no/such/lib_mrc.so"), "no such file"),
+                            (("run", "--tester", "127.0.0.1", "/no/such/lib_mrc.so"), "no such file"),
+                            (("list", "--skip", "wire.*", "api.*"), "api.*: not expected here"),
+                            (("run", LIBRARY, "--device-port", "70000"), "1 to 65535"),
+                            (("run", LIBRARY, "--dscp-data", "64"), "0 to 63"),
                             (("run", LIBRARY, "--timeout", "soon"), "--timeout soon"),
                             (("run", LIBRARY, "--icrc", "some"), "--icrc some"),
                             (("run", LIBRARY, "--tester", "nowhere"), "--tester nowhere"),

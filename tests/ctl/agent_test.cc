@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <set>
 
-#include "device/ctl_agent.h"
-#include "device/ctl_test_changes.h"
+#include "control/ctl_agent.h"
+#include "control/ctl_test_changes.h"
 #include "transport/test_pair.h"
 
-namespace weft::device {
+namespace weft::control {
 namespace {
 
 using testing::stev;
@@ -250,4 +250,4 @@ TEST_F(CtlAgentTest, ADenialIsNoEvent) {
 }
 
 }  // namespace
-}  // namespace weft::device
+}  // namespace weft::control

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "device/controller_state.h"
-#include "device/ctl_events.h"
-#include "device/ctl_test_changes.h"
+#include "control/controller_state.h"
+#include "control/ctl_events.h"
+#include "control/ctl_test_changes.h"
 
 namespace weft::device {
 namespace {
@@ -144,7 +144,7 @@ TEST_F(CtlApi, SaysWhatTheDeviceCanDo) {
   EXPECT_EQ(last, 0u);
   mrc_ctl_query_version(nullptr, nullptr, nullptr, nullptr);
   EXPECT_EQ(device.phy_port_mask, 0b11110u);
-  EXPECT_EQ(device.ev.ev_max_profiles, kEvProfilesMax);
+  EXPECT_EQ(device.ev.ev_max_profiles, control::kEvProfilesMax);
   EXPECT_EQ(device.ev.ev_mode_mask, 7u);
   EXPECT_STREQ(device.cc.algorithms[0], "uet-1.0-nscc");
   EXPECT_EQ(device.cc.algorithms[1], nullptr);
@@ -376,12 +376,13 @@ TEST_F(CtlApi, Events) {
   mrc_ctl_ev_event events[4]{};
   EXPECT_EQ(mrc_ctl_poll_ev_event(cq, 4, events), 0);
   ASSERT_EQ(mrc_req_notify_cq(cq, 0), 0);
-  auto state = ControllerState::open({.directory = directory, .device = "weft0"});
+  auto state = control::ControllerState::open({.directory = directory, .device = "weft0"});
   ASSERT_TRUE(state);
-  EvEventSender sender;
-  ASSERT_TRUE(sender.refresh(*(*state)->events_directory(ControllerState::Make::kNo)));
+  control::EvEventSender sender;
+  ASSERT_TRUE(sender.refresh(*(*state)->events_directory(control::ControllerState::Make::kNo)));
   ASSERT_EQ(sender.listeners(), 1u);
-  const EvEvent bad{.profile_id = 30, .ev = testing::stev(7, 2), .state = EvState::kAssumedBad};
+  const control::EvEvent bad{
+      .profile_id = 30, .ev = control::testing::stev(7, 2), .state = control::EvState::kAssumedBad};
   sender.send(bad);
   int fd = -1;
   ASSERT_EQ(mrc_get_comp_channel_fd(channel, &fd), 0);
@@ -408,9 +409,9 @@ TEST_F(CtlApi, Events) {
   ASSERT_NE(before, nullptr);
   mrc_cq* const plain = mrc_ctl_create_ev_event_cq(before, 1, nullptr, nullptr, 0);
   ASSERT_NE(plain, nullptr);
-  ASSERT_TRUE(sender.refresh(*(*state)->events_directory(ControllerState::Make::kNo)));
+  ASSERT_TRUE(sender.refresh(*(*state)->events_directory(control::ControllerState::Make::kNo)));
   sender.send(bad);
-  sender.send({.profile_id = 29, .ev = bad.ev, .state = EvState::kGood});
+  sender.send({.profile_id = 29, .ev = bad.ev, .state = control::EvState::kGood});
   alignas(8) std::byte close[2 * 48 + 16];
   std::memset(close, 0xee, sizeof close);
   ASSERT_EQ(mrc_ctl_poll_ev_event(plain, 2, reinterpret_cast<mrc_ctl_ev_event*>(close)), 2);
@@ -479,7 +480,7 @@ TEST_F(CtlApi, CcProfiles) {
   EXPECT_EQ(read.algorithm, nullptr);
   EXPECT_EQ(mrc_ctl_modify_cc_profile(nullptr, 5, &attr, 0), -1);
   EXPECT_EQ(mrc_ctl_modify_cc_profile(context, 5, nullptr, 0), -1);
-  EXPECT_EQ(mrc_ctl_query_cc_profile(context, kCcProfilesMax, &read, 0), -1);
+  EXPECT_EQ(mrc_ctl_query_cc_profile(context, control::kCcProfilesMax, &read, 0), -1);
   EXPECT_EQ(errno, EINVAL);
 }
 

@@ -17,12 +17,12 @@
 #include <fstream>
 #include <functional>
 
-#include "device/controller_state.h"
-#include "device/ctl_codec.h"
-#include "device/ctl_events.h"
-#include "device/ctl_test_changes.h"
+#include "control/controller_state.h"
+#include "control/ctl_codec.h"
+#include "control/ctl_events.h"
+#include "control/ctl_test_changes.h"
 
-namespace weft::device {
+namespace weft::control {
 namespace {
 
 namespace fs = std::filesystem;
@@ -471,4 +471,4 @@ TEST_F(CtlStateTest, ARecordThatIsNoneIsCountedAndDropped) {
 }
 
 }  // namespace
-}  // namespace weft::device
+}  // namespace weft::control

@@ -5,22 +5,22 @@
 #include <span>
 
 #include "base/assert.h"
-#include "device/ctl_codec.h"
-#include "device/ctl_profiles.h"
+#include "control/ctl_codec.h"
+#include "control/ctl_profiles.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
-  const auto raw = weft::device::ctl_model_from(bytes);
+  const auto raw = weft::control::ctl_model_from(bytes);
   WEFT_ASSERT(raw || !raw.error().message.empty());
   // With the right header, so that more than the checksum is asked.
-  const auto file = weft::device::with_ctl_header(bytes);
-  const auto model = weft::device::ctl_model_from(file);
+  const auto file = weft::control::with_ctl_header(bytes);
+  const auto model = weft::control::ctl_model_from(file);
   if (!model) {
     WEFT_ASSERT(!model.error().message.empty());
     WEFT_ASSERT(model.error().message.find('\n') == std::string::npos);
     return 0;
   }
-  WEFT_ASSERT(weft::device::check_model(*model).has_value());
-  WEFT_ASSERT(weft::device::to_bytes(*model) == file);
+  WEFT_ASSERT(weft::control::check_model(*model).has_value());
+  WEFT_ASSERT(weft::control::to_bytes(*model) == file);
   return 0;
 }

@@ -10,13 +10,13 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "net/fault_text.h"
-#include "net/live_fabric.h"
+#include "softswitch/fault_text.h"
+#include "softswitch/live_fabric.h"
 
 namespace weft::net {
 namespace {
 
-LiveFabricConfig config() {
+softswitch::LiveFabricConfig config() {
   const switching::QueueParams queue{.data_bytes_max = 20'000,
                                      .control_bytes_max = 20'000,
                                      .ecn_bytes_min = 4'000,
@@ -34,11 +34,11 @@ LiveFabricConfig config() {
           .packets_max = 16};
 }
 
-void take_all(LiveFabric& fabric, Time now) {
-  std::array<LiveFabric::Delivery, 8> out;
+void take_all(softswitch::LiveFabric& fabric, Time now) {
+  std::array<softswitch::LiveFabric::Delivery, 8> out;
   while (const std::size_t count = fabric.poll(now, out)) {
     for (std::size_t i = 0; i < count; ++i) {
-      const auto facts = look_at(out[i].packet);
+      const auto facts = softswitch::look_at(out[i].packet);
       WEFT_ASSERT(facts.has_value() && facts->size == out[i].packet.size());
       WEFT_ASSERT(out[i].host < 4 && out[i].plane < 2 && out[i].at <= now);
     }
@@ -46,7 +46,7 @@ void take_all(LiveFabric& fabric, Time now) {
 }
 
 void check(ConstBytes in) {
-  LiveFabric fabric(config());
+  softswitch::LiveFabric fabric(config());
   Time now;
   while (in.size() >= 3) {
     const std::uint8_t what = base::load8(in, 0);
@@ -56,10 +56,10 @@ void check(ConstBytes in) {
     if ((what & 7) < 4) {
       fabric.on_packet(now, what & 3, what >> 7, bytes);
     } else if ((what & 7) == 4) {
-      const auto event =
-          parse_fault_event({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      const auto event = softswitch::parse_fault_event(
+          {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
       if (!event) continue;
-      WEFT_ASSERT(parse_fault_event(to_text(*event)).has_value());
+      WEFT_ASSERT(softswitch::parse_fault_event(softswitch::to_text(*event)).has_value());
       if (fabric.apply(now, *event)) take_all(fabric, now);
     } else {
       now += Duration::us(static_cast<std::int64_t>(size));

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "net/secure_hello.h"
-#include "net/secure_session.h"
+#include "seal/secure_hello.h"
+#include "seal/secure_session.h"
 
 namespace weft::net {
 namespace {
@@ -27,18 +27,18 @@ class Script {
 
 class Ends {
  public:
-  explicit Ends(const KeySchedule& keys)
+  explicit Ends(const seal::KeySchedule& keys)
       : keys_(keys),
-        ends_{SecureSession(keys, {.self = {.incarnation = 1, .qpn = 5},
-                                   .peer = {.incarnation = 2, .qpn = 6},
-                                   .drawn = {std::byte{1}}}),
-              SecureSession(keys, {.self = {.incarnation = 2, .qpn = 6},
-                                   .peer = {.incarnation = 1, .qpn = 5},
-                                   .drawn = {std::byte{2}}})} {}
+        ends_{seal::SecureSession(keys, {.self = {.incarnation = 1, .qpn = 5},
+                                         .peer = {.incarnation = 2, .qpn = 6},
+                                         .drawn = {std::byte{1}}}),
+              seal::SecureSession(keys, {.self = {.incarnation = 2, .qpn = 6},
+                                         .peer = {.incarnation = 1, .qpn = 5},
+                                         .drawn = {std::byte{2}}})} {}
 
   void step(Script& script) {
     const std::uint8_t what = script.byte();
-    SecureSession& end = ends_[what & 1];
+    seal::SecureSession& end = ends_[what & 1];
     now_ = now_ + Duration::us(300);
     switch (what >> 1 & 3) {
       case 0:
@@ -49,18 +49,18 @@ class Ends {
         break;
       case 2: {  // the same, changed
         if (sent_.empty()) break;
-        SecureHello::Packet packet = sent_[script.byte() % sent_.size()];
-        const SecureHello::Packet genuine = packet;
+        seal::SecureHello::Packet packet = sent_[script.byte() % sent_.size()];
+        const seal::SecureHello::Packet genuine = packet;
         for (int edits = what >> 3 & 3; edits >= 0; --edits)
           packet[script.byte() % packet.size()] ^= static_cast<std::byte>(script.byte());
-        WEFT_ASSERT(packet == genuine || !parse_hello(packet, keys_));
+        WEFT_ASSERT(packet == genuine || !seal::parse_hello(packet, keys_));
         deliver(end, packet);
         break;
       }
       default: {  // anything
         std::vector<std::byte> bytes;
         for (int i = script.byte(); i > 0; --i) bytes.push_back(std::byte{script.byte()});
-        WEFT_ASSERT(!parse_hello(bytes, keys_));
+        WEFT_ASSERT(!seal::parse_hello(bytes, keys_));
       }
     }
     if (ends_[0].is_established() && ends_[1].is_established()) {
@@ -70,21 +70,21 @@ class Ends {
   }
 
  private:
-  void keep(const SecureHello& hello) {
-    const SecureHello::Packet packet = hello.emit(keys_);
-    WEFT_ASSERT(parse_hello(packet, keys_).value() == hello);
+  void keep(const seal::SecureHello& hello) {
+    const seal::SecureHello::Packet packet = hello.emit(keys_);
+    WEFT_ASSERT(seal::parse_hello(packet, keys_).value() == hello);
     if (sent_.size() < 64) sent_.push_back(packet);
   }
-  void deliver(SecureSession& end, const SecureHello::Packet& packet) {
-    const auto hello = parse_hello(packet, keys_);
+  void deliver(seal::SecureSession& end, const seal::SecureHello::Packet& packet) {
+    const auto hello = seal::parse_hello(packet, keys_);
     if (!hello) return;
     const auto answer = end.on_hello(now_, *hello);
     if (answer && *answer) keep(**answer);
   }
 
-  const KeySchedule& keys_;
-  std::array<SecureSession, 2> ends_;
-  std::vector<SecureHello::Packet> sent_;
+  const seal::KeySchedule& keys_;
+  std::array<seal::SecureSession, 2> ends_;
+  std::vector<seal::SecureHello::Packet> sent_;
   Time now_ = Time::from_start(Duration::ms(1));
 };
 
@@ -92,8 +92,10 @@ class Ends {
 }  // namespace weft::net
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weft;
   using namespace weft::net;
-  static const KeySchedule keys = KeySchedule::from_secret(std::vector<std::byte>(32)).value();
+  static const seal::KeySchedule keys =
+      seal::KeySchedule::from_secret(std::vector<std::byte>(32)).value();
   Script script(data, std::min<std::size_t>(size, 400));
   Ends ends(keys);
   while (!script.is_over()) ends.step(script);

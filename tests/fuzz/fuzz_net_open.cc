@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "net/secure_layout.h"
-#include "net/secure_session.h"
+#include "seal/secure_layout.h"
+#include "seal/secure_session.h"
 #include "wire/packet.h"
 
 namespace weft::net {
@@ -22,14 +22,14 @@ struct Genuine {
 };
 
 struct Pair {
-  Key secret{};
+  seal::Key secret{};
   std::vector<Genuine> packets;
 
   Pair() {
-    const std::vector<std::byte> job_secret(KeySchedule::kSecretSizeMin, std::byte{7});
-    const KeySchedule keys = KeySchedule::from_secret(job_secret).value();
+    const std::vector<std::byte> job_secret(seal::KeySchedule::kSecretSizeMin, std::byte{7});
+    const seal::KeySchedule keys = seal::KeySchedule::from_secret(job_secret).value();
     secret = keys.traffic_secret({.id = {.incarnation = 1}}, {.id = {.incarnation = 2}});
-    SendDirection out(secret, kEpochShift);
+    seal::SendDirection out(secret, seal::kEpochShift);
     for (const std::size_t size : {0u, 5u, 64u}) {
       Genuine g;
       g.payload.assign(size, std::byte{0x5a});
@@ -58,7 +58,7 @@ bool is_same(ConstBytes a, ConstBytes b) {
 }
 
 void check(const Pair& pair, std::vector<std::byte> packet, bool trimmed) {
-  ReceiveDirection in(pair.secret, kEpochShift);
+  seal::ReceiveDirection in(pair.secret, seal::kEpochShift);
   const auto opened = in.open(packet, {.ev = kEv, .trimmed = trimmed});
   if (!opened) {
     WEFT_ASSERT(to_string(opened.error()) != "unknown");

@@ -51,7 +51,7 @@ std::optional<double> measured(const std::string& what, const cli::Outcome& outc
 
 double median_of(const Row& row) {
   scenario::Scenario scenario = load(row.scenario);
-  const auto policy = scenario::value_named(scenario::kPolicyNames, row.policy);
+  const auto policy = config::value_named(scenario::kPolicyNames, row.policy);
   EXPECT_TRUE(policy) << row.policy;
   scenario.transport.policy = policy.value_or(scenario.transport.policy);
   std::vector<double> values;

@@ -15,10 +15,11 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import ocp_benchmark
 import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
-OCP = os.environ.get("WEFT_PEER_OCP")
+OCP = ocp_benchmark.tree_of_environment()
 SECONDS_MAX = 60
 
 

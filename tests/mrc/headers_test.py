@@ -3,7 +3,6 @@
 With WEFT_PEER_OCP (a source tree of OCP's repository) the same list is held against OCP's own headers.
 """
 
-import os
 import pathlib
 import re
 import shutil
@@ -13,11 +12,12 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import ocp_benchmark
 import run_tests
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = HERE.parent.parent / "include/mrc"
-OCP = os.environ.get("WEFT_PEER_OCP")
+OCP = ocp_benchmark.tree_of_environment()
 HEADERS = ["mrc_api_ver.h", "mrc.h", "mrc_ctl_api_ver.h", "mrc_ctl.h"]
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror"]
 C = [(name, std) for name in ("gcc", "clang-14") for std in ("c99", "c11")]

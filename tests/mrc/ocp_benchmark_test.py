@@ -16,7 +16,6 @@ import tempfile
 import time
 import unittest
 
-TREE = os.environ.get("WEFT_PEER_OCP")
 LIBRARY = pathlib.Path(os.environ["WEFT_LIB_MRC"]).resolve()
 ARGUMENTS = shlex.split(os.environ.get("WEFT_OCP_ARGS", "-n 20 -w 2"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -25,6 +24,7 @@ import mrc_programs
 import ocp_benchmark
 import run_tests
 
+TREE = ocp_benchmark.tree_of_environment()
 PATIENCE_S = 600
 DOWN_AFTER_S, DOWN_FOR_S = 2.0, 2.0
 

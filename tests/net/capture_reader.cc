@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "fabric/address.h"
-#include "net/secure_direction.h"
-#include "net/secure_hello.h"
-#include "net/secure_layout.h"
+#include "seal/secure_direction.h"
+#include "seal/secure_hello.h"
+#include "seal/secure_layout.h"
 #include "wire/layout.h"
 
 namespace weft::hostile {
@@ -25,48 +25,48 @@ std::size_t CaptureReader::key_count() const {
 }
 
 void CaptureReader::take_hello(ConstBytes packet) {
-  const auto hello = net::parse_hello(packet, keys_);
+  const auto hello = seal::parse_hello(packet, keys_);
   if (!hello) {
     ++unattributed_;
     return;
   }
-  if (hello->echo == net::SessionRandom{}) return;  // it knows only one half
-  const net::SessionEnd from{.id = hello->from, .random = hello->drawn};
-  const net::SessionEnd to{.id = hello->to, .random = hello->echo};
+  if (hello->echo == seal::SessionRandom{}) return;  // it knows only one half
+  const seal::SessionEnd from{.id = hello->from, .random = hello->drawn};
+  const seal::SessionEnd to{.id = hello->to, .random = hello->echo};
   add(from, to);
   add(to, from);
 }
 
-void CaptureReader::add(const net::SessionEnd& from, const net::SessionEnd& to) {
-  const net::TrafficKeys keys = net::traffic_keys(keys_.traffic_secret(from, to));
+void CaptureReader::add(const seal::SessionEnd& from, const seal::SessionEnd& to) {
+  const seal::TrafficKeys keys = seal::traffic_keys(keys_.traffic_secret(from, to));
   directions_.try_emplace(
       keys.payload,
       Direction{.from = from.id,
                 .to = to.id,
-                .payload = net::PacketCipher(net::PacketCipher::Use::kOpen, keys.payload),
-                .header = net::PacketCipher(net::PacketCipher::Use::kOpen, keys.header)});
+                .payload = seal::PacketCipher(seal::PacketCipher::Use::kOpen, keys.payload),
+                .header = seal::PacketCipher(seal::PacketCipher::Use::kOpen, keys.header)});
 }
 
 // Both tags of a write: header and payload have keys of their own, and the same nonce.
-bool CaptureReader::opens(Direction& direction, const Shape& shape, const net::Nonce& nonce,
+bool CaptureReader::opens(Direction& direction, const Shape& shape, const seal::Nonce& nonce,
                           std::vector<std::byte> packet) {
   packet[wire::bth_at::kVariant] = std::byte{0};
   const Bytes all(packet);
-  const std::size_t front = shape.header_size + net::kCounterSize;
-  const std::size_t tag = shape.is_write ? net::kHeaderTagSize : net::kPayloadTagSize;
+  const std::size_t front = shape.header_size + seal::kCounterSize;
+  const std::size_t tag = shape.is_write ? seal::kHeaderTagSize : seal::kPayloadTagSize;
   if (!direction.header.open(nonce, {.header = all.first(front), .tag = all.subspan(front, tag)}))
     return false;
   if (!shape.is_write) return true;
   const std::size_t body = front + tag;
   return direction.payload.open(
       nonce, {.header = all.first(body),
-              .payload = all.subspan(body, all.size() - body - net::kPayloadTagSize),
-              .tag = all.last(net::kPayloadTagSize)});
+              .payload = all.subspan(body, all.size() - body - seal::kPayloadTagSize),
+              .tag = all.last(seal::kPayloadTagSize)});
 }
 
 void CaptureReader::take(const PacketTap::Seen& packet) {
   const ConstBytes in(packet.bytes);
-  if (net::is_hello(in)) return take_hello(in);
+  if (seal::is_hello(in)) return take_hello(in);
   Shape shape;
   if (in.size() >= wire::bth_at::kSize) {
     const auto opcode = static_cast<wire::Opcode>(in[0]);
@@ -76,18 +76,18 @@ void CaptureReader::take(const PacketTap::Seen& packet) {
              .is_write = wire::is_write(opcode),
              .dest_qpn = base::load32(in, wire::bth_at::kQpnWord) & wire::kQpnMask};
   }
-  const std::size_t extra = shape.is_write ? net::kSealedWriteExtra : net::kSealedControlExtra;
+  const std::size_t extra = shape.is_write ? seal::kSealedWriteExtra : seal::kSealedControlExtra;
   if (shape.header_size == 0 || in.size() < shape.header_size + extra) {
     ++unattributed_;
     return;
   }
   const std::uint64_t counter = base::load64(in, shape.header_size);
   // The EV is the source port here.
-  const net::Nonce nonce = net::make_nonce(
+  const seal::Nonce nonce = seal::make_nonce(
       fabric::entropy_of_fields({.source_port = packet.from_port, .flow_label = 0}), counter);
   for (auto& [key, direction] : directions_) {
-    if (direction.from.process != net::process_of(packet.from_port) ||
-        net::listen_port(direction.to.process) != packet.to_port ||
+    if (direction.from.process != wire::process_of(packet.from_port) ||
+        wire::listen_port(direction.to.process) != packet.to_port ||
         direction.to.qpn != shape.dest_qpn)
       continue;
     if (!opens(direction, shape, nonce, packet.bytes)) continue;

@@ -14,16 +14,16 @@
 #include <utility>
 #include <vector>
 
-#include "net/key_schedule.h"
-#include "net/packet_cipher.h"
 #include "packet_tap.h"
+#include "seal/key_schedule.h"
+#include "seal/packet_cipher.h"
 
 namespace weft::hostile {
 
 class CaptureReader {
  public:
   explicit CaptureReader(ConstBytes job_secret)
-      : keys_(net::KeySchedule::from_secret(job_secret).value()) {}
+      : keys_(seal::KeySchedule::from_secret(job_secret).value()) {}
 
   // In the order of the wire.
   void take(const PacketTap::Seen& packet);
@@ -42,24 +42,24 @@ class CaptureReader {
  private:
   // One direction of a session. By key, so that sessions that came to one key would be one.
   struct Direction {
-    net::EndId from{}, to{};
-    net::PacketCipher payload, header;
+    seal::EndId from{}, to{};
+    seal::PacketCipher payload, header;
     std::set<std::uint64_t> counters{};
-    std::set<net::Nonce> nonces{};
+    std::set<seal::Nonce> nonces{};
   };
 
   void take_hello(ConstBytes packet);
-  void add(const net::SessionEnd& from, const net::SessionEnd& to);
+  void add(const seal::SessionEnd& from, const seal::SessionEnd& to);
   struct Shape {
     std::size_t header_size = 0;
     bool is_write = false;
     std::uint32_t dest_qpn = 0;
   };
-  static bool opens(Direction& direction, const Shape& shape, const net::Nonce& nonce,
+  static bool opens(Direction& direction, const Shape& shape, const seal::Nonce& nonce,
                     std::vector<std::byte> packet);
 
-  net::KeySchedule keys_;
-  std::map<net::Key, Direction> directions_;
+  seal::KeySchedule keys_;
+  std::map<seal::Key, Direction> directions_;
   std::map<Process, std::uint64_t> sealed_by_;
   std::uint64_t attributed_ = 0, unattributed_ = 0;
   std::vector<std::string> repeated_;

@@ -1,5 +1,5 @@
 // Requests and answers over a unix socket: both ends in one thread, since nobody waits here.
-#include "net/control_socket.h"
+#include "os/control_socket.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -40,13 +40,13 @@ int connected(const std::string& path) {
 
 TEST(ControlSocket, AnswersWhatIsAsked) {
   const Folder folder;
-  auto server = ControlSocket::listen(folder.file());
+  auto server = os::ControlSocket::listen(folder.file());
   ASSERT_TRUE(server.has_value());
   EXPECT_FALSE(server->next().has_value());
   Result<std::string> answer = Error{};
-  std::thread client([&] { answer = ask(folder.file(), "what is it\n"); });
+  std::thread client([&] { answer = os::ask(folder.file(), "what is it\n"); });
   for (;;) {
-    std::array<pollfd, ControlSocket::kClientsMax + 1> fds;
+    std::array<pollfd, os::ControlSocket::kClientsMax + 1> fds;
     const std::size_t count = server->descriptors(fds);
     ASSERT_GT(poll(fds.data(), static_cast<nfds_t>(count), 5'000), 0);
     const auto request = server->next();
@@ -62,10 +62,10 @@ TEST(ControlSocket, AnswersWhatIsAsked) {
 
 TEST(ControlSocket, CutsOffWhoAsksForTooMuch) {
   const Folder folder;
-  auto server = ControlSocket::listen(folder.file());
+  auto server = os::ControlSocket::listen(folder.file());
   ASSERT_TRUE(server.has_value());
   const int client = connected(folder.file());
-  const std::string large(ControlSocket::kRequestMax + 1, 'x');
+  const std::string large(os::ControlSocket::kRequestMax + 1, 'x');
   ASSERT_EQ(send(client, large.data(), large.size(), 0), static_cast<ssize_t>(large.size()));
   EXPECT_FALSE(server->next().has_value());
   char byte = 0;
@@ -75,14 +75,14 @@ TEST(ControlSocket, CutsOffWhoAsksForTooMuch) {
 
 TEST(ControlSocket, MoreThanItsClientsWait) {
   const Folder folder;
-  auto server = ControlSocket::listen(folder.file());
+  auto server = os::ControlSocket::listen(folder.file());
   ASSERT_TRUE(server.has_value());
   std::vector<int> clients;
-  for (std::size_t i = 0; i < ControlSocket::kClientsMax + 1; ++i) {
+  for (std::size_t i = 0; i < os::ControlSocket::kClientsMax + 1; ++i) {
     clients.push_back(connected(folder.file()));
     ASSERT_EQ(send(clients.back(), "hello", 5, 0), 5);
   }
-  for (std::size_t i = 0; i < ControlSocket::kClientsMax; ++i) EXPECT_TRUE(server->next());
+  for (std::size_t i = 0; i < os::ControlSocket::kClientsMax; ++i) EXPECT_TRUE(server->next());
   EXPECT_FALSE(server->next());
   close(clients.front());
   EXPECT_FALSE(server->next()) << "a place becomes free";
@@ -93,12 +93,12 @@ TEST(ControlSocket, MoreThanItsClientsWait) {
 TEST(ControlSocket, TakesThePlaceOfTheDeadOnly) {
   const Folder folder;
   {
-    auto first = ControlSocket::listen(folder.file());
+    auto first = os::ControlSocket::listen(folder.file());
     ASSERT_TRUE(first.has_value());
     struct stat about {};
     ASSERT_EQ(stat(folder.file().c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 0777, 0600u);
-    const auto second = ControlSocket::listen(folder.file());
+    const auto second = os::ControlSocket::listen(folder.file());
     ASSERT_FALSE(second.has_value());
     EXPECT_EQ(second.error().kind, ErrorKind::kWrongState);
   }
@@ -111,8 +111,8 @@ TEST(ControlSocket, TakesThePlaceOfTheDeadOnly) {
   std::memcpy(address.sun_path, path.c_str(), path.size());
   ASSERT_EQ(bind(dead, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   close(dead);
-  EXPECT_TRUE(ControlSocket::listen(folder.file()).has_value());
-  const auto nobody = ask(folder.file(), "hello");
+  EXPECT_TRUE(os::ControlSocket::listen(folder.file()).has_value());
+  const auto nobody = os::ask(folder.file(), "hello");
   ASSERT_FALSE(nobody.has_value());
   EXPECT_EQ(nobody.error().kind, ErrorKind::kNotFound);
 }

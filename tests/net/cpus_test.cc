@@ -1,5 +1,5 @@
 // Affinity of this process, and NUMA nodes in a sysfs of our own making.
-#include "net/cpus.h"
+#include "os/cpus.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -28,36 +28,36 @@ class FakeSysfs : public ::testing::Test {
 };
 
 TEST_F(FakeSysfs, NodesAndTheirDevices) {
-  EXPECT_TRUE(numa_nodes(root).empty());
+  EXPECT_TRUE(os::numa_nodes(root).empty());
   put("/devices/system/node/online", "0-1");
   put("/devices/system/node/node0/cpulist", "0-3");
   put("/devices/system/node/node1/cpulist", "4-7");
   put("/class/net/eth0/device/numa_node", "1");
   put("/class/net/eth1/device/numa_node", "-1");
-  const auto nodes = numa_nodes(root);
+  const auto nodes = os::numa_nodes(root);
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[1].number, 1u);
   EXPECT_EQ(nodes[1].cpus, (std::vector<std::uint32_t>{4, 5, 6, 7}));
-  EXPECT_EQ(numa_node_of("eth0", root), 1u);
-  EXPECT_FALSE(numa_node_of("eth1", root));
-  EXPECT_FALSE(numa_node_of("lo", root));
+  EXPECT_EQ(os::numa_node_of("eth0", root), 1u);
+  EXPECT_FALSE(os::numa_node_of("eth1", root));
+  EXPECT_FALSE(os::numa_node_of("lo", root));
 }
 
 TEST(RunOn, KeepsAThreadWhereItIsTold) {
-  const auto before = own_cpus();
+  const auto before = os::own_cpus();
   ASSERT_FALSE(before.empty());
   // Another thread, so that this one stays as it is.
   std::thread([&] {
     const std::uint32_t last = before.back();
-    ASSERT_TRUE(run_on({&last, 1}));
-    EXPECT_EQ(own_cpus(), std::vector<std::uint32_t>{last});
-    const std::uint32_t none = kCpusMax - 1;
-    const auto refused = run_on({&none, 1});
+    ASSERT_TRUE(os::run_on({&last, 1}));
+    EXPECT_EQ(os::own_cpus(), std::vector<std::uint32_t>{last});
+    const std::uint32_t none = os::kCpusMax - 1;
+    const auto refused = os::run_on({&none, 1});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
     EXPECT_NE(refused.error().message.find("cpus 1023"), std::string::npos);
   }).join();
-  EXPECT_EQ(own_cpus(), before);
+  EXPECT_EQ(os::own_cpus(), before);
 }
 
 }  // namespace

@@ -56,10 +56,10 @@ struct Sent {
 };
 Sent send_one(HostilePair& pair, End& from, const End& to) {
   const Sent sent{.psn = view(from).next_psn,
-                  .first_tick = transport::timestamp(net::clock_now()).ticks};
+                  .first_tick = transport::timestamp(os::clock_now()).ticks};
   pair.post(from, to, {.size = kSmall});
   from.net->world().pass();
-  const auto last = transport::timestamp(net::clock_now()).ticks;
+  const auto last = transport::timestamp(os::clock_now()).ticks;
   return {.psn = sent.psn,
           .first_tick = sent.first_tick,
           .ticks = static_cast<std::uint16_t>(last - sent.first_tick + 1)};
@@ -162,8 +162,8 @@ TEST_F(Plain, AForgedAnswerBringsBackAPathThatIsDead) {
   Stranger as_b = Stranger::as(pair.b);
   condemn_paths(pair, as_b, 1);
   ASSERT_EQ(view(pair.a).ev_bad, 1u);
-  const Time until = net::clock_now() + Duration::s(2);
-  while (view(pair.a).ev_bad > 0 && net::clock_now() < until) {
+  const Time until = os::clock_now() + Duration::s(2);
+  while (view(pair.a).ev_bad > 0 && os::clock_now() < until) {
     const auto asked = static_cast<std::uint16_t>(pair.a.counter("transport.ev_probes"));
     for (std::uint16_t ahead = 0; ahead < 16; ++ahead)
       forge_endpoint_answer(as_b, pair.a, static_cast<std::uint16_t>(asked + ahead));
@@ -192,8 +192,8 @@ TEST_F(Plain, AForgedNackHasAPacketSentAgain) {
       });
     }
     EXPECT_GT(pair.a.counter(c.counter), 0u);
-    const Time until = net::clock_now() + Duration::ms(20);
-    while (net::clock_now() < until) pair.a.net->world().pass();
+    const Time until = os::clock_now() + Duration::ms(20);
+    while (os::clock_now() < until) pair.a.net->world().pass();
     EXPECT_GT(pair.a.counter("transport.retransmits"), before) << c.counter;
   }
 }
@@ -238,9 +238,9 @@ TEST_F(Plain, AForgedWordKeepsTheQpOfAPeerThatIsGone) {
   Stranger as_b = Stranger::as(pair.b);
   pair.b.net = nullptr;
   pair.post(pair.a, pair.b, {});
-  const Time until = net::clock_now() + Duration::ms(1500);  // half of it would do
-  while (net::clock_now() < until) {
-    pair.a.net->world().step(net::clock_now() + Duration::ms(5));
+  const Time until = os::clock_now() + Duration::ms(1500);  // half of it would do
+  while (os::clock_now() < until) {
+    pair.a.net->world().step(os::clock_now() + Duration::ms(5));
     forge_sack(as_b, pair.a, empty_sack(pair.a));
   }
   EXPECT_EQ(view(pair.a).state, transport::QpState::kReadyToSend);
@@ -262,12 +262,12 @@ TEST_F(Plain, AForgedWriteWithoutAKeyTakesThePlaceOfTheRealOne) {
 
 TEST_F(Plain, AForgedImmediateIsDelivered) {
   Stranger as_a = Stranger::as(pair.a);
-  ASSERT_TRUE(pair.b.net->endpoint().post_receive(net::clock_now(), pair.b.hello.qpn, 7));
+  ASSERT_TRUE(pair.b.net->endpoint().post_receive(os::clock_now(), pair.b.hello.qpn, 7));
   forge_immediate(as_a, pair.b, first_psn(pair.a), 0xabcd);
   std::array<transport::Completion, 1> came;
   std::size_t count = 0;
-  for (const Time until = net::clock_now() + Duration::s(1);
-       count == 0 && net::clock_now() < until;) {
+  for (const Time until = os::clock_now() + Duration::s(1);
+       count == 0 && os::clock_now() < until;) {
     pair.b.net->world().pass();
     count = pair.b.net->endpoint().poll_completions(came);
   }
@@ -282,7 +282,7 @@ TEST_F(Plain, AForgedImmediateIsDelivered) {
 void send_next(Stranger& from, End& to, const End& peer, std::uint64_t turn) {
   const Psn under_way = view(to).next_psn - 1;
   const Psn theirs(static_cast<std::uint32_t>(peer.hello.first_psn + turn % 2048) & Psn::kMask);
-  const auto tick = transport::timestamp(net::clock_now());
+  const auto tick = transport::timestamp(os::clock_now());
   wire::Sack sack = empty_sack(to);
   sack.trigger_offset = static_cast<std::int16_t>(under_way.since(sack.cack));
   sack.echo = tick;
@@ -325,7 +325,7 @@ TEST_F(Secured, ForgedAnswersChangeNothing) {
   as_a.look_sealed();
   as_b.look_sealed();
   for (End* end : {&pair.a, &pair.b})
-    ASSERT_TRUE(end->net->endpoint().post_receive(net::clock_now(), end->hello.qpn, 7));
+    ASSERT_TRUE(end->net->endpoint().post_receive(os::clock_now(), end->hello.qpn, 7));
   std::uint64_t sent = 0;  // to each
   pair.transfer_both_ways([&](std::uint64_t) {
     for (int i = 0; i < 3; ++i, ++sent) {
@@ -358,9 +358,9 @@ TEST(SecuredEnds, NobodySpeaksForAPeerThatIsGone) {
   as_b.look_sealed();
   pair.b.net = nullptr;
   pair.post(pair.a, pair.b, {});
-  const Time until = net::clock_now() + Duration::s(5);
-  while (net::clock_now() < until && view(pair.a).state != transport::QpState::kError) {
-    pair.a.net->world().step(net::clock_now() + Duration::ms(5));
+  const Time until = os::clock_now() + Duration::s(5);
+  while (os::clock_now() < until && view(pair.a).state != transport::QpState::kError) {
+    pair.a.net->world().step(os::clock_now() + Duration::ms(5));
     forge_sack(as_b, pair.a, empty_sack(pair.a));
   }
   EXPECT_EQ(view(pair.a).state, transport::QpState::kError);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/address.h"
+#include "os/address.h"
 
 namespace weft::net {
 namespace {
@@ -18,9 +18,10 @@ TEST(HostFacts, TextOfTheKernel) {
 }
 
 TEST(HostFacts, OfThisHost) {
-  const HostFacts facts = host_facts({.planes = {ipv4(127, 0, 1, 1), ipv4(203, 0, 113, 1)},
-                                      .receive_bytes = 100'000,
-                                      .send_bytes = 50'000});
+  const HostFacts facts =
+      host_facts({.planes = {base::ipv4(127, 0, 1, 1), base::ipv4(203, 0, 113, 1)},
+                  .receive_bytes = 100'000,
+                  .send_bytes = 50'000});
   ASSERT_EQ(facts.planes.size(), 2u);
   const PlaneFacts& here = facts.planes[0];
   EXPECT_EQ(here.plane.interface, "lo");

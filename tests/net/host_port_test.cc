@@ -11,9 +11,9 @@
 #include <memory>
 #include <optional>
 
-#include "net/clock.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
+#include "os/clock.h"
 #include "transport/endpoint.h"
 #include "wire/datagram.h"
 #include "wire/icrc.h"
@@ -27,8 +27,8 @@ constexpr Duration kSoon = Duration::s(20);
 
 Ipv6 plane_address(std::uint32_t plane) {
   const auto pid = static_cast<std::uint32_t>(getpid());
-  return ipv4(127, static_cast<std::uint8_t>(128 + pid % 100), static_cast<std::uint8_t>(pid / 100),
-              static_cast<std::uint8_t>(1 + plane));
+  return base::ipv4(127, static_cast<std::uint8_t>(128 + pid % 100),
+                    static_cast<std::uint8_t>(pid / 100), static_cast<std::uint8_t>(1 + plane));
 }
 
 // A process with a world and an endpoint; it ends with this object.
@@ -75,7 +75,7 @@ class Rank {
     const std::uint16_t slot = (*world)->process();
     if (write(tell, &slot, sizeof(slot)) != sizeof(slot)) _exit(1);
     const pid_t parent = getppid();
-    while (getppid() == parent) (*world)->step(clock_now() + Duration::ms(100));
+    while (getppid() == parent) (*world)->step(os::clock_now() + Duration::ms(100));
     _exit(0);
   }
   pid_t pid_ = -1;
@@ -88,14 +88,14 @@ class HostPort : public ::testing::Test {
     for (std::uint32_t p = 0; p < kPlanes; ++p) config.planes.push_back(plane_address(p));
     config.spin = Duration();
     for (std::uint32_t p = 0; p < kPlanes; ++p) {
-      asker[p] = UdpSocket::open({.address = asker_address(p),
-                                  .port = source_port(0, 0),
-                                  .receives = true,
-                                  .hears_refusals = true})
+      asker[p] = os::UdpSocket::open({.address = asker_address(p),
+                                      .port = wire::source_port(0, 0),
+                                      .receives = true,
+                                      .hears_refusals = true})
                      .value();
-      ears[p] =
-          UdpSocket::open({.address = asker_address(p), .port = listen_port(0), .receives = true})
-              .value();
+      ears[p] = os::UdpSocket::open(
+                    {.address = asker_address(p), .port = wire::listen_port(0), .receives = true})
+                    .value();
     }
   }
   // Another host, as it were.
@@ -113,13 +113,13 @@ class HostPort : public ::testing::Test {
     wire::Icrc icrc(
         wire::IcrcFlow{.source = asker_address(plane),
                        .destination = plane_address(plane),
-                       .source_port = source_port(0, 0),
-                       .destination_port = listen_port(0),
+                       .source_port = wire::source_port(0, 0),
+                       .destination_port = wire::listen_port(0),
                        .udp_size = static_cast<std::uint16_t>(packet.size() + wire::kUdpSize)});
     icrc.add_header(ConstBytes(packet).first(header));
     icrc.store(Bytes(packet).subspan(header));
     iovec piece{packet.data(), packet.size()};
-    asker[plane].send({.to = plane_address(plane), .port = listen_port(0)}, {&piece, 1});
+    asker[plane].send({.to = plane_address(plane), .port = wire::listen_port(0)}, {&piece, 1});
   }
   // Who answered a probe of the host in that plane, by slot; nobody within 50 ms: none. Counts every
   // answer, so that two who answer are seen.
@@ -129,12 +129,12 @@ class HostPort : public ::testing::Test {
          {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(id)},
          wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe});
     std::optional<std::uint16_t> who;
-    const Time until = clock_now() + Duration::ms(50);
-    while (clock_now() < until && !who) {
+    const Time until = os::clock_now() + Duration::ms(50);
+    while (os::clock_now() < until && !who) {
       pollfd what{.fd = ears[plane].fd(), .events = POLLIN, .revents = 0};
       poll(&what, 1, 10);
-      UdpSocket::Incoming run;
-      std::vector<std::byte> buffer(UdpSocket::kRunBytes);
+      os::UdpSocket::Incoming run;
+      std::vector<std::byte> buffer(os::UdpSocket::kRunBytes);
       while (ears[plane].receive(buffer, {&run, 1}) == 1) {
         const auto parts = wire::split_datagram(ConstBytes(buffer).first(run.size));
         EXPECT_TRUE(parts);
@@ -143,15 +143,15 @@ class HostPort : public ::testing::Test {
         EXPECT_TRUE(packet && packet->bth.opcode == wire::Opcode::kEndpointResponse);
         if (!packet) continue;
         ++answers[packet->bth.psn.value()];
-        if (packet->bth.psn == Psn(id)) who = process_of(run.port);
+        if (packet->bth.psn == Psn(id)) who = wire::process_of(run.port);
       }
     }
     return who;
   }
   // Asks until somebody other than `before` answers.
   std::optional<std::uint16_t> wait_for_another(std::uint32_t plane, std::uint16_t before) {
-    const Time until = clock_now() + kSoon;
-    while (clock_now() < until) {
+    const Time until = os::clock_now() + kSoon;
+    while (os::clock_now() < until) {
       const auto who = probe(plane);
       if (who && *who != before) return who;
     }
@@ -162,7 +162,7 @@ class HostPort : public ::testing::Test {
   }
 
   UdpWorldConfig config{.planes = {}};
-  std::array<UdpSocket, kPlanes> asker, ears;
+  std::array<os::UdpSocket, kPlanes> asker, ears;
   std::uint32_t ids = 0;
   std::map<std::uint32_t, std::uint32_t> answers;
 };
@@ -178,8 +178,8 @@ TEST_F(HostPort, AnotherProcessAnswersWhenTheFirstIsKilled) {
   // One that comes later finds its own place and changes nothing.
   Rank third(config);
   EXPECT_EQ(third.slot(), 2);
-  const Time until = clock_now() + Duration::ms(1200);  // more than two tries of its
-  while (clock_now() < until) EXPECT_EQ(probe(1), 1);
+  const Time until = os::clock_now() + Duration::ms(1200);  // more than two tries of its
+  while (os::clock_now() < until) EXPECT_EQ(probe(1), 1);
   expect_single_answers();
 }
 
@@ -190,8 +190,8 @@ TEST_F(HostPort, ANewProcessMayHaveTheSlotBeforeAnybodyTookOver) {
   Rank third(config);
   EXPECT_EQ(third.slot(), 0);
   second.kill(SIGCONT);
-  const Time until = clock_now() + Duration::ms(1200);
-  while (clock_now() < until) EXPECT_EQ(probe(0), 0);
+  const Time until = os::clock_now() + Duration::ms(1200);
+  while (os::clock_now() < until) EXPECT_EQ(probe(0), 0);
   third.kill(SIGKILL);
   EXPECT_EQ(wait_for_another(0, 0), 1);
   expect_single_answers();
@@ -205,8 +205,8 @@ TEST_F(HostPort, OfSeveralCandidatesOneAnswersAndThenTheNext) {
   auto winner = wait_for_another(0, 0);
   ASSERT_TRUE(winner);
   for (int round = 0; round < 2; ++round) {
-    const Time until = clock_now() + Duration::ms(600);
-    while (clock_now() < until) {
+    const Time until = os::clock_now() + Duration::ms(600);
+    while (os::clock_now() < until) {
       EXPECT_EQ(probe(0), winner);
       EXPECT_EQ(probe(1), winner);  // all planes are one process's
     }
@@ -227,8 +227,8 @@ TEST_F(HostPort, PacketsForTheDeadProcessAreRefusedAgain) {
   while (asker[0].poll_refusal()) {
   }  // of the time before that
   bool refused = false;
-  const Time until = clock_now() + kSoon;
-  for (std::uint32_t psn = 0; !refused && clock_now() < until; ++psn) {
+  const Time until = os::clock_now() + kSoon;
+  for (std::uint32_t psn = 0; !refused && os::clock_now() < until; ++psn) {
     send(0, {.opcode = wire::Opcode::kProbe, .dest_qpn = 0x123, .psn = Psn(psn)}, wire::Probe{});
     usleep(1000);
     refused = asker[0].poll_refusal().has_value();

@@ -15,9 +15,9 @@
 
 #include "base/prng.h"
 #include "cli/net_end.h"
-#include "net/clock.h"
-#include "net/secure_layout.h"
-#include "net/udp_socket.h"
+#include "os/clock.h"
+#include "os/udp_socket.h"
+#include "seal/secure_layout.h"
 #include "wire/datagram.h"
 #include "wire/framing.h"
 #include "wire/icrc.h"
@@ -112,7 +112,7 @@ class HostilePair {
   };
   void post(End& from, const End& to, const Post& what) {
     const auto posted = from.net->endpoint().post_write(
-        net::clock_now(), from.hello.qpn,
+        os::clock_now(), from.hello.qpn,
         {.local_at = reinterpret_cast<std::uintptr_t>(from.source.data() + what.offset),
          .remote_at = to.hello.region_at + what.offset,
          .rkey = to.hello.rkey,
@@ -123,8 +123,8 @@ class HostilePair {
   // Drives both, and the stranger after every round, until `is_over` or 20 s.
   using Stranger = std::function<void(std::uint64_t round)>;
   bool run(const std::function<bool()>& is_over, const Stranger& stranger = nullptr) {
-    const Time until = net::clock_now() + Duration::s(20);
-    for (std::uint64_t round = 0; net::clock_now() < until; ++round) {
+    const Time until = os::clock_now() + Duration::s(20);
+    for (std::uint64_t round = 0; os::clock_now() < until; ++round) {
       a.net->world().pass();
       b.net->world().pass();
       a.collect();
@@ -136,8 +136,8 @@ class HostilePair {
   }
   // For a while: what was sent has been looked at.
   void settle() {
-    const Time until = net::clock_now() + Duration::ms(20);
-    run([&] { return net::clock_now() >= until; });
+    const Time until = os::clock_now() + Duration::ms(20);
+    run([&] { return os::clock_now() >= until; });
   }
 
   // The whole region from a to b and back, some times over, while the stranger does his worst.
@@ -172,12 +172,12 @@ class Stranger {
   // As `peer` in `plane`, from one of its ports that it does not use itself.
   static Stranger as(const End& peer, std::size_t plane = 0) {
     const world::Address& address = peer.hello.ports[plane];
-    for (std::uint32_t i = net::kSourcePortsMax; i-- > 0;) {
-      auto socket = net::UdpSocket::open(
-          {.address = address.ip(), .port = net::source_port(address.process, i)});
+    for (std::uint32_t i = wire::kSourcePortsMax; i-- > 0;) {
+      auto socket = os::UdpSocket::open(
+          {.address = address.ip(), .port = wire::source_port(address.process, i)});
       if (!socket) continue;
       return Stranger(std::move(socket).value(), address.ip(),
-                      net::source_port(address.process, i));
+                      wire::source_port(address.process, i));
     }
     ADD_FAILURE() << "no port left to send from";
     return elsewhere();
@@ -185,24 +185,24 @@ class Stranger {
   // Nobody's peer; the address is of this process, so that tests in parallel do not meet.
   static Ipv6 nobodys_address() {
     const auto pid = static_cast<std::uint32_t>(getpid());
-    return net::ipv4(127, 77, static_cast<std::uint8_t>(pid >> 7),
-                     static_cast<std::uint8_t>(pid << 1 | 1));
+    return base::ipv4(127, 77, static_cast<std::uint8_t>(pid >> 7),
+                      static_cast<std::uint8_t>(pid << 1 | 1));
   }
   static Stranger elsewhere() {
     const Ipv6 address = nobodys_address();
-    net::UdpSocket socket = net::UdpSocket::open({.address = address}).value();
-    net::SocketAddress bound;
+    os::UdpSocket socket = os::UdpSocket::open({.address = address}).value();
+    os::SocketAddress bound;
     bound.size = sizeof(bound.storage);
     auto* const name = reinterpret_cast<sockaddr*>(&bound.storage);
     EXPECT_EQ(getsockname(socket.fd(), name, &bound.size), 0);
-    const std::uint16_t port = net::from_sockaddr(name).port;
+    const std::uint16_t port = os::from_sockaddr(name).port;
     return Stranger(std::move(socket), address, port);
   }
 
   void send_raw(const End& to, ConstBytes bytes, world::Dscp dscp = world::Dscp::kControl) {
     iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
     socket_.send({.to = to.hello.ports[0].ip(),
-                  .port = net::listen_port(to.hello.ports[0].process),
+                  .port = wire::listen_port(to.hello.ports[0].process),
                   .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(dscp) << 2)},
                  {&piece, 1});
   }
@@ -215,14 +215,14 @@ class Stranger {
     std::vector<std::byte> packet(wire::kHeaderSizeMax);
     packet.resize(wire::emit(bth, body, packet));
     if (sealed_) {
-      std::array<std::byte, net::kCounterSize> counter;
+      std::array<std::byte, seal::kCounterSize> counter;
       base::store64(Bytes(counter), 0, next_counter_++);
       packet.insert(packet.end(), counter.begin(), counter.end());
-      if (wire::is_write(bth.opcode)) packet.resize(packet.size() + net::kHeaderTagSize);
+      if (wire::is_write(bth.opcode)) packet.resize(packet.size() + seal::kHeaderTagSize);
     }
     packet.insert(packet.end(), payload.begin(), payload.end());
     packet.resize(packet.size() + wire::pad_for(payload.size()) +
-                  (sealed_ ? net::kPayloadTagSize : wire::kIcrcSize));
+                  (sealed_ ? seal::kPayloadTagSize : wire::kIcrcSize));
     if (!sealed_) mend(to, packet);
     send_raw(to, packet);
   }
@@ -234,16 +234,16 @@ class Stranger {
         wire::IcrcFlow{.source = address_,
                        .destination = to.hello.ports[0].ip(),
                        .source_port = port_,
-                       .destination_port = net::listen_port(to.hello.ports[0].process),
+                       .destination_port = wire::listen_port(to.hello.ports[0].process),
                        .udp_size = static_cast<std::uint16_t>(packet.size() + wire::kUdpSize)});
     icrc.add_header(parts->header);
     icrc.store(packet.last(wire::kIcrcSize));
   }
 
  private:
-  Stranger(net::UdpSocket socket, const Ipv6& address, std::uint16_t port)
+  Stranger(os::UdpSocket socket, const Ipv6& address, std::uint16_t port)
       : socket_(std::move(socket)), address_(address), port_(port) {}
-  net::UdpSocket socket_;
+  os::UdpSocket socket_;
   Ipv6 address_;
   std::uint16_t port_;
   bool sealed_ = false;

@@ -136,16 +136,16 @@ TEST_F(Plain, AForgedPortStatusTakesThePlanesAway) {
   forge_port_status(as_b, pair.a, 77);
   pair.settle();
   pair.post(pair.a, pair.b, {.size = 4096});
-  const Time until = net::clock_now() + Duration::ms(100);
-  pair.run([&] { return net::clock_now() >= until; });
+  const Time until = os::clock_now() + Duration::ms(100);
+  pair.run([&] { return os::clock_now() >= until; });
   EXPECT_EQ(pair.a.done, 1u) << "a thinks that b cannot be reached";
 }
 
 // Answers to an EV probe, whoever asks.
 std::size_t answers_to_a_probe(HostilePair& pair) {
   auto listener =
-      net::UdpSocket::open(
-          {.address = Stranger::nobodys_address(), .port = net::listen_port(0), .receives = true})
+      os::UdpSocket::open(
+          {.address = Stranger::nobodys_address(), .port = wire::listen_port(0), .receives = true})
           .value();
   Stranger stranger = Stranger::elsewhere();
   stranger.send(
@@ -153,8 +153,8 @@ std::size_t answers_to_a_probe(HostilePair& pair) {
       {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(9)},
       wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe});
   pair.settle();
-  std::vector<std::byte> buffer(net::UdpSocket::kRunBytes);
-  std::array<net::UdpSocket::Incoming, 1> runs;
+  std::vector<std::byte> buffer(os::UdpSocket::kRunBytes);
+  std::array<os::UdpSocket::Incoming, 1> runs;
   return listener.receive(buffer, runs);
 }
 

@@ -33,13 +33,13 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     ASSERT_TRUE(end.net->connect(end.hello.qpn, theirs, agreed));
     peer->connect(end.hello, agreed);
     post();
-    const Time until = net::clock_now() + Duration::s(10);
-    while (end.done == 0 && net::clock_now() < until) step();
+    const Time until = os::clock_now() + Duration::s(10);
+    while (end.done == 0 && os::clock_now() < until) step();
     ASSERT_EQ(end.done, 1u);
   }
   void post() {
     const auto posted = end.net->endpoint().post_write(
-        net::clock_now(), end.hello.qpn,
+        os::clock_now(), end.hello.qpn,
         {.local_at = reinterpret_cast<std::uintptr_t>(end.source.data()),
          .remote_at = theirs.region_at,
          .rkey = theirs.rkey,
@@ -47,7 +47,7 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     ASSERT_TRUE(posted) << posted.error().message;
   }
   void step() {
-    end.net->world().step(net::clock_now() + Duration::ms(1));
+    end.net->world().step(os::clock_now() + Duration::ms(1));
     end.collect();
   }
   bool has_failed() const {
@@ -71,11 +71,11 @@ INSTANTIATE_TEST_SUITE_P(Net, KilledPeer,
 TEST_P(KilledPeer, IsReportedWithinASecond) {
   meet();
   post();
-  const Time killed_at = net::clock_now();
+  const Time killed_at = os::clock_now();
   peer->kill();
   const Time until = killed_at + Duration::s(30);
-  while (!has_failed() && net::clock_now() < until) step();
-  const Duration took = net::clock_now() - killed_at;
+  while (!has_failed() && os::clock_now() < until) step();
+  const Duration took = os::clock_now() - killed_at;
   std::printf("reported %.3f s after the SIGKILL\n", took.to_us() / 1e6);
   EXPECT_LT(took.to_us(), Duration::s(1).to_us());
   EXPECT_EQ(end.counter("transport.qps_refused"), 1u);
@@ -91,10 +91,10 @@ TEST_P(KilledPeer, LeavesNothingAndItsSlotIsFreeAtOnce) {
     ASSERT_TRUE(next) << next.error().message;
     EXPECT_EQ((*next)->world().process(), peer->slot());
   }
-  const Time until = net::clock_now() + Duration::s(10);
-  while (ring_mappings() > 0 && net::clock_now() < until) step();
+  const Time until = os::clock_now() + Duration::s(10);
+  while (ring_mappings() > 0 && os::clock_now() < until) step();
   EXPECT_EQ(ring_mappings(), 0u);
-  ASSERT_TRUE(end.net->endpoint().destroy_qp(net::clock_now(), end.hello.qpn));
+  ASSERT_TRUE(end.net->endpoint().destroy_qp(os::clock_now(), end.hello.qpn));
   EXPECT_EQ(open_descriptors(), descriptors);
 }
 

@@ -6,13 +6,13 @@
 
 #include <cstdio>
 
-#include "net/lab.h"
+#include "lab/lab.h"
 
 namespace weft::net {
 namespace {
 
 // What went wrong, on stderr; true if nothing.
-bool works_inside(Lab& lab) {
+bool works_inside(lab::Lab& lab) {
   const auto fine = [](const Result<void>& result, const char* what) {
     if (!result) std::fprintf(stderr, "%s: %s\n", what, result.error().message.c_str());
     return result.has_value();
@@ -30,11 +30,11 @@ bool works_inside(Lab& lab) {
 }
 
 void try_it(bool user_namespace) {
-  LabSpec spec;
+  lab::LabSpec spec;
   spec.name = "enter" + std::to_string(getpid()) + (user_namespace ? "u" : "r");
   spec.topology = {.shape = fabric::Shape::kSingle, .hosts = 2, .host_rate = Rate::gbps(1)};
   spec.user_namespace = user_namespace;
-  auto lab = Lab::up(spec);
+  auto lab = lab::Lab::up(spec);
   if (!lab) {
     // What a machine may lack; anything else is ours.
     const bool lacks =
@@ -47,9 +47,9 @@ void try_it(bool user_namespace) {
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  const auto down = Lab::down(spec.name);
+  const auto down = lab::Lab::down(spec.name);
   EXPECT_TRUE(down) << down.error().message;
-  EXPECT_FALSE(Lab::open(spec.name));
+  EXPECT_FALSE(lab::Lab::open(spec.name));
 }
 
 TEST(LabEnter, AsThisUserMay) { try_it(false); }

@@ -1,5 +1,5 @@
 // A keeper that must be ended while this process has no descriptors left: it is not taken for gone.
-#include "net/lab_keeper.h"
+#include "lab/lab_keeper.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -40,32 +40,32 @@ pid_t start_sleeper() {
 TEST(LabKeeper, IsNotTakenForGoneWithoutDescriptors) {
   const pid_t child = start_sleeper();
   ASSERT_GT(child, 0);
-  const auto keeper = find_process(child);
+  const auto keeper = lab::find_process(child);
   ASSERT_TRUE(keeper.has_value());
   // None to hold it by, and one to hold it by but none to look at it.
   for (const rlim_t spare : {0, 1}) {
     const FewDescriptors few(spare);
-    EXPECT_FALSE(end_keeper(*keeper)) << spare;
+    EXPECT_FALSE(lab::end_keeper(*keeper)) << spare;
   }
   EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "it was ended";
   {
     const FewDescriptors none(0);
-    EXPECT_TRUE(is_alive(*keeper));
+    EXPECT_TRUE(lab::is_alive(*keeper));
   }
-  EXPECT_TRUE(end_keeper(*keeper));
-  EXPECT_FALSE(is_alive(*keeper));
+  EXPECT_TRUE(lab::end_keeper(*keeper));
+  EXPECT_FALSE(lab::is_alive(*keeper));
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
-  EXPECT_TRUE(end_keeper(*keeper)) << "one that is gone is fine";
+  EXPECT_TRUE(lab::end_keeper(*keeper)) << "one that is gone is fine";
 }
 
 TEST(LabKeeper, AStrangerWithItsNumberIsLeftAlone) {
   const pid_t child = start_sleeper();
   ASSERT_GT(child, 0);
-  auto keeper = find_process(child);
+  auto keeper = lab::find_process(child);
   ASSERT_TRUE(keeper.has_value());
   --keeper->start;
-  EXPECT_FALSE(is_alive(*keeper));
-  EXPECT_TRUE(end_keeper(*keeper));
+  EXPECT_FALSE(lab::is_alive(*keeper));
+  EXPECT_TRUE(lab::end_keeper(*keeper));
   EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0);
   EXPECT_EQ(kill(child, SIGKILL), 0);
   EXPECT_EQ(waitpid(child, nullptr, 0), child);

@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
-#include "net/lab_faults.h"
-#include "net/lab_plan.h"
+#include "lab/lab_faults.h"
+#include "lab/lab_plan.h"
 #include "scenario/faults.h"
 #include "scenario/parse.h"
 
@@ -38,14 +38,14 @@ TEST(LabScenarios, FaultsAreCarriedOutOrRefused) {
     std::stringstream text;
     text << std::ifstream(entry.path()).rdbuf();
     const auto scenario = scenario::parse(text.str(), entry.path().string()).value();
-    LabSpec spec;
+    lab::LabSpec spec;
     spec.topology = scenario.topology;
     // So slow that a lab holds it to its rate; the links are the same.
     spec.topology.host_rate = spec.topology.fabric_rate = Rate::gbps(1);
-    const auto plan = LabPlan::make(spec);
+    const auto plan = lab::LabPlan::make(spec);
     if (!plan) continue;  // too large
     const auto faults = scenario::make_fault_plan(scenario.faults, plan->topology(), {});
-    LabFaults broken;
+    lab::LabFaults broken;
     bool all_taken = true, ever_broken = false;
     for (const fabric::FaultEvent& event : faults.events) {
       const auto done = broken.apply(*plan, event);

@@ -10,8 +10,8 @@
 #include <array>
 #include <memory>
 
-#include "net/address.h"
-#include "net/clock.h"
+#include "os/address.h"
+#include "os/clock.h"
 
 namespace weft {
 namespace {
@@ -33,7 +33,7 @@ class Work {
 
   [[noreturn]] void run() {
     for (;;) {
-      end_->world().step(net::clock_now() + Duration::ms(1));
+      end_->world().step(os::clock_now() + Duration::ms(1));
       std::array<std::byte, kOrderMax> order;
       const ssize_t got = recv(socket_, order.data(), order.size(), MSG_DONTWAIT);
       if (got == 0) _exit(0);
@@ -89,7 +89,7 @@ class Work {
     if (!writes_ || !qp.connected) return;
     while (end_->endpoint().view(qp.self.qpn).incomplete < kUnderWay) {
       const auto posted =
-          end_->endpoint().post_write(net::clock_now(), qp.self.qpn,
+          end_->endpoint().post_write(os::clock_now(), qp.self.qpn,
                                       {.local_at = reinterpret_cast<std::uintptr_t>(source_.data()),
                                        .remote_at = qp.peer.region_at,
                                        .rkey = qp.peer.rkey,
@@ -118,8 +118,8 @@ std::vector<Ipv6> own_planes() {
   const auto pid = static_cast<std::uint32_t>(getpid());
   std::vector<Ipv6> planes;
   for (std::uint8_t p = 1; p <= 4; ++p) {
-    planes.push_back(net::ipv4(127, static_cast<std::uint8_t>(100 + pid % 20),
-                               static_cast<std::uint8_t>(pid / 20), p));
+    planes.push_back(base::ipv4(127, static_cast<std::uint8_t>(100 + pid % 20),
+                                static_cast<std::uint8_t>(pid / 20), p));
   }
   return planes;
 }

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "capture_reader.h"
-#include "net/clock.h"
 #include "net_process.h"
+#include "os/clock.h"
 #include "packet_tap.h"
 
 namespace weft::hostile {
@@ -28,8 +28,8 @@ class NonceOnTheWire : public ::testing::Test {
   }
   // Reads along until `is_over`, 20 s at most.
   bool read_until(const std::function<bool()>& is_over) {
-    const Time until = net::clock_now() + Duration::s(20);
-    while (net::clock_now() < until) {
+    const Time until = os::clock_now() + Duration::s(20);
+    while (os::clock_now() < until) {
       for (PacketTap::Seen& seen : tap.take_all(Security::kSecured)) {
         reader.take(seen);
         last = std::move(seen);

@@ -15,8 +15,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "net/secure_hello.h"
-#include "net/secure_layout.h"
+#include "seal/secure_hello.h"
+#include "seal/secure_layout.h"
 #include "wire/layout.h"
 
 namespace weft::hostile {
@@ -28,17 +28,17 @@ constexpr std::size_t kFullPayload = 4096;
 // runs.
 std::size_t packet_size(ConstBytes run, Security security) {
   const bool secured = security == Security::kSecured;
-  if (run.size() < wire::bth_at::kSize || net::is_hello(run)) return run.size();
+  if (run.size() < wire::bth_at::kSize || seal::is_hello(run)) return run.size();
   const std::uint32_t psn_word = base::load32(run, wire::bth_at::kPsnWord);
   const auto opcode = static_cast<wire::Opcode>(run[0]);
   const std::size_t header = wire::header_size(
       {.opcode = opcode, .has_timestamp = (psn_word & wire::bth_at::kTimestamp) != 0});
   if (header == 0) return run.size();
   if (!wire::is_write(opcode)) {
-    return std::min(run.size(), header + (secured ? net::kSealedControlExtra : wire::kIcrcSize));
+    return std::min(run.size(), header + (secured ? seal::kSealedControlExtra : wire::kIcrcSize));
   }
   return std::min(run.size(),
-                  header + kFullPayload + (secured ? net::kSealedWriteExtra : wire::kIcrcSize));
+                  header + kFullPayload + (secured ? seal::kSealedWriteExtra : wire::kIcrcSize));
 }
 
 }  // namespace
@@ -119,8 +119,8 @@ std::vector<PacketTap::Packet> PacketTap::take(const End& a, const End& b) {
   const world::Address& at_a = a.hello.ports[0];
   const world::Address& at_b = b.hello.ports[0];
   const auto is_way = [](const Seen& seen, const world::Address& from, const world::Address& to) {
-    return net::process_of(seen.from_port) == from.process &&
-           seen.to_port == net::listen_port(to.process);
+    return wire::process_of(seen.from_port) == from.process &&
+           seen.to_port == wire::listen_port(to.process);
   };
   for (Seen& seen :
        take_all(a.hello.secret_fingerprint != 0 ? Security::kSecured : Security::kPlain)) {

@@ -1,6 +1,6 @@
 // Two hosts on the loopback with a fabric between them: what arrives comes from the proxy, on its
 // EV, and its ICRC holds. Real sockets; the time of the fabric is ours.
-#include "net/proxy_sockets.h"
+#include "softswitch/proxy_sockets.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <deque>
 
-#include "net/clock.h"
 #include "net/test_scripted_node.h"
 #include "net/udp_world.h"
+#include "os/clock.h"
 #include "wire/packet.h"
 
 namespace weft::net {
@@ -28,7 +28,7 @@ class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
   // Of this process, with one for each plane: tests may run side by side.
   const std::uint8_t net = static_cast<std::uint8_t>(110 + 2 * (getpid() % 60));
 
-  LiveFabricConfig config() const {
+  softswitch::LiveFabricConfig config() const {
     const switching::QueueParams queue{.data_bytes_max = 20'000, .control_bytes_max = 100'000};
     return {.topology = *fabric::Topology::make({.shape = fabric::Shape::kSingle,
                                                  .hosts = 3,
@@ -44,15 +44,16 @@ class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
     std::unique_ptr<UdpWorld> world;
   };
   void open(Host& host, fabric::HostIndex index) {
-    auto opened = UdpWorld::open({.planes = {socket_host({.host = index, .plane = 0}, net),
-                                             socket_host({.host = index, .plane = 1}, net)},
-                                  .icrc = GetParam()});
+    auto opened =
+        UdpWorld::open({.planes = {softswitch::socket_host({.host = index, .plane = 0}, net),
+                                   softswitch::socket_host({.host = index, .plane = 1}, net)},
+                        .icrc = GetParam()});
     ASSERT_TRUE(opened) << opened.error().message;
     host.world = std::move(*opened);
     ASSERT_TRUE(host.world->attach(host.world->addresses(), host.node));
   }
   void SetUp() override {
-    auto opened = ProxySockets::open(
+    auto opened = softswitch::ProxySockets::open(
         fabric.topology(),
         {.processes = 2, .icrc_full = GetParam() == IcrcCover::kFull, .net = net});
     ASSERT_TRUE(opened) << opened.error().message;
@@ -65,25 +66,26 @@ class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
     const std::size_t bytes =
         wire::emit({.opcode = wire::Opcode::kWriteOnly, .dest_qpn = 0x123, .psn = Psn(psn)},
                    wire::Write{.sent = {7}, .va = 0x1000, .rkey = 5, .message_size = 4096}, header);
-    return {.port = ev.port,
-            .ecn = world::Ecn::kEct0,
-            .dscp = world::Dscp::kTrimmable,
-            .entropy = ev.value,
-            .peer = world::Address::of(socket_proxy({.host = to, .plane = ev.port}, net)),
-            .header = ConstBytes(header).first(bytes),
-            .payload = {.at = reinterpret_cast<std::uintptr_t>(payload.data()), .size = 4096}};
+    return {
+        .port = ev.port,
+        .ecn = world::Ecn::kEct0,
+        .dscp = world::Dscp::kTrimmable,
+        .entropy = ev.value,
+        .peer = world::Address::of(softswitch::socket_proxy({.host = to, .plane = ev.port}, net)),
+        .header = ConstBytes(header).first(bytes),
+        .payload = {.at = reinterpret_cast<std::uintptr_t>(payload.data()), .size = 4096}};
   }
 
   // Until `count` datagrams came to host 2, or two seconds passed.
   void run(std::size_t count) {
-    const Time until = clock_now() + Duration::s(2);
-    while (hosts[2].node.came.size() < count && clock_now() < until) step();
+    const Time until = os::clock_now() + Duration::s(2);
+    while (hosts[2].node.came.size() < count && os::clock_now() < until) step();
   }
   void step() {
-    std::array<FabricEdge::Incoming, FabricEdge::kBatch> in;
-    std::array<LiveFabric::Delivery, FabricEdge::kBatch> out;
+    std::array<softswitch::FabricEdge::Incoming, softswitch::FabricEdge::kBatch> in;
+    std::array<softswitch::LiveFabric::Delivery, softswitch::FabricEdge::kBatch> out;
     for (Host& host : hosts) host.world->pass();
-    const Time now = clock_now();
+    const Time now = os::clock_now();
     const std::size_t got = edge->receive(now, in);
     for (std::size_t i = 0; i < got; ++i)
       fabric.on_packet(in[i].at, in[i].from.host, in[i].from.plane, in[i].packet);
@@ -91,8 +93,8 @@ class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
     edge->send(std::span(out).first(fabric.poll(now, out)));
   }
 
-  LiveFabric fabric{config()};
-  std::unique_ptr<ProxySockets> edge;
+  softswitch::LiveFabric fabric{config()};
+  std::unique_ptr<softswitch::ProxySockets> edge;
   std::array<Host, 3> hosts;
   std::vector<std::byte> payload = std::vector<std::byte>(4096, std::byte{0x3c});
   std::deque<std::array<std::byte, wire::kHeaderSizeMax>> headers;
@@ -109,7 +111,7 @@ TEST_P(ProxySocketsTest, EveryEvArrivesFromTheProxyWithAnIcrcThatHolds) {
     EXPECT_EQ(came.datagram.entropy, ev.value);
     EXPECT_EQ(came.datagram.port, ev.port);
     EXPECT_EQ(came.datagram.peer,
-              world::Address::of(socket_proxy({.host = 0, .plane = ev.port}, net)));
+              world::Address::of(softswitch::socket_proxy({.host = 0, .plane = ev.port}, net)));
     EXPECT_TRUE(came.datagram.intact);
     EXPECT_EQ(came.payload, payload);
   }
@@ -139,7 +141,7 @@ TEST_P(ProxySocketsTest, DamageStaysDamage) {
       .action = fabric::FaultAction::kImpair, .id = 1, .place = fabric::FaultPlace::kNicReceive};
   damage.impairment.kind = fabric::ImpairmentKind::kCorrupt;
   damage.impairment.share_of_2_32 = 1ull << 32;
-  ASSERT_TRUE(fabric.apply(clock_now(), damage));
+  ASSERT_TRUE(fabric.apply(os::clock_now(), damage));
   hosts[0].node.to_send.push_back(write(1, hosts[0].world->evs()[0], 2));
   run(1);
   ASSERT_EQ(hosts[2].node.came.size(), 1u);
@@ -149,20 +151,23 @@ TEST_P(ProxySocketsTest, DamageStaysDamage) {
 // A sealed packet looks like another up to its header, and has a tag where others have their ICRC.
 TEST_P(ProxySocketsTest, WhatHasNoIcrcPassesUnchanged) {
   const fabric::HostPort from{.host = 0, .plane = 0}, to{.host = 2, .plane = 0};
-  auto sender = UdpSocket::open({.address = socket_host(from, net), .port = source_port(1, 5)});
-  auto receiver =
-      UdpSocket::open({.address = socket_host(to, net), .port = listen_port(1), .receives = true});
+  auto sender = os::UdpSocket::open(
+      {.address = softswitch::socket_host(from, net), .port = wire::source_port(1, 5)});
+  auto receiver = os::UdpSocket::open({.address = softswitch::socket_host(to, net),
+                                       .port = wire::listen_port(1),
+                                       .receives = true});
   ASSERT_TRUE(sender && receiver);
   const world::Datagram d = write(1, hosts[0].world->evs()[0], 2);
   std::vector<std::byte> sealed(d.header.begin(), d.header.end());
   sealed.resize(sealed.size() + 1024 + 32, std::byte{0x77});
   iovec piece{sealed.data(), sealed.size()};
-  ASSERT_EQ(sender->send({.to = socket_proxy(to, net), .port = listen_port(1)}, {&piece, 1}),
-            UdpSocket::Sent::kTaken);
-  std::vector<std::byte> buffer(UdpSocket::kRunBytes);
-  UdpSocket::Incoming run;
+  ASSERT_EQ(sender->send({.to = softswitch::socket_proxy(to, net), .port = wire::listen_port(1)},
+                         {&piece, 1}),
+            os::UdpSocket::Sent::kTaken);
+  std::vector<std::byte> buffer(os::UdpSocket::kRunBytes);
+  os::UdpSocket::Incoming run;
   std::size_t came = 0;
-  for (const Time until = clock_now() + Duration::s(2); came == 0 && clock_now() < until;) {
+  for (const Time until = os::clock_now() + Duration::s(2); came == 0 && os::clock_now() < until;) {
     step();
     came = receiver->receive(buffer, {&run, 1});
   }

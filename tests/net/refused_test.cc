@@ -56,8 +56,8 @@ class IcmpForger {
     packet.ip.tot_len = htons(1000);
     packet.ip.saddr = in_order(to.hello.ports[0]);
     packet.ip.daddr = in_order(of.hello.ports[0]);
-    packet.udp.source = htons(net::source_port(to.hello.ports[0].process, 0));
-    packet.udp.dest = htons(net::listen_port(of.hello.ports[0].process));
+    packet.udp.source = htons(wire::source_port(to.hello.ports[0].process, 0));
+    packet.udp.dest = htons(wire::listen_port(of.hello.ports[0].process));
     packet.icmp = icmp;
     packet.icmp.type = ICMP_DEST_UNREACH;
     packet.icmp.checksum = checksum(&packet, sizeof(packet));
@@ -93,13 +93,13 @@ INSTANTIATE_TEST_SUITE_P(Net, Refused, ::testing::Values(Security::kPlain, Secur
 
 // Drives one end alone until its QP fails; how long it took.
 Duration time_to_fail(End& end) {
-  const Time began = net::clock_now();
-  while (net::clock_now() - began < Duration::s(30) &&
+  const Time began = os::clock_now();
+  while (os::clock_now() - began < Duration::s(30) &&
          end.net->endpoint().qp_state(end.hello.qpn) != transport::QpState::kError) {
-    end.net->world().step(net::clock_now() + Duration::ms(1));
+    end.net->world().step(os::clock_now() + Duration::ms(1));
   }
   end.collect();
-  const Duration took = net::clock_now() - began;
+  const Duration took = os::clock_now() - began;
   std::printf("failed after %.3f s\n", took.to_us() / 1e6);
   return took;
 }
@@ -133,9 +133,9 @@ TEST_P(Refused, AForgedRefusalDisturbsNothing) {
     ++sent;
   });
   // An idle QP too: longer than its questions take.
-  const Time until = net::clock_now() + Duration::ms(1200);
+  const Time until = os::clock_now() + Duration::ms(1200);
   for (int i = 0; i < 8; ++i) forger.refuse(pair.a, pair.b);
-  pair.run([&] { return net::clock_now() >= until; });
+  pair.run([&] { return os::clock_now() >= until; });
   EXPECT_GT(pair.a.counter("net.refusals"), 0u);
   EXPECT_GT(pair.a.counter("transport.refusals"), 0u);
   EXPECT_EQ(pair.a.counter("transport.qps_refused"), 0u);

@@ -9,8 +9,8 @@
 #include "../support/run_file.h"
 #include "cli/switch_config.h"
 #include "fabric/address.h"
-#include "net/live_fabric.h"
 #include "scenario/faults.h"
+#include "softswitch/live_fabric.h"
 #include "wire/frame.h"
 
 namespace weft {
@@ -36,19 +36,20 @@ class Replay {
     take(end);
   }
 
-  std::uint64_t total(std::uint64_t net::LinkCounters::*counter) const {
+  std::uint64_t total(std::uint64_t softswitch::LinkCounters::*counter) const {
     std::uint64_t sum = 0;
     for (fabric::LinkId id = 0; id < topology_.link_count(); ++id)
       sum += fabric_.counters(id).*counter;
     return sum;
   }
-  const net::LiveFabricCounters& counters() const { return fabric_.counters(); }
+  const softswitch::LiveFabricCounters& counters() const { return fabric_.counters(); }
 
  private:
-  net::LiveFabricConfig config(const scenario::Scenario& scenario, std::uint64_t seed) const {
-    net::LiveFabricConfig out = cli::live_fabric_config(scenario, topology_, seed);
-    out.trimmed_size_after_ip = net::kTrimmedIpPayload;  // as the simulator's
-    out.nic_queue_bytes = std::uint64_t{1} << 40;        // simulated hosts hold back themselves
+  softswitch::LiveFabricConfig config(const scenario::Scenario& scenario,
+                                      std::uint64_t seed) const {
+    softswitch::LiveFabricConfig out = cli::live_fabric_config(scenario, topology_, seed);
+    out.trimmed_size_after_ip = softswitch::kTrimmedIpPayload;  // as the simulator's
+    out.nic_queue_bytes = std::uint64_t{1} << 40;  // simulated hosts hold back themselves
     return out;
   }
 
@@ -77,13 +78,13 @@ class Replay {
   }
 
   void take(Time now) {
-    std::array<net::LiveFabric::Delivery, 64> out;
+    std::array<softswitch::LiveFabric::Delivery, 64> out;
     while (fabric_.poll(now, out) > 0) {
     }
   }
 
   fabric::Topology topology_;
-  net::LiveFabric fabric_;
+  softswitch::LiveFabric fabric_;
   std::vector<fabric::FaultEvent> faults_;
   std::size_t next_fault_ = 0;
   std::vector<std::byte> payload_, frame_;
@@ -110,14 +111,14 @@ void expect_same(const std::string& toml, const Kind& kind) {
   EXPECT_EQ(replay.counters().packets_in, sim.packets_sent);
   EXPECT_EQ(replay.counters().packets_out, sim.packets_delivered);
   const double off = kind.ties ? 0.03 : 0;
-  EXPECT_NEAR(static_cast<double>(replay.total(&net::LinkCounters::trims)),
+  EXPECT_NEAR(static_cast<double>(replay.total(&softswitch::LinkCounters::trims)),
               static_cast<double>(sim.trims), off * static_cast<double>(sim.trims));
-  EXPECT_NEAR(static_cast<double>(replay.total(&net::LinkCounters::ecn_marks)),
+  EXPECT_NEAR(static_cast<double>(replay.total(&softswitch::LinkCounters::ecn_marks)),
               static_cast<double>(sim.ecn_marks), off * static_cast<double>(sim.ecn_marks));
-  EXPECT_EQ(replay.total(&net::LinkCounters::drops_queue), sim.drops_queue);
-  EXPECT_EQ(replay.total(&net::LinkCounters::drops_down), sim.drops_down);
-  EXPECT_EQ(replay.total(&net::LinkCounters::drops_fault), sim.drops_fault);
-  EXPECT_EQ(replay.total(&net::LinkCounters::packets), sim.packet_hops);
+  EXPECT_EQ(replay.total(&softswitch::LinkCounters::drops_queue), sim.drops_queue);
+  EXPECT_EQ(replay.total(&softswitch::LinkCounters::drops_down), sim.drops_down);
+  EXPECT_EQ(replay.total(&softswitch::LinkCounters::drops_fault), sim.drops_fault);
+  EXPECT_EQ(replay.total(&softswitch::LinkCounters::packets), sim.packet_hops);
   EXPECT_EQ(replay.counters().ignored + replay.counters().drops_route, 0u);
   EXPECT_GT(sim.ecn_marks, 0u);
   EXPECT_GT(kind.trims ? sim.trims : sim.drops_queue, 0u);

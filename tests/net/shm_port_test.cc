@@ -12,8 +12,8 @@
 #include <functional>
 #include <vector>
 
-#include "net/address.h"
-#include "net/clock.h"
+#include "os/address.h"
+#include "os/clock.h"
 #include "resources.h"
 #include "wire/packet.h"
 
@@ -43,8 +43,8 @@ class Listener final : public world::Node {
 
 // Names of this test program's own, so that it meets nobody else.
 world::Address name(std::uint16_t process) {
-  return world::Address::of(ipv4(0x7f80'0000u | (static_cast<std::uint32_t>(getpid()) & 0x3f'ffff)),
-                            process);
+  return world::Address::of(
+      base::ipv4(0x7f80'0000u | (static_cast<std::uint32_t>(getpid()) & 0x3f'ffff)), process);
 }
 
 std::unique_ptr<ShmPort> open_port(world::Address self, std::uint32_t links_max = 8) {
@@ -66,7 +66,7 @@ world::Datagram datagram(world::Address to, const std::vector<std::byte>& payloa
 
 // Until `done`, or five seconds passed.
 bool until(const std::function<bool()>& done) {
-  for (const Time limit = clock_now() + Duration::s(5); clock_now() < limit;) {
+  for (const Time limit = os::clock_now() + Duration::s(5); os::clock_now() < limit;) {
     if (done()) return true;
   }
   return done();
@@ -115,7 +115,7 @@ TEST(ShmPort, TwoProcessesExchangeWhatTheySend) {
     if (!until([&] { return port->reach(ours); })) return false;
     return until([&] {
       port->look();
-      port->receive(clock_now(), node);
+      port->receive(os::clock_now(), node);
       for (; sent < node.payloads.size() && port->room(Time()).packets > 0; ++sent) {
         port->send(datagram(ours, node.payloads[sent]));
       }
@@ -130,7 +130,7 @@ TEST(ShmPort, TwoProcessesExchangeWhatTheySend) {
   std::vector<std::byte> payload;
   ASSERT_TRUE(until([&] {
     port->look();
-    port->receive(clock_now(), node);
+    port->receive(os::clock_now(), node);
     for (; sent < kCount && port->room(Time()).packets > 0; ++sent) {
       payload.assign(sent * 37 % 65537, static_cast<std::byte>(sent));
       port->send(datagram(theirs, payload));
@@ -161,7 +161,7 @@ TEST(ShmPort, CopiesTheWayThatIsFaster) {
     return until([&] {
       Listener node;
       port->look();
-      port->receive(clock_now(), node);
+      port->receive(os::clock_now(), node);
       for (const auto& came : node.payloads) bytes += came.size();
       return bytes >= kBytes;
     });
@@ -207,7 +207,7 @@ TEST(ShmPort, ADeadProcessFreesItsLinks) {
     // What it said before is still heard; then everything of it is gone.
     ASSERT_TRUE(until([&] {
       port->look();
-      port->receive(clock_now(), node);
+      port->receive(os::clock_now(), node);
       return port->link_count() == 0;
     }));
     EXPECT_EQ(node.payloads.size(), 1u);
@@ -242,7 +242,7 @@ TEST(ShmPort, AReaderThatSleepsIsCalled) {
       port->wake();
     }
     port->look();
-    port->receive(clock_now(), node);
+    port->receive(os::clock_now(), node);
     return node.payloads.size() == 20;
   }));
 }
@@ -255,7 +255,7 @@ TEST(ShmPort, AReaderThatDoesNotMoveHoldsBackNobody) {
   Listener node;
   busy->look();
   const std::vector<std::byte> payload(kShmPayloadMax);
-  Time now = clock_now();
+  Time now = os::clock_now();
   for (int i = 0; i < 100 && ours->room(now).packets > 0; ++i)
     ours->send(datagram(name(2), payload));
   EXPECT_EQ(ours->room(now).packets, 0u);
@@ -303,11 +303,11 @@ TEST(ShmPort, ABrokenRingClosesItsLink) {
   std::memset(offer->memory.data(), 0xff, 64);
   const std::vector<std::byte> payload(10);
   other->send(datagram(name(1), payload));
-  EXPECT_TRUE(until([&] { return ours->receive(clock_now(), node); }));
+  EXPECT_TRUE(until([&] { return ours->receive(os::clock_now(), node); }));
   EXPECT_EQ(ours->link_count(), 1u);
   EXPECT_EQ(counter(*ours, "net.shm_links_broken"), 1u);
   Listener told;
-  ours->tell_refusals(clock_now(), told);
+  ours->tell_refusals(os::clock_now(), told);
   ASSERT_EQ(told.came.size(), 1u);
   EXPECT_EQ(told.came[0].peer, name(2));
 }
@@ -325,7 +325,7 @@ TEST(ShmPort, ABrokenReadersIndexClosesItsLink) {
   ASSERT_TRUE(greeting);
   std::memset(greeting->memory.control(), 0xff, sizeof(std::uint64_t));
   const std::vector<std::byte> payload(kShmPayloadMax);
-  const Time now = clock_now();
+  const Time now = os::clock_now();
   // It is looked at when there is little room left.
   for (int i = 0; i < 100 && counter(*ours, "net.shm_links_broken") == 0; ++i) {
     ASSERT_GT(ours->room(now).packets, 0u) << "the port is held back";
@@ -352,7 +352,7 @@ TEST(ShmPort, ABrokenReadersIndexClosesItsLink) {
   other->look();
   ours->send(datagram(name(3), payload));
   ours->flush();
-  EXPECT_TRUE(until([&] { return other->receive(clock_now(), served); }));
+  EXPECT_TRUE(until([&] { return other->receive(os::clock_now(), served); }));
 }
 
 TEST(ShmPort, OneThatCameAndWentLeavesNothing) {
@@ -361,7 +361,7 @@ TEST(ShmPort, OneThatCameAndWentLeavesNothing) {
   Listener node;
   for (int i = 0; i < 2; ++i) {
     ours->look();
-    ours->receive(clock_now(), node);
+    ours->receive(os::clock_now(), node);
   }
   EXPECT_EQ(ours->link_count(), 0u);
   EXPECT_EQ(ring_mappings(), 0u);

@@ -1,5 +1,5 @@
 // Runs of packets where the kernel does not cut them.
-#include "net/udp_socket.h"
+#include "os/udp_socket.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -16,13 +16,13 @@ class UdpRuns : public ::testing::Test {
   // An address of this process, so that tests in parallel do not meet.
   static Ipv6 address() {
     const auto pid = static_cast<std::uint32_t>(getpid());
-    return ipv4(127, 78, static_cast<std::uint8_t>(pid >> 7),
-                static_cast<std::uint8_t>(pid << 1 | 1));
+    return base::ipv4(127, 78, static_cast<std::uint8_t>(pid >> 7),
+                      static_cast<std::uint8_t>(pid << 1 | 1));
   }
   static constexpr std::uint16_t kPort = 14'999;
 
   // Three packets of 1000 bytes and one of 300, each of a header, payload and trailer.
-  UdpSocket::Sent send_run() {
+  os::UdpSocket::Sent send_run() {
     std::vector<iovec> pieces;
     for (std::size_t packet = 0; packet < 4; ++packet) {
       std::byte* const at = bytes_.data() + packet * 1000;
@@ -35,10 +35,10 @@ class UdpRuns : public ::testing::Test {
   }
   // All bytes that come, until nothing does.
   std::vector<std::byte> receive() {
-    std::vector<std::byte> got, buffer(UdpSocket::kRunBytes);
+    std::vector<std::byte> got, buffer(os::UdpSocket::kRunBytes);
     pollfd waiting{.fd = receiver_.fd(), .events = POLLIN, .revents = 0};
     while (poll(&waiting, 1, 100) > 0) {
-      UdpSocket::Incoming run;
+      os::UdpSocket::Incoming run;
       if (receiver_.receive(buffer, {&run, 1}) == 0) break;
       ++runs_;
       got.insert(got.end(), buffer.begin(), buffer.begin() + run.size);
@@ -51,14 +51,14 @@ class UdpRuns : public ::testing::Test {
   }
 
   std::vector<std::byte> bytes_ = std::vector<std::byte>(3300);
-  UdpSocket sender_ = UdpSocket::open({.address = address()}).value();
-  UdpSocket receiver_ =
-      UdpSocket::open({.address = address(), .port = kPort, .receives = true}).value();
+  os::UdpSocket sender_ = os::UdpSocket::open({.address = address()}).value();
+  os::UdpSocket receiver_ =
+      os::UdpSocket::open({.address = address(), .port = kPort, .receives = true}).value();
   int runs_ = 0;
 };
 
 TEST_F(UdpRuns, ArriveAsOne) {
-  ASSERT_EQ(send_run(), UdpSocket::Sent::kTaken);
+  ASSERT_EQ(send_run(), os::UdpSocket::Sent::kTaken);
   EXPECT_EQ(receive(), bytes_);
   EXPECT_EQ(runs_, 1);
 }
@@ -68,7 +68,7 @@ TEST_F(UdpRuns, GoPacketByPacketWhereTheKernelRefusesThem) {
   const int on = 1;
   ASSERT_EQ(setsockopt(sender_.fd(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)), 0);
   for (int i = 0; i < 2; ++i) {
-    ASSERT_EQ(send_run(), UdpSocket::Sent::kTaken);
+    ASSERT_EQ(send_run(), os::UdpSocket::Sent::kTaken);
     EXPECT_EQ(receive(), bytes_);
   }
   EXPECT_EQ(runs_, 8);
@@ -77,12 +77,14 @@ TEST_F(UdpRuns, GoPacketByPacketWhereTheKernelRefusesThem) {
 TEST_F(UdpRuns, SayNeverWhereNoPacketFits) {
   std::vector<std::byte> large(70'000);
   iovec piece{large.data(), large.size()};
-  EXPECT_EQ(sender_.send({.to = address(), .port = kPort}, {&piece, 1}), UdpSocket::Sent::kNever);
+  EXPECT_EQ(sender_.send({.to = address(), .port = kPort}, {&piece, 1}),
+            os::UdpSocket::Sent::kNever);
 }
 
 // A socket that sends to one place only gets used to it, and hears of others all the same.
 TEST_F(UdpRuns, ARefusalIsHeardWhereverItComesFrom) {
-  UdpSocket sender = UdpSocket::open({.address = address(), .hears_refusals = true}).value();
+  os::UdpSocket sender =
+      os::UdpSocket::open({.address = address(), .hears_refusals = true}).value();
   constexpr std::uint16_t kNobody = 14'998;
   std::array<std::byte, 8> word{};
   iovec piece{word.data(), word.size()};
@@ -90,9 +92,9 @@ TEST_F(UdpRuns, ARefusalIsHeardWhereverItComesFrom) {
     return sender.send({.to = address(), .port = port}, {&piece, 1});
   };
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 200; ++i) ASSERT_EQ(send_to(kPort), UdpSocket::Sent::kTaken);
+    for (int i = 0; i < 200; ++i) ASSERT_EQ(send_to(kPort), os::UdpSocket::Sent::kTaken);
     EXPECT_FALSE(sender.poll_refusal());
-    ASSERT_EQ(send_to(kNobody), UdpSocket::Sent::kTaken);
+    ASSERT_EQ(send_to(kNobody), os::UdpSocket::Sent::kTaken);
     pollfd waiting{.fd = sender.fd(), .events = 0, .revents = 0};
     ASSERT_EQ(poll(&waiting, 1, 1000), 1) << round;
     const auto refused = sender.poll_refusal();
@@ -100,8 +102,8 @@ TEST_F(UdpRuns, ARefusalIsHeardWhereverItComesFrom) {
     EXPECT_EQ(refused->ip, address());
     EXPECT_EQ(refused->port, kNobody);
     // What was said of an earlier packet takes no later one along.
-    ASSERT_EQ(send_to(kNobody), UdpSocket::Sent::kTaken);
-    ASSERT_EQ(send_to(kPort), UdpSocket::Sent::kTaken);
+    ASSERT_EQ(send_to(kNobody), os::UdpSocket::Sent::kTaken);
+    ASSERT_EQ(send_to(kPort), os::UdpSocket::Sent::kTaken);
     while (sender.poll_refusal()) {
     }
   }

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <deque>
 
-#include "net/clock.h"
 #include "net/test_scripted_node.h"
-#include "net/test_secure_pair.h"
 #include "net/udp_world.h"
+#include "os/clock.h"
+#include "seal/test_secure_pair.h"
 
 namespace weft::net {
 namespace {
@@ -31,7 +31,7 @@ class SecureWorldTest : public ::testing::Test {
   };
   void open(UdpWorldConfig config = {}, std::uint8_t secret_of_b = 1) {
     for (End* end : {&a, &b}) {
-      config.job_secret = test::some_secret(end == &a ? 1 : secret_of_b);
+      config.job_secret = seal::test::some_secret(end == &a ? 1 : secret_of_b);
       auto opened = UdpWorld::open(config);
       ASSERT_TRUE(opened) << opened.error().message;
       end->world = std::move(opened).value();
@@ -51,8 +51,8 @@ class SecureWorldTest : public ::testing::Test {
   // For a time, and so often at least that a busy machine does not matter.
   template <typename Over>
   bool pump(Over is_over, Duration patience = Duration::s(20)) {
-    const Time until = clock_now() + patience;
-    for (int passes = 0; clock_now() < until || passes < 500; ++passes) {
+    const Time until = os::clock_now() + patience;
+    for (int passes = 0; os::clock_now() < until || passes < 500; ++passes) {
       a.world->pass();
       b.world->pass();
       if (is_over()) return true;
@@ -60,7 +60,7 @@ class SecureWorldTest : public ::testing::Test {
     return false;
   }
   world::Datagram write(std::uint32_t psn, std::uint32_t size, fabric::Ev ev) {
-    auto& header = headers.emplace_back(test::write_header(size, psn));
+    auto& header = headers.emplace_back(seal::test::write_header(size, psn));
     return {.port = ev.port,
             .ecn = world::Ecn::kEct0,
             .dscp = world::Dscp::kTrimmable,
@@ -76,13 +76,13 @@ class SecureWorldTest : public ::testing::Test {
   }
 
   End a, b;
-  std::vector<std::byte> payload = test::some_payload(8192);
+  std::vector<std::byte> payload = seal::test::some_payload(8192);
   std::deque<std::vector<std::byte>> headers;
 };
 
 TEST_F(SecureWorldTest, EveryEvInEveryModeCarriesWhatItIsGiven) {
-  const Ipv6 loopback = parse_address("::1").value();
-  if (!UdpSocket::open({.address = loopback})) GTEST_SKIP() << "this host has no IPv6 loopback";
+  const Ipv6 loopback = os::parse_address("::1").value();
+  if (!os::UdpSocket::open({.address = loopback})) GTEST_SKIP() << "this host has no IPv6 loopback";
   for (const UdpWorldConfig& config :
        {UdpWorldConfig{}, UdpWorldConfig{.planes = {loopback}},
         UdpWorldConfig{

@@ -13,11 +13,11 @@
 #include <string>
 #include <thread>
 
-#include "net/address.h"
-#include "net/clock.h"
 #include "net/host_memory.h"
 #include "net/shm_link.h"
 #include "net/test_scripted_node.h"
+#include "os/address.h"
+#include "os/clock.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -48,8 +48,8 @@ class UdpWorldTest : public ::testing::Test {
   }
   // Until `count` datagrams came to b, or a second passed.
   void run(std::size_t count) {
-    const Time until = clock_now() + Duration::s(20);
-    while (b.node.came.size() < count && clock_now() < until) {
+    const Time until = os::clock_now() + Duration::s(20);
+    while (b.node.came.size() < count && os::clock_now() < until) {
       a.world->pass();
       b.world->pass();
     }
@@ -169,11 +169,12 @@ TEST_F(UdpWorldTest, EverySizeArrivesWhole) {
 
 TEST_F(UdpWorldTest, GarbageIsCountedAndNothingElse) {
   open(b);
-  auto stranger = UdpSocket::open({.address = ipv4(127, 0, 1, 1)}).value();
+  auto stranger = os::UdpSocket::open({.address = base::ipv4(127, 0, 1, 1)}).value();
   std::vector<std::byte> bytes(300, std::byte{0xff});
   for (std::size_t size = 0; size < bytes.size(); size += 7) {
     iovec piece{bytes.data(), size};
-    stranger.send({.to = ipv4(127, 0, 1, 1), .port = listen_port(b.world->process())}, {&piece, 1});
+    stranger.send({.to = base::ipv4(127, 0, 1, 1), .port = wire::listen_port(b.world->process())},
+                  {&piece, 1});
   }
   const auto dropped = [&] {
     std::uint64_t sum = 0;
@@ -183,8 +184,8 @@ TEST_F(UdpWorldTest, GarbageIsCountedAndNothingElse) {
     return sum;
   };
   const std::uint64_t sent = (bytes.size() + 6) / 7;
-  const Time until = clock_now() + Duration::s(20);
-  while (dropped() < sent && clock_now() < until) b.world->pass();
+  const Time until = os::clock_now() + Duration::s(20);
+  while (dropped() < sent && os::clock_now() < until) b.world->pass();
   EXPECT_EQ(dropped(), sent);
   EXPECT_TRUE(b.node.came.empty());
 }
@@ -214,12 +215,12 @@ TEST_F(UdpWorldTest, WakesFromSleepByPacketAndByHand) {
   open(b, {.spin = Duration::us(1)});
   a.node.to_send.push_back(write(1, 100, a.world->evs()[0]));
   a.world->pass();
-  b.world->step(clock_now() + Duration::ms(100));
+  b.world->step(os::clock_now() + Duration::ms(100));
   EXPECT_EQ(b.node.came.size(), 1u);
   b.world->wake();
-  const Time before = clock_now();
+  const Time before = os::clock_now();
   b.world->step(before + Duration::ms(20));
-  EXPECT_LT(clock_now() - before, Duration::s(5));
+  EXPECT_LT(os::clock_now() - before, Duration::s(5));
 }
 
 TEST_F(UdpWorldTest, SharedMemoryIsOneMorePort) {
@@ -235,8 +236,8 @@ TEST_F(UdpWorldTest, SharedMemoryIsOneMorePort) {
   large.port = ev->port;
   a.node.to_send = {large, write(2, 100, a.world->evs()[0]), large};
   a.world->pass();
-  const Time until = clock_now() + Duration::s(5);
-  while (b.node.came.size() < 3 && clock_now() < until) b.world->progress(until);
+  const Time until = os::clock_now() + Duration::s(5);
+  while (b.node.came.size() < 3 && os::clock_now() < until) b.world->progress(until);
   ASSERT_EQ(b.node.came.size(), 3u);
   std::size_t by_memory = 0;
   for (const auto& came : b.node.came) {
@@ -258,7 +259,7 @@ TEST_F(UdpWorldTest, SharedMemoryIsOffWhereItIsNotWanted) {
   EXPECT_FALSE(a.world->shared_memory_ev(b.world->addresses()[0]));
   EXPECT_FALSE(b.world->shared_memory_ev(a.world->addresses()[0]));
   // Nobody has that slot.
-  EXPECT_FALSE(a.world->shared_memory_ev(world::Address::of(ipv4(127, 0, 1, 1), 255)));
+  EXPECT_FALSE(a.world->shared_memory_ev(world::Address::of(base::ipv4(127, 0, 1, 1), 255)));
 }
 
 // Names are anybody's: whoever takes them all stops no process.
@@ -279,7 +280,7 @@ TEST_F(UdpWorldTest, ANameThatIsTakenCostsSharedMemoryAndNoSlot) {
 TEST(UdpWorldOpen, SaysWhatCannotBe) {
   EXPECT_EQ(UdpWorld::open({.planes = {}}).error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(UdpWorld::open({.evs_per_plane = 65}).error().kind, ErrorKind::kInvalid);
-  EXPECT_EQ(UdpWorld::open({.planes = {ipv4(8, 8, 8, 8)}}).error().kind, ErrorKind::kSystem);
+  EXPECT_EQ(UdpWorld::open({.planes = {base::ipv4(8, 8, 8, 8)}}).error().kind, ErrorKind::kSystem);
 }
 
 TEST(UdpWorldOpen, SaysWhichNamespaceIsMissing) {
@@ -289,15 +290,16 @@ TEST(UdpWorldOpen, SaysWhichNamespaceIsMissing) {
 }
 
 TEST(Ports, SourcePortTellsTheProcess) {
-  for (std::uint16_t process = 0; process < kProcessesMax; ++process) {
-    for (const std::uint32_t ev : {0u, 1u, kSourcePortsMax - 1}) {
-      EXPECT_EQ(process_of(source_port(process, ev)), process);
+  for (std::uint16_t process = 0; process < wire::kProcessesMax; ++process) {
+    for (const std::uint32_t ev : {0u, 1u, wire::kSourcePortsMax - 1}) {
+      EXPECT_EQ(wire::process_of(wire::source_port(process, ev)), process);
     }
   }
-  EXPECT_EQ(process_of(kSourcePortsFrom - 1), 0);
-  EXPECT_EQ(process_of(0), 0);
-  EXPECT_EQ(process_of(0xffff), 0);
-  EXPECT_LT(source_port(kProcessesMax - 1, kSourcePortsMax - 1), 32'768);  // Linux gives those out
+  EXPECT_EQ(wire::process_of(wire::kSourcePortsFrom - 1), 0);
+  EXPECT_EQ(wire::process_of(0), 0);
+  EXPECT_EQ(wire::process_of(0xffff), 0);
+  EXPECT_LT(wire::source_port(wire::kProcessesMax - 1, wire::kSourcePortsMax - 1),
+            32'768);  // Linux gives those out
 }
 
 // The kernel calls whoever watches a socket at each packet, in the sender's time: who is awake does not.
@@ -310,8 +312,8 @@ TEST_F(UdpWorldTest, WhoIsAwakeWatchesNoPlaneAndWhoWaitsAll) {
   };
   // Until so many are watched, or for long.
   const auto stay_awake = [&](std::size_t watched) {
-    const Time until = clock_now() + Duration::s(20);
-    while (watched_by(b.world->wait_fd()) != watched && clock_now() < until) b.world->pass();
+    const Time until = os::clock_now() + Duration::s(20);
+    while (watched_by(b.world->wait_fd()) != watched && os::clock_now() < until) b.world->pass();
     return watched_by(b.world->wait_fd()) == watched;
   };
   const std::size_t all = watched_by(b.world->wait_fd());
@@ -348,7 +350,7 @@ TEST_F(UdpWorldTest, WhoIsAwakeWatchesNoPlaneAndWhoWaitsAll) {
 
 // Peers that are not Weft: addresses of their own, so that nobody else has port 4791 there.
 TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
-  const UdpWorldConfig config{.planes = {ipv4(127, 0, 21, 7)}, .peers = Peers::kMrc};
+  const UdpWorldConfig config{.planes = {base::ipv4(127, 0, 21, 7)}, .peers = Peers::kMrc};
   auto world = UdpWorld::open(config);
   ASSERT_TRUE(world) << world.error().message;
   EXPECT_EQ((*world)->process(), 0);
@@ -358,35 +360,37 @@ TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
   // A port that would be of process 3 of a Weft host.
   ScriptedNode node;
   ASSERT_TRUE((*world)->attach((*world)->addresses(), node));
-  auto sender = UdpSocket::open({.address = ipv4(127, 0, 21, 8), .port = source_port(3, 1)});
+  auto sender =
+      os::UdpSocket::open({.address = base::ipv4(127, 0, 21, 8), .port = wire::source_port(3, 1)});
   ASSERT_TRUE(sender);
   std::array<std::byte, wire::kHeaderSizeMax> header;
   const std::size_t size = wire::emit({.opcode = wire::Opcode::kProbe, .dest_qpn = 0x123},
                                       wire::Probe{.probe_id = 1}, header);
   wire::Icrc icrc(
-      {.source = ipv4(127, 0, 21, 8),
+      {.source = base::ipv4(127, 0, 21, 8),
        .destination = config.planes[0],
-       .source_port = source_port(3, 1),
-       .destination_port = listen_port(0),
+       .source_port = wire::source_port(3, 1),
+       .destination_port = wire::listen_port(0),
        .udp_size = static_cast<std::uint16_t>(size + wire::kIcrcSize + wire::kUdpSize)});
   icrc.add_header(ConstBytes(header).first(size));
   std::array<std::byte, wire::kIcrcSize> trailer;
   icrc.store(trailer);
   std::array<iovec, 2> pieces = {iovec{header.data(), size}, iovec{trailer.data(), trailer.size()}};
-  sender->send({.to = config.planes[0], .port = listen_port(0)}, pieces);
-  for (const Time until = clock_now() + Duration::s(20); node.came.empty() && clock_now() < until;)
+  sender->send({.to = config.planes[0], .port = wire::listen_port(0)}, pieces);
+  for (const Time until = os::clock_now() + Duration::s(20);
+       node.came.empty() && os::clock_now() < until;)
     (*world)->pass();
   ASSERT_EQ(node.came.size(), 1u);
   EXPECT_TRUE(node.came[0].datagram.intact);
-  EXPECT_EQ(node.came[0].datagram.peer, world::Address::of(ipv4(127, 0, 21, 8), 0));
+  EXPECT_EQ(node.came[0].datagram.peer, world::Address::of(base::ipv4(127, 0, 21, 8), 0));
 }
 
 TEST(UdpWorldOfOthers, NeedsIpv6AndNoSecret) {
   const auto kind = [](const UdpWorldConfig& config) {
     return UdpWorld::open(config).error().kind;
   };
-  EXPECT_EQ(kind({.planes = {ipv4(10, 0, 1, 7)}, .peers = Peers::kMrc}), ErrorKind::kInvalid);
-  EXPECT_EQ(kind({.planes = {ipv4(127, 0, 21, 9)},
+  EXPECT_EQ(kind({.planes = {base::ipv4(10, 0, 1, 7)}, .peers = Peers::kMrc}), ErrorKind::kInvalid);
+  EXPECT_EQ(kind({.planes = {base::ipv4(127, 0, 21, 9)},
                   .peers = Peers::kMrc,
                   .job_secret = std::vector<std::byte>(32)}),
             ErrorKind::kInvalid);

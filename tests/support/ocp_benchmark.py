@@ -3,15 +3,37 @@
 The program exits with 0 even where data did not arrive as sent, and only says so; hence what it says is read.
 """
 
+import os
 import pathlib
+import sys
 
 import mrc_programs
 
 SIZES = [1 << i for i in range(27)]  # its sweep, 1 B to 64 MiB
 
 
+# Of its tree, what is built and compared here.
+NEEDED = ["mrc.h", "mrc_ctl.h", "examples/benchmark/mrc_example.c", "examples/benchmark/utils.c",
+          "examples/ev_expansion/ev_expansion.c"]
+
+
 class Failed(Exception):
     """What was wrong, in one line."""
+
+
+def tree_of_environment():
+    """OCP's tree, as WEFT_PEER_OCP names it; None where the variable is unset or empty. Another folder, or none, is a mistake
+    that ends the process with one line."""
+    tree = os.environ.get("WEFT_PEER_OCP")
+    if not tree:
+        return None
+    for file in NEEDED:
+        if not pathlib.Path(tree, file).is_file():
+            print(f"WEFT_PEER_OCP={tree}: there is no {file}; expected a source tree of OCP-Multipath-Reliable-Connection; "
+                  "clone https://github.com/opencomputeproject/OCP-Multipath-Reliable-Connection, or unset the variable",
+                  file=sys.stderr)
+            sys.exit(2)
+    return tree
 
 
 def build(tree, library, folder):

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "dissector_fixture.h"
-#include "net/secure_hello.h"
 #include "raw_frame.h"
+#include "seal/secure_hello.h"
 #include "wire/datagram.h"
 
 namespace weft::mrc_test {
@@ -88,9 +88,9 @@ TEST_F(Dissector, AllOnes) {
 
 TEST_F(Dissector, Hello) {
   const std::array<std::byte, 32> secret{};
-  const auto keys = net::KeySchedule::from_secret(secret);
+  const auto keys = seal::KeySchedule::from_secret(secret);
   ASSERT_TRUE(keys.has_value());
-  net::SecureHello hello;
+  seal::SecureHello hello;
   hello.from = {.incarnation = 0x1122'3344'5566'7788, .process = 7, .qpn = 0x0a0b0c};
   hello.to = {.incarnation = 0x99aa'bbcc'ddee'ff00, .process = 9, .qpn = 0x010203};
   hello.drawn.fill(std::byte{0xd1});

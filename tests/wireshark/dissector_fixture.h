@@ -53,7 +53,7 @@ inline std::uint16_t draw_port(Prng& prng) {
     case 1:
       return wire::kUdpPortAlternate;
     default:
-      return net::listen_port(static_cast<std::uint16_t>(1 + prng.below(net::kProcessesMax - 1)));
+      return wire::listen_port(static_cast<std::uint16_t>(1 + prng.below(wire::kProcessesMax - 1)));
   }
 }
 

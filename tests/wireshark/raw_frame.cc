@@ -1,7 +1,7 @@
 #include "raw_frame.h"
 
 #include "base/assert.h"
-#include "net/address.h"
+#include "os/address.h"
 #include "wire/frame.h"
 #include "wire/icrc.h"
 
@@ -55,8 +55,8 @@ Buffer ipv4_frame(const Buffer& header, Ipv4Icrc which) {
   store32(ip, 16, kTo);
   store_udp(ip.subspan(kIpv4), udp_size);
   wire::Icrc icrc = which == Ipv4Icrc::kMapped
-                        ? wire::Icrc({.source = net::ipv4(kFrom),
-                                      .destination = net::ipv4(kTo),
+                        ? wire::Icrc({.source = base::ipv4(kFrom),
+                                      .destination = base::ipv4(kTo),
                                       .source_port = kRawSourcePort,
                                       .destination_port = wire::kUdpPort,
                                       .udp_size = static_cast<std::uint16_t>(udp_size)})

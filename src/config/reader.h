@@ -1,0 +1,156 @@
+// Reader: one table of a scenario, read key by key into typed members. Whatever does not fit is
+// reported with its place; keys that nobody asked for are reported at the end. Owned by the parse
+// functions, for one table each.
+//
+// A getter leaves `out` at its default when the key is absent. The first mistake is kept, later
+// ones are not reported: a person gets one clear line.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/document.h"
+#include "config/names.h"
+#include "config/units.h"
+
+namespace weft::config {
+
+// Where mistakes go.
+class Report {
+ public:
+  explicit Report(std::string_view file_name) : file_name_(file_name) {}
+  void fail(Position at, std::string_view what) {
+    if (!failed_) message_ = message_at(file_name_, at, what);
+    failed_ = true;
+  }
+  bool failed() const { return failed_; }
+  // REQUIRES failed().
+  Error error() const { return {ErrorKind::kInvalid, message_}; }
+
+ private:
+  std::string file_name_, message_;
+  bool failed_ = false;
+};
+
+struct Range {
+  std::uint64_t min = 0;
+  std::uint64_t max = std::numeric_limits<std::uint32_t>::max();
+};
+
+class Reader {
+ public:
+  static constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 40;
+
+  // `table` may be null (absent: everything stays at its default) or not a table (a mistake).
+  // `name` for messages: "[topology]".
+  Reader(Report& report, const Value* table, std::string name);
+
+  bool present() const { return table_ != nullptr; }
+  Position at() const { return at_; }
+  bool has(std::string_view key) const { return table_ != nullptr && table_->find(key) != nullptr; }
+
+  // A whole number within the range, which fits T.
+  template <typename T>
+  void number(std::string_view key, T& out, Range range = {}) {
+    if (const Value* value = take(key)) {
+      if (const auto n = whole(*value, key, range)) out = static_cast<T>(*n);
+    }
+  }
+  void number(std::string_view key, std::optional<std::uint32_t>& out) {
+    std::uint32_t n = 0;
+    number(key, n);
+    if (has(key)) out = n;
+  }
+  void numbers(std::string_view key, std::vector<std::uint32_t>& out);
+  void boolean(std::string_view key, bool& out);
+  void text(std::string_view key, std::string& out);
+  template <typename T>
+  void size(std::string_view key, T& out, Range range = {0, kSizeMax}) {
+    if (const Value* value = take(key)) {
+      if (const auto n = bytes(*value, key, range)) out = static_cast<T>(*n);
+    }
+  }
+  void duration(std::string_view key, Duration& out, Duration min = Duration());
+  void duration(std::string_view key, std::optional<Duration>& out);
+  void rate(std::string_view key, Rate& out);
+  void ppm(std::string_view key, std::uint32_t& out);
+  void percent(std::string_view key, std::uint32_t& out, Range range);
+  void real(std::string_view key, std::optional<double>& out, double max);
+
+  template <typename E, std::size_t N>
+  void choice(std::string_view key, E& out, const config::Name<E> (&names)[N]) {
+    const Value* value = take(key);
+    if (value == nullptr) return;
+    if (const auto found = match(*value, names)) {
+      out = *found;
+    } else {
+      fail(value->at, std::string(key) + described(*value) + one_of(names));
+    }
+  }
+  template <typename E, std::size_t N>
+  void choices(std::string_view key, std::vector<E>& out, const config::Name<E> (&names)[N]) {
+    const Value* value = take_array(key, "a list of names");
+    if (value == nullptr) return;
+    for (const Value& item : value->children) {
+      if (const auto found = match(item, names)) {
+        out.push_back(*found);
+      } else {
+        fail(item.at, std::string(key) + described(item) + one_of(names));
+      }
+    }
+  }
+
+  // A table or a list of tables within this one; null or empty if absent.
+  const Value* table(std::string_view key);
+  std::span<const Value> tables(std::string_view key);
+
+  // The key must be there.
+  void require(std::string_view key, std::string_view expected);
+  // The key may be there only if `applies`, else the report says: "KEY means nothing here; WHY".
+  void only_if(bool applies, std::string_view key, std::string_view why);
+  // For checks that the caller makes: at the key if it is there, else at the table.
+  void fail_at(std::string_view key, std::string_view what);
+  // Reports a key that no getter asked for. Last call.
+  void finish();
+
+ private:
+  const Value* take(std::string_view key);
+  const Value* take_array(std::string_view key, std::string_view expected);
+  std::optional<std::uint64_t> whole(const Value& value, std::string_view key, Range range);
+  std::optional<std::uint64_t> bytes(const Value& value, std::string_view key, Range range);
+  std::optional<Duration> time(const Value& value, std::string_view key);
+  std::optional<std::uint32_t> share(const Value& value, std::string_view key);
+  void fail(Position at, std::string_view what) { report_->fail(at, what); }
+  // " = 7" or " is a list": how a wrong value is shown.
+  static std::string described(const Value& value);
+
+  template <typename E, std::size_t N>
+  static std::optional<E> match(const Value& value, const config::Name<E> (&names)[N]) {
+    if (value.kind != ValueKind::kString) return std::nullopt;
+    return value_named(names, value.text);
+  }
+  template <typename E, std::size_t N>
+  static std::string one_of(const config::Name<E> (&names)[N]) {
+    std::string list = "; expected one of ";
+    for (std::size_t i = 0; i < N; ++i) {
+      list += (i == 0 ? "\"" : ", \"") + std::string(names[i].name) + "\"";
+    }
+    return list;
+  }
+
+  Report* report_;
+  const Value* table_;
+  Position at_;
+  std::string name_;
+  std::vector<std::string> known_;
+};
+
+// The candidate nearest to `word` by edit distance, if any is near enough to be meant; else empty.
+std::string_view nearest(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace weft::config

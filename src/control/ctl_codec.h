@@ -1,0 +1,29 @@
+// A CtlModel as the bytes of a file, and back.
+//
+// Big-endian. Magic (8), version (4), size of the body (4), CRC-32 of the body (4), the body. What
+// comes from a file is hostile until parsed: whatever the bytes, the result is a model that
+// check_model accepts, or one line that says why not. Writing what was read gives the same bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "control/ctl_model.h"
+
+namespace weft::control {
+
+inline constexpr std::uint32_t kCtlFileVersion = 1;
+inline constexpr std::size_t kCtlFileHeaderBytes = 20;
+// All profiles full: more is no file of ours.
+inline constexpr std::size_t kCtlFileBytesMax = 4u << 20;
+
+std::vector<std::byte> to_bytes(const CtlModel& model);
+Result<CtlModel> ctl_model_from(ConstBytes bytes);
+
+// Magic, version, size and checksum for this body: what tests and fuzzers put before bytes of theirs.
+std::vector<std::byte> with_ctl_header(ConstBytes body);
+
+}  // namespace weft::control

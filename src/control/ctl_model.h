@@ -1,0 +1,125 @@
+// What a controller has told one device: EV format profiles, EV profiles, CC profiles and the
+// administrative state of ports, as plain values.
+//
+// Profiles exist for ever and are known by their number; at first all are in INIT and no port is
+// disabled. Ports count from 1 here, as in the API. Who may change what is in ctl_profiles.h, how it
+// becomes a file in ctl_codec.h, who may see it in controller_state.h.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabric/ev_format.h"
+#include "fabric/ev_profile.h"
+#include "world/world.h"
+
+namespace weft::control {
+
+// The bounds of a device. They are part of the file format: a larger one is a new version.
+inline constexpr std::uint32_t kFormatProfilesMax = 64;
+inline constexpr std::uint32_t kEvProfilesMax = 64;
+inline constexpr std::uint32_t kCcProfilesMax = 64;
+inline constexpr std::uint32_t kEvsPerProfileMax = 4096;
+inline constexpr std::uint32_t kEvsMax = 65'536;  // over all profiles
+inline constexpr std::uint32_t kEvFieldsMax = 32;
+inline constexpr std::size_t kVendorBytes = 128;
+
+// The values are the API's, in this file throughout.
+enum class ProfileState : std::uint8_t { kInit = 0, kOffline = 1, kOnline = 2 };
+enum class EvState : std::uint8_t { kGood = 1, kAssumedBad = 2, kDenied = 4 };
+// Bits of an event mask: only these can be asked for.
+inline constexpr std::uint32_t kEventStates = 1 | 2;
+
+using VendorConfig = std::array<std::byte, kVendorBytes>;  // opaque: kept and given back
+
+struct FormatProfile {
+  ProfileState state = ProfileState::kInit;
+  std::optional<fabric::EvFormatMode> mode{};
+  std::optional<std::vector<std::uint32_t>> widths{};
+  VendorConfig vendor{};
+  friend bool operator==(const FormatProfile&, const FormatProfile&) = default;
+};
+
+// An EV as the API writes it; two are the same when value and port are. Port 0 and value 0: not
+// populated.
+struct CtlEv {
+  fabric::EvBytes value{};
+  std::uint8_t port = 0;
+  bool is_populated() const { return port != 0; }
+  friend bool operator==(const CtlEv&, const CtlEv&) = default;
+};
+
+struct EvEntry {
+  CtlEv ev{};
+  EvState state = EvState::kGood;  // of a controller: good or denied
+  friend bool operator==(const EvEntry&, const EvEntry&) = default;
+};
+
+struct EvProfileRecord {
+  ProfileState state = ProfileState::kInit;
+  std::optional<fabric::EvMode> mode{};
+  std::optional<std::uint32_t> format{};  // number of the format profile
+  std::optional<std::uint32_t> count{};
+  std::optional<std::uint32_t> min_active{};
+  std::optional<std::uint32_t> event_mask{};
+  std::optional<std::vector<fabric::EvField>> fields{};
+  std::vector<EvEntry> evs{};  // explicit and generated: `count` of them
+  VendorConfig vendor{};
+  friend bool operator==(const EvProfileRecord&, const EvProfileRecord&) = default;
+};
+
+enum class CcAlgorithm : std::uint8_t { kNone = 0, kNscc = 1 };
+inline constexpr const char* kNsccName = "uet-1.0-nscc";
+
+// NSCC's configuration with the API's units. Zero: derived from rate and base RTT.
+struct NsccSettings {
+  bool disable_qa = false;
+  std::uint32_t adjust_bytes = 0;
+  std::uint32_t adjust_period_ns = 0;
+  std::uint32_t base_rtt_ns = 0;
+  float eta = 0, fi = 0;  // bytes
+  float fi_scale = 0, gamma = 0, max_md_jump = 0;
+  std::uint32_t cwnd_bytes_max = 0;
+  std::uint8_t qa_gate = 0;
+  std::uint32_t qa_threshold_ns = 0;
+  std::uint32_t target_delay_ns = 0;
+  friend bool operator==(const NsccSettings&, const NsccSettings&) = default;
+};
+
+struct CcProfile {
+  ProfileState state = ProfileState::kInit;
+  std::optional<CcAlgorithm> algorithm{};
+  std::optional<NsccSettings> nscc{};
+  VendorConfig vendor{};
+  friend bool operator==(const CcProfile&, const CcProfile&) = default;
+};
+
+struct CtlModel {
+  std::uint64_t generation = 0;  // counts changes
+  std::uint64_t seed = 0;        // what generated EVs are drawn from
+  std::array<FormatProfile, kFormatProfilesMax> formats{};
+  std::array<EvProfileRecord, kEvProfilesMax> evs{};
+  std::array<CcProfile, kCcProfilesMax> ccs{};
+  std::uint32_t ports_disabled = 0;  // bit N: port N
+  friend bool operator==(const CtlModel&, const CtlModel&) = default;
+};
+
+// What the device itself is, for the checks of a change.
+struct CtlDevice {
+  std::uint32_t port_mask = 0b10;  // bit N: port N, from 1
+};
+
+// EVs that all profiles together hold.
+inline std::uint32_t ev_count(const CtlModel& model) {
+  std::uint32_t count = 0;
+  for (const EvProfileRecord& profile : model.evs) {
+    count += static_cast<std::uint32_t>(profile.evs.size());
+  }
+  return count;
+}
+
+}  // namespace weft::control

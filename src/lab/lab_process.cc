@@ -1,0 +1,231 @@
+#include "lab/lab_process.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+#include "os/file_descriptor.h"
+#include "os/system_error.h"
+
+namespace weft::lab {
+namespace {
+
+constexpr std::size_t kOutputMax = 4 << 20;
+
+// The ways into the namespaces, opened before the fork.
+struct Ways {
+  os::FileDescriptor user, mount, net;
+};
+
+Result<Ways> open_ways(const LabDoor& door) {
+  Ways ways;
+  if (!door.keeper) return ways;
+  const auto way = [&](const char* kind) {
+    const std::string path = fmt::format("/proc/{}/ns/{}", door.keeper->pid, kind);
+    return os::FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  };
+  ways.user = way("user");
+  ways.mount = way("mnt");
+  ways.net = way("net");
+  const int error = errno;
+  // Looked at last: what was opened is of the process that is there now.
+  if (!is_alive(*door.keeper)) {
+    return Error{ErrorKind::kNotFound,
+                 fmt::format("lab: its keeper, process {}, is gone and everything with it; "
+                             "`weft lab down` forgets it",
+                             door.keeper->pid)};
+  }
+  if (!ways.user.is_open() || !ways.mount.is_open() || !ways.net.is_open())
+    return os::system_error(fmt::format("lab: /proc/{}/ns", door.keeper->pid), error);
+  // A process that has entered is there already, and the kernel refuses to let it in again.
+  struct stat theirs {
+  }, ours{};
+  if (fstat(ways.user.get(), &theirs) == 0 && stat("/proc/self/ns/user", &ours) == 0 &&
+      theirs.st_ino == ours.st_ino)
+    return Ways{};
+  return ways;
+}
+
+// Between fork and exec: system calls only. Gives the step that failed, with errno; or nothing.
+const char* go(const Ways& ways, const char* netns_path) {
+  if (ways.user.is_open()) {
+    // Whoever enters a mount namespace stands at its root; names are meant from where we are.
+    char here[PATH_MAX];
+    const bool known = getcwd(here, sizeof(here)) != nullptr;
+    if (setns(ways.user.get(), CLONE_NEWUSER) != 0) return "the keeper's user namespace";
+    if (setns(ways.mount.get(), CLONE_NEWNS) != 0) return "the keeper's mount namespace";
+    if (known && chdir(here) != 0) errno = 0;  // it is not there inside: at the root, then
+    if (setns(ways.net.get(), CLONE_NEWNET) != 0) return "the keeper's network namespace";
+  }
+  if (netns_path == nullptr) return nullptr;
+  const int fd = open(netns_path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return netns_path;
+  const bool entered = setns(fd, CLONE_NEWNET) == 0;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return entered ? nullptr : netns_path;
+}
+
+void put(const char* text) {
+  if (write(STDERR_FILENO, text, std::strlen(text)) < 0) _exit(125);
+}
+
+[[noreturn]] void fail(const char* what) {
+  const int error = errno;
+  put(what);
+  put(": ");
+  put(strerrordesc_np(error));
+  _exit(125);
+}
+
+[[noreturn]] void child(const Ways& ways, const LabJob& job, const char* netns_path,
+                        char* const* command) {
+  if (const char* failed = go(ways, netns_path)) fail(failed);
+  for (const auto& [path, value] : job.writes) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, value.data(), value.size()) < 0) fail(path.c_str());
+    close(fd);
+  }
+  if (!job.show.empty()) {
+    const int fd = open(job.show.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fail(job.show.c_str());
+    char buffer[4096];
+    for (ssize_t got = 0; (got = read(fd, buffer, sizeof(buffer))) > 0;) {
+      if (write(STDOUT_FILENO, buffer, static_cast<std::size_t>(got)) < 0) _exit(125);
+    }
+  }
+  if (command[0] == nullptr) _exit(0);
+  execv(command[0], command);
+  fail(command[0]);
+}
+
+Result<os::FileDescriptor> as_file(const std::string& input) {
+  os::FileDescriptor file(memfd_create("weft-lab-input", MFD_CLOEXEC));
+  if (!file.is_open()) return os::system_error("lab: memfd_create");
+  for (std::size_t at = 0; at < input.size();) {
+    const ssize_t put_in = write(file.get(), input.data() + at, input.size() - at);
+    if (put_in < 0) return os::system_error("lab: memfd");
+    at += static_cast<std::size_t>(put_in);
+  }
+  if (lseek(file.get(), 0, SEEK_SET) != 0) return os::system_error("lab: memfd");
+  return file;
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t got = read(fd, buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    if (text.size() < kOutputMax) text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  return status;
+}
+
+// One line: what the program said first, and the line of its input that it stumbled over.
+std::string complaint(const LabJob& job, const std::string& output) {
+  std::string first = output.substr(0, output.find('\n'));
+  const std::string mark = "Command failed -:";
+  const std::size_t at = output.find(mark);
+  if (at == std::string::npos) return first;
+  const long number = std::strtol(output.c_str() + at + mark.size(), nullptr, 10);
+  std::size_t from = 0;
+  for (long line = 1; line < number && from != std::string::npos; ++line) {
+    from = job.input.find('\n', from);
+    if (from != std::string::npos) ++from;
+  }
+  if (from == std::string::npos) return first;
+  return fmt::format("{} (at `{}`)", first,
+                     job.input.substr(from, job.input.find('\n', from) - from));
+}
+
+std::string netns_path_of(const std::string& netns) {
+  return fmt::format("{}/{}", kNetnsFolder, netns);
+}
+
+}  // namespace
+
+Result<std::string> run(const LabDoor& door, const LabJob& job) {
+  WEFT_TRY(const Ways ways, open_ways(door));
+  WEFT_TRY(const os::FileDescriptor input, as_file(job.input));
+  const std::string path = job.netns.empty() ? std::string() : netns_path_of(job.netns);
+  std::vector<char*> command;
+  for (const std::string& word : job.command) command.push_back(const_cast<char*>(word.c_str()));
+  command.push_back(nullptr);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return os::system_error("lab: pipe");
+  os::FileDescriptor from_child(ends[0]), to_parent(ends[1]);
+  const pid_t pid = fork();
+  if (pid < 0) return os::system_error("lab: fork");
+  if (pid == 0) {
+    if (dup2(input.get(), STDIN_FILENO) < 0 || dup2(to_parent.get(), STDOUT_FILENO) < 0 ||
+        dup2(to_parent.get(), STDERR_FILENO) < 0)
+      _exit(125);
+    if (door.lock >= 0) fcntl(door.lock, F_SETFD, 0);
+    child(ways, job, path.empty() ? nullptr : path.c_str(), command.data());
+  }
+  to_parent.reset();
+  const std::string output = read_all(from_child.get());
+  const int status = wait_for(pid);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return output;
+  const std::string where = job.netns.empty() ? "" : " in " + job.netns;
+  const std::string who = job.command.empty() ? "settings" : job.command.front();
+  if (WIFSIGNALED(status)) {
+    return Error{ErrorKind::kSystem, fmt::format("lab: {}{} was interrupted by signal {}", who,
+                                                 where, WTERMSIG(status))};
+  }
+  return Error{ErrorKind::kSystem,
+               fmt::format("lab: {}{}: {}", who, where, complaint(job, output))};
+}
+
+Result<void> enter(const LabDoor& door, const std::string& netns) {
+  WEFT_TRY(const Ways ways, open_ways(door));
+  const std::string path = netns_path_of(netns);
+  if (const char* failed = go(ways, netns.empty() ? nullptr : path.c_str()))
+    return os::system_error(std::string("lab: ") + failed);
+  return {};
+}
+
+Result<std::string> find_tool(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  // Not everybody has the places of administrators in PATH.
+  std::string folders = std::string(path != nullptr ? path : "") + ":/usr/sbin:/sbin:/usr/bin:/bin";
+  while (!folders.empty()) {
+    const std::size_t end = std::min(folders.find(':'), folders.size());
+    const std::string file = folders.substr(0, end) + "/" + name;
+    if (file.front() == '/' && end > 0 && access(file.c_str(), X_OK) == 0) return file;
+    folders.erase(0, end + 1);
+  }
+  return Error{ErrorKind::kNotFound,
+               fmt::format("lab: `{}` is not installed; `tools/install-deps network`, or the "
+                           "Debian package {}",
+                           name, name == "nft" ? "nftables" : "iproute2")};
+}
+
+std::vector<std::string> missing_tools() {
+  std::vector<std::string> missing;
+  for (const char* const tool : kLabTools) {
+    if (!find_tool(tool)) missing.emplace_back(tool);
+  }
+  return missing;
+}
+
+}  // namespace weft::lab

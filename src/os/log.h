@@ -1,0 +1,32 @@
+// What happens at the edges, told to a person on stderr, one line each:
+//
+//   weft: info: 11:23:45.123 slot 0, receive buffers of 8388608 bytes
+//
+// The level is one for the process, warn at first. Lines are written whole, from any thread. Nothing
+// is logged for each packet: who logs what repeats says it once.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace weft::os {
+
+enum class LogLevel : unsigned char { kError, kWarn, kInfo, kDebug };
+
+// "error", "warn", "info", "debug".
+std::optional<LogLevel> log_level_from(std::string_view text);
+std::string_view name_of(LogLevel level);
+
+void set_log_level(LogLevel level);
+bool is_logged(LogLevel level);
+void log_line(LogLevel level, std::string_view line);
+
+template <typename... Args>
+void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
+  if (is_logged(level)) log_line(level, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace weft::os

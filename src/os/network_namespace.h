@@ -1,0 +1,24 @@
+// NamespaceScope: while it lives, this thread opens its sockets in another network namespace. A
+// socket stays in the namespace in which it was made.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace weft::os {
+
+class NamespaceScope {
+ public:
+  // `path`: as /run/netns/NAME or /proc/PID/ns/net; empty: stay where we are.
+  static Result<NamespaceScope> enter(const std::string& path);
+  NamespaceScope(NamespaceScope&& other) noexcept;
+  NamespaceScope& operator=(NamespaceScope&& other) = delete;
+  ~NamespaceScope();
+
+ private:
+  explicit NamespaceScope(int back) : back_(back) {}
+  int back_ = -1;  // where we came from; -1: nothing to undo
+};
+
+}  // namespace weft::os

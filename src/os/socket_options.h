@@ -1,0 +1,53 @@
+// Options of sockets, as UDP and raw ones set them alike; and names that older headers lack.
+#pragma once
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
+#ifndef IPV6_FLOWINFO_SEND
+#define IPV6_FLOWINFO_SEND 33
+#endif
+#ifndef IPV6_AUTOFLOWLABEL
+#define IPV6_AUTOFLOWLABEL 70
+#endif
+
+namespace weft::os {
+
+// False: this kernel, or this kind of socket, has no such option.
+inline bool set_option(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
+}
+
+// A packet is one datagram. What the network says of its size (ICMP, which nobody signs) is not
+// believed while packets flow: whoever forges it would end a transfer.
+inline void never_fragment(int fd, int level) {
+  if (level == IPPROTO_IP) {
+    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+  } else {
+    set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+  }
+}
+
+// As large as the system lets us: beyond its limit only with privilege. 0: as it is.
+inline void set_buffer(int fd, int name, int forced, std::uint32_t bytes) {
+  if (bytes == 0) return;
+  if (!set_option(fd, SOL_SOCKET, forced, static_cast<int>(bytes)))
+    set_option(fd, SOL_SOCKET, name, static_cast<int>(bytes));
+}
+
+}  // namespace weft::os

@@ -1,0 +1,55 @@
+// PacketCipher: AES-256-GCM under one key, for one direction of use, by the fastest library that this
+// host has (Gcm); nothing is allocated after construction.
+//
+// Whoever calls it never gives the same nonce twice under one key: see SendCounter.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/bytes.h"
+#include "seal/key_schedule.h"
+
+namespace weft::seal {
+
+class Gcm;
+
+using Nonce = std::array<std::byte, 12>;
+inline constexpr std::size_t kTagSize = 16;
+
+class PacketCipher {
+ public:
+  enum class Use : std::uint8_t { kSeal, kOpen };
+  enum class Library : std::uint8_t { kBest, kOpenssl };
+  PacketCipher(Use use, const Key& key, Library library = Library::kBest);
+  PacketCipher(PacketCipher&&) noexcept;
+  PacketCipher& operator=(PacketCipher&&) noexcept;
+  ~PacketCipher();
+
+  void set_key(const Key& key);
+
+  // What is authenticated in clear and what is encrypted, which may be empty. It may come in two
+  // pieces; `out` takes both, one behind the other.
+  struct Plain {
+    ConstBytes header{};
+    ConstBytes payload{}, padding{};
+  };
+  // REQUIRES kSeal, out.size() == payload + padding, 1 <= tag.size() <= kTagSize.
+  void seal(const Nonce& nonce, const Plain& in, Bytes out, Bytes tag);
+
+  struct Sealed {
+    ConstBytes header{};
+    Bytes payload{};  // decrypted in place
+    ConstBytes tag{};
+  };
+  // False: not sealed under this key and nonce, and the payload is rubbish. REQUIRES kOpen.
+  bool open(const Nonce& nonce, const Sealed& in);
+
+ private:
+  Use use_;
+  std::unique_ptr<Gcm> gcm_;
+};
+
+}  // namespace weft::seal

@@ -1,0 +1,41 @@
+// The hello: the packet by which two ends of a session tell each other what they drew. A UDP
+// datagram between the same ports as MRC's packets, told apart by its first byte, which is no
+// opcode. In clear, with a tag under a key from the job secret.
+//
+//   0 magic "WEFT"   4 version   5 flags   6 from.process   8 from.incarnation   16 from.qpn
+//   20 to.qpn   24 to.incarnation   32 to.process   34 zero   36 drawn   52 echo   68 tag
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "seal/key_schedule.h"
+#include "wire/drop_reason.h"
+
+namespace weft::seal {
+
+struct SecureHello {
+  static constexpr std::size_t kSize = 84;
+  static constexpr std::byte kFirstByte{0x57};
+  using Packet = std::array<std::byte, kSize>;
+
+  EndId from{}, to{};
+  SessionRandom drawn{};     // by who sends this
+  SessionRandom echo{};      // what the other end drew; zero: not known yet
+  bool established = false;  // the sender has keys: no answer needed
+  friend bool operator==(const SecureHello&, const SecureHello&) = default;
+
+  Packet emit(const KeySchedule& keys) const;
+};
+
+// Says kTooShort, kBadHeader, kBadVersion, or kForged when the tag does not match.
+Result<SecureHello, DropReason> parse_hello(ConstBytes packet, const KeySchedule& keys);
+
+// Says no more than that a datagram would be a hello, and nothing else.
+inline bool is_hello(ConstBytes datagram) {
+  return !datagram.empty() && datagram[0] == SecureHello::kFirstByte;
+}
+
+}  // namespace weft::seal

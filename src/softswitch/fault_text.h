@@ -1,0 +1,33 @@
+// A fault event as one line of text, and back: how `weft lab fault` tells the software switch.
+//
+//   link-down link=12 carrier=0
+//   link-up link=12
+//   link-rate link=12 percent=25
+//   impair id=3 link=12 kind=loss share=42949673
+//   impair id=4 place=nic-receive kind=ev-loss share=858993459 evs=989855744,989921280
+//   impair id=5 place=all-links kind=reorder share=429496730 delay_ps=50000000
+//   heal id=3
+//
+// Words after the first are key=value, in any order, each once. `share` counts parts of 2^32. What
+// is left out has FaultEvent's default; `at` is not said: an event is carried out when it comes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "fabric/fault.h"
+
+namespace weft::softswitch {
+
+inline constexpr std::size_t kFaultTextMax = 4096;
+inline constexpr std::size_t kFaultEvsMax = 256;
+
+// What a person sees of a word, whatever it holds.
+std::string shown(std::string_view word);
+
+std::string to_text(const fabric::FaultEvent& event);
+// Any text. Errors: kInvalid with the word that is wrong and what was expected.
+Result<fabric::FaultEvent> parse_fault_event(std::string_view text);
+
+}  // namespace weft::softswitch

@@ -1,0 +1,78 @@
+// ProxySockets: the edge of a software switch where there are no namespaces: hosts are addresses on
+// the loopback, and each has a second address, its proxy, which is the switch's.
+//
+//   host h, plane p   127.<100 + p>.<h + 1>.1   bound by the host
+//   its proxy         127.<100 + p>.<h + 1>.2   to which the others send, from which they get
+//
+// A datagram from host g to the proxy of host h enters the fabric as a packet from g to h; it
+// leaves it from the proxy of g, with the source port that it had, to host h. So each host knows
+// the others by their proxies only, EVs are kept, and DSCP and CE arrive. The ICRC covers the
+// addresses: one that held is made to hold again. One that did not is left as it is: the packet was
+// damaged, or it is sealed and has none, and its tag stands there.
+//
+// IPv4 only; at most 8 planes and 250 hosts. A port has no carrier to lose. Sockets that send are
+// opened as EVs are seen, at most kSendersMax.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/ipv6.h"
+#include "os/file_descriptor.h"
+#include "os/udp_socket.h"
+#include "softswitch/fabric_edge.h"
+
+namespace weft::softswitch {
+
+struct ProxySocketsOptions {
+  std::uint32_t processes = 4;  // slots of a host that are listened for
+  bool icrc_full = false;       // the hosts' ICRCs cover payload (IcrcCover::kFull)
+  std::uint8_t net = 100;       // 127.<net + p>
+};
+
+Ipv6 socket_host(const fabric::HostPort& port, std::uint8_t net = 100);
+Ipv6 socket_proxy(const fabric::HostPort& port, std::uint8_t net = 100);
+
+class ProxySockets final : public FabricEdge {
+ public:
+  static constexpr std::size_t kSendersMax = 4096;
+
+  // Errors: kInvalid (too many hosts), kExhausted (an address is in use), kSystem.
+  static Result<std::unique_ptr<ProxySockets>> open(const fabric::Topology& topology,
+                                                    const ProxySocketsOptions& options);
+
+  int fd() const override { return poll_.get(); }
+  std::size_t receive(Time now, std::span<Incoming> out) override;
+  void release() override { used_ = 0; }
+  void send(std::span<const LiveFabric::Delivery> packets) override;
+  Result<void> set_carrier(const fabric::HostPort&, bool) override { return {}; }
+  const Counters& counters() override { return counters_; }
+
+ private:
+  struct Listener {
+    fabric::HostPort to{};
+    std::uint16_t port = 0;
+    os::UdpSocket socket{};
+  };
+  explicit ProxySockets(const ProxySocketsOptions& options);
+  Result<void> listen(const fabric::Topology& topology);
+  void take(const Listener& listener, const os::UdpSocket::Incoming& run, ConstBytes bytes,
+            Time now, std::span<Incoming> out, std::size_t& count);
+  os::UdpSocket* sender(const fabric::HostPort& from, std::uint16_t port);
+  void mend_icrc(const fabric::HostPort& from, const fabric::HostPort& to, Bytes packet) const;
+
+  static constexpr std::size_t kSlot = 9'216;
+  ProxySocketsOptions options_;
+  std::uint32_t hosts_ = 0;
+  os::FileDescriptor poll_;
+  std::vector<Listener> listeners_;
+  std::map<std::uint64_t, os::UdpSocket> senders_;  // by host, plane and port
+  std::vector<std::byte> buffer_;                   // one run as it came
+  std::vector<std::byte> packets_;                  // kSlot each
+  std::size_t used_ = 0;
+  std::vector<std::byte> outgoing_;
+  Counters counters_;
+};
+
+}  // namespace weft::softswitch
