@@ -31,7 +31,7 @@ transport::QpConfig config_for(std::span<const fabric::Ev> evs) {
   config.ev_active = static_cast<std::uint32_t>(evs.size());
   config.nscc.rate = Rate::gbps(40);
   config.nscc.trimming = false;
-  suit_software(config);
+  suit_process(config, transport::PeerKind::kSoftware);
   return config;
 }
 
@@ -42,7 +42,7 @@ transport::QpConfig shared_memory_config(const fabric::Ev& ev) {
   config.nscc.enabled = false;
   config.nscc.base_rtt = kShmRtt;
   config.nscc.cwnd_bytes_max = config.nscc.cwnd_bytes_initial = kShmWindow;
-  config.budget_unit_bytes = 0;  // the ring says what there is room for
+  config.receive_budget = false;  // the ring itself holds the sender back
   return config;
 }
 
@@ -68,7 +68,6 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   config.send_queue_max = kSendQueue;
   config.completion_queue_max = options.qps_max * kSendQueue;
   config.control_queue_max = 1024;
-  suit_software(config);
   config.answers_delay = transport::kAnswersDelay;
   transport::number_qps(config, end->world_->process(), end->prng_);
   config.seed = end->prng_.next();

@@ -7,8 +7,8 @@
 namespace weft::transport {
 namespace {
 
-// More data packets than that are not left unanswered.
-constexpr std::uint32_t kPacketsUnansweredMax = 16;
+// So many data packets without an answer end the delay.
+constexpr std::uint32_t kPacketsDelayedMax = 16;
 // Delayed answers in a row that a peer must be blocked on.
 constexpr std::uint8_t kTimesBlocked = 2;
 constexpr Duration kUndelayedFor = Duration::ms(50);
@@ -16,38 +16,39 @@ constexpr Duration kUndelayedFor = Duration::ms(50);
 }  // namespace
 
 AnswerScheduler::AnswerScheduler(const Options& options)
-    : delay_(options.delay), quiet_(options.quiet) {
-  unanswered_.reserve(options.qp_count_max);
-  if (quiet_ > Duration()) watched_ = Ring<std::uint32_t>(options.qp_count_max);
+    : delay_(options.delay), watched_(options.qp_count_max) {
+  prompt_.reserve(options.qp_count_max);
+  if (is_delaying()) delayed_.reserve(options.qp_count_max);
 }
 
-bool AnswerScheduler::on_data(Time now, std::uint32_t index, OfQp& qp) {
+bool AnswerScheduler::on_data(Time now, std::uint32_t index, OfQp& qp, bool may_delay) {
   qp.received_at = now;
-  if (is_delaying()) {
+  const bool is_delayed = may_delay && is_delaying();
+  if (is_delayed) {
+    ++packets_delayed_;
     if (now < qp.blocked_if_before) {
       qp.blocked_if_before = Time();
       if (++qp.times_blocked >= kTimesBlocked) qp.undelayed_until = now + kUndelayedFor;
     }
     if (now < qp.undelayed_until) a_peer_is_blocked_ = true;
   }
-  ++packets_unanswered_;
   if (qp.is_unanswered) return false;
-  WEFT_ASSERT(unanswered_.size() < unanswered_.capacity());  // each QP is in it once
   qp.is_unanswered = true;
-  unanswered_.push_back(index);
+  std::vector<std::uint32_t>& unanswered = is_delayed ? delayed_ : prompt_;
+  WEFT_ASSERT(unanswered.size() < unanswered.capacity());  // each QP is in it once
+  unanswered.push_back(index);
   return true;
 }
 
 bool AnswerScheduler::is_due(Time now) const {
-  if (unanswered_.empty()) return false;
+  if (delayed_.empty()) return false;
   return answer_at_ == kNever || answer_at_ <= now || a_peer_is_blocked_ ||
-         packets_unanswered_ >= kPacketsUnansweredMax;
+         packets_delayed_ >= kPacketsDelayedMax;
 }
 
-void AnswerScheduler::on_answered(Time now, OfQp& qp) const {
+void AnswerScheduler::on_delayed_answered(Time now, OfQp& qp) const {
   WEFT_ASSERT(qp.is_unanswered);
   qp.is_unanswered = false;
-  if (!is_delaying()) return;
   if (answer_at_ > now) {
     qp.times_blocked = 0;
   } else if (now - qp.received_at >= delay_ / 2) {
@@ -58,18 +59,18 @@ void AnswerScheduler::on_answered(Time now, OfQp& qp) const {
   }
 }
 
-void AnswerScheduler::on_all_answered() {
-  unanswered_.clear();
-  packets_unanswered_ = 0;
+void AnswerScheduler::on_all_delayed_answered() {
+  delayed_.clear();
+  packets_delayed_ = 0;
   a_peer_is_blocked_ = false;
   answer_at_ = kNever;
 }
 
-void AnswerScheduler::watch(Time now, std::uint32_t index, OfQp& qp) {
-  if (quiet_ == Duration() || qp.is_watched) return;
+void AnswerScheduler::watch(Time now, std::uint32_t index, OfQp& qp, Duration quiet) {
+  if (quiet == Duration() || qp.is_watched) return;
   qp.is_watched = true;
   watched_.push(index);
-  quiet_at_ = std::min(quiet_at_, now + quiet_);
+  quiet_at_ = std::min(quiet_at_, now + quiet);
 }
 
 std::size_t AnswerScheduler::begin_quiet_round() {
@@ -83,11 +84,11 @@ std::uint32_t AnswerScheduler::take_watched() {
   return index;
 }
 
-bool AnswerScheduler::is_quiet(Time now, std::uint32_t index, OfQp& qp, bool owes_sack) {
+bool AnswerScheduler::is_quiet(Time now, std::uint32_t index, OfQp& qp, const Watched& watched) {
   WEFT_ASSERT(qp.is_watched);
   qp.is_watched = false;
-  if (!owes_sack) return false;
-  const Time due = qp.received_at + quiet_;
+  if (!watched.owes_sack) return false;
+  const Time due = qp.received_at + watched.quiet;
   if (due <= now) return true;
   qp.is_watched = true;
   watched_.push(index);
@@ -96,7 +97,8 @@ bool AnswerScheduler::is_quiet(Time now, std::uint32_t index, OfQp& qp, bool owe
 }
 
 void AnswerScheduler::forget(std::uint32_t index) {
-  std::erase(unanswered_, index);
+  std::erase(prompt_, index);
+  std::erase(delayed_, index);
   for (std::size_t left = watched_.size(); left > 0; --left) {
     const std::uint32_t other = take_watched();
     if (other != index) watched_.push(other);

@@ -188,8 +188,10 @@ void Endpoint::report_quiet(Time now) {
   for (std::size_t left = answers_.begin_quiet_round(); left > 0; --left) {
     const std::uint32_t index = answers_.take_watched();
     Qp& qp = qps_[index];
-    const bool owes_sack = qp.responder.owes_sack() && qp.may_receive();
-    if (!answers_.is_quiet(now, index, qp.answers, owes_sack)) continue;
+    const AnswerScheduler::Watched watched{
+        .owes_sack = qp.responder.owes_sack() && qp.may_receive(),
+        .quiet = qp.params->peer->sack_after_quiet};
+    if (!answers_.is_quiet(now, index, qp.answers, watched)) continue;
     const PortMask usable = peers_[qp.peer].usable(ports_.up());
     for (std::uint32_t port = 0; port < ports_.count(); ++port) {
       if ((usable >> port & 1) == 0) continue;

@@ -194,6 +194,7 @@ class Endpoint final : public world::Node {
   void on_silence_over(Time now, Qp& qp);
   void after_requestor(Time now, Qp& qp, Status status);
   void share_budget(Time now, Qp& qp);
+  void flush_prompt_answers();
   void drop(DropReason reason) { ++counters_.drops[static_cast<std::size_t>(reason)]; }
 
   // --- ports and paths

@@ -32,16 +32,25 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
     }
     on_packet(now, d, *packet);
   }
-  if (!answers_.is_delaying()) flush_answers(now);
+  flush_prompt_answers();
+}
+
+void Endpoint::flush_prompt_answers() {
+  for (const std::uint32_t index : answers_.prompt()) {
+    Qp& qp = qps_[index];
+    answers_.on_prompt_answered(qp.answers);
+    qp.responder.flush(control_, responder_counters_);
+  }
+  answers_.on_all_prompt_answered();
 }
 
 void Endpoint::flush_answers(Time now) {
-  for (const std::uint32_t index : answers_.unanswered()) {
+  for (const std::uint32_t index : answers_.delayed()) {
     Qp& qp = qps_[index];
-    answers_.on_answered(now, qp.answers);
+    answers_.on_delayed_answered(now, qp.answers);
     qp.responder.flush(control_, responder_counters_);
   }
-  answers_.on_all_answered();
+  answers_.on_all_delayed_answered();
 }
 
 void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet& packet) {
@@ -136,7 +145,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   }
   hot(Call::kData) = {qp->responder_part(), peers_[qp->peer].part(ports_.count()),
                       qp->responder.hot_bits()};
-  const bool is_first = answers_.on_data(now, qps_.index_of(*qp), qp->answers);
+  const bool is_first =
+      answers_.on_data(now, qps_.index_of(*qp), qp->answers, qp->params->peer->delays_answers);
   if (is_first && budget_.is_bounded()) share_budget(now, *qp);
   if (qp->peer_is_silent) on_silence_over(now, *qp);
   const bool trimmed = world::is_trimmed(in.dscp);
@@ -155,12 +165,12 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   const Status status = qp->responder.on_write(
       arrival, *memory_, {qp->receives, completions_.ring()}, control_, responder_counters_);
   if (status != Status::kOk) return fail(now, *qp, status);
-  answers_.watch(now, qps_.index_of(*qp), qp->answers);
+  answers_.watch(now, qps_.index_of(*qp), qp->answers, qp->params->peer->sack_after_quiet);
 }
 
 // What the ports hold is shared among the QPs that receive: this one's part goes with its SACKs.
 void Endpoint::share_budget(Time now, Qp& qp) {
-  const std::uint32_t unit = qp.params->config.budget_unit_bytes;
+  const std::uint32_t unit = qp.params->budget_unit_bytes;
   if (unit == 0) return;
   budget_.on_receive(now, qp.budget_epoch);
   qp.responder.limit(budget_.limit(now, unit));

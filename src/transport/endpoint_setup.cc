@@ -11,9 +11,9 @@ namespace weft::transport {
 namespace {
 
 bool is_alike(const QpConfig& a, const QpConfig& b) {
-  return std::tie(a.mtu, a.sack_bytes, a.mpr, a.mpr_dest, a.dynamic_mpr, a.budget_unit_bytes,
+  return std::tie(a.peer, a.mtu, a.sack_bytes, a.mpr, a.mpr_dest, a.dynamic_mpr, a.receive_budget,
                   a.wimm_max, a.wimm_dest_max, a.trim_nack, a.retry, a.nscc) ==
-         std::tie(b.mtu, b.sack_bytes, b.mpr, b.mpr_dest, b.dynamic_mpr, b.budget_unit_bytes,
+         std::tie(b.peer, b.mtu, b.sack_bytes, b.mpr, b.mpr_dest, b.dynamic_mpr, b.receive_budget,
                   b.wimm_max, b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
 }
 
@@ -32,15 +32,14 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       router_({.port_count = config.port_count, .shares_port = config.answers_delay > Duration()}),
       reverse_evs_(config.reverse_confirm),
       prober_(config.bad_ev_count_max),
-      probe_budget_(config.probes_per_ms),
+      probe_budget_(kSoftwareRules.probes_per_ms),
       asks_(config.ask_count_max),
       journal_(config.ev_news_max),
       deadlines_(qps_.size()),
       ready_(config.qp_count_max),
       completions_(config.completion_queue_max),
       failures_(config.tell_failures ? config.qp_count_max : 1),
-      answers_(
-          {.delay = config.answers_delay, .quiet = config.sack_quiet, .qp_count_max = qps_.size()}),
+      answers_({.delay = config.answers_delay, .qp_count_max = qps_.size()}),
       config_(config),
       prng_(Prng(config.seed).fork("endpoint", config.host)),
       headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(
@@ -111,8 +110,8 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
                                                   static_cast<std::uint32_t>(config.evs.size())),
                 .min_active = 0,
                 .port_count = config_.port_count,
-                .prior_losses = config.nscc.software ? 1u : 0u,
-                .confirm = config.nscc.software ? Duration::ms(1) : Duration(),
+                .prior_losses = params->peer->prior_losses,
+                .confirm = params->peer->loss_confirmation,
                 .seed = prng_.fork("paths", qpn).next(),
                 .trace = trace_.get(),
                 .journal = config_.ev_news_max > 0 ? &journal_ : nullptr,
@@ -127,8 +126,8 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
       .wimm_max = config.wimm_dest_max,
       .mtu = mtu_dest,
       .mtu_unlisted = std::max(mtu_dest, config.mtu_dest_unlisted),
-      .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
-      .sack_holes = config_.sack_holes,
+      .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : params->peer->sack_bytes,
+      .peer = params->peer,
       .trim_nack = config.trim_nack,
       .domain = config.domain,
       .nack_interval = config.nscc.base_rtt};
@@ -162,7 +161,9 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   if (params == nullptr) params = std::make_unique<QpParams>();
   params->config = key;
   params->mtu = config.mtu != 0 ? config.mtu : config_.mtu;
-  params->nscc = NsccParams::derive(config.nscc, params->mtu);
+  params->peer = &rules_of(config.peer);
+  params->budget_unit_bytes = config.receive_budget ? params->peer->budget_unit_bytes : 0;
+  params->nscc = NsccParams::derive(config.nscc, params->mtu, *params->peer);
   params->burst = config_.burst;
   params_.push_back(std::move(params));
   return params_.back().get();

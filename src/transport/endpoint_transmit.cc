@@ -46,10 +46,10 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
 // A peer that gets data from us now is not waiting for the answers alone.
 bool Endpoint::may_delay_answers(Time now) const {
   if (answers_.answer_at() != kNever) return false;  // they wait already
-  for (const std::uint32_t index : answers_.unanswered()) {
+  for (const std::uint32_t index : answers_.delayed()) {
     if (peers_[qps_[index].peer].data_at != now) return false;
   }
-  return !answers_.unanswered().empty();
+  return !answers_.delayed().empty();
 }
 
 // False when control packets are left waiting for room: data must not overtake them.

@@ -14,7 +14,7 @@ struct Bench {
   explicit Bench(const QpTable::Options& options) : table(options) {
     params.config.nscc.rate = Rate::gbps(100);
     params.config.nscc.base_rtt = Duration::us(10);
-    params.nscc = NsccParams::derive(params.config.nscc, params.mtu);
+    params.nscc = NsccParams::derive(params.config.nscc, params.mtu, *params.peer);
   }
   Qp& create() {
     Qp::Options options;

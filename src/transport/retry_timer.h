@@ -1,5 +1,5 @@
-// RetryTimer: the local ACK timer. It waits some times for one interval, then for doubled ones, and
-// then gives up.
+// RetryTimer: the local ACK timer. It expires so often at one interval, then at doubling ones, then
+// it gives up.
 #pragma once
 
 #include <algorithm>
@@ -37,6 +37,7 @@ class RetryTimer {
   // Answers are known to take that much longer: intervals are longer by it.
   static constexpr Duration kSlackMax = Duration::ms(100);
   void set_slack(Duration slack) {
+    WEFT_ASSERT(slack >= Duration());
     slack = std::min(slack, kSlackMax);
     deadline_ += slack - slack_;  // the same start
     slack_ = slack;
@@ -46,19 +47,20 @@ class RetryTimer {
     armed_ = true;
     deadline_ = now + interval() + slack_;
   }
-  // The peer lives: back to the first interval. There was no progress, so patience() still runs.
-  void restart_first_interval(Time now) {
+  // The peer lives: back to the first interval. No progress: the time until it gives up goes on.
+  void on_peer_alive(Time now) {
     expiries_ = 0;
     if (armed_) restart(now);
   }
-  // Progress: the answer that was waited for came.
-  void reset(Time now) {
+  // The answer that was waited for came.
+  void on_progress(Time now) {
     waiting_since_ = now;
-    restart_first_interval(now);
+    on_peer_alive(now);
   }
   // It fired. False: give up, after so many expiries, or after as much time as they take without
-  // progress.
+  // progress. REQUIRES now >= deadline().
   bool expire(Time now) {
+    WEFT_ASSERT(armed_ && now >= deadline_);
     if (expiries_ < 0xffff) ++expiries_;
     const std::uint32_t limit = config_.linear_count + config_.exponential_count;
     const bool forever = config_.exponential_count >= kRetryForever;
