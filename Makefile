@@ -11,13 +11,20 @@ FUZZ_SECONDS ?= 60
 # `make install`: where the tree will be, and a folder in whose place it is made, as packagers do.
 PREFIX ?= /usr/local
 DESTDIR ?=
-# `make test`, `make soak`: builds that must have the trace hashes of tests/sim/hashes.txt, as the release build.
-HASH_PRESETS ?= debug clang asan
+# `make test`, `make soak`: builds that must have the trace hashes of tests/sim/hashes.txt, as the release build. The asan
+# build is not one of them: Determinism.GoldenHashes compares them there.
+HASH_PRESETS ?= debug clang
 
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
-# $(call tested,BUILD,FLAGS): ctest there, then what it skipped, and why; fails as ctest does. The next run overwrites the log.
-tested = $(CTEST) --test-dir $(1) $(2); status=$$?; \
-	python3 tests/support/skipped.py $(1)/Testing/Temporary/LastTest.log && exit $$status
+# Seconds and test cases of each half, for the last lines of `make test`.
+TALLY = python3 tests/support/tally.py
+# $(call built,HALF,PRESET,FLAGS): configures and builds. $(call tested,HALF,BUILD,FLAGS): ctest there, then what it skipped,
+# and why; fails as ctest does. The next run overwrites the log.
+built = $(TALLY) run $(1) built cmake --preset $(2) > /dev/null && \
+	$(TALLY) run $(1) built cmake --build --preset $(2) -j $(JOBS) $(3)
+tested = $(TALLY) run $(1) ran $(CTEST) --test-dir $(2) $(3); status=$$?; \
+	python3 tests/support/skipped.py $(2)/Testing/Temporary/LastTest.log && \
+	$(TALLY) count $(1) $(2)/Testing/Temporary/LastTest.log && exit $$status
 # Tests of real processes and networks share the machine with whoever else is on it: one that fails is run again, twice at
 # most, and ctest says so. Everything else has one try, what strangers' packets can do too (ONCE). Nobody whom a sanitizer
 # or an assertion caught is forgiven by a second try (tests/support/skipped.py).
@@ -64,34 +71,34 @@ demo: build
 	$(DEMO)
 
 test: format-check test-release test-hash test-asan
+	@$(TALLY) show
 
 test-release:
 	@tools/install-deps build test
 	@tools/install-deps network || echo 'network tests that need these packages are skipped'
-	@cmake --preset release > /dev/null
-	@cmake --build --preset release -j $(JOBS)
-	$(call tested,build,-LE '$(REAL_TIME)')
-	$(call tested,build,-L '$(REAL_TIME)' -R '$(ONCE)')
-	$(call tested,build,-L '$(REAL_TIME)' -E '$(ONCE)' $(AGAIN))
+	@$(TALLY) forget release
+	@$(call built,release,release)
+	$(call tested,release,build,-LE '$(REAL_TIME)')
+	$(call tested,release,build,-L '$(REAL_TIME)' -R '$(ONCE)')
+	$(call tested,release,build,-L '$(REAL_TIME)' -E '$(ONCE)' $(AGAIN))
 
 test-hash: test-release hashes
 
+# The release build by the program that we ship, the others by one that has only the simulator.
 hashes: build
 	@tools/install-deps build test
-	@for preset in $(HASH_PRESETS); do \
-	  cmake --preset $$preset > /dev/null && \
-	  cmake --build --preset $$preset -j $(JOBS) --target weft || exit 1; \
-	done
-	tools/same-hash build $(addprefix build-,$(HASH_PRESETS))
+	@$(TALLY) forget hashes
+	@for preset in $(HASH_PRESETS); do $(call built,hashes,$$preset,--target weft-sim) || exit 1; done
+	@$(TALLY) run hashes ran tools/same-hash build $(HASH_PRESETS:%=build-%/weft-sim)
 
 test-asan: test-hash
-	@cmake --preset asan > /dev/null
-	@cmake --build --preset asan -j $(JOBS)
-	@echo 'skipped under sanitizers: tests labelled slow (ten times slower here; they ran in release above):'
-	@ctest --test-dir build-asan -N -L slow | sed -n 's/^ *Test *#[0-9]*: /  /p'
-	$(call tested,build-asan,-LE 'slow|$(REAL_TIME)')
-	$(call tested,build-asan,-L '$(REAL_TIME)' -R '$(ONCE)')
-	$(call tested,build-asan,-L '$(REAL_TIME)' -E '$(ONCE)' $(AGAIN))
+	@$(TALLY) forget asan
+	@$(call built,asan,asan)
+	@echo 'left out under sanitizers (it ran in release above):'
+	@sed 's/^/  /' build-asan/tests-left-out.txt
+	$(call tested,asan,build-asan,-LE '$(REAL_TIME)')
+	$(call tested,asan,build-asan,-L '$(REAL_TIME)' -R '$(ONCE)')
+	$(call tested,asan,build-asan,-L '$(REAL_TIME)' -E '$(ONCE)' $(AGAIN))
 
 # Beside `make test`, which runs the same tests without TSan: compiling for it takes minutes. No suppressions: a race
 # is a failure. Not those whose reader hears from the other process that bytes have come (Way, Secret, TSAN_NOT): what
@@ -100,9 +107,9 @@ TSAN_NOT ?= ^mrc\.Write\.ProgressWithoutCalls
 TSAN_TESTS ?= ^(mrc\.(Threads|Many\.ThreadsAsVerbsPromise|Events|Write|Errors)|net\.ShmRing\.TwoThreads)
 test-tsan:
 	@tools/install-deps build test
-	@cmake --preset tsan > /dev/null
-	@cmake --build --preset tsan -j $(JOBS) --target mrc test_tests_mrc test_tests_net
-	TSAN_OPTIONS='halt_on_error=1 exitcode=66' $(call tested,build-tsan,-R '$(TSAN_TESTS)' \
+	@$(TALLY) forget tsan
+	@$(call built,tsan,tsan,--target mrc test_tests_mrc test_tests_net)
+	TSAN_OPTIONS='halt_on_error=1 exitcode=66' $(call tested,tsan,build-tsan,-R '$(TSAN_TESTS)' \
 	  -E '$(TSAN_NOT)')
 
 # The hashes of every build, the scenarios that are too large for `make test`, then many seeds.

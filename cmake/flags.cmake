@@ -47,9 +47,48 @@ function(weft_optimise target)
   endif()
 endfunction()
 
-# One cache for all clones: paths count from the root of each.
+# weft_hasten_flags(SOURCES...): CLI11 is ten seconds of optimising for each file that includes it. Under sanitizers nobody
+# measures the parsing of flags, so those files are compiled without.
+function(weft_hasten_flags)
+  if(NOT WEFT_SANITIZE)
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    if(EXISTS ${source})
+      file(STRINGS ${source} included REGEX "^#include (<CLI/|\"cli/argument_checks)" LIMIT_COUNT 1)
+      if(included)
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -O0)
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
+# One cache for all clones: paths count from the root of each. The sloppiness is what precompiled headers need.
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${WEFT_CCACHE})
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_SLOPPINESS=pch_defines,time_macros ${WEFT_CCACHE})
 endif()
+
+# weft_precompile(TARGET HEADERS...): an object library whose precompiled headers programs take with
+# weft_use_precompiled(PROGRAM TARGET). g++ refuses headers that were compiled with other options, and the build fails.
+function(weft_keep_precompiled_name target)
+  # ccache reads preprocessed source, in which the name of the precompiled header has to stay.
+  if(WEFT_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
+function(weft_precompile target)
+  set(source ${PROJECT_BINARY_DIR}/${target}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "")
+  add_library(${target} OBJECT ${source})
+  # As programs are compiled.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIE)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  weft_keep_precompiled_name(${target})
+endfunction()
+function(weft_use_precompiled program target)
+  target_precompile_headers(${program} REUSE_FROM ${target})
+  weft_keep_precompiled_name(${program})
+endfunction()

@@ -25,6 +25,13 @@ Error misuse(std::string message) { return {ErrorKind::kInvalid, std::move(messa
 
 using Arguments = std::shared_ptr<ProfileArguments>;
 
+void add_ctl_flags(CLI::App& command, CtlFlags& flags) {
+  command.add_option("--device", flags.device, "the device (default weft0)")
+      ->check(not_empty("the name of a device, as weft0"));
+  command.add_flag("--json", flags.json, "one JSON object on stdout");
+  add_setting_flags(command, flags.settings);
+}
+
 CLI::App* add_verb(CLI::App& noun, const char* name, const char* help, const Arguments& a,
                    int& status, std::function<Result<void>()> body) {
   CLI::App* const verb = noun.add_subcommand(name, help);

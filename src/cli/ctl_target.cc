@@ -3,13 +3,11 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "cli/argument_checks.h"
-#include "cli/say.h"
+#include "os/say.h"
 #include "settings/setting_table.h"
 
 namespace weft::cli {
@@ -37,13 +35,6 @@ Result<void> open_state(CtlTarget& target, const std::string& device) {
 }
 
 }  // namespace
-
-void add_ctl_flags(CLI::App& command, CtlFlags& flags) {
-  command.add_option("--device", flags.device, "the device (default weft0)")
-      ->check(not_empty("the name of a device, as weft0"));
-  command.add_flag("--json", flags.json, "one JSON object on stdout");
-  add_setting_flags(command, flags.settings);
-}
 
 Result<CtlTarget> open_ctl_target(const CtlFlags& flags) {
   WEFT_TRY(CtlTarget target, find_ctl_target(flags));
@@ -109,7 +100,7 @@ std::string device_flags(const SettingFlags& flags) {
 void run_ctl(int& status, const std::function<Result<void>()>& body) {
   const auto done = body();
   if (done) return;
-  status = fail(done.error());
+  status = os::fail(done.error());
 }
 
 }  // namespace weft::cli

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/app_fwd.h"
 #include "cli/net_settings.h"
 #include "control/controller_state.h"
 
@@ -19,7 +18,6 @@ struct CtlFlags {
   std::string device = "weft0";
   bool json = false;
 };
-void add_ctl_flags(CLI::App& command, CtlFlags& flags);
 
 struct CtlTarget {
   NetSettings settings{};

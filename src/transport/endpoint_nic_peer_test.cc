@@ -45,6 +45,7 @@ class NicPeer {
                .peer_first = qps.first[kNic],
                .tail_time = Pair::kDelay * 2 + Duration::us(100)}),
         prng(seed) {
+    bound_buffers(0);
     pair.on_arrival = [this](int to, const world::Datagram& d) {
       if (to == kSoftware) rules.on_arrival(pair.now, d);
     };
@@ -52,6 +53,13 @@ class NicPeer {
       if (from == kSoftware) rules.on_departure(pair.now, d);
       return fate ? fate(from, d) : Fate::kDeliver;
     };
+  }
+  // The software end's sockets hold so little that a software peer would be told, and overflow.
+  void bound_buffers(std::uint32_t overflows) {
+    for (PortIndex port = 0; port < 2; ++port) {
+      pair.end(kSoftware).on_port(pair.now, port,
+                                  {.up = true, .receive_bytes = 100'000, .overflows = overflows});
+    }
   }
   // Both ends write for so long; then everything heals and comes to rest.
   void run(Duration length) {
@@ -108,6 +116,8 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereNothingIsLost) {
 }
 
 TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsUnderLoss) {
+  peer.run(Duration::ms(1));
+  peer.bound_buffers(1);  // some of it for want of room
   peer.fate = [this](int, const world::Datagram&) {
     return peer.prng.below(100) < 4 ? Fate::kDrop : Fate::kDeliver;
   };

@@ -35,6 +35,7 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
   flush_prompt_answers();
 }
 
+// Sends the answers that are not delayed: all to NICs, and to everybody where the world delays none.
 void Endpoint::flush_prompt_answers() {
   for (const std::uint32_t index : answers_.prompt()) {
     Qp& qp = qps_[index];

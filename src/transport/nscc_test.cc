@@ -260,6 +260,16 @@ TEST_F(NsccWithoutTrimming, LongDelayTriggersQuickAdapt) {
   EXPECT_LT(nscc.window(), 3 * kPacket);
 }
 
+// A peer that reports more or less than it received moves inflight, and not our own sum.
+TEST_F(NsccTest, AccountedIsWhatWasSentAndNotLostWhateverThePeerReports) {
+  for (int i = 0; i < 4; ++i) nscc.on_send(1000);
+  nscc.on_loss(now, 1000);
+  nscc.on_sack(now, {.newly = 1'000'000, .rtt = {}});
+  EXPECT_EQ(nscc.accounted(), 3000);
+  EXPECT_EQ(nscc.settle(), 3000 - 1'000'000);
+  EXPECT_EQ(nscc.accounted(), 3000);
+}
+
 TEST_F(NsccTest, InflightBalancesAndSettles) {
   nscc.on_send(1000);
   nscc.on_send(1000);

@@ -1,4 +1,4 @@
-// What `--trace` writes can be read back, and judged again with the same verdict.
+// The output of `--trace` can be read back, and the judge gives the same verdict again.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
@@ -9,17 +9,17 @@ namespace {
 
 std::string trace_text(const std::string& name, std::uint64_t seed) {
   std::string text;
-  cli::RunOptions options;
+  run::RunOptions options;
   options.seed = seed;
   options.on_trace = [&](std::span<const TraceRecord> records) {
     for (const TraceRecord& r : records) judge::append_trace_line(r, text);
   };
-  const cli::Outcome outcome = run(load(name), options);
+  const run::Outcome outcome = run(load(name), options);
   EXPECT_TRUE(outcome.held()) << failures(outcome);
   return text;
 }
 
-TEST(TraceFile, ReadsBackAndIsJudgedTheSame) {
+TEST(TraceFile, ATraceReadBackGetsTheSameVerdict) {
   for (const char* name : {"first-ack-lost", "tree-16"}) {
     const auto records = judge::parse_trace_text(trace_text(name, 1));
     ASSERT_TRUE(records) << records.error().message;
@@ -31,7 +31,7 @@ TEST(TraceFile, ReadsBackAndIsJudgedTheSame) {
   }
 }
 
-TEST(TraceFile, LosesNothing) {
+TEST(TraceFile, EveryRecordIsReadBack) {
   const std::string text = trace_text("first-nak-lost", 1);
   const auto records = judge::parse_trace_text(text);
   ASSERT_TRUE(records) << records.error().message;

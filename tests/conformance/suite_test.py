@@ -1,69 +1,18 @@
-"""`weft conformance`: our own library conforms, and libraries that are wrong in one thing fail what is about it.
-
-What a mutant breaks is said in its own file (mutants/*.cc). For each the tests that must fail are named here, and the
-run is compared with them exactly: what fails besides would be a test that says something else than it is about.
-"""
+"""`weft conformance`: our own library conforms, and its reports agree with each other."""
 
 import json
 import os
 import pathlib
 import signal
 import subprocess
-import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
-LIBRARY = os.environ["WEFT_LIB_MRC"]
-MUTANTS = pathlib.Path(os.environ["WEFT_MUTANTS"])
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-import clean_environment  # noqa: E402, F401: forgets what the user has set
+from conformance_case import LIBRARY, WEFT, Conformance
 import run_tests
 
-WEFT = os.environ["WEFT_BINARY"]
-SECONDS_MAX = 800
 # What Weft does not hold where both ends are its own (docs/conformance.md).
 KNOWN_SHOULD = {"wire.icrc.covers-payload", "wire.sack.mpr"}
-
-
-class Conformance(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="weft-conformance-")
-        self.addCleanup(self.folder.cleanup)
-        self.environment = dict(os.environ, WEFT_STATE_DIR=self.folder.name + "/state")
-
-    def run_weft(self, *words, status=0, preload=None):
-        environment = dict(self.environment)
-        if preload:
-            environment["LD_PRELOAD"] = str(preload)
-            # A sanitizer wants to be first among what is loaded, and need not be.
-            environment["ASAN_OPTIONS"] = "verify_asan_link_order=0"
-        ran = subprocess.run([WEFT, "conformance", *map(str, words)], capture_output=True, text=True,
-                             timeout=SECONDS_MAX, env=environment)
-        self.assertEqual(ran.returncode, status, f"{words}: {ran.stdout[-4000:]}{ran.stderr}")
-        return ran
-
-    def profiles_in_use(self, noun):
-        """Those that are not in state INIT."""
-        shown = subprocess.run([WEFT, "ctl", noun, "show", "--json"], capture_output=True, text=True,
-                               env=self.environment, timeout=60)
-        self.assertEqual(shown.returncode, 0, shown.stderr)
-        return [p for p in json.loads(shown.stdout)["profiles"] if p["state"] != "init"]
-
-    def failed(self, library, only, status=1, **options):
-        """Which of `only` fail with this library; each with its line."""
-        words = [w for glob in only for w in ("--only", glob)]
-        ran = self.run_weft("run", library, "--json", *words, *options.pop("more", ()), status=status, **options)
-        out = json.loads(ran.stdout)
-        self.assertEqual([r["id"] for r in out["results"] if r["status"] == "error"], [])
-        return {r["id"]: r for r in out["results"] if r["status"] == "fail"}
-
-    def assert_fails(self, library, only, expected, **options):
-        found = self.failed(library, only, **options)
-        self.assertEqual(set(found), set(expected), json.dumps(list(found.values()), indent=1))
-        return found
 
 
 class OwnLibrary(Conformance):
@@ -174,70 +123,6 @@ class OwnLibrary(Conformance):
         # Its children die with it, so that the device's first slot is free again.
         out = json.loads(self.run_weft("run", LIBRARY, "--json", "--only", "wire.write.only").stdout)
         self.assertTrue(out["conforms"])
-
-
-class Mutants(Conformance):
-    def test_wrong_errno(self):
-        found = self.assert_fails(MUTANTS / "wrong_errno.so", ["api.context.*"],
-                                  ["api.context.busy-cq", "api.context.busy-hint"])
-        self.assertIn("errno EBUSY", found["api.context.busy-cq"]["expected"])
-        self.assertIn("EINVAL", found["api.context.busy-cq"]["got"])
-
-    def test_wrong_convention(self):
-        self.assert_fails(MUTANTS / "wrong_convention.so", ["api.qp.rtr*", "api.qp.reset-init"],
-                          ["api.qp.rtr.missing-av", "api.qp.rtr.missing-dest", "api.qp.rtr.not-global",
-                           "api.qp.rtr.reserved-peer", "api.qp.rtr.mtu"])
-
-    def test_corrupt_byte(self):
-        found = self.assert_fails(MUTANTS / "corrupt_byte.so", ["api.write.*"], ["api.write.size-mtu+1"])
-        self.assertIn("byte 4096 differs", found["api.write.size-mtu+1"]["got"])
-
-    def test_lost_completion(self):
-        self.assert_fails(MUTANTS / "lost_completion.so", ["api.wc.*"],
-                          ["api.wc.order", "api.wc.immediate-order", "api.wc.immediate-covers", "api.wc.poll-many",
-                           "api.wc.max-wimm"], more=("--timeout", "4s"))
-
-    def test_swapped_completions(self):
-        self.assert_fails(MUTANTS / "swapped_completions.so", ["api.wc.*"], ["api.wc.poll-many"])
-
-    def test_first_psn(self):
-        found = self.assert_fails(MUTANTS / "first_psn.so", ["wire.bth.*"],
-                                  ["wire.bth.psn", "wire.bth.first-copy"])
-        self.assertEqual(found["wire.bth.psn"]["expected"], "PSN 0x123456")
-        self.assertEqual(found["wire.bth.psn"]["got"], "0x123457")
-
-    def test_crash_is_one_failed_test(self):
-        found = self.assert_fails(MUTANTS / "crash.so", ["api.hint.*"],
-                                  ["api.hint.query", "api.hint.modify", "api.hint.unknown-mask"])
-        self.assertIn("Aborted", found["api.hint.query"]["got"])
-
-    def test_hang_is_one_failed_test(self):
-        found = self.assert_fails(MUTANTS / "hang.so", ["api.event.cq", "api.cq.sizes"], ["api.event.cq"],
-                                  more=("--timeout", "2s"))
-        self.assertEqual(found["api.event.cq"]["got"], "it hangs")
-
-    def test_takes_reads(self):
-        self.assert_fails(MUTANTS / "takes_reads.so", ["api.post.*"], ["api.post.op.read"])
-
-    def test_lets_profiles_go(self):
-        self.assert_fails(MUTANTS / "lets_profiles_go.so", ["api.ctl.ev.*"], ["api.ctl.ev.busy"])
-
-    def test_wire_bit(self):
-        """Not the library is wrong but what leaves the machine: ICRC and count of every SACK."""
-        about = ["wire.sack.icrc", "wire.sack.no-holes", "wire.sack.edge"]
-        self.assert_fails(LIBRARY, about + ["wire.sack.entropy", "wire.sack.cumulative", "wire.write.*"], about,
-                          preload=MUTANTS / "sack_bit.so", more=("--timeout", "4s"))
-
-    def test_missing_function(self):
-        """A symbol's name is changed in a copy of the library: nobody finds the function any more."""
-        whole = pathlib.Path(LIBRARY).resolve().read_bytes()
-        name = b"\0mrc_query_qp_hint\0"
-        self.assertIn(name, whole)
-        library = pathlib.Path(self.folder.name) / "lib_mrc.so"
-        library.write_bytes(whole.replace(name, b"\0mrc_query_xx_hint\0"))
-        found = self.assert_fails(library, ["api.library.*", "api.hint.*"],
-                                  ["api.library.mrc", "api.hint.query", "api.hint.modify", "api.hint.unknown-mask"])
-        self.assertIn("mrc_query_qp_hint", found["api.library.mrc"]["got"])
 
 
 if __name__ == "__main__":

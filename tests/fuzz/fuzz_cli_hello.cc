@@ -1,15 +1,15 @@
-// Any bytes as what the other end says of its QP: a Hello or one line about what is wrong, and a
-// Hello survives the way to bytes and back.
+// Any bytes as the Hello of the other end: parsing gives a Hello or one line that names the
+// mistake, and a Hello survives emitting and parsing.
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/assert.h"
-#include "cli/net_end.h"
+#include "engine/net_end.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using weft::cli::Hello;
+  using weft::engine::Hello;
   std::array<std::byte, Hello::kSize> bytes{};
   std::copy_n(reinterpret_cast<const std::byte*>(data), std::min(size, bytes.size()),
               bytes.begin());
