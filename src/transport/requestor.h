@@ -246,7 +246,7 @@ class Requestor {
   void on_tail(Context& context);
   void on_timeout(Context& context, Time since);
   enum class ProbeClass : std::uint8_t { kData, kControl };
-  void probe(Context& context, std::uint8_t port, ProbeClass probe_class);
+  void probe(Context& context, std::optional<PortIndex> port, ProbeClass probe_class);
   // Waits for nothing but a time to send at.
   bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
 

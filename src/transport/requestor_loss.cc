@@ -32,7 +32,7 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
   const bool may_probe = params_->peer->measures_lateness
                              ? since >= times(context).answer_time()
                              : sack.answers_probe || since >= nscc_.base_rtt();
-  if (may_probe) probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  if (may_probe) probe(context, std::nullopt, ProbeClass::kData);
 }
 
 // Complete knowledge: all that was sent by then and is not acknowledged is missing.

@@ -187,8 +187,8 @@ TEST(RequestorPath, SilentPeerChangesNoEvAndIsProbedOnEachPlane) {
     const auto sent = test::take_all(bench.control);
     if (bench.counters.timeouts == before) continue;
     ASSERT_EQ(sent.size(), 2u) << timer;
-    EXPECT_EQ(sent[0].control.port, 0);
-    EXPECT_EQ(sent[1].control.port, 1);
+    EXPECT_EQ(sent[0].control.port, PortChoice::only(0));
+    EXPECT_EQ(sent[1].control.port, PortChoice::only(1));
     for (const auto& s : sent) {
       EXPECT_TRUE(std::holds_alternative<wire::Probe>(s.packet.body));
       EXPECT_FALSE(s.control.data_class);

@@ -21,7 +21,7 @@ void Requestor::on_heard(Context& context) {
   if (context.now - record.sent_at() < times(context).retry_slack()) return;
   forget_loss(psn, record);
   ++context.counters.lost_timer;
-  probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  probe(context, std::nullopt, ProbeClass::kData);
   trace_window(context);
 }
 
@@ -244,7 +244,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
     nscc_.on_forget(size);
     if (nack.reason == wire::NackReason::kPsnOutOfWindow) {
       ++context.counters.nacks_window;
-      probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+      probe(context, std::nullopt, ProbeClass::kData);
     } else {
       ++context.counters.nacks_resource;
     }

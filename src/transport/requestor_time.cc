@@ -86,7 +86,7 @@ void Requestor::on_tail(Context& context) {
     tail_.set(due);  // something was sent meanwhile
     return;
   } else {
-    probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+    probe(context, std::nullopt, ProbeClass::kData);
   }
   tail_.on_fired(context.now + nscc_.base_rtt() * 4 + times(context).answer_time() -
                  params_->nscc.target);
@@ -107,7 +107,7 @@ void Requestor::on_timeout(Context& context, Time since) {
   ++context.counters.lost_timer;
   lose(context, psn, record);
   if (window_.outstanding() == 0) settle(context);
-  probe(context, ControlPacket::kAnyPort, ProbeClass::kData);
+  probe(context, std::nullopt, ProbeClass::kData);
   trace_window(context);
 }
 
@@ -117,13 +117,13 @@ void Requestor::probe_planes(Context& context) {
   for (std::uint32_t i = 0; i < world::kPortsMax; ++i) {
     const std::uint32_t port = (first + i) % world::kPortsMax;
     if (paths_.any_on(static_cast<PortIndex>(port), 0) == PathSet::kNone) continue;
-    probe(context, static_cast<std::uint8_t>(port), ProbeClass::kControl);
+    probe(context, static_cast<PortIndex>(port), ProbeClass::kControl);
   }
 }
 
 // A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now;
 // one of the control class overtakes what queues, so it counts as one sent a full queue earlier.
-void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_class) {
+void Requestor::probe(Context& context, std::optional<PortIndex> port, ProbeClass probe_class) {
   // Beyond the budget none goes; there is another chance when the timer fires again.
   if (params_->peer->probes_per_ms > 0 && !context.probes.take(context.now)) return;
   ControlPacket* packet = context.control.add();
@@ -135,11 +135,12 @@ void Requestor::probe(Context& context, std::uint8_t port, ProbeClass probe_clas
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
   packet->data_class = data;
-  packet->port = port;
-  if (!tail_.has_fired()) packet->near = ControlPacket::kHeardPort;  // later ones in turn
-  if (port != ControlPacket::kAnyPort) {
+  if (port) {
+    packet->port = PortChoice::only(*port);
     packet->fixed_ev = true;
-    packet->entropy = paths_.ev(paths_.any_on(port, id)).value;
+    packet->entropy = paths_.ev(paths_.any_on(*port, id)).value;
+  } else if (!tail_.has_fired()) {
+    packet->port = PortChoice::prefer_heard();  // later ones in turn
   }
   write_header(*packet, {.opcode = wire::Opcode::kProbe, .dest_qpn = qp_.peer_qpn},
                wire::Probe{.probe_id = id,

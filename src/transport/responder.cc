@@ -256,7 +256,8 @@ void Responder::on_probe(const wire::Probe& probe, const ProbeArrival& arrival, 
   // Probed again about the same edge: the first answer may have been lost, since each direction may
   // have another dead plane.
   const bool in_turn = again && options_.peer->repeats_sacks;
-  send_sack(sack, base, {.near = in_turn ? ControlPacket::kAnyPort : arrival.port}, out, counters);
+  const PortChoice port = in_turn ? PortChoice::in_turn() : PortChoice::prefer(arrival.port);
+  send_sack(sack, base, {.port = port}, out, counters);
 }
 
 void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
@@ -277,8 +278,8 @@ void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
   // If the edge has not moved since the last SACK, that one may not have got through. The plane on
   // which data comes is the likeliest to work; where its other direction is dead, another one does.
   const bool twice = options_.peer->repeats_sacks && above_cack_ > 0 && cack_ == sack_edge_;
-  report({.near = twice ? ControlPacket::kHeardPort : ControlPacket::kAnyPort, .twice = twice}, out,
-         counters);
+  const PortChoice port = twice ? PortChoice::prefer_heard() : PortChoice::in_turn();
+  report({.port = port, .twice = twice}, out, counters);
   sack_edge_ = cack_;
   settle();
 }
@@ -343,14 +344,13 @@ void Responder::send_sack(const wire::Sack& state, Psn base, SackRoute route, Co
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
   packet->port = route.port;
-  packet->near = route.near;
   write_header(
       *packet,
       {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = route.rtx, .psn = cack_},
       sack);
   if (ControlPacket* copy = route.twice ? out.add() : nullptr) {
     *copy = *packet;
-    copy->near = ControlPacket::kOtherPort;
+    copy->port = PortChoice::copy();
   }
   note_reported(base);
 }

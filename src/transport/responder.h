@@ -87,8 +87,7 @@ class Responder {
   // ports.
   struct SackRoute {
     bool rtx = false;
-    std::uint8_t port = ControlPacket::kAnyPort;
-    std::uint8_t near = ControlPacket::kAnyPort;
+    PortChoice port = PortChoice::in_turn();
     bool twice = false;  // a copy by another plane too
   };
   void report(SackRoute route, ControlQueue& out, ResponderCounters& counters);

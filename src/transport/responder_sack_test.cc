@@ -79,27 +79,27 @@ TEST(ResponderSack, HolesAreReportedInTime) {
 TEST(ResponderSack, EdgeThatHasNotMovedIsReportedToSoftwareByTwoPlanes) {
   for (const PeerKind peer : {PeerKind::kSoftware, PeerKind::kNic}) {
     ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &rules_of(peer)});
-    using Routes = std::vector<std::uint8_t>;
-    const auto routes = [&](std::uint32_t psn) {
+    using Ports = std::vector<PortChoice>;
+    const auto ports = [&](std::uint32_t psn) {
       EXPECT_EQ(bench.write(Psn(psn), {.ask = true}), Status::kOk);
       bench.responder.flush(bench.control, bench.counters);
-      Routes taken;
+      Ports taken;
       const auto header = bench.control.front().header;
       for (; !bench.control.empty(); bench.control.pop()) {
-        taken.push_back(bench.control.front().near);
+        taken.push_back(bench.control.front().port);
         const auto size = bench.control.front().header_size;
         EXPECT_TRUE(std::equal(header.begin(), header.begin() + size,
                                bench.control.front().header.begin()));
       }
       return taken;
     };
-    const Routes in_turn{ControlPacket::kAnyPort};
-    const Routes both{ControlPacket::kHeardPort, ControlPacket::kOtherPort};
-    EXPECT_EQ(routes(0), in_turn);
+    const Ports in_turn{PortChoice::in_turn()};
+    const Ports both{PortChoice::prefer_heard(), PortChoice::copy()};
+    EXPECT_EQ(ports(0), in_turn);
     bench.write_and_flush(Psn(1));
-    EXPECT_EQ(routes(3), in_turn);  // the edge had moved since
-    EXPECT_EQ(routes(4), peer == PeerKind::kSoftware ? both : in_turn) << "a NIC gets no copies";
-    EXPECT_EQ(routes(2), in_turn);  // the hole is closed
+    EXPECT_EQ(ports(3), in_turn);  // the edge had moved since
+    EXPECT_EQ(ports(4), peer == PeerKind::kSoftware ? both : in_turn) << "a NIC gets no copies";
+    EXPECT_EQ(ports(2), in_turn);  // the hole is closed
   }
 }
 
@@ -265,13 +265,12 @@ TEST(ResponderSack, ProbeIsAnsweredOnThePlaneItCameBy) {
   ResponderBench bench(Psn(0), {.peer = &kSoftwareRules});
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
-  EXPECT_EQ(bench.control.front().near, 3);
-  EXPECT_EQ(bench.control.front().port, ControlPacket::kAnyPort);
+  EXPECT_EQ(bench.control.front().port, PortChoice::prefer(3));
   // Asked again: that answer was lost.
   bench.control.pop();
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
-  EXPECT_EQ(bench.control.front().near, ControlPacket::kAnyPort);
+  EXPECT_EQ(bench.control.front().port, PortChoice::in_turn());
 }
 
 TEST(ResponderSack, ProbesThatFollowEachOtherWalkTheWindow) {
