@@ -24,7 +24,7 @@
 #include <cstring>
 #include <string>
 
-#include "cli/timeline.h"
+#include "base/timeline.h"
 #include "os/clock.h"
 #include "raw.h"
 
@@ -61,7 +61,7 @@ void receive(const Options& options, int listener) {
   char* const to = large_buffer(options.buffer);
   const Time start = weft::os::clock_now();
   const Time end = start + Duration::us(static_cast<std::int64_t>(options.seconds * 1e6));
-  weft::cli::Timeline timeline(start, end - start);
+  weft::base::Timeline timeline(start, end - start);
   std::size_t place = 0;
   std::uint64_t bytes = 0;
   while (weft::os::clock_now() < end) {

@@ -21,11 +21,11 @@
 #include "cli/bench_lead.h"
 #include "cli/bench_mrc.h"
 #include "cli/bench_terms.h"
-#include "cli/interruption.h"
-#include "cli/load_scenario.h"
-#include "cli/say.h"
-#include "cli/stream.h"
 #include "config/units.h"
+#include "os/interruption.h"
+#include "os/say.h"
+#include "os/stream.h"
+#include "run/load_scenario.h"
 
 namespace weft::cli {
 namespace {
@@ -68,7 +68,7 @@ CLI::Validator no_size() {
       "");
 }
 
-Result<void> follow_parent(const Bench& bench, Stream stream) {
+Result<void> follow_parent(const Bench& bench, os::Stream stream) {
   WEFT_TRY(const Terms terms, accept_terms(stream));
   Client parent{.stream = std::move(stream), .terms = terms};
   return follow(bench, parent);
@@ -94,7 +94,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
     std::signal(SIGTERM, SIG_DFL);
     close(pair[0]);
     if (getppid() != parent) _exit(1);
-    const auto done = follow_parent(bench, Stream(pair[1]));
+    const auto done = follow_parent(bench, os::Stream(pair[1]));
     if (!done) {
       const std::string& why = done.error().message;
       [[maybe_unused]] const auto told = write(words[1], why.data(), why.size());
@@ -107,7 +107,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   Result<void> done;
   bool noticed_gone = false;
   {
-    Stream stream(pair[0]);
+    os::Stream stream(pair[0]);
     done = lead(bench, &stream, sizes);
     noticed_gone = !done && done.error().message == stream.gone().message;
   }
@@ -199,14 +199,14 @@ Result<void> run(const BenchArguments& arguments) {
   }
   if (arguments.api == BenchApi::kMrc) WEFT_CHECK(check_mrc(bench));
   if (!arguments.fabric.empty()) {
-    WEFT_TRY(bench.fabric, load_scenario(arguments.fabric));
+    WEFT_TRY(bench.fabric, run::load_scenario(arguments.fabric));
     if (const std::uint32_t hosts = bench.fabric->topology.hosts; arguments.fabric_host >= hosts) {
       return Error{ErrorKind::kInvalid,
                    fmt::format("--fabric-host {}: expected a host of {}, 0 to {}",
                                arguments.fabric_host, arguments.fabric, hosts - 1)};
     }
   }
-  catch_interruption();
+  os::catch_interruption();
   if (!bench.secret.empty() && bench.settings.shared_memory == SharedMemory::kMust) {
     return Error{ErrorKind::kInvalid,
                  "no shared memory with a job secret: rings are not sealed; leave --shm or the "
@@ -219,11 +219,11 @@ Result<void> run(const BenchArguments& arguments) {
   }
   if (arguments.to_itself && bench.settings.shared_memory == SharedMemory::kMust)
     return Error{ErrorKind::kInvalid, "--self goes over UDP; leave --shm out"};
-  say("{}\n", words_of_planes(bench));
+  os::say("{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);
   if (arguments.host.empty()) return run_alone(bench, sizes);
   WEFT_CHECK(try_out(bench));  // what is wrong here is said before anybody is called
-  WEFT_TRY(Stream stream, dial({.host = arguments.host, .port = arguments.control_port}));
+  WEFT_TRY(os::Stream stream, os::dial({.host = arguments.host, .port = arguments.control_port}));
   return lead(bench, &stream, sizes);
 }
 
@@ -317,8 +317,8 @@ void add_bench_command(CLI::App& app, int& status) {
   write->callback([arguments, &status] {
     const auto done = run(*arguments);
     if (done) return;
-    status = fail(done.error());
-    if (interrupted()) status = interrupted_status();
+    status = os::fail(done.error());
+    if (os::interrupted()) status = os::interrupted_status();
   });
 }
 

@@ -30,20 +30,22 @@ Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
 }
 
 // All QPs of a stream lead to one process: what is agreed for one holds for all.
-Result<Offer> agree_on(Role role, Stream& stream, BenchEnd& end, const Hello& peer) {
-  WEFT_TRY(const Offer ours, end.offer(peer));
-  std::array<std::byte, Offer::kSize> bytes;
+Result<engine::Offer> agree_on(Role role, os::Stream& stream, BenchEnd& end,
+                               const engine::Hello& peer) {
+  WEFT_TRY(const engine::Offer ours, end.offer(peer));
+  std::array<std::byte, engine::Offer::kSize> bytes;
   if (role == Role::kLeads) WEFT_CHECK(stream.send(ours.to_bytes()));
   WEFT_CHECK(stream.receive(bytes));
-  const Offer agreed = NetEnd::agree(ours, Offer::from_bytes(bytes));
+  const engine::Offer agreed = engine::NetEnd::agree(ours, engine::Offer::from_bytes(bytes));
   if (role == Role::kFollows) WEFT_CHECK(stream.send(agreed.to_bytes()));
   return agreed;
 }
 
 // Either end may insist on shared memory; both are told when there is none.
-Result<void> accept_carrier(const Bench& bench, NetEnd::Carrier carrier, Stream& stream) {
+Result<void> accept_carrier(const Bench& bench, engine::NetEnd::Carrier carrier,
+                            os::Stream& stream) {
   const bool refuses = bench.settings.shared_memory == SharedMemory::kMust &&
-                       carrier != NetEnd::Carrier::kSharedMemory;
+                       carrier != engine::NetEnd::Carrier::kSharedMemory;
   std::array<std::byte, 1> word{static_cast<std::byte>(refuses ? 1 : 0)};
   WEFT_CHECK(stream.send(word));
   WEFT_CHECK(stream.receive(word));
@@ -87,7 +89,7 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
                                            const Buffers& buffers) {
   if (bench.arguments.api == BenchApi::kMrc)
     return open_mrc_end(bench, terms.qps, buffers.memory());
-  NetOptions options;
+  engine::NetOptions options;
   options.world.ev_mode = bench.settings.ev_mode;
   WEFT_CHECK(choose_planes(bench, options.world));
   options.world.evs_per_plane = bench.settings.evs;
@@ -105,7 +107,7 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
   return open_engine_end(options, buffers.memory());
 }
 
-Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Stream& stream,
+Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers, BenchEnd& end) {
   Links out;
   // Word by word, so that neither end fills the stream. All are heard before any is refused: who
@@ -113,12 +115,12 @@ Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Str
   for (std::uint32_t i = 0; i < terms.qps; ++i) {
     WEFT_TRY(const BenchEnd::Created ours, end.create_qp());
     WEFT_CHECK(stream.send(ours.hello.to_bytes()));
-    std::array<std::byte, Hello::kSize> bytes;
+    std::array<std::byte, engine::Hello::kSize> bytes;
     WEFT_CHECK(stream.receive(bytes));
-    WEFT_TRY(Hello peer, Hello::from_bytes(bytes));
+    WEFT_TRY(engine::Hello peer, engine::Hello::from_bytes(bytes));
     out.qps.push_back({.index = ours.index, .peer = std::move(peer)});
   }
-  WEFT_TRY(const Offer agreed, agree_on(role, stream, end, out.qps.front().peer));
+  WEFT_TRY(const engine::Offer agreed, agree_on(role, stream, end, out.qps.front().peer));
   out.mtu = agreed.mtu;
   for (const BenchQp& qp : out.qps) {
     if (qp.peer.region_size < buffers.memory().source.size())
@@ -129,7 +131,7 @@ Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Str
   return out;
 }
 
-Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Stream& stream,
+Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers) {
   Connected out;
   WEFT_TRY(out.end, open_end(bench, terms, buffers));
@@ -139,7 +141,7 @@ Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Str
 }
 
 std::string words_of_carrier(const Bench& bench, const Links& links, const BenchEnd& end) {
-  if (links.carrier == NetEnd::Carrier::kSharedMemory) {
+  if (links.carrier == engine::NetEnd::Carrier::kSharedMemory) {
     return fmt::format("over shared memory{}",
                        bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");
   }
@@ -161,7 +163,7 @@ Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,
     out.qps.push_back({.index = sender.index, .peer = std::move(receiver.hello)});
     others.push_back({.index = receiver.index, .peer = std::move(sender.hello)});
   }
-  WEFT_TRY(Offer agreed, out.end->offer(out.qps.front().peer));
+  WEFT_TRY(engine::Offer agreed, out.end->offer(out.qps.front().peer));
   agreed.shared_memory = false;
   out.mtu = agreed.mtu;
   for (const auto& half : {out.qps, others}) {

@@ -12,7 +12,7 @@
 #include "cli/bench_end.h"
 #include "cli/bench_terms.h"
 #include "cli/bench_write.h"
-#include "cli/stream.h"
+#include "os/stream.h"
 
 namespace weft::cli {
 
@@ -38,17 +38,17 @@ enum class Role : std::uint8_t { kLeads, kFollows };
 // The QPs between two ends, and what was agreed for all of them.
 struct Links {
   std::vector<BenchQp> qps;
-  NetEnd::Carrier carrier = NetEnd::Carrier::kPlanes;
+  engine::NetEnd::Carrier carrier = engine::NetEnd::Carrier::kPlanes;
   std::uint32_t mtu = 0;  // payload of a packet, where the planes carry
 };
 // Between `end` and the one at the other end of the stream.
-Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, Stream& stream,
+Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers, BenchEnd& end);
 
 struct Connected : Links {
   std::unique_ptr<BenchEnd> end;
 };
-Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, Stream& stream,
+Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers);
 // "over UDP, 2 planes, 4096 bytes a packet", for the people at either end.
 std::string words_of_carrier(const Bench& bench, const Links& links, const BenchEnd& end);

@@ -14,7 +14,7 @@
 #include "base/counters.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "cli/net_end.h"
+#include "engine/net_end.h"
 
 namespace weft::cli {
 
@@ -26,7 +26,7 @@ struct BenchMemory {
 // A QP of ours and the peer's region behind it.
 struct BenchQp {
   std::uint32_t index = 0;  // in order of creation
-  Hello peer{};
+  engine::Hello peer{};
 };
 
 class BenchEnd {
@@ -36,12 +36,13 @@ class BenchEnd {
   // --- set-up
   struct Created {
     std::uint32_t index = 0;
-    Hello hello{};  // what to tell the peer of it
+    engine::Hello hello{};  // what to tell the peer of it
   };
   virtual Result<Created> create_qp() = 0;
   // As NetEnd has them.
-  virtual Result<Offer> offer(const Hello& peer) = 0;
-  virtual Result<NetEnd::Carrier> connect(const BenchQp& qp, const Offer& agreed) = 0;
+  virtual Result<engine::Offer> offer(const engine::Hello& peer) = 0;
+  virtual Result<engine::NetEnd::Carrier> connect(const BenchQp& qp,
+                                                  const engine::Offer& agreed) = 0;
 
   // --- work
   struct Write {

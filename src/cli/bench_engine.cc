@@ -26,7 +26,7 @@ Error failed(transport::Status status) {
 
 class EngineEnd final : public BenchEnd {
  public:
-  EngineEnd(std::unique_ptr<NetEnd> end, const BenchMemory& memory)
+  EngineEnd(std::unique_ptr<engine::NetEnd> end, const BenchMemory& memory)
       : end_(std::move(end)), memory_(memory) {}
 
   Result<Created> create_qp() override {
@@ -35,8 +35,8 @@ class EngineEnd final : public BenchEnd {
     qpns_.push_back(out.hello.qpn);
     return out;
   }
-  Result<Offer> offer(const Hello& peer) override { return end_->offer(peer); }
-  Result<NetEnd::Carrier> connect(const BenchQp& qp, const Offer& agreed) override {
+  Result<engine::Offer> offer(const engine::Hello& peer) override { return end_->offer(peer); }
+  Result<engine::NetEnd::Carrier> connect(const BenchQp& qp, const engine::Offer& agreed) override {
     return end_->connect(qpns_[qp.index], qp.peer, agreed);
   }
 
@@ -80,16 +80,16 @@ class EngineEnd final : public BenchEnd {
   }
 
  private:
-  std::unique_ptr<NetEnd> end_;
+  std::unique_ptr<engine::NetEnd> end_;
   BenchMemory memory_;
   std::vector<transport::Qpn> qpns_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<BenchEnd>> open_engine_end(const NetOptions& options,
+Result<std::unique_ptr<BenchEnd>> open_engine_end(const engine::NetOptions& options,
                                                   const BenchMemory& memory) {
-  WEFT_TRY(auto end, NetEnd::open(options));
+  WEFT_TRY(auto end, engine::NetEnd::open(options));
   return std::unique_ptr<BenchEnd>(std::make_unique<EngineEnd>(std::move(end), memory));
 }
 

@@ -8,7 +8,7 @@
 namespace weft::cli {
 
 // Errors: as NetEnd::open.
-Result<std::unique_ptr<BenchEnd>> open_engine_end(const NetOptions& options,
+Result<std::unique_ptr<BenchEnd>> open_engine_end(const engine::NetOptions& options,
                                                   const BenchMemory& memory);
 
 }  // namespace weft::cli

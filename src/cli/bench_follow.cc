@@ -6,16 +6,17 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/bench_connect.h"
-#include "cli/interruption.h"
-#include "cli/say.h"
 #include "os/clock.h"
+#include "os/interruption.h"
 #include "os/log.h"
+#include "os/say.h"
 
 namespace weft::cli {
 
-Result<Round> hear_while_answering(Stream& stream, BenchEnd& end) {
-  while (!stream.has_something() && !interrupted()) end.answer(os::clock_now() + Duration::us(500));
-  if (interrupted()) return interruption();
+Result<Round> hear_while_answering(os::Stream& stream, BenchEnd& end) {
+  while (!stream.has_something() && !os::interrupted())
+    end.answer(os::clock_now() + Duration::us(500));
+  if (os::interrupted()) return os::interruption();
   return hear(stream);
 }
 
@@ -28,18 +29,18 @@ std::uint32_t depth_for(std::uint64_t size) {
 Result<void> follow(const Bench& bench, Client& client) {
   const BenchArguments& arguments = bench.arguments;
   const Terms& terms = client.terms;
-  Stream& stream = client.stream;
+  os::Stream& stream = client.stream;
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
   if (!client.from.empty())
-    say("{} has come, {}\n", client.from, words_of_carrier(bench, c, *c.end));
+    os::say("{} has come, {}\n", client.from, words_of_carrier(bench, c, *c.end));
   Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
   for (;;) {
     // Until the other has all of its completions.
     const auto heard = hear_while_answering(stream, *c.end);
-    if (interrupted()) {
+    if (os::interrupted()) {
       WEFT_CHECK(tell(stream, kInterruption));
-      return interruption();
+      return os::interruption();
     }
     WEFT_TRY(const Round round, heard);
     if (round.iterations == 0) {
@@ -76,9 +77,10 @@ namespace {
 enum class Part : std::uint8_t { kOpen, kOver, kInterrupted, kGone };
 
 // REQUIRES that it said something.
-Part heed(Stream& stream) {
+Part heed(os::Stream& stream) {
   const auto round = hear(stream);
-  if (!round) return interrupted() ? Part::kOpen : Part::kGone;  // the caller sees to the former
+  if (!round)
+    return os::interrupted() ? Part::kOpen : Part::kGone;  // the caller sees to the former
   if (round->is_interruption()) return Part::kInterrupted;
   if (round->iterations == 0) return Part::kOver;
   return tell(stream, *round) ? Part::kOpen : Part::kGone;  // ready
@@ -87,7 +89,7 @@ Part heed(Stream& stream) {
 // Until each of them is over, one way or another, or this end is interrupted.
 std::vector<Part> heed_all(std::vector<Client>& clients, BenchEnd& end) {
   std::vector<Part> parts(clients.size(), Part::kOpen);
-  while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !interrupted()) {
+  while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !os::interrupted()) {
     end.answer(os::clock_now() + Duration::us(500));
     for (std::size_t i = 0; i < clients.size(); ++i) {
       if (parts[i] != Part::kOpen || !clients[i].stream.has_something()) continue;
@@ -131,13 +133,13 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   for (Client& client : clients) {
     WEFT_TRY(const Links links,
              connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
-    say("{} is connected, {}\n", client.from, words_of_carrier(bench, links, *end));
+    os::say("{} is connected, {}\n", client.from, words_of_carrier(bench, links, *end));
   }
   buffers.touch();
   const std::vector<Part> parts = heed_all(clients, *end);
-  if (interrupted()) {
+  if (os::interrupted()) {
     tell_interruption(clients, parts);
-    return interruption();
+    return os::interruption();
   }
   if (bench.arguments.json)
     fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*end)}}.dump());

@@ -7,12 +7,12 @@
 #include "cli/bench_end.h"
 #include "cli/bench_terms.h"
 #include "cli/bench_write.h"
-#include "cli/stream.h"
+#include "os/stream.h"
 
 namespace weft::cli {
 
 // Waits for the other end's word and keeps answering its packets meanwhile.
-Result<Round> hear_while_answering(Stream& stream, BenchEnd& end);
+Result<Round> hear_while_answering(os::Stream& stream, BenchEnd& end);
 // Writes under way on a QP, of messages of that size.
 std::uint32_t depth_for(std::uint64_t size);
 

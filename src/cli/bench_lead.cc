@@ -13,11 +13,11 @@
 #include "cli/bench_connect.h"
 #include "cli/bench_follow.h"
 #include "cli/bench_tables.h"
-#include "cli/interruption.h"
-#include "cli/say.h"
 #include "config/units.h"
 #include "os/clock.h"
 #include "os/interfaces.h"
+#include "os/interruption.h"
+#include "os/say.h"
 
 namespace weft::cli {
 namespace {
@@ -33,18 +33,19 @@ double measure_idle(BenchEnd& end, Duration how_long) {
   const double before = cpu_us();
   const Time began = os::clock_now();
   // Ctrl-C is looked for now and then: the world sleeps on over it.
-  for (Time now = began; now < began + how_long && !interrupted(); now = os::clock_now())
+  for (Time now = began; now < began + how_long && !os::interrupted(); now = os::clock_now())
     end.answer(std::min(now + Duration::ms(100), began + how_long));
   return (cpu_us() - before) / (os::clock_now() - began).to_us() * 100;
 }
 
 // A plane that is dead costs its share of the rate, and nothing else would tell.
 void say_planes_left_out(const Connected& c) {
-  if (c.carrier != NetEnd::Carrier::kPlanes) return;
+  if (c.carrier != engine::NetEnd::Carrier::kPlanes) return;
   const world::PortMask left_out = c.end->planes_left_out(c.qps[0]);
   for (std::size_t p = 0; p < c.end->plane_count(); ++p) {
     if ((left_out >> p & 1) == 0) continue;
-    say("plane {} carried nothing at last: what is sent to {} on it is not answered; its link may "
+    os::say(
+        "plane {} carried nothing at last: what is sent to {} on it is not answered; its link may "
         "be down, or a filter drops UDP\n",
         p, os::text_of(c.qps[0].peer.ports[p].ip()));
   }
@@ -60,7 +61,7 @@ std::uint64_t iterations_of(const BenchArguments& arguments, std::uint64_t size)
 // A run of the end that leads: size by size, then what is told at the end. All references outlive it.
 class Lead {
  public:
-  Lead(const Bench& bench, Stream* stream, const Buffers& buffers, Connected& connected)
+  Lead(const Bench& bench, os::Stream* stream, const Buffers& buffers, Connected& connected)
       : bench_(bench),
         stream_(stream),
         buffers_(buffers),
@@ -100,7 +101,7 @@ class Lead {
     nlohmann::json all{{"rows", std::move(rows_)}};
     if (const auto window = end.window_bytes(connected_.qps[0])) all["cwnd_bytes"] = *window;
     all["carrier"] =
-        connected_.carrier == NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
+        connected_.carrier == engine::NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
     const bool ended_early = watch_.early.is_here(os::clock_now());
     if (ended_early) all["interrupted"] = true;
     if (!bench_.arguments.idle.empty() && !ended_early) {
@@ -108,13 +109,13 @@ class Lead {
       all["idle_cpu_pct"] = idle;
       if (!style_.json) fmt::print("idle: {:.2f} % of a core\n", idle);
     }
-    const Round last = interrupted() ? kInterruption : Round();
+    const Round last = os::interrupted() ? kInterruption : Round();
     const auto told = stream_ != nullptr ? tell(*stream_, last) : Result<void>();
     if (style_.json) {
       all["counters"] = counters_json(end);
       fmt::print("{}\n", all.dump());
     }
-    if (interrupted()) return interruption();
+    if (os::interrupted()) return os::interruption();
     if (ended_early) return other_interrupted();
     return told;
   }
@@ -125,7 +126,7 @@ class Lead {
     if (stream_ == nullptr) return true;
     WEFT_CHECK(tell(*stream_, round));
     const auto ready = hear(*stream_);
-    if (interrupted()) return false;
+    if (os::interrupted()) return false;
     WEFT_CHECK(ready);
     if (ready->iterations == 0) watch_.early.set();
     return ready->iterations != 0;
@@ -155,7 +156,7 @@ class Lead {
     if (!measured) return watch_.silence.explain(measured.error());
     if (style_.bidirectional && !watch_.early.is_here(os::clock_now())) {
       const auto done = hear_while_answering(*stream_, *connected_.end);
-      if (!interrupted()) WEFT_CHECK(done);
+      if (!os::interrupted()) WEFT_CHECK(done);
       if (done && done->iterations == 0) watch_.early.set();
     }
     measured->seconds = (os::clock_now() - began).to_us() * 1e-6;  // until both are done
@@ -164,7 +165,7 @@ class Lead {
   }
 
   const Bench& bench_;
-  Stream* stream_;  // null: both ends are here
+  os::Stream* stream_;  // null: both ends are here
   const Buffers& buffers_;
   Connected& connected_;
   TableStyle style_{.json = bench_.arguments.json,
@@ -176,7 +177,7 @@ class Lead {
 
 }  // namespace
 
-Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint64_t> sizes) {
+Result<void> lead(const Bench& bench, os::Stream* stream, std::span<const std::uint64_t> sizes) {
   const Terms terms{.largest = *std::max_element(sizes.begin(), sizes.end()),
                     .qps = bench.arguments.qps,
                     .burst = bench.settings.burst,
@@ -187,7 +188,7 @@ Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint6
   WEFT_TRY(Connected connected, stream != nullptr
                                     ? connect(bench, terms, Role::kLeads, *stream, buffers)
                                     : connect_to_itself(bench, terms, buffers));
-  say("{}\n", words_of_carrier(bench, connected, *connected.end));
+  os::say("{}\n", words_of_carrier(bench, connected, *connected.end));
   Lead run(bench, stream, buffers, connected);
   for (const std::uint64_t size : sizes) {
     const auto measured = run.measure(size);

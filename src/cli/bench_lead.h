@@ -6,11 +6,11 @@
 
 #include "base/result.h"
 #include "cli/bench_terms.h"
-#include "cli/stream.h"
+#include "os/stream.h"
 
 namespace weft::cli {
 
 // `stream`: to the other end; null: this end writes to itself (--self).
-Result<void> lead(const Bench& bench, Stream* stream, std::span<const std::uint64_t> sizes);
+Result<void> lead(const Bench& bench, os::Stream* stream, std::span<const std::uint64_t> sizes);
 
 }  // namespace weft::cli

@@ -69,8 +69,8 @@ class MrcEnd final : public BenchEnd {
   Result<void> open(std::uint32_t qps_max, std::uint32_t mtu_said);
 
   Result<Created> create_qp() override;
-  Result<Offer> offer(const Hello& peer) override;
-  Result<NetEnd::Carrier> connect(const BenchQp& qp, const Offer& agreed) override;
+  Result<engine::Offer> offer(const engine::Hello& peer) override;
+  Result<engine::NetEnd::Carrier> connect(const BenchQp& qp, const engine::Offer& agreed) override;
 
   Result<void> post(const BenchQp& qp, const Write& write) override {
     piece_.addr = reinterpret_cast<std::uintptr_t>(memory_.source.data()) + write.offset;
@@ -125,7 +125,7 @@ class MrcEnd final : public BenchEnd {
     mrc_qp* qp = nullptr;
     std::uint32_t qpn = 0, first_psn = 0;
   };
-  Hello hello() const;
+  engine::Hello hello() const;
 
   BenchMemory memory_;
   bool as_nic_ = false, whole_icrc_ = false, labelled_ = false;  // as the device is
@@ -194,9 +194,9 @@ MrcEnd::~MrcEnd() {
 // --- set-up ------------------------------------------------------------------------------------
 
 // Of the newest QP. A process's slot is in the numbers of its QPs. REQUIRES one.
-Hello MrcEnd::hello() const {
+engine::Hello MrcEnd::hello() const {
   const OneQp& one = qps_.back();
-  Hello out;
+  engine::Hello out;
   out.mtu = mtu_said_;
   out.qpn = one.qpn;
   out.first_psn = one.first_psn;
@@ -226,18 +226,18 @@ Result<BenchEnd::Created> MrcEnd::create_qp() {
   return Created{.index = static_cast<std::uint32_t>(qps_.size() - 1), .hello = hello()};
 }
 
-Result<Offer> MrcEnd::offer(const Hello& peer) {
-  WEFT_CHECK(check_fit(hello(), peer));
+Result<engine::Offer> MrcEnd::offer(const engine::Hello& peer) {
+  WEFT_CHECK(engine::check_fit(hello(), peer));
   // The port's MTU is what the device may send; what the planes carry may be less.
   WEFT_TRY(const auto engine, device::SoftwareContext::of(verbs_)->engine());
   const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
     return parts.world.payload_that_arrives(peer.ports);
   });
-  return Offer{.shared_memory = false, .mtu = std::min(mtu_, fits)};
+  return engine::Offer{.shared_memory = false, .mtu = std::min(mtu_, fits)};
 }
 
-Result<NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const Offer& agreed) {
-  WEFT_CHECK(check_mtu(agreed, mtu_said_ != 0 ? mtu_said_ : to.peer.mtu));
+Result<engine::NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const engine::Offer& agreed) {
+  WEFT_CHECK(engine::check_mtu(agreed, mtu_said_ != 0 ? mtu_said_ : to.peer.mtu));
   const OneQp& one = qps_[to.index];
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
@@ -265,7 +265,7 @@ Result<NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const Offer& agreed) 
   attr.sq_psn = one.first_psn;
   if (const int error = mrc_modify_qp(one.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, nullptr, 0))
     return refused("mrc_modify_qp to RTS", error);
-  return NetEnd::Carrier::kPlanes;
+  return engine::NetEnd::Carrier::kPlanes;
 }
 
 // Where the controller's state cannot be read, it is for the device to say whether it goes on.

@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-#include "cli/say.h"
 #include "net/steering.h"
 #include "os/clock.h"
 #include "os/interfaces.h"
+#include "os/say.h"
 
 namespace weft::cli {
 namespace {
@@ -22,9 +22,9 @@ std::string text_of_ports(const std::vector<world::Address>& ports) {
 
 }  // namespace
 
-Silence::Silence(BenchEnd& end, const BenchQp& qp, NetEnd::Carrier carrier)
+Silence::Silence(BenchEnd& end, const BenchQp& qp, engine::NetEnd::Carrier carrier)
     : end_(end), look_at_(os::clock_now() + kQuietFor) {
-  if (carrier == NetEnd::Carrier::kPlanes) peer_ = text_of_ports(qp.peer.ports);
+  if (carrier == engine::NetEnd::Carrier::kPlanes) peer_ = text_of_ports(qp.peer.ports);
 }
 
 bool Silence::is_silent() const {
@@ -34,7 +34,7 @@ bool Silence::is_silent() const {
 void Silence::look(Time now) {
   if (now < look_at_) return;
   look_at_ = kNever;
-  if (is_silent()) say("nothing answers by UDP yet; tried: {}\n", peer_);
+  if (is_silent()) os::say("nothing answers by UDP yet; tried: {}\n", peer_);
 }
 
 Error Silence::explain(const Error& error) const {

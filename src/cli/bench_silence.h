@@ -16,7 +16,7 @@ namespace weft::cli {
 class Silence {
  public:
   // `end` outlives it. Over shared memory nothing is noticed.
-  Silence(BenchEnd& end, const BenchQp& qp, NetEnd::Carrier carrier);
+  Silence(BenchEnd& end, const BenchQp& qp, engine::NetEnd::Carrier carrier);
   // Cheap but for the first seconds.
   void look(Time now);
   // What is to be said of a failure: where nothing ever came, also what to look at.

@@ -14,9 +14,9 @@ double percentile(const std::vector<double>& sorted, double share) {
   return sorted[at];
 }
 
-nlohmann::json timeline_json(const Timeline& timeline) {
+nlohmann::json timeline_json(const base::Timeline& timeline) {
   nlohmann::json gaps = nlohmann::json::array();
-  for (const Timeline::Gap& gap : timeline.gaps()) {
+  for (const base::Timeline::Gap& gap : timeline.gaps()) {
     gaps.push_back({gap.from.since_start().to_us() * 1e-6, gap.length.to_us() * 1e-3});
   }
   return {{"start_s", timeline.start().since_start().to_us() * 1e-6},

@@ -5,16 +5,16 @@
 #include <array>
 
 #include "base/bytes.h"
-#include "cli/interruption.h"
-#include "cli/net_hello.h"
-#include "cli/say.h"
+#include "engine/net_hello.h"
+#include "os/interruption.h"
 #include "os/log.h"
+#include "os/say.h"
 
 namespace weft::cli {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x7765'6600;  // "wef", and the version in the last byte
-static_assert(kBenchVersion < 0x100);
+static_assert(engine::kBenchVersion < 0x100);
 
 std::vector<Client> still_there(std::vector<Client> clients) {
   std::vector<Client> out;
@@ -30,29 +30,29 @@ std::vector<Client> still_there(std::vector<Client> clients) {
 
 }  // namespace
 
-Result<void> propose(Stream& stream, const Terms& terms) {
+Result<void> propose(os::Stream& stream, const Terms& terms) {
   std::array<std::byte, 24> bytes{};
   const Bytes out(bytes);
   base::store64(out, 0, terms.largest);
   base::store32(out, 8, terms.qps);
-  base::store32(out, 12, kMagic | kBenchVersion);
+  base::store32(out, 12, kMagic | engine::kBenchVersion);
   base::store32(out, 16, terms.burst);
   base::store32(out, 20, (terms.latency ? 1u : 0u) | (terms.bidirectional ? 2u : 0u));
   return stream.send(bytes);
 }
 
-Result<Terms> accept_terms(Stream& stream, Duration patience) {
+Result<Terms> accept_terms(os::Stream& stream, Duration patience) {
   std::array<std::byte, 24> bytes;
   WEFT_CHECK(stream.receive(bytes, patience));
   const ConstBytes in(bytes);
   const std::uint32_t magic = base::load32(in, 12), flags = base::load32(in, 20);
-  if (magic != (kMagic | kBenchVersion)) {
+  if (magic != (kMagic | engine::kBenchVersion)) {
     if ((magic & ~0xffu) != kMagic)
       return Error{ErrorKind::kSystem, "it is not weft, or one of an older version"};
-    WEFT_CHECK(stream.send(Hello{}.to_bytes()));  // it reads our version there
+    WEFT_CHECK(stream.send(engine::Hello{}.to_bytes()));  // it reads our version there
     return Error{ErrorKind::kSystem,
                  fmt::format("it speaks version {}, this end {}; install the same weft on both",
-                             magic & 0xffu, kBenchVersion)};
+                             magic & 0xffu, engine::kBenchVersion)};
   }
   const Terms terms{.largest = base::load64(in, 0),
                     .qps = base::load32(in, 8),
@@ -68,19 +68,19 @@ Result<Terms> accept_terms(Stream& stream, Duration patience) {
 Result<std::vector<Client>> accept_clients(const BenchArguments& arguments,
                                            const std::string& more) {
   constexpr Duration kStrangerPatience = Duration::s(3);
-  WEFT_TRY(Listener listener, Listener::open(arguments.control_port, arguments.clients));
-  say("waiting for `weft bench write HOST` on TCP port {}{}\n", arguments.control_port, more);
+  WEFT_TRY(os::Listener listener, os::Listener::open(arguments.control_port, arguments.clients));
+  os::say("waiting for `weft bench write HOST` on TCP port {}{}\n", arguments.control_port, more);
   std::vector<Client> clients;
   while (clients.size() < arguments.clients) {
-    WEFT_TRY(Listener::Caller caller, listener.accept());
+    WEFT_TRY(os::Listener::Caller caller, listener.accept());
     const auto terms = accept_terms(caller.stream, kStrangerPatience);
-    if (interrupted()) return interruption();
+    if (os::interrupted()) return os::interruption();
     if (terms) {
       clients.push_back({.stream = std::move(caller.stream), .terms = *terms, .from = caller.from});
       clients = still_there(std::move(clients));
       if (arguments.clients > 1)
-        say("{} has come: {} of {} clients are here\n", caller.from, clients.size(),
-            arguments.clients);
+        os::say("{} has come: {} of {} clients are here\n", caller.from, clients.size(),
+                arguments.clients);
     } else {
       os::log(os::LogLevel::kWarn, "{} on TCP port {} is no `weft bench write`: {}; still waiting",
               caller.from, arguments.control_port, terms.error().message);

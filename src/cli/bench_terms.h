@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "cli/net_settings.h"
-#include "cli/stream.h"
+#include "os/stream.h"
 #include "scenario/scenario.h"
 
 namespace weft::cli {
@@ -54,13 +54,13 @@ struct Terms {
 inline constexpr std::uint64_t kSizeMax = 1ull << 30;
 inline constexpr std::uint32_t kQpsMax = 1024;
 
-Result<void> propose(Stream& stream, const Terms& terms);
+Result<void> propose(os::Stream& stream, const Terms& terms);
 // Errors: kSystem, also for terms that cannot be.
-Result<Terms> accept_terms(Stream& stream, Duration patience = Stream::kPatience);
+Result<Terms> accept_terms(os::Stream& stream, Duration patience = os::Stream::kPatience);
 
 // One that dialled and said what is measured.
 struct Client {
-  Stream stream;
+  os::Stream stream;
   Terms terms;
   std::string from{};  // its address; empty: a process of our own
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/interruption.h"
 #include "os/clock.h"
+#include "os/interruption.h"
 
 namespace weft::cli {
 namespace {
@@ -17,14 +17,14 @@ constexpr Duration kLookEvery = Duration::ms(50);
 
 }  // namespace
 
-Result<void> tell(Stream& stream, const Round& round) {
+Result<void> tell(os::Stream& stream, const Round& round) {
   std::array<std::byte, 16> bytes;
   base::store64(Bytes(bytes), 0, round.size);
   base::store64(Bytes(bytes), 8, round.iterations);
   return stream.send(bytes);
 }
 
-Result<Round> hear(Stream& stream) {
+Result<Round> hear(os::Stream& stream) {
   std::array<std::byte, 16> bytes;
   WEFT_CHECK(stream.receive(bytes));
   return Round{.size = base::load64(ConstBytes(bytes), 0),
@@ -34,7 +34,7 @@ Result<Round> hear(Stream& stream) {
 Error other_interrupted() { return {ErrorKind::kSystem, "the other end was interrupted"}; }
 
 bool EarlyEnd::is_here(Time now) {
-  if (is_here_ || interrupted()) return is_here_ = true;
+  if (is_here_ || os::interrupted()) return is_here_ = true;
   if (now < look_next_) return false;
   look_next_ = now + kLookEvery;
   std::array<std::byte, 16> bytes;
@@ -53,7 +53,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
   Time progress = start;
   Duration pause;
   const bool timed = plan.time > Duration();
-  std::optional<Timeline> timeline;
+  std::optional<base::Timeline> timeline;
   if (timed) timeline.emplace(start, plan.time);
   const auto is_over = [&] {
     return timed ? end.now() - start >= plan.time : posted >= plan.iterations;

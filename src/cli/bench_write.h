@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/timeline.h"
 #include "cli/bench_end.h"
 #include "cli/bench_silence.h"
-#include "cli/stream.h"
-#include "cli/timeline.h"
+#include "os/stream.h"
 
 namespace weft::cli {
 
@@ -23,22 +23,22 @@ struct Round {
 inline constexpr Round kInterruption{.size = 1};
 // What is said of it at the end that hears it.
 Error other_interrupted();
-Result<void> tell(Stream& stream, const Round& round);
-Result<Round> hear(Stream& stream);
+Result<void> tell(os::Stream& stream, const Round& round);
+Result<Round> hear(os::Stream& stream);
 
 // Whether a measurement is to end before its time: Ctrl-C here, or the other end says that it is
 // over. An end that died is not noticed here; the transport does that.
 class EarlyEnd {
  public:
   // Null: there is no other end.
-  explicit EarlyEnd(const Stream* stream) : stream_(stream) {}
+  explicit EarlyEnd(const os::Stream* stream) : stream_(stream) {}
   // Cheap; looks at the stream now and then only.
   bool is_here(Time now);
   // The other end said so in another way.
   void set() { is_here_ = true; }
 
  private:
-  const Stream* stream_;
+  const os::Stream* stream_;
   Time look_next_{};
   bool is_here_ = false;
 };
@@ -59,8 +59,8 @@ struct BandwidthPlan {
 struct Bandwidth {
   double seconds = 0;
   std::uint64_t bytes = 0, messages = 0;
-  double longest_pause_us = 0;         // between two completions
-  std::optional<Timeline> timeline{};  // of completions, where a time was given
+  double longest_pause_us = 0;               // between two completions
+  std::optional<base::Timeline> timeline{};  // of completions, where a time was given
   double gbps() const { return static_cast<double>(bytes) * 8e-9 / seconds; }
   double mpps() const { return static_cast<double>(messages) * 1e-6 / seconds; }
 };

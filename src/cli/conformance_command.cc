@@ -14,14 +14,14 @@
 #include <tuple>
 
 #include "cli/argument_checks.h"
-#include "cli/interruption.h"
-#include "cli/say.h"
 #include "config/units.h"
 #include "conformance/registry.h"
 #include "conformance/report.h"
 #include "conformance/runner.h"
 #include "os/address.h"
 #include "os/interfaces.h"
+#include "os/interruption.h"
+#include "os/say.h"
 
 namespace weft::cli {
 namespace {
@@ -166,8 +166,8 @@ std::string json_of(const std::string& library, const Survey& survey,
                     {"failed_should", sum.fail_should},
                     {"skipped", sum.skip},
                     {"errors", sum.error},
-                    {"conforms", sum.is_good() && !interrupted()},
-                    {"interrupted", interrupted()},
+                    {"conforms", sum.is_good() && !os::interrupted()},
+                    {"interrupted", os::interrupted()},
                     {"results", std::move(results)}};
   // What a library prints is not always UTF-8.
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -196,14 +196,14 @@ Result<void> write_file(const std::string& path, const std::string& text) {
 
 // Empty when all of them ran undisturbed.
 std::string why_cut_short(std::size_t ran, std::size_t asked) {
-  return interrupted() ? fmt::format("interrupted after {} of {} tests", ran, asked) : "";
+  return os::interrupted() ? fmt::format("interrupted after {} of {} tests", ran, asked) : "";
 }
 
 // Whether the device holds every MUST.
 Result<bool> run(const ConformanceArguments& a) {
   WEFT_TRY(conformance::Options options, options_of(a));
   WEFT_TRY(const auto tests, tests_of(a));
-  catch_interruption("weft: ending after this test\n");
+  os::catch_interruption("weft: ending after this test\n");
   WEFT_TRY(const Survey survey, conformance::survey(options));
   if (!a.junit.empty()) WEFT_CHECK(check_writable(a.junit));
   if (!options.icrc) options.icrc = survey.icrc;
@@ -212,7 +212,7 @@ Result<bool> run(const ConformanceArguments& a) {
   std::vector<Outcome> outcomes;
   for (const Test* test : tests) {
     // Not within a test: at its end it takes back what it told the device.
-    if (interrupted()) break;
+    if (os::interrupted()) break;
     outcomes.push_back(conformance::run_test(*test, options));
     if (a.json) continue;
     fmt::print("{}", conformance::line_of(outcomes.back(), width));
@@ -230,7 +230,7 @@ Result<bool> run(const ConformanceArguments& a) {
     WEFT_CHECK(
         write_file(a.junit, conformance::junit(options.library, survey, outcomes, cut_short)));
   }
-  if (!cut_short.empty()) return interruption();
+  if (!cut_short.empty()) return os::interruption();
   return sum.is_good();
 }
 
@@ -267,8 +267,8 @@ void set_callback(CLI::App& verb, const std::shared_ptr<ConformanceArguments>& a
   verb.callback([a, &status, body] {
     const auto good = body(*a);
     if (!good) {
-      status = fail(good.error());
-      if (interrupted()) status = interrupted_status();
+      status = os::fail(good.error());
+      if (os::interrupted()) status = os::interrupted_status();
     } else if (!*good) {
       status = 1;
     }

@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/ctl_words.h"
-#include "cli/interruption.h"
 #include "control/ctl_agent.h"
 #include "control/ctl_events.h"
 #include "device/peer_planes.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
 #include "os/address.h"
+#include "os/interruption.h"
 #include "transport/endpoint.h"
 
 namespace weft::cli {
@@ -170,11 +170,11 @@ Result<void> print_events(CtlTarget& target, const EventRequest& request) {
   WEFT_TRY(const auto queue, control::EvEventQueue::open(std::move(directory)));
   // Processes look who listens when the state changes.
   if (const auto told = target.state->touch(); !told) return from_ctl(told.error());
-  catch_interruption();
+  os::catch_interruption();
   const Time begin = os::clock_now();
   std::array<control::EvEvent, 64> events;
   for (std::uint64_t seen = 0; request.count == 0 || seen < request.count;) {
-    if (interrupted()) return {};
+    if (os::interrupted()) return {};
     const std::size_t wanted = request.count == 0
                                    ? events.size()
                                    : std::min<std::uint64_t>(events.size(), request.count - seen);

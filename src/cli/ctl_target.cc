@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/argument_checks.h"
-#include "cli/say.h"
+#include "os/say.h"
 #include "settings/setting_table.h"
 
 namespace weft::cli {
@@ -109,7 +109,7 @@ std::string device_flags(const SettingFlags& flags) {
 void run_ctl(int& status, const std::function<Result<void>()>& body) {
   const auto done = body();
   if (done) return;
-  status = fail(done.error());
+  status = os::fail(done.error());
 }
 
 }  // namespace weft::cli

@@ -10,10 +10,10 @@
 #include "cli/ctl_target.h"
 #include "cli/doctor.h"
 #include "cli/net_settings.h"
-#include "cli/say.h"
 #include "lab/lab_process.h"
 #include "net/steering.h"
 #include "os/cpus.h"
+#include "os/say.h"
 
 namespace weft::cli {
 namespace {
@@ -108,8 +108,8 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
                nlohmann::json{{"findings", all}, {"problems", problems}, {"notes", notes}}.dump());
   } else {
     for (const Finding& f : findings) show(f, width);
-    say("{} problem{}, {} note{}\n", problems, problems == 1 ? "" : "s", notes,
-        notes == 1 ? "" : "s");
+    os::say("{} problem{}, {} note{}\n", problems, problems == 1 ? "" : "s", notes,
+            notes == 1 ? "" : "s");
   }
   return problems;
 }
@@ -125,7 +125,7 @@ void add_doctor_command(CLI::App& app, int& status) {
   doctor->callback([arguments, &status] {
     const auto problems = run(*arguments);
     if (!problems) {
-      status = fail(problems.error());
+      status = os::fail(problems.error());
     } else if (*problems > 0) {
       status = 1;
     }

@@ -14,17 +14,17 @@
 #include <optional>
 
 #include "cli/argument_checks.h"
-#include "cli/interruption.h"
 #include "cli/lab_run_command.h"
-#include "cli/lab_spec.h"
 #include "cli/lab_status.h"
 #include "cli/lab_sweep.h"
 #include "cli/lab_switch.h"
 #include "cli/lab_words.h"
-#include "cli/load_scenario.h"
-#include "cli/say.h"
-#include "cli/switch_config.h"
 #include "lab/lab.h"
+#include "os/interruption.h"
+#include "os/say.h"
+#include "run/lab_spec.h"
+#include "run/load_scenario.h"
+#include "run/switch_config.h"
 
 namespace weft::cli {
 namespace {
@@ -83,22 +83,22 @@ Result<lab::LabSwitches> switches_of(const LabArguments& arguments, const lab::L
 
 Result<void> up(const LabArguments& arguments) {
   // A terminal's interrupt also ends the child that is at work. What was made is taken down.
-  catch_interruption();
+  os::catch_interruption();
   const auto start = std::chrono::steady_clock::now();
-  WEFT_TRY(auto scenario, load_scenario(arguments.file));
+  WEFT_TRY(auto scenario, run::load_scenario(arguments.file));
   scenario.topology.needs_usids = true;  // a lab's hosts may send to carriers whatever is hashed
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
-  WEFT_TRY(lab::LabSpec spec, lab_spec(scenario, arguments.name));
+  WEFT_TRY(lab::LabSpec spec, run::lab_spec(scenario, arguments.name));
   WEFT_TRY(spec.switches, switches_of(arguments, spec));
   const bool software = spec.switches == lab::LabSwitches::kSoftware;
   spec.mtu = arguments.mtu;
   spec.offloads = !arguments.no_offloads && !software;
   spec.user_namespace = arguments.user_namespace;
   const softswitch::LiveFabricConfig config =
-      live_fabric_config(scenario, topology, scenario.run.seed);
+      run::live_fabric_config(scenario, topology, scenario.run.seed);
   sweep_labs();
   WEFT_TRY(const lab::Lab lab, lab::Lab::up(spec, software ? &config : nullptr));
-  if (interrupted()) {
+  if (os::interrupted()) {
     WEFT_CHECK(lab::Lab::down(spec.name));
     return Error{ErrorKind::kSystem, "lab: interrupted, and taken down again"};
   }
@@ -131,7 +131,7 @@ Result<void> show(const LabArguments& arguments) {
   std::string text;
   std::optional<Error> wrong;  // of the last that has something; the others are told here
   const auto note = [&](const Error& error) {
-    if (wrong) say("weft: {}\n", wrong->message);
+    if (wrong) os::say("weft: {}\n", wrong->message);
     wrong = error;
   };
   for (const std::string& name : names) {
@@ -199,12 +199,12 @@ Result<void> execute(const LabArguments& arguments) {
   command.push_back(nullptr);
   execvp(command[0], command.data());
   const int why = errno;
-  say("weft: lab: {}: cannot be run: {}\n", command[0], std::strerror(why));
+  os::say("weft: lab: {}: cannot be run: {}\n", command[0], std::strerror(why));
   std::exit(why == ENOENT ? 127 : 126);  // as shells have it: 1 is the program's own
 }
 
 Result<void> down(const LabArguments& arguments) {
-  catch_interruption();  // it takes less than a second, and is not left half done
+  os::catch_interruption();  // it takes less than a second, and is not left half done
   const auto swept = sweep_labs();
   if (std::find(swept.begin(), swept.end(), arguments.name) != swept.end()) return {};
   WEFT_TRY(const auto left, lab::Lab::names());
@@ -223,7 +223,7 @@ Result<void> down(const LabArguments& arguments) {
         return Error{ErrorKind::kWrongState,
                      fmt::format("{}; `weft lab down --name {}` cuts it off", what, name)};
       }
-      say("weft: {}; it is cut off now\n", what);
+      os::say("weft: {}; it is cut off now\n", what);
     }
   }
   WEFT_CHECK(lab::Lab::down(name));
@@ -247,8 +247,8 @@ void add_lab_command(CLI::App& app, int& status) {
         ->check(not_empty("a name"));
     command->callback([a, act, &status] {
       const auto done = act(*a);
-      status = done ? 0 : fail(done.error());
-      if (!done && interrupted()) status = interrupted_status();
+      status = done ? 0 : os::fail(done.error());
+      if (!done && os::interrupted()) status = os::interrupted_status();
     });
     return command;
   };
@@ -287,7 +287,7 @@ void add_lab_command(CLI::App& app, int& status) {
   runs->callback([a, runs, &status] {
     a->words = runs->remaining();
     const auto done = execute(*a);
-    status = done ? 0 : fail(done.error());
+    status = done ? 0 : os::fail(done.error());
   });
   add("down", "take it down, also one whose `up` was ended", down);
 }

@@ -10,13 +10,13 @@
 #include <optional>
 
 #include "cli/argument_checks.h"
-#include "cli/interruption.h"
-#include "cli/lab_parts.h"
-#include "cli/lab_run.h"
 #include "cli/lab_sweep.h"
-#include "cli/load_scenario.h"
 #include "cli/net_settings.h"
-#include "cli/say.h"
+#include "os/interruption.h"
+#include "os/say.h"
+#include "run/lab_parts.h"
+#include "run/lab_run.h"
+#include "run/load_scenario.h"
 
 namespace weft::cli {
 namespace {
@@ -28,7 +28,7 @@ struct LabRunArguments {
   bool json = false;
 };
 
-nlohmann::ordered_json counters_json(const LabOutcome& outcome) {
+nlohmann::ordered_json counters_json(const run::LabOutcome& outcome) {
   nlohmann::ordered_json out;
   for (const CounterTable* table : {&outcome.counters, &outcome.world}) {
     for (const Counter& c : *table) {
@@ -38,7 +38,7 @@ nlohmann::ordered_json counters_json(const LabOutcome& outcome) {
   return out;
 }
 
-void print_json(const LabOutcome& outcome) {
+void print_json(const run::LabOutcome& outcome) {
   auto out = nlohmann::ordered_json::parse(scenario::to_json(outcome.results));
   for (const char* of_sim : {"trace_hash", "packet_hops", "packet_hops_per_s", "wall_s", "rss_mb"})
     out.erase(of_sim);
@@ -50,25 +50,26 @@ void print_json(const LabOutcome& outcome) {
 }
 
 int run(const LabRunArguments& arguments) {
-  const auto scenario = load_scenario(arguments.file);
+  const auto scenario = run::load_scenario(arguments.file);
   if (!scenario) {
-    say("weft: {}\n", scenario.error().message);
+    os::say("weft: {}\n", scenario.error().message);
     return 2;
   }
   // Opening the sockets of many hosts takes tens of milliseconds, in which its time runs.
   constexpr Duration kShortest = Duration::ms(200);
   if (const Duration all = scenario->workload.repeat_for; all > Duration() && all < kShortest) {
-    say("weft: {}: repeat_for is {:g} ms, which is over before the hosts of a lab have "
+    os::say(
+        "weft: {}: repeat_for is {:g} ms, which is over before the hosts of a lab have "
         "started; expected at least {:g} ms, as in scenarios/lab-*.toml\n",
         arguments.file, all.to_us() / 1e3, kShortest.to_us() / 1e3);
     return 2;
   }
   // All hosts are on this machine, and their planes go down on purpose.
   if (const auto level = set_log_level_or(os::LogLevel::kError); !level) {
-    say("weft: {}\n", level.error().message);
+    os::say("weft: {}\n", level.error().message);
     return 2;
   }
-  LabRunOptions options;
+  run::LabRunOptions options;
   options.seed = arguments.seed.value_or(scenario->run.seed);
   options.name = fmt::format("run-{}", getpid());
   options.processes = arguments.processes;
@@ -83,10 +84,10 @@ int run(const LabRunArguments& arguments) {
   // Whoever reads us may go: the lab is taken down all the same.
   std::signal(SIGPIPE, SIG_IGN);
   sweep_labs();
-  const auto outcome = run_in_lab(*scenario, options);
+  const auto outcome = run::run_in_lab(*scenario, options);
   if (!outcome) {
-    const int status = fail(outcome.error());
-    return interrupted() ? interrupted_status() : status;
+    const int status = os::fail(outcome.error());
+    return os::interrupted() ? os::interrupted_status() : status;
   }
   if (arguments.json) {
     print_json(*outcome);
@@ -95,11 +96,11 @@ int run(const LabRunArguments& arguments) {
     for (const std::string& line : outcome->story) fmt::print("  {}\n", line);
   }
   if (outcome->held()) return 0;
-  for (const std::string& line : outcome->stuck) say("stuck: {}\n", line);
-  for (const std::string& line : outcome->broken) say("expected: {}\n", line);
+  for (const std::string& line : outcome->stuck) os::say("stuck: {}\n", line);
+  for (const std::string& line : outcome->broken) os::say("expected: {}\n", line);
   if (outcome->bytes_wrong > 0)
-    say("{} bytes arrived that were not sent so\n", outcome->bytes_wrong);
-  say("repeat: weft lab run {} --seed {}\n", shell_word(arguments.file), options.seed);
+    os::say("{} bytes arrived that were not sent so\n", outcome->bytes_wrong);
+  os::say("repeat: weft lab run {} --seed {}\n", os::shell_word(arguments.file), options.seed);
   return 1;
 }
 
@@ -112,7 +113,7 @@ void add_lab_run(CLI::App& lab, int& status) {
   command->add_option("FILE", a->file, "the scenario (TOML)")->required();
   command->add_option("--seed", a->seed, "instead of the scenario's")->check(whole_number(0));
   command->add_option("--processes", a->processes, "divide the hosts among so many processes")
-      ->check(whole_number(1, LabParts::kProcessesMax));
+      ->check(whole_number(1, run::LabParts::kProcessesMax));
   command->add_flag("--json", a->json, "one JSON object on stdout");
   command->callback([a, &status] { status = run(*a); });
 }

@@ -1,7 +1,7 @@
 #include "cli/lab_sweep.h"
 
-#include "cli/say.h"
 #include "lab/lab.h"
+#include "os/say.h"
 
 namespace weft::cli {
 
@@ -11,11 +11,11 @@ std::vector<std::string> sweep_labs() {
   if (!swept) return names;  // no folder of labs: the command itself says so
   for (const auto& [name, done] : *swept) {
     if (done) {
-      say("weft: lab: {} was left by a run that died; it is taken down\n", name);
+      os::say("weft: lab: {} was left by a run that died; it is taken down\n", name);
       names.push_back(name);
     } else {
-      say("weft: {}; {} was left by a run that died, `weft lab down --name {}` tries again\n",
-          done.error().message, name, name);
+      os::say("weft: {}; {} was left by a run that died, `weft lab down --name {}` tries again\n",
+              done.error().message, name, name);
     }
   }
   return names;

@@ -13,10 +13,10 @@
 #include <string>
 
 #include "cli/argument_checks.h"
-#include "cli/load_scenario.h"
-#include "cli/say.h"
-#include "cli/switch_config.h"
 #include "os/control_socket.h"
+#include "os/say.h"
+#include "run/load_scenario.h"
+#include "run/switch_config.h"
 #include "softswitch/frame_socket.h"
 #include "softswitch/live_fabric_loop.h"
 #include "softswitch/proxy_sockets.h"
@@ -32,7 +32,7 @@ struct SwitchArguments {
 };
 
 int fail(int status, const std::string& line) {
-  say("weft: {}\n", line);
+  os::say("weft: {}\n", line);
   return status;
 }
 
@@ -60,7 +60,7 @@ Result<std::unique_ptr<softswitch::FabricEdge>> open_edge(const SwitchArguments&
 }
 
 int run_switch(const SwitchArguments& arguments) {
-  const auto scenario = load_scenario(arguments.file);
+  const auto scenario = run::load_scenario(arguments.file);
   if (!scenario) return fail(2, scenario.error().message);
   const auto topology = fabric::Topology::make(scenario->topology);
   if (!topology) return fail(2, topology.error().message);
@@ -81,7 +81,7 @@ int run_switch(const SwitchArguments& arguments) {
     return fail(1, edge.error().message);
   }
   softswitch::LiveFabricLoop loop(
-      live_fabric_config(*scenario, *topology, arguments.seed), std::move(*edge),
+      run::live_fabric_config(*scenario, *topology, arguments.seed), std::move(*edge),
       std::move(control), {.spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
   // Whoever started it waits for this line: from here on no packet is lost.
   fmt::print("{{\"ready\":true,\"hosts\":{},\"planes\":{},\"links\":{}}}\n", topology->host_count(),

@@ -19,12 +19,13 @@
 #include <vector>
 
 #include "cli/argument_checks.h"
-#include "cli/capture.h"
-#include "cli/load_scenario.h"
-#include "cli/run_scenario.h"
-#include "cli/say.h"
 #include "config/names.h"
 #include "judge/trace_text.h"
+#include "os/say.h"
+#include "run/capture.h"
+#include "run/load_scenario.h"
+#include "run/run_scenario.h"
+#include "scenario/names.h"
 
 namespace weft::cli {
 namespace {
@@ -46,12 +47,12 @@ std::string_view trimmed(std::string_view text) {
 }
 
 int misuse(const std::string& line) {
-  say("weft: {}\n", line);
+  os::say("weft: {}\n", line);
   return 2;
 }
 
 Result<scenario::Scenario> load(const SimArguments& arguments) {
-  WEFT_TRY(auto scenario, load_scenario(arguments.file));
+  WEFT_TRY(auto scenario, run::load_scenario(arguments.file));
   if (!arguments.policy.empty()) {
     const auto policy = config::value_named(scenario::kPolicyNames, arguments.policy);
     if (!policy) {
@@ -65,21 +66,22 @@ Result<scenario::Scenario> load(const SimArguments& arguments) {
 }
 
 std::string repeat_command(const SimArguments& arguments, std::uint64_t seed) {
-  std::string command = fmt::format("weft sim run {} --seed {}", shell_word(arguments.file), seed);
+  std::string command =
+      fmt::format("weft sim run {} --seed {}", os::shell_word(arguments.file), seed);
   if (!arguments.policy.empty()) command += " --policy " + arguments.policy;
   return command;
 }
 
 // What failed, for people, and how to see it again.
-void report(const Outcome& outcome, const SimArguments& arguments, std::uint64_t seed) {
-  for (const std::string& line : outcome.stuck) say("stuck: {}\n", line);
-  for (const judge::Complaint& c : outcome.complaints) say("judge: {}\n", judge::to_string(c));
-  for (const std::string& line : outcome.broken) say("expected: {}\n", line);
-  say("repeat: {}\n", repeat_command(arguments, seed));
+void report(const run::Outcome& outcome, const SimArguments& arguments, std::uint64_t seed) {
+  for (const std::string& line : outcome.stuck) os::say("stuck: {}\n", line);
+  for (const judge::Complaint& c : outcome.complaints) os::say("judge: {}\n", judge::to_string(c));
+  for (const std::string& line : outcome.broken) os::say("expected: {}\n", line);
+  os::say("repeat: {}\n", repeat_command(arguments, seed));
 }
 
 // What was asked for, before what came of it.
-void print_story(const scenario::Scenario& scenario, const Outcome& outcome) {
+void print_story(const scenario::Scenario& scenario, const run::Outcome& outcome) {
   if (!scenario.description.empty()) fmt::print("{}\n", trimmed(scenario.description));
   constexpr std::size_t kFaultsMax = 12;
   for (std::size_t i = 0; i < outcome.faults.size() && i < kFaultsMax; ++i) {
@@ -89,7 +91,7 @@ void print_story(const scenario::Scenario& scenario, const Outcome& outcome) {
     fmt::print("  and {} faults more\n", outcome.faults.size() - kFaultsMax);
 }
 
-void print_details(const Outcome& outcome) {
+void print_details(const run::Outcome& outcome) {
   fmt::print("\nmemory\n");
   for (const sim::MemoryPart& part : outcome.memory.parts) {
     fmt::print("  {:<24} {:>10.1f} MB\n", part.name, static_cast<double>(part.bytes) / 1e6);
@@ -125,7 +127,7 @@ int run_one(const SimArguments& arguments, bool details) {
   }
   if (is_same_file(arguments.trace, arguments.pcap))
     return misuse(fmt::format("--trace and --pcap are both {}; give two files", arguments.trace));
-  RunOptions options;
+  run::RunOptions options;
   options.seed = arguments.seed.value_or(scenario->run.seed);
   options.story = arguments.paths;
   std::ofstream trace_file;
@@ -138,7 +140,7 @@ int run_one(const SimArguments& arguments, bool details) {
       trace_file << text;
     };
   }
-  std::optional<CaptureFile> capture;
+  std::optional<run::CaptureFile> capture;
   if (!arguments.pcap.empty()) {
     capture.emplace(arguments.pcap, *scenario);
     if (!capture->is_open()) return misuse(not_writable("--pcap", arguments.pcap, errno));
@@ -149,12 +151,12 @@ int run_one(const SimArguments& arguments, bool details) {
   const bool terminal = isatty(STDERR_FILENO) != 0 && !arguments.json;
   if (terminal) {
     options.on_progress = [last = 0](Duration at, std::uint64_t left) mutable {
-      if (++last % 64 == 0) say("\r{:>10.0f} us simulated, {} flows left  ", at.to_us(), left);
+      if (++last % 64 == 0) os::say("\r{:>10.0f} us simulated, {} flows left  ", at.to_us(), left);
     };
   }
-  prepare_heap(*scenario);
-  const auto outcome = run_scenario(*scenario, options);
-  if (terminal) say("\r{:60}\r", "");
+  run::prepare_heap(*scenario);
+  const auto outcome = run::run_scenario(*scenario, options);
+  if (terminal) os::say("\r{:60}\r", "");
   if (!outcome) return misuse(outcome.error().message);
   const bool captured = !capture || capture->is_open();
   const bool traced = !trace_file.is_open() || trace_file.flush();
@@ -173,8 +175,8 @@ int run_one(const SimArguments& arguments, bool details) {
     if (details) print_details(*outcome);
   }
   std::fflush(stdout);
-  if (!captured) say("weft: --pcap {}: not everything could be written\n", arguments.pcap);
-  if (!traced) say("weft: --trace {}: not everything could be written\n", arguments.trace);
+  if (!captured) os::say("weft: --pcap {}: not everything could be written\n", arguments.pcap);
+  if (!traced) os::say("weft: --trace {}: not everything could be written\n", arguments.trace);
   if (outcome->held()) return captured && traced ? 0 : 1;
   report(*outcome, arguments, options.seed);
   return 1;
@@ -186,15 +188,15 @@ int run_seeds(const SimArguments& arguments) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   std::atomic<std::uint64_t> next{0}, done{0}, failed{0};
   std::mutex mutex;
-  std::optional<std::pair<std::uint64_t, Outcome>> first_failure;
+  std::optional<std::pair<std::uint64_t, run::Outcome>> first_failure;
   std::string error;
   const auto work = [&] {
     for (;;) {
       const std::uint64_t index = next.fetch_add(1);
       if (index >= arguments.count) return;
-      RunOptions options;
+      run::RunOptions options;
       options.seed = arguments.first + index;
-      auto outcome = run_scenario(*scenario, options);
+      auto outcome = run::run_scenario(*scenario, options);
       const std::lock_guard lock(mutex);
       ++done;
       if (!outcome) {
@@ -210,8 +212,8 @@ int run_seeds(const SimArguments& arguments) {
       }
       if (terminal) {
         const std::uint64_t filled = done * 40 / arguments.count;
-        say("\r[{:<40}] {}/{} seeds, {} failed ", std::string(filled, '#'), done.load(),
-            arguments.count, failed.load());
+        os::say("\r[{:<40}] {}/{} seeds, {} failed ", std::string(filled, '#'), done.load(),
+                arguments.count, failed.load());
       }
     }
   };
@@ -219,7 +221,7 @@ int run_seeds(const SimArguments& arguments) {
   for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
     threads.emplace_back(work);
   for (std::thread& t : threads) t.join();
-  if (terminal) say("\n");
+  if (terminal) os::say("\n");
   if (!error.empty()) return misuse(error);
   if (arguments.json) {
     fmt::print("{{\"scenario\":{},\"seeds\":{},\"failed\":{}{}}}\n",
@@ -231,7 +233,7 @@ int run_seeds(const SimArguments& arguments) {
   }
   std::fflush(stdout);
   if (!first_failure) return 0;
-  say("first failing seed: {}\n", first_failure->first);
+  os::say("first failing seed: {}\n", first_failure->first);
   report(first_failure->second, arguments, first_failure->first);
   return 1;
 }

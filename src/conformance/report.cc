@@ -88,10 +88,6 @@ std::string version_text(std::uint32_t version) {
   return fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version & 0xffff);
 }
 
-std::string_view to_string(IcrcCover cover) {
-  return cover == IcrcCover::kFull ? "full" : "headers";
-}
-
 std::string heading(const std::string& library, const Survey& survey) {
   return fmt::format("{}: device {}, GID {}, {} ports, API {}, control API {}, ICRC {}{}\n",
                      library, survey.device, survey.gid.empty() ? "unknown" : survey.gid,

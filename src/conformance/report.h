@@ -11,7 +11,6 @@ namespace weft::conformance {
 
 // "1.0.1" of a version number of the API.
 std::string version_text(std::uint32_t version);
-std::string_view to_string(IcrcCover cover);
 
 // The first line: the tested library and device.
 std::string heading(const std::string& library, const Survey& survey);

@@ -12,14 +12,14 @@
 
 #include "base/ipv6.h"
 #include "conformance/library.h"
+#include "wire/icrc.h"
 
 namespace weft::conformance {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// The bytes that the ICRC covers. RoCEv2: all. Ends that agreed on it may leave out the payload.
-enum class IcrcCover : std::uint8_t { kFull, kHeaders };
+using wire::IcrcCover;
 
 struct Options {
   std::string library;

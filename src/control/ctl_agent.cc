@@ -75,7 +75,7 @@ transport::NsccConfig device_nscc() {
   transport::QpConfig config;
   config.nscc.rate = Rate::gbps(40);
   config.nscc.trimming = false;
-  transport::suit_software(config);
+  transport::suit_process(config, transport::PeerKind::kSoftware);
   return config.nscc;
 }
 

@@ -52,7 +52,6 @@ Result<void> DeviceEngine::start() {
   config.tell_failures = true;
   config.ask_count_max = kAsksMax;
   config.ev_news_max = 4096;
-  transport::suit_software(config);
   config.answers_delay = transport::kAnswersDelay;
   transport::number_qps(config, world_->process(), prng_);
   config.seed = prng_.next();

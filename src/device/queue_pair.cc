@@ -8,7 +8,6 @@
 #include "base/bytes.h"
 #include "device/peer_planes.h"
 #include "os/log.h"
-#include "transport/software_ends.h"
 
 namespace weft::device {
 namespace {
@@ -90,8 +89,8 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   config.retry = {.timeout = attributes.timeout,
                   .linear_count = attributes.linear_count,
                   .exponential_count = attributes.exponential_count};
-  transport::suit_software(config);
-  if (engine_.config().world.peers == net::Peers::kMrc) config.budget_unit_bytes = 0;
+  config.peer = engine_.config().world.peers == net::Peers::kMrc ? transport::PeerKind::kNic
+                                                                 : transport::PeerKind::kSoftware;
   config.nscc = control::device_nscc();
   if (profiles.uses != nullptr) control::apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,
@@ -106,7 +105,7 @@ void QueuePair::suit_shared_memory(transport::QpConfig& config) const {
   config.ev_min_active = 0;
   config.mtu = net::kShmPayloadMax;
   config.sack_bytes = kShmSackBytes;
-  config.budget_unit_bytes = 0;
+  config.receive_budget = false;  // the ring itself holds the sender back
   config.nscc.enabled = false;
   config.nscc.base_rtt = kShmRtt;
   config.nscc.cwnd_bytes_max = config.nscc.cwnd_bytes_initial = kShmWindow;

@@ -163,6 +163,10 @@ class Endpoint final : public world::Node {
   bool may_wait(Time now) const;
   void on_word(Time now, Qp& qp);
   void share_budget(Time now, Qp& qp);
+  bool delays_answers(const Qp& qp) const {
+    return config_.answers_delay > Duration() && qp.params->peer->delays_answers;
+  }
+  void flush_prompt_answers(Time now);
   void watch_quiet(Time now, Qp& qp);
   void report_quiet(Time now);
   void drop(DropReason reason) { ++drops_[static_cast<std::size_t>(reason)]; }

@@ -180,7 +180,7 @@ TEST(EndpointCtl, NsccTakesWhatIsToldAndDerivesTheRest) {
   NsccConfig config;
   config.rate = Rate::gbps(100);
   config.base_rtt = Duration::us(12);
-  const NsccParams derived = NsccParams::derive(config, 4096);
+  const NsccParams derived = NsccParams::derive(config, 4096, kNicRules);
   config.fair_increase_bytes = 1000;
   config.eta_bytes = 100;
   config.fast_increase_q10 = 512;
@@ -188,7 +188,7 @@ TEST(EndpointCtl, NsccTakesWhatIsToldAndDerivesTheRest) {
   config.jump_min_q10 = 128;
   config.adjust_bytes = 9999;
   config.adjust_period = Duration::us(3);
-  const NsccParams told = NsccParams::derive(config, 4096);
+  const NsccParams told = NsccParams::derive(config, 4096, kNicRules);
   EXPECT_EQ(told.fair_increase, 1000);
   EXPECT_EQ(told.eta, 100);
   EXPECT_EQ(told.fast_q10, 512);

@@ -127,6 +127,7 @@ TEST(EndpointLink, ConfigureKeepsNumberAndReceives) {
 Pair::Options with_delay() {
   Pair::Options options = Pair::defaults();
   options.endpoint.answers_delay = Duration::us(30);
+  options.qp.peer = PeerKind::kSoftware;
   options.endpoint.send_queue_max = 64;
   options.qp.nscc.base_rtt = Duration::us(100);
   return options;
@@ -301,8 +302,7 @@ TEST(EndpointLink, ABusyDirectionIsAnsweredAllTheSame) {
 TEST(EndpointLink, OverALongWayADeadPlaneComesBack) {
   auto options = Pair::defaults();
   options.delay = Duration::ms(3);
-  suit_software(options.endpoint);
-  suit_software(options.qp);
+  suit_process(options.qp, PeerKind::kSoftware);
   options.qp.mpr = options.qp.mpr_dest = 32;
   Pair pair(options);
   const auto qps = pair.connect();
@@ -330,10 +330,11 @@ TEST(EndpointLink, OverALongWayADeadPlaneComesBack) {
 // Whoever would have asked is lost: what came is reported all the same, on every plane, so that the
 // requestor learns of its loss before its own timers run.
 TEST(EndpointLink, WhatCameIsReportedWhenNothingFollows) {
-  const auto sacks_of = [](Duration quiet) {
+  const auto sacks_of = [](PeerKind peer) {
     auto options = Pair::defaults();
-    options.endpoint.sack_quiet = quiet;
-    options.endpoint.sack_bytes = 1u << 20;
+    options.qp.peer = peer;
+    options.qp.sack_bytes = 1u << 20;
+    options.qp.nscc.base_rtt = Duration::ms(1);  // timers come later
     Pair pair(options);
     const auto qps = pair.connect();
     std::uint32_t data = 0, sacks = 0;
@@ -350,11 +351,11 @@ TEST(EndpointLink, WhatCameIsReportedWhenNothingFollows) {
     EXPECT_TRUE(pair.write(0, qps.qpn[0], {.id = 1, .size = 8 * 1024}));
     pair.run_for(Duration::us(8));
     const std::uint32_t before = sacks;
-    pair.run_for(Duration::us(6));
+    pair.run_for(kSoftwareRules.sack_after_quiet + Duration::us(1));
     return std::pair(sacks - before, on);
   };
-  EXPECT_EQ(sacks_of(Duration()).first, 0u);
-  const auto [sacks, on] = sacks_of(Duration::us(5));
+  EXPECT_EQ(sacks_of(PeerKind::kNic).first, 0u);
+  const auto [sacks, on] = sacks_of(PeerKind::kSoftware);
   EXPECT_EQ(sacks, 2u);
   EXPECT_EQ(on, 0b11);
 }

@@ -40,7 +40,23 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
     }
     on_packet(now, d, *packet);
   }
-  if (config_.answers_delay == Duration()) flush_answers(now);
+  flush_prompt_answers(now);
+}
+
+// Sends the answers that are not delayed: all to NICs, and to everybody where the world delays none.
+void Endpoint::flush_prompt_answers(Time now) {
+  if (config_.answers_delay == Duration()) return flush_answers(now);
+  std::size_t kept = 0;
+  for (const std::uint32_t index : touched_) {
+    Qp& qp = *qps_[index];
+    if (delays_answers(qp)) {
+      touched_[kept++] = index;
+      continue;
+    }
+    qp.touched = false;
+    qp.responder.flush(control_, responder_counters_);
+  }
+  touched_.resize(kept);
 }
 
 // Of those whose answers are late, and who sent nothing meanwhile: if they do as soon as they have
@@ -143,7 +159,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   }
   hot(Call::kData) = {qp->responder_part(), peer.part(port_count_), qp->responder.hot_bits()};
   qp->received_at = now;
-  if (config_.answers_delay > Duration()) {
+  if (delays_answers(*qp)) {
+    ++unanswered_;
     if (now < qp->waited_if_before) {
       qp->waited_if_before = Time();
       if (++qp->waits >= kWaitsShown) qp->at_once_until = now + kAtOnce;
@@ -164,7 +181,6 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
       .trimmed = trimmed,
       .trimmed_last_hop = in.dscp == world::Dscp::kTrimmedLastHop,
       .unlisted = (config_.unlisted_ports >> in.port & 1) != 0};
-  ++unanswered_;
   if (!qp->touched) {
     qp->touched = true;
     touched_.push_back(qp_index(*qp));
@@ -173,14 +189,14 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   const Status status = qp->responder.on_write(arrival, *memory_, {qp->receives, completions_},
                                                control_, responder_counters_);
   if (status != Status::kOk) return fail(now, *qp, status);
-  if (config_.sack_quiet > Duration()) watch_quiet(now, *qp);
+  if (qp->params->peer->sack_after_quiet > Duration()) watch_quiet(now, *qp);
 }
 
 void Endpoint::watch_quiet(Time now, Qp& qp) {
   if (qp.watched) return;
   qp.watched = true;
   watched_.push_back(qp_index(qp));
-  quiet_at_ = std::min(quiet_at_, now + config_.sack_quiet);
+  quiet_at_ = std::min(quiet_at_, now + qp.params->peer->sack_after_quiet);
 }
 
 void Endpoint::report_quiet(Time now) {
@@ -190,7 +206,7 @@ void Endpoint::report_quiet(Time now) {
     Qp& qp = *qps_[index];
     qp.watched = false;
     if (!qp.responder.owes_sack() || !qp.may_receive()) continue;
-    if (const Time due = qp.received_at + config_.sack_quiet; due > now) {
+    if (const Time due = qp.received_at + qp.params->peer->sack_after_quiet; due > now) {
       qp.watched = true;
       watched_[kept++] = index;
       quiet_at_ = std::min(quiet_at_, due);
@@ -209,7 +225,7 @@ void Endpoint::report_quiet(Time now) {
 
 // What the ports hold is shared among the QPs that receive: this one's part goes with its SACKs.
 void Endpoint::share_budget(Time now, Qp& qp) {
-  const std::uint32_t unit = qp.params->config.budget_unit_bytes;
+  const std::uint32_t unit = qp.params->budget_unit_bytes;
   if (unit == 0) return;
   budget_.on_receive(now, qp.budget_epoch);
   qp.responder.limit(budget_.limit(now, unit));

@@ -13,9 +13,9 @@ namespace {
 PortMask mask_of(std::uint32_t port_count) { return static_cast<PortMask>((1u << port_count) - 1); }
 
 bool is_alike(const QpConfig& a, const QpConfig& b) {
-  return std::tie(a.mtu, a.sack_bytes, a.mpr, a.mpr_dest, a.dynamic_mpr, a.budget_unit_bytes,
+  return std::tie(a.peer, a.mtu, a.sack_bytes, a.mpr, a.mpr_dest, a.dynamic_mpr, a.receive_budget,
                   a.wimm_max, a.wimm_dest_max, a.trim_nack, a.retry, a.nscc) ==
-         std::tie(b.mtu, b.sack_bytes, b.mpr, b.mpr_dest, b.dynamic_mpr, b.budget_unit_bytes,
+         std::tie(b.peer, b.mtu, b.sack_bytes, b.mpr, b.mpr_dest, b.dynamic_mpr, b.receive_budget,
                   b.wimm_max, b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
 }
 
@@ -33,7 +33,7 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       pool_(config.psn_block_count_max),
       control_(config.control_queue_max),
       prober_(config.bad_ev_count_max),
-      probe_budget_(config.probes_per_ms),
+      probe_budget_(kSoftwareRules.probes_per_ms),
       asks_(config.ask_count_max),
       journal_(config.ev_news_max),
       deadlines_(std::bit_ceil(config.qp_count_max)),
@@ -49,7 +49,7 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
   WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
   set_hot(hot_table_);
   touched_.reserve(qp_mask_ + 1);
-  if (config.sack_quiet > Duration()) watched_.reserve(qp_mask_ + 1);
+  watched_.reserve(qp_mask_ + 1);
   peers_.reserve(config.peer_count_max);
   peer_slots_.assign(std::bit_ceil(2 * config.peer_count_max * config.port_count), Peer::kNobody);
 }
@@ -127,8 +127,8 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
                                                   static_cast<std::uint32_t>(config.evs.size())),
                 .min_active = 0,
                 .port_count = config_.port_count,
-                .prior_losses = config.nscc.software ? 1u : 0u,
-                .confirm = config.nscc.software ? Duration::ms(1) : Duration(),
+                .prior_losses = params->peer->prior_losses,
+                .confirm = params->peer->loss_confirmation,
                 .seed = prng_.fork("paths", qpn).next(),
                 .trace = trace_,
                 .journal = config_.ev_news_max > 0 ? &journal_ : nullptr,
@@ -143,8 +143,8 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
       .wimm_max = config.wimm_dest_max,
       .mtu = mtu_dest,
       .mtu_unlisted = std::max(mtu_dest, config.mtu_dest_unlisted),
-      .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
-      .sack_holes = config_.sack_holes,
+      .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : params->peer->sack_bytes,
+      .peer = params->peer,
       .trim_nack = config.trim_nack,
       .domain = config.domain,
       .nack_interval = config.nscc.base_rtt};
@@ -179,7 +179,9 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   if (params == nullptr) params = std::make_unique<QpParams>();
   params->config = key;
   params->mtu = config.mtu != 0 ? config.mtu : config_.mtu;
-  params->nscc = NsccParams::derive(config.nscc, params->mtu);
+  params->peer = &rules_of(config.peer);
+  params->budget_unit_bytes = config.receive_budget ? params->peer->budget_unit_bytes : 0;
+  params->nscc = NsccParams::derive(config.nscc, params->mtu, *params->peer);
   params->burst = config_.burst;
   params_.push_back(std::move(params));
   return params_.back().get();

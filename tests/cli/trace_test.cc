@@ -9,12 +9,12 @@ namespace {
 
 std::string trace_text(const std::string& name, std::uint64_t seed) {
   std::string text;
-  cli::RunOptions options;
+  run::RunOptions options;
   options.seed = seed;
   options.on_trace = [&](std::span<const TraceRecord> records) {
     for (const TraceRecord& r : records) judge::append_trace_line(r, text);
   };
-  const cli::Outcome outcome = run(load(name), options);
+  const run::Outcome outcome = run(load(name), options);
   EXPECT_TRUE(outcome.held()) << failures(outcome);
   return text;
 }

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "base/assert.h"
-#include "cli/net_end.h"
+#include "engine/net_end.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using weft::cli::Hello;
+  using weft::engine::Hello;
   std::array<std::byte, Hello::kSize> bytes{};
   std::copy_n(reinterpret_cast<const std::byte*>(data), std::min(size, bytes.size()),
               bytes.begin());

@@ -9,8 +9,8 @@
 namespace weft::hostile {
 namespace {
 
-using cli::NetEnd;
-using cli::NetOptions;
+using engine::NetEnd;
+using engine::NetOptions;
 
 class Agree : public ::testing::Test {
  protected:
@@ -87,7 +87,7 @@ TEST_F(Agree, OnNothingWhereTheLoopbacksAreOfTwoHosts) {
   open({}, {});
   EXPECT_EQ(pair.a.hello.host, pair.b.hello.host);
   EXPECT_NE(pair.a.hello.host, 0u);
-  cli::Hello elsewhere = pair.b.hello;
+  engine::Hello elsewhere = pair.b.hello;
   elsewhere.host += 2;
   const auto refused = pair.a.net->offer(elsewhere);
   ASSERT_FALSE(refused);

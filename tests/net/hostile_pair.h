@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "cli/net_end.h"
+#include "engine/net_end.h"
 #include "os/clock.h"
 #include "os/udp_socket.h"
 #include "seal/secure_layout.h"
@@ -47,10 +47,10 @@ class Guarded {
 };
 
 struct End {
-  std::unique_ptr<cli::NetEnd> net;
+  std::unique_ptr<engine::NetEnd> net;
   Guarded landing;
   std::vector<std::byte> source = std::vector<std::byte>(kRegion);
-  cli::Hello hello;
+  engine::Hello hello;
   std::uint64_t failed = 0, done = 0;
 
   std::uint64_t counter(std::string_view name) {
@@ -79,10 +79,10 @@ class HostilePair {
   // False: not connected, and the test has failed.
   bool open(Security security) {
     for (End* end : {&a, &b}) {
-      cli::NetOptions options;
+      engine::NetOptions options;
       options.world.shared_memory = false;  // strangers are on the network
       if (security == Security::kSecured) options.world.job_secret = job_secret();
-      auto net = cli::NetEnd::open(options);
+      auto net = engine::NetEnd::open(options);
       EXPECT_TRUE(net) << net.error().message;
       if (!net) return false;
       end->net = std::move(net).value();
@@ -99,7 +99,7 @@ class HostilePair {
     const auto one = a.net->offer(b.hello), other = b.net->offer(a.hello);
     EXPECT_TRUE(one && other);
     if (!one || !other) return false;
-    agreed = cli::NetEnd::agree(*one, *other);
+    agreed = engine::NetEnd::agree(*one, *other);
     const auto first = a.net->connect(a.hello.qpn, b.hello, agreed);
     const auto second = b.net->connect(b.hello.qpn, a.hello, agreed);
     EXPECT_TRUE(first && second);
@@ -162,7 +162,7 @@ class HostilePair {
   bool canaries_whole() { return a.landing.is_whole() && b.landing.is_whole(); }
 
   End a, b;
-  cli::Offer agreed;
+  engine::Offer agreed;
 };
 
 // Sends from an address and port of his choice. On the loopback nobody needs a privilege for a

@@ -19,7 +19,7 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     options.world.shared_memory = GetParam() == Way::kSharedMemory;
     if (GetParam() == Way::kSecured) options.world.job_secret = job_secret();
     peer = std::make_unique<NetProcess>(options);
-    auto net = cli::NetEnd::open(options);
+    auto net = engine::NetEnd::open(options);
     ASSERT_TRUE(net) << net.error().message;
     end.net = std::move(net).value();
     descriptors = open_descriptors();
@@ -28,7 +28,8 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
   void meet() {
     end.hello = end.net->create_qp(end.landing.region()).value();
     theirs = peer->create_qp();
-    const auto agreed = cli::NetEnd::agree(end.net->offer(theirs).value(), peer->offer(end.hello));
+    const auto agreed =
+        engine::NetEnd::agree(end.net->offer(theirs).value(), peer->offer(end.hello));
     ASSERT_EQ(agreed.shared_memory, GetParam() == Way::kSharedMemory);
     ASSERT_TRUE(end.net->connect(end.hello.qpn, theirs, agreed));
     peer->connect(end.hello, agreed);
@@ -54,10 +55,10 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     return end.net->endpoint().qp_state(end.hello.qpn) == transport::QpState::kError;
   }
 
-  cli::NetOptions options;
+  engine::NetOptions options;
   std::unique_ptr<NetProcess> peer;
   End end;
-  cli::Hello theirs;
+  engine::Hello theirs;
   std::size_t descriptors = 0;
 };
 INSTANTIATE_TEST_SUITE_P(Net, KilledPeer,
@@ -87,7 +88,7 @@ TEST_P(KilledPeer, LeavesNothingAndItsSlotIsFreeAtOnce) {
   EXPECT_EQ(ring_mappings(), rings ? 4u : 0u);
   peer->kill();
   {
-    auto next = cli::NetEnd::open(options);
+    auto next = engine::NetEnd::open(options);
     ASSERT_TRUE(next) << next.error().message;
     EXPECT_EQ((*next)->world().process(), peer->slot());
   }

@@ -17,7 +17,7 @@ namespace weft {
 namespace {
 
 enum class Order : std::uint8_t { kSlot, kCreateQp, kOffer, kConnect };
-constexpr std::size_t kOrderMax = 1 + cli::Hello::kSize + cli::Offer::kSize;
+constexpr std::size_t kOrderMax = 1 + engine::Hello::kSize + engine::Offer::kSize;
 
 // Two writes under way: one is always in the middle.
 constexpr std::uint32_t kWriteSize = 256u << 10;
@@ -26,8 +26,8 @@ constexpr std::uint32_t kUnderWay = 2;
 // What runs in the process. Whatever fails ends it, which the test hears as an answer that is missing.
 class Work {
  public:
-  Work(const cli::NetOptions& options, NetProcess::Does does, int socket)
-      : end_(cli::NetEnd::open(options).value()),
+  Work(const engine::NetOptions& options, NetProcess::Does does, int socket)
+      : end_(engine::NetEnd::open(options).value()),
         writes_(does == NetProcess::Does::kWrites),
         socket_(socket) {}
 
@@ -48,7 +48,7 @@ class Work {
  private:
   struct Qp {
     std::vector<std::byte> region = std::vector<std::byte>(NetProcess::kRegion);
-    cli::Hello self, peer;
+    engine::Hello self, peer;
     bool connected = false;
   };
 
@@ -70,16 +70,16 @@ class Work {
       case Order::kConnect: {
         Qp& qp = qps_.back();
         qp.peer = hello_of(body);
-        const auto agreed =
-            cli::Offer::from_bytes(body.subspan(cli::Hello::kSize).first<cli::Offer::kSize>());
+        const auto agreed = engine::Offer::from_bytes(
+            body.subspan(engine::Hello::kSize).first<engine::Offer::kSize>());
         if (!end_->connect(qp.self.qpn, qp.peer, agreed)) _exit(1);
         qp.connected = true;
         return say(order.first(1));
       }
     }
   }
-  static cli::Hello hello_of(ConstBytes body) {
-    return cli::Hello::from_bytes(body.first<cli::Hello::kSize>()).value();
+  static engine::Hello hello_of(ConstBytes body) {
+    return engine::Hello::from_bytes(body.first<engine::Hello::kSize>()).value();
   }
   void say(ConstBytes words) {
     if (send(socket_, words.data(), words.size(), MSG_NOSIGNAL) < 0) _exit(1);
@@ -98,7 +98,7 @@ class Work {
     }
   }
 
-  std::unique_ptr<cli::NetEnd> end_;
+  std::unique_ptr<engine::NetEnd> end_;
   std::vector<std::byte> source_ = std::vector<std::byte>(kWriteSize, std::byte{0x3c});
   std::vector<Qp> qps_;
   bool writes_;
@@ -124,7 +124,7 @@ std::vector<Ipv6> own_planes() {
   return planes;
 }
 
-NetProcess::NetProcess(const cli::NetOptions& options, Does does) {
+NetProcess::NetProcess(const engine::NetOptions& options, Does does) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     ADD_FAILURE() << "socketpair";
@@ -163,25 +163,25 @@ std::vector<std::byte> NetProcess::ask(const std::vector<std::byte>& question) {
   return answer;
 }
 
-cli::Hello NetProcess::create_qp() {
+engine::Hello NetProcess::create_qp() {
   const auto answer = ask(order_of(Order::kCreateQp));
-  if (answer.size() != cli::Hello::kSize) return {};
-  return cli::Hello::from_bytes(ConstBytes(answer).first<cli::Hello::kSize>()).value();
+  if (answer.size() != engine::Hello::kSize) return {};
+  return engine::Hello::from_bytes(ConstBytes(answer).first<engine::Hello::kSize>()).value();
 }
 
-cli::Offer NetProcess::offer(const cli::Hello& peer) {
+engine::Offer NetProcess::offer(const engine::Hello& peer) {
   const auto answer = ask(order_of(Order::kOffer, peer.to_bytes()));
-  if (answer.size() != cli::Offer::kSize) return {};
-  return cli::Offer::from_bytes(ConstBytes(answer).first<cli::Offer::kSize>());
+  if (answer.size() != engine::Offer::kSize) return {};
+  return engine::Offer::from_bytes(ConstBytes(answer).first<engine::Offer::kSize>());
 }
 
-void NetProcess::connect(const cli::Hello& peer, const cli::Offer& agreed) {
+void NetProcess::connect(const engine::Hello& peer, const engine::Offer& agreed) {
   ask(order_of(Order::kConnect, peer.to_bytes(), agreed.to_bytes()));
 }
 
 void connect(NetProcess& a, NetProcess& b) {
-  const cli::Hello hello_a = a.create_qp(), hello_b = b.create_qp();
-  const cli::Offer agreed = cli::NetEnd::agree(a.offer(hello_b), b.offer(hello_a));
+  const engine::Hello hello_a = a.create_qp(), hello_b = b.create_qp();
+  const engine::Offer agreed = engine::NetEnd::agree(a.offer(hello_b), b.offer(hello_a));
   a.connect(hello_b, agreed);
   b.connect(hello_a, agreed);
 }

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cli/net_end.h"
+#include "engine/net_end.h"
 
 namespace weft {
 
@@ -20,7 +20,7 @@ std::vector<Ipv6> own_planes();
 class NetProcess {
  public:
   enum class Does : std::uint8_t { kListens, kWrites };  // kWrites: to each peer, without end
-  explicit NetProcess(const cli::NetOptions& options, Does does = Does::kListens);
+  explicit NetProcess(const engine::NetOptions& options, Does does = Does::kListens);
   ~NetProcess();
   NetProcess(const NetProcess&) = delete;
   NetProcess& operator=(const NetProcess&) = delete;
@@ -28,9 +28,9 @@ class NetProcess {
   std::uint16_t slot() const { return slot_; }
   // A QP with a region of kRegion bytes; what follows is about the one made last.
   static constexpr std::size_t kRegion = 1u << 20;
-  cli::Hello create_qp();
-  cli::Offer offer(const cli::Hello& peer);
-  void connect(const cli::Hello& peer, const cli::Offer& agreed);
+  engine::Hello create_qp();
+  engine::Offer offer(const engine::Hello& peer);
+  void connect(const engine::Hello& peer, const engine::Offer& agreed);
 
   // As kill -9 does; it is gone when this returns.
   void kill();

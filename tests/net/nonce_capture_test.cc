@@ -51,7 +51,7 @@ class NonceOnTheWire : public ::testing::Test {
   }
 
   PacketTap tap;
-  cli::NetOptions options;
+  engine::NetOptions options;
   CaptureReader reader{job_secret()};
   PacketTap::Seen last;
 };

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "cli/stream.h"
 #include "hostile_pair.h"
+#include "os/stream.h"
 
 namespace weft::hostile {
 namespace {
@@ -49,13 +49,13 @@ int meet_over_ipv4() {
   const pid_t dialler = fork();
   if (dialler == 0) {
     for (int i = 0; i < 100; ++i) {
-      if (cli::dial({.host = "127.0.0.1", .port = port})) _exit(kHeld);
+      if (os::dial({.host = "127.0.0.1", .port = port})) _exit(kHeld);
       usleep(50'000);
     }
     _exit(kFailed);
   }
   alarm(20);
-  auto listener = cli::Listener::open(port, 1);
+  auto listener = os::Listener::open(port, 1);
   const bool came = listener && listener->accept();
   int status = 0;
   waitpid(dialler, &status, 0);

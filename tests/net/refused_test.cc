@@ -208,7 +208,7 @@ TEST_P(Narrowed, AForgedPacketTooBigDisturbsNothing) {
 TEST(RefusedRing, AKilledPeerFailsTheQpSoon) {
   HostilePair pair;
   for (End* end : {&pair.a, &pair.b}) {
-    end->net = cli::NetEnd::open({}).value();
+    end->net = engine::NetEnd::open({}).value();
     end->hello = end->net->create_qp(end->landing.region()).value();
   }
   ASSERT_TRUE(pair.connect());

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "../support/run_file.h"
-#include "cli/switch_config.h"
 #include "fabric/address.h"
+#include "run/switch_config.h"
 #include "scenario/faults.h"
 #include "softswitch/live_fabric.h"
 #include "wire/frame.h"
@@ -47,7 +47,7 @@ class Replay {
  private:
   softswitch::LiveFabricConfig config(const scenario::Scenario& scenario,
                                       std::uint64_t seed) const {
-    softswitch::LiveFabricConfig out = cli::live_fabric_config(scenario, topology_, seed);
+    softswitch::LiveFabricConfig out = run::live_fabric_config(scenario, topology_, seed);
     out.trimmed_size_after_ip = softswitch::kTrimmedIpPayload;  // as the simulator's
     out.nic_queue_bytes = std::uint64_t{1} << 40;  // simulated hosts hold back themselves
     return out;
@@ -100,12 +100,12 @@ struct Kind {
 void expect_same(const std::string& toml, const Kind& kind) {
   const scenario::Scenario scenario = testing::parsed(toml, "replay");
   Replay replay(scenario, kind.seed);
-  cli::RunOptions options;
+  run::RunOptions options;
   options.seed = kind.seed;
   options.on_captured = [&](std::span<const sim::SimWorld::Captured> packets) {
     replay.send(packets);
   };
-  const cli::Outcome outcome = testing::run(scenario, options);
+  const run::Outcome outcome = testing::run(scenario, options);
   replay.finish(Time::from_start(Duration::s(10)));
   const sim::SimCounters& sim = outcome.world;
   EXPECT_EQ(replay.counters().packets_in, sim.packets_sent);

@@ -1,5 +1,5 @@
-// Fault mixes by seed: whatever is drawn, nothing is lost, doubled or stuck, and the judge has no
-// complaint.
+// Random mixes of faults, drawn from a seed: no message is lost, duplicated or stuck, and the judge
+// has no complaint.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ struct SeedRange {
 inline void expect_seeds_hold(const std::string& name, const SeedRange& seeds) {
   const scenario::Scenario scenario = load(name);
   for (std::uint64_t i = 0; i < seeds.count; ++i) {
-    const cli::Outcome outcome = run(scenario, seeds.first + i);
+    const run::Outcome outcome = run(scenario, seeds.first + i);
     ASSERT_TRUE(outcome.held()) << failures(outcome);
   }
 }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/run_scenario.h"
+#include "run/run_scenario.h"
 #include "scenario/parse.h"
 
 namespace weft::testing {
@@ -49,19 +49,19 @@ inline scenario::Scenario load(const std::string& name) {
   return parsed(text_of(path_of(name)), name);
 }
 
-inline cli::Outcome run(const scenario::Scenario& scenario, const cli::RunOptions& options) {
-  auto outcome = cli::run_scenario(scenario, options);
+inline run::Outcome run(const scenario::Scenario& scenario, const run::RunOptions& options) {
+  auto outcome = run::run_scenario(scenario, options);
   EXPECT_TRUE(outcome) << (outcome ? "" : outcome.error().message);
-  return outcome ? std::move(outcome).value() : cli::Outcome{};
+  return outcome ? std::move(outcome).value() : run::Outcome{};
 }
 
-inline cli::Outcome run(const scenario::Scenario& scenario, std::uint64_t seed) {
-  cli::RunOptions options;
+inline run::Outcome run(const scenario::Scenario& scenario, std::uint64_t seed) {
+  run::RunOptions options;
   options.seed = seed;
   return run(scenario, options);
 }
 
-inline std::uint64_t counter(const cli::Outcome& outcome, std::string_view name) {
+inline std::uint64_t counter(const run::Outcome& outcome, std::string_view name) {
   for (const Counter& c : outcome.counters) {
     if (c.name == name) return c.value;
   }
@@ -70,7 +70,7 @@ inline std::uint64_t counter(const cli::Outcome& outcome, std::string_view name)
 }
 
 // All failed expectations, and the command that repeats the run.
-inline std::string failures(const cli::Outcome& outcome) {
+inline std::string failures(const run::Outcome& outcome) {
   std::ostringstream out;
   for (const std::string& line : outcome.faults) out << "fault: " << line << '\n';
   for (const std::string& line : outcome.stuck) out << "stuck: " << line << '\n';

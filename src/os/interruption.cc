@@ -1,0 +1,71 @@
+#include "os/interruption.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+namespace weft::os {
+namespace {
+
+std::atomic<int> noted = 0;                            // the signal
+static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler writes it
+
+// Set before the signals are caught.
+const char* words = "";
+pid_t speaker = 0;  // children have the handler too
+
+// Who is impatient asks again. What comes at once is the same wish: `timeout` signals the process
+// and then its group.
+constexpr long kOneWishMs = 300;
+std::atomic<long> noted_ms = 0;
+static_assert(std::atomic<long>::is_always_lock_free);
+
+long now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+void note(int number) {
+  int none = 0;
+  if (!noted.compare_exchange_strong(none, number)) {
+    const long first = noted_ms.load();  // 0: another thread is just about to say
+    if (first == 0 || now_ms() - first < kOneWishMs) return;
+    std::signal(number, SIG_DFL);
+    raise(number);  // comes when this handler has returned
+    return;
+  }
+  noted_ms.store(now_ms());
+  if (getpid() != speaker) return;
+  const int before = errno;
+  [[maybe_unused]] const auto told = write(STDERR_FILENO, words, std::strlen(words));
+  errno = before;
+}
+
+}  // namespace
+
+void catch_interruption(const char* last) {
+  words = last;
+  speaker = getpid();
+  struct sigaction action {};
+  action.sa_handler = note;
+  for (const int one : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&action.sa_mask, one);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  // A terminal that is closed, unless somebody (nohup) wants it to go on then.
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+}
+
+bool interrupted() { return noted.load(std::memory_order_relaxed) != 0; }
+
+int interrupted_status() { return 128 + noted.load(std::memory_order_relaxed); }
+
+Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
+
+}  // namespace weft::os

@@ -1,0 +1,74 @@
+// FaultThread: breaks and heals a lab while its hosts run. A thread of its own: an `ip` takes
+// milliseconds.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "fabric/fault.h"
+#include "lab/lab.h"
+#include "os/clock.h"
+
+namespace weft::run {
+
+// Carries a plan's faults out at their times. The lab outlives it; its end ends the thread.
+class FaultThread {
+ public:
+  FaultThread(lab::Lab& lab, std::span<const fabric::FaultEvent> events, Time epoch)
+      : lab_(lab),
+        events_(events.begin(), events.end()),
+        epoch_(epoch),
+        thread_([this] { run(); }) {}
+  ~FaultThread() {
+    stop_ = true;
+    thread_.join();
+  }
+  // How often faults have changed so far.
+  std::uint32_t changes() const { return changes_; }
+  bool is_over() const { return over_; }
+  Result<void> result() {
+    const std::lock_guard lock(mutex_);
+    return result_;
+  }
+
+ private:
+  void run() {
+    std::size_t next = 0;
+    while (next < events_.size() && !stop_) {
+      const Time due = events_[next].at;
+      if (os::clock_now() - epoch_.since_start() < due) {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        continue;
+      }
+      std::size_t end = next;
+      while (end < events_.size() && events_[end].at == due) ++end;
+      // A phase begins when its first fault may begin to act.
+      ++changes_;
+      const auto done = lab_.apply(std::span(events_).subspan(next, end - next));
+      if (!done) {
+        const std::lock_guard lock(mutex_);
+        result_ = done.error();
+        break;
+      }
+      next = end;
+    }
+    over_ = true;
+  }
+
+  lab::Lab& lab_;
+  std::vector<fabric::FaultEvent> events_;
+  Time epoch_;
+  std::atomic<bool> stop_ = false, over_ = false;
+  std::atomic<std::uint32_t> changes_ = 0;
+  std::mutex mutex_;
+  Result<void> result_;
+  std::thread thread_;
+};
+
+}  // namespace weft::run

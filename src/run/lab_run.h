@@ -1,0 +1,37 @@
+// `weft lab run`: a scenario on real sockets, in a lab of network namespaces that is made for it and
+// taken down after it: the same plan, the same endpoints, the same faults as `weft sim run`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/result.h"
+#include "scenario/results.h"
+#include "scenario/scenario.h"
+
+namespace weft::run {
+
+struct LabRunOptions {
+  std::uint64_t seed = 1;
+  std::string name;             // of the lab
+  std::uint32_t processes = 1;  // that the hosts are divided among; without faults only
+};
+
+struct LabOutcome {
+  scenario::Results results;
+  std::vector<std::string> broken;  // expectations that do not hold
+  std::vector<std::string> stuck;
+  std::vector<std::string> story;  // which ports and EVs went bad and came back: PathStory
+  std::uint32_t passing = 0;       // PathStory::passing()
+  std::uint64_t bytes_wrong = 0;   // payload that was not what was sent
+  CounterTable counters;           // of all endpoints
+  CounterTable world;              // of all their sockets
+  bool held() const { return broken.empty() && stuck.empty() && bytes_wrong == 0; }
+};
+
+// Errors: a scenario that no lab can be, or a lab that cannot be made here.
+Result<LabOutcome> run_in_lab(const scenario::Scenario& scenario, const LabRunOptions& options);
+
+}  // namespace weft::run

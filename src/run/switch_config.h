@@ -1,0 +1,27 @@
+// What a scenario says of its switches, for the two worlds that have some: the simulator and the
+// software switch.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/topology.h"
+#include "scenario/scenario.h"
+#include "softswitch/live_fabric.h"
+#include "switch/port_queue.h"
+
+namespace weft::run {
+
+struct SwitchQueues {
+  switching::QueueParams fabric, last_hop;
+  std::uint64_t shared_buffer_bytes = 0;
+  std::uint32_t shared_alpha_percent = 100;
+};
+SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Topology& topology);
+
+// Packets to plain addresses are hashed, also where the scenario says SRv6: carriers name their
+// path themselves. A trim keeps enough for sealed packets too: nobody knows what hosts will send.
+softswitch::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
+                                                const fabric::Topology& topology,
+                                                std::uint64_t seed);
+
+}  // namespace weft::run
