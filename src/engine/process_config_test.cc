@@ -31,7 +31,7 @@ TEST(ProcessConfig, TheWorldFollowsFromTheSettings) {
 }
 
 TEST(ProcessConfig, SharedMemoryHasLargePacketsFewSacksAndNoCongestionControl) {
-  const fabric::Ev ring{.port = 4, .value = 7};
+  const fabric::Ev ring{.value = 7, .port = 4};
   const auto config_of = [&](transport::PeerKind peer) {
     transport::QpConfig config = plane_config({}, peer);
     use_shared_memory(ring, config);
