@@ -13,10 +13,10 @@ include(GoogleTest)
 set(weft_alone_net Hostile/* Plain.* Secured.* *KilledPeer.IsReportedWithinASecond/* *Refused.AClosedPort* RefusedRing.*
   HostPort.* NonceOnTheWire.*)
 set(weft_alone_mrc Many.SixtyFourProcessesOnOneHostExchangeAllMessages Secret.*)
-# The same of scripts, as GROUP.NAME: runs of scenarios in real time.
-set(weft_alone_scripts net.lab_run_test)
-# Scripts that may clear up after each other's dead runs.
-set(weft_lab_scripts net.lab_killed_test net.lab_test net.lab_software_test)
+# The same of scripts, as GROUP.NAME: runs of scenarios in real time; what a killed run leaves, which the next lab removes.
+set(weft_alone_scripts net.lab_run_test net.lab_killed_test net.two_hosts_test)
+# Long ones whose classes are two entries, GROUP.NAME.1 and .2 (support/run_tests.py).
+set(weft_halved_scripts net.lab_test)
 
 # Left out under sanitizers, with the reason: what runs in release and has nothing of our memory at stake, or takes too long.
 set(weft_left_out "")
@@ -174,15 +174,21 @@ foreach(entry IN LISTS entries)
       weft_leave_out(${name} "${weft_release_only_${name}}")
       continue()
     endif()
+    set(command bash ${script})
     if(script MATCHES "\\.py$")
-      weft_add_script(${name} COMMAND ${Python3_EXECUTABLE} ${script} LABEL ${group} TIMEOUT 900)
+      set(command ${Python3_EXECUTABLE} ${script})
+    endif()
+    if(name IN_LIST weft_halved_scripts)
+      foreach(part RANGE 1)
+        math(EXPR number "${part} + 1")
+        weft_add_script(${name}.${number} LABEL ${group} TIMEOUT 900
+          COMMAND ${CMAKE_COMMAND} -E env TESTS_PARTS=2 TESTS_PART=${part} ${command})
+      endforeach()
     else()
-      weft_add_script(${name} COMMAND bash ${script} LABEL ${group} TIMEOUT 900)
+      weft_add_script(${name} COMMAND ${command} LABEL ${group} TIMEOUT 900)
     endif()
     if(name IN_LIST weft_alone_scripts)
       set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
-    elseif(name IN_LIST weft_lab_scripts)
-      set_tests_properties(${name} PROPERTIES RESOURCE_LOCK labs)
     endif()
   endforeach()
 endforeach()

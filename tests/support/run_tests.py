@@ -2,6 +2,7 @@
 tests/support/skipped.py finds in ctest's log. If every test of a file was skipped, the exit status is 77, which ctest knows.
 """
 
+import os
 import pathlib
 import sys
 import unittest
@@ -44,13 +45,27 @@ class _Result(unittest.TextTestResult):
         self.passed += err is None
 
 
+class _Loader(unittest.TestLoader):
+    """With TESTS_PARTS=2 and TESTS_PART=0 or 1, every second class: ctest runs the parts of a long file side by side."""
+
+    seen = 0
+
+    def loadTestsFromTestCase(self, case):
+        suite = super().loadTestsFromTestCase(case)
+        if not suite.countTestCases():
+            return suite
+        self.seen += 1
+        mine = self.seen % int(os.environ.get("TESTS_PARTS", "1")) == int(os.environ.get("TESTS_PART", "0"))
+        return suite if mine else self.suiteClass()
+
+
 class _Runner(unittest.TextTestRunner):
     resultclass = _Result
 
 
 def main(verbosity=1, after=None):
     """Runs the tests of the main file, then `after()`, and exits."""
-    result = unittest.main(testRunner=_Runner, verbosity=verbosity, exit=False).result
+    result = unittest.main(testRunner=_Runner, testLoader=_Loader(), verbosity=verbosity, exit=False).result
     for test, why in result.skipped:
         # "__main__.Class.test", and for a whole class "setUpClass (__main__.Class)".
         _tell(f"{_name()}.{test.id().replace('__main__.', '')}", why)
