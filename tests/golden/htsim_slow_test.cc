@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "config/names.h"
+#include "scenario/names.h"
 #include "table.h"
 
 namespace weft::testing {

@@ -253,7 +253,9 @@ TEST_P(NetRdmaTest, DescriptionsThatAreNoneAreRefused) {
     if (bytes.size() == good.size()) bytes[prng.below(8)] ^= std::byte(1 + prng.below(255));
     EXPECT_FALSE(a_.rdma->connect(os::clock_now(), group.id, bytes)) << round;
     std::vector<std::byte> region(prng.below(100));
-    if (region.size() != 48) EXPECT_FALSE(a_.rdma->open_region(a_.group.id, region)) << round;
+    if (region.size() != 48) {
+      EXPECT_FALSE(a_.rdma->open_region(a_.group.id, region)) << round;
+    }
     // The right size and any content: values that a write may use, and nothing is mapped.
     region.assign(48, std::byte(prng.next()));
     const auto opened = a_.rdma->open_region(a_.group.id, region);
