@@ -123,7 +123,7 @@ class ShmPort {
   int epoll_fd_ = -1;
   std::vector<std::unique_ptr<In>> readers_;
   std::vector<std::unique_ptr<Out>> writers_;
-  std::vector<world::Address> gone_;  // the node is not told yet; capacity links_max
+  std::vector<world::Address> gone_;  // not reported to the node yet; capacity links_max
   std::size_t turn_ = 0;
   std::vector<world::Datagram> batch_;
   std::vector<std::array<std::byte, kShmHeaderMax>> headers_;

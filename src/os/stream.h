@@ -17,7 +17,7 @@ class Stream {
   // How long receive() waits by default. A peer sends at once, or the caller polls has_something().
   static constexpr Duration kPatience = Duration::s(20);
 
-  // `name` stands for the peer in error messages.
+  // `name` is the name of the peer in error messages.
   explicit Stream(int fd, std::string name = "the other end") : fd_(fd), name_(std::move(name)) {}
   Stream(Stream&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}

@@ -142,7 +142,7 @@ Time LiveFabric::next_deadline() const {
   return events_.empty() ? kNever : events_.front().at;
 }
 
-// --- the path of a packet ---------------------------------------------------------------------
+// --- the path of a packet --------------------------------------------------------------------
 
 // The path of a packet: by its destination address of the plan, or by its uSIDs. False: there is
 // none inside the plane.

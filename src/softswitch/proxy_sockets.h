@@ -2,7 +2,7 @@
 // loopback. Each host has a second address, its proxy, which belongs to the switch.
 //
 //   host h, plane p   127.<100 + p>.<h + 1>.1   bound by the host
-//   its proxy         127.<100 + p>.<h + 1>.2   bound by the switch; stands for h towards the others
+//   its proxy         127.<100 + p>.<h + 1>.2   bound by the switch; stands for h to the others
 //
 // A datagram from host g to the proxy of host h enters the fabric as a packet from g to h. It
 // leaves the fabric from the proxy of g, with its original source port, to host h. So each host
