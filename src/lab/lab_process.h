@@ -20,7 +20,7 @@ struct LabDoor {
 
 struct LabJob {
   std::string netns{};  // empty: in none of the nodes
-  // files, and the text to write to each
+  // Files, and the text to write to each.
   std::vector<std::pair<std::string, std::string>> writes{};
   std::vector<std::string> command{};  // empty: none
   std::string input{};                 // the command's stdin

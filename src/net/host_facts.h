@@ -50,7 +50,7 @@ struct HostFacts {
   bool namespaces = false;                 // a user and a network namespace can be made
   bool net_admin = false;                  // CAP_NET_ADMIN
   std::optional<bool> aes{};               // the CPU has AES instructions
-  // per cent of the last 10 s in which a thread waited for a CPU
+  // Per cent of the last 10 s in which a thread waited for a CPU.
   std::optional<double> cpu_pressure{};
   std::optional<std::string> clock_source{};
 };

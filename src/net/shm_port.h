@@ -103,7 +103,7 @@ class ShmPort {
     std::uint64_t links = 0, refused = 0, broken = 0, gone = 0;
     std::uint64_t packets_sent = 0, packets_received = 0, calls = 0;
     std::uint64_t drops_gone = 0, drops_full = 0;
-    // copied in bulk, and how many of them past the caches
+    // Copied in bulk, and how many of them past the caches.
     std::uint64_t bulk_bytes = 0, bulk_past_caches = 0;
   };
 

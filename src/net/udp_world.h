@@ -55,7 +55,7 @@ enum class Peers : std::uint8_t { kWeft, kMrc };
 std::vector<Ipv6> loopback_planes();
 
 struct UdpWorldConfig {
-  // our address in each; with SRv6 they follow from `place`
+  // Our address in each; with SRv6 they follow from `place`.
   std::vector<Ipv6> planes = loopback_planes();
   EvMode ev_mode = EvMode::kUdpPort;
   std::uint32_t evs_per_plane = 4;
@@ -219,11 +219,11 @@ class UdpWorld final : public world::World {
     std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
     std::uint64_t sends_held = 0;  // the send buffer was full; the send is retried later
     std::uint64_t drops_send = 0;  // the kernel refused them
-    // runs dropped because our receive buffer was full, as the kernel counts
+    // Runs dropped because our receive buffer was full, as the kernel counts.
     std::uint64_t drops_host = 0;
     std::uint64_t refusals = 0;                         // ICMP answers: no such process
-    std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // sealed: packets that wait for keys
-    // on port 4791, in place of a process that has gone
+    std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // waits: packets not sent for lack of keys
+    // On port 4791, in place of a process that has gone.
     std::uint64_t host_requests = 0, host_strays = 0;
   };
 

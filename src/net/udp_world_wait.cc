@@ -26,11 +26,11 @@ constexpr Duration kAwake = Duration::ms(1);
 
 void UdpWorld::wake() {
   const std::uint64_t one = 1;
-  // full: it is awake anyway
+  // If the counter is full, the world is awake anyway.
   [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof(one));
 }
 
-// --- who is watched ----------------------------------------------------------------------------
+// --- watched descriptors -----------------------------------------------------------------------
 
 Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
   epoll_event event{};
@@ -99,7 +99,7 @@ void UdpWorld::end_wait() {
   if (shm_ != nullptr) shm_->wake();
 }
 
-// --- what came ---------------------------------------------------------------------------------
+// --- arrivals ----------------------------------------------------------------------------------
 
 void UdpWorld::look_at_links() {
   links_->look();

@@ -73,7 +73,7 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
     set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
     if (!v4) set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
     set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    // without GRO packets arrive one by one
+    // Without GRO packets arrive one by one.
     if (!options.singly) set_option(fd, SOL_UDP, UDP_GRO, 1);
     if (options.any_checksum) set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
   }
@@ -142,7 +142,7 @@ void UdpSocket::let_go() {
       std::min<std::uint16_t>(static_cast<std::uint16_t>(strange_max_ * 2), kStrangeLimit);
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
-  // disconnects: the socket accepts packets from everywhere
+  // Disconnects: the socket accepts packets from everywhere.
   connect(fd_, &nowhere, sizeof(nowhere));
 }
 

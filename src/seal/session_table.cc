@@ -117,7 +117,7 @@ bool SessionTable::close(std::uint32_t local_qpn) {
   return std::erase_if(entries_, [&](const Entry& e) { return e.local_qpn == local_qpn; }) > 0;
 }
 
-// --- which one ---------------------------------------------------------------------------------
+// --- lookup ------------------------------------------------------------------------------------
 
 std::uint32_t SessionTable::find_peer(const world::Address& address) const {
   const auto at =
