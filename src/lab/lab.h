@@ -1,11 +1,12 @@
-// Lab: a scenario's fabric on this machine, of network namespaces, veth pairs and the kernel's SRv6
-// uSIDs. The plan is lab_plan.h, the faults lab_faults.h; here both meet the kernel.
+// Lab: a scenario's fabric on this machine, made of network namespaces, veth pairs and the kernel's
+// SRv6 uSIDs. lab_plan.h computes the plan and lab_faults.h the faults; this class carries them
+// out.
 //
-// A lab outlives the process that made it: it is in the kernel, and a file says what is there
-// (lab_folder.h). A Lab is a handle that any process of the same user can open by name; it takes
-// nothing down when it goes. Every change takes the folder's lock, reads the file again, and writes
-// it before it acts. Names of namespaces carry the lab's name; nothing else is touched.
-// At most kLabHostsMax hosts and kLabNamespacesMax namespaces.
+// A lab outlives the process that made it: it exists in the kernel, and a file says what there is
+// (lab_folder.h). A Lab is a handle that any process of the same user can open by name. Destroying
+// the handle takes nothing down. Every change takes the folder's lock, reads the file anew, and
+// writes it before it acts. Names of namespaces contain the lab's name; nothing else is touched. A
+// lab has at most kLabHostsMax hosts and kLabNamespacesMax namespaces.
 #pragma once
 
 #include <cstdint>
@@ -22,42 +23,42 @@
 
 namespace weft::lab {
 
-// Of one direction of a link, where it is sent.
+// The counters of one direction of a link, at its sender.
 struct LabTraffic {
   std::uint64_t packets = 0, bytes = 0;
-  std::uint64_t packets_received = 0;  // at the other end, before the faults take theirs
-  // Known to the software switch only.
+  std::uint64_t packets_received = 0;  // at the other end, before faults drop any
+  // Counted by the software switch only.
   std::uint64_t trims = 0, ecn_marks = 0, drops = 0;
-  bool missing = false;  // somebody removed the interface that sends
+  bool missing = false;  // the sending interface was removed
 };
 
 enum class LabLife : std::uint8_t {
   kStays,      // until it is taken down
-  kWithMaker,  // the same, but what its maker leaves when it dies is swept
+  kWithMaker,  // the same, but sweep() takes it down after its maker has ended
 };
 
 class Lab {
  public:
-  // Errors: a spec that cannot be, a lab of this name that is there, what this machine lacks. What
-  // was made until an error is taken down again.
-  // `software`: what the software switch is to be. REQUIRES it if and only if spec.switches says so.
-  // With kWithMaker the lab is its maker's as long as this handle is there, or a child's copy of it;
-  // the software switch ends with them.
+  // Makes a lab. On an error everything made so far is taken down. Errors: an invalid spec, an
+  // existing lab of this name, something that this machine lacks. `software` configures the
+  // software switch. REQUIRES it if and only if spec.switches says kSoftware. A lab with kWithMaker
+  // belongs to its maker as long as this handle, or a child's copy of it, exists; the software
+  // switch ends with them.
   static Result<Lab> up(const LabSpec& spec, const softswitch::LiveFabricConfig* software = nullptr,
                         LabLife life = LabLife::kStays);
   static Result<Lab> open(const std::string& name);
-  // Of this user; sorted.
+  // The labs of this user; sorted.
   static Result<std::vector<std::string>> names();
-  // Takes down what the file of this name lists, however far `up` came, and forgets it.
+  // Takes down what the file of this name lists, however far up() came, and removes the file.
   static Result<void> down(const std::string& name);
 
-  // Its maker is gone, and it was to go with it: sweep() takes it down.
+  // Whether a lab with kWithMaker has lost its maker; sweep() takes such a lab down.
   static Result<bool> is_abandoned(const std::string& name);
   struct Swept {
     std::string name;
     Result<void> done;
   };
-  // Takes down all such, each as far as it can.
+  // Takes down all abandoned labs, each as far as possible.
   static Result<std::vector<Swept>> sweep();
 
   const LabPlan& plan() const { return plan_; }
@@ -68,28 +69,29 @@ class Lab {
   }
   std::string namespace_path(fabric::HostIndex host) const { return path_of(plan_.nodes()[host]); }
 
-  // All of them as one change, the order of time aside; none if one is refused. See lab_faults.h.
+  // Applies all events as one change; none if one is refused. Their times are ignored. See
+  // lab_faults.h.
   Result<void> apply(std::span<const fabric::FaultEvent> events);
   Result<void> apply(const fabric::FaultEvent& event) { return apply(std::span(&event, 1)); }
   Result<void> set_rate(std::span<const fabric::LinkId> links, Rate rate);
-  // These directions are sound again; or all.
+  // Ends all faults of these directions of links, or of all.
   Result<void> heal(std::span<const fabric::LinkId> links);
   Result<void> heal();
 
-  // By link. Errors: kNotFound where the software switch is gone.
+  // By link. Errors: kNotFound if the software switch has ended.
   Result<std::vector<LabTraffic>> traffic() const;
   // REQUIRES plan().is_software().
   bool is_switch_alive() const { return state_.software && is_alive(*state_.software); }
-  // Where it can be asked (live_fabric_loop.h).
+  // The path of the control socket of the software switch (live_fabric_loop.h).
   std::string control() const { return folder_.control(state_.spec.name); }
-  // Processes inside a host, beside what the kernel keeps there.
+  // The ids of all processes in a host's namespace.
   Result<std::vector<std::string>> processes(fabric::HostIndex host) const;
 
-  // Moves the calling process into a host, for good. REQUIRES a process without threads, such as a
-  // child before it executes a program.
+  // Moves the calling process into a host for the rest of its life. REQUIRES a process without
+  // threads, such as a child before it executes a program.
   Result<void> enter(fabric::HostIndex host) const;
-  // The same, but only to where namespace_path() holds: for a process with sockets in several hosts.
-  // As root every process is there.
+  // The same, but only to where namespace_path() is valid: for a process with sockets in several
+  // hosts. A process of root is there from the start.
   Result<void> enter() const;
 
  private:
@@ -103,8 +105,8 @@ class Lab {
   static Result<void> check_free(const LabPlan& plan);
   static Result<void> remove(const LabFolder& folder, const std::string& name);
   Result<void> build(const softswitch::LiveFabricConfig* software);
-  // What was carried out half-way, or changed by others, is neither before nor after: mending does all
-  // there is to do.
+  // kDifference carries out what changed. kAll carries out everything, because an interrupted
+  // change, or changes by others, left a state that is not known.
   enum class Extent : std::uint8_t { kDifference, kAll };
   template <typename Change>
   Result<void> change(Extent extent, Change change);
@@ -116,9 +118,9 @@ class Lab {
   LabFolder folder_;
   LabPlan plan_;
   LabState state_;
-  int lock_ = -1;             // during a change
-  os::FileDescriptor mark_;   // kWithMaker, of the maker: held till this handle goes
-  os::FileDescriptor leash_;  // of the software switch, then too
+  int lock_ = -1;             // held during a change
+  os::FileDescriptor mark_;   // kWithMaker: held by the maker as long as this handle exists
+  os::FileDescriptor leash_;  // kWithMaker: keeps the software switch alive
 };
 
 }  // namespace weft::lab

@@ -45,7 +45,7 @@ const char* name_of(ImpairmentKind kind) {
   return "this impairment";
 }
 
-// Rounded, but never to nothing.
+// Rounded, but a share above zero stays above zero.
 std::uint32_t ppm_of(std::uint64_t share_of_2_32) {
   if (share_of_2_32 == 0) return 0;
   const std::uint64_t ppm = (share_of_2_32 * 1'000'000 + (1ull << 31)) >> 32;

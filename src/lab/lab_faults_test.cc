@@ -48,15 +48,15 @@ class LabFaultsTest : public testing::Test {
   LabFaults faults_;
 };
 
-TEST_F(LabFaultsTest, ACutHasCarrierAndBothWays) {
+TEST_F(LabFaultsTest, ALinkDownWithCarrierCutsBothDirections) {
   apply(event(FaultAction::kLinkDown, topology_.host_down(1, 2)));
   EXPECT_EQ(faults_.cut, std::set{topology_.host_up(1, 2)});
   apply(event(FaultAction::kLinkUp, topology_.host_down(1, 2)));
   EXPECT_TRUE(faults_.empty());
 }
 
-// A silent fault and one with carrier that overlap are joined in a plan: two downs, one up.
-TEST_F(LabFaultsTest, OneUpEndsBothKindsOfDown) {
+// A plan joins an overlapping silent fault and one with carrier: two link-downs, one link-up.
+TEST_F(LabFaultsTest, OneLinkUpEndsBothKindsOfLinkDown) {
   FaultEvent e = event(FaultAction::kLinkDown, topology_.host_down(1, 2));
   e.carrier = false;
   apply(e);
@@ -67,7 +67,7 @@ TEST_F(LabFaultsTest, OneUpEndsBothKindsOfDown) {
   EXPECT_TRUE(faults_.empty());
 }
 
-TEST_F(LabFaultsTest, SilenceIsOneWayAndDroppedWhereItArrives) {
+TEST_F(LabFaultsTest, ASilentFaultDropsOneDirectionAtItsReceiver) {
   FaultEvent e = event(FaultAction::kLinkDown, topology_.t0_up(0, 1, 0));
   e.carrier = false;
   apply(e);
@@ -82,7 +82,7 @@ TEST_F(LabFaultsTest, SilenceIsOneWayAndDroppedWhereItArrives) {
   EXPECT_TRUE(faults_.empty());
 }
 
-TEST_F(LabFaultsTest, LossHasAShareAndEndsByItsId) {
+TEST_F(LabFaultsTest, ALossHasAShareAndIsEndedByItsId) {
   apply(loss(7, topology_.host_down(0, 3), 10'000));
   apply(loss(7, topology_.host_up(0, 3), 10'000));
   apply(loss(8, topology_.host_down(0, 3), 1));
@@ -101,11 +101,11 @@ TEST_F(LabFaultsTest, LossHasAShareAndEndsByItsId) {
   EXPECT_EQ(faults_.losses[0].id, 8u);
 }
 
-TEST_F(LabFaultsTest, EveryNicEveryLink) {
+TEST_F(LabFaultsTest, ALossCanApplyToEveryNicOrToEveryLink) {
   FaultEvent e = loss(1, fabric::kNoLink, 1000);
   e.place = FaultPlace::kNicReceive;
   apply(e);
-  EXPECT_EQ(faults_.losses.size(), 8u);  // hosts and planes
+  EXPECT_EQ(faults_.losses.size(), 8u);  // hosts times planes
   for (const auto& l : faults_.losses) EXPECT_TRUE(topology_.is_last_hop(l.link));
   e.place = FaultPlace::kAllLinks;
   apply(e);
@@ -116,7 +116,7 @@ TEST_F(LabFaultsTest, EveryNicEveryLink) {
   FAIL() << "losses are not bounded";
 }
 
-TEST_F(LabFaultsTest, RatesArePercentagesOrBitsPerSecond) {
+TEST_F(LabFaultsTest, ARateIsAPercentageOrInBitsPerSecond) {
   const LinkId link = topology_.t0_down(1, 0, 1);
   FaultEvent e = event(FaultAction::kLinkRate, link);
   e.percent = 25;
@@ -132,10 +132,10 @@ TEST_F(LabFaultsTest, RatesArePercentagesOrBitsPerSecond) {
   const LabPlan fast = small_plan(Rate::gbps(400));
   EXPECT_EQ(rate_line(fast, {}, link), "");
   e.percent = 50;
-  EXPECT_FALSE(faults_.apply(fast, e));  // 200 Gb/s cannot be held either
+  EXPECT_FALSE(faults_.apply(fast, e));  // 200 Gb/s cannot be enforced either
 }
 
-TEST_F(LabFaultsTest, RefusesWhatAKernelCannotDo) {
+TEST_F(LabFaultsTest, FaultsThatAKernelCannotProduceAreRefused) {
   for (const auto action : {FaultAction::kPause, FaultAction::kResume, FaultAction::kCrash}) {
     const auto done = faults_.apply(plan_, event(action, fabric::kNoLink));
     ASSERT_FALSE(done);
@@ -155,7 +155,7 @@ TEST_F(LabFaultsTest, RefusesWhatAKernelCannotDo) {
   EXPECT_TRUE(faults_.empty());
 }
 
-TEST_F(LabFaultsTest, HealingALinkTakesAllThatIsWrongWithIt) {
+TEST_F(LabFaultsTest, HealingALinkEndsAllItsFaults) {
   const LinkId link = topology_.host_down(0, 1);
   apply(event(FaultAction::kLinkDown, link));
   FaultEvent e = event(FaultAction::kLinkDown, link);
@@ -170,7 +170,7 @@ TEST_F(LabFaultsTest, HealingALinkTakesAllThatIsWrongWithIt) {
   EXPECT_TRUE(faults_.empty());
 }
 
-TEST_F(LabFaultsTest, ALinkThatComesBackGetsItsRoutesAgain) {
+TEST_F(LabFaultsTest, ALinkThatIsSetUpGetsItsNeighbourAndRoutesBack) {
   const std::string batch = restore_batch(plan_, topology_.t0_down(0, 1, 0));
   EXPECT_NE(batch.find("neigh replace fe80::1"), std::string::npos) << batch;
   EXPECT_NE(batch.find("route replace fd00:1:2::/48 via fe80::1 dev t0-1"), std::string::npos)
@@ -179,7 +179,7 @@ TEST_F(LabFaultsTest, ALinkThatComesBackGetsItsRoutesAgain) {
   EXPECT_EQ(batch.find("dev t0-0"), std::string::npos) << batch;
 }
 
-TEST_F(LabFaultsTest, TheFileKeepsAll) {
+TEST_F(LabFaultsTest, TheStateFileKeepsAllFaults) {
   apply(event(FaultAction::kLinkDown, topology_.host_down(1, 2)));
   FaultEvent e = event(FaultAction::kLinkDown, 5);
   e.carrier = false;
@@ -199,7 +199,7 @@ TEST_F(LabFaultsTest, TheFileKeepsAll) {
   EXPECT_FALSE(lab_state_from(text + "hosts 99999999999\n"));
   EXPECT_FALSE(lab_state_from(text + "name ../x\n"));
   for (std::size_t size = 0; size < text.size(); ++size) {
-    // Whatever was cut off: a state that can be, or an error.
+    // However the text is cut off, parsing gives a valid state or an error.
     const auto part = lab_state_from(text.substr(0, size));
     EXPECT_TRUE(!part || LabPlan::make(part->spec).has_value());
   }

@@ -50,11 +50,11 @@ Result<LabFolder> LabFolder::open() {
   if (geteuid() == 0) candidates.push_back("/run/weft");
   if (runtime != nullptr && runtime[0] == '/') candidates.push_back(std::string(runtime) + "/weft");
   candidates.push_back(fmt::format("/tmp/weft-{}", geteuid()));
-  // Root of somebody's user namespace may not write to /run; then the next one serves.
+  // Root of a user namespace may have no write access to /run. Then the next candidate is used.
   for (const std::string& path : candidates) {
-    mkdir(path.c_str(), 0755);  // controllers keep their words there, for all to read
+    mkdir(path.c_str(), 0755);  // other users may read it: control sockets are here
     if (is_mine_alone(path) && access(path.c_str(), W_OK) == 0) return LabFolder(path);
-    // Labs may be in there: another folder would lose sight of them.
+    // An unusable folder of ours may contain labs: taking another folder would hide them.
     if (!is_ours(path)) continue;
     return Error{ErrorKind::kSystem,
                  is_mine_alone(path)
@@ -77,7 +77,7 @@ Result<os::FileDescriptor> LabFolder::lock() const {
   return fd;
 }
 
-// Of the files whose name ends so, what stands before; sorted.
+// The names of files with this suffix, without it; sorted.
 std::vector<std::string> LabFolder::stems(const char* suffix) const {
   std::vector<std::string> names;
   std::error_code error;
@@ -90,8 +90,9 @@ std::vector<std::string> LabFolder::stems(const char* suffix) const {
 
 std::vector<std::string> LabFolder::names() const { return stems(kLabSuffix); }
 
-// Of an open file description: the maker's children share it, and the kernel lets go of it when the
-// last of them is gone. Asking for it takes nothing, so that nobody who looks is in the way.
+// The lock belongs to the open file description, which the maker's children share. The kernel
+// releases it when the last of them has ended. is_abandoned() only tests the lock, so that it
+// delays no process.
 Result<os::FileDescriptor> LabFolder::hold(const std::string& name) const {
   const std::string path = mark(name);
   os::FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -154,7 +155,7 @@ Result<void> LabFolder::forget(const std::string& name) const {
     return cannot(control(name), "cannot be removed");
   if (unlink(file(name).c_str()) != 0 && errno != ENOENT)
     return cannot(file(name), "cannot be removed");
-  // Last: with it whatever else is left is found again.
+  // The mark is removed last, because it makes anything else that is left findable.
   if (unlink(mark(name).c_str()) != 0 && errno != ENOENT)
     return cannot(mark(name), "cannot be removed");
   return {};

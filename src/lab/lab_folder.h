@@ -1,13 +1,13 @@
-// LabFolder: where labs are remembered between commands, a file a lab. It is written before anything
-// is made, by a temporary file and a rename, so that `weft lab down` finds everything, whenever the
-// one that made it died.
+// LabFolder: the files that remember labs between commands, one per lab. A file is written before
+// anything is made, as a temporary file that is then renamed, so that `weft lab down` finds
+// everything whenever the maker died.
 //
-// The folder: /run/weft for root, else $XDG_RUNTIME_DIR/weft, else /tmp/weft-UID. One lock for all
-// labs of the folder; children that work on a lab hold it too.
+// The folder is /run/weft for root, otherwise $XDG_RUNTIME_DIR/weft, otherwise /tmp/weft-UID. There
+// is one lock for all labs of the folder; children that work on a lab hold it too.
 //
-// A lab that goes with its maker has a mark beside its file, which the maker holds as long as it
-// lives. However it ends, the kernel lets go of it: a mark that nobody holds is of a lab that was
-// abandoned, whoever has the maker's process id by then.
+// A lab that ends with its maker has a mark beside its file: a lock that the maker holds as long as
+// it lives. However the maker ends, the kernel releases the lock. A mark without a lock shows an
+// abandoned lab, even if another process has the maker's process id by then.
 #pragma once
 
 #include <string>
@@ -21,25 +21,27 @@ namespace weft::lab {
 
 class LabFolder {
  public:
-  // The first of those that is ours, made if it is not there. Errors: none is.
+  // Opens the first candidate that is ours, and makes it if it does not exist. Errors: there is
+  // none.
   static Result<LabFolder> open();
 
-  // Waits until nobody else works on a lab.
+  // Waits until no other process works on a lab.
   Result<os::FileDescriptor> lock() const;
   std::vector<std::string> names() const;  // sorted
-  // Errors: kNotFound, with the labs that are there.
+  // Errors: kNotFound, with the labs that exist.
   Result<LabState> read(const std::string& name) const;
   Result<void> write(const LabState& state) const;  // REQUIRES the lock
   Result<void> forget(const std::string& name) const;
   const std::string& path() const { return path_; }
-  // Where the software switch of that lab is asked.
+  // The control socket of that lab's software switch.
   std::string control(const std::string& name) const { return path_ + "/" + name + ".sock"; }
 
-  // Makes the mark of a lab and holds it till the result is closed here and in every child. REQUIRES
-  // the lock, and comes before write(). Errors: kSystem, also where somebody holds it.
+  // Makes the mark of a lab and holds it until the result is closed here and in every child.
+  // REQUIRES the lock, and must come before write(). Errors: kSystem, also if another process holds
+  // the mark.
   Result<os::FileDescriptor> hold(const std::string& name) const;
   bool is_abandoned(const std::string& name) const;
-  // All such; of some there is no lab, only the mark. Sorted.
+  // All abandoned labs, sorted. For some there is only the mark and no lab.
   std::vector<std::string> abandoned() const;
 
  private:

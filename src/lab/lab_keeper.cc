@@ -26,16 +26,17 @@
 namespace weft::lab {
 namespace {
 
-constexpr int kEndMsMax = 5000;  // for a killed process to go
+constexpr int kEndMsMax = 5000;  // wait for a killed process to end
 
-// What the keeper says when it stands, or where it failed.
+// The keeper's message that it is ready, or the step that failed.
 struct Report {
   pid_t pid = 0;
   int error = 0;
   char step[32] = {};
 };
 
-// State and start time of a process. The name in between may hold anything, also ')'.
+// State and start time of a process. The name between them in /proc/PID/stat may contain anything,
+// also ')'.
 struct Life {
   char state = '?';
   std::uint64_t start = 0;
@@ -53,7 +54,7 @@ std::optional<Life> life_from(const std::string& text) {
   return life;
 }
 
-// Nothing: there is no such process. Errors: it cannot be looked at, which says nothing of its life.
+// nullopt: the process does not exist. Errors: it cannot be read, so it may be alive.
 Result<std::optional<Life>> life_of(pid_t pid) {
   const std::string path = fmt::format("/proc/{}/stat", pid);
   const os::FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -82,7 +83,8 @@ struct Maps {
   std::string uid, gid;
 };
 
-// In the keeper: system calls only. The step that failed, with errno; or nothing.
+// Runs in the keeper, with system calls only. Returns the step that failed, with errno; null on
+// success.
 const char* settle(const Maps& maps) {
   if (unshare(CLONE_NEWUSER) != 0) return "unshare(CLONE_NEWUSER)";
   if (!put_file("/proc/self/setgroups", "deny")) return "/proc/self/setgroups";
@@ -91,7 +93,7 @@ const char* settle(const Maps& maps) {
   if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) return "unshare(CLONE_NEWNS|NEWNET)";
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return "mount --make-rprivate";
-  // Names of namespaces are files; the machine's own folder is not ours to write to.
+  // Namespaces are named by files, and we may not write to the machine's folder for them.
   const bool has_folder = access(kNetnsFolder, F_OK) == 0;
   if (mount("weft", has_folder ? kNetnsFolder : "/run", "tmpfs", 0, "mode=0755") != 0)
     return "mount tmpfs";
@@ -107,7 +109,8 @@ const char* settle(const Maps& maps) {
     report.error = errno;
     std::strncpy(report.step, failed, sizeof(report.step) - 1);
   }
-  // Someone who waits for the end of our caller's output does not wait for us.
+  // Close our copies of stdin, stdout and stderr: a program that reads our caller's output until
+  // its end must not wait for the keeper.
   const int nothing = open("/dev/null", O_RDWR);
   if (nothing < 0 || write(report_to, &report, sizeof(report)) != sizeof(report)) _exit(1);
   for (int fd = 0; fd < 3; ++fd) dup2(nothing, fd);
@@ -143,8 +146,9 @@ bool is_alive(const LabKeeper& keeper) {
 }
 
 Result<void> end_keeper(const LabKeeper& keeper) {
-  // Held first and looked at then, so that the one that is killed is the one that was looked at.
-  // By number: the C library's <sys/pidfd.h> of Debian 12 cannot be used from C++.
+  // Open the process before checking it, so that the process that is killed is the one that was
+  // checked. The system call is made by number, because <sys/pidfd.h> of Debian 12 does not compile
+  // as C++.
   const os::FileDescriptor held(static_cast<int>(syscall(SYS_pidfd_open, keeper.pid, 0)));
   const int error = errno;
   if (!held.is_open() && error == ESRCH) return {};
@@ -164,7 +168,7 @@ Result<void> end_keeper(const LabKeeper& keeper) {
 
 bool is_lab_root() {
   if (geteuid() != 0) return false;
-  // Root of a user namespace is not the machine's.
+  // Root of a user namespace is not root of the machine.
   std::ifstream map("/proc/self/uid_map");
   std::uint64_t inside = 1, outside = 1, count = 0;
   if (!(map >> inside >> outside >> count) || outside != 0 || count != 0xffff'ffff) return false;
@@ -187,7 +191,7 @@ Result<NewKeeper> NewKeeper::start() {
   if (pipe2(report, O_CLOEXEC) != 0)
     return Error{ErrorKind::kSystem, fmt::format("lab: pipe: {}", strerrordesc_np(errno))};
   os::FileDescriptor hear(report[0]), tell(report[1]);
-  // Twice, so that it is nobody's child and leaves no zombie.
+  // Fork twice, so that the keeper is not our child and leaves no zombie.
   const pid_t between = fork();
   if (between < 0)
     return Error{ErrorKind::kSystem, fmt::format("lab: fork: {}", strerrordesc_np(errno))};
@@ -219,7 +223,7 @@ Result<NewKeeper> NewKeeper::start() {
 void NewKeeper::let_go() {
   WEFT_ASSERT(leash_.is_open());
   const char byte = 1;
-  // A keeper that is gone already is found so by whoever looks for it next.
+  // If the keeper has already ended, the next check of it finds out.
   [[maybe_unused]] const ssize_t sent = send(leash_.get(), &byte, 1, MSG_NOSIGNAL);
   leash_.reset();
 }

@@ -1,9 +1,9 @@
 // LabKeeper: how a lab exists without root. A keeper process holds a user, a mount and a network
-// namespace in which we are root; there the namespaces of the lab have their names, and everything
-// ends when the keeper does. It is found again by process id and start time, so that a stranger who
-// got the same id later is never taken for it.
+// namespace in which we are root. The lab's namespaces have their names there, and everything ends
+// when the keeper does. It is identified by process id and start time, so that another process that
+// got the same id later is never mistaken for it.
 //
-// As root there is none: the namespaces have names in /run/netns, as `ip netns` gives them.
+// With root there is no keeper: the namespaces have names in /run/netns, as `ip netns` gives them.
 #pragma once
 
 #include <sys/types.h>
@@ -25,21 +25,21 @@ struct LabKeeper {
   friend bool operator==(const LabKeeper&, const LabKeeper&) = default;
 };
 
-// The process of this id, as it is now; nothing if there is none.
+// The process that has this id now; nullopt if there is none.
 std::optional<LabKeeper> find_process(pid_t pid);
-// One that cannot be looked at counts as alive: nobody takes its place.
+// A process that cannot be checked counts as alive, so that its lab is not taken over.
 bool is_alive(const LabKeeper& keeper);
-// Ends it and waits until it is gone; one that is gone is fine. Errors: kSystem, also where nobody
-// can tell (out of descriptors, say).
+// Kills it and waits until it has ended; success also if it had already ended. Errors: kSystem,
+// also if its state cannot be found out (for lack of descriptors, say).
 Result<void> end_keeper(const LabKeeper& keeper);
 
-// May this process make namespaces, mount and configure networks as it is?
+// Whether this process may make namespaces, mount and configure networks without a keeper.
 bool is_lab_root();
 
-// A keeper on a leash: it ends with this object, or with this process, unless it was let go.
+// A keeper that ends with this object, or with this process, unless let_go() is called.
 class NewKeeper {
  public:
-  // Errors: kUnsupported, with what this machine would have to allow.
+  // Errors: kUnsupported, with the permission that this machine lacks.
   static Result<NewKeeper> start();
   const LabKeeper& keeper() const { return keeper_; }
   void let_go();
@@ -47,7 +47,8 @@ class NewKeeper {
  private:
   NewKeeper() = default;
   LabKeeper keeper_{};
-  os::FileDescriptor leash_;  // the keeper reads it: a byte sets it free, the end ends it
+  // The keeper reads it: a byte makes it independent, the end of the stream makes it exit.
+  os::FileDescriptor leash_;
 };
 
 }  // namespace weft::lab

@@ -35,7 +35,7 @@ std::uint32_t tier_number(Tier tier) {
   return static_cast<std::uint32_t>(tier) - static_cast<std::uint32_t>(Tier::kT0);
 }
 
-// "h3", "t1-0": how a switch calls the interface to that neighbour.
+// Such as "h3" or "t1-0": a switch's interface to that neighbour has this name.
 std::string short_name(const NodeId& node) {
   if (node.tier == Tier::kHost) return fmt::format("h{}", node.index);
   return fmt::format("t{}-{}", tier_number(node.tier), node.index);
@@ -47,7 +47,7 @@ std::string netns_name(const std::string& lab, const NodeId& node) {
                      node.index);
 }
 
-// Where the one uSID leads: what the last switch leaves of a carrier, and a switch's own address.
+// The address with this single uSID: a carrier that is left with it, and a switch's own address.
 Ipv6 usid_address(const Topology& topology, const NodeId& node) {
   fabric::UsidList list;
   list.usid[0] = fabric::usid_of(topology, node);
@@ -181,11 +181,11 @@ void LabPlan::add_host(LabNode& node) const {
 
 void LabPlan::add_switch(LabNode& node) const {
   const Ipv6 own = usid_address(topology_, node.id);
-  node.addresses.push_back({.ip = own, .on = fabric::kNoLink});  // what its ICMP errors come from
+  node.addresses.push_back({.ip = own, .on = fabric::kNoLink});  // the source of its ICMP errors
   node.routes.push_back({.prefix = own, .prefix_bits = kUsidPrefixBits, .via = {}});
   for (const LabInterface& interface : node.interfaces) {
     const NodeId neighbour = topology_.ends(interface.out).to;
-    // A host's NodeId names no plane of its own; its uSID does.
+    // The NodeId of a host names no plane, but its uSID does.
     const NodeId in_plane{node.id.plane, neighbour.tier, neighbour.index};
     node.routes.push_back({.prefix = usid_address(topology_, in_plane),
                            .prefix_bits = kUsidPrefixBits,
@@ -199,7 +199,7 @@ void LabPlan::add_switch(LabNode& node) const {
   }
 }
 
-// Down where the host is below, else all uplinks.
+// The link down if the host is below this switch, otherwise all uplinks.
 std::vector<LinkId> LabPlan::towards(const SwitchId& from, HostIndex host) const {
   const Topology& t = topology_;
   const std::uint32_t to_t0 = t.t0_of(host);

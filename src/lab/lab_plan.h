@@ -1,18 +1,19 @@
-// LabPlan: a fabric of network namespaces as values: who is there, which interfaces, addresses and
-// routes each has. Computed from a LabSpec alone, so that a test can follow the routes and a later
-// process can compute them again; nothing here touches the kernel (that is lab.h).
+// LabPlan: a fabric of network namespaces as values: its nodes, and the interfaces, addresses and
+// routes of each. It is computed from a LabSpec alone, so that a test can follow the routes and a
+// later process can compute them anew. Nothing here touches the kernel; lab.h does.
 //
-// One namespace a host and a switch, one veth pair a link. A switch forwards by the kernel's SRv6
-// uSIDs: to its own uSID leads an End route with the flavour next-csid, which shifts the
-// destination; to the uSID of each neighbour leads the link to it. What is left when the last
-// switch has shifted is the host's own uSID, a local address there. Plain addresses are routed too,
-// over all uplinks, for ICMP errors and for traffic that does not choose its path.
+// Each host and each switch is a namespace, and each link a veth pair. A switch forwards by the
+// kernel's SRv6 uSIDs. An End route with the flavour next-csid leads to its own uSID and shifts the
+// destination. A route to each neighbour's uSID leads to the link to that neighbour. After the last
+// switch only the host's own uSID is left, which is a local address of the host. Plain addresses
+// are routed too, over all uplinks, for ICMP errors and for traffic that does not choose its path.
 //
-// A host's interface in plane p is p<p + 1>, a switch's is named after who is at its other end.
+// The interface of a host in plane p is p<p + 1>. A switch's interface is named after its
+// neighbour.
 //
-// With the software switch there is one namespace beside the hosts'. It has the other end of every
-// host's link (frame_socket.h) and neither addresses nor routes; links between switches exist
-// inside the switch only, and have no interface.
+// With the software switch there is one namespace besides the hosts'. It has the other end of every
+// host's link (frame_socket.h) and neither addresses nor routes. Links between switches exist only
+// inside the switch and have no interface.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +32,11 @@ namespace weft::lab {
 inline constexpr std::uint32_t kLabHostsMax = 64;
 inline constexpr std::uint32_t kLabNamespacesMax = 256;
 inline constexpr std::uint32_t kLabNameMax = 24;
-// A kernel on one machine cannot hold faster links to their rate: they get no limit.
+// The kernel of one machine cannot limit faster links to their rate, so those have no limit.
 inline constexpr std::uint64_t kLabRateMaxBps = 10'000'000'000;
 
-// Who forwards. The software switch (live_fabric.h) also marks, trims, delays and damages packets,
-// and keeps its queues exactly; it is slower.
+// The kind of switches. The software switch (live_fabric.h) also marks, trims, delays and damages
+// packets, and keeps its queues exactly; it is slower than the kernel.
 enum class LabSwitches : std::uint8_t { kKernel, kSoftware };
 
 struct LabSpec {
@@ -43,18 +44,19 @@ struct LabSpec {
   fabric::TopologySpec topology{};
   LabSwitches switches = LabSwitches::kKernel;
   std::uint32_t mtu = 4200;
-  // What may wait at a port, where links have a rate: more is dropped.
+  // The bytes that may wait at a port whose link has a rate; more is dropped.
   std::uint64_t queue_bytes = 150'000, last_hop_queue_bytes = 150'000;
-  std::uint64_t nic_queue_bytes = 1 << 20;  // a host's own: its sockets fill up before this does
-  // False: hosts cut what they send into packets themselves, so that loss and queues act on each.
+  std::uint64_t nic_queue_bytes = 1 << 20;  // of a host; its socket buffers fill up first
+  // False: hosts segment their data into packets themselves, so that loss and queues act on each
+  // packet.
   bool offloads = true;
-  bool user_namespace = false;  // also where root could do without
+  bool user_namespace = false;  // use one even with root
   friend bool operator==(const LabSpec&, const LabSpec&);
 };
 
 struct LabInterface {
   std::string name;
-  fabric::LinkId out = fabric::kNoLink;  // what is sent here travels on this link
+  fabric::LinkId out = fabric::kNoLink;  // packets sent here travel on this link
 };
 
 struct LabAddress {
@@ -66,43 +68,43 @@ struct LabRoute {
   Ipv6 prefix;
   std::uint32_t prefix_bits = 128;
   std::vector<fabric::LinkId> via;  // empty: our own uSID, which is shifted out
-  std::optional<Ipv6> source{};     // what a host that did not bind sends from
+  std::optional<Ipv6> source{};     // source address of a host's sockets that are not bound
 };
 
 struct LabNode {
-  fabric::NodeId id;  // of a host: plane 0
+  fabric::NodeId id;  // plane 0 for a host
   std::string netns;
   std::vector<LabInterface> interfaces;
   std::vector<LabAddress> addresses;
   std::vector<LabRoute> routes;
-  bool software = false;  // the software switch: its kernel does nothing
+  bool software = false;  // the software switch: its kernel forwards nothing
   bool is_host() const { return id.tier == fabric::Tier::kHost; }
 };
 
 class LabPlan {
  public:
-  // Errors: a name that cannot be, a topology that cannot be, more hosts or namespaces than a lab
-  // takes, an MTU that IPv6 does not allow.
+  // Errors: an invalid name or topology, more hosts or namespaces than a lab may have, an MTU that
+  // IPv6 does not allow.
   static Result<LabPlan> make(const LabSpec& spec);
 
   const LabSpec& spec() const { return spec_; }
   bool is_software() const { return spec_.switches == LabSwitches::kSoftware; }
   const fabric::Topology& topology() const { return topology_; }
-  // Hosts first, then plane by plane T0s, T1s, T2s; or the software switch, which is all of them.
+  // The hosts, then for each plane the T0s, T1s and T2s; or the software switch in place of all
+  // switches.
   std::span<const LabNode> nodes() const { return nodes_; }
   std::uint32_t index_of(const fabric::NodeId& node) const;
   const LabNode& node(const fabric::NodeId& node) const { return nodes_[index_of(node)]; }
 
-  // Both REQUIRE link < topology().link_count().
-  // Who sends on this link, and who receives.
+  // The sender and the receiver of a link. Both REQUIRE link < topology().link_count().
   const LabNode& sender(fabric::LinkId link) const { return node(topology_.ends(link).from); }
   const LabNode& receiver(fabric::LinkId link) const { return node(topology_.ends(link).to); }
-  // The sender's interface; empty where the software switch has the link inside.
+  // The sender's interface; empty if the link is inside the software switch.
   const std::string& interface(fabric::LinkId link) const { return interface_of_[link]; }
-  // The direction away from the hosts of the same pair.
+  // The direction of the same link that leads away from the hosts.
   fabric::LinkId upward(fabric::LinkId link) const;
 
-  // What the link is held to; nothing: no limit.
+  // The rate that the link is limited to; nullopt: no limit.
   std::optional<Rate> rate(fabric::LinkId link) const;
   std::uint64_t queue_bytes(fabric::LinkId link) const;
 
@@ -119,7 +121,7 @@ class LabPlan {
   std::vector<std::string> interface_of_;  // by link
 };
 
-// Every namespace of a lab starts so; no other lab's does.
+// The names of a lab's namespaces begin with this prefix; those of no other lab do.
 std::string lab_prefix(const std::string& name);
 
 }  // namespace weft::lab

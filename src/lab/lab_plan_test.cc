@@ -22,7 +22,7 @@ LabSpec spec_of(const fabric::TopologySpec& topology) {
   return spec;
 }
 
-// Every shape that fits into a lab, both layouts.
+// Every shape that fits into a lab, in both layouts.
 std::vector<LabPlan> sample_plans() {
   std::vector<LabPlan> plans;
   for (const Topology& topology : fabric::sample_topologies()) {
@@ -55,7 +55,7 @@ bool matches(const LabRoute& route, const Ipv6& ip) {
   return route.prefix.high == ip.high && same_top(route.prefix.low, ip.low, route.prefix_bits - 64);
 }
 
-// As the kernel chooses: the longest prefix.
+// The longest matching prefix, as the kernel chooses.
 const LabRoute* lookup(const LabNode& node, const Ipv6& ip) {
   const LabRoute* best = nullptr;
   for (const LabRoute& route : node.routes) {
@@ -72,11 +72,11 @@ bool is_local(const LabNode& node, const Ipv6& ip) {
   return false;
 }
 
-// The links that the routes lead over, from a host until some node takes the packet as its own.
-// `choice` picks among several next hops.
+// The links that a packet takes from a host until a node has its destination address. `choice`
+// selects among several next hops.
 struct Walk {
   std::vector<LinkId> links;
-  const LabNode* taken_by = nullptr;  // nothing: no route
+  const LabNode* taken_by = nullptr;  // null: there is no route
 };
 Walk follow(const LabPlan& plan, const LabNode& from, Ipv6 to, std::size_t choice) {
   Walk walk;
@@ -100,7 +100,7 @@ Walk follow(const LabPlan& plan, const LabNode& from, Ipv6 to, std::size_t choic
   return walk;
 }
 
-TEST(LabPlan, CarriersTakeThePathOfTheForwarder) {
+TEST(LabPlan, CarriersTakeThePathThatTheForwarderComputes) {
   std::size_t walked = 0;
   for (const LabPlan& plan : sample_plans()) {
     const Topology& topology = plan.topology();
@@ -128,8 +128,8 @@ TEST(LabPlan, CarriersTakeThePathOfTheForwarder) {
   EXPECT_GT(walked, 10'000u);
 }
 
-// ICMP errors come back so, whatever the kernel's hash picks.
-TEST(LabPlan, PlainAddressesAreReachedFromEverySwitch) {
+// ICMP errors return on these routes, whichever next hop the kernel's hash selects.
+TEST(LabPlan, EverySwitchReachesThePlainAddressOfEveryHost) {
   for (const LabPlan& plan : sample_plans()) {
     for (const LabNode& node : plan.nodes()) {
       if (node.is_host()) continue;
@@ -152,11 +152,11 @@ TEST(LabPlan, AWrongUsidHasNoRoute) {
   fabric::UsidList usids = fabric::usids_for(plan.topology(), 0, 0, 2, 1);
   usids.usid[1] = fabric::make_usid(fabric::UsidRole::kT1, 0, 7);
   EXPECT_EQ(follow(plan, plan.nodes()[0], fabric::address_of(usids), 0).taken_by, nullptr);
-  usids.usid[0] = fabric::make_usid(fabric::UsidRole::kT0, 0, 2);  // not this host's
+  usids.usid[0] = fabric::make_usid(fabric::UsidRole::kT0, 0, 2);  // another host's
   EXPECT_EQ(follow(plan, plan.nodes()[0], fabric::address_of(usids), 0).links.size(), 0u);
 }
 
-TEST(LabPlan, NamesAreUniqueAndFit) {
+TEST(LabPlan, NamesAreUniqueAndShortEnough) {
   for (const LabPlan& plan : sample_plans()) {
     std::set<std::string> namespaces;
     for (const LabNode& node : plan.nodes()) {
@@ -178,7 +178,7 @@ TEST(LabPlan, NamesAreUniqueAndFit) {
   EXPECT_EQ(plan.nodes()[2].interfaces[1].name, "h1");
 }
 
-TEST(LabPlan, SaysWhatCannotBe) {
+TEST(LabPlan, InvalidSpecsAreRefused) {
   const auto refuses = [](const LabSpec& spec, const std::string& word) {
     const auto plan = LabPlan::make(spec);
     ASSERT_FALSE(plan);
@@ -197,7 +197,7 @@ TEST(LabPlan, SaysWhatCannotBe) {
   refuses(spec, "MTU");
 }
 
-TEST(LabPlan, OnlySlowLinksAreHeldToTheirRate) {
+TEST(LabPlan, OnlySlowLinksHaveARateLimit) {
   fabric::TopologySpec topology = fabric::two_tier({.hosts = 4, .hosts_per_t0 = 2, .t1_count = 2});
   topology.host_rate = Rate::gbps(10);
   const LabPlan plan = LabPlan::make(spec_of(topology)).value();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kOutputMax = 4 << 20;
 
-// The ways into the namespaces, opened before the fork.
+// The keeper's namespaces, opened before the fork.
 struct Ways {
   os::FileDescriptor user, mount, net;
 };
@@ -37,7 +37,8 @@ Result<Ways> open_ways(const LabDoor& door) {
   ways.mount = way("mnt");
   ways.net = way("net");
   const int error = errno;
-  // Looked at last: what was opened is of the process that is there now.
+  // Checked after the files are open, which proves that they belong to the keeper and not to a
+  // later process.
   if (!is_alive(*door.keeper)) {
     return Error{ErrorKind::kNotFound,
                  fmt::format("lab: its keeper, process {}, is gone and everything with it; "
@@ -46,7 +47,7 @@ Result<Ways> open_ways(const LabDoor& door) {
   }
   if (!ways.user.is_open() || !ways.mount.is_open() || !ways.net.is_open())
     return os::system_error(fmt::format("lab: /proc/{}/ns", door.keeper->pid), error);
-  // A process that has entered is there already, and the kernel refuses to let it in again.
+  // A process that is already inside needs no entry, and the kernel refuses to enter twice.
   struct stat theirs {
   }, ours{};
   if (fstat(ways.user.get(), &theirs) == 0 && stat("/proc/self/ns/user", &ours) == 0 &&
@@ -55,15 +56,17 @@ Result<Ways> open_ways(const LabDoor& door) {
   return ways;
 }
 
-// Between fork and exec: system calls only. Gives the step that failed, with errno; or nothing.
+// Runs between fork and exec, with system calls only. Returns the step that failed, with errno;
+// null on success.
 const char* go(const Ways& ways, const char* netns_path) {
   if (ways.user.is_open()) {
-    // Whoever enters a mount namespace stands at its root; names are meant from where we are.
+    // Entering a mount namespace changes the working directory to its root. Relative names are
+    // meant from the current directory.
     char here[PATH_MAX];
     const bool known = getcwd(here, sizeof(here)) != nullptr;
     if (setns(ways.user.get(), CLONE_NEWUSER) != 0) return "the keeper's user namespace";
     if (setns(ways.mount.get(), CLONE_NEWNS) != 0) return "the keeper's mount namespace";
-    if (known && chdir(here) != 0) errno = 0;  // it is not there inside: at the root, then
+    if (known && chdir(here) != 0) errno = 0;  // the folder does not exist inside: stay at the root
     if (setns(ways.net.get(), CLONE_NEWNET) != 0) return "the keeper's network namespace";
   }
   if (netns_path == nullptr) return nullptr;
@@ -140,7 +143,7 @@ int wait_for(pid_t pid) {
   return status;
 }
 
-// One line: what the program said first, and the line of its input that it stumbled over.
+// One line: the program's first message, and the line of its input that caused it.
 std::string complaint(const LabJob& job, const std::string& output) {
   std::string first = output.substr(0, output.find('\n'));
   const std::string mark = "Command failed -:";
@@ -206,7 +209,7 @@ Result<void> enter(const LabDoor& door, const std::string& netns) {
 
 Result<std::string> find_tool(const std::string& name) {
   const char* const path = std::getenv("PATH");
-  // Not everybody has the places of administrators in PATH.
+  // Some users do not have the folders of system tools in PATH.
   std::string folders = std::string(path != nullptr ? path : "") + ":/usr/sbin:/sbin:/usr/bin:/bin";
   while (!folders.empty()) {
     const std::size_t end = std::min(folders.find(':'), folders.size());

@@ -1,5 +1,5 @@
-// Running things inside a lab: LabDoor says where its namespaces are named and how to get there,
-// run() does one piece of work there in a child process.
+// Running programs inside a lab. LabDoor says where its namespaces have their names and how to
+// enter them. run() does one job there in a child process.
 #pragma once
 
 #include <optional>
@@ -13,31 +13,32 @@
 namespace weft::lab {
 
 struct LabDoor {
-  std::optional<LabKeeper> keeper{};  // nothing: /run/netns of this machine
-  // A lock that children hold too, so that it outlives us as long as they work; -1: none.
+  std::optional<LabKeeper> keeper{};  // nullopt: names are in /run/netns of this machine
+  // A lock that child processes hold too, so that it is held until they have finished; -1: none.
   int lock = -1;
 };
 
 struct LabJob {
-  std::string netns{};                                        // empty: outside all nodes
-  std::vector<std::pair<std::string, std::string>> writes{};  // file, what is written to it
-  std::vector<std::string> command{};                         // empty: none
-  std::string input{};                                        // the command's stdin
-  std::string show{};                                         // a file whose text is the result
+  std::string netns{};  // empty: in none of the nodes
+  // Files, and the text to write to each.
+  std::vector<std::pair<std::string, std::string>> writes{};
+  std::vector<std::string> command{};  // empty: none
+  std::string input{};                 // the command's stdin
+  std::string show{};                  // a file whose text is the result
 };
 
-// The output of the job. Errors: kSystem, one line that says which step, where, and why.
+// Returns the output of the job. Errors: kSystem, one line with the step, the place and the reason.
 Result<std::string> run(const LabDoor& door, const LabJob& job);
 
-// Moves the calling process into a node of the lab, or without a name to where the nodes are named.
-// REQUIRES a process without threads.
+// Moves the calling process into a node of the lab; without a name, to where the nodes have their
+// names. REQUIRES a process without threads.
 Result<void> enter(const LabDoor& door, const std::string& netns);
 
-// What a lab calls.
+// The tools that a lab needs.
 inline constexpr const char* kLabTools[] = {"ip", "tc", "nft"};
-// One of them as an absolute path. Errors: kNotFound, with the package that has it.
+// The absolute path of a tool. Errors: kNotFound, with the package that contains it.
 Result<std::string> find_tool(const std::string& name);
-// Those that are not installed.
+// The tools that are not installed.
 std::vector<std::string> missing_tools();
 
 }  // namespace weft::lab

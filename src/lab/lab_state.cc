@@ -14,7 +14,7 @@ using fabric::LinkId;
 
 constexpr const char* kFirstLine = "weft-lab 1";
 
-// The whole numbers of a spec, by name.
+// Visits the whole numbers of a spec, by name.
 template <typename Spec, typename Visit>
 void each_number(Spec& spec, Visit visit) {
   visit("hosts", spec.topology.hosts);
@@ -53,7 +53,7 @@ bool take_rate(Rate& to, std::uint64_t bps) {
   return rate.has_value();
 }
 
-// One line; false if it means nothing.
+// Parses one line. False if it is invalid.
 bool take_line(LabState& state, const std::string& line) {
   std::istringstream in(line);
   std::string key;
@@ -143,7 +143,7 @@ Result<LabState> lab_state_from(const std::string& text) {
                                                     number, softswitch::shown(line))};
     }
   }
-  // Everything else follows from the spec; a spec that cannot be was not written by us.
+  // Everything else follows from the spec. An invalid spec was not written by us.
   const auto plan = LabPlan::make(state.spec);
   if (!plan) return plan.error();
   const std::uint32_t links = plan->topology().link_count();

@@ -1,5 +1,5 @@
-// LabState: what is remembered of a lab between commands, as a value and as text. A file of it
-// (lab_folder.h) tells any later process what was made and what is broken.
+// LabState: what is remembered about a lab between commands, as a value and as text. Its file
+// (lab_folder.h) tells later processes what was made and which faults there are.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ struct LabState {
   LabSpec spec{};
   std::optional<LabKeeper> keeper{};
   std::optional<LabKeeper> software{};  // the process of the software switch
-  bool complete = false;                // `up` came to its end
+  bool complete = false;                // up() was finished
   LabFaults faults{};
   friend bool operator==(const LabState&, const LabState&) = default;
 };
 
-// Lines `key value...`; from_text(to_text(s)) is s. Errors name the line.
+// Lines of `key value...`. lab_state_from(to_text(s)) equals s. Errors name the line.
 std::string to_text(const LabState& state);
 Result<LabState> lab_state_from(const std::string& text);
 

@@ -21,17 +21,17 @@
 namespace weft::lab {
 namespace {
 
-constexpr int kTalk = 3;                 // its end of the socket
-constexpr int kStartMs = 30'000;         // for an answer, on a busy machine
-constexpr std::size_t kAnswerMax = 512;  // "ok", or why not
+constexpr int kTalk = 3;                 // the switch's end of the socket
+constexpr int kStartMs = 30'000;         // wait for an answer, on a busy machine
+constexpr std::size_t kAnswerMax = 512;  // "ok", or an error message
 
 Error broken(const char* what) {
   return {ErrorKind::kSystem,
           fmt::format("lab: software switch: {}: {}", what, strerrordesc_np(errno))};
 }
 
-// Opens everything where it belongs. The control socket's name is outside the lab, which may cover
-// that folder: hence before the namespaces are entered.
+// Opens the sockets of the switch. The control socket is opened before the namespaces are entered,
+// because its folder may be hidden inside the lab.
 Result<std::unique_ptr<softswitch::LiveFabricLoop>> open_loop(const NewSwitch::Orders& orders) {
   WEFT_TRY(os::ControlSocket control, os::ControlSocket::listen(orders.control_path));
   WEFT_CHECK(enter(orders.door, orders.netns));
@@ -45,7 +45,7 @@ void say(std::string_view text) {
   if (send(kTalk, text.data(), std::min(text.size(), kAnswerMax), MSG_NOSIGNAL) < 0) _exit(1);
 }
 
-// Can be read when SIGTERM has come, or when nobody holds the leash any more.
+// A descriptor that is readable when SIGTERM has come or the leash is closed.
 int open_stop(bool leashed) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -60,7 +60,8 @@ int open_stop(bool leashed) {
 }
 
 [[noreturn]] void serve(int talk, const NewSwitch::Orders& orders) {
-  // Whoever waits for the end of our caller's output, or for a lock of his, does not wait for us.
+  // Close our copies of the caller's descriptors: a program that waits for the end of its output,
+  // or for a lock of it, must not wait for the switch.
   const int nothing = open("/dev/null", O_RDWR);
   if (nothing < 0) _exit(1);
   for (int fd = 0; fd < 3; ++fd) dup2(nothing, fd);
@@ -84,7 +85,7 @@ int open_stop(bool leashed) {
   _exit(0);
 }
 
-// One message, or the errno that says why there is none.
+// Receives one message; on an error errno says why there is none.
 ssize_t hear(int fd, void* to, std::size_t size) {
   pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
   int ready = 0;
@@ -100,7 +101,7 @@ Result<NewSwitch> NewSwitch::start(const Orders& orders) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return broken("socketpair");
   os::FileDescriptor ours(ends[0]), theirs(ends[1]);
-  // Twice, so that it is nobody's child and leaves no zombie.
+  // Fork twice, so that the switch is not our child and leaves no zombie.
   const pid_t between = fork();
   if (between < 0) return broken("fork");
   if (between == 0) {

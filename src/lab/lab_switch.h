@@ -1,9 +1,9 @@
-// NewSwitch: starts the software switch of a lab as a process of its own, which outlives us and is
-// found again by process id and start time, as a keeper is.
+// NewSwitch: starts the software switch of a lab as a process of its own. It outlives this process
+// and is identified by process id and start time, as a keeper is.
 //
-// In two steps, so that no crash leaves one that nobody knows: it is there and waits; its id is
-// written down; it is let go and says whether it stands. Before that it ends with us, and where the
-// orders say so also later.
+// It starts in two steps, so that a crash leaves no unknown process. First the process exists and
+// waits, while its id is written to the lab's file. Then let_go() lets it run, and it reports
+// whether it started. Until then it ends with this process; if `leashed`, also later.
 #pragma once
 
 #include <string>
@@ -22,22 +22,23 @@ class NewSwitch {
     softswitch::LiveFabricConfig config;
     LabDoor door;
     std::string netns;
-    std::string control_path;  // as it is named outside the lab
-    bool leashed = false;      // it ends when what take_leash() gives is closed
+    std::string control_path;  // its path outside the lab
+    bool leashed = false;      // it ends when the descriptor of take_leash() is closed
   };
 
-  // REQUIRES a process without threads. `orders` travel by the fork.
+  // REQUIRES a process without threads. The fork copies `orders` to the switch.
   static Result<NewSwitch> start(const Orders& orders);
   const LabKeeper& process() const { return process_; }
-  // Waits until it forwards. Errors: what it says.
+  // Waits until it forwards packets. Errors: those that it reports.
   Result<void> let_go();
-  // REQUIRES orders that said leashed, and let_go().
+  // REQUIRES orders with `leashed`, and let_go() before.
   os::FileDescriptor take_leash() { return std::move(talk_); }
 
  private:
   NewSwitch() = default;
   LabKeeper process_{};
-  // A socket: a byte sets it free, the end ends it; it answers with text.
+  // A socket: a byte makes the switch run, the end of the stream makes it exit; it answers with
+  // text.
   os::FileDescriptor talk_;
 };
 

@@ -1,5 +1,5 @@
-// A lab with the software switch, as values: its plan, what the switch is asked when faults come
-// and go, what is remembered.
+// A lab with the software switch, as values: its plan, the requests to the switch when faults come
+// and go, and its state file.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST(LabSwitch, OneNamespaceHasTheOtherEndOfEveryHostsLink) {
   EXPECT_TRUE(rate_batch(p, {}, p.nodes().front()).empty()) << "the switch keeps the rates";
 }
 
-TEST(LabSwitch, RefusesWhatItCannotHold) {
+TEST(LabSwitch, ASpecWithoutRatesOrWithLargePacketsIsRefused) {
   LabSpec no_rate = software_spec();
   no_rate.topology.fabric_rate = {};
   EXPECT_FALSE(LabPlan::make(no_rate));
@@ -66,7 +66,7 @@ TEST(LabSwitch, RefusesWhatItCannotHold) {
   EXPECT_FALSE(LabPlan::make(large));
 }
 
-TEST(LabSwitch, IsAskedForTheDifference) {
+TEST(LabSwitch, RequestsCarryOutTheDifferenceOfTwoSetsOfFaults) {
   const LabPlan p = plan();
   const LinkId up = p.topology().host_up(0, 3), down = p.topology().reverse(up);
   LabFaults sound, cut, both, silent;
@@ -115,9 +115,9 @@ TEST(LabSwitch, IsAskedForTheDifference) {
   EXPECT_EQ(lossy.losses.size(), 1u);
 }
 
-// One that gave no answer may be in any condition: faults that were healed before, and impairments
-// of ids that nobody knows any more.
-TEST(LabSwitch, IsToldEverythingWhateverItWas) {
+// A switch that did not answer may be in any state: with faults that were healed since, and with
+// impairments of unknown ids.
+TEST(LabSwitch, AllRequestsTogetherSetTheStateWhateverItWasBefore) {
   const LabPlan p = plan();
   const Time now{};
   softswitch::LiveFabric fabric(softswitch::config_of(p.topology().spec()));
@@ -160,7 +160,7 @@ TEST(LabSwitch, IsToldEverythingWhateverItWas) {
   EXPECT_EQ(fabric.impairment_count(), 0u);
 }
 
-TEST(LabSwitch, IsRemembered) {
+TEST(LabSwitch, TheStateFileKeepsTheSwitchAndItsImpairments) {
   LabState state{.spec = software_spec()};
   state.software = LabKeeper{.pid = 77, .start = 123'456};
   fabric::FaultEvent reorder{.action = FaultAction::kImpair, .id = 5, .link = 3};

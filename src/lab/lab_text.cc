@@ -14,11 +14,11 @@ namespace {
 
 using fabric::LinkId;
 
-// Every link has two ends only, so one name serves for "whoever is at the other end". Nobody owns
-// this address: the neighbour table holds it for ever, and there is no neighbour discovery.
+// A link has two ends, so that one name serves for the other end of any link. No interface owns
+// this address: it is a permanent neighbour entry, and there is no neighbour discovery.
 constexpr const char* kPeer = "fe80::1";
-// A uSID route needs an interface that is always up. A switch's links are not, hence a pair of its
-// own; the loopback is refused by the kernel.
+// A uSID route needs an interface that is always up. A switch's links are not, and the kernel
+// refuses the loopback, so each switch has a veth pair for it.
 constexpr const char* kUsidInterface = "usid0";
 constexpr const char* kUsidPeer = "usid1";
 constexpr std::uint32_t kPpm = 1'000'000;
@@ -76,27 +76,28 @@ std::vector<std::pair<std::string, std::string>> sysctls(const LabNode& node) {
     all.emplace_back(std::string("/proc/sys/net/ipv6/") + name, value);
   };
   if (node.software) {
-    // The kernel there is to say nothing: no addresses, no answers, no errors.
+    // The kernel of this namespace must send nothing: no addresses, no answers, no errors.
     set("conf/all/disable_ipv6", "1");
     set("conf/default/disable_ipv6", "1");
     return all;
   }
-  // First, so that a kernel without segment routing is told apart by this line.
+  // First, so that a failure at this line shows a kernel without segment routing.
   set("conf/all/seg6_enabled", "1");
   set("conf/default/seg6_enabled", "1");
-  set("conf/default/addr_gen_mode", "1");  // no addresses but ours
+  set("conf/default/addr_gen_mode", "1");  // no addresses except ours
   set("conf/default/accept_dad", "0");
   set("conf/all/accept_dad", "0");
   set("conf/default/accept_ra", "0");
   set("conf/default/router_solicitations", "0");
-  set("icmp/ratelimit", "0");  // an error for every packet that has no way
+  set("icmp/ratelimit", "0");  // an ICMP error for every packet without a route
   if (!node.is_host()) {
     set("conf/all/forwarding", "1");
     set("conf/default/forwarding", "1");
-    // A link without carrier is no way, as in a switch; a host's interface keeps its routes.
+    // Routes over a link without carrier are not used, as in a real switch; a host's interface
+    // keeps its routes.
     set("conf/all/ignore_routes_with_linkdown", "1");
     set("conf/default/ignore_routes_with_linkdown", "1");
-    set("fib_multipath_hash_policy", "1");  // UDP and TCP ports take part in the choice
+    set("fib_multipath_hash_policy", "1");  // hash UDP and TCP ports too
   }
   return all;
 }
@@ -126,7 +127,8 @@ std::string route_batch(const LabPlan& plan, const LabNode& node) {
   return text;
 }
 
-// Routes over several links are not among them: these lead up, and only upper ends are set down.
+// Routes over several links need no restoring: these links lead up, and only upper ends are set
+// down.
 std::string restore_batch(const LabPlan& plan, LinkId out) {
   std::string text = neighbour_line(plan, out);
   for (const LabRoute& route : plan.sender(out).routes) {
@@ -141,7 +143,7 @@ std::string rate_line(const LabPlan& plan, const LabFaults& faults, LinkId link)
   const std::optional<Rate> rate =
       fault != faults.rates.end() ? std::optional(fault->second) : plan.rate(link);
   if (!rate) return {};
-  // The bucket: what falls due while the timer is late, and some packets at any rate.
+  // The bucket holds the bytes of a late timer, and at least some packets.
   const std::uint64_t frame = plan.spec().mtu + 18;
   const std::uint64_t burst = std::max(8 * frame, rate->bytes_in(Duration::us(100)));
   return fmt::format("qdisc replace dev {} root tbf rate {}bit burst {} limit {}\n",
@@ -162,8 +164,8 @@ std::string unlimited_line(const LabPlan& plan, LinkId link) {
 
 namespace {
 
-// How one direction of a link is, as the faults together make it: what brings the switch there. A
-// link that is down without carrier=1 leaves the host its carrier, also one that was taken before.
+// The request that sets one direction of a link to its state under all faults. A link that is down
+// without carrier=1 leaves the host its carrier, and gives it back if it had none.
 std::string condition_request(const LabPlan& plan, const LabFaults& faults, LinkId link) {
   const bool cut = faults.cut.contains(plan.upward(link));
   const bool down = cut || faults.silent.contains(link);
@@ -177,7 +179,7 @@ std::string rate_request(const LabPlan& plan, const LabFaults& faults, LinkId li
   return fmt::format("rate link={} bps={}", link, rate.bits_per_second());
 }
 
-// The switch's ids of impairments: one each, whatever ids the faults have.
+// Impairments get ids of the switch, numbered from 0, because ids of faults need not be unique.
 std::vector<std::string> impairments_of(const LabFaults& faults) {
   std::vector<fabric::FaultEvent> events;
   for (const LabFaults::Loss& loss : faults.losses) {
@@ -238,11 +240,12 @@ std::string ruleset(const LabPlan& plan, const LabFaults& faults, const LabNode&
     if (faults.silent.contains(in)) drop("");
     for (const LabFaults::Loss& loss : faults.losses) {
       if (loss.link != in || loss.ppm == 0) continue;
-      // nft takes no comparison that is always true.
+      // nft refuses a comparison that is always true.
       drop(loss.ppm < kPpm ? fmt::format("numgen random mod {} < {} ", kPpm, loss.ppm) : "");
     }
   }
-  // Added first, so that it is there to be deleted; nft carries a file out as one change.
+  // The table is added first, so that deleting it cannot fail. nft carries a file out as one
+  // transaction.
   std::string text = "add table ip6 weft\ndelete table ip6 weft\n";
   if (rules.empty()) return text;
   text += "add table ip6 weft\n";

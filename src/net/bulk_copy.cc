@@ -17,8 +17,8 @@ constexpr std::size_t kLine = 64;
 const __m128i* vectors(const std::byte* at) { return reinterpret_cast<const __m128i*>(at); }
 __m128i* vectors(std::byte* at) { return reinterpret_cast<__m128i*>(at); }
 
-// Not memcpy: for such sizes glibc's is one `rep movsb`, whose stores pass by the caches on some
-// processors, and so is what the compiler makes of a loop over it.
+// Not memcpy: for such sizes glibc's is one `rep movsb`, whose stores bypass the caches on some
+// processors. The compiler may turn a plain loop into the same.
 void through_caches(std::byte* to, const std::byte* from) {
   const __m128i a = _mm_loadu_si128(vectors(from)), b = _mm_loadu_si128(vectors(from) + 1);
   const __m128i c = _mm_loadu_si128(vectors(from) + 2), d = _mm_loadu_si128(vectors(from) + 3);
@@ -63,7 +63,7 @@ void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t si
   }
   std::memcpy(to + lines, from + lines, size - lines);
 #else
-  (void)way;  // the processors we know of without SSE2 have one memcpy, and it is good
+  (void)way;  // without SSE2 there is one good routine, memcpy
   std::memcpy(to, from, size);
 #endif
 }
@@ -82,8 +82,8 @@ std::uint64_t CopyChoice::length() const {
   return stay_;
 }
 
-// Copies are faster than 2 GB/s, and half of a usual ring (1 MiB) is waited for no longer than a
-// moment: the time beyond that went into no copy.
+// The time since the last look that cannot have been spent on copying is a pause. Copies are faster
+// than 2 GB/s, and waiting for half a ring (1 MiB in all) takes no longer than kMoment.
 void CopyChoice::leave_out_pauses(Time now, std::uint64_t bytes) {
   constexpr Duration kMoment = Duration::us(250);
   constexpr std::int64_t kSlowestPs = 500;  // a byte
@@ -123,7 +123,8 @@ void CopyChoice::look(Time now, std::uint64_t bytes) {
 }
 
 void CopyChoice::judge() {
-  // Gains of 8 % and more are taken, they were seen; who is not faster at all is not tried again.
+  // A gain must be clear (8 %) to be taken. A routine that is not faster at all in its first turn
+  // is not tried another time.
   constexpr double kAtAll = 0.97, kClearly = 0.92;
   if (theirs_ < kAtAll * ours_ && ++turns_ < kTurns) {
     way_ = other(way_);

@@ -11,7 +11,7 @@
 namespace weft::net {
 namespace {
 
-TEST(BulkCopy, BothWaysCopyEveryByteAndNoOther) {
+TEST(BulkCopy, BothRoutinesCopyEveryByteAndNoOther) {
   constexpr std::size_t kMost = 3 * kBulkMin, kAround = 64;
   std::vector<std::byte> from(kMost + 1);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 + (i >> 8));
@@ -32,16 +32,17 @@ TEST(BulkCopy, BothWaysCopyEveryByteAndNoOther) {
   }
 }
 
-// A flow that takes so many ps for each byte it copies, by either way; looked at every 256 KiB.
+// A flow whose copies take a given number of ps per byte with each routine. look() is called every
+// 256 KiB.
 class Flow {
  public:
   struct Cost {
     std::int64_t through = 0, past = 0;
-    std::int64_t first = 0;  // more, a byte of the first MiB after a change
+    std::int64_t first = 0;  // extra cost per byte of the first MiB after a change
     std::int64_t of(CopyWay way) const { return way == CopyWay::kThroughCaches ? through : past; }
   };
 
-  // Returns how many bytes went each way.
+  // The bytes copied by each routine.
   struct Used {
     std::uint64_t through = 0, past = 0;
   };
@@ -59,7 +60,7 @@ class Flow {
     return used;
   }
   void rest(Duration pause) { now_ += pause; }
-  // Until a way stays for longer than a trial.
+  // Runs until a change outlasts a trial.
   void run_until_it_changes(Cost cost) {
     const CopyWay before = choice_.way();
     for (std::uint64_t other = 0; other < (8u << 20);) {
@@ -77,51 +78,51 @@ class Flow {
 
 constexpr std::uint64_t kMiB = 1u << 20;
 
-TEST(CopyChoice, FindsTheFasterWayAndStays) {
+TEST(CopyChoice, TheFasterRoutineIsFoundAndKept) {
   Flow flow;
   flow.run(64 * kMiB, {.through = 100, .past = 50});
   const Flow::Used later = flow.run(4096 * kMiB, {.through = 100, .past = 50});
-  EXPECT_LT(later.through, 4096 * kMiB / 50);  // trials
+  EXPECT_LT(later.through, 4096 * kMiB / 50);  // only trials
   EXPECT_GT(later.through, 0u);
 }
 
-TEST(CopyChoice, ChangesWhenTheMachineDoes) {
+TEST(CopyChoice, TheRoutineChangesWhenTheOtherBecomesFaster) {
   Flow flow;
   for (int turn = 0; turn < 3; ++turn) {
     flow.run(4096 * kMiB, {.through = 50, .past = 100});
     EXPECT_LT(flow.run(1024 * kMiB, {.through = 50, .past = 100}).past, 1024 * kMiB / 50);
-    // At the latest after the longest stay.
+    // A trial comes at the latest after the longest stay.
     flow.run(520 * kMiB, {.through = 100, .past = 50});
     EXPECT_LT(flow.run(1024 * kMiB, {.through = 100, .past = 50}).through, 1024 * kMiB / 25);
   }
 }
 
-TEST(CopyChoice, WhatAChangeCostsIsNotTimed) {
+TEST(CopyChoice, TheFirstBytesAfterAChangeAreNotTimed) {
   Flow flow;
   const Flow::Cost cost{.through = 100, .past = 50, .first = 300};
   flow.run(64 * kMiB, cost);
   EXPECT_LT(flow.run(1024 * kMiB, cost).through, 1024 * kMiB / 25);
 }
 
-TEST(CopyChoice, WhoJustChangedLooksAgainSoon) {
+TEST(CopyChoice, AfterAChangeTheNextTrialComesSoon) {
   Flow flow;
   const Flow::Cost usual{.through = 50, .past = 100};
   flow.run(4096 * kMiB, usual);
-  flow.run_until_it_changes({.through = 100, .past = 50});  // it was chance
+  flow.run_until_it_changes({.through = 100, .past = 50});  // a change by chance
   EXPECT_LT(flow.run(128 * kMiB, usual).past, 32 * kMiB);
 }
 
-TEST(CopyChoice, StaysWhereNothingIsToGain) {
+TEST(CopyChoice, TheRoutineStaysWhenTheOtherIsNotFaster) {
   Flow even;
   EXPECT_LT(even.run(4096 * kMiB, {.through = 50, .past = 47}).past, 4096 * kMiB / 32);
-  // A flow that mostly waits says nothing about copies.
+  // The times of a flow that mostly waits say nothing about copies.
   Flow slow;
   EXPECT_LT(slow.run(4096 * kMiB, {.through = 50, .past = 40}, Duration::us(100)).past,
             4096 * kMiB / 50);
 }
 
-// Messages of 1 MiB, and between them whatever else a program does.
-TEST(CopyChoice, PausesDecideNothing) {
+// Messages of 1 MiB with pauses between them.
+TEST(CopyChoice, PausesDoNotInfluenceTheChoice) {
   for (const Duration longest : {Duration::us(300), Duration::ms(5)}) {
     std::uint64_t slower = 0, all = 0;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -138,8 +139,8 @@ TEST(CopyChoice, PausesDecideNothing) {
   }
 }
 
-// Writer and reader of one ring, each with its own choice; the slower of them sets the pace.
-TEST(CopyChoice, WhatOneEndGainsIsNotTheOthers) {
+// The writer and the reader of one ring, each with its own choice. The slower one sets the pace.
+TEST(CopyChoice, AGainOfOneEndIsNotCreditedToTheOther) {
   CopyChoice writer(CopyChoice::kWriterStay), reader(CopyChoice::kReaderStay);
   constexpr std::uint64_t kStep = 256u << 10;
   Time now;

@@ -20,7 +20,7 @@
 namespace weft::net {
 namespace {
 
-// Empty if it cannot be read. Files of /proc and /sys: small.
+// The text of a small file of /proc or /sys; empty if it cannot be read.
 std::string read_text(const std::string& path) {
   std::ifstream in(path);
   std::ostringstream out;
@@ -42,7 +42,7 @@ std::optional<std::string> read_word(const std::string& path) {
   return word;
 }
 
-// Where this process is in the hierarchy of that controller ("" for version 2).
+// The path of this process in the hierarchy of the cgroup controller ("" for version 2).
 std::string group_of(const std::string& controller) {
   std::istringstream in(read_text("/proc/self/cgroup"));
   for (std::string line; std::getline(in, line);) {
@@ -62,8 +62,8 @@ std::string parent_of(const std::string& group) {
   return slash == std::string::npos || slash == 0 ? "" : group.substr(0, slash);
 }
 
-// The smallest of the group and those above it: each of them binds. In a container the group's path
-// may not be there, its root is.
+// The smallest quota of the group and its ancestors, since each of them limits it. In a container
+// the path of the group may be missing; the root of the hierarchy is there.
 std::optional<double> read_cpu_quota() {
   std::optional<double> least;
   const auto note = [&](std::optional<double> quota) {
@@ -95,7 +95,7 @@ bool try_memfd() {
   return fd.is_open() && ftruncate(fd.get(), 4096) == 0;
 }
 
-// In a child, which has them for a moment.
+// Tries them in a child process, so that this process keeps its own.
 bool try_namespaces() {
   const pid_t child = fork();
   if (child < 0) return false;
@@ -115,7 +115,7 @@ bool has_net_admin() {
   return false;
 }
 
-// x86 says "flags", ARM "Features".
+// The line is "flags" on x86 and "Features" on ARM.
 std::optional<bool> has_aes() {
   std::istringstream in(read_text("/proc/cpuinfo"));
   for (std::string line; std::getline(in, line);) {

@@ -1,8 +1,9 @@
-// HostMemory: the registered memory of this process. Payload lands only inside a region, under its
-// key and with its access.
+// HostMemory: the registered memory of this process. Payload is only placed inside a region, under
+// its key and with its access.
 //
-// Keys are random, so that a stale or guessed one hits nothing, and die with their registration.
-// Bounded; not thread safe: whoever drives the endpoint holds the lock.
+// Keys are random, so that a stale or guessed key matches no region, and end with their
+// registration. The number of regions is bounded. Not thread safe: the caller holds the lock of the
+// endpoint.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,11 @@ class HostMemory final : public world::Memory {
  public:
   HostMemory(std::uint32_t regions_max, std::uint64_t seed);
 
-  // The key of the new region. The memory outlives its registration. Errors: kExhausted.
+  // Returns the key of the new region. The memory must outlive its registration. Errors:
+  // kExhausted.
   Result<std::uint32_t> add(std::span<std::byte> memory, world::Access access);
-  // The same, for one domain, and with the address under which it is named (iova) if that is not its
-  // own.
+  // The same for one protection domain, and with the address by which peers name the region (iova)
+  // if it is not its own.
   struct Registration {
     std::span<std::byte> memory{};
     world::Access access = world::Access::kLocal;
@@ -35,11 +37,12 @@ class HostMemory final : public world::Memory {
   bool remove(std::uint32_t key);
 
   bool region(const world::RegionQuery& query, world::Region& out) const override;
-  // Where a registration lies, for whoever uses one often: good until epoch() changes.
+  // The location of a region, to be kept by a caller that uses it often. Valid until epoch()
+  // changes.
   struct Place {
     std::uint32_t key = 0;
     std::uint64_t named_at = 0, at = 0, size = 0;
-    // Whether all of it is inside, by the address under which it is named.
+    // Whether the whole range is inside. `from` is an address as peers name it.
     bool holds(std::uint64_t from, std::uint32_t bytes) const {
       return bytes <= size && from - named_at <= size - bytes;
     }
@@ -60,9 +63,9 @@ class HostMemory final : public world::Memory {
 
   std::vector<Entry> entries_;  // sorted by key
   std::uint32_t regions_max_;
-  std::uint64_t epoch_ = 1;  // of the entries: another one when one came or went
+  std::uint64_t epoch_ = 1;  // changes whenever a region is added or removed
   CopyChoice copies_{CopyChoice::kReaderStay};
-  std::uint64_t bulk_bytes_ = 0;  // ever placed
+  std::uint64_t bulk_bytes_ = 0;  // placed so far
   Prng prng_;
 };
 

@@ -1,4 +1,4 @@
-// HostMemory: what a key gives access to, and when what was looked up is no longer good.
+// HostMemory: the access that a key gives, and when a looked-up place becomes invalid.
 #include "net/host_memory.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace weft::net {
 namespace {
 
-TEST(HostMemoryTest, APlaceHoldsWhatIsInsideAndIsGoodUntilSomethingChanges) {
+TEST(HostMemoryTest, APlaceHoldsOnlyItsRegionAndIsValidUntilTheEpochChanges) {
   HostMemory memory(4, 1);
   std::array<std::byte, 100> bytes;
   const auto key = memory.add({.memory = bytes, .domain = 7, .named_at = 1000});
@@ -32,8 +32,8 @@ TEST(HostMemoryTest, APlaceHoldsWhatIsInsideAndIsGoodUntilSomethingChanges) {
   EXPECT_NE(memory.epoch(), epoch);
 }
 
-// The same rules by the other way, which is the peer's.
-TEST(HostMemoryTest, ARegionAgreesWithItsPlace) {
+// The same rules for region(), which serves packets of the peer.
+TEST(HostMemoryTest, RegionChecksTheSameBoundsAsPlace) {
   HostMemory memory(4, 1);
   std::array<std::byte, 64> bytes;
   const auto key = memory.add({.memory = bytes, .domain = 7, .named_at = 1000});

@@ -30,11 +30,11 @@ Result<LinkWatch> LinkWatch::open(std::span<const Ipv6> planes) {
       bind(watch.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return Error{ErrorKind::kSystem, std::string("netlink: ") + std::strerror(errno)};
   }
-  watch.scan();  // after listening began: a change in between is announced
+  watch.scan();  // after listening began, so that no change in between is missed
   return watch;
 }
 
-// On which interfaces our addresses are now, and whether those have a carrier.
+// Finds the interfaces that have our addresses now, and whether they have a carrier.
 void LinkWatch::scan() {
   ifaddrs* interfaces = nullptr;
   if (getifaddrs(&interfaces) != 0) return;
@@ -75,7 +75,7 @@ void LinkWatch::look() {
   bool rescan = false;
   for (;;) {
     const ssize_t got = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got < 0 && errno == ENOBUFS) {  // we were too slow, and some were lost
+    if (got < 0 && errno == ENOBUFS) {  // the buffer was full and announcements were lost
       rescan = true;
       continue;
     }
@@ -83,7 +83,7 @@ void LinkWatch::look() {
     auto left = static_cast<unsigned>(got);
     for (auto* m = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(m, left);
          m = NLMSG_NEXT(m, left)) {
-      // An interface that was removed and made again has another index.
+      // An interface that was removed and created anew has another index.
       rescan |= m->nlmsg_type == RTM_NEWADDR && up_ != all();
       if (m->nlmsg_type != RTM_NEWLINK && m->nlmsg_type != RTM_DELLINK) continue;
       if (m->nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) continue;

@@ -1,5 +1,5 @@
-// LinkWatch: which of our planes have a carrier? Listens to the kernel's announcements (rtnetlink),
-// so that a dead link is known in microseconds and not by what is lost on it.
+// LinkWatch: which of our planes have a carrier. It listens to the kernel's announcements
+// (rtnetlink), so that a dead link is known within microseconds, not only from lost packets.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace weft::net {
 
 class LinkWatch {
  public:
-  // `planes`: our address in each. One that is on no interface that has a carrier counts as up.
+  // `planes`: our address in each. A plane whose address is on no interface counts as up.
   static Result<LinkWatch> open(std::span<const Ipv6> planes);
   LinkWatch(LinkWatch&& other) noexcept;
   LinkWatch& operator=(LinkWatch&& other) = delete;
@@ -22,7 +22,7 @@ class LinkWatch {
 
   int fd() const { return fd_; }
   world::PortMask up() const { return up_; }
-  // Reads what was announced since the last time.
+  // Reads the announcements since the last call.
   void look();
 
  private:

@@ -5,7 +5,7 @@
 #include <netinet/ip_icmp.h>
 #include <poll.h>
 #include <sys/socket.h>
-// Not before what has timespec.
+// Must follow a header that defines timespec.
 #include <linux/errqueue.h>
 
 #include <algorithm>
@@ -22,11 +22,12 @@
 namespace weft::net {
 namespace {
 
-// Between the ports of processes and those that they send from (steering.h): firewalls let it pass.
+// No process listens on this port. It lies between the ports of processes and their source ports
+// (steering.h), so that firewalls for those let it pass.
 constexpr std::uint16_t kNobodysPort = 15'100;
 constexpr Duration kPatience = Duration::ms(50);
 
-// A socket from one end to the other; not open where there is no way.
+// A socket connected from one end to the other; not open if there is no route.
 os::FileDescriptor open_way(const PathEnds& ends, std::uint16_t port) {
   const bool v4 = base::is_ipv4(ends.from);
   if (v4 != base::is_ipv4(ends.to)) return {};
@@ -53,7 +54,7 @@ Word word_of(const sock_extended_err& error) {
       return Word::kArrived;
     if (error.ee_type == ICMP6_PACKET_TOO_BIG) return Word::kTooBig;
   }
-  // The interface itself is too narrow.
+  // The local interface is too narrow.
   if (error.ee_origin == SO_EE_ORIGIN_LOCAL && error.ee_errno == EMSGSIZE) return Word::kTooBig;
   return Word::kSilence;
 }
@@ -75,7 +76,7 @@ Word take_word(int fd) {
   return Word::kSilence;
 }
 
-// One packet of that size on each way, each from a port of its own.
+// Sends one packet of that size on each path, each from a port of its own.
 std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
   const std::vector<std::byte> packet(size);
   std::vector<Word> words(ways.size(), Word::kSilence);
@@ -84,7 +85,7 @@ std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
   for (const PathEnds& way : ways) {
     sockets.push_back(open_way(way, kNobodysPort));
     const int fd = sockets.back().get();
-    asked.push_back({.fd = fd, .events = 0, .revents = 0});  // errors are always told
+    asked.push_back({.fd = fd, .events = 0, .revents = 0});  // errors are always reported
     if (fd < 0) continue;
     const int level = base::is_ipv4(way.from) ? IPPROTO_IP : IPPROTO_IPV6;
     os::never_fragment(fd, level);
@@ -100,7 +101,7 @@ std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (asked[i].fd < 0 || asked[i].revents == 0) continue;
       words[i] = take_word(asked[i].fd);
-      if (words[i] != Word::kSilence) asked[i].fd = -1;  // poll() passes it over
+      if (words[i] != Word::kSilence) asked[i].fd = -1;  // poll() skips it
     }
   }
   return words;
@@ -119,10 +120,11 @@ bool has(const std::vector<Word>& words, Word word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Whether some way says that packets of that size do not arrive, or is silent about them alone.
+// Whether some path reports that packets of that size do not arrive, or answers a small packet but
+// not this one.
 bool is_refused(std::span<const PathEnds> ways, std::size_t size, std::size_t small) {
   std::vector<PathEnds> silent(ways.begin(), ways.end());
-  constexpr int kTries = 2;  // single packets get lost, and hosts answer only so many a second
+  constexpr int kTries = 2;  // single packets get lost, and hosts limit their ICMP rate
   for (int i = 0; i < kTries && !silent.empty(); ++i) {
     const auto words = ask(silent, size);
     if (has(words, Word::kTooBig)) return true;

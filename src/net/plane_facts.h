@@ -1,5 +1,5 @@
-// What sockets and planes of this host can do, by trying: the part of HostFacts that sends packets,
-// each to this host itself.
+// The part of HostFacts that is found out by sending packets, each to this host itself: what the
+// sockets and planes of this host can do.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace weft::net {
 
-// In the order of `planes`. Waits a fifth of a second for each packet that does not come.
+// In the order of `planes`. Waits a fifth of a second for each packet that does not arrive.
 std::vector<PlaneFacts> plane_facts(std::span<const Ipv6> planes);
 
-// The kernel's name of what drives an interface, as "veth"; empty: it does not say, as of the
+// The name of an interface's driver, such as "veth". Empty: the kernel does not say, as for the
 // loopback.
 std::string driver_of(const std::string& interface);
 
-// A UDP socket that asked for these buffers, and what it got: both as asked for, half of what the
-// kernel says.
+// Opens a UDP socket with these buffers and returns the sizes given: half of what the kernel
+// reports, to be compared with the request.
 struct SocketBuffers {
   std::uint32_t receive_bytes = 0, send_bytes = 0;
 };

@@ -1,10 +1,11 @@
-// RateCap: at most so many payload bits a second, over all planes together. A bucket of tokens: it
-// fills at the rate, sending empties it. What one poll takes beyond its tokens is a debt that the
-// next ones wait for, so that the average holds whatever the size of a poll.
+// RateCap: limits the payload bits per second, over all planes together. A token bucket: it fills
+// at the rate, and sending empties it. A poll may take more than the tokens there are; later polls
+// wait for this debt, so that the average holds whatever the size of a poll.
 //
-// Open when there are tokens for a quantum: a run of packets, or a quarter of a millisecond's worth
-// where that is less, so that runs stay whole and nothing waits long. The bucket holds two
-// milliseconds' worth, so that a process that has to wait for its CPU loses nothing. A value; time is an argument and does not go back.
+// Sending is allowed when there are tokens for a quantum: a run of packets, or a quarter of a
+// millisecond's worth if that is less. So runs stay whole and no packet waits long. The bucket
+// holds two milliseconds' worth, so that a process that has to wait for its CPU loses no rate. A
+// value; time is an argument and does not go back.
 #pragma once
 
 #include <algorithm>
@@ -26,17 +27,17 @@ class RateCap {
         mtu_(mtu),
         tokens_(depth_) {}
 
-  // How many full packets may be sent now; 0 while it is empty.
+  // How many full packets may be sent now; 0 below a quantum of tokens.
   std::uint32_t packets(Time now) {
     fill(now);
     if (tokens_ < quantum_) return 0;
     return static_cast<std::uint32_t>(std::max<std::int64_t>(tokens_ / mtu_, 1));
   }
   void spend(std::uint64_t payload_bytes) { tokens_ -= static_cast<std::int64_t>(payload_bytes); }
-  // When packets() is more than 0 again; not after `now` if it is.
+  // When packets() becomes more than 0; not after `now` if it already is.
   Time opens_at() const {
     if (tokens_ >= quantum_) return filled_at_;
-    // Up to the next whole byte.
+    // Rounded up to the next whole byte.
     return filled_at_ + rate_.time_for(static_cast<std::uint64_t>(quantum_ - tokens_ + 1));
   }
 
@@ -46,10 +47,10 @@ class RateCap {
 
   void fill(Time now) {
     if (now <= filled_at_) return;
-    // A pause as long as this fills any bucket and any debt that one poll makes.
+    // A longer pause would overflow; this one fills any bucket and repays any debt of one poll.
     const Duration passed = std::min(now - filled_at_, Duration::s(60));
     const auto bytes = static_cast<std::int64_t>(rate_.bytes_in(passed));
-    // Time is taken for whole bytes: the fraction stays for the next look.
+    // Only the time of whole bytes is consumed; the fraction stays for the next call.
     filled_at_ = now - (passed - rate_.time_for(static_cast<std::uint64_t>(bytes)));
     tokens_ = std::min(tokens_ + bytes, depth_);
   }

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::uint32_t kMtu = 4096;
 
-// Sends all it may, as a world does that looks every `step`, `over` packets more than it may each
-// time; returns the bytes of one second, the first bucket left out.
+// Polls every `step` and sends all that is allowed plus `over` packets. Returns the bytes of one
+// second, without the first bucket.
 std::uint64_t bytes_of_a_second(Rate rate, Duration step, std::uint32_t over) {
   RateCap cap(rate, kMtu);
   const Time start = Time::from_start(Duration::s(5));
@@ -24,13 +24,13 @@ std::uint64_t bytes_of_a_second(Rate rate, Duration step, std::uint32_t over) {
   return bytes;
 }
 
-TEST(RateCap, TheAverageHolds) {
+TEST(RateCap, TheAverageRateEqualsTheCap) {
   for (const std::uint64_t mbps : {10ull, 100ull, 2'000ull, 40'000ull}) {
     const auto rate = Rate::bps(mbps * 1'000'000);
     for (const std::uint32_t over : {0u, 44u}) {
       const std::uint64_t expected = rate.bytes_in(Duration::s(1));
       const std::uint64_t bytes = bytes_of_a_second(rate, Duration::us(5), over);
-      // A bucket and a debt at either end of the second.
+      // One bucket and one debt at each end of the second.
       const std::uint64_t slack = rate.bytes_in(Duration::ms(4)) + 2 * (over + 16) * kMtu;
       EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(expected),
                   static_cast<double>(slack) + 0.01 * static_cast<double>(expected))
@@ -39,8 +39,8 @@ TEST(RateCap, TheAverageHolds) {
   }
 }
 
-TEST(RateCap, SmallStepsLoseNoFractions) {
-  // A byte takes 8 us at 1 Mb/s; looks come every 100 ns.
+TEST(RateCap, FrequentPollsLoseNoFractionsOfAByte) {
+  // A byte takes 8 us at 1 Mb/s; the cap is polled every 100 ns.
   RateCap cap(Rate::bps(1'000'000), kMtu);
   Time now = Time::from_start(Duration::s(1));
   EXPECT_EQ(cap.packets(now), 2u);
@@ -55,7 +55,7 @@ TEST(RateCap, SmallStepsLoseNoFractions) {
   EXPECT_EQ(opened, 3u);
 }
 
-TEST(RateCap, OpensWhenItSays) {
+TEST(RateCap, PacketsMayBeSentAtTheTimeThatOpensAtGives) {
   RateCap cap(Rate::gbps(2), kMtu);
   const Time now = Time::from_start(Duration::s(1));
   ASSERT_GT(cap.packets(now), 0u);
@@ -68,7 +68,7 @@ TEST(RateCap, OpensWhenItSays) {
   EXPECT_GT(cap.packets(opens), 0u);
 }
 
-TEST(RateCap, APauseEarnsNoMoreThanABucket) {
+TEST(RateCap, APauseFillsAtMostOneBucket) {
   RateCap cap(Rate::gbps(2), kMtu);
   const std::uint32_t full = cap.packets(Time::from_start(Duration::s(1)));
   EXPECT_EQ(cap.packets(Time::from_start(Duration::s(100'000))), full);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x7765'6674'7368'6d01;  // "weftshm", version 1
 constexpr std::size_t kGreetingSize = 8 + kIpv6AddressSize + 2;
-// Processes that connect while this one does not look.
+// Connections that may wait until this process accepts them.
 constexpr int kBacklog = 256;
 
 struct Name {
@@ -31,7 +31,7 @@ struct Name {
 Name name_of(const world::Address& who) {
   Name name;
   name.address.sun_family = AF_UNIX;
-  // A leading zero byte makes it abstract.
+  // A leading zero byte makes the name abstract.
   const std::string text =
       fmt::format("weft/shm/{:016x}{:016x}/{}", who.high, who.low, who.process);
   std::memcpy(name.address.sun_path + 1, text.data(), text.size());
@@ -43,14 +43,14 @@ ShmSocket new_socket() {
   return ShmSocket(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// Room for one descriptor beside a message.
+// The control data of one descriptor that is passed with a message.
 union Rights {
   cmsghdr aligned;
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;
 };
 
-// The descriptor beside a message, ours from here on; -1 if there is not just one. Alignment leaves
-// room for a second: whatever came is closed.
+// The descriptor passed with a message, which the caller then owns; -1 if there is not exactly one.
+// Alignment leaves room for a second one: all surplus descriptors are closed.
 int only_descriptor(msghdr& message) {
   int only = -1, count = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
@@ -88,7 +88,7 @@ void ShmSocket::call() {
 }
 
 bool ShmSocket::take_calls() {
-  // More than fit in its buffer do not wait here.
+  // Bounded, so that a peer that keeps writing does not hold us here.
   for (int i = 0; i < 64; ++i) {
     std::array<char, 16> words;
     const ssize_t got = recv(fd_, words.data(), words.size(), MSG_DONTWAIT);

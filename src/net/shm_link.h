@@ -1,12 +1,13 @@
-// How two processes of one host come to share a ring: each listens on a unix socket whose name
-// follows from its first address and its slot, and connecting to it hands over the ring's memory.
+// How two processes of one host come to share a ring. Each listens on a unix socket whose name
+// follows from its first address and its slot. The process that connects passes the ring's memory
+// over it.
 //
-// Names are abstract: they live in the network namespace, so that "same name" means "same host" to
-// containers and to the lab, and vanish with their process. Only processes of one user share memory
-// (SO_PEERCRED, asked by both sides). A link goes one way, from the process that connected to the
-// one that listens: two processes that connect to each other at the same time make two links and
-// need no agreement. The socket stays: a word on it wakes the other end, and its hangup tells that
-// the other end is gone, also after kill -9.
+// Names are abstract. They belong to a network namespace, so that "same name" means "same host" for
+// containers and for the lab, and vanish with their process. Only processes of one user share
+// memory (SO_PEERCRED, checked by both sides). A link has one direction, from the process that
+// connected to the one that listens: two processes that connect to each other at the same time make
+// two links and need no agreement. The socket stays open: a byte on it wakes the peer, and its
+// hangup shows that the peer has ended, also after kill -9.
 #pragma once
 
 #include <cstdint>
@@ -27,19 +28,19 @@ class ShmSocket {
   ~ShmSocket();
 
   int fd() const { return fd_; }
-  // True if the process at the other end runs as the same user as this one.
+  // True if the peer process runs as the same user as this one.
   bool is_same_user() const;
-  // Makes a poll of the other end return. Never waits: if the socket is full the other end has
-  // enough to wake up for.
+  // Wakes the peer from poll(). Never blocks: if the socket is full, the peer has enough to wake
+  // it.
   void call();
-  // Takes the calls that came. False: the other end is gone.
+  // Reads the wake-up bytes of the peer. False: the peer has ended.
   bool take_calls();
 
  private:
   int fd_ = -1;
 };
 
-// Where others reach `self`. Errors: kExhausted when the name is taken, kSystem.
+// Listens for connections to `self`. Errors: kExhausted when the name is taken, kSystem.
 Result<ShmSocket> shm_listen(const world::Address& self);
 
 // The writer's side of a link.
@@ -49,17 +50,18 @@ struct ShmOffer {
 };
 struct ShmOfferOptions {
   world::Address self, peer;
-  std::size_t capacity = 0;  // as ShmMemory::create
+  std::size_t capacity = 0;  // as for ShmMemory::create
 };
-// Does not wait for the peer: what is written before it looks is there when it does. Errors:
-// kNotFound when there is no such process on this host, or it is another user's; kSystem.
+// Does not wait for the peer to accept: records that are written before are read afterwards.
+// Errors: kNotFound when there is no such process on this host or it belongs to another user;
+// kSystem.
 Result<ShmOffer> shm_connect(const ShmOfferOptions& options);
 
-// One who connected: next without a value while there is nobody.
+// The next connection; nullopt if there is none.
 std::optional<ShmSocket> shm_accept(const ShmSocket& listener);
 
-// What the one who connected said: who it is, and the ring it writes to. Errors: kInvalid and
-// kSystem: close the socket; kNotFound: nothing said yet.
+// The greeting of a process that connected: its address and the ring that it writes to. Errors:
+// kNotFound when it has not arrived yet; after kInvalid or kSystem the socket must be closed.
 struct ShmGreeting {
   world::Address from;
   ShmMemory memory;

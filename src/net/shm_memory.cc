@@ -42,7 +42,7 @@ Result<ShmMemory> ShmMemory::adopt(int fd) {
   ShmMemory memory;
   memory.fd_ = fd;
   struct stat status {};
-  // Only a memfd has seals at all.
+  // Only a memfd can have seals.
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &status) != 0)
     return Error{ErrorKind::kInvalid, "shared memory of a peer: its size is not sealed"};
@@ -55,7 +55,7 @@ Result<ShmMemory> ShmMemory::adopt(int fd) {
 
 Result<void> ShmMemory::map(std::size_t capacity) {
   const std::size_t once = kControlSize + capacity, all = once + capacity;
-  // The addresses first, so that nothing else can come to lie between the two halves.
+  // Reserve the address range first, so that no other mapping gets between the two halves.
   void* const base = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) return os::system_error("mmap of shared memory");
   base_ = static_cast<std::byte*>(base);
@@ -66,7 +66,7 @@ Result<void> ShmMemory::map(std::size_t capacity) {
       mmap(base_ + once, capacity, kAccess, kFlags, fd_, kControlSize) == MAP_FAILED) {
     return os::system_error("mmap of shared memory");
   }
-  // A forked child has no business in the rings of its parent.
+  // A forked child must not use the rings of its parent.
   madvise(base_, all, MADV_DONTFORK);
   return {};
 }

@@ -1,9 +1,10 @@
-// ShmMemory: the memory of one ring that two processes share, mapped here.
+// ShmMemory: the memory of one ring that two processes share, mapped into this one.
 //
-// A memfd, not a file in /dev/shm: it needs no name, no clean-up and no room there (containers have
-// 64 MB), and its size is sealed, so that no process can shrink it under the other and no access
-// ever ends in SIGBUS. One page of control words, then `capacity` bytes, mapped twice in a row: what
-// begins near the end goes on at the beginning, and no record is ever cut.
+// It is a memfd, not a file in /dev/shm: it needs no name, no clean-up and no space there
+// (containers have 64 MB). Its size is sealed, so that neither process can shrink it and no access
+// ends in SIGBUS. It holds one page of control words, then `capacity` bytes that are mapped twice
+// in a row: a record that begins near the end continues at the beginning, so no record is ever
+// split.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +18,11 @@ class ShmMemory {
  public:
   static constexpr std::size_t kCapacityMin = 256u << 10, kCapacityMax = 16u << 20;
 
-  // New memory, all zero, touched. REQUIRES a power of two from kCapacityMin to kCapacityMax.
-  // Errors: kSystem.
+  // New memory, zeroed, with all pages present. REQUIRES a power of two from kCapacityMin to
+  // kCapacityMax. Errors: kSystem.
   static Result<ShmMemory> create(std::size_t capacity);
-  // What a peer sent: refused unless its size is sealed and one that create() would take. Takes the
-  // descriptor in any case. Errors: kInvalid, kSystem.
+  // Maps the memory that a peer sent. Refused unless its size is sealed and one that create()
+  // accepts. Takes ownership of the descriptor in any case. Errors: kInvalid, kSystem.
   static Result<ShmMemory> adopt(int fd);
 
   ShmMemory() = default;
@@ -29,9 +30,9 @@ class ShmMemory {
   ShmMemory& operator=(ShmMemory&& other) noexcept;
   ~ShmMemory();
 
-  // To be sent to the other process; -1 after close_fd().
+  // The descriptor to pass to the other process; -1 after close_fd().
   int fd() const { return fd_; }
-  // The mapping stays: a descriptor is not needed for it.
+  // Closes the descriptor; the mapping stays.
   void close_fd();
 
   std::byte* control() const { return base_; }

@@ -10,13 +10,14 @@
 namespace weft::net {
 namespace {
 
-// Records given to the node at a time: few enough that the writer gets its room back while we still
+// Records given to the node in one call: few enough that the writer gets space back while we still
 // copy.
 constexpr std::size_t kBatchMax = 32;
 constexpr std::size_t kBatchBytes = 256u << 10;
-// A ring full for that long has a reader that does not look.
+// A ring that is full for that long has a reader that does not read.
 constexpr Duration kStuck = Duration::ms(100);
-// The node is told of no more at a time: what is written is read only when it is flushed.
+// The room reported to the node is limited, because records become visible to readers only with
+// flush().
 constexpr std::uint32_t kRoomMax = 64;
 
 std::uint16_t to_note(const world::Datagram& d) {
@@ -70,7 +71,7 @@ ShmPort::Out* ShmPort::find(const world::Address& to) {
 }
 
 bool ShmPort::reach(const world::Address& peer) {
-  look();  // a predecessor in the same slot may have gone
+  look();  // a predecessor in the same slot may have ended
   if (find(peer) != nullptr) return true;
   if (writers_.size() >= config_.links_max) return false;
   auto offer = shm_connect({.self = config_.self, .peer = peer, .capacity = config_.ring_bytes});
@@ -88,7 +89,7 @@ bool ShmPort::reach(const world::Address& peer) {
 // --- sockets -----------------------------------------------------------------------------------
 
 void ShmPort::accept_all() {
-  // Bounded: who connects without end must not keep us from our work.
+  // Bounded, so that processes that keep connecting do not hold us here.
   for (int i = 0; i < 16; ++i) {
     auto socket = shm_accept(listener_);
     if (!socket) return;
@@ -106,7 +107,7 @@ void ShmPort::accept_all() {
 void ShmPort::greet(In& in) {
   auto greeting = shm_greeting(in.socket);
   if (!greeting) {
-    if (greeting.error().kind == ErrorKind::kNotFound) return;  // its word is on the way
+    if (greeting.error().kind == ErrorKind::kNotFound) return;  // its greeting is not here yet
     ++counters_.refused;
     in.gone = true;
     return;
@@ -132,7 +133,7 @@ void ShmPort::look() {
       if (!in->socket.take_calls() && !in->gone) {
         in->gone = true;
         in->taken_max = in->reader ? in->reader->taken() + in->memory.capacity() : 0;
-        // No more events of this socket: what is left of it is its ring.
+        // Stop watching this socket. Records that are left in its ring are still read.
         epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
       }
     }
@@ -151,7 +152,8 @@ void ShmPort::note_gone(const world::Address& peer) {
   if (!known && gone_.size() < gone_.capacity()) gone_.push_back(peer);
 }
 
-// A peer whose ring is closed is out of reach one way: its QPs need not wait for their timers.
+// The peer cannot be reached over a closed ring. Telling the node saves its QPs from waiting for
+// their timers.
 void ShmPort::note_broken(const world::Address& peer) {
   ++counters_.broken;
   note_gone(peer);
@@ -171,9 +173,9 @@ void ShmPort::call(ShmSocket& socket) {
 }
 
 bool ShmPort::sleep() {
-  bool nothing = gone_.empty();  // else the node is to be told first
+  bool nothing = gone_.empty();  // otherwise the node must be told first
   for (const auto& in : readers_) nothing &= !in->reader || in->gone || in->reader->sleep();
-  // A ring that is full wakes us when it is not.
+  // The reader of a full ring wakes us when there is space.
   for (const auto& out : writers_) {
     if (out->full_since != kNever && !out->stuck) nothing &= out->writer->sleep();
   }
@@ -244,7 +246,7 @@ world::PortRoom ShmPort::room(Time now) {
   bool any_broken = false;
   for (const auto& out : writers_) {
     const std::uint32_t room = out->writer->room();
-    if (out->writer->is_broken()) {  // it takes nothing any more, and holds back nobody
+    if (out->writer->is_broken()) {  // it accepts nothing any more, and must not block the others
       any_broken = true;
       continue;
     }

@@ -7,11 +7,11 @@
 namespace weft::net {
 namespace {
 
-// Control words, each on a cache line of its own (and not on its neighbour, which is fetched with
-// it).
+// Control words, each on a cache line of its own and not on adjacent lines, which the processor
+// fetches in pairs.
 constexpr std::size_t kTailAt = 0, kReaderSleepsAt = 128, kWriterSleepsAt = 256;
 
-// Every record's word has these bits: one that is only zeros is none.
+// Every record's word has these bits set, so that it is never zero.
 constexpr std::uint64_t kIsRecord = 0xa5ull << 56;
 
 // kIsRecord, header size (8 bits), note (16), payload size (32).
@@ -29,9 +29,9 @@ std::atomic_ref<std::uint32_t> flag(std::byte* at) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
 }
 
-// Both ends change the flag by reading and writing it in one step: whichever is second sees all that
-// the other wrote before its own. So either the sleeper finds what is new, or it is called. The line
-// stays with the end that does not sleep, which makes this cheap.
+// Both ends exchange the flag atomically: the second one sees all that the first wrote before its
+// exchange. So either the sleeper finds the new record, or it is woken. While the peer does not
+// sleep, the cache line stays with this end, which makes the exchange cheap.
 bool take(std::byte* at) { return flag(at).exchange(0, std::memory_order_acq_rel) != 0; }
 void raise(std::byte* at) { flag(at).exchange(1, std::memory_order_acq_rel); }
 
@@ -44,7 +44,7 @@ ShmWriter::ShmWriter(const ShmMemory& memory)
 
 void ShmWriter::look() {
   const std::uint64_t tail = word64(control_ + kTailAt).load(std::memory_order_acquire);
-  // It only grows, and not beyond what was written.
+  // A valid index only grows, and not beyond the bytes written.
   if (tail - tail_ > head_ - tail_) {
     broken_ = true;
     return;
@@ -53,10 +53,11 @@ void ShmWriter::look() {
 }
 
 std::uint32_t ShmWriter::room() {
-  // One line stays free: the word behind the last record is the writer's.
+  // One cache line stays free: the word behind the last record belongs to the writer.
   constexpr std::size_t kNeeded = kShmRecordMax + ShmShape::kLine;
-  static_assert(kNeeded <= ShmMemory::kCapacityMin / 2);  // ShmReader::release counts on it
-  // Asked for only when it is needed: the line goes back and forth between the two cores.
+  static_assert(kNeeded <= ShmMemory::kCapacityMin / 2);  // ShmReader::release relies on it
+  // The reader's index is only read when space is short, because its cache line moves between the
+  // cores.
   if (free_bytes() < capacity_ / 2) look();
   if (broken_ || free_bytes() < kNeeded) return 0;
   return static_cast<std::uint32_t>((free_bytes() - ShmShape::kLine) / kShmRecordMax);
@@ -103,8 +104,8 @@ bool ShmReader::next(Bytes header, Record& out) {
   if (word == 0 || broken_) return false;
   const ShmShape shape{.header_size = static_cast<std::size_t>(word >> 48 & 0xff),
                        .payload_size = static_cast<std::size_t>(word & 0xffff'ffff)};
-  // Sizes first: they bound all that follows. Then the record must fit behind what was not released
-  // yet, which an honest writer never passes.
+  // Check the sizes first: they bound all that follows. Then the record must fit behind the bytes
+  // that are not yet released; an honest writer never exceeds that.
   if (word >> 56 != kIsRecord >> 56 || shape.header_size > kShmHeaderMax ||
       shape.payload_size > kShmPayloadMax || tail_ + shape.size() - released_ >= capacity_) {
     broken_ = true;
@@ -122,8 +123,8 @@ bool ShmReader::release() {
   if (tail_ == released_) return false;
   released_ = tail_;
   word64(control_ + kTailAt).store(tail_, std::memory_order_release);
-  // A writer sleeps while more than half of the ring is not released: all of that is still to come
-  // by here, so that it need not be asked for each short record.
+  // A writer sleeps only while more than half of the ring is not released. All of those bytes still
+  // pass through here, so the flag need not be read for each short record.
   if (tail_ - called_at_ < capacity_ / 4) return false;
   called_at_ = tail_;
   return take(control_ + kWriterSleepsAt);

@@ -1,17 +1,17 @@
-// A ring of records in shared memory, from one process to another: ShmWriter and ShmReader are its
+// A ring of records in shared memory, from one process to another. ShmWriter and ShmReader are its
 // two ends.
 //
-// A record begins on a cache line with one word that says how long it is. The writer clears the word
-// behind a record, then writes the record, then its word: a word that is not zero is a record, so
-// that a short record reaches the reader in a single cache line and there is no index of the writer
-// to share. The reader's index is shared, for the writer to see what is free.
+// A record begins on a cache line with one word that holds its length. The writer clears the word
+// behind a record, then writes the record, then its word. A non-zero word is a record, so that a
+// short record reaches the reader in a single cache line and the writer shares no index. The reader
+// shares its index, to show the writer the free space.
 //
-// Neither end believes the other. All positions are private; what is read from shared memory is
-// copied once and then checked, and a ring in which something impossible is found is broken for
-// good. Payload is read in place: it may change while it is copied, which is the peer's own loss.
+// Neither end trusts the other. All positions are private. Data read from shared memory is copied
+// once and then checked; a ring with an impossible value is broken for good. Payload is read in
+// place: if it changes while it is copied, only the peer that changed it is harmed.
 //
-// Sleeping: the end that wants to sleep says so in the ring, looks once more, and is then woken by
-// whatever the link has for that (a word on its socket); who finds nobody asleep calls nobody.
+// Sleeping: an end that wants to sleep sets its flag in the ring, then checks the ring once more.
+// The peer wakes it over the link's socket. An end that finds no flag set sends no wake-up.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ namespace weft::net {
 inline constexpr std::size_t kShmHeaderMax = 56;  // with its word: one cache line
 inline constexpr std::size_t kShmPayloadMax = 65536;
 
-// What one record takes in the ring. Short payload follows its header; one that is copied in bulk
-// starts on a cache line.
+// The space of one record in the ring. Short payload follows its header; longer payload, which is
+// copied in bulk, starts on a cache line.
 struct ShmShape {
   std::size_t header_size = 0, payload_size = 0;
 
@@ -54,19 +54,20 @@ class ShmWriter {
   struct Record {
     ConstBytes header;
     ConstBytes payload;
-    std::uint16_t note = 0;                 // given to the reader as it is
-    CopyWay way = CopyWay::kThroughCaches;  // for payload that is bulk
+    std::uint16_t note = 0;                 // passed to the reader unchanged
+    CopyWay way = CopyWay::kThroughCaches;  // how bulk payload is copied
   };
-  // REQUIRES room() > 0 since the last push, header and payload within the bounds.
+  // REQUIRES room() > 0 since the last push, and header and payload within the bounds.
   void push(const Record& record);
 
-  // After pushes: true if the reader sleeps and must be woken, once.
+  // After pushes: true, once, if the reader sleeps and must be woken.
   bool take_reader_asleep();
-  // Before sleeping: true if there is no room, and the reader will wake us when there is some.
+  // To be called before sleeping. True if there is no room; the reader then wakes us when there is
+  // some.
   bool sleep();
   void wake();
 
-  // The reader's index was impossible.
+  // The reader's index had an impossible value.
   bool is_broken() const { return broken_; }
 
  private:
@@ -76,7 +77,7 @@ class ShmWriter {
   std::byte* control_;
   std::byte* data_;
   std::size_t capacity_;
-  std::uint64_t head_ = 0, tail_ = 0;  // bytes ever written; read, as last seen
+  std::uint64_t head_ = 0, tail_ = 0;  // bytes written; bytes read by the reader, as last seen
   bool broken_ = false;
 };
 
@@ -87,22 +88,22 @@ class ShmReader {
   struct Record {
     std::uint16_t note = 0;
     std::uint32_t header_size = 0;
-    ConstBytes payload;  // in shared memory: valid till release()
+    ConstBytes payload;  // in shared memory; valid until release()
   };
-  // The next record, its header copied to `header`; false if there is none. REQUIRES
+  // The next record, with its header copied to `header`; false if there is none. REQUIRES
   // header.size() >= kShmHeaderMax.
   bool next(Bytes header, Record& out);
-  // Everything that next() gave may be overwritten. True if the writer sleeps for want of room and
-  // must be woken, once.
+  // Releases all records that next() gave; the writer may overwrite them. True, once, if the writer
+  // sleeps for lack of space and must be woken.
   bool release();
 
-  // Before sleeping: false if something is there already.
+  // To be called before sleeping. False if there is already a record.
   bool sleep();
   void wake();
 
-  // A record was impossible.
+  // A record was invalid.
   bool is_broken() const { return broken_; }
-  // Bytes ever taken.
+  // Bytes read so far.
   std::uint64_t taken() const { return tail_; }
 
  private:
@@ -110,7 +111,7 @@ class ShmReader {
   const std::byte* data_;
   std::size_t capacity_;
   std::uint64_t tail_ = 0, released_ = 0;
-  std::uint64_t called_at_ = 0;  // what was released when the writer was last asked if it sleeps
+  std::uint64_t called_at_ = 0;  // tail_ when the sleep flag of the writer was last read
   bool broken_ = false;
 };
 

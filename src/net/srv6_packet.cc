@@ -6,7 +6,7 @@
 namespace weft::net {
 namespace {
 
-using namespace wire;  // its layout tables
+using namespace wire;  // the layout tables
 
 constexpr unsigned kTrafficClassShift = ipv6_at::kEcnShift;
 

@@ -1,5 +1,5 @@
-// What is inside a packet of MRC's own SRv6 form: an IPv6 header that says who sent it to whom, and
-// UDP. The header around it, which carries the uSIDs, is the kernel's work. Pure.
+// The inside of a packet in MRC's SRv6 form: an IPv6 header from host to host, and UDP. The kernel
+// writes the outer header, which carries the uSIDs. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,15 @@ struct InnerPacket {
 };
 
 inline constexpr std::size_t kInnerHeaderSize = wire::kIpv6Size + wire::kUdpSize;
-// As the kernel sets it in the header around this one.
+// The hop limit that the kernel sets in the outer header.
 inline constexpr std::uint8_t kInnerHopLimit = 64;
 
-// Both headers for a UDP payload of that size, with a UDP checksum of 0 as MRC has it: the ICRC, or
-// the seal, covers the packet. REQUIRES out.size() >= kInnerHeaderSize.
+// Writes both headers for a UDP payload of that size. The UDP checksum is 0, as MRC requires: the
+// ICRC or the seal covers the packet. REQUIRES out.size() >= kInnerHeaderSize.
 void emit_inner(const InnerPacket& packet, std::size_t payload_size, Bytes out);
 
-// Nothing: it is no UDP over IPv6, or shorter than both headers. The sizes that it states are not
-// looked at: a switch may have cut it.
+// nullopt: the bytes are not UDP over IPv6, or shorter than both headers. The length fields are not
+// checked, because a switch may have trimmed the packet.
 std::optional<InnerPacket> look_inside(ConstBytes headers);
 
 }  // namespace weft::net

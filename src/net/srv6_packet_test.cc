@@ -19,8 +19,8 @@ const InnerPacket kPacket{.source = {.high = 0xfd00'0001'0000'0000, .low = 1},
                           .traffic_class = 4 << 2 | 2,
                           .flow_label = 0x123};
 
-// The same bytes as in a capture of the simulator, which Wireshark reads.
-TEST(Srv6Packet, IsWhatAFrameHasInside) {
+// The simulator's frames are checked with Wireshark; these bytes equal them.
+TEST(Srv6Packet, EmittedHeadersEqualThoseOfASimulatedFrame) {
   std::array<std::byte, wire::kHeaderSizeMax> header;
   const std::vector<std::byte> payload(1024, std::byte{7});
   const std::size_t size = wire::emit({.opcode = wire::Opcode::kWriteOnly, .dest_qpn = 9},
@@ -41,7 +41,7 @@ TEST(Srv6Packet, IsWhatAFrameHasInside) {
   EXPECT_TRUE(std::equal(ours.begin(), ours.end(), inside.begin()));
 }
 
-TEST(Srv6Packet, IsReadBack) {
+TEST(Srv6Packet, EmittedHeadersAreParsedBack) {
   std::array<std::byte, kInnerHeaderSize> bytes;
   emit_inner(kPacket, 100, bytes);
   EXPECT_EQ(look_inside(bytes), kPacket);

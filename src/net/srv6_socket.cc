@@ -21,7 +21,7 @@
 namespace weft::net {
 namespace {
 
-constexpr std::size_t kPacketsMax = 64;  // in one system call
+constexpr std::size_t kPacketsMax = 64;  // of one system call
 constexpr std::size_t kPiecesMax = 6;    // of one packet
 
 bool attach(int fd, std::span<sock_filter> code) {
@@ -29,7 +29,7 @@ bool attach(int fd, std::span<sock_filter> code) {
   return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
 }
 
-// Every raw socket of the host gets every packet: only UDP to our port is let through.
+// Every raw socket of the host gets every packet. The filter passes only UDP to our port.
 bool take_only(int fd, std::uint16_t port) {
   std::array<sock_filter, 6> code = {
       sock_filter BPF_STMT(BPF_LD | BPF_B | BPF_ABS, wire::ipv6_at::kNextHeader),
@@ -56,7 +56,7 @@ Result<os::FileDescriptor> open_raw(const Ipv6& address) {
                  "MRC's own SRv6 form (IPv6 in IPv6) needs CAP_NET_RAW, which this process has "
                  "not; run it as root or give the program `setcap cap_net_raw+ep`"};
   }
-  // Nothing is taken before the filter stands.
+  // No packet may be queued before the real filter is attached.
   if (!take_nothing(out.get())) return os::system_error("socket filter");
   const os::SocketAddress name = os::to_sockaddr(address, 0);
   if (bind(out.get(), reinterpret_cast<const sockaddr*>(&name.storage), name.size) != 0)
@@ -64,7 +64,7 @@ Result<os::FileDescriptor> open_raw(const Ipv6& address) {
   return out;
 }
 
-// A run of packets as sendmmsg wants it: headers of ours before pieces of the caller's.
+// A run of packets for sendmmsg: our headers before the pieces of the caller.
 class Batch {
  public:
   Batch(const Srv6Socket::Outgoing& what, const Ipv6& from)
@@ -84,7 +84,7 @@ class Batch {
     std::memcpy(CMSG_DATA(header), &traffic_class, sizeof(traffic_class));
   }
 
-  // Into packets of `segment` bytes. False: there are more than fit.
+  // Cuts the pieces into packets of `segment` bytes. False: there are too many packets.
   bool cut(std::span<const iovec> pieces, std::size_t segment) {
     for (iovec piece : pieces) {
       while (piece.iov_len > 0) {
@@ -168,7 +168,8 @@ os::UdpSocket::Sent Srv6Socket::send(const Outgoing& what, std::span<const iovec
   const bool fits = batch.cut(pieces, what.segment == 0 ? size : what.segment);
   WEFT_ASSERT(fits);
   auto left = batch.messages();
-  // The network's word on an earlier packet is told first, once: this one has still to be sent.
+  // The kernel reports an ICMP error about an earlier packet once, in place of sending this one. So
+  // a failed send is retried once.
   for (int refused = 0; !left.empty();) {
     const int sent = sendmmsg(out_.get(), left.data(), static_cast<unsigned>(left.size()), 0);
     if (sent > 0) {
@@ -232,7 +233,7 @@ std::size_t Srv6Socket::receive(std::span<std::byte> buffer,
 }
 
 std::optional<os::IpPort> Srv6Socket::poll_refusal() const {
-  constexpr int kErrorsMax = 64;  // at a time
+  constexpr int kErrorsMax = 64;  // read in one call
   for (int i = 0; i < kErrorsMax; ++i) {
     std::array<std::byte, kInnerHeaderSize> quoted;
     iovec piece{quoted.data(), quoted.size()};

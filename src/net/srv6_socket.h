@@ -1,12 +1,12 @@
-// Srv6Socket: packets of MRC's own SRv6 form, IPv6 in IPv6, in and out of one plane.
+// Srv6Socket: packets in MRC's SRv6 form, IPv6 in IPv6, in and out of one plane.
 //
 //   outer IPv6 to a uSID carrier | inner IPv6 to the peer's address | UDP, checksum 0 | datagram
 //
-// Raw sockets of the protocol "IPv6": the kernel writes the outer header, finds the next hop and
-// answers for neighbours, and hands over whole inner packets at the end of the uSIDs; nothing is to
-// be set up at the receiver but the address that they lead to. Linux cuts no runs of such packets
-// (docs/decisions/0020): each is one of its own, though many leave in one system call. Needs
-// CAP_NET_RAW. Non-blocking; knows nothing of MRC beyond its UDP ports.
+// It uses raw sockets of the protocol "IPv6". The kernel writes the outer header, finds the next
+// hop, resolves neighbours, and delivers whole inner packets at the end of the uSID list. The
+// receiver only needs the address that the uSIDs lead to. Linux cannot segment runs of such packets
+// (docs/decisions/0020), so each is a message of its own, though many leave in one system call.
+// Needs CAP_NET_RAW. Non-blocking; knows nothing of MRC beyond its UDP ports.
 #pragma once
 
 #include <cstdint>
@@ -23,34 +23,36 @@ namespace weft::net {
 class Srv6Socket {
  public:
   struct Options {
-    Ipv6 address{};          // ours, as peers know it: the source of both headers
-    Ipv6 end{};              // ours, where uSIDs lead to
-    std::uint16_t port = 0;  // UDP, of the inner packets that are taken
-    std::uint32_t receive_bytes = 0, send_bytes = 0;  // asked for, as of a UdpSocket
+    Ipv6 address{};          // ours, as peers know it: source address of both headers
+    Ipv6 end{};              // ours, where the uSID lists end
+    std::uint16_t port = 0;  // UDP destination port of the inner packets to receive
+    std::uint32_t receive_bytes = 0, send_bytes = 0;  // requested, as for UdpSocket
   };
   // Errors: kUnsupported without the privilege, kSystem.
   static Result<Srv6Socket> open(const Options& options);
 
   int receive_fd() const { return in_.get(); }
   int send_fd() const { return out_.get(); }
-  // What the system really gave.
+  // The buffer that the system gave.
   std::uint32_t receive_bytes() const;
 
   struct Outgoing {
-    Ipv6 carrier{}, to{};  // of the outer and of the inner header
+    Ipv6 carrier{}, to{};  // destinations of the outer and of the inner header
     std::uint16_t from_port = 0, to_port = 0;
-    std::uint8_t traffic_class = 0;  // these two of both headers
+    std::uint8_t traffic_class = 0;  // this and the flow label are set in both headers
     std::uint32_t flow_label = 0;
     std::size_t segment = 0;  // bytes of each packet but the last; 0: one packet
   };
-  // As UdpSocket::send(); if the buffer is full half-way, some are sent twice.
+  // As UdpSocket::send(). If the buffer fills up in the middle of a run, some packets are sent
+  // twice.
   os::UdpSocket::Sent send(const Outgoing& what, std::span<const iovec> pieces);
 
-  // As UdpSocket::receive(), one packet each: what the inner headers say, but the traffic class of
-  // the outer one, where switches write. What is no such packet has size 0.
+  // As UdpSocket::receive(), one packet each. The fields are those of the inner header, except the
+  // traffic class, which is that of the outer header, where switches mark. An invalid packet has
+  // size 0.
   std::size_t receive(std::span<std::byte> buffer, std::span<os::UdpSocket::Incoming> runs);
 
-  // A host said that it takes no such packets: no process there has these sockets open any more.
+  // A host reported that it does not accept such packets: no process there has these sockets open.
   std::optional<os::IpPort> poll_refusal() const;
 
  private:

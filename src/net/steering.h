@@ -1,14 +1,14 @@
-// Steering: how does an EV become a path on the real network, and which EV did a packet come by?
+// Steering: converts an EV to a path on the real network, and a received packet's fields to its EV.
 //
-// Three ways (EvMode):
-//   UDP port        an EV is a UDP source port; whatever hashes flows gives each its own path
-//   port and label  the same, and the IPv6 flow label: more EVs than there are sockets (STEV)
-//   SRv6            the destination is the carrier of a uSID list, the EV travels as an index in
-//                   the flow label. In the lab's form (Srv6Form) there is no inner header, so the
-//                   UDP checksum is that of the carrier: for links that do not verify it (veth)
+// There are three modes (EvMode):
+//   UDP port        an EV is a UDP source port; switches that hash flows give each its own path
+//   port and label  the same with the IPv6 flow label: more EVs than sockets (STEV)
+//   SRv6            the destination is the carrier of a uSID list, and the flow label holds the EV
+//                   as an index. The lab's form (Srv6Form) has no inner header, so the UDP checksum
+//                   is computed for the carrier: only for links that do not verify it (veth)
 //
-// The process that a packet comes from follows from its source port (docs/decisions/0008). A value;
-// arithmetic only.
+// The sender's process follows from the source port (docs/decisions/0008). A value; arithmetic
+// only.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,12 @@ namespace weft::net {
 
 enum class EvMode : std::uint8_t { kUdpPort, kPortAndLabel, kSrv6 };
 
-// How uSIDs are carried (docs/decisions/0020). Ours, for the lab: the destination of the UDP packet
-// itself. MRC's: that of an IPv6 header around it. Auto: ours where every link is the lab's.
+// Where the uSIDs are (docs/decisions/0020). kCarrier, for the lab: in the destination of the UDP
+// packet itself. kMrc: in the destination of an outer IPv6 header. kAuto: kCarrier if every link is
+// the lab's, otherwise kMrc.
 enum class Srv6Form : std::uint8_t { kAuto, kCarrier, kMrc };
 
-// Where we are in a fabric that is steered by uSIDs.
+// The place of this host in a fabric that is steered by uSIDs.
 struct FabricPlace {
   fabric::Topology topology;
   fabric::HostIndex self = 0;
@@ -39,19 +40,19 @@ struct SteeringConfig {
   EvMode mode = EvMode::kUdpPort;
   std::uint32_t plane_count = 1;
   std::uint32_t evs_per_plane = 4;
-  std::optional<FabricPlace> place{};  // SRv6
+  std::optional<FabricPlace> place{};  // for SRv6
 };
 
 class Steering {
  public:
   static constexpr std::uint32_t kEvsPerPlaneMax = 4096;
 
-  // Errors: kInvalid, in one line.
+  // Errors: kInvalid, with a message of one line.
   static Result<Steering> make(const SteeringConfig& config);
 
-  // How many sockets a plane sends from.
+  // The number of sending sockets of a plane.
   std::uint32_t sockets() const { return sockets_; }
-  // In an order that interleaves planes.
+  // The EVs of a process, with the planes interleaved.
   std::vector<fabric::Ev> evs(std::uint16_t process) const;
 
   struct Way {
@@ -59,11 +60,11 @@ class Steering {
     Ipv6 to{};                 // the destination address on the wire
     std::uint32_t flow_label = 0;
   };
-  // The way of an EV towards `peer` in a plane. Any EV has one: what is not ours (an echo) goes by
-  // the first.
+  // The header fields that put a packet to `peer` on the path of an EV. An EV that is not ours (an
+  // echoed one) takes the first socket.
   Way way(std::uint16_t process, std::uint32_t plane, std::uint32_t ev, const Ipv6& peer) const;
 
-  // The EV that a packet came by.
+  // The fields of a received packet that identify its EV.
   struct Seen {
     std::uint32_t plane = 0;
     std::uint16_t source_port = 0;

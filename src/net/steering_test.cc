@@ -42,13 +42,13 @@ TEST(Steering, EveryEvHasItsOwnPortAndLabel) {
   }
 }
 
-TEST(Steering, AnEvThatIsNotOursGoesByTheFirstSocket) {
+TEST(Steering, AnUnknownEvUsesTheFirstSocket) {
   const Steering steering = Steering::make({.evs_per_plane = 4}).value();
   for (const std::uint32_t ev : {0u, 0xffff'ffffu, 0x1234'0000u})
     EXPECT_EQ(steering.way(0, 0, ev, {}).socket, 0u);
 }
 
-TEST(Steering, ACarrierNamesThePathOfItsEv) {
+TEST(Steering, TheCarrierAddressNamesThePathOfTheEv) {
   const fabric::Topology topology = two_plane();
   for (fabric::HostIndex from = 0; from < 4; ++from) {
     const Steering steering = Steering::make({.mode = EvMode::kSrv6,
@@ -72,7 +72,7 @@ TEST(Steering, ACarrierNamesThePathOfItsEv) {
   }
 }
 
-TEST(Steering, SaysWhatCannotBe) {
+TEST(Steering, InvalidConfigurationsAreRefused) {
   EXPECT_FALSE(Steering::make({.evs_per_plane = 0}));
   EXPECT_FALSE(Steering::make({.evs_per_plane = 65}));
   EXPECT_FALSE(Steering::make({.mode = EvMode::kPortAndLabel, .evs_per_plane = 5000}));

@@ -1,5 +1,5 @@
-// For tests: a node that sends what it is given and keeps what comes. (Transport may not be used
-// here.)
+// For tests: a node that sends given datagrams and records those that arrive. (This layer may not
+// use the transport.)
 #pragma once
 
 #include <algorithm>

@@ -10,19 +10,21 @@
 namespace weft::net {
 namespace {
 
-// Spinning for so long, it lets others have the core.
+// After spinning for so long the world yields the core.
 constexpr Duration kYieldAfter = Duration::us(20);
-// The core was lent for so long: from then on for a while it is needed by others.
+// A yield that takes longer than kCrowdedGap shows that cores are oversubscribed. The world then
+// does not spin for kCrowded.
 constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
-// Courtesy lasts longer: to find out anew takes spinning.
+// SCHED_BATCH lasts longer, because detecting oversubscription takes spinning.
 constexpr Duration kCourteous = Duration::ms(500);
-// So many packets go out for each that comes in: acknowledgements come in, messages go out.
+// This ratio of packets sent to received means that this process sends messages and receives mostly
+// acknowledgements.
 constexpr std::uint64_t kSendsMostly = 2;
-// Who asks for that much wants no sleep at all.
+// A configured spin time of this or more means that the world never sleeps.
 constexpr Duration kSpinForever = Duration::s(1);
-// Nobody looked for that long: the world itself stood still.
+// No pass for that long: the process itself was not running.
 constexpr Duration kLate = Duration::ms(1);
-// While a plane is busy and has nothing just now: its packets may come on another.
+// How often all planes are polled while one is busy but empty: its packets may arrive on another.
 constexpr Duration kPlaneLookEvery = Duration::us(6);
 constexpr int kRingLooks = 4, kPlaneLooks = 4;
 
@@ -48,28 +50,30 @@ bool UdpWorld::look_at_deadline(Time due) {
   return true;
 }
 
-// Where something came a moment ago, without asking everywhere: a look at a ring costs less than one
-// at the clock, a look at one socket less than at all.
+// Polls only the ring and the plane that recently received something. Polling a ring costs less
+// than reading the clock, and polling one socket less than polling all.
 bool UdpWorld::look_where_it_came(Time plane_busy_until) {
   for (int i = 0; i < kRingLooks && shm_ != nullptr; ++i) {
     if (!shm_->receive(now_, *node_)) continue;
     ring_busy_until_ = now_ + kBusy;
     return true;
   }
-  // Where single runs came, asking for more would cost a second look at the socket.
+  // If single runs arrived last time, asking for more runs would cost a second system call.
   for (int i = 0; i < kPlaneLooks && now_ < plane_busy_until; ++i) {
     if (receive(busy_plane_, busy_runs_)) return true;
   }
   return false;
 }
 
-// What came, by ring or socket, and what falls due. While rings are busy sockets are asked now and
-// then only: the question costs more than a whole round trip over a ring.
+// Receives from rings and sockets, and handles deadlines that are due. While rings are busy,
+// sockets are polled only from time to time: polling them costs more than a whole round trip over a
+// ring.
 bool UdpWorld::take(Time sleep_until) {
-  // What was slept on purpose is not late.
+  // Time that the world slept on purpose does not count as lateness.
   const Time due = std::max(last_pass_, sleep_until);
-  // One that is about to sleep is told by the kernel, and one that has just sent has no answer yet: a
-  // look at a socket would be in vain. Better now at all of them than while the answer comes.
+  // The busy socket is not polled alone when the kernel is about to watch all sockets for a sleep,
+  // nor right after a send, when the answer cannot be here yet: that is the time to poll all
+  // sockets.
   const Time plane_busy_until = has_sent_ || sleep_until > now_ ? Time() : plane_busy_until_;
   bool moved = look_where_it_came(plane_busy_until);
   if (moved) sleep_until = Time();
@@ -95,14 +99,15 @@ Time UdpWorld::sleep_until(Time limit) const {
   return until;
 }
 
-// How long to look before going to sleep.
+// How long to spin before sleeping.
 Duration UdpWorld::spin() const {
   const bool crowded = now_ < crowded_until_ && config_.spin < kSpinForever;
   return crowded ? Duration() : config_.spin;
 }
 
-// More of us than cores. One that sends to a process of this host and is woken by its reports would take
-// the very core that works off what was sent.
+// The cores are oversubscribed. A process that mostly sends to another process of this host must
+// not preempt it: each acknowledgement wakes the sender, which would take the core from the
+// receiver that still has packets to process.
 void UdpWorld::note_crowd() {
   crowded_until_ = now_ + kCrowded;
   const std::uint64_t sent = counters_.packets_sent - crowd_sent_;
@@ -122,16 +127,16 @@ bool UdpWorld::progress(Time limit) {
     now_ = clock();
     start = std::min(start, now_);
     bool moved = transmit();
-    // Who never spins sleeps soon, and hears then what came.
+    // A world that never spins sleeps soon, and receives then.
     if (moved && spin() == Duration() && now_ - last_pass_ < kLookEvery) return true;
     const bool sleeps = !moved && now_ - start >= spin();
     moved |= take(sleeps ? sleep_until(limit) : Time());
     if (moved) return true;
     if (now_ >= limit) return false;
-    // Whoever we wait for may need this core.
+    // The process that we wait for may need this core.
     if (now_ - start > kYieldAfter) {
       sched_yield();
-      // Somebody else had it for long: there are more of us than cores, and spinning is in the way.
+      // Another thread had the core for long: cores are oversubscribed, and spinning delays others.
       if (clock() - now_ > kCrowdedGap) note_crowd();
     }
   }
@@ -156,7 +161,7 @@ CounterTable UdpWorld::counters() const {
                         {"net.waits_for_keys", "packets", counters_.waits_for_keys},
                         {"net.host_requests", "packets", counters_.host_requests},
                         {"net.host_strays", "packets", counters_.host_strays}};
-  // Those that this layer gives; the node counts its own.
+  // The drop reasons of this layer; the node counts its own.
   const auto add = [&](std::string_view name, DropReason reason) {
     table.push_back({name, "packets", drops_[static_cast<std::size_t>(reason)]});
   };

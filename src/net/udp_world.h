@@ -1,17 +1,18 @@
 // UdpWorld: drives one node over UDP sockets, in real time.
 //
-// A port of the node is a plane: an address of ours, one socket that receives, and some that send,
-// because a UDP source port is (part of) an EV; see Steering. Runs of packets on one EV leave in
-// one system call and arrive in one. Processes of a host share its addresses: each has a slot,
-// which its UDP ports follow from (docs/decisions/0008), so that whoever holds the ports owns the
-// slot and a crash frees it. Processes of one host may also share memory: one more port of the
-// node, behind the planes (ShmPort, docs/decisions/0009).
+// A port of the node is a plane: a local address with one receiving socket and some sending
+// sockets, because a UDP source port is (part of) an EV; see Steering. A run of packets on one EV
+// leaves in one system call and arrives in one. Processes of a host share its addresses. Each has a
+// slot, from which its UDP ports follow (docs/decisions/0008): the process that has bound the ports
+// owns the slot, and a crash frees it. Processes of one host may also share memory, which is one
+// more port of the node, after the planes (ShmPort, docs/decisions/0009).
 //
-// With a job secret every packet is sealed on the way out, where the copy into the run is the
-// encryption, and opened in place on the way in; nothing else is taken (docs/security.md).
+// With a job secret every packet is sealed before it is sent, where the copy into the run is the
+// encryption, and opened in place when it arrives. Packets that are not sealed are dropped
+// (docs/security.md).
 //
-// Everything is allocated by open(), sessions by secure(). One thread at a time calls it; wake()
-// may come from any.
+// Everything is allocated by open(), sessions by secure(). One thread at a time calls it; any
+// thread may call wake().
 #pragma once
 
 #include <poll.h>
@@ -46,79 +47,82 @@ namespace weft::net {
 
 using wire::IcrcCover;
 
-// Who the other ends are. Weft's processes share an address, so that ports tell processes apart.
-// Whoever else speaks MRC sends to 4791 from any port, and checks the ICRC of everything.
+// The kind of the peers. Weft's processes share an address, and their ports distinguish them. Other
+// MRC implementations send to port 4791 from any port, and check an ICRC over the whole packet.
 enum class Peers : std::uint8_t { kWeft, kMrc };
 
-// Four planes on the loopback: 127.0.1.1 to 127.0.4.1. Needs no set-up and no privilege.
+// Four planes on the loopback, 127.0.1.1 to 127.0.4.1. They need no set-up and no privilege.
 std::vector<Ipv6> loopback_planes();
 
 struct UdpWorldConfig {
-  std::vector<Ipv6> planes = loopback_planes();  // our address in each; SRv6: follow from `place`
+  // Our address in each; with SRv6 they follow from `place`.
+  std::vector<Ipv6> planes = loopback_planes();
   EvMode ev_mode = EvMode::kUdpPort;
   std::uint32_t evs_per_plane = 4;
-  std::optional<FabricPlace> place{};  // where we are in a fabric steered by SRv6
-  Srv6Form srv6 = Srv6Form::kAuto;     // and how uSIDs are carried there
-  std::string network_namespace{};     // a path, as /run/netns/NAME; empty: this process's own
+  std::optional<FabricPlace> place{};  // of this host, in a fabric steered by SRv6
+  Srv6Form srv6 = Srv6Form::kAuto;     // where the uSIDs are in a packet
+  std::string network_namespace{};     // a path such as /run/netns/NAME; empty: this process's own
   std::uint32_t mtu = 4096;            // payload of a full packet
   Peers peers = Peers::kWeft;
-  IcrcCover icrc = IcrcCover::kHeaders;  // kFull with kMrc
-  // Asked for; what was given is receive_bytes().
+  IcrcCover icrc = IcrcCover::kHeaders;  // kFull with Peers::kMrc
+  // Requested sizes; receive_bytes() returns what the system gave.
   std::uint32_t receive_buffer_bytes = 4u << 20;
   std::uint32_t send_buffer_bytes = 256u << 10;
-  // The world's time 0, by the system's monotonic clock.
+  // Time 0 of the world, by the system's monotonic clock.
   Time epoch{};
-  // With nothing to do: look that long before going to sleep.
+  // How long an idle world spins before it sleeps.
   Duration spin = Duration::us(200);
-  // At most so many payload bits a second over all planes; none: as fast as it goes.
+  // The most payload bits per second over all planes; absent: no limit.
   std::optional<Rate> rate_cap{};
-  // What all processes of the job share, 32 bytes at least; empty: packets are sent in clear.
+  // The secret that all processes of the job share, at least 32 bytes. Empty: packets are not
+  // sealed.
   std::vector<std::byte> job_secret{};
   std::uint32_t secured_qps_max = 1024;
-  // Reach processes of this host over shared memory too. Takes a port: with 8 planes there is none
-  // left, and it is off.
+  // Whether to reach processes of this host over shared memory too. It takes a port: with 8 planes
+  // there is none left, and it is off.
   bool shared_memory = true;
-  std::size_t ring_bytes = 1u << 20;  // of each direction; a power of two
+  std::size_t ring_bytes = 1u << 20;  // for each direction; a power of two
 };
 
 class UdpWorld final : public world::World {
  public:
-  // Takes the first free slot. Errors: kInvalid, kExhausted (all slots taken), kBusy (another
-  // process has the only one, of peers that are not Weft), kSystem, kUnsupported (steering by SRv6
-  // over links that are not the lab's, or without the privilege).
+  // Takes the first free slot. Errors: kInvalid; kExhausted (all slots taken); kBusy (with peers
+  // that are not Weft there is only one slot, and another process has it); kSystem; kUnsupported
+  // (SRv6 over links that are not the lab's, or without the privilege).
   static Result<std::unique_ptr<UdpWorld>> open(const UdpWorldConfig& config);
-  // What open() makes of a configuration: planes follow from the place, other things from the
+  // The configuration that open() uses: planes follow from the place, other fields from the kind of
   // peers. Errors: kInvalid.
   static Result<UdpWorldConfig> settle(UdpWorldConfig config);
   ~UdpWorld() override;
 
   std::uint16_t process() const { return process_; }
-  // How uSIDs are carried; both ends must agree. kAuto: there are none.
+  // Where the uSIDs are; both ends must agree. kAuto: there are none.
   Srv6Form srv6_form() const {
     return config_.ev_mode == EvMode::kSrv6 ? config_.srv6 : Srv6Form::kAuto;
   }
   EvMode ev_mode() const { return config_.ev_mode; }
-  // What ICRCs cover, as peers and form have it; both ends must agree.
+  // The part of a packet that ICRCs cover, by the kind of peers and the SRv6 form. Both ends must
+  // agree.
   IcrcCover icrc() const { return config_.icrc; }
-  // Ours, one a plane: what attach() takes and peers are told.
+  // Our addresses, one per plane: for attach(), and for peers to connect to.
   std::vector<world::Address> addresses() const;
   std::vector<fabric::Ev> evs() const { return steering_->evs(process_); }
-  // The planes, and the port of shared memory if there is one.
+  // The planes, plus the port of shared memory if there is one.
   std::uint32_t port_count() const {
     return static_cast<std::uint32_t>(planes_.size()) + (shm_ != nullptr ? 1 : 0);
   }
   bool has_shared_memory() const { return shm_ != nullptr; }
-  // The port of shared memory, as a mask; 0: there is none.
+  // The port of shared memory as a mask; 0: there is none.
   world::PortMask shared_memory_port() const {
     return static_cast<world::PortMask>(shm_ != nullptr ? 1u << planes_.size() : 0);
   }
-  // The EV over which that process (its address on plane 0) is reached by shared memory; none if it
-  // is on another host, another user's, or does not want to.
+  // The EV that reaches a process (by its address on plane 0) over shared memory. nullopt if it is
+  // on another host, belongs to another user, or has shared memory off.
   std::optional<fabric::Ev> shared_memory_ev(const world::Address& peer);
-  // The largest payload of 1024, 2048 and 4096 whose packets fit the way to that peer in every
-  // plane, as this host knows it: its own links and what routers said. 0: none does.
+  // The largest payload of 1024, 2048 and 4096 whose packets fit the path to that peer in every
+  // plane, as this host knows it from its own links and from what routers reported. 0: none fits.
   std::uint32_t payload_to(std::span<const world::Address> peer) const;
-  // The same, asked of the ways too (path_mtu.h), which takes up to half a second.
+  // The same, and the paths are probed too (path_mtu.h), which takes up to half a second.
   std::uint32_t payload_that_arrives(std::span<const world::Address> peer) const;
   // The smallest receive buffer of the planes, in bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
@@ -126,74 +130,74 @@ class UdpWorld final : public world::World {
   // --- world::World
   Time now() const override { return now_; }
   Result<void> attach(std::span<const world::Address> ports, world::Node& node) override;
-  // Sleeps when there is nothing to do. Always true: somebody may always send.
+  // Sleeps when there is nothing to do. Always true, because a peer may always send.
   bool step(Time limit) override;
   void wake() override;
 
-  // One look at sockets, deadlines and the node, without sleeping. True if anything moved. Who
-  // slept on purpose before says until when it meant to: that is not being late.
+  // One pass over sockets, deadlines and the node, without sleeping. True if anything moved. A
+  // caller that slept on purpose passes the time until which it meant to sleep: that is not
+  // lateness.
   bool pass(Time slept_until = Time());
-  // Until something moved, or `limit`: looks for a while, then sleeps, so that whoever we wait for
-  // gets the core. True if anything moved. What came is answered by the next call: the caller sees
-  // it first.
+  // Runs until something moved, or until `limit`: it spins for a while, then sleeps, so that the
+  // process that we wait for gets the core. True if anything moved. The next call sends what the
+  // received packets cause, so that the caller sees them first.
   bool progress(Time limit);
-  // Readable when pass() has something to receive, between prepare_wait() and end_wait(): for a
-  // loop that waits for several worlds. The node's deadline and refusals (sleep_until() has both)
-  // are not in it.
+  // For a loop that waits for several worlds: readable when pass() has something to receive,
+  // between prepare_wait() and end_wait(). It does not cover the node's deadline and refusals;
+  // sleep_until() covers both.
   int wait_fd() const { return epoll_fd_; }
-  // For who is about to wait there: whoever brings something says so from now on. False: wait not,
-  // something came meanwhile, or the system cannot watch (said once). May be called again while
-  // somebody waits, as rings come and calls are taken.
+  // To be called before waiting for wait_fd(): from now on arrivals make it readable. False: do not
+  // wait, because something arrived meanwhile or the system cannot watch (logged once). It may be
+  // called another time during a wait, to handle new rings and wake-ups.
   bool prepare_wait();
-  // Who waited there is back.
+  // The wait is over.
   void end_wait();
-  // The next time at which there is something to do by itself, `limit` at the latest: a deadline,
-  // or tokens to send with.
+  // The next time at which there is something to do without an arrival: a deadline, or tokens to
+  // send with. At the latest `limit`.
   Time sleep_until(Time limit) const;
 
   // --- security
-  // What peers are told out of band: whether there is a secret, and which (0: none), and who we
-  // are.
+  // For peers, out of band: the fingerprint of the secret (0: there is none), and our incarnation.
   std::uint32_t secret_fingerprint() const { return sessions_ ? sessions_->fingerprint() : 0; }
   std::uint64_t incarnation() const { return sessions_ ? sessions_->incarnation() : 0; }
-  // Opens a session for a QP that is being connected; packets follow when it has keys. Does nothing
-  // without a secret. Errors: kInvalid, kExhausted, kSystem.
+  // Opens a session for a QP that is being connected. Packets are sent once it has keys. Does
+  // nothing without a secret. Errors: kInvalid, kExhausted, kSystem.
   Result<void> secure(std::uint32_t local_qpn, const seal::SecurePeer& peer);
-  // The QP is gone: so are its keys.
+  // Ends the session of a QP and its keys.
   void end_session(std::uint32_t local_qpn);
 
-  // In a forked child: lets go of the descriptors, so that the slot is the parent's alone. Nothing
-  // but close() is called, and nothing else of this object may be called afterwards.
+  // For a forked child: closes the descriptors, so that only the parent holds the slot. It calls
+  // only close(), and nothing else of this object may be called afterwards.
   void abandon();
 
-  // net.*: datagrams and system calls, drops by reason.
+  // The counters net.*: datagrams, system calls, and drops by reason.
   CounterTable counters() const;
 
  private:
-  // The kernel joins no more packets than this into one run.
+  // The kernel joins at most this many packets into one run.
   static constexpr std::size_t kRunPacketsMax = 64;
-  // Runs taken from one socket at a time: then others have their turn.
+  // Runs received from one socket in a row; then the other sockets have their turn.
   static constexpr std::size_t kRunsMax = 8;
-  // The same when several sockets have some: what waits at one while others are looked at is soon
-  // taken for lost.
+  // The same when several sockets are readable. It is smaller, because a packet that waits at one
+  // socket while others are read is soon declared lost.
   static constexpr std::size_t kRunsWhenMany = 2;
-  // And of long ones: they are still in the cache when they are put in their place.
+  // The same for long runs, so that they are still in the cache when they are placed.
   static constexpr std::size_t kRunsWhenLong = 2, kLongRun = 32u << 10;
-  // What a port takes at a time, and what one poll asks for: two runs, so that the time at which a
-  // packet is taken to be sent is not far off.
+  // Packets of one port in one poll, and of one poll in all. About two runs: the time at which a
+  // packet counts as sent must be close to the time at which it is sent.
   static constexpr std::uint32_t kPortRoom = 32;
   static constexpr std::size_t kPollPackets = 45;
-  // After so many runs of data it is known whether they are runs.
+  // After so many runs of data it is decided whether packets arrive joined in runs.
   static constexpr std::uint64_t kRunsJudged = 256;
-  // So often the senders of one plane are asked for refusals.
+  // How often the senders of one plane are polled for refusals.
   static constexpr Duration kHearEvery = Duration::ms(2);
-  // What moved so recently is likely to move again.
+  // A ring or plane that moved within this time counts as busy.
   static constexpr Duration kBusy = Duration::us(20);
-  // Everything is looked at that often, however busy a ring or a plane is.
+  // Everything is polled at least this often, however busy a ring or a plane is.
   static constexpr Duration kLookEvery = Duration::us(20);
 
-  // A packet that the kernel did not take yet, header and payload copied: the memory that it came
-  // from may be gone before the socket has room.
+  // A packet that the kernel did not accept yet, with copies of header and payload: the memory that
+  // it came from may be gone before the socket has room.
   struct Held {
     world::Datagram datagram;
     std::array<std::byte, wire::kHeaderSizeMax> header;
@@ -202,26 +206,29 @@ class UdpWorld final : public world::World {
     Ipv6 address;  // ours, as peers know it
     os::UdpSocket listen;
     std::vector<os::UdpSocket> senders;
-    std::optional<Srv6Socket> tunnel{};  // MRC's form of SRv6: instead of these
-    std::uint32_t overflow = 0;          // as the socket last said
+    std::optional<Srv6Socket> tunnel{};  // MRC's form of SRv6 sends and receives here instead
+    std::uint32_t overflow = 0;          // the socket's overflow counter, as last read
     std::vector<Held> held;              // capacity kPortRoom
-    // Their payloads, kPortRoom of the MTU each; two, because what is sent again is held again.
+    // The payloads of `held`, kPortRoom of the MTU each. There are two buffers, because a held
+    // packet that is retried may have to be held another time.
     std::array<std::vector<std::byte>, 2> held_bytes{};
     std::uint32_t held_side = 0;
-    int without_room = -1;  // the sender that is watched until it has; -1: none
+    int without_room = -1;  // the sender that epoll watches until it has room; -1: none
   };
   struct Counters {
     std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
-    std::uint64_t sends_held = 0;  // the send buffer was full: again later
+    std::uint64_t sends_held = 0;  // the send buffer was full; the send is retried later
     std::uint64_t drops_send = 0;  // the kernel refused them
-    std::uint64_t drops_host = 0;  // our receive buffer was full: runs, as the kernel counts
-    std::uint64_t refusals = 0;    // somebody said: no such process
-    std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // secured: packets not sent yet
-    std::uint64_t host_requests = 0, host_strays = 0;   // on 4791, for a process that is gone
+    // Runs dropped because our receive buffer was full, as the kernel counts.
+    std::uint64_t drops_host = 0;
+    std::uint64_t refusals = 0;                         // ICMP answers: no such process
+    std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // waits: packets not sent for lack of keys
+    // On port 4791, in place of a process that has gone.
+    std::uint64_t host_requests = 0, host_strays = 0;
   };
 
   UdpWorld(const UdpWorldConfig& config, const Steering& steering);
-  // Where a plane's packets arrive.
+  // The address at which a plane's packets arrive.
   static Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane);
   static Ipv6 end_of_usids(const UdpWorldConfig& config, std::uint32_t plane);
   static Result<Srv6Form> choose_srv6_form(const UdpWorldConfig& config);
@@ -284,9 +291,9 @@ class UdpWorld final : public world::World {
   void send_hellos();
 
   // --- waiting (udp_world_wait.cc)
-  // What epoll says is ready: a plane, or one of these.
+  // The data of epoll events: a plane, or one of these.
   static constexpr std::uint32_t kWake = 0x100, kLinks = 0x101, kShm = 0x102, kAlarm = 0x103;
-  static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: it may send again
+  static constexpr std::uint32_t kRoom = 0x200;  // or'ed with the plane: its sender has room
   static constexpr std::uint32_t kHost = 0x400;  // or'ed with the plane: a request for the host
   enum class Patience : std::uint8_t { kNone, kSleeps };
   Result<void> watch(int fd, std::uint32_t events, std::uint32_t what);
@@ -312,39 +319,40 @@ class UdpWorld final : public world::World {
   std::optional<Steering> steering_;
   std::uint16_t process_ = 0;
   std::vector<Plane> planes_;
-  // Port 4791 in each plane while we answer for the host; else empty, and when we try again.
+  // Port 4791 in each plane while this process answers for the host, otherwise empty; and when it
+  // next tries to bind the port.
   std::vector<os::UdpSocket> host_;
   Time host_next_ = kNever, host_since_;
-  // When the senders of which plane are asked for refusals, kNever while nothing is sent.
+  // When the senders of the next plane are polled for refusals; kNever while nothing is sent.
   Time refusals_next_ = kNever, sent_at_;
   std::uint32_t hear_turn_ = 0;
   std::unique_ptr<LinkWatch> links_;
-  std::optional<os::Alarm> alarm_;  // for sleeps
-  std::unique_ptr<ShmPort> shm_;    // null: off
+  std::optional<os::Alarm> alarm_;  // ends sleeps
+  std::unique_ptr<ShmPort> shm_;    // null: shared memory is off
   std::optional<RateCap> cap_;
-  // Rings, or a plane, that moved a moment ago; when everything is looked at in any case.
+  // Until when rings, or a plane, count as busy; and when everything is polled in any case.
   Time ring_busy_until_, plane_busy_until_, look_next_;
   std::uint32_t busy_plane_ = 0;
-  bool has_sent_ = false;  // the last time that the node was asked for packets
+  bool has_sent_ = false;  // the last poll of the node gave packets
   std::size_t busy_runs_ = kRunsMax;
-  // Runs of data, and their packets, since it was last judged whether packets come one by one.
+  // Runs of data and their packets since it was last decided whether packets arrive one by one.
   std::uint64_t runs_seen_ = 0, packets_seen_ = 0;
   bool comes_singly_ = false;
   wire::IcrcStart icrc_in_, icrc_out_;
-  world::PortMask told_up_ = 0;  // what the node knows
+  world::PortMask told_up_ = 0;  // the ports that the node believes to be up
   world::Node* node_ = nullptr;
   int wake_fd_ = -1, epoll_fd_ = -1;
-  std::vector<pollfd> asked_;  // epoll, and what receives of each plane
+  std::vector<pollfd> asked_;  // for poll(): epoll, and the receiving sockets of each plane
   bool planes_watched_ = false, waits_ = false, said_unwatched_ = false;
-  Time waited_at_;  // somebody did, or was about to
+  Time waited_at_;  // when a wait last ended or was prepared
   Time now_, last_pass_, crowded_until_, courteous_until_;
-  std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // packets, when the crowd was last noted
-  bool is_from_here_ = false;                          // the last packet: of a process of this host
+  std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // packet counters when note_crowd() last ran
+  bool is_from_here_ = false;  // the last packet came from a process of this host
   std::vector<std::byte> buffer_;
-  std::array<os::UdpSocket::Incoming, kRunsMax> runs_;  // while they are taken
+  std::array<os::UdpSocket::Incoming, kRunsMax> runs_;  // runs that are being processed
   std::vector<world::Datagram> in_;
   std::array<world::Datagram, kPollPackets> out_, gathered_;
-  // Secured: a run as it goes on the wire, and the EVs that hellos take in turn.
+  // For sealed packets: a run as it goes on the wire, and the EVs that hellos use in turn.
   std::unique_ptr<seal::SessionTable> sessions_;
   std::vector<std::byte> sealed_;
   std::vector<fabric::Ev> hello_evs_;

@@ -1,12 +1,13 @@
-// UdpWorld, for the host: who answers on UDP port 4791 when the process of slot 0 is gone.
+// UdpWorld, for the host: answering on UDP port 4791 when the process of slot 0 has gone.
 //
-// Requests for a host and not for one of its processes (EV probes, port status) go to 4791. Every
-// other process tries twice a second to bind it, and whoever can answers them besides its own work;
-// its own QPs stay on its own port. A new process finds the port taken and takes another slot.
+// Requests for a host and not for one of its processes (EV probes, port status) go to port 4791.
+// Every other process tries twice a second to bind that port; the one that succeeds answers the
+// requests besides its own work. Its own QPs stay on its own port. A new process finds the port
+// taken and takes another slot.
 //
-// While somebody holds the port the kernel refuses nothing there, and peers of the process that is
-// gone would wait for long: at a packet for one of its QPs the port is let go for a moment, so that
-// the next one is refused (docs/decisions/0019).
+// While a process holds the port, the kernel refuses nothing there, and peers of the process that
+// has gone would wait for long. So a packet for one of its QPs makes the holder release the port
+// for a moment, so that the next packet is refused (docs/decisions/0019).
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -20,22 +21,24 @@ namespace weft::net {
 namespace {
 
 constexpr Duration kTryEvery = Duration::ms(500);
-// Kept for so long at least, whatever comes: packets of strangers must not keep it shut.
+// The port is kept at least this long whatever arrives, so that strangers' packets cannot keep it
+// closed.
 constexpr Duration kStay = Duration::s(1);
-// They are few: what does not fit is lost as any datagram may be.
+// Requests are few; those that do not fit are lost, as any datagram may be.
 constexpr std::uint32_t kBufferBytes = 64u << 10;
 
 }  // namespace
 
-// With a job secret nobody could ask: there are keys between processes that know each other only. In
-// MRC's SRv6 form nobody is refused by port, so that peers of the dead could not be told.
+// Not with a job secret: only processes that know each other have keys. Not in MRC's SRv6 form:
+// there the kernel refuses no single port, so peers of a process that has gone would not learn of
+// it.
 void UdpWorld::open_host() {
   if (process_ != 0 && sessions_ == nullptr && srv6_form() != Srv6Form::kMrc)
     host_next_ = clock() + kTryEvery;
 }
 
-// In the order of the planes, and all of them: of several who try at once the one with the first
-// plane gets the rest too.
+// Binds all planes, in their order: of several processes that try at once, the one that gets the
+// first plane gets the others too.
 void UdpWorld::try_host() {
   host_next_ = now_ + kTryEvery;
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
@@ -59,9 +62,9 @@ void UdpWorld::leave_host() {
   host_next_ = now_ + kTryEvery;
 }
 
-// Whatever is no request is a stray, also what another job sealed.
+// Everything that is not a request counts as a stray, also packets that another job sealed.
 bool UdpWorld::receive_for_host(std::uint32_t plane) {
-  if (host_.empty()) return false;  // let go of, a moment ago
+  if (host_.empty()) return false;  // the port was released a moment ago
   std::array<os::UdpSocket::Incoming, kRunsWhenMany> runs;
   const std::size_t count = host_[plane].receive(buffer_, runs);
   std::uint64_t came = 0;

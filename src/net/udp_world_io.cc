@@ -25,7 +25,8 @@ std::size_t datagram_size(const world::Datagram& d) {
 
 }  // namespace
 
-// One send has one class: where packets sent again and new ones share a run, that of the first.
+// A run has one traffic class. Retransmitted and new packets may share a run, which has the class
+// of its first packet.
 bool UdpWorld::is_same_run(const world::Datagram& a, const world::Datagram& b) {
   const auto class_of = [](const world::Datagram& d) {
     return d.dscp == world::Dscp::kTrimmableRetx ? world::Dscp::kTrimmable : d.dscp;
@@ -38,7 +39,7 @@ bool UdpWorld::is_same_run(const world::Datagram& a, const world::Datagram& b) {
 
 bool UdpWorld::is_intact(const Arrival& at, const os::UdpSocket::Incoming& run,
                          const wire::DatagramParts& parts) {
-  if (parts.icrc.empty()) return true;  // trimmed
+  if (parts.icrc.empty()) return true;  // a trimmed packet has none
   const std::size_t size =
       parts.header.size() + parts.payload.size() + parts.padding.size() + parts.icrc.size();
   wire::Icrc icrc = icrc_in_.of({.source = run.from,
@@ -82,7 +83,7 @@ void UdpWorld::take_run(std::uint32_t plane, const os::UdpSocket::Incoming& run,
       ++drops_[static_cast<std::size_t>(taken.error())];
       continue;
     }
-    if (taken->header.empty()) continue;  // it was for us
+    if (taken->header.empty()) continue;  // it was handled in this layer
     if (in_.size() == in_.capacity()) {
       ++drops_[static_cast<std::size_t>(DropReason::kNoBuffer)];
       continue;
@@ -114,7 +115,7 @@ void UdpWorld::note_overflow(std::uint32_t plane, std::uint32_t overflow) {
   tell_port(plane);
 }
 
-// What a buffer holds depends on it.
+// Whether packets arrive joined in runs decides how much the receive buffer holds.
 void UdpWorld::note_runs(std::size_t count) {
   runs_seen_ += count;
   packets_seen_ += in_.size();
@@ -139,7 +140,8 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
   busy_runs_ = count == 1 && runs[0].size <= single * runs[0].segment ? 1
                : runs[0].size >= kLongRun                             ? kRunsWhenLong
                                                                       : kRunsMax;
-  // Where data came more will; answers come on all planes in turn.
+  // More data is likely to follow on the same plane. Answers arrive on all planes in turn, so they
+  // predict nothing.
   if (!answers) {
     busy_plane_ = plane;
     plane_busy_until_ = now_ + kBusy;
@@ -160,9 +162,9 @@ bool UdpWorld::receive(std::uint32_t plane, std::size_t runs_max) {
 
 // --- out ---------------------------------------------------------------------------------------
 
-// The longest run at the front of `out` that one system call takes: one EV, one peer, equal sizes,
-// the last may be shorter. Returns how many packets it was; what the kernel does not take now is
-// held.
+// Sends the longest run at the front of `out` that one system call takes: one EV, one peer, equal
+// sizes except that the last may be shorter. Returns the number of packets; those that the kernel
+// does not accept now are held.
 std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
   if (sessions_ != nullptr) return send_sealed_run(out);
   std::array<iovec, 3 * kPollPackets> pieces;
@@ -203,7 +205,7 @@ std::size_t UdpWorld::send_run(std::span<const world::Datagram> out) {
     if (d.payload.size > 0) pieces[used++] = {mutable_bytes(d.payload.at), d.payload.size};
     pieces[used++] = {trailer.bytes.data(), pad + wire::kIcrcSize};
   }
-  if (count == 0) {  // no datagram is that large
+  if (count == 0) {  // too large for a datagram
     ++counters_.drops_send;
     return 1;
   }
@@ -236,15 +238,15 @@ void UdpWorld::hand_over(std::span<const world::Datagram> run, const Steering::W
   }
 }
 
-// Until the socket has room the plane takes nothing else. Only for so long is it watched: the kernel
-// calls whoever watches a socket for each packet that it sends.
+// The plane accepts nothing else until the socket has room. The socket is watched only for that
+// time, because the kernel notifies the watcher of a socket of each packet that the socket sends.
 void UdpWorld::hold(std::span<const world::Datagram> run, int sender_fd) {
   Plane& plane = planes_[run[0].port];
   for (const world::Datagram& d : run) keep(plane, d);
   if (plane.without_room >= 0) return;
   if (watch(sender_fd, EPOLLOUT, kRoom | run[0].port)) {
     plane.without_room = sender_fd;
-  } else {  // nobody would tell us: lost, as packets may be
+  } else {  // epoll cannot watch the socket: drop, as the network may
     counters_.drops_send += plane.held.size();
     plane.held.clear();
   }
@@ -283,15 +285,16 @@ bool UdpWorld::send_held(Plane& plane) {
     if (plane.held.empty()) {
       sent += send_run(std::span(again).subspan(sent, count - sent));
     } else {
-      // Still no room: the rest stays behind what was just held again.
+      // Still no room: the rest stays behind the packet that was just held another time.
       keep(plane, again[sent++]);
     }
   }
   return count > plane.held.size();
 }
 
-// Packets of one path that leave together are one run for the kernel, also where others lie between
-// them (docs/decisions/0029). Each path keeps its order; what comes in runs stays as it is.
+// Puts packets of one path next to each other, so that they leave as one run for the kernel
+// (docs/decisions/0029). The order on each path is kept. Packets that already form runs stay as
+// they are.
 std::span<const world::Datagram> UdpWorld::gather(std::span<const world::Datagram> out) {
   constexpr std::size_t kShort = 4;  // packets a run, in the mean
   std::size_t runs = 1;
@@ -314,7 +317,7 @@ std::span<const world::Datagram> UdpWorld::gather(std::span<const world::Datagra
 bool UdpWorld::transmit() {
   std::array<world::PortRoom, world::kPortsMax> room{};
   bool any = false;
-  // Shared by the planes, rounded up: what is too much is waited for later.
+  // The planes share the cap, rounded up; the excess is a debt that later polls wait for.
   const auto plane_count = static_cast<std::uint32_t>(planes_.size());
   const std::uint32_t plane_room =
       cap_ ? std::min(kPortRoom, (cap_->packets(now_) + plane_count - 1) / plane_count) : kPortRoom;

@@ -1,4 +1,4 @@
-// UdpWorld, opened: a slot of its own, its sockets, and how it lets go of them.
+// UdpWorld, opening and closing: its slot and its sockets.
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -15,7 +15,7 @@
 #include "os/system_error.h"
 
 namespace weft::net {
-// By carrier the last uSID is part of the address on arrival.
+// In the carrier form the address on arrival contains the last uSID.
 Ipv6 UdpWorld::listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
   if (config.ev_mode != EvMode::kSrv6 || config.srv6 == Srv6Form::kMrc) return config.planes[plane];
   return end_of_usids(config, plane);
@@ -57,7 +57,7 @@ Result<void> UdpWorld::suit_peers(UdpWorldConfig& config) {
   }
   config.icrc = IcrcCover::kFull;
   config.shared_memory = false;
-  // Their EVs are ports and labels.
+  // The EVs of other MRC implementations are ports and flow labels.
   if (config.ev_mode == EvMode::kUdpPort && !base::is_ipv4(config.planes[0]))
     config.ev_mode = EvMode::kPortAndLabel;
   return {};
@@ -96,7 +96,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   WEFT_TRY(const os::NamespaceScope scope, os::NamespaceScope::enter(config.network_namespace));
   if (config.ev_mode == EvMode::kSrv6) {
     WEFT_TRY(config.srv6, choose_srv6_form(config));
-    // There is no UDP checksum: the payload needs a check of its own.
+    // MRC's form has no UDP checksum, so the ICRC has to cover the payload.
     if (config.srv6 == Srv6Form::kMrc) config.icrc = IcrcCover::kFull;
   }
   std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
@@ -104,7 +104,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
   WEFT_TRY(world->alarm_, os::Alarm::open());
-  // Who does not know of slots sends to the first.
+  // Peers that do not know slots send to the first.
   const std::uint16_t slots = config.peers == Peers::kMrc ? 1 : wire::kProcessesMax;
   for (std::uint16_t process = 0; process < slots; ++process) {
     auto opened = world->open_slot(process);
@@ -129,11 +129,11 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
                            wire::listen_port(0), os::text_of(config.planes[0]))};
 }
 
-// The listening ports first: whoever has them has the slot.
+// Binds the listening ports first: the process that has them owns the slot.
 Result<void> UdpWorld::open_slot(std::uint16_t process) {
   planes_.clear();
   process_ = process;
-  // Those whose ICRC covers everything may send no checksum.
+  // Peers whose ICRC covers the whole packet may send no UDP checksum.
   const bool others = srv6_form() == Srv6Form::kMrc || config_.peers == Peers::kMrc;
   for (std::uint32_t p = 0; p < config_.planes.size(); ++p) {
     WEFT_TRY(os::UdpSocket listen,
@@ -164,7 +164,7 @@ Result<void> UdpWorld::open_slot(std::uint16_t process) {
 
 Result<void> UdpWorld::open_shared_memory() {
   shm_ = nullptr;
-  // With a secret nothing is taken that is not sealed.
+  // With a secret only sealed packets are accepted, and rings carry none.
   const char* const why = !config_.shared_memory               ? "it is switched off"
                           : planes_.size() == world::kPortsMax ? "8 planes leave no port for it"
                           : !config_.job_secret.empty()        ? "there is a job secret"
@@ -176,7 +176,8 @@ Result<void> UdpWorld::open_shared_memory() {
   auto opened = ShmPort::open({.self = addresses()[0],
                                .port = static_cast<world::PortIndex>(planes_.size()),
                                .ring_bytes = config_.ring_bytes});
-  // The slot is ours by its UDP ports. Names are anybody's on this host.
+  // The UDP ports prove that the slot is ours, but any process of this host may have taken the
+  // name.
   if (!opened && opened.error().kind == ErrorKind::kExhausted) {
     os::log(os::LogLevel::kWarn, "no shared memory: {}", opened.error().message);
     return {};
@@ -187,7 +188,7 @@ Result<void> UdpWorld::open_shared_memory() {
 
 std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer) {
   if (shm_ == nullptr) return std::nullopt;
-  // A name is of a network namespace: that of this world.
+  // A name belongs to a network namespace: here that of this world.
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
   if (!scope || !shm_->reach(peer)) return std::nullopt;
   return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};

@@ -1,4 +1,4 @@
-// UdpWorld, paths: how large packets to a peer may be.
+// UdpWorld, path MTU: how large packets to a peer may be.
 #include <algorithm>
 
 #include "net/path_mtu.h"
@@ -10,7 +10,8 @@
 namespace weft::net {
 namespace {
 
-// What IPv6 asks of every link, and routers of today of IPv4: less is not believed, as nobody signs it.
+// The minimum MTU of IPv6, which today's IPv4 links have too. A smaller reported value is not
+// believed, because ICMP is not authenticated.
 constexpr std::uint32_t kPathMtuMin = 1280;
 
 }  // namespace
@@ -18,7 +19,7 @@ constexpr std::uint32_t kPathMtuMin = 1280;
 std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
   std::uint32_t payload = seal::kPayloads[0];
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
-  if (!scope) return payload;  // nothing is known
+  if (!scope) return payload;  // nothing is known about the paths
   const auto interfaces = os::list_interfaces();
   for (const fabric::Ev& ev : evs()) {
     if (ev.port >= peer.size()) continue;
@@ -26,7 +27,7 @@ std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
     const Ipv6 to = steering_->way(process_, ev.port, ev.value, peer[ev.port].ip()).to;
     std::uint32_t mtu = path_mtu({.from = from, .to = to});
     if (mtu != 0) mtu = std::max(mtu, kPathMtuMin);
-    // A plane that is down has no way just now, but will be used when it is up.
+    // A plane that is down has no route now, but will be used when it is up.
     if (const os::Interface* on = interfaces ? os::interface_of(from, *interfaces) : nullptr;
         on != nullptr && on->mtu != 0) {
       mtu = mtu == 0 ? on->mtu : std::min(mtu, on->mtu);
@@ -44,14 +45,14 @@ std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
 
 std::uint32_t UdpWorld::payload_that_arrives(std::span<const world::Address> peer) const {
   const std::uint32_t fits = payload_to(peer);
-  // Where uSIDs steer, what routers say is about other addresses than ours.
+  // With uSIDs, routers' reports name other addresses than ours.
   if (fits <= seal::kPayloads.back() || config_.ev_mode == EvMode::kSrv6) return fits;
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
   const auto interfaces = os::list_interfaces();
   if (!scope || !interfaces) return fits;
   std::vector<PathEnds> ways;
   for (std::size_t p = 0; p < planes_.size() && p < peer.size(); ++p) {
-    // There is nothing between two addresses of this host.
+    // No network lies between two addresses of this host.
     if (os::interface_of(peer[p].ip(), *interfaces) != nullptr || base::is_loopback(peer[p].ip()))
       continue;
     ways.push_back({.from = planes_[p].address, .to = peer[p].ip()});

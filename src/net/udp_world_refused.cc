@@ -1,7 +1,7 @@
-// UdpWorld, refused: a host answered with ICMP that no process of its has the port we sent to.
+// UdpWorld, refusals: a host answered with ICMP that no process has the port that we sent to.
 //
-// Whoever sends knows: the error queue of the sending sockets has the destination of the packet that
-// was refused. The node hears of it as a refusal and asks for itself (docs/decisions/0013).
+// The error queues of the sending sockets hold the destination of each refused packet. The node is
+// told of it as a refusal, and checks it with a request of its own (docs/decisions/0013).
 #include <algorithm>
 
 #include "fabric/address.h"
@@ -10,7 +10,7 @@
 namespace weft::net {
 
 void UdpWorld::tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t process) {
-  // Nobody signs ICMP. Where packets are sealed only this host's own word counts.
+  // ICMP is not authenticated. With sealed packets only refusals by this host count.
   const bool here =
       std::any_of(planes_.begin(), planes_.end(), [&](const Plane& p) { return p.address == ip; });
   if (sessions_ != nullptr && !here) return;
@@ -19,12 +19,13 @@ void UdpWorld::tell_refusal(std::uint32_t plane, const Ipv6& ip, std::uint16_t p
   node_->on_datagrams(now_, {&note, 1});
 }
 
-// Of a port that is no process of ours nothing is told.
+// A refused port that belongs to no process of Weft is ignored.
 void UdpWorld::tell_refusals(std::uint32_t plane, const os::IpPort& refused) {
   const auto process = wire::process_listening(refused.port);
   if (!process) return;
   if (srv6_form() != Srv6Form::kCarrier) return tell_refusal(plane, refused.ip, *process);
-  // What was refused went to its last uSID, which hosts of several leaves have: any may be meant.
+  // The refused packet went to its last uSID, which hosts at several leaves share: any of them may
+  // be meant.
   const fabric::Topology& topology = config_.place->topology;
   for (fabric::HostIndex host = 0; host < topology.host_count(); ++host) {
     const fabric::NodeId node{.plane = plane, .tier = fabric::Tier::kHost, .index = host};
@@ -34,8 +35,8 @@ void UdpWorld::tell_refusals(std::uint32_t plane, const os::IpPort& refused) {
   }
 }
 
-// From one socket. Bounded: who sends them without end must not keep us from our work. True if none
-// are left.
+// Reads the refusals of one socket. Bounded, so that a stream of them does not hold us here. True
+// if none are left.
 template <typename Socket>
 bool UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender) {
   std::optional<os::IpPort> last;
@@ -43,7 +44,7 @@ bool UdpWorld::hear_refusals(std::uint32_t plane, const Socket& sender) {
     const auto refused = sender.poll_refusal();
     if (!refused) return true;
     ++counters_.refusals;
-    if (refused == last) continue;  // a window of packets is refused one by one
+    if (refused == last) continue;  // each packet of a window is refused
     last = refused;
     tell_refusals(plane, *refused);
   }
@@ -58,8 +59,9 @@ bool UdpWorld::hear_refusals(std::uint32_t plane) {
   return all;
 }
 
-// One plane after the other while packets go out, and all of them once more after the last. Nothing
-// wakes us: who watches a socket is called by the kernel for each packet that it sends (decision 13).
+// Polls one plane per call while packets are sent, and all of them once more after the last. The
+// sockets are not watched, because the kernel would notify a watcher of each packet that is sent
+// (decision 13).
 void UdpWorld::hear_next_refusals() {
   if (!hear_refusals(hear_turn_)) sent_at_ = now_;
   hear_turn_ = hear_turn_ + 1 == planes_.size() ? 0 : hear_turn_ + 1;

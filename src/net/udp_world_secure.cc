@@ -1,4 +1,4 @@
-// UdpWorld, secured: packets are sealed and opened here, and hellos sent.
+// UdpWorld, sealing: packets are sealed and opened here, and hellos sent.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -23,7 +23,7 @@ Result<void> UdpWorld::open_security() {
                                                   .process = process_,
                                                   .qps_max = config_.secured_qps_max,
                                                   .peers_max = config_.secured_qps_max}));
-  // Keys were made of it; nobody needs it any more.
+  // The keys are derived; the secret itself is not needed any more.
   std::fill(config_.job_secret.begin(), config_.job_secret.end(), std::byte{0});
   sealed_.resize(os::UdpSocket::kSendBytesMax);
   hello_evs_ = evs();
@@ -41,7 +41,7 @@ void UdpWorld::end_session(std::uint32_t local_qpn) {
   if (sessions_ != nullptr) sessions_->close(local_qpn);
 }
 
-// By a path of its own each, so that one that is dead delays keys but does not prevent them.
+// Each hello takes another path, so that a dead path delays keys but does not prevent them.
 void UdpWorld::send_hellos() {
   while (auto hello = sessions_->poll_hello()) {
     const fabric::Ev ev = hello_evs_[hello_turn_++ % hello_evs_.size()];
@@ -49,7 +49,7 @@ void UdpWorld::send_hellos() {
     const Steering::Way way = steering_->way(process_, ev.port, ev.value, to.ip());
     iovec piece{hello->packet.data(), hello->packet.size()};
     ++counters_.hellos_sent;
-    // One that the kernel does not take is lost like any other.
+    // A hello that the kernel does not accept is lost, like any packet.
     send_by(planes_[ev.port], way, to.ip(),
             {.to = way.to,
              .port = wire::listen_port(to.process),
@@ -60,12 +60,12 @@ void UdpWorld::send_hellos() {
   }
 }
 
-// As send_run(); the packets are sealed into one piece. A packet for which there are no keys yet is
-// not sent: a hello goes in its place, and the transport sends it again.
+// As send_run(), but the packets are sealed into one buffer. A packet for which there are no keys
+// yet is not sent; a hello goes in its place, and the transport retransmits the packet.
 std::size_t UdpWorld::send_sealed_run(std::span<const world::Datagram> out) {
   const world::Datagram& first = out[0];
   const Steering::Way way = steering_->way(process_, first.port, first.entropy, first.peer.ip());
-  // As the receiver will see it.
+  // The EV as the receiver computes it.
   const std::uint32_t ev = steering_->ev_of({.plane = first.port,
                                              .source_port = wire::source_port(process_, way.socket),
                                              .flow_label = way.flow_label});

@@ -1,4 +1,4 @@
-// UdpWorld, SRv6: which form uSIDs are carried in, and MRC's own form of it.
+// UdpWorld, SRv6: the choice of the form of uSIDs, and MRC's form.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace weft::net {
 
-// By carrier the checksum of UDP is made for the carrier, and the address that arrives is another:
-// only links that never look at it will do.
+// In the carrier form the UDP checksum is computed for the carrier address, and the packet arrives
+// with another address. So it only works on links that never verify checksums.
 Result<Srv6Form> UdpWorld::choose_srv6_form(const UdpWorldConfig& config) {
   if (config.srv6 == Srv6Form::kMrc) return Srv6Form::kMrc;
   WEFT_TRY(const auto interfaces, os::list_interfaces());
@@ -31,15 +31,15 @@ Result<Srv6Form> UdpWorld::choose_srv6_form(const UdpWorldConfig& config) {
   return Srv6Form::kCarrier;
 }
 
-// The last uSID is all that is left of a list.
+// On arrival only the last uSID of the list is left.
 Ipv6 UdpWorld::end_of_usids(const UdpWorldConfig& config, std::uint32_t plane) {
   const FabricPlace& place = *config.place;
   const fabric::NodeId self{.plane = plane, .tier = fabric::Tier::kHost, .index = place.self};
   return fabric::address_of(fabric::UsidList{.usid = {fabric::usid_of(place.topology, self)}});
 }
 
-// The UDP sockets stay: they hold the slot, and take what this host's kernel or the last switch took
-// out of its outer header.
+// The UDP sockets stay open. They hold the slot, and receive packets whose outer header was removed
+// by this host's kernel or by the last switch.
 Result<void> UdpWorld::open_tunnels() {
   if (srv6_form() != Srv6Form::kMrc) return {};
   for (std::uint32_t p = 0; p < planes_.size(); ++p) {

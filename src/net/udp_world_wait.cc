@@ -1,8 +1,8 @@
-// UdpWorld, waiting: who has something for us, told by the kernel or asked for.
+// UdpWorld, waiting: arrivals are either announced by the kernel (epoll) or polled for.
 //
-// The kernel calls whoever watches a socket at each packet that comes, in the sender's time. So planes
-// are watched while the world sleeps and for a moment after; one that has been awake for longer asks
-// them (docs/decisions/0027).
+// The kernel notifies the watcher of a socket at each packet that arrives, in the sender's time. So
+// the planes are watched only while the world sleeps and for a moment after. A world that has been
+// awake for longer polls them (docs/decisions/0027).
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -19,17 +19,18 @@
 namespace weft::net {
 namespace {
 
-// Awake for so long, it asks: sooner would cost those who sleep often.
+// After being awake for so long the world polls. A shorter time would cost worlds that sleep often.
 constexpr Duration kAwake = Duration::ms(1);
 
 }  // namespace
 
 void UdpWorld::wake() {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof(one));  // full: awake anyway
+  // If the counter is full, the world is awake anyway.
+  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof(one));
 }
 
-// --- who is watched ----------------------------------------------------------------------------
+// --- watched descriptors -----------------------------------------------------------------------
 
 Result<void> UdpWorld::watch(int fd, std::uint32_t events, std::uint32_t what) {
   epoll_event event{};
@@ -55,7 +56,7 @@ Result<void> UdpWorld::watch_all() {
   return watch(wake_fd_, EPOLLIN, kWake);
 }
 
-// Whose socket that is.
+// The plane of a socket in asked_.
 std::uint32_t UdpWorld::plane_asked(std::size_t index) const {
   return static_cast<std::uint32_t>((index - 1) % planes_.size());
 }
@@ -98,7 +99,7 @@ void UdpWorld::end_wait() {
   if (shm_ != nullptr) shm_->wake();
 }
 
-// --- what came ---------------------------------------------------------------------------------
+// --- arrivals ----------------------------------------------------------------------------------
 
 void UdpWorld::look_at_links() {
   links_->look();
@@ -112,7 +113,7 @@ void UdpWorld::look_at_links() {
   }
 }
 
-// Takes what epoll has, or sleeps until it has something.
+// Handles the events that epoll has; with kSleeps it waits until there is one.
 bool UdpWorld::hear(Patience patience) {
   const bool sleeps = patience == Patience::kSleeps;
   std::array<epoll_event, world::kPortsMax + 8> ready;
@@ -135,7 +136,7 @@ bool UdpWorld::hear(Patience patience) {
       shm_->look();
       moved = true;
     } else if ((what & kRoom) != 0) {
-      // Told as long as it is there, room or none.
+      // EPOLLERR is reported as long as there is an ICMP error, with room or without.
       if ((ready[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) hear_refusals(what & 0xff);
       moved |= send_held(planes_[what & 0xff]);
     } else if ((what & kHost) != 0) {
@@ -147,7 +148,7 @@ bool UdpWorld::hear(Patience patience) {
   return moved;
 }
 
-// One question to all of them.
+// Polls all of asked_ in one system call.
 bool UdpWorld::ask() {
   if (poll(asked_.data(), asked_.size(), 0) <= 0) return false;
   std::uint32_t ready = 0;
@@ -161,7 +162,8 @@ bool UdpWorld::ask() {
   return moved;
 }
 
-// Takes what is there; until then it waits for something to come. True if anything came.
+// Handles what has arrived. Sleeps until something arrives if `sleep_until` is in the future. True
+// if anything arrived.
 bool UdpWorld::look(Time sleep_until) {
   look_next_ = now_ + kLookEvery;
   const bool sleeps = sleep_until > now_;

@@ -1,4 +1,4 @@
-// Addresses as people and as the kernel write them. IPv4 is ::ffff:a.b.c.d.
+// IP addresses as text and as the kernel's sockaddr. IPv4 addresses are kept as ::ffff:a.b.c.d.
 #pragma once
 
 #include <sys/socket.h>

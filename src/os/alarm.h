@@ -1,6 +1,7 @@
-// Alarm: a descriptor that becomes readable at a time. For a loop that sleeps often and for short: it
-// is set again only when it would ring too late, because to arm a timer costs a system call and, in a
-// virtual machine, an exit to the hypervisor. So it may ring early: whoever it wakes looks again.
+// Alarm: a timer as a descriptor that becomes readable when it expires. It is made for loops that
+// sleep often and for short times. Arming the timer costs a system call and, in a virtual machine,
+// an exit to the hypervisor, so the timer is only armed anew when it would expire too late. It may
+// therefore expire early: the loop that it wakes has to check the clock.
 #pragma once
 
 #include "base/result.h"
@@ -15,9 +16,10 @@ class Alarm {
   static Result<Alarm> open();
 
   int fd() const { return fd_.get(); }
-  // Rings at that time of the monotonic clock, or before.
+  // The alarm expires at `at` of the monotonic clock, or earlier.
   void ring_by(Time at);
-  // It rang: silent until it is set again.
+  // To be called when the descriptor was readable: it is not readable from then on, until ring_by()
+  // arms the timer.
   void rang();
 
  private:

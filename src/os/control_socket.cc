@@ -79,7 +79,7 @@ std::size_t ControlSocket::descriptors(std::span<pollfd, kClientsMax + 1> out) c
   for (const int fd : clients_) {
     if (fd >= 0) out[count++] = {.fd = fd, .events = POLLIN, .revents = 0};
   }
-  // With all places taken others wait in the kernel.
+  // With all client slots taken, further clients wait in the kernel's backlog.
   if (count < kClientsMax) out[count++] = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
   return count;
 }
@@ -113,7 +113,7 @@ void ControlSocket::answer(const Request& request, std::string_view text) {
   if (text.size() > kAnswerMax) text = text.substr(0, kAnswerMax);
   const int room = static_cast<int>(2 * kAnswerMax);
   if (text.size() > 64 * 1024) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-  // One who asks and does not read is not waited for.
+  // A client that does not read its answer is disconnected; the process never blocks on it.
   if (send(fd, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
     close_client(request.client);
 }

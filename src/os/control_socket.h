@@ -1,8 +1,8 @@
-// ControlSocket: requests to a running process, one line each, over a unix socket in a folder of
-// its owner; each gets one answer. ask() is the other side.
+// ControlSocket: the server of one-line requests to a running process, over a unix socket in a
+// folder of the process's user. Each request gets one answer. ask() is the client.
 //
-// Messages keep their bounds (SOCK_SEQPACKET). At most kClientsMax at a time, kRequestMax bytes a
-// request; one that asks for more is cut off. Nothing here waits for a client.
+// Message boundaries are kept (SOCK_SEQPACKET). There are at most kClientsMax clients at a time. A
+// request of more than kRequestMax bytes is truncated. The server never blocks on a client.
 #pragma once
 
 #include <poll.h>
@@ -26,22 +26,23 @@ class ControlSocket {
   static constexpr std::size_t kRequestMax = 4096;
   static constexpr std::size_t kAnswerMax = 1u << 20;
 
-  // Takes the place of a socket whose owner is gone. Errors: kWrongState (somebody answers there),
-  // kInvalid (path too long), kSystem.
+  // Replaces a socket file whose process has ended. Errors: kWrongState (a running process listens
+  // there), kInvalid (path too long), kSystem.
   static Result<ControlSocket> listen(const std::string& path);
   ControlSocket(ControlSocket&& other) noexcept;
   ControlSocket& operator=(ControlSocket&& other) = delete;
-  // Removes the socket's name.
+  // Removes the socket file.
   ~ControlSocket();
 
-  // What to poll() for before next(): fills the front of `out`, returns how many.
+  // The descriptors to poll() before next(). They are written to the front of `out`; returns how
+  // many.
   std::size_t descriptors(std::span<pollfd, kClientsMax + 1> out) const;
 
   struct Request {
     std::size_t client = 0;
     std::string_view text{};  // valid till the next call
   };
-  // A request that has come, or nothing.
+  // The next request that has arrived; nullopt if there is none.
   std::optional<Request> next();
   void answer(const Request& request, std::string_view text);
 
@@ -56,7 +57,8 @@ class ControlSocket {
   std::array<char, kRequestMax> buffer_;
 };
 
-// Sends one request and waits for its answer. Errors: kNotFound (nobody listens there), kSystem.
+// Sends one request and waits for its answer. Errors: kNotFound (no process listens there),
+// kSystem.
 Result<std::string> ask(const std::string& path, std::string_view request,
                         Duration timeout = Duration::s(5));
 

@@ -1,14 +1,15 @@
-// Whether a thread of ours takes the core from whoever is at work when a packet wakes it.
+// Whether a thread that a packet wakes preempts the thread that runs on its core.
 #pragma once
 
 namespace weft::os {
 
 enum class Courtesy : unsigned char {
-  kTakesTheCore,  // as any thread does that slept: soonest answers
-  kWaitsForIt,    // until that one sleeps, or has had its turn (SCHED_BATCH)
+  kTakesTheCore,  // preempts, as the kernel's default policy does: lowest latency
+  kWaitsForIt,    // waits until the running thread sleeps or its time slice ends (SCHED_BATCH)
 };
 
-// Of the calling thread. Needs no privilege; a thread that somebody gave a policy of its own keeps it.
+// Sets it for the calling thread. Needs no privilege. A thread with another scheduling policy than
+// these two keeps its policy.
 void set_courtesy(Courtesy wanted);
 
 }  // namespace weft::os

@@ -86,7 +86,8 @@ Result<void> run_on(std::span<const std::uint32_t> cpus) {
 std::vector<NumaNode> numa_nodes(const std::string& sysfs) {
   std::vector<NumaNode> out;
   const std::filesystem::path folder = sysfs + "/devices/system/node";
-  const auto numbers = cpus_from(first_line(folder / "online"));  // written as CPUs are
+  // The same format as a list of CPUs.
+  const auto numbers = cpus_from(first_line(folder / "online"));
   if (!numbers) return out;
   for (const std::uint32_t number : *numbers) {
     const auto cpus = cpus_from(first_line(folder / fmt::format("node{}", number) / "cpulist"));
@@ -98,7 +99,7 @@ std::vector<NumaNode> numa_nodes(const std::string& sysfs) {
 std::optional<std::uint32_t> numa_node_of(const std::string& interface, const std::string& sysfs) {
   const std::string line =
       first_line(fmt::format("{}/class/net/{}/device/numa_node", sysfs, interface));
-  // -1: the firmware did not say.
+  // The file holds -1 when the firmware does not know the node.
   std::uint32_t node = 0;
   std::string_view text = line;
   if (!take_number(text, node) || !text.empty()) return std::nullopt;

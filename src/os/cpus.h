@@ -1,4 +1,5 @@
-// CPUs: as people write them, which of them this thread runs on, and which are near an interface.
+// CPUs: lists of CPUs as text, the CPUs of the calling thread, and the CPUs near a network
+// interface.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,16 @@ namespace weft::os {
 
 inline constexpr std::uint32_t kCpusMax = 1024;
 
-// "0-3,8": ascending, each once. Nothing: it is no such list, or has a CPU from kCpusMax on.
+// Parses a list such as "0-3,8". The result is ascending, without duplicates. nullopt: the text is
+// not such a list, or it names a CPU of kCpusMax or above.
 std::optional<std::vector<std::uint32_t>> cpus_from(std::string_view text);
-// The other way round. REQUIRES ascending ones.
+// The inverse of cpus_from(). REQUIRES ascending CPUs.
 std::string text_of_cpus(std::span<const std::uint32_t> cpus);
 
-// Those that this thread may run on.
+// The CPUs that the calling thread may run on.
 std::vector<std::uint32_t> own_cpus();
-// From now on this thread and those that it starts run on these only. Errors: kInvalid when it may
-// run on none of them, kSystem.
+// Restricts the calling thread, and the threads that it starts later, to these CPUs. Errors:
+// kInvalid when it may run on none of them, kSystem.
 Result<void> run_on(std::span<const std::uint32_t> cpus);
 
 // --- NUMA, from sysfs; `sysfs` is "/sys" except in tests
@@ -30,9 +32,9 @@ struct NumaNode {
   std::uint32_t number = 0;
   std::vector<std::uint32_t> cpus{};
 };
-// Ascending; empty: the system does not say.
+// Ascending by number. Empty: the system does not say.
 std::vector<NumaNode> numa_nodes(const std::string& sysfs);
-// The node that an interface's device is attached to; nothing: it has none, or has no device.
+// The NUMA node of an interface's device. nullopt: the node is unknown, or there is no device.
 std::optional<std::uint32_t> numa_node_of(const std::string& interface, const std::string& sysfs);
 
 }  // namespace weft::os

@@ -1,4 +1,4 @@
-// FileDescriptor: owns one, closes it.
+// FileDescriptor: owns a file descriptor and closes it.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The text of a file that a person named.
+// The content of a file that a user named.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,9 @@
 
 namespace weft::os {
 
-// `expected`: what was to be in it, for the message. Errors: kInvalid with the system's reason, or
-// that it is larger than `bytes_max`. Never waits for a writer: a pipe is refused.
+// `expected` says in the error message what the file should contain. Errors: kInvalid with the
+// system's reason, or because the file is larger than `bytes_max`. Pipes are refused, so that the
+// call never waits for a writer.
 Result<std::string> file_text(const std::string& path, const std::string& expected,
                               std::size_t bytes_max = 64u << 20);
 

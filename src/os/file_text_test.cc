@@ -9,7 +9,7 @@
 namespace weft::os {
 namespace {
 
-TEST(FileText, SaysWhyAFileCannotBeRead) {
+TEST(FileText, TheErrorSaysWhyAFileCannotBeRead) {
   const auto why = [](const char* path) {
     const auto text = file_text(path, "a scenario", 100);
     EXPECT_FALSE(text);
@@ -33,7 +33,7 @@ TEST(FileText, APipeIsRefusedAtOnce) {
             path + ": cannot be read: it is a pipe or a disk, no file; expected a scenario");
 }
 
-TEST(FileText, AnEmptyFileIsText) { EXPECT_EQ(file_text("/dev/null", "any").value(), ""); }
+TEST(FileText, AnEmptyFileGivesEmptyText) { EXPECT_EQ(file_text("/dev/null", "any").value(), ""); }
 
 }  // namespace
 }  // namespace weft::os

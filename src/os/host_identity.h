@@ -1,4 +1,5 @@
-// Which host is this, to tell from another? Not a name: two ends compare it and ask no more.
+// An identity of this host. Two processes compare theirs to learn whether they run on the same
+// host; it is not a name.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,9 @@
 
 namespace weft::os {
 
-// The same for all processes that share a loopback: those of one boot of one kernel, in one network
-// namespace (`network_namespace`: a path, empty for this process's own). 0: the system does not say.
+// Equal for all processes that share a loopback interface: same boot of the same kernel, same
+// network namespace. `network_namespace` is a path; empty for the namespace of this process. 0: the
+// system does not say.
 std::uint64_t host_identity(const std::string& network_namespace = {});
 
 }  // namespace weft::os

@@ -1,4 +1,4 @@
-// The network interfaces of this host, and which of them are meant by the names that people give.
+// The network interfaces of this host, and the choice of interfaces by the words of a user.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,26 @@ struct Interface {
 // In the kernel's order. Errors: kSystem.
 Result<std::vector<Interface>> list_interfaces();
 
-// A plane: an address of ours and the interface that it is on.
+// A plane: a local address and its interface.
 struct PlaneChoice {
   Ipv6 address{};
-  std::string interface {};  // empty: on none
+  std::string interface {};  // empty: no interface has the address
 
   friend bool operator==(const PlaneChoice&, const PlaneChoice&) = default;
 };
 
-// How many planes a process may have.
+// The most planes that a process may have.
 inline constexpr std::size_t kPlanesMax = 8;
 
-// One plane for each interface that a word means, its first address: a word is the name of one, or
-// else what names begin with. Words that begin with ^ say which not to take, and come alone. Only
-// interfaces that are up and have an address count; the loopback only where it is named. Errors:
-// kInvalid with what there is.
+// One plane, with the first address, for each interface that the words select. A word is the name
+// of an interface or, if there is none of that name, a prefix of names. Words that begin with ^
+// exclude interfaces; they cannot be mixed with others. Only interfaces that are up and have an
+// address are selected, and the loopback only if it is named in full. Errors: kInvalid with the
+// interfaces that there are.
 Result<std::vector<PlaneChoice>> planes_on(std::span<const std::string> words,
                                            std::span<const Interface> interfaces);
 
-// The interface that has this address; null if none has. All of 127/8 is the loopback's.
+// The interface that has this address; null if none has. All of 127/8 belongs to the loopback.
 const Interface* interface_of(const Ipv6& address, std::span<const Interface> interfaces);
 
 // "10.0.1.7 (eth0), 10.0.2.7 (eth1)".

@@ -30,30 +30,30 @@ std::string chosen(std::vector<std::string> words) {
   return planes ? text_of(*planes) : planes.error().message;
 }
 
-TEST(Interfaces, AWordIsANameOrWhatNamesBeginWith) {
+TEST(Interfaces, AWordIsAFullNameOrAPrefixOfNames) {
   EXPECT_EQ(chosen({"eth0"}), "10.0.1.7 (eth0)");
-  EXPECT_EQ(chosen({"eth1"}), "10.0.2.7 (eth1)");  // not eth10
+  EXPECT_EQ(chosen({"eth1"}), "10.0.2.7 (eth1)");  // eth10 is not selected
   EXPECT_EQ(chosen({"eth1", "eth0"}), "10.0.2.7 (eth1), 10.0.1.7 (eth0)");
   EXPECT_EQ(chosen({"eth"}), "10.0.1.7 (eth0), 10.0.2.7 (eth1), 10.0.10.7 (eth10)");
   EXPECT_EQ(chosen({"eth0", "eth"}), "10.0.1.7 (eth0), 10.0.2.7 (eth1), 10.0.10.7 (eth10)");
   EXPECT_EQ(chosen({"lo"}), "127.0.0.1 (lo)");
 }
 
-TEST(Interfaces, ExclusionsLeaveTheRestButTheLoopback) {
+TEST(Interfaces, ExclusionsLeaveAllOtherInterfacesButTheLoopback) {
   EXPECT_EQ(chosen({"^docker"}), "10.0.1.7 (eth0), 10.0.2.7 (eth1), 10.0.10.7 (eth10)");
   EXPECT_EQ(chosen({"^lo", "eth1"}), "10.0.1.7 (eth0), 172.17.0.1 (docker0)");
   EXPECT_NE(chosen({"^eth", "docker"}).find("no interface of that name"), std::string::npos);
 }
 
-TEST(Interfaces, WhatIsNotThereIsSaidWithWhatIs) {
+TEST(Interfaces, TheErrorNamesTheMissingInterfaceAndThoseThatExist) {
   EXPECT_EQ(chosen({"ib"}),
             "ib: no interface of that name is up and has an address; there are lo, eth0, eth1, "
             "eth10, docker0");
-  EXPECT_NE(chosen({"eth2"}).find("no interface of that name"), std::string::npos);  // down
+  EXPECT_NE(chosen({"eth2"}).find("no interface of that name"), std::string::npos);  // eth2 is down
   EXPECT_EQ(chosen({"eth0", "eth0"}), "eth0: named twice; expected each once");
 }
 
-TEST(Interfaces, OneThatIsDownIsNotTakenForANamesake) {
+TEST(Interfaces, AnInterfaceThatIsDownIsNotReplacedByOneWithItsNameAsPrefix) {
   const std::vector<Interface> host = {
       {.name = "eth1", .up = false, .addresses = {base::ipv4(10, 0, 2, 7)}},
       {.name = "eth10", .up = true, .addresses = {base::ipv4(10, 0, 10, 7)}}};
@@ -64,7 +64,7 @@ TEST(Interfaces, OneThatIsDownIsNotTakenForANamesake) {
       << planes.error().message;
 }
 
-TEST(Interfaces, EightPlanesAreTheMost) {
+TEST(Interfaces, MoreThanEightPlanesAreRefused) {
   std::vector<Interface> many;
   for (std::uint8_t i = 0; i < 9; ++i) {
     many.push_back(
@@ -75,7 +75,7 @@ TEST(Interfaces, EightPlanesAreTheMost) {
   EXPECT_EQ(planes_on(words, std::span(many).first(8)).value().size(), 8u);
 }
 
-TEST(Interfaces, AnAddressHasAnInterface) {
+TEST(Interfaces, TheInterfaceOfAnAddressIsFound) {
   EXPECT_EQ(interface_of(base::ipv4(127, 0, 3, 1), kHost)->name, "lo");
   EXPECT_EQ(interface_of(base::ipv4(10, 0, 2, 7), kHost)->name, "eth1");
   EXPECT_EQ(interface_of(base::ipv4(10, 9, 9, 9), kHost), nullptr);

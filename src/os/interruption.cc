@@ -11,15 +11,16 @@
 namespace weft::os {
 namespace {
 
-std::atomic<int> noted = 0;                            // the signal
-static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler writes it
+std::atomic<int> noted = 0;                            // the first signal that came; 0: none
+static_assert(std::atomic<int>::is_always_lock_free);  // because a signal handler writes it
 
-// Set before the signals are caught.
+// Both are set before the handlers are installed.
 const char* words = "";
-pid_t speaker = 0;  // children have the handler too
+// Child processes inherit the handler, but only this process writes the message.
+pid_t speaker = 0;
 
-// Who is impatient asks again. What comes at once is the same wish: `timeout` signals the process
-// and then its group.
+// A second signal ends the process at once, unless it comes so soon that it belongs to the first:
+// `timeout` signals the process and then its process group.
 constexpr long kOneWishMs = 300;
 std::atomic<long> noted_ms = 0;
 static_assert(std::atomic<long>::is_always_lock_free);
@@ -33,10 +34,11 @@ long now_ms() {
 void note(int number) {
   int none = 0;
   if (!noted.compare_exchange_strong(none, number)) {
-    const long first = noted_ms.load();  // 0: another thread is just about to say
+    // 0: another thread has the first signal and is about to write noted_ms
+    const long first = noted_ms.load();
     if (first == 0 || now_ms() - first < kOneWishMs) return;
     std::signal(number, SIG_DFL);
-    raise(number);  // comes when this handler has returned
+    raise(number);  // is delivered when this handler has returned
     return;
   }
   noted_ms.store(now_ms());
@@ -56,7 +58,7 @@ void catch_interruption(const char* last) {
   for (const int one : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&action.sa_mask, one);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // A terminal that is closed, unless somebody (nohup) wants it to go on then.
+  // SIGHUP comes when the terminal is closed. It stays ignored if it was (nohup).
   struct sigaction before {};
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);

@@ -1,9 +1,9 @@
-// What happens at the edges, told to a person on stderr, one line each:
+// The log of the edges: one line on stderr for each event.
 //
 //   weft: info: 11:23:45.123 slot 0, receive buffers of 8388608 bytes
 //
-// The level is one for the process, warn at first. Lines are written whole, from any thread. Nothing
-// is logged for each packet: who logs what repeats says it once.
+// The process has one level, at first kWarn. Any thread may log; each line is written whole.
+// Nothing is logged per packet, and a condition that repeats is logged once.
 #pragma once
 
 #include <fmt/core.h>

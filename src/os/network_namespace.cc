@@ -29,7 +29,7 @@ NamespaceScope::NamespaceScope(NamespaceScope&& other) noexcept
 
 NamespaceScope::~NamespaceScope() {
   if (back_ < 0) return;
-  // Nowhere else may this thread go on.
+  // This thread must not go on in another namespace than its own.
   WEFT_ASSERT(setns(back_, CLONE_NEWNET) == 0);
   close(back_);
 }

@@ -1,5 +1,5 @@
-// NamespaceScope: while it lives, this thread opens its sockets in another network namespace. A
-// socket stays in the namespace in which it was made.
+// NamespaceScope: as long as it lives, this thread opens its sockets in another network namespace.
+// A socket stays in the namespace in which it was made.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace weft::os {
 
 class NamespaceScope {
  public:
-  // `path`: as /run/netns/NAME or /proc/PID/ns/net; empty: stay where we are.
+  // `path` is such as /run/netns/NAME or /proc/PID/ns/net; empty: the thread stays in its
+  // namespace.
   static Result<NamespaceScope> enter(const std::string& path);
   NamespaceScope(NamespaceScope&& other) noexcept;
   NamespaceScope& operator=(NamespaceScope&& other) = delete;
@@ -18,7 +19,7 @@ class NamespaceScope {
 
  private:
   explicit NamespaceScope(int back) : back_(back) {}
-  int back_ = -1;  // where we came from; -1: nothing to undo
+  int back_ = -1;  // the namespace to return to; -1: none was entered
 };
 
 }  // namespace weft::os

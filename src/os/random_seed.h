@@ -1,4 +1,5 @@
-// What nobody can guess: for first QPNs, PSNs and keys of regions. Not for secrets (KeySchedule).
+// An unpredictable seed for first QPNs, PSNs and rkeys. Not for secrets: those come from
+// KeySchedule.
 #pragma once
 
 #include <sys/random.h>
@@ -9,7 +10,7 @@
 
 namespace weft::os {
 
-// From the system; from the clock where it has none yet.
+// From the system's random numbers; from the clock if the system has none yet.
 inline std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))

@@ -1,5 +1,4 @@
-// Words for people, on stderr. Where nobody can hear them (a full disk, a closed pipe) nothing else
-// is lost: no exception.
+// Messages to the user, on stderr. A failure to write them (full disk, closed pipe) is ignored.
 #pragma once
 
 #include <fmt/core.h>
@@ -19,13 +18,13 @@ void say(fmt::format_string<Values...> text, Values&&... values) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-// Says what went wrong; gives the exit status: 2 is misuse.
+// Prints the error. Returns the exit status: 2 for misuse, otherwise 1.
 inline int fail(const Error& error) {
   say("weft: {}\n", error.message);
   return error.kind == ErrorKind::kInvalid ? 2 : 1;
 }
 
-// A word of a command line as a shell reads it back.
+// Quotes a word of a command line for a shell.
 inline std::string shell_word(std::string_view word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,";

@@ -1,4 +1,4 @@
-// Options of sockets, as UDP and raw ones set them alike; and names that older headers lack.
+// Socket options that UDP and raw sockets share, and names that older system headers lack.
 #pragma once
 
 #include <netinet/in.h>
@@ -28,13 +28,13 @@
 
 namespace weft::os {
 
-// False: this kernel, or this kind of socket, has no such option.
+// False: this kernel, or this kind of socket, does not have the option.
 inline bool set_option(int fd, int level, int name, int value) {
   return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
 
-// A packet is one datagram. What the network says of its size (ICMP, which nobody signs) is not
-// believed while packets flow: whoever forges it would end a transfer.
+// A packet is one datagram and is never fragmented. ICMP messages about the MTU are not
+// authenticated, so they are ignored while packets flow: a forged one would end a transfer.
 inline void never_fragment(int fd, int level) {
   if (level == IPPROTO_IP) {
     set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
@@ -43,7 +43,7 @@ inline void never_fragment(int fd, int level) {
   }
 }
 
-// As large as the system lets us: beyond its limit only with privilege. 0: as it is.
+// Sets the buffer size, beyond the system's limit only with privilege. 0 keeps the default.
 inline void set_buffer(int fd, int name, int forced, std::uint32_t bytes) {
   if (bytes == 0) return;
   if (!set_option(fd, SOL_SOCKET, forced, static_cast<int>(bytes)))

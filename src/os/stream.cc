@@ -17,10 +17,10 @@
 namespace weft::os {
 namespace {
 
-// A signal may come just before a wait: no wait is longer than this.
+// No single wait is longer than this, because a signal may come just before a wait begins.
 constexpr int kWaitMs = 100;
 
-// Waits until `fd` can be read; false when it is not by then, or Ctrl-C came.
+// Waits until `fd` is readable. False when the time is over or Ctrl-C came.
 bool wait_readable(int fd, Time until) {
   while (os::clock_now() < until) {
     pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
@@ -30,7 +30,8 @@ bool wait_readable(int fd, Time until) {
   return false;
 }
 
-// On every address of this host; of IPv4 alone where there is no IPv6. -1 and errno.
+// Listens on every address of this host, on IPv4 only if the host has no IPv6. -1 with errno on an
+// error.
 int listen_on(std::uint16_t port, std::uint32_t count) {
   const int on = 1, off = 0;
   sockaddr_in6 any6{};
@@ -58,8 +59,7 @@ int listen_on(std::uint16_t port, std::uint32_t count) {
   return -1;
 }
 
-// A network that is gone says nothing: the other end is asked now and then, and after a while the
-// stream ends by itself.
+// A broken network gives no error. Keepalive probes detect a silent peer and end the stream.
 void notice_silence(int fd) {
   const int on = 1, idle_s = 5, every_s = 5, tries = 3, unanswered_ms = 20'000;
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -120,7 +120,7 @@ bool Stream::peek(Bytes bytes) const {
 
 namespace {
 
-// "10.0.1.7", without a port; "somebody" where the system does not say.
+// Such as "10.0.1.7", without a port; "somebody" if the system cannot say.
 std::string text_of(const sockaddr_storage& address, socklen_t size) {
   char host[NI_MAXHOST];
   const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host,
@@ -172,7 +172,7 @@ Result<Stream> dial(const Callee& callee) {
   int fd = -1, why = 0;
   for (const addrinfo* a = found; a != nullptr && fd < 0 && !interrupted(); a = a->ai_next) {
     fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    // Some 15 s: asked once, and again after 1, 3 and 7.
+    // Connecting takes at most about 15 s: SYN packets at 0, 1, 3 and 7 s.
     constexpr int kTriesMore = 3;
     if (fd >= 0) setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &kTriesMore, sizeof(kTriesMore));
     if (fd >= 0 && ::connect(fd, a->ai_addr, a->ai_addrlen) != 0) {

@@ -1,5 +1,5 @@
-// Stream: a byte stream between two ends, for what must be said besides packets, and how the two
-// find each other. Owns its socket. A wait is bounded, and Ctrl-C ends it (interruption.h).
+// Stream: a TCP connection for what two processes exchange besides packets. Listener and dial() set
+// it up. It owns its socket. Every wait is bounded, and Ctrl-C ends it (interruption.h).
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,27 @@ namespace weft::os {
 
 class Stream {
  public:
-  // One that says nothing is not waited for: words follow at once or are polled for.
+  // How long receive() waits by default. A peer sends at once, or the caller polls has_something().
   static constexpr Duration kPatience = Duration::s(20);
 
-  // `name`: the other end, where people are told of it.
+  // `name` is the name of the peer in error messages.
   explicit Stream(int fd, std::string name = "the other end") : fd_(fd), name_(std::move(name)) {}
   Stream(Stream&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
   Stream& operator=(Stream&&) = delete;
   ~Stream();
 
-  // All of it. Errors: kSystem when the other end has gone, says nothing for long, or Ctrl-C came.
+  // Both transfer all bytes or fail. Errors: kSystem when the peer has closed, is silent for too
+  // long, or Ctrl-C came.
   Result<void> send(ConstBytes bytes);
   Result<void> receive(Bytes bytes, Duration patience = kPatience);
-  // Words, or the end of them.
+  // Bytes can be read, or the peer has closed.
   bool has_something() const;
-  // The other end has gone, whatever it said before.
+  // The peer has closed; bytes that it sent before may still be unread.
   bool has_ended() const;
-  // Copies what is first there and leaves it; false if that much has not come.
+  // Copies the first bytes and leaves them in the stream. False if fewer have arrived.
   bool peek(Bytes bytes) const;
-  // What send() and receive() say when the other end has closed.
+  // The error of send() and receive() when the peer has closed.
   Error gone() const { return {ErrorKind::kSystem, name_ + " has gone"}; }
 
  private:
@@ -41,10 +42,10 @@ class Stream {
   std::string name_;
 };
 
-// Where others dial to, on every address of this host.
+// Accepts connections on every address of this host.
 class Listener {
  public:
-  // Room for `count` that dial at once. Errors: kSystem.
+  // The backlog holds `count` connections. Errors: kSystem.
   static Result<Listener> open(std::uint16_t port, std::uint32_t count);
   Listener(Listener&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Listener& operator=(Listener&&) = delete;
@@ -52,9 +53,9 @@ class Listener {
 
   struct Caller {
     Stream stream;
-    std::string from;  // its address
+    std::string from;  // the peer's address
   };
-  // Waits for the next that dials. Errors: kSystem, also when Ctrl-C came.
+  // Waits for the next connection. Errors: kSystem, also when Ctrl-C came.
   Result<Caller> accept();
 
  private:

@@ -1,4 +1,4 @@
-// A system call that failed, as an error: what was tried, and what the system says of it.
+// A failed system call as an Error: the call, and the system's reason.
 #pragma once
 
 #include <cerrno>
@@ -11,7 +11,7 @@
 
 namespace weft::os {
 
-// By default of the call that failed last.
+// `error` is by default that of the last failed call.
 inline Error system_error(std::string_view what, int error = errno) {
   std::string message = std::string(what) + ": " + std::strerror(error);
   if (error == EMFILE) message += "; raise `ulimit -n`";

@@ -22,16 +22,16 @@
 namespace weft::os {
 namespace {
 
-// Up to that size a packet is sent as one piece.
+// A packet up to this size is copied into one buffer: that costs less than a list of pieces.
 constexpr std::size_t kSmall = 256;
-// Each change of place makes the next habit harder to come by, up to so many sends.
+// The upper bound of strange_max_, which doubles each time the socket is disconnected.
 constexpr std::uint16_t kStrangeLimit = 4096;
 
 void set_flow_label(SocketAddress& to, std::uint32_t label) {
   reinterpret_cast<sockaddr_in6*>(&to.storage)->sin6_flowinfo = htonl(label & kFlowLabelMask);
 }
 
-// A control message at a time, in a buffer of its own.
+// The control messages of one sendmsg(), in a buffer of their own.
 class Control {
  public:
   template <typename T>
@@ -64,7 +64,7 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
   set_buffer(fd, SO_SNDBUF, SO_SNDBUFFORCE, options.send_bytes);
   if (!v4) {
     set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-    // Flow labels are ours to choose, not the system's.
+    // Weft chooses the flow labels, not the kernel.
     set_option(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
     set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
   }
@@ -73,7 +73,8 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
     set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
     if (!v4) set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
     set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    if (!options.singly) set_option(fd, SOL_UDP, UDP_GRO, 1);  // without it packets come one by one
+    // Without GRO packets arrive one by one.
+    if (!options.singly) set_option(fd, SOL_UDP, UDP_GRO, 1);
     if (options.any_checksum) set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
   }
   if (options.hears_refusals)
@@ -141,14 +142,15 @@ void UdpSocket::let_go() {
       std::min<std::uint16_t>(static_cast<std::uint16_t>(strange_max_ * 2), kStrangeLimit);
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
-  connect(fd_, &nowhere, sizeof(nowhere));  // that it is open to all again
+  // Disconnects: the socket accepts packets from everywhere.
+  connect(fd_, &nowhere, sizeof(nowhere));
 }
 
 ssize_t UdpSocket::send_by_habit(std::uint16_t segment, std::span<iovec> pieces) const {
   std::size_t size = 0;
   for (const iovec& piece : pieces) size += piece.iov_len;
   if (segment == 0 && size <= kSmall) {
-    // One piece and no message header: less for the system to read.
+    // One buffer and no message header: the kernel has less to copy.
     std::array<std::byte, kSmall> whole;
     std::size_t at = 0;
     for (const iovec& piece : pieces) {
@@ -218,11 +220,13 @@ UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
   if (usual) {
     strange_ = 0;
   } else if (may_connect_) {
-    // An error finds a connected socket only if it is about where that is connected to.
+    // A connected socket gets ICMP errors only about the address that it is connected to. It is
+    // disconnected for other destinations, so that their errors arrive too.
     if (has_habit_ && (habit_.to != wanted.to || habit_.port != wanted.port)) let_go();
     if (++strange_ >= strange_max_) adopt(wanted);
   }
-  // The network's word on an earlier packet is told first, once: this one has still to be sent.
+  // The kernel reports an ICMP error about an earlier packet once, in place of sending this one. So
+  // a failed send is retried once.
   for (int tries = 0; tries < 2; ++tries) {
     const ssize_t sent =
         usual ? send_by_habit(what.segment, pieces) : send_explicitly(what, pieces);
@@ -236,7 +240,7 @@ UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
 }
 
 std::optional<IpPort> UdpSocket::poll_refusal() const {
-  constexpr int kErrorsMax = 64;  // at a time
+  constexpr int kErrorsMax = 64;  // read in one call
   for (int i = 0; i < kErrorsMax; ++i) {
     sockaddr_storage to{};
     alignas(cmsghdr) std::array<char, 256> control;

@@ -1,5 +1,5 @@
-// One UDP socket over IPv4 or IPv6: a run of packets out in one system call (UDP_SEGMENT), runs in
-// (UDP_GRO), with ECN and DSCP of each. Non-blocking. Knows nothing of MRC.
+// One UDP socket over IPv4 or IPv6. One system call sends a run of packets (UDP_SEGMENT) or
+// receives runs (UDP_GRO), with ECN and DSCP of each. Non-blocking. Knows nothing of MRC.
 #pragma once
 
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 
 namespace weft::os {
 
-// The flow label within IPv6's first word, and within the word that the kernel gives.
+// The bits of the flow label in the first word of an IPv6 header and in sin6_flowinfo.
 inline constexpr std::uint32_t kFlowLabelMask = 0xf'ffff;
 
 class UdpSocket {
@@ -24,13 +24,13 @@ class UdpSocket {
   struct Options {
     Ipv6 address{};
     std::uint16_t port = 0;
-    std::uint32_t receive_bytes = 0;  // asked for; the system may give less. 0: its default
+    std::uint32_t receive_bytes = 0;  // requested; the system may give less. 0: its default
     std::uint32_t send_bytes = 0;
-    bool receives = false;        // GRO, ECN and flow label of what comes
-    bool singly = false;          // no GRO: it would join what other sockets take apart
-    bool any_checksum = false;    // IPv6: takes packets whose checksum is 0
+    bool receives = false;  // the socket receives: GRO, ECN and flow label are turned on
+    bool singly = false;    // no GRO, which would join packets that other sockets must see singly
+    bool any_checksum = false;    // IPv6: accepts packets whose checksum is 0
     bool hears_refusals = false;  // see poll_refusal()
-    bool by_carrier = false;      // addresses change on the way: errors find no connected socket
+    bool by_carrier = false;  // switches rewrite addresses: ICMP errors match no connected socket
   };
   // Errors: kExhausted when the port is taken, kSystem otherwise.
   static Result<UdpSocket> open(const Options& options);
@@ -40,7 +40,7 @@ class UdpSocket {
   ~UdpSocket();
 
   int fd() const { return fd_; }
-  // What the system really gave, in bytes of payload and bookkeeping together.
+  // The buffer that the system gave: bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
 
   struct Outgoing {
@@ -50,35 +50,36 @@ class UdpSocket {
     std::uint16_t segment = 0;       // bytes of each packet but the last; 0: one packet
     std::uint32_t flow_label = 0;    // IPv6
   };
-  // All of it, or nothing: because the send buffer is full, or because it can never be sent.
+  // The whole run was sent, or nothing of it: kNotNow, the send buffer is full; kNever, it cannot
+  // be sent.
   enum class Sent : std::uint8_t { kTaken, kNotNow, kNever };
-  // Where the kernel cuts no runs (an interface without checksum offload) it is packet by packet, and
-  // if the buffer is full half-way the caller sends some of them twice.
+  // If the kernel cannot segment runs (an interface without checksum offload), packets are sent one
+  // by one. If the send buffer then fills up in the middle, the result is kNotNow and the caller
+  // sends the first packets a second time.
   Sent send(const Outgoing& what, std::span<iovec> pieces);
 
-  // Where something was sent and nobody has the port, as its host said or somebody in its name. None:
-  // nothing was said. Other errors of the network are taken with it and forgotten.
+  // A destination whose UDP port is closed, as an ICMP message reported; it may be forged. nullopt:
+  // there is no such report. Other ICMP errors in the queue are discarded.
   std::optional<IpPort> poll_refusal() const;
 
-  // One run that came: `size` bytes, packets of `segment` bytes and perhaps a shorter last one.
+  // One run that arrived: `size` bytes in packets of `segment` bytes; the last one may be shorter.
   struct Incoming {
     Ipv6 from{};
     std::uint16_t port = 0;
     std::uint8_t traffic_class = 0;
     std::uint32_t flow_label = 0;
     std::uint32_t size = 0, segment = 0;
-    std::uint32_t overflow =
-        0;  // runs of packets this socket ever lost because its buffer was full
+    std::uint32_t overflow = 0;  // runs that this socket lost so far because its buffer was full
   };
-  // Takes up to runs.size() runs, each into its own piece of `buffer` (kRunBytes each). Returns how
-  // many.
+  // Receives up to runs.size() runs, each into its own kRunBytes of `buffer`. Returns how many.
   static constexpr std::size_t kRunBytes = 65536;
-  // What one send takes, before it is cut into packets.
+  // The most bytes of a run to be sent.
   static constexpr std::size_t kSendBytesMax = 65'000;
   std::size_t receive(std::span<std::byte> buffer, std::span<Incoming> runs);
 
  private:
-  // Where packets go and how: what a socket can be set to once instead of being told each time.
+  // The destination and header fields that a connected socket keeps, so that a send need not name
+  // them.
   struct Habit {
     Ipv6 to{};
     std::uint16_t port = 0;
@@ -95,14 +96,16 @@ class UdpSocket {
   ssize_t send_explicitly(const Outgoing& what, std::span<iovec> pieces) const;
 
   int fd_ = -1;
-  bool may_connect_ = false;  // who receives must hear everybody
-  // The socket is connected to `habit_` while it has one, which spares the system a look for the
-  // way; whoever sends elsewhere lets go of it. What is wanted often enough becomes the habit.
+  // A receiving socket must not be connected: it would only get packets of one peer.
+  bool may_connect_ = false;
+  // While has_habit_, the socket is connected to `habit_`, which saves the kernel a route lookup
+  // for each send. A send to another address disconnects it. A destination and header that are used
+  // often enough become the habit.
   bool has_habit_ = false;
-  std::uint16_t strange_ = 0;       // sends lately that were not by habit
-  std::uint16_t strange_max_ = 16;  // so many make the next habit
+  std::uint16_t strange_ = 0;       // sends in a row that differed from the habit
+  std::uint16_t strange_max_ = 16;  // after so many the socket is connected anew
   Habit habit_{};
-  bool singly_ = false;  // the kernel refused a run
+  bool singly_ = false;  // the kernel refused to segment a run
 };
 
 }  // namespace weft::os

@@ -1,4 +1,4 @@
-// UdpSocket, in: runs of packets with what the kernel says of them.
+// The receiving half of UdpSocket: runs of packets and the control data of each.
 #include <arpa/inet.h>
 #include <netinet/udp.h>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kControlBytes = 128;
 struct Envelope {
   iovec piece;
-  sockaddr_in6 name;  // the larger of the two
+  sockaddr_in6 name;  // large enough for both families
   alignas(cmsghdr) std::array<char, kControlBytes> control;
 
   void address(msghdr& m, std::byte* to) {
@@ -55,7 +55,7 @@ void read_envelope(msghdr& m, std::size_t size, UdpSocket::Incoming& run) {
 
 }  // namespace
 
-// Cheaper than a batch of one, and this is how often an empty socket is asked.
+// Cheaper than recvmmsg() for a single run; an empty socket is mostly polled this way.
 bool UdpSocket::receive_one(std::span<std::byte> buffer, Incoming& run) {
   Envelope envelope;
   msghdr message;

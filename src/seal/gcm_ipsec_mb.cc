@@ -1,5 +1,5 @@
-// Gcm by Intel's IPsec multi-buffer library: the same bytes as OpenSSL's, with the CPU's widest AES
-// instructions and without a look-up of parameters for each packet (docs/decisions/0014).
+// Gcm by Intel's IPsec multi-buffer library. It gives the same bytes as OpenSSL, uses the widest
+// AES instructions of the CPU, and looks up no parameters for each packet (docs/decisions/0014).
 #include "seal/gcm.h"
 
 #if __has_include(<intel-ipsec-mb.h>)
@@ -13,7 +13,7 @@
 namespace weft::seal {
 namespace {
 
-// The functions for this CPU; null where it has no AES of its own.
+// The functions for this CPU; null if it has no AES instructions.
 const IMB_MGR* functions() {
   static const IMB_MGR* const found = []() -> const IMB_MGR* {
     IMB_MGR* const manager = alloc_mb_mgr(0);
@@ -68,7 +68,7 @@ class IpsecMbGcm final : public Gcm {
   }
 
  private:
-  // An empty span may be null; the library wants an address all the same.
+  // The data of an empty span may be null, but the library requires an address.
   static const std::uint8_t* raw(const std::byte* bytes) {
     static constexpr std::uint8_t kNothing = 0;
     return bytes != nullptr ? reinterpret_cast<const std::uint8_t*>(bytes) : &kNothing;

@@ -1,4 +1,4 @@
-// Gcm by OpenSSL: the context is made once and gets a new nonce for each packet.
+// Gcm by OpenSSL. The context is created once and gets a new nonce for each packet.
 #include <openssl/evp.h>
 
 #include "base/assert.h"
@@ -64,7 +64,7 @@ class OpensslGcm final : public Gcm {
   }
 
  private:
-  // OpenSSL refuses what is asked here only when it is broken: the sizes are ours.
+  // OpenSSL can only fail here if it is broken itself, because we choose the sizes.
   static void must(int done) { WEFT_ASSERT(done == 1); }
 
   EVP_CIPHER_CTX* evp_;

@@ -40,7 +40,8 @@ struct HkdfInput {
   ConstBytes info;
 };
 
-// Extract and expand. OpenSSL fails here only when it is broken or out of memory: no peer's doing.
+// HKDF, extract and expand. OpenSSL fails here only if it is broken or out of memory; a peer cannot
+// cause that.
 void hkdf(const HkdfInput& in, Bytes out) {
   const std::unique_ptr<EVP_KDF, FreeKdf> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
   WEFT_ASSERT(kdf != nullptr);
@@ -56,7 +57,7 @@ void hkdf(const HkdfInput& in, Bytes out) {
   WEFT_ASSERT(done == 1);
 }
 
-// A label, and what besides it makes the purpose.
+// Derives a key from `key` for the purpose that the label names.
 template <typename T>
 T derive(ConstBytes key, std::string_view label) {
   T out{};
@@ -111,7 +112,7 @@ HelloTag KeySchedule::hello_tag(ConstBytes hello) const {
 
 Key KeySchedule::traffic_secret(const SessionEnd& from, const SessionEnd& to) const {
   WEFT_ASSERT(from.id != to.id);
-  // The salt does not depend on the direction, the rest does.
+  // The salt is the same for both directions; the other inputs differ.
   const bool in_order = from.id < to.id;
   const SessionEnd& low = in_order ? from : to;
   const SessionEnd& high = in_order ? to : from;

@@ -1,8 +1,8 @@
-// Keys: everything that is derived from the job secret. HKDF-SHA256 and HMAC-SHA256 of OpenSSL; no
-// type of OpenSSL leaves the .cc file. The schedule in words: docs/security.md.
+// KeySchedule: everything that is derived from the job secret, by HKDF-SHA256 and HMAC-SHA256 of
+// OpenSSL. No OpenSSL type leaves the .cc file. docs/security.md describes the schedule.
 //
-// The job secret is what all processes of a job share. It is never used as a key: each purpose has
-// its own, so that what one leaks says nothing about another.
+// All processes of a job share the job secret. It is never used as a key itself. Each purpose has
+// its own key, so that a leaked key says nothing about the others.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@
 namespace weft::seal {
 
 using Key = std::array<std::byte, 32>;
-// What each end draws afresh for a session.
+// Each end draws a new value for each session.
 using SessionRandom = std::array<std::byte, 16>;
 using HelloTag = std::array<std::byte, 16>;
 
-// 16 bytes nobody can guess. Errors: kSystem.
+// 16 unpredictable bytes. Errors: kSystem.
 Result<SessionRandom> draw_random();
 
-// One end of a session. `incarnation` is drawn when a process starts, so that a process that takes
-// the slot, and by chance the QPN, of one that was killed is somebody else.
+// One end of a session. `incarnation` is drawn when a process starts. It distinguishes a process
+// from a killed predecessor with the same slot and, by chance, the same QPN.
 struct EndId {
   std::uint64_t incarnation = 0;
   std::uint16_t process = 0;
@@ -32,17 +32,17 @@ struct EndId {
   friend auto operator<=>(const EndId&, const EndId&) = default;
 };
 
-// One end and what it drew.
+// One end and the random value that it drew.
 struct SessionEnd {
   EndId id{};
   SessionRandom random{};
 };
 
-// The keys of one direction in one epoch. The secret of the next epoch follows from this one's, not
-// the other way round.
+// The keys of one direction in one epoch. The secret of an epoch gives that of the next epoch, but
+// not that of the previous one.
 struct TrafficKeys {
   Key payload{}, header{};
-  std::uint64_t id = 0;  // says which keys these are and nothing about them
+  std::uint64_t id = 0;  // identifies the keys without revealing anything about them
 };
 
 class KeySchedule {
@@ -51,10 +51,10 @@ class KeySchedule {
   // Errors: kInvalid for a secret that is too short.
   static Result<KeySchedule> from_secret(ConstBytes job_secret);
 
-  // Says whether two processes have the same secret; never 0.
+  // Equal for two processes that have the same secret; never 0.
   std::uint32_t fingerprint() const { return fingerprint_; }
   HelloTag hello_tag(ConstBytes hello) const;
-  // The secret of epoch 0 of the direction that `from` sends in. Both ends compute the same.
+  // The secret of epoch 0 of the direction in which `from` sends. Both ends compute the same value.
   Key traffic_secret(const SessionEnd& from, const SessionEnd& to) const;
 
  private:
@@ -66,7 +66,7 @@ class KeySchedule {
 TrafficKeys traffic_keys(const Key& traffic_secret);
 Key next_traffic_secret(const Key& traffic_secret);
 
-// Takes as long for bytes that differ early as for equal ones. False for different sizes.
+// Compares in constant time: the time does not depend on the bytes. False for different sizes.
 bool is_same_secretly(ConstBytes a, ConstBytes b);
 
 }  // namespace weft::seal

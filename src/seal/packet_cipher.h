@@ -1,7 +1,7 @@
-// PacketCipher: AES-256-GCM under one key, for one direction of use, by the fastest library that this
-// host has (Gcm); nothing is allocated after construction.
+// PacketCipher: AES-256-GCM under one key, either to seal or to open, by the fastest library of
+// this host (Gcm). Nothing is allocated after construction.
 //
-// Whoever calls it never gives the same nonce twice under one key: see SendCounter.
+// The caller must never give the same nonce twice under one key: see SendCounter.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ class PacketCipher {
 
   void set_key(const Key& key);
 
-  // What is authenticated in clear and what is encrypted, which may be empty. It may come in two
-  // pieces; `out` takes both, one behind the other.
+  // `header` is authenticated and stays in clear. `payload` and `padding` are encrypted; both may
+  // be empty. `out` takes them one behind the other.
   struct Plain {
     ConstBytes header{};
     ConstBytes payload{}, padding{};
@@ -44,7 +44,8 @@ class PacketCipher {
     Bytes payload{};  // decrypted in place
     ConstBytes tag{};
   };
-  // False: not sealed under this key and nonce, and the payload is rubbish. REQUIRES kOpen.
+  // False: the packet was not sealed under this key and nonce. The payload is then invalid.
+  // REQUIRES kOpen.
   bool open(const Nonce& nonce, const Sealed& in);
 
  private:

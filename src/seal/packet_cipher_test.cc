@@ -1,4 +1,4 @@
-// The cipher gives what the standard's vectors say, and opens nothing else.
+// The cipher gives the test vectors of the standard, and opens nothing that was changed.
 #include "seal/packet_cipher.h"
 
 #include <gtest/gtest.h>
@@ -75,13 +75,15 @@ void check_vectors(PacketCipher::Library library) {
   EXPECT_FALSE(opener.open(nonce, {.header = aad, .payload = bytes, .tag = {}})) << "no tag at all";
 }
 
-TEST(PacketCipher, GivesTheSpecificationsVectors) { check_vectors(PacketCipher::Library::kBest); }
+TEST(PacketCipher, EqualsTheTestVectorsOfTheSpecification) {
+  check_vectors(PacketCipher::Library::kBest);
+}
 
-TEST(PacketCipher, GivesTheSpecificationsVectorsByOpenssl) {
+TEST(PacketCipher, EqualsTheTestVectorsOfTheSpecificationWithOpenssl) {
   check_vectors(PacketCipher::Library::kOpenssl);
 }
 
-TEST(PacketCipher, TheLibrariesUnderstandEachOther) {
+TEST(PacketCipher, EachLibraryOpensPacketsThatTheOtherSealed) {
   Prng prng(7);
   Key key{};
   for (std::byte& b : key) b = static_cast<std::byte>(prng.below(256));
@@ -108,7 +110,7 @@ TEST(PacketCipher, TheLibrariesUnderstandEachOther) {
   }
 }
 
-TEST(KeySchedule, EveryPurposeAndEveryEndHasItsOwnKey) {
+TEST(KeySchedule, EachPurposeAndEachEndHasItsOwnKey) {
   const std::vector<std::byte> secret(32, std::byte{1}), other(32, std::byte{2});
   const KeySchedule keys = KeySchedule::from_secret(secret).value();
   const SessionEnd a{.id = {.incarnation = 1, .process = 0, .qpn = 7}, .random = {std::byte{1}}};

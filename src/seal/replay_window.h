@@ -1,5 +1,5 @@
-// ReplayWindow: which of the last 4,096 counters of a direction have been seen? What is older than
-// these counts as seen, so that nothing is ever taken twice.
+// ReplayWindow: which of the last 4,096 counters of a direction have been seen? Older counters
+// count as seen, so that no packet is ever accepted twice.
 #pragma once
 
 #include <array>
@@ -11,17 +11,18 @@ class ReplayWindow {
  public:
   static constexpr std::uint64_t kSize = 4096;
 
-  // May this counter be new? Says nothing about who sent it: that is checked in between.
+  // Whether this counter may be new. It may still be forged: the packet is authenticated between
+  // is_new() and take().
   bool is_new(std::uint64_t counter) const {
     if (counter >= next_) return true;
     if (next_ - counter > kSize) return false;
     return (bits_[word(counter)] >> (counter % 64) & 1) == 0;
   }
 
-  // REQUIRES is_new(counter), and a packet that was authentic.
+  // REQUIRES is_new(counter), and an authentic packet.
   void take(std::uint64_t counter) {
     if (counter >= next_) {
-      // Words that the window moves over are cleared; one that it moves within keeps its bits.
+      // Clear the words that the window enters; the word that it already was in keeps its bits.
       const std::uint64_t from = next_ == 0 ? 0 : (next_ - 1) / 64 + 1;
       const std::uint64_t to = counter / 64;
       if (to >= from) {
@@ -37,7 +38,7 @@ class ReplayWindow {
   }
 
  private:
-  // One word more than the window, so that the word being entered holds nothing of it.
+  // One word more than the window, so that the word that is entered holds no bits of the window.
   static constexpr std::uint64_t kWords = kSize / 64 + 1;
   static std::size_t word(std::uint64_t counter) {
     return static_cast<std::size_t>(counter / 64 % kWords);

@@ -9,7 +9,7 @@
 namespace weft::seal {
 namespace {
 
-TEST(ReplayWindow, TakesEachOnceInsideTheWindow) {
+TEST(ReplayWindow, AcceptsEachCounterInTheWindowOnce) {
   ReplayWindow window;
   EXPECT_TRUE(window.is_new(0));
   window.take(0);
@@ -24,8 +24,8 @@ TEST(ReplayWindow, TakesEachOnceInsideTheWindow) {
   EXPECT_FALSE(window.is_new(5001));
 }
 
-// Against a model that remembers everything.
-TEST(ReplayWindow, AgreesWithASetForAnyOrder) {
+// Compares with a model that remembers all counters.
+TEST(ReplayWindow, AgreesWithASetOfAllCountersForAnyOrder) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Prng prng(seed);
     ReplayWindow window;

@@ -17,7 +17,7 @@ struct HeaderView {
   std::size_t pad = 0;
 };
 
-// REQUIRES a whole BTH.
+// REQUIRES a complete BTH.
 HeaderView view_header(ConstBytes packet) {
   const std::uint32_t word = base::load32(packet, wire::bth_at::kOpcodeWord);
   const std::uint32_t psn_word = base::load32(packet, wire::bth_at::kPsnWord);
@@ -106,7 +106,7 @@ ReceiveDirection::ReceiveDirection(const Key& traffic_secret, std::uint32_t epoc
 ReceiveDirection::Epoch* ReceiveDirection::find_epoch(std::uint64_t number) {
   if (of(number).number == number) return &of(number);
   if (number != epoch_ + 1) return nullptr;
-  // The last epoch makes room for the next. Forged counters bring this about once an epoch.
+  // The next epoch replaces the previous one. A forged counter can cause this once per epoch.
   of(number) = make_epoch(number, next_traffic_secret(secret_));
   return &of(number);
 }
@@ -128,7 +128,7 @@ Result<ReceiveDirection::Opened, DropReason> ReceiveDirection::open(Bytes packet
   Epoch* const epoch = find_epoch(counter >> epoch_shift_);
   if (epoch == nullptr) return DropReason::kForged;
   const Nonce nonce = make_nonce(options.ev, counter);
-  // The one byte that may change on the way: nobody reads it, and the ICRC leaves it out too.
+  // Switches may change this one byte. No receiver reads it, and the ICRC excludes it too.
   packet[wire::bth_at::kVariant] = std::byte{0};
 
   Opened opened{.header = packet.first(view.size)};
@@ -138,7 +138,7 @@ Result<ReceiveDirection::Opened, DropReason> ReceiveDirection::open(Bytes packet
         nonce, {.header = packet.first(front),
                 .tag = packet.subspan(front, trimmed ? kHeaderTagSize : kPayloadTagSize)});
   } else {
-    // The tag at the end covers the header tag and what that one covers.
+    // The payload tag covers the header tag and all that the header tag covers.
     const std::size_t body_at = front + kHeaderTagSize;
     const Bytes body = packet.subspan(body_at, packet.size() - body_at - kPayloadTagSize);
     if (body.size() < view.pad) return DropReason::kBadHeader;

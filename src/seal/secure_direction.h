@@ -1,12 +1,12 @@
 // One direction of a session: SendDirection seals packets, ReceiveDirection opens them.
 //
-// Every packet sent takes the next value of a 64-bit counter, a retransmission too, and carries it.
-// The nonce is the EV and the counter: the counter alone never repeats, and the EV is in it so that
-// what a receiver echoes as the path of a packet is the path that it was sent by. Header and payload have
-// keys of their own. After 2^epoch_shift packets the keys are replaced; which epoch a packet is of
-// follows from its counter, so late packets of the last epoch are still understood.
+// Every packet sent, also a retransmission, takes the next value of a 64-bit counter and carries
+// it. The nonce is the EV and the counter. The counter alone never repeats. The EV is included so
+// that a receiver echoes the EV by which the packet was really sent. Header and payload have keys
+// of their own. After 2^epoch_shift packets the keys are replaced. The counter of a packet tells
+// its epoch, so late packets of the previous epoch can still be opened.
 //
-// Nothing is allocated for a packet; new keys, every 2^31 packets, are.
+// No packet causes an allocation, except that new keys are allocated every 2^31 packets.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@
 
 namespace weft::seal {
 
-// 2^31 packets a key: below 2^32, with room for a receiver that lags.
+// 2^31 packets per key: below 2^32, with a margin for a receiver that lags behind.
 inline constexpr std::uint32_t kEpochShift = 31;
 
-// The only source of nonces.
+// The only source of counters, and so of nonces.
 class SendCounter {
  public:
   explicit SendCounter(std::uint32_t epoch_shift) : epoch_shift_(epoch_shift) {}
@@ -49,11 +49,11 @@ class SendDirection {
 
   struct Packet {
     ConstBytes header{};
-    ConstBytes payload{};  // of a write only
+    ConstBytes payload{};  // for a write only
     std::uint32_t ev = 0;
   };
-  // Writes the sealed packet to `out` and returns its size. REQUIRES a header of a known opcode with
-  // the padding that the payload needs, and room: sealed_size().
+  // Writes the sealed packet to `out` and returns its size. REQUIRES a header of a known opcode
+  // with the padding that the payload needs, and an `out` of at least sealed_size().
   std::size_t seal(const Packet& packet, Bytes out);
 
   std::uint64_t key_id() const { return key_id_; }
@@ -75,18 +75,18 @@ class ReceiveDirection {
     std::uint32_t ev = 0;
     bool trimmed = false;
   };
-  // Spans into the packet. A trimmed write has no payload.
+  // Both are parts of the packet. A trimmed write has no payload.
   struct Opened {
     ConstBytes header{};
     ConstBytes payload{};
   };
-  // Decrypts in place. Says kTooShort, kBadOpcode, kBadHeader, kReplayed, or kForged.
+  // Decrypts in place. Errors: kTooShort, kBadOpcode, kBadHeader, kReplayed, kForged.
   Result<Opened, DropReason> open(Bytes packet, Options options);
 
   std::uint64_t key_id() const { return of(epoch_).key_id; }
 
  private:
-  // The keys of two epochs that follow each other: this and the next, or this and the last.
+  // The keys of two consecutive epochs: the current and the next, or the current and the previous.
   struct Epoch {
     std::uint64_t number = 0, key_id = 0;
     PacketCipher payload, header;
@@ -94,10 +94,10 @@ class ReceiveDirection {
   static Epoch make_epoch(std::uint64_t number, const Key& secret);
   Epoch& of(std::uint64_t number) { return epochs_[number % 2]; }
   const Epoch& of(std::uint64_t number) const { return epochs_[number % 2]; }
-  // Null: neither this epoch, nor the next, nor the last.
+  // Null: the number is neither the current nor the next nor the previous epoch.
   Epoch* find_epoch(std::uint64_t number);
 
-  Key secret_;  // of epoch_
+  Key secret_;  // the secret of epoch_
   std::uint32_t epoch_shift_;
   std::uint64_t epoch_ = 0;
   std::array<Epoch, 2> epochs_;

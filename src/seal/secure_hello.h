@@ -1,6 +1,6 @@
-// The hello: the packet by which two ends of a session tell each other what they drew. A UDP
-// datagram between the same ports as MRC's packets, told apart by its first byte, which is no
-// opcode. In clear, with a tag under a key from the job secret.
+// The hello: the packet by which the two ends of a session exchange the random values that they
+// drew. It is a UDP datagram between the same ports as MRC's packets; its first byte, which is no
+// opcode, distinguishes it. It is in clear, with a tag under a key from the job secret.
 //
 //   0 magic "WEFT"   4 version   5 flags   6 from.process   8 from.incarnation   16 from.qpn
 //   20 to.qpn   24 to.incarnation   32 to.process   34 zero   36 drawn   52 echo   68 tag
@@ -22,18 +22,18 @@ struct SecureHello {
   using Packet = std::array<std::byte, kSize>;
 
   EndId from{}, to{};
-  SessionRandom drawn{};     // by who sends this
-  SessionRandom echo{};      // what the other end drew; zero: not known yet
-  bool established = false;  // the sender has keys: no answer needed
+  SessionRandom drawn{};     // by the sender of this hello
+  SessionRandom echo{};      // the value that the receiver drew; zero: not known yet
+  bool established = false;  // the sender has keys and needs no answer
   friend bool operator==(const SecureHello&, const SecureHello&) = default;
 
   Packet emit(const KeySchedule& keys) const;
 };
 
-// Says kTooShort, kBadHeader, kBadVersion, or kForged when the tag does not match.
+// Errors: kTooShort, kBadHeader, kBadVersion, kForged (the tag does not match).
 Result<SecureHello, DropReason> parse_hello(ConstBytes packet, const KeySchedule& keys);
 
-// Says no more than that a datagram would be a hello, and nothing else.
+// True if the first byte is that of a hello; nothing else is checked.
 inline bool is_hello(ConstBytes datagram) {
   return !datagram.empty() && datagram[0] == SecureHello::kFirstByte;
 }

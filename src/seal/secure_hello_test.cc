@@ -1,4 +1,4 @@
-// Hellos: how two ends come to keys, what may be lost, and what old ones are worth.
+// Hellos: how two ends get keys, which hellos may be lost, and why old hellos are useless.
 #include "seal/secure_hello.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using namespace test;
 
 const EndId kA = id_of(1), kB = id_of(2);
 
-TEST(SecureHello, SurvivesTheWireAndNothingElseDoes) {
+TEST(SecureHello, IsParsedBackAndEveryChangedByteIsRefused) {
   const KeySchedule keys = KeySchedule::from_secret(some_secret()).value();
   const SecureHello hello{.from = {.incarnation = 0x1122'3344'5566'7788, .process = 3, .qpn = 7},
                           .to = {.incarnation = 9, .process = 255, .qpn = 0xff'ffff},
@@ -35,15 +35,15 @@ TEST(SecureHello, SurvivesTheWireAndNothingElseDoes) {
   EXPECT_EQ(parse_hello(packet, other).error(), DropReason::kForged);
 }
 
-TEST(Handshake, AnyHelloMayBeLost) {
-  // Every set of lost packets among the first eight; then none is lost.
+TEST(Handshake, KeysAreAgreedWhateverHellosAreLost) {
+  // Every subset of the first eight packets is lost once; later packets all arrive.
   for (unsigned lost = 0; lost < 256; ++lost) {
     TestEnd a(config_of(kA, kB, 1)), b(config_of(kB, kA, 2));
     unsigned sent = 0;
     for (int round = 0; round < 12; ++round) {
       const Time now = kStart + Duration::ms(1) * round;
-      // What wants to go at each end that has no keys: data at an end that has them makes the other
-      // one, which cannot read it, say hello.
+      // Each end without keys wants to send data and says hello. An end with keys sends data, and
+      // the peer without keys, which cannot open it, says hello.
       for (TestEnd* from : {&a, &b}) {
         TestEnd* to = from == &a ? &b : &a;
         auto packet = from->speak(now);
@@ -60,7 +60,7 @@ TEST(Handshake, AnyHelloMayBeLost) {
   }
 }
 
-TEST(Handshake, HellosAreRationed) {
+TEST(Handshake, TheRateOfHellosIsLimited) {
   TestEnd a(config_of(kA, kB, 1)), b(config_of(kB, kA, 2));
   const auto hello = a.speak();
   ASSERT_TRUE(hello);
@@ -74,8 +74,8 @@ TEST(Handshake, HellosAreRationed) {
   EXPECT_TRUE(b.hear(*hello, kStart + Duration::ms(1)));
 }
 
-// Kill -9 and restart: another takes the same slot and by chance the same QPN. Whatever was recorded
-// of the first is worthless, and no key is used again.
+// A process is killed and another takes its slot and, by chance, its QPN. Packets recorded from the
+// first are useless, and no key is used a second time.
 TEST(Handshake, WhatWasRecordedOfAnEarlierIncarnationIsWorthless) {
   std::vector<SecureHello::Packet> hellos;
   std::vector<std::vector<std::byte>> packets;
@@ -94,7 +94,7 @@ TEST(Handshake, WhatWasRecordedOfAnEarlierIncarnationIsWorthless) {
     key_ids = {a.session.out().key_id(), b.session.out().key_id()};
   }
   ASSERT_EQ(hellos.size(), 3u);
-  // The same ids on purpose, even the incarnation, which is random; only what is drawn differs.
+  // The ids are equal on purpose, even the random incarnation; only the drawn values differ.
   TestEnd a(config_of(kA, kB, 3)), b(config_of(kB, kA, 4));
   for (const auto& hello : hellos) {
     b.hear(hello);

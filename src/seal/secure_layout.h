@@ -1,10 +1,11 @@
-// Where the bytes of a sealed packet stand.
+// The layout of a sealed packet.
 //
 //   write:    header | counter 8 | header tag 8 | payload and padding, encrypted | tag 16
 //   control:  header | counter 8 | tag 16
 //
-// Headers are in clear, so that switches can trim; there is no ICRC: the tags cover what it would.
-// A trimmed write keeps the part up to the header tag, which still says that the header is genuine.
+// Headers are in clear, so that switches can trim. There is no ICRC, because the tags cover the
+// same bytes. A trimmed write keeps the part up to the header tag, which still proves the header
+// authentic.
 #pragma once
 
 #include <array>
@@ -19,11 +20,11 @@ namespace weft::seal {
 inline constexpr std::size_t kCounterSize = 8;
 inline constexpr std::size_t kHeaderTagSize = 8;
 inline constexpr std::size_t kPayloadTagSize = 16;
-// Beside header, payload and padding.
+// The bytes that sealing adds to header, payload and padding.
 inline constexpr std::size_t kSealedWriteExtra = kCounterSize + kHeaderTagSize + kPayloadTagSize;
 inline constexpr std::size_t kSealedControlExtra = kCounterSize + kPayloadTagSize;
-// What a trimming switch has to keep behind the IP header of a sealed write: UDP, the longest header
-// of a write, counter, header tag. One that keeps less loses the packet.
+// A trimming switch must keep this much behind the IP header of a sealed write: UDP, the longest
+// header of a write, counter, header tag. A switch that keeps less loses the packet.
 inline constexpr std::size_t kSealedTrimmedSizeAfterIp =
     wire::kUdpSize +
     wire::header_size({.opcode = wire::Opcode::kWriteOnlyImm, .has_timestamp = true}) +
@@ -34,21 +35,21 @@ struct SealedShape {
   std::size_t header_size = 0, payload_size = 0;
   bool is_write = true;
 };
-// The UDP payload.
+// The size of the UDP payload.
 constexpr std::size_t sealed_size(SealedShape shape) {
   if (!shape.is_write) return shape.header_size + kSealedControlExtra;
   return shape.header_size + shape.payload_size + wire::pad_for(shape.payload_size) +
          kSealedWriteExtra;
 }
 
-// The largest payload of 4096, 2048, 1024 whose packets fit an IP packet of `path_mtu` bytes; 0 when
-// none does. `ip_size`: all IP headers, 20 or 40, and 40 more for SRv6 in a second header.
+// The path that payload_that_fits() is computed for. `ip_size`: all IP headers, 20 or 40, and 40
+// more for SRv6 with an outer header.
 struct PathShape {
   std::size_t path_mtu = 1500, ip_size = 40;
   bool secured = false;
 };
 constexpr std::array<std::uint32_t, 3> kPayloads{4096, 2048, 1024};
-// What UDP carries of the largest packet with such a payload.
+// The UDP payload size of the largest packet that carries such a payload.
 struct WriteShape {
   std::uint32_t payload = kPayloads[0];
   bool secured = false;

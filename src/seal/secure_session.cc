@@ -6,8 +6,8 @@ namespace weft::seal {
 namespace {
 
 constexpr Duration kHelloEvery = Duration::ms(1);
-// Hellos that somebody recorded and sends again are answered too, since only the answer shows that
-// they are old; this many, so that they leave room for the real ones.
+// A replayed hello of an old session is answered too, because only the answer shows that it is old.
+// The limit leaves room for the real ones.
 constexpr std::uint32_t kAnswersMax = 16;
 
 }  // namespace
@@ -31,7 +31,7 @@ std::optional<SecureHello> SecureSession::poll_hello(Time now) {
   return hello_to(config_.peer, {});
 }
 
-// Who does not know the other's incarnation writes 0: what it meant is the QP and the process.
+// An end that does not know the other's incarnation writes 0. Then QP and process must match.
 bool SecureSession::is_for_us(const SecureHello& hello) const {
   const auto is_same = [](EndId named, const EndId& known, std::uint64_t unknown) {
     if (unknown == 0) named.incarnation = known.incarnation;

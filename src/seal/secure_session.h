@@ -1,11 +1,11 @@
-// SecureSession: the keys between one QP here and one there, or between two processes for the
-// packets of their endpoints. For one incarnation of each: it begins with fresh random values of
-// both ends and is never taken up again.
+// SecureSession: the keys between a local and a remote QP, or between two processes for the packets
+// of their endpoints. It is for one incarnation of each end: it begins with new random values of
+// both ends and is never resumed.
 //
-// Three hellos make the keys (docs/security.md). An end believes what the other drew only from a
-// hello that repeats what it drew itself, so an old hello proves nothing. Once there are keys they
-// stay: a peer that starts over is a new session at both ends. Who the peer is, is part of that: where
-// nobody told its incarnation, the hello that echoes ours does.
+// Three hellos make the keys (docs/security.md). An end accepts the peer's random value only from a
+// hello that repeats its own, so an old hello proves nothing. Once there are keys they stay: a peer
+// that restarts gets a new session at both ends. If the peer's incarnation was not known before,
+// the hello that repeats our random value tells it.
 //
 // Time is an argument. Owned by a SessionTable; the KeySchedule outlives it.
 #pragma once
@@ -24,22 +24,23 @@ namespace weft::seal {
 class SecureSession {
  public:
   struct Config {
-    EndId self{}, peer{};  // not the same; a peer of incarnation 0 is yet to say which it is
+    EndId self{}, peer{};  // must differ; incarnation 0 of the peer: not known yet
     SessionRandom drawn{};
     std::uint32_t epoch_shift = kEpochShift;  // the same at both ends
   };
   SecureSession(const KeySchedule& keys, const Config& config);
 
   const EndId& self() const { return config_.self; }
-  // Once there are keys it is known who that is.
+  // Its incarnation is known once there are keys.
   const EndId& peer() const { return config_.peer; }
   bool is_established() const { return out_.has_value(); }
 
-  // Packets want to go, or came, and there are no keys: the hello that says so, at most one a
-  // millisecond.
+  // To be called when a packet is to be sent, or arrived, and there are no keys. Returns the hello
+  // to send, at most one per millisecond.
   std::optional<SecureHello> poll_hello(Time now);
-  // A genuine hello. The answer to it, if it needs one: a few a millisecond. Says kNoSession when it
-  // is between others, kStale when it is of a peer that is not ours any more.
+  // Handles an authentic hello. Returns the answer, if one is needed; the number of answers per
+  // millisecond is limited. Errors: kNoSession if the hello is for other ends, kStale if it is from
+  // an earlier peer, kNoBuffer beyond the limit.
   Result<std::optional<SecureHello>, DropReason> on_hello(Time now, const SecureHello& hello);
 
   // REQUIRES is_established().
@@ -56,7 +57,7 @@ class SecureSession {
   std::optional<SendDirection> out_;
   std::optional<ReceiveDirection> in_;
   Time hello_next_, answers_since_;
-  std::uint32_t answers_ = 0;  // since then
+  std::uint32_t answers_ = 0;  // since answers_since_
 };
 
 }  // namespace weft::seal

@@ -34,7 +34,7 @@ class SecurePairTest : public ::testing::Test {
   TestEnd a{config_of(kA, kB, 1)}, b{config_of(kB, kA, 2)};
 };
 
-TEST_F(SecurePairTest, PacketsOfEverySizeComeOutAsTheyWentIn) {
+TEST_F(SecurePairTest, PacketsOfEverySizeAreOpenedToTheBytesThatWereSealed) {
   EXPECT_EQ(a_out().key_id(), b_in().key_id());
   EXPECT_NE(a_out().key_id(), b.session.out().key_id());
   for (const std::size_t size : {0u, 1u, 2u, 3u, 4u, 5u, 1023u, 1024u, 4095u, 4096u}) {
@@ -62,8 +62,8 @@ TEST_F(SecurePairTest, PacketsOfEverySizeComeOutAsTheyWentIn) {
   EXPECT_TRUE(out->payload.empty());
 }
 
-// But for byte 4 of the BTH, which may change on the way and which nobody reads.
-TEST_F(SecurePairTest, EveryFlippedBitIsNoticed) {
+// Except in byte 4 of the BTH, which switches may change and no receiver reads.
+TEST_F(SecurePairTest, EveryFlippedBitIsDetected) {
   const auto payload = some_payload(61);
   for (const auto& [header, body] :
        {std::pair{write_header(61), ConstBytes(payload)}, std::pair{nack_header(), ConstBytes()}}) {
@@ -75,12 +75,12 @@ TEST_F(SecurePairTest, EveryFlippedBitIsNoticed) {
       if (bit / 8 == 4) continue;
       ASSERT_FALSE(out) << "bit " << bit;
     }
-    // Byte 4 went through, once; what it was changed to did not.
+    // The packet with a changed byte 4 was accepted, so the original now counts as a replay.
     EXPECT_EQ(why(genuine), DropReason::kReplayed);
   }
 }
 
-TEST_F(SecurePairTest, TruncatedAndProlongedPacketsAreDropped) {
+TEST_F(SecurePairTest, TruncatedAndLengthenedPacketsAreDropped) {
   const auto payload = some_payload(100);
   const auto genuine = sealed(a_out(), write_header(100), payload);
   for (std::size_t size = 0; size < genuine.size(); ++size) {
@@ -122,7 +122,7 @@ TEST_F(SecurePairTest, ATrimmedPacketIsStillAuthentic) {
   }
 }
 
-TEST_F(SecurePairTest, APacketCountsOnceWhateverItsOrder) {
+TEST_F(SecurePairTest, EachPacketIsAcceptedOnceWhateverTheOrder) {
   std::vector<std::vector<std::byte>> packets;
   for (std::uint32_t i = 0; i < 5000; ++i) packets.push_back(sealed(a_out(), nack_header()));
   auto last = packets[4095];
@@ -137,14 +137,14 @@ TEST_F(SecurePairTest, APacketCountsOnceWhateverItsOrder) {
   EXPECT_EQ(why(packets[4999 - 4096]), DropReason::kReplayed) << "too old";
 }
 
-TEST_F(SecurePairTest, OnlyTheRightSessionOpensIt) {
+TEST_F(SecurePairTest, APacketIsOpenedOnlyByItsOwnSession) {
   const auto packet = sealed(a_out(), nack_header());
-  // Reflected to who sent it.
+  // A packet reflected to its sender.
   auto copy = packet;
   EXPECT_EQ(opened(a.session.in(), copy).error(), DropReason::kForged);
-  // By another EV than it was sent by.
+  // A packet that claims another EV than it was sealed for.
   EXPECT_EQ(why(packet, {.ev = kEv + 1}), DropReason::kForged);
-  // Other QP, process, incarnation, random values, secret: all else the same.
+  // A session that differs in one of QP, process, incarnation, random values or secret.
   const auto refuses = [&](EndId self, EndId peer, std::uint8_t ours, std::uint8_t theirs,
                            std::uint8_t secret) {
     TestEnd c(config_of(self, peer, ours), secret), d(config_of(peer, self, theirs), secret);
@@ -167,8 +167,8 @@ TEST_F(SecurePairTest, OnlyTheRightSessionOpensIt) {
   EXPECT_TRUE(opened(b_in(), copy));
 }
 
-TEST(Rekey, BothEndsMoveOnTogetherAndLatePacketsAreRead) {
-  constexpr std::uint32_t kShift = 6;  // 64 packets a key
+TEST(Rekey, BothEndsChangeKeysTogetherAndLatePacketsAreOpened) {
+  constexpr std::uint32_t kShift = 6;  // 64 packets per key
   TestEnd a(config_of(kA, kB, 1, kShift)), b(config_of(kB, kA, 2, kShift));
   shake_hands(a, b);
   std::set<std::uint64_t> key_ids;
@@ -180,7 +180,7 @@ TEST(Rekey, BothEndsMoveOnTogetherAndLatePacketsAreRead) {
     waiting.push_back(sealed(a.session.out(), nack_header()));
     key_ids.insert(a.session.out().key_id());
     if (waiting.size() < 8 && i + 1 < count) continue;
-    // In any order, across the change of keys too.
+    // In any order, also across the change of keys.
     while (!waiting.empty()) {
       const std::size_t at = prng.below(static_cast<std::uint32_t>(waiting.size()));
       ASSERT_TRUE(opened(b.session.in(), waiting[at])) << i;
@@ -193,7 +193,7 @@ TEST(Rekey, BothEndsMoveOnTogetherAndLatePacketsAreRead) {
   EXPECT_EQ(a.session.out().key_id(), b.session.in().key_id());
 }
 
-TEST(Rekey, APacketOfALaterEpochCannotBeForgedIntoMovingOn) {
+TEST(Rekey, AForgedPacketOfALaterEpochDoesNotChangeTheEpoch) {
   constexpr std::uint32_t kShift = 6;
   TestEnd a(config_of(kA, kB, 1, kShift)), b(config_of(kB, kA, 2, kShift));
   shake_hands(a, b);
@@ -210,8 +210,8 @@ TEST(Rekey, APacketOfALaterEpochCannotBeForgedIntoMovingOn) {
   }
 }
 
-// 2^24 + 1 packets, more than there are PSNs, as they go on the wire: the counter in each is larger
-// than in all before it, over changes of the key, and the nonce holds all of it.
+// Seals 2^24 + 1 packets, more than there are PSNs. The counter on the wire grows with each packet,
+// also over changes of the key, and the nonce contains all of it.
 TEST(Nonce, NeverRepeatsUnderAKey) {
   constexpr std::uint32_t kShift = 20;
   TestEnd a(config_of(kA, kB, 1, kShift)), b(config_of(kB, kA, 2, kShift));
@@ -240,7 +240,7 @@ TEST(Nonce, NeverRepeatsUnderAKey) {
   }
 }
 
-// What seal() puts on the wire is that counter: a retransmission of the same packet takes a new one.
+// seal() takes the counter from SendCounter, also for a retransmission of the same packet.
 TEST_F(SecurePairTest, EveryPacketSentTakesANewCounter) {
   const auto header = write_header(8);
   const auto payload = some_payload(8);

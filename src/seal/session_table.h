@@ -1,11 +1,11 @@
-// SessionTable: which session is this packet of? Seals what goes, opens what comes, and says which
-// hellos are to be sent. One a UdpWorld, when there is a job secret.
+// SessionTable: which session does this packet belong to? It seals and opens packets, and says
+// which hellos are to be sent. A UdpWorld has one if there is a job secret.
 //
-// A QP's session is found by the QPN here (coming) or by the peer's address and QPN (going); packets
-// between endpoints (QPN 2) belong to the session of the two processes, which the first QP between
-// them opens, as soon as it is known who the other process is. Bounded by its config: a peer without
-// QPs gives way to another. secure() takes memory, nothing that is done for a packet does, but for a
-// hello by which a peer turns out to be another process than before.
+// The session of a QP is found by the local QPN for arriving packets, and by the peer's address and
+// QPN for packets to be sent. Packets between endpoints (QPN 2) belong to the session of the two
+// processes. The first QP between them opens it, as soon as the peer's incarnation is known.
+// Bounded by its config: a peer without QPs is replaced if there is no other place. secure()
+// allocates; packets do not, except a hello that shows that a peer is another process than before.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,10 @@ struct SessionTableConfig {
   std::uint32_t epoch_shift = kEpochShift;
 };
 
-// The other end of a QP, as it said out of band.
+// The peer of a QP, as exchanged out of band.
 struct SecurePeer {
-  std::uint64_t incarnation = 0;  // 0: it did not say; its first fresh hello does
+  // 0: not known; the first hello that echoes our random value tells it
+  std::uint64_t incarnation = 0;
   std::uint32_t qpn = 0;
   std::span<const world::Address> ports{};  // all of one process
 };
@@ -41,28 +42,28 @@ class SessionTable {
   static Result<std::unique_ptr<SessionTable>> create(const SessionTableConfig& config);
 
   std::uint32_t fingerprint() const { return keys_.fingerprint(); }
-  // Drawn when this table was made: what peers are told of this process.
+  // Drawn when this table is made, and announced to peers.
   std::uint64_t incarnation() const { return incarnation_; }
 
-  // A session for this QP, with new random values; one that it had is over. Errors: kInvalid for a
-  // peer that is this process or has no address, kExhausted, kSystem.
+  // Makes a session for this QP, with new random values; an earlier one of the QP ends. Errors:
+  // kInvalid if the peer is this process or has no address, kExhausted, kSystem.
   Result<void> secure(Time now, std::uint32_t local_qpn, const SecurePeer& peer);
   // False if this QP has no session.
   bool close(std::uint32_t local_qpn);
 
-  // The size of the sealed packet; 0: there are no keys for it yet, it is not to be sent.
-  // REQUIRES a header of a known opcode and room for sealed_size().
+  // Returns the size of the sealed packet. 0: there are no keys yet, and the packet must not be
+  // sent. REQUIRES a header of a known opcode and an `out` of at least sealed_size().
   std::size_t seal(Time now, const world::Datagram& datagram, std::uint32_t ev, Bytes out);
 
   struct Arrival {
     world::Address from{};
     ReceiveDirection::Options options{};
   };
-  // Opens a packet in place, or takes a hello: then the header is empty.
+  // Opens a packet in place, or handles a hello, which gives an empty header.
   Result<ReceiveDirection::Opened, DropReason> open(Time now, const Arrival& arrival, Bytes packet);
 
-  // The hello that the last secure(), seal() or open() asks for, if it does; secure() may ask for
-  // two.
+  // The next hello to be sent after the last secure(), seal() or open(), if there is one; secure()
+  // may cause two.
   struct HelloOut {
     std::span<const world::Address> to;  // in any plane
     SecureHello::Packet packet;
@@ -72,13 +73,13 @@ class SessionTable {
  private:
   struct Peer {
     std::vector<world::Address> ports;
-    std::unique_ptr<SecureSession> endpoints;  // null: it has not said yet who it is
+    std::unique_ptr<SecureSession> endpoints;  // null: its incarnation is not known yet
   };
   struct Entry {
     std::uint32_t local_qpn = 0, peer = 0;
     std::unique_ptr<SecureSession> session;
   };
-  struct Place {  // of an address in peers_
+  struct Place {  // the index in peers_ of an address
     world::Address address;
     std::uint32_t peer = 0;
   };
@@ -116,7 +117,7 @@ class SessionTable {
   std::vector<Place> places_;   // sorted by address
   std::vector<Entry> entries_;  // sorted by local_qpn
   std::vector<Route> routes_;   // sorted by (peer, peer_qpn)
-  // Packets come and go in runs: the last answer is mostly the next one.
+  // The last lookup: packets come in runs of one QP, so that the next lookup is mostly the same.
   struct Last {
     world::Address address;
     std::uint32_t qpn = 0;

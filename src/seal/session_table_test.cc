@@ -1,4 +1,4 @@
-// Which session a packet is of: several QPs, processes and incarnations.
+// Which session a packet belongs to, with several QPs, processes and incarnations.
 #include "seal/session_table.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ struct Process {
         kStart, qpn,
         {.incarnation = peer.table->incarnation(), .qpn = peer_qpn, .ports = peer.ports});
   }
-  // The same when the peer's incarnation was never told.
+  // The same without telling the peer's incarnation.
   Result<void> secure_unnamed(std::uint32_t qpn, const Process& peer, std::uint32_t peer_qpn) {
     return table->secure(kStart, qpn, {.qpn = peer_qpn, .ports = peer.ports});
   }
@@ -46,7 +46,7 @@ struct Process {
   DropReason why{};
 };
 
-// All hellos of both delivered.
+// Delivers hellos until neither end has one.
 void settle(Process& a, Process& b) {
   for (bool moved = true; moved;) {
     moved = false;
@@ -98,18 +98,18 @@ TEST(SessionTable, FindsTheSessionOfEachQpAndOfTheEndpoints) {
       EXPECT_FALSE(to->take(*from, packet)) << "again";
     }
   }
-  // The second process of b's host has keys of its own.
+  // The second process of b's host has its own keys.
   EXPECT_TRUE(c.take(a, send(a, c, 0x1'0100)));
   EXPECT_TRUE(c.take(a, send(a, c, wire::kEndpointQpn)));
   EXPECT_FALSE(b.take(a, send(a, c, wire::kEndpointQpn)));
   EXPECT_EQ(b.why, DropReason::kForged);
-  // To nobody.
+  // A QPN that does not exist.
   EXPECT_TRUE(send(a, b, 0x777).empty());
   EXPECT_FALSE(b.take(a, header_to(0x777)));
   EXPECT_EQ(b.why, DropReason::kNoSession);
 }
 
-TEST(SessionTable, PlainPacketsAreNeverTaken) {
+TEST(SessionTable, PacketsThatAreNotSealedAreNeverAccepted) {
   Process a(1, 0), b(2, 0);
   ASSERT_TRUE(a.secure(0x100, b, 0x100));
   ASSERT_TRUE(b.secure(0x100, a, 0x100));
@@ -125,7 +125,7 @@ TEST(SessionTable, PlainPacketsAreNeverTaken) {
   EXPECT_EQ(b.why, DropReason::kForged);
 }
 
-TEST(SessionTable, BeforeThereAreKeysNothingGoesButAHello) {
+TEST(SessionTable, WithoutKeysNothingIsSentExceptAHello) {
   Process a(1, 0), b(2, 0);
   ASSERT_TRUE(a.secure(0x100, b, 0x100));
   while (a.table->poll_hello()) {
@@ -140,8 +140,8 @@ TEST(SessionTable, BeforeThereAreKeysNothingGoesButAHello) {
   EXPECT_TRUE(a.table->poll_hello());
 }
 
-// The process there is killed, another starts in its slot with the same QPN.
-TEST(SessionTable, ARestartedPeerIsAnother) {
+// The peer process is killed and another starts in its slot with the same QPN.
+TEST(SessionTable, ARestartedPeerGetsANewSession) {
   Process a(1, 0);
   std::vector<std::byte> recorded;
   {
@@ -163,14 +163,14 @@ TEST(SessionTable, ARestartedPeerIsAnother) {
   EXPECT_TRUE(a.take(b, send(b, a, 0x101)));
   base::store32(Bytes(recorded), 4, 0x101);
   EXPECT_FALSE(a.take(b, recorded));
-  // The QP here is made anew: old packets to it are void.
+  // The local QP is made anew, which invalidates old packets to it.
   const auto late = send(b, a, 0x101);
   ASSERT_TRUE(a.secure(0x101, b, 0x100));
   EXPECT_FALSE(a.take(b, late));
 }
 
-// Nobody told who the other process is: hellos do.
-TEST(SessionTable, PeersThatWereNotNamedMeetByTheirHellos) {
+// The incarnations were not told out of band; hellos tell them.
+TEST(SessionTable, HellosTellIncarnationsThatWereNotKnown) {
   Process a(1, 0), b(2, 0);
   ASSERT_TRUE(a.secure_unnamed(0x100, b, 0x200));
   settle(a, b);
@@ -186,16 +186,16 @@ TEST(SessionTable, PeersThatWereNotNamedMeetByTheirHellos) {
     EXPECT_TRUE(to->take(*from, packet)) << qpn;
     EXPECT_FALSE(to->take(*from, packet)) << "again";
   }
-  // One of another host or QP is not meant, whoever it is.
+  // A hello from another host or QP is not accepted for this session.
   Process c(3, 0);
   ASSERT_TRUE(c.secure_unnamed(0x300, a, 0x100));
   settle(a, c);
   EXPECT_TRUE(send(c, a, 0x100).empty());
 }
 
-// The process there is killed, another starts in its slot: QPs of old have keys with the dead, new
-// ones with the living, and so have the endpoints.
-TEST(SessionTable, ARestartedPeerThatWasNotNamedIsAnother) {
+// The peer process is killed and another starts in its slot. Old QPs keep their keys with the old
+// process; new QPs and the endpoints have keys with the new one.
+TEST(SessionTable, ARestartedPeerOfUnknownIncarnationGetsANewSession) {
   Process a(1, 0);
   std::vector<std::byte> hello;
   {
@@ -211,7 +211,7 @@ TEST(SessionTable, ARestartedPeerThatWasNotNamedIsAnother) {
   Process b(2, 0);
   ASSERT_TRUE(a.secure_unnamed(0x101, b, 0x200));
   ASSERT_TRUE(b.secure_unnamed(0x200, a, 0x101));
-  // A hello that the dead one left is answered and believed by nobody.
+  // A hello recorded from the old process is answered but changes nothing.
   EXPECT_TRUE(a.take(b, hello));
   settle(a, b);
   EXPECT_TRUE(b.take(a, send(a, b, 0x200)));
@@ -221,7 +221,7 @@ TEST(SessionTable, ARestartedPeerThatWasNotNamedIsAnother) {
   EXPECT_FALSE(b.take(a, send(a, b, 0x201))) << "of a QP that died";
 }
 
-TEST(SessionTable, OtherSecretsNeverMeet) {
+TEST(SessionTable, ProcessesWithDifferentSecretsGetNoKeys) {
   Process a(1, 0, 1), b(2, 0, 2);
   EXPECT_NE(a.table->fingerprint(), b.table->fingerprint());
   ASSERT_TRUE(a.secure(0x100, b, 0x100));
@@ -231,7 +231,7 @@ TEST(SessionTable, OtherSecretsNeverMeet) {
   EXPECT_TRUE(send(a, b, 0x100).empty());
 }
 
-TEST(SessionTable, SaysWhatCannotBe) {
+TEST(SessionTable, InvalidPeersAndFullTablesAreRefused) {
   Process a(1, 0), b(2, 0), c(3, 0), d(4, 0);
   EXPECT_EQ(a.secure(0x100, a, 0x101).error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(a.table->secure(kStart, 0x100, {}).error().kind, ErrorKind::kInvalid);
@@ -246,7 +246,7 @@ TEST(SessionTable, SaysWhatCannotBe) {
   EXPECT_TRUE(a.secure(0x104, b, 4));
 }
 
-TEST(SessionTable, APeerWithoutQpsGivesWay) {
+TEST(SessionTable, APeerWithoutQpsIsReplacedWhenTheTableIsFull) {
   Process a(1, 0), b(2, 0), c(3, 0), d(4, 0);
   ASSERT_TRUE(a.secure(0x100, b, 0x100));
   ASSERT_TRUE(b.secure(0x100, a, 0x100));
@@ -260,7 +260,7 @@ TEST(SessionTable, APeerWithoutQpsGivesWay) {
     settle(a, next);
     EXPECT_FALSE(send(a, next, qpn).empty());
     EXPECT_FALSE(send(a, b, 0x100).empty()) << "b has QPs and keeps its place";
-    next = Process(qpn % 2 == 0 ? 4 : 3, 0);  // it starts over before its next turn
+    next = Process(qpn % 2 == 0 ? 4 : 3, 0);  // it restarts before it is used another time
   }
 }
 

@@ -1,4 +1,4 @@
-// For tests: two ends of a session, and packets to put through it.
+// For tests: two ends of a session, and packets between them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct TestEnd {
   TestEnd(const SecureSession::Config& config, std::uint8_t secret = 1)
       : keys(KeySchedule::from_secret(some_secret(secret)).value()), session(keys, config) {}
   TestEnd(const TestEnd&) = delete;
-  // Over the wire: what it makes of a hello, and what it answers.
+  // Parses and handles a hello; returns the answer, if there is one.
   std::optional<SecureHello::Packet> hear(const SecureHello::Packet& packet, Time now = kStart) {
     const auto hello = parse_hello(packet, keys);
     if (!hello) return std::nullopt;
@@ -55,7 +55,7 @@ inline SecureSession::Config config_of(const EndId& self, const EndId& peer, std
   return {.self = self, .peer = peer, .drawn = drawn(random), .epoch_shift = epoch_shift};
 }
 
-// Hellos to and fro until nobody answers.
+// Passes hellos between the ends until there is no answer.
 inline void shake_hands(TestEnd& a, TestEnd& b, Time now = kStart) {
   auto packet = a.speak(now);
   TestEnd* to = &b;

@@ -1,5 +1,6 @@
-// FabricEdge: where a LiveFabric meets its hosts: packets in, packets out. Two kinds: links of
-// network namespaces (frame_socket.h) and sockets on the loopback (proxy_sockets.h).
+// FabricEdge: the connection of a LiveFabric to its hosts, packets in and packets out. There are
+// two kinds: links of network namespaces (frame_socket.h) and sockets on the loopback
+// (proxy_sockets.h).
 #pragma once
 
 #include <cstdint>
@@ -17,28 +18,29 @@ class FabricEdge {
  public:
   virtual ~FabricEdge() = default;
 
-  // Can be read when packets are there.
+  // Readable when packets have arrived.
   virtual int fd() const = 0;
 
   struct Incoming {
     fabric::HostPort from{};
-    Time at{};            // when it came, not when we got to look
+    Time at{};            // the time of arrival, not of receive()
     ConstBytes packet{};  // from the IP header on
   };
   static constexpr std::size_t kBatch = 64;
-  // As many as `out` takes and are there. Valid till release(). `now`: of os::clock_now().
+  // Returns the packets that have arrived, at most out.size(). They are valid until release().
+  // `now` is that of os::clock_now().
   virtual std::size_t receive(Time now, std::span<Incoming> out) = 0;
-  // Gives back what was received. As long as it is not, fd() may be readable for nothing.
+  // Gives the received packets back. Until then fd() may be readable without a new packet.
   virtual void release() = 0;
-  // All of them, in order. What the kernel does not take is counted.
+  // Sends all packets, in order. Packets that the kernel does not accept are counted.
   virtual void send(std::span<const LiveFabric::Delivery> packets) = 0;
-  // Takes the carrier from a host's port, or gives it back.
+  // Sets the carrier of a host's port.
   virtual Result<void> set_carrier(const fabric::HostPort& port, bool up) = 0;
 
   struct Counters {
-    std::uint64_t too_large = 0;      // more than a packet at a time: offloads are on
+    std::uint64_t too_large = 0;      // more than one packet in a frame: offloads are on
     std::uint64_t drops_receive = 0;  // our buffer was full
-    std::uint64_t drops_send = 0;     // the kernel did not take it
+    std::uint64_t drops_send = 0;     // the kernel did not accept it
   };
   virtual const Counters& counters() = 0;
 };

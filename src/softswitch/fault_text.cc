@@ -39,7 +39,7 @@ constexpr std::array<Named<ImpairmentKind>, 8> kKinds{
      {"first-transport-ack", ImpairmentKind::kFirstTransportAck},
      {"first-nak", ImpairmentKind::kFirstNak}}};
 
-// A day: nobody waits longer, and sums of it do not overflow.
+// One day. No delay is longer, and sums of such delays do not overflow.
 constexpr std::uint64_t kDelayPsMax = 86'400ull * 1'000'000'000'000;
 
 template <typename Table>
@@ -76,7 +76,7 @@ Result<void> take_number(std::string_view key, std::string_view word, std::uint6
   return {};
 }
 
-// Cuts the part before the next separator off the front of `text`.
+// Removes the part before the next separator from the front of `text`, and returns it.
 std::string_view cut(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view word = text.substr(0, end);

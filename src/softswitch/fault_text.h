@@ -1,4 +1,4 @@
-// A fault event as one line of text, and back: how `weft lab fault` tells the software switch.
+// A fault event as one line of text, and back. `weft lab fault` sends it to the software switch.
 //
 //   link-down link=12 carrier=0
 //   link-up link=12
@@ -8,8 +8,8 @@
 //   impair id=5 place=all-links kind=reorder share=429496730 delay_ps=50000000
 //   heal id=3
 //
-// Words after the first are key=value, in any order, each once. `share` counts parts of 2^32. What
-// is left out has FaultEvent's default; `at` is not said: an event is carried out when it comes.
+// Words after the first are key=value, in any order, each once. `share` is in units of 2^-32.
+// Missing keys have FaultEvent's default. There is no `at`: an event takes effect when it arrives.
 #pragma once
 
 #include <string>
@@ -23,11 +23,11 @@ namespace weft::softswitch {
 inline constexpr std::size_t kFaultTextMax = 4096;
 inline constexpr std::size_t kFaultEvsMax = 256;
 
-// What a person sees of a word, whatever it holds.
+// A word as an error message shows it: shortened, and printable whatever it holds.
 std::string shown(std::string_view word);
 
 std::string to_text(const fabric::FaultEvent& event);
-// Any text. Errors: kInvalid with the word that is wrong and what was expected.
+// Accepts any text. Errors: kInvalid with the invalid word and what was expected.
 Result<fabric::FaultEvent> parse_fault_event(std::string_view text);
 
 }  // namespace weft::softswitch

@@ -1,4 +1,4 @@
-// Every event survives being written and read; bad text is refused with the word that is wrong.
+// Every event survives being written and parsed. Invalid text is refused with the invalid word.
 #include "softswitch/fault_text.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ void expect_same(const fabric::FaultEvent& a, const fabric::FaultEvent& b) {
   EXPECT_EQ(a.impairment.entropies, b.impairment.entropies);
 }
 
-TEST(FaultText, WrittenAndReadIsTheSame) {
+TEST(FaultText, AWrittenEventIsParsedBack) {
   Prng prng(3);
   for (int i = 0; i < 500; ++i) {
     fabric::FaultEvent event;
@@ -51,7 +51,7 @@ TEST(FaultText, WrittenAndReadIsTheSame) {
   }
 }
 
-TEST(FaultText, WhatIsLeftOutHasItsDefault) {
+TEST(FaultText, MissingKeysHaveTheirDefaults) {
   const auto down = parse_fault_event("link-down link=12");
   ASSERT_TRUE(down.has_value());
   EXPECT_TRUE(down->carrier);
@@ -59,7 +59,7 @@ TEST(FaultText, WhatIsLeftOutHasItsDefault) {
   EXPECT_FALSE(parse_fault_event("link-down link=12 carrier=0")->carrier);
 }
 
-TEST(FaultText, BadTextIsRefused) {
+TEST(FaultText, InvalidTextIsRefusedWithTheReason) {
   for (const char* text :
        {"", "link", "pause host=1", "link-down link=", "link-down link=-1", "link-down link=1x",
         "link-down link=4294967295", "link-down link=1 link=2", "link-down port=1", "link-down 12",

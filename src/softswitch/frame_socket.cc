@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::uint32_t kNoPort = 0xffff'ffff;
 constexpr int kSendBytes = 16 << 20;
-// The ring: frames of one packet each, six in a block, 3,072 in 32 MiB: 60 ms of eight senders at
-// 200 Mb/s.
+// The ring has frames of one packet each, six in a block, 3,072 in 32 MiB. That holds 60 ms of
+// eight senders at 200 Mb/s.
 constexpr std::size_t kBlockBytes = 64 * 1024;
 constexpr std::size_t kBlocks = 512;
 constexpr std::size_t kFrameBytes = 9'728;
@@ -32,9 +32,9 @@ constexpr std::size_t kFramesPerBlock = kBlockBytes / kFrameBytes;
 constexpr std::size_t kFrames = kBlocks * kFramesPerBlock;
 static_assert(kFrameBytes % TPACKET_ALIGNMENT == 0 &&
               kFrameBytes > LiveFabric::kPacketSizeMax + TPACKET2_HDRLEN + 64);
-// Interface indices of a namespace are small numbers; one above this is not ours.
+// Interface indices of a namespace are small. A larger index belongs to no interface of ours.
 constexpr std::size_t kInterfacesMax = 1u << 16;
-// A packet that came longer ago was stamped by another clock.
+// A packet that seems older than this was stamped by another clock.
 constexpr std::int64_t kAgeMaxNs = 1'000'000'000;
 
 bool set(int fd, int level, int name, int value) {
@@ -45,7 +45,7 @@ std::int64_t ns_of(const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'00
 
 }  // namespace
 
-// What sendmmsg points to; its address does not change.
+// The arguments of sendmmsg(). The address of the struct stays the same.
 struct FrameSocket::Buffers {
   std::array<mmsghdr, kBatch> messages;
   std::array<iovec, kBatch> pieces;
@@ -53,7 +53,7 @@ struct FrameSocket::Buffers {
 };
 
 Mac link_mac(fabric::LinkId link) {
-  // Locally administered; "W".
+  // A locally administered address; 0x57 is "W".
   return {0x02,
           0x57,
           static_cast<std::uint8_t>(link >> 24),
@@ -112,7 +112,7 @@ Result<FrameSocket> FrameSocket::open(const fabric::Topology& topology) {
           {.interface = static_cast<int>(index), .mac = link_mac(topology.host_up(plane, host))});
     }
   }
-  // Without a protocol, until there is a ring to receive into.
+  // Opened without a protocol, so that no packet arrives before there is a ring.
   out.fd_ = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (out.fd_ < 0) {
     if (errno == EPERM)
@@ -121,7 +121,7 @@ Result<FrameSocket> FrameSocket::open(const fabric::Topology& topology) {
                    "(unshare -Urn)"};
     return os::system_error("AF_PACKET");
   }
-  // As much as we may: the first needs privilege beyond the namespace.
+  // SO_SNDBUFFORCE exceeds the system's limit, but needs privilege beyond the namespace.
   if (!set(out.fd_, SOL_SOCKET, SO_SNDBUFFORCE, kSendBytes))
     set(out.fd_, SOL_SOCKET, SO_SNDBUF, kSendBytes);
   WEFT_CHECK(out.open_ring());
@@ -156,11 +156,12 @@ std::size_t FrameSocket::receive(Time now, std::span<Incoming> out) {
   timespec wall{};
   clock_gettime(CLOCK_REALTIME, &wall);
   std::size_t count = 0;
-  // Never the whole ring at once: then its end could not be told from its beginning.
+  // At most kFrames - 1 at once: with all frames given out, the end of the ring would equal its
+  // begin.
   while (count < out.size() && handed_ < kFrames - 1) {
     std::byte* const at = frame(ring_at_);
     auto* const header = reinterpret_cast<tpacket2_hdr*>(at);
-    // The kernel sets the status last.
+    // The kernel sets the status after all other fields.
     const std::uint32_t status = __atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE);
     if ((status & TP_STATUS_USER) == 0) break;
     ring_at_ = (ring_at_ + 1) % kFrames;
@@ -217,7 +218,8 @@ void FrameSocket::send(std::span<const LiveFabric::Delivery> packets) {
       m.msg_iov = &b.pieces[i];
       m.msg_iovlen = 1;
     }
-    // It stops at the first that is not taken: that one is lost, the rest go on.
+    // sendmmsg() stops at the first packet that is not accepted. That packet is lost; the rest is
+    // sent.
     for (std::size_t done = 0; done < count;) {
       const int sent = sendmmsg(fd_, b.messages.data() + done, static_cast<unsigned>(count - done),
                                 MSG_DONTWAIT);
@@ -242,7 +244,7 @@ Result<void> FrameSocket::set_carrier(const fabric::HostPort& port, bool up) {
 const FabricEdge::Counters& FrameSocket::counters() {
   tpacket_stats stats{};
   socklen_t size = sizeof(stats);
-  // The kernel starts over each time it is asked.
+  // Reading the statistics resets them.
   if (getsockopt(fd_, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
     counters_.drops_receive += stats.tp_drops;
   return counters_;

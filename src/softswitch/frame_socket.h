@@ -1,15 +1,16 @@
-// FrameSocket: the software switch's side of every host's link. One AF_PACKET socket for all
-// interfaces of this network namespace: what any host sends lies in one ring that the kernel fills,
-// what goes to any host leaves in one call. Needs CAP_NET_RAW, which every namespace that one made
-// oneself gives. A ring, because its size is ours to choose: a socket's buffer is bounded by the
-// system, at fifty packets on a stock machine.
+// FrameSocket: the software switch's end of every host's link. One AF_PACKET socket serves all
+// interfaces of this network namespace. The kernel puts the packets of all hosts into one ring;
+// packets to all hosts leave in one call. Needs CAP_NET_RAW, which the creator of a namespace has
+// in it. A ring is used because we choose its size. The system limits a socket's buffer, to fifty
+// packets on a stock machine.
 //
-// Host h's port in plane p is the interface h<h>p<p + 1>. Hosts' ends have the addresses of
-// link_mac(), a neighbour that is set for good (or `arp off`): nobody answers neighbour discovery
-// here. They have no segmentation offload: a packet of more than kPacketSizeMax bytes is counted as too large and dropped. Checksums that a
-// host left to its NIC are filled in here, as a NIC would.
+// The port of host h in plane p is the interface h<h>p<p + 1>. The hosts' ends have the addresses
+// of link_mac() and a permanent neighbour entry (or `arp off`), because nothing answers neighbour
+// discovery here. They have no segmentation offload: a packet of more than kPacketSizeMax bytes is
+// counted as too large and dropped. Checksums that a host left to its NIC are filled in here, as a
+// NIC would.
 //
-// All buffers are taken by open(). One thread at a time.
+// All buffers are allocated by open(). One thread at a time.
 #pragma once
 
 #include <array>
@@ -29,16 +30,16 @@
 namespace weft::softswitch {
 
 using Mac = std::array<std::uint8_t, 6>;
-// Of the end that sends on this link: fixed, so that the other end knows it.
+// The MAC address of the end that sends on this link. It is fixed, so that the other end knows it.
 Mac link_mac(fabric::LinkId link);
 std::string to_text(const Mac& mac);
-// Of the switch's end: "h0p1".
+// The name of the switch's end, such as "h0p1".
 std::string switch_interface(const fabric::HostPort& port);
 
 class FrameSocket final : public FabricEdge {
  public:
-  // Every port of every host, all of which must be there. Errors: kNotFound (names the first
-  // interface that is missing), kSystem.
+  // Opens every port of every host; all interfaces must exist. Errors: kNotFound (names the first
+  // missing interface), kSystem.
   static Result<FrameSocket> open(const fabric::Topology& topology);
   FrameSocket(FrameSocket&& other) noexcept;
   FrameSocket& operator=(FrameSocket&& other) = delete;
@@ -49,13 +50,13 @@ class FrameSocket final : public FabricEdge {
   void release() override;
   void send(std::span<const LiveFabric::Delivery> packets) override;
   Result<void> set_carrier(const fabric::HostPort& port, bool up) override;
-  // Asks the kernel too.
+  // Includes the kernel's count of drops.
   const Counters& counters() override;
 
  private:
   struct Port {
     int interface = 0;
-    Mac mac{};  // the host's: as planned, or as it last said
+    Mac mac{};  // the host's: link_mac(), or the source of its last frame
   };
   struct Buffers;
 
@@ -69,11 +70,11 @@ class FrameSocket final : public FabricEdge {
   int fd_ = -1;
   std::uint32_t planes_ = 1;
   std::vector<Port> ports_;                   // by index_of()
-  std::vector<std::uint32_t> port_by_index_;  // by interface index; kNoPort: not ours
+  std::vector<std::uint32_t> port_by_index_;  // by interface index; kNoPort: another interface
   std::unique_ptr<Buffers> buffers_;
   std::byte* ring_ = nullptr;
-  std::size_t ring_at_ = 0;  // the next frame to look at
-  std::size_t handed_ = 0;   // frames before it that are not given back yet
+  std::size_t ring_at_ = 0;  // the next frame to read
+  std::size_t handed_ = 0;   // frames before it that are not released yet
   Counters counters_;
 };
 

@@ -21,8 +21,8 @@ constexpr std::size_t kTcpChecksumAt = kUdpAt + 16;
 constexpr std::size_t kChecksumAt = kUdpAt + wire::udp_at::kChecksum;
 constexpr std::uint32_t kDscpMask = 0x3fu << wire::ipv6_at::kDscpShift;
 
-// Words of 16 bits added up, 32 at a time: the halves' carries meet when the sum is folded. An odd
-// byte counts as the upper half of a word.
+// Adds up words of 16 bits, 32 bits at a time; folding the sum adds the carries of both halves. An
+// odd last byte counts as the upper half of a word.
 std::uint64_t sum_of(ConstBytes bytes) {
   std::uint64_t sum = 0;
   std::size_t at = 0;
@@ -37,12 +37,13 @@ std::uint32_t folded(std::uint64_t sum) {
   return static_cast<std::uint32_t>(sum);
 }
 
-// Over what is behind the IP header and the addresses, its own field left out. 0 would mean "none".
+// The checksum over the addresses and the bytes behind the IP header, without its own field. 0 is
+// sent as 0xffff, because 0 means "no checksum".
 std::uint16_t checksum_at(ConstBytes packet, std::size_t field) {
   const ConstBytes behind = packet.subspan(kUdpAt);
   std::uint64_t sum = sum_of(packet.subspan(wire::ipv6_at::kSource, 2 * kIpv6AddressSize));
   sum += behind.size() + load8(packet, wire::ipv6_at::kNextHeader) + sum_of(behind);
-  // Taking the field out again borrows from nothing: it is a part of the sum.
+  // The subtraction cannot underflow, because the field is a part of the sum.
   const std::uint32_t checksum = ~folded(sum - load16(packet, field)) & 0xffff;
   return static_cast<std::uint16_t>(checksum == 0 ? 0xffff : checksum);
 }
@@ -53,7 +54,8 @@ bool is_udp(ConstBytes packet) {
          load16(packet, kUdpAt + wire::udp_at::kSize) == packet.size() - kUdpAt;
 }
 
-// RFC 1624: takes the old words out of the sum and puts the new ones in. 0 would mean "none".
+// RFC 1624: replaces the old words in the sum by the new ones. 0 is sent as 0xffff, because 0 means
+// "no checksum".
 void update_checksum(Bytes packet, std::uint64_t old_sum, std::uint64_t new_sum) {
   const std::uint32_t checksum = load16(packet, kChecksumAt);
   if (checksum == 0) return;
@@ -113,10 +115,10 @@ void readdress(Bytes packet, const Ipv6& destination) {
 void damage(Bytes packet) {
   if (!is_udp(packet) || packet.size() == kUdpAt + wire::kUdpSize) return;
   const std::size_t last = packet.size() - 1;
-  const bool upper = (last - kUdpAt) % 2 == 0;  // half of its word
+  const bool upper = (last - kUdpAt) % 2 == 0;  // the half of the word that the last byte is in
   const auto word_of = [&] { return std::uint64_t{load8(packet, last)} << (upper ? 8 : 0); };
   const std::uint64_t before = word_of();
-  // One more, not a flipped bit: damaged twice is still damaged.
+  // Adds one instead of flipping a bit, so that a packet damaged twice is still damaged.
   base::store8(packet, last, load8(packet, last) + 1u);
   update_checksum(packet, before, word_of());
 }

@@ -1,4 +1,4 @@
-// What is read of a packet, and that lengths and checksums hold after whatever is written.
+// The fields that a switch reads, and that lengths and checksums are valid after each rewrite.
 #include "softswitch/ip_packet.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ PacketSpec sample() {
 
 std::uint32_t field(ConstBytes packet, std::size_t at) { return base::load16(packet, at); }
 
-TEST(IpPacket, ChecksumOfAKnownPacket) {
-  // fd00:1::1 to fd00:1::2, ports 1 and 2, payload "abc"; summed up by hand:
+TEST(IpPacket, TheChecksumOfAKnownPacketIsRight) {
+  // fd00:1::1 to fd00:1::2, ports 1 and 2, payload "abc"; added up by hand:
   // 2 (fd00 + 1) + 1 + 2 + (17 + 11) + (1 + 2 + 11) + 6162 + 6300 = 2becc after carries.
   const auto packet = [] {
     PacketSpec spec{.source = {0xfd00'0001'0000'0000, 1},
@@ -45,9 +45,9 @@ TEST(IpPacket, ChecksumOfAKnownPacket) {
   EXPECT_EQ(udp_checksum(packet), 0xffff - sum);
 }
 
-TEST(IpPacket, SaysWhatASwitchReads) {
+TEST(IpPacket, FactsAreTheFieldsThatASwitchReads) {
   auto packet = make_packet(sample());
-  packet.resize(packet.size() + 6);  // Ethernet's padding
+  packet.resize(packet.size() + 6);  // Ethernet padding
   const auto facts = look_at(packet);
   ASSERT_TRUE(facts.has_value());
   EXPECT_EQ(facts->size, 40u + 8 + 1001);
@@ -60,7 +60,7 @@ TEST(IpPacket, SaysWhatASwitchReads) {
   EXPECT_EQ(facts->datagram.size(), 1001u);
 }
 
-TEST(IpPacket, RefusesWhatIsShortOrNotIpv6) {
+TEST(IpPacket, ShortPacketsAndOthersThanIpv6AreRefused) {
   const auto packet = make_packet(sample());
   for (std::size_t size = 0; size < packet.size(); ++size)
     EXPECT_FALSE(look_at(ConstBytes(packet).first(size)).has_value()) << size;
@@ -69,7 +69,7 @@ TEST(IpPacket, RefusesWhatIsShortOrNotIpv6) {
   EXPECT_FALSE(look_at(ipv4).has_value());
 }
 
-TEST(IpPacket, LengthsThatContradictAreNotUdp) {
+TEST(IpPacket, PacketsWithContradictingLengthsAreNotUdp) {
   auto packet = make_packet(sample());
   base::store16(packet, 44, 500);
   const auto facts = look_at(packet);
@@ -78,7 +78,7 @@ TEST(IpPacket, LengthsThatContradictAreNotUdp) {
   EXPECT_TRUE(facts->datagram.empty());
 }
 
-TEST(IpPacket, AMarkChangesTwoBits) {
+TEST(IpPacket, ACeMarkChangesOnlyTheEcnBits) {
   const auto before = make_packet(sample());
   auto after = before;
   mark_ce(after);
@@ -88,7 +88,7 @@ TEST(IpPacket, AMarkChangesTwoBits) {
   EXPECT_TRUE(std::equal(before.begin() + 2, before.end(), after.begin() + 2));
 }
 
-TEST(IpPacket, ATrimKeepsTheHeadersAndMendsTheRest) {
+TEST(IpPacket, ATrimmedPacketKeepsItsHeadersAndHasValidLengths) {
   for (const std::size_t payload : {0u, 12u, 35u, 36u, 37u, 1001u, 4136u}) {
     PacketSpec spec = sample();
     spec.payload = payload;
@@ -108,7 +108,7 @@ TEST(IpPacket, ATrimKeepsTheHeadersAndMendsTheRest) {
   }
 }
 
-TEST(IpPacket, NoChecksumStaysNone) {
+TEST(IpPacket, APacketWithoutChecksumStaysWithoutOne) {
   auto packet = make_packet(sample());
   base::store16(packet, 46, 0);
   readdress(packet, {1, 2});
@@ -117,8 +117,8 @@ TEST(IpPacket, NoChecksumStaysNone) {
   EXPECT_EQ(field(packet, 46), 0u);
 }
 
-// Any address: what was right stays right, what was wrong stays wrong.
-TEST(IpPacket, AnotherAddressKeepsTheChecksum) {
+// For any address a right checksum stays right and a wrong one stays wrong.
+TEST(IpPacket, ReaddressingKeepsTheChecksumRightOrWrong) {
   Prng prng(7);
   for (int i = 0; i < 2000; ++i) {
     PacketSpec spec = sample();
@@ -134,7 +134,7 @@ TEST(IpPacket, AnotherAddressKeepsTheChecksum) {
   }
 }
 
-TEST(IpPacket, DamageIsForTheEndpointToFind) {
+TEST(IpPacket, DamageLeavesTheUdpChecksumValid) {
   for (const std::size_t payload : {1u, 2u, 1000u, 1001u}) {
     PacketSpec spec = sample();
     spec.payload = payload;

@@ -16,7 +16,7 @@ using switching::QueueParams;
 
 namespace {
 
-// On the wire: the frame, FCS, preamble and gap, as wire::wire_size() counts them.
+// The size on the wire with FCS, preamble and gap, as wire::wire_size() counts it.
 std::uint32_t wire_size_of(std::size_t ip_size) {
   constexpr std::size_t kAround = wire::kEthernetSize + wire::kEthernetFcsSize;
   return static_cast<std::uint32_t>(std::max(ip_size + kAround, wire::kEthernetFrameSizeMin) +
@@ -35,7 +35,7 @@ bool is_trimmable(const PacketFacts& facts) {
          (facts.dscp == world::Dscp::kTrimmable || facts.dscp == world::Dscp::kTrimmableRetx);
 }
 
-// Numbers the switches of all planes and tiers.
+// A number for each switch, unique over all planes and tiers.
 std::uint32_t switch_number(const fabric::Topology& topology, const fabric::SwitchId& at) {
   std::uint32_t number = at.plane * (topology.switch_count() / topology.plane_count()) + at.index;
   if (at.tier != fabric::Tier::kT0) number += topology.switch_count(fabric::Tier::kT0);
@@ -63,7 +63,7 @@ LiveFabric::LiveFabric(LiveFabricConfig config)
   events_.reserve(config_.packets_max);
   handed_.reserve(config_.packets_max);
   free_.reserve(config_.packets_max);
-  // The first slots are used first, so that the busy part of the memory stays small.
+  // Low slots are used first, so that few pages of the memory are touched.
   for (std::uint32_t i = config_.packets_max; i > 0; --i) free_.push_back(i - 1);
   for (LinkId link = 0; link < links_.size(); ++link) {
     WEFT_ASSERT(topology.rate(link).bits_per_second() > 0);
@@ -142,9 +142,10 @@ Time LiveFabric::next_deadline() const {
   return events_.empty() ? kNever : events_.front().at;
 }
 
-// --- the way of a packet -----------------------------------------------------------------------
+// --- the path of a packet --------------------------------------------------------------------
 
-// The destination of the plan, or the uSIDs. Only inside the plane.
+// The path of a packet: by its destination address of the plan, or by its uSIDs. False: there is
+// none inside the plane.
 bool LiveFabric::find_way(LinkId first, Packet& packet, const PacketFacts& facts) const {
   const fabric::LinkPlace from = config_.topology.place(first);
   packet.route = {.from = from.lower, .entropy = facts.entropy, .plane = from.plane};
@@ -181,7 +182,8 @@ void LiveFabric::on_packet(Time now, HostIndex host, std::uint32_t plane, ConstB
   send(host, index, *facts);
 }
 
-// The host's own link: no marks and no trims, a queue that holds what a host would hold back.
+// Queues a packet on the host's own link. That queue neither marks nor trims: it holds the packets
+// that a NIC would keep in the host.
 void LiveFabric::send(HostIndex host, std::uint32_t index, const PacketFacts& facts) {
   const LinkId id = config_.topology.host_up(packets_[index].route.plane, host);
   Link& link = links_[id];
@@ -193,12 +195,12 @@ void LiveFabric::send(HostIndex host, std::uint32_t index, const PacketFacts& fa
   nic.ecn = false;
   const auto admission = link.queue.admit(now_, arriving, nic, config_.nic_queue_bytes, ecn_prng_);
   if (admission.fate == switching::Fate::kDropped) return drop(index, link.counters.drops_queue);
-  // It takes its time on a dead link too.
+  // A dead link takes the packet's transmission time too.
   if (!link.up) return drop(index, link.counters.drops_down);
   travel(id, index, admission.leaves_at);
 }
 
-// A slow port's queue and marks shrink with its rate; two packets fit always.
+// The queue and mark thresholds of a slow port shrink with its rate, but two packets always fit.
 const QueueParams& LiveFabric::queue_params(const Link& link, QueueParams& scaled) const {
   const QueueParams& params = link.last_hop ? config_.last_hop_queue : config_.fabric_queue;
   if (link.percent == 100) return params;
@@ -215,7 +217,7 @@ std::uint64_t LiveFabric::queue_limit(LinkId link, const QueueParams& params) {
   return std::min(params.data_bytes_max, buffers_[buffer_of_link_[link]].limit(now_));
 }
 
-// A switch's output port.
+// Queues a packet at the output port of a switch.
 void LiveFabric::forward(LinkId id, std::uint32_t index) {
   Link& link = links_[id];
   Packet& packet = packets_[index];
@@ -252,7 +254,7 @@ void LiveFabric::forward(LinkId id, std::uint32_t index) {
   travel(id, index, admission.leaves_at);
 }
 
-// The packet's last byte leaves by `id` then: where it arrives is the next event.
+// The packet's last byte leaves on link `id` at `leaves_at`; its arrival is the next event.
 void LiveFabric::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   Link& link = links_[id];
   Packet& packet = packets_[index];

@@ -1,17 +1,19 @@
-// LiveFabric: the simulator's fabric for real packets. Every link of a topology with its rate, its
-// queue, its marks, trims and faults; no sockets, no clock: packets and the time are given to it.
+// LiveFabric: the simulator's fabric for real packets. It models every link of a topology with its
+// rate, queue, marks, trims and faults. It has no sockets and no clock: packets and the time are
+// arguments.
 //
-// A packet of a host is walked hop by hop as sim/sim_world.cc does it, each hop at its own time:
-// admitting it to a port (switching::PortQueue) says when its last byte leaves, and so when it
-// arrives at the next. Being called late moves no hop: what was due happens as of its time, in the
-// order (time, arrival).
+// A packet is walked hop by hop, as in sim/sim_world.cc, each hop at its own time. When a port
+// (switching::PortQueue) admits a packet, it computes when the last byte leaves, which gives the
+// arrival at the next hop. A late call delays no hop: due events are handled with their own times,
+// in the order (time, arrival).
 //
-// Where it goes: an address of the plan (fabric/address.h) is hashed or follows the EV's fields; a
-// uSID carrier is followed uSID by uSID and arrives with the host's uSID alone, as the kernel's
-// seg6local leaves it. Planes share nothing. Anything else is counted and dropped.
+// Routing: a packet to an address of the plan (fabric/address.h) is hashed or follows the fields of
+// its EV. A uSID carrier follows its uSIDs and arrives with only the host's uSID left, as the
+// kernel's seg6local leaves it. Planes share nothing. All other packets are counted and dropped.
 //
-// Owned by one thread. All packet memory is taken at construction: `packets_max` slots; the event
-// heap and the delivery ring have as many places. What finds no slot is dropped and counted.
+// Owned by one thread. All packet memory is allocated at construction: `packets_max` slots, and as
+// many places in the event heap and the delivery ring. A packet that finds no slot is dropped and
+// counted.
 #pragma once
 
 #include <cstdint>
@@ -37,26 +39,26 @@ namespace weft::softswitch {
 
 struct LiveFabricConfig {
   fabric::Topology topology;
-  // Of packets to a host's own address: kHashed or kStev. Carriers go by uSID where the topology
-  // has uSIDs.
+  // For packets to a host's own address: kHashed or kStev. Carriers follow their uSIDs if the
+  // topology has uSIDs.
   fabric::Forwarding forwarding = fabric::Forwarding::kHashed;
   std::uint32_t mtu = 4096;  // payload of a full packet
-  // What a trim keeps behind the IP header. Sealed packets need kSealedTrimmedSizeAfterIp, or their
-  // headers cannot be told from forged ones.
+  // The bytes that a trim keeps behind the IP header. Sealed packets need
+  // kSealedTrimmedSizeAfterIp, otherwise the receiver cannot authenticate the header.
   std::size_t trimmed_size_after_ip = kTrimmedIpPayload;
   switching::QueueParams fabric_queue;  // between switches; mtu_wire_size follows from mtu
   switching::QueueParams last_hop_queue;
   std::uint64_t shared_buffer_bytes = 0;
   std::uint32_t shared_alpha_percent = 100;
-  // What a host may have waiting for its own link. A NIC would hold the sender back; a veth cannot.
+  // The bytes that may wait for a host's own link. A NIC would make the sender wait; a veth cannot.
   std::uint64_t nic_queue_bytes = 1u << 20;
-  std::uint32_t packets_max = 8192;  // under way at a time, 9 KiB each, touched when needed
+  std::uint32_t packets_max = 8192;  // in the fabric at a time; 9 KiB each, first touched when used
   std::uint64_t seed = 1;
 };
 
-// What a link did.
+// The counters of one direction of a link.
 struct LinkCounters {
-  std::uint64_t packets = 0, bytes = 0;  // that left by it; bytes on the wire, framing included
+  std::uint64_t packets = 0, bytes = 0;  // sent on it; bytes on the wire, framing included
   std::uint64_t trims = 0, ecn_marks = 0;
   std::uint64_t drops_queue = 0;  // full queue
   std::uint64_t drops_down = 0;   // it was down, or went down while they were on it
@@ -65,45 +67,45 @@ struct LinkCounters {
 
 struct LiveFabricCounters {
   std::uint64_t packets_in = 0, packets_out = 0;
-  std::uint64_t ignored = 0;       // no IPv6 packet to this fabric's addresses
-  std::uint64_t drops_route = 0;   // a switch had no way
-  std::uint64_t drops_memory = 0;  // packets_max were under way
+  std::uint64_t ignored = 0;       // not an IPv6 packet to an address of this fabric
+  std::uint64_t drops_route = 0;   // a switch had no path for it
+  std::uint64_t drops_memory = 0;  // packets_max were in the fabric
 };
 
 class LiveFabric {
  public:
-  // A larger packet is no packet.
+  // Larger packets are ignored.
   static constexpr std::size_t kPacketSizeMax = 9'200;
 
   explicit LiveFabric(LiveFabricConfig config);
 
-  // A packet of `host`, from the IP header on, that left it towards its port in `plane`. The bytes
-  // are copied. Time does not run backwards: an earlier `now` counts as the latest one.
-  // REQUIRES a host and plane of the topology.
+  // A packet, from the IP header on, that `host` sent on its port in `plane`. The bytes are copied.
+  // Time does not run backwards: an earlier `now` counts as the latest one. REQUIRES a host and
+  // plane of the topology.
   void on_packet(Time now, fabric::HostIndex host, std::uint32_t plane, ConstBytes packet);
 
   struct Delivery {
     fabric::HostIndex host = 0;
     std::uint32_t plane = 0;
-    Time at{};  // when its last byte came
+    Time at{};  // the arrival of its last byte
     ConstBytes packet{};
   };
-  // Packets whose last hop is over, in the order of their arrival. Returns how many; valid till the
-  // next poll().
+  // The packets that have arrived at their host, in the order of arrival. Returns how many; they
+  // are valid until the next poll().
   std::size_t poll(Time now, std::span<Delivery> out);
-  // When poll() has something to do next.
+  // The next time at which poll() has something to do.
   Time next_deadline() const;
 
-  // From now on. Errors: kInvalid (no such link or share), kExhausted (kImpairmentsMax are active),
-  // kUnsupported (of a host: it is a process of its own).
+  // Starts or ends a fault now. Errors: kInvalid (no such link or share), kExhausted
+  // (kImpairmentsMax are active), kUnsupported (a fault of a host, which is a process of its own).
   static constexpr std::size_t kImpairmentsMax = 4096;
   Result<void> apply(Time now, const fabric::FaultEvent& fault);
-  // All of them, whatever their ids.
+  // Ends all impairments, whatever their ids.
   void end_impairments(Time now);
-  // Added to what the topology says, for packets that leave by `link` from now on.
-  // REQUIRES a link of the topology.
+  // A delay on top of the topology's, for packets that leave on `link` from now on. REQUIRES a link
+  // of the topology.
   void set_extra_delay(fabric::LinkId link, Duration delay) { links_[link].extra_delay = delay; }
-  // Its queue and marks shrink with the rate, as a switch sets them by a port's speed.
+  // Queue and mark thresholds change with the rate, as a switch sets them by the speed of a port.
   // REQUIRES a link of the topology.
   void set_rate(fabric::LinkId link, Rate rate);
   bool is_up(fabric::LinkId link) const { return links_[link].up; }
@@ -118,23 +120,23 @@ class LiveFabric {
   using LinkId = fabric::LinkId;
   struct Link {
     switching::PortQueue queue;
-    std::uint32_t epoch = 0;  // goes up each time it goes down
+    std::uint32_t epoch = 0;  // incremented each time the link goes down
     bool up = true;
     bool impaired = false;
     bool last_hop = false;
-    std::uint8_t percent = 100;  // of its rate
+    std::uint8_t percent = 100;  // the current share of its rate
     Duration extra_delay;
     LinkCounters counters;
   };
   struct Packet {
     fabric::RouteKey route;
     LinkId via = fabric::kNoLink;  // the link it is on
-    std::uint32_t via_epoch = 0;   // that link's, when it was sent
+    std::uint32_t via_epoch = 0;   // epoch of that link at the time of sending
     std::uint32_t size = 0;        // from the IP header on
     bool by_usid = false;
-    bool past_nic = false;  // faults of the receiving NIC have had their say
+    bool past_nic = false;  // the impairments of the receiving NIC were applied
   };
-  // A packet arrives at the queue of `link`, or, with kNoLink, at the host at the end of `via`.
+  // A packet arrives at the queue of `link`; with kNoLink, at the host at the end of `via`.
   struct Event {
     Time at;
     std::uint64_t sequence = 0;
@@ -177,7 +179,7 @@ class LiveFabric {
   std::vector<std::uint32_t> free_;
   Ring<std::uint32_t> delivered_;
   std::vector<Time> delivered_at_;     // by packet
-  std::vector<std::uint32_t> handed_;  // out by the last poll()
+  std::vector<std::uint32_t> handed_;  // given out by the last poll()
   std::vector<Link> links_;
   std::vector<switching::SharedBuffer> buffers_;  // by switch; empty: private queues only
   std::vector<std::uint32_t> buffer_of_link_;
@@ -187,7 +189,7 @@ class LiveFabric {
   LiveFabricCounters counters_;
 };
 
-// Totals, and one entry for each link that did something, as one line of JSON.
+// Totals, and one entry for each link with traffic, as one line of JSON.
 std::string to_json(const LiveFabric& fabric);
 
 }  // namespace weft::softswitch

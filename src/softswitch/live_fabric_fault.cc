@@ -1,4 +1,4 @@
-// LiveFabric, faults and what it tells about itself.
+// LiveFabric: faults, and the counters as text.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -85,7 +85,7 @@ void LiveFabric::set_link(const fabric::FaultEvent& fault) {
   if (link.up == up) return;
   link.up = up;
   if (!up) ++link.epoch;
-  // What was queued is gone.
+  // Queued packets are lost.
   link.queue.data_free_at = link.queue.control_free_at = now_;
 }
 

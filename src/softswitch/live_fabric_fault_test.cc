@@ -1,4 +1,4 @@
-// What faults do to real packets: links that go down, impairments, slow links.
+// The effect of faults on real packets: links that go down, impairments, slow links.
 #include <gtest/gtest.h>
 
 #include "softswitch/live_fabric.h"
@@ -9,7 +9,7 @@ namespace {
 
 using fabric::FaultAction;
 
-TEST(LiveFabric, ALinkThatGoesDownLosesWhatIsOnIt) {
+TEST(LiveFabric, ALinkThatGoesDownLosesThePacketsOnIt) {
   Bench bench(one_switch(2));
   const fabric::LinkId down = bench.fabric.topology().host_down(0, 1);
   for (int i = 0; i < 10; ++i) bench.send(at_us(1), Bench::spec(0, 1));
@@ -24,7 +24,7 @@ TEST(LiveFabric, ALinkThatGoesDownLosesWhatIsOnIt) {
   EXPECT_EQ(bench.receive(at_us(20'000)).size(), 1u);
 }
 
-TEST(LiveFabric, ImpairmentsComeAndGo) {
+TEST(LiveFabric, ImpairmentsActUntilTheyAreHealed) {
   Bench bench(one_switch(2));
   const fabric::LinkId link = bench.fabric.topology().host_up(0, 0);
   fabric::FaultEvent loss{.action = FaultAction::kImpair, .id = 4, .link = link};
@@ -65,7 +65,7 @@ TEST(LiveFabric, ImpairmentsComeAndGo) {
   EXPECT_EQ(send_200(400'000), 200u) << "all are over at once";
 }
 
-TEST(LiveFabric, ASlowLinkIsSlowAndDelaysAdd) {
+TEST(LiveFabric, ASlowLinkTakesLongerAndExtraDelaysAreAdded) {
   Bench bench(one_switch(2));
   const fabric::LinkId link = bench.fabric.topology().host_down(0, 1);
   bench.fault(at_us(0), {.action = FaultAction::kLinkRate, .link = link, .percent = 25});
@@ -77,7 +77,7 @@ TEST(LiveFabric, ASlowLinkIsSlowAndDelaysAdd) {
             (time_of(1000) * 5 + Duration::us(4) + Duration::ms(3)).ps());
 }
 
-TEST(LiveFabric, RefusesFaultsItCannotCarryOut) {
+TEST(LiveFabric, FaultsThatItCannotCarryOutAreRefused) {
   Bench bench(one_switch(2));
   EXPECT_FALSE(bench.fabric.apply(at_us(1), {.action = FaultAction::kLinkDown, .link = 4}));
   EXPECT_FALSE(bench.fabric.apply(at_us(1), {.action = FaultAction::kImpair, .link = 4}));

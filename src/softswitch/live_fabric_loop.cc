@@ -16,14 +16,14 @@
 namespace weft::softswitch {
 namespace {
 
-// Batches taken at a time: then those that are due have their turn.
+// Batches received in a row; then packets that are due are sent.
 constexpr int kBatchesMax = 4;
 constexpr int kNice = -20;
 constexpr std::uint64_t kDelayUsMax = 10'000'000;
 
 std::string error_line(const Error& error) { return "error: " + error.message; }
 
-// The number behind "key=" in `text`, which holds nothing else up to the next space.
+// The number after "key=" in `text`; nullopt unless it extends to the next space or the end.
 std::optional<std::uint64_t> number_of(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -70,7 +70,7 @@ void LiveFabricLoop::give_packets() {
   }
 }
 
-// Sleeps until there is something to do. False: it is over.
+// Sleeps until there is something to do. False: `stop_fd` is readable.
 bool LiveFabricLoop::wait(int stop_fd) {
   std::array<pollfd, 2 + os::ControlSocket::kClientsMax + 1> fds{};
   fds[0] = {.fd = stop_fd, .events = POLLIN, .revents = 0};
@@ -96,8 +96,8 @@ bool LiveFabricLoop::wait(int stop_fd) {
   return true;
 }
 
-// Before the hosts' programs, where we may: a late switch is a slow network. Not when it spins: that
-// would leave the others nothing.
+// Takes precedence over the hosts' programs if permitted, because a late switch is a slow network.
+// Not when it spins, because it would leave the others no CPU time.
 void LiveFabricLoop::take_precedence() {
   sched_param first{};
   first.sched_priority = 1;
@@ -110,7 +110,7 @@ void LiveFabricLoop::take_precedence() {
 }
 
 void LiveFabricLoop::run(int stop_fd) {
-  // The kernel otherwise lets a sleeper lie 50 us longer.
+  // By default the kernel may wake a sleeper 50 us late.
   prctl(PR_SET_TIMERSLACK, 1);
   take_precedence();
   do {
@@ -120,7 +120,7 @@ void LiveFabricLoop::run(int stop_fd) {
 }
 
 void LiveFabricLoop::answer_requests() {
-  // Bounded: packets are not to wait for one who asks and asks.
+  // Bounded, so that a client with many requests does not delay packets.
   for (std::size_t i = 0; i < os::ControlSocket::kClientsMax; ++i) {
     const auto request = control_->next();
     if (!request) return;

@@ -1,17 +1,18 @@
-// LiveFabricLoop: a LiveFabric between its hosts, in real time.
+// LiveFabricLoop: runs a LiveFabric between its hosts, in real time.
 //
-// It sleeps until a packet comes, the next packet is due, or somebody asks over the control socket:
+// It sleeps until a packet arrives, the next packet is due, or a request comes over the control
+// socket:
 //
-//   counters              what it did, as one line of JSON
-//   links                 one line a link: its number, then what it connects
-//   fault EVENT           carries out an event of fault_text.h, now; "ok", or "error: ..."
-//   heal                  ends every impairment, whoever began it
+//   counters              its counters, as one line of JSON
+//   links                 one line per link: its number, then its two ends
+//   fault EVENT           carries out an event of fault_text.h now; "ok", or "error: ..."
+//   heal                  ends every impairment, whichever client started it
 //   delay link=N us=N     adds a delay to all packets on that link
-//   rate link=N bps=N     holds it to that rate, from 1 Mb/s on
-//   traffic               one line a link: number, packets, bytes, trims, marks, drops
+//   rate link=N bps=N     limits the link to that rate, at least 1 Mb/s
+//   traffic               one line per link: number, packets, bytes, trims, marks, drops
 //
-// A link towards a host that goes down takes the host's carrier; where the event says carrier=0 the
-// host has it, then and later. One thread.
+// A link down towards a host takes the host's carrier away. With carrier=0 the host keeps its
+// carrier, and gets it back if it had none. One thread.
 #pragma once
 
 #include <array>
@@ -29,21 +30,22 @@
 namespace weft::softswitch {
 
 struct LiveFabricLoopOptions {
-  // Looks instead of sleeping when a packet is due within that: exact to microseconds, and a core.
+  // Spins instead of sleeping when a packet is due within this time: exact to microseconds, but it
+  // uses a whole core.
   Duration spin{};
 };
 
 class LiveFabricLoop {
  public:
-  // `control`: where it is asked; without it nobody can.
+  // `control` is the socket for requests; without it there are none.
   LiveFabricLoop(const LiveFabricConfig& config, std::unique_ptr<FabricEdge> edge,
                  std::optional<os::ControlSocket> control,
                  const LiveFabricLoopOptions& options = {});
 
-  // Until `stop_fd` can be read.
+  // Runs until `stop_fd` is readable.
   void run(int stop_fd);
 
-  // The fabric's counters and how late packets left, as one line of JSON.
+  // The fabric's counters and the lateness of sent packets, as one line of JSON.
   std::string counters_json();
 
  private:
@@ -64,7 +66,7 @@ class LiveFabricLoop {
   std::optional<os::ControlSocket> control_;
   std::array<FabricEdge::Incoming, FabricEdge::kBatch> in_;
   std::array<LiveFabric::Delivery, FabricEdge::kBatch> out_;
-  // Between a packet's time and its sending.
+  // The time from when a packet was due to its sending.
   struct Lateness {
     std::uint64_t packets = 0, above_1ms = 0;
     Duration sum, most;

@@ -1,5 +1,5 @@
-// Departure times, marks, trims and drops as the arithmetic of PortQueue says; which way packets
-// go. Faults are in live_fabric_fault_test.cc. All with values: no clock, no socket.
+// Departure times, marks, trims and drops as PortQueue computes them, and the paths that packets
+// take. Faults are in live_fabric_fault_test.cc. All tests use values: no clock, no socket.
 #include "softswitch/live_fabric.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using world::Ecn;
 
 // --- times -------------------------------------------------------------------------------------
 
-TEST(LiveFabric, StoresAndForwardsExactly) {
+TEST(LiveFabric, ArrivalTimesAreThoseOfStoreAndForward) {
   for (const std::size_t payload : {0u, 100u, 1000u, 4136u}) {
     Bench near(one_switch(2)), far(two_racks());
     PacketSpec a = Bench::spec(0, 1), b = Bench::spec(0, 3, 1);
@@ -39,7 +39,7 @@ TEST(LiveFabric, StoresAndForwardsExactly) {
   }
 }
 
-TEST(LiveFabric, ComesOutWhenItsTimeHasCome) {
+TEST(LiveFabric, APacketIsDeliveredWhenItIsDueAndNotBefore) {
   Bench bench(one_switch(2));
   EXPECT_EQ(bench.fabric.next_deadline(), kNever);
   bench.send(at_us(10), Bench::spec(0, 1));
@@ -52,9 +52,9 @@ TEST(LiveFabric, ComesOutWhenItsTimeHasCome) {
   EXPECT_EQ(bench.fabric.packets_under_way(), 0u);
 }
 
-// Two PortQueues and the same draws, beside the fabric, for random arrivals; asked often and asked
-// once at the end.
-TEST(LiveFabric, DoesWhatPortQueueSays) {
+// Runs two PortQueues with the same random draws beside the fabric, for random arrivals. The fabric
+// is polled often in one run, and once at the end in the other.
+TEST(LiveFabric, ResultsEqualThoseOfPortQueue) {
   const LiveFabricConfig config = config_of(one_switch(3));
   switching::QueueParams params = config.last_hop_queue, nic;
   params.mtu_wire_size = nic.mtu_wire_size =
@@ -155,9 +155,9 @@ TEST(LiveFabric, DoesWhatPortQueueSays) {
   }
 }
 
-// --- ways --------------------------------------------------------------------------------------
+// --- paths -------------------------------------------------------------------------------------
 
-TEST(LiveFabric, ACarrierTakesItsPathAndArrivesAtTheHostsUsid) {
+TEST(LiveFabric, ACarrierTakesItsPathAndArrivesWithTheHostsUsid) {
   for (std::uint32_t path = 0; path < 2; ++path) {
     Bench bench(two_racks());
     const fabric::Topology& topology = bench.fabric.topology();
@@ -177,11 +177,11 @@ TEST(LiveFabric, ACarrierTakesItsPathAndArrivesAtTheHostsUsid) {
   }
 }
 
-TEST(LiveFabric, ACarrierThatIsTrimmedStillAddsUp) {
+TEST(LiveFabric, ATrimmedCarrierHasAValidChecksum) {
   LiveFabricConfig config = config_of(two_racks());
   config.fabric_queue.data_bytes_max = config.last_hop_queue.data_bytes_max = 3000;
   Bench bench(config);
-  // Both hosts of a rack over one uplink.
+  // Both hosts of a rack send over one uplink.
   for (int i = 0; i < 20; ++i) {
     for (const fabric::HostIndex from : {0u, 1u}) {
       PacketSpec spec = Bench::spec(from, 2);
@@ -201,7 +201,7 @@ TEST(LiveFabric, ACarrierThatIsTrimmedStillAddsUp) {
   EXPECT_EQ(trimmed, bench.fabric.counters(bench.fabric.topology().t0_up(0, 0, 0)).trims);
 }
 
-TEST(LiveFabric, PortsSpreadOverThePaths) {
+TEST(LiveFabric, SourcePortsSpreadOverThePaths) {
   Bench bench(two_racks());
   const fabric::Topology& topology = bench.fabric.topology();
   for (std::uint16_t port = 0; port < 64; ++port) {
@@ -214,7 +214,7 @@ TEST(LiveFabric, PortsSpreadOverThePaths) {
     EXPECT_GT(bench.fabric.counters(topology.t0_up(0, 0, j)).packets, 16u);
 }
 
-TEST(LiveFabric, WhatIsNotForThisFabricIsIgnored) {
+TEST(LiveFabric, PacketsToAddressesOutsideTheFabricAreIgnored) {
   Bench bench(one_switch(2, 2));
   PacketSpec other_plane = Bench::spec(0, 1);
   other_plane.destination = fabric::address_of({.host = 1, .plane = 1});
@@ -236,7 +236,7 @@ TEST(LiveFabric, WhatIsNotForThisFabricIsIgnored) {
 
 // --- bounds ------------------------------------------------------------------------------------
 
-TEST(LiveFabric, MemoryAndTheHostsQueueAreBounded) {
+TEST(LiveFabric, PacketMemoryAndTheHostsQueueAreBounded) {
   LiveFabricConfig config = config_of(one_switch(2));
   config.packets_max = 10;
   Bench small(config);

@@ -1,17 +1,17 @@
-// ProxySockets: the edge of a software switch where there are no namespaces: hosts are addresses on
-// the loopback, and each has a second address, its proxy, which is the switch's.
+// ProxySockets: the edge of a software switch without namespaces. Hosts are addresses on the
+// loopback. Each host has a second address, its proxy, which belongs to the switch.
 //
 //   host h, plane p   127.<100 + p>.<h + 1>.1   bound by the host
-//   its proxy         127.<100 + p>.<h + 1>.2   to which the others send, from which they get
+//   its proxy         127.<100 + p>.<h + 1>.2   bound by the switch; stands for h to the others
 //
-// A datagram from host g to the proxy of host h enters the fabric as a packet from g to h; it
-// leaves it from the proxy of g, with the source port that it had, to host h. So each host knows
-// the others by their proxies only, EVs are kept, and DSCP and CE arrive. The ICRC covers the
-// addresses: one that held is made to hold again. One that did not is left as it is: the packet was
-// damaged, or it is sealed and has none, and its tag stands there.
+// A datagram from host g to the proxy of host h enters the fabric as a packet from g to h. It
+// leaves the fabric from the proxy of g, with its original source port, to host h. So each host
+// knows the others by their proxies only. EVs are kept, and DSCP and CE arrive. The ICRC covers the
+// addresses: a valid one is computed anew. An invalid one is left as it is, because the packet was
+// damaged, or is sealed and has a tag in its place.
 //
-// IPv4 only; at most 8 planes and 250 hosts. A port has no carrier to lose. Sockets that send are
-// opened as EVs are seen, at most kSendersMax.
+// IPv4 only; at most 8 planes and 250 hosts. Ports always have a carrier. Sending sockets are
+// opened when an EV is first seen, at most kSendersMax.
 #pragma once
 
 #include <map>
@@ -26,9 +26,9 @@
 namespace weft::softswitch {
 
 struct ProxySocketsOptions {
-  std::uint32_t processes = 4;  // slots of a host that are listened for
-  bool icrc_full = false;       // the hosts' ICRCs cover payload (IcrcCover::kFull)
-  std::uint8_t net = 100;       // 127.<net + p>
+  std::uint32_t processes = 4;  // slots of each host for which the switch listens
+  bool icrc_full = false;       // the hosts' ICRCs cover the payload too (IcrcCover::kFull)
+  std::uint8_t net = 100;       // addresses are 127.<net + p>
 };
 
 Ipv6 socket_host(const fabric::HostPort& port, std::uint8_t net = 100);
@@ -68,7 +68,7 @@ class ProxySockets final : public FabricEdge {
   os::FileDescriptor poll_;
   std::vector<Listener> listeners_;
   std::map<std::uint64_t, os::UdpSocket> senders_;  // by host, plane and port
-  std::vector<std::byte> buffer_;                   // one run as it came
+  std::vector<std::byte> buffer_;                   // one received run
   std::vector<std::byte> packets_;                  // kSlot each
   std::size_t used_ = 0;
   std::vector<std::byte> outgoing_;

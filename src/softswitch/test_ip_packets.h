@@ -1,4 +1,4 @@
-// Whole IPv6 packets for tests.
+// For tests: whole IPv6 packets.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ inline std::vector<std::byte> make_packet(const PacketSpec& spec) {
   return out;
 }
 
-// As a receiving kernel looks at it: everything summed up, checksum included, is all ones.
+// The check of a receiving kernel: the sum over everything including the checksum is all ones.
 inline bool checksum_holds(ConstBytes packet) {
   const ConstBytes covered = packet.subspan(wire::ipv6_at::kSource);
   std::uint64_t sum = wire::kNextHeaderUdp + packet.size() - wire::kIpv6Size;

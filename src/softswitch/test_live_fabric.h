@@ -1,4 +1,4 @@
-// A fabric under test: packets of hosts in, what arrives out, all with values.
+// For tests: a fabric that gets packets of hosts and returns those that arrive, all as values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace weft::softswitch {
 
 constexpr Time at_us(std::int64_t n) { return Time::from_start(Duration::us(n)); }
 
-// 200 Mb/s: 40 ns a byte.
+// At 200 Mb/s a byte takes 40 ns.
 inline fabric::TopologySpec one_switch(std::uint32_t hosts, std::uint32_t planes = 1) {
   return {.shape = fabric::Shape::kSingle,
           .hosts = hosts,
