@@ -1,8 +1,8 @@
 // The objects behind the opaque pointers of mrc.h.
 //
-// Each knows its parent and counts its children: what is in use is not destroyed (EBUSY). The first
-// member of mrc_qp is an ibv_qp*, which programs written for other providers rely on (reference
-// section 2.4).
+// Each object knows its parent and counts its children: an object in use is not destroyed (EBUSY).
+// The first member of mrc_qp is an ibv_qp*, because programs written for other providers rely on it
+// (reference section 2.4).
 #pragma once
 
 #include <infiniband/verbs.h>
