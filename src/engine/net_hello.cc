@@ -67,7 +67,7 @@ Result<void> check_planes(const Hello& ours, const Hello& theirs) {
   return {};
 }
 
-// `words` has two places: the end of which it is so, and the one of which it is not.
+// `words` has two places: first the end for which it is true, then the other end.
 Error of_one_end(bool ours, fmt::format_string<const char*, const char*> words) {
   return {ErrorKind::kInvalid,
           fmt::format(words, ours ? "this end" : "the other end", ours ? "the other" : "this one")};

@@ -16,7 +16,7 @@ TEST(ProcessConfig, TheWorldFollowsFromTheSettings) {
   EXPECT_EQ(world->mtu, 2048u);
   EXPECT_FALSE(world->shared_memory);
   EXPECT_EQ(world->icrc, net::IcrcCover::kHeaders);
-  // A NIC checks the ICRC of the payload too; a setting that contradicts this is an error.
+  // A NIC's ICRC covers the payload too; a setting that contradicts this is an error.
   set.peers = net::Peers::kMrc;
   EXPECT_TRUE(world_config(set));
   set.icrc = net::IcrcCover::kFull;
@@ -30,7 +30,7 @@ TEST(ProcessConfig, TheWorldFollowsFromTheSettings) {
   EXPECT_FALSE(world_config(set));
 }
 
-TEST(ProcessConfig, SharedMemoryHasLargePacketsFewSacksAndNoCongestionControl) {
+TEST(ProcessConfig, SharedMemoryUsesLargePacketsFewSacksAndNoCongestionControl) {
   const fabric::Ev ring{.port = 4, .value = 7};
   const auto config_of = [&](transport::PeerKind peer) {
     transport::QpConfig config = plane_config({}, peer);
@@ -47,7 +47,7 @@ TEST(ProcessConfig, SharedMemoryHasLargePacketsFewSacksAndNoCongestionControl) {
   EXPECT_GE(config.nscc.cwnd_bytes_max, 8u << 20);
 }
 
-TEST(ProcessConfig, AQpOverPlanesHasTheKindOfItsPeer) {
+TEST(ProcessConfig, QpOverPlanesGetsTheKindOfItsPeer) {
   const std::vector<fabric::Ev> evs(12);
   for (const auto kind : {transport::PeerKind::kNic, transport::PeerKind::kSoftware}) {
     const transport::QpConfig config = plane_config(evs, kind);
