@@ -32,7 +32,7 @@ constexpr int errno_of(ErrorKind kind) {
   return EINVAL;
 }
 
-// "-1 with errno", "NULL", "the errno value itself".
+// The three conventions: "-1 with errno", "NULL", "the errno value itself".
 inline int fail_minus_one(int error) {
   errno = error;
   return -1;

@@ -165,7 +165,7 @@ class DeviceEngine {
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<DeviceNode> node_;
   std::unique_ptr<control::CtlAgent> agent_;
-  std::uint32_t disabled_told_ = 0;  // ports, bit i for index i, that listeners know to be disabled
+  std::uint32_t disabled_told_ = 0;  // bit i: listeners know that port i is disabled
   std::mutex asks_lock_;
   std::unique_ptr<net::UdpWorld> world_;
   std::optional<ForkGuard> fork_guard_;

@@ -40,7 +40,7 @@ struct mrc_cq {
   void* program_context;
   std::atomic<int> qps{0};
   weft::device::CompletionQueue queue;
-  std::unique_ptr<weft::device::EvEventCq> events{};  // of an EV event CQ, and of no other
+  std::unique_ptr<weft::device::EvEventCq> events{};  // set for an EV event CQ only
 };
 
 struct mrc_qp_hint {
@@ -51,11 +51,11 @@ struct mrc_qp_hint {
 };
 
 struct mrc_qp {
-  ibv_qp* verbs = &verbs_qp;  // first
+  ibv_qp* verbs = &verbs_qp;  // first member
   ibv_qp verbs_qp{};
   mrc_context* context = nullptr;
   mrc_qp_init_attr init{};
-  std::mutex modify_lock;  // of what follows, and of verbs_qp.state
+  std::mutex modify_lock;  // for the members below and verbs_qp.state
   mrc_qp_hint* hint = nullptr;
   std::unique_ptr<weft::device::QueuePair> qp;
 };

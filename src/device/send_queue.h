@@ -31,8 +31,8 @@ class SendQueue {
     std::uint32_t depth = 1, pieces_max = 1, inline_max = 0;
   };
   struct Work {
-    // What the endpoint gets. Until hand-over, the address is the program's. The endpoint signals
-    // every write; `signalled` below says whether the program gets a completion.
+    // The request for the endpoint. Until hand-over, the address is the program's. The endpoint
+    // signals every write; `signalled` below says whether the program gets a completion.
     transport::WriteRequest request{};
     std::uint32_t key = 0;  // of the memory at that address, if there is one piece
     // If several, they are in pieces(), and the address is not set yet.

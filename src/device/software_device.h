@@ -69,7 +69,7 @@ struct SoftwareContext {
   static SoftwareContext* of(ibv_context* context);
   ibv_context* ibv() { return &verbs.context; }
 
-  verbs_context verbs{};  // first
+  verbs_context verbs{};  // first member
   SoftwareDevice& device;
   AsyncEvents events;
   std::atomic<int> children{0};
@@ -82,7 +82,7 @@ struct SoftwareContext {
 };
 
 struct SoftwarePd {
-  ibv_pd ibv{};  // first
+  ibv_pd ibv{};  // first member
   std::uint32_t domain = 0;
   std::atomic<int> children{0};
   // Null if the domain is a real one.
@@ -90,7 +90,7 @@ struct SoftwarePd {
 };
 
 struct SoftwareMr {
-  ibv_mr ibv{};  // first
+  ibv_mr ibv{};  // first member
 };
 
 // The configured devices of this process; made once, and never destroyed. Errors: kInvalid if the

@@ -25,7 +25,7 @@ struct Wanted {
   unsigned access = 0;
 };
 
-// Of these flags, those without a meaning here only ask for speed.
+// The known flags. Those that have no effect here only ask for speed.
 constexpr unsigned kAccessKnown = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |

@@ -1,4 +1,4 @@
-// What verbs report of a Weft device, its ports and their GIDs.
+// Answers to verbs queries about a Weft device, its ports and their GIDs.
 #pragma once
 
 #include <infiniband/verbs.h>
