@@ -132,8 +132,8 @@ void CtlAgent::set_qp(Time now, transport::Endpoint& endpoint, std::uint32_t qpn
   apply_congestion(endpoint, qpn, qp);
 }
 
-// The entries may stand for other paths now. What QPs found belongs to the paths, so all marks are
-// set anew.
+// The entries may stand for other paths now. Findings of QPs belong to paths, so all marks are set
+// anew.
 void CtlAgent::set_view(ProfileState& profile, ControllerState::EvView view) {
   for (std::uint32_t i = 0; i < profile.marked.size(); ++i) {
     if (profile.marked[i]) state_->mark_bad(profile.view.id, i, false);

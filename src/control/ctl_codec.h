@@ -1,4 +1,4 @@
-// A CtlModel as the bytes of a file, and back.
+// Converts a CtlModel to the bytes of a file, and back.
 //
 // Big-endian. Magic (8), version (4), size of the body (4), CRC-32 of the body (4), the body. The
 // bytes of a file are hostile until parsed: the result is either a model that check_model accepts,

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint32_t kRecordMagic = 0x5745'4501;  // "WEE", version 1
 constexpr std::uint32_t kListener = kEventSendersMax;
-constexpr int kSendBufferBytes = 1 << 20;  // a wish: the kernel may give less
+constexpr int kSendBufferBytes = 1 << 20;  // a request: the kernel may give less
 
 using os::system_error;
 

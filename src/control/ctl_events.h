@@ -39,7 +39,7 @@ inline constexpr std::uint32_t kEventQueuesMax = 8;
 inline constexpr std::uint32_t kEventSendersMax = 256;
 inline constexpr std::uint32_t kEventsMin = 256;
 
-void emit_ev_event(const EvEvent& event, Bytes out);  // REQUIRES kEvEventBytes
+void emit_ev_event(const EvEvent& event, Bytes out);  // REQUIRES out.size() >= kEvEventBytes
 std::optional<EvEvent> parse_ev_event(ConstBytes in);
 
 // The controller's end.
