@@ -14,7 +14,7 @@
 namespace weft::settings {
 namespace {
 
-// "--mtu 5" or "WEFT_MTU=5".
+// The setting as the user wrote it, for messages: "--mtu 5" or "WEFT_MTU=5".
 std::string shown(const Setting& setting, SettingSource source, const std::string& text) {
   if (source == SettingSource::kEnvironment) return fmt::format("{}={}", setting.environment, text);
   if (setting.flag == nullptr) return text == "off" ? "--no-shm" : "--shm";

@@ -26,7 +26,7 @@
 namespace weft::settings {
 
 inline constexpr const char* kFirstDevice = "weft0";
-// weft0 to weft15.
+// Devices are named weft0 to weft15.
 inline constexpr std::uint32_t kDevicesMax = 16;
 
 // kAuto: used if the system and the peer allow it.

@@ -5,7 +5,7 @@
 namespace weft::settings {
 namespace {
 
-// What load_settings() does, with the sources as arguments.
+// The same order of sources as in load_settings(), with the sources as arguments.
 Result<NetSettings> settle(std::string_view file, const SettingWords& environment,
                            const SettingWords& flags) {
   NetSettings out;
