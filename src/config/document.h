@@ -12,7 +12,7 @@
 
 namespace weft::config {
 
-// Counts from 1.
+// Lines and columns count from 1.
 struct Position {
   std::uint32_t line = 1, column = 1;
 };
@@ -34,7 +34,7 @@ struct Value {
   const Value* find(std::string_view name) const;
 };
 
-// The document, or "FILE:LINE:COL: what is wrong".
+// Returns the document, or the error "FILE:LINE:COL: what is wrong".
 Result<Value> parse_document(std::string_view toml, std::string_view file_name);
 
 // "FILE:LINE:COL: what".

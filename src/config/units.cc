@@ -28,8 +28,8 @@ constexpr Unit kShares[] = {{"%", 10'000}};
 
 // The number, and the text after it.
 struct Parts {
-  std::uint64_t digits = 0;       // 10 to the power of the number of decimals
-  std::uint64_t denominator = 1;  // 10 to the digits behind the point
+  std::uint64_t digits = 0;       // without the decimal point
+  std::uint64_t denominator = 1;  // 10 to the power of the number of decimals
   std::string_view unit;
   bool valid = false;
 };
