@@ -30,8 +30,8 @@ class NetEnd {
 
   // Creates a QP. Returns the Hello for the peer, which may write to `region`.
   Result<Hello> create_qp(std::span<std::byte> region);
-  // What this end can do towards that peer. Shared memory is offered if both ends want it and may
-  // use it. Errors: kInvalid in one line, if the two ends do not fit.
+  // The abilities of this end towards that peer. Shared memory is offered if both ends want it and
+  // may use it. Errors: kInvalid in one line, if the two ends do not fit.
   Result<Offer> offer(const Hello& peer);
   // The intersection of both offers.
   static Offer agree(const Offer& ours, const Offer& theirs);

@@ -121,8 +121,7 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
   WEFT_CHECK(check_hosts(ours, theirs));
   WEFT_CHECK(check_planes(ours, theirs));
   WEFT_CHECK(check_evs(ours, theirs));
-  WEFT_CHECK(
-      check_icrcs(ours, theirs));  // after what brings it about: MRC's own form has whole ones
+  WEFT_CHECK(check_icrcs(ours, theirs));  // after SRv6: MRC's own form implies whole ICRCs
   return check_secrets(ours, theirs);
 }
 

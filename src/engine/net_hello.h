@@ -1,5 +1,5 @@
-// What two ends of the real network tell each other over a stream before they connect, and the
-// check whether they fit. Values and bytes.
+// Messages that two ends of the real network exchange over a stream before they connect, and the
+// check whether the ends fit. Values and bytes.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace weft::engine {
 // it.
 inline constexpr std::uint32_t kBenchVersion = 6;
 
-// What a peer must know of one QP. Sent over a stream, out of band.
+// All that a peer must know of one QP. Sent over a stream, out of band.
 struct Hello {
   std::uint32_t mtu = 0;  // as set; 0: the largest that fits
   std::uint32_t qpn = 0, first_psn = 0, rkey = 0;
@@ -42,9 +42,9 @@ struct Hello {
 // Errors: kInvalid in one line, if the two ends do not fit.
 Result<void> check_fit(const Hello& ours, const Hello& theirs);
 
-// What an end can do towards a peer, once it has the peer's Hello. One end proposes; the other
-// answers with what both can do, and the answer decides. One end alone cannot know: shared memory
-// may belong to another user, or be switched off on one side only.
+// The abilities of one end towards a peer, once it has the peer's Hello. One end proposes; the
+// other answers with what both can do, and the answer decides. One end alone cannot know: shared
+// memory may belong to another user, or be switched off on one side only.
 struct Offer {
   bool shared_memory = false;
   std::uint32_t mtu =
