@@ -29,7 +29,7 @@ class FaultThread {
     stop_ = true;
     thread_.join();
   }
-  // How often faults have changed so far.
+  // The number of moments at which faults have changed.
   std::uint32_t changes() const { return changes_; }
   bool is_over() const { return over_; }
   Result<void> result() {

@@ -21,10 +21,10 @@
 
 namespace weft::run {
 
-// What a process knows of its own hosts at the end.
+// The results of one process: those of its own hosts.
 struct PartReport {
   std::vector<scenario::FlowRecord> flows{};  // by FlowIndex; empty for flows of other hosts
-  std::vector<std::uint64_t> series{};        // bytes in each step
+  std::vector<std::uint64_t> series{};        // bytes delivered in each step
   CounterTable counters{}, world{};           // of endpoints and of sockets
   std::uint64_t bytes_wrong = 0;
   scenario::Fleet::QpErrors errors{};

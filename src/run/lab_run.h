@@ -24,7 +24,7 @@ struct LabOutcome {
   scenario::Results results;
   std::vector<std::string> broken;  // expectations that do not hold
   std::vector<std::string> stuck;
-  std::vector<std::string> story;  // which ports and EVs went bad and came back: PathStory
+  std::vector<std::string> story;  // PathStory::lines(): ports and EVs that went bad or came back
   std::uint32_t passing = 0;       // PathStory::passing()
   std::uint64_t bytes_wrong = 0;   // payload bytes that differ from those that were sent
   CounterTable counters;           // of all endpoints

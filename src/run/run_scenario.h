@@ -23,7 +23,7 @@ struct RunOptions {
   std::function<void(std::span<const TraceRecord>)> on_trace;
   // Called with what hosts sent in each slice, when set.
   std::function<void(std::span<const sim::SimWorld::Captured>)> on_captured;
-  // Called now and then with simulated time and flows left, when set.
+  // Called after each slice with simulated time and flows left, when set.
   std::function<void(Duration, std::uint64_t)> on_progress;
   bool story = false;    // tell which ports and EVs went bad and came back
   bool baseline = true;  // if an expectation is a share of the fault-free rate, run that too
