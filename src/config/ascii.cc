@@ -8,7 +8,7 @@
 namespace weft::config {
 namespace {
 
-// Where in the grammar the scan is: enough to know what an escape would mean there.
+// The part of the grammar that the scan is in: it decides whether an escape is possible there.
 enum class Within { kPlain, kComment, kBasic, kLiteral, kBasicLines, kLiteralLines };
 
 bool is_lines(Within within) {
@@ -64,7 +64,7 @@ class Scan {
   }
 
  private:
-  // A character outside ASCII. Returns what is wrong with it, or null.
+  // Takes a character outside ASCII. Returns what is wrong with it, or null.
   const char* take_other() {
     const CodePoint point = decode(text_.substr(i_));
     if (point.size == 0) return "bytes that are not UTF-8; expected text";
@@ -91,7 +91,7 @@ class Scan {
     } else if (c == '\n') {
       if (!is_lines(within_)) within_ = Within::kPlain;
     } else if (has_escapes(within_) && c == '\\') {
-      copy(1);  // what follows is no quote
+      copy(1);  // an escaped quote does not end the string
       if (i_ < text_.size() && (text_[i_] == '"' || text_[i_] == '\\')) copy(1);
       return;
     } else if (within_ != Within::kComment && c == quote()) {

@@ -1,6 +1,6 @@
-// A TOML text in ASCII with the same meaning: other characters become escapes in quoted strings and
-// '?' in comments. toml++ 3.3 runs into undefined behaviour when it meets some of them elsewhere,
-// so that it never gets to see them.
+// Converts a TOML text to ASCII with the same meaning: other characters become escapes in quoted
+// strings and '?' in comments. The library, toml++ 3.3, has undefined behaviour for some of these
+// characters, so it must not see them.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct TextMistake {
   std::string what;
 };
 
-// A mistake: a control character, bytes that are not UTF-8, or a character outside ASCII where TOML
-// has no use for it (or in a literal string, which has no escapes).
+// Errors: a control character, bytes that are not UTF-8, or a character outside ASCII where TOML
+// does not allow it (or in a literal string, which has no escapes).
 Result<std::string, TextMistake> to_ascii(std::string_view toml);
 
 }  // namespace weft::config

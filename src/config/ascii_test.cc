@@ -5,13 +5,13 @@
 namespace weft::config {
 namespace {
 
-TEST(Ascii, AsciiStaysAsItIs) {
+TEST(Ascii, AsciiTextIsUnchanged) {
   const std::string text =
       "a = \"x\\\"y\" # it's\nb = '\\'\nc = \"\"\"l\n\"m\"\"\"\"\nd = '''n\n'''\n\te = \"\"\r\n";
   EXPECT_EQ(*to_ascii(text), text);
 }
 
-TEST(Ascii, EscapesInStringsAndHidesInComments) {
+TEST(Ascii, OtherCharactersAreEscapedInStringsAndReplacedInComments) {
   EXPECT_EQ(*to_ascii("a = \"8\xc3\x97 \xf0\x9f\x98\x80\"  # \xc2\xb5s\n"),
             "a = \"8\\U000000d7 \\U0001f600\"  # ?s\n");
   EXPECT_EQ(*to_ascii("a = \"\"\"\n\xc3\x97\"\"\"\n"), "a = \"\"\"\n\\U000000d7\"\"\"\n");
@@ -19,7 +19,7 @@ TEST(Ascii, EscapesInStringsAndHidesInComments) {
   EXPECT_EQ(*to_ascii("a = \"\\\"\xc2\xb5\"\n"), "a = \"\\\"\\U000000b5\"\n") << "it did not";
 }
 
-TEST(Ascii, SaysWhereItDoesNotBelong) {
+TEST(Ascii, MistakesNameLineAndColumn) {
   const auto mistake = [](std::string_view text) {
     const auto result = to_ascii(text);
     EXPECT_FALSE(result);

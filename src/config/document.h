@@ -1,6 +1,6 @@
-// A TOML document as a plain tree of values, each with its place in the file. The TOML library is
-// behind this header only, so that one file compiles it and the reading of scenarios does not
-// depend on its types.
+// A TOML document as a plain tree of values, each with its place in the file. Only this header's
+// implementation uses the TOML library: one file compiles it, and readers do not depend on its
+// types.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace weft::config {
 
-// Counts from 1.
+// Lines and columns count from 1.
 struct Position {
   std::uint32_t line = 1, column = 1;
 };
@@ -22,19 +22,19 @@ enum class ValueKind : std::uint8_t { kString, kInteger, kReal, kBool, kDate, kA
 struct Value {
   ValueKind kind = ValueKind::kTable;
   Position at;
-  std::string key;              // in a table: its name there,
-  Position key_at;              // and where that stands
+  std::string key;              // name of the value in its table
+  Position key_at;              // place of that name
   std::string text;             // kString
   std::int64_t integer = 0;     // kInteger
   double real = 0;              // kReal
   bool boolean = false;         // kBool
-  std::vector<Value> children;  // kArray: in order; kTable: as they come in the file
+  std::vector<Value> children;  // in the order of the file
 
-  // Null if there is none. REQUIRES kTable.
+  // Null if the key is absent. REQUIRES kTable.
   const Value* find(std::string_view name) const;
 };
 
-// The document, or "FILE:LINE:COL: what is wrong".
+// Returns the document, or the error "FILE:LINE:COL: what is wrong".
 Result<Value> parse_document(std::string_view toml, std::string_view file_name);
 
 // "FILE:LINE:COL: what".

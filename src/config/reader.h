@@ -1,9 +1,9 @@
-// Reader: one table of a scenario, read key by key into typed members. Whatever does not fit is
-// reported with its place; keys that nobody asked for are reported at the end. Owned by the parse
-// functions, for one table each.
+// Reader: reads one table of a document, key by key, into typed members. A value that does not fit
+// is reported with its place. A key that no getter asked for is reported at the end. Owned by the
+// parse functions, one for each table.
 //
-// A getter leaves `out` at its default when the key is absent. The first mistake is kept, later
-// ones are not reported: a person gets one clear line.
+// A getter leaves `out` at its default if the key is absent. Only the first mistake is reported: a
+// person gets one clear line.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace weft::config {
 
-// Where mistakes go.
+// Collects the first mistake.
 class Report {
  public:
   explicit Report(std::string_view file_name) : file_name_(file_name) {}
@@ -46,15 +46,15 @@ class Reader {
  public:
   static constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 40;
 
-  // `table` may be null (absent: everything stays at its default) or not a table (a mistake).
-  // `name` for messages: "[topology]".
+  // `table` may be null (absent: all members keep their defaults) or not a table (a mistake).
+  // `name` is for messages: "[topology]".
   Reader(Report& report, const Value* table, std::string name);
 
   bool present() const { return table_ != nullptr; }
   Position at() const { return at_; }
   bool has(std::string_view key) const { return table_ != nullptr && table_->find(key) != nullptr; }
 
-  // A whole number within the range, which fits T.
+  // A whole number within the range. The range must fit T.
   template <typename T>
   void number(std::string_view key, T& out, Range range = {}) {
     if (const Value* value = take(key)) {
@@ -109,13 +109,14 @@ class Reader {
   const Value* table(std::string_view key);
   std::span<const Value> tables(std::string_view key);
 
-  // The key must be there.
+  // Reports a mistake unless the key is there.
   void require(std::string_view key, std::string_view expected);
-  // The key may be there only if `applies`, else the report says: "KEY means nothing here; WHY".
+  // The key may be there only if `applies`; otherwise the report says: "KEY means nothing here;
+  // WHY".
   void only_if(bool applies, std::string_view key, std::string_view why);
-  // For checks that the caller makes: at the key if it is there, else at the table.
+  // For checks that the caller makes: reports at the key if it is there, otherwise at the table.
   void fail_at(std::string_view key, std::string_view what);
-  // Reports a key that no getter asked for. Last call.
+  // Reports a key that no getter asked for. Call it last.
   void finish();
 
  private:
@@ -126,7 +127,7 @@ class Reader {
   std::optional<Duration> time(const Value& value, std::string_view key);
   std::optional<std::uint32_t> share(const Value& value, std::string_view key);
   void fail(Position at, std::string_view what) { report_->fail(at, what); }
-  // " = 7" or " is a list": how a wrong value is shown.
+  // How messages show a wrong value: " = 7" or " is a list".
   static std::string described(const Value& value);
 
   template <typename E, std::size_t N>
@@ -150,7 +151,7 @@ class Reader {
   std::vector<std::string> known_;
 };
 
-// The candidate nearest to `word` by edit distance, if any is near enough to be meant; else empty.
+// The candidate nearest to `word` by edit distance; empty if none is similar.
 std::string_view nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace weft::config

@@ -26,10 +26,10 @@ constexpr Unit kRates[] = {
     {"Mbps", 1'000'000}, {"Gbps", 1'000'000'000}, {"Tbps", 1'000'000'000'000}};
 constexpr Unit kShares[] = {{"%", 10'000}};
 
-// The number and what stands behind it.
+// The number, and the text after it.
 struct Parts {
-  std::uint64_t digits = 0;       // without the point
-  std::uint64_t denominator = 1;  // 10 to the digits behind the point
+  std::uint64_t digits = 0;       // without the decimal point
+  std::uint64_t denominator = 1;  // 10 to the power of the number of decimals
   std::string_view unit;
   bool valid = false;
 };
@@ -99,7 +99,7 @@ Result<std::uint64_t, std::string> size_from(std::string_view text) {
 Result<Duration, std::string> duration_from(std::string_view text) {
   const auto ps = scaled(text, kDurations, "one picosecond", kDurationExpected);
   if (!ps) return ps.error();
-  // Sums and small multiples of durations must stay far inside what Time can hold.
+  // Sums and small multiples of durations must not overflow Time.
   if (*ps > static_cast<std::uint64_t>(Duration::s(1000).ps())) {
     return quoted(text) + " is too long; expected at most 1000s";
   }

@@ -21,7 +21,7 @@ TEST(Units, DurationsAreExactToThePicosecond) {
   EXPECT_EQ(*duration_from("2s"), Duration::s(2));
 }
 
-TEST(Units, RatesAndShares) {
+TEST(Units, RatesAndSharesAreExact) {
   EXPECT_EQ(rate_from("100Gbps")->bits_per_second(), 100'000'000'000u);
   EXPECT_EQ(rate_from("12.5Gbps")->bits_per_second(), 12'500'000'000u);
   EXPECT_EQ(*ppm_from("1%"), 10'000u);
@@ -47,7 +47,7 @@ TEST(Units, MistakesNameTheKnownUnits) {
   EXPECT_EQ(ppm_from("101%").error(), "\"101%\" is more than the whole; expected at most 100%");
 }
 
-TEST(Units, RefusesWhatDoesNotFit) {
+TEST(Units, EmptyNegativeAndInexactValuesAreRefused) {
   EXPECT_FALSE(size_from(""));
   EXPECT_FALSE(size_from("."));
   EXPECT_FALSE(size_from("1."));

@@ -1,4 +1,4 @@
-// Where the state of a device is, and whose it is.
+// The directory of a device's state, and whether the device belongs to the user or the system.
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::unique_ptr<ControllerState> open_controller(const std::string& device,
     options.directory.clear();
     opened = ControllerState::open(options);
   }
-  WEFT_ASSERT(opened);  // without a directory nothing is left that could fail but the name
+  WEFT_ASSERT(opened);  // without a directory open() fails for a wrong name only
   return std::move(opened).value();
 }
 

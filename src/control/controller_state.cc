@@ -65,14 +65,15 @@ ControllerState::~ControllerState() = default;
 Result<void> ControllerState::attach() {
   if (options_.directory.empty()) return {};
   std::error_code made;
-  // Fails where we may not. What we made is nobody else's to write to, whatever the umask.
+  // Fails if this user may not create it; the open below then says so. A new directory is writable
+  // by its owner only, whatever the umask.
   if (std::filesystem::create_directories(options_.directory, made)) {
     std::filesystem::permissions(options_.directory, std::filesystem::perms{0755}, made);
   }
   directory_ =
       os::FileDescriptor(::open(options_.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory_.is_open()) {
-    if (errno == ENOENT) return {};  // as on the first day
+    if (errno == ENOENT) return {};  // no controller has told this device anything yet
     Error error = system_error(options_.directory);
     error.message += "; set WEFT_STATE_DIR to a directory that this user may read";
     return error;
@@ -176,7 +177,7 @@ CtlResult<os::FileDescriptor> ControllerState::lock() const {
 }
 
 CtlResult<void> ControllerState::write(const CtlModel& model) {
-  // Only the holder of the lock writes, so what a dead one left behind is overwritten.
+  // Only the holder of the lock writes, so a file that a dead writer left behind is overwritten.
   const std::string temporary = file(".state.new"), name = file(".state");
   const std::vector<std::byte> bytes = to_bytes(model);
   {
@@ -198,7 +199,8 @@ CtlResult<void> ControllerState::write(const CtlModel& model) {
   if (renameat(directory_.get(), temporary.c_str(), directory_.get(), name.c_str()) != 0) {
     return io_error(options_.directory + "/" + name);
   }
-  // It is done: where the number stays odd, readers look again.
+  // The change is complete, so a failure here is ignored: while the number stays odd, readers read
+  // the file again.
   (void)live_.set_number(after);
   return {};
 }

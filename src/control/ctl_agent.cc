@@ -12,7 +12,7 @@
 namespace weft::control {
 namespace {
 
-// While a change is under way, or its writer died, the state is read again that often.
+// How often the state is read again while a change is in progress or its writer has died.
 constexpr Duration kUnsettledGap = Duration::ms(10);
 
 bool is_before(const fabric::Ev& a, const fabric::Ev& b) {
@@ -55,7 +55,7 @@ CtlResult<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric
     if (model->evs[id].state != ProfileState::kOnline) continue;
     const auto view = state.ev_view(id);
     if (!view && view.error().code != EINVAL) return view.error();
-    if (!view || view->format != format) continue;  // it may have left ONLINE since
+    if (!view || view->format != format) continue;  // no longer ONLINE, or of another format
     const PathMap map = map_paths(*view, device);
     for (std::size_t i = 0; i < map.of_entry.size(); ++i) {
       if (view->entries[i].ev == wanted && map.of_entry[i] != PathMap::kNoPath)
@@ -132,7 +132,8 @@ void CtlAgent::set_qp(Time now, transport::Endpoint& endpoint, std::uint32_t qpn
   apply_congestion(endpoint, qpn, qp);
 }
 
-// Entries may stand for other paths now: what is known of the paths is theirs.
+// The entries may stand for other paths now. Findings of QPs belong to paths, so all marks are set
+// anew.
 void CtlAgent::set_view(ProfileState& profile, ControllerState::EvView view) {
   for (std::uint32_t i = 0; i < profile.marked.size(); ++i) {
     if (profile.marked[i]) state_->mark_bad(profile.view.id, i, false);
@@ -156,7 +157,7 @@ void CtlAgent::mark(ProfileState& profile) {
 void CtlAgent::remove_qp(std::uint32_t qpn) {
   const auto at = qps_.find(qpn);
   if (at == qps_.end()) return;
-  // What only it found bad, nobody does any more.
+  // Paths that only this QP found bad are no longer bad.
   for (std::uint32_t path = 0; path < at->second.bad.size(); ++path)
     set_bad(at->second, path, false);
   qps_.erase(at);
@@ -181,7 +182,7 @@ void CtlAgent::reload(Time now, transport::Endpoint& endpoint) {
   ++counters_.reloads;
   const auto model = state_->snapshot();
   if (!model) {
-    // Said once; what was last known stays.
+    // Logged once. The last valid state stays in force.
     if (counters_.failures++ == 0) os::log(os::LogLevel::kWarn, "{}", model.error().message);
     return;
   }
@@ -203,7 +204,7 @@ void CtlAgent::reload(Time now, transport::Endpoint& endpoint) {
   }
 }
 
-// A path is denied when no entry stands for it, or all that do are denied.
+// A path is denied if no entry stands for it, or if all entries that stand for it are denied.
 void CtlAgent::apply_denied(Time now, transport::Endpoint& endpoint, std::uint32_t qpn,
                             QpState& qp) {
   if (qp.profiles->ev.view.entries.empty()) return;
@@ -227,7 +228,8 @@ void CtlAgent::apply_congestion(transport::Endpoint& endpoint, std::uint32_t qpn
   qp.cc = *view;
   transport::NsccConfig config = nscc_;
   apply_cc(qp.cc, config);
-  [[maybe_unused]] const auto told = endpoint.set_congestion(qpn, config);  // or it has just gone
+  // The QP may have just been destroyed.
+  [[maybe_unused]] const auto told = endpoint.set_congestion(qpn, config);
 }
 
 void CtlAgent::note(std::uint32_t qpn, fabric::Ev ev, bool bad) {
@@ -236,12 +238,13 @@ void CtlAgent::note(std::uint32_t qpn, fabric::Ev ev, bool bad) {
   const auto path = std::find(evs_.begin(), evs_.end(), ev);
   if (path == evs_.end()) return;
   const auto index = static_cast<std::uint32_t>(path - evs_.begin());
-  // What a controller forbids is out of use, and nobody found it bad.
+  // A denied EV is not in use; that no QP can use it does not mean that it is bad.
   if (bad && at->second.denied[index]) return;
   set_bad(at->second, index, bad);
 }
 
-// Controllers hear of the first QP that finds a path bad, and of the last one that does no more.
+// Controllers get an event when the first QP finds a path bad, and when no QP finds it bad any
+// more.
 void CtlAgent::set_bad(QpState& qp, std::uint32_t path, bool bad) {
   if (qp.bad[path] == bad) return;
   qp.bad[path] = bad;

@@ -1,11 +1,13 @@
-// CtlAgent: the controller's word inside a running device: which EVs and which congestion control a
-// QP gets by its profiles, what changes later, and what controllers are told of EVs.
+// CtlAgent: applies a controller's settings to a running device. It decides which EVs and which
+// congestion control a QP gets by its profiles, follows later changes, and reports EV events.
 //
 // Owned by a DeviceEngine and called under its lock. service() costs a load and a compare while
-// nothing changes. The EVs of profiles are names: a process sends from UDP ports of its own, so each
-// entry of a profile stands for one of the device's EVs of its port, in turn; equal entries for the
-// same one. A QP has all EVs of the device, and those that its profile does not name are denied: so a
-// controller's change reaches QPs that run. Bounded by the QPs of the engine.
+// nothing changes.
+//
+// The EVs of a profile are names: a process sends from UDP ports of its own. So each entry of a
+// profile stands for one of the device's EVs of its port, chosen round robin; equal entries stand
+// for the same one. A QP has all EVs of the device, and those that its profile does not name are
+// denied. Thus a controller's change reaches QPs that run. Bounded by the number of QPs.
 #pragma once
 
 #include <algorithm>
@@ -26,19 +28,20 @@ namespace weft::control {
 struct PathMap {
   std::vector<std::uint32_t>
       of_entry{};             // index into the device's EVs, for each entry of the profile
-  std::vector<bool> named{};  // for each of the device's EVs; of an AUTO profile: all
-  static constexpr std::uint32_t kNoPath = 0xffff'ffff;  // the device has no EV on its port
+  std::vector<bool> named{};  // for each EV of the device; all of them for an AUTO profile
+  static constexpr std::uint32_t kNoPath = 0xffff'ffff;  // the device has no EV on the entry's port
   std::uint32_t named_count() const {
     return static_cast<std::uint32_t>(std::count(named.begin(), named.end(), true));
   }
 };
 PathMap map_paths(const ControllerState::EvView& view, const std::vector<fabric::Ev>& device);
-// The device's EV that a controller's stands for: as QPs of a profile that has it use it, else any
-// of its port that is the same each time. Errors: EINVAL (the device has no such port), EIO.
+// The device's EV that a controller's EV stands for. If an ONLINE profile contains it, the EV that
+// QPs of this profile use. Otherwise some EV of its port, always the same. Errors: EINVAL (the
+// device has no such port), EIO.
 CtlResult<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric::Ev>& device,
                                 fabric::EvFormatMode format, const CtlEv& wanted);
 
-// What a CC profile makes of the device's own settings. Pure.
+// Applies a CC profile to the device's own settings. Pure.
 void apply_cc(const ControllerState::CcView& view, transport::NsccConfig& config);
 
 class CtlAgent {
@@ -56,7 +59,7 @@ class CtlAgent {
     ControllerState::EvUse ev;
     ControllerState::CcUse cc;
     PathMap map{};
-    std::uint32_t min_active = 0;  // of the device's EVs; 0: the device's own rule
+    std::uint32_t min_active = 0;  // how many of the device's EVs; 0: the device's own rule
   };
   // Errors: EINVAL when there is no such profile or it is not ONLINE.
   struct Ids {
@@ -64,12 +67,12 @@ class CtlAgent {
   };
   CtlResult<std::shared_ptr<const Profiles>> find(const Ids& ids);
 
-  // From now on the QP has these; again after each time that its paths are made anew.
+  // Gives the QP these profiles. Call it again whenever the QP's paths are made anew.
   void set_qp(Time now, transport::Endpoint& endpoint, std::uint32_t qpn,
               std::shared_ptr<const Profiles> profiles);
   void remove_qp(std::uint32_t qpn);
 
-  // Before packets are sent. True if the administrative state of a port changed.
+  // Call it before packets are sent. True if the administrative state of a port changed.
   bool service(Time now, transport::Endpoint& endpoint);
   // Bit i: port i (from 0) is disabled, as of the last service().
   std::uint32_t ports_disabled() const { return ports_disabled_; }
@@ -80,18 +83,18 @@ class CtlAgent {
   Counters counters() const;
 
  private:
-  // `path`: an index into the device's EVs, throughout.
+  // `path` below is always an index into the device's EVs.
   struct QpState {
     std::shared_ptr<const Profiles> profiles;
-    ControllerState::CcView cc;     // as it was told to the endpoint
+    ControllerState::CcView cc;     // as the endpoint got it last
     std::vector<bool> bad, denied;  // by path
   };
-  // An EV profile that QPs here use, as it is now.
+  // An EV profile that QPs of this process use, with its present values.
   struct ProfileState {
     ControllerState::EvView view;
     PathMap map;
-    std::vector<std::uint32_t> bad;  // by path: how many QPs find it so
-    std::vector<bool> marked;        // by entry: what controllers can see of that
+    std::vector<std::uint32_t> bad;  // by path: how many QPs find it bad
+    std::vector<bool> marked;        // by entry: whether it is marked bad for controllers
   };
   void reload(Time now, transport::Endpoint& endpoint);
   void set_view(ProfileState& profile, ControllerState::EvView view);
@@ -108,8 +111,8 @@ class CtlAgent {
   std::map<std::uint32_t, QpState> qps_;            // by QPN
   std::map<std::uint32_t, ProfileState> profiles_;  // by number of the EV profile
   EvEventSender sender_;
-  std::uint64_t seen_ = 1;  // odd: nothing was seen yet
-  Time next_look_{};        // where the number is odd, not before
+  std::uint64_t seen_ = 1;  // generation at the last look; odd: no look yet
+  Time next_look_{};        // earliest next look while the generation is odd
   std::uint32_t ports_disabled_ = 0;
   Counters counters_;
 };

@@ -1,4 +1,4 @@
-// What profiles make of a device's own EVs and of NSCC.
+// How profiles change a device's own EVs and its NSCC configuration.
 #include "control/ctl_agent.h"
 
 #include <gtest/gtest.h>
@@ -28,25 +28,25 @@ View view_of(std::vector<fabric::Ev> paths) {
   return view;
 }
 
-TEST(CtlPaths, AnAutomaticProfileIsTheDevicesOwn) {
+TEST(CtlPaths, AutomaticProfileNamesAllEvsOfTheDevice) {
   const PathMap map = map_paths(View(), device_evs());
   EXPECT_EQ(map.named, std::vector<bool>(4, true));
   EXPECT_TRUE(map.of_entry.empty());
 }
 
-TEST(CtlPaths, EntriesTakeTheDevicesEvsOfTheirPortInTurn) {
+TEST(CtlPaths, EntriesTakeTheEvsOfTheirPortRoundRobinAndCopiesShareOne) {
   const PathMap map = map_paths(view_of({{.value = 7, .port = 1},
                                          {.value = 8, .port = 1},
-                                         {.value = 7, .port = 1},  // a copy
-                                         {.value = 9, .port = 1},  // more than there are
+                                         {.value = 7, .port = 1},  // a copy of the first entry
+                                         {.value = 9, .port = 1},  // the port has only two EVs
                                          {.value = 7, .port = 0},
-                                         {.value = 7, .port = 5}}),  // no such port
+                                         {.value = 7, .port = 5}}),  // the device has no such port
                                 device_evs());
   EXPECT_EQ(map.named, (std::vector<bool>{true, true, false, true}));
   EXPECT_EQ(map.of_entry, (std::vector<std::uint32_t>{1, 3, 1, 1, 0, PathMap::kNoPath}));
 }
 
-TEST(CtlCcProfile, OnlyWhatIsSaidReplacesTheDevicesOwn) {
+TEST(CtlCcProfile, OnlyFieldsThatAreSetReplaceTheDevicesConfiguration) {
   transport::NsccConfig config;
   config.base_rtt = Duration::us(100);
   config.cwnd_bytes_initial = 256u << 10;

@@ -33,7 +33,8 @@ CtlResult<void> apply(const CcChange& change, CcProfile& profile) {
     return ctl_error(EINVAL, "the profile is ONLINE; only CONFIG and STATE can be modified");
   }
   if (change.algorithm) {
-    if (change.algorithm != profile.algorithm) profile.nscc.reset();  // it was another's
+    // The configuration was for the other algorithm.
+    if (change.algorithm != profile.algorithm) profile.nscc.reset();
     profile.algorithm = change.algorithm;
   }
   if (change.nscc || change.config_empty) {

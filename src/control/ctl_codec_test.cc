@@ -34,7 +34,7 @@ CtlModel sample() {
   return model;
 }
 
-TEST(CtlCodec, WhatIsWrittenIsRead) {
+TEST(CtlCodec, ModelThatIsWrittenIsReadBackUnchanged) {
   for (const CtlModel& model : {CtlModel(), sample()}) {
     const auto bytes = to_bytes(model);
     const auto back = ctl_model_from(bytes);
@@ -44,7 +44,7 @@ TEST(CtlCodec, WhatIsWrittenIsRead) {
   }
 }
 
-TEST(CtlCodec, EveryBitCounts) {
+TEST(CtlCodec, EveryFlippedBitAndEveryTruncationIsRefused) {
   auto bytes = to_bytes(sample());
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     bytes[bit / 8] ^= std::byte{1} << (bit % 8);
@@ -56,8 +56,8 @@ TEST(CtlCodec, EveryBitCounts) {
   }
 }
 
-// With a checksum that holds, so that the parser itself is what refuses.
-TEST(CtlCodec, ABodyThatCannotBeIsRefusedOrMeansSomething) {
+// The checksum of each changed body is right, so that the parser itself must refuse it.
+TEST(CtlCodec, ChangedBodyIsEitherRefusedOrAValidModel) {
   const auto bytes = to_bytes(sample());
   const std::vector<std::byte> body(bytes.begin() + kCtlFileHeaderBytes, bytes.end());
   Prng prng(5);
@@ -80,7 +80,7 @@ TEST(CtlCodec, ABodyThatCannotBeIsRefusedOrMeansSomething) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(CtlCodec, AFullDeviceFits) {
+TEST(CtlCodec, ModelWithAllEvsInUseFitsTheFile) {
   CtlModel model;
   ASSERT_TRUE(modify_format(
       model, 13,

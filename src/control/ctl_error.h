@@ -1,5 +1,5 @@
-// CtlError: why a controller's call failed, as the API says it (an errno value) and as a person
-// reads it (one line).
+// CtlError: why a controller's call failed, as an errno value for the API and as one line for a
+// person.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace weft::control {
 
 struct CtlError {
-  int code = 0;  // an errno value, never 0 in an error
+  int code = 0;  // an errno value, never 0
   std::string message{};
 };
 

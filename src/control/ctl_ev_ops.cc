@@ -54,7 +54,8 @@ CtlResult<void> set_state(const EvOpEntry& entry, std::size_t index, std::vector
   EvEntry* one = nullptr;
   for (EvEntry& at : evs) {
     if (!(at.ev == entry.ev)) continue;
-    // Of several copies one that is not in that state yet, so that calls add up.
+    // If there are several copies, change one that is not in that state yet, so that repeated calls
+    // change one copy after another.
     if (one == nullptr || one->state == state) one = &at;
     if (entry.all_copies) at.state = state;
   }

@@ -21,7 +21,7 @@ std::optional<EvMode> ev_mode(std::uint32_t value) {
 
 CtlError from(const Error& error) { return ctl_error(EINVAL, error.message); }
 
-// What else a profile may have in this state.
+// Which attributes may change in the profile's state.
 CtlResult<void> check_allowed(const EvProfileRecord& profile, const EvChange& change) {
   const bool other =
       change.mode || change.format || change.count || change.min_active || change.vendor;
@@ -102,7 +102,7 @@ CtlResult<std::vector<EvEntry>> generate(const CtlModel& model, const EvProfileR
   return entries;
 }
 
-// The array that mode, format, count and fields ask for, as far as they are known.
+// Sizes or generates the EVs as mode, format, count and fields ask, as far as these are known.
 CtlResult<void> fill(const CtlModel& model, const EvChange& change, const EvContext& context,
                      std::uint64_t id, EvProfileRecord& profile) {
   const bool shape = change.mode || change.format || change.count || change.fields;
@@ -126,7 +126,7 @@ CtlResult<void> fill(const CtlModel& model, const EvChange& change, const EvCont
   return {};
 }
 
-// What a profile in OFFLINE or beyond has.
+// The attributes that a profile needs to be OFFLINE or ONLINE.
 CtlResult<void> check_offline(const CtlModel& model, const EvProfileRecord& profile) {
   if (!profile.mode) return ctl_error(EINVAL, "MODE is needed before OFFLINE");
   if (*profile.mode == EvMode::kAutomatic) return {};
@@ -139,7 +139,7 @@ CtlResult<void> check_offline(const CtlModel& model, const EvProfileRecord& prof
   return {};
 }
 
-// Everything that a QP will rely on, since the format may have changed meanwhile.
+// Checks again everything that a QP relies on, since the format may have changed meanwhile.
 CtlResult<void> check_online(const CtlModel& model, const EvProfileRecord& profile) {
   if (*profile.mode == EvMode::kAutomatic) return {};
   if (!profile.min_active) return ctl_error(EINVAL, "MIN_ACTIVE is needed before ONLINE");
@@ -192,7 +192,7 @@ CtlResult<void> check_ev_profile(const CtlModel& model, std::uint32_t id) {
   if (profile.state == ProfileState::kInit) return {};
   if (!profile.mode) return ctl_error(EINVAL, fmt::format("EV profile {} has no mode", id));
   if (profile.state == ProfileState::kOffline) {
-    // Its format may be gone; then it cannot go ONLINE.
+    // The format may be INIT again; then this profile cannot go ONLINE.
     const bool whole = *profile.mode == EvMode::kAutomatic || (profile.format && profile.count);
     if (!whole) return ctl_error(EINVAL, fmt::format("EV profile {} lacks format or count", id));
     return {};

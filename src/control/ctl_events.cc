@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::uint32_t kRecordMagic = 0x5745'4501;  // "WEE", version 1
 constexpr std::uint32_t kListener = kEventSendersMax;
-constexpr int kSendBufferBytes = 1 << 20;  // the system gives what it allows
+constexpr int kSendBufferBytes = 1 << 20;  // a request: the kernel may give less
 
 using os::system_error;
 
-// Through the open directory: a path of any length is too long for a socket's address.
+// A socket address holds a short path only, so the path goes through the directory's descriptor.
 sockaddr_un address_of(int directory, const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -45,7 +45,7 @@ bool is_ours(const std::string& name) {
 }
 
 Result<std::vector<std::string>> names_in(int directory) {
-  // A descriptor of its own: the position in the directory is shared by copies.
+  // Opened separately, because copies of a descriptor share the position in the directory.
   const int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const list = again < 0 ? nullptr : fdopendir(again);
   if (list == nullptr) {
@@ -62,7 +62,7 @@ Result<std::vector<std::string>> names_in(int directory) {
   return names;
 }
 
-// Nothing: nobody listens there any more.
+// Nothing if there is no listener any more; `error` says why.
 std::optional<os::FileDescriptor> connect_to(int directory, const std::string& name, int& error) {
   os::FileDescriptor out = new_socket();
   const sockaddr_un address = address_of(directory, name);
@@ -141,8 +141,8 @@ Result<std::unique_ptr<EvEventQueue>> EvEventQueue::open(os::FileDescriptor dire
       0) {
     return system_error("event queue");
   }
-  queue->name_ = name;  // from here on it is taken away again
-  // Whoever may read the profiles may say what became of their EVs.
+  queue->name_ = name;  // from here on the destructor removes the name
+  // A process that may read the profiles may also report events of their EVs.
   epoll_event watch{.events = EPOLLIN, .data = {.u32 = kListener}};
   if (fchmodat(at, name.c_str(), 0666, 0) != 0 ||
       listen(queue->listener_.get(), static_cast<int>(kEventSendersMax)) != 0 ||
@@ -167,16 +167,16 @@ bool EvEventQueue::accept_one() {
     }
     return true;
   }
-  return true;  // no place: it is closed, and its sender counts
+  return true;  // no room: the connection is closed, and its sender counts the loss
 }
 
 bool EvEventQueue::take(std::uint32_t sender, EvEvent& out) {
-  // One byte more, to see one that is too long.
+  // One byte more than a record, to detect records that are too long.
   std::array<std::byte, kEvEventBytes + 1> record;
   const ssize_t got = recv(senders_[sender].get(), record.data(), record.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
-    senders_[sender].reset();  // its sender is gone; the kernel forgets it in the epoll set
+    senders_[sender].reset();  // the sender is gone; closing removes the socket from the epoll set
     return false;
   }
   const auto event = parse_ev_event(ConstBytes(record).first(static_cast<std::size_t>(got)));
@@ -191,7 +191,7 @@ bool EvEventQueue::take(std::uint32_t sender, EvEvent& out) {
 std::size_t EvEventQueue::poll(std::span<EvEvent> out) {
   std::size_t count = 0;
   std::array<epoll_event, 64> ready;
-  // Bounded although a sender may write on: each round takes one record of each sender.
+  // Bounded although senders may never stop: each round takes one record from each sender.
   for (std::size_t rounds = 0; count < out.size() && rounds < 4 * out.size() + 64; ++rounds) {
     const int woken = epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
     if (woken <= 0) break;

@@ -1,14 +1,14 @@
-// EV events: from the processes whose QPs find a path bad or good again to the controllers that
-// asked, without a daemon.
+// EV events: processes report that their QPs found a path bad, or good again, to the controllers
+// that asked. There is no daemon.
 //
-// A controller that wants events listens on a socket in the device's NAME.events directory; an
-// application connects to every socket there and sends one record an event. Bounded on both ends: at
-// most kQueuesMax listeners, kSendersMax senders a listener, and what the kernel holds for one
-// sender, at least kEventsMin. Who meets a full queue counts, and says the count with its next event,
-// so that a gap is known to the event. What a sender lost last dies with it if it dies before it can
-// say so.
+// A controller that wants events listens on a socket in the device's NAME.events directory. An
+// application connects to every socket there and sends one record for each event. Bounded on both
+// ends: at most kEventQueuesMax listeners, kEventSendersMax senders for each listener, and the
+// events that the kernel holds for one sender, at least kEventsMin. A sender that meets a full
+// queue counts the lost events, and reports the count with its next event, so that the listener
+// knows the gap exactly. If the sender dies before, the listener does not learn of the gap.
 //
-// Records come from other processes, and are looked at as such: what is none is counted and dropped.
+// Records come from other processes and are not trusted: a malformed one is counted and dropped.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ namespace weft::control {
 struct EvEvent {
   std::uint64_t profile_id = 0;
   CtlEv ev{};
-  EvState state = EvState::kGood;  // good or assumed bad
-  std::uint32_t drop_count = 0;    // events lost between the last one of this sender and this one
+  EvState state = EvState::kGood;  // GOOD or ASSUMED_BAD
+  std::uint32_t drop_count = 0;    // events lost between this sender's last one and this one
   friend bool operator==(const EvEvent&, const EvEvent&) = default;
 };
 
@@ -39,20 +39,20 @@ inline constexpr std::uint32_t kEventQueuesMax = 8;
 inline constexpr std::uint32_t kEventSendersMax = 256;
 inline constexpr std::uint32_t kEventsMin = 256;
 
-void emit_ev_event(const EvEvent& event, Bytes out);  // REQUIRES kEvEventBytes
+void emit_ev_event(const EvEvent& event, Bytes out);  // REQUIRES out.size() >= kEvEventBytes
 std::optional<EvEvent> parse_ev_event(ConstBytes in);
 
 // The controller's end.
 class EvEventQueue {
  public:
-  // A socket of its own in that directory, taken away with the object; those of dead controllers are
-  // cleared away. Errors: kExhausted (kEventQueuesMax there), kSystem.
+  // Makes a socket in that directory, and removes it on destruction; sockets of dead controllers
+  // are removed too. Errors: kExhausted (kEventQueuesMax are there), kSystem.
   static Result<std::unique_ptr<EvEventQueue>> open(os::FileDescriptor directory);
   ~EvEventQueue();
   EvEventQueue(const EvEventQueue&) = delete;
   EvEventQueue& operator=(const EvEventQueue&) = delete;
 
-  // Takes what has come, without waiting.
+  // Takes the events that have arrived, without waiting.
   std::size_t poll(std::span<EvEvent> out);
   // Readable when there may be something to poll.
   int fd() const { return epoll_.get(); }
@@ -72,19 +72,20 @@ class EvEventQueue {
 // The application's end. Not thread safe.
 class EvEventSender {
  public:
-  // Looks who listens now. Call it when the controller's generation has changed. Errors: kSystem.
+  // Finds the present listeners. Call it when the controller's generation has changed. Errors:
+  // kSystem.
   Result<void> refresh(const os::FileDescriptor& directory);
-  // To everyone who listens; never waits.
+  // Sends to all listeners; never waits.
   void send(const EvEvent& event);
   std::size_t listeners() const { return targets_.size(); }
-  // Events that were not delivered to some listener, in all.
+  // Total number of events that some listener did not get.
   std::uint64_t dropped() const { return dropped_; }
 
  private:
   struct Target {
     std::string name{};
     os::FileDescriptor socket{};
-    std::uint32_t dropped = 0;  // not yet said
+    std::uint32_t dropped = 0;  // not yet reported to the listener
     bool alive = true;
   };
   std::vector<Target> targets_;

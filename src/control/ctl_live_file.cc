@@ -34,7 +34,7 @@ struct flock range_lock(short type, off_t start, off_t size) {
   return lock;
 }
 
-// Where the EVs of a profile stand.
+// The offset at which the EVs of a profile begin.
 off_t evs_at(std::uint32_t id) { return 0x10'0000 + static_cast<off_t>(id) * kEvsPerProfileMax; }
 
 struct flock byte_lock(short type, ProfileKind kind, std::uint32_t id) {
@@ -42,8 +42,8 @@ struct flock byte_lock(short type, ProfileKind kind, std::uint32_t id) {
   return range_lock(type, base + static_cast<off_t>(id), 1);
 }
 
-// What a child of fork() closes. A lock belongs to the open file, which the child shares: it would
-// outlive its parent.
+// Descriptors that a child of fork() closes. A lock belongs to the open file, which the child
+// shares: the lock would outlive the parent.
 constexpr std::size_t kOpenMax = 64;
 std::array<std::atomic<std::atomic<int>*>, kOpenMax> open_files{};
 
@@ -73,9 +73,10 @@ void forget(std::atomic<int>* file) {
   }
 }
 
-// Whole before it has its name: nobody sees a smaller one, and its first page is there, where a
-// hole would be a SIGBUS on a full file system. Whoever is first makes it. Its first name is nobody
-// else's: the folder may be that of several containers, in which threads have the same numbers.
+// The file is complete before it gets its name, so that no process sees a shorter file. Its first
+// page is written, because reading a hole on a full file system is a SIGBUS. The first process that
+// links the name makes the file. The temporary name is random, because several containers may share
+// the directory and have the same thread numbers.
 Result<void> make_file(const LiveFile::Options& options) {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return system_error("getrandom");
@@ -84,7 +85,7 @@ Result<void> make_file(const LiveFile::Options& options) {
                                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!made.is_open()) return system_error(options.name);
   const std::array<std::byte, kWordBytes> zero{};
-  errno = ENOSPC;  // should fewer be taken
+  errno = ENOSPC;  // the error if fewer bytes are written
   const bool written = fchmod(made.get(), 0644) == 0 &&
                        pwrite(made.get(), zero.data(), zero.size(), 0) == kWordBytes;
   const bool named = written && (linkat(options.directory, fresh.c_str(), options.directory,
@@ -102,7 +103,8 @@ Result<void> make_file(const LiveFile::Options& options) {
 Result<void> LiveFile::open(const Options& options) {
   WEFT_ASSERT(!is_open());
   options_ = options;
-  const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // what is no file is not waited for
+  // O_NONBLOCK: open() must not wait if the name is a FIFO.
+  const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   int fd = openat(options.directory, options.name.c_str(), O_RDONLY | flags);
   if (fd < 0 && errno == ENOENT && options.create) {
     WEFT_CHECK(make_file(options));
@@ -123,7 +125,8 @@ Result<void> LiveFile::open(const Options& options) {
   void* const mapped = mmap(nullptr, kWordBytes, PROT_READ, MAP_SHARED, fd, 0);
   close(fd);
   if (mapped == MAP_FAILED) return system_error(options.name);
-  // Opened once more: a mapping keeps its open file alive, and with it the locks, also in a child.
+  // Opened a second time: a mapping keeps its open file alive, and with it the locks, also in a
+  // forked child.
   fd_ = openat(options.directory, options.name.c_str(), O_RDONLY | flags);
   if (fd_ < 0) {
     const Error error = system_error(options.name);
@@ -163,7 +166,8 @@ CtlResult<void> LiveFile::lock(ProfileKind kind, std::uint32_t id) {
     return {};
   }
   struct flock want = byte_lock(F_RDLCK, kind, id);
-  // A controller holds the write lock while it writes a file: a second is very long for that.
+  // A controller holds the write lock only while it writes a file; one second is very long for
+  // that.
   for (int tries = 0; fcntl(fd_, F_OFD_SETLK, &want) != 0; ++tries) {
     if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
       return ctl_error(EIO, fmt::format("{}: {}", options_.name, std::strerror(errno)));
@@ -186,14 +190,14 @@ void LiveFile::unlock(ProfileKind kind, std::uint32_t id) {
 
 void LiveFile::mark_bad(std::uint32_t id, std::uint32_t entry, bool bad) {
   struct flock want = range_lock(bad ? F_RDLCK : F_UNLCK, evs_at(id) + entry, 1);
-  // Nobody takes write locks here, so it fails for want of memory only: then it is not seen.
+  // No process takes write locks on these bytes, so this fails only if memory is short. Then other
+  // processes do not see the mark.
   (void)fcntl(fd_, F_OFD_SETLK, &want);
 }
 
 std::vector<bool> LiveFile::found_bad(std::uint32_t id, std::uint32_t count) const {
   std::vector<bool> bad(count);
-  // The kernel names one lock in a range, in no order: what lies before it and behind is asked
-  // again.
+  // The kernel reports any one lock in a range. The parts before and after it are asked separately.
   std::vector<std::pair<off_t, off_t>> ranges{{0, static_cast<off_t>(count)}};
   while (!ranges.empty()) {
     const auto [begin, end] = ranges.back();

@@ -1,16 +1,18 @@
-// LiveFile: what processes of a host share about a device while they live: a number that changes
-// with the controller's state, and who uses which profile.
+// LiveFile: state of a device that the living processes of a host share: a number that changes with
+// the controller's state, and which processes use which profile.
 //
 // One small file that is never replaced. Its first eight bytes are the number, mapped, so that
-// looking costs no system call. A use is an OFD read lock on a byte that stands for the profile: the
-// kernel lets go of it when the process ends, however it ends. Whoever wants nobody to use a profile
-// takes the write lock. An EV that a process finds bad is a read lock too, on a byte of its own, so that
-// a controller can ask what the processes of a host found, none of which may write here.
+// reading it costs no system call.
 //
-// The number is even, 2 * generation; odd while a change is written, or when its writer died: then
-// it says nothing, and the next change mends it.
+// A use is an OFD read lock on a byte that stands for the profile: the kernel releases it when the
+// process ends, for whatever reason. A controller that needs a profile unused takes the write lock.
+// An EV that a process finds bad is a read lock too, on a byte of its own: processes without
+// permission to write can thus tell controllers what they found.
 //
-// A forked child must not keep its parent's locks alive: the descriptor is closed in it.
+// The number is even, 2 * generation. It is odd while a change is written, or if its writer died:
+// then the generation is unknown, and the next change makes it even again.
+//
+// A forked child must not keep its parent's locks alive: the descriptor is closed in the child.
 #pragma once
 
 #include <array>
@@ -31,7 +33,7 @@ enum class ProfileKind : std::uint8_t { kEv = 0, kCc = 1 };
 
 class LiveFile {
  public:
-  // Of a directory that is open. `create`: make it if it is missing. Errors: kNotFound, kSystem.
+  // A file in an open directory. `create`: make it if it is missing. Errors: kNotFound, kSystem.
   struct Options {
     int directory = -1;
     std::string name{};
@@ -46,20 +48,21 @@ class LiveFile {
   bool is_open() const { return word_ != nullptr; }
   // No system call. REQUIRES is_open().
   std::uint64_t number() const { return word_->load(std::memory_order_acquire); }
-  // For writers. Errors: kSystem.
+  // For controllers. Errors: kSystem.
   Result<void> set_number(std::uint64_t value);
 
-  // One more user of that profile in this process. Errors: EAGAIN when a controller holds the
-  // profile for longer than a moment; EIO.
+  // Adds a user of that profile in this process. Errors: EAGAIN if a controller holds the profile
+  // for longer than a moment; EIO.
   CtlResult<void> lock(ProfileKind kind, std::uint32_t id);
   void unlock(ProfileKind kind, std::uint32_t id);
 
-  // This process finds that EV of an EV profile bad, or does no more. REQUIRES numbers within bounds.
+  // This process finds that EV of an EV profile bad, or good again. REQUIRES numbers within bounds.
   void mark_bad(std::uint32_t id, std::uint32_t entry, bool bad);
-  // Which of the first `count` EVs of a profile other holders of this file find bad.
+  // Which of the first `count` EVs of a profile other open files of this device mark as bad.
   std::vector<bool> found_bad(std::uint32_t id, std::uint32_t count) const;
 
-  // The write lock: until the descriptor is closed nobody uses the profile. EBUSY: somebody does.
+  // Takes the write lock: no process can use the profile until the descriptor is closed. EBUSY if
+  // some process uses it.
   CtlResult<os::FileDescriptor> exclude(ProfileKind kind, std::uint32_t id) const;
 
  private:

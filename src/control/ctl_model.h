@@ -1,9 +1,9 @@
-// What a controller has told one device: EV format profiles, EV profiles, CC profiles and the
-// administrative state of ports, as plain values.
+// The state that a controller has set for one device: EV format profiles, EV profiles, CC profiles
+// and the administrative state of ports, as plain values.
 //
-// Profiles exist for ever and are known by their number; at first all are in INIT and no port is
-// disabled. Ports count from 1 here, as in the API. Who may change what is in ctl_profiles.h, how it
-// becomes a file in ctl_codec.h, who may see it in controller_state.h.
+// Profiles always exist and are named by their number; at first all are in INIT and no port is
+// disabled. Ports count from 1 here, as in the API. Allowed changes: ctl_profiles.h. File format:
+// ctl_codec.h. Access: controller_state.h.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace weft::control {
 
-// The bounds of a device. They are part of the file format: a larger one is a new version.
+// The bounds of a device. They are part of the file format: larger bounds need a new version.
 inline constexpr std::uint32_t kFormatProfilesMax = 64;
 inline constexpr std::uint32_t kEvProfilesMax = 64;
 inline constexpr std::uint32_t kCcProfilesMax = 64;
@@ -28,13 +28,13 @@ inline constexpr std::uint32_t kEvsMax = 65'536;  // over all profiles
 inline constexpr std::uint32_t kEvFieldsMax = 32;
 inline constexpr std::size_t kVendorBytes = 128;
 
-// The values are the API's, in this file throughout.
+// All enumerators in this file have the API's values.
 enum class ProfileState : std::uint8_t { kInit = 0, kOffline = 1, kOnline = 2 };
 enum class EvState : std::uint8_t { kGood = 1, kAssumedBad = 2, kDenied = 4 };
-// Bits of an event mask: only these can be asked for.
+// Bits of an event mask: controllers can ask for these states only.
 inline constexpr std::uint32_t kEventStates = 1 | 2;
 
-using VendorConfig = std::array<std::byte, kVendorBytes>;  // opaque: kept and given back
+using VendorConfig = std::array<std::byte, kVendorBytes>;  // opaque: stored and returned
 
 struct FormatProfile {
   ProfileState state = ProfileState::kInit;
@@ -44,7 +44,7 @@ struct FormatProfile {
   friend bool operator==(const FormatProfile&, const FormatProfile&) = default;
 };
 
-// An EV as the API writes it; two are the same when value and port are. Port 0 and value 0: not
+// An EV as the API writes it. Two EVs are equal if value and port are. Port 0 and value 0: not
 // populated.
 struct CtlEv {
   fabric::EvBytes value{};
@@ -55,7 +55,7 @@ struct CtlEv {
 
 struct EvEntry {
   CtlEv ev{};
-  EvState state = EvState::kGood;  // of a controller: good or denied
+  EvState state = EvState::kGood;  // set by a controller: GOOD or DENIED
   friend bool operator==(const EvEntry&, const EvEntry&) = default;
 };
 
@@ -75,7 +75,7 @@ struct EvProfileRecord {
 enum class CcAlgorithm : std::uint8_t { kNone = 0, kNscc = 1 };
 inline constexpr const char* kNsccName = "uet-1.0-nscc";
 
-// NSCC's configuration with the API's units. Zero: derived from rate and base RTT.
+// NSCC's configuration in the API's units. A zero means: derived from rate and base RTT.
 struct NsccSettings {
   bool disable_qa = false;
   std::uint32_t adjust_bytes = 0;
@@ -100,7 +100,7 @@ struct CcProfile {
 
 struct CtlModel {
   std::uint64_t generation = 0;  // counts changes
-  std::uint64_t seed = 0;        // what generated EVs are drawn from
+  std::uint64_t seed = 0;        // for generated EVs
   std::array<FormatProfile, kFormatProfilesMax> formats{};
   std::array<EvProfileRecord, kEvProfilesMax> evs{};
   std::array<CcProfile, kCcProfilesMax> ccs{};
@@ -108,12 +108,12 @@ struct CtlModel {
   friend bool operator==(const CtlModel&, const CtlModel&) = default;
 };
 
-// What the device itself is, for the checks of a change.
+// The device's own properties, needed to check a change.
 struct CtlDevice {
   std::uint32_t port_mask = 0b10;  // bit N: port N, from 1
 };
 
-// EVs that all profiles together hold.
+// The number of EVs that all profiles together hold.
 inline std::uint32_t ev_count(const CtlModel& model) {
   std::uint32_t count = 0;
   for (const EvProfileRecord& profile : model.evs) {

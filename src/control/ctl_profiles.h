@@ -1,9 +1,9 @@
-// The state machines of profiles: what may a controller change, and when? Pure: a model in, a model
-// out.
+// The state machines of profiles: which changes may a controller make, and when? Pure: they take
+// and return a model.
 //
-// INIT -> OFFLINE -> ONLINE -> OFFLINE -> INIT, nothing else. A change is taken in this order:
-// CUR_STATE is compared, attributes are applied, EV operations are carried out, the transition is
-// evaluated. A call that fails changes nothing, with one exception that the API asks for: where an EV
+// INIT -> OFFLINE -> ONLINE -> OFFLINE -> INIT are the only transitions. A change is applied in
+// this order: CUR_STATE is compared, attributes are set, EV operations are applied, the transition
+// is made. A call that fails changes nothing, with one exception that the API asks for: if an EV
 // operation fails, the entries before it and the attributes of the call stay.
 //
 // Errors are those of mrc_ctl.h: EINVAL, E2BIG, ENOENT, EBUSY.
@@ -58,20 +58,20 @@ struct EvContext {
   CtlDevice device{};
   bool in_use = false;  // QPs use the profile
 };
-// `changed` says whether the model differs although the result is an error.
+// `changed`: set if the model differs although the result is an error.
 CtlResult<void> modify_ev_profile(CtlModel& model, std::uint64_t id, const EvChange& change,
                                   const EvContext& context, bool& changed);
 
-// The entries in order, up to the first that fails. A part of modify_ev_profile.
+// Applies the entries in order, up to the first that fails. A part of modify_ev_profile.
 CtlResult<void> carry_out_ev_ops(const CtlModel& model, const EvOps& ops, const CtlDevice& device,
                                  EvProfileRecord& profile);
 
-// The state of each EV, in the order asked; ENOENT if one is not there.
+// The state of each EV, in the order of `evs`; ENOENT if one is not in the profile.
 CtlResult<std::vector<EvState>> query_ev_states(const CtlModel& model, std::uint64_t id,
                                                 std::span<const CtlEv> evs);
 
-// How the profile's EVs become bits on the wire. Errors: EINVAL when format and fields do not fit,
-// or the profile is automatic.
+// How the profile's EVs are converted to bits in packets. Errors: EINVAL if format and fields do
+// not fit, or the profile is automatic.
 CtlResult<fabric::EvExpansion> expansion_of(const CtlModel& model, const EvProfileRecord& profile);
 
 // --- CC profiles -------------------------------------------------------------------------------
@@ -101,18 +101,18 @@ CtlResult<bool> is_port_enabled(const CtlModel& model, const CtlDevice& device, 
 
 // --- a model from elsewhere --------------------------------------------------------------------
 
-// Whether calls of the functions above can have led to this model, as far as anybody relies on it:
-// what is ONLINE is whole. EINVAL, and which profile is not.
+// Whether calls of the functions above can have made this model, as far as other code relies on it:
+// an ONLINE profile is complete. EINVAL, and which profile is not.
 CtlResult<void> check_model(const CtlModel& model);
 CtlResult<void> check_format_profile(const CtlModel& model, std::uint32_t id);
 CtlResult<void> check_ev_profile(const CtlModel& model, std::uint32_t id);
 CtlResult<void> check_cc_profile(const CtlModel& model, std::uint32_t id);
 
-// --- what the machines share -------------------------------------------------------------------
+// --- shared by the state machines ----------------------------------------------------------------
 
 // "INIT", "OFFLINE", "ONLINE".
 const char* name_of(ProfileState state);
-// EINVAL unless the machine has this edge.
+// EINVAL unless the state machine has this transition.
 CtlResult<void> check_transition(ProfileState from, ProfileState to);
 CtlResult<void> check_current(ProfileState is, std::optional<ProfileState> expected);
 

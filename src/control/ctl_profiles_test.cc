@@ -37,12 +37,12 @@ struct Machine {
   int cc(std::uint64_t id, const CcChange& change) {
     return code(modify_cc_profile(model, id, change, {.in_use = in_use}));
   }
-  // Format profile 13 as in OCP's examples, ONLINE.
+  // EV format profile 13 as in OCP's examples, ONLINE.
   void online_format() {
     ASSERT_EQ(format(13, format_change({16, 16})), 0);
     ASSERT_EQ(format(13, {.state = kOnline}), 0);
   }
-  // EV profile 1, explicit, OFFLINE, not populated.
+  // EV profile 1, explicit, OFFLINE, without EVs.
   void offline_explicit(std::uint32_t count) {
     online_format();
     ASSERT_EQ(ev(1, ev_change(fabric::EvMode::kExplicit, count)), 0);
@@ -63,7 +63,7 @@ EvChange set_states(std::vector<EvOpEntry> entries) {
   return {.ops = EvOps{.op = EvOp::kModifyState, .entries = std::move(entries)}};
 }
 
-TEST(CtlTransitions, OnlyTheFourEdgesOfTheMachineExist) {
+TEST(CtlTransitions, OnlyTheFourTransitionsOfTheStateMachineAreAllowed) {
   for (const auto from : {kInit, kOffline, kOnline}) {
     for (const auto to : {kInit, kOffline, kOnline}) {
       const bool edge = (from == kInit && to == kOffline) || (from == kOffline && to == kOnline) ||
@@ -73,24 +73,25 @@ TEST(CtlTransitions, OnlyTheFourEdgesOfTheMachineExist) {
   }
 }
 
-TEST(CtlFormat, GoesThroughItsStatesAndBack) {
+TEST(CtlFormat, EachTransitionNeedsItsAttributesAndInitResets) {
   Machine m;
   EXPECT_EQ(m.format(13, {.state = kOffline}), EINVAL);  // MODE is needed
   EXPECT_EQ(m.model.formats[13], FormatProfile());       // and nothing changed
   EXPECT_EQ(m.format(13, {.state = kOffline, .mode = 1}), 0);
   EXPECT_EQ(m.format(13, {.state = kOnline}), EINVAL);  // fields are needed
   EXPECT_EQ(m.format(13, {.state = kOnline, .widths = std::vector<std::uint32_t>{16, 16}}), 0);
-  EXPECT_EQ(m.format(13, {.mode = 4}), EINVAL);  // ONLINE: only STATE
+  EXPECT_EQ(m.format(13, {.mode = 4}), EINVAL);  // ONLINE: only STATE may change
   EXPECT_EQ(m.format(13, {.widths = std::vector<std::uint32_t>{8}}), EINVAL);
   EXPECT_EQ(m.format(13, {.state = kInit}), EINVAL);
-  EXPECT_EQ(m.format(13, {.state = kOffline, .cur_state = kOffline}), EINVAL);  // CUR_STATE
+  // CUR_STATE does not match.
+  EXPECT_EQ(m.format(13, {.state = kOffline, .cur_state = kOffline}), EINVAL);
   EXPECT_EQ(m.format(13, {.state = kOffline, .cur_state = kOnline}), 0);
   EXPECT_EQ(m.format(13, {.mode = 2, .widths = std::vector<std::uint32_t>{32, 16}}), 0);
   EXPECT_EQ(m.format(13, {.state = kInit}), 0);
   EXPECT_EQ(m.model.formats[13], FormatProfile());
 }
 
-TEST(CtlFormat, RefusesWhatNoDeviceCanDo) {
+TEST(CtlFormat, UnknownModesAndWrongWidthsAreRefused) {
   Machine m;
   EXPECT_EQ(m.format(kFormatProfilesMax, {.mode = 1}), EINVAL);
   EXPECT_EQ(m.format(0, {.mode = 3}), EINVAL);
@@ -103,7 +104,7 @@ TEST(CtlFormat, RefusesWhatNoDeviceCanDo) {
   EXPECT_EQ(m.model.formats[0], FormatProfile());
 }
 
-TEST(CtlFormat, StaysOnlineWhileAnEvProfileUsesIt) {
+TEST(CtlFormat, StaysOnlineWhileAnOnlineEvProfileUsesIt) {
   Machine m;
   m.offline_explicit(2);
   m.populate(2);
@@ -111,21 +112,23 @@ TEST(CtlFormat, StaysOnlineWhileAnEvProfileUsesIt) {
   EXPECT_EQ(m.format(13, {.state = kOffline}), EBUSY);
   EXPECT_EQ(m.ev(1, {.state = kOffline}), 0);
   EXPECT_EQ(m.format(13, {.state = kOffline}), 0);
-  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // its format is not ONLINE
+  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // the format is not ONLINE
 }
 
-TEST(CtlEv, WhatEachStepNeeds) {
+TEST(CtlEv, EachTransitionNeedsItsAttributes) {
   Machine m;
   m.online_format();
   EXPECT_EQ(m.ev(1, {.state = kOffline}), EINVAL);
   EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2}), EINVAL);
   EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2, .format = 13}), EINVAL);
-  EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 4, .format = 13, .count = 4}), EINVAL);  // fields
-  EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2, .format = 12, .count = 4}), EINVAL);  // INIT
+  // GEN needs fields.
+  EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 4, .format = 13, .count = 4}), EINVAL);
+  // Format profile 12 is INIT.
+  EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2, .format = 12, .count = 4}), EINVAL);
   EXPECT_EQ(m.model.evs[1], EvProfileRecord());
   EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2, .format = 13, .count = 1}), 0);
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(7, 1), .state = 1}})), 0);
-  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // MIN_ACTIVE and EVENT_MASK
+  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // MIN_ACTIVE and EVENT_MASK are needed
   EXPECT_EQ(m.ev(1, {.state = kOnline, .min_active = 1}), EINVAL);
   EXPECT_EQ(m.ev(1, {.state = kOnline, .min_active = 1, .event_mask = 3}), 0);
   EXPECT_EQ(m.ev(1, {.state = kInit}), EINVAL);
@@ -134,14 +137,14 @@ TEST(CtlEv, WhatEachStepNeeds) {
   EXPECT_EQ(m.model.evs[1], EvProfileRecord());
 }
 
-TEST(CtlEv, AutomaticNeedsNothingElse) {
+TEST(CtlEv, AutomaticProfileNeedsNoOtherAttribute) {
   Machine m;
   EXPECT_EQ(m.ev(3, {.state = kOffline, .mode = 1}), 0);
   EXPECT_EQ(m.ev(3, replace({{.ev_new = stev(1, 1), .state = 1}})), EINVAL);
   EXPECT_EQ(m.ev(3, {.state = kOnline}), 0);
 }
 
-TEST(CtlEv, NumbersOutOfRange) {
+TEST(CtlEv, NumbersOutOfRangeAreRefused) {
   Machine m;
   m.online_format();
   EXPECT_EQ(m.ev(kEvProfilesMax, {.mode = 1}), EINVAL);
@@ -150,17 +153,17 @@ TEST(CtlEv, NumbersOutOfRange) {
   EXPECT_EQ(m.ev(1, {.count = 0}), EINVAL);
   EXPECT_EQ(m.ev(1, {.count = kEvsPerProfileMax + 1}), E2BIG);
   EXPECT_EQ(m.ev(1, {.count = 4, .min_active = 5}), EINVAL);
-  EXPECT_EQ(m.ev(1, {.event_mask = 4}), EINVAL);  // DENIED is no event
+  EXPECT_EQ(m.ev(1, {.event_mask = 4}), EINVAL);  // DENIED cannot be asked for
   EXPECT_EQ(m.ev(1, {.fields = std::vector<fabric::EvField>(33)}), E2BIG);
   EXPECT_EQ(m.model.evs[1], EvProfileRecord());
-  // All EVs of the device are given out.
+  // Use up all EVs of the device.
   for (std::uint64_t id = 0; id < kEvsMax / kEvsPerProfileMax; ++id) {
     EXPECT_EQ(m.ev(id, ev_change(fabric::EvMode::kExplicit, kEvsPerProfileMax)), 0);
   }
   EXPECT_EQ(m.ev(40, ev_change(fabric::EvMode::kExplicit, 1)), E2BIG);
 }
 
-TEST(CtlEv, OperationsAndFieldsExcludeEachOther) {
+TEST(CtlEv, OperationsAndFieldsInOneCallAreRefused) {
   Machine m;
   m.offline_explicit(2);
   EvChange both = replace({{.ev_new = stev(1, 1), .state = 1}});
@@ -171,17 +174,18 @@ TEST(CtlEv, OperationsAndFieldsExcludeEachOther) {
 TEST(CtlEv, ExplicitEvsAreReplacedOneByOne) {
   Machine m;
   m.offline_explicit(4);
-  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // not populated
+  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // no EV is populated
   m.populate(3);
-  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // one is not
+  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // one EV is not populated
   EXPECT_EQ(m.ev(1, replace({{.ev = stev(9, 1), .ev_new = stev(8, 1), .state = 1}})), ENOENT);
   EXPECT_EQ(m.ev(1, replace({{.ev = stev(1, 2), .ev_new = stev(8, 1), .state = 1}})),
             ENOENT);                                                          // port
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 5), .state = 1}})), EINVAL);  // no such port
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 0), .state = 1}})), EINVAL);
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 1), .state = 0}})), EINVAL);
-  EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 1), .state = 2}})), EINVAL);  // ours to find out
-  // Duplicates weight a path; with all_copies they go together.
+  // Only QPs find EVs ASSUMED_BAD.
+  EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 1), .state = 2}})), EINVAL);
+  // Copies of an EV give its path more weight. With all_copies one operation changes all of them.
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(2, 1), .state = 4}})), 0);
   EXPECT_EQ(
       m.ev(1, replace({{.ev = stev(2, 1), .ev_new = stev(5, 4), .state = 1, .all_copies = true}})),
@@ -214,20 +218,20 @@ TEST(CtlEv, ABatchStopsAtTheFirstEntryThatFails) {
   EXPECT_FALSE(p.evs[3].ev.is_populated());
 }
 
-TEST(CtlEv, OperationsComeBeforeTheTransitionOfTheSameCall) {
+TEST(CtlEv, OperationsAreAppliedBeforeTheTransitionOfTheSameCall) {
   Machine m;
   m.online_format();
   EvChange all = ev_change(fabric::EvMode::kExplicit, 1);
   all.ops = EvOps{.op = EvOp::kReplace, .entries = {{.ev_new = stev(1, 1), .state = 1}}};
   EXPECT_EQ(m.ev(1, all), 0);
   EXPECT_EQ(m.model.evs[1].evs[0].ev, stev(1, 1));
-  EXPECT_EQ(m.ev(2, replace({{.ev_new = stev(1, 1), .state = 1}})), EINVAL);  // INIT
+  EXPECT_EQ(m.ev(2, replace({{.ev_new = stev(1, 1), .state = 1}})), EINVAL);  // the profile is INIT
 }
 
-TEST(CtlEv, StatesAreGoodOrDenied) {
+TEST(CtlEv, ControllerSetsOnlyGoodOrDenied) {
   Machine m;
   m.offline_explicit(3);
-  EXPECT_EQ(m.ev(1, set_states({{.ev = {}, .state = 4}})), EINVAL);  // not populated
+  EXPECT_EQ(m.ev(1, set_states({{.ev = {}, .state = 4}})), EINVAL);  // an EV that is not populated
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(1, 1), .state = 1},
                              {.ev_new = stev(1, 1), .state = 1},
                              {.ev_new = stev(2, 1), .state = 1}})),
@@ -252,7 +256,7 @@ TEST(CtlEv, StatesAreGoodOrDenied) {
   EXPECT_EQ(query_ev_states(m.model, 1, unknown).error().code, ENOENT);
 }
 
-TEST(CtlEv, OnlineOnlyWhatTheDeviceSaysItCan) {
+TEST(CtlEv, OnlineProfileTakesOnlyEventMaskFieldsAndEvs) {
   Machine m;
   m.offline_explicit(1);
   m.populate(1);
@@ -263,7 +267,7 @@ TEST(CtlEv, OnlineOnlyWhatTheDeviceSaysItCan) {
   EXPECT_EQ(m.ev(1, {.min_active = 0}), EINVAL);
   EXPECT_EQ(m.ev(1, {.event_mask = 2}), 0);
   EXPECT_EQ(m.model.evs[1].event_mask, 2u);
-  // Fields that the EVs there do not fit.
+  // The fields below do not fit the EV that is there.
   EXPECT_EQ(
       m.ev(1,
            {.ops =
@@ -305,12 +309,12 @@ TEST(CtlEv, GeneratedEvsKeepToTheirFields) {
     ++on_port.at(entry.ev.port);
   }
   EXPECT_EQ(on_port, (std::array<int, 5>{0, 16, 16, 16, 16}));
-  EXPECT_EQ(m.ev(1, {.count = 65}), 0);  // OFFLINE: drawn anew
+  EXPECT_EQ(m.ev(1, {.count = 65}), 0);  // OFFLINE: the EVs are generated anew
   EXPECT_EQ(m.model.evs[1].evs.size(), 65u);
   EXPECT_EQ(m.ev(1, {.state = kOnline}), 0);
   EXPECT_EQ(m.ev(1, set_states({{.ev = m.model.evs[1].evs[3].ev, .state = 4}})), 0);
   EXPECT_EQ(m.model.evs[1].evs[3].state, EvState::kDenied);
-  // More than there are.
+  // More EVs than the fields have values.
   Machine small;
   EXPECT_EQ(small.format(13, format_change({2, 2})), 0);
   EvChange many = ev_change(fabric::EvMode::kGenerated, 17);
@@ -318,11 +322,11 @@ TEST(CtlEv, GeneratedEvsKeepToTheirFields) {
   EXPECT_EQ(small.ev(1, many), EINVAL);
 }
 
-TEST(CtlCc, NsccNeedsItsConfigurationAndNoneTakesNone) {
+TEST(CtlCc, OnlyNsccTakesAConfigurationAndNeedsIt) {
   Machine m;
   EXPECT_EQ(m.cc(kCcProfilesMax, {.algorithm = CcAlgorithm::kNscc}), EINVAL);
   EXPECT_EQ(m.cc(2, {.state = kOffline}), EINVAL);
-  EXPECT_EQ(m.cc(2, {.nscc = NsccSettings{}}), EINVAL);  // of which algorithm?
+  EXPECT_EQ(m.cc(2, {.nscc = NsccSettings{}}), EINVAL);  // ALGORITHM is not set
   EXPECT_EQ(m.cc(2, {.state = kOffline, .algorithm = CcAlgorithm::kNscc}), 0);
   EXPECT_EQ(m.cc(2, {.state = kOnline}), EINVAL);
   EXPECT_EQ(m.cc(2, {.config_empty = true}), EINVAL);
@@ -331,20 +335,20 @@ TEST(CtlCc, NsccNeedsItsConfigurationAndNoneTakesNone) {
   }
   EXPECT_EQ(m.cc(2, {.nscc = NsccSettings{.qa_gate = 32}}), EINVAL);
   EXPECT_EQ(m.cc(2, {.state = kOnline, .nscc = NsccSettings{.gamma = 0.5f}}), 0);
-  EXPECT_EQ(m.cc(2, {.nscc = NsccSettings{.gamma = 0.25f}}), 0);  // ONLINE too
+  EXPECT_EQ(m.cc(2, {.nscc = NsccSettings{.gamma = 0.25f}}), 0);  // allowed while ONLINE
   EXPECT_EQ(m.cc(2, {.algorithm = CcAlgorithm::kNone}), EINVAL);
   m.in_use = true;
   EXPECT_EQ(m.cc(2, {.state = kOffline}), EBUSY);
   m.in_use = false;
   EXPECT_EQ(m.cc(2, {.state = kOffline, .cur_state = kOffline}), EINVAL);
   EXPECT_EQ(m.cc(2, {.state = kOffline}), 0);
-  EXPECT_EQ(m.cc(2, {.algorithm = CcAlgorithm::kNone}), 0);  // forgets NSCC's
+  EXPECT_EQ(m.cc(2, {.algorithm = CcAlgorithm::kNone}), 0);  // this drops NSCC's configuration
   EXPECT_FALSE(m.model.ccs[2].nscc);
   EXPECT_EQ(m.cc(2, {.nscc = NsccSettings{}}), EINVAL);
   EXPECT_EQ(m.cc(2, {.state = kOnline, .config_empty = true}), 0);
 }
 
-TEST(CtlPort, IsEnabledUntilToldOtherwise) {
+TEST(CtlPort, PortIsEnabledUntilItIsDisabled) {
   CtlModel model;
   EXPECT_EQ(is_port_enabled(model, kDevice, 0).error().code, EINVAL);
   EXPECT_EQ(is_port_enabled(model, kDevice, 5).error().code, EINVAL);

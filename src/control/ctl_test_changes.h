@@ -1,4 +1,4 @@
-// What the tests of controllers write often.
+// Changes that the tests of controllers often need.
 #pragma once
 
 #include <cstdint>

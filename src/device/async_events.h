@@ -1,8 +1,7 @@
-// AsyncEvents: what happened to QPs, CQs and ports of one verbs context without being asked for, in
-// order, for those who wait for it.
+// AsyncEvents: asynchronous events of the QPs, CQs and ports of one verbs context, in order.
 //
-// The descriptor counts the events that wait; whether getting one waits is its O_NONBLOCK. Bounded:
-// events beyond kEventsMax are dropped, and that is logged once. Thread safe.
+// The descriptor counts the waiting events. get() blocks unless the descriptor is O_NONBLOCK.
+// Bounded: events beyond kEventsMax are dropped, and that is logged once. Thread safe.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,8 +16,8 @@
 namespace weft::device {
 
 struct AsyncEvent {
-  const void* owner = nullptr;    // the mrc_context that is told
-  const void* element = nullptr;  // the QP or CQ; null: a port
+  const void* owner = nullptr;    // the mrc_context that gets the event
+  const void* element = nullptr;  // the QP or CQ; null for a port
   int port = 0;
   ibv_event_type type = IBV_EVENT_QP_FATAL;
 };
@@ -30,13 +29,14 @@ class AsyncEvents {
 
   int fd() const { return fd_.get(); }
   void push(const AsyncEvent& event);
-  // The oldest one of this owner: 0, or EAGAIN (none, and the descriptor does not block).
+  // Takes this owner's oldest event. Returns 0, or EAGAIN (no event, and the descriptor does not
+  // block).
   int get(const void* owner, AsyncEvent& out);
   void acknowledge(const void* element);
-  // The element is about to go: its waiting events are dropped, and those that were given out are
-  // waited for until they are acknowledged.
+  // Call before the element is destroyed: drops its waiting events, and waits until the delivered
+  // ones are acknowledged.
   void forget(const void* element);
-  // The owner is about to go: nobody will ask for its events.
+  // Call before the owner is destroyed: drops its events.
   void forget_owner(const void* owner);
 
  private:
@@ -46,7 +46,7 @@ class AsyncEvents {
   std::mutex lock_;
   std::condition_variable arrived_, acknowledged_;
   std::deque<AsyncEvent> waiting_;
-  std::deque<const void*> given_;  // elements of events not yet acknowledged
+  std::deque<const void*> given_;  // elements of delivered events that are not acknowledged
   bool dropped_ = false;
 };
 

@@ -1,5 +1,5 @@
-// How C functions fail: one function for each of the three conventions of mrc.h, and each sets
-// errno too. Whatever is thrown inside (memory that could not be had) becomes ENOMEM: nothing passes
+// How C functions fail: one function for each of the three conventions of mrc.h; each also sets
+// errno. An exception inside (memory that cannot be allocated) becomes ENOMEM: no exception passes
 // the C edge.
 #pragma once
 
@@ -32,7 +32,7 @@ constexpr int errno_of(ErrorKind kind) {
   return EINVAL;
 }
 
-// "-1 with errno", "NULL", "the errno value itself".
+// The three conventions: "-1 with errno", "NULL", "the errno value itself".
 inline int fail_minus_one(int error) {
   errno = error;
   return -1;
@@ -45,14 +45,14 @@ inline int fail_value(int error) {
   errno = error;
   return error;
 }
-// 0, or what `fail` makes of the error.
+// Returns 0, or what `fail` makes of the error.
 template <typename Fail>
 int returned(int error, Fail fail) {
   return error == 0 ? 0 : fail(error);
 }
 
-// Runs `body`, which gives an errno value or 0. For what is ours a forked child gets EPERM without it;
-// a real device is the child's own business.
+// Runs `body`, which returns an errno value or 0. In a forked child, a call for our devices fails
+// with EPERM and does not run `body`; a call for a real device runs.
 template <typename Body>
 int guarded(bool ours, Body body) noexcept {
   if (ours && is_forked_child()) return EPERM;
@@ -66,7 +66,7 @@ template <typename Body>
 int guarded(Body body) noexcept {
   return guarded(true, body);
 }
-// The same for what gives a pointer: null, with errno set, where there is none.
+// The same for functions that return a pointer: null, with errno set, on failure.
 template <typename T, typename Body>
 T* guarded_pointer(bool ours, Body body) noexcept {
   if (ours && is_forked_child()) return fail_null(EPERM);

@@ -55,7 +55,7 @@ void CompletionChannel::notify(CompletionQueue& cq) {
   [[maybe_unused]] const auto written = write(fd_.get(), &one, sizeof(one));
 }
 
-// The count of the descriptor and the line change together, under the lock.
+// Invariant: the eventfd's count equals the number of waiting events; both change under the lock.
 int CompletionChannel::get(CompletionQueue*& out) {
   for (;;) {
     {

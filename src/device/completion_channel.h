@@ -1,8 +1,8 @@
-// CompletionChannel: which CQs have news, with a descriptor that a program can sleep on.
+// CompletionChannel: which CQs have events, with a descriptor that a program can sleep on.
 //
-// The descriptor is an eventfd that counts the events waiting; whether getting one waits is its
-// O_NONBLOCK, as with verbs. A CQ waits in line at most once, with a count, so that the line is
-// never longer than there are CQs. Thread safe.
+// The descriptor is an eventfd that counts the waiting events. get() blocks unless the descriptor
+// is O_NONBLOCK, as in verbs. Each attached CQ has one entry with a count of events, so that memory
+// is bounded by the number of CQs. Thread safe.
 #pragma once
 
 #include <condition_variable>
@@ -24,18 +24,19 @@ class CompletionChannel {
 
   int fd() const { return fd_.get(); }
   void attach(CompletionQueue& cq);
-  // Takes the CQ out of the line, and waits until each event that was given out is acknowledged.
+  // Drops the CQ's waiting events, and waits until each event that was delivered is acknowledged.
   void detach(CompletionQueue& cq);
   std::size_t attached() const;
 
   void notify(CompletionQueue& cq);
-  // 0 and the CQ, or EAGAIN (nothing, and the descriptor does not block), or EINTR.
+  // Takes an event. Returns 0 and the CQ, or EAGAIN (no event, and the descriptor does not block),
+  // or EINTR.
   int get(CompletionQueue*& out);
   void acknowledge(CompletionQueue& cq, std::uint32_t count);
 
  private:
   explicit CompletionChannel(int fd) : fd_(fd) {}
-  // What is known of one CQ. `got`: given out and not acknowledged.
+  // The events of one CQ: waiting, and delivered but not acknowledged (`got`).
   struct Member {
     CompletionQueue* cq = nullptr;
     std::uint64_t waiting = 0, got = 0;
@@ -46,7 +47,7 @@ class CompletionChannel {
   mutable std::mutex lock_;
   std::condition_variable acknowledged_;
   std::vector<Member> members_;
-  std::size_t turn_ = 0;  // the member whose event is given next, if it has one
+  std::size_t turn_ = 0;  // round robin: the member to look at first for the next event
 };
 
 }  // namespace weft::device

@@ -52,7 +52,7 @@ std::size_t CompletionQueue::poll(std::span<ibv_wc> out) {
   std::copy_n(&slot(head_), first, out.begin());
   std::copy_n(slots_.get(), count - first, out.begin() + first);
   head_ += count;
-  // An empty ring starts over: the busy part stays at its beginning, where the cache has it.
+  // An empty ring restarts at index 0, so that the slots in use stay in the CPU cache.
   if (head_ == tail_) head_ = tail_ = 0;
   size_.store(size(), std::memory_order_release);
   return count;

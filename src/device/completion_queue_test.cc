@@ -1,4 +1,4 @@
-// CompletionQueue and SendQueue alone: order, room, arming.
+// CompletionQueue and SendQueue alone: order, capacity, overrun.
 #include "device/completion_queue.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ ibv_wc completion(std::uint64_t id, std::uint32_t qpn = 1) {
   return wc;
 }
 
-TEST(CompletionQueueTest, KeepsOrderAndForgetsAQp) {
+TEST(CompletionQueueTest, KeepsOrderAndForgetQpRemovesOnlyThatQp) {
   CompletionQueue cq(8, nullptr, nullptr);
   for (std::uint64_t i = 0; i < 8; ++i)
     EXPECT_EQ(cq.push(completion(i, static_cast<std::uint32_t>(i % 2)), Solicited::kNo),
@@ -29,7 +29,7 @@ TEST(CompletionQueueTest, KeepsOrderAndForgetsAQp) {
   EXPECT_TRUE(cq.is_empty());
 }
 
-TEST(CompletionQueueTest, OverrunIsRemembered) {
+TEST(CompletionQueueTest, OverrunStaysSetAfterTheFirstLostCompletion) {
   CompletionQueue cq(2, nullptr, nullptr);
   using Pushed = CompletionQueue::Pushed;
   EXPECT_EQ(cq.push(completion(1), Solicited::kNo), Pushed::kYes);
@@ -40,7 +40,7 @@ TEST(CompletionQueueTest, OverrunIsRemembered) {
   EXPECT_TRUE(cq.is_overrun());
 }
 
-TEST(CompletionQueueTest, ARunTakesWhatHasRoom) {
+TEST(CompletionQueueTest, RunGivesSlotsUntilTheQueueIsFullWithoutOverrun) {
   CompletionQueue cq(2, nullptr, nullptr);
   {
     CompletionQueue::Run run(cq);
@@ -51,14 +51,14 @@ TEST(CompletionQueueTest, ARunTakesWhatHasRoom) {
     }
     EXPECT_EQ(run.next(), nullptr);
   }
-  EXPECT_FALSE(cq.is_overrun());  // whoever has one more says so
+  EXPECT_FALSE(cq.is_overrun());  // run.next() returned null; nothing was lost
   std::array<ibv_wc, 4> out;
   ASSERT_EQ(cq.poll(out), 2u);
   EXPECT_EQ(out[0].wr_id, 0u);
   EXPECT_EQ(out[1].wr_id, 1u);
 }
 
-TEST(SendQueueTest, SlotsGoRoundAndKeepTheirPieces) {
+TEST(SendQueueTest, SlotsAreReusedInOrderAndKeepTheirPieces) {
   SendQueue queue({.depth = 3, .pieces_max = 2, .inline_max = 8});
   ASSERT_EQ(queue.limits().depth, 4u);
   for (std::uint64_t id = 0; id < 100; ++id) {
@@ -68,7 +68,7 @@ TEST(SendQueueTest, SlotsGoRoundAndKeepTheirPieces) {
     queue.publish();
     EXPECT_EQ(queue.has_new(), true);
     queue.hand_over();
-    if (id < 2) continue;  // two are under way all the time
+    if (id < 2) continue;  // from here on two writes are always in flight
     EXPECT_EQ(queue.work(queue.oldest_slot()).request.id, id - 2);
     EXPECT_EQ(queue.pieces(queue.oldest_slot())[1].at, id - 2);
     queue.retire();

@@ -1,4 +1,4 @@
-// What the files of mrc_ctl.h's functions share.
+// Shared by the files that implement mrc_ctl.h.
 #pragma once
 
 #include <mrc/mrc_ctl.h>
@@ -16,7 +16,7 @@
 
 namespace weft::device {
 
-// A number that a program left in an enumeration, whatever it is.
+// The number in an enumeration of a program, also if it is none of the enumerators.
 template <typename E>
 std::uint32_t raw(const E& value) {
   static_assert(std::is_enum_v<E> && sizeof(E) == sizeof(std::uint32_t));
@@ -25,7 +25,7 @@ std::uint32_t raw(const E& value) {
   return out;
 }
 
-// The reason of a failure is for the log; the program gets its number.
+// Logs the reason of a failure; the program gets its number.
 inline int code_of(const control::CtlError& error) {
   os::log(os::LogLevel::kDebug, "mrc_ctl: {}", error.message);
   return error.code;
@@ -34,7 +34,7 @@ inline int code_of(const control::CtlResult<void>& result) {
   return result ? 0 : code_of(result.error());
 }
 
-// Bits that the API does not know make a call invalid.
+// Whether the mask has no bit that the API does not know. An unknown bit makes a call invalid.
 inline bool knows(int mask, unsigned known) { return (static_cast<unsigned>(mask) & ~known) == 0; }
 inline constexpr unsigned kVendorBit = 1u << 31;
 
@@ -64,7 +64,7 @@ inline void copy_vendor(const control::VendorConfig& from,
   std::memcpy(to, from.data(), from.size());
 }
 
-// A state as a program wrote it; none where it is no state.
+// The state that a program wrote; nothing if the number is no state.
 inline std::optional<control::ProfileState> profile_state(std::uint32_t value) {
   if (value > static_cast<std::uint32_t>(control::ProfileState::kOnline)) return std::nullopt;
   return static_cast<control::ProfileState>(value);

@@ -97,7 +97,8 @@ int cc_change(const mrc_ctl_cc_profile_attr& attr, int mask, CcChange& out) {
   return 0;
 }
 
-// Into the program's structure if it brought one, else into one of this thread's, till the next call.
+// Fills the program's structure if it gave one; otherwise a structure of this thread, which is
+// valid until this thread's next call.
 void query_config(const CcProfile& profile, mrc_ctl_cc_profile_attr& attr) {
   static thread_local mrc_ctl_cc_nscc_cfg own;
   if (!profile.nscc) {

@@ -158,7 +158,7 @@ int query_ev_fields(const EvProfileRecord& profile, mrc_ctl_ev_profile_attr& att
   return 0;
 }
 
-// The operation of a query, or the query in a modification.
+// Answers a query, or the query operation that a modification contains.
 int query_ev_op(const CtlModel& model, std::uint64_t id, mrc_ctl_ev_profile_attr& attr, int mask) {
   if (has(mask, MRC_CTL_EV_PROFILE_EV_OP)) {
     return raw(attr.ev_op.op) == MRC_CTL_EV_OP_QUERY_EV_STATE ? query_ev_states(model, id, attr)

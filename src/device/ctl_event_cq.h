@@ -1,7 +1,7 @@
-// EvEventCq: an EV event CQ of a program: its queue of events, and, where it has a completion
-// channel, a thread that tells the channel of news.
+// EvEventCq: an EV event CQ of a program. It has a queue of events and, if the CQ has a completion
+// channel, a thread that notifies the channel of new events.
 //
-// The thread sleeps in the kernel between events. Polling is safe from several threads.
+// The thread sleeps in the kernel between events. Several threads may poll.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,8 @@ namespace weft::device {
 
 class EvEventCq {
  public:
-  // `notify`: the CQ whose channel is told, null without one; it outlives this. Errors: kSystem.
+  // `notify`: the CQ whose channel is notified, null without a channel; it outlives this object.
+  // Errors: kSystem.
   static Result<std::unique_ptr<EvEventCq>> create(std::unique_ptr<control::EvEventQueue> queue,
                                                    CompletionQueue* notify);
   ~EvEventCq();

@@ -10,11 +10,11 @@
 namespace weft::device {
 namespace {
 
-// What a device sends for at most, when it is closed.
+// The longest time for which a closing device still sends.
 constexpr Duration kFarewell = Duration::ms(10);
-// What is known of the way to a peer holds for the QPs that are connected in a row.
+// How long a measured path MTU is reused: long enough for QPs that are connected one after another.
 constexpr Duration kFitsFor = Duration::ms(100);
-// Somebody may post without end; then the thread goes on.
+// Bounds one call of leave() when other threads post without end; the thread takes over then.
 constexpr int kRoundsMax = 8;
 
 }  // namespace
@@ -32,7 +32,7 @@ Result<void> DeviceEngine::start() {
   const EngineLimits& limits = config_.limits;
   config_.world.secured_qps_max = limits.qps_max;
   WEFT_TRY(world_, net::UdpWorld::open(config_.world));
-  // Keys were made of it; nobody needs it any more.
+  // The keys are derived and nothing else needs the secret, so no copy stays in memory.
   std::fill(config_.world.job_secret.begin(), config_.world.job_secret.end(), std::byte{0});
   addresses_ = world_->addresses();
   evs_ = world_->evs();
@@ -75,7 +75,7 @@ DeviceEngine::~DeviceEngine() {
       nap_over_.notify_all();
     }
     thread_.join();
-    // The last answers: a program may leave as soon as it has what it waited for.
+    // Send the last acknowledgements: a program may exit as soon as it has its last completion.
     const Time until = os::clock_now() + kFarewell;
     while (world_->pass() && os::clock_now() < until) {
     }
@@ -88,7 +88,9 @@ DeviceEngine::~DeviceEngine() {
 
 bool DeviceEngine::pass(Back back) {
   agent_->service(world_->now(), *endpoint_);
-  // A thread that is awake makes good what somebody does not come back for; one that sleeps may not.
+  // A poller that is back at once may leave acknowledgements to its next call: if it does not come
+  // back, a thread that is awake sends them. A sleeping thread would not, so then they are sent
+  // now.
   const bool moved = back == Back::kAtOnce && sleeps_until_ == Time() ? world_->progress(Time())
                                                                       : world_->pass(sleeps_until_);
   node_->collect(world_->now());
@@ -96,13 +98,14 @@ bool DeviceEngine::pass(Back back) {
   return moved;
 }
 
-// Whoever could not get the lock left its posts to us.
+// Threads that did not get the lock have left their posts in the rings of their QPs. The lock's
+// holder takes them before it goes.
 void DeviceEngine::leave() {
   for (int round = 0;; ++round) {
-    // The thread sleeps longer than what was just begun allows.
+    // The thread's wake-up time is later than the deadline of what was just posted.
     bool wake = node_->next_deadline() < sleeps_until_ || round == kRoundsMax;
-    // Somebody else took what would have called the thread, a ring is new, or planes are not watched
-    // any more: they are told again.
+    // prepare_wait() is repeated: this thread may have consumed the wake-up that was meant for the
+    // sleeping thread, a ring may be new, or planes may not be watched any more.
     if (sleeps_until_ != Time() && !world_->prepare_wait()) wake = true;
     lock_.unlock();
     if (wake) world_->wake();
@@ -113,7 +116,8 @@ void DeviceEngine::leave() {
 
 void DeviceEngine::submit(DeviceQp& qp) {
   const bool idle = node_->submit(qp) && qp.sends.is_idle_hint();
-  // Who polls will do so soon again, and sends several posts at once; but the first of them goes now.
+  // A caller that polls does so again soon, so posts are batched until then; but the first post of
+  // an idle QP is sent at once.
   const bool polled = polled_.load(std::memory_order_relaxed);
   if (!polled || idle) look(polled ? Back::kAtOnce : Back::kSomeTime);
 }

@@ -1,13 +1,16 @@
-// DeviceEngine: one device at work in this process: sockets, registered memory, the endpoint, and
-// the thread that keeps them going when nobody else does.
+// DeviceEngine: one device in this process: sockets, registered memory, the endpoint, and the
+// thread that drives them while no program polls.
 //
-// One lock; the clock is read after it is taken. Whoever polls drives the device; while anybody
-// does, the thread sleeps, and it is back 50 to 200 us after the last poll (EngineConfig::poll_gap),
-// or at once if whoever polled waits for an event. Posting never waits: posts lie in rings of their
-// QPs, and the poster passes by once if the lock is free; else whoever holds it sees them before it
-// goes. Applications may spin on memory and never call us.
+// There is one lock; the clock is read after it is taken. A program that polls drives the device,
+// and meanwhile the thread sleeps. The thread is back 50 to 200 us after the last poll
+// (EngineConfig::poll_gap), or at once if the program waits for an event. Applications may spin on
+// memory and never call us: then the thread drives the device.
 //
-// QPs are made by QueuePair (queue_pair.h), which calls under the lock through with_lock().
+// Posting never waits for the lock: posts go into the rings of their QPs. If the lock is free, the
+// posting thread drives the device once; otherwise the holder of the lock takes the posts before it
+// unlocks.
+//
+// QPs are made by QueuePair (queue_pair.h), which runs under the lock through with_lock().
 #pragma once
 
 #include <atomic>
@@ -34,11 +37,11 @@
 
 namespace weft::device {
 
-// What a device takes at most, over all its users in a process.
+// Bounds of one device, over all its contexts in a process.
 struct EngineLimits {
   std::uint32_t qps_max = 2048;  // a power of two
   std::uint32_t regions_max = 65'536;
-  std::uint32_t sends_max = 16'384;  // in the endpoint at a time; more wait in their QPs
+  std::uint32_t sends_max = 16'384;  // in the endpoint at a time; further writes wait in their QPs
   std::uint32_t receives_max = 114'688;
   std::uint32_t evs_per_qp = 64;
   std::uint32_t psn_blocks_max = 16'384;  // of 64 PSNs each, over all QPs
@@ -47,17 +50,19 @@ struct EngineLimits {
 struct EngineConfig {
   std::string name = "weft0";
   net::UdpWorldConfig world{};
-  bool must_share_memory = false;  // a QP whose peer cannot be reached so is not connected
+  // Connecting a QP fails if its peer is not reachable over shared memory.
+  bool must_share_memory = false;
   std::uint32_t burst = 15;
-  std::vector<std::uint32_t> cpus{};     // that its thread runs on; empty: those of who opens it
-  Duration poll_gap = Duration::us(50);  // nobody polled for that long: the thread is back
+  // The thread's CPUs; empty: those of the thread that opens the device.
+  std::vector<std::uint32_t> cpus{};
+  Duration poll_gap = Duration::us(50);  // the thread is back if nobody polled for this long
   EngineLimits limits{};
 };
 
 class DeviceEngine {
  public:
-  // Errors: kInvalid, kExhausted (no slot on the network is free), kBusy (another process
-  // has the only one), kUnsupported, kSystem.
+  // Errors: kInvalid, kExhausted (the network has no free slot), kBusy (another process has the
+  // only slot), kUnsupported, kSystem.
   static Result<std::unique_ptr<DeviceEngine>> open(const EngineConfig& config);
   ~DeviceEngine();
   DeviceEngine(const DeviceEngine&) = delete;
@@ -66,36 +71,37 @@ class DeviceEngine {
   const EngineConfig& config() const { return config_; }
   const std::vector<world::Address>& addresses() const { return addresses_; }
   const std::vector<fabric::Ev>& evs() const { return evs_; }
-  // Of the largest packet that may come or go, over planes or shared memory.
+  // The payload of the largest packet that may be sent or received, over planes or shared memory.
   std::uint32_t payload_max() const {
     return world_->has_shared_memory() ? std::uint32_t{net::kShmPayloadMax} : config_.world.mtu;
   }
 
-  // Endpoint requests under way at most, and who has them: one batch at a time.
+  // The most endpoint requests in flight. The lock allows one batch at a time.
   static constexpr std::uint32_t kAsksMax = 256;
   std::mutex& asks_lock() { return asks_lock_; }
 
-  // The payload that fits the planes to a peer, as UdpWorld::payload_to; asked of the kernel for the
-  // first of several QPs only. REQUIRES the lock.
+  // The payload that fits the planes to a peer, as UdpWorld::payload_to. The answer is kept for a
+  // while, so that connecting many QPs asks the kernel once. REQUIRES the lock.
   std::uint32_t payload_to(Time now, std::span<const world::Address> peer);
 
   // --- work, from any thread
   void submit(DeviceQp& qp);
-  // Receives only: taken before the next datagram is looked at, and not earlier.
+  // For receives only: they are taken before the next datagram is processed, which is early enough.
   void submit_receives(DeviceQp& qp) { node_->submit(qp); }
-  // One look at the network. Returns at once if another thread is at it.
+  // Drives the network once. Returns at once if another thread is driving it.
   void poll() {
     count_poll();
     look(Back::kAtOnce);
   }
-  // Somebody polls, and found something without a look: it is back soon. Who finds something every
-  // time, one by one, looks now and then all the same: nobody else does.
+  // A program polls and found a completion without driving the network; it will poll again soon. A
+  // poller that always finds a completion still drives the network on every 16th poll; otherwise
+  // nobody would.
   void note_poll() {
     if (count_poll() % kLookEvery == 0) look(Back::kAtOnce);
   }
-  // The same, by somebody who will not be back soon.
+  // poll() for a caller that will not poll again soon.
   void poll_once() { look(Back::kSomeTime); }
-  // Whoever polled waits for an event from here on: the thread is back at once.
+  // The polling program waits for an event from here on: the thread is back at once.
   void end_polls();
 
   // --- set-up, from any thread: `body(parts)` runs under the lock, its result comes back.
@@ -119,7 +125,7 @@ class DeviceEngine {
     return result;
   }
 
-  // Who is told when a port goes or comes.
+  // Contexts that get an event when a port goes down or comes up.
   void add_listener(AsyncEvents& events, const void* owner);
   void remove_listener(const void* owner);
   CounterTable counters();
@@ -128,11 +134,12 @@ class DeviceEngine {
   explicit DeviceEngine(const EngineConfig& config);
   Result<void> start();
 
-  // REQUIRES the lock. Who is back at once sees what came, and answers it then.
+  // How soon the caller drives the device again. With kAtOnce it sees first what arrived, and
+  // acknowledgements may wait for its next call. pass() REQUIRES the lock.
   enum class Back : std::uint8_t { kAtOnce, kSomeTime };
   bool pass(Back back = Back::kSomeTime);
   void tell_ports();
-  // Unlocks; what was posted meanwhile is seen to first.
+  // Unlocks, after it has processed what other threads posted meanwhile.
   void leave();
 
   void look(Back back);
@@ -152,12 +159,13 @@ class DeviceEngine {
   std::vector<world::Address> addresses_;
   std::vector<fabric::Ev> evs_;
   std::mutex lock_;
-  // The world goes first: it knows the node, that the endpoint, that the memory.
+  // Order of members: the world is destroyed first. It refers to the node, the node to the
+  // endpoint, and the endpoint to the memory.
   std::unique_ptr<net::HostMemory> memory_;
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<DeviceNode> node_;
   std::unique_ptr<control::CtlAgent> agent_;
-  std::uint32_t disabled_told_ = 0;  // ports, bit i for index i, that listeners know to be disabled
+  std::uint32_t disabled_told_ = 0;  // bit i: listeners know that port i is disabled
   std::mutex asks_lock_;
   std::unique_ptr<net::UdpWorld> world_;
   std::optional<ForkGuard> fork_guard_;
@@ -173,10 +181,11 @@ class DeviceEngine {
     const void* owner = nullptr;
   };
   std::vector<Listener> listeners_;
-  // The thread does, and rings and planes call it (prepare_wait); 0: it is awake.
+  // The time until which the thread sleeps; 0 while it is awake. While it sleeps, rings and planes
+  // wake it (prepare_wait).
   Time sleeps_until_;
 
-  // Somebody polls; how often that was.
+  // Whether some program polls, and the number of polls so far.
   std::atomic<bool> polled_{false};
   std::atomic<std::uint64_t> polls_{0};
   std::atomic<bool> stop_{false};

@@ -1,4 +1,4 @@
-// DeviceEngine, the thread: what happens when nobody polls.
+// DeviceEngine, the thread: drives the device while no program polls.
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,20 +13,23 @@
 namespace weft::device {
 namespace {
 
-// With nothing to do it looks that long before it sleeps; the applications need the cores too.
+// The longest spin without traffic before the thread sleeps, because applications need the cores
+// too.
 constexpr Duration kSpinMax = Duration::us(50);
-// The core was lent for so long: from then on for a while it is needed by others.
+// If sched_yield() lasts longer than kCrowdedGap, the cores are oversubscribed: for kCrowded the
+// thread does not spin.
 constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
-// Naps while somebody polls grow to so many gaps: each costs who polls some microseconds.
+// Each nap that ends costs a polling program some microseconds, so the naps grow up to this many
+// gaps.
 constexpr std::int64_t kNapGapsMax = 4;
-// What a controller says wakes nobody: asleep, it is looked for that often.
+// A change by a controller does not wake the thread, so a sleeping thread looks for one this often.
 constexpr Duration kControllerEvery = Duration::ms(20);
 
 }  // namespace
 
 void DeviceEngine::run() {
   pthread_setname_np(pthread_self(), config_.name.substr(0, 15).c_str());
-  prctl(PR_SET_TIMERSLACK, 1000);  // naps are short
+  prctl(PR_SET_TIMERSLACK, 1000);  // so that a nap is not longer than asked for
   if (!config_.cpus.empty()) {
     if (const auto moved = os::run_on(config_.cpus); !moved)
       os::log(os::LogLevel::kWarn, "{}: {}", config_.name, moved.error().message);
@@ -58,14 +61,15 @@ void DeviceEngine::run() {
     } else if (!moved) {
       const Time before = os::clock_now();
       sched_yield();
-      // Somebody else had it for long: there are more of us than cores, and spinning is in the way.
+      // Other threads had the core for long: the cores are oversubscribed, and spinning would delay
+      // them.
       if (os::clock_now() - before > kCrowdedGap) crowded_until = now + kCrowded;
     }
   }
 }
 
-// Somebody else began to poll while the thread slept: nobody has to call it now. Only the thread
-// writes sleeps_until_.
+// A program has begun to poll while the thread slept, so wake-ups of the thread are not needed.
+// Only the thread writes sleeps_until_.
 void DeviceEngine::rise() {
   if (sleeps_until_ == Time()) return;
   lock_.lock();

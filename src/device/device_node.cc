@@ -9,7 +9,7 @@
 namespace weft::device {
 namespace {
 
-// An address that is none: bit 63, then the QP's place, the slot, the offset.
+// Marks a `local_at` that is not an address: bit 63, then the QP's place, the slot and the offset.
 constexpr std::uint64_t kGatherBit = 1ull << 63;
 
 }  // namespace
@@ -46,7 +46,7 @@ void DeviceNode::remove(DeviceQp& qp) {
   const std::uint32_t place = qp.qpn & (options_.qps_max - 1);
   std::erase(stalled_, place);
   {
-    // Its place may be another's when the list is looked at.
+    // When the list is read, this place may belong to another QP.
     const std::lock_guard guard(pending_lock_);
     std::erase(pending_, place);
   }
@@ -72,13 +72,14 @@ void DeviceNode::drain(Time now) {
   for (const std::uint32_t place : draining_) {
     DeviceQp* const qp = qps_[place];
     if (qp == nullptr) continue;
-    qp->queued = false;  // what is posted from here on is told again
+    qp->queued = false;  // later posts enlist the QP again
     take(now, *qp);
   }
   draining_.clear();
 }
 
-// Whether the QP's `source` holds that piece; looked up if it was another's, or memory changed since.
+// Whether `source`, the region that the QP used last, holds the piece. The region is looked up
+// again if the key differs or regions changed since.
 inline bool DeviceNode::find_source(DeviceQp& qp, const Piece& piece) const {
   if (qp.source.key != piece.key || qp.source_epoch != memory_.epoch()) {
     if (!memory_.locate(piece.key, qp.options.domain, qp.source)) return false;
@@ -87,7 +88,7 @@ inline bool DeviceNode::find_source(DeviceQp& qp, const Piece& piece) const {
   return qp.source.holds(piece.at, piece.size);
 }
 
-// The same of all pieces; their addresses become the memory's own.
+// find_source() for all pieces; replaces their addresses by the addresses in this process's memory.
 bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
   std::array<std::uint64_t, kPiecesMax> at;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -98,9 +99,9 @@ bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
   return true;
 }
 
-// The address under which memory is registered becomes its own. False, and nothing changed: a piece is
-// not registered, or not all of it, or for another domain. Done once: the keys are kept, to see when
-// one goes.
+// Replaces the address that a region is registered under by its address in memory. Called once for
+// each write; the keys are kept, to find the writes of a region that is deregistered. Returns false
+// and changes nothing if a piece is not wholly registered, or is registered for another domain.
 inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) {
   SendQueue::Work& work = qp.sends.work(slot);
   transport::WriteRequest& request = work.request;
@@ -117,7 +118,8 @@ inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) {
   return true;
 }
 
-// As many as the endpoint takes at once. How many; fewer than `count` if the QP has just failed.
+// Hands up to `count` writes to the endpoint. Returns how many the endpoint took: fewer than
+// `count` if the QP has just failed.
 inline std::uint32_t DeviceNode::hand_over(Time now, DeviceQp& qp, std::uint32_t count) {
   std::array<const transport::WriteRequest*, kHandedMax> requests;
   for (std::uint32_t i = 0; i < count; ++i)
@@ -132,7 +134,7 @@ inline std::uint32_t DeviceNode::hand_over(Time now, DeviceQp& qp, std::uint32_t
 void DeviceNode::take(Time now, DeviceQp& qp) {
   if (qp.state.load() == IBV_QPS_ERR) return flush_new(now, qp);
   for (; qp.receives.has_new(); qp.receives.hand_over()) {
-    // An endpoint that refuses is one whose QP has just failed: flushed when that is collected.
+    // The endpoint refuses only if the QP has just failed; collect() then flushes what is left.
     if (!endpoint_.post_receive(now, qp.qpn, qp.receives.next_id())) return;
   }
   while (const std::uint32_t posted = qp.sends.new_count()) {
@@ -140,9 +142,10 @@ void DeviceNode::take(Time now, DeviceQp& qp) {
     std::uint32_t count = 0;
     while (count < may && locate(qp, qp.sends.new_slot(count))) ++count;
     if (count > 0) {
-      if (hand_over(now, qp, count) < count) return;  // as above
+      if (hand_over(now, qp, count) < count) return;  // the QP has just failed
     } else if (may == 0 || !qp.sends.is_idle()) {
-      // There is no room; or what was posted before one that is wrong is not its fault, and ends first.
+      // There is no room; or the oldest new write has an invalid address, and the valid writes
+      // before it must complete first.
       return stall(qp);
     } else {
       return fail_locally(now, qp);

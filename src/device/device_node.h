@@ -1,16 +1,16 @@
-// DeviceNode: the endpoint of a device, wrapped: takes what applications post, gathers payload from
-// several pieces of memory, and brings completions up.
+// DeviceNode: wraps the endpoint of a device. It takes what applications post, gathers payload from
+// several pieces of memory, and delivers completions.
 //
-// Posts wait in rings of their QPs until somebody who holds the engine's lock passes by: they are
-// taken before incoming datagrams are looked at, so that a receive that was posted before the peer
-// was told of it is always there, and before packets are asked for.
+// Posts wait in the rings of their QPs until a holder of the engine's lock takes them. They are
+// taken before incoming datagrams are processed, so that a receive that was posted before the peer
+// heard of it is always there. They are also taken before the endpoint is asked for packets.
 //
-// A write of several pieces has no address of its own: the endpoint gets one that names the QP and
-// the slot, and what it gives as payload is turned into memory here: the piece itself where the
-// packet lies in one, else a copy of at most an MTU.
+// A write of several pieces has no single address: the endpoint gets one that names the QP and the
+// slot. The payload of its packets is turned into real memory here: the piece itself if the packet
+// lies in one piece, otherwise a copy of at most an MTU.
 //
-// Owned by DeviceEngine. submit() and has_posts() may come from any thread; everything else is
-// called under the engine's lock.
+// Owned by DeviceEngine. submit() and has_posts() may be called from any thread; all other
+// functions are called under the engine's lock.
 #pragma once
 
 #include <array>
@@ -29,24 +29,25 @@
 
 namespace weft::device {
 
-// Pieces of memory of one write at most.
+// The most pieces of memory of one write.
 inline constexpr std::uint32_t kPiecesMax = 16;
 
 class DeviceNode final : public world::Node {
  public:
   struct Options {
     std::uint32_t qps_max = 2048;  // a power of two, at most 2^15
-    std::uint32_t sends_max = 1;   // given to the endpoint at a time
+    std::uint32_t sends_max = 1;   // in the endpoint at a time
     std::uint32_t mtu = 4096;
   };
   // Both outlive the node.
   DeviceNode(const Options& options, transport::Endpoint& endpoint, net::HostMemory& memory);
 
   void add(DeviceQp& qp);
-  // Nothing is posted on it any more, by anybody.
+  // REQUIRES that no thread posts on the QP any more.
   void remove(DeviceQp& qp);
 
-  // It has posts. True: nobody had said so since they were last taken.
+  // Announces posts of the QP. Returns true if it was not yet announced since its posts were last
+  // taken.
   bool submit(DeviceQp& qp) {
     if (qp.queued.exchange(true)) return false;
     enlist(qp);
@@ -54,11 +55,11 @@ class DeviceNode final : public world::Node {
   }
   bool has_posts() const { return pending_any_.load(); }
 
-  // Completions to their CQs, failures to those who are told.
+  // Delivers completions to their CQs, and failures to the event queues of their contexts.
   void collect(Time now);
-  // The region is gone: writes that send from it fail.
+  // The region is deregistered: writes that send from it fail.
   void on_region_gone(Time now, std::uint32_t key);
-  // Ports that changed since this was last asked: bit i for index i; `up` is what they are.
+  // Ports that changed since the last call: bit i for index i. `up` is their present state.
   struct PortNews {
     world::PortMask changed = 0, up = 0;
   };
@@ -80,7 +81,7 @@ class DeviceNode final : public world::Node {
   DeviceQp* find(transport::Qpn qpn) const;
   void drain(Time now);
   void take(Time now, DeviceQp& qp);
-  static constexpr std::uint32_t kHandedMax = 16;  // writes at once
+  static constexpr std::uint32_t kHandedMax = 16;  // writes in one call of the endpoint
   std::uint32_t hand_over(Time now, DeviceQp& qp, std::uint32_t count);
   bool find_source(DeviceQp& qp, const Piece& piece) const;
   bool translate(DeviceQp& qp, std::span<Piece> pieces) const;
@@ -103,14 +104,15 @@ class DeviceNode final : public world::Node {
   transport::Endpoint& endpoint_;
   net::HostMemory& memory_;
   Options options_;
-  std::vector<DeviceQp*> qps_;  // by QPN & mask: live ones never share a place
+  std::vector<DeviceQp*> qps_;  // by QPN & mask: no two live QPs share a place
   std::uint32_t sends_under_way_ = 0;
-  bool gathers_ = false;  // a write of several pieces was ever handed over
-  // kGatherMax of the MTU each; touched as far as it is used.
+  bool gathers_ = false;  // some write of several pieces was handed over
+  // kGatherMax buffers of one MTU; pages are touched when first used.
   std::unique_ptr<std::byte[]> spare_;
   world::PortMask ports_up_ = 0, ports_changed_ = 0;
   std::vector<std::uint32_t> stalled_, again_;
-  std::array<transport::Completion, 64> completed_{};  // of collect(), which is called all the time
+  // For collect(), which is called too often for a fresh array.
+  std::array<transport::Completion, 64> completed_{};
 
   ShortLock pending_lock_;
   std::vector<std::uint32_t> pending_, draining_;

@@ -1,7 +1,7 @@
-// DeviceQp: what the engine knows of one QP: what is posted, where completions go, in which state
-// the application sees it.
+// DeviceQp: what the engine knows of one QP: its posts, its CQs, and the state that the application
+// sees.
 //
-// Made by QueuePair, which owns it; known to the engine's node between add() and remove().
+// Owned by QueuePair; the engine's node refers to it between add() and remove().
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -25,7 +25,7 @@ struct DeviceQp {
     CompletionQueue* send_cq = nullptr;
     CompletionQueue* receive_cq = nullptr;
     bool signal_all = false;
-    // Who is told of what happens to it, and under which name.
+    // The event queue for this QP's events, and the mrc_context that they belong to.
     AsyncEvents* events = nullptr;
     const void* owner = nullptr;
     const void* handle = nullptr;
@@ -37,12 +37,12 @@ struct DeviceQp {
   SendQueue sends;
   ReceiveQueue receives;
   std::atomic<ibv_qp_state> state{IBV_QPS_RESET};
-  std::atomic<bool> queued{false};  // in the list of those with posts
-  // The rest is the engine's, under its lock.
-  net::HostMemory::Place source;   // where its last write was sent from: mostly the next one too
-  std::uint64_t source_epoch = 0;  // when that was looked up; 0: never
+  std::atomic<bool> queued{false};  // in the node's list of QPs with posts
+  // The members below are used under the engine's lock only.
+  net::HostMemory::Place source;   // the region of its last write, probably of the next one too
+  std::uint64_t source_epoch = 0;  // memory's epoch when `source` was looked up; 0: never
   bool stalled = false;            // has posts that the endpoint does not take yet
-  bool local_error = false;        // memory of a write was taken away: the next flushed one says so
+  bool local_error = false;  // a region in use was deregistered: the next flushed write reports it
 };
 
 }  // namespace weft::device

@@ -1,7 +1,7 @@
 // A forked child has the memory of its parent's devices, but neither their threads nor a right to
-// their sockets: every call there fails with EPERM, and the descriptors are let go, so that the slot
-// on the network stays the parent's alone. A child of a process that had no device open is like any
-// other process.
+// their sockets. Every call on such a device fails with EPERM in the child. The descriptors are
+// closed there, so that the slot on the network stays the parent's alone. A child of a process
+// without an open device is like any other process.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ inline std::atomic<bool> forked_child{false};
 }
 inline bool is_forked_child() { return fork_guard::forked_child.load(std::memory_order_relaxed); }
 
-// While it lives, a fork lets go of this world in the child. A fork waits for the lock that the world
-// is changed under, so that the child finds it whole. Bounded: a process has at most kWorldsMax
-// worlds open, and is told if it has more.
+// While this lives, a fork abandons the world in the child. A fork first takes the lock under which
+// the world is changed, so that the child finds it consistent. Bounded: a process has at most
+// kWorldsMax open worlds; is_set() says if there are more.
 class ForkGuard {
  public:
   static constexpr int kWorldsMax = 64;
@@ -28,7 +28,7 @@ class ForkGuard {
   ~ForkGuard();
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
-  // False: there were too many.
+  // False if the process has too many open worlds.
   bool is_set() const { return slot_ >= 0; }
 
  private:

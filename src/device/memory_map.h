@@ -1,4 +1,4 @@
-// What this process may do with a range of its memory, as the kernel says.
+// Which uses of a range of its memory the kernel allows this process.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ struct MemoryRange {
 };
 enum class MemoryUse : std::uint8_t { kRead, kWrite };
 
-// Pure: whether all of the range is mapped for this use, by the text of a /proc/PID/maps.
+// Pure: whether the whole range is mapped for this use, according to the text of a /proc/PID/maps.
 bool is_usable(std::string_view maps, const MemoryRange& range, MemoryUse use);
-// The same for this process. True where there is no /proc to ask.
+// The same for this process. True if /proc cannot be read.
 bool is_usable(const MemoryRange& range, MemoryUse use);
 
 }  // namespace weft::device

@@ -1,4 +1,4 @@
-// Which ranges the kernel's table of mappings allows.
+// Which uses of a memory range /proc/PID/maps allows.
 #include "device/memory_map.h"
 
 #include <gtest/gtest.h>

@@ -41,7 +41,7 @@ int mrc_query_device(ibv_context* context, mrc_device_attr* attr, int* supported
   return returned(guarded([&] { return query_device(context, attr, supported); }), fail_minus_one);
 }
 
-// The MRC context may be missing: whether there can be one is what is asked.
+// `mrc` may be null: programs call this to learn whether the device supports MRC.
 int mrc_query_device_ex(ibv_context* context, mrc_context* mrc, mrc_device_attr* attr,
                         int* supported) noexcept {
   const int error = guarded([&] {
@@ -56,7 +56,7 @@ mrc_context* mrc_create_context(ibv_context* verbs, mrc_context_attr* attr) noex
     if (verbs == nullptr) return fail_null(EINVAL);
     SoftwareContext* const ours = SoftwareContext::of(verbs);
     if (ours == nullptr) return fail_null(EOPNOTSUPP);
-    // OCP's benchmark says 0.0.1: any version up to ours is served.
+    // OCP's benchmark asks for 0.0.1: every version up to ours is accepted.
     const std::uint32_t version = attr == nullptr ? 0 : attr->mrc_api_version_used;
     if (version > MRC_API_CURRENT_VERSION) return fail_null(EINVAL);
     auto engine = ours->engine();

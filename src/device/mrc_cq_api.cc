@@ -69,7 +69,8 @@ int mrc_poll_cq(mrc_cq* cq, int count, ibv_wc* wc) noexcept {
     cq->context.engine.poll();
     got = cq->queue.poll(out);
   }
-  // What was lost cannot be told: the queue is of no use any more, as soon as it is empty.
+  // Completions were lost and cannot be reported, so after the last one in the queue every poll
+  // fails.
   if (got == 0 && cq->queue.is_overrun()) return fail_minus_one(EIO);
   return static_cast<int>(got);
 }
@@ -108,7 +109,7 @@ int mrc_destroy_cq(mrc_cq* cq) noexcept {
     if (cq->qps.load() != 0) return EBUSY;
     mrc_context& context = cq->context;
     context.verbs.events.forget(cq);
-    delete cq;  // waits for its channel's events
+    delete cq;  // waits until the events of its channel are acknowledged
     --context.children;
     return 0;
   });

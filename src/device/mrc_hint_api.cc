@@ -1,4 +1,4 @@
-// mrc.h: hints of the traffic to expect.
+// mrc.h: hints about the traffic to expect.
 #include <mrc/mrc.h>
 
 #include <cstring>
@@ -66,7 +66,7 @@ int mrc_query_qp_hint(mrc_qp_hint* hint, mrc_qp_hint_attr* attr, int mask) noexc
   return returned(error, fail_minus_one);
 }
 
-// QPs take it over at their next transition.
+// QPs read the new hint at their next transition.
 int mrc_modify_qp_hint(mrc_qp_hint* hint, mrc_qp_hint_attr* attr, int mask) noexcept {
   const int error = guarded([&] {
     if (hint == nullptr || attr == nullptr || (mask & ~kKnown) != 0) return EINVAL;

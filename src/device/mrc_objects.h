@@ -1,8 +1,8 @@
 // The objects behind the opaque pointers of mrc.h.
 //
-// Each knows its parent and counts its children: what is in use is not destroyed (EBUSY). The first
-// member of mrc_qp is an ibv_qp*, which programs written for other providers rely on (reference
-// section 2.4).
+// Each object knows its parent and counts its children: an object in use is not destroyed (EBUSY).
+// The first member of mrc_qp is an ibv_qp*, because programs written for other providers rely on it
+// (reference section 2.4).
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -40,7 +40,7 @@ struct mrc_cq {
   void* program_context;
   std::atomic<int> qps{0};
   weft::device::CompletionQueue queue;
-  std::unique_ptr<weft::device::EvEventCq> events{};  // of an EV event CQ, and of no other
+  std::unique_ptr<weft::device::EvEventCq> events{};  // set for an EV event CQ only
 };
 
 struct mrc_qp_hint {
@@ -51,11 +51,11 @@ struct mrc_qp_hint {
 };
 
 struct mrc_qp {
-  ibv_qp* verbs = &verbs_qp;  // first
+  ibv_qp* verbs = &verbs_qp;  // first member
   ibv_qp verbs_qp{};
   mrc_context* context = nullptr;
   mrc_qp_init_attr init{};
-  std::mutex modify_lock;  // of what follows, and of verbs_qp.state
+  std::mutex modify_lock;  // for the members below and verbs_qp.state
   mrc_qp_hint* hint = nullptr;
   std::unique_ptr<weft::device::QueuePair> qp;
 };

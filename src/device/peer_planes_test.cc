@@ -1,4 +1,4 @@
-// A peer's planes from one GID.
+// A peer's addresses in all planes, from one GID.
 #include "device/peer_planes.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::vector<world::Address> addresses(const std::vector<std::string>& texts) {
   return out;
 }
 
-TEST(PeerPlanesTest, LoopbackPlanesFollowFromTheFirst) {
+TEST(PeerPlanesTest, PeerLoopbackPlanesFollowFromOneGid) {
   const auto ours = addresses({"127.0.1.1", "127.0.2.1", "127.0.3.1", "127.0.4.1"});
   const auto peer = peer_planes(ours, {.gid = base::ipv4(127, 0, 1, 1), .qpn = 0x07'1234});
   ASSERT_TRUE(peer);
@@ -28,7 +28,7 @@ TEST(PeerPlanesTest, LoopbackPlanesFollowFromTheFirst) {
   EXPECT_EQ(peer->qpn, 0x07'1234u);
 }
 
-TEST(PeerPlanesTest, HostPartIsThePeers) {
+TEST(PeerPlanesTest, HostPartOfEveryPlaneComesFromThePeersGid) {
   const auto ours = addresses({"fd00:1::7", "fd00:2::7"});
   const auto peer = peer_planes(ours, {.gid = *os::parse_address("fd00:1::9"), .qpn = 0x100});
   ASSERT_TRUE(peer);
@@ -36,14 +36,14 @@ TEST(PeerPlanesTest, HostPartIsThePeers) {
   EXPECT_EQ(peer->ports[1].ip(), *os::parse_address("fd00:2::9"));
 }
 
-TEST(PeerPlanesTest, OnePlaneTakesAnyAddress) {
+TEST(PeerPlanesTest, WithOnePlaneAnyGidIsAccepted) {
   const auto ours = addresses({"10.0.0.1"});
   const auto peer = peer_planes(ours, {.gid = base::ipv4(192, 168, 7, 7), .qpn = 0x100});
   ASSERT_TRUE(peer);
   EXPECT_EQ(peer->ports[0].ip(), base::ipv4(192, 168, 7, 7));
 }
 
-TEST(PeerPlanesTest, TheGidOfAnyPortWillDo) {
+TEST(PeerPlanesTest, GidOfAnyPortGivesTheSamePlanes) {
   const auto ours = addresses({"127.0.1.1", "127.0.2.1", "127.0.3.1"});
   const auto first = peer_planes(ours, {.gid = base::ipv4(127, 0, 1, 9), .qpn = 0x100});
   const auto last = peer_planes(ours, {.gid = base::ipv4(127, 0, 3, 9), .qpn = 0x100});
@@ -52,7 +52,7 @@ TEST(PeerPlanesTest, TheGidOfAnyPortWillDo) {
   EXPECT_EQ(first->ports[1].ip(), base::ipv4(127, 0, 2, 9));
 }
 
-TEST(PeerPlanesTest, QpNumbersOfOthersSayNothingOfProcesses) {
+TEST(PeerPlanesTest, QpNumberOfANicNamesNoProcess) {
   const auto peer = peer_planes(
       addresses({"fd00:1::7"}),
       {.gid = *os::parse_address("fd00:1::9"), .qpn = 0x07'1234, .kind = net::Peers::kMrc});
@@ -61,7 +61,7 @@ TEST(PeerPlanesTest, QpNumbersOfOthersSayNothingOfProcesses) {
   EXPECT_EQ(peer->qpn, 0x07'1234u);
 }
 
-TEST(PeerPlanesTest, RefusesWhatIsInNoPlane) {
+TEST(PeerPlanesTest, RefusesGidInNoPlaneAndQpNumberOutOfRange) {
   const auto ours = addresses({"127.0.1.1", "127.0.2.1"});
   EXPECT_FALSE(peer_planes(ours, {.gid = base::ipv4(127, 0, 3, 1), .qpn = 0x100}));
   EXPECT_FALSE(peer_planes(ours, {.gid = base::ipv4(127, 0, 1, 1), .qpn = 2}));

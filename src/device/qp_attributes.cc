@@ -23,8 +23,9 @@ constexpr std::uint32_t kCapMask = MRC_QP_CAP_TRIM_NACK_DEST_UNSUPPORTED | MRC_Q
 
 Error invalid(std::string message) { return {ErrorKind::kInvalid, std::move(message)}; }
 
-// What may be said on the way. An attribute may come earlier than it has its place: programs set
-// MPR at RTR. Later it would have to change what already runs.
+// Which attributes a transition accepts. An attribute is also accepted in an earlier transition
+// than its own, because programs set MPR at RTR. It is not accepted later, because the running QP
+// would have to change.
 struct Allowed {
   bool transition = false;
   int verbs = 0, mrc = 0;
@@ -37,7 +38,7 @@ Allowed allowed(ibv_qp_state from, ibv_qp_state to) {
     return {true, kVerbsInit | kVerbsReceive, kMrcReceive | kMrcSend | MRC_QP_VENDOR_CFG};
   if (to == IBV_QPS_RTS && from == IBV_QPS_RTR)
     return {true, kVerbsSend, kMrcSend | MRC_QP_VENDOR_CFG};
-  // No change: what means nothing may be said.
+  // The state stays the same: only ignored verbs attributes are accepted.
   if (to == from && (to == IBV_QPS_RTR || to == IBV_QPS_RTS)) return {.transition = true};
   return {};
 }

@@ -1,7 +1,7 @@
-// What a QP has been told, and which transition allows what (reference section 2.4). Pure.
+// The attributes of a QP, and which transition accepts which (reference section 2.4). Pure.
 //
-// Attributes left out have defaults; verbs attributes that MRC does not know are ignored, because
-// programs set them.
+// Attributes that a program does not set have defaults. Verbs attributes without a meaning in MRC
+// are ignored, because programs set them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -39,7 +39,7 @@ struct QpAttributes {
   std::array<std::uint8_t, MRC_MAX_VENDOR_CFG_SIZE> vendor{};
 };
 
-// A call of mrc_modify_qp. Pointers may be null where the mask is 0.
+// The arguments of mrc_modify_qp. A pointer may be null if its mask is 0.
 struct QpChange {
   const ibv_qp_attr* verbs = nullptr;
   int verbs_mask = 0;
@@ -47,7 +47,7 @@ struct QpChange {
   int mrc_mask = 0;
 };
 
-// Verbs attributes that mean nothing to an MRC QP.
+// Verbs attributes without a meaning for an MRC QP.
 inline constexpr int kIgnoredVerbs =
     IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER |
     IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
@@ -56,7 +56,7 @@ inline constexpr int kIgnoredVerbs =
 Result<QpAttributes> changed(const QpAttributes& now, const QpChange& change,
                              const QpLimits& limits);
 
-// ibv_mtu and bytes; 0: there is none.
+// Conversion between ibv_mtu and bytes; 0 if there is no such value.
 std::uint32_t bytes_of(ibv_mtu mtu);
 ibv_mtu mtu_of(std::uint32_t bytes);
 

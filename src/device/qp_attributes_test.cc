@@ -1,4 +1,4 @@
-// Which transition takes what.
+// Which state transition of a QP takes which attributes.
 #include "device/qp_attributes.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Result<QpAttributes> go(const QpAttributes& from, ibv_qp_state to) {
   return changed(from, {.verbs = &verbs, .verbs_mask = IBV_QP_STATE}, kLimits);
 }
 
-TEST(QpAttributesTest, WaysThroughTheStates) {
+TEST(QpAttributesTest, OnlyTheTransitionsOfVerbsAreAllowed) {
   const ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
                                  IBV_QPS_ERR};
   for (const ibv_qp_state from : states) {
@@ -36,7 +36,7 @@ TEST(QpAttributesTest, WaysThroughTheStates) {
   EXPECT_TRUE(go(known, IBV_QPS_RTR));
 }
 
-TEST(QpAttributesTest, ResetForgets) {
+TEST(QpAttributesTest, ResetRestoresTheDefaults) {
   QpAttributes told = in(IBV_QPS_RTS);
   told.mpr = 5;
   told.has_address = true;
@@ -46,7 +46,7 @@ TEST(QpAttributesTest, ResetForgets) {
   EXPECT_FALSE(fresh->has_address);
 }
 
-// What programs set although MRC does not know it.
+// Programs set these attributes although an MRC QP does not use them.
 TEST(QpAttributesTest, UnsupportedVerbsAttributesAreIgnored) {
   ibv_qp_attr verbs{};
   verbs.qp_state = IBV_QPS_RTS;
@@ -61,7 +61,7 @@ TEST(QpAttributesTest, UnsupportedVerbsAttributesAreIgnored) {
   EXPECT_EQ(out->send_psn, 0xff'ffffu);
 }
 
-TEST(QpAttributesTest, EachMrcAttributeHasItsLastPlace) {
+TEST(QpAttributesTest, EachMrcAttributeHasALastTransitionThatTakesIt) {
   struct Row {
     int mask;
     bool init, rtr, rts;
@@ -98,7 +98,7 @@ TEST(QpAttributesTest, EachMrcAttributeHasItsLastPlace) {
   }
 }
 
-TEST(QpAttributesTest, MtusAsVerbsCountThem) {
+TEST(QpAttributesTest, MtusConvertBetweenVerbsEnumAndBytes) {
   EXPECT_EQ(bytes_of(IBV_MTU_256), 256u);
   EXPECT_EQ(bytes_of(IBV_MTU_4096), 4096u);
   EXPECT_EQ(bytes_of(static_cast<ibv_mtu>(0)), 0u);

@@ -1,8 +1,8 @@
-// QpProfiles: what the two profiles that a QP names mean for it, as they were when it was
+// QpProfiles: what the EV profile and the CC profile of a QP mean for it, read when the QP was
 // configured.
 //
-// The one place where a controller's profiles enter a QP. Profile 0 is always there: until a
-// controller configures it, the device's own EVs (AUTO) and NSCC's defaults.
+// This is the only place where a controller's profiles enter a QP. Profile 0 always exists: until a
+// controller configures it, it means the device's own EVs (AUTO) and NSCC's defaults.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace weft::device {
 
 struct QpProfiles {
   std::vector<fabric::Ev> evs{};  // never empty
-  std::uint32_t ev_active = 0;    // of them in rotation; 0: all
-  std::uint32_t min_active = 0;   // so many stay in use; 0: the device's own rule
-  // What must live as long as the QP uses them; null before the QP is configured.
+  std::uint32_t ev_active = 0;    // how many of them are in rotation; 0: all
+  std::uint32_t min_active = 0;   // ev_min_active; 0: the device's own rule
+  // Keeps the profiles in use as long as the QP uses them; null before the QP is configured.
   std::shared_ptr<const control::CtlAgent::Profiles> uses{};
 };
 
-// Errors: kInvalid when there is no such profile, or it is not online.
+// Errors: kInvalid if there is no such profile, or it is not ONLINE.
 Result<QpProfiles> find_profiles(control::CtlAgent& agent, const control::CtlAgent::Ids& ids);
 
 }  // namespace weft::device

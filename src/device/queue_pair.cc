@@ -13,9 +13,9 @@
 namespace weft::device {
 namespace {
 
-// No region is of this domain: nobody may write.
+// A domain that no region belongs to: nobody may write.
 constexpr std::uint32_t kNobody = 0xffff'ffff;
-// A window that is divided keeps at least so much: two runs.
+// The smallest initial window of a QP that shares it with others: two runs.
 constexpr std::uint32_t kWindowMin = 128u << 10;
 
 Ipv6 ip_of(const ibv_gid& gid) {
@@ -50,7 +50,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(DeviceEngine& engine, const
 }
 
 QueuePair::~QueuePair() {
-  if (qp_.qpn == 0) return;  // never created
+  if (qp_.qpn == 0) return;  // creation failed
   engine_.with_lock([&](DeviceEngine::Parts& parts) {
     parts.endpoint.flush_answers(parts.now);
     parts.node.collect(parts.now);
@@ -70,7 +70,8 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   transport::QpConfig config;
   config.mtu = mtu_fits_ == 0 ? attributes.mtu : std::min(attributes.mtu, mtu_fits_);
   config.mtu_dest = attributes.mtu;
-  config.mtu_dest_unlisted = engine_.payload_max();  // the peer chooses its way by itself
+  // The peer decides by itself whether it sends over planes or shared memory.
+  config.mtu_dest_unlisted = engine_.payload_max();
   config.mpr = attributes.mpr;
   config.mpr_dest = attributes.mpr_dest;
   config.dynamic_mpr = (attributes.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0;
@@ -98,7 +99,7 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
 QpAttributes QueuePair::attributes() {
   const std::lock_guard guard(modify_lock_);
   QpAttributes out = attributes_;
-  out.state = qp_.state;  // it may have failed by itself
+  out.state = qp_.state;  // the QP may have failed meanwhile
   return out;
 }
 
@@ -128,11 +129,12 @@ Result<void> QueuePair::modify(const Modification& modification) {
         {.from = from, .to = to, .profiles = profiles, .crowd = std::max(modification.crowd, 1u)}));
     attributes_ = to;
     profiles_ = std::move(profiles);
-    // Paths were made anew, or have another meaning: what is denied is said again.
+    // The endpoint has made the paths anew, or they have another meaning: denied EVs must be set
+    // again.
     const bool anew = other || to.state != from.state;
     if (profiles_.uses != nullptr && !shared_memory_ && anew)
       parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, profiles_.uses);
-    // A ring has no paths and no congestion that a controller speaks of.
+    // A ring has no paths and no congestion control that a controller could change.
     if (shared_memory_ || to.state == IBV_QPS_RESET || to.state == IBV_QPS_ERR)
       parts.agent.remove_qp(qp_.qpn);
     if (to.state != IBV_QPS_ERR) qp_.state = to.state;
@@ -148,7 +150,7 @@ Result<void> QueuePair::go(DeviceEngine::Parts& parts, const Step& step) {
   } else if (to == IBV_QPS_ERR) {
     if (step.from.state == to) return {};
     WEFT_CHECK(parts.endpoint.fail_qp(parts.now, qp_.qpn));
-    parts.node.collect(parts.now);  // here its state changes
+    parts.node.collect(parts.now);  // sets the QP's state to ERR
   } else if (to == IBV_QPS_RTR && step.from.state != to) {
     return receive_from_peer(parts, step);
   } else if (to == IBV_QPS_RTS && step.from.state != to) {
@@ -166,10 +168,11 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
   peer.first_psn = Psn(step.to.receive_psn);
   WEFT_CHECK(choose_way(parts, step, peer));
   WEFT_CHECK(parts.endpoint.configure_qp(qp_.qpn, config_for(step.to, step.profiles, step.crowd)));
-  // Before the peer is known: what is denied carries no answers either.
+  // Before the peer is known: acknowledgements must not use denied EVs either.
   if (step.profiles.uses != nullptr && !shared_memory_)
     parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, step.profiles.uses);
-  // Before packets can come: with a secret it is the hello that makes two ends known to each other.
+  // Before packets can arrive: with a job secret, the hello that this sends makes the ends known to
+  // each other.
   WEFT_CHECK(parts.world.secure(
       qp_.qpn, {.qpn = peer.qpn, .ports = {peer.ports.data(), engine_.addresses().size()}}));
   WEFT_CHECK(parts.endpoint.start_receiving(parts.now, qp_.qpn, peer));
@@ -180,9 +183,9 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
   return {};
 }
 
-// Each end chooses for what it sends, without a word to the other: a process of this host and user
-// that takes rings has a name that says so (docs/decisions/0022). A profile with EVs of a
-// controller's is about planes, and this process needs no ring to itself.
+// Each end chooses for what it sends, without negotiation: the name of a process of this host and
+// user that accepts rings says so (docs/decisions/0022). A profile with EVs of a controller means
+// planes, and a QP to this process itself needs no ring.
 Result<void> QueuePair::choose_way(DeviceEngine::Parts& parts, const Step& step,
                                    const transport::PeerInfo& peer) {
   shared_memory_.reset();
@@ -205,7 +208,7 @@ Result<void> QueuePair::choose_way(DeviceEngine::Parts& parts, const Step& step,
   return {};
 }
 
-// Nothing that was posted completes any more.
+// Work requests posted before do not complete any more.
 void QueuePair::start_over(DeviceEngine::Parts& parts) {
   shared_memory_.reset();
   mtu_fits_ = 0;

@@ -1,7 +1,7 @@
-// QueuePair: an MRC QP of this process, from its creation through the verbs' states to its end.
+// QueuePair: an MRC QP of this process, from creation through the verbs' states to destruction.
 //
-// Posting is safe from several threads, as are all other calls but the destructor. What is posted
-// goes through the rings of DeviceQp; states and attributes change under the engine's lock.
+// Several threads may post, and call all other functions but the destructor. Posts go through the
+// rings of DeviceQp; states and attributes change under the engine's lock.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,7 +20,7 @@
 
 namespace weft::device {
 
-// What a QP may be created with.
+// Upper bounds of a QP's options.
 inline constexpr std::uint32_t kWorkMax = 16'384, kInlineMax = 1024;
 inline constexpr std::uint32_t kMessageMax = 1u << 30;
 
@@ -29,7 +29,7 @@ class QueuePair {
   struct Options {
     DeviceQp::Options qp{};
     std::uint32_t receive_pieces_max = 1;
-    // That may be posted: bit N is the ibv_wr_opcode N.
+    // The operations that may be posted: bit N is the ibv_wr_opcode N.
     std::uint32_t opcodes = 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM;
   };
   // A QP in RESET; the engine outlives it. Errors: kExhausted.
@@ -43,7 +43,7 @@ class QueuePair {
   const DeviceQp& qp() const { return qp_; }
   const Options& options() const { return options_; }
 
-  // `crowd`: how many QPs share the way to the peer, as a hint; at least 1. Errors: kInvalid,
+  // `crowd`: how many QPs share the path to the peer, as a hint; at least 1. Errors: kInvalid,
   // kExhausted; nothing is changed then.
   struct Modification {
     QpChange change{};
@@ -51,7 +51,7 @@ class QueuePair {
   };
   Result<void> modify(const Modification& modification);
 
-  // 0, or an errno value and *bad, the first that was not taken.
+  // Returns 0, or an errno value and, in *bad, the first work request that was not accepted.
   int post_send(ibv_send_wr* work, ibv_send_wr** bad);
   int post_recv(ibv_recv_wr* work, ibv_recv_wr** bad);
 
@@ -82,9 +82,9 @@ class QueuePair {
   ShortLock send_lock_, receive_lock_;
   QpAttributes attributes_;
   QpProfiles profiles_;
-  // The peer is a process of this host: the one way there, chosen when the QP goes to RTR.
+  // The EV of the ring if the peer is a process of this host; chosen when the QP goes to RTR.
   std::optional<fabric::Ev> shared_memory_;
-  std::uint32_t mtu_fits_ = 0;  // what the planes to the peer take; 0: not known yet
+  std::uint32_t mtu_fits_ = 0;  // payload that fits the planes to the peer; 0: not known yet
 };
 
 }  // namespace weft::device

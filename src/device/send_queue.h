@@ -1,9 +1,9 @@
 // SendQueue: the writes posted on one QP, from the post to the completion.
 //
-// A ring with three positions. Whoever posts (one at a time) fills slots at the end; whoever holds
-// the engine's lock hands them to the endpoint in order and retires them in order. A slot keeps its
-// pieces of memory and its inline bytes until it is retired, so that packets can be made of them
-// again. Memory is taken at construction.
+// A ring with three positions. The posting thread (one at a time) fills slots at the end. The
+// holder of the engine's lock hands them to the endpoint in order, and retires them in order. A
+// slot keeps its pieces of memory and its inline bytes until it is retired, because packets may be
+// retransmitted. Memory is allocated at construction.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +31,12 @@ class SendQueue {
     std::uint32_t depth = 1, pieces_max = 1, inline_max = 0;
   };
   struct Work {
-    // As the endpoint gets it, but for its address, which is the program's until it is handed over. The
-    // endpoint signals every write; whether the program is told is `signalled` below.
+    // The request for the endpoint. Until hand-over, the address is the program's. The endpoint
+    // signals every write; `signalled` below says whether the program gets a completion.
     transport::WriteRequest request{};
-    std::uint32_t key = 0;          // of the memory at that address, if it is one piece
-    std::uint16_t piece_count = 0;  // several: they are in pieces(), and the address is none yet
+    std::uint32_t key = 0;  // of the memory at that address, if there is one piece
+    // If several, they are in pieces(), and the address is not set yet.
+    std::uint16_t piece_count = 0;
     bool signalled = false, inlined = false;
   };
 
@@ -49,9 +50,9 @@ class SendQueue {
 
   const Limits& limits() const { return limits_; }
 
-  // --- whoever posts
+  // --- the posting thread
   static constexpr std::uint32_t kNoSlot = 0xffff'ffff;
-  // That the next write goes into, or kNoSlot: all are taken.
+  // The slot for the next write, or kNoSlot if all are in use.
   std::uint32_t free_slot() const {
     const std::uint32_t posted = posted_.load(std::memory_order_relaxed), depth = limits_.depth;
     return posted - retired_.load(std::memory_order_acquire) == depth ? kNoSlot
@@ -61,15 +62,15 @@ class SendQueue {
     posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  // At most one write is not retired: a guess, for whoever has just posted it.
+  // At most one write is not retired. The posting thread may read an old value: only a hint.
   bool is_idle_hint() const {
     return posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_relaxed) <= 1;
   }
 
-  // --- whoever holds the engine's lock
+  // --- the holder of the engine's lock
   bool has_new() const { return handed_ != posted_.load(std::memory_order_acquire); }
   std::uint32_t new_count() const { return posted_.load(std::memory_order_acquire) - handed_; }
-  // Of the i-th that is new.
+  // The slot of the i-th new write.
   std::uint32_t new_slot(std::uint32_t i) const { return (handed_ + i) & (limits_.depth - 1); }
   void hand_over(std::uint32_t count = 1) { handed_ += count; }
   bool is_idle() const { return handed_ == retired_.load(std::memory_order_relaxed); }
@@ -81,7 +82,7 @@ class SendQueue {
     WEFT_ASSERT(count <= under_way());
     retired_.store(retired_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
-  // Everything is gone. REQUIRES that nobody posts.
+  // Removes everything. REQUIRES that nobody posts.
   void clear() {
     handed_ = posted_.load();
     retired_ = handed_;
@@ -105,7 +106,7 @@ class SendQueue {
   std::uint32_t handed_ = 0;
 };
 
-// ReceiveQueue: the same for receives, which are nothing but a number.
+// ReceiveQueue: the same for receives, which have nothing but a number.
 class ReceiveQueue {
  public:
   explicit ReceiveQueue(std::uint32_t depth)
@@ -114,7 +115,7 @@ class ReceiveQueue {
 
   std::uint32_t depth() const { return depth_; }
 
-  // --- whoever posts
+  // --- the posting thread
   bool is_full() const {
     return posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_acquire) ==
            depth_;
@@ -125,7 +126,7 @@ class ReceiveQueue {
     posted_.store(at + 1, std::memory_order_release);
   }
 
-  // --- whoever holds the engine's lock
+  // --- the holder of the engine's lock
   bool has_new() const { return handed_ != posted_.load(std::memory_order_acquire); }
   std::uint64_t next_id() const { return ids_[handed_ & (depth_ - 1)]; }
   void hand_over() { ++handed_; }

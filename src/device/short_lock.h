@@ -1,10 +1,10 @@
-// ShortLock: for what is held over some tens of instructions and no system call: putting a write into
-// a ring, taking completions out of one. Uncontended it is one exchange and one store, where a mutex
-// is two calls; that is a twentieth of a small write.
+// ShortLock: a lock for some tens of instructions without a system call: putting a write into a
+// ring, taking completions out of one. Without contention it costs one exchange and one store. A
+// mutex costs two calls, which is a twentieth of a small write.
 //
-// Not fair, not recursive. Who finds it taken looks for a moment, then gives the core away, so that a
-// holder that lost its own gets on; then sleeps, because to yield does not help a holder of a lower
-// scheduling class.
+// Not fair, not recursive. A thread that finds it taken spins for a moment. Then it yields the
+// core, so that a holder that was preempted can go on. Then it sleeps, because a yield does not
+// help a holder of a lower scheduling class.
 #pragma once
 
 #include <sched.h>

@@ -11,7 +11,7 @@
 namespace weft::device {
 namespace {
 
-// Never called: its address is the mark of our devices.
+// Never called: its address marks the ibv_device of our devices.
 ibv_context* mark(ibv_device*, int) { return nullptr; }
 
 void copy_name(char* to, std::size_t size, const std::string& name) {
@@ -101,7 +101,7 @@ Result<std::vector<SoftwareDevice*>> software_devices() {
   const std::lock_guard guard(lock);
   if (devices->empty()) {
     WEFT_TRY(const auto names, settings::configured_devices({}));
-    // All of them or none: a program would not know which one it misses.
+    // All devices or none: a program could not know which one is missing.
     std::vector<EngineConfig> configs;
     for (const std::string& name : names) {
       WEFT_TRY(EngineConfig config, configured(name));

@@ -1,8 +1,10 @@
-// SoftwareDevice: a Weft device as verbs show it: ibv_device, ibv_context, ibv_pd, ibv_mr of ours.
+// SoftwareDevice: a Weft device as verbs show it, with our ibv_device, ibv_context, ibv_pd and
+// ibv_mr.
 //
-// Verbs objects are C structs whose layout programs know; ours begin with them. They are told from
-// those of real devices by a mark in ibv_device that only ours have. A device's engine is opened
-// when it is first needed, shared by all contexts of this process, and closed with the last.
+// Verbs objects are C structs whose layout programs know; our objects begin with them. A mark in
+// ibv_device, which only our devices have, distinguishes them from real devices. A device's engine
+// is opened when first needed, shared by all contexts of this process, and closed with the last
+// context.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,9 +24,9 @@
 
 namespace weft::device {
 
-// Where RoCE has the IPv4 address of a device's first port, and so has Weft.
+// The GID index of a port's address: the index at which RoCE v2 has the IPv4 address.
 inline constexpr int kGidIndex = 3, kGidCount = 4;
-// What a QP says of itself: the first. It uses all ports, one a plane.
+// The port that a QP reports. It uses all ports, one in each plane.
 inline constexpr std::uint8_t kVerbsPort = 1;
 inline constexpr int kPdsMax = 65'536, kCqsMax = 65'536, kHintsMax = 1024;
 
@@ -34,25 +36,25 @@ class SoftwareDevice {
   SoftwareDevice(const SoftwareDevice&) = delete;
   SoftwareDevice& operator=(const SoftwareDevice&) = delete;
 
-  // Null: it is a real one's.
+  // Null if the device is a real one.
   static SoftwareDevice* of(ibv_device* device);
 
   ibv_device* verbs() { return &verbs_; }
   const EngineConfig& config() const { return config_; }
   std::uint64_t guid() const { return guid_; }  // host order
-  // From 1, as OCP's controller API counts them: each is a plane, can be asked for, and goes up and
-  // down by itself.
+  // Ports count from 1, as in OCP's controller API. Each is a plane, can be queried, and goes up
+  // and down by itself.
   std::uint8_t port_count() const { return static_cast<std::uint8_t>(config_.world.planes.size()); }
   bool has_port(std::uint32_t port) const { return port >= 1 && port <= port_count(); }
   // The address of a port. REQUIRES has_port().
   Ipv6 gid(std::uint32_t port) const { return config_.world.planes[port - 1]; }
   // Errors: as DeviceEngine::open.
   Result<std::shared_ptr<DeviceEngine>> engine();
-  // What controllers told it; opened when it is first asked for.
+  // The controller's state for this device; opened when first needed.
   control::ControllerState& controller();
 
  private:
-  // First: a pointer to it is a pointer to this.
+  // First member: a pointer to it is a pointer to this object.
   ibv_device verbs_{};
   EngineConfig config_;
   std::uint64_t guid_ = 0;
@@ -63,15 +65,15 @@ class SoftwareDevice {
 
 struct SoftwareContext {
   explicit SoftwareContext(SoftwareDevice& of);
-  // Null: it is a real one's.
+  // Null if the context is a real one.
   static SoftwareContext* of(ibv_context* context);
   ibv_context* ibv() { return &verbs.context; }
 
-  verbs_context verbs{};  // first
+  verbs_context verbs{};  // first member
   SoftwareDevice& device;
   AsyncEvents events;
   std::atomic<int> children{0};
-  // Opened with the first child that needs it.
+  // Opened when the first child object needs it.
   Result<DeviceEngine*> engine();
 
  private:
@@ -80,18 +82,18 @@ struct SoftwareContext {
 };
 
 struct SoftwarePd {
-  ibv_pd ibv{};  // first
+  ibv_pd ibv{};  // first member
   std::uint32_t domain = 0;
   std::atomic<int> children{0};
-  // Null: it is a real one's.
+  // Null if the domain is a real one.
   static SoftwarePd* of(ibv_pd* pd);
 };
 
 struct SoftwareMr {
-  ibv_mr ibv{};  // first
+  ibv_mr ibv{};  // first member
 };
 
-// The devices of this process, as configured; made once, and never gone. Errors: kInvalid: the
+// The configured devices of this process; made once, and never destroyed. Errors: kInvalid if the
 // settings are wrong.
 Result<std::vector<SoftwareDevice*>> software_devices();
 

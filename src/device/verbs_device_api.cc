@@ -1,5 +1,5 @@
 // The verbs stand-in, devices: the functions of libibverbs that list, open and describe devices.
-// Those of real devices are handed on.
+// Calls for real devices are passed on to the real library.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ using namespace weft::device;
 
 namespace {
 
-// Lists that programs hold: ours begin behind a pointer to the real list that they contain.
+// Device lists that the program holds. Ours begin behind a pointer to the real list, from which
+// their real devices come.
 struct Lists {
   std::mutex lock;
   std::set<ibv_device**> ours;
@@ -74,7 +75,8 @@ void ibv_free_device_list(ibv_device** list) {
   if (list == nullptr) return;
   ibv_device** real = list;
   {
-    // In a forked child another thread may have had it, for ever.
+    // In a forked child the lock is not taken: another thread of the parent may have held it at the
+    // fork.
     std::unique_lock guard(lists().lock, std::defer_lock);
     if (!is_forked_child())
       guard.lock();
@@ -100,7 +102,7 @@ __be64 ibv_get_device_guid(ibv_device* device) {
 }
 
 int ibv_get_device_index(ibv_device* device) {
-  if (SoftwareDevice::of(device) != nullptr) return -1;  // the kernel knows none
+  if (SoftwareDevice::of(device) != nullptr) return -1;  // the kernel has no index for our devices
   auto* const next = WEFT_REAL(ibv_get_device_index, "IBVERBS_1.9");
   return next == nullptr ? -1 : next(device);
 }
@@ -142,7 +144,8 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
   return returned(error, fail_value);
 }
 
-// What programs compiled with old headers call; new ones go through the context's table.
+// Called by programs compiled with old headers; newer programs use the function table of the
+// context.
 int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* attr) {
   if (SoftwareContext::of(context) == nullptr) {
     auto* const next = WEFT_REAL(ibv_query_port, "IBVERBS_1.1");
@@ -192,7 +195,8 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
   return returned(error, fail_value);
 }
 
-// In no header, but ibv_devinfo calls it: 0 is RoCE v1 (also of an empty entry), 1 is RoCE v2.
+// No header declares this function, but ibv_devinfo calls it: 0 is RoCE v1 (also for an empty
+// entry), 1 is RoCE v2.
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type);
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
   SoftwareContext* const ours = SoftwareContext::of(context);
@@ -222,7 +226,7 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
   const auto count =
       static_cast<std::uint32_t>(std::min<std::size_t>(max, ours->device.port_count()));
   for (std::uint32_t port = 1; port <= count; ++port) {
-    // Entries may be longer than ours are, in programs of a later libibverbs.
+    // Programs built for a later libibverbs may have longer entries.
     auto* const at = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<char*>(entries) +
                                                       (port - 1) * entry_size);
     const int error = _ibv_query_gid_ex(context, port, kGidIndex, at, flags, entry_size);

@@ -1,4 +1,4 @@
-// The verbs stand-in, memory: protection domains and regions. Those of real devices are handed on.
+// The verbs stand-in, memory: protection domains and regions. Calls for real devices are passed on.
 #include <infiniband/verbs.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct Wanted {
   unsigned access = 0;
 };
 
-// Flags without meaning here are those that only ask for speed.
+// The known flags. Those that have no effect here only ask for speed.
 constexpr unsigned kAccessKnown = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
@@ -38,7 +38,7 @@ int check(const Wanted& wanted) {
   if (wanted.size > std::numeric_limits<std::uint64_t>::max() - wanted.named_at) return EINVAL;
   if ((wanted.access & ~kAccessKnown) != 0) return EINVAL;
   const bool writes = (wanted.access & IBV_ACCESS_LOCAL_WRITE) != 0;
-  // As the verbs have it: who lets others write must be allowed to write itself.
+  // The rule of verbs: remote write and remote atomic need local write.
   if ((wanted.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 && !writes)
     return EINVAL;
   return is_usable({.at = at, .size = wanted.size}, writes ? MemoryUse::kWrite : MemoryUse::kRead)
@@ -81,7 +81,7 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
       auto* const next = WEFT_REAL(ibv_alloc_pd, "IBVERBS_1.1");
       return next == nullptr || context == nullptr ? fail_null(EINVAL) : next(context);
     }
-    // Of the process: 0 is nobody's, and is never given again.
+    // Unique in the process: 0 belongs to nobody, and no number is used twice.
     static std::atomic<std::uint32_t> domains{0};
     auto* const pd = new SoftwarePd();
     pd->ibv.context = context;
@@ -146,7 +146,8 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
   });
 }
 
-// Writes that still send from the region fail; nothing touches it after this.
+// Writes that still send from the region fail; the device does not touch the memory after this
+// call.
 int ibv_dereg_mr(ibv_mr* mr) {
   SoftwarePd* const pd = mr == nullptr ? nullptr : SoftwarePd::of(mr->pd);
   const int error = guarded(pd != nullptr, [&] {

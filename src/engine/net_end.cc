@@ -46,7 +46,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   return end;
 }
 
-// What holds for every QP.
+// Everything in a Hello that is the same for all QPs of this end.
 Hello NetEnd::hello() const {
   Hello out;
   out.mtu = options_.mtu;

@@ -1,5 +1,5 @@
 // NetEnd: one end of connections over the real network: a world of sockets, an endpoint, registered
-// memory. What the two ends tell each other before they can talk: net_hello.h.
+// memory. The values that two ends exchange before they connect are in net_hello.h.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,17 @@ class NetEnd {
   net::UdpWorld& world() { return *world_; }
   transport::Endpoint& endpoint() { return *endpoint_; }
 
-  // A QP and what to tell the peer of it: `region` is what the peer may write to.
+  // Creates a QP. Returns the Hello for the peer, which may write to `region`.
   Result<Hello> create_qp(std::span<std::byte> region);
-  // What this end can do towards that peer: it is reached over shared memory where both want to and
-  // may. Errors: kInvalid when the two ends do not fit, in one line.
+  // The abilities of this end towards that peer. Shared memory is offered if both ends want it and
+  // may use it. Errors: kInvalid in one line, if the two ends do not fit.
   Result<Offer> offer(const Hello& peer);
-  // What both can do.
+  // The intersection of both offers.
   static Offer agree(const Offer& ours, const Offer& theirs);
-  // What carries a QP.
+  // The carrier of a QP's packets.
   enum class Carrier : std::uint8_t { kPlanes, kSharedMemory };
-  // As the two ends agreed. REQUIRES that this end offered as much. Errors: kInvalid where no payload
-  // fits, or not the one that was said outright.
+  // Connects the QP by the agreed offer. REQUIRES that this end offered at least that. Errors:
+  // kInvalid if no payload fits the planes, or not the MTU that was set.
   Result<Carrier> connect(transport::Qpn qpn, const Hello& peer, const Offer& agreed);
 
  private:

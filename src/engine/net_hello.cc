@@ -67,7 +67,7 @@ Result<void> check_planes(const Hello& ours, const Hello& theirs) {
   return {};
 }
 
-// `words` has two places: the end of which it is so, and the one of which it is not.
+// `words` has two places: first the end for which it is true, then the other end.
 Error of_one_end(bool ours, fmt::format_string<const char*, const char*> words) {
   return {ErrorKind::kInvalid,
           fmt::format(words, ours ? "this end" : "the other end", ours ? "the other" : "this one")};
@@ -121,8 +121,7 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
   WEFT_CHECK(check_hosts(ours, theirs));
   WEFT_CHECK(check_planes(ours, theirs));
   WEFT_CHECK(check_evs(ours, theirs));
-  WEFT_CHECK(
-      check_icrcs(ours, theirs));  // after what brings it about: MRC's own form has whole ones
+  WEFT_CHECK(check_icrcs(ours, theirs));  // after SRv6: MRC's own form implies whole ICRCs
   return check_secrets(ours, theirs);
 }
 

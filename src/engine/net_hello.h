@@ -1,5 +1,5 @@
-// What two ends of the real network tell each other before they can talk, over a stream, and whether
-// they fit. Values and bytes.
+// Messages that two ends of the real network exchange over a stream before they connect, and the
+// check whether the ends fit. Values and bytes.
 #pragma once
 
 #include <array>
@@ -13,24 +13,25 @@
 
 namespace weft::engine {
 
-// Of what two ends of `weft bench write` tell each other; raised with every change of it.
+// The version of the messages between two ends of `weft bench write`; every change of them raises
+// it.
 inline constexpr std::uint32_t kBenchVersion = 6;
 
-// One QP, as its peer must know it. Sent over a stream, out of band.
+// All that a peer must know of one QP. Sent over a stream, out of band.
 struct Hello {
-  std::uint32_t mtu = 0;  // said outright; 0: what fits
+  std::uint32_t mtu = 0;  // as set; 0: the largest that fits
   std::uint32_t qpn = 0, first_psn = 0, rkey = 0;
   std::uint64_t region_at = 0, region_size = 0;
   std::uint32_t secret_fingerprint = 0;  // 0: packets in clear
   std::uint64_t incarnation = 0;         // of the process
   std::uint64_t host = 0;                // os::host_identity()
-  bool shared_memory = false;            // it would use it, if we are on one host
+  bool shared_memory = false;            // it can use shared memory if both ends are on one host
   bool encapsulates = false;             // MRC's own SRv6 form
-  bool steered = false;                  // by a fabric's uSIDs, in whichever form
+  bool steered = false;                  // its packets follow a fabric's uSIDs, in either SRv6 form
   bool as_nic = false;                   // a device whose peers are not Weft (`peers = mrc`)
-  bool whole_icrc = false;               // over the payload too (`icrc = full`)
+  bool whole_icrc = false;               // the ICRC covers the payload too (`icrc = full`)
   bool labelled = false;                 // EVs are ports and flow labels (`ev_mode = stev`)
-  std::vector<world::Address> ports;     // one a plane
+  std::vector<world::Address> ports;     // one in each plane
 
   static constexpr std::size_t kSize = 8 + 4 * 4 + 2 * 8 + 8 + 8 + 8 + 8 + world::kPortsMax * 18;
   std::array<std::byte, kSize> to_bytes() const;
@@ -38,12 +39,12 @@ struct Hello {
   static Result<Hello> from_bytes(std::span<const std::byte, kSize> bytes);
 };
 
-// Errors: kInvalid when the two ends do not fit, in one line.
+// Errors: kInvalid in one line, if the two ends do not fit.
 Result<void> check_fit(const Hello& ours, const Hello& theirs);
 
-// What an end can do towards a peer, once it has its hello. One end proposes, the other answers with
-// what both can do, and the answer decides: each alone cannot know, as shared memory may be another
-// user's or switched off on one side only.
+// The abilities of one end towards a peer, once it has the peer's Hello. One end proposes; the
+// other answers with what both can do, and the answer decides. One end alone cannot know: shared
+// memory may belong to another user, or be switched off on one side only.
 struct Offer {
   bool shared_memory = false;
   std::uint32_t mtu =
@@ -51,12 +52,12 @@ struct Offer {
 
   static constexpr std::size_t kSize = 8;
   std::array<std::byte, kSize> to_bytes() const;
-  // Any bytes are an offer.
+  // Any bytes are a valid offer.
   static Offer from_bytes(std::span<const std::byte, kSize> bytes);
 };
 
-// `said`: outright, by one of the ends; 0: by neither. Errors: kInvalid where no payload fits, or
-// not the one that was said.
+// `said`: the MTU that one of the ends has set; 0 if neither has. Errors: kInvalid if no payload
+// fits, or not the MTU that was set.
 Result<void> check_mtu(const Offer& agreed, std::uint32_t said);
 
 }  // namespace weft::engine

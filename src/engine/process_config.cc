@@ -51,7 +51,7 @@ transport::EndpointConfig endpoint_config(const net::UdpWorld& world, const Endp
   transport::EndpointConfig config;
   config.port_count = world.port_count();
   config.unlisted_ports = world.shared_memory_port();
-  // On the port of shared memory a process has the address that it has on plane 0.
+  // On the port of shared memory a process has its address of plane 0.
   config.ports.fill(ports[0]);
   std::copy(ports.begin(), ports.end(), config.ports.begin());
   config.mtu = bounds.mtu;

@@ -16,19 +16,19 @@
 
 namespace weft::engine {
 
-// The world that the settings mean, with the secret read. Errors: kInvalid, kSystem.
+// The world for these settings; reads the job secret's file. Errors: kInvalid, kSystem.
 Result<net::UdpWorldConfig> world_config(const settings::NetSettings& settings);
 
 transport::PeerKind peer_kind_of(net::Peers peers);
 
-// What the caller bounds; everything else follows from the world.
+// Bounds that the caller chooses; everything else follows from the world.
 struct EndpointBounds {
   std::uint32_t mtu = 4096;
   std::uint32_t burst = 15;
   std::uint32_t qps_max = 16;
   std::uint32_t evs_max = 64;          // over all QPs
   std::uint32_t psn_blocks_max = 256;  // of 64 PSNs each, over all QPs
-  std::uint32_t send_queue_max = 16;   // of a QP that does not say
+  std::uint32_t send_queue_max = 16;   // of a QP that sets none
   std::uint32_t completions_max = 64;
   std::uint32_t control_queue_max = 1024;
 };
@@ -36,16 +36,16 @@ struct EndpointBounds {
 transport::EndpointConfig endpoint_config(const net::UdpWorld& world, const EndpointBounds& bounds,
                                           Prng& prng);
 
-// Congestion control over planes before a controller changes it. The rate is an upper bound of what
-// one core sends; real links are found by their delay and loss.
+// Congestion control over planes before a controller changes it. Its rate is an upper bound of what
+// one core can send; NSCC finds the rate of slower links by their delay and loss.
 transport::NsccConfig plane_congestion();
 
-// A QP over planes to a peer of that kind. The EVs stay the caller's.
+// A QP over planes to a peer of that kind. `evs` is not copied and must outlive the result.
 transport::QpConfig plane_config(std::span<const fabric::Ev> evs, transport::PeerKind peer);
 
 // Turns the configuration of a QP over planes into one over a ring of shared memory
-// (docs/decisions/0009). Nothing is lost or reordered there, and the ring itself holds the sender
-// back: large packets, few SACKs, a window of several rings. `ring` is kept by the caller.
+// (docs/decisions/0009). A ring does not lose or reorder packets, and a full ring stops the sender:
+// so packets are large, SACKs few, and the window holds several rings. The caller keeps `ring`.
 void use_shared_memory(const fabric::Ev& ring, transport::QpConfig& config);
 
 }  // namespace weft::engine

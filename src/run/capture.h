@@ -1,5 +1,5 @@
-// CaptureFile: what simulated hosts sent, as a pcap file of Ethernet/IPv6/UDP frames. Payload that
-// was never bytes is a pattern made from its address.
+// CaptureFile: what simulated hosts sent, as a pcap file of Ethernet/IPv6/UDP frames. Payload
+// without real bytes is a pattern made from its address.
 #pragma once
 
 #include <fstream>

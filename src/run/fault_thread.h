@@ -1,5 +1,5 @@
-// FaultThread: breaks and heals a lab while its hosts run. A thread of its own: an `ip` takes
-// milliseconds.
+// FaultThread: breaks and heals a lab while its hosts run. It is a thread of its own because an
+// `ip` command takes milliseconds.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace weft::run {
 
-// Carries a plan's faults out at their times. The lab outlives it; its end ends the thread.
+// Applies a plan's faults at their times. The lab outlives it; the destructor ends the thread.
 class FaultThread {
  public:
   FaultThread(lab::Lab& lab, std::span<const fabric::FaultEvent> events, Time epoch)
@@ -29,7 +29,7 @@ class FaultThread {
     stop_ = true;
     thread_.join();
   }
-  // How often faults have changed so far.
+  // The number of moments at which faults have changed.
   std::uint32_t changes() const { return changes_; }
   bool is_over() const { return over_; }
   Result<void> result() {
@@ -48,7 +48,7 @@ class FaultThread {
       }
       std::size_t end = next;
       while (end < events_.size() && events_[end].at == due) ++end;
-      // A phase begins when its first fault may begin to act.
+      // A phase of the story begins before its first fault can have an effect.
       ++changes_;
       const auto done = lab_.apply(std::span(events_).subspan(next, end - next));
       if (!done) {

@@ -1,5 +1,5 @@
-// What stands between a scenario's hosts and real sockets. A scenario's memory is addresses without
-// bytes; here each address has bytes of its own, so that what arrives can be held against what was
+// Connects a scenario's hosts to real sockets. A scenario's memory is addresses without bytes. Here
+// a pattern gives each address a byte, so that received bytes can be compared with those that were
 // sent.
 #pragma once
 
@@ -21,7 +21,7 @@ class AddressPattern {
     for (std::size_t i = 0; i < kPeriod; ++i) table_[i] = static_cast<std::byte>(prng.next() >> 56);
     for (std::size_t i = 0; i < kPieceMax; ++i) table_[kPeriod + i] = table_[i];
   }
-  // As many bytes from there on as a packet has.
+  // The bytes from that address on, enough for one packet.
   const std::byte* at(std::uint64_t address) const { return &table_[address % kPeriod]; }
 
  private:
@@ -29,8 +29,8 @@ class AddressPattern {
   std::vector<std::byte> table_;
 };
 
-// A host's memory: the ranges of the flows to it. Nothing is kept; each packet is compared as it is
-// placed.
+// A host's memory: the ranges of the flows to it. It stores nothing; each packet is compared when
+// it is placed.
 class LabMemory final : public world::Memory {
  public:
   LabMemory(const scenario::Plan& plan, scenario::HostIndex host, const AddressPattern& pattern)

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kCountersMax = 256, kStuckMax = 8, kLineMax = 256;
 
-// A report as it lies in the page: flows, then steps, follow behind it.
+// A report in the shared page. Flows follow it, then steps.
 struct StoredReport {
   std::array<std::uint64_t, kCountersMax> counters, world;
   std::uint64_t bytes_wrong;
@@ -87,7 +87,7 @@ Result<void> LabParts::split() {
       continue;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != first) _exit(1);  // it died before we could ask to be told
+    if (getppid() != first) _exit(1);  // the first process died before prctl() took effect
     part_ = part;
     children_.clear();
     return {};
@@ -103,7 +103,8 @@ bool LabParts::given_up() {
   return page_->given_up.load() != 0;
 }
 
-// Seen by the first only; the others end with it. Those that have left are gathered later.
+// Only the first process sees the deaths of the others; they are killed with it. Processes that
+// have left regularly are not counted.
 bool LabParts::any_died() {
   constexpr Duration kEvery = Duration::ms(10);
   const Time now = os::clock_now();
@@ -157,7 +158,7 @@ void LabParts::add(std::uint32_t part, PartReport& to) const {
   for (std::size_t flow = 0; flow < flows_; ++flow, at += sizeof(scenario::FlowRecord)) {
     scenario::FlowRecord record;
     std::memcpy(&record, at, sizeof(record));
-    // A flow is written down by the host that sends it, and by nobody else.
+    // Only the host that sends a flow records it.
     if (record.state != scenario::FlowState::kWaiting) to.flows[flow] = record;
   }
   for (std::size_t step = 0; step < steps_; ++step, at += sizeof(std::uint64_t)) {

@@ -1,9 +1,10 @@
-// LabParts: the processes that the hosts of `weft lab run` are divided among. Host h is driven by
-// process h modulo their number; each has the whole fleet and lets the others' hosts rest.
+// LabParts: the processes that share the hosts of `weft lab run`. Process p drives the hosts h with
+// h modulo the number of processes = p. Each process has the whole fleet and leaves the hosts of
+// the others idle.
 //
-// They are forked when the fleet stands and before any socket is open, share one page of memory that
-// says how far each is, and leave their reports in it. The first is the one that was started: it
-// waits for the others and ends them if it fails. One that dies is seen by the rest.
+// They are forked when the fleet is complete and before any socket is open. They share memory for
+// their progress and their reports. The first process is the one that the user started: it waits
+// for the others, and ends them if it fails. If one dies, all the others stop.
 #pragma once
 
 #include <sys/types.h>
@@ -20,10 +21,10 @@
 
 namespace weft::run {
 
-// What a process knows of its own hosts at the end.
+// The results of one process: those of its own hosts.
 struct PartReport {
-  std::vector<scenario::FlowRecord> flows{};  // by FlowIndex; of other hosts' flows: nothing
-  std::vector<std::uint64_t> series{};        // bytes in each step
+  std::vector<scenario::FlowRecord> flows{};  // by FlowIndex; empty for flows of other hosts
+  std::vector<std::uint64_t> series{};        // bytes delivered in each step
   CounterTable counters{}, world{};           // of endpoints and of sockets
   std::uint64_t bytes_wrong = 0;
   scenario::Fleet::QpErrors errors{};
@@ -38,26 +39,27 @@ class LabParts {
   // REQUIRES 1 <= processes <= kProcessesMax. Errors: kSystem.
   static Result<std::unique_ptr<LabParts>> make(const scenario::Fleet& fleet,
                                                 std::uint32_t processes);
-  // Ends what is left of them.
+  // Kills the processes that still run.
   ~LabParts();
   LabParts(const LabParts&) = delete;
   LabParts& operator=(const LabParts&) = delete;
 
-  // From here on there are several. Errors: kSystem.
+  // Forks; from here on there are several processes. Errors: kSystem.
   Result<void> split();
   bool is_first() const { return part_ == 0; }
   bool is_mine(fabric::HostIndex host) const { return host % processes_ == part_; }
 
-  // All flows of my hosts are over; and those of everybody.
+  // say_done: all flows of this process's hosts are over. all_done: those of all processes are.
   void say_done();
   bool all_done() const;
-  // Something went wrong somewhere, or one of them died: nobody goes on.
+  // Something failed somewhere, or a process died: all processes stop.
   void give_up();
   bool given_up();
 
-  // Of all but the first: leaves the report and ends this process.
+  // For all but the first process: stores the report and ends this process.
   [[noreturn]] void leave(const PartReport& report);
-  // Of the first: what all have left, added to its own. Errors: kSystem when one died.
+  // For the first process: adds the reports of the others to its own. Errors: kSystem if a process
+  // died.
   Result<void> gather(PartReport& own);
 
  private:
@@ -72,7 +74,7 @@ class LabParts {
   std::size_t flows_, steps_, bytes_ = 0;
   Page* page_ = nullptr;
   std::vector<pid_t> children_;
-  Time look_next_;  // for those that died
+  Time look_next_;  // next look for processes that died
 };
 
 }  // namespace weft::run

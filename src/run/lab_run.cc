@@ -28,7 +28,8 @@ namespace {
 
 using fabric::HostIndex;
 
-// A lab that goes with whoever made it; what is left where that one is killed, the next one sweeps.
+// A lab that is taken down with its owner. If the owner is killed, the next lab removes what is
+// left.
 class OwnLab {
  public:
   static Result<std::unique_ptr<OwnLab>> up(const lab::LabSpec& spec,
@@ -61,7 +62,8 @@ class LabRun {
   Result<void> build();
   Result<void> open_worlds(const fabric::Topology& topology);
   Result<void> drive();
-  // What flows of other processes' hosts become is not seen here: they count as left.
+  // This process does not see the state of flows between hosts of other processes: they count as
+  // left.
   bool is_done() const { return fleet_->scoreboard().flows_left <= flows_of_others_; }
   PartReport report() const;
   bool pass();
@@ -80,8 +82,8 @@ class LabRun {
   std::unique_ptr<LabParts> parts_;
   std::deque<LabNode> nodes_;
   std::vector<std::unique_ptr<net::UdpWorld>> worlds_;
-  Time slept_until_{};              // before the next pass
-  bool software_switches_ = false;  // they trim, and tell what they dropped
+  Time slept_until_{};              // given to the next pass
+  bool software_switches_ = false;  // they trim, and count what they dropped
   scenario::FaultPlan faults_;
   std::uint64_t flows_of_others_ = 0;
   Time epoch_;
@@ -102,7 +104,7 @@ Result<void> LabRun::build() {
                                           .trace = &trace_,
                                           .suit_qp = [this](transport::QpConfig& config) {
                                             suit_process(config, transport::PeerKind::kSoftware);
-                                            config.sack_bytes = 0;  // as software peers need it
+                                            config.sack_bytes = 0;  // 0: the peer kind's value
                                             config.nscc.trimming = software_switches_;
                                           }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
@@ -112,7 +114,7 @@ Result<void> LabRun::build() {
                  "leave it out"};
   }
   WEFT_TRY(parts_, LabParts::make(*fleet_, options_.processes));
-  // Time begins when the lab stands, for all of them.
+  // Time begins now, for all processes.
   epoch_ = os::clock_now();
   WEFT_CHECK(parts_->split());
   return open_worlds(topology);
@@ -130,7 +132,7 @@ Result<void> LabRun::open_worlds(const fabric::Topology& topology) {
     config.network_namespace = lab_->lab().namespace_path(host);
     config.mtu = scenario_.transport.mtu;
     config.epoch = epoch_;
-    config.shared_memory = false;  // each is a host of its own
+    config.shared_memory = false;  // each host must behave as a machine of its own
     WEFT_TRY(auto world, net::UdpWorld::open(config));
     WEFT_CHECK(
         world->attach(fleet_->addresses(host), nodes_.emplace_back(fleet_->host(host), pattern_)));
@@ -154,15 +156,15 @@ void LabRun::sleep(Time until) {
     fds.push_back({.fd = worlds_[i]->wait_fd(), .events = POLLIN, .revents = 0});
     until = std::min(until, nodes_[i].next_deadline());
   }
-  slept_until_ = until;  // that long on purpose
+  slept_until_ = until;  // on purpose: the world does not count this sleep as lateness
   const std::int64_t ns = std::max<std::int64_t>((until - now()).ns(), 0);
   const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
   if (waits) ppoll(fds.data(), fds.size(), &timeout, nullptr);
   for (auto& world : worlds_) world->end_wait();
 }
 
-// Until every flow is done and every fault over, or the time is up; then a moment for the last
-// acknowledgements and revivals.
+// Runs until every flow is done and every fault over, or the time is up. Then waits a moment for
+// the last acknowledgements and for EVs that recover.
 Result<void> LabRun::drive() {
   constexpr Duration kNap = Duration::ms(1), kSettle = Duration::ms(300);
   FaultThread faults(lab_->lab(), faults_.events, epoch_);
@@ -242,7 +244,7 @@ LabOutcome LabRun::finish(const PartReport& all) {
   for (std::size_t i = 0; i < all.series.size(); ++i)
     board.series.add(Time() + own.step() * static_cast<std::int64_t>(i), all.series[i]);
   out.results = scenario::summarise(scenario_, fleet_->plan(), board, facts);
-  // How long is ideal, the simulator knows; here other programs share the cores.
+  // Slowdown over the ideal is checked in simulation only; here other programs share the cores.
   scenario::ExpectSpec expect = scenario_.expect;
   if (expect.slowest_over_ideal_max) {
     os::say("slowest_over_ideal_max is for the simulator: not held to here\n");
@@ -262,7 +264,7 @@ Result<LabOutcome> LabRun::carry_out() {
     if (!ran) {
       os::say("weft: {}\n", ran.error().message);
       std::fflush(nullptr);
-      _exit(1);  // the lab is the first one's to take down
+      _exit(1);  // only the first process takes the lab down
     }
     parts_->leave(report());
   }

@@ -1,5 +1,6 @@
-// `weft lab run`: a scenario on real sockets, in a lab of network namespaces that is made for it and
-// taken down after it: the same plan, the same endpoints, the same faults as `weft sim run`.
+// `weft lab run`: a scenario on real sockets, in a lab of network namespaces that is made for the
+// run and taken down after it. The plan, the endpoints and the faults are the same as in `weft sim
+// run`.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +17,22 @@ namespace weft::run {
 struct LabRunOptions {
   std::uint64_t seed = 1;
   std::string name;             // of the lab
-  std::uint32_t processes = 1;  // that the hosts are divided among; without faults only
+  std::uint32_t processes = 1;  // that the hosts are divided among; 1 if there are faults
 };
 
 struct LabOutcome {
   scenario::Results results;
   std::vector<std::string> broken;  // expectations that do not hold
   std::vector<std::string> stuck;
-  std::vector<std::string> story;  // which ports and EVs went bad and came back: PathStory
+  std::vector<std::string> story;  // PathStory::lines(): ports and EVs that went bad or came back
   std::uint32_t passing = 0;       // PathStory::passing()
-  std::uint64_t bytes_wrong = 0;   // payload that was not what was sent
+  std::uint64_t bytes_wrong = 0;   // payload bytes that differ from those that were sent
   CounterTable counters;           // of all endpoints
   CounterTable world;              // of all their sockets
   bool held() const { return broken.empty() && stuck.empty() && bytes_wrong == 0; }
 };
 
-// Errors: a scenario that no lab can be, or a lab that cannot be made here.
+// Errors: a scenario that cannot run in a lab, or a lab that cannot be made here.
 Result<LabOutcome> run_in_lab(const scenario::Scenario& scenario, const LabRunOptions& options);
 
 }  // namespace weft::run

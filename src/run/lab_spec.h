@@ -1,5 +1,5 @@
-// A scenario's fabric as a lab: with the software switch where the file itself asks for trimming,
-// which the kernel cannot do.
+// A scenario's fabric as a lab. If the file asks for trimming, which the kernel cannot do, the lab
+// has software switches.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A scenario from a file.
+// Reads a scenario from a file.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace weft::run {
 
-// Errors: kInvalid: a file that cannot be read, or what scenario::parse says of it.
+// Errors: kInvalid: the file cannot be read, or an error of scenario::parse.
 Result<scenario::Scenario> load_scenario(const std::string& file);
 
 }  // namespace weft::run

@@ -1,9 +1,9 @@
-// PathStory: which ports and EVs went bad and came back, between one fault and the next? Read from a
-// trace, so that the same scenario can be told twice, from a simulation and from a lab, and
-// compared.
+// PathStory: which ports and EVs went bad and came back, between one fault and the next? It is read
+// from a trace, so that the same scenario in simulation and in a lab can be compared.
 //
-// Told is what a phase leaves behind. What comes and goes within one is counted: when that happens is
-// for a real machine to decide. An EV whose port is down is not looked at.
+// The story has what differs between the end of a phase and its beginning. What goes bad and comes
+// back within one phase is only counted, because its timing differs between machines. EVs of a port
+// that is down are ignored.
 #pragma once
 
 #include <compare>
@@ -21,13 +21,13 @@ namespace weft::run {
 class PathStory {
  public:
   void read(std::span<const TraceRecord> records);
-  // Faults changed at that moment: what is read from now on belongs to the next phase.
+  // Faults change now: records that are read later belong to the next phase.
   void next_phase();
 
   // One line for each phase in which something changed: "phase 2: condemned host 0 plane 1 EV
   // 0x01000000, ...; revived ...; port down host 3 plane 0". Ends the last phase.
   std::vector<std::string> lines();
-  // EVs condemned and revived within one phase.
+  // How many EVs were condemned and revived within one phase.
   std::uint32_t passing() const { return passing_; }
 
  private:

@@ -62,7 +62,7 @@ std::vector<sim::FlowMemory::Range> ranges_of(const scenario::Plan& plan) {
   return ranges;
 }
 
-// One run and everything that lives as long as it does.
+// One run, and all objects that live as long as it.
 class Run {
  public:
   Run(const scenario::Scenario& scenario, const RunOptions& options)
@@ -97,7 +97,7 @@ class Run {
   std::optional<judge::Judge> judge_;
   scenario::FaultPlan faults_;
   PathStory story_;
-  std::size_t fault_next_ = 0;  // of the plan: the first that the story has not come to
+  std::size_t fault_next_ = 0;  // next fault of the plan that the story has not reached
   Outcome outcome_;
 };
 
@@ -148,7 +148,7 @@ void Run::mark(TraceKind kind, HostIndex host) {
   trace_.append(record);
 }
 
-// The trace and the capture go to whoever reads them; what has been read is forgotten.
+// Passes the trace and the capture to their readers, then clears both.
 void Run::hand_on() {
   if (judge_) judge_->read(trace_.records());
   if (options_.on_trace) options_.on_trace(trace_.records());
@@ -163,7 +163,7 @@ void Run::hand_on() {
   }
 }
 
-// A phase begins with every moment at which faults change.
+// A phase of the story begins at every moment at which faults change.
 void Run::tell_story() {
   const auto& records = trace_.records();
   for (std::size_t from = 0; from < records.size();) {
@@ -183,7 +183,7 @@ void Run::tell_story() {
   }
 }
 
-// In slices, so that neither the trace nor the time after the last completion grows long.
+// Steps in slices, so that the trace stays short and the run ends soon after the last completion.
 void Run::step_to(Time limit) {
   const Duration slice = std::clamp(fleet_->plan().ideal / 64, Duration::us(1), Duration::us(200));
   while (world_->now() < limit && !fleet_->is_done()) {
@@ -197,19 +197,19 @@ void Run::drive() {
   const Time end = Time::from_start(scenario_.run.time_limit);
   for (const fabric::FaultEvent& fault : faults_.events) {
     if (fault.action != fabric::FaultAction::kCrash) continue;
-    // A crash is known to the fleet at its instant.
+    // Slices end at a crash, so that the fleet learns of it at its exact time.
     while (world_->now() < fault.at && world_->now() < end) {
       if (!world_->step(std::min({fault.at, end, world_->now() + Duration::us(200)}))) break;
       hand_on();
     }
-    if (world_->now() < fault.at) break;  // the run is over before
+    if (world_->now() < fault.at) break;  // the run ended before
     fleet_->on_crash(fault.host);
     mark(TraceKind::kHostDown, fault.host);
   }
   step_to(std::min(faults_.healed_at, end));
   mark(TraceKind::kHealed);
   step_to(end);
-  if (!fleet_->is_done()) return;  // stuck: its time is over
+  if (!fleet_->is_done()) return;  // stuck: the time limit is reached
   // Let the last acknowledgements arrive.
   const Duration settle =
       scenario::base_rtt(scenario_, *fabric::Topology::make(scenario_.topology)) * 8;
@@ -301,8 +301,8 @@ void Run::finish() {
 }  // namespace
 
 void prepare_heap(const scenario::Scenario& scenario) {
-  // From here on a run's hosts do not fit the caches; and what one takes at most, without large
-  // tables.
+  // kManyHosts: with more hosts a run does not fit the CPU caches. kHostHeapBytes: the most heap of
+  // a host, without large tables.
   constexpr std::uint32_t kManyHosts = 1024;
   constexpr std::size_t kHostHeapBytes = 64 * 1024;
   if (scenario.topology.hosts >= kManyHosts)

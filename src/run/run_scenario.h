@@ -1,4 +1,4 @@
-// One simulated run of a scenario: the fabric, the hosts, the faults, the judge, put together.
+// One simulated run of a scenario: the fabric, the hosts, the faults and the judge together.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct RunOptions {
   std::function<void(std::span<const TraceRecord>)> on_trace;
   // Called with what hosts sent in each slice, when set.
   std::function<void(std::span<const sim::SimWorld::Captured>)> on_captured;
-  // Called now and then with simulated time and flows left, when set.
+  // Called after each slice with simulated time and flows left, when set.
   std::function<void(Duration, std::uint64_t)> on_progress;
   bool story = false;    // tell which ports and EVs went bad and came back
-  bool baseline = true;  // where an expectation is a share of the fault-free rate, run that too
+  bool baseline = true;  // if an expectation is a share of the fault-free rate, run that too
 };
 
 struct MemoryUse {
@@ -38,9 +38,9 @@ struct Outcome {
   scenario::Results results;
   std::vector<std::string> broken;  // expectations that do not hold, one sentence each
   std::vector<judge::Complaint> complaints;
-  std::vector<std::string> faults;  // the scenario's and those drawn from the seed, for people
-  std::vector<std::string> stuck;   // what did not complete, and where it waits
-  std::vector<std::string> story;   // PathStory, where it was asked for
+  std::vector<std::string> faults;  // those of the scenario and those drawn from the seed
+  std::vector<std::string> stuck;   // flows that did not complete, and where they wait
+  std::vector<std::string> story;   // PathStory, if options ask for it
   std::uint32_t passing = 0;        // and PathStory::passing()
   CounterTable counters;            // of all endpoints
   sim::SimCounters world;
@@ -48,10 +48,11 @@ struct Outcome {
   bool held() const { return broken.empty() && complaints.empty() && stuck.empty(); }
 };
 
-// Errors: a scenario that cannot be built. What went wrong in the run is in the outcome.
-// For runs of very many hosts, once and before other threads start: where their memory will lie.
+// For runs of very many hosts: reserves one region for their memory. Call it once, before other
+// threads start.
 void prepare_heap(const scenario::Scenario& scenario);
 
+// Errors: a scenario that cannot be built. Failures within the run are in the outcome.
 Result<Outcome> run_scenario(const scenario::Scenario& scenario, const RunOptions& options);
 
 // The most memory this process ever used, MB.

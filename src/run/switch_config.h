@@ -1,4 +1,4 @@
-// What a scenario says of its switches, for the two worlds that have some: the simulator and the
+// A scenario's settings of switches, for the two worlds that have switches: the simulator and the
 // software switch.
 #pragma once
 
@@ -18,8 +18,9 @@ struct SwitchQueues {
 };
 SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Topology& topology);
 
-// Packets to plain addresses are hashed, also where the scenario says SRv6: carriers name their
-// path themselves. A trim keeps enough for sealed packets too: nobody knows what hosts will send.
+// Packets to plain addresses are hashed, also if the scenario says SRv6: packets that use uSIDs
+// name their path themselves. A trim keeps the bytes that sealed packets need, because the switch
+// does not know whether hosts seal.
 softswitch::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
                                                 const fabric::Topology& topology,
                                                 std::uint64_t seed);

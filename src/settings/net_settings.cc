@@ -14,14 +14,14 @@
 namespace weft::settings {
 namespace {
 
-// "--mtu 5" or "WEFT_MTU=5".
+// The setting as the user wrote it, for messages: "--mtu 5" or "WEFT_MTU=5".
 std::string shown(const Setting& setting, SettingSource source, const std::string& text) {
   if (source == SettingSource::kEnvironment) return fmt::format("{}={}", setting.environment, text);
   if (setting.flag == nullptr) return text == "off" ? "--no-shm" : "--shm";
   return fmt::format("{} {}", setting.flag, text);
 }
 
-// Empty: there is none.
+// Returns an empty path if there is no file.
 Result<std::string> find_file(const std::string& flag) {
   namespace fs = std::filesystem;
   const auto variable = [](const char* name) -> std::string {
@@ -41,11 +41,12 @@ Result<std::string> find_file(const std::string& flag) {
   for (const std::string& candidate : candidates) {
     std::error_code why;
     const auto type = fs::symlink_status(candidate, why).type();
-    // Whose folder is another's, as after `su`, goes on, and hears of it: a secret may be in there.
+    // The directory may be another user's, as after `su`. The program goes on, but warns, because
+    // that file may name a secret.
     if (type == fs::file_type::none) {
       os::log(os::LogLevel::kWarn, "settings in {} are not used: {}", candidate, why.message());
     } else if (type != fs::file_type::not_found) {
-      return candidate;  // a link to nothing too: it is not taken for none
+      return candidate;  // also a dangling link: opening it then fails with a message
     }
   }
   return std::string();
@@ -79,7 +80,7 @@ SettingWords environment_words() {
   SettingWords words;
   for (const Setting& setting : settings_table()) {
     const char* const text = std::getenv(setting.environment);
-    // Empty is how scripts say that there is none.
+    // An empty variable counts as unset: scripts set variables so.
     if (text != nullptr && *text != '\0') words[setting.key] = text;
   }
   return words;
@@ -102,7 +103,7 @@ Result<NetSettings> load_settings(const SettingFlags& flags, const std::string& 
                     device, fmt::join(known, ", "))};
   }
   SettingWords words = environment_words();
-  // The planes there are those of the first device: no two have the same.
+  // Planes in the environment are those of the first device, because no two devices share planes.
   if (device != kFirstDevice) {
     words.erase("planes");
     words.erase("interfaces");

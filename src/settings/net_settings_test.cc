@@ -5,7 +5,7 @@
 namespace weft::settings {
 namespace {
 
-// As load_settings() does it, with given sources.
+// The same order of sources as in load_settings(), with the sources as arguments.
 Result<NetSettings> settle(std::string_view file, const SettingWords& environment,
                            const SettingWords& flags) {
   NetSettings out;
@@ -21,7 +21,7 @@ std::string wrong(std::string_view file, const SettingWords& environment = {},
   return out ? "nothing is wrong" : out.error().message;
 }
 
-TEST(NetSettings, FlagOverEnvironmentOverFileOverDefault) {
+TEST(NetSettings, FlagWinsOverEnvironmentOverFileOverDefault) {
   const char* const file = "[net]\nmtu = 2048\n";
   EXPECT_EQ(settle("", {}, {})->mtu, 0u);
   EXPECT_EQ(settle(file, {}, {})->mtu, 2048u);
@@ -30,7 +30,7 @@ TEST(NetSettings, FlagOverEnvironmentOverFileOverDefault) {
   EXPECT_EQ(settle(file, {{"mtu", "1024"}}, {{"mtu", "4096"}})->mtu, 4096u);
 }
 
-TEST(NetSettings, EverySettingInTheFile) {
+TEST(NetSettings, EverySettingCanBeGivenInTheFile) {
   const auto out = settle(
       "[net]\nplanes = [\"10.0.1.7\", \"10.0.2.7\"]\nmtu = 1024\nevs = 8\nev_mode = "
       "\"stev\"\nburst = 1\n"
@@ -54,7 +54,7 @@ TEST(NetSettings, EverySettingInTheFile) {
                              .srv6 = net::Srv6Form::kMrc,
                              .cpus = {0, 1, 3}};
   EXPECT_EQ(*out, expected);
-  // What the file says can be taken back.
+  // The environment and flags can undo settings of the file.
   const auto back = settle("[net]\nrate = \"2Gbps\"\nshared_memory = \"must\"\n",
                            {{"shared_memory", "1"}}, {{"rate", "none"}});
   EXPECT_EQ(*back, NetSettings{});
@@ -73,7 +73,7 @@ mtu = 1024
 evs = 2
 )";
 
-TEST(NetSettings, WhatIsSaidOfOneDeviceStandsAboveWhatIsSaidOfAll) {
+TEST(NetSettings, SettingsOfOneDeviceWinOverSettingsOfAll) {
   const auto of = [](std::string_view device) {
     NetSettings out;
     EXPECT_TRUE(apply_file(kTwoDevices, "weft.toml", out, device));
@@ -87,7 +87,7 @@ TEST(NetSettings, WhatIsSaidOfOneDeviceStandsAboveWhatIsSaidOfAll) {
   EXPECT_EQ(*device_names("", "weft.toml"), std::vector<std::string>{"weft0"});
 }
 
-TEST(NetSettings, DevicesThatCannotBeAreNamed) {
+TEST(NetSettings, WrongDeviceNamesAndDevicesWithoutPlanesAreRefused) {
   EXPECT_EQ(wrong("[device.weft1]\nmtu = 1024\n"),
             "weft.toml:1:9: weft1 has no planes of its own; expected planes or interfaces in "
             "[device.weft1]");
@@ -95,7 +95,7 @@ TEST(NetSettings, DevicesThatCannotBeAreNamed) {
     const std::string file = "[device." + std::string(name) + "]\nplanes = \"10.0.1.7\"\n";
     EXPECT_NE(wrong(file).find("expected weft0 to weft15"), std::string::npos) << wrong(file);
   }
-  // Also in a table that is about another device.
+  // Mistakes are reported in tables of other devices too.
   EXPECT_EQ(wrong("[device.weft1]\nplanes = \"10.0.1.7\"\nmtu = 5\n"),
             "weft.toml:3:7: mtu = 5: expected 1024, 2048, 4096 or auto");
 }
@@ -127,7 +127,7 @@ TEST(NetSettings, MistakesNameTheirPlace) {
             "--rate fast: expected a rate from 1Mbps to 100Tbps, as 500Mbps or 2Gbps, or none");
 }
 
-TEST(NetSettings, ValuesThatWillNotDo) {
+TEST(NetSettings, WrongValuesAreRefused) {
   for (const auto& [key, text] :
        std::vector<std::pair<std::string, std::string>>{{"planes", "300.1.1.1"},
                                                         {"planes", "10.0.1.7,"},

@@ -1,4 +1,4 @@
-// The file with the job secret: one that only its owner may read.
+// The file with the job secret; only its owner may read it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace weft::settings {
 
-// All of the file, 32 to 4096 bytes of any kind. Errors: kInvalid, in one line with what mends it.
+// The whole file, 32 to 4096 bytes of any kind. Errors: kInvalid, in one line that says what to do.
 Result<std::vector<std::byte>> read_secret_file(const std::string& path);
 
 }  // namespace weft::settings

@@ -94,7 +94,7 @@ bool set_icrc(std::string_view text, NetSettings& out) {
 
 bool set_secret_file(std::string_view text, NetSettings& out) {
   out.secret_file = text;
-  return !text.empty();  // a variable of a script that is not set is no wish for packets in clear
+  return !text.empty();  // an empty value is an error: it is usually an unset shell variable
 }
 
 bool set_spin(std::string_view text, NetSettings& out) {

@@ -1,5 +1,4 @@
-// The table of all settings of NetSettings: the names of each, and the one parser of its values.
-// Pure.
+// The table of all settings of NetSettings: the names of each, and its only parser. Pure.
 #pragma once
 
 #include <span>
@@ -11,16 +10,16 @@ namespace weft::settings {
 
 struct Setting {
   const char* key;          // in the file
-  const char* flag;         // null: it has flags of its own kind
+  const char* flag;         // null: the flags have another form
   const char* environment;  // the variable
   const char* help;
   const char* expected;  // for messages
-  // Takes the value over; false if it will not do.
+  // Sets the value; false if the text is not valid.
   bool (*set)(std::string_view text, NetSettings& out);
 };
 
 std::span<const Setting> settings_table();
-// Null: there is none of that key.
+// Null if no setting has that key.
 const Setting* find_setting(std::string_view key);
 
 }  // namespace weft::settings
