@@ -44,7 +44,7 @@ struct Bench {
   std::optional<scenario::Scenario> fabric{};  // the scenario of the lab that this end is in
 };
 
-// What is measured. The leading end sends it to the following end.
+// The measurement that the leading end asks the following end to take part in.
 struct Terms {
   std::uint64_t largest = 0;
   std::uint32_t qps = 1, burst = 15;

@@ -14,7 +14,7 @@
 
 namespace weft::cli {
 
-// What one end sends the other before each size, and the reply to it. No iterations: the run is
+// The message that one end sends before each size, and the reply to it. No iterations: the run is
 // over. An interrupted end may send it at any time, then with a size.
 struct Round {
   std::uint64_t size = 0, iterations = 0;
@@ -43,7 +43,7 @@ class EarlyEnd {
   bool is_here_ = false;
 };
 
-// What is checked during measurements.
+// Conditions that are checked during a measurement.
 struct Watch {
   EarlyEnd early;
   Silence silence;

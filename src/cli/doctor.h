@@ -21,7 +21,7 @@ struct Finding {
   std::string mend{};   // the command that repairs it; empty if none is needed
 };
 
-// What the user wants of the host, and what controllers have set.
+// The user's requirements, and the settings of controllers.
 struct DoctorQuestion {
   std::uint32_t payload = 4096;      // the MTU setting; 0: whatever fits
   bool secured = false;              // a job secret is set
