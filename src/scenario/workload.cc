@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMessageBytesMax = 1u << 30;
 constexpr std::uint32_t kStepsActiveMax =
-    16;  // of an all-reduce: more cannot be under way for long
+    16;  // of an all-reduce: more are never active for long
 
 // All QPs between two hosts with the same `qp` number: qps_per_peer connections.
 struct Link {
