@@ -11,8 +11,7 @@ namespace weft::scenario {
 namespace {
 
 constexpr std::uint64_t kMessageBytesMax = 1u << 30;
-constexpr std::uint32_t kStepsActiveMax =
-    16;  // of an all-reduce: more are never active for long
+constexpr std::uint32_t kStepsActiveMax = 16;  // of an all-reduce: more are never active for long
 
 // All QPs between two hosts with the same `qp` number: qps_per_peer connections.
 struct Link {
