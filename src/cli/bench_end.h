@@ -40,7 +40,7 @@ class BenchEnd {
     engine::Hello hello{};  // what the peer must learn about this QP
   };
   virtual Result<Created> create_qp() = 0;
-  // The same as the functions of NetEnd.
+  // offer() and connect() do the same as those of NetEnd.
   virtual Result<engine::Offer> offer(const engine::Hello& peer) = 0;
   virtual Result<engine::NetEnd::Carrier> connect(const BenchQp& qp,
                                                   const engine::Offer& agreed) = 0;

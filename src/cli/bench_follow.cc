@@ -52,7 +52,7 @@ Result<void> follow(const Bench& bench, Client& client) {
     if (round.size > buffers.memory().landing.size() || round.size == 0)
       return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
     buffers.memory().landing[round.size - 1] = std::byte{0};
-    WEFT_CHECK(tell(stream, round));  // ready
+    WEFT_CHECK(tell(stream, round));  // says that this end is ready
     if (terms.latency) {
       WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.memory(),
                                  {.size = static_cast<std::uint32_t>(round.size),
@@ -67,7 +67,7 @@ Result<void> follow(const Bench& bench, Client& client) {
                                    watch));
     }
     if (watch.early.is_here(os::clock_now())) continue;        // the next message says why
-    if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
+    if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // says: done
   }
 }
 

@@ -44,7 +44,7 @@ struct Bench {
   std::optional<scenario::Scenario> fabric{};  // the scenario of the lab that this end is in
 };
 
-// The measurement that the leading end asks the following end to take part in.
+// The terms of a measurement; the leading end sends them to the following end.
 struct Terms {
   std::uint64_t largest = 0;
   std::uint32_t qps = 1, burst = 15;

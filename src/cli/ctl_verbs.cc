@@ -63,7 +63,7 @@ void add_more(const control::CtlModel& model, const control::EvProfileRecord& pr
   }
 }
 
-// The profiles that a controller has changed, or the one that was asked for.
+// The profiles that a controller has changed, or only the requested one.
 template <typename Profile, std::size_t N>
 Result<void> show(const CtlFlags& flags, const control::CtlModel& model,
                   const std::array<Profile, N>& all, const std::optional<std::uint64_t>& id) {

@@ -87,7 +87,7 @@ Result<void> up(const LabArguments& arguments) {
   os::catch_interruption();
   const auto start = std::chrono::steady_clock::now();
   WEFT_TRY(auto scenario, run::load_scenario(arguments.file));
-  // Hosts of a lab may send by uSIDs, whatever the switches of the scenario hash.
+  // Hosts of a lab may steer by uSIDs, even if the scenario's switches forward by hashing.
   scenario.topology.needs_usids = true;
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
   WEFT_TRY(lab::LabSpec spec, run::lab_spec(scenario, arguments.name));

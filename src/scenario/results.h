@@ -52,7 +52,7 @@ struct Results {
   double slowest_over_ideal = 0;  // all-reduce, all-to-all: of the whole operation
   double goodput_gbps = 0;  // payload of all flows except a victim's, first post to last completion
   double goodput_share = 0;              // of the framing limit
-  double jain = 0;                       // over the goodputs of flows that began, except a victim's
+  double jain = 0;                       // Jain's index of all flows that began, except a victim's
   std::optional<double> victim_share{};  // share of the goodput that the victim would have alone
   double longest_pause_us = 0;
   // Goodput in the windows of [expect].

@@ -98,7 +98,7 @@ enum class FaultKind : std::uint8_t {
   kCorrupt,   // packets arrive with intact = false
   kLinkDown,  // down between `from` and `until`
   kLinkFlap,  // down and up every `period`
-  kLinkSlow,  // at `rate_percent` of its rate
+  kLinkSlow,  // the link runs at `rate_percent` of its rate
   kPlaneDown,
   kSwitchDown,
   kHostPause,    // the endpoint is not driven; its packets wait in a buffer
@@ -156,12 +156,12 @@ struct ExpectSpec {
   // Exactly that many flows must end so; their QPs do not count as errors above.
   std::uint32_t remote_access_errors = 0;
   std::optional<double> slowest_over_ideal_max{};
-  std::optional<double> slowest_over_ideal_min{};  // for scenarios that show a bad policy
+  std::optional<double> slowest_over_ideal_min{};  // for scenarios that show how bad a policy is
   std::optional<double> goodput_gbps_min{};        // of all flows together
   std::optional<double> goodput_share_min{};       // of the framing limit: see docs/scenarios.md
-  std::optional<double> fault_free_share_min{};    // of the goodput of the same run without faults
+  std::optional<double> fault_free_share_min{};    // goodput over that of the run without faults
   std::optional<double> jain_min{};
-  std::optional<double> victim_share_min{};  // of the goodput that the victim would have alone
+  std::optional<double> victim_share_min{};  // goodput over that of the victim alone
   std::optional<Duration> longest_pause_max{};
   std::optional<std::uint32_t> ev_bad_max{};
   std::optional<std::uint32_t> ev_bad_min{};

@@ -1,4 +1,4 @@
-// The software switch and the simulator are the same fabric. All packets that the hosts of a
+// The software switch must behave exactly as the simulator does. All packets that the hosts of a
 // simulated run sent pass a LiveFabric as real bytes at the same times; the same packets must be
 // marked, trimmed, dropped and delivered.
 #include <gtest/gtest.h>
