@@ -31,7 +31,7 @@ void stay_on(unsigned core) {
                     &one);  // pins this thread; if that is not permitted, it is not pinned
 }
 
-// Beside a transfer prints every long gap; otherwise each gap that is longer than all before it.
+// Prints every long gap if it runs beside a transfer; otherwise each gap that is longer than all before it.
 std::vector<Gap> watch(unsigned core, double seconds, bool beside) {
   stay_on(core);
   const auto start = Clock::now();

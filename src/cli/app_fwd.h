@@ -1,4 +1,5 @@
-// CLI11's App by name: its header takes seconds to read, and most files only pass an App on.
+// Forward declaration of CLI11's App. Its header takes seconds to compile, and most files only pass
+// an App on.
 #pragma once
 
 namespace CLI {

@@ -1,5 +1,5 @@
-// Checks for CLI11's arguments: it takes "-1" for an unsigned number, says ranges in 309 digits, and
-// takes nothing at all for a name.
+// Stricter checks for CLI11's arguments. CLI11 itself accepts "-1" for an unsigned number, prints
+// range limits with 309 digits, and accepts an empty text as a name.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ inline CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = ~st
   return CLI::Validator(
       [least, most](const std::string& text) -> std::string {
         std::uint64_t value = 0;
-        const bool hex = text.starts_with("0x");  // as masks are written
+        const bool hex = text.starts_with("0x");  // masks are usually written in hexadecimal
         const char* const end = text.data() + text.size();
         const auto parsed = std::from_chars(text.data() + (hex ? 2 : 0), end, value, hex ? 16 : 10);
         const bool fits = value >= least && value <= most;
@@ -26,21 +26,22 @@ inline CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = ~st
       "");
 }
 
-// Of seconds, parts and the like.
+// For values with a fraction, such as seconds and shares.
 inline CLI::Validator number(double least, double most) {
   return CLI::Validator(
       [least, most](const std::string& text) -> std::string {
         double value = 0;
         const char* const end = text.data() + text.size();
         const auto parsed = std::from_chars(text.data(), end, value);
-        const bool fits = value >= least && value <= most;  // not so if it is no number at all
+        const bool fits = value >= least && value <= most;  // false for NaN
         if (parsed.ec == std::errc() && parsed.ptr == end && fits) return {};
         return fmt::format("{}: expected a number from {} to {}", text, least, most);
       },
       "");
 }
 
-// A variable of a script that is not set is no wish for the default. `what`: "the address of a host".
+// An empty value is an error: it is usually an unset shell variable. `what` names the value, such
+// as "the address of a host".
 inline CLI::Validator not_empty(const char* what) {
   return CLI::Validator(
       [what](const std::string& text) {

@@ -47,7 +47,7 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
   return sizes;
 }
 
-// What was written at once, a few hundred bytes at most; closes it.
+// Reads a short text that was written with one call, a few hundred bytes at most; closes `fd`.
 std::string read_all(int fd) {
   std::array<char, 512> buffer;
   const ssize_t got = read(fd, buffer.data(), buffer.size());
@@ -55,7 +55,7 @@ std::string read_all(int fd) {
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
-// `--size 4KiB 64KiB`: the second would be taken for the name of a host.
+// Refuses `--size 4KiB 64KiB`: the second size would be taken as the name of a host.
 CLI::Validator no_size() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {
@@ -74,20 +74,20 @@ Result<void> follow_parent(const Bench& bench, os::Stream stream) {
   return follow(bench, parent);
 }
 
-// Both ends here: this process leads, a child follows.
+// Both ends on this host: this process leads, a child follows.
 Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return Error{ErrorKind::kSystem, fmt::format("socketpair: {}", std::strerror(errno))};
-  int words[2];  // why the child failed
+  int words[2];  // carries the child's error to the parent
   if (pipe2(words, O_CLOEXEC) != 0)
     return Error{ErrorKind::kSystem, fmt::format("pipe: {}", std::strerror(errno))};
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return Error{ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno))};
   if (child == 0) {
-    // It ends with its parent, however that ends; Ctrl-C and a terminal that is closed are for the
-    // parent, which then says so.
+    // The child ends with its parent in any case. Ctrl-C and a hangup are handled by the parent
+    // alone, which then informs the child.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
@@ -99,7 +99,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
       const std::string& why = done.error().message;
       [[maybe_unused]] const auto told = write(words[1], why.data(), why.size());
     }
-    // Not exit(): what the parent opened is the parent's.
+    // _exit, not exit(): the objects that the parent opened must not be destroyed here.
     _exit(done ? 0 : 1);
   }
   close(pair[1]);
@@ -115,7 +115,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   int ended = 0;
   waitpid(child, &ended, 0);
   const std::string why = read_all(words[0]);
-  // What this end noticed of the other's failure says less than the other itself.
+  // The child's own error says more than the error that this end got from the child's failure.
   const bool failed = !WIFEXITED(ended) || WEXITSTATUS(ended) != 0;
   if (failed && (done || noticed_gone)) {
     return Error{ErrorKind::kSystem,
@@ -124,7 +124,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   return done;
 }
 
-// What only the end that calls says: its flag if this end does, else empty.
+// The flag that only the dialling end may use, if it was given here; else empty.
 std::string_view words_of_the_caller(const BenchArguments& arguments) {
   if (!arguments.sizes.empty()) return "--size";
   if (arguments.latency) return "--latency";
@@ -178,7 +178,7 @@ std::string words_of_planes(const Bench& bench) {
   return "planes: " + os::text_of(bench.planes);
 }
 
-// Opened once before anybody comes: who would wait for a client that cannot be served?
+// Opens everything once before clients are accepted, so that errors of this host are found first.
 Result<void> try_out(const Bench& bench) {
   WEFT_TRY(const Buffers buffers, Buffers::make(1));
   WEFT_CHECK(open_end(bench, Terms{}, buffers));
@@ -222,7 +222,7 @@ Result<void> run(const BenchArguments& arguments) {
   os::say("{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);
   if (arguments.host.empty()) return run_alone(bench, sizes);
-  WEFT_CHECK(try_out(bench));  // what is wrong here is said before anybody is called
+  WEFT_CHECK(try_out(bench));  // errors of this host are reported before a client is called
   WEFT_TRY(os::Stream stream, os::dial({.host = arguments.host, .port = arguments.control_port}));
   return lead(bench, &stream, sizes);
 }
@@ -280,7 +280,7 @@ void add_bench_command(CLI::App& app, int& status) {
       ->type_name("SIZE[,SIZE]...")
       ->delimiter(',')
       ->expected(1)
-      ->allow_extra_args(false)  // the word behind it is HOST
+      ->allow_extra_args(false)  // the next word is HOST
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   auto* const iterations =
       write

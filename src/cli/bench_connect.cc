@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kRegionMin = 64ull << 20;
 
-// The planes that were chosen, or those of a host in a lab, steered by uSIDs.
+// The selected planes, or the planes of a host in a lab, where packets are steered by uSIDs.
 Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   out.planes.clear();
   for (const os::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
@@ -29,7 +29,7 @@ Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   return {};
 }
 
-// All QPs of a stream lead to one process: what is agreed for one holds for all.
+// All QPs of a stream lead to the same process, so one agreement is valid for all of them.
 Result<engine::Offer> agree_on(Role role, os::Stream& stream, BenchEnd& end,
                                const engine::Hello& peer) {
   WEFT_TRY(const engine::Offer ours, end.offer(peer));
@@ -41,7 +41,7 @@ Result<engine::Offer> agree_on(Role role, os::Stream& stream, BenchEnd& end,
   return agreed;
 }
 
-// Either end may insist on shared memory; both are told when there is none.
+// Either end may insist on shared memory; both ends learn it if that is not available.
 Result<void> accept_carrier(const Bench& bench, engine::NetEnd::Carrier carrier,
                             os::Stream& stream) {
   const bool refuses = bench.settings.shared_memory == SharedMemory::kMust &&
@@ -110,8 +110,9 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
 Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers, BenchEnd& end) {
   Links out;
-  // Word by word, so that neither end fills the stream. All are heard before any is refused: who
-  // closes with words unread takes its own last ones back.
+  // Sends and receives one hello at a time, so that neither end fills the stream. All hellos are
+  // read before any is refused: closing a stream with unread bytes discards the last bytes that
+  // were sent.
   for (std::uint32_t i = 0; i < terms.qps; ++i) {
     WEFT_TRY(const BenchEnd::Created ours, end.create_qp());
     WEFT_CHECK(stream.send(ours.hello.to_bytes()));

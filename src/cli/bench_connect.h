@@ -1,4 +1,4 @@
-// How an end of `weft bench write` comes to its memory, its world and its QPs.
+// How an end of `weft bench write` gets its memory, its world and its QPs.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,34 @@
 
 namespace weft::cli {
 
-// Both ends' memory: what is sent, and where it lands.
+// The memory of one end: the bytes that it sends, and the region where the peer's bytes land.
 class Buffers {
  public:
-  // At least so much each; pages come with touch(). Errors: kSystem.
+  // At least `size` bytes for each of the two; pages are taken by touch(). Errors: kSystem.
   static Result<Buffers> make(std::uint64_t size);
-  // Once the ends are connected: who only asks, and goes, costs nothing.
+  // Takes the pages. Called when the ends are connected, so that a client that disconnects early
+  // costs no memory.
   void touch() const;
   const BenchMemory& memory() const { return memory_; }
 
  private:
-  BenchMemory memory_;  // for the life of the process
+  BenchMemory memory_;  // valid for the life of the process
 };
 
-// By the interface that this end is asked to use.
+// Opens the end behind the interface that `bench` names.
 Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& terms,
                                            const Buffers& buffers);
 
-// Who leads proposes what carries the QPs, who follows decides.
+// The leading end proposes what carries the QPs (planes or shared memory); the following end
+// decides.
 enum class Role : std::uint8_t { kLeads, kFollows };
-// The QPs between two ends, and what was agreed for all of them.
+// The QPs between two ends, and the terms agreed for all of them.
 struct Links {
   std::vector<BenchQp> qps;
   engine::NetEnd::Carrier carrier = engine::NetEnd::Carrier::kPlanes;
-  std::uint32_t mtu = 0;  // payload of a packet, where the planes carry
+  std::uint32_t mtu = 0;  // payload of a packet, if the planes carry the QPs
 };
-// Between `end` and the one at the other end of the stream.
+// Connects the QPs of `end` with the end at the other side of `stream`.
 Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers, BenchEnd& end);
 
@@ -50,12 +52,12 @@ struct Connected : Links {
 };
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers);
-// "over UDP, 2 planes, 4096 bytes a packet", for the people at either end.
+// "over UDP, 2 planes, 4096 bytes a packet": text for the user of either end.
 std::string words_of_carrier(const Bench& bench, const Links& links, const BenchEnd& end);
-// Each QP's other end is a second one of the same end: nobody else is needed.
+// Connects QPs of one end with each other, in pairs, so that no second process is needed.
 Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms, const Buffers& buffers);
 
-// Those that are not 0.
+// The counters that are not 0.
 nlohmann::json counters_json(BenchEnd& end);
 
 }  // namespace weft::cli

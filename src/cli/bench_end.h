@@ -1,9 +1,10 @@
 // BenchEnd: one end of `weft bench write`, behind one of two interfaces: the engine itself
-// (bench_engine.h), or mrc.h as any program has it (bench_mrc.h). How QPs are made, posted on and
-// polled is all in which the two differ; the benchmark itself is the same.
+// (bench_engine.h), or mrc.h as any program uses it (bench_mrc.h). The two differ only in how QPs
+// are made, posted on and polled; the benchmark itself is the same.
 //
-// Owned by the benchmark and called from one thread. Memory is given when it is opened and outlives
-// it. At most the QPs that it was opened for.
+// Owned by the benchmark and called from one thread. The memory is passed to the function that
+// opens the end, and outlives the end. An end has at most the number of QPs for which it was
+// opened.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,12 @@
 
 namespace weft::cli {
 
-// What is sent, and where the other end's bytes land.
+// The bytes that this end sends, and the region where the peer's bytes land.
 struct BenchMemory {
   std::span<std::byte> source{}, landing{};
 };
 
-// A QP of ours and the peer's region behind it.
+// One of our QPs and the region of its peer.
 struct BenchQp {
   std::uint32_t index = 0;  // in order of creation
   engine::Hello peer{};
@@ -36,10 +37,10 @@ class BenchEnd {
   // --- set-up
   struct Created {
     std::uint32_t index = 0;
-    engine::Hello hello{};  // what to tell the peer of it
+    engine::Hello hello{};  // what the peer must learn about this QP
   };
   virtual Result<Created> create_qp() = 0;
-  // As NetEnd has them.
+  // offer() and connect() do the same as those of NetEnd.
   virtual Result<engine::Offer> offer(const engine::Hello& peer) = 0;
   virtual Result<engine::NetEnd::Carrier> connect(const BenchQp& qp,
                                                   const engine::Offer& agreed) = 0;
@@ -49,23 +50,24 @@ class BenchEnd {
     std::uint64_t offset = 0;  // in both regions
     std::uint32_t size = 0;
   };
-  // Errors: kExhausted: its queue is full.
+  // Errors: kExhausted: the send queue is full.
   virtual Result<void> post(const BenchQp& qp, const Write& write) = 0;
-  // Drives the network until something may have changed, or `limit`.
+  // Drives the network until something may have changed, or until `limit`.
   virtual void progress(Time limit) = 0;
-  // How many writes completed. Errors: kSystem with the status of the first that failed.
+  // How many writes completed. Errors: kSystem with the status of the first write that failed.
   virtual Result<std::uint64_t> take() = 0;
-  // Nothing is posted and nothing expected until then: peers are answered.
+  // Answers the peer's packets until `until`. Nothing is posted and no completion is expected
+  // meanwhile.
   virtual void answer(Time until) = 0;
-  // As of the last progress.
+  // The time of the last progress().
   virtual Time now() const = 0;
 
-  // --- what is known
+  // --- observation
   virtual std::size_t plane_count() const = 0;
   virtual CounterTable counters() = 0;
-  // The congestion window, where this interface can tell it.
+  // The congestion window, if this interface can read it.
   virtual std::optional<std::int64_t> window_bytes(const BenchQp& qp) = 0;
-  // Planes that carry nothing to that peer just now, where this interface can tell it; 0: none.
+  // Planes that carry nothing to that peer at the moment; 0: none, or this interface cannot tell.
   virtual world::PortMask planes_left_out(const BenchQp& qp) = 0;
 };
 

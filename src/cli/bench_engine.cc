@@ -51,7 +51,8 @@ class EngineEnd final : public BenchEnd {
   void progress(Time limit) override { end_->world().progress(limit); }
 
   Result<std::uint64_t> take() override {
-    std::array<transport::Completion, 4> batch;  // asked for each time round: usually there is none
+    // Small, because it is polled in each iteration and is usually empty.
+    std::array<transport::Completion, 4> batch;
     std::uint64_t done = 0;
     for (;;) {
       const std::size_t count = end_->endpoint().poll_completions(batch);

@@ -1,4 +1,4 @@
-// BenchEnd on the engine itself: a world, an endpoint and memory, driven by whoever calls.
+// BenchEnd on the engine itself: a world, an endpoint and memory, driven by the calling thread.
 #pragma once
 
 #include <memory>

@@ -36,7 +36,7 @@ Result<void> follow(const Bench& bench, Client& client) {
     os::say("{} has come, {}\n", client.from, words_of_carrier(bench, c, *c.end));
   Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
   for (;;) {
-    // Until the other has all of its completions.
+    // Answers until the other end has all of its completions.
     const auto heard = hear_while_answering(stream, *c.end);
     if (os::interrupted()) {
       WEFT_CHECK(tell(stream, kInterruption));
@@ -52,7 +52,7 @@ Result<void> follow(const Bench& bench, Client& client) {
     if (round.size > buffers.memory().landing.size() || round.size == 0)
       return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
     buffers.memory().landing[round.size - 1] = std::byte{0};
-    WEFT_CHECK(tell(stream, round));  // ready
+    WEFT_CHECK(tell(stream, round));  // says that this end is ready
     if (terms.latency) {
       WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.memory(),
                                  {.size = static_cast<std::uint32_t>(round.size),
@@ -66,27 +66,27 @@ Result<void> follow(const Bench& bench, Client& client) {
                                     .depth = depth_for(round.size)},
                                    watch));
     }
-    if (watch.early.is_here(os::clock_now())) continue;        // why is what is heard next
-    if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // done
+    if (watch.early.is_here(os::clock_now())) continue;        // the next message says why
+    if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // says: done
   }
 }
 
 namespace {
 
-// One of several that lead: how it stands with it.
+// The state of one of several leading ends.
 enum class Part : std::uint8_t { kOpen, kOver, kInterrupted, kGone };
 
-// REQUIRES that it said something.
+// REQUIRES that the stream has bytes to read.
 Part heed(os::Stream& stream) {
   const auto round = hear(stream);
-  if (!round)
-    return os::interrupted() ? Part::kOpen : Part::kGone;  // the caller sees to the former
+  // An interruption of this end is kOpen here, because the caller handles it.
+  if (!round) return os::interrupted() ? Part::kOpen : Part::kGone;
   if (round->is_interruption()) return Part::kInterrupted;
   if (round->iterations == 0) return Part::kOver;
   return tell(stream, *round) ? Part::kOpen : Part::kGone;  // ready
 }
 
-// Until each of them is over, one way or another, or this end is interrupted.
+// Returns when each leading end has ended in some form, or when this end is interrupted.
 std::vector<Part> heed_all(std::vector<Client>& clients, BenchEnd& end) {
   std::vector<Part> parts(clients.size(), Part::kOpen);
   while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !os::interrupted()) {
@@ -102,7 +102,7 @@ std::vector<Part> heed_all(std::vector<Client>& clients, BenchEnd& end) {
   return parts;
 }
 
-// Those that are under way. One that has gone meanwhile need not be told.
+// Informs the ends that are still open. An end that has disconnected meanwhile needs no message.
 void tell_interruption(std::vector<Client>& clients, const std::vector<Part>& parts) {
   for (std::size_t i = 0; i < clients.size(); ++i) {
     if (parts[i] == Part::kOpen) (void)tell(clients[i].stream, kInterruption);
@@ -121,7 +121,7 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
            .qps = all.qps + one.qps,
            .burst = one.burst};
   }
-  // A secured world has no more sessions than that, and nobody finds it out half-way.
+  // A secured world has no more sessions than that; the limit must be reported before the transfer.
   if (all.qps > kQpsMax) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("the other ends ask for {} QPs together; expected {} at most, give "

@@ -1,4 +1,5 @@
-// The end of `weft bench write` that follows: it answers until the others say that it is over.
+// The following end of `weft bench write`: it answers until the leading ends say that the run is
+// over.
 #pragma once
 
 #include <vector>
@@ -11,15 +12,15 @@
 
 namespace weft::cli {
 
-// Waits for the other end's word and keeps answering its packets meanwhile.
+// Waits for the next message of the other end, and answers its packets meanwhile.
 Result<Round> hear_while_answering(os::Stream& stream, BenchEnd& end);
-// Writes under way on a QP, of messages of that size.
+// How many writes of messages of that size are in flight on a QP.
 std::uint32_t depth_for(std::uint64_t size);
 
-// One that leads.
+// Follows one leading end.
 Result<void> follow(const Bench& bench, Client& client);
-// Several that lead at once, all to this one end. One that goes without a word does not end what
-// the others do, but is an error when they are over.
+// Follows several leading ends at once. If one of them disconnects early, the others continue;
+// serve() returns an error after they are done.
 Result<void> serve(const Bench& bench, std::vector<Client> clients);
 
 }  // namespace weft::cli

@@ -22,7 +22,7 @@
 namespace weft::cli {
 namespace {
 
-// Does nothing for a while and gives the share of a core that it took, in per cent.
+// Posts nothing for a while and returns the share of a core that this end uses, in per cent.
 double measure_idle(BenchEnd& end, Duration how_long) {
   const auto cpu_us = [] {
     rusage usage{};
@@ -32,13 +32,13 @@ double measure_idle(BenchEnd& end, Duration how_long) {
   };
   const double before = cpu_us();
   const Time began = os::clock_now();
-  // Ctrl-C is looked for now and then: the world sleeps on over it.
+  // Checks for Ctrl-C at intervals, because the world goes on sleeping after a signal.
   for (Time now = began; now < began + how_long && !os::interrupted(); now = os::clock_now())
     end.answer(std::min(now + Duration::ms(100), began + how_long));
   return (cpu_us() - before) / (os::clock_now() - began).to_us() * 100;
 }
 
-// A plane that is dead costs its share of the rate, and nothing else would tell.
+// A dead plane reduces the rate by its share, and no other message says so.
 void say_planes_left_out(const Connected& c) {
   if (c.carrier != engine::NetEnd::Carrier::kPlanes) return;
   const world::PortMask left_out = c.end->planes_left_out(c.qps[0]);
@@ -51,14 +51,14 @@ void say_planes_left_out(const Connected& c) {
   }
 }
 
-// As many as take some tenths of a second, unless it was said.
+// As many iterations as take some tenths of a second, unless the user set the number.
 std::uint64_t iterations_of(const BenchArguments& arguments, std::uint64_t size) {
   constexpr std::uint64_t kBytes = 1ull << 30;
   if (arguments.iterations != 0) return arguments.iterations;
   return arguments.latency ? 2000 : std::clamp<std::uint64_t>(kBytes / size, 4, 50'000);
 }
 
-// A run of the end that leads: size by size, then what is told at the end. All references outlive it.
+// A run of the leading end: all sizes in turn, then the final report. All references outlive it.
 class Lead {
  public:
   Lead(const Bench& bench, os::Stream* stream, const Buffers& buffers, Connected& connected)
@@ -71,7 +71,7 @@ class Lead {
     show_header(style_);
   }
 
-  // Measures and shows one size. False: the run was ended before it.
+  // Measures and shows one size. False: the run ended before it.
   Result<bool> measure(std::uint64_t size) {
     if (watch_.early.is_here(os::clock_now())) return false;
     const std::uint64_t iterations = iterations_of(bench_.arguments, size);
@@ -86,7 +86,7 @@ class Lead {
     return true;
   }
 
-  // What was measured before is not lost.
+  // Prints the results so far before it returns the error.
   Error give_up(const Error& why) {
     if (style_.json && !rows_.empty()) {
       const nlohmann::json all{{"rows", std::move(rows_)}, {"error", why.message}};
@@ -121,7 +121,7 @@ class Lead {
   }
 
  private:
-  // The other end is told, and has said that it is ready. False: one of them has ended the run.
+  // Tells the other end and waits until it is ready. False: one of the two has ended the run.
   Result<bool> make_ready(const Round& round) {
     if (stream_ == nullptr) return true;
     WEFT_CHECK(tell(*stream_, round));
@@ -159,13 +159,13 @@ class Lead {
       if (!os::interrupted()) WEFT_CHECK(done);
       if (done && done->iterations == 0) watch_.early.set();
     }
-    measured->seconds = (os::clock_now() - began).to_us() * 1e-6;  // until both are done
+    measured->seconds = (os::clock_now() - began).to_us() * 1e-6;  // until both ends are done
     rows_.push_back(show_bandwidth(style_, size, *measured));
     return {};
   }
 
   const Bench& bench_;
-  os::Stream* stream_;  // null: both ends are here
+  os::Stream* stream_;  // null: both ends are in this process
   const Buffers& buffers_;
   Connected& connected_;
   TableStyle style_{.json = bench_.arguments.json,

@@ -1,4 +1,5 @@
-// The end of `weft bench write` that leads: says what is measured, measures, shows.
+// The leading end of `weft bench write`: decides what is measured, measures it, and shows the
+// result.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace weft::cli {
 
-// `stream`: to the other end; null: this end writes to itself (--self).
+// `stream` leads to the other end; null: this end writes to itself (--self).
 Result<void> lead(const Bench& bench, os::Stream* stream, std::span<const std::uint64_t> sizes);
 
 }  // namespace weft::cli

@@ -27,26 +27,27 @@
 namespace weft::cli {
 namespace {
 
-// Writes of a QP under way, as measure_bandwidth has at most.
+// Writes in flight on a QP; measure_bandwidth posts at most that many.
 constexpr std::uint32_t kDepth = 128;
-// Without a completion for so long, it lets others have the core.
+// After that time without a completion, this thread yields its core to others.
 constexpr Duration kYieldAfter = Duration::us(20);
 
 Error refused(const char* what, int error) {
   return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(error))};
 }
 
-// What the command line says, where the device looks for it. REQUIRES that there is one thread.
+// Passes the command line to the device through the environment. REQUIRES that there is one thread.
 void tell_device(const SettingFlags& flags) {
   for (const auto& [key, text] : flags.words) {
-    // One source gives addresses or interfaces: a flag replaces either.
+    // Addresses and interfaces must come from the same source: a flag replaces the variables of
+    // both.
     if (key == "planes") unsetenv("WEFT_IFNAME");
     if (key == "interfaces") unsetenv("WEFT_PLANES");
     setenv(settings::find_setting(key)->environment, text.c_str(), 1);
   }
   if (!flags.config.empty()) setenv("WEFT_CONFIG", flags.config.c_str(), 1);
-  // A device that finds the other end on this host would send it larger packets than an end of the
-  // engine takes, which agrees on shared memory out of band.
+  // With shared memory, the device would send larger packets than an engine's end accepts. An
+  // engine's end agrees on shared memory out of band, which the device does not do.
   setenv("WEFT_SHM", "off", 1);
 }
 
@@ -112,7 +113,7 @@ class MrcEnd final : public BenchEnd {
   Time now() const override { return now_; }
 
   std::size_t plane_count() const override { return planes_.size(); }
-  // mrc.h has no counters; the device has.
+  // mrc.h has no counters, so they are read from the device.
   CounterTable counters() override {
     const auto engine = device::SoftwareContext::of(verbs_)->engine();
     return engine ? (*engine)->counters() : CounterTable();
@@ -128,7 +129,7 @@ class MrcEnd final : public BenchEnd {
   engine::Hello hello() const;
 
   BenchMemory memory_;
-  bool as_nic_ = false, whole_icrc_ = false, labelled_ = false;  // as the device is
+  bool as_nic_ = false, whole_icrc_ = false, labelled_ = false;  // as configured in the device
   std::vector<Ipv6> planes_;
   std::uint32_t mtu_said_ = 0, mtu_ = 0;
   ibv_context* verbs_ = nullptr;
@@ -139,10 +140,10 @@ class MrcEnd final : public BenchEnd {
   std::vector<OneQp> qps_;
   ibv_send_wr work_{};
   ibv_sge piece_{};
-  std::array<ibv_wc, 128> done_{};  // all there is, as on the engine
+  std::array<ibv_wc, 128> done_{};  // as large as a batch of the engine
   int error_ = 0;
-  ibv_wc_status status_ = IBV_WC_SUCCESS;  // the first that was not
-  std::uint64_t completed_ = 0;            // and not taken yet
+  ibv_wc_status status_ = IBV_WC_SUCCESS;  // the first status that was not success
+  std::uint64_t completed_ = 0;            // completed, not yet taken
   Time now_ = os::clock_now(), came_at_ = now_;
   Prng prng_{os::random_seed()};
 };
@@ -193,7 +194,7 @@ MrcEnd::~MrcEnd() {
 
 // --- set-up ------------------------------------------------------------------------------------
 
-// Of the newest QP. A process's slot is in the numbers of its QPs. REQUIRES one.
+// The hello of the newest QP. A QP number contains the slot of its process. REQUIRES one QP.
 engine::Hello MrcEnd::hello() const {
   const OneQp& one = qps_.back();
   engine::Hello out;
@@ -228,7 +229,7 @@ Result<BenchEnd::Created> MrcEnd::create_qp() {
 
 Result<engine::Offer> MrcEnd::offer(const engine::Hello& peer) {
   WEFT_CHECK(engine::check_fit(hello(), peer));
-  // The port's MTU is what the device may send; what the planes carry may be less.
+  // The MTU of the port is what the device may send; the planes may carry less.
   WEFT_TRY(const auto engine, device::SoftwareContext::of(verbs_)->engine());
   const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
     return parts.world.payload_that_arrives(peer.ports);
@@ -268,7 +269,7 @@ Result<engine::NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const engine:
   return engine::NetEnd::Carrier::kPlanes;
 }
 
-// Where the controller's state cannot be read, it is for the device to say whether it goes on.
+// If the state of the controller cannot be read, the device decides whether it continues.
 void warn_of_controllers(const Bench& bench) {
   const auto word = controller_word({.settings = bench.arguments.flags});
   if (!word) {

@@ -1,9 +1,9 @@
-// BenchEnd on mrc.h: a device, a context, a CQ and QPs as any program written for MRC has them, and
-// nothing of ours besides: what flags say reaches the device as it reaches other programs, by
-// environment. The functions are those of lib_mrc.so, linked in.
+// BenchEnd on mrc.h. It uses a device, a context, a CQ and QPs as any program written for MRC does,
+// and nothing else of Weft: the flags reach the device through the environment, as for other
+// programs. The functions are those of lib_mrc.so, linked in.
 //
-// Polls the CQ and never sleeps while it waits; it sleeps while it only answers, and the device's own
-// thread does so then.
+// While it waits it polls the CQ and never sleeps. While it only answers it sleeps, and the thread
+// of the device drives the network.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@
 
 namespace weft::cli {
 
-// What cannot be measured through mrc.h, as one line. Errors: kInvalid.
+// Refuses what cannot be measured through mrc.h, with one line. Errors: kInvalid.
 Result<void> check_mrc(const Bench& bench);
-// Once a process. Errors: kSystem.
+// Call it at most once in a process. Errors: kSystem.
 Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t qps_max,
                                                const BenchMemory& memory);
 

@@ -1,7 +1,7 @@
-// Silence: notices that not one packet of the other end has come over the planes. Most often a filter
-// drops UDP, and nothing but waiting would be seen of that for long.
+// Silence: notices that no packet of the other end has arrived over the planes. The usual cause is
+// a filter that drops UDP; without this message the user would only see a program that waits.
 //
-// Made for one connection and asked during its measurements. What it says to people goes to stderr,
+// Made for one connection, and called during its measurements. It prints its message to stderr
 // once.
 #pragma once
 
@@ -15,19 +15,19 @@ namespace weft::cli {
 
 class Silence {
  public:
-  // `end` outlives it. Over shared memory nothing is noticed.
+  // `end` outlives this object. Over shared memory it does nothing.
   Silence(BenchEnd& end, const BenchQp& qp, engine::NetEnd::Carrier carrier);
-  // Cheap but for the first seconds.
+  // Costs little after the first seconds.
   void look(Time now);
-  // What is to be said of a failure: where nothing ever came, also what to look at.
+  // The error as the user shall see it: if no packet ever arrived, it also says what to check.
   Error explain(const Error& error) const;
 
  private:
   bool is_silent() const;
 
   BenchEnd& end_;
-  std::string peer_;  // where packets go to; empty: not over the planes
-  Time look_at_{};    // kNever: it has been said, or there is nothing to say
+  std::string peer_;  // the address that our packets go to; empty: the planes are not used
+  Time look_at_{};    // kNever: the message is printed, or there is nothing to print
 };
 
 }  // namespace weft::cli

@@ -9,10 +9,10 @@
 namespace weft::cli {
 namespace {
 
-// How long one wait for progress lasts at most.
+// The longest duration of one wait for progress.
 constexpr Duration kPatience = Duration::ms(100);
 
-// How often the other end's words are looked for during a measurement.
+// The interval at which the stream is checked during a measurement.
 constexpr Duration kLookEvery = Duration::ms(50);
 
 }  // namespace
@@ -45,7 +45,7 @@ bool EarlyEnd::is_here(Time now) {
 Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
                                     const BenchMemory& memory, const BandwidthPlan& plan,
                                     Watch& watch) {
-  // Messages walk through both regions, so that large ones do not stay in the cache.
+  // Messages move through both regions, so that large ones do not stay in the cache.
   const std::uint64_t places =
       std::max<std::uint64_t>(memory.source.size() / std::max(plan.size, 1u), 1);
   std::uint64_t posted = 0, done = 0;
@@ -88,7 +88,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
 Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
                                             const BenchMemory& memory, const LatencyPlan& plan,
                                             Watch& watch) {
-  // A person may ask for more than there is memory for, and end it in time.
+  // The user may ask for more iterations than memory permits, and end the run early.
   constexpr std::uint64_t kReserveMax = 1u << 20;
   constexpr std::uint64_t kRestEvery = 16;
   std::vector<double> halves;
@@ -97,7 +97,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
     memory.source[plan.size - 1] = static_cast<std::byte>(round + 1);
     return end.post(qp, {.size = plan.size});
   };
-  // The payload lands behind the compiler's back.
+  // volatile: the device writes the payload, which the compiler cannot see.
   const volatile std::byte* const last = &memory.landing[plan.size - 1];
   Time start = os::clock_now();
   std::uint64_t completed = 0;
@@ -108,7 +108,8 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
     if (plan.begins) WEFT_CHECK(send(round));
     while (!is_here(round)) {
       end.progress(end.now() + kPatience);
-      // Before anything else, as programs look that wait for a message; the rest has its turn too.
+      // Checked before everything else, as a program does that waits for a message; each
+      // kRestEvery-th round also does the rest.
       if (round % kRestEvery != 0 && is_here(round)) break;
       WEFT_TRY(const std::uint64_t taken, end.take());
       completed += taken;
@@ -117,13 +118,13 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
       if (end.now() - start > Duration::s(30))
         return Error{ErrorKind::kSystem, "nothing came back for 30 s"};
     }
-    // One look at the clock a round, of the end that measures.
+    // The measuring end reads the clock once a round.
     const Time over = plan.begins ? os::clock_now() : end.now();
     if (!plan.begins) WEFT_CHECK(send(round));
     if (plan.begins) halves.push_back((over - start).to_us() / 2);
     start = over;
   }
-  // The last answer, and its acknowledgement.
+  // The last reply and its acknowledgement must still be sent.
   end.answer(os::clock_now() + Duration::ms(5));
   return halves;
 }

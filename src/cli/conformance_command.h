@@ -5,7 +5,7 @@
 
 namespace weft::cli {
 
-// Adds the `conformance` subcommand; when it was given, `status` is the exit status.
+// Adds the `conformance` subcommand. If it is called, `status` becomes the exit status.
 void add_conformance_command(CLI::App& app, int& status);
 
 }  // namespace weft::cli

@@ -1,12 +1,12 @@
-// CtlPlan: profiles and ports as a TOML file says they are to be. Pure.
+// CtlPlan: the profiles and ports that a TOML file asks for. Pure.
 //
 //   [[ev_format]]  id, mode, widths, state
 //   [[ev]]         id, mode, format, count or evs, min_active, events, fields, denied, state
 //   [[cc]]         id, algorithm, the parameters of NSCC, state
 //   [[port]]       port, enabled
 //
-// A profile that a file names is begun anew: through INIT, with what the file says, up to `state`
-// (online where nothing is said).
+// A profile that is named in the file is set up from the beginning: it goes to INIT, gets the
+// values of the file, and goes on to `state` (online by default).
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ struct CtlPlan {
 // Errors: kInvalid with FILE:LINE:COLUMN.
 Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name);
 
-// Carries it out, formats first: all of it, or nothing where anything is refused. REQUIRES numbers
-// of profiles that there are.
+// Applies the plan, formats first. If any change is refused, nothing is changed. REQUIRES valid
+// profile numbers.
 control::CtlResult<void> carry_out(const CtlPlan& plan, control::ControllerState& state);
 
 }  // namespace weft::cli

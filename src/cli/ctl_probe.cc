@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t kRequestsMax = 1024;
 
-// One request to be sent.
+// One request, and the EV that it is sent on.
 struct Way {
   fabric::Ev ev{};
   std::optional<control::CtlEv> named{};
@@ -34,7 +34,7 @@ Error no_port(const std::string& flag, std::uint32_t port, std::size_t count) {
   return {ErrorKind::kInvalid, fmt::format("{} {}: expected 1 to {}", flag, port, count)};
 }
 
-// Over each port by several EVs of the device; where none is named, over those that are enabled.
+// Requests on each port by several EVs of the device; if no port is named, on all enabled ports.
 Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::size_t port_count,
                                       const ProbeRequest& request, std::uint32_t disabled) {
   std::vector<std::uint32_t> ports = request.ports;
@@ -54,7 +54,7 @@ Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::s
   return out;
 }
 
-// By EVs as controllers name them.
+// Requests by EVs as controllers name them.
 Result<std::vector<Way>> ways_by_name(const std::vector<fabric::Ev>& evs, std::size_t port_count,
                                       const ProbeRequest& request,
                                       control::ControllerState& state) {
@@ -169,7 +169,7 @@ Result<void> print_events(CtlTarget& target, const EventRequest& request) {
   WEFT_TRY(os::FileDescriptor directory,
            target.state->events_directory(control::ControllerState::Make::kYes));
   WEFT_TRY(const auto queue, control::EvEventQueue::open(std::move(directory)));
-  // Processes look who listens when the state changes.
+  // Processes look for listeners when the state changes.
   if (const auto told = target.state->touch(); !told) return from_ctl(told.error());
   os::catch_interruption();
   const Time begin = os::clock_now();

@@ -1,5 +1,5 @@
-// `weft ctl probe`: EV probes and port status updates to another host, from a slot of its own on the
-// network. And `weft ctl events`: EV events as they come.
+// `weft ctl probe`: sends EV probes and port status updates to another host, from a slot of its
+// own. `weft ctl events`: prints EV events as they happen.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,26 @@ namespace weft::cli {
 struct ProbeRequest {
   std::string to{};                    // an address of the host, in any plane
   std::vector<std::uint32_t> ports{};  // from 1; empty: all
-  std::uint32_t count = 1;             // of each port, each by another EV of the device
-  std::vector<control::CtlEv> evs{};   // or as many by each of these, as controllers name them
-  fabric::EvFormatMode format = fabric::EvFormatMode::kUdp;  // of those
-  std::uint32_t dscp = 0;                      // 46: with the control packets; else with the data
-  std::optional<std::uint32_t> port_status{};  // a port status update instead of probes
+  std::uint32_t count = 1;             // probes on each port, each on another EV of the device
+  // If not empty: `count` probes on each of these EVs, named as controllers name them.
+  std::vector<control::CtlEv> evs{};
+  fabric::EvFormatMode format = fabric::EvFormatMode::kUdp;  // the format of `evs`
+  std::uint32_t dscp = 0;  // 46: the class of control packets; else the class of data
+  std::optional<std::uint32_t> port_status{};  // if set: a port status update, no probes
   Duration timeout = Duration::ms(100);
 };
 struct ProbeAnswer {
   std::uint16_t id = 0;
-  std::uint32_t port = 0;  // asked over, from 1
-  std::uint32_t ev = 0;    // of the device
+  std::uint32_t port = 0;  // the port that sent the request, from 1
+  std::uint32_t ev = 0;    // an EV of the device
   std::optional<control::CtlEv> named{};
   std::optional<transport::EndpointAnswer> answer{};
 };
-// One row a request, in the order they were sent. Errors: kInvalid, kSystem, kExhausted, kBusy.
+// One row for each request, in the order of sending. Errors: kInvalid, kSystem, kExhausted, kBusy.
 Result<std::vector<ProbeAnswer>> run_probes(const CtlTarget& target, const ProbeRequest& request);
 
 struct EventRequest {
-  std::uint64_t count = 0;  // after so many it ends; 0: never
+  std::uint64_t count = 0;  // ends after that many events; 0: never
   std::optional<Duration> timeout{};
   bool json = false;
 };

@@ -1,5 +1,5 @@
-// The device that a `weft ctl` command is about, opened by the settings of the network: its name,
-// its ports, its state.
+// The device that a `weft ctl` command acts on: its name, its ports, its state. The network
+// settings select it.
 #pragma once
 
 #include <functional>
@@ -29,28 +29,30 @@ struct CtlTarget {
 // Errors: kInvalid, kSystem.
 Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
 
-// A failure of the controller as one of the program: misuse is what could not even be asked.
+// An error of the controller becomes kSystem. Misuse is only a request that fails before the
+// controller is asked.
 Error from_ctl(const control::CtlError& error);
-// The end of a verb that changes something: with --json, which generation of the state it made.
+// Ends a verb that changes something: with --json it prints the generation of the state that the
+// change made.
 Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
                       const control::CtlResult<void>& result);
-// All that is known: what controllers said, and what QPs found out. Errors: kSystem.
+// The whole model: what controllers set, and what QPs found out. Errors: kSystem.
 Result<std::shared_ptr<const control::CtlModel>> model_of(const CtlTarget& target);
-// What controllers said that keeps programs from working which name no profile.
+// Settings of controllers that stop programs, namely programs that select no profile.
 struct ControllerWord {
   std::uint32_t ports_disabled = 0;  // bit N: port N
   struct Hindrance {
     std::string name{}, what{};  // "ev-profile 0"; "it is OFFLINE"
-    std::string mend{};          // the command
+    std::string mend{};          // the command that repairs it
   };
   std::vector<Hindrance> hindrances{};
 };
-// Where there is no state none is made: nobody said anything. Errors: kInvalid, kSystem.
+// Does not create a state where none exists. Errors: kInvalid, kSystem.
 Result<ControllerWord> controller_word(const CtlFlags& flags);
-// Those of the flags that say which device is meant, for a command that is to mean the same:
-// " --planes 10.0.1.7", or nothing.
+// The flags that select the device, for a command that shall act on the same device: " --planes
+// 10.0.1.7", or nothing.
 std::string device_flags(const SettingFlags& flags);
-// Runs a verb, prints what went wrong, sets the exit status.
+// Runs a verb, prints its error, sets the exit status.
 void run_ctl(int& status, const std::function<Result<void>()>& body);
 
 }  // namespace weft::cli

@@ -1,4 +1,4 @@
-// The verbs of `weft ctl` about profiles and the device: what flags say, done and shown.
+// The verbs of `weft ctl` about profiles and the device.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace weft::cli {
 
-// What a verb about one profile is told.
+// The arguments of a verb about one profile.
 struct ProfileArguments {
   CtlFlags flags;
   std::optional<std::uint64_t> id;
@@ -23,15 +23,15 @@ struct ProfileArguments {
   bool all_copies = false;
 };
 
-// Changes. Errors: kInvalid (misuse), kSystem (the controller's).
+// These change something. Errors: kInvalid (misuse), kSystem (refused by the controller's state).
 Result<void> set_format(const ProfileArguments& a);
 Result<void> set_ev(const ProfileArguments& a);
 Result<void> change_evs(const ProfileArguments& a, control::EvOp op);
 Result<void> set_cc(const ProfileArguments& a);
-// `only`: of the nouns in the file, this one; empty: all.
+// `only` restricts the change to one noun of the file; empty: all nouns.
 Result<void> apply_file(const CtlFlags& flags, const std::string& name, const std::string& only);
 
-// What they are, on stdout.
+// These print to stdout.
 Result<void> show_device(const CtlFlags& flags);
 Result<void> show_formats(const ProfileArguments& a);
 Result<void> show_evs(const ProfileArguments& a);

@@ -1,4 +1,4 @@
-// How people write what a controller says: EVs, states, modes, fields. Pure; both ways.
+// The textual forms of EVs, states, modes and fields, in both directions. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace weft::cli {
 
 using config::Name;
 
-// Of each kind there are as many.
+// Every kind of profile has the same number of them.
 inline constexpr std::uint32_t kProfileIdMax = control::kEvProfilesMax - 1;
 static_assert(control::kFormatProfilesMax == control::kEvProfilesMax);
 static_assert(control::kCcProfilesMax == control::kEvProfilesMax);
@@ -37,10 +37,10 @@ inline constexpr Name<control::EvState> kEvStates[] = {
 inline constexpr Name<control::CcAlgorithm> kAlgorithms[] = {
     {control::kNsccName, control::CcAlgorithm::kNscc}, {"none", control::CcAlgorithm::kNone}};
 
-// "f3b04256@1": hexadecimal bytes from the first, ':' between them if liked, and the port. Errors:
-// kInvalid.
+// "f3b04256@1": hexadecimal bytes, first byte first, optionally separated by ':', and the port.
+// Errors: kInvalid.
 Result<control::CtlEv> ev_from(std::string_view text);
-// The other way; "-" for one that is not populated.
+// The inverse of ev_from(); "-" for an entry that is not populated.
 std::string text_of(const control::CtlEv& ev);
 
 // "16:0x100:1:15:0xf": width, init, min, max, mask. Errors: kInvalid.
@@ -54,10 +54,10 @@ Result<std::vector<std::uint32_t>> widths_from(std::string_view text);
 Result<std::uint32_t> event_mask_from(std::string_view text);
 std::string event_mask_text(std::uint32_t mask);
 
-// "gamma=0.8" into NSCC's configuration. Errors: kInvalid, with the keys that there are.
+// Sets a parameter of NSCC from "gamma=0.8". Errors: kInvalid, with the list of keys.
 Result<void> set_nscc(std::string_view word, control::NsccSettings& out);
 
-// One of a list of names; Errors: kInvalid, with the names.
+// Finds a name in a list. Errors: kInvalid, with the names.
 template <typename E, std::size_t N>
 Result<E> named(std::string_view what, std::string_view text, const Name<E> (&names)[N]) {
   if (const auto found = config::value_named(names, text)) return *found;
@@ -67,7 +67,7 @@ Result<E> named(std::string_view what, std::string_view text, const Name<E> (&na
                std::string(what) + " " + std::string(text) + ": expected one of " + list};
 }
 
-// As objects: what `show --json` prints and `show` prints in lines.
+// JSON objects; `show --json` prints them and `show` prints them as lines.
 nlohmann::json to_json(const control::FormatProfile& profile);
 nlohmann::json to_json(const control::EvProfileRecord& profile);
 nlohmann::json to_json(const control::CcProfile& profile);

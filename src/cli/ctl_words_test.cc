@@ -5,7 +5,7 @@
 namespace weft::cli {
 namespace {
 
-TEST(CtlWords, EvsAreBytesAndAPort) {
+TEST(CtlWords, EvIsWrittenAsBytesAndPort) {
   const auto ev = ev_from("f3b04256@1");
   ASSERT_TRUE(ev);
   EXPECT_EQ(fabric::ev_first32(ev->value), 0xf3b0'4256u);
@@ -23,7 +23,7 @@ TEST(CtlWords, EvsAreBytesAndAPort) {
   }
 }
 
-TEST(CtlWords, FieldsAndWidths) {
+TEST(CtlWords, FieldsAndWidthsAreReadAndWrongOnesRefused) {
   const fabric::EvField field{.width = 16, .init_val = 0x100, .min = 1, .max = 15, .mask = 0xf};
   ASSERT_TRUE(field_from("16:0x100:1:15:0xf"));
   EXPECT_EQ(*field_from("16:0x100:1:15:0xf"), field);
@@ -35,14 +35,14 @@ TEST(CtlWords, FieldsAndWidths) {
   EXPECT_FALSE(widths_from("32,"));
 }
 
-TEST(CtlWords, EventMasks) {
+TEST(CtlWords, EventMaskIsAListOfNames) {
   for (std::uint32_t mask = 0; mask < 4; ++mask) {
     EXPECT_EQ(*event_mask_from(event_mask_text(mask)), mask);
   }
   EXPECT_FALSE(event_mask_from("bad"));
 }
 
-TEST(CtlWords, ParametersOfNscc) {
+TEST(CtlWords, NsccParametersAreReadByName) {
   control::NsccSettings out;
   for (const char* word : {"gamma=0.5", "max_cwnd=100", "qa_gate=4", "disable_qa=1"}) {
     EXPECT_TRUE(set_nscc(word, out)) << word;

@@ -14,9 +14,10 @@ namespace {
 
 using Level = FindingLevel;
 
-// Below this a burst of two or three senders is lost in the host before anybody looks.
+// In a smaller buffer, a burst of two or three senders is lost before the process reads it.
 constexpr std::uint64_t kReceiveBytesMin = 1u << 20;
-// Others ran for that share of the last ten seconds while somebody waited, in per cent.
+// A note starts at this share of the last ten seconds in which a thread waited for a core, in per
+// cent.
 constexpr double kPressureMax = 10;
 
 std::string kib(std::uint64_t bytes) { return fmt::format("{} KiB", bytes / 1024); }
@@ -44,7 +45,7 @@ Finding judge_send_buffer(const net::HostFacts& f) {
       .name = "send-buffer",
       .found = fmt::format("a UDP socket gets {} of {}", kib(f.send_got), kib(f.send_asked))};
   if (f.send_got >= f.send_asked) return out;
-  // A full run has 64 KiB and its bookkeeping: less than two of them in a buffer stall the sender.
+  // A full run is 64 KiB and its bookkeeping: a buffer for less than two of them stalls the sender.
   out.level = f.send_got < (128u << 10) ? Level::kProblem : Level::kNote;
   out.cost = "senders wait more often for the kernel";
   out.mend = fmt::format("sysctl -w net.core.wmem_max={}", f.send_asked);
@@ -102,7 +103,7 @@ Finding judge_cpus(const net::HostFacts& f) {
   return out;
 }
 
-// Far from its NIC a process reads and writes every packet through the other socket's memory.
+// A process far from its NIC reads and writes every packet through the memory of the other socket.
 Finding judge_numa(const net::HostFacts& f) {
   Finding out{.name = "numa"};
   if (f.numa_nodes.size() < 2) {
@@ -147,7 +148,7 @@ Finding judge_pressure(const net::HostFacts& f) {
 }
 
 Finding judge_clock(const net::HostFacts& f) {
-  // Those that are read without entering the kernel.
+  // Clock sources that are read without entering the kernel.
   static const std::set<std::string> kFast = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
                                               "arch_sys_counter"};
   if (!f.clock_source) return {.name = "clock", .found = "unknown: the clock source is unreadable"};

@@ -1,5 +1,5 @@
-// What on a host costs speed or safety: facts in, findings out. Pure; src/net/host_facts.h finds the
-// facts.
+// Judges what on a host costs speed or safety. Pure: facts in, findings out; src/net/host_facts.h
+// collects the facts.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace weft::cli {
 
-// kProblem: something will be slow, unsafe or fail. kNote: worth knowing, nothing fails.
+// kProblem: something will be slow, be unsafe or fail. kNote: worth knowing, but nothing fails.
 enum class FindingLevel : std::uint8_t { kOk, kNote, kProblem };
 
 struct Finding {
   FindingLevel level = FindingLevel::kOk;
-  std::string name{};   // stable, as "receive-buffer", "mtu 10.0.1.7"
-  std::string found{};  // what there is
-  std::string cost{};   // what it costs; empty when ok
-  std::string mend{};   // the command that mends it; empty where there is nothing to do
+  std::string name{};   // stable, such as "receive-buffer" or "mtu 10.0.1.7"
+  std::string found{};  // the fact
+  std::string cost{};   // its consequence; empty if kOk
+  std::string mend{};   // the command that repairs it; empty if none is needed
 };
 
-// What is wanted of the host, and what a controller said of it.
+// The user's requirements, and the settings of controllers.
 struct DoctorQuestion {
   std::uint32_t payload = 4096;      // the MTU setting; 0: whatever fits
-  bool secured = false;              // there is a job secret
-  std::uint32_t ports_disabled = 0;  // bit N: port N, by `weft ctl port`; port 1 is the first plane
-  std::string device_flags{};        // what `weft ctl` needs besides to mean the same device
-  std::vector<std::string> lab_tools_missing{};  // programs that `weft lab` calls
+  bool secured = false;              // a job secret is set
+  std::uint32_t ports_disabled = 0;  // bit N: `weft ctl` disabled port N; port 1 is plane 0
+  std::string device_flags{};        // flags with which `weft ctl` selects the same device
+  std::vector<std::string> lab_tools_missing{};  // programs that `weft lab` would call
 };
 
 // In a fixed order: buffers, planes, offloads, memory, CPUs, lab.

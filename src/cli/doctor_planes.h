@@ -1,4 +1,4 @@
-// The part of the doctor's judgement that is about planes: addresses, MTUs, ports, offloads.
+// The doctor's judgement of planes: addresses, MTUs, ports, offloads.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace weft::cli {
 
-// Appends to `out`, plane by plane, and what they have in common last.
+// Appends the findings to `out`: first plane by plane, then those about all planes together.
 void judge_planes(std::span<const net::PlaneFacts> planes, const DoctorQuestion& question,
                   std::vector<Finding>& out);
 

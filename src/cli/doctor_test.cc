@@ -41,7 +41,7 @@ net::HostFacts healthy() {
           .clock_source = "tsc"};
 }
 
-// The finding of that name; fails the test if there is none.
+// The finding with that name; fails the test if there is none.
 Finding find(const net::HostFacts& facts, const std::string& name, DoctorQuestion question = {}) {
   for (const Finding& f : diagnose(facts, question)) {
     if (f.name == name) return f;
@@ -60,7 +60,7 @@ FindingLevel worst(const net::HostFacts& facts) {
   return level;
 }
 
-TEST(Doctor, AHealthyHostHasNothingToMend) {
+TEST(Doctor, HealthyHostHasNothingToMend) {
   for (const Finding& f : diagnose(healthy(), {})) {
     EXPECT_EQ(f.level, FindingLevel::kOk) << f.name;
     EXPECT_EQ(f.mend, "") << f.name;
@@ -68,8 +68,8 @@ TEST(Doctor, AHealthyHostHasNothingToMend) {
   }
 }
 
-TEST(Doctor, WhatIsNotOkSaysItsCostAndCommand) {
-  net::HostFacts bad;  // of everything the worst
+TEST(Doctor, EveryFindingThatIsNotOkSaysItsCostAndCommand) {
+  net::HostFacts bad;  // every fact as bad as it can be
   bad.planes = {plane(1, 500), plane(2, 1500), {.plane = {base::ipv4(10, 9, 9, 9), ""}}};
   bad.planes[0].gro = bad.planes[0].gso = false;
   bad.planes[0].running = false;
@@ -91,10 +91,10 @@ TEST(Doctor, WhatIsNotOkSaysItsCostAndCommand) {
   EXPECT_EQ(worst(bad), FindingLevel::kProblem);
 }
 
-TEST(Doctor, ReceiveBuffer) {
+TEST(Doctor, SmallReceiveBufferIsAProblemUnlessMoreIsGranted) {
   net::HostFacts f = healthy();
   f.rmem_max = 212'992;
-  // Root gets it all the same.
+  // A privileged process gets more than rmem_max.
   EXPECT_EQ(find(f, "receive-buffer").level, FindingLevel::kNote);
   f.receive_got = 2u << 20;
   EXPECT_EQ(find(f, "receive-buffer").level, FindingLevel::kNote);
@@ -104,11 +104,11 @@ TEST(Doctor, ReceiveBuffer) {
   EXPECT_EQ(small.mend, "sysctl -w net.core.rmem_max=4194304");
 }
 
-TEST(Doctor, WhichPayloadFits) {
+TEST(Doctor, MtuDecidesWhichPayloadFits) {
   net::HostFacts f = healthy();
   f.planes = {plane(1, 1500)};
   Finding mtu = find(f, "mtu 10.0.1.7");
-  EXPECT_EQ(mtu.level, FindingLevel::kProblem);  // 4096 is the setting
+  EXPECT_EQ(mtu.level, FindingLevel::kProblem);  // the setting asks for 4096
   EXPECT_TRUE(has(mtu.mend, "--mtu 1024")) << mtu.mend;
   EXPECT_EQ(find(f, "mtu 10.0.1.7", {.payload = 1024}).level, FindingLevel::kNote);
   f.planes = {plane(1, 500)};
@@ -121,7 +121,7 @@ TEST(Doctor, WhichPayloadFits) {
   EXPECT_TRUE(has(find(f, "mtu 10.0.1.7", {.secured = true}).mend, "--mtu 2048"));
 }
 
-TEST(Doctor, PlanesOfDifferentMtu) {
+TEST(Doctor, PlanesOfDifferentMtuAreReported) {
   net::HostFacts f = healthy();
   f.planes = {plane(1, 9000), plane(2, 4500)};
   const Finding mismatch = find(f, "mtu-mismatch");
@@ -129,7 +129,7 @@ TEST(Doctor, PlanesOfDifferentMtu) {
   EXPECT_EQ(mismatch.mend, "ip link set dev eth2 mtu 9000");
 }
 
-TEST(Doctor, Ports) {
+TEST(Doctor, PortsThatOthersHoldOrFiltersBlockAreReported) {
   net::HostFacts f = healthy();
   f.planes[0].first_port = PortCheck::kTaken;
   EXPECT_EQ(find(f, "ports 10.0.1.7").level, FindingLevel::kNote);
@@ -145,7 +145,7 @@ TEST(Doctor, Ports) {
   EXPECT_TRUE(has(find(f, "ports 10.0.1.7").found, "Permission denied"));
 }
 
-TEST(Doctor, Offloads) {
+TEST(Doctor, OffloadsThatAreOffAreReportedExceptGroOfVeth) {
   net::HostFacts f = healthy();
   f.planes[0].gro = false;
   EXPECT_EQ(find(f, "offloads eth1").mend, "ethtool -K eth1 gro on");
@@ -160,7 +160,7 @@ TEST(Doctor, Offloads) {
   EXPECT_EQ(find(f, "udp-runs").level, FindingLevel::kProblem);
 }
 
-TEST(Doctor, CpusAndTheirQuota) {
+TEST(Doctor, CpuQuotaBelowTheCoresIsReported) {
   net::HostFacts f = healthy();
   f.cpu_quota = 16;
   EXPECT_EQ(find(f, "cpus").level, FindingLevel::kOk);
@@ -178,20 +178,20 @@ TEST(Doctor, ASmallDevShmDoesNoHarm) {
   EXPECT_EQ(find(f, "shared-memory").level, FindingLevel::kNote);
 }
 
-TEST(Doctor, AesMattersWithASecret) {
+TEST(Doctor, MissingAesIsAProblemOnlyWithASecret) {
   net::HostFacts f = healthy();
   f.aes = false;
   EXPECT_EQ(find(f, "aes").level, FindingLevel::kNote);
   EXPECT_EQ(find(f, "aes", {.secured = true}).level, FindingLevel::kProblem);
 }
 
-TEST(Doctor, AnInterfaceThatIsDownIsOneProblem) {
+TEST(Doctor, InterfaceThatIsDownIsOneProblem) {
   net::HostFacts f = healthy();
   for (net::PlaneFacts& p : f.planes) {
     p.plane.interface = "lo";
     p.running = false;
     p.first_port = p.other_ports =
-        PortCheck::kLost;  // nothing comes through, and no filter is to blame
+        PortCheck::kLost;  // no packet arrives, but not because of a filter
   }
   ASSERT_GE(f.planes.size(), 2u);
   int problems = 0;
@@ -200,7 +200,7 @@ TEST(Doctor, AnInterfaceThatIsDownIsOneProblem) {
   EXPECT_EQ(find(f, "link lo").level, FindingLevel::kProblem);
 }
 
-TEST(Doctor, TheLabNeedsNamespacesOrPrivilege) {
+TEST(Doctor, LabNeedsNamespacesOrPrivilege) {
   net::HostFacts f = healthy();
   f.namespaces = false;
   EXPECT_EQ(find(f, "lab").level, FindingLevel::kNote);
@@ -211,12 +211,12 @@ TEST(Doctor, TheLabNeedsNamespacesOrPrivilege) {
   EXPECT_EQ(find(f, "lab", incomplete).found, "not installed: tc, nft");
 }
 
-TEST(Doctor, SaysWhenAPlaneIsFarFromTheProcess) {
+TEST(Doctor, PlaneFarFromTheProcessIsReported) {
   net::HostFacts facts = healthy();
   EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);
   facts.numa_nodes = {{.number = 0, .cpus = {0, 1, 2, 3}}, {.number = 1, .cpus = {4, 5, 6, 7}}};
   facts.own_cpus = {0, 1};
-  EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);  // no device says where it is
+  EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);  // no interface says on which node it is
   facts.planes[0].numa_node = 0;
   facts.planes[1].numa_node = 1;
   const Finding far = find(facts, "numa");

@@ -36,7 +36,7 @@ struct LabArguments {
   bool no_offloads = false, user_namespace = false, json = false;
 };
 
-// The one that --name says, or the only one there is.
+// The lab named by --name, or the only one that exists.
 Result<std::string> chosen(const LabArguments& arguments) {
   if (!arguments.name.empty()) return arguments.name;
   WEFT_TRY(const auto names, lab::Lab::names());
@@ -48,7 +48,7 @@ Result<std::string> chosen(const LabArguments& arguments) {
   return Error{ErrorKind::kInvalid, "lab: there are " + all + "; say which with --name"};
 }
 
-// Errors: also kWrongState for one that is half built.
+// Errors: also kWrongState if the lab is only half built.
 Result<lab::Lab> open_lab(const std::string& name) {
   WEFT_TRY(lab::Lab lab, lab::Lab::open(name));
   if (lab.state().complete) return lab;
@@ -72,7 +72,7 @@ Result<LabWay> way_of(const LabArguments& arguments) {
       fmt::format("lab: --way {}: expected up (away from the hosts) or down", arguments.way)};
 }
 
-// What the flag says; without it what the scenario asks for.
+// The value of the flag; without the flag what the scenario asks for.
 Result<lab::LabSwitches> switches_of(const LabArguments& arguments, const lab::LabSpec& spec) {
   if (arguments.switches.empty()) return spec.switches;
   if (arguments.switches == "kernel") return lab::LabSwitches::kKernel;
@@ -82,11 +82,13 @@ Result<lab::LabSwitches> switches_of(const LabArguments& arguments, const lab::L
 }
 
 Result<void> up(const LabArguments& arguments) {
-  // A terminal's interrupt also ends the child that is at work. What was made is taken down.
+  // An interrupt from the terminal also ends the child that is working. Everything made so far is
+  // taken down.
   os::catch_interruption();
   const auto start = std::chrono::steady_clock::now();
   WEFT_TRY(auto scenario, run::load_scenario(arguments.file));
-  scenario.topology.needs_usids = true;  // a lab's hosts may send to carriers whatever is hashed
+  // Hosts of a lab may steer by uSIDs, even if the scenario's switches forward by hashing.
+  scenario.topology.needs_usids = true;
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
   WEFT_TRY(lab::LabSpec spec, run::lab_spec(scenario, arguments.name));
   WEFT_TRY(spec.switches, switches_of(arguments, spec));
@@ -129,7 +131,8 @@ Result<void> show(const LabArguments& arguments) {
   }
   auto labs = nlohmann::ordered_json::array();
   std::string text;
-  std::optional<Error> wrong;  // of the last that has something; the others are told here
+  // The error of the last lab that has one; errors of earlier labs are printed at once.
+  std::optional<Error> wrong;
   const auto note = [&](const Error& error) {
     if (wrong) os::say("weft: {}\n", wrong->message);
     wrong = error;
@@ -177,7 +180,7 @@ Result<void> heal(const LabArguments& arguments) {
   return lab.heal(links);
 }
 
-// Returns only where it fails.
+// Returns only if it fails.
 Result<void> execute(const LabArguments& arguments) {
   WEFT_TRY(const lab::Lab lab, open_chosen(arguments));
   const auto& words = arguments.words;
@@ -200,18 +203,18 @@ Result<void> execute(const LabArguments& arguments) {
   execvp(command[0], command.data());
   const int why = errno;
   os::say("weft: lab: {}: cannot be run: {}\n", command[0], std::strerror(why));
-  std::exit(why == ENOENT ? 127 : 126);  // as shells have it: 1 is the program's own
+  std::exit(why == ENOENT ? 127 : 126);  // as shells do; 1 could be the program's own status
 }
 
 Result<void> down(const LabArguments& arguments) {
-  os::catch_interruption();  // it takes less than a second, and is not left half done
+  os::catch_interruption();  // takes less than a second, and must not be interrupted half-way
   const auto swept = sweep_labs();
   if (std::find(swept.begin(), swept.end(), arguments.name) != swept.end()) return {};
   WEFT_TRY(const auto left, lab::Lab::names());
   if (arguments.name.empty() && left.empty() && !swept.empty()) return {};
   WEFT_TRY(const std::string name, chosen(arguments));
-  // Who is still inside keeps a namespace alive that has lost its name: say so. It may be
-  // somebody else's lab that happens to be the only one.
+  // A process that is still inside keeps a namespace alive that has lost its name, so report it.
+  // The lab may belong to somebody else and happen to be the only one.
   if (const auto lab = lab::Lab::open(name); lab && lab->state().complete) {
     for (fabric::HostIndex host = 0; host < lab->plan().topology().host_count(); ++host) {
       const auto inside = lab->processes(host);
@@ -280,7 +283,7 @@ void add_lab_command(CLI::App& app, int& status) {
     command->add_option("--way", a->way, "up (away from the hosts) or down; without it both")
         ->check(not_empty("up or down"));
 
-  // Everything behind the flags is the program's, whatever it looks like.
+  // All words after the flags belong to the program, even those that look like flags.
   CLI::App* runs =
       add("exec", "run a program in a host: exec [--name NAME] host H -- COMMAND...", execute);
   runs->prefix_command();

@@ -5,7 +5,7 @@
 
 namespace weft::cli {
 
-// Adds the `lab` subcommand; when it was given, `status` is the exit status.
+// Adds the `lab` subcommand. If it is called, `status` becomes the exit status.
 void add_lab_command(CLI::App& app, int& status);
 
 }  // namespace weft::cli

@@ -5,7 +5,7 @@
 
 namespace weft::cli {
 
-// Adds `run` to the noun `lab`; when it was given, `status` is the exit status.
+// Adds `run` to the noun `lab`. If it is called, `status` becomes the exit status.
 void add_lab_run(CLI::App& lab, int& status);
 
 }  // namespace weft::cli

@@ -16,7 +16,7 @@ using fabric::LinkId;
 using fabric::Tier;
 using nlohmann::ordered_json;
 
-// "up", or all that is wrong with this direction.
+// "up", or all faults of this direction.
 std::string condition(const lab::Lab& lab, LinkId link) {
   const lab::LabFaults& faults = lab.state().faults;
   std::string text;
@@ -31,7 +31,7 @@ std::string condition(const lab::Lab& lab, LinkId link) {
   return text.empty() ? "up" : text;
 }
 
-// Of a pair: once where both directions agree.
+// The state of a pair of links, written once if both directions agree.
 std::string pair_condition(const lab::Lab& lab, LinkId up) {
   const std::string a = condition(lab, up);
   const std::string b = condition(lab, lab.plan().topology().reverse(up));
@@ -105,7 +105,7 @@ ordered_json software_json(const lab::Lab& lab) {
           {"control", lab.control()}};
 }
 
-// What was made and is not there any more, so that packets do not pass.
+// A part of the lab that was made and no longer exists, so that packets do not pass.
 std::optional<Error> what_is_gone(const lab::Lab& lab,
                                   const std::vector<lab::LabTraffic>& traffic) {
   const auto& plan = lab.plan();
@@ -175,7 +175,7 @@ std::string hosts_table(const lab::Lab& lab) {
   return text;
 }
 
-// The ports of the highest switches, and every other link between switches that is not sound.
+// The ports of the highest switches, and every other link between switches that has a fault.
 std::string ports_table(const lab::Lab& lab, const std::vector<lab::LabTraffic>& traffic) {
   const auto& plan = lab.plan();
   std::string text =
@@ -197,7 +197,7 @@ std::string ports_table(const lab::Lab& lab, const std::vector<lab::LabTraffic>&
   return text;
 }
 
-// Every link that carried or lost something, or is not sound.
+// Every link that carried or lost a packet, or has a fault.
 std::string links_table(const lab::Lab& lab, const std::vector<lab::LabTraffic>& traffic) {
   std::string text = fmt::format("\n{:<28} {:>10} {:>10} {:>10} {:>10}  {}\n", "link", "packets",
                                  "trims", "marks", "drops", "state");
@@ -229,7 +229,7 @@ std::string rate_text(const lab::LabPlan& plan) {
 Result<LabStatus> lab_status(const lab::Lab& lab) {
   const auto& plan = lab.plan();
   auto known = lab.traffic();
-  // A dead switch is told in its line; what it counted is gone with it.
+  // The status shows a dead switch in its own line; its counters are lost.
   if (!known && !plan.is_software()) return known.error();
   const auto traffic =
       known ? std::move(*known) : std::vector<lab::LabTraffic>(plan.topology().link_count());

@@ -1,4 +1,4 @@
-// What `weft lab status` says of one lab, for people and as JSON.
+// The report of `weft lab status` about one lab, for people and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,13 +10,13 @@
 
 namespace weft::cli {
 
-// "1000 Mbps", or that links are not held to their rate.
+// "1000 Mbps", or a text that says that links have no rate limit.
 std::string rate_text(const lab::LabPlan& plan);
 
 struct LabStatus {
   nlohmann::ordered_json json;
   std::string table;
-  std::optional<Error> broken;  // nothing passes
+  std::optional<Error> broken;  // set if no packet can pass
 };
 Result<LabStatus> lab_status(const lab::Lab& lab);
 

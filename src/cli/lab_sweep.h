@@ -1,5 +1,5 @@
-// What killed runs of `weft lab run` have left in this kernel: the next command that makes or takes
-// down a lab removes it.
+// Removes what killed runs of `weft lab run` left in this kernel. Each command that makes or takes
+// down a lab calls it first.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace weft::cli {
 
-// Takes it down and says so. Gives the names of what is gone now; what stays is no error of the
-// command at hand.
+// Takes those labs down and reports it. Returns the names of the removed labs. A lab that cannot be
+// removed is not an error of the calling command.
 std::vector<std::string> sweep_labs();
 
 }  // namespace weft::cli

@@ -36,7 +36,8 @@ int fail(int status, const std::string& line) {
   return status;
 }
 
-// SIGTERM, SIGINT and SIGHUP as something to read, so that no signal is lost between two looks.
+// Turns SIGTERM, SIGINT and SIGHUP into a readable descriptor, so that no signal is lost between
+// two checks.
 int stop_descriptor() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -83,7 +84,7 @@ int run_switch(const SwitchArguments& arguments) {
   softswitch::LiveFabricLoop loop(
       run::live_fabric_config(*scenario, *topology, arguments.seed), std::move(*edge),
       std::move(control), {.spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
-  // Whoever started it waits for this line: from here on no packet is lost.
+  // The starting process waits for this line: from now on no packet is lost.
   fmt::print("{{\"ready\":true,\"hosts\":{},\"planes\":{},\"links\":{}}}\n", topology->host_count(),
              topology->plane_count(), topology->link_count());
   std::fflush(stdout);

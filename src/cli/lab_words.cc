@@ -31,7 +31,7 @@ bool take_word(Words& words, const char* word) {
   return true;
 }
 
-// What `name` numbers, below `count`.
+// A kind of thing that has numbers from 0 to `count` - 1.
 struct Numbered {
   const char* name;
   std::uint32_t count;
@@ -49,7 +49,7 @@ Result<std::uint32_t> take_number(Words& words, Numbered what) {
   return value;
 }
 
-// All of them, or the one that is named.
+// The selected planes: all of them, or the named one.
 struct Planes {
   std::uint32_t first = 0, end = 0;
 };
@@ -101,7 +101,7 @@ FaultEvent event_on(LinkId link, FaultAction action) {
   FaultEvent event;
   event.action = action;
   event.link = link;
-  event.id = 0x8000'0000u | link;  // not of a scenario; healed by its link
+  event.id = 0x8000'0000u | link;  // no fault of a scenario has this id; a heal of the link ends it
   return event;
 }
 
@@ -146,7 +146,7 @@ Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LabWay w
     const auto ppm = config::ppm_from(words[1]);
     if (!ppm) return wrong(fmt::format("loss: {}", ppm.error()));
     for (const LinkId link : links) {
-      // Said again, it counts instead of the one before.
+      // A new loss share replaces the previous one.
       effect.events.push_back(event_on(link, FaultAction::kHeal));
       if (*ppm == 0) continue;
       effect.events.push_back(event_on(link, FaultAction::kImpair));

@@ -1,4 +1,4 @@
-// How people name links and faults of a lab. Numbers count from 0, as in scenario files:
+// The textual forms of the links and faults of a lab. Numbers count from 0, as in scenario files:
 //
 //   SELECTOR  link host H [plane P]       a host's link, in all planes without `plane`
 //             link t0 A t1 B [plane P]    a T0 and its uplink B
@@ -22,16 +22,16 @@ namespace weft::cli {
 
 enum class LabWay : std::uint8_t { kBoth, kUp, kDown };  // up: away from the hosts
 
-// Takes a selector off the front of `words`. Errors: kInvalid, with what was expected.
+// Takes a selector from the front of `words`. Errors: kInvalid, with what was expected.
 Result<std::vector<fabric::LinkId>> take_links(const fabric::Topology& topology,
                                                std::span<const std::string>& words, LabWay way);
 
 struct LabEffect {
-  std::vector<fabric::FaultEvent> events;  // or
-  std::vector<fabric::LinkId> slowed;      // to
+  std::vector<fabric::FaultEvent> events;  // either these events,
+  std::vector<fabric::LinkId> slowed;      // or these links at `rate`
   Rate rate{};
 };
-// What an effect does to these links; all of `words` is the effect.
+// Converts an effect on these links. REQUIRES that `words` holds the effect and nothing else.
 Result<LabEffect> effect_on(std::span<const fabric::LinkId> links,
                             std::span<const std::string> words, LabWay way);
 

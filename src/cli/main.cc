@@ -1,5 +1,5 @@
-// weft: one program, `weft <noun> <verb>`, one file a noun. Exit 0: it held. 1: it ran and failed.
-// 2: misuse.
+// weft: one program, `weft <noun> <verb>`, one file for each noun. Exit status 0: success. 1: it
+// ran and failed. 2: misuse.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -27,7 +27,8 @@ std::string commands_of(const CLI::App& app) {
   return out;
 }
 
-// The first word that names no command, and what would: CLI11 only says that one is missing.
+// Reports the first word that is no command, and the commands that exist; CLI11 only says that a
+// command is missing.
 bool names_no_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   std::string command = "weft";
@@ -47,7 +48,8 @@ bool names_no_command(const CLI::App& app, int argc, char** argv) {
   return false;
 }
 
-// Of the words that CLI11 had no use for, which it gives last first: a flag, if there is one.
+// Picks a word of those that CLI11 did not use and lists in reverse order: the first flag, else the
+// first word.
 std::string first_of(const std::string& words) {
   std::istringstream in(words);
   std::string first;
@@ -57,16 +59,18 @@ std::string first_of(const std::string& words) {
   return first;
 }
 
-// A flag that nothing takes; empty: none. It is named before what is missing: it may be that, misspelt.
+// The first unknown flag; empty: none. It is reported before missing arguments, because it may be
+// one of them, misspelt.
 std::string unknown_flag(const CLI::App& command) {
-  if (command.get_prefix_command()) return {};  // what is left are another program's flags
+  if (command.get_prefix_command()) return {};  // the rest are flags of another program
   for (const std::string& word : command.remaining()) {
     if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
   }
   return {};
 }
 
-// What CLI11 says of a flag with too many values or none: "--seed: At Most 1 required but ...".
+// Rewrites CLI11's messages about a flag with too many values or none, such as "--seed: At Most 1
+// required but ...".
 std::string words_of_mismatch(const std::string& said) {
   const std::string flag = said.substr(0, said.find(": "));
   if (said.find("At Most") != said.npos) return flag + ": given more than once; expected once";
@@ -74,7 +78,7 @@ std::string words_of_mismatch(const std::string& said) {
   return said;
 }
 
-// What is wrong, with what was expected where CLI11 does not say it.
+// Prints what is wrong, and what was expected if CLI11 does not say it.
 void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = &app;
   std::string command = "weft";
@@ -97,13 +101,13 @@ void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   std::fprintf(stderr, "weft: %s; see `%s --help`\n", what.c_str(), command.c_str());
 }
 
-// A socket that came to be stdout would get what is printed. Nobody reads what goes to /dev/full, and
-// whoever writes there knows.
+// Opens descriptors 0 to 2 if they are closed; otherwise a socket could become stdout and receive
+// what is printed. Writing to /dev/full fails, so that the program notices a missing stdout.
 void open_what_is_closed() {
   constexpr const char* kInstead[] = {"/dev/null", "/dev/full", "/dev/null"};
   for (int fd = 0; fd < 3; ++fd) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
-    // It gets the lowest number that is free, which is this one.
+    // open() returns the lowest free number, which is `fd`.
     [[maybe_unused]] const int opened = open(kInstead[fd], O_RDWR);
   }
 }
@@ -112,8 +116,8 @@ void open_what_is_closed() {
 
 int main(int argc, char** argv) {
   open_what_is_closed();
-  // A file that may not grow is an error of write(), and said. Not ignored: programs that are started
-  // from here would ignore it too.
+  // With a handler, write() on a file at its size limit fails with an error, which is reported. The
+  // signal is not ignored, because programs started from here would inherit that.
   std::signal(SIGXFSZ, [](int) {});
   CLI::App app{"Weft: MRC in software, and the fabric it is proved in"};
   app.require_subcommand(1);
@@ -129,7 +133,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    status = app.exit(e);  // --help, --version: printed
+    status = app.exit(e);  // --help and --version: already printed
   } catch (const CLI::ParseError& e) {
     say_misuse(app, e);
     return 2;
@@ -138,12 +142,12 @@ int main(int argc, char** argv) {
         stderr,
         "weft: out of memory; fewer hosts or flows need less, --details says what takes it\n");
     return 1;
-  } catch (const std::system_error& e) {  // of what is printed
+  } catch (const std::system_error& e) {  // from printing
     std::fprintf(stderr, "weft: stdout: %s\n", e.what());
     return 1;
   }
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written || status != 0) return status;  // what failed was said
+  if (written || status != 0) return status;  // a failure is already reported
   std::fprintf(stderr, "weft: stdout: not everything could be written\n");
   return 1;
 }

@@ -72,7 +72,7 @@ std::string repeat_command(const SimArguments& arguments, std::uint64_t seed) {
   return command;
 }
 
-// What failed, for people, and how to see it again.
+// Prints for people what failed, and the command that repeats it.
 void report(const run::Outcome& outcome, const SimArguments& arguments, std::uint64_t seed) {
   for (const std::string& line : outcome.stuck) os::say("stuck: {}\n", line);
   for (const judge::Complaint& c : outcome.complaints) os::say("judge: {}\n", judge::to_string(c));
@@ -80,7 +80,7 @@ void report(const run::Outcome& outcome, const SimArguments& arguments, std::uin
   os::say("repeat: {}\n", repeat_command(arguments, seed));
 }
 
-// What was asked for, before what came of it.
+// Prints what the scenario asks for, before the results.
 void print_story(const scenario::Scenario& scenario, const run::Outcome& outcome) {
   if (!scenario.description.empty()) fmt::print("{}\n", trimmed(scenario.description));
   constexpr std::size_t kFaultsMax = 12;
@@ -104,14 +104,14 @@ void print_details(const run::Outcome& outcome) {
   }
 }
 
-// Both name one file that is there, or the same one that is not.
+// True if both name the same existing file, or the same path that does not exist.
 bool is_same_file(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return false;
   std::error_code none;
   return a == b || std::filesystem::equivalent(a, b, none);
 }
 
-// REQUIRES that `error` is the errno of opening it.
+// REQUIRES that `error` is the errno of the attempt to open it.
 std::string not_writable(const char* flag, const std::string& file, int error) {
   return fmt::format("{} {}: cannot be written: {}; expected a file in a folder that is there",
                      flag, file, std::strerror(error));
@@ -201,7 +201,7 @@ int run_seeds(const SimArguments& arguments) {
       ++done;
       if (!outcome) {
         error = outcome.error().message;
-        next = arguments.count;  // nobody needs to begin another
+        next = arguments.count;  // no other thread shall begin another run
         return;
       }
       if (!outcome->held()) {

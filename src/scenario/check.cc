@@ -1,4 +1,4 @@
-// Results held against the [expect] table, one sentence for each thing that does not hold.
+// Compares results with the [expect] table; one sentence for each expectation that failed.
 #include <fmt/format.h>
 
 #include "scenario/results.h"
@@ -8,7 +8,7 @@ namespace {
 
 class Findings {
  public:
-  // `what` has a {} where the value goes. A value that is no number holds nothing.
+  // `what` has {} in place of the value. NaN meets no limit.
   void at_most(const char* what, double value, std::optional<double> limit) {
     if (limit && !(value <= *limit)) bound(what, value, "at most", *limit);
   }
@@ -81,7 +81,7 @@ void check_windows(const ExpectSpec& expect, const Results& results, Findings& o
                expect.recovered_share_min);
 }
 
-// Whatever the scenario expects: our own books must balance.
+// Checks the internal counters, which must balance in every scenario.
 void check_books(const Results& results, Findings& out) {
   if (results.facts.inflight_off > 0) {
     out.add(fmt::format("bytes in flight were not 0 when nothing was under way, {} times",
@@ -90,7 +90,7 @@ void check_books(const Results& results, Findings& out) {
 }
 
 void check_paths(const ExpectSpec& expect, const Results& results, Findings& out) {
-  // A condemned plane counts as one more: it is all of its EVs.
+  // A condemned plane counts as one more condemned EV, although it stands for all of its EVs.
   const auto ev_bad = static_cast<double>(results.facts.ev_bad + results.facts.planes_bad);
   out.at_most("{} EVs were condemned", ev_bad, real(expect.ev_bad_max));
   out.at_least("{} EVs were condemned", ev_bad, real(expect.ev_bad_min));

@@ -1,4 +1,4 @@
-// Faults drawn from a seed.
+// Draws faults from a seed.
 #include <algorithm>
 
 #include "scenario/faults.h"
@@ -8,7 +8,7 @@ namespace {
 
 using fabric::Topology;
 
-// One fault's parameters, kind by kind. Everything that parse() would check is kept.
+// Draws the parameters of one fault, kind by kind, within the limits that parse() checks.
 class Drawer {
  public:
   Drawer(const Topology& topology, const TransportSpec& transport, Prng prng)

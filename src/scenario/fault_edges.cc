@@ -17,7 +17,7 @@ using fabric::Tier;
 using fabric::Topology;
 
 struct Span {
-  Time from, until;  // kNever: to the end
+  Time from, until;  // kNever: to the end of the run
 };
 
 // The two directions of one link.
@@ -26,7 +26,7 @@ struct Wire {
 };
 
 Wire wire_of(const FaultSpec& fault, std::uint32_t i, const Topology& topology) {
-  if (fault.where == LinkWhere::kHostLink) {  // of one host: port by port
+  if (fault.where == LinkWhere::kHostLink) {  // consecutive ports of one host
     return {topology.host_up(fault.plane + i, fault.host),
             topology.host_down(fault.plane + i, fault.host)};
   }
@@ -42,8 +42,8 @@ Wire wire_of(const FaultSpec& fault, std::uint32_t i, const Topology& topology) 
           topology.t1_down(fault.plane, lower, at % uplinks)};
 }
 
-// What the fault touches of a link, the way up first: a host that sees its port come back can send
-// at once.
+// The directions of a link that the fault acts on. The direction away from the host comes first: a
+// host that sees its port come back can then send at once.
 std::vector<LinkId> links_of(const FaultSpec& fault, std::uint32_t i, const Topology& topology) {
   const Wire wire = wire_of(fault, i, topology);
   if (fault.direction == Direction::kUp) return {wire.up};
@@ -60,7 +60,7 @@ std::vector<LinkId> links_of_plane(std::uint32_t plane, const Topology& topology
   return links;
 }
 
-// Every link that begins or ends at the switch.
+// All links that begin or end at the switch.
 std::vector<LinkId> links_of_switch(const fabric::SwitchId& id, const Topology& topology) {
   std::vector<LinkId> links;
   for (LinkId link = 0; link < topology.link_count(); ++link) {
@@ -175,7 +175,7 @@ class Writer {
       event.place = FaultPlace::kAllLinks;
       return push(event, FaultAction::kImpair, FaultAction::kHeal, span);
     }
-    // One id for both directions, so one end.
+    // Both directions share one id, so the impairment ends only once.
     const auto links = links_of(fault, i, topology_);
     for (std::size_t k = 0; k < links.size(); ++k) {
       event.link = links[k];

@@ -1,4 +1,4 @@
-// Faults as pairs of edges, start and end, one pair for each link or host that a fault touches.
+// Each fault as pairs of edges (start and end), one pair for each link or host that it touches.
 // Private to faults.cc.
 #pragma once
 
@@ -11,15 +11,15 @@
 
 namespace weft::scenario {
 
-// The event that happens if nothing else acts on the same link or host.
+// The event that this edge causes, unless another fault holds the same link or host.
 struct FaultEdge {
   fabric::FaultEvent event;
   bool ends = false;
 };
 
 struct FaultEdges {
-  std::vector<FaultEdge> edges;  // in no order
-  Time over{};                   // of the last one, crashes aside; kNever if one lasts
+  std::vector<FaultEdge> edges;  // unsorted
+  Time over{};  // time of the last edge, without crashes; kNever if a fault lasts to the end
 };
 
 FaultEdges edges_of(std::span<const FaultSpec> faults, const fabric::Topology& topology,

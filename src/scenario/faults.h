@@ -1,5 +1,5 @@
-// The faults of a scenario written out as timed events, and faults drawn from the seed. Pure
-// values, made once before a run; a world carries them out.
+// Turns the faults of a scenario into timed events, and draws faults from the seed. Everything is a
+// pure value, made once before a run; a world carries the events out.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace weft::scenario {
 
-// Events in the order of time. Faults that overlap on one link or host are joined: it goes down
-// with the first and up with the last; the slowest rate counts. Every impairment has an id of its
-// own, and one kHeal unless it lasts. `carrier` is set where a host can see it: on the link towards
-// the host, unless the fault is silent.
+// Events in the order of time. Faults that overlap on one link or host are merged: a link goes down
+// with the first fault and comes up with the last; the slowest rate counts. Each impairment has its
+// own id, and exactly one kHeal unless it lasts to the end. `carrier` is set if a host can see it:
+// on the link towards the host, unless the fault is silent.
 struct FaultPlan {
   std::vector<fabric::FaultEvent> events;
-  Time healed_at{};  // when the last fault is over, crashes aside; kNever if one lasts to the end
+  Time healed_at{};  // end of the last fault, without crashes; kNever if one lasts to the end
 };
 
-// `first_flow_evs`: what `evs` of a fault counts (Fleet::first_flow_evs). REQUIRES faults that
-// parse() accepted.
+// `first_flow_evs`: the list that `evs` of a fault indexes (Fleet::first_flow_evs). REQUIRES faults
+// that parse() accepted.
 FaultPlan make_fault_plan(std::span<const FaultSpec> faults, const fabric::Topology& topology,
                           std::span<const std::uint32_t> first_flow_evs);
 
-// One run's mix: 1 to count_max faults, each of a kind from the list; at most one host crashes.
-// Each ends.
+// Draws the faults of one run: 1 to count_max faults of kinds from the list. At most one host
+// crashes. Every fault except a crash ends.
 std::vector<FaultSpec> draw_faults(const RandomFaultSpec& spec, const fabric::Topology& topology,
                                    const TransportSpec& transport, Prng prng);
 
-// For people: "link-down on host 0's link in plane 2, 300 us to 1000 us".
+// Text for people: "link-down on host 0's link in plane 2, 300 us to 1000 us".
 std::string describe(const FaultSpec& fault);
 
 }  // namespace weft::scenario

@@ -23,7 +23,7 @@ FaultPlan planned(std::string_view faults) {
 
 Time at_us(std::int64_t us) { return Time::from_start(Duration::us(us)); }
 
-TEST(Faults, ALinkGoesDownAndUpInBothDirections) {
+TEST(Faults, LinkGoesDownAndUpInBothDirections) {
   const FaultPlan plan = planned(
       "[[fault]]\nkind = \"link-down\"\nwhere = \"host-link\"\nhost = 3\nplane = 1\nfrom = "
       "\"5us\"\n"
@@ -41,7 +41,7 @@ TEST(Faults, ALinkGoesDownAndUpInBothDirections) {
   EXPECT_EQ(plan.healed_at, at_us(9));
 }
 
-TEST(Faults, SilentAndOneWay) {
+TEST(Faults, SilentFaultHasNoCarrierEventAndMayBeOneWay) {
   const FaultPlan silent =
       planned("[[fault]]\nkind = \"plane-down\"\nplane = 0\nsilent = true\nuntil = \"1us\"\n");
   EXPECT_EQ(silent.events.size(), 2u * 2 * 16);
@@ -53,7 +53,7 @@ TEST(Faults, SilentAndOneWay) {
   EXPECT_EQ(up.healed_at, kNever) << "it lasts";
 }
 
-TEST(Faults, ASwitchTakesAllItsLinksAlong) {
+TEST(Faults, SwitchDownTakesDownAllLinksOfTheSwitch) {
   const FaultPlan t0 = planned("[[fault]]\nkind = \"switch-down\"\ntier = \"t0\"\nswitch = 2\n");
   EXPECT_EQ(t0.events.size(), 2u * (4 + 4));
   int carriers = 0;
@@ -63,7 +63,7 @@ TEST(Faults, ASwitchTakesAllItsLinksAlong) {
             2u * 4);
 }
 
-TEST(Faults, CountAndSpacing) {
+TEST(Faults, CountAndSpacingMakeConsecutiveFaults) {
   const FaultPlan plan = planned(
       "[[fault]]\nkind = \"link-down\"\nwhere = \"t0-t1\"\ndirection = \"up\"\nt0 = 0\nt1 = 3\n"
       "count = 3\nspacing = \"10us\"\nfrom = \"1us\"\n");
@@ -75,7 +75,7 @@ TEST(Faults, CountAndSpacing) {
   EXPECT_EQ(plan.events[2].link, topology.t0_up(0, 1, 1));
 }
 
-TEST(Faults, Flaps) {
+TEST(Faults, FlapGoesDownAndUpEveryPeriod) {
   const FaultPlan plan = planned(
       "[[fault]]\nkind = \"link-flap\"\nwhere = \"host-link\"\ndirection = \"down\"\nhost = 0\n"
       "period = \"4us\"\nfrom = \"10us\"\nuntil = \"19us\"\n");
@@ -88,7 +88,7 @@ TEST(Faults, Flaps) {
   }
 }
 
-TEST(Faults, OverlappingOutagesAreOne) {
+TEST(Faults, OverlappingOutagesOfALinkAreOneOutage) {
   const std::string link = "where = \"host-link\"\ndirection = \"down\"\nhost = 0\n";
   const FaultPlan plan =
       planned("[[fault]]\nkind = \"link-down\"\nsilent = true\n" + link +
@@ -104,7 +104,7 @@ TEST(Faults, OverlappingOutagesAreOne) {
   EXPECT_TRUE(plan.events[2].carrier);
 }
 
-TEST(Faults, TheSlowestRateCounts) {
+TEST(Faults, SlowestRateOfOverlappingFaultsCounts) {
   const std::string link = "kind = \"link-slow\"\nwhere = \"t0-t1\"\ndirection = \"up\"\n";
   const FaultPlan plan = planned("[[fault]]\n" + link +
                                  "rate = \"50%\"\nfrom = \"1us\"\nuntil = \"9us\"\n[[fault]]\n" +
@@ -114,7 +114,7 @@ TEST(Faults, TheSlowestRateCounts) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(plan.events[i].percent, percents[i]);
 }
 
-TEST(Faults, ImpairmentsHaveAnIdEachAndOneEnd) {
+TEST(Faults, EachImpairmentHasItsOwnIdAndOneEnd) {
   const FaultPlan plan = planned(
       "[[fault]]\nkind = \"loss\"\nshare = \"1%\"\nwhere = \"host-link\"\nhost = 1\nuntil = "
       "\"2us\"\n"
@@ -133,7 +133,7 @@ TEST(Faults, ImpairmentsHaveAnIdEachAndOneEnd) {
       3u);
 }
 
-TEST(Faults, PausesAndCrashes) {
+TEST(Faults, PausesEndAndCrashesDoNot) {
   const FaultPlan plan = planned(
       "[[fault]]\nkind = \"host-pause\"\nhost = 2\ncount = 2\nfrom = \"1us\"\nuntil = \"4us\"\n"
       "[[fault]]\nkind = \"host-crash\"\nhost = 5\nfrom = \"2us\"\n");
@@ -144,9 +144,9 @@ TEST(Faults, PausesAndCrashes) {
   EXPECT_EQ(plan.healed_at, at_us(4)) << "a crash does not count";
 }
 
-// Whatever is drawn: every fault ends but a crash, everything that went down comes up, nothing
-// names what is not there.
-TEST(Faults, DrawnMixesEndAndComeFromTheSeed) {
+// Properties of every draw: each fault except a crash ends, everything that went down comes up, and
+// only existing hosts, links and switches are named.
+TEST(Faults, DrawnMixesDependOnTheSeedAndEnd) {
   const Scenario scenario = small_scenario(
       kWorkload +
       std::string("[random_faults]\ncount_max = 6\nwindow = \"400us\"\nduration_max = \"2ms\"\n"
@@ -190,7 +190,7 @@ TEST(Faults, DrawnMixesEndAndComeFromTheSeed) {
   EXPECT_EQ(kinds.size(), 14u);
 }
 
-TEST(Faults, AreDescribedForPeople) {
+TEST(Faults, EveryFaultHasADescriptionForPeople) {
   const Scenario scenario = small_scenario(
       kWorkload +
       std::string("[[fault]]\nkind = \"link-down\"\nwhere = \"host-link\"\nhost = 3\nplane = 1\n"

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kSeriesCountMax = 1u << 20;
 
-// The paths that a listed flow asks for on this end; empty: any.
+// The paths that a listed flow asks for at this end; empty: any path.
 std::span<const std::uint32_t> paths_of(const WorkloadSpec& spec, const Plan& plan, HostIndex host,
                                         std::uint32_t end) {
   if (spec.flows.empty()) return {};
@@ -126,7 +126,7 @@ void Fleet::on_crash(HostIndex host) {
 }
 
 Fleet::QpErrors Fleet::qp_errors() const {
-  // Connections on which a flow was meant to fail.
+  // The connections with a flow that must fail.
   std::vector<bool> meant(plan_.connections.size(), false);
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
     for (const Op& op : plan_.ops_of(host)) {

@@ -1,6 +1,6 @@
-// Fleet: every host of a scenario, with endpoints, QPs connected and receives posted, ready to be
-// attached to a world. Knows nothing of which world that is. Owns the hosts, the plan and the
-// scoreboard; hosts keep their address.
+// Fleet: all hosts of a scenario, with endpoints, connected QPs and posted receives, ready to be
+// attached to a world. It does not know the kind of world. Owns the hosts, the plan and the
+// scoreboard; a host never moves in memory.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,11 @@ class Fleet {
  public:
   struct Options {
     std::uint64_t seed = 1;
-    // The memory of a host, asked once for each, when the plan exists. They outlive the fleet.
+    // Returns the memory of a host. Called once for each host, after the plan is made. The memories
+    // outlive the fleet.
     std::function<world::Memory&(HostIndex, const Plan&)> memory;
     Trace* trace = nullptr;
-    // What the world wants otherwise than the scenario says; may be empty.
+    // Changes that the world makes to the QP configuration of the scenario; may be empty.
     std::function<void(transport::QpConfig&)> suit_qp{};
   };
   // REQUIRES a scenario from parse() and its topology.
@@ -39,28 +40,28 @@ class Fleet {
   const Host& host(HostIndex index) const { return hosts_[index]; }
   const Plan& plan() const { return plan_; }
   const Scoreboard& scoreboard() const { return scoreboard_; }
-  // Nothing more is expected to happen.
+  // True when every flow has completed, failed or been abandoned.
   bool is_done() const { return scoreboard_.flows_left == 0; }
-  // `host` crashed: its flows and those to it are abandoned.
+  // Abandons all flows from and to a crashed host.
   void on_crash(HostIndex host);
   // The addresses of a host's ports.
   std::vector<world::Address> addresses(HostIndex host) const;
-  // The EVs of the first flow's first QP, in order: what `evs` of a fault counts.
+  // The EVs of the first flow's first QP, in order. `evs` of a fault indexes this list.
   const std::vector<std::uint32_t>& first_flow_evs() const { return first_flow_evs_; }
 
   // --- at the end ------------------------------------------------------------------------------
   struct QpErrors {
     std::uint32_t unexpected = 0,
-                  expected = 0;  // expected: the peer crashed, or the flow was meant to fail
+                  expected = 0;  // expected: the peer crashed, or the flow must fail
   };
   QpErrors qp_errors() const;
-  // Some QP that sends was down to the share of EVs that is never taken away.
+  // True if a sending QP was reduced to its `ev_min_active` EVs.
   bool ev_floor_reached() const;
-  // Summed over all endpoints.
+  // The sum over all endpoints.
   CounterTable counters() const;
-  // Bytes of all hosts together; `endpoint` has what the hosts themselves take.
+  // The memory of all hosts together; `endpoint` includes the memory of the hosts themselves.
   transport::Endpoint::MemoryView memory() const;
-  // One line for each host that waits for something, at most `count_max`.
+  // One line for each host that waits for something, at most `count_max` lines.
   std::vector<std::string> stuck(std::size_t count_max) const;
 
  private:
@@ -75,7 +76,7 @@ class Fleet {
   Scoreboard scoreboard_;
   std::deque<Host> hosts_;
   std::vector<bool> crashed_;
-  // What the two ends of a connection tell each other; freed after set-up.
+  // The values that the two ends of a connection exchange; freed after set-up.
   struct Pair {
     std::uint32_t qpn[2] = {0, 0};
     Psn first_psn[2];

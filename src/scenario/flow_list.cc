@@ -22,8 +22,9 @@ Flow plain(const WorkloadSpec& spec, HostIndex from, HostIndex to) {
   return flow;
 }
 
-// 2i -> 2i + 1. `cross`: host i of the fabric's first half to host i of its second, which are under
-// different T0s where there are two, however few hosts take part.
+// Host 2i sends to host 2i + 1. With `cross`, host i of the first half of the fabric sends to host
+// i of the second half; the two are under different T0s if there are two T0s, however few hosts
+// take part.
 std::vector<Flow> pairs(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology);
   const std::uint32_t half = topology.host_count() / 2;
@@ -37,7 +38,7 @@ std::vector<Flow> pairs(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// A random cycle through all hosts (Sattolo), so that nobody sends to itself.
+// A random cycle through all hosts (Sattolo's shuffle), so that no host sends to itself.
 std::vector<Flow> permutation(const WorkloadSpec& spec, const Topology& topology, Prng& prng) {
   std::vector<HostIndex> to(hosts_of(spec, topology));
   std::iota(to.begin(), to.end(), 0u);
@@ -50,11 +51,12 @@ std::vector<Flow> permutation(const WorkloadSpec& spec, const Topology& topology
   return flows;
 }
 
-// The senders are the hosts behind the receiver's T0, then its neighbours there. The victim's flow
-// goes to the receiver's neighbour, from the first host that does not send.
+// The senders are the hosts after the receiver's T0, then the receiver's neighbours. The victim's
+// flow goes from the first host that does not send to a neighbour of the receiver.
 std::vector<Flow> incast(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology);
-  const std::uint32_t reserved = spec.victim ? 3 : 1;  // the receiver, the victim's two ends
+  // The receiver and the two ends of the victim's flow.
+  const std::uint32_t reserved = spec.victim ? 3 : 1;
   const std::uint32_t senders = spec.senders == 0 ? hosts - reserved : spec.senders;
   std::vector<HostIndex> far, near;
   for (HostIndex host = 1; host < hosts; ++host) {
@@ -71,8 +73,9 @@ std::vector<Flow> incast(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// Each rank sends a chunk to the next in every step; step s waits for what came in step s - 1.
-// After group - 1 steps every chunk is reduced somewhere, after as many again it is everywhere.
+// In each step every rank sends a chunk to the next rank; step s waits for the chunk of step s - 1.
+// After group - 1 steps every chunk is reduced at one rank, after as many more steps it is at all
+// ranks.
 std::vector<Flow> ring(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology), group = group_of(spec, topology);
   const std::uint64_t chunk = (spec.bytes + group - 1) / group;
@@ -92,8 +95,8 @@ std::vector<Flow> ring(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// A binary tree numbered like a heap. Sums go up when both children's have come, the result goes
-// down.
+// A binary tree numbered like a heap. A sum goes up when the sums of both children have arrived;
+// then the result goes down.
 std::vector<Flow> tree(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology), group = group_of(spec, topology);
   std::vector<Flow> flows;
@@ -106,7 +109,7 @@ std::vector<Flow> tree(const WorkloadSpec& spec, const Topology& topology) {
       if (child < group) up.after[children++] = first + child;
     }
     up.after_receives = children > 0 ? 1 : 0;
-    Flow down = up;  // the root's result is there when its children's sums are
+    Flow down = up;  // the root has the result when its children's sums have arrived
     if (rank > 0) {
       up.to = first + (rank - 1) / 2;
       flows.push_back(up);
@@ -122,7 +125,7 @@ std::vector<Flow> tree(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// Rank r sends to r + 1, r + 2, ... so that not all begin with the same peer.
+// Rank r sends to r + 1, r + 2, ... so that the ranks do not all begin with the same peer.
 std::vector<Flow> all_to_all(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology), group = group_of(spec, topology);
   std::vector<Flow> flows;

@@ -1,5 +1,5 @@
-// The flows of a workload before they are sorted onto hosts and QPs: one generator a kind. Private
-// to workload.cc.
+// The flows of a workload before they are assigned to hosts and QPs: one generator for each kind.
+// Private to workload.cc.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct Flow {
   std::uint64_t bytes = 0;
   Duration start{};
   std::uint32_t qp = 0;
-  HostIndex after[2] = {kNoHost, kNoHost};  // waits for immediates of these
+  HostIndex after[2] = {kNoHost, kNoHost};  // starts after immediates from these hosts
   std::uint32_t after_receives = 0;
   bool with_immediate = false, bad_rkey = false, victim = false;
   std::uint32_t listed = kNoEnd;
 };
 
-// In the order in which each host starts its own.
+// The flows of each host appear in the order in which the host starts them.
 std::vector<Flow> list_flows(const WorkloadSpec& spec, const fabric::Topology& topology,
                              Prng& prng);
 

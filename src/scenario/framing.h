@@ -1,5 +1,4 @@
-// What data and answers cost on the wire in a scenario: wire/framing.h with the scenario's packet
-// sizes filled in.
+// The wire bytes of data and SACKs in a scenario: wire/framing.h with the scenario's packet sizes.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +18,11 @@ class Framing {
 
   std::uint32_t mtu() const { return mtu_; }
   bool srv6() const { return srv6_; }
-  // One data packet, one SACK.
+  // The size of one data packet or SACK.
   std::uint32_t packet(std::uint32_t payload) const { return sized(kDataHeaderSize, payload); }
   std::uint32_t packet_full() const { return packet(mtu_); }
   std::uint32_t sack() const { return sized(kSackHeaderSize, 0); }
-  // A message of any size; an empty one is one packet.
+  // The size of a message; an empty message is one packet.
   std::uint64_t message(std::uint64_t bytes) const {
     const std::uint64_t full = bytes / mtu_;
     const auto rest = static_cast<std::uint32_t>(bytes % mtu_);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kCompletionsBatch = 16;
 
-// A work request id is flow << 32 | message, a receive's is end << 32 | number.
+// The id of a work request is flow << 32 | message; the id of a receive is end << 32 | number.
 constexpr std::uint64_t id_of(std::uint32_t high, std::uint64_t low) {
   return std::uint64_t{high} << 32 | (low & 0xffff'ffff);
 }
@@ -84,8 +84,7 @@ std::string Host::stuck() const {
          std::to_string(plan_.peer_of(host_, plan_.ends_of(host_)[op.after_end[0]]));
 }
 
-// --- world::Node
-// -----------------------------------------------------------------------------------
+// --- world::Node -------------------------------------------------------------------------------
 
 void Host::on_datagrams(Time now, std::span<const world::Datagram> in) {
   endpoint_.on_datagrams(now, in);
@@ -111,8 +110,7 @@ std::size_t Host::poll_transmit(Time now, std::span<const world::PortRoom> room,
   return endpoint_.poll_transmit(now, room, out);
 }
 
-// --- completions
-// -------------------------------------------------------------------------------------
+// --- completions -------------------------------------------------------------------------------
 
 const Op& Host::op_of(const Active& active) const { return plan_.ops_of(host_)[active.op]; }
 FlowIndex Host::flow_of(const Active& active) const { return plan_.ops_from[host_] + active.op; }
@@ -145,7 +143,7 @@ void Host::on_write_completed(Time now, const transport::Completion& completion)
   const auto in_use = std::span(active_).first(active_count_);
   const auto found =
       std::find_if(in_use.begin(), in_use.end(), [&](const Active& a) { return a.op == op_index; });
-  WEFT_ASSERT(found != in_use.end());  // every message belongs to an operation under way
+  WEFT_ASSERT(found != in_use.end());  // every message belongs to an active operation
   Active& active = *found;
   const Op& op = op_of(active);
   const std::uint32_t size = message_bytes(plan_, op, low_of(completion.id));
@@ -178,7 +176,8 @@ void Host::on_receive_completed(Time now, const transport::Completion& completio
 void Host::post_receive(Time now, std::uint32_t end) {
   EndState& state = ends_[end];
   const std::uint64_t id = id_of(end, state.receives_posted);
-  if (!endpoint_.post_receive(now, state.qpn, id)) return;  // the QP is in error; its flows show it
+  // The QP is in error, which its flows report.
+  if (!endpoint_.post_receive(now, state.qpn, id)) return;
   ++state.receives_posted;
   if (trace_ == nullptr) return;
   TraceRecord record{.at = now, .host = host_, .kind = TraceKind::kPostRecv};
@@ -199,8 +198,7 @@ void Host::trace_completion(Time now, const transport::Completion& completion, s
   trace_->append(record);
 }
 
-// --- work
-// ----------------------------------------------------------------------------------------------
+// --- work --------------------------------------------------------------------------------------
 
 void Host::advance(Time now) {
   const auto ops = plan_.ops_of(host_);
@@ -260,7 +258,7 @@ void Host::post_messages(Time now, Active& active) {
   }
 }
 
-// False if the QP takes no more now.
+// False if the QP accepts no more work requests now.
 bool Host::post_message(Time now, Active& active) {
   const Op& op = op_of(active);
   const FlowIndex flow = flow_of(active);

@@ -1,10 +1,10 @@
 // Host: a node that carries out one host's part of a plan on the endpoint that it wraps.
 //
-// It is driven by a world like any node, passes everything on to the endpoint, and at the same
-// instant takes the completions, releases what waited for them, and posts what comes next. Start
-// times are its own deadlines. Everything is allocated by the constructor and during set-up; a host
-// costs a few hundred bytes, and 16 for each of its QPs, besides its endpoint. Owned by the fleet.
-// The plan, scoreboard, memory and trace outlive it.
+// A world drives it like any node. It passes all calls on to the endpoint; within the same call it
+// takes completions, releases operations that waited for them, and posts the next messages. The
+// start times of operations are its own deadlines. Memory is allocated by the constructor and
+// during set-up only. A host costs a few hundred bytes, and 16 for each of its QPs, besides its
+// endpoint. Owned by the fleet. The plan, scoreboard, memory and trace outlive it.
 #pragma once
 
 #include <cstdint>
@@ -31,22 +31,22 @@ class Host final : public world::Node {
   };
   explicit Host(const Setup& setup);
 
-  // --- set-up: create_qp once for each end, connect each, begin --------------------------------
-  // The QP of the next end, in the order of Plan::ends_of().
+  // --- set-up: create_qp once for each end, connect each end, then begin ------------------------
+  // Creates the QP of the next end, in the order of Plan::ends_of().
   Result<transport::Qpn> create_qp(const transport::QpConfig& config, Psn first_psn);
   Result<void> connect(Time now, std::uint32_t end, const transport::PeerInfo& peer);
-  // Posts the receives that the first immediates will need. REQUIRES every end connected.
+  // Posts the receives for the first immediates. REQUIRES that every end is connected.
   Result<void> begin(Time now);
 
   transport::Endpoint& endpoint() { return endpoint_; }
   const transport::Endpoint& endpoint() const { return endpoint_; }
   std::uint32_t end_count() const { return static_cast<std::uint32_t>(ends_.size()); }
   transport::Qpn qpn(std::uint32_t end) const { return ends_[end].qpn; }
-  // Bytes that this object holds besides itself and the endpoint.
+  // Bytes of heap that this object holds, without the endpoint.
   std::size_t heap_bytes() const;
 
-  // What it waits for, for people: "flow 17 to host 3: 5 of 8 messages completed". Empty when all
-  // is done.
+  // Says what the host waits for: "flow 17 to host 3: 5 of 8 messages completed". Empty when
+  // everything is done.
   std::string stuck() const;
 
   // --- world::Node -----------------------------------------------------------------------------
@@ -60,13 +60,13 @@ class Host final : public world::Node {
  private:
   struct EndState {
     transport::Qpn qpn = 0;
-    std::uint32_t posted = 0;           // writes not yet completed
-    std::uint32_t received = 0;         // immediates
-    std::uint32_t receives_posted = 0;  // ever: the next one's number
+    std::uint32_t posted = 0;           // writes posted and not completed
+    std::uint32_t received = 0;         // immediates received
+    std::uint32_t receives_posted = 0;  // total since begin(): also the number of the next one
   };
-  // An operation under way.
+  // A started operation that is not complete.
   struct Active {
-    std::uint32_t op = 0;  // of this host's
+    std::uint32_t op = 0;  // index within this host's operations
     bool failed = false;
     std::uint64_t posted = 0, completed = 0;  // messages
     Time progress_at{};
@@ -81,7 +81,8 @@ class Host final : public world::Node {
   void on_write_completed(Time now, const transport::Completion& completion);
   void on_receive_completed(Time now, const transport::Completion& completion);
   void post_receive(Time now, std::uint32_t end);
-  // Starts what may start, posts what fits, ends what is done.
+  // Starts operations that are released, posts messages that fit, and ends operations that are
+  // complete.
   void advance(Time now);
   bool is_released(const Op& op) const;
   bool has_more(Time now, const Active& active) const;
@@ -95,11 +96,11 @@ class Host final : public world::Node {
   Trace* trace_;
   HostIndex host_;
   std::uint32_t send_queue_max_, receive_queue_max_;
-  std::uint32_t op_next_ = 0;  // the first of this host's operations that has not started
+  std::uint32_t op_next_ = 0;  // the first operation of this host that has not started
   std::uint32_t active_count_ = 0;
-  Time start_at_ = kNever;  // of operation op_next_, when only time holds it back
+  Time start_at_ = kNever;  // start of operation op_next_, if it waits only for time
   std::vector<EndState> ends_;
-  std::vector<Active> active_;  // the first active_count_ are in use
+  std::vector<Active> active_;  // the first active_count_ entries are in use
   transport::Endpoint endpoint_;
 };
 

@@ -1,4 +1,4 @@
-// Hosts of a whole fleet joined by a loopback that delivers every datagram after two microseconds.
+// Hosts of a whole fleet, joined by a loopback that delivers every datagram after two microseconds.
 #include "scenario/host.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 #include "scenario/fleet.h"
 #include "scenario/testing.h"
 
-// Allocations while a host is being called. Not inlined: g++ would take malloc and free for a
-// mismatch.
+// Counts allocations while a host is called. Not inlined, because g++ would report malloc and free
+// as mismatched.
 static std::size_t allocations = 0;
 static bool counting = false;
 
@@ -35,13 +35,14 @@ static bool counting = false;
 namespace weft::scenario {
 namespace {
 
-// Counts within a scope.
+// Counts allocations within a scope.
 struct Counting {
   Counting() { counting = true; }
   ~Counting() { counting = false; }
 };
 
-// Takes what a plan registers and counts the bytes of each flow that were put in their place.
+// Accepts the regions that a plan registers, and counts for each flow the bytes placed at the right
+// address.
 class CountingMemory final : public world::Memory {
  public:
   explicit CountingMemory(const Plan& plan) : placed(plan.ops.size(), 0), plan_(&plan) {}
@@ -58,7 +59,7 @@ class CountingMemory final : public world::Memory {
     EXPECT_EQ(to.size, from.size);
     placed[(to.at >> 40) - 1] += to.size;
   }
-  std::vector<std::uint64_t> placed;  // by flow
+  std::vector<std::uint64_t> placed;  // indexed by flow
 
  private:
   const Plan* plan_;
@@ -78,7 +79,7 @@ class Loopback {
     fleet_ = std::move(made).value();
   }
 
-  // Runs until every flow is over; false if that takes longer than `limit`.
+  // Runs until every flow is over. False if that takes longer than `limit`.
   bool run(Duration limit) {
     for (; now_ <= Time::from_start(limit) && !fleet_->is_done(); now_ += kStep) {
       deliver();
@@ -98,7 +99,7 @@ class Loopback {
   const Plan& plan() const { return fleet_->plan(); }
   const FlowRecord& record(FlowIndex flow) const { return fleet_->scoreboard().flows[flow]; }
   std::uint64_t placed(HostIndex host, FlowIndex flow) { return memories_[host].placed[flow]; }
-  HostIndex deaf = 0xffff'ffff;  // gets nothing
+  HostIndex deaf = 0xffff'ffff;  // receives nothing
   std::uint64_t datagrams = 0;
 
  private:
@@ -153,7 +154,7 @@ class Loopback {
   Time now_;
 };
 
-TEST(Host, AFlowIsCutIntoMessagesAndCompletes) {
+TEST(Host, FlowIsCutIntoMessagesAndCompletes) {
   Loopback loop("[workload]\nkind = \"pairs\"\nhosts = 2\nbytes = 1000000\nmessage = 30000\n",
                 nullptr);
   ASSERT_TRUE(loop.run(Duration::ms(10)));
@@ -168,7 +169,7 @@ TEST(Host, AFlowIsCutIntoMessagesAndCompletes) {
   EXPECT_EQ(loop.placed(1, 0), 1000000u) << "every byte once";
 }
 
-TEST(Host, StartsInTime) {
+TEST(Host, FlowsStartAtTheirTime) {
   Loopback loop(
       "[workload]\nkind = \"flows\"\nbytes = 5000\n"
       "[[workload.flow]]\nfrom = 0\nto = 1\n[[workload.flow]]\nfrom = 0\nto = 2\nstart = "
@@ -179,7 +180,7 @@ TEST(Host, StartsInTime) {
   EXPECT_EQ(loop.record(1).first_post, Time::from_start(Duration::us(50)));
 }
 
-TEST(Host, RingAndTreeReachTheEndInOrder) {
+TEST(Host, RingAndTreeAllReduceCompleteInOrder) {
   for (const char* kind : {"ring-all-reduce", "tree-all-reduce"}) {
     for (const char* keys : {"", "qps_per_peer = 2\nmessage = 3000\n", "group = 2\n"}) {
       Loopback loop("[workload]\nkind = \"" + std::string(kind) + "\"\nbytes = 64000\n" + keys,
@@ -199,7 +200,7 @@ TEST(Host, RingAndTreeReachTheEndInOrder) {
   }
 }
 
-TEST(Host, AllToAllServesAFewPeersAtATime) {
+TEST(Host, AllToAllServesOnlyAFewPeersAtATime) {
   Loopback loop("[workload]\nkind = \"all-to-all\"\nbytes = 20000\nparallel = 2\n", nullptr);
   ASSERT_TRUE(loop.run(Duration::ms(20)));
   const Plan& plan = loop.plan();
@@ -215,7 +216,7 @@ TEST(Host, AllToAllServesAFewPeersAtATime) {
   }
 }
 
-TEST(Host, RepeatsUntilTheTimeIsOver) {
+TEST(Host, RepeatedFlowEndsWhenItsTimeIsOver) {
   Loopback loop(
       "[workload]\nkind = \"pairs\"\nhosts = 2\nmessage = 8000\nrepeat_for = \"300us\"\n"
       "immediate = true\n",
@@ -231,7 +232,7 @@ TEST(Host, RepeatsUntilTheTimeIsOver) {
   EXPECT_EQ(series.bytes().size(), 31u);
 }
 
-TEST(Host, ABadKeyIsARemoteAccessError) {
+TEST(Host, UnregisteredKeyEndsInARemoteAccessError) {
   Loopback loop(
       "[workload]\nkind = \"flows\"\nbytes = 50000\nmessage = 10000\n"
       "[[workload.flow]]\nfrom = 0\nto = 1\nbad_rkey = true\n[[workload.flow]]\nfrom = 2\nto = 3\n",
@@ -245,7 +246,7 @@ TEST(Host, ABadKeyIsARemoteAccessError) {
   EXPECT_EQ(loop.placed(1, 0), 0u);
 }
 
-TEST(Host, ACrashAbandonsItsFlows) {
+TEST(Host, CrashAbandonsTheFlowsOfTheHost) {
   Loopback loop("[workload]\nkind = \"pairs\"\nhosts = 4\nbytes = 100000\n", nullptr);
   loop.deaf = 1;
   EXPECT_FALSE(loop.run(Duration::ms(2)));
@@ -258,7 +259,7 @@ TEST(Host, ACrashAbandonsItsFlows) {
   EXPECT_TRUE(loop.fleet().stuck(5).empty());
 }
 
-TEST(Host, TracesWhatTheApplicationSees) {
+TEST(Host, TraceHoldsWhatTheApplicationSees) {
   Trace trace;
   Loopback loop(
       "[workload]\nkind = \"pairs\"\nhosts = 2\nbytes = 50000\nmessage = 10000\nimmediate = true\n",
@@ -282,12 +283,12 @@ TEST(Host, TracesWhatTheApplicationSees) {
   EXPECT_EQ(count[TraceKind::kComplete], 10);
 }
 
-TEST(Host, CostsLittleBesidesItsEndpoint) {
+TEST(Host, HostTakesLittleMemoryBesidesItsEndpoint) {
   Loopback loop("[workload]\nkind = \"permutation\"\nbytes = 262144\n", nullptr);
   EXPECT_LE(sizeof(Host) - sizeof(transport::Endpoint) + loop.fleet().host(0).heap_bytes(), 384u);
 }
 
-TEST(Host, AllocatesNothingOnceItRuns) {
+TEST(Host, RunningHostAllocatesNothing) {
   Loopback loop(
       "[workload]\nkind = \"all-to-all\"\nbytes = 20000\nmessage = 3000\nimmediate = true\n",
       nullptr);

@@ -10,7 +10,7 @@ namespace {
 
 using fabric::Topology;
 
-// Wire bytes out of and into hosts, T0s or pods.
+// Wire bytes out of and into a host, T0 or pod.
 struct Load {
   explicit Load(std::size_t count) : out(count, 0), in(count, 0) {}
   std::vector<std::uint64_t> out, in;
@@ -22,7 +22,7 @@ struct Load {
 
 using Wide = unsigned __int128;
 
-// What no run lasts as long as; sums of two of them fit a Duration.
+// Longer than any run; the sum of two such values fits a Duration.
 constexpr std::uint64_t kPsMax = 1'000'000'000'000'000'000;
 
 Duration clamped(Wide ps) {
@@ -44,7 +44,7 @@ std::uint64_t wire_bytes(const Plan& plan, const Op& op, const Framing& framing)
          framing.message(message_bytes(plan, op, count - 1));
 }
 
-// The busiest host, T0 or pod, by time.
+// The time of the busiest host, T0 or pod.
 Duration bottleneck(const Plan& plan, const Framing& framing, const Topology& topology) {
   Load hosts(topology.host_count());
   Load t0s(topology.switch_count(fabric::Tier::kT0));
@@ -72,7 +72,7 @@ Duration bottleneck(const Plan& plan, const Framing& framing, const Topology& to
   return longest;
 }
 
-// Of a full packet and its SACK, between the operation's hosts.
+// The longest RTT of a full packet and its SACK over all operations.
 Duration longest_rtt(const Plan& plan, const Framing& framing, const Topology& topology) {
   Duration longest;
   for (HostIndex host = 0; host < plan.host_count(); ++host) {
@@ -84,7 +84,7 @@ Duration longest_rtt(const Plan& plan, const Framing& framing, const Topology& t
   return longest;
 }
 
-// A full packet over the idle path between two hosts, one way.
+// The one-way delay of a full packet on the idle path between two hosts.
 Duration one_way(const Topology& topology, const Framing& framing, HostIndex from, HostIndex to) {
   return topology.idle_rtt(from, to, framing.packet_full(), 0) -
          topology.idle_rtt(from, to, 0, 0) / 2;
@@ -96,8 +96,8 @@ struct Group {
   std::uint32_t count = 0;
 };
 
-// Of `2 * (count - 1)` steps in a row along the ring, the slowest way round: the delays beside the
-// chunks themselves.
+// The delay of `2 * (count - 1)` consecutive steps along the ring, without the time for the bytes of
+// the chunks. Starts at the rank that gives the longest delay.
 Duration ring_delay(const Group& group, const Topology& topology, const Framing& framing) {
   std::vector<Duration> hop(group.count);
   Duration round;
@@ -105,7 +105,7 @@ Duration ring_delay(const Group& group, const Topology& topology, const Framing&
     hop[r] = one_way(topology, framing, group.first + r, group.first + (r + 1) % group.count);
     round += hop[r];
   }
-  // Twice round less the two hops before the start.
+  // Two rounds less the two hops before the start.
   Duration longest;
   for (std::uint32_t r = 0; r < group.count; ++r) {
     longest = std::max(longest, round * 2 - hop[r] - hop[(r + 1) % group.count]);
@@ -113,14 +113,14 @@ Duration ring_delay(const Group& group, const Topology& topology, const Framing&
   return longest;
 }
 
-// Up a tree and down again. hop[r]: one way between rank r and its parent. A parent takes two
-// vectors through one NIC, one after the other as they come; going down, the child that matters is
-// served first.
+// The time of a tree all-reduce, up and down. hop[r]: one-way delay between rank r and its parent.
+// A parent receives the vectors of its two children through one NIC, in the order of arrival. On
+// the way down each parent serves the child on the critical path first.
 Duration tree_time(const std::vector<Duration>& hop, Duration vector) {
   const auto count = static_cast<std::uint32_t>(hop.size());
-  std::vector<Duration> summed(count);  // when each rank has its children's vectors
+  std::vector<Duration> summed(count);  // when each rank has the sum of its subtree
   for (std::uint32_t rank = count; rank-- > 0;) {
-    Duration free;  // the NIC
+    Duration free;  // when the NIC is free
     std::uint32_t first = 2 * rank + 1, second = 2 * rank + 2;
     if (second < count && summed[second] + hop[second] < summed[first] + hop[first]) {
       std::swap(first, second);
@@ -148,7 +148,7 @@ std::vector<Duration> tree_hops(const Group& group, const Topology& topology,
 }
 
 struct Ideal {
-  Duration serial, delay;  // on the narrowest links; under way beside that
+  Duration serial, delay;  // time for the bytes on the narrowest links; time beyond that
 };
 
 Ideal free_ideal(const Plan& plan, const Framing& framing, const Topology& topology) {
@@ -173,7 +173,8 @@ Ideal all_reduce_ideal(const Plan& plan, const WorkloadSpec& spec, const Framing
     const Duration whole = tree_time(tree_hops({first, count}, topology, framing), vector);
     ideal.delay = std::max(ideal.delay, whole - ideal.serial);
   }
-  // A step is released by what arrives; only the last one's end is known by its acknowledgement.
+  // Arriving data releases the next step; only the end of the last step waits for the
+  // acknowledgement.
   const Duration rtt = longest_rtt(plan, framing, topology);
   ideal.delay += rtt - rtt / 2;
   return ideal;

@@ -1,5 +1,5 @@
-// The time that nothing can beat on a fabric: bytes with framing over the narrowest
-// capacity, plus one idle RTT. The measure that a run is held against.
+// The ideal: a lower bound of a run's time on its fabric. It is the bytes with framing over the
+// narrowest capacity, plus one idle RTT. Results are given relative to it.
 #pragma once
 
 #include "fabric/topology.h"
@@ -8,12 +8,12 @@
 
 namespace weft::scenario {
 
-// Sets plan.ideal and what belongs to it from the plan's operations.
+// Sets plan.ideal and its companions from the plan's operations.
 //
-// Free flows and all-to-all: all bytes out of and into each host, each T0 and each pod, over what
-// its links carry; the narrowest decides. Repeated flows: one message each, after the time that
-// they are repeated for. All-reduce: the slowest chain of dependent steps, each a chunk and one way
-// under way, since a step is released by what arrives.
+// Free flows and all-to-all: all bytes out of and into each host, each T0 and each pod, divided by
+// the capacity of its links; the largest quotient counts. Repeated flows: one message each, after
+// the time for which they are repeated. All-reduce: the slowest chain of dependent steps. Each step
+// is one chunk and one one-way delay, because the arrival of a chunk releases the next step.
 void set_ideal(Plan& plan, const Scenario& scenario, const fabric::Topology& topology);
 
 }  // namespace weft::scenario

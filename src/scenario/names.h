@@ -1,4 +1,4 @@
-// The names that scenario files use for the values of enumerations: kebab-case, one table each.
+// The kebab-case names of enumerators in scenario files, one table for each enumeration.
 #pragma once
 
 #include "config/names.h"

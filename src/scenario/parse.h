@@ -1,4 +1,4 @@
-// parse: the text of a scenario file to a Scenario, or one line for a person:
+// parse: turns the text of a scenario file into a Scenario, or into one line for a person:
 // "FILE:LINE:COL: what is wrong; expected ...". The format: docs/scenarios.md.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace weft::scenario {
 
-// `file_name` is used in messages, and its last part without .toml becomes the scenario's name. A
-// Scenario that comes back can run: its topology exists, and its workload and faults name only what
-// is there.
+// `file_name` is used in messages; its last part without .toml becomes the scenario's name. A
+// returned Scenario can run: its topology is valid, and its workload and faults name only hosts,
+// links and switches that exist.
 Result<Scenario> parse(std::string_view toml, std::string_view file_name);
 
 }  // namespace weft::scenario

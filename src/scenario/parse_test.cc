@@ -20,7 +20,7 @@ constexpr std::string_view kWorkload =
     "kind = \"permutation\"\n"
     "bytes = \"1MiB\"\n";
 
-// A whole scenario: seven lines of topology, three of workload, then `more` from line 11 on.
+// A whole scenario: seven lines of topology, three of workload, and `more` from line 11 on.
 std::string with(std::string_view more) {
   return std::string(kTopology) + std::string(kWorkload) + std::string(more);
 }
@@ -30,7 +30,7 @@ std::string mistake(const std::string& toml) {
   return parsed ? "no mistake" : parsed.error().message;
 }
 
-TEST(Parse, TheLeastThatIsAScenario) {
+TEST(Parse, ShortestScenarioHasDefaults) {
   const auto parsed = parse(with(""), "some/where/quick.toml");
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->name, "quick");
@@ -43,7 +43,7 @@ TEST(Parse, TheLeastThatIsAScenario) {
   EXPECT_TRUE(parsed->expect.all_completed);
 }
 
-TEST(Parse, ReadsEveryTable) {
+TEST(Parse, EveryTableIsRead) {
   const auto parsed = parse(
       "description = \"all of it\"\n" + std::string(kTopology) +
           "link_delay = \"1us\"\n"
@@ -93,7 +93,7 @@ TEST(Parse, ReadsEveryTable) {
   EXPECT_EQ(parsed->run.seed, 7u);
 }
 
-TEST(Parse, NotToml) {
+TEST(Parse, TextThatIsNotTomlIsRefusedWithItsPlace) {
   EXPECT_EQ(mistake("[topology\n").substr(0, 23), "dir/f.toml:1:10: not TO");
   EXPECT_EQ(mistake("a = 1\nb = \"\x01\"\n"),
             "dir/f.toml:2:6: not TOML: a control character; expected text");
@@ -114,7 +114,7 @@ TEST(Parse, TextsMayHoldAnyCharacter) {
             "100G");
 }
 
-TEST(Parse, UnknownKeysAndTables) {
+TEST(Parse, UnknownKeysAndTablesAreRefused) {
   EXPECT_EQ(mistake(with("\n[run]\nmemroy = \"none\"\n")),
             "dir/f.toml:13:1: unknown key \"memroy\" in [run]; did you mean \"memory\"?");
   EXPECT_EQ(mistake(with("[run]\nxyzzy = 1\n")),
@@ -126,7 +126,7 @@ TEST(Parse, UnknownKeysAndTables) {
             "dir/f.toml:11:12: unknown table \"retries\" in [transport]; did you mean \"retry\"?");
 }
 
-TEST(Parse, MissingTablesAndKeys) {
+TEST(Parse, MissingTablesAndKeysAreNamed) {
   EXPECT_EQ(
       mistake(std::string(kWorkload)),
       "dir/f.toml:1:1: the file lacks topology; expected a table [topology] with shape, hosts "
@@ -138,7 +138,7 @@ TEST(Parse, MissingTablesAndKeys) {
             "dir/f.toml:11:1: [[fault]] lacks share; expected a share as \"1%\" or 0.01");
 }
 
-TEST(Parse, WrongTypesAndRanges) {
+TEST(Parse, WrongTypesAndRangesAreRefused) {
   EXPECT_EQ(mistake(with("[transport]\nevs = \"many\"\n")),
             "dir/f.toml:12:7: evs = \"many\" is a text; expected a whole number from 1 to 4096");
   EXPECT_EQ(mistake(with("[transport]\nevs = 0\n")),
@@ -159,7 +159,7 @@ TEST(Parse, WrongTypesAndRanges) {
             "dir/f.toml:1:7: [run] is not a table; expected a line [run] and keys below it");
 }
 
-TEST(Parse, WrongUnits) {
+TEST(Parse, WrongUnitsAreRefused) {
   EXPECT_EQ(mistake(with("[switch]\nqueue = \"16Mib\"\n")),
             "dir/f.toml:12:9: queue = \"16Mib\" has the unknown unit \"Mib\"; expected a size as "
             "\"16MiB\" (units B, kB, MB, GB, KiB, MiB, GiB) or a whole number of bytes");
@@ -170,7 +170,7 @@ TEST(Parse, WrongUnits) {
             "dir/f.toml:13:9: share is not between 0 and 1; expected a share as \"1%\" or 0.01");
 }
 
-TEST(Parse, TopologiesThatCannotBe) {
+TEST(Parse, ImpossibleTopologiesAreRefused) {
   std::string toml = with("");
   toml.replace(toml.find("hosts = 16"), 10, "hosts = 15");
   EXPECT_EQ(mistake(toml),
@@ -183,12 +183,12 @@ TEST(Parse, TopologiesThatCannotBe) {
             "\"three-tier\"");
 }
 
-TEST(Parse, EvsMustSpreadOverThePlanes) {
+TEST(Parse, EvsMustSpreadEvenlyOverThePlanes) {
   EXPECT_EQ(mistake(with("[transport]\nevs = 7\n")),
             "dir/f.toml:12:7: evs = 7 do not spread evenly; expected a multiple of planes = 2");
 }
 
-TEST(Parse, WorkloadsThatDoNotFit) {
+TEST(Parse, WorkloadsThatDoNotFitTheTopologyAreRefused) {
   const auto workload = [](std::string_view keys) {
     return mistake(std::string(kTopology) + "[workload]\n" + std::string(keys));
   };
@@ -215,7 +215,7 @@ TEST(Parse, WorkloadsThatDoNotFit) {
             "which says how long instead");
 }
 
-TEST(Parse, FaultsThatNameWhatIsNotThere) {
+TEST(Parse, FaultsThatNameMissingThingsAreRefused) {
   const auto fault = [](std::string_view keys) {
     return mistake(with("[[fault]]\n" + std::string(keys)));
   };
@@ -241,7 +241,7 @@ TEST(Parse, FaultsThatNameWhatIsNotThere) {
             "dir/f.toml:14:7: evs = 160 does not exist; expected 0 to 159");
 }
 
-TEST(Parse, ExpectationsThatLackAWindow) {
+TEST(Parse, ExpectationsWithoutTheirWindowAreRefused) {
   EXPECT_EQ(
       mistake(with("[expect]\nsettled_share_min = 0.9\n")),
       "dir/f.toml:11:1: [expect] lacks settled_from; expected the window that settled_share_* "

@@ -1,4 +1,4 @@
-// [workload] and [[workload.flow]].
+// Parses [workload] and [[workload.flow]].
 #include "scenario/parse_tables.h"
 #include "scenario/workload.h"
 
@@ -11,7 +11,7 @@ bool is_all_reduce(Kind kind) {
   return kind == Kind::kRingAllReduce || kind == Kind::kTreeAllReduce;
 }
 
-// Flows that stand by themselves: no step waits for another.
+// Workloads whose flows do not wait for each other.
 bool is_free(Kind kind) {
   return kind == Kind::kPairs || kind == Kind::kPermutation || kind == Kind::kIncast ||
          kind == Kind::kFlows;

@@ -9,7 +9,7 @@ namespace {
 
 Time at_us(std::int64_t us) { return Time::from_start(Duration::us(us)); }
 
-// A run of `workload` in which flow i completed all its bytes in us[i] from time 0.
+// A run of `workload` in which flow i started at 0 and completed all its bytes at us[i].
 struct Ran {
   Scenario scenario;
   Plan plan;
@@ -31,7 +31,7 @@ Ran finished(std::string_view workload, const std::vector<std::int64_t>& us) {
   return {std::move(scenario), std::move(plan), std::move(board)};
 }
 
-TEST(Results, CompletionTimesAndGoodput) {
+TEST(Results, CompletionTimesAndGoodputAreComputed) {
   Ran run =
       finished("[workload]\nkind = \"pairs\"\nhosts = 8\nbytes = 1000000\n", {100, 200, 300, 400});
   const Results results = summarise(run.scenario, run.plan, run.board, {});
@@ -44,18 +44,18 @@ TEST(Results, CompletionTimesAndGoodput) {
   EXPECT_DOUBLE_EQ(results.fct_us.max, 400);
   EXPECT_NEAR(results.goodput_gbps, 4 * 8e6 / 400e-6 * 1e-9, 1e-9);
   EXPECT_NEAR(results.slowest_over_ideal, 400 / run.plan.ideal.to_us(), 1e-9);
-  // Goodputs 1, 1/2, 1/3, 1/4.
+  // The goodputs are 1, 1/2, 1/3 and 1/4.
   const double sum = 1 + 0.5 + 1.0 / 3 + 0.25, squares = 1 + 0.25 + 1.0 / 9 + 1.0 / 16;
   EXPECT_NEAR(results.jain, sum * sum / (4 * squares), 1e-9);
 }
 
-TEST(Results, FramingLimitIsOne) {
+TEST(Results, RunAtTheFramingLimitHasShareOne) {
   Ran run = finished("[workload]\nkind = \"pairs\"\nhosts = 2\nbytes = \"4MiB\"\n", {0});
   run.board.flows[0].last_completion = Time() + (run.plan.ideal - run.plan.ideal_rtt);
   EXPECT_NEAR(summarise(run.scenario, run.plan, run.board, {}).goodput_share, 1.0, 1e-6);
 }
 
-TEST(Results, CrashedAndMeantToFail) {
+TEST(Results, CrashedFlowsAndThoseMeantToFailAreCountedApart) {
   Ran run = finished(
       "[workload]\nkind = \"flows\"\nbytes = 1000\n[[workload.flow]]\nfrom = 0\nto = 1\n"
       "[[workload.flow]]\nfrom = 2\nto = 3\n[[workload.flow]]\nfrom = 4\nto = 5\nbad_rkey = true\n",
@@ -73,10 +73,10 @@ TEST(Results, CrashedAndMeantToFail) {
   EXPECT_TRUE(check({.remote_access_errors = 1}, results).empty());
 }
 
-TEST(Results, TheVictimIsJudgedByItself) {
+TEST(Results, VictimIsJudgedSeparately) {
   Ran run = finished(
       "[workload]\nkind = \"incast\"\nsenders = 2\nvictim = true\nbytes = \"1MiB\"\n", {90, 90, 0});
-  // Alone: its bytes with framing at 200 Gb/s, and one RTT.
+  // The victim alone takes its bytes with framing at 200 Gb/s, and one RTT.
   const Plan alone =
       make_plan(small_scenario("[workload]\nkind = \"pairs\"\nhosts = 2\ncross = true\n"
                                "bytes = \"1MiB\"\n"),
@@ -88,7 +88,7 @@ TEST(Results, TheVictimIsJudgedByItself) {
   EXPECT_DOUBLE_EQ(results.jain, 1);
 }
 
-TEST(Results, WindowsOfTime) {
+TEST(Results, WindowsOfTimeAverageTheirSteps) {
   Scenario scenario = small_scenario(
       "[workload]\nkind = \"pairs\"\nhosts = 2\nmessage = 1000\nrepeat_for = \"1ms\"\n"
       "[expect]\nbaseline_from = \"0us\"\nbaseline_until = \"100us\"\nsettled_from = \"100us\"\n"
@@ -98,7 +98,7 @@ TEST(Results, WindowsOfTime) {
   board.flows.resize(1);
   board.series = Series(Duration::us(10), 101);
   for (int us = 0; us < 200; ++us) board.series.add(at_us(us), us < 100 ? 8000 : 4000);
-  board.series.add(at_us(5000), 1);  // after the end: in the last step
+  board.series.add(at_us(5000), 1);  // after the end: counts in the last step
   Results results = summarise(scenario, plan, board, {});
   EXPECT_NEAR(*results.baseline_gbps, 64, 1e-9);
   EXPECT_NEAR(*results.settled_gbps, 32, 1e-9);
@@ -109,7 +109,7 @@ TEST(Results, WindowsOfTime) {
   EXPECT_EQ(findings[1], "goodput during the fault was 0.5 of that before, expected at least 0.8");
 }
 
-TEST(Results, EachExpectationHasItsSentence) {
+TEST(Results, EachFailedExpectationHasItsSentence) {
   Results results;
   results.hosts = 10;
   results.flows = 2, results.completed = 1;
@@ -187,7 +187,7 @@ TEST(Results, JsonHasTheFieldsInOrder) {
   EXPECT_EQ(json.find('\n'), std::string::npos);
 }
 
-TEST(Results, TheTableShowsGoodputOverTime) {
+TEST(Results, TableShowsGoodputOverTime) {
   Scenario scenario = small_scenario(
       "[workload]\nkind = \"pairs\"\nhosts = 2\nmessage = 1000\nrepeat_for = \"1ms\"\n");
   const Plan plan = make_plan(scenario, topology_of(scenario), Prng(1));

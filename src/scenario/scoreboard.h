@@ -1,5 +1,5 @@
-// Scoreboard: what became of every flow, and goodput over time. The hosts of a run write it as they
-// go; results.h reads it. One for a run, owned by the fleet; sized at construction.
+// Scoreboard: the state of every flow, and goodput over time. The hosts of a run write it;
+// results.h reads it. One for each run, owned by the fleet; its size is fixed at construction.
 #pragma once
 
 #include <algorithm>
@@ -13,30 +13,31 @@
 namespace weft::scenario {
 
 enum class FlowState : std::uint8_t {
-  kWaiting,  // nothing posted yet
+  kWaiting,  // nothing is posted yet
   kActive,
-  kCompleted,  // every message, without error
+  kCompleted,  // all messages, without error
   kFailed,     // the first error is in `status`
-  kAbandoned,  // an end crashed: nothing is expected of it
+  kAbandoned,  // an end crashed: no result is expected
 };
 
 struct FlowRecord {
   Time first_post = kNever;
   Time last_completion{};
   std::uint64_t bytes_completed = 0;
-  // Between two messages completed, or from the first post to the first of them.
+  // Longest time between two completed messages, or between the first post and the first
+  // completion.
   Duration longest_pause{};
   FlowState state = FlowState::kWaiting;
   transport::Status status = transport::Status::kOk;
 };
 
-// Payload completed in each step of time, all flows together.
+// Payload completed in each step of time, summed over all flows.
 class Series {
  public:
   Series() = default;
   Series(Duration step, std::size_t count) : step_(step), bytes_(count, 0) {}
 
-  // What comes after the last step counts there.
+  // Bytes after the last step count in the last step.
   void add(Time at, std::uint64_t bytes) {
     if (bytes_.empty()) return;
     const auto index = static_cast<std::size_t>(at.ps() / step_.ps());
@@ -44,7 +45,7 @@ class Series {
   }
   Duration step() const { return step_; }
   const std::vector<std::uint64_t>& bytes() const { return bytes_; }
-  // Of the steps that begin in [from, until), in Gb/s; 0 if there are none.
+  // Average goodput of the steps that begin in [from, until), in Gb/s; 0 if there are none.
   double gbps(Duration from, Duration until) const;
 
  private:
@@ -53,9 +54,9 @@ class Series {
 };
 
 struct Scoreboard {
-  std::vector<FlowRecord> flows;  // by FlowIndex
+  std::vector<FlowRecord> flows;  // indexed by FlowIndex
   Series series;
-  std::uint64_t flows_left = 0;  // not yet completed, failed or abandoned
+  std::uint64_t flows_left = 0;  // not completed, failed or abandoned yet
 };
 
 }  // namespace weft::scenario

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint32_t kAnsweringEvsPerPlane = 4;
 constexpr std::uint32_t kPsnsPerBlock = 64;
-// Spraying itself makes queues of some packets: marks below that would only stir the load.
+// Spraying itself makes queues of several packets; marks below that size would only disturb the
+// load balance.
 constexpr std::uint64_t kNoisePackets = 6;
 
 std::uint64_t first_set(std::uint64_t value, std::uint64_t otherwise) {
@@ -21,10 +22,10 @@ std::uint32_t narrowed(std::uint64_t value, std::uint32_t max) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, max));
 }
 
-// What this host's operations can have under way on one QP at a time.
+// The most that this host's operations can have in flight on one QP.
 struct Demand {
-  std::uint64_t messages = 0;    // posted
-  std::uint64_t psn_blocks = 0;  // of unacknowledged packets
+  std::uint64_t messages = 0;    // posted and incomplete
+  std::uint64_t psn_blocks = 0;  // blocks of PSN records for unacknowledged packets
 };
 
 Demand demand_of(const Scenario& scenario, const Plan& plan, const Op& op) {
@@ -35,7 +36,8 @@ Demand demand_of(const Scenario& scenario, const Plan& plan, const Op& op) {
   return {messages, std::min(window, packets / kPsnsPerBlock) + 2};
 }
 
-// EVs in rotation, and with backups, of an end that sends or one that only answers.
+// The number of EVs in rotation and with backups, for an end that sends or an end that only
+// acknowledges.
 std::uint32_t ev_rotation(const Scenario& scenario, bool sends) {
   const std::uint32_t evs = scenario.transport.evs;
   return sends ? evs : std::min(evs, kAnsweringEvsPerPlane * scenario.topology.planes);
@@ -66,8 +68,8 @@ SwitchSpec resolved_switches(const Scenario& scenario, const fabric::Topology& t
   const Framing framing(scenario);
   const std::uint64_t bdp = scenario.topology.host_rate.bytes_in(base_rtt(scenario, topology));
   out.queue_bytes = first_set(out.queue_bytes, out.trimming ? bdp : 5 * bdp);
-  // Room above the marks for what arrives before senders react; and a queue that cannot hold two
-  // packets carries nothing.
+  // Leaves room above the marks for packets that arrive before senders react. A queue that cannot
+  // hold two packets would carry nothing.
   const std::uint64_t noise = kNoisePackets * framing.packet_full();
   const std::uint64_t queue_min =
       scenario.switches.queue_bytes == 0 ? 6 * noise : 2 * framing.packet_full();
@@ -98,7 +100,7 @@ transport::EndpointConfig endpoint_config(const Scenario& scenario, const Plan& 
     receives = std::max<std::uint64_t>(receives, end.receives);
     evs += ev_count(scenario, end.sends);
   }
-  // QPs that send at a time.
+  // The number of QPs that send at the same time.
   const std::uint64_t senders = std::min<std::uint64_t>(ends.size(), active * plan.qps_per_peer);
 
   transport::EndpointConfig config;
@@ -111,7 +113,7 @@ transport::EndpointConfig endpoint_config(const Scenario& scenario, const Plan& 
   config.ev_count_max = narrowed(std::max<std::uint64_t>(evs, 1), 0x7fff'ffff);
   config.psn_block_count_max =
       narrowed(std::max<std::uint64_t>(senders * most.psn_blocks, 2), 1u << 20);
-  // Several operations may share a QP; what does not fit waits.
+  // Several operations may share a QP; messages that do not fit wait.
   config.send_queue_max =
       narrowed(std::max<std::uint64_t>(most.messages * (active > 1 ? 2 : 1), 1), 4096);
   config.receive_queue_max = narrowed(std::max<std::uint64_t>(receives, 1), spec.wimm_max);
@@ -119,7 +121,7 @@ transport::EndpointConfig endpoint_config(const Scenario& scenario, const Plan& 
       narrowed(senders * config.send_queue_max +
                    (receives > 0 ? ends.size() * config.receive_queue_max : 0) + 16,
                1u << 20);
-  // Half of all EVs may be bad at a time; a dead plane needs three.
+  // Half of all EVs may be bad at the same time; a dead plane needs three entries.
   config.bad_ev_count_max = narrowed(evs / 2 + 3 * scenario.topology.planes, 512);
   config.batch_max = world::kBatchMin;
   config.control_queue_max = narrowed(4 * ends.size() + 48, 256);

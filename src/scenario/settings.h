@@ -1,5 +1,5 @@
-// From a scenario to what switches, endpoints and QPs are told: defaults filled in, bounds derived
-// from the plan.
+// Derives the configuration of switches, endpoints and QPs from a scenario: defaults filled in,
+// bounds taken from the plan.
 #pragma once
 
 #include <array>
@@ -14,31 +14,33 @@
 
 namespace weft::scenario {
 
-// Of a full packet and its SACK on the longest path, or what the scenario says.
+// The value of the scenario; by default the idle RTT of a full packet and its SACK on the longest
+// path.
 Duration base_rtt(const Scenario& scenario, const fabric::Topology& topology);
 
-// Every 0 replaced by the value that it stands for. A plane-BDP is host_rate * base_rtt.
+// Replaces every 0 by its default. A plane-BDP is host_rate * base_rtt.
 SwitchSpec resolved_switches(const Scenario& scenario, const fabric::Topology& topology);
 
-// Of a host's ports, the first `planes` of them set.
+// The addresses of a host's ports; only the first `planes` entries are set.
 std::array<world::Address, world::kPortsMax> port_addresses(const Scenario& scenario,
                                                             HostIndex host);
 
-// Bounds for this host's part of the plan, and no more: there may be a hundred thousand of them.
+// The bounds are exactly those of this host's part of the plan, because a fabric may have a hundred
+// thousand endpoints.
 transport::EndpointConfig endpoint_config(const Scenario& scenario, const Plan& plan,
                                           HostIndex host, std::uint64_t seed);
 
-// Without EVs: those differ from end to end.
+// Without EVs, because each end has its own.
 transport::QpConfig qp_config(const Scenario& scenario, const fabric::Topology& topology);
 
-// The EVs of one end, planes interleaved. An end that only answers gets a few in each plane.
+// The EVs of one end; planes alternate. An end that sends no data gets a few EVs in each plane.
 struct EvRequest {
   HostIndex from = 0, to = 0;
   bool sends = true;
-  std::span<const std::uint32_t> paths{};  // empty: drawn from all
+  std::span<const std::uint32_t> paths{};  // empty: any path
 };
 struct EvList {
-  std::uint32_t in_rotation = 0;  // so many from the front; the rest are backups
+  std::uint32_t in_rotation = 0;  // that many from the front; the others are backups
   std::vector<fabric::Ev> evs{};
 };
 EvList evs_for(const Scenario& scenario, const fabric::Topology& topology, const EvRequest& request,

@@ -1,4 +1,4 @@
-// Scenarios for the tests of this folder, made without a file.
+// Scenarios for the tests of this folder, written in the test instead of a file.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace weft::scenario {
 
-// 16 hosts, four on each T0, two planes of 100G, four T1s; `more` starts with [workload] or another
+// 16 hosts, four on each T0, two planes of 100G, four T1s. `more` begins with [workload] or another
 // table.
 inline Scenario small_scenario(std::string_view more) {
   const auto parsed = parse(

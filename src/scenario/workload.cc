@@ -11,14 +11,13 @@ namespace weft::scenario {
 namespace {
 
 constexpr std::uint64_t kMessageBytesMax = 1u << 30;
-constexpr std::uint32_t kStepsActiveMax =
-    16;  // of an all-reduce: more cannot be under way for long
+constexpr std::uint32_t kStepsActiveMax = 16;  // of an all-reduce: more are never active for long
 
-// The QPs between two hosts with one `qp` number: qps_per_peer connections.
+// All QPs between two hosts with the same `qp` number: qps_per_peer connections.
 struct Link {
   HostIndex a = 0, b = 0;  // a < b
   std::uint32_t qp = 0;
-  std::uint32_t end_a = 0, end_b = 0;  // the first end at each host
+  std::uint32_t end_a = 0, end_b = 0;  // index of the first end at each host
   friend bool operator<(const Link& x, const Link& y) {
     return std::tie(x.a, x.b, x.qp) < std::tie(y.a, y.b, y.qp);
   }
@@ -40,7 +39,7 @@ std::vector<Link> links_of(const std::vector<Flow>& flows) {
   return links;
 }
 
-// Turns counts at [host + 1] into positions.
+// Turns the counts at [host + 1] into start positions.
 void accumulate(std::vector<std::uint32_t>& from) {
   for (std::size_t i = 1; i < from.size(); ++i) from[i] += from[i - 1];
 }
@@ -69,7 +68,7 @@ void lay_out_ends(Plan& plan, std::vector<Link>& links, std::uint32_t hosts) {
   }
 }
 
-// The first end at `host` of the QPs to `peer`. REQUIRES that link in the list.
+// The first end at `host` of the QPs to `peer`. REQUIRES that the list has that link.
 std::uint32_t end_at(const std::vector<Link>& links, HostIndex host, HostIndex peer,
                      std::uint32_t qp) {
   const Link wanted = link_between(host, peer, qp);
@@ -108,7 +107,7 @@ void lay_out_ops(Plan& plan, const std::vector<Flow>& flows, const std::vector<L
   }
 }
 
-// How many immediates will arrive at every end.
+// Counts the immediates that will arrive at each end.
 void count_receives(Plan& plan, const std::vector<Flow>& flows, const std::vector<Link>& links) {
   for (const Flow& flow : flows) {
     if (!flow.with_immediate) continue;
@@ -119,7 +118,7 @@ void count_receives(Plan& plan, const std::vector<Flow>& flows, const std::vecto
     const std::uint64_t messages = repeats ? plan.qps_per_peer : message_count(plan, op);
     const std::uint64_t used = std::min<std::uint64_t>(messages, plan.qps_per_peer);
     for (std::uint32_t k = 0; k < used; ++k) {
-      // Messages k, k + qps_per_peer, ... go to this QP.
+      // This QP gets messages k, k + qps_per_peer, ...
       const std::uint64_t each = (messages - k + plan.qps_per_peer - 1) / plan.qps_per_peer;
       const std::uint64_t sum = plan.ends[first + k].receives + (plan.signal_each ? each : 1);
       plan.ends[first + k].receives =

@@ -25,7 +25,7 @@ Made made(std::string_view workload, std::uint64_t seed = 1) {
   return {std::move(scenario), topology, std::move(plan)};
 }
 
-// What must hold of every plan.
+// Properties of every plan.
 void expect_sound(const Plan& plan) {
   ASSERT_EQ(plan.ends.size(), 2 * plan.connections.size());
   std::vector<int> seen(plan.connections.size(), 0);
@@ -52,7 +52,7 @@ void expect_sound(const Plan& plan) {
   }
 }
 
-TEST(Workload, PermutationSendsAndReceivesOnceEach) {
+TEST(Workload, PermutationSendsAndReceivesOnceAtEveryHost) {
   const Made m = made("[workload]\nkind = \"permutation\"\nbytes = \"1MiB\"\n");
   expect_sound(m.plan);
   std::set<HostIndex> to;
@@ -72,7 +72,7 @@ TEST(Workload, PermutationSendsAndReceivesOnceEach) {
   EXPECT_NE(peers(m.plan), peers(made(same, 2).plan));
 }
 
-TEST(Workload, PairsAndTheirDirections) {
+TEST(Workload, BothDirectionsOfAPairShareAQpPairAndCrossJoinsTwoT0s) {
   const Made near =
       made("[workload]\nkind = \"pairs\"\nhosts = 4\nbytes = 1\nbidirectional = true\n");
   expect_sound(near.plan);
@@ -83,7 +83,7 @@ TEST(Workload, PairsAndTheirDirections) {
   EXPECT_NE(far.topology.t0_of(1), far.topology.t0_of(9));
 }
 
-TEST(Workload, IncastWithAVictim) {
+TEST(Workload, IncastMayHaveAVictimFlow) {
   const Made m =
       made("[workload]\nkind = \"incast\"\nsenders = 7\nvictim = true\nbytes = \"1MiB\"\n");
   expect_sound(m.plan);
@@ -91,7 +91,7 @@ TEST(Workload, IncastWithAVictim) {
   for (HostIndex host = 4; host < 11; ++host) EXPECT_EQ(m.plan.ops_of(host)[0].peer, 0u);
   EXPECT_EQ(m.plan.ops_of(11)[0].peer, 1u);
   EXPECT_TRUE(m.plan.ops_of(11)[0].victim);
-  // Seven flows into one host's two planes of 100G, the victim aside.
+  // Seven flows into the two 100G planes of one host, without the victim.
   const Framing framing(m.scenario);
   const std::uint64_t wire = 7 * framing.message(1 << 20);
   EXPECT_EQ(m.plan.ideal - m.plan.ideal_rtt, Rate::gbps(200).time_for(wire));
@@ -99,7 +99,7 @@ TEST(Workload, IncastWithAVictim) {
       << "all others";
 }
 
-TEST(Workload, AllToAllReachesEveryoneStaggered) {
+TEST(Workload, AllToAllReachesEveryPeerStaggered) {
   const Made m = made("[workload]\nkind = \"all-to-all\"\nbytes = 1000\ngroup = 8\nparallel = 3\n");
   expect_sound(m.plan);
   EXPECT_EQ(m.plan.connections.size(), 2u * 8 * 7 / 2);
@@ -112,8 +112,8 @@ TEST(Workload, AllToAllReachesEveryoneStaggered) {
   }
 }
 
-// Runs a plan on counters alone: every operation is done as soon as it may start. Returns how many
-// were.
+// Runs a plan on counters alone: each operation completes as soon as it may start. Returns the
+// number of operations that completed.
 std::size_t run_dependencies(const Plan& plan) {
   std::vector<std::vector<std::uint32_t>> received(plan.host_count());
   for (HostIndex host = 0; host < plan.host_count(); ++host) {
@@ -167,7 +167,7 @@ TEST(Workload, RingStepsFollowEachOther) {
   }
 }
 
-TEST(Workload, TreeGoesUpAndDown) {
+TEST(Workload, TreeGoesUpAndThenDown) {
   for (const char* keys : {"", "group = 2\n", "group = 8\n"}) {
     const Made m =
         made("[workload]\nkind = \"tree-all-reduce\"\nbytes = 16000\n" + std::string(keys));
@@ -186,8 +186,8 @@ TEST(Workload, RingIdealIsTheSumOfItsSteps) {
     return m.topology.idle_rtt(from, to, framing.packet_full(), 0) -
            m.topology.idle_rtt(from, to, 0, 0) / 2;
   };
-  // Sixteen hosts on four T0s: four hops of a round lead through a T1; the slowest 30 leave out two
-  // that do not.
+  // Sixteen hosts on four T0s: four hops of a round lead through a T1. The slowest 30 steps leave
+  // out two hops that do not.
   const Duration near = one_way(0, 1), far = one_way(3, 4);
   const Duration rtt = m.topology.idle_rtt(0, 15, framing.packet_full(), framing.sack());
   EXPECT_EQ(m.plan.ideal, chunk * 30 + near * 22 + far * 8 + (rtt - rtt / 2));
@@ -199,9 +199,9 @@ TEST(Workload, TreeIdealGoesDownAsFarAsUp) {
   const Framing framing(two.scenario);
   const Duration vector = Rate::gbps(200).time_for(framing.message(1 << 20));
   EXPECT_EQ(two.plan.ideal - two.plan.ideal_rtt, vector * 2);
-  // Up: rank 1's second vector comes from rank 3, which had to wait for rank 7's, so it ends with
-  // 2, and so does rank 2; the root takes two more. Down: three levels, the child that matters
-  // first.
+  // Up: the second vector of rank 1 comes from rank 3, which waited for rank 7. So rank 1 ends with
+  // 2 vectors, and so does rank 2; the root takes two more. Down: three levels, with the child on
+  // the critical path first.
   EXPECT_EQ(eight.plan.ideal - eight.plan.ideal_rtt, vector * (4 + 3));
 }
 
@@ -215,8 +215,9 @@ TEST(Workload, RepeatedFlowsEndAfterTheirTime) {
               1e6);
 }
 
-TEST(Workload, IdealKnowsTheNarrowestCapacity) {
-  // Four hosts of one T0 to four of another, and half the uplinks: the T0 is the narrowest.
+TEST(Workload, IdealUsesTheNarrowestCapacity) {
+  // Four hosts of one T0 send to four of another T0 over half of the uplinks, so the T0 is the
+  // narrowest.
   std::string flows = "[workload]\nkind = \"flows\"\nbytes = \"1MiB\"\n";
   for (int i = 0; i < 4; ++i) {
     flows +=
@@ -230,7 +231,7 @@ TEST(Workload, IdealKnowsTheNarrowestCapacity) {
   EXPECT_EQ(plan.ideal - plan.ideal_rtt, Rate::gbps(400).time_for(4 * framing.message(1 << 20)));
 }
 
-TEST(Workload, FramingIsWhatThePaperReports) {
+TEST(Workload, FramingMatchesTheMrcPaperAndHtsim) {
   const Scenario srv6 = small_scenario("[workload]\nkind = \"permutation\"\nbytes = 1\n");
   EXPECT_EQ(Framing(srv6).packet_full(), 4096u + 126 + 40);
   const Scenario hashed = small_scenario(
@@ -241,7 +242,7 @@ TEST(Workload, FramingIsWhatThePaperReports) {
   EXPECT_EQ(Framing(hashed).message(2 * 4024 + 1), 2u * 4150 + Framing(hashed).packet(1));
 }
 
-TEST(Workload, MessagesCoverTheFlowOnce) {
+TEST(Workload, MessagesCoverTheFlowExactlyOnce) {
   const Made m = made(
       "[workload]\nkind = \"permutation\"\nbytes = 1000\nmessage = 300\nqps_per_peer = 3\n"
       "immediate = true\n");
@@ -271,7 +272,7 @@ TEST(Workload, ListedFlowsShareQpsByNumber) {
   EXPECT_TRUE(m.plan.ops_of(1)[0].bad_rkey);
 }
 
-TEST(Workload, OneMillionFlowsStaySmall) {
+TEST(Workload, PlanOfOneMillionFlowsStaysSmall) {
   Scenario scenario = small_scenario("[workload]\nkind = \"all-to-all\"\nbytes = 16000\n");
   scenario.topology.hosts = 1024;
   scenario.topology.hosts_per_t0 = 32;

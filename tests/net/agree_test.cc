@@ -1,4 +1,4 @@
-// Two ends find out together what carries their QPs, before the first packet.
+// The two ends agree on what carries their QPs before the first packet.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -29,7 +29,7 @@ class Agree : public ::testing::Test {
   HostilePair pair;
 };
 
-TEST_F(Agree, OnSharedMemoryWhereBothCan) {
+TEST_F(Agree, BothEndsUseSharedMemoryIfBothCan) {
   open({}, {});
   ASSERT_TRUE(pair.connect());
   EXPECT_TRUE(pair.agreed.shared_memory);
@@ -37,7 +37,7 @@ TEST_F(Agree, OnSharedMemoryWhereBothCan) {
   EXPECT_GT(pair.a.counter("net.shm_packets_sent"), 0u);
 }
 
-TEST_F(Agree, OnThePlanesWhereOneWantsNoSharedMemory) {
+TEST_F(Agree, BothEndsUseThePlanesIfOneRefusesSharedMemory) {
   NetOptions without;
   without.world.shared_memory = false;
   open({}, without);
@@ -46,7 +46,7 @@ TEST_F(Agree, OnThePlanesWhereOneWantsNoSharedMemory) {
   transfer();
 }
 
-// While it lives no ring can be made: the memory behind it may not grow.
+// While it exists no ring can be created: the limit on file size stops its memory from growing.
 class NoRings {
  public:
   NoRings() {
@@ -65,8 +65,8 @@ class NoRings {
   void (*handler_)(int) = nullptr;
 };
 
-// Each end alone would answer differently here.
-TEST_F(Agree, OnThePlanesWhereOnlyOneCan) {
+// Without an agreement the two ends would decide differently here.
+TEST_F(Agree, BothEndsUseThePlanesIfOnlyOneCanMakeRings) {
   open({}, {});
   const auto can = pair.a.net->offer(pair.b.hello).value();
   const auto cannot = [&] {
@@ -83,7 +83,7 @@ TEST_F(Agree, OnThePlanesWhereOnlyOneCan) {
   transfer();
 }
 
-TEST_F(Agree, OnNothingWhereTheLoopbacksAreOfTwoHosts) {
+TEST_F(Agree, LoopbackAddressesOfTwoHostsAreRefused) {
   open({}, {});
   EXPECT_EQ(pair.a.hello.host, pair.b.hello.host);
   EXPECT_NE(pair.a.hello.host, 0u);
@@ -93,7 +93,7 @@ TEST_F(Agree, OnNothingWhereTheLoopbacksAreOfTwoHosts) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
   EXPECT_NE(refused.error().message.find("--ifname"), std::string::npos);
-  elsewhere.host = 0;  // one whose system does not say
+  elsewhere.host = 0;  // a system that does not report a host id
   EXPECT_TRUE(pair.a.net->offer(elsewhere));
 }
 

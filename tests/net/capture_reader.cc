@@ -30,7 +30,8 @@ void CaptureReader::take_hello(ConstBytes packet) {
     ++unattributed_;
     return;
   }
-  if (hello->echo == seal::SessionRandom{}) return;  // it knows only one half
+  // The sender of this hello knows only its own random value.
+  if (hello->echo == seal::SessionRandom{}) return;
   const seal::SessionEnd from{.id = hello->from, .random = hello->drawn};
   const seal::SessionEnd to{.id = hello->to, .random = hello->echo};
   add(from, to);
@@ -47,7 +48,7 @@ void CaptureReader::add(const seal::SessionEnd& from, const seal::SessionEnd& to
                 .header = seal::PacketCipher(seal::PacketCipher::Use::kOpen, keys.header)});
 }
 
-// Both tags of a write: header and payload have keys of their own, and the same nonce.
+// Checks both tags of a write. Header and payload have separate keys and share the nonce.
 bool CaptureReader::opens(Direction& direction, const Shape& shape, const seal::Nonce& nonce,
                           std::vector<std::byte> packet) {
   packet[wire::bth_at::kVariant] = std::byte{0};
@@ -82,7 +83,7 @@ void CaptureReader::take(const PacketTap::Seen& packet) {
     return;
   }
   const std::uint64_t counter = base::load64(in, shape.header_size);
-  // The EV is the source port here.
+  // In this mode the EV is the source port.
   const seal::Nonce nonce = seal::make_nonce(
       fabric::entropy_of_fields({.source_port = packet.from_port, .flow_label = 0}), counter);
   for (auto& [key, direction] : directions_) {

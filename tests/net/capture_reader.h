@@ -1,10 +1,10 @@
-// CaptureReader: what went over the wire of a secured job, read by one who has the job secret and
-// nothing else. Hellos tell it, in clear, what the ends drew, from which it makes the keys of every
-// session; each sealed packet belongs to the key under which its tags match.
+// CaptureReader: reads captured packets of a secured job with the job secret and nothing else.
+// Hellos carry in clear the random values of both ends; the reader derives the keys of every
+// session from them. A sealed packet belongs to the key under which its tags match.
 //
-// It keeps who used which key with which counter, and finds out if anybody did twice. None of the
-// code that seals or opens packets for the processes is used: a replay window would hide what it
-// looks for.
+// It records which process used which key with which counter, and reports a pair that was used
+// twice. It does not use the code that opens packets for the processes, because a replay window
+// would hide exactly the repetitions that it looks for.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,24 @@ class CaptureReader {
   explicit CaptureReader(ConstBytes job_secret)
       : keys_(seal::KeySchedule::from_secret(job_secret).value()) {}
 
-  // In the order of the wire.
+  // REQUIRES the order of the wire.
   void take(const PacketTap::Seen& packet);
 
-  // Packets sealed by each process that was ever there: its slot, its incarnation.
+  // Number of packets sealed by each process: its slot and its incarnation.
   using Process = std::pair<std::uint16_t, std::uint64_t>;
   const std::map<Process, std::uint64_t>& sealed_by() const { return sealed_by_; }
   std::uint64_t least_sealed() const;
   std::uint64_t attributed() const { return attributed_; }
   std::size_t key_count() const;
-  // Packets that belong to no key: what the reader does not understand it does not vouch for.
+  // Number of packets that match no key; a valid test needs 0, since nothing is known about such
+  // packets.
   std::uint64_t unattributed() const { return unattributed_; }
-  // (key, nonce) that occurred again, in words; and (key, counter) alone, which is never to be.
+  // Each pair (key, nonce) or (key, counter) that occurred twice, as text. Neither may ever repeat.
   const std::vector<std::string>& repeated() const { return repeated_; }
 
  private:
-  // One direction of a session. By key, so that sessions that came to one key would be one.
+  // One direction of a session. Indexed by key, so that two sessions with the same key would share
+  // one entry.
   struct Direction {
     seal::EndId from{}, to{};
     seal::PacketCipher payload, header;

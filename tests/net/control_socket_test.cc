@@ -1,4 +1,4 @@
-// Requests and answers over a unix socket: both ends in one thread, since nobody waits here.
+// Requests and answers over a unix socket. Both ends run in one thread, because no call blocks.
 #include "os/control_socket.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace weft::net {
 namespace {
 
-// A folder that goes with the test.
+// A folder that is removed at the end of the test.
 class Folder {
  public:
   Folder() {
@@ -28,7 +28,7 @@ class Folder {
   std::string path_;
 };
 
-// A client by hand: ask() would wait.
+// A raw client, because os::ask() would block.
 int connected(const std::string& path) {
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -38,7 +38,7 @@ int connected(const std::string& path) {
   return fd;
 }
 
-TEST(ControlSocket, AnswersWhatIsAsked) {
+TEST(ControlSocket, RequestIsAnswered) {
   const Folder folder;
   auto server = os::ControlSocket::listen(folder.file());
   ASSERT_TRUE(server.has_value());
@@ -60,7 +60,7 @@ TEST(ControlSocket, AnswersWhatIsAsked) {
   EXPECT_EQ(answer->size(), 200'000u);
 }
 
-TEST(ControlSocket, CutsOffWhoAsksForTooMuch) {
+TEST(ControlSocket, ClientWithTooLongARequestIsDisconnected) {
   const Folder folder;
   auto server = os::ControlSocket::listen(folder.file());
   ASSERT_TRUE(server.has_value());
@@ -73,7 +73,7 @@ TEST(ControlSocket, CutsOffWhoAsksForTooMuch) {
   close(client);
 }
 
-TEST(ControlSocket, MoreThanItsClientsWait) {
+TEST(ControlSocket, ClientsAboveTheLimitWait) {
   const Folder folder;
   auto server = os::ControlSocket::listen(folder.file());
   ASSERT_TRUE(server.has_value());
@@ -90,7 +90,7 @@ TEST(ControlSocket, MoreThanItsClientsWait) {
   for (std::size_t i = 1; i < clients.size(); ++i) close(clients[i]);
 }
 
-TEST(ControlSocket, TakesThePlaceOfTheDeadOnly) {
+TEST(ControlSocket, NewServerReplacesOnlyADeadOne) {
   const Folder folder;
   {
     auto first = os::ControlSocket::listen(folder.file());
@@ -103,7 +103,7 @@ TEST(ControlSocket, TakesThePlaceOfTheDeadOnly) {
     EXPECT_EQ(second.error().kind, ErrorKind::kWrongState);
   }
   EXPECT_NE(access(folder.file().c_str(), F_OK), 0) << "its name went with it";
-  // A name that nobody listens on, as a crash leaves it.
+  // A name without a listener, such as a crash leaves behind.
   const int dead = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

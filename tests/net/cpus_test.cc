@@ -1,4 +1,4 @@
-// Affinity of this process, and NUMA nodes in a sysfs of our own making.
+// The CPU affinity of this process, and NUMA nodes read from a fake sysfs.
 #include "os/cpus.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class FakeSysfs : public ::testing::Test {
       (fs::temp_directory_path() / ("weft-sysfs-" + std::to_string(getpid()))).string();
 };
 
-TEST_F(FakeSysfs, NodesAndTheirDevices) {
+TEST_F(FakeSysfs, NodesHaveTheirCpusAndDevices) {
   EXPECT_TRUE(os::numa_nodes(root).empty());
   put("/devices/system/node/online", "0-1");
   put("/devices/system/node/node0/cpulist", "0-3");
@@ -43,10 +43,10 @@ TEST_F(FakeSysfs, NodesAndTheirDevices) {
   EXPECT_FALSE(os::numa_node_of("lo", root));
 }
 
-TEST(RunOn, KeepsAThreadWhereItIsTold) {
+TEST(RunOn, ThreadStaysOnTheGivenCpus) {
   const auto before = os::own_cpus();
   ASSERT_FALSE(before.empty());
-  // Another thread, so that this one stays as it is.
+  // In another thread, so that the affinity of this one does not change.
   std::thread([&] {
     const std::uint32_t last = before.back();
     ASSERT_TRUE(os::run_on({&last, 1}));

@@ -1,10 +1,10 @@
-// What a forger of addresses can do in plain mode with the packets by which ends answer each other,
-// short of ending a QP at once: windows, paths, retransmissions, and writes that take the place of
-// others. One test for each line of docs/security.md; with a job secret the same packets change
-// nothing.
+// Attacks in plain mode with forged answers (SACKs, NACKs, Transport ACKs, endpoint responses): an
+// attacker with a peer's address can change windows, paths and retransmissions, and replace writes.
+// One test for each line of docs/security.md. With a job secret the same packets have no effect.
 //
-// Where an answer has to repeat when a packet was sent, in ticks of 128 ns, whoever listens reads it
-// there. Here every tick that it can have been is tried, which needs no privilege.
+// Some answers must repeat the time at which a packet was sent, in ticks of 128 ns. An attacker on
+// the path reads it in the packet. These tests try every possible tick instead, which needs no
+// privilege.
 #include <gtest/gtest.h>
 
 #include "hostile_modes.h"
@@ -14,11 +14,11 @@ namespace weft::hostile {
 namespace {
 
 constexpr std::uint32_t kPacket = 4096;  // one full packet
-constexpr std::uint32_t kSmall = 64;     // of which many fit into a window
-// Of one full packet, the smallest window there is; the first one is 256 KiB.
+constexpr std::uint32_t kSmall = 64;     // small, so that many fit into a window
+// One full packet, which is the smallest window. The first window is 256 KiB.
 constexpr std::int64_t kWindowOfOne = 4200;
 
-// As if nothing had arrived, so that it does no more than the fields that are set.
+// A SACK that acknowledges nothing, so that only the fields that a test sets have an effect.
 wire::Sack empty_sack(const End& to) { return {.cack = Psn(to.hello.first_psn) - 1}; }
 
 void forge_sack(Stranger& from, const End& to, const wire::Sack& sack) {
@@ -31,14 +31,14 @@ void forge_refusal(Stranger& from, const End& to, Psn psn, wire::AckSyndrome syn
   from.send(to, {.opcode = wire::Opcode::kTransportAck, .dest_qpn = to.hello.qpn, .psn = psn},
             wire::TransportAck{.syndrome = syndrome});
 }
-// An answer to what `to` asked its peer with this number.
+// A forged response to the endpoint request `id` of `to`.
 void forge_endpoint_answer(Stranger& from, const End& to, std::uint16_t id) {
   from.send(
       to,
       {.opcode = wire::Opcode::kEndpointResponse, .dest_qpn = wire::kEndpointQpn, .psn = Psn(id)},
       wire::EndpointResponse{});
 }
-// A write of no bytes: no key is needed for it.
+// A forged write of no bytes, which needs no key.
 void forge_empty_write(Stranger& from, const End& to, Psn psn) {
   forge_write(from, to, {.psn = psn}, {});
 }
@@ -49,7 +49,7 @@ void forge_immediate(Stranger& from, const End& to, Psn psn, std::uint32_t value
 
 transport::Endpoint::QpView view(End& end) { return end.net->endpoint().view(end.hello.qpn); }
 
-// One packet of `from` that is under way for as long as `to` does not look.
+// One packet of `from` that stays in flight until `to` is driven.
 struct Sent {
   Psn psn{};
   std::uint16_t first_tick = 0, ticks = 0;
@@ -64,12 +64,13 @@ Sent send_one(HostilePair& pair, End& from, const End& to) {
           .first_tick = sent.first_tick,
           .ticks = static_cast<std::uint16_t>(last - sent.first_tick + 1)};
 }
-// Takes all that came: one pass takes a few packets only.
+// Processes all received packets; one pass takes only a few.
 void hear_all(End& end) {
   for (int i = 0; i < 1000 && end.net->world().pass(); ++i) {
   }
 }
-// Every time of sending that it can have had. `to` looks before it sends the packet again.
+// Forges one answer for each tick at which the packet can have been sent. `to` is driven often
+// enough to take them before it retransmits the packet.
 void try_ticks(const Sent& sent, End& to, const std::function<void(wire::Timestamp)>& forge) {
   for (std::uint16_t i = 0; i < sent.ticks; ++i) {
     forge({static_cast<std::uint16_t>(sent.first_tick + i)});
@@ -80,8 +81,8 @@ void try_ticks(const Sent& sent, End& to, const std::function<void(wire::Timesta
 
 // --- plain: the window -----------------------------------------------------------------------------
 
-// One packet, and the QP sends one packet a round trip for the rest of its life: only who set a
-// penalty ends it.
+// One packet of the attacker limits the QP to one packet per RTT for the rest of its life, because
+// only the end that set a penalty clears it.
 TEST_F(Plain, AForgedPenaltyLeavesAWindowOfOnePacketForGood) {
   EXPECT_GT(view(pair.a).cwnd_bytes, 8 * kWindowOfOne);
   Stranger as_b = Stranger::as(pair.b);
@@ -95,7 +96,7 @@ TEST_F(Plain, AForgedPenaltyLeavesAWindowOfOnePacketForGood) {
   EXPECT_LE(view(pair.a).cwnd_bytes, kWindowOfOne) << "it does not grow again";
 }
 
-// What `a` has under way to a peer that does not look.
+// The most that `a` has in flight to a peer that is not driven.
 std::int64_t most_in_flight(HostilePair& pair) {
   pair.post(pair.a, pair.b, {});
   std::int64_t most = 0;
@@ -106,14 +107,14 @@ std::int64_t most_in_flight(HostilePair& pair) {
   return most;
 }
 
-// Until the peer's own word comes.
+// The limit holds until the next SACK of the real peer.
 TEST_F(Plain, AForgedLimitHoldsTheSenderBack) {
   HostilePair other;
   ASSERT_TRUE(other.open(Security::kPlain));
   EXPECT_GT(most_in_flight(other), 100 << 10);
   Stranger as_b = Stranger::as(pair.b);
   wire::Sack sack = empty_sack(pair.a);
-  sack.mpr = 1;  // of 16 KiB
+  sack.mpr = 1;  // one unit of 16 KiB
   forge_sack(as_b, pair.a, sack);
   pair.settle();
   EXPECT_LE(most_in_flight(pair), 16 << 10);
@@ -133,7 +134,7 @@ TEST_F(Plain, AForgedCountOfBytesOpensTheWindow) {
 
 // --- plain: paths ------------------------------------------------------------------------------------
 
-// Says of each packet that its path is always to be skipped.
+// Claims for each packet that its path must always be skipped.
 void condemn_paths(HostilePair& pair, Stranger& as_b, std::uint32_t wanted) {
   for (int i = 0; i < 200 && view(pair.a).ev_bad < wanted; ++i) {
     const Sent sent = send_one(pair, pair.a, pair.b);
@@ -147,7 +148,7 @@ void condemn_paths(HostilePair& pair, Stranger& as_b, std::uint32_t wanted) {
   }
 }
 
-// They come back when their probes are answered, and he says it again.
+// The EVs come back when their probes are answered, but the attacker can repeat the packet.
 TEST_F(Plain, AForgedMarkCondemnsPaths) {
   Stranger as_b = Stranger::as(pair.b);
   const std::uint32_t all = view(pair.a).ev_active;
@@ -157,7 +158,8 @@ TEST_F(Plain, AForgedMarkCondemnsPaths) {
   EXPECT_GE(pair.a.counter("transport.evs_condemned"), all * 3 / 4);
 }
 
-// Questions have numbers, which he reads in them. Here how many there were tells it: they count from 1.
+// An attacker on the path reads the number of a probe in its packet. Here the test computes it from
+// the counter of probes, since numbers count from 1.
 TEST_F(Plain, AForgedAnswerBringsBackAPathThatIsDead) {
   Stranger as_b = Stranger::as(pair.b);
   condemn_paths(pair, as_b, 1);
@@ -198,7 +200,7 @@ TEST_F(Plain, AForgedNackHasAPacketSentAgain) {
   }
 }
 
-// As when switches are full.
+// A forged trim looks like a full switch.
 TEST_F(Plain, AForgedTrimShrinksTheWindow) {
   Stranger as_b = Stranger::as(pair.b);
   const std::int64_t before = view(pair.a).cwnd_bytes;
@@ -208,7 +210,7 @@ TEST_F(Plain, AForgedTrimShrinksTheWindow) {
       forge_nack(as_b, pair.a,
                  wire::Nack{.reason = wire::NackReason::kTrimmed, .psn = sent.psn, .echo = tick});
     });
-    // The peer gets and answers what was sent, or the queue of writes would be full.
+    // The peer must receive and acknowledge the writes, or the send queue would be full.
     pair.settle();
   }
   EXPECT_LE(view(pair.a).cwnd_bytes, before / 4);
@@ -232,13 +234,14 @@ TEST_F(Plain, AForgedRefusalOfAWriteKillsTheQp) {
   }
 }
 
-// The other way round: nobody would notice that the peer is gone for as long as somebody speaks for
-// it, up to the 17 s that silence takes.
+// While somebody forges answers for a dead peer, the QP does not notice that the peer is gone, for
+// up to the 17 s of the retry limit.
 TEST_F(Plain, AForgedWordKeepsTheQpOfAPeerThatIsGone) {
   Stranger as_b = Stranger::as(pair.b);
   pair.b.net = nullptr;
   pair.post(pair.a, pair.b, {});
-  const Time until = os::clock_now() + Duration::ms(1500);  // half of it would do
+  // Without forged packets the QP would fail in half of it.
+  const Time until = os::clock_now() + Duration::ms(1500);
   while (os::clock_now() < until) {
     pair.a.net->world().step(os::clock_now() + Duration::ms(5));
     forge_sack(as_b, pair.a, empty_sack(pair.a));
@@ -278,7 +281,7 @@ TEST_F(Plain, AForgedImmediateIsDelivered) {
 
 // --- with a job secret ------------------------------------------------------------------------------
 
-// Each of the above in turn, with the PSNs and times of the moment.
+// Sends the attacks above in turn, with the current PSNs and times.
 void send_next(Stranger& from, End& to, const End& peer, std::uint64_t turn) {
   const Psn under_way = view(to).next_psn - 1;
   const Psn theirs(static_cast<std::uint32_t>(peer.hello.first_psn + turn % 2048) & Psn::kMask);
@@ -326,7 +329,7 @@ TEST_F(Secured, ForgedAnswersChangeNothing) {
   as_b.look_sealed();
   for (End* end : {&pair.a, &pair.b})
     ASSERT_TRUE(end->net->endpoint().post_receive(os::clock_now(), end->hello.qpn, 7));
-  std::uint64_t sent = 0;  // to each
+  std::uint64_t sent = 0;  // packets sent to each end
   pair.transfer_both_ways([&](std::uint64_t) {
     for (int i = 0; i < 3; ++i, ++sent) {
       send_next(as_b, pair.a, pair.b, sent);
@@ -336,7 +339,8 @@ TEST_F(Secured, ForgedAnswersChangeNothing) {
   pair.settle();
   EXPECT_GT(sent, 100u);
   for (End* end : {&pair.a, &pair.b}) {
-    // Before there were keys, or for want of room, they were dropped as anybody's are.
+    // Before keys exist, or if the table of sessions is full, forged packets are dropped like those
+    // of any unknown sender.
     EXPECT_GE(end->counter("net.drop_forged") + end->counter("net.drop_no_session") +
                   end->counter("net.drops_host"),
               sent);
@@ -349,7 +353,7 @@ TEST_F(Secured, ForgedAnswersChangeNothing) {
   }
 }
 
-TEST(SecuredEnds, NobodySpeaksForAPeerThatIsGone) {
+TEST(SecuredEnds, ForgedPacketsDoNotHideADeadPeer) {
   HostilePair pair;
   ASSERT_TRUE(pair.open(Security::kSecured));
   pair.post(pair.a, pair.b, {});

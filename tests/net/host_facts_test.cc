@@ -7,17 +7,17 @@
 namespace weft::net {
 namespace {
 
-TEST(HostFacts, TextOfTheKernel) {
+TEST(HostFacts, KernelTextsOfPressureAndQuotaAreParsed) {
   EXPECT_DOUBLE_EQ(pressure_from("some avg10=2.60 avg60=16.39 avg300=23.38 total=1\n").value(),
                    2.6);
   EXPECT_FALSE(pressure_from(""));
   EXPECT_DOUBLE_EQ(quota_from("150000 100000\n").value(), 1.5);
   EXPECT_FALSE(quota_from("max 100000\n"));
-  EXPECT_FALSE(quota_from("-1\n 100000\n"));  // version 1: no limit
+  EXPECT_FALSE(quota_from("-1\n 100000\n"));  // cgroup version 1: no limit
   EXPECT_FALSE(quota_from(" "));
 }
 
-TEST(HostFacts, OfThisHost) {
+TEST(HostFacts, FactsOfThisHostAreFound) {
   const HostFacts facts =
       host_facts({.planes = {base::ipv4(127, 0, 1, 1), base::ipv4(203, 0, 113, 1)},
                   .receive_bytes = 100'000,
@@ -26,14 +26,14 @@ TEST(HostFacts, OfThisHost) {
   const PlaneFacts& here = facts.planes[0];
   EXPECT_EQ(here.plane.interface, "lo");
   EXPECT_GT(here.mtu, 1000u);
-  // Other processes may hold slots; the loopback loses nothing.
+  // Other processes may hold slots, but the loopback loses no packets.
   EXPECT_TRUE(here.first_port == PortCheck::kReached || here.first_port == PortCheck::kTaken);
   EXPECT_EQ(here.other_ports, PortCheck::kReached);
   const PlaneFacts& nowhere = facts.planes[1];
   EXPECT_EQ(nowhere.plane.interface, "");
   EXPECT_EQ(nowhere.first_port, PortCheck::kRefused);
   EXPECT_FALSE(nowhere.refusal.empty());
-  // No system gives so little that this is cut.
+  // Every system grants at least that much.
   EXPECT_EQ(facts.receive_got, 100'000u);
   EXPECT_EQ(facts.send_got, 50'000u);
   EXPECT_GE(facts.cpus, 1u);

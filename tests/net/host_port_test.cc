@@ -1,5 +1,5 @@
-// Who answers for a host on UDP port 4791 when the process that had it is killed. Real processes, on
-// loopback addresses of this test alone.
+// The host's UDP port 4791 after the process that had it was killed: which process answers? Real
+// processes, on loopback addresses of this test alone.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ namespace weft::net {
 namespace {
 
 constexpr std::uint8_t kPlanes = 2;
-// Far above the second that it takes: machines are busy.
+// The takeover takes a second; the limit is far above it, because machines may be busy.
 constexpr Duration kSoon = Duration::s(20);
 
 Ipv6 plane_address(std::uint32_t plane) {
@@ -31,7 +31,7 @@ Ipv6 plane_address(std::uint32_t plane) {
                     static_cast<std::uint8_t>(pid / 100), static_cast<std::uint8_t>(1 + plane));
 }
 
-// A process with a world and an endpoint; it ends with this object.
+// A process with a world and an endpoint. It ends with this object.
 class Rank {
  public:
   explicit Rank(const UdpWorldConfig& config) {
@@ -98,7 +98,7 @@ class HostPort : public ::testing::Test {
                     .value();
     }
   }
-  // Another host, as it were.
+  // An address that plays another host.
   static Ipv6 asker_address(std::uint32_t plane) {
     Ipv6 out = plane_address(plane);
     out.low += 100;
@@ -121,8 +121,8 @@ class HostPort : public ::testing::Test {
     iovec piece{packet.data(), packet.size()};
     asker[plane].send({.to = plane_address(plane), .port = wire::listen_port(0)}, {&piece, 1});
   }
-  // Who answered a probe of the host in that plane, by slot; nobody within 50 ms: none. Counts every
-  // answer, so that two who answer are seen.
+  // Returns the slot of the process that answered a probe in that plane, or nothing if none
+  // answered within 50 ms. It counts all answers, so that a second answer to a probe is seen.
   std::optional<std::uint16_t> probe(std::uint32_t plane) {
     const std::uint32_t id = ++ids;
     send(plane,
@@ -148,7 +148,7 @@ class HostPort : public ::testing::Test {
     }
     return who;
   }
-  // Asks until somebody other than `before` answers.
+  // Probes until a process other than `before` answers.
   std::optional<std::uint16_t> wait_for_another(std::uint32_t plane, std::uint16_t before) {
     const Time until = os::clock_now() + kSoon;
     while (os::clock_now() < until) {
@@ -175,15 +175,16 @@ TEST_F(HostPort, AnotherProcessAnswersWhenTheFirstIsKilled) {
   first.kill(SIGKILL);
   for (std::uint32_t plane = 0; plane < kPlanes; ++plane)
     EXPECT_EQ(wait_for_another(plane, 0), 1) << plane;
-  // One that comes later finds its own place and changes nothing.
+  // A process that starts later takes its own slot and changes nothing.
   Rank third(config);
   EXPECT_EQ(third.slot(), 2);
-  const Time until = os::clock_now() + Duration::ms(1200);  // more than two tries of its
+  // Longer than two of its attempts to take over.
+  const Time until = os::clock_now() + Duration::ms(1200);
   while (os::clock_now() < until) EXPECT_EQ(probe(1), 1);
   expect_single_answers();
 }
 
-TEST_F(HostPort, ANewProcessMayHaveTheSlotBeforeAnybodyTookOver) {
+TEST_F(HostPort, NewProcessMayTakeTheSlotBeforeATakeover) {
   Rank first(config), second(config);
   second.kill(SIGSTOP);
   first.kill(SIGKILL);
@@ -197,7 +198,7 @@ TEST_F(HostPort, ANewProcessMayHaveTheSlotBeforeAnybodyTookOver) {
   expect_single_answers();
 }
 
-TEST_F(HostPort, OfSeveralCandidatesOneAnswersAndThenTheNext) {
+TEST_F(HostPort, OneOfSeveralCandidatesAnswersAndThenTheNext) {
   Rank first(config);
   std::vector<std::unique_ptr<Rank>> others;
   for (int i = 0; i < 3; ++i) others.push_back(std::make_unique<Rank>(config));
@@ -208,7 +209,7 @@ TEST_F(HostPort, OfSeveralCandidatesOneAnswersAndThenTheNext) {
     const Time until = os::clock_now() + Duration::ms(600);
     while (os::clock_now() < until) {
       EXPECT_EQ(probe(0), winner);
-      EXPECT_EQ(probe(1), winner);  // all planes are one process's
+      EXPECT_EQ(probe(1), winner);  // one process answers in all planes
     }
     others[*winner - 1u]->kill(SIGKILL);
     const auto next = wait_for_another(0, *winner);
@@ -219,13 +220,13 @@ TEST_F(HostPort, OfSeveralCandidatesOneAnswersAndThenTheNext) {
   expect_single_answers();
 }
 
-// Peers of the process that is gone are still told so by the kernel.
+// The kernel must still refuse packets for the dead process, so that its peers notice.
 TEST_F(HostPort, PacketsForTheDeadProcessAreRefusedAgain) {
   Rank first(config), second(config);
   first.kill(SIGKILL);
   ASSERT_EQ(wait_for_another(0, 0), 1);
   while (asker[0].poll_refusal()) {
-  }  // of the time before that
+  }  // discards refusals from before the takeover
   bool refused = false;
   const Time until = os::clock_now() + kSoon;
   for (std::uint32_t psn = 0; !refused && os::clock_now() < until; ++psn) {
@@ -234,7 +235,7 @@ TEST_F(HostPort, PacketsForTheDeadProcessAreRefusedAgain) {
     refused = asker[0].poll_refusal().has_value();
   }
   EXPECT_TRUE(refused);
-  EXPECT_EQ(wait_for_another(0, 0), 1);  // and the host answers again
+  EXPECT_EQ(wait_for_another(0, 0), 1);  // the host answers again
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A pair of ends for each of the two modes, and what must hold of them after whatever a stranger did.
+// A pair of ends in each of the two modes, and the invariants that must hold after any attack.
 #pragma once
 
 #include <gtest/gtest.h>

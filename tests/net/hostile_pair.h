@@ -1,5 +1,5 @@
-// Two ends with real sockets, endpoints and memory in one process, and a stranger who sends what he
-// likes from where he likes. Canaries stand around every registered region.
+// Two ends with real sockets, endpoints and memory in one process, and an attacker (Stranger) that
+// sends any packet from any address. Canaries stand around every registered region.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ inline constexpr std::byte kCanary{0xc5};
 
 inline std::vector<std::byte> job_secret() { return std::vector<std::byte>(32, std::byte{0x42}); }
 
-// Canary, region, canary.
+// A region between two canaries.
 class Guarded {
  public:
   Guarded() : bytes_(kRegion + 2 * kGuard, kCanary) { std::memset(region().data(), 0, kRegion); }
@@ -76,11 +76,12 @@ enum class Security { kPlain, kSecured };
 
 class HostilePair {
  public:
-  // False: not connected, and the test has failed.
+  // False: the ends are not connected, and the test has failed.
   bool open(Security security) {
     for (End* end : {&a, &b}) {
       engine::NetOptions options;
-      options.world.shared_memory = false;  // strangers are on the network
+      // So that all packets use the network, where an attacker can send.
+      options.world.shared_memory = false;
       if (security == Security::kSecured) options.world.job_secret = job_secret();
       auto net = engine::NetEnd::open(options);
       EXPECT_TRUE(net) << net.error().message;
@@ -120,7 +121,7 @@ class HostilePair {
     EXPECT_TRUE(posted) << posted.error().message;
   }
 
-  // Drives both, and the stranger after every round, until `is_over` or 20 s.
+  // Drives both ends, and calls `stranger` after every round, until `is_over` or for 20 s.
   using Stranger = std::function<void(std::uint64_t round)>;
   bool run(const std::function<bool()>& is_over, const Stranger& stranger = nullptr) {
     const Time until = os::clock_now() + Duration::s(20);
@@ -134,13 +135,13 @@ class HostilePair {
     }
     return false;
   }
-  // For a while: what was sent has been looked at.
+  // Runs both ends long enough to process everything that was sent.
   void settle() {
     const Time until = os::clock_now() + Duration::ms(20);
     run([&] { return os::clock_now() >= until; });
   }
 
-  // The whole region from a to b and back, some times over, while the stranger does his worst.
+  // Transfers the whole region in both directions several times while the attacker is active.
   void transfer_both_ways(const Stranger& stranger) {
     constexpr std::uint64_t kTimes = 4;
     for (std::uint64_t time = 0; time < kTimes; ++time) {
@@ -165,11 +166,12 @@ class HostilePair {
   engine::Offer agreed;
 };
 
-// Sends from an address and port of his choice. On the loopback nobody needs a privilege for a
-// peer's address: its source ports are not all bound, and any of them names its process.
+// An attacker that sends from any address and port. On the loopback it needs no privilege to use a
+// peer's address: not all of the peer's source ports are bound, and each of them identifies the
+// peer's process.
 class Stranger {
  public:
-  // As `peer` in `plane`, from one of its ports that it does not use itself.
+  // An attacker with the address of `peer` in `plane`, and one of its unused source ports.
   static Stranger as(const End& peer, std::size_t plane = 0) {
     const world::Address& address = peer.hello.ports[plane];
     for (std::uint32_t i = wire::kSourcePortsMax; i-- > 0;) {
@@ -182,7 +184,7 @@ class Stranger {
     ADD_FAILURE() << "no port left to send from";
     return elsewhere();
   }
-  // Nobody's peer; the address is of this process, so that tests in parallel do not meet.
+  // An address of no peer. It depends on the process id, so that parallel tests do not meet.
   static Ipv6 nobodys_address() {
     const auto pid = static_cast<std::uint32_t>(getpid());
     return base::ipv4(127, 77, static_cast<std::uint8_t>(pid >> 7),
@@ -206,10 +208,10 @@ class Stranger {
                   .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(dscp) << 2)},
                  {&piece, 1});
   }
-  // From now on his packets look sealed: of the right size, with counters that are still to come. He
-  // has no keys: their tags are zeros.
+  // From now on the packets look sealed: they have the right size, and counters that are not used
+  // yet. The attacker has no keys, so the tags are zeros.
   void look_sealed() { sealed_ = true; }
-  // A well-formed packet: padding and ICRC are right.
+  // Sends a well-formed packet, with correct padding and ICRC.
   template <typename Body>
   void send(const End& to, const wire::Bth& bth, const Body& body, ConstBytes payload = {}) {
     std::vector<std::byte> packet(wire::kHeaderSizeMax);
@@ -226,7 +228,7 @@ class Stranger {
     if (!sealed_) mend(to, packet);
     send_raw(to, packet);
   }
-  // Gives the bytes the ICRC that they should have, if they are like a packet at all.
+  // Stores the correct ICRC, if the bytes have the form of a packet.
   void mend(const End& to, Bytes packet) const {
     const auto parts = wire::split_datagram(packet);
     if (!parts) return;
@@ -250,13 +252,13 @@ class Stranger {
   std::uint64_t next_counter_ = 1u << 24;
 };
 
-// --- what he sends -----------------------------------------------------------------------------
+// --- forged packets ----------------------------------------------------------------------------
 
 inline void forge_nack(Stranger& from, const End& to, Psn psn) {
   from.send(to, {.opcode = wire::Opcode::kNack, .dest_qpn = to.hello.qpn, .psn = psn},
             wire::Nack{.reason = wire::NackReason::kUnexpectedEvent, .psn = psn});
 }
-// Everything up to `psn` has arrived and is complete, he says.
+// Claims that everything up to `psn` has arrived and is complete.
 inline void forge_acknowledgement(Stranger& from, const End& to, Psn psn) {
   from.send(to, {.opcode = wire::Opcode::kSack, .dest_qpn = to.hello.qpn, .psn = psn},
             wire::Sack{.cack = psn, .rcvd_bytes_256 = 1});

@@ -1,7 +1,8 @@
-// What strangers may send to the real ports. In either mode: no crash, no byte outside a registered
-// region, and whoever is not at a peer's address disturbs nothing. What a forger of addresses can do
-// in plain mode is shown, one test for each line of docs/security.md; with a job secret the same
-// does not disturb the transfer. Forged answers that only slow a QP down: forged_answer_test.cc.
+// Attacks on the real ports. In both modes no packet may cause a crash or change a byte outside a
+// registered region, and an attacker without a peer's address has no effect. In plain mode one test
+// for each line of docs/security.md shows what an attacker with a peer's address can do. With a job
+// secret the same attacks do not disturb the transfer. Forged answers that only slow a QP down are
+// in forged_answer_test.cc.
 #include <gtest/gtest.h>
 
 #include "hostile_modes.h"
@@ -23,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Hostile, AnyMode, ::testing::Values(Security::kPlain, S
                            return param.param == Security::kPlain ? "Plain" : "Secured";
                          });
 
-TEST_P(AnyMode, RandomBytesFromAnywhereDisturbNothing) {
+TEST_P(AnyMode, RandomBytesFromAnyAddressDisturbNothing) {
   Prng prng(4);
   Stranger elsewhere = Stranger::elsewhere();
   Stranger as_b = Stranger::as(pair.b);
@@ -43,7 +44,7 @@ TEST_P(AnyMode, RandomBytesFromAnywhereDisturbNothing) {
   EXPECT_GT(pair.a.counter("net.drop_bad_opcode") + pair.a.counter("net.drop_no_session"), 0u);
 }
 
-TEST_P(AnyMode, WhoIsNotAtAPeersAddressDisturbsNothing) {
+TEST_P(AnyMode, PacketsFromAnAddressOfNoPeerDisturbNothing) {
   Stranger stranger = Stranger::elsewhere();
   const auto payload = std::vector<std::byte>(100, std::byte{0xee});
   pair.transfer_both_ways([&](std::uint64_t round) {
@@ -68,7 +69,7 @@ TEST_F(Plain, AForgedNackKillsTheQp) {
   Stranger as_b = Stranger::as(pair.b);
   pair.post(pair.a, pair.b, {});
   for (int i = 0; i < 1000 && pair.a.failed == 0; ++i) {
-    pair.a.net->world().pass();  // b does not look, so the write is under way
+    pair.a.net->world().pass();  // b is not driven, so the write stays in flight
     pair.a.collect();
     forge_nack(as_b, pair.a, first_psn(pair.a));
   }
@@ -79,7 +80,7 @@ TEST_F(Plain, AForgedNackKillsTheQp) {
 TEST_F(Plain, AForgedAcknowledgementCompletesWhatNeverArrived) {
   Stranger as_b = Stranger::as(pair.b);
   pair.post(pair.a, pair.b, {.size = 4096});
-  pair.a.net->world().pass();  // it is sent; b does not look
+  pair.a.net->world().pass();  // the write is sent; b is not driven
   for (int i = 0; i < 1000 && pair.a.done + pair.a.failed == 0; ++i) {
     forge_acknowledgement(as_b, pair.a, first_psn(pair.a));
     pair.a.net->world().pass();
@@ -103,7 +104,7 @@ TEST_F(Plain, AForgedWriteWithASeenKeyChangesTheRegionAndNothingElse) {
   EXPECT_EQ(pair.b.landing.region()[105], std::byte{0});
 }
 
-// As a true peer's would: the region is safe, the QP is not.
+// The same as for a real peer's mistake: the region is safe, but the QP fails.
 TEST_F(Plain, AForgedWriteOutsideOrUnderAWrongKeyPlacesNothingAndKillsTheQp) {
   struct Case {
     const char* name;
@@ -141,7 +142,7 @@ TEST_F(Plain, AForgedPortStatusTakesThePlanesAway) {
   EXPECT_EQ(pair.a.done, 1u) << "a thinks that b cannot be reached";
 }
 
-// Answers to an EV probe, whoever asks.
+// Number of answers to an EV probe from an address of no peer.
 std::size_t answers_to_a_probe(HostilePair& pair) {
   auto listener =
       os::UdpSocket::open(
@@ -202,14 +203,14 @@ TEST_F(Plain, WhoListensReadsThePayload) {
 
 // --- with a job secret ------------------------------------------------------------------------------
 
-TEST_F(Secured, TheForgersAttacksDoNotDisturbTheTransfer) {
+TEST_F(Secured, AttacksFromAPeersAddressDoNotDisturbTheTransfer) {
   Stranger as_a = Stranger::as(pair.a), as_b = Stranger::as(pair.b);
   const std::vector<std::byte> payload(100, std::byte{0xee});
   std::uint64_t sent = 0;
   pair.transfer_both_ways([&](std::uint64_t round) {
     for (auto [from, to, peer] :
          {std::tuple(&as_a, &pair.b, &pair.a), std::tuple(&as_b, &pair.a, &pair.b)}) {
-      // PSNs that are right sooner or later.
+      // The PSNs walk through the range, so that each is right at some time.
       const Psn own(static_cast<std::uint32_t>(to->hello.first_psn + round % 2048) & Psn::kMask);
       const Psn theirs(static_cast<std::uint32_t>(peer->hello.first_psn + round % 2048) &
                        Psn::kMask);
@@ -230,7 +231,7 @@ TEST_F(Secured, TheForgersAttacksDoNotDisturbTheTransfer) {
   }
 }
 
-TEST_F(Secured, CapturesSentAgainAndAlteredDoNotDisturbTheTransfer) {
+TEST_F(Secured, ReplayedAndAlteredPacketsDoNotDisturbTheTransfer) {
   PacketTap tap;
   if (!tap.open()) GTEST_SKIP() << tap.why_not();
   std::vector<PacketTap::Packet> packets;
@@ -249,7 +250,7 @@ TEST_F(Secured, CapturesSentAgainAndAlteredDoNotDisturbTheTransfer) {
       for (std::uint32_t edits = prng.below(3); edits > 0 && !bytes.empty(); --edits)
         bytes[prng.below(static_cast<std::uint32_t>(bytes.size()))] =
             static_cast<std::byte>(prng.next());
-      // To whom it was for, or reflected to who sent it.
+      // Sent to its original receiver, or reflected to its sender.
       const bool to_b = genuine.to_b != (prng.below(4) == 0);
       (to_b ? as_a : as_b)
           .send_raw(to_b ? pair.b : pair.a, bytes,
@@ -262,9 +263,9 @@ TEST_F(Secured, CapturesSentAgainAndAlteredDoNotDisturbTheTransfer) {
   EXPECT_GT(pair.a.counter("net.drop_replayed") + pair.b.counter("net.drop_replayed"), 0u);
 }
 
-TEST_F(Secured, NobodyElseGetsAnAnswerToAProbe) { EXPECT_EQ(answers_to_a_probe(pair), 0u); }
+TEST_F(Secured, ProbeOfAStrangerGetsNoAnswer) { EXPECT_EQ(answers_to_a_probe(pair), 0u); }
 
-TEST_F(Secured, WhoListensReadsNoPayload) {
+TEST_F(Secured, ListenerCannotReadThePayload) {
   PacketTap tap;
   if (!tap.open()) GTEST_SKIP() << tap.why_not();
   pair.transfer_both_ways(nullptr);
@@ -273,7 +274,7 @@ TEST_F(Secured, WhoListensReadsNoPayload) {
   EXPECT_FALSE(tap.shows(packets, ConstBytes(pair.a.source).subspan(4096, 16)));
 }
 
-TEST(SecuredEnds, OneWithoutTheSecretIsToldAtConnect) {
+TEST(SecuredEnds, EndWithoutTheSecretIsRefusedAtConnect) {
   HostilePair plain, secured;
   ASSERT_TRUE(plain.open(Security::kPlain));
   ASSERT_TRUE(secured.open(Security::kSecured));

@@ -1,5 +1,5 @@
-// A peer that is killed by SIGKILL, as a process of its own: how soon does the survivor know, and
-// what is left of it?
+// A peer is killed by SIGKILL: how soon does the survivor notice, and are all resources of the peer
+// released?
 #include <gtest/gtest.h>
 
 #include "hostile_pair.h"
@@ -13,7 +13,7 @@ enum class Way { kPlain, kSecured, kSharedMemory };
 
 class KilledPeer : public ::testing::TestWithParam<Way> {
  protected:
-  // The peer first: a child has all that its parent had open.
+  // The peer is created first, because a child inherits all open descriptors.
   void SetUp() override {
     options.world.planes = own_planes();
     options.world.shared_memory = GetParam() == Way::kSharedMemory;
@@ -24,7 +24,7 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     end.net = std::move(net).value();
     descriptors = open_descriptors();
   }
-  // Connects, and writes once: both are awake and have keys.
+  // Connects and completes one write, so that both ends are awake and have keys.
   void meet() {
     end.hello = end.net->create_qp(end.landing.region()).value();
     theirs = peer->create_qp();
@@ -82,7 +82,7 @@ TEST_P(KilledPeer, IsReportedWithinASecond) {
   EXPECT_EQ(end.counter("transport.qps_refused"), 1u);
 }
 
-TEST_P(KilledPeer, LeavesNothingAndItsSlotIsFreeAtOnce) {
+TEST_P(KilledPeer, ReleasesAllResourcesAndItsSlotAtOnce) {
   meet();
   const bool rings = GetParam() == Way::kSharedMemory;
   EXPECT_EQ(ring_mappings(), rings ? 4u : 0u);

@@ -1,5 +1,6 @@
-// A process that has entered a lab opens namespaces by path, breaks and heals: as a runner does that
-// has sockets in several hosts. In a child, since there is no way back.
+// A process that has entered a lab opens namespaces by path, breaks links and heals them, as a
+// runner with sockets in several hosts does. The test runs in a child, because a process cannot
+// leave a lab again.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 namespace weft::net {
 namespace {
 
-// What went wrong, on stderr; true if nothing.
+// Prints what went wrong to stderr; true if nothing did.
 bool works_inside(lab::Lab& lab) {
   const auto fine = [](const Result<void>& result, const char* what) {
     if (!result) std::fprintf(stderr, "%s: %s\n", what, result.error().message.c_str());
@@ -36,7 +37,7 @@ void try_it(bool user_namespace) {
   spec.user_namespace = user_namespace;
   auto lab = lab::Lab::up(spec);
   if (!lab) {
-    // What a machine may lack; anything else is ours.
+    // Errors that mean that this machine cannot have labs; any other error is a defect.
     const bool lacks =
         lab.error().kind == ErrorKind::kUnsupported || lab.error().kind == ErrorKind::kNotFound;
     if (lacks) GTEST_SKIP() << lab.error().message;
@@ -52,8 +53,8 @@ void try_it(bool user_namespace) {
   EXPECT_FALSE(lab::Lab::open(spec.name));
 }
 
-TEST(LabEnter, AsThisUserMay) { try_it(false); }
-TEST(LabEnter, InAUserNamespace) { try_it(true); }
+TEST(LabEnter, WorksWithThePrivilegesOfThisUser) { try_it(false); }
+TEST(LabEnter, WorksInAUserNamespace) { try_it(true); }
 
 }  // namespace
 }  // namespace weft::net

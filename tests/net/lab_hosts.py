@@ -80,7 +80,7 @@ def reason_to_skip():
     if ran.returncode == 0:
         weft("down", "--name", f"{BASE}-probe")
         return None
-    # Only what this machine lacks is a reason; anything else is a failure.
+    # Only a missing privilege or tool is a reason to skip; any other error is a failure.
     lacks = ("needs root, or a user namespace", "is not installed", "seg6_enabled")
     if not any(lack in ran.stderr for lack in lacks):
         sys.exit(f"weft lab up: {ran.stderr}")

@@ -1,4 +1,5 @@
-// A keeper that must be ended while this process has no descriptors left: it is not taken for gone.
+// A keeper is ended while this process has no free descriptors: the keeper must not be taken for
+// dead.
 #include "lab/lab_keeper.h"
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@ namespace {
 
 class FewDescriptors {
  public:
-  // From here on `spare` more can be opened, and no others.
+  // From now on `spare` more descriptors can be opened, and no others.
   explicit FewDescriptors(rlim_t spare) {
     getrlimit(RLIMIT_NOFILE, &before_);
     const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -37,12 +38,13 @@ pid_t start_sleeper() {
   for (;;) pause();
 }
 
-TEST(LabKeeper, IsNotTakenForGoneWithoutDescriptors) {
+TEST(LabKeeper, LivingKeeperIsNotTakenForDeadWithoutDescriptors) {
   const pid_t child = start_sleeper();
   ASSERT_GT(child, 0);
   const auto keeper = lab::find_process(child);
   ASSERT_TRUE(keeper.has_value());
-  // None to hold it by, and one to hold it by but none to look at it.
+  // With 0 spare descriptors it cannot hold the process; with 1 it can hold it, but not read its
+  // state.
   for (const rlim_t spare : {0, 1}) {
     const FewDescriptors few(spare);
     EXPECT_FALSE(lab::end_keeper(*keeper)) << spare;
@@ -58,7 +60,7 @@ TEST(LabKeeper, IsNotTakenForGoneWithoutDescriptors) {
   EXPECT_TRUE(lab::end_keeper(*keeper)) << "one that is gone is fine";
 }
 
-TEST(LabKeeper, AStrangerWithItsNumberIsLeftAlone) {
+TEST(LabKeeper, AnotherProcessWithTheKeepersPidIsLeftAlone) {
   const pid_t child = start_sleeper();
   ASSERT_GT(child, 0);
   auto keeper = lab::find_process(child);

@@ -76,7 +76,7 @@ class Killed(unittest.TestCase):
         process, name = self.start(trimming=True)
         lab = self.wait_for_all(name)
         self.assertTrue(self.is_there(lab["software"]["pid"]))
-        # Nobody sweeps a run that lives.
+        # A run that is alive must not be swept.
         other = f"{BASE}-beside"
         weft("up", SCENARIO, "--name", other)
         weft("down", "--name", other)
@@ -142,7 +142,7 @@ class Killed(unittest.TestCase):
         process, name = self.run_of(path, "--processes", "2")
         self.wait_for_all(name)
         self.kill(process)
-        # The second ends with the first, a moment later, and holds the lab till then.
+        # The second process ends a moment after the first, and holds the lab until then.
         wait_until(lambda: "is gone" in weft("status", "--name", name, expect=None).stderr,
                    "somebody still holds it")
         weft("down")  # the only one there is

@@ -16,12 +16,12 @@ from lab_hosts import WEFT
 
 SCENARIOS = ["lab-two-plane", "lab-plane-down", "lab-plane-silent", "lab-uplink-down", "lab-one-way", "lab-loss",
              "lab-bad-rkey"]
-# The lab is a real machine with other things to do: an outcome that differs is looked at again, and counted.
+# The lab shares a real, busy machine: a run with a different outcome is repeated, and the repeats are counted.
 ATTEMPTS_MAX = 3
-# Of all files together: what goes wrong in every second run is found.
+# The limit of repeats for all files together, so that a defect in every second run is still found.
 REPEATS_MAX = 3
-# EVs that a lab may condemn and take back within one phase, beyond those that the simulation does: when the machine stands
-# still packets come late.
+# EVs that a lab may condemn and revive within one phase, beyond those of the simulation: when the machine pauses,
+# packets arrive late.
 PASSING_MAX = 4
 SAME = ["flows", "completed", "flows_abandoned", "remote_access_errors", "qp_errors", "qp_errors_expected", "story"]
 
@@ -71,7 +71,7 @@ class SeveralProcesses(unittest.TestCase):
             result = run("lab", "lab-two-plane", "--processes", processes)
             self.assertEqual(result["bytes_wrong"], 0)
             self.assertEqual(outcome(result), expected)
-            # Every host's packets count: four of 4 MiB each.
+            # The packets of all four hosts are counted, 4 MiB each.
             self.assertGreaterEqual(result["counters"]["transport.data_packets"], 4 * 1024)
 
     def test_faults_are_for_one_process(self):

@@ -1,5 +1,5 @@
-// The faults of scenario files in a lab: every event of a plan is one that a lab takes or refuses by
-// name, and when all faults are over nothing is broken.
+// The faults of scenario files in a lab: the lab carries out every event of a plan or refuses it by
+// name, and after the last fault nothing is broken.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -30,7 +30,7 @@ bool asks_for_too_much(const scenario::Scenario& scenario) {
   return false;
 }
 
-TEST(LabScenarios, FaultsAreCarriedOutOrRefused) {
+TEST(LabScenarios, FaultsAreCarriedOutOrRefusedByName) {
   std::set<FaultKind> taken;
   std::size_t refused = 0;
   for (const auto& entry : std::filesystem::directory_iterator("scenarios")) {
@@ -40,10 +40,10 @@ TEST(LabScenarios, FaultsAreCarriedOutOrRefused) {
     const auto scenario = scenario::parse(text.str(), entry.path().string()).value();
     lab::LabSpec spec;
     spec.topology = scenario.topology;
-    // So slow that a lab holds it to its rate; the links are the same.
+    // A rate so low that a lab enforces it; the links stay the same.
     spec.topology.host_rate = spec.topology.fabric_rate = Rate::gbps(1);
     const auto plan = lab::LabPlan::make(spec);
-    if (!plan) continue;  // too large
+    if (!plan) continue;  // too large for a lab
     const auto faults = scenario::make_fault_plan(scenario.faults, plan->topology(), {});
     lab::LabFaults broken;
     bool all_taken = true, ever_broken = false;
@@ -62,7 +62,7 @@ TEST(LabScenarios, FaultsAreCarriedOutOrRefused) {
     EXPECT_TRUE(broken.empty() || faults.healed_at == kNever) << entry.path();
     for (const scenario::FaultSpec& fault : scenario.faults) taken.insert(fault.kind);
   }
-  // Otherwise this says little.
+  // Without these kinds the test would cover little.
   for (const FaultKind kind : {FaultKind::kLinkDown, FaultKind::kPlaneDown, FaultKind::kSwitchDown,
                                FaultKind::kLinkFlap, FaultKind::kLoss})
     EXPECT_TRUE(taken.contains(kind)) << static_cast<int>(kind);

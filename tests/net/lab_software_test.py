@@ -92,7 +92,7 @@ class Software:
         self.fault("link host 3 plane 0 down")
         self.assertFalse(has_carrier())
         self.assertEqual(self.status()["hosts"][3]["ports"][0]["state"], "down")
-        # Down and silent: mending the one leaves the other.
+        # The link is down and silent at once: repairing one fault leaves the other.
         self.fault("link host 3 plane 0 silent", "--way", "down")
         weft("heal", *"link host 3 plane 0".split(), "--way", "up", "--name", self.name)
         wait_until(has_carrier, "the carrier does not come back")

@@ -89,7 +89,7 @@ class Fabric:
                     [sent] = [b["packets"] - a["packets"] for a, b in zip(before, after)
                               if a["from"].endswith(f".p{plane}.t1.{spine}") and a["to"].endswith(f".t0.{leaf}")]
                     self.assertGreater(expected, 0)
-                    # The kernel tells its groups now and then, besides.
+                    # At times the kernel also sends packets about its multicast groups.
                     self.assertTrue(expected <= sent <= expected + 8, f"{sent} packets, expected {expected}")
 
     def test_link_between_switches_down_and_repaired(self):
@@ -99,7 +99,7 @@ class Fabric:
         self.assertEqual(self.link("p0.t0.0", "p0.t1.1")["state"], "down")
         arrived, complaints = self.send([dead, beside, other_plane, back])
         self.assertEqual(arrived, {dead: 0, beside: 20, other_plane: 20, back: 0})
-        # The leaf before the dead link, and on the way back the spine, say so.
+        # The leaf before the dead link sends ICMP errors, and on the return path the spine does.
         self.assertGreater(complaints["fd00:1:1::"], 0)
         self.assertGreater(complaints["fd00:1:4002::"], 0)
         self.heal("link t0 0 t1 1 plane 0")
@@ -199,7 +199,7 @@ class Fabric:
             up.send_signal(signal.SIGKILL)
             up.wait()
             down = weft("down", "--name", name, expect=None)
-            # It may have been killed before it made anything.
+            # The program may have been killed before it made anything.
             self.assertTrue(down.returncode == 0 or "there is none called" in down.stderr, down.stderr)
             half_built += down.returncode == 0
             self.assertEqual([n for n in own_namespaces() if n.startswith(f"weft.{name}.")], [])
@@ -220,7 +220,7 @@ class Fabric:
             self.assertIn("over UDP", client.stderr.readline())
             time.sleep(0.5)
             listener.kill()
-            # A second on an idle machine; by silence alone it takes 17.
+            # This takes a second on an idle machine; without the refusal it would take 17.
             _, said = client.communicate(timeout=8)
             self.assertEqual(client.returncode, 1, said)
             self.assertIn("does not answer", said)
@@ -242,7 +242,7 @@ class Fabric:
                 if up.poll() is None:
                     send(up.pid, signal.SIGINT)
                 said = up.communicate(timeout=SECONDS_MAX)[1]
-                # On a busy machine it may be ready before.
+                # On a busy machine the program may finish before the signal.
                 self.assertIn(up.returncode, (0, 128 + signal.SIGINT), said)
                 if up.returncode != 0:
                     in_the_middle += 1
@@ -386,7 +386,7 @@ class Shapes(unittest.TestCase):
 
 class Nowhere(unittest.TestCase):
     def test_says_what_is_missing(self):
-        # In a user namespace that forbids further ones there is neither root nor another way.
+        # A user namespace that forbids further ones offers neither root nor a new namespace.
         forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
         command = ["unshare", "-Ur", "sh", "-c", forbid, "sh"]
         if subprocess.run([*command, "true"], capture_output=True).returncode != 0:

@@ -19,11 +19,11 @@ namespace {
 enum class Order : std::uint8_t { kSlot, kCreateQp, kOffer, kConnect };
 constexpr std::size_t kOrderMax = 1 + engine::Hello::kSize + engine::Offer::kSize;
 
-// Two writes under way: one is always in the middle.
+// Two writes in flight, so that one is always in the middle.
 constexpr std::uint32_t kWriteSize = 256u << 10;
 constexpr std::uint32_t kUnderWay = 2;
 
-// What runs in the process. Whatever fails ends it, which the test hears as an answer that is missing.
+// The code of the child process. Any failure ends the process, and the test then misses an answer.
 class Work {
  public:
   Work(const engine::NetOptions& options, NetProcess::Does does, int socket)
@@ -84,7 +84,7 @@ class Work {
   void say(ConstBytes words) {
     if (send(socket_, words.data(), words.size(), MSG_NOSIGNAL) < 0) _exit(1);
   }
-  // A QP that failed takes no more, and nobody minds: its peer was killed.
+  // A failed QP accepts no more writes. That is expected, because its peer was killed.
   void write_more(const Qp& qp) {
     if (!writes_ || !qp.connected) return;
     while (end_->endpoint().view(qp.self.qpn).incomplete < kUnderWay) {

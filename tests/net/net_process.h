@@ -1,8 +1,9 @@
-// A process of its own with a NetEnd, which does what the test says: for what only SIGKILL shows. On
-// loopback addresses of this test alone, so that slots are what the test expects.
+// NetProcess: a separate process with a NetEnd, controlled by the test. It is for tests that need
+// SIGKILL. It uses loopback addresses of this test alone, so that the slots are those that the test
+// expects.
 //
-// Fork it before the test opens anything that must end with the test's own process. It ends with this
-// object, or with the test.
+// A test creates it before it opens anything that must be closed when the test's own process closes
+// it. The process ends with this object, or with the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 
 namespace weft {
 
-// Of this process, in one /24; its children are told.
+// The planes of this test process, in one /24; its children get them as an argument.
 std::vector<Ipv6> own_planes();
 
 class NetProcess {
@@ -26,13 +27,13 @@ class NetProcess {
   NetProcess& operator=(const NetProcess&) = delete;
 
   std::uint16_t slot() const { return slot_; }
-  // A QP with a region of kRegion bytes; what follows is about the one made last.
+  // Creates a QP with a region of kRegion bytes. offer() and connect() apply to the newest QP.
   static constexpr std::size_t kRegion = 1u << 20;
   engine::Hello create_qp();
   engine::Offer offer(const engine::Hello& peer);
   void connect(const engine::Hello& peer, const engine::Offer& agreed);
 
-  // As kill -9 does; it is gone when this returns.
+  // Sends SIGKILL and waits until the process is gone.
   void kill();
 
  private:
@@ -43,7 +44,7 @@ class NetProcess {
   std::uint16_t slot_ = 0xffff;
 };
 
-// One QP of each, connected.
+// Creates one QP at each process and connects the two.
 void connect(NetProcess& a, NetProcess& b);
 
 }  // namespace weft

@@ -1,6 +1,6 @@
-// No (key, nonce) twice, as seen on the wire: real processes of a secured job, one of them killed in
-// the middle of a transfer and started again in the same slot, others beside it on the same
-// addresses. What they send is captured and attributed to keys by CaptureReader.
+// No pair (key, nonce) occurs twice on the wire. Real processes of a secured job run; one is killed
+// during a transfer and restarted in the same slot, and others share the same addresses.
+// CaptureReader assigns the captured packets to keys.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +13,7 @@
 namespace weft::hostile {
 namespace {
 
-// Of each process.
+// Packets that each process must have sealed.
 constexpr std::uint64_t kEnough = 2000;
 
 class NonceOnTheWire : public ::testing::Test {
@@ -23,10 +23,10 @@ class NonceOnTheWire : public ::testing::Test {
     options.world.planes = own_planes();
     options.world.shared_memory = false;
     options.world.job_secret = job_secret();
-    options.world.rate_cap = Rate::bps(200'000'000);  // so that the tap misses nothing
+    options.world.rate_cap = Rate::bps(200'000'000);  // low enough for the tap to miss nothing
     ASSERT_TRUE(tap.narrow_to(options.world.planes[0]));
   }
-  // Reads along until `is_over`, 20 s at most.
+  // Reads captured packets until `is_over`, for at most 20 s.
   bool read_until(const std::function<bool()>& is_over) {
     const Time until = os::clock_now() + Duration::s(20);
     while (os::clock_now() < until) {
@@ -39,7 +39,7 @@ class NonceOnTheWire : public ::testing::Test {
     }
     return false;
   }
-  // So many processes have sent enough each.
+  // Waits until that many processes have sealed enough packets each.
   bool read_enough_of(std::size_t processes) {
     return read_until(
         [&] { return reader.sealed_by().size() == processes && reader.least_sealed() >= kEnough; });
@@ -63,11 +63,11 @@ TEST_F(NonceOnTheWire, NeverRepeatsAfterAKillNorBesideOtherProcesses) {
   ASSERT_EQ(killed.slot(), 1);
   connect(survivor, killed);
   ASSERT_TRUE(read_enough_of(2));
-  killed.kill();  // it writes without end, so in the middle of something
+  killed.kill();  // it writes without end, so it is killed during a transfer
 
   NetProcess again(options, NetProcess::Does::kWrites);
   ASSERT_EQ(again.slot(), 1) << "the slot is free at once";
-  // And two more on the same pair of addresses, one of which talks to the survivor as well.
+  // Two more processes on the same pair of addresses; one of them also connects to the survivor.
   NetProcess third(options, NetProcess::Does::kWrites), fourth(options, NetProcess::Does::kWrites);
   ASSERT_EQ(fourth.slot(), 3);
   connect(survivor, again);
@@ -84,12 +84,12 @@ TEST_F(NonceOnTheWire, NeverRepeatsAfterAKillNorBesideOtherProcesses) {
   EXPECT_EQ(incarnations_in(1), 2u);
   EXPECT_EQ(incarnations_in(2), 1u);
   EXPECT_EQ(incarnations_in(3), 1u);
-  // Each of four connections has keys of its own for each direction; endpoints may have some too.
+  // Each of the four connections has its own keys for each direction; endpoints may have more.
   EXPECT_GE(reader.key_count(), 8u);
   std::printf("%llu sealed packets of 5 processes under %zu keys\n",
               static_cast<unsigned long long>(reader.attributed()), reader.key_count());
 
-  // It would have been seen.
+  // The reader would have seen a repetition.
   reader.take(last);
   EXPECT_EQ(reader.repeated().size(), 1u);
 }

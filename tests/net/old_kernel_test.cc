@@ -1,4 +1,4 @@
-// What newer kernels have and older ones do not: refused here by a filter on system calls, in a child.
+// Features that older kernels lack. A filter on system calls refuses them here, in a child process.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -17,8 +17,8 @@
 namespace weft::hostile {
 namespace {
 
-// From here on this process has no such system call (with that first argument). False: filters are
-// not allowed.
+// From now on this process has no such system call (with that first argument). False: filters are
+// not permitted.
 struct Forbidden {
   std::uint32_t number = 0;
   std::optional<std::uint32_t> argument{};
@@ -33,7 +33,8 @@ bool forbid(const Forbidden& what) {
       sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, what.argument.value_or(0), 0, 1),
       sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | what.error),
       sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  if (!what.argument) program[3] = sock_filter BPF_STMT(BPF_MISC | BPF_TAX, 0);  // any will do
+  // With any argument.
+  if (!what.argument) program[3] = sock_filter BPF_STMT(BPF_MISC | BPF_TAX, 0);
   sock_fprog filter{.len = program.size(), .filter = program.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
@@ -41,7 +42,7 @@ bool forbid(const Forbidden& what) {
 
 constexpr int kHeld = 40, kNotAllowed = 41, kFailed = 42;
 
-// One who listens, and one who dials it, without IPv6.
+// A listener and a dialling end without IPv6.
 int meet_over_ipv4() {
   if (!forbid({.number = SYS_socket, .argument = AF_INET6, .error = EAFNOSUPPORT}))
     return kNotAllowed;
@@ -62,7 +63,7 @@ int meet_over_ipv4() {
   return came && WEXITSTATUS(status) == kHeld ? kHeld : kFailed;
 }
 
-// In a process of its own.
+// Runs in a child process.
 void expect_held(int (*what)()) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);

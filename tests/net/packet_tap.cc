@@ -24,8 +24,7 @@ namespace {
 
 constexpr std::size_t kFullPayload = 4096;
 
-// A run has the size of its first packet, which is told by its header: only full packets come in
-// runs.
+// The size of the first packet of a run, read from its header. Only full packets come in runs.
 std::size_t packet_size(ConstBytes run, Security security) {
   const bool secured = security == Security::kSecured;
   if (run.size() < wire::bth_at::kSize || seal::is_hello(run)) return run.size();
@@ -69,7 +68,7 @@ bool PacketTap::open() {
 
 bool PacketTap::narrow_to(const Ipv6& network) {
   const auto first = static_cast<std::uint32_t>(network.low) & 0xffff'ff00;
-  constexpr std::uint32_t kDestinationAt = 16;  // in an IPv4 header
+  constexpr std::uint32_t kDestinationAt = 16;  // in the IPv4 header
   std::array<sock_filter, 5> code{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kDestinationAt),
                                    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffff'ff00),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 0, 1),
@@ -82,7 +81,7 @@ bool PacketTap::narrow_to(const Ipv6& network) {
 std::uint32_t PacketTap::poll_missed() {
   tpacket_stats stats{};
   socklen_t size = sizeof(stats);
-  // Asking sets it to zero.
+  // Reading the statistics resets them to zero.
   if (getsockopt(fd_, SOL_PACKET, PACKET_STATISTICS, &stats, &size) != 0) return 0xffff'ffff;
   return stats.tp_drops;
 }
@@ -97,7 +96,7 @@ std::vector<PacketTap::Seen> PacketTap::take_all(Security security) {
                                  reinterpret_cast<sockaddr*>(&from), &from_size);
     if (got < 0) return out;
     const ConstBytes packet = ConstBytes(buffer).first(static_cast<std::size_t>(got));
-    // Each is seen twice on the loopback, going and coming.
+    // On the loopback each packet is captured twice, leaving and arriving.
     if (from.sll_pkttype == PACKET_OUTGOING || packet.size() < 20) continue;
     const std::size_t ip_size = static_cast<std::size_t>(packet[0] & std::byte{15}) * 4;
     if (packet[9] != std::byte{IPPROTO_UDP} || packet.size() < ip_size + 8) continue;

@@ -1,5 +1,5 @@
-// What crosses the loopback, as who listens on the wire sees it. Needs the privilege to open a packet
-// socket.
+// PacketTap: captures the packets on the loopback, as an observer of the wire would. It needs the
+// privilege to open a packet socket.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class PacketTap {
  public:
   struct Packet {
     bool to_b = false;
-    std::vector<std::byte> bytes;  // of the UDP payload
+    std::vector<std::byte> bytes;  // the UDP payload
   };
   struct Seen {
     std::uint16_t from_port = 0, to_port = 0;
@@ -29,15 +29,15 @@ class PacketTap {
   // False: not permitted, see why_not().
   bool open();
   const std::string& why_not() const { return why_not_; }
-  // From now on only what goes to addresses that differ from this IPv4 address in the last byte: what
-  // others send takes no room.
+  // Captures from now on only packets to addresses that differ from this IPv4 address in the last
+  // byte, so that other traffic does not fill the buffer.
   bool narrow_to(const Ipv6& network);
-  // What went between the two since the last time, as far as the tap could keep it. Runs that the
-  // kernel sends in one piece are cut as a receiver would get them.
+  // The packets between the two ends since the last call, as far as the buffer could hold them.
+  // Runs that the kernel sends in one piece are split as at a receiver.
   std::vector<Packet> take(const End& a, const End& b);
-  // The same of everybody's UDP packets. Payload of writes is a multiple of 4096.
+  // The same for all UDP packets. REQUIRES that payloads of writes are multiples of 4096.
   std::vector<Seen> take_all(Security security);
-  // How many it had no room for since it was last asked.
+  // The number of packets lost for want of buffer since the last call.
   std::uint32_t poll_missed();
   static bool shows(const std::vector<Packet>& packets, ConstBytes bytes);
 

@@ -1,5 +1,5 @@
-// Two hosts on the loopback with a fabric between them: what arrives comes from the proxy, on its
-// EV, and its ICRC holds. Real sockets; the time of the fabric is ours.
+// Two hosts on the loopback with a fabric between them. Packets arrive from the proxy, on their EV,
+// with a correct ICRC. Real sockets; the test sets the time of the fabric.
 #include "softswitch/proxy_sockets.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::uint32_t psn_of(const ScriptedNode::Came& came) {
 
 class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
  protected:
-  // Of this process, with one for each plane: tests may run side by side.
+  // A net for each process and plane, so that tests may run in parallel.
   const std::uint8_t net = static_cast<std::uint8_t>(110 + 2 * (getpid() % 60));
 
   softswitch::LiveFabricConfig config() const {
@@ -76,7 +76,7 @@ class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
         .payload = {.at = reinterpret_cast<std::uintptr_t>(payload.data()), .size = 4096}};
   }
 
-  // Until `count` datagrams came to host 2, or two seconds passed.
+  // Runs until `count` datagrams have arrived at host 2, for at most two seconds.
   void run(std::size_t count) {
     const Time until = os::clock_now() + Duration::s(2);
     while (hosts[2].node.came.size() < count && os::clock_now() < until) step();
@@ -100,7 +100,7 @@ class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
   std::deque<std::array<std::byte, wire::kHeaderSizeMax>> headers;
 };
 
-TEST_P(ProxySocketsTest, EveryEvArrivesFromTheProxyWithAnIcrcThatHolds) {
+TEST_P(ProxySocketsTest, EveryEvArrivesFromTheProxyWithACorrectIcrc) {
   const auto evs = hosts[0].world->evs();
   std::uint32_t psn = 0;
   for (const fabric::Ev& ev : evs) hosts[0].node.to_send.push_back(write(psn++, ev, 2));
@@ -118,7 +118,7 @@ TEST_P(ProxySocketsTest, EveryEvArrivesFromTheProxyWithAnIcrcThatHolds) {
   EXPECT_EQ(edge->counters().drops_send, 0u);
 }
 
-TEST_P(ProxySocketsTest, RunsOfTwoSendersAreTrimmedAtTheirPort) {
+TEST_P(ProxySocketsTest, RunsOfTwoSendersAreTrimmedAtTheirCommonPort) {
   const fabric::Ev ev = hosts[0].world->evs()[0];
   for (std::uint32_t psn = 0; psn < 12; ++psn) {
     hosts[0].node.to_send.push_back(write(psn, ev, 2));
@@ -136,7 +136,7 @@ TEST_P(ProxySocketsTest, RunsOfTwoSendersAreTrimmedAtTheirPort) {
   EXPECT_GT(trimmed, 0u);
 }
 
-TEST_P(ProxySocketsTest, DamageStaysDamage) {
+TEST_P(ProxySocketsTest, DamagedPacketArrivesDamaged) {
   fabric::FaultEvent damage{
       .action = fabric::FaultAction::kImpair, .id = 1, .place = fabric::FaultPlace::kNicReceive};
   damage.impairment.kind = fabric::ImpairmentKind::kCorrupt;
@@ -148,8 +148,8 @@ TEST_P(ProxySocketsTest, DamageStaysDamage) {
   EXPECT_FALSE(hosts[2].node.came[0].datagram.intact);
 }
 
-// A sealed packet looks like another up to its header, and has a tag where others have their ICRC.
-TEST_P(ProxySocketsTest, WhatHasNoIcrcPassesUnchanged) {
+// A sealed packet has the header of a plain one, but a tag in place of the ICRC.
+TEST_P(ProxySocketsTest, PacketWithoutIcrcPassesUnchanged) {
   const fabric::HostPort from{.host = 0, .plane = 0}, to{.host = 2, .plane = 0};
   auto sender = os::UdpSocket::open(
       {.address = softswitch::socket_host(from, net), .port = wire::source_port(1, 5)});

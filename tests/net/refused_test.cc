@@ -1,5 +1,6 @@
-// A process that is gone is told from a stranger who says that it is: ICMP and closed rings are
-// hints, unanswered questions the proof. Bounds are far below the 17 s that silence takes.
+// A dead peer is distinguished from an attacker that claims that the peer is dead: ICMP errors and
+// closed rings are hints, unanswered probes are the proof. The limits are far below the 17 s that
+// silence alone takes.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr Duration kSoon = Duration::s(1);
 
-// Says to `to`, in the name of `of`'s host, that something is wrong with what it sends there.
+// Forges ICMP errors to `to` about its packets to `of`.
 class IcmpForger {
  public:
   IcmpForger() : fd_(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP)) {}
@@ -26,13 +27,13 @@ class IcmpForger {
     if (fd_ >= 0) close(fd_);
   }
   bool is_allowed() const { return fd_ >= 0; }
-  // Nobody has the port of `of`.
+  // Claims that no socket has the port of `of`.
   void refuse(const End& to, const End& of) {
     icmphdr icmp{};
     icmp.code = ICMP_PORT_UNREACH;
     say(to, of, icmp);
   }
-  // Packets to it are larger than the way takes.
+  // Claims that packets to `of` are larger than the path's MTU.
   void narrow(const End& to, const End& of, std::uint16_t mtu) {
     icmphdr icmp{};
     icmp.code = ICMP_FRAG_NEEDED;
@@ -91,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Net, Refused, ::testing::Values(Security::kPlain, Secur
                            return param.param == Security::kPlain ? "Plain" : "Secured";
                          });
 
-// Drives one end alone until its QP fails; how long it took.
+// Drives one end alone until its QP fails; returns how long that took.
 Duration time_to_fail(End& end) {
   const Time began = os::clock_now();
   while (os::clock_now() - began < Duration::s(30) &&
@@ -107,7 +108,7 @@ Duration time_to_fail(End& end) {
 TEST_P(Refused, AClosedPortFailsTheQpSoon) {
   pair.post(pair.a, pair.b, {});
   ASSERT_TRUE(pair.run([&] { return pair.a.done == 1; }));
-  pair.b.net = nullptr;  // as the kernel does when a process is killed
+  pair.b.net = nullptr;  // the kernel closes the sockets of a killed process in the same manner
   pair.post(pair.a, pair.b, {});
   EXPECT_LT(time_to_fail(pair.a).to_us(), kSoon.to_us());
   EXPECT_EQ(pair.a.failed, 1u);
@@ -115,7 +116,7 @@ TEST_P(Refused, AClosedPortFailsTheQpSoon) {
   EXPECT_EQ(pair.a.counter("transport.qps_refused"), 1u);
 }
 
-// Secured, it had no time to agree on keys: hellos are all that is sent, and refused.
+// In secured mode the ends had no time to agree on keys: only hellos are sent and refused.
 TEST_P(Refused, AClosedPortIsNoticedBeforeAnythingWasSent) {
   pair.b.net = nullptr;
   pair.post(pair.a, pair.b, {});
@@ -132,22 +133,23 @@ TEST_P(Refused, AForgedRefusalDisturbsNothing) {
     forger.refuse(pair.a, pair.b);
     ++sent;
   });
-  // An idle QP too: longer than its questions take.
+  // An idle QP must survive too, for longer than its probes take.
   const Time until = os::clock_now() + Duration::ms(1200);
   for (int i = 0; i < 8; ++i) forger.refuse(pair.a, pair.b);
   pair.run([&] { return os::clock_now() >= until; });
   EXPECT_GT(pair.a.counter("net.refusals"), 0u);
   EXPECT_GT(pair.a.counter("transport.refusals"), 0u);
   EXPECT_EQ(pair.a.counter("transport.qps_refused"), 0u);
-  EXPECT_EQ(pair.a.counter("net.drops_send"), 0u);  // an error of the past takes no packet along
+  // An old error on the socket does not drop a later packet.
+  EXPECT_EQ(pair.a.counter("net.drops_send"), 0u);
   EXPECT_EQ(pair.a.net->endpoint().qp_state(pair.a.hello.qpn), transport::QpState::kReadyToSend);
   const std::uint64_t goal = pair.a.done + 1;
   pair.post(pair.a, pair.b, {});
   EXPECT_TRUE(pair.run([&] { return pair.a.done == goal; }));
 }
 
-// A network namespace for this thread while it lives, with a loopback: what is said to it about a way
-// is forgotten with it.
+// A separate network namespace for this thread, with a loopback. Path MTUs that the kernel learns
+// in it are forgotten with it.
 class OwnNetwork {
  public:
   OwnNetwork() : back_(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {
@@ -171,7 +173,8 @@ class OwnNetwork {
   bool is_own_ = false;
 };
 
-// The kernel believes whoever quotes our ports, and would let nothing larger pass.
+// The kernel believes any ICMP error that quotes our ports, and would then let only small packets
+// pass.
 class Narrowed : public ::testing::TestWithParam<Security> {};
 INSTANTIATE_TEST_SUITE_P(Net, Narrowed, ::testing::Values(Security::kPlain, Security::kSecured),
                          [](const auto& param) {
@@ -192,7 +195,7 @@ TEST_P(Narrowed, AForgedPacketTooBigDisturbsNothing) {
     forger.narrow(pair.a, pair.b, kMtu);
     ++sent;
   });
-  // It was believed, by who asks.
+  // The kernel did believe the forged error.
   const Ipv6 from = pair.a.hello.ports[0].ip(), to = pair.b.hello.ports[0].ip();
   EXPECT_EQ(net::path_mtu({.from = from, .to = to}), kMtu);
   const std::uint64_t goal = pair.a.done + 1;
@@ -200,12 +203,12 @@ TEST_P(Narrowed, AForgedPacketTooBigDisturbsNothing) {
   EXPECT_TRUE(pair.run([&] { return pair.a.done == goal; }));
   EXPECT_EQ(pair.a.counter("net.drops_send"), 0u);
   EXPECT_EQ(pair.a.counter("transport.evs_condemned"), 0u);
-  // And whoever connects then has smaller packets, not none.
+  // A QP that connects afterwards uses smaller packets, but it works.
   EXPECT_EQ(pair.a.net->world().payload_to(pair.b.hello.ports), 1024u);
 }
 
-// Over shared memory the ring's socket says it.
-TEST(RefusedRing, AKilledPeerFailsTheQpSoon) {
+// Over shared memory the socket of the ring reports the death.
+TEST(RefusedRing, KilledPeerOverSharedMemoryFailsTheQpSoon) {
   HostilePair pair;
   for (End* end : {&pair.a, &pair.b}) {
     end->net = engine::NetEnd::open({}).value();
@@ -214,7 +217,7 @@ TEST(RefusedRing, AKilledPeerFailsTheQpSoon) {
   ASSERT_TRUE(pair.connect());
   ASSERT_TRUE(pair.agreed.shared_memory);
   pair.b.net = nullptr;
-  EXPECT_LT(time_to_fail(pair.a).to_us(), kSoon.to_us());  // idle as it is
+  EXPECT_LT(time_to_fail(pair.a).to_us(), kSoon.to_us());  // although the QP is idle
   EXPECT_EQ(pair.a.counter("transport.qps_refused"), 1u);
 }
 

@@ -1,6 +1,6 @@
-// The software switch is the simulator's fabric: everything that the hosts of a simulated run sent
-// goes through a LiveFabric as real bytes at the same times, and the same packets are marked,
-// trimmed, dropped and delivered.
+// The software switch must behave exactly as the simulator does. All packets that the hosts of a
+// simulated run sent pass a LiveFabric as real bytes at the same times; the same packets must be
+// marked, trimmed, dropped and delivered.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// Gives a LiveFabric what was captured, and counts what comes out.
+// Feeds captured packets to a LiveFabric and counts the packets that come out.
 class Replay {
  public:
   Replay(const scenario::Scenario& scenario, std::uint64_t seed)
@@ -48,8 +48,9 @@ class Replay {
   softswitch::LiveFabricConfig config(const scenario::Scenario& scenario,
                                       std::uint64_t seed) const {
     softswitch::LiveFabricConfig out = run::live_fabric_config(scenario, topology_, seed);
-    out.trimmed_size_after_ip = softswitch::kTrimmedIpPayload;  // as the simulator's
-    out.nic_queue_bytes = std::uint64_t{1} << 40;  // simulated hosts hold back themselves
+    out.trimmed_size_after_ip = softswitch::kTrimmedIpPayload;  // the same as in the simulator
+    // Unlimited, because simulated hosts limit themselves.
+    out.nic_queue_bytes = std::uint64_t{1} << 40;
     return out;
   }
 
@@ -92,8 +93,9 @@ class Replay {
 
 struct Kind {
   std::uint64_t seed = 1;
-  bool trims = true;  // else full queues drop
-  // Hosts that answer at the pace of one port meet at the same picosecond again and again.
+  bool trims = true;  // false: full queues drop
+  // Hosts that acknowledge at the rate of one port often meet at the same picosecond. The switch
+  // and the simulator may then order the packets differently.
   bool ties = false;
 };
 
@@ -124,8 +126,8 @@ void expect_same(const std::string& toml, const Kind& kind) {
   EXPECT_GT(kind.trims ? sim.trims : sim.drops_queue, 0u);
 }
 
-// Senders to host 0. Each begins at a moment of its own: where two packets come at the same
-// picosecond, who is first is a matter of the world's inner order.
+// Flows from `senders` hosts to host 0. Each starts at its own time, because the switch and
+// the simulator may order two packets of the same picosecond differently.
 std::string incast(std::uint32_t senders) {
   std::string out = "[workload]\nkind = \"flows\"\nbytes = \"300KiB\"\n";
   for (std::uint32_t i = 1; i <= senders; ++i) {
@@ -148,7 +150,7 @@ fabric_rate = "300Mbps"
 )" + incast(12);
 }
 
-TEST(Replay, TrimmedIncast) {
+TEST(Replay, TrimmedIncastIsTheSameInBoth) {
   for (const std::uint64_t seed : {1u, 2u}) {
     expect_same(R"(
 [topology]
@@ -163,7 +165,7 @@ last_hop_ecn = true
   }
 }
 
-TEST(Replay, QueuesThatDrop) {
+TEST(Replay, QueuesThatDropAreTheSameInBoth) {
   expect_same(two_tiers() + R"(
 [switch]
 forwarding = "hashed"
@@ -173,7 +175,7 @@ queue = "60kB"
               {.seed = 3, .trims = false});
 }
 
-TEST(Replay, SharedBuffersAndFields) {
+TEST(Replay, SharedBuffersAndStevFieldsAreTheSameInBoth) {
   expect_same(two_tiers() + R"(
 [switch]
 forwarding = "stev"
@@ -183,8 +185,9 @@ shared_alpha = "50%"
               {.seed = 4, .ties = true});
 }
 
-TEST(Replay, Faults) {
-  // Seeds without a tie; one in four has one, and another one after each change of the engine.
+TEST(Replay, FaultsAreTheSameInBoth) {
+  // Seeds without a tie. One seed in four has a tie, and a change of the engine moves it to other
+  // seeds.
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     expect_same(two_tiers() + R"(
 [switch]

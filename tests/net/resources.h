@@ -1,4 +1,4 @@
-// What of the system a test has in use, to see that it is given back.
+// Counts the system resources that a test uses, to check that they are released.
 #pragma once
 
 #include <dirent.h>
@@ -18,7 +18,7 @@ inline std::size_t open_descriptors() {
   return count;
 }
 
-// Mappings of rings: two of each.
+// Mappings of rings; each ring has two.
 inline std::size_t ring_mappings() {
   std::size_t count = 0;
   std::FILE* const maps = std::fopen("/proc/self/maps", "r");

@@ -1,4 +1,4 @@
-// Sealed packets through the software switch: what it trims is still known to be genuine.
+// Sealed packets through the software switch: a trimmed packet can still be authenticated.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,7 +19,8 @@ class SecureTrim : public ::testing::Test {
  protected:
   void SetUp() override { shake_hands(a, b); }
 
-  // More than the port holds, as writes with immediates and timestamps: the longest header there is.
+  // Sends more than the port holds. The packets are writes with immediates and timestamps, which
+  // have the longest header.
   std::vector<softswitch::Got> crowd(std::size_t trimmed_size_after_ip) {
     softswitch::LiveFabricConfig config = softswitch::config_of(softswitch::one_switch(3));
     config.trimmed_size_after_ip = trimmed_size_after_ip;
@@ -53,7 +54,7 @@ class SecureTrim : public ::testing::Test {
       b{seal::test::config_of(id_of(2), id_of(1), 2)};
 };
 
-TEST_F(SecureTrim, WhatIsLeftIsGenuine) {
+TEST_F(SecureTrim, TrimmedHeaderIsAuthenticated) {
   auto trimmed = crowd(seal::kSealedTrimmedSizeAfterIp);
   ASSERT_GT(trimmed.size(), 10u);
   for (softswitch::Got& got : trimmed) {
@@ -66,7 +67,7 @@ TEST_F(SecureTrim, WhatIsLeftIsGenuine) {
   }
 }
 
-TEST_F(SecureTrim, AHeaderThatWasAlteredIsNot) {
+TEST_F(SecureTrim, AlteredTrimmedHeaderIsRefused) {
   auto trimmed = crowd(seal::kSealedTrimmedSizeAfterIp);
   ASSERT_FALSE(trimmed.empty());
   softswitch::Got& got = trimmed.front();
@@ -76,7 +77,7 @@ TEST_F(SecureTrim, AHeaderThatWasAlteredIsNot) {
   EXPECT_EQ(opened.error(), DropReason::kForged);
 }
 
-TEST_F(SecureTrim, ACutBeforeTheTagLosesThePacket) {
+TEST_F(SecureTrim, TrimBeforeTheTagLosesThePacket) {
   auto trimmed = crowd(softswitch::kTrimmedIpPayload);
   ASSERT_FALSE(trimmed.empty());
   const auto opened = open(trimmed.front());

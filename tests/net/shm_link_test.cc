@@ -1,4 +1,4 @@
-// What a process takes from one that greets it with shared memory.
+// Checks of a process on the greeting of a peer that offers shared memory.
 #include "net/shm_link.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-// A message with so many descriptors of memory beside it.
+// Sends a greeting with that many descriptors of memory.
 void greet_with(int fd, std::size_t descriptors) {
   std::array<char, 26> words{};
   iovec piece{words.data(), words.size()};
@@ -41,7 +41,7 @@ void greet_with(int fd, std::size_t descriptors) {
   close(memory);
 }
 
-TEST(ShmLink, NoDescriptorOfARefusedGreetingStays) {
+TEST(ShmLink, RefusedGreetingLeavesNoDescriptorOpen) {
   std::array<int, 2> pair{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
   const ShmSocket ours(pair[0]), theirs(pair[1]);

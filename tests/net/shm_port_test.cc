@@ -1,5 +1,5 @@
-// Links between real processes. A child is made before anything else is opened, and says over a
-// pipe how it went.
+// Links between real processes. Each child is created before anything else is opened, and reports
+// its result over a pipe.
 #include "net/shm_port.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace weft::net {
 namespace {
 
-// Keeps what comes.
+// Keeps all received datagrams.
 class Listener final : public world::Node {
  public:
   std::vector<std::vector<std::byte>> payloads;
@@ -41,7 +41,7 @@ class Listener final : public world::Node {
   }
 };
 
-// Names of this test program's own, so that it meets nobody else.
+// Names that belong to this test process only, so that it meets no other process.
 world::Address name(std::uint16_t process) {
   return world::Address::of(
       base::ipv4(0x7f80'0000u | (static_cast<std::uint32_t>(getpid()) & 0x3f'ffff)), process);
@@ -64,7 +64,7 @@ world::Datagram datagram(world::Address to, const std::vector<std::byte>& payloa
                       .size = static_cast<std::uint32_t>(payload.size())}};
 }
 
-// Until `done`, or five seconds passed.
+// Repeats `done` until it is true; false after five seconds.
 bool until(const std::function<bool()>& done) {
   for (const Time limit = os::clock_now() + Duration::s(5); os::clock_now() < limit;) {
     if (done()) return true;
@@ -80,7 +80,7 @@ std::uint64_t counter(const ShmPort& port, std::string_view wanted) {
   return 0;
 }
 
-// A process of its own that runs `body` and ends with 0 if that is true.
+// A separate process that runs `body` and exits with 0 if the result is true.
 class Child {
  public:
   explicit Child(const std::function<bool()>& body) : pid_(fork()) {
@@ -104,10 +104,10 @@ class Child {
   pid_t pid_;
 };
 
-TEST(ShmPort, TwoProcessesExchangeWhatTheySend) {
+TEST(ShmPort, TwoProcessesReceiveWhatTheOtherSends) {
   const world::Address ours = name(1), theirs = name(2);
   constexpr std::size_t kCount = 2000;
-  // The child sends each payload back.
+  // The child returns each payload.
   Child child([=] {
     auto port = open_port(theirs);
     Listener node;
@@ -150,8 +150,8 @@ TEST(ShmPort, TwoProcessesExchangeWhatTheySend) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-// The time is what we say: copying past the caches takes half of it.
-TEST(ShmPort, CopiesTheWayThatIsFaster) {
+// The test sets the time: copies that bypass the caches take half as long.
+TEST(ShmPort, FasterCopyRoutineIsChosen) {
   const world::Address ours = name(1), theirs = name(2);
   constexpr std::uint64_t kBytes = 128u << 20;
   const std::vector<std::byte> payload(kShmPayloadMax, std::byte{5});
@@ -183,7 +183,7 @@ TEST(ShmPort, CopiesTheWayThatIsFaster) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(ShmPort, ADeadProcessFreesItsLinks) {
+TEST(ShmPort, DeadProcessFreesItsLinks) {
   const world::Address ours = name(1), theirs = name(2);
   const std::size_t descriptors = open_descriptors();
   {
@@ -204,7 +204,8 @@ TEST(ShmPort, ADeadProcessFreesItsLinks) {
     }));
     EXPECT_EQ(ring_mappings(), 4u);
     child.kill_it();
-    // What it said before is still heard; then everything of it is gone.
+    // Everything that the dead process sent before is still received; then its resources are
+    // released.
     ASSERT_TRUE(until([&] {
       port->look();
       port->receive(os::clock_now(), node);
@@ -220,14 +221,14 @@ TEST(ShmPort, ADeadProcessFreesItsLinks) {
   EXPECT_EQ(open_descriptors(), descriptors);
 }
 
-TEST(ShmPort, AReaderThatSleepsIsCalled) {
+TEST(ShmPort, SleepingReaderIsWoken) {
   const world::Address ours = name(1), theirs = name(2);
   Child child([=] {
     auto port = open_port(theirs);
     if (!until([&] { return port->reach(ours); })) return false;
     const std::vector<std::byte> word(8);
     for (int i = 0; i < 20; ++i) {
-      usleep(2000);  // so that the other end sleeps; what is asserted does not depend on it
+      usleep(2000);  // lets the other end sleep; the assertions do not depend on it
       port->send(datagram(ours, word));
       port->flush();
     }
@@ -247,7 +248,7 @@ TEST(ShmPort, AReaderThatSleepsIsCalled) {
   }));
 }
 
-TEST(ShmPort, AReaderThatDoesNotMoveHoldsBackNobody) {
+TEST(ShmPort, StuckReaderDoesNotBlockOtherLinks) {
   auto ours = open_port(name(1));
   auto idle = open_port(name(2)), busy = open_port(name(3));
   ASSERT_TRUE(ours->reach(name(2)));
@@ -267,12 +268,12 @@ TEST(ShmPort, AReaderThatDoesNotMoveHoldsBackNobody) {
   EXPECT_TRUE(busy->receive(now, node));
 }
 
-TEST(ShmPort, LinksAreBounded) {
+TEST(ShmPort, NumberOfLinksIsBounded) {
   auto few = open_port(name(1), 1);
   auto a = open_port(name(2)), b = open_port(name(3));
   ASSERT_TRUE(a->reach(name(1)));
   few->look();
-  ASSERT_TRUE(b->reach(name(1)));  // it cannot know before the other looks
+  ASSERT_TRUE(b->reach(name(1)));  // b cannot know of the limit before the other end looks
   few->look();
   EXPECT_EQ(few->link_count(), 1u);
   EXPECT_EQ(counter(*few, "net.shm_links_refused"), 1u);
@@ -282,7 +283,7 @@ TEST(ShmPort, LinksAreBounded) {
   EXPECT_FALSE(few->reach(name(3)));
 }
 
-TEST(ShmPort, ANameHasOneOwner) {
+TEST(ShmPort, NameHasOneOwner) {
   auto first = open_port(name(1));
   const auto second = ShmPort::open({.self = name(1)});
   ASSERT_FALSE(second);
@@ -290,8 +291,8 @@ TEST(ShmPort, ANameHasOneOwner) {
   EXPECT_FALSE(first->reach(name(9)));
 }
 
-// A peer that writes nonsense into the ring loses its link and nothing else.
-TEST(ShmPort, ABrokenRingClosesItsLink) {
+// A peer that writes nonsense into the ring loses its link; other links are not affected.
+TEST(ShmPort, BrokenRingClosesItsLink) {
   auto ours = open_port(name(1));
   auto other = open_port(name(3));
   auto offer = shm_connect({.self = name(2), .peer = name(1), .capacity = 1u << 20});
@@ -312,8 +313,8 @@ TEST(ShmPort, ABrokenRingClosesItsLink) {
   EXPECT_EQ(told.came[0].peer, name(2));
 }
 
-// A peer that reads, and writes an index that cannot be. Of the other one nobody notices.
-TEST(ShmPort, ABrokenReadersIndexClosesItsLink) {
+// A peer whose read index becomes impossible. The other link is not affected.
+TEST(ShmPort, BrokenReadIndexClosesItsLink) {
   auto ours = open_port(name(1));
   auto other = open_port(name(3));
   const auto bad = shm_listen(name(2)).value();
@@ -326,7 +327,7 @@ TEST(ShmPort, ABrokenReadersIndexClosesItsLink) {
   std::memset(greeting->memory.control(), 0xff, sizeof(std::uint64_t));
   const std::vector<std::byte> payload(kShmPayloadMax);
   const Time now = os::clock_now();
-  // It is looked at when there is little room left.
+  // The read index is only loaded when little room is left.
   for (int i = 0; i < 100 && counter(*ours, "net.shm_links_broken") == 0; ++i) {
     ASSERT_GT(ours->room(now).packets, 0u) << "the port is held back";
     ours->send(datagram(name(2), payload));
@@ -336,7 +337,8 @@ TEST(ShmPort, ABrokenReadersIndexClosesItsLink) {
   EXPECT_EQ(ring_mappings(), 4u) << "two of the other link, two of the end that is broken";
   EXPECT_FALSE(socket->take_calls()) << "the link is closed";
 
-  // It is reported as gone, before anybody sleeps, and what is sent to it is dropped as to one.
+  // The peer is reported as gone before the port may sleep. Datagrams to it are dropped as to a
+  // dead peer.
   EXPECT_FALSE(ours->sleep());
   Listener node;
   ours->tell_refusals(now, node);
@@ -355,7 +357,7 @@ TEST(ShmPort, ABrokenReadersIndexClosesItsLink) {
   EXPECT_TRUE(until([&] { return other->receive(os::clock_now(), served); }));
 }
 
-TEST(ShmPort, OneThatCameAndWentLeavesNothing) {
+TEST(ShmPort, PeerThatConnectsAndDiesLeavesNothing) {
   auto ours = open_port(name(1));
   ASSERT_TRUE(shm_connect({.self = name(2), .peer = name(1), .capacity = 1u << 20}));
   Listener node;
@@ -367,7 +369,7 @@ TEST(ShmPort, OneThatCameAndWentLeavesNothing) {
   EXPECT_EQ(ring_mappings(), 0u);
 }
 
-TEST(ShmLink, AGreetingIsCheckedWordByWord) {
+TEST(ShmLink, WrongGreetingIsRefusedWhateverItsSize) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
   ShmSocket ours(pair[0]);
@@ -380,8 +382,8 @@ TEST(ShmLink, AGreetingIsCheckedWordByWord) {
   }
 }
 
-// As root the child becomes another user: neither end takes the other.
-TEST(ShmPort, AnotherUserIsRefused) {
+// As root, the child becomes another user. Neither end then accepts the other.
+TEST(ShmPort, PeerOfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const world::Address ours = name(1);
   auto port = open_port(ours);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kCapacity = ShmMemory::kCapacityMin;
 
-// What the n-th byte of a run of bytes is.
+// The n-th byte of the test pattern.
 std::byte pattern(std::uint64_t seed, std::size_t n) {
   return static_cast<std::byte>(seed * 31 + n * 7 + (n >> 8));
 }
@@ -38,7 +38,7 @@ struct Sizes {
   std::size_t header = 0, payload = 0;
 };
 
-// Mostly short, sometimes the longest.
+// Mostly short records, sometimes the longest possible.
 Sizes draw(Prng& prng) {
   const std::uint32_t kind = prng.below(4);
   const std::uint32_t most = kind == 0 ? 16 : kind == 1 ? 300 : kind == 2 ? 5000 : kShmPayloadMax;
@@ -53,7 +53,7 @@ struct Ends {
   ShmReader::Record got{};
 };
 
-TEST(ShmRing, IsAQueueOfRecordsOfAnySize) {
+TEST(ShmRing, RecordsOfAnySizeComeOutInOrder) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     Prng prng(seed);
@@ -91,7 +91,7 @@ TEST(ShmRing, IsAQueueOfRecordsOfAnySize) {
   }
 }
 
-TEST(ShmRing, FullIsFullUntilReleased) {
+TEST(ShmRing, FullRingHasNoRoomUntilTheReaderReleases) {
   Ends ends;
   const std::vector<std::byte> payload(kShmPayloadMax, std::byte{7});
   std::uint32_t count = 0;
@@ -99,18 +99,18 @@ TEST(ShmRing, FullIsFullUntilReleased) {
   EXPECT_EQ(count, (kCapacity - 64) / kShmRecordMax);
   EXPECT_TRUE(ends.writer.sleep());
   ASSERT_TRUE(ends.reader.next(ends.header, ends.got));
-  EXPECT_EQ(ends.writer.room(), 0u);    // taken, not released
-  EXPECT_TRUE(ends.reader.release());   // and the writer sleeps: it must be called
-  EXPECT_FALSE(ends.reader.release());  // once
+  EXPECT_EQ(ends.writer.room(), 0u);    // taken, but not released
+  EXPECT_TRUE(ends.reader.release());   // true: the writer sleeps and must be woken
+  EXPECT_FALSE(ends.reader.release());  // only once
   EXPECT_EQ(ends.writer.room(), 1u);
   EXPECT_FALSE(ends.writer.sleep());
 }
 
-TEST(ShmRing, WakesOnlyAReaderThatSleeps) {
+TEST(ShmRing, WriterWakesOnlyASleepingReader) {
   Ends ends;
   ends.writer.push({});
   EXPECT_FALSE(ends.writer.take_reader_asleep());
-  EXPECT_FALSE(ends.reader.sleep());  // something is there
+  EXPECT_FALSE(ends.reader.sleep());  // false: a record is there
   EXPECT_FALSE(ends.writer.take_reader_asleep());
   ASSERT_TRUE(ends.reader.next(ends.header, ends.got));
   EXPECT_TRUE(ends.reader.sleep());
@@ -158,9 +158,10 @@ TEST(ShmRing, TwoThreads) {
   EXPECT_TRUE(right);
 }
 
-// A peer that writes anything anywhere, while we read: nothing outside is ever read (ASan, and the
-// bounds of what we are handed), and the ring ends as broken, not as a crash.
-TEST(ShmRing, AHostileWriterBreaksOnlyTheRing) {
+// A peer overwrites any byte of the ring while we read. No byte outside the ring may be read
+// (checked by ASan and by the bounds of the returned spans), and the ring must end as broken, not
+// as a crash.
+TEST(ShmRing, HostileWriterBreaksOnlyTheRing) {
   std::uint32_t broken = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
@@ -172,7 +173,7 @@ TEST(ShmRing, AHostileWriterBreaksOnlyTheRing) {
       const std::uint64_t at = prng.below(2) == 0 ? ends.reader.taken() & (kCapacity - 1)
                                                   : prng.below(kCapacity / 64) * 64;
       std::uint64_t word = prng.next();
-      // Often almost right, so that the checks behind the first are reached.
+      // Usually almost valid, so that the later checks are reached too.
       if (prng.below(8) != 0) word = (word & 0x003f'ffff'0001'ffff) | 0xa5ull << 56;
       std::memcpy(ends.memory.data() + at, &word, sizeof(word));
       for (int i = 0; i < 4 && ends.reader.next(ends.header, ends.got); ++i) {
@@ -189,7 +190,7 @@ TEST(ShmRing, AHostileWriterBreaksOnlyTheRing) {
   EXPECT_GT(broken, 25u);
 }
 
-TEST(ShmRing, AHostileReaderBreaksOnlyTheRing) {
+TEST(ShmRing, HostileReaderBreaksOnlyTheRing) {
   for (const std::uint64_t tail : std::array<std::uint64_t, 3>{~0ull, 1ull << 40, 3 * kCapacity}) {
     Ends ends;
     const std::vector<std::byte> payload(kShmPayloadMax);
@@ -200,7 +201,7 @@ TEST(ShmRing, AHostileReaderBreaksOnlyTheRing) {
   }
 }
 
-TEST(ShmMemory, TakesOnlyWhatIsSealedAndOfItsSize) {
+TEST(ShmMemory, OnlySealedMemoryOfTheRightSizeIsAccepted) {
   const auto refused = [](int fd) { return !ShmMemory::adopt(fd).has_value(); };
   EXPECT_TRUE(refused(open("/dev/null", O_RDWR | O_CLOEXEC)));
   EXPECT_TRUE(refused(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
@@ -211,14 +212,14 @@ TEST(ShmMemory, TakesOnlyWhatIsSealedAndOfItsSize) {
   EXPECT_TRUE(refused(-1));
 }
 
-TEST(ShmMemory, BothSeeTheSameBytesAndItWraps) {
+TEST(ShmMemory, BothEndsSeeTheSameBytesAndTheMemoryWraps) {
   ShmMemory ours = ShmMemory::create(kCapacity).value();
   ShmMemory theirs = ShmMemory::adopt(dup(ours.fd())).value();
   ours.close_fd();
   ASSERT_EQ(theirs.capacity(), kCapacity);
   ours.data()[kCapacity + 5] = std::byte{42};
   EXPECT_EQ(theirs.data()[5], std::byte{42});
-  // Sealed: nobody shrinks it under us.
+  // The memory is sealed, so that a peer cannot shrink it while it is in use.
   EXPECT_NE(ftruncate(theirs.fd(), 0), 0);
 }
 

@@ -235,7 +235,7 @@ class Switch(unittest.TestCase):
         self.assertEqual(len(whole) + len(trimmed), 8 * count)
         self.assertEqual(len(trimmed), counters["trims"])
         self.assertEqual(len(marked), counters["ecn_marks"])
-        # An eighth goes through, and what the queue holds at the end.
+        # An eighth of the packets pass whole, and those that the queue holds at the end.
         self.assertGreater(len(trimmed), 8 * count // 2)
         self.assertGreater(len(marked), len(whole) // 2)
         seen = set()
@@ -270,7 +270,7 @@ class Switch(unittest.TestCase):
         self.assertGreater(counters["drops_queue"], 0)
         self.assertEqual(counters["trims"], 0)
         self.assertEqual(len(got), counters["packets_out"])
-        # A queue of 40 ms bridges the pauses of this program; its fill and its drain are left out.
+        # A queue of 40 ms covers the pauses of this program; the times in which it fills and drains are left out.
         begin, end = got[0].at + 0.05, got[0].at + 0.5
         inside = [p for p in got if begin <= p.at < end]
         rate = len(inside) * on_the_wire * 8 / (end - begin)
@@ -412,6 +412,6 @@ bytes = "1MiB"
 if __name__ == "__main__":
     if INSIDE not in os.environ:
         reenter()
-    # Of this process namespace, so that /proc shows the processes that are started here.
+    # Mounts the /proc of this process namespace, so that it shows the processes that are started here.
     sh("mount", "-t", "proc", "proc", "/proc")
     run_tests.main()

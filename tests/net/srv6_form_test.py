@@ -121,7 +121,7 @@ class Srv6Form(unittest.TestCase):
             self.assertEqual((outer["size"], inner["size"]), (len(frame) - 54, len(frame) - 94))
             self.assertEqual((udp[1], udp[2], udp[3]), (4791, inner["size"], 0))
         self.assertGreater(data, 300)  # 1,024 each way, half of them in this plane, and the capture may lose some
-        # The first switch works in the sender's softirq and may have shifted its uSID out of the captured bytes.
+        # The first switch runs in the sender's softirq, and may have removed its uSID before the capture.
         self.assertEqual({tuple(way.rstrip(":").split(":")[-3:]) for way in ways},
                          {tuple(carrier(0, HERE, THERE, spine).rstrip(":").split(":")[-3:]) for spine in range(SPINES)})
         if not shutil.which("tshark"):
@@ -136,7 +136,7 @@ class Srv6Form(unittest.TestCase):
         self.assertEqual({row[1] for row in rows}, {"1"}, "an ICRC that does not hold, or leaves the payload out")
 
     def test_by_carrier_nothing_arrives_here(self):
-        # What the form is for: the same links, without it.
+        # Shows why the form is needed: over the same links nothing arrives without it.
         words = ["--srv6", "carrier"]
         listener = self.listen(*words)
         client = subprocess.Popen(self.bench(HERE, f"fd00:1::{THERE + 1}", "--size", "1MiB", "--iterations", "20",
@@ -174,14 +174,14 @@ class Srv6Form(unittest.TestCase):
         while "over UDP" not in (line := client.stderr.readline()):
             self.assertNotEqual(line, "")
         time.sleep(0.5)
-        # The program is a child of `weft lab exec`, in the host's namespace: what runs there is ours.
+        # The program is a child of `weft lab exec`, so every process in the host's namespace belongs to this test.
         name = f"weft.{self.name}.h{THERE}"
         pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
         self.assertTrue(pids)
         for pid in pids:
             os.kill(int(pid), 9)
         listener.wait(timeout=SECONDS_MAX)
-        # By silence alone it takes 17 s.
+        # Without the refusal it would take 17 s.
         _, said = client.communicate(timeout=12)
         self.assertEqual(client.returncode, 1, said)
         self.assertIn("does not answer", said)
@@ -192,7 +192,7 @@ class Srv6Form(unittest.TestCase):
             self.skipTest("setpriv cannot drop a capability here")
         ran = subprocess.run(self.bench(HERE, f"fd00:1::{THERE + 1}", "--srv6", "mrc", before=drop), capture_output=True,
                              text=True, timeout=SECONDS_MAX)
-        # The out-of-band stream comes first, and nobody listens: open the world on both ends of a fork instead.
+        # Here the out-of-band stream failed first, because there was no listener; so start one and try again.
         if "CAP_NET_RAW" not in ran.stderr:
             listener = self.listen("--srv6", "mrc")
             ran = subprocess.run(self.bench(HERE, f"fd00:1::{THERE + 1}", "--srv6", "mrc", before=drop),

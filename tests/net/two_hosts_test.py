@@ -75,7 +75,7 @@ class TwoHosts(unittest.TestCase):
         self.make(9000, 1500)
         self.assertEqual(self.payload(), 1024)
         self.assertEqual(self.payload(here=["--mtu", "1024"]), 1024)
-        # Said outright and too large: one line at each end, and no hang.
+        # An explicit MTU that is too large gives one line at each end, and no hang.
         for options in ({"here": ["--mtu", "4096"]}, {"there": ["--mtu", "2048"]}):
             here, said_here, there, said_there = self.run_both(**options)
             self.assertEqual((here, there), (2, 2), said_here + said_there)
@@ -89,7 +89,7 @@ class TwoHosts(unittest.TestCase):
     def test_the_smaller_of_both_ends_holds(self):
         self.make(4200, 4200)
         self.assertEqual(self.payload(), 4096)
-        # Only one end knows that the way is narrower: by its route, then the other.
+        # Only one end knows by its route that the path has a smaller MTU: first a, then b.
         for end in "ab":
             other = "b" if end == "a" else "a"
             ip("-n", self.names[end], "route", "add", f"{self.address(other, 1)}/32", "dev", "p1", "mtu", "2200")
@@ -133,7 +133,7 @@ class TwoHosts(unittest.TestCase):
 
     def test_a_narrow_hop_that_says_nothing_is_noticed(self):
         router = self.narrow(1500, 4)
-        # What does not pass is lost without a word, as in a switch.
+        # Packets that are too large are dropped without an ICMP error, as in a switch.
         subprocess.run(["ip", "netns", "exec", router, "nft", "-f", "-"], check=True, text=True, input="""
             add table ip narrow
             add chain ip narrow out { type filter hook output priority 0; }
@@ -188,7 +188,7 @@ class TwoHosts(unittest.TestCase):
                                           check=True, capture_output=True, text=True).stdout)["nftables"]
         none, first, others = (e["counter"]["packets"] for r in rules if "rule" in r
                                for e in r["rule"]["expr"] if "counter" in e)
-        # 128 EVs: labels 0 to 15 on 8 ports.
+        # 128 EVs are the labels 0 to 15 on each of 8 ports.
         self.assertGreater(none, 0)
         self.assertGreater(first, 3 * none)
         self.assertGreater(others, 3 * none)
@@ -214,7 +214,7 @@ class TwoHosts(unittest.TestCase):
         self.assertIn("over UDP", client.stderr.readline())
         time.sleep(0.5)
         listener.kill()
-        # A second on an idle machine; by silence alone it takes 17.
+        # This takes a second on an idle machine; without the refusal it would take 17.
         _, said = client.communicate(timeout=8)
         self.assertEqual(client.returncode, 1, said)
         self.assertIn("does not answer", said)
@@ -246,7 +246,7 @@ class TwoHosts(unittest.TestCase):
                                "burst", "64kb", "latency", "400ms"], capture_output=True, text=True)
         if made.returncode != 0:
             self.skipTest(f"no slow link here: {made.stderr.strip()}")
-        # One socket, and more windows than its buffer holds.
+        # All QPs share one socket, and their windows exceed its buffer.
         here, said, there, _ = self.run_both(here=["--evs", "1", "--qps", "8", "--json"], there=["--evs", "1"])
         self.assertEqual((here, there), (0, 0), said)
         counters = json.loads(self.said)["counters"]
@@ -290,7 +290,7 @@ class CarrierForm(unittest.TestCase):
                              capture_output=True, text=True, timeout=SECONDS_MAX)
         self.assertEqual(ran.returncode, 1, ran.stderr)
         self.assertRegex(ran.stderr.strip().splitlines()[-1], "eth1 .* no veth link.*UDP checksum.*--srv6 mrc")
-        # Left alone it takes MRC's own form, which needs a privilege: both are said.
+        # By default it uses MRC's own form, which needs a privilege; the message must name both.
         drop = ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]
         if subprocess.run([*drop, "true"], capture_output=True).returncode != 0:
             self.skipTest("setpriv cannot drop a capability here")

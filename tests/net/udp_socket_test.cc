@@ -1,4 +1,4 @@
-// Runs of packets where the kernel does not cut them.
+// Sends runs of packets where the kernel cannot split them.
 #include "os/udp_socket.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 class UdpRuns : public ::testing::Test {
  protected:
-  // An address of this process, so that tests in parallel do not meet.
+  // An address that depends on the process id, so that parallel tests do not meet.
   static Ipv6 address() {
     const auto pid = static_cast<std::uint32_t>(getpid());
     return base::ipv4(127, 78, static_cast<std::uint8_t>(pid >> 7),
@@ -21,7 +21,7 @@ class UdpRuns : public ::testing::Test {
   }
   static constexpr std::uint16_t kPort = 14'999;
 
-  // Three packets of 1000 bytes and one of 300, each of a header, payload and trailer.
+  // Sends three packets of 1000 bytes and one of 300; each has a header, a payload and a trailer.
   os::UdpSocket::Sent send_run() {
     std::vector<iovec> pieces;
     for (std::size_t packet = 0; packet < 4; ++packet) {
@@ -33,7 +33,7 @@ class UdpRuns : public ::testing::Test {
     }
     return sender_.send({.to = address(), .port = kPort, .segment = 1000}, pieces);
   }
-  // All bytes that come, until nothing does.
+  // Receives until no more bytes arrive.
   std::vector<std::byte> receive() {
     std::vector<std::byte> got, buffer(os::UdpSocket::kRunBytes);
     pollfd waiting{.fd = receiver_.fd(), .events = POLLIN, .revents = 0};
@@ -57,14 +57,14 @@ class UdpRuns : public ::testing::Test {
   int runs_ = 0;
 };
 
-TEST_F(UdpRuns, ArriveAsOne) {
+TEST_F(UdpRuns, RunArrivesAsOneRun) {
   ASSERT_EQ(send_run(), os::UdpSocket::Sent::kTaken);
   EXPECT_EQ(receive(), bytes_);
   EXPECT_EQ(runs_, 1);
 }
 
-// Without checksums the kernel refuses runs, as it does on interfaces without checksum offload.
-TEST_F(UdpRuns, GoPacketByPacketWhereTheKernelRefusesThem) {
+// Without checksums the kernel refuses runs, as it does on an interface without checksum offload.
+TEST_F(UdpRuns, RunIsSentPacketByPacketIfTheKernelRefusesIt) {
   const int on = 1;
   ASSERT_EQ(setsockopt(sender_.fd(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)), 0);
   for (int i = 0; i < 2; ++i) {
@@ -74,15 +74,16 @@ TEST_F(UdpRuns, GoPacketByPacketWhereTheKernelRefusesThem) {
   EXPECT_EQ(runs_, 8);
 }
 
-TEST_F(UdpRuns, SayNeverWhereNoPacketFits) {
+TEST_F(UdpRuns, PacketThatNeverFitsIsReportedAsNever) {
   std::vector<std::byte> large(70'000);
   iovec piece{large.data(), large.size()};
   EXPECT_EQ(sender_.send({.to = address(), .port = kPort}, {&piece, 1}),
             os::UdpSocket::Sent::kNever);
 }
 
-// A socket that sends to one place only gets used to it, and hears of others all the same.
-TEST_F(UdpRuns, ARefusalIsHeardWhereverItComesFrom) {
+// A socket that repeatedly sends to one address connects to it, and must still receive refusals
+// from other addresses.
+TEST_F(UdpRuns, RefusalFromAnyAddressIsReported) {
   os::UdpSocket sender =
       os::UdpSocket::open({.address = address(), .hears_refusals = true}).value();
   constexpr std::uint16_t kNobody = 14'998;
@@ -101,7 +102,7 @@ TEST_F(UdpRuns, ARefusalIsHeardWhereverItComesFrom) {
     ASSERT_TRUE(refused) << round;
     EXPECT_EQ(refused->ip, address());
     EXPECT_EQ(refused->port, kNobody);
-    // What was said of an earlier packet takes no later one along.
+    // The error of an earlier packet must not drop a later one.
     ASSERT_EQ(send_to(kNobody), os::UdpSocket::Sent::kTaken);
     ASSERT_EQ(send_to(kPort), os::UdpSocket::Sent::kTaken);
     while (sender.poll_refusal()) {

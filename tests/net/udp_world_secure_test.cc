@@ -14,7 +14,7 @@ namespace {
 
 using test::ScriptedNode;
 
-constexpr std::uint32_t kQpnA = 0x321, kQpnB = 0x123;  // write_header() goes to the latter
+constexpr std::uint32_t kQpnA = 0x321, kQpnB = 0x123;  // write_header() addresses kQpnB
 
 class SecureWorldTest : public ::testing::Test {
  protected:
@@ -48,7 +48,8 @@ class SecureWorldTest : public ::testing::Test {
     secure(b, kQpnB, a, kQpnA);
     pump([&] { return false; }, Duration::ms(20));
   }
-  // For a time, and so often at least that a busy machine does not matter.
+  // Drives both worlds until `over`, for at least the given time and number of rounds, so that a
+  // busy machine does not matter.
   template <typename Over>
   bool pump(Over is_over, Duration patience = Duration::s(20)) {
     const Time until = os::clock_now() + patience;
@@ -80,7 +81,7 @@ class SecureWorldTest : public ::testing::Test {
   std::deque<std::vector<std::byte>> headers;
 };
 
-TEST_F(SecureWorldTest, EveryEvInEveryModeCarriesWhatItIsGiven) {
+TEST_F(SecureWorldTest, EveryEvInEveryModeCarriesItsPackets) {
   const Ipv6 loopback = os::parse_address("::1").value();
   if (!os::UdpSocket::open({.address = loopback})) GTEST_SKIP() << "this host has no IPv6 loopback";
   for (const UdpWorldConfig& config :
@@ -108,7 +109,7 @@ TEST_F(SecureWorldTest, EveryEvInEveryModeCarriesWhatItIsGiven) {
   }
 }
 
-TEST_F(SecureWorldTest, ARunIsOneSystemCallAndKeepsItsOrder) {
+TEST_F(SecureWorldTest, RunIsOneSystemCallAndKeepsItsOrder) {
   open();
   secure_both();
   const std::uint64_t sends = a.counter("net.sends");
@@ -123,7 +124,7 @@ TEST_F(SecureWorldTest, ARunIsOneSystemCallAndKeepsItsOrder) {
   EXPECT_EQ(a.counter("net.sends"), sends + 1);
 }
 
-TEST_F(SecureWorldTest, EverySizeArrivesWhole) {
+TEST_F(SecureWorldTest, PayloadOfEverySizeArrivesWhole) {
   open();
   secure_both();
   for (const std::uint32_t size : {0u, 1u, 2u, 3u, 4u, 5u, 1023u, 4095u, 4096u, 8192u}) {
@@ -134,7 +135,7 @@ TEST_F(SecureWorldTest, EverySizeArrivesWhole) {
   }
 }
 
-TEST_F(SecureWorldTest, PacketsWaitForKeysAndTheirOwnWishBringsThem) {
+TEST_F(SecureWorldTest, PacketsWaitForKeysAndCauseTheKeyExchange) {
   open();
   secure(a, kQpnA, b, kQpnB);
   pump([] { return false; }, Duration::ms(5));
@@ -143,7 +144,8 @@ TEST_F(SecureWorldTest, PacketsWaitForKeysAndTheirOwnWishBringsThem) {
   EXPECT_TRUE(b.node.came.empty());
   EXPECT_EQ(a.counter("net.waits_for_keys"), 1u);
   EXPECT_GT(b.counter("net.drop_no_session"), 0u) << "b does not know of it yet";
-  // Now it does. What was not sent is the transport's to send again.
+  // From now on b knows the session. The transport would retransmit the lost packet; here the test
+  // sends another.
   secure(b, kQpnB, a, kQpnA);
   ASSERT_TRUE(pump([&] {
     if (a.node.to_send.empty()) a.node.to_send.push_back(write(2, 100, a.world->evs()[0]));
@@ -151,7 +153,7 @@ TEST_F(SecureWorldTest, PacketsWaitForKeysAndTheirOwnWishBringsThem) {
   }));
 }
 
-TEST_F(SecureWorldTest, AQpThatIsGoneTakesNothing) {
+TEST_F(SecureWorldTest, EndedSessionAcceptsNoPackets) {
   open();
   secure_both();
   b.world->end_session(kQpnB);
@@ -160,7 +162,7 @@ TEST_F(SecureWorldTest, AQpThatIsGoneTakesNothing) {
   EXPECT_TRUE(b.node.came.empty());
 }
 
-TEST_F(SecureWorldTest, PlainPacketsAreNotTaken) {
+TEST_F(SecureWorldTest, PlainPacketsAreNotAccepted) {
   open();
   secure_both();
   auto plain = UdpWorld::open({}).value();
@@ -174,7 +176,7 @@ TEST_F(SecureWorldTest, PlainPacketsAreNotTaken) {
   EXPECT_EQ(b.counter("net.drop_forged") + b.counter("net.drop_too_short"), 3u);
 }
 
-TEST_F(SecureWorldTest, AnotherSecretGetsNoAnswer) {
+TEST_F(SecureWorldTest, PeerWithAnotherSecretGetsNoAnswer) {
   open({}, 2);
   EXPECT_NE(a.world->secret_fingerprint(), b.world->secret_fingerprint());
   secure_both();
@@ -184,7 +186,7 @@ TEST_F(SecureWorldTest, AnotherSecretGetsNoAnswer) {
   EXPECT_GT(b.counter("net.drop_forged"), 0u);
 }
 
-TEST(SecureWorldOpen, SaysWhatCannotBe) {
+TEST(SecureWorldOpen, TooShortSecretIsRefused) {
   const auto refused = UdpWorld::open({.job_secret = std::vector<std::byte>(31)});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);

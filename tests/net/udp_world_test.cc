@@ -1,5 +1,5 @@
-// Two processes' worth of endpoints over real sockets on the loopback. (Transport may not be used
-// here: nodes are scripted.)
+// Two worlds over real sockets on the loopback, as two processes would have them. The nodes are
+// scripted, because this folder may not use the transport.
 #include "net/udp_world.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 
 using test::ScriptedNode;
 
-// As the kernel tells of it.
+// Number of descriptors that the epoll instance watches, as the kernel reports it.
 std::size_t watched_by(int epoll_fd) {
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(epoll_fd));
   std::size_t count = 0;
@@ -46,7 +46,7 @@ class UdpWorldTest : public ::testing::Test {
     end.world = std::move(opened).value();
     ASSERT_TRUE(end.world->attach(end.world->addresses(), end.node));
   }
-  // Until `count` datagrams came to b, or a second passed.
+  // Runs until `count` datagrams have arrived at b, for at most a second.
   void run(std::size_t count) {
     const Time until = os::clock_now() + Duration::s(20);
     while (b.node.came.size() < count && os::clock_now() < until) {
@@ -54,7 +54,7 @@ class UdpWorldTest : public ::testing::Test {
       b.world->pass();
     }
   }
-  // A WRITE of `size` bytes of `payload` from a to b.
+  // A WRITE of the first `size` bytes of `payload` from a to b.
   world::Datagram write(std::uint32_t psn, std::uint32_t size, fabric::Ev ev) {
     auto& header = headers.emplace_back();
     const std::size_t bytes =
@@ -79,7 +79,7 @@ class UdpWorldTest : public ::testing::Test {
   std::deque<std::array<std::byte, wire::kHeaderSizeMax>> headers;
 };
 
-TEST_F(UdpWorldTest, EveryEvOfEveryPlaneCarriesWhatItIsGiven) {
+TEST_F(UdpWorldTest, EveryEvOfEveryPlaneCarriesItsPackets) {
   open(a);
   open(b);
   EXPECT_NE(a.world->process(), b.world->process());
@@ -104,14 +104,14 @@ TEST_F(UdpWorldTest, EveryEvOfEveryPlaneCarriesWhatItIsGiven) {
   }
 }
 
-TEST_F(UdpWorldTest, ARunIsOneSystemCallAndKeepsItsOrder) {
+TEST_F(UdpWorldTest, RunIsOneSystemCallAndKeepsItsOrder) {
   for (const IcrcCover cover : {IcrcCover::kHeaders, IcrcCover::kFull}) {
     a = {}, b = {};
     open(a, {.icrc = cover});
     open(b, {.icrc = cover});
     const fabric::Ev ev = a.world->evs()[1];
     for (std::uint32_t psn = 0; psn < 14; ++psn) a.node.to_send.push_back(write(psn, 4096, ev));
-    a.node.to_send.push_back(write(14, 77, ev));  // a shorter last one fits the run
+    a.node.to_send.push_back(write(14, 77, ev));  // a shorter last packet fits the run
     run(15);
     ASSERT_EQ(b.node.came.size(), 15u);
     for (std::uint32_t psn = 0; psn < 15; ++psn) {
@@ -127,7 +127,8 @@ TEST_F(UdpWorldTest, ARunIsOneSystemCallAndKeepsItsOrder) {
   }
 }
 
-// Sprayed packet by packet: what leaves together on one path is still one call, in its order.
+// Packets are sprayed one by one. Those that leave together on one path still take one system call,
+// in their order.
 TEST_F(UdpWorldTest, PacketsOfOnePathAreGathered) {
   open(a);
   open(b);
@@ -151,7 +152,7 @@ TEST_F(UdpWorldTest, PacketsOfOnePathAreGathered) {
   }
 }
 
-TEST_F(UdpWorldTest, EverySizeArrivesWhole) {
+TEST_F(UdpWorldTest, PayloadOfEverySizeArrivesWhole) {
   open(a);
   open(b);
   const auto evs = a.world->evs();
@@ -167,7 +168,7 @@ TEST_F(UdpWorldTest, EverySizeArrivesWhole) {
   }
 }
 
-TEST_F(UdpWorldTest, GarbageIsCountedAndNothingElse) {
+TEST_F(UdpWorldTest, GarbageIsCountedAndHasNoOtherEffect) {
   open(b);
   auto stranger = os::UdpSocket::open({.address = base::ipv4(127, 0, 1, 1)}).value();
   std::vector<std::byte> bytes(300, std::byte{0xff});
@@ -210,7 +211,7 @@ TEST_F(UdpWorldTest, FlowLabelsCarryMoreEvsThanThereAreSockets) {
   }
 }
 
-TEST_F(UdpWorldTest, WakesFromSleepByPacketAndByHand) {
+TEST_F(UdpWorldTest, PacketOrWakeEndsTheSleep) {
   open(a);
   open(b, {.spin = Duration::us(1)});
   a.node.to_send.push_back(write(1, 100, a.world->evs()[0]));
@@ -230,7 +231,7 @@ TEST_F(UdpWorldTest, SharedMemoryIsOneMorePort) {
   const auto ev = a.world->shared_memory_ev(b.world->addresses()[0]);
   ASSERT_TRUE(ev);
   EXPECT_EQ(ev->port, 4);
-  // Of any size that UDP would not take, and beside what goes over a plane.
+  // Sizes that UDP would not carry, mixed with a packet on a plane.
   payload.resize(65536);
   world::Datagram large = write(1, 65536, fabric::Ev{.value = ev->value, .port = 0});
   large.port = ev->port;
@@ -252,17 +253,17 @@ TEST_F(UdpWorldTest, SharedMemoryIsOneMorePort) {
   EXPECT_EQ(by_memory, 2u);
 }
 
-TEST_F(UdpWorldTest, SharedMemoryIsOffWhereItIsNotWanted) {
+TEST_F(UdpWorldTest, SharedMemoryCanBeTurnedOff) {
   open(a);
   open(b, {.shared_memory = false});
   EXPECT_EQ(b.world->port_count(), 4u);
   EXPECT_FALSE(a.world->shared_memory_ev(b.world->addresses()[0]));
   EXPECT_FALSE(b.world->shared_memory_ev(a.world->addresses()[0]));
-  // Nobody has that slot.
+  // No process has that slot.
   EXPECT_FALSE(a.world->shared_memory_ev(world::Address::of(base::ipv4(127, 0, 1, 1), 255)));
 }
 
-// Names are anybody's: whoever takes them all stops no process.
+// Any process can take any name, so a stolen name must cost a process only its shared memory.
 TEST_F(UdpWorldTest, ANameThatIsTakenCostsSharedMemoryAndNoSlot) {
   open(a);
   const world::Address was = a.world->addresses()[0];
@@ -273,23 +274,24 @@ TEST_F(UdpWorldTest, ANameThatIsTakenCostsSharedMemoryAndNoSlot) {
   open(b);
   EXPECT_EQ(a.world->addresses()[0], was);
   EXPECT_FALSE(a.world->shared_memory_ev(b.world->addresses()[0]));
-  // Of the same user b finds somebody under that name, which is why ends that can agree do.
+  // b finds the stranger under that name, since it has the same user. Ends that can agree out of
+  // band avoid this.
   EXPECT_TRUE(b.world->shared_memory_ev(was));
 }
 
-TEST(UdpWorldOpen, SaysWhatCannotBe) {
+TEST(UdpWorldOpen, ImpossibleConfigurationsAreRefused) {
   EXPECT_EQ(UdpWorld::open({.planes = {}}).error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(UdpWorld::open({.evs_per_plane = 65}).error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(UdpWorld::open({.planes = {base::ipv4(8, 8, 8, 8)}}).error().kind, ErrorKind::kSystem);
 }
 
-TEST(UdpWorldOpen, SaysWhichNamespaceIsMissing) {
+TEST(UdpWorldOpen, MissingNamespaceIsNamed) {
   const auto opened = UdpWorld::open({.network_namespace = "/run/netns/no-such-namespace"});
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().message.find("no-such-namespace"), std::string::npos);
 }
 
-TEST(Ports, SourcePortTellsTheProcess) {
+TEST(Ports, SourcePortIdentifiesTheProcess) {
   for (std::uint16_t process = 0; process < wire::kProcessesMax; ++process) {
     for (const std::uint32_t ev : {0u, 1u, wire::kSourcePortsMax - 1}) {
       EXPECT_EQ(wire::process_of(wire::source_port(process, ev)), process);
@@ -299,18 +301,19 @@ TEST(Ports, SourcePortTellsTheProcess) {
   EXPECT_EQ(wire::process_of(0), 0);
   EXPECT_EQ(wire::process_of(0xffff), 0);
   EXPECT_LT(wire::source_port(wire::kProcessesMax - 1, wire::kSourcePortsMax - 1),
-            32'768);  // Linux gives those out
+            32'768);  // Linux assigns ephemeral ports from 32,768 on
 }
 
-// The kernel calls whoever watches a socket at each packet, in the sender's time: who is awake does not.
-TEST_F(UdpWorldTest, WhoIsAwakeWatchesNoPlaneAndWhoWaitsAll) {
+// For each packet the kernel calls everybody that watches the socket, in the sender's time. A
+// thread that is awake therefore does not watch.
+TEST_F(UdpWorldTest, AwakeThreadWatchesNoPlaneAndWaitingThreadWatchesAll) {
   open(a);
   open(b);
   const auto is_told = [&](int timeout_ms) {
     pollfd what{.fd = b.world->wait_fd(), .events = POLLIN, .revents = 0};
     return poll(&what, 1, timeout_ms) == 1;
   };
-  // Until so many are watched, or for long.
+  // Stays awake until that many descriptors are watched, or for 20 s.
   const auto stay_awake = [&](std::size_t watched) {
     const Time until = os::clock_now() + Duration::s(20);
     while (watched_by(b.world->wait_fd()) != watched && os::clock_now() < until) b.world->pass();
@@ -323,19 +326,19 @@ TEST_F(UdpWorldTest, WhoIsAwakeWatchesNoPlaneAndWhoWaitsAll) {
     a.node.to_send.push_back(write(psn, 4096, a.world->evs()[psn]));
     a.world->pass();
   };
-  // It asks.
+  // An awake b receives without watching.
   send(0);
   run(1);
   EXPECT_EQ(b.node.came.size(), 1u);
   EXPECT_EQ(watched_by(b.world->wait_fd()), others);
-  // What came before it waits, and what comes while it does.
+  // A wait reports packets that arrived before it, and packets that arrive during it.
   send(1);
   EXPECT_FALSE(is_told(0));
   ASSERT_TRUE(b.world->prepare_wait());
   EXPECT_TRUE(is_told(20'000));
   b.world->pass();
   EXPECT_EQ(b.node.came.size(), 2u);
-  // Another thread, for long, while the first still waits.
+  // While the first thread waits, another thread stays awake for a long time.
   for (int i = 0; i < 3; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
     b.world->pass();
     EXPECT_EQ(watched_by(b.world->wait_fd()), all);
@@ -348,8 +351,9 @@ TEST_F(UdpWorldTest, WhoIsAwakeWatchesNoPlaneAndWhoWaitsAll) {
   EXPECT_TRUE(stay_awake(others));
 }
 
-// Peers that are not Weft: addresses of their own, so that nobody else has port 4791 there.
-TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
+// Peers that are not Weft. These tests have their own addresses, so that no other process has port
+// 4791 there.
+TEST(UdpWorldOfOthers, OneProcessHasTheAddressAndAcceptsAnySourcePort) {
   const UdpWorldConfig config{.planes = {base::ipv4(127, 0, 21, 7)}, .peers = Peers::kMrc};
   auto world = UdpWorld::open(config);
   ASSERT_TRUE(world) << world.error().message;
@@ -357,7 +361,7 @@ TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
   EXPECT_FALSE((*world)->has_shared_memory());
   EXPECT_EQ(UdpWorld::open(config).error().kind, ErrorKind::kBusy);
 
-  // A port that would be of process 3 of a Weft host.
+  // A source port that would identify process 3 of a Weft host.
   ScriptedNode node;
   ASSERT_TRUE((*world)->attach((*world)->addresses(), node));
   auto sender =
@@ -385,7 +389,7 @@ TEST(UdpWorldOfOthers, IsOneOfAnAddressAndTakesAnySourcePort) {
   EXPECT_EQ(node.came[0].datagram.peer, world::Address::of(base::ipv4(127, 0, 21, 8), 0));
 }
 
-TEST(UdpWorldOfOthers, NeedsIpv6AndNoSecret) {
+TEST(UdpWorldOfOthers, MrcPeersNeedIpv6AndNoSecret) {
   const auto kind = [](const UdpWorldConfig& config) {
     return UdpWorld::open(config).error().kind;
   };
@@ -396,7 +400,7 @@ TEST(UdpWorldOfOthers, NeedsIpv6AndNoSecret) {
             ErrorKind::kInvalid);
 }
 
-TEST(HostMemory, OnlyInsideARegionUnderItsKey) {
+TEST(HostMemory, AccessIsOnlyInsideARegionUnderItsKey) {
   HostMemory memory(2, 1);
   std::vector<std::byte> some(100), other(50);
   const auto at = [](const std::vector<std::byte>& v) {
