@@ -1,4 +1,4 @@
-"""Transfers between the two hosts of a namespace pair, each with the bytes of every millisecond: Weft, TCP, MPTCP."""
+"""Transfers between the two hosts of a namespace pair, with the bytes received in every millisecond: Weft, TCP, MPTCP."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ MESSAGE = 65536
 
 
 class Transfer:
-    """A transfer under way from host a to host b. `result()` waits for its end."""
+    """A running transfer from host a to host b. `result()` waits for its end."""
 
     def __init__(self, name, process, other=None):
         self.name, self.process, self.other = name, process, other
@@ -34,7 +34,8 @@ class Transfer:
 
 
 class Witness:
-    """A process on each core that sleeps beside a transfer. `result()` has the gaps in which it was not woken."""
+    """Processes that sleep during a transfer, one on each core. `result()` returns the gaps in which one of them was
+    not woken."""
 
     def __init__(self, seconds):
         self.process = start([lib.BUILD / "bench/stands_still", seconds, "--beside"])
@@ -54,7 +55,7 @@ def start(words):
 
 
 def start_listener(words):
-    """`weft bench write --listen` with these words, once it listens."""
+    """Starts `weft bench write --listen` with these words; returns when it listens."""
     listener = start(words)
     said = []
     for line in listener.stderr:
@@ -65,7 +66,7 @@ def start_listener(words):
 
 
 def weft(hosts, seconds, port=20721, planes=None, message=MESSAGE, options=()):
-    """A QP from a to b over these planes (all of them)."""
+    """Starts a transfer on one QP from a to b over these planes (default: all)."""
     program = lib.BUILD / "weft"
     planes = list(planes or hosts.planes)
     addresses = {end: ",".join(hosts.address(end, p) for p in planes) for end in "ab"}
@@ -97,7 +98,7 @@ def rate_gbps(line, begin_s, end_s):
 
 
 def longest_gap_ms(line, begin_s, end_s):
-    """The longest time without a byte that overlaps the interval, as far as it lies after its begin."""
+    """The longest time without a received byte in the interval; a gap may extend beyond its end."""
     longest = 0.0
     for at, length in line["gaps"]:
         begin, end = max(at, begin_s), at + length / 1e3
@@ -107,7 +108,7 @@ def longest_gap_ms(line, begin_s, end_s):
 
 
 def time_to_rate_ms(line, begin_s, gbps, window_ms=5):
-    """From a time on: how long until the mean of a few milliseconds reaches a rate; None: never."""
+    """The time after which the mean rate of a few milliseconds reaches a value; None: never."""
     first = max(int((begin_s - line["start_s"]) * 1000), 0)
     for i in range(first, len(line["bytes"]) - window_ms):
         if sum(line["bytes"][i:i + window_ms]) * 8e-6 / window_ms >= gbps:

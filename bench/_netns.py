@@ -1,4 +1,4 @@
-"""Network namespaces for benchmarks: two hosts joined by veth pairs, one pair a plane. Made for one run, gone after it."""
+"""Network namespaces for benchmarks: two hosts joined by one veth pair per plane, for the duration of one run."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ MTU = 4200
 
 
 def why_not():
-    """None where namespaces can be made, else the reason."""
+    """None if namespaces can be created, else the reason."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     made = subprocess.run(["ip", "netns", "add", f"weft-try-{os.getpid()}"], capture_output=True, text=True)
@@ -21,7 +21,7 @@ def why_not():
 
 class Pair:
     """Hosts `a` and `b`; plane p has the addresses fd00:p::a and fd00:p::b. `rate`, `burst` and `limit` are tbf's, for
-    each direction of each plane; without `offloads` every packet is on its own, as on a wire."""
+    each direction of each plane; without `offloads` the kernel sends every packet separately, as on a wire."""
 
     def __init__(self, planes, rate=None, burst="128kb", limit="1mb", offloads=True):
         self.planes = range(1, planes + 1)
@@ -54,7 +54,7 @@ class Pair:
         self.ip(end, "link", "set", self.device(end, plane), "up")
 
     def lose(self, end, plane, of_1000):
-        """Drops so many of 1,000 packets of TCP and UDP that arrive there."""
+        """Drops so many of 1,000 TCP and UDP packets that arrive at this end."""
         self.run(end, "nft", "-f", "-", text=f"""
             add table inet weft
             add chain inet weft in {{ type filter hook prerouting priority 0; }}
@@ -64,8 +64,9 @@ class Pair:
 
     @contextlib.contextmanager
     def silencer(self, plane):
-        """A function that takes a plane away in both directions at once, without a word to anybody: all that arrives
-        there is dropped. Programs that wait for it do so, as starting some would take the transfer's cores."""
+        """Yields a function that silences a plane in both directions at once: every arriving packet is dropped, and neither
+        end is notified. Helper programs are started before and wait, because starting them then would take the cores of
+        the transfer."""
         programs = {end: subprocess.Popen(self.command(end, "nft", "-i"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                           stderr=subprocess.STDOUT, text=True) for end in "ab"}
 
@@ -113,14 +114,15 @@ class Pair:
                 if rate is not None:
                     self.run(end, "tc", "qdisc", "add", "dev", self.device(end, plane), "root", "tbf", "rate", rate,
                              "burst", burst, "limit", limit)
-        # MPTCP: b tells of its addresses in the other planes, a opens a subflow to each.
+        # MPTCP: b announces its addresses in the other planes, and a opens a subflow to each.
         self.run("a", "ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8")
         self.run("b", "ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8")
         for plane in self.planes[1:]:
             self.run("b", "ip", "mptcp", "endpoint", "add", self.address("b", plane), "signal")
 
     def _settle(self):
-        """Until the kernel has made its own addresses sure (DAD): a link that goes before then comes back a second late."""
+        """Waits until the kernel has checked that the addresses are unique (DAD): a link that goes down before comes
+        back a second late."""
         until = time.monotonic() + 10
         while any(self.run(end, "ip", "-6", "addr", "show", "tentative").stdout for end in "ab"):
             if time.monotonic() > until:

@@ -1,16 +1,16 @@
-"""What mrc.h costs over the engine: instructions a write by callgrind, 4 KiB and 8 B, and beside them rates and round trips.
+"""The cost of mrc.h over the engine: instructions of a write by callgrind, 4 KiB and 8 B; also rates and round trips.
 
-`weft` is instructions of a 4 KiB write through mrc.h (`weft bench write --api mrc`), `engine` those of the same benchmark
-on the engine itself, `ratio` engine over mrc; the bar is that neither size costs more than 10 % more.
+`weft` is instructions of a 4 KiB write through mrc.h (`weft bench write --api mrc`), `engine` those of the same
+benchmark on the engine itself, `ratio` engine over mrc; the bar is at most 10 % more for each size.
 
-How it is counted. Instructions in user space, of both ends: the benchmark writes to itself (--self), on one thread, so that
-neither end waits for the other and no loop goes round a random number of times. What is reported is the difference of two
-runs with different numbers of writes, over the difference of the numbers: what is done once cancels. The device's own
-thread sleeps meanwhile (--poll-gap 60s), as its 50 us would be many times too short under callgrind; what it costs is in
-the rates. Looks at the network a write (epoll_wait and recvmmsg) are printed, so that it shows if one of the two looked
-more often in vain.
+Counted are instructions in user space, of both ends. The benchmark writes to itself (--self), on one thread, so that
+neither end waits for the other and no loop makes a random number of rounds. The result is the difference of two runs
+with different numbers of writes, divided by the difference of the numbers, so that work done once cancels. The device's
+own thread sleeps (--poll-gap 60s), because its usual 50 us are many times too short under callgrind; the rates include
+its cost. The number of network polls per write (`looks`: epoll_wait and recvmmsg) is printed too, which shows whether
+one API polls without success more often.
 
-Rates and latencies are of two processes, without callgrind, turn by turn; medians of ten.
+Rates and latencies are measured with two processes, without callgrind, in turn; medians of ten.
 """
 
 import collections
@@ -36,7 +36,7 @@ def bench(api, *words):
 
 
 def read_callgrind(path):
-    """Instructions, and calls by the name of who is called, of one file of callgrind."""
+    """Instructions, and number of calls by name of the called function, from one file of callgrind."""
     names, instructions, calls = {}, 0, collections.Counter()
     called = None
     for line in pathlib.Path(path).read_text(errors="replace").splitlines():
@@ -54,9 +54,9 @@ def read_callgrind(path):
 
 
 def count(api, size, writes):
-    """Instructions and looks of one run: {"instructions": ..., "looks": ...}, of the thread that polls."""
+    """Instructions and network polls of one run: {"instructions": ..., "looks": ...}, of the polling thread."""
     with tempfile.TemporaryDirectory() as folder:
-        # Symbols are looked up before it starts: how long that takes depends on where the libraries lie.
+        # LD_BIND_NOW resolves symbols at start, because the cost of lazy binding depends on the load addresses.
         lib.run(["env", "LD_BIND_NOW=1", "valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={folder}/out",
                  WEFT, "bench", "write", "--self", "--no-shm", "--api", api, "--spin", "forever", "--poll-gap", "60s",
                  "--size", size, "--iterations", writes, "--json"])
@@ -66,7 +66,7 @@ def count(api, size, writes):
 
 
 def per_write(api, size, times):
-    """Each figure as the median over pairs of runs, a write."""
+    """Each figure per write, as the median over pairs of runs."""
     found = collections.defaultdict(list)
     for _ in range(times):
         few, many = count(api, size, FEW), count(api, size, MANY)
@@ -101,7 +101,7 @@ def main():
             f"{what}, {api}": (times, lambda api=api, measure=measure: measure(api))
             for what, measure in (("4 KiB, M writes/s", lambda api: rate(api, 4096)),
                                   ("8 B, M writes/s", lambda api: rate(api, 8)),
-                                  ("8 B one way, us", latency))
+                                  ("8 B in one direction, us", latency))
             for api in APIS})
         spread = {name: lib.spread(values) for name, values in measured.items()}
         lib.say()

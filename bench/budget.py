@@ -1,8 +1,8 @@
-"""Eight senders to one receiver on the loopback with the socket buffers of a stock Debian: does the receiver drown?
+"""Eight senders to one receiver on the loopback with Debian's default socket buffers: do the buffers overflow?
 
 `weft` is the goodput of all eight over one sender's, the median of two runs before and two after (bar: 0.7). Every
-process asks for no more than Debian's default limit (212,992 bytes), also where it might have more. Host drops stay
-below 0.1 % and no EV is condemned.
+process requests at most Debian's default limit (212,992 bytes), even if the system permits more. Host drops must stay
+below 0.1 %, and no EV may be condemned.
 """
 
 import json
@@ -17,7 +17,7 @@ BURST = 15  # packets in a run
 
 
 def sender(port, seconds):
-    """One receiver process for each sender would hide the matter: one `--listen` serves all of them."""
+    """All senders share one `--listen` process, because one receiver process per sender would hide the overflow."""
     return _flows.start([lib.BUILD / "weft", "bench", "write", "127.0.0.1", "--no-shm", "--json", "--port", port,
                          "--receive-buffer", RECEIVE_BUFFER, "--size", 1 << 20, "--seconds", seconds])
 
@@ -43,7 +43,7 @@ def run(count, seconds):
     return {"gbps": sum(r["rows"][0]["gbps"] for r in results),
             "each_gbps": [r["rows"][0]["gbps"] for r in results],
             "drops_host": received.get("net.drops_host", 0),
-            # The kernel counts runs: at most so many packets.
+            # The kernel counts dropped runs; a run has at most BURST packets.
             "drops_host_share": BURST * received.get("net.drops_host", 0) / sent,
             "evs_condemned": sum(r["counters"].get(f"transport.{what}_condemned", 0)
                                  for r in results for what in ("evs", "planes"))}
@@ -55,7 +55,7 @@ def main():
     options = parser.parse_args()
     lib.install("build", "network")
     lib.build("weft")
-    # Before and after: the machine's speed drifts.
+    # Single senders run before and after the eight, because the machine's speed drifts.
     alone = [run(1, 5) for _ in range(2)]
     eight = run(8, options.seconds)
     alone += [run(1, 5) for _ in range(2)]

@@ -1,7 +1,7 @@
-"""One QP on the loopback, plain and with a job secret (AES-256-GCM for each packet), beside what one core encrypts.
+"""One QP on the loopback, plain and with a job secret (AES-256-GCM for each packet), and the AES rate of one core.
 
-`weft` is Gb/s with the secret, 16 MiB messages; `ratio` is that over the smaller of the plain rate and one core's AES rate
-(openssl speed, 4 KiB pieces).
+`weft` is Gb/s with the secret, 16 MiB messages; `ratio` is that over the smaller of the plain rate and one core's AES
+rate (openssl speed, 4 KiB pieces).
 """
 
 import json

@@ -1,8 +1,8 @@
 """One QP through the lab's fabric: 4 hosts, 2 planes of 2 leaves and 2 spines, the kernel's SRv6 as switches.
 
-`weft` is Gb/s of payload from host 0 to host 2, over all four paths; `ratio` is that over the raw sprayed ceiling: runs of
-packets to the same four carriers without reliability (raw_udp). The table says what each path carried, counted at the
-spines: max over min is at most 1.2 when the spraying is even.
+`weft` is Gb/s of payload from host 0 to host 2, over all four paths; `ratio` is that over the raw sprayed ceiling: runs
+of packets to the same four carriers without reliability (raw_udp). The table has the packets of each path, counted at
+the spines: max over min is at most 1.2 if the spraying is even.
 """
 
 import json

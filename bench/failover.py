@@ -1,12 +1,12 @@
-"""A plane dies in mid-transfer: how long does the transfer stand still? Weft, TCP and MPTCP over the same two links.
+"""A plane dies during a transfer: how long does the transfer pause? Weft, TCP and MPTCP over the same two links.
 
-`weft` is the longest pause of all trials in ms, of the plane's carrier going down and of silent loss of everything, in
-both directions at once; `ratio` is the best peer's longest pause over it. Two veth links of 1 Gb/s between two
-namespaces; the plane dies 1.2 s into the transfer and is repaired a second later; a pause counts wherever it lies in that
-second. Those that overlap its first 0.2 s, which the fault can have made, are given apart. A trial whose own second before
-the fault holds a pause above 3 ms says more about the machine than about the transport: it is repeated, and counted.
-Beside each transfer a process on each core sleeps and wakes: what it missed while the transfer stood, no transport could
-have used.
+`weft` is the longest pause of all trials in ms, over two kinds of fault: the plane's carrier goes down, or the plane
+silently loses every packet in both directions at once. `ratio` is the best peer's longest pause over it. There are two
+veth links of 1 Gb/s between two namespaces. The plane dies 1.2 s into the transfer and is repaired a second later;
+every pause in that second counts. Pauses that overlap its first 0.2 s, which the fault may have caused, are listed
+separately. A trial with a pause above 3 ms in the second before the fault shows the machine, not the transport: it is
+repeated, and the repetition is counted. During each transfer a process on each core sleeps and wakes: no transport
+could have used the time in which these processes were not woken.
 """
 
 import statistics
@@ -20,11 +20,11 @@ import lib
 BEFORE_S, FAULT_S, AFTER_S = 1.2, 1.0, 1.0
 SETTLED_S = 0.2
 QUIET_MS = 3.0
-REPEATS = 1  # as many noisy trials as are wanted, then it ends with fewer, and without a ratio
+REPEATS = 1  # noisy trials per wanted trial; after that the benchmark ends with fewer trials, and without a ratio
 
 
 def break_and_mend(hosts, kind, trial):
-    """Takes plane 1 away and brings it back; gives both times."""
+    """Breaks plane 1 and repairs it; returns both times."""
     end = "ab"[trial % 2]
     with hosts.silencer(1) as silence:
         time.sleep(BEFORE_S)
@@ -69,7 +69,7 @@ def trial(hosts, start, kind, number):
 
 
 def trials(hosts, start, kind, wanted, repeats_max):
-    """Quiet trials and noisy ones, of which there are that many at most."""
+    """The quiet trials, and the noisy ones up to a limit."""
     quiet, noisy = [], []
     while len(quiet) < wanted and len(noisy) < repeats_max:
         one = trial(hosts, start, kind, len(quiet))
@@ -79,7 +79,8 @@ def trials(hosts, start, kind, wanted, repeats_max):
 
 
 def machine_gaps_ms():
-    """The longest gap of a bare spinning process in each of ten seconds: what no transport can be held to."""
+    """The longest gap of a bare spinning process in each of ten seconds; a transport cannot be better than the
+    machine."""
     return [max(float(gap) for gap in lib.run([lib.BUILD / "bench/stands_still", "1"]).stdout.split()) for _ in range(10)]
 
 
@@ -145,7 +146,7 @@ def main():
             for kind in ("down", "silent"):
                 if name == "weft":
                     quiet, noisy = trials(hosts, start, kind, count, REPEATS * count)
-                else:  # TCP pauses by itself: all of its trials count
+                else:  # TCP pauses even without a fault, so all its trials count
                     quiet, noisy = [trial(hosts, start, kind, i) for i in range(count)], []
                 s = summary(quiet or noisy)
                 s["repeated"] = repeated = len(noisy)
@@ -159,7 +160,7 @@ def main():
                              f"{s['survivor_share_min']:.2f}", *full, f"{s['before_gbps']:.2f}"])
     lib.table(["plane dies", "trials", "repeated", "pause ms at the fault", "longest", "in the second", "longest",
                "machine in it", "/ survivor's rate", "least", "full rate after ms", "longest", "Gb/s before"], rows)
-    lib.say(f"A process that only looks at the clock stood still for {statistics.median(still):.1f} ms (median of ten seconds, "
+    lib.say(f"A process that only reads the clock was paused for {statistics.median(still):.1f} ms (median of ten seconds, "
             f"at most {max(still):.1f}).")
     ours = max(detail["weft, down"]["pause_max_ms"], detail["weft, silent"]["pause_max_ms"])
     peers = {name: max(detail[f"{name}, {kind}"]["pause_max_ms"] for kind in ("down", "silent"))

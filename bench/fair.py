@@ -1,7 +1,7 @@
 """Two flows on a 1 Gb/s link with a queue of 100 KB and no ECN: Weft beside Weft, Weft beside TCP cubic.
 
-`weft` is Weft's goodput over TCP's on the shared link (1 is equal, 0.3 to 3 is fair enough); `ratio` is the same, there is
-nothing else to compare with. Beside it two Weft flows, and two TCP flows.
+`weft` is Weft's goodput over TCP's on the shared link (1 is equal, 0.3 to 3 is fair enough); `ratio` is the
+same, because there is no other peer. The table also has two Weft flows, and two TCP flows.
 """
 
 import statistics
@@ -15,7 +15,7 @@ SECONDS = 4.0
 
 
 def together(first, second):
-    """Both at once; their goodputs while both ran."""
+    """Runs both transfers at once; returns their goodputs while both ran."""
     transfers = [first(), second()]
     try:
         lines = [_flows.timeline(t.result()) for t in transfers]

@@ -1,11 +1,12 @@
 """Eight hosts send to one through the software switch, 200 Mb/s a port: trims, timers, fairness on real packets.
 
-`weft` is Jain's index of the eight goodputs; there is no peer that answers trims, so `ratio` is null. The nine hosts are
-endpoints of two processes, each with sockets in its own network namespace, the switch is a third: the cores are to be at
-most half busy (`cores` are all of them in the busiest two seconds), so that what is seen is the protocol and not the
-scheduler. At most 1 in 10,000 packets is recovered by timer: `by timer` is what a retry timer declared lost, or how often
-one expired, whichever is more. The retry timer is the default, 1 ms: that of the scenario file is for the simulator, whose
-ends do not learn how long answers take, and is left out.
+`weft` is Jain's index of the eight goodputs; no other transport reacts to trims, so `ratio` is null. The nine hosts are
+endpoints of two processes, each with sockets in its own network namespace; the switch is a third process. The cores
+should be at most half busy (`cores` is the use of all processes in the busiest two seconds), so that the result shows
+the protocol and not the scheduler. The bar is at most 1 in 10,000 packets recovered by timer: `by timer` is the number
+of packets that a retry timer declared lost, or the number of its expiries, whichever is larger. The retry timer is the
+default, 1 ms. The timer of the scenario file is not used: it is for the simulator, where ends do not measure the
+response time of their peers.
 """
 
 import json
@@ -26,8 +27,8 @@ BUSY_S, LOOK_S = 2.0, 0.1
 
 
 class Busy:
-    """How many cores the processes called weft and weft-switch used in their busiest two seconds: the hosts', and the
-    switch, which is nobody's child."""
+    """The cores that the processes named weft and weft-switch (hosts and switch) used in their busiest two seconds. The
+    switch is found by name, because it is not a child of this process."""
 
     def __enter__(self):
         self.samples, self.over = [], threading.Event()
@@ -40,14 +41,14 @@ class Busy:
         self.thread.join()
 
     def _watch(self):
-        ticks = {}  # by process; of those that ended, the last that was seen
+        ticks = {}  # by process; for an ended process the last value seen
         while not self.over.wait(LOOK_S):
             for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
                 try:
                     name, fields = stat.read_text().rsplit(")", 1)
                 except OSError:
                     continue
-                if name.rsplit("(", 1)[-1].startswith("weft"):  # the switch is weft-switch
+                if name.rsplit("(", 1)[-1].startswith("weft"):  # also matches weft-switch
                     ticks[stat.parent.name] = sum(int(t) for t in fields.split()[11:13])
             self.samples.append((time.monotonic(), sum(ticks.values()) / os.sysconf("SC_CLK_TCK")))
 
@@ -89,7 +90,7 @@ def main():
         return 0
     lib.build("weft")
     runs = [once() for _ in range(lib.runs(5))]
-    lib.table(["run", "Jain", "Gb/s", "trims", "marks", "data packets", "again", "by timer", "share", "cores"],
+    lib.table(["run", "Jain", "Gb/s", "trims", "marks", "data packets", "retransmitted", "by timer", "share", "cores"],
               [[name, f"{r['jain']:.4f}", f"{r['goodput_gbps']:.3f}", r["trims"], r["ecn_marks"], r["data_packets"],
                 r["retransmits"], r["by_timer"], f"{r['by_timer_share']:.6f}", f"{r['cores']:.2f}"]
                for name, r in enumerate(runs, 1)])

@@ -1,8 +1,8 @@
-"""What the benchmarks share: building Weft, running a program and knowing its cost, medians of interleaved runs,
-the memory latency of the machine, a table for people, bars, and the final JSON line.
+"""Shared by the benchmarks: building Weft, running a program and measuring its cost, medians of interleaved runs, the
+memory latency of the machine, a table for people, bars, and the final JSON line.
 
-Two programs are compared only in one session, turn by turn, because a shared machine's speed drifts by a factor of
-two. Sizes are in bytes, times in seconds, `rss_mb` in 10^6 bytes.
+Two programs are compared only in one session, in turn, because a shared machine's speed drifts by a factor of two.
+Sizes are in bytes, times in seconds, `rss_mb` in 10^6 bytes.
 """
 
 import argparse
@@ -25,11 +25,11 @@ BUILD = ROOT / "build"
 
 
 class Failure(Exception):
-    """A run that failed; the text says which and how to repeat it."""
+    """A run that failed; the text names it and the command that repeats it."""
 
 
 def misuse(text):
-    """Ends the benchmark as one that was asked for what cannot be."""
+    """Ends the benchmark with a message and exit status 2, for wrong arguments."""
     print(text, file=sys.stderr)
     raise SystemExit(2)
 
@@ -84,7 +84,7 @@ def build(*targets):
 
 @dataclass
 class Ran:
-    """One finished run of a program, with what it cost."""
+    """One finished run of a program, with its cost."""
 
     command: str
     stdout: str
@@ -96,7 +96,7 @@ class Ran:
 
 
 def run(command, cwd=ROOT, env=None):
-    """Runs a program to its end. Raises Failure when it exits with anything but 0."""
+    """Runs a program to its end. Raises Failure if the exit status is not 0."""
     command = [str(word) for word in command]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.monotonic()
@@ -125,7 +125,7 @@ def weft_sim(scenario, *options):
 
 
 def read_scenario(path):
-    """A scenario as a dictionary, without its [expect]: a benchmark reports, it does not judge."""
+    """A scenario as a dictionary, without its [expect], because a benchmark reports and does not judge."""
     scenario = read_toml(path)
     scenario.pop("expect", None)
     return scenario
@@ -181,8 +181,8 @@ def size(text):
 
 
 def interleave(contestants):
-    """Runs each contestant as often as it asks, turn by turn. `contestants` is {name: (times, function)};
-    gives {name: [what the function returned, ...]}."""
+    """Runs each contestant `times` times, in turn. `contestants` is {name: (times, function)};
+    returns {name: [result of the function, ...]}."""
     results = {name: [] for name in contestants}
     for turn in range(max(times for times, _ in contestants.values())):
         for name, (times, function) in contestants.items():
@@ -191,13 +191,13 @@ def interleave(contestants):
     return results
 
 
-QUIET = 1.1  # of the fastest gauge: slower ones had neighbours on their core
+QUIET = 1.1  # times the fastest gauge; a slower gauge had neighbours on its core
 
 
 def quiet_turns(contestant, gauge, wanted, most):
-    """Runs `contestant` between two runs of `gauge`, both of them times, until in `wanted` turns both gauges were quiet, or
-    `most` times. Gives [(contestant, gauge), ...] of all turns and of the quiet ones; a turn's gauge is the mean of its
-    two."""
+    """Runs `contestant` between two runs of `gauge`; both return times. Repeats until both gauges were quiet in `wanted`
+    turns, or `most` times. Returns [(contestant, gauge), ...] of all turns and of the quiet turns; the gauge of a turn is
+    the mean of its two."""
     gauges, times = [gauge()], []
     while True:
         times.append(contestant())
@@ -215,12 +215,12 @@ def median_run(results, key):
 
 
 def spread(values):
-    """Smallest, median and largest, for people who ask how steady a figure is."""
+    """Smallest, median and largest value, to show how steady a figure is."""
     return {"min": min(values), "median": statistics.median(values), "max": max(values), "runs": len(values)}
 
 
 def runs(default):
-    """How often to repeat: WEFT_BENCH_RUNS, or what the benchmark thinks right."""
+    """Number of repetitions: WEFT_BENCH_RUNS, or the benchmark's default."""
     text = os.environ.get("WEFT_BENCH_RUNS", str(default))
     try:
         return whole_number(text)
@@ -238,7 +238,7 @@ def memory_line(memory_ns):
 
 
 def peer_program(variable):
-    """The program that the environment variable names, or None and why not."""
+    """The program that the environment variable names, or None and the reason."""
     path = os.environ.get(variable)
     if not path:
         return None, f"{variable} is not set: only Weft's half ran"
@@ -248,7 +248,8 @@ def peer_program(variable):
 
 
 def table(header, rows):
-    """Prints rows under a header, first column to the left, the others to the right. Returns the lines as Markdown."""
+    """Prints rows under a header, first column left-aligned, the others right-aligned. Returns the lines as
+    Markdown."""
     cells = [[str(cell) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     for number, row in enumerate(cells):
@@ -269,7 +270,7 @@ def _figure(value, unit=""):
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit that a benchmark must reach, and what was measured: None where it was not, and then `why` says why not."""
+    """A limit that a benchmark must reach, and the measured value: None if not measured, and then `why` is the reason."""
 
     what: str
     measured: float | None
@@ -277,11 +278,11 @@ class Bar:
     at_most: float | None = None
     unit: str = ""
     why: str | None = None
-    peers: dict = field(default_factory=dict)  # what they reached, by name
+    peers: dict = field(default_factory=dict)  # figures of the peers, by name
 
     @property
     def held(self):
-        """True or False; None where nothing was measured."""
+        """Whether the bar held; None if nothing was measured."""
         if self.measured is None:
             return None
         return ((self.at_least is None or self.measured >= self.at_least)
@@ -298,7 +299,7 @@ class Bar:
                 + (f" ({peers})" if peers else ""))
 
     def fields(self):
-        """For JSON, which has no infinity."""
+        """The fields for JSON, which has no infinity."""
         finite = {name: value if value is not None and math.isfinite(value) else None
                   for name, value in {"measured": self.measured, **self.peers}.items()}
         out = {"what": self.what, "measured": finite.pop("measured")}
@@ -310,7 +311,7 @@ class Bar:
 
 
 def finish(weft, ratio, why=None, detail=None, bars=(), **peers):
-    """The end of a benchmark: a line for each bar, and as the last line one JSON object. `why` says why there is no
+    """The end of a benchmark: one line per bar, and one JSON object as the last line. `why` is the reason for a missing
     ratio."""
     line = {"weft": weft, **peers, "ratio": ratio}
     if why:
@@ -326,9 +327,10 @@ def finish(weft, ratio, why=None, detail=None, bars=(), **peers):
 
 
 def main(function):
-    """Runs a benchmark's main and turns a Failure into one message and exit 1; also when ended it cleans up."""
+    """Runs a benchmark's main; a Failure becomes one message and exit status 1. Also cleans up when terminated by a
+    signal."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    runs(1)  # what is wrong with WEFT_BENCH_RUNS is said before anything is built
+    runs(1)  # reports a wrong WEFT_BENCH_RUNS before anything is built
     try:
         return function()
     except Failure as failure:

@@ -1,11 +1,13 @@
-// Many QPs, many processes: what a QP costs to have, written against mrc.h as any program is.
+// many_qps: the memory and set-up time of QPs, with many QPs and many processes. It uses only
+// mrc.h, as any program.
 //
 //   many_qps PROCESSES NEIGHBOURS QPS ROUNDS
 //
-// Each process opens the device and has QPS QPs with each of the next NEIGHBOURS in a ring (two
-// processes: with each other, once). Over every QP both ends write ROUNDS messages with an immediate,
-// each with a pattern of its own, and each is looked at byte by byte before the next is asked for.
-// Prints one JSON object. Exit status 1: a call failed, a byte was wrong, or a minute passed.
+// Each process opens the device and has QPS QPs with each of its next NEIGHBOURS processes in a
+// ring (two processes: with each other, once). On every QP both ends write ROUNDS messages with an
+// immediate. Each message has its own pattern and is checked byte by byte before the next one is
+// requested. Prints one JSON object. Exit status 1: a call failed, a byte was wrong, or a minute
+// passed.
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,7 +22,7 @@ using namespace many_qps;
 
 namespace {
 
-// Carries the words of the processes to each other.
+// Forwards the values that the processes exchange.
 std::vector<Report> lead(const Shape& shape, const std::vector<int>& lines) {
   std::vector<std::vector<std::uint32_t>> edges_of(shape.processes);
   for (std::uint32_t e = 0; e < shape.edges(); ++e) {
@@ -114,7 +116,7 @@ int main(int count, char** words) {
     const pid_t child = fork();
     check(child >= 0, "fork");
     if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);  // whatever becomes of the parent
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies with its parent
       close(pair[0]);
       for (const int line : lines) close(line);
       tell<Report>(pair[1], {Process(shape, p, pair[1]).run()});

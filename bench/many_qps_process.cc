@@ -10,11 +10,12 @@ namespace many_qps {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);
-constexpr std::uint32_t kSize = 256;  // of a message
-constexpr std::uint32_t kSlots = 2;   // a message is looked at while the next arrives
-constexpr std::uint32_t kStride = 2 * kSlots * kSize;  // of a QP: what it sends, where it lands
+constexpr std::uint32_t kSize = 256;  // bytes of a message
+constexpr std::uint32_t kSlots = 2;   // one message is checked while the next arrives
+constexpr std::uint32_t kStride =
+    2 * kSlots * kSize;  // memory of a QP: send slots and receive slots
 
-// What this process has, shared pages by share.
+// Memory of this process; a shared page counts as its share (PSS).
 std::uint64_t pss_kib() {
   std::ifstream in("/proc/self/smaps_rollup");
   for (std::string word; in >> word;) {
@@ -125,7 +126,7 @@ void Process::look_at(std::uint32_t q, std::uint32_t round) {
   }
 }
 
-// Asleep, until the CQ has news.
+// Sleeps until the CQ has an event.
 void Process::wait(Clock::time_point until) {
   pollfd news{.fd = channel_fd_, .events = POLLIN, .revents = 0};
   if (poll(&news, 1, 100) > 0) {
@@ -139,8 +140,8 @@ void Process::wait(Clock::time_point until) {
   check(Clock::now() < until, "not all messages came");
 }
 
-// A QP goes on to its next round when the last one's message came and its own was acknowledged: so
-// the two ends are never more than a round apart, and two slots are enough.
+// A QP starts its next round when the peer's message of this round has arrived and its own is
+// acknowledged. So the two ends are never more than one round apart, and two slots are enough.
 void Process::exchange(const std::vector<Wire>& peers) {
   struct State {
     std::uint32_t sent = 0, done = 0, received = 0;
@@ -212,13 +213,13 @@ Report Process::run() {
     for (std::uint32_t i = 0; i < kSlots; ++i) post_receive(q);
   }
   tell<int>(line_, {1});
-  hear<int>(line_, 1);  // all are ready
+  hear<int>(line_, 1);  // all processes are ready
   start = Clock::now();
   exchange(peers);
   report_.exchange_us = us_since(start);
   report_.pss_kib_used = pss_kib();
   tell<int>(line_, {1});
-  hear<int>(line_, 1);  // all have theirs
+  hear<int>(line_, 1);  // all processes have received everything
   for (mrc_qp* const qp : qps_) check(mrc_destroy_qp(qp) == 0, "mrc_destroy_qp");
   check(mrc_destroy_cq(cq_) == 0, "mrc_destroy_cq");
   check(mrc_destroy_comp_channel(channel_) == 0, "mrc_destroy_comp_channel");

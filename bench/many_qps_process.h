@@ -1,6 +1,6 @@
-// One process of many_qps: a device, QPs with its neighbours, and messages over all of them that are
-// looked at byte by byte. Written against mrc.h and verbs alone, as any program is. A call that fails
-// ends the process with one line.
+// One process of many_qps: a device, QPs with its neighbours, and messages over all of them that
+// are checked byte by byte. It uses only mrc.h and verbs, as any program. A failed call ends the
+// process with one line.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -29,33 +29,33 @@ inline double us_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-// Who has QPs with whom.
+// The pairs of processes that have QPs with each other.
 struct Shape {
   std::uint32_t processes = 2, neighbours = 1, qps = 100, rounds = 2;
   std::uint32_t hops() const { return processes == 2 ? 1 : neighbours; }
   std::uint32_t edges() const { return processes == 2 ? 1 : processes * neighbours; }
-  // The two processes that edge `e` joins.
+  // The two processes of edge `e`.
   std::uint32_t from(std::uint32_t e) const { return processes == 2 ? 0 : e / neighbours; }
   std::uint32_t to(std::uint32_t e) const {
     return processes == 2 ? 1 : (e / neighbours + 1 + e % neighbours) % processes;
   }
 };
 
-// What two ends of a QP tell each other.
+// The values that the two ends of a QP exchange.
 struct Wire {
   ibv_gid gid{};
   std::uint32_t qpn = 0, psn = 0, rkey = 0;
   std::uint64_t at = 0;
 };
 
-// What a process tells of itself in the end.
+// The final report of a process.
 struct Report {
   double open_us = 0, create_us = 0, connect_us = 0, exchange_us = 0;
   std::uint64_t qps = 0, messages = 0;
   std::uint64_t pss_kib_open = 0, pss_kib_connected = 0, pss_kib_used = 0;
 };
 
-// --- words between the processes, over a socket
+// --- values between the processes, over a socket
 template <typename T>
 void tell(int fd, const std::vector<T>& values) {
   const char* at = reinterpret_cast<const char*>(values.data());
@@ -81,7 +81,7 @@ std::vector<T> hear(int fd, std::size_t size) {
 
 class Process {
  public:
-  // `line`: to the parent, who carries words between the processes.
+  // `line` is the socket to the parent, which forwards values between the processes.
   Process(const Shape& shape, std::uint32_t self, int line)
       : shape_(shape), self_(self), line_(line) {}
   Report run();
@@ -95,7 +95,7 @@ class Process {
   void send(std::uint32_t q, std::uint32_t round, const Wire& peer);
   void look_at(std::uint32_t q, std::uint32_t round);
   void wait(Clock::time_point until);
-  // A message's own pattern; `peer`: the other end's.
+  // The pattern of a message; with `peer` the pattern of the other end's message.
   std::uint64_t seed(std::uint32_t q, std::uint32_t round, bool peer) const {
     return (std::uint64_t{edge_[q]} << 40 | std::uint64_t{q_in_edge_[q]} << 20 | round << 1) +
            ((shape_.from(edge_[q]) == self_) != peer ? 1 : 0);

@@ -1,9 +1,9 @@
 """OCP's own benchmark, unmodified, over lib_mrc.so with its own defaults: the whole sweep, 1 B to 64 MiB, on the loopback.
 
-WEFT_PEER_OCP names OCP's tree; its benchmark is compiled against its own headers. `weft` is its Gb/s at 64 MiB. 1,100 writes
-of each size are 148 GB: minutes. A byte that did not arrive as sent, which the program itself only mentions, is a failure.
-Without the tree nothing runs: what a client of ours sees is tests/mrc/pattern_test.py. There is no peer: OCP published no
-library to run it on.
+WEFT_PEER_OCP names OCP's tree; its benchmark is compiled against its own headers. `weft` is its Gb/s at 64 MiB. 1,100
+writes of each size are 148 GB: minutes. A byte that did not arrive as sent is a failure here, although the program
+itself only prints it. Without the tree nothing runs; tests/mrc/pattern_test.py checks the same with a program of ours.
+There is no peer, because OCP published no library.
 """
 
 import sys

@@ -1,5 +1,6 @@
-// pointer_chase: what one dependent load costs on this machine, now. A simulator of many hosts is bound by this, so a
-// speed is only worth comparing beside it. Prints one JSON object: nanoseconds a load for working sets of several sizes.
+// pointer_chase: the time of one dependent load on this machine at the moment. Memory latency limits a simulator of
+// many hosts, so its speeds can only be compared together with this figure. Prints one JSON object: nanoseconds per
+// load for working sets of several sizes.
 //
 //   pointer_chase [MIB ...]      default: 1 16 128 1024
 #include <chrono>
@@ -12,7 +13,7 @@
 
 namespace {
 
-// One element a cache line, so that each load is a new line.
+// One element per cache line, so that each load touches another line.
 struct alignas(64) Line {
   std::uint32_t next = 0;
 };
@@ -22,7 +23,7 @@ std::uint64_t next_random(std::uint64_t& state) {
   return state >> 33;
 }
 
-// Lines linked into one cycle in random order (Sattolo's shuffle), so that no prefetcher can guess the next.
+// All lines form one cycle in random order (Sattolo's shuffle), so that no prefetcher can predict the next.
 std::vector<Line> one_cycle(std::size_t count) {
   std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);
@@ -39,7 +40,7 @@ double nanoseconds_a_load(const std::vector<Line>& lines, std::size_t loads) {
   const auto before = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < loads; ++i) at = lines[at].next;
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
-  start = at;  // The result is used, so the loop stays.
+  start = at;  // uses the result, so that the compiler keeps the loop
   return took.count() / static_cast<double>(loads);
 }
 
@@ -61,7 +62,7 @@ int main(int argc, char** argv) {
   const char* comma = "";
   for (std::size_t size_mib : sizes_mib) {
     const auto lines = one_cycle((size_mib << 20) / sizeof(Line));
-    nanoseconds_a_load(lines, 200'000);  // Pages and caches as warm as they get.
+    nanoseconds_a_load(lines, 200'000);  // warms pages and caches
     std::printf("%s\"%zu\": %.1f", comma, size_mib, nanoseconds_a_load(lines, 2'000'000));
     comma = ", ";
   }

@@ -1,10 +1,10 @@
 """Many QPs and many processes through lib_mrc.so: memory and set-up time of a QP, and 64 processes that write to each other.
 
-`weft` is KiB of memory a QP, once it has been written over: the growth of a process between 100 and 1,000 QPs (PSS, so
-that what processes share counts once), mean of both ends, over 900. Set-up is mrc_create_qp and mrc_modify_qp to INIT, RTR
-and RTS, at 1,000 QPs; what the ends tell each other of their QPs is not in it. Every message has a pattern of its own and
-is verified byte by byte; the runs fail otherwise. In the run of 64 processes each has QPs with its four neighbours in a
-ring. Figures are medians. There is no peer: nobody else has a software MRC.
+`weft` is KiB of memory per QP after writes on it: the growth of a process between 100 and 1,000 QPs (PSS, so that
+shared pages count once), mean of both ends, over 900. Set-up is mrc_create_qp and mrc_modify_qp to INIT, RTR and RTS,
+at 1,000 QPs, without the exchange of QP numbers between the ends. Every message has its own pattern and is verified
+byte by byte; a wrong byte fails the run. In the run of 64 processes each process has QPs with its four neighbours in a
+ring. Figures are medians. There is no peer, because there is no other software MRC.
 """
 
 import json
@@ -22,7 +22,7 @@ def many(processes, neighbours, qps):
 
 
 def growth(few, many_of, key):
-    """KiB a QP, each pair of runs by itself."""
+    """KiB per QP for each pair of runs."""
     return [(b[key] - a[key]) / (b["qps"] - a["qps"]) for a, b in zip(few, many_of)]
 
 
@@ -42,7 +42,7 @@ def main():
         "memory of a QP that was written over, KiB": growth(ran["few"], ran["many"], "pss_kib_used"),
         "set-up of a QP, us": [r["create_us"] + r["connect_us"] for r in ran["many"]],
         "  of which mrc_create_qp, us": [r["create_us"] for r in ran["many"]],
-        f"{MANY} QPs, {ROUNDS} messages each way, ms": [r["exchange_ms"] for r in ran["many"]],
+        f"{MANY} QPs, {ROUNDS} messages in each direction, ms": [r["exchange_ms"] for r in ran["many"]],
         "memory of a process with an open device, MiB": [r["pss_kib_open"] / 1024 for r in ran["many"]],
         f"{PROCESSES} processes: memory of one, MiB": [r["pss_kib_used"] / 1024 for r in ran["ring"]],
         f"{PROCESSES} processes: QPs of one": [r["qps"] for r in ran["ring"]],

@@ -1,4 +1,4 @@
-// What the bare peers share: namespaces, addresses, large buffers, and an end with one line.
+// Shared by the bare peers: namespaces, addresses, large buffers, and exit with one line.
 #pragma once
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@ namespace raw {
   _exit(1);
 }
 
-// Into a network namespace, by name; empty: stay.
+// Enters a network namespace by name; an empty name changes nothing.
 inline void enter(const std::string& name) {
   if (name.empty()) return;
   const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
@@ -61,7 +61,7 @@ inline Address parse(const std::string& text, std::uint16_t port) {
   return out;
 }
 
-// Touched, so that no page is missing when it is used.
+// Touches every page, so that no page fault happens during the measurement.
 inline char* large_buffer(std::size_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

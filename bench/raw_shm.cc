@@ -1,4 +1,4 @@
-// raw_shm: what shared memory, and UDP beside it, give between two processes of this machine without
+// raw_shm: the speed of shared memory, and of UDP, between two processes of this machine without
 // any protocol.
 //
 //   raw_shm ring PIECE SECONDS    one direction through a ring of 2 MiB in pieces of PIECE bytes, each
@@ -128,7 +128,7 @@ double ring_bandwidth(Shared& shared, std::size_t piece, double seconds) {
 
 // --- round trips -------------------------------------------------------------------------------
 
-// The median of `rounds` of them, in us.
+// The median of `rounds` round trips, in us.
 template <typename Round>
 double median_us(std::uint64_t rounds, Round round) {
   std::vector<double> us;
@@ -202,7 +202,8 @@ class Udp {
   int fd_, epoll_ = -1;
 };
 
-// Asleep on one core or on two, which the scheduler chooses anew in each run, is a factor of four.
+// Pins the ends to two cores: sleeping ends on one core or on two cores differ by a factor of four,
+// and the scheduler would choose differently in each run.
 void keep_to_core(int core) {
   cpu_set_t one;
   CPU_ZERO(&one);

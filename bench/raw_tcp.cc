@@ -1,5 +1,5 @@
-// raw_tcp: what the kernel's TCP or MPTCP gives between two processes of this machine: messages out
-// of one large buffer, into another, when did they arrive?
+// raw_tcp: the speed of the kernel's TCP or MPTCP between two processes of this machine. Messages
+// go from one large buffer into another; the times of arrival are recorded.
 //
 //   raw_tcp ADDRESS SECONDS [--mptcp] [--cubic|--bbr] [--from-netns NAME] [--to-netns NAME]
 //           [--buffer MIB] [--message BYTES] [--port PORT]
@@ -54,7 +54,7 @@ int open_socket(const Options& options, const Address& address) {
   return fd;
 }
 
-// Ends with the stream, or when nothing came for a while after the time is over.
+// Ends with the stream, or when no byte arrives for a while after the end of the run.
 void receive(const Options& options, int listener) {
   const int fd = accept(listener, nullptr, nullptr);
   if (fd < 0) fail("accept");
@@ -95,7 +95,7 @@ void receive(const Options& options, int listener) {
 
 void send_all(const Options& options, const Address& to) {
   int fd = -1;
-  // The listener may not be there yet, or its interface not up.
+  // The listener may not have started yet, or its interface may still be down.
   for (int i = 0; i < 100; ++i) {
     fd = open_socket(options, to);
     if (connect(fd, to.get(), to.size) == 0) break;
@@ -157,7 +157,8 @@ int main(int argc, char** argv) {
     const int listener = open_socket(options, address);
     const int on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    // On every address: MPTCP's other subflows come to those of other links.
+    // Listens on every address, because the other subflows of MPTCP arrive at the addresses of
+    // other links.
     Address any = address;
     any.set_any();
     if (bind(listener, any.get(), any.size) != 0 || listen(listener, 1) != 0) fail("bind");
@@ -172,7 +173,7 @@ int main(int argc, char** argv) {
   }
   enter(options.from_netns);
   send_all(options, address);
-  // A receiver that waits for ever has nobody left to wait for.
+  // A receiver whose sender has died must not wait for ever.
   for (int i = 0; i < 100; ++i) {
     if (waitpid(child, nullptr, WNOHANG) == child) return 0;
     usleep(20'000);

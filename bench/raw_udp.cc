@@ -1,6 +1,7 @@
-// raw_udp: what UDP itself gives between two processes of this machine, without reliability: runs of
-// packets by UDP_SEGMENT and UDP_GRO, each packet a header and a piece of a large buffer, copied to its
-// place in another large buffer. Flow control is free: a counter in shared memory.
+// raw_udp: the speed of UDP between two processes of this machine, without reliability. It sends
+// runs of packets with UDP_SEGMENT and UDP_GRO. Each packet is a header and a piece of a large
+// buffer, which the receiver copies to its place in another large buffer. Flow control costs
+// nothing: it is a counter in shared memory.
 //
 //   raw_udp ADDRESS[,ADDRESS...] [seconds] [packets a run] [payload] [sender's netns] [receiver's netns]
 //
@@ -114,7 +115,7 @@ double send(Shared& shared, const std::vector<Address>& addresses, double second
       moved = now();
     }
     if (sent - lost - received + bytes > kWindow) {
-      // What is missing for 5 ms was lost.
+      // Bytes that are missing for 5 ms count as lost.
       if (now() - moved > 5e-3) lost = sent - received;
       continue;
     }
@@ -167,7 +168,7 @@ int main(int argc, char** argv) {
     addresses.push_back(parse(list.substr(at, comma - at), kPort));
     at = comma + 1;
   }
-  // With several it receives on any address of its own.
+  // With several addresses the receiver binds to any address.
   Address address = addresses[0];
   if (addresses.size() > 1) address.set_any();
   const double seconds = argc > 2 ? std::atof(argv[2]) : 1;

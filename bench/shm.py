@@ -2,11 +2,11 @@
 
 `weft` is GB/s of one QP over shared memory, 1 MiB messages out of and into buffers of 64 MiB, for a second; `ratio` is
 the median of that over the better of two bare rings of the same turn (memcpy in pieces of 64 KiB and of 1 MiB), in and
-out of buffers as large. Which of the two is better, by a factor of two, depends on whether the cores share a cache, and
-that changes (docs/decisions/0035). Round trips are medians
-of 8 bytes, both ends the same way: busy, or asleep at once (over UDP on two cores). Weft and its peers take turns;
-figures are medians. Neighbours on the same core slow the larger program more: busy round trips over UDP are also given
-of quiet turns alone, in which the bare ones just before and after took at most 1.1 of the fastest bare one.
+out of buffers of the same size. The better ring, by a factor of two, depends on whether the cores share a cache, which
+changes (docs/decisions/0035). Round trips are medians of 8 bytes with both ends spinning, or both ends sleeping at once
+(over UDP on two cores). Weft and its peers run in turn; figures are medians. Neighbours on the same core slow the
+larger program more. Therefore spinning round trips over UDP are also given for quiet turns only: the bare round trips
+just before and after such a turn took at most 1.1 of the fastest bare one.
 """
 
 import json
@@ -20,7 +20,7 @@ import lib
 WEFT = lib.BUILD / "weft"
 RAW = lib.BUILD / "bench/raw_shm"
 ROUNDS = 20000
-QUIET_MIN = 5  # turns, or no figure of them
+QUIET_MIN = 5  # fewer quiet turns give no figure
 
 
 def bandwidth():
@@ -37,15 +37,15 @@ def bare(what, rounds=ROUNDS):
 
 
 def round_trip(carrier, spin, rounds=ROUNDS):
-    """`weft bench write --latency` gives halves of round trips, as perftest does."""
+    """`weft bench write --latency` reports half of a round trip, as perftest does."""
     out = lib.run([WEFT, "bench", "write", carrier, "--latency", "--spin", spin, "--size", "8", "--iterations", rounds,
                    "--json"]).stdout
     return 2 * json.loads(out)["rows"][0]["p50_us"]
 
 
 def asleep_apart(rounds):
-    """Over UDP, both ends asleep, each on a core of its own as those of raw_shm: whether the scheduler puts two such
-    ends on one core or on two makes a factor of four."""
+    """Over UDP with both ends sleeping, each on its own core as in raw_shm: two such ends on one core or on two cores differ
+    by a factor of four."""
     words = ["bench", "write", "--no-shm", "--spin", "0us", "--port", "20751"]
     on = (lambda core: ["taskset", "-c", core]) if os.cpu_count() > 1 else (lambda core: [])
     listener = _flows.start_listener([*on(0), WEFT, *words, "--listen"])
@@ -60,7 +60,7 @@ def asleep_apart(rounds):
 
 
 def idle(carrier):
-    """Per cent of a core that an end with a connected QP and nothing to do takes."""
+    """Per cent of a core that an idle end with a connected QP uses."""
     out = lib.run([WEFT, "bench", "write", carrier, "--size", "8", "--iterations", "1", "--idle", "1s", "--json"]).stdout
     return json.loads(out)["idle_cpu_pct"]
 
@@ -107,7 +107,7 @@ def main():
     for which in "", ", quiet":
         if (name := f"weft over UDP, both busy{which}, us") in median:
             beside[name] = ("of bare", median[name] / median[f"bare UDP, both busy{which}, us"])
-    lib.table(["8 bytes there and back, or 1 MiB one way", "median", "range", "ratio"],
+    lib.table(["8 bytes there and back, or 1 MiB in one direction", "median", "range", "ratio"],
               [[name, f"{s['median']:.3f}", f"{s['min']:.3f}..{s['max']:.3f}",
                 f"{beside[name][1]:.2f} {beside[name][0]}" if name in beside else ""] for name, s in spread.items()])
     lib.finish(weft=median["weft, GB/s"], ratio=of_the_ring["median"],

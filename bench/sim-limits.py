@@ -1,7 +1,7 @@
 """The simulator's bars besides `sim`: time and memory of large scenarios.
 
-Each is a scenario file of the repository, run as it stands. `weft` is packet-hops a second at 1,024 hosts. There is
-no peer: at these sizes htsim runs out of time or memory.
+Each is a scenario file of the repository, run unchanged. `weft` is packet-hops a second at 1,024 hosts. There is no
+peer, because htsim runs out of time or memory at these sizes.
 """
 
 import re
@@ -64,7 +64,7 @@ def main():
         if limit.scenario in measured:
             continue
         print(f"{limit.scenario} ...", file=sys.stderr)
-        # The large ones once: they take what they take.
+        # The large scenarios run once, because they take long.
         times = lib.runs(3 if limit.scenario == SPEED else 1)
         measured[limit.scenario] = lib.median_run([measure(limit.scenario) for _ in range(times)],
                                                   lambda run: run["wall_s"])

@@ -53,7 +53,7 @@ def show(row):
             f"{row['slowest_over_ideal']:.3f}"]
 
 
-def page(base, lines, memory_ns):
+def page_text(base, lines, memory_ns):
     topology, workload = base["topology"], base["workload"]
     return "\n".join([
         "# What a simulation costs",
@@ -93,7 +93,7 @@ def main():
     lib.say()
     lib.say(lib.memory_line(memory_ns))
     if options.write:
-        PAGE.write_text(page(base, lines, memory_ns))
+        PAGE.write_text(page_text(base, lines, memory_ns))
         lib.say(f"written: {PAGE.relative_to(lib.ROOT)}")
     lib.finish(weft=rows[-1]["packet_hops_per_s"], ratio=None, why="no peer simulates these sizes",
                detail={"rows": rows, "memory_ns": memory_ns})

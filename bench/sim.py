@@ -1,9 +1,9 @@
 """Simulated packet-hops per second: 8,192 hosts, three tiers, 400G, against htsim (WEFT_PEER_HTSIM).
 
 `weft` is packet-hops a second of wall time, set-up included, and `ratio` is that over htsim's. A packet-hop is a
-packet, data or control, leaving a port, hosts' included. Both programs get the same flows (drawn here from --seed) and
-size of a packet on the wire, link rate and delay, and take turns; a figure is the median of its runs. The fabric is
-that of scenarios/permutation-8192.toml.
+packet, data or control, leaving a port, hosts' included. Both programs get the same flows (drawn here from --seed),
+packet size on the wire, link rate and delay, and run in turn; a figure is the median of its runs. The fabric is that of
+scenarios/permutation-8192.toml.
 """
 
 import pathlib
@@ -34,13 +34,13 @@ class FatTree:
         return {"hosts": self.hosts, "hosts_per_t0": half, "t0_per_pod": half, "t1_per_pod": half, "t2_per_t1": half}
 
     def hops(self, a, b):
-        """Links on the way from a to b."""
+        """Number of links from a to b."""
         per_t0, per_pod = self.ports // 2, self.ports ** 2 // 4
         return 2 if a // per_t0 == b // per_t0 else 4 if a // per_pod == b // per_pod else 6
 
 
 class Traffic:
-    """What both programs simulate: the fabric of the scenario file, and a permutation drawn here."""
+    """The input of both programs: the fabric of the scenario file, and a permutation drawn here."""
 
     def __init__(self, hosts, size, seed):
         self.scenario = lib.read_scenario(BASE)
@@ -98,7 +98,8 @@ def run_htsim(program, folder, traffic):
     rtt = re.search(r"network_max_unloaded_rtt ([0-9.]+)", ran.stdout)
     if len(finished) != len(traffic.flows) or not counts or not rtt:
         raise lib.Failure(f"{ran.command}: {len(finished)} of {len(traffic.flows)} flows finished")
-    # It counts packets and not hops. Every flow has as many packets, so the mean length of the ways weighs them all.
+    # htsim counts packets and not hops. Every flow has the same number of packets, so hops are packets times the mean
+    # path length.
     hops_mean = sum(traffic.tree.hops(a, b) for a, b in traffic.flows) / len(traffic.flows)
     packet_hops = round(sum(counts.values()) * hops_mean)
     packets_a_flow = -(-traffic.bytes // (traffic.wire_bytes - HTSIM_HEADER_BYTES))

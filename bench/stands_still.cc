@@ -1,7 +1,7 @@
-// stands_still: how long this machine lets a process that does nothing but look at the clock stand still, with nothing of
-// ours running. Pauses of a transfer are only worth reading beside it. Prints the longest gap in ms of each core.
-// With --beside it runs next to a transfer: it sleeps for half a millisecond at a time, and prints when (monotonic clock, s)
-// and for how long (ms) it was not woken for more than a millisecond.
+// stands_still: how long this machine pauses a process that only reads the clock, while nothing of ours runs. Pauses
+// of a transfer are meaningful only in comparison with it. Prints the longest gap in ms of each core. With --beside
+// it runs during a transfer: it sleeps for half a millisecond at a time, and prints each gap of more than a
+// millisecond in which it was not woken: its time (monotonic clock, s) and its length (ms).
 //
 //   stands_still SECONDS [--beside]
 #include <sched.h>
@@ -28,10 +28,10 @@ void stay_on(unsigned core) {
   CPU_ZERO(&one);
   CPU_SET(core, &one);
   sched_setaffinity(0, sizeof(one),
-                    &one);  // of this thread; where it may not, it stays where it is
+                    &one);  // pins this thread; if that is not permitted, it is not pinned
 }
 
-// Beside a transfer every gap of note, else each that is longer than all before it.
+// Beside a transfer prints every long gap; otherwise each gap that is longer than all before it.
 std::vector<Gap> watch(unsigned core, double seconds, bool beside) {
   stay_on(core);
   const auto start = Clock::now();

@@ -1,13 +1,13 @@
 """One QP against one TCP stream (iperf3, cubic) and against bare UDP, over the loopback and a veth pair of MTU 4200.
 
 `weft` is Gb/s of payload over veth (over the loopback where namespaces cannot be made), 16 MiB messages; `ratio` is
-that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling; single packets by sendmmsg.
-Weft's single packets change the EV with each; where one EV has several of what leaves together they are one send all
-the same (docs/decisions/0029), and with 64 EVs a plane none has: each packet is a send of its own, as the peer's. All
-take turns; figures are medians, and ratios the medians of the turns' ratios. Weft and raw_udp walk through buffers of
-64 MiB, iperf3 sends one buffer of 128 KiB again and again. ICRCs cover headers, the default between ends of Weft on such
-links, or, where it says so, the payload too. Over the loopback Weft is measured twice: by UDP, and as two processes of
-one host talk by default, through shared memory.
+that over iperf3's. `raw` is raw_udp: runs of packets without reliability, the ceiling; single packets by sendmmsg. With
+bursts of one packet Weft uses another EV for each packet. Packets of one EV that leave together are still one send
+(docs/decisions/0029). With 64 EVs per plane each packet is a separate send, as the peer's. All programs run in turn;
+figures are medians, and ratios the medians of the turns' ratios. Weft and raw_udp use buffers of 64 MiB; iperf3 always
+sends the same buffer of 128 KiB. ICRCs cover headers, the default between ends of Weft on such links, or also the
+payload in the row that says so. Over the loopback Weft is measured twice: by UDP, and through shared memory, the
+default between two processes of one host.
 """
 
 import json
@@ -46,7 +46,7 @@ class Veth:
 
 
 def together(server, client, settle_s):
-    """Runs a server and a client beside it; gives the client's stdout."""
+    """Runs a server and a client at the same time; returns the client's stdout."""
     other = subprocess.Popen([str(w) for w in server], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         time.sleep(settle_s)
@@ -85,7 +85,8 @@ TCP, RUNS, SINGLES = "TCP (iperf3, cubic)", "bare UDP, runs of 15", "bare UDP, s
 
 
 def measure(link, times):
-    """{name: [Gb/s of each turn]}. Those that are compared stand as near as can be: the machine's speed drifts."""
+    """{name: [Gb/s of each turn]}. Compared programs run directly after each other, because the machine's speed
+    drifts."""
     contestants = {TCP: lambda: iperf(link, SECONDS)}
     if isinstance(link, Loopback):
         for size in SIZES:

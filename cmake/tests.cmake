@@ -12,7 +12,7 @@ include(GoogleTest)
 # of an interface, or take every process slot there is. Patterns of --gtest_filter.
 set(weft_alone_net Hostile/* Plain.* Secured.* *KilledPeer.IsReportedWithinASecond/* *Refused.AClosedPort* RefusedRing.*
   HostPort.* NonceOnTheWire.*)
-set(weft_alone_mrc Many.SixtyFourProcessesOnOneHost Secret.*)
+set(weft_alone_mrc Many.SixtyFourProcesses* Secret.*)
 # The same of scripts, as GROUP.NAME: they run scenarios in real time, await answers within a second or two, or look for what
 # a killed run leaves, which the next lab removes.
 set(weft_alone_scripts cli.doctor_test net.lab_run_test net.lab_killed_test net.two_hosts_test)

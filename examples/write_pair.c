@@ -1,11 +1,12 @@
-/* Two processes and MRC between them: one writes eight messages into the memory of the other, each
- * with an immediate that says which it is; the other looks at every byte. C99, mrc.h and verbs.
+/* Two processes with MRC between them: one writes eight messages into the memory of the other, each
+ * with an immediate that holds its number; the other checks every byte. C99, mrc.h and verbs.
  *
  *   write_pair PORT          the receiver: waits on that TCP port
  *   write_pair PORT HOST     the sender: finds the receiver there
  *
- * TCP carries only what the ends must know of each other before they are connected. Exit status: 0,
- * or 1 with one line that says what failed, or 2 for misuse. How to build and run it: README.md. */
+ * TCP carries only the values that the ends must exchange before they connect. Exit status: 0, or 1
+ * with one line that names the failed step, or 2 for misuse. README.md says how to build and run
+ * it. */
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,10 +23,10 @@
 enum { MESSAGES = 8, SIZE = 1 << 20, GID_INDEX = 3, SILENCE_S = 60 };
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
 
-/* What one end tells the other; both are of one byte order here. */
+/* The values that the ends exchange; both have the same byte order here. */
 struct end {
-  union ibv_gid gid; /* which device: any of its ports' */
-  uint64_t memory;   /* where the peer may write, and with which key */
+  union ibv_gid gid; /* GID of any port of the device */
+  uint64_t memory;   /* address and key of the memory that the peer may write */
   uint32_t rkey, qpn, psn;
 };
 
@@ -37,7 +38,7 @@ static void must(int held, const char* what) {
   if (!held) fail(what, strerror(errno));
 }
 
-/* A TCP connection to `host`, or from whoever comes when there is none. */
+/* A TCP connection to `host`, or without `host` from the first peer that connects. */
 static int connect_tcp(const char* port, const char* host) {
   const struct addrinfo hints = {
       .ai_flags = AI_PASSIVE, .ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
@@ -59,14 +60,14 @@ static int connect_tcp(const char* port, const char* host) {
   return line;
 }
 
-/* Says `ours` and hears `theirs`: also how each end waits for the other. */
+/* Sends `ours` and receives `theirs`, so each end also waits for the other. */
 static void exchange(int line, const void* ours, void* theirs, size_t size) {
   must(send(line, ours, size, MSG_NOSIGNAL) == (ssize_t)size, "send");
   errno = ECONNRESET;
   must(recv(line, theirs, size, MSG_WAITALL) == (ssize_t)size, "the other end is gone");
 }
 
-/* The first device that has MRC. Without any configuration that is weft0, on the loopback. */
+/* The first device with MRC. Without any configuration this is weft0, on the loopback. */
 static struct ibv_context* open_device(void) {
   struct ibv_device** const list = ibv_get_device_list(NULL);
   struct ibv_context* verbs = NULL;
@@ -83,7 +84,8 @@ static struct ibv_context* open_device(void) {
   return verbs;
 }
 
-/* Through the states of verbs: INIT (what a peer may do), RTR (who it is), RTS (may send). */
+/* The QP goes through the states of verbs: INIT (rights of the peer), RTR (address of the peer),
+ * RTS (may send). */
 static void connect_qp(struct mrc_qp* qp, const struct end* us, const struct end* peer) {
   const int to_init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   const int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
@@ -91,7 +93,7 @@ static void connect_qp(struct mrc_qp* qp, const struct end* us, const struct end
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS};
   must(mrc_modify_qp(qp, &attr, to_init, NULL, 0) == 0, "mrc_modify_qp to INIT");
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = IBV_MTU_4096; /* at most; packets are smaller where that does not fit */
+  attr.path_mtu = IBV_MTU_4096; /* upper limit; packets are smaller if this does not fit */
   attr.ah_attr.is_global = 1;
   attr.ah_attr.port_num = 1;
   attr.ah_attr.grh.dgid = peer->gid;
@@ -110,14 +112,14 @@ static void post_write(struct mrc_qp* qp, const struct ibv_mr* mr, const struct 
   struct ibv_sge piece = {.addr = (uintptr_t)mr->addr + at, .length = SIZE, .lkey = mr->lkey};
   struct ibv_send_wr work = {.wr_id = message, .sg_list = &piece, .num_sge = 1}, *bad = NULL;
   work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  work.send_flags = IBV_SEND_SIGNALED; /* a completion here too */
+  work.send_flags = IBV_SEND_SIGNALED; /* the sender gets a completion too */
   work.imm_data = htonl(message);
   work.wr.rdma.remote_addr = peer->memory + at;
   work.wr.rdma.rkey = peer->rkey;
   must(mrc_post_send(qp, &work, &bad) == 0, "mrc_post_send");
 }
 
-/* Polls until the next completion, which must be a good one. */
+/* Polls until the next completion, which must be successful. */
 static struct ibv_wc wait_completion(struct mrc_cq* cq) {
   const time_t until = time(NULL) + SILENCE_S;
   struct ibv_wc wc;
@@ -130,7 +132,7 @@ static struct ibv_wc wait_completion(struct mrc_cq* cq) {
   return wc;
 }
 
-/* What byte `i` of the memory is once all messages are there. */
+/* The value of byte `i` of the memory after all messages have arrived. */
 static uint8_t pattern(size_t i) { return (uint8_t)(i * 31 + i / SIZE + 1); }
 
 static void look_at(const uint8_t* memory, uint32_t message) {
@@ -151,7 +153,7 @@ int main(int count, char** words) {
   must(memory != NULL, "calloc");
   for (i = 0; i < MESSAGES * SIZE && is_sender; ++i) memory[i] = pattern(i);
 
-  /* The device and what is made on it: a domain, memory, a queue of completions, a QP. */
+  /* The device and its objects: a domain, memory, a completion queue, a QP. */
   struct ibv_context* const verbs = open_device();
   struct mrc_context* const context = mrc_create_context(verbs, NULL);
   must(context != NULL, "mrc_create_context");
@@ -167,7 +169,7 @@ int main(int count, char** words) {
   struct mrc_qp* const qp = mrc_create_qp(context, &init);
   must(qp != NULL, "mrc_create_qp");
 
-  /* Each end learns of the other, and connects its QP. */
+  /* The ends exchange their values, and each connects its QP. */
   us.rkey = mr->rkey;
   us.psn = (uint32_t)getpid() & 0xffffff; /* any 24 bits */
   must(ibv_query_gid(verbs, 1, GID_INDEX, &us.gid) == 0, "ibv_query_gid");
@@ -175,20 +177,21 @@ int main(int count, char** words) {
   line = connect_tcp(words[1], is_sender ? words[2] : NULL);
   exchange(line, &us, &peer, sizeof(us));
   connect_qp(qp, &us, &peer);
-  for (i = 0; i < MESSAGES && !is_sender; ++i) { /* each immediate takes a receive */
+  for (i = 0; i < MESSAGES && !is_sender; ++i) { /* each immediate consumes a receive */
     struct ibv_recv_wr work = {.wr_id = i}, *bad = NULL;
     must(mrc_post_recv(qp, &work, &bad) == 0, "mrc_post_recv");
   }
   exchange(line, &us, &peer, sizeof(us)); /* both are ready */
 
-  /* A message in place is a completion at the sender and, with its number, at the receiver. */
+  /* Each arrived message gives a completion at the sender and, with its number, at the receiver. */
   for (i = 0; i < MESSAGES && is_sender; ++i) post_write(qp, mr, &peer, i);
   for (i = 0; i < MESSAGES; ++i) {
     const struct ibv_wc wc = wait_completion(cq);
     if (!is_sender) look_at(memory, ntohl(wc.imm_data));
   }
   printf("%d messages of %d bytes %s\n", MESSAGES, SIZE, is_sender ? "written" : "have come");
-  exchange(line, &us, &peer, sizeof(us)); /* neither leaves before the other has its completions */
+  /* Neither end exits before the other has its completions. */
+  exchange(line, &us, &peer, sizeof(us));
 
   must(mrc_destroy_qp(qp) == 0, "mrc_destroy_qp");
   must(mrc_destroy_cq(cq) == 0, "mrc_destroy_cq");

@@ -1,16 +1,16 @@
-/* The application's side of MRC: contexts, completion queues, QPs, and the two writes they carry.
+/* The application API of MRC: contexts, completion queues, QPs, and their two kinds of write.
  *
  * Devices, protection domains and memory come from libibverbs; an mrc_context is made on top of an
- * ibv_context and is the parent of everything else here. The objects are opaque. What a QP may use
- * (EV and CC profiles) was set up earlier through mrc_ctl.h and is named by number.
+ * ibv_context and is the parent of everything else here. The objects are opaque. A QP uses EV and
+ * CC profiles that a controller set up earlier through mrc_ctl.h; numbers name them.
  *
  * How functions fail, always with errno set:
  *   [-1]    returns 0, or -1
  *   [NULL]  returns the object, or NULL
- *   [verbs] returns 0, or what its ibv_ twin returns (the errno value itself)
+ *   [verbs] returns 0, or an errno value, as the corresponding ibv_ function does
  *
- * Names, values and layouts are those of OCP's mrc.h, API 1.0.1. Good for C99 and C++. Masks are
- * int, and their bit 31 is written -0x7fffffff - 1: in C99, 1 << 31 is no int. */
+ * Names, values and layouts are those of OCP's mrc.h, API 1.0.1. For C99 and C++. Masks are int,
+ * and bit 31 is written -0x7fffffff - 1, because 1 << 31 does not fit an int in C99. */
 #ifndef _MRC_API_H_
 #define _MRC_API_H_
 
@@ -19,7 +19,7 @@
 
 #include "mrc_api_ver.h"
 
-/* What no function here does in C++: throw. */
+/* In C++ no function of this header throws. */
 #ifndef MRC_NOEXCEPT
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define MRC_NOEXCEPT noexcept
@@ -32,13 +32,13 @@
 extern "C" {
 #endif
 
-/* Bytes of each vendor_cfg; what they mean is the vendor's. */
+/* Size of each vendor_cfg in bytes; the vendor defines their meaning. */
 #define MRC_MAX_VENDOR_CFG_SIZE 128
 
 /* ---- Versions and devices ---- */
 
-/* Versions of the protocol on the wire. A device shows all it speaks as one bitmap; a QP asks for
- * one bit, or for VERSION_0, which leaves the choice to the device. */
+/* Versions of the protocol on the wire. A device reports all supported versions as one bitmap. A QP
+ * requests one bit, or VERSION_0, which leaves the choice to the device. */
 enum mrc_protocol_version {
   MRC_PROTOCOL_VERSION_0 = 0,
   MRC_PROTOCOL_VERSION_1 = 1 << 0,
@@ -53,31 +53,32 @@ struct mrc_comp_channel;
 enum mrc_device_cap {
   MRC_DEVICE_CAP_TRIM_NACK = 1 << 0,   /* as responder, answers trimmed packets with a NACK */
   MRC_DEVICE_CAP_DYNAMIC_MPR = 1 << 1, /* a QP's window may change while it runs */
-  MRC_DEVICE_CAP_SVC_TIME = 1 << 2,    /* as responder, tells how long an answer took to make */
+  MRC_DEVICE_CAP_SVC_TIME = 1 << 2,    /* as responder, reports the service time of an answer */
 };
 
 struct mrc_device_attr {
   uint32_t mrc_protocol_version; /* bits of enum mrc_protocol_version; 0: the device chooses */
 
   struct {
-    uint16_t max_wimm;      /* most immediates in flight a QP may ask for, as requestor */
+    uint16_t max_wimm;      /* largest number of immediates in flight of a QP, as requestor */
     uint16_t max_wimm_dest; /* the same, as responder */
   } wimm_attr;
 
   struct {
     uint8_t max_mpr;        /* largest window of a QP in either role, in 128 PSNs */
-    uint8_t mpr_resolution; /* step in which windows are given, in 128 PSNs */
+    uint8_t mpr_resolution; /* granularity of windows, in 128 PSNs */
   } mpr_attr;
 
   struct {
-    uint32_t max_qp_hint; /* how many hints can exist at once */
+    uint32_t max_qp_hint; /* largest number of hints at one time */
   } qp_attr;
 
   uint32_t cap; /* bits of enum mrc_device_cap */
 };
 
-/* What the device can do; *supported is 0 when it has no MRC and `attr` then says nothing. [-1]
- * The shorter form is for programs of API 1.0.0 and answers as that version did. */
+/* The capabilities of the device. *supported is 0 if the device has no MRC; `attr` is then
+ * meaningless. [-1] The shorter function is for programs of API 1.0.0 and behaves as in that
+ * version. */
 #if MRC_API_VER_USED >= MRC_API_VER(1, 0, 1)
 int mrc_query_device_ex(struct ibv_context* context, struct mrc_context* mcontext,
                         struct mrc_device_attr* attr, int* supported) MRC_NOEXCEPT;
@@ -85,56 +86,57 @@ int mrc_query_device_ex(struct ibv_context* context, struct mrc_context* mcontex
 int mrc_query_device(struct ibv_context* context, struct mrc_device_attr* attr,
                      int* supported) MRC_NOEXCEPT;
 
-/* The newest and oldest API that the library serves, its own and its vendor's. Needs no context, so
- * that a program can ask before it makes one. */
+/* The newest and oldest version that the library supports, of this API and of the vendor's
+ * additions. Needs no context, so that a program can query them before it creates one. */
 void mrc_query_version(uint32_t* current_version, uint32_t* last_supported_version,
                        uint32_t* vendor_version,
                        uint32_t* last_supported_vendor_version) MRC_NOEXCEPT;
 
-/* The versions a program was compiled for; 0 says nothing, and the library takes its newest. */
+/* The versions for which a program was compiled; 0 is unspecified, and the library uses its newest
+ * version. */
 struct mrc_context_attr {
   uint32_t mrc_api_version_used;
   uint32_t mrc_vendor_api_version_used;
 };
 
-/* A context on a verbs device; `context_attr` may be NULL. The library keeps nothing outside its
- * contexts, so that several users in one process do not meet. EBUSY: the device is for one process
- * at a time, and another has it. [NULL] */
+/* A context on a verbs device; `context_attr` may be NULL. The library keeps no state outside its
+ * contexts, so that several users in one process do not interfere. EBUSY: only one process at a
+ * time can use the device, and another one uses it. [NULL] */
 struct mrc_context* mrc_create_context(struct ibv_context* vcontext,
                                        struct mrc_context_attr* context_attr) MRC_NOEXCEPT;
 
-/* EBUSY while something made from the context lives. [-1] */
+/* EBUSY while an object of the context exists. [-1] */
 int mrc_destroy_context(struct mrc_context* mrc_ctx) MRC_NOEXCEPT;
 
 /* ---- Completions ---- */
 
-/* A channel tells a sleeping program that one of its CQs has news. [verbs] */
+/* A channel wakes a sleeping program when one of its CQs has an event. [verbs] */
 int mrc_create_comp_channel(struct mrc_context* mrc_ctx,
                             struct mrc_comp_channel** channel) MRC_NOEXCEPT;
 
-/* The channel's file descriptor, for poll and its relatives; it stays the channel's. [-1] */
+/* The channel's file descriptor, for poll() and similar calls; the channel still owns it. [-1] */
 int mrc_get_comp_channel_fd(struct mrc_comp_channel* channel, int* fd) MRC_NOEXCEPT;
 
-/* EBUSY while a CQ uses it. [verbs] */
+/* EBUSY while a CQ uses the channel. [verbs] */
 int mrc_destroy_comp_channel(struct mrc_comp_channel* channel) MRC_NOEXCEPT;
 
 /* A CQ of at least `cqe` entries; `channel` may be NULL. [NULL] */
 struct mrc_cq* mrc_create_cq(struct mrc_context* mrc_ctx, int cqe, void* cq_context,
                              struct mrc_comp_channel* channel, int comp_vector) MRC_NOEXCEPT;
 
-/* Takes up to `num_entries` completions and returns their number; fewer than asked for means that
+/* Takes up to `num_entries` completions and returns their number; fewer than num_entries means that
  * the CQ is now empty. -1 on failure. */
 int mrc_poll_cq(struct mrc_cq* cq, int num_entries, struct ibv_wc* wc) MRC_NOEXCEPT;
 
-/* Waits until every event that mrc_get_cq_event gave out has been acknowledged. [verbs] */
+/* Waits until every event that mrc_get_cq_event returned has been acknowledged. [verbs] */
 int mrc_destroy_cq(struct mrc_cq* cq) MRC_NOEXCEPT;
 
-/* ---- Hints: what traffic to expect ---- */
+/* ---- Hints: a description of the expected traffic ---- */
 
 struct mrc_qp_hint_attr {
-  int num_qps_per_peer;      /* QPs with this hint that send to one peer's address at one time */
-  int num_send_peers;        /* how many peers' addresses they send to at one time */
-  int num_remote_recv_peers; /* how many QPs of all hosts aim at that peer meanwhile: its incast */
+  int num_qps_per_peer; /* QPs with this hint that send to one peer's address at the same time */
+  int num_send_peers;   /* number of peers' addresses to which they send at the same time */
+  int num_remote_recv_peers; /* QPs of all hosts that send to that peer at that time: its incast */
   uint8_t vendor_cfg[MRC_MAX_VENDOR_CFG_SIZE];
 };
 
@@ -149,11 +151,11 @@ struct mrc_qp_hint_init_attr {
   struct mrc_qp_hint_attr attr;
 };
 
-/* A hint that any number of QPs may name. A QP without one works as well. [NULL] */
+/* Any number of QPs may use a hint. A QP does not need a hint. [NULL] */
 struct mrc_qp_hint* mrc_create_qp_hint(struct mrc_context* mrc_ctx,
                                        struct mrc_qp_hint_init_attr* init_attr) MRC_NOEXCEPT;
 
-/* EBUSY while a QP names it. [-1] */
+/* EBUSY while a QP uses the hint. [-1] */
 int mrc_destroy_qp_hint(struct mrc_qp_hint* qp_hint) MRC_NOEXCEPT;
 
 /* Reads, or sets, the attributes of the mask (enum mrc_qp_hint_attr_mask). EINVAL. [-1] */
@@ -182,7 +184,7 @@ struct mrc_qp* mrc_create_qp(struct mrc_context* mrc_ctx,
 /* [verbs] */
 int mrc_destroy_qp(struct mrc_qp* qp) MRC_NOEXCEPT;
 
-/* Which fields of mrc_qp_attr a call means. The transition at which each has its place:
+/* The fields of mrc_qp_attr that a call uses, by the transition that accepts them:
  *   to INIT  HINT, EV_PROFILE_ID, CC_PROFILE_ID
  *   to RTR   MAX_WIMM_DEST, MPR_DEST, CAP
  *   to RTS   MAX_WIMM, MPR, RETRY_CNT, TIMEOUT */
@@ -200,11 +202,11 @@ enum mrc_qp_attr_mask {
   MRC_QP_VENDOR_CFG = -0x7fffffff - 1
 };
 
-/* What the two ends of a QP agreed on, out of band. */
+/* Agreements of the two ends of a QP, made out of band. */
 enum mrc_qp_cap {
   MRC_QP_CAP_TRIM_NACK_DEST_UNSUPPORTED = 1 << 0, /* the peer sends no NACK for a trimmed packet */
-  MRC_QP_CAP_DYNAMIC_MPR = 1 << 1,                /* both roles; works when the peer sets it too */
-  MRC_QP_CAP_SVC_TIME_DEST_UNSUPPORTED = 1 << 2   /* the peer tells no service time */
+  MRC_QP_CAP_DYNAMIC_MPR = 1 << 1, /* both roles; takes effect if the peer sets it too */
+  MRC_QP_CAP_SVC_TIME_DEST_UNSUPPORTED = 1 << 2 /* the peer reports no service time */
 };
 
 struct mrc_qp_attr {
@@ -218,7 +220,7 @@ struct mrc_qp_attr {
     uint16_t max_wimm_dest; /* as responder */
   } wimm;
 
-  uint8_t timeout; /* of an ACK: 1.024 us * 2^timeout, at most 24 */
+  uint8_t timeout; /* retransmission timeout: 1.024 us * 2^timeout, at most 24 */
 
   struct { /* profiles of the device, by number */
     uint64_t ev_profile_id;
@@ -235,25 +237,25 @@ struct mrc_qp_attr {
   uint8_t vendor_cfg[MRC_MAX_VENDOR_CFG_SIZE];
 };
 
-/* Reads the attributes of both masks and what the QP was made with; in any state. [verbs] */
+/* Reads the attributes of both masks and the attributes at creation; in any state. [verbs] */
 int mrc_query_qp(struct mrc_qp* qp, struct ibv_qp_attr* vattr, int vattr_mask,
                  struct mrc_qp_attr* mrc_attr, int mrc_attr_mask,
                  struct mrc_qp_init_attr* init_attr) MRC_NOEXCEPT;
 
 /* Changes a QP: its state through IBV_QP_STATE, its attributes through both masks. IBV_QP_CUR_STATE
- * says in which state the caller believes it. The address vector's source GID is entry sgid_index
- * of the verbs device. [verbs]
+ * is the state that the caller expects the QP to be in. The address vector's source GID is entry
+ * sgid_index of the verbs device. [verbs]
  *
- * These verbs attributes mean nothing to an MRC QP: PORT, TIMEOUT and RETRY_CNT (MRC has its own),
+ * An MRC QP ignores these verbs attributes: PORT, TIMEOUT and RETRY_CNT (MRC has its own),
  * RNR_RETRY, MIN_RNR_TIMER, MAX_QP_RD_ATOMIC, MAX_DEST_RD_ATOMIC, ALT_PATH, PATH_MIG_STATE. */
 int mrc_modify_qp(struct mrc_qp* qp, struct ibv_qp_attr* vattr, int vattr_mask,
                   struct mrc_qp_attr* mrc_attr, int mrc_attr_mask) MRC_NOEXCEPT;
 
-/* The number that the peer names as its destination; 24 bits. [-1] */
+/* The QP number, which the peer uses as destination; 24 bits. [-1] */
 int mrc_get_qpn(struct mrc_qp* qp, uint32_t* qpn) MRC_NOEXCEPT;
 
 /* Posts receives. Only writes with an immediate consume them. [-1] or [verbs]; *bad_wr is the first
- * request that was not taken. */
+ * request that was not accepted. */
 int mrc_post_recv(struct mrc_qp* qp, struct ibv_recv_wr* wr,
                   struct ibv_recv_wr** bad_wr) MRC_NOEXCEPT;
 
@@ -265,7 +267,7 @@ int mrc_post_send(struct mrc_qp* qp, struct ibv_send_wr* wr,
 /* ---- Events ---- */
 
 struct mrc_async_event {
-  union { /* which one: by event_type, as in verbs */
+  union { /* event_type selects the member, as in verbs */
     struct mrc_cq* cq;
     struct mrc_qp* qp;
     int port_num;
@@ -273,19 +275,19 @@ struct mrc_async_event {
   enum ibv_event_type event_type;
 };
 
-/* The next event of the context, to be acknowledged once it has been dealt with. [verbs] */
+/* The next event of the context. The program must acknowledge it after handling it. [verbs] */
 int mrc_get_async_event(struct mrc_context* mrc_ctx, struct mrc_async_event* event) MRC_NOEXCEPT;
 void mrc_ack_async_event(struct mrc_async_event* event) MRC_NOEXCEPT;
 
-/* Asks for one event on the CQ's channel at its next completion, or at its next solicited one.
- * [verbs] */
+/* Requests one event on the CQ's channel at its next completion, or at its next solicited
+ * completion. [verbs] */
 int mrc_req_notify_cq(struct mrc_cq* cq, int solicited_only) MRC_NOEXCEPT;
 
-/* The next event of a channel: whose it is, and the cq_context given at its creation. [-1] */
+/* The next event of a channel: its CQ, and the cq_context of the CQ's creation. [-1] */
 int mrc_get_cq_event(struct mrc_comp_channel* channel, struct mrc_cq** cq,
                      void** cq_context) MRC_NOEXCEPT;
 
-/* Acknowledges `nevents` of what mrc_get_cq_event gave; several at a time is cheaper. */
+/* Acknowledges `nevents` events of mrc_get_cq_event; several at a time are cheaper. */
 void mrc_ack_cq_events(struct mrc_cq* cq, unsigned int nevents) MRC_NOEXCEPT;
 
 #ifdef __cplusplus

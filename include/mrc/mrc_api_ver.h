@@ -1,15 +1,15 @@
-/* Versions of the application API (mrc.h), and which of them the including program asks for.
+/* Versions of the application API (mrc.h), and the version that the including program requests.
  *
  * A version is one number, major.minor.sub-minor in bits 31..24, 23..16 and 15..0, so that a later
- * version compares greater. A program that wants other than the current version defines
+ * version compares greater. A program that needs another version than the current one defines
  * MRC_API_VER_USED before the first include, as MRC_API_VER(...) or MRC_API_VER_LATEST; the same
- * for MRC_VENDOR_API_VER_USED, which counts a vendor's additions. A version that does not exist
- * stops the compiler; one that is about to go is a warning.
+ * for MRC_VENDOR_API_VER_USED, which counts a vendor's additions. A version that does not exist is
+ * a compiler error; a deprecated version is a warning.
  *
  * Names, values and the include guards are those of OCP's headers: a program compiles against
- * either, and one that meets both sees the first. No cast may stand here: the preprocessor computes
- * with these macros. The `0u` makes them unsigned where the compiler does, since 0xff << 24 is no
- * int. */
+ * either, and if both are included, the first one counts. Casts are not possible here, because the
+ * preprocessor evaluates these macros. The `0u` makes them unsigned for the compiler, since 0xff <<
+ * 24 does not fit an int. */
 #ifndef _MRC_API_VER_H_
 #define _MRC_API_VER_H_
 
@@ -21,7 +21,7 @@
   (((0u + (_major)) << MRC_API_VER_MAJOR_OFFSET) | ((0u + (_minor)) << MRC_API_VER_MINOR_OFFSET) | \
    ((0u + (_sub_minor)) << MRC_API_VER_SUBMINOR_OFFSET))
 
-/* Stands for whatever is current where the program is compiled. */
+/* The current version at the place where the program is compiled. */
 #define MRC_API_VER_LATEST MRC_API_VER(0xFF, 0xFF, 0xFFFF)
 
 #define MRC_API_CURRENT_VERSION MRC_API_VER(1, 0, 1)

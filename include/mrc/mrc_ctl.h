@@ -1,16 +1,16 @@
-/* The controller's side of MRC: what paths there are, how to spread over them, when to slow down.
+/* The controller API of MRC: the paths of a device, spreading over them, and congestion control.
  *
- * Profiles belong to the device, not to a process: they are always there, have numbers from 0,
- * outlive whoever changed them, and applications learn their numbers out of band. A controller
- * works on an mrc_context like any other and needs CAP_NET_ADMIN for what it changes.
+ * Profiles belong to the device, not to a process: they always exist, have numbers from 0, and
+ * outlive the process that changed them. Applications learn the numbers out of band. A controller
+ * uses an ordinary mrc_context and needs CAP_NET_ADMIN for changes.
  *
- * Every profile goes INIT -> OFFLINE -> ONLINE -> OFFLINE -> INIT and no other way. INIT is empty,
- * OFFLINE is being configured, ONLINE is in use.
+ * The only transitions of a profile are INIT -> OFFLINE -> ONLINE -> OFFLINE -> INIT. A profile in
+ * INIT is empty, in OFFLINE it is being configured, and in ONLINE it is in use.
  *
- * Unless it says otherwise a function returns 0, or -1 with errno: EINVAL (an argument), EPERM (not
- * allowed), EIO (the device), and those named at the function.
+ * Unless its comment says otherwise, a function returns 0, or -1 with errno: EINVAL (bad argument),
+ * EPERM (no privilege), EIO (device error), and the errors named at the function.
  *
- * Names, values and layouts are those of OCP's mrc_ctl.h, API 1.0.1. Good for C99 and C++. */
+ * Names, values and layouts are those of OCP's mrc_ctl.h, API 1.0.1. For C99 and C++. */
 #ifndef _MRC_CTL_API_H_
 #define _MRC_CTL_API_H_
 
@@ -20,7 +20,7 @@
 #include "mrc.h"
 #include "mrc_ctl_api_ver.h"
 
-#ifndef MRC_NOEXCEPT /* mrc.h is another's */
+#ifndef MRC_NOEXCEPT /* mrc.h is from another implementation */
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define MRC_NOEXCEPT noexcept
 #else
@@ -32,10 +32,10 @@
 extern "C" {
 #endif
 
-/* Bytes of each vendor_cfg; what they mean is the vendor's. */
+/* Size of each vendor_cfg in bytes; the vendor defines their meaning. */
 #define MRC_CTL_MAX_VENDOR_CFG_SIZE 128
 
-/* Bytes of an EV. */
+/* Size of an EV in bytes. */
 #define MRC_CTL_EV_MAX_BYTES 32
 
 enum mrc_ctl_protocol_version {
@@ -51,18 +51,18 @@ enum mrc_ctl_profile_state {
 
 /* ---- The device ---- */
 
-/* What a device may or may not do. */
+/* Optional features and limits of a device. */
 enum mrc_ctl_attr_opt {
-  /* EV profiles, CC profiles: also change while ONLINE. */
+  /* EV profiles and CC profiles can also be changed while ONLINE. */
   MRC_CTL_OPT_CAP_EV_PROFILE_MODIFY_ONLINE = 1 << 0,
   MRC_CTL_OPT_CAP_CC_PROFILE_MODIFY_ONLINE = 1 << 1,
-  /* Tells of EVs that change state. */
+  /* The device reports EVs that change state. */
   MRC_CTL_OPT_CAP_EV_EVENT = 1 << 2,
   /* A limit: explicit EVs must be consecutive numbers, ev_count of them from the first. */
   MRC_CTL_OPT_CAP_EV_EXPLICIT_RANGE = 1 << 3,
-  /* drop_count of an EV event is a count, and not just 0 or 1. */
+  /* drop_count of an EV event is an exact count, not only 0 or 1. */
   MRC_CTL_OPT_CAP_EV_EVENT_PRECISE_DROP_CNT = 1 << 4,
-  /* Sends EV probes. */
+  /* The device can send EV probes. */
   MRC_CTL_OPT_CAP_EP_OP_EV_PROBE = 1 << 5
 };
 
@@ -70,30 +70,30 @@ struct mrc_ctl_device_attr {
   uint32_t mrc_ctl_protocol_version; /* bits of enum mrc_ctl_protocol_version; 0: device chooses */
 
   struct {
-    uint32_t ev_max_fmt_profiles;  /* EV format profiles there are */
-    uint32_t ev_max_profiles;      /* EV profiles there are */
+    uint32_t ev_max_fmt_profiles;  /* number of EV format profiles */
+    uint32_t ev_max_profiles;      /* number of EV profiles */
     uint32_t ev_max_count;         /* EVs that all profiles together can hold */
-    uint32_t ev_free_count;        /* how many of them are left */
+    uint32_t ev_free_count;        /* how many of them are free */
     uint32_t ev_max_count_profile; /* EVs that one profile can hold */
     uint32_t ev_count_align;       /* an explicit profile's ev_count is a multiple of this */
-    uint32_t ev_max_width;         /* bits of an EV that count; a profile's fields must fit in */
+    uint32_t ev_max_width;         /* significant bits of an EV; the fields of a profile must fit */
     uint32_t ev_fmt_mode_mask;     /* bits of enum mrc_ctl_ev_fmt_mode */
     uint32_t ev_mode_mask;         /* bits of enum mrc_ctl_ev_mode */
     uint32_t ev_op_max_entries;    /* entries of one EV operation; 0: no limit */
   } ev;
 
   struct {
-    uint32_t cc_max_profiles; /* CC profiles there are */
-    const char**
-        algorithms; /* names such as "uet-1.0-nscc", then NULL; the library's, do not free */
+    uint32_t cc_max_profiles; /* number of CC profiles */
+    const char** algorithms;  /* names such as "uet-1.0-nscc", then NULL; owned by the library */
   } cc;
 
   uint32_t phy_port_mask; /* bit N: port N, as in ibv_query_port; ports count from 1 */
   uint32_t opt_attr;      /* bits of enum mrc_ctl_attr_opt */
 };
 
-/* What the device can do. ev_free_count depends on the profiles, so ask after they are configured.
- * Also fails as ibv_query_device does. The shorter form is for programs of API 1.0.0. */
+/* The capabilities of the device. ev_free_count depends on the profiles, so query it after they are
+ * configured. Also fails as ibv_query_device does. The shorter function is for programs of API
+ * 1.0.0. */
 #if MRC_CTL_API_VER_USED >= MRC_CTL_API_VER(1, 0, 1)
 int mrc_ctl_query_device_ex(struct ibv_context* context, struct mrc_context* mcontext,
                             struct mrc_ctl_device_attr* ctl_attr, int* supported) MRC_NOEXCEPT;
@@ -121,18 +121,18 @@ struct mrc_ctl_port_attr {
   enum mrc_ctl_port_admin_state port_admin_state; /* disabled: ibv_query_port says IBV_PORT_DOWN */
 };
 
-/* Reads, or sets, what an administrator wants of port `port_num` (from 1). */
+/* Reads, or sets, the administrative state of port `port_num` (from 1). */
 int mrc_ctl_query_port(struct mrc_context* context, uint8_t port_num,
                        struct mrc_ctl_port_attr* attr, int attr_mask) MRC_NOEXCEPT;
 int mrc_ctl_modify_port(struct mrc_context* context, uint8_t port_num,
                         struct mrc_ctl_port_attr* attr, int attr_mask) MRC_NOEXCEPT;
 
-/* ---- EV format profiles: where the bits of an EV stand in a packet ---- */
+/* ---- EV format profiles: the places of an EV's bits in a packet ---- */
 
 enum mrc_ctl_ev_fmt_mode {
   MRC_CTL_EV_FMT_MODE_STEV = 1 << 0, /* IPv6 flow label and UDP source port */
   MRC_CTL_EV_FMT_MODE_SRV6 = 1 << 1, /* uSIDs of an outer IPv6 header, perhaps with an SRH */
-  MRC_CTL_EV_FMT_MODE_UDP = 1 << 2,  /* UDP source port alone; IPv4 or IPv6 */
+  MRC_CTL_EV_FMT_MODE_UDP = 1 << 2,  /* UDP source port only; IPv4 or IPv6 */
 };
 
 enum mrc_ctl_ev_fmt_op {
@@ -152,7 +152,7 @@ struct mrc_ctl_ev_fmt_field {
   uint8_t width; /* bits */
 };
 
-/* The fields, most significant first, make up the whole EV as a packet carries it. */
+/* The fields, most significant first, form the whole EV as a packet carries it. */
 struct mrc_ctl_ev_fmt_profile_attr {
   enum mrc_ctl_profile_state profile_state;     /* the state to go to */
   enum mrc_ctl_profile_state cur_profile_state; /* the state it is in */
@@ -165,15 +165,15 @@ struct mrc_ctl_ev_fmt_profile_attr {
   uint8_t vendor_cfg[MRC_CTL_MAX_VENDOR_CFG_SIZE];
 };
 
-/* Changes a format profile. OFFLINE needs a MODE, ONLINE needs MODIFY_FIELDS done. ONLINE it can
- * only go OFFLINE. EBUSY: an EV profile that is ONLINE uses it. E2BIG: the device cannot have such
- * fields. */
+/* Changes a format profile. OFFLINE needs a MODE, ONLINE needs earlier MODIFY_FIELDS. In ONLINE the
+ * only change is to OFFLINE. EBUSY: an EV profile that is ONLINE uses the format. E2BIG: the device
+ * does not support such fields. */
 int mrc_ctl_modify_ev_fmt_profile(struct mrc_context* mrc_ctx, uint64_t ev_fmt_profile_id,
                                   struct mrc_ctl_ev_fmt_profile_attr* attr,
                                   int attr_mask) MRC_NOEXCEPT;
 
-/* Reads a format profile. QUERY_FIELDS fills fmt_fields; E2BIG when there are more, and
- * fmt_field_count then says how many. MODIFY_FIELDS is refused here. */
+/* Reads a format profile. QUERY_FIELDS fills fmt_fields; E2BIG if there are more fields, and
+ * fmt_field_count is then their number. MODIFY_FIELDS is refused here. */
 int mrc_ctl_query_ev_fmt_profile(struct mrc_context* mrc_ctx, uint64_t ev_fmt_profile_id,
                                  struct mrc_ctl_ev_fmt_profile_attr* attr,
                                  int attr_mask) MRC_NOEXCEPT;
@@ -184,14 +184,14 @@ int mrc_ctl_query_ev_fmt_profile(struct mrc_context* mrc_ctx, uint64_t ev_fmt_pr
  * destination address, then 16 of the one segment of an SRH. */
 typedef uint8_t mrc_ctl_ev_t[MRC_CTL_EV_MAX_BYTES];
 
-/* A path: an EV, and the port (from 1) it leaves by. */
+/* A path: an EV, and the port (from 1) that sends it. */
 struct mrc_ctl_ev {
   mrc_ctl_ev_t val;
   uint8_t port;
 };
 
-/* What an explicit EV is before it is given: all zero. The macro is an expression in C and in C++;
- * the function is for those who want none of it. */
+/* The value of an explicit EV before the controller sets it: all zero. The macro is an expression
+ * in C; the function also works in C++. */
 static inline struct mrc_ctl_ev mrc_ctl_ev_unpopulated(void) MRC_NOEXCEPT {
   struct mrc_ctl_ev none = {{0}, 0};
   return none;
@@ -209,12 +209,12 @@ enum mrc_ctl_ev_state {
   MRC_CTL_EV_UNKNOWN = -0x7fffffff - 1
 };
 
-/* ---- EV profiles: which EVs there are ---- */
+/* ---- EV profiles: the set of EVs of a QP ---- */
 
 enum mrc_ctl_ev_mode {
-  MRC_CTL_EV_MODE_AUTO = 1 << 0, /* the device's own business */
-  MRC_CTL_EV_MODE_EXP = 1 << 1,  /* each one given by the controller */
-  MRC_CTL_EV_MODE_GEN = 1 << 2,  /* made by the device from the fields */
+  MRC_CTL_EV_MODE_AUTO = 1 << 0, /* the device chooses */
+  MRC_CTL_EV_MODE_EXP = 1 << 1,  /* the controller sets each EV */
+  MRC_CTL_EV_MODE_GEN = 1 << 2,  /* the device generates them from the fields */
 };
 
 enum mrc_ctl_ev_op {
@@ -242,15 +242,15 @@ enum mrc_ctl_ev_profile_attr_mask {
   MRC_CTL_EV_PROFILE_VENDOR_CFG = -0x7fffffff - 1,
 };
 
-/* How a field of a packet's EV comes from the bits of a short EV. The field starts as init_val.
- * Each bit set in `mask`, highest first, takes the next bit of the EV. The result is as wide as the
- * format profile's field, zeros before it; the fields one after the other are the EV on the wire.
- * A fixed field has mask, min_val and max_val 0.
- * REQUIRES init_val and mask inside `width`, max_val inside the number of bits of mask. */
+/* How a field of a packet's EV is computed from the bits of a short EV. The field starts as
+ * init_val. Each bit set in `mask`, highest first, takes the next bit of the EV. The result is as
+ * wide as the format profile's field, zeros before it; the fields one after the other are the EV on
+ * the wire. A fixed field has mask, min_val and max_val 0. REQUIRES init_val and mask inside
+ * `width`, max_val inside the number of bits of mask. */
 struct mrc_ctl_ev_field {
   uint32_t width;
   uint32_t init_val;
-  uint32_t min_val; /* of the bits that the device makes, in mode GEN */
+  uint32_t min_val; /* of the bits that the device generates, in mode GEN */
   uint32_t max_val;
   uint32_t mask;
 };
@@ -259,7 +259,7 @@ enum mrc_ctl_ev_op_flags {
   MRC_CTL_EV_OP_F_ALL_COPIES = 1 << 0, /* every EV equal to `ev`, not just one of them */
 };
 
-/* One step of an EV operation. What each operation reads (<) and writes (>):
+/* One entry of an EV operation. Each operation reads (<) and writes (>) these fields:
  *   REPLACE_EV       <ev <ev_new <state <flags
  *   MODIFY_EV_STATE  <ev         <state <flags
  *   QUERY_EV_STATE   <ev         >state
@@ -276,8 +276,8 @@ struct mrc_ctl_ev_profile_attr {
   enum mrc_ctl_profile_state cur_profile_state; /* the state it is in */
   enum mrc_ctl_ev_mode ev_mode;
   uint64_t ev_fmt_profile_id; /* not in mode AUTO */
-  uint32_t ev_count;          /* set: how many are wanted; read: how many the device made of that */
-  uint32_t ev_min_active;     /* so many stay in use however bad they look; at most ev_count */
+  uint32_t ev_count;          /* set: requested number; query: actual number */
+  uint32_t ev_min_active;     /* so many stay in use even if they are bad; at most ev_count */
   int ev_event_mask;          /* states that make an event: GOOD, ASSUMED_BAD */
   struct {
     enum mrc_ctl_ev_op op;
@@ -293,23 +293,24 @@ struct mrc_ctl_ev_profile_attr {
 };
 
 /* Changes an EV profile. OFFLINE needs MODE, FMT_ID, COUNT and MODIFY_FIELDS; ONLINE needs
- * MIN_ACTIVE, EVENT_MASK and, in mode EXP, every EV given: they all start unpopulated. ONLINE it
- * can go OFFLINE and change the state of EVs, with ..._EV_PROFILE_MODIFY_ONLINE also EVENT_MASK,
- * EVs and fields.
+ * MIN_ACTIVE, EVENT_MASK and, in mode EXP, a value for every EV, because all start unpopulated. In
+ * ONLINE the profile can go OFFLINE and the state of EVs can change; with
+ * ..._EV_PROFILE_MODIFY_ONLINE also EVENT_MASK, EVs and fields.
  *
- * One call does one EV operation or one operation on fields (both: EINVAL) or none. An EV operation
- * stops at the first entry that fails, and those before it stay done: query to see what is so.
- * REPLACE_EV without ALL_COPIES replaces one that the device chooses among equals.
- * E2BIG: more than the device has room for. ENOENT: no such EV. EBUSY: QPs use the profile. */
+ * One call does one EV operation, or one operation on fields, or neither (both: EINVAL). An EV
+ * operation stops at the first entry that fails, and earlier entries stay done: query the profile
+ * to see the result. REPLACE_EV without ALL_COPIES replaces one of several equal EVs; the device
+ * chooses which. E2BIG: more than the device has room for. ENOENT: no such EV. EBUSY: QPs use the
+ * profile. */
 int mrc_ctl_modify_ev_profile(struct mrc_context* mrc_ctx, uint64_t ev_profile_id,
                               struct mrc_ctl_ev_profile_attr* attr, int attr_mask) MRC_NOEXCEPT;
 
 /* Reads an EV profile; one operation at most, as above. E2BIG: the array is too short, and its
- * count then says how many there are. ENOENT: no such EV. */
+ * count is then the number needed. ENOENT: no such EV. */
 int mrc_ctl_query_ev_profile(struct mrc_context* mrc_ctx, uint64_t ev_profile_id,
                              struct mrc_ctl_ev_profile_attr* attr, int attr_mask) MRC_NOEXCEPT;
 
-/* ---- CC profiles: when to slow down ---- */
+/* ---- CC profiles: congestion control ---- */
 
 enum mrc_ctl_cc_profile_attr_mask {
   MRC_CTL_CC_PROFILE_STATE = 1 << 0,
@@ -344,8 +345,9 @@ struct mrc_ctl_cc_nscc_cfg {
   uint32_t target_delay;
 };
 
-/* Changes, or reads, a CC profile. OFFLINE needs ALGORITHM, ONLINE needs CONFIG. ONLINE it can go
- * OFFLINE, with ..._CC_PROFILE_MODIFY_ONLINE also change CONFIG. EBUSY: QPs use the profile. */
+/* Changes, or reads, a CC profile. OFFLINE needs ALGORITHM, ONLINE needs CONFIG. In ONLINE the
+ * profile can go OFFLINE; with ..._CC_PROFILE_MODIFY_ONLINE CONFIG can change too. EBUSY: QPs use
+ * the profile. */
 int mrc_ctl_modify_cc_profile(struct mrc_context* mrc_ctx, uint64_t cc_profile_id,
                               struct mrc_ctl_cc_profile_attr* attr, int attr_mask) MRC_NOEXCEPT;
 int mrc_ctl_query_cc_profile(struct mrc_context* mrc_ctx, uint64_t cc_profile_id,
@@ -353,7 +355,7 @@ int mrc_ctl_query_cc_profile(struct mrc_context* mrc_ctx, uint64_t cc_profile_id
 
 /* ---- EV events ---- */
 
-/* An EV of the profile went to a state that its ev_event_mask names. The struct is 8 bytes longer
+/* An EV of the profile entered a state that is in its ev_event_mask. The struct is 8 bytes longer
  * from API 1.0.1 on. */
 struct mrc_ctl_ev_event {
   uint64_t profile_id;
@@ -364,45 +366,45 @@ struct mrc_ctl_ev_event {
 #endif
 };
 
-/* A CQ of at least `cqe` EV events. It never overruns: what finds no room is counted in drop_count.
- * mrc_destroy_cq ends it. NULL with errno as from ibv_create_cq. */
+/* A CQ of at least `cqe` EV events. It never overruns: events that do not fit are counted in
+ * drop_count. mrc_destroy_cq destroys it. NULL with errno as from ibv_create_cq. */
 struct mrc_cq* mrc_ctl_create_ev_event_cq(struct mrc_context* mrc_ctx, int cqe, void* cq_context,
                                           struct mrc_comp_channel* channel,
                                           int comp_vector) MRC_NOEXCEPT;
 
-/* Takes up to `num_entries` events and returns their number, or an errno value negated. */
+/* Takes up to `num_entries` events and returns their number, or a negated errno value. */
 int mrc_ctl_poll_ev_event(struct mrc_cq* ev_cq, int num_entries,
                           struct mrc_ctl_ev_event* ev_event) MRC_NOEXCEPT;
 
-/* ---- Endpoint operations: asking a peer without a QP ---- */
+/* ---- Endpoint operations: requests to a peer without a QP ---- */
 
-/* The wire has these two the other way round. */
+/* On the wire these two have the opposite values. */
 enum mrc_ctl_ep_op_type { MRC_CTL_EP_OP_EV_PROBE, MRC_CTL_EP_OP_PORT_STATUS_UPDATE };
 
 struct mrc_ctl_ep_req {
-  uint16_t req_id;    /* no other request may have it while an answer may still come */
-  union ibv_gid sgid; /* RoCEv2 GIDs, from whom and to whom */
+  uint16_t req_id;    /* unique among requests that may still be answered */
+  union ibv_gid sgid; /* RoCEv2 GIDs of the source and the destination */
   union ibv_gid dgid;
   enum mrc_ctl_ev_fmt_mode ev_fmt_mode;
-  struct mrc_ctl_ev req_ev; /* the way, and the port it leaves by */
+  struct mrc_ctl_ev req_ev; /* the path, and the port that sends it */
   union {
     struct {
-      uint32_t port_status; /* bit N: port N lives; ports count from 1 */
+      uint32_t port_status; /* bit N: port N is up; ports count from 1 */
     } port_status_update;
   } op;
 };
 
 struct mrc_ctl_ep_rsp {
   uint16_t req_id;
-  uint8_t port;         /* where the answer came in, from 1 */
+  uint8_t port;         /* the port that received the answer, from 1 */
   unsigned int rtt;     /* ns */
-  uint8_t adj_svc_time; /* not 0: the peer's own time is already out of rtt */
+  uint8_t adj_svc_time; /* not 0: the peer's service time is already subtracted from rtt */
 };
 
 /* Sends `num_req` requests of one kind in traffic class `req_tc` (a DSCP) and waits until all are
- * answered or `rsp_timeout` ns are over. `rsp` has room for num_req; answers stand in the order in
- * which they came, *num_rsp of them; one that comes later is lost.
- * EAGAIN, ENOMEM: no resources. ENOTSUP: not this operation. ETIMEDOUT: answers are missing. */
+ * answered or `rsp_timeout` ns have passed. `rsp` has room for num_req answers. *num_rsp is their
+ * number, in the order of arrival; a later answer is lost. EAGAIN, ENOMEM: no resources. ENOTSUP:
+ * the operation is not supported. ETIMEDOUT: answers are missing. */
 int mrc_ctl_ep_batch_send_wait(struct mrc_context* mrc_ctx, uint8_t req_tc,
                                enum mrc_ctl_ep_op_type op_type, struct mrc_ctl_ep_req* req,
                                int num_req, uint32_t rsp_timeout, struct mrc_ctl_ep_rsp* rsp,

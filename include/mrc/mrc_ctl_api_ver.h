@@ -1,7 +1,7 @@
-/* Versions of the controller API (mrc_ctl.h), counted apart from those of the application API.
+/* Versions of the controller API (mrc_ctl.h), independent of those of the application API.
  *
- * The encoding, the way to ask for a version (MRC_CTL_API_VER_USED, MRC_CTL_VENDOR_API_VER_USED)
- * and the reason for `0u` are those of mrc_api_ver.h. */
+ * The encoding, the request for a version (MRC_CTL_API_VER_USED, MRC_CTL_VENDOR_API_VER_USED) and
+ * the reason for `0u` are those of mrc_api_ver.h. */
 #ifndef _MRC_CTL_API_VER_H_
 #define _MRC_CTL_API_VER_H_
 
@@ -14,7 +14,7 @@
    ((0u + (_minor)) << MRC_CTL_API_VER_MINOR_OFFSET) | \
    ((0u + (_sub_minor)) << MRC_CTL_API_VER_SUBMINOR_OFFSET))
 
-/* Stands for whatever is current where the program is compiled. */
+/* The current version at the place where the program is compiled. */
 #define MRC_CTL_API_VER_LATEST MRC_CTL_API_VER(0xFF, 0xFF, 0xFFFF)
 
 #define MRC_CTL_API_CURRENT_VERSION MRC_CTL_API_VER(1, 0, 1)

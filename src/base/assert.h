@@ -1,5 +1,6 @@
-// WEFT_ASSERT: our own broken invariants, on in every build. It prints where and what, and aborts.
-// Never for what a peer sent (count a drop) nor for what the world refused (return a Result).
+// WEFT_ASSERT checks an invariant of our own code, in every build. When the invariant is broken, it
+// prints the condition and its place, and aborts. Bad bytes from a peer are never asserted: they
+// are a counted drop. An operation that the system refuses returns a Result.
 #pragma once
 
 #include <cstdio>
@@ -7,9 +8,9 @@
 
 namespace weft::base {
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void assert_failed(const char* what, const char* file,
-                                                                 int line) {
-  std::fprintf(stderr, "%s:%d: weft bug: assertion failed: %s\n", file, line, what);
+[[noreturn, gnu::cold, gnu::noinline]] inline void assert_failed(const char* condition,
+                                                                 const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: weft bug: assertion failed: %s\n", file, line, condition);
   std::abort();
 }
 

@@ -1,4 +1,4 @@
-// Byte spans and big-endian access: the only place where bytes and integers meet.
+// Byte spans, and the big-endian loads and stores that convert between bytes and integers.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@ namespace base {
 
 static_assert(std::endian::native == std::endian::little, "the loads and stores below swap bytes");
 
-// REQUIRES at + sizeof the value <= in.size(); the callers check sizes once per header.
+// REQUIRES at + size of the value <= in.size(). Not checked here: callers check once per header.
 inline std::uint8_t load8(ConstBytes in, std::size_t at) {
   return std::to_integer<std::uint8_t>(in[at]);
 }
@@ -39,7 +39,7 @@ inline std::uint64_t load64(ConstBytes in, std::size_t at) {
   return __builtin_bswap64(value);
 }
 
-// The low bits of `value` are stored; the rest is ignored.
+// Each function stores the low bits of `value` and ignores the others.
 inline void store8(Bytes out, std::size_t at, std::uint32_t value) {
   out[at] = static_cast<std::byte>(value & 0xff);
 }

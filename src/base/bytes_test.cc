@@ -19,7 +19,7 @@ TEST(Bytes, StoresBigEndian) {
   EXPECT_EQ(load8(bytes, 2), 2);
 }
 
-TEST(Bytes, LoadsWhatWasStoredAtAnyPlace) {
+TEST(Bytes, LoadReturnsTheStoredValueAtEveryOffset) {
   for (std::size_t at = 0; at < 8; ++at) {
     std::array<std::byte, 16> bytes{};
     store8(bytes, at, 0xf1);
@@ -35,7 +35,7 @@ TEST(Bytes, LoadsWhatWasStoredAtAnyPlace) {
   }
 }
 
-TEST(Bytes, HigherBitsAreIgnored) {
+TEST(Bytes, StoreIgnoresBitsAboveTheWidthOfTheField) {
   std::array<std::byte, 4> bytes{};
   store8(bytes, 0, 0x1ff);
   store16(bytes, 1, 0x1'ffff);
@@ -44,7 +44,7 @@ TEST(Bytes, HigherBitsAreIgnored) {
   EXPECT_EQ(load8(bytes, 3), 0);
 }
 
-TEST(Ipv6, FirstByteIsTheTopOfHigh) {
+TEST(Ipv6, FirstByteOnTheWireIsTheTopByteOfHigh) {
   std::array<std::byte, 20> bytes{};
   const Ipv6 address{.high = 0xfd00'0000'0000'0001u, .low = 0x1234u};
   store_ipv6(bytes, 3, address);

@@ -1,4 +1,4 @@
-// The counter table: every layer fills one, telemetry reads it. A counter is a name, a unit, a
+// The counter table: every layer fills one, telemetry reads it. A counter has a name, a unit and a
 // value.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Counter {
 // A snapshot, in a fixed order.
 using CounterTable = std::vector<Counter>;
 
-// 0 if there is none of that name.
+// The value of the counter with that name; 0 if the table has none.
 inline std::uint64_t value_of(const CounterTable& table, std::string_view name) {
   for (const Counter& c : table) {
     if (c.name == name) return c.value;

@@ -1,4 +1,5 @@
-// TraceHash: folds what crosses the seam into 64 bits. Same seed, same hash, on every compiler.
+// TraceHash folds everything that crosses the seam in a run into 64 bits. The same scenario and
+// seed give the same hash with every compiler.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ class TraceHash {
     state_ = (state_ ^ value) * 0x9fb21c651e98df25u;
     state_ ^= state_ >> 32;
   }
-  // Eight bytes at a time, little-endian (base/bytes.h builds on no other machine).
+  // Reads words of eight bytes in little-endian order; base/bytes.h asserts such a machine.
   void fold(ConstBytes bytes) {
     std::size_t at = 0;
     for (; at + 8 <= bytes.size(); at += 8) {

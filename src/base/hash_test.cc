@@ -8,8 +8,8 @@
 namespace weft {
 namespace {
 
-// Golden: the hash of a run is the same on every compiler and machine.
-TEST(TraceHash, GoldenValues) {
+// Fixed values: the hash of a run is the same with every compiler and on every machine.
+TEST(TraceHash, KnownInputsGiveTheGoldenHashes) {
   TraceHash numbers;
   numbers.fold(1);
   numbers.fold(2);
@@ -21,7 +21,7 @@ TEST(TraceHash, GoldenValues) {
   EXPECT_EQ(of_bytes.value(), 0xf21ad7ef150628ffu);
 }
 
-TEST(TraceHash, OrderAndLengthCount) {
+TEST(TraceHash, OrderAndLengthChangeTheHash) {
   std::set<std::uint64_t> seen;
   TraceHash ab, ba;
   ab.fold(1);
@@ -40,7 +40,7 @@ TEST(TraceHash, OrderAndLengthCount) {
   EXPECT_EQ(seen.size(), 2 + 33u);
 }
 
-TEST(TraceHash, EveryBitCounts) {
+TEST(TraceHash, EveryBitOfTheInputChangesTheHash) {
   std::array<std::byte, 24> bytes{};
   std::set<std::uint64_t> seen;
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {

@@ -16,8 +16,8 @@ std::size_t rounded(std::size_t bytes) { return (bytes + kHugePage - 1) / kHugeP
 
 }  // namespace
 
-// Mapped by itself, so that it goes back to the system when it is freed; with a huge page more than
-// asked for, of which the ends that lie outside the aligned part are given back at once.
+// A mapping of its own returns to the system when it is freed. mmap does not align to huge pages,
+// so we map one huge page more than needed and unmap both ends outside the aligned range.
 void* allocate_huge(std::size_t bytes) {
   const std::size_t size = rounded(bytes);
   void* const mapped = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
@@ -29,15 +29,15 @@ void* allocate_huge(std::size_t bytes) {
   const std::uintptr_t end = aligned + size;
   munmap(reinterpret_cast<void*>(end), begin + size + kHugePage - end);
   void* const memory = reinterpret_cast<void*>(aligned);
-  madvise(memory, size, MADV_HUGEPAGE);  // advice only: it does not matter if it is not taken
+  madvise(memory, size, MADV_HUGEPAGE);  // only a hint: its failure does not matter
   return memory;
 }
 
 void free_huge(void* memory, std::size_t bytes) { munmap(memory, rounded(bytes)); }
 
 void reserve_huge_heap(std::size_t bytes) {
-  // One block at the end of the heap, given back but kept by malloc, which then cuts small ones
-  // from it. Large ones still come from the system by themselves, and go back to it.
+  // Allocate one block at the end of the heap and free it. malloc keeps that memory and serves
+  // small allocations from it. Large allocations still get mappings of their own.
   constexpr int kMmapThreshold = 1 << 20;
   malloc_trim(0);
   mallopt(M_TRIM_THRESHOLD, -1);

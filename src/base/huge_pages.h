@@ -1,5 +1,5 @@
-// Memory for large tables that are read at random: on huge pages where the system gives them, so
-// that most accesses do not also miss the TLB. Touched pages only are used.
+// Memory for large tables that are read at random. It lies on huge pages where the system provides
+// them, so that fewer accesses miss the TLB. Pages that are never touched take no memory.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace weft::base {
 
-// Zeros. Throws std::bad_alloc, as everything that takes memory.
+// Returns zeroed memory. Throws std::bad_alloc if the system has none.
 void* allocate_huge(std::size_t bytes);
 void free_huge(void* memory, std::size_t bytes);
 
-// The next `bytes` of small blocks that malloc gives to this thread lie on huge pages where the
-// system has them: for a run with very many objects. What is never used costs nothing.
+// After this call the next `bytes` of small allocations of this thread lie on huge pages where the
+// system provides them. Meant for a run with very many objects. Unused parts take no memory.
 void reserve_huge_heap(std::size_t bytes);
 
 struct FreeHuge {
@@ -22,7 +22,8 @@ struct FreeHuge {
   void operator()(void* memory) const { free_huge(memory, bytes); }
 };
 
-// An array of plain elements in such memory, whose owner writes each before it is read.
+// An array of trivially copyable elements in such memory. Its owner writes each element before
+// reading it.
 template <typename T>
 using HugeArray = std::unique_ptr<T[], FreeHuge>;
 
@@ -33,7 +34,7 @@ HugeArray<T> make_huge_array(std::size_t count) {
   return HugeArray<T>(static_cast<T*>(allocate_huge(bytes)), FreeHuge{bytes});
 }
 
-// For a std::vector that grows large and is read at random.
+// The allocator of a std::vector that may grow large and is read at random.
 template <typename T>
 struct HugeAllocator {
   using value_type = T;
@@ -42,13 +43,13 @@ struct HugeAllocator {
   HugeAllocator(const HugeAllocator<U>&) {}
   T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
-    return static_cast<T*>(bytes < kWorthIt ? ::operator new(bytes) : allocate_huge(bytes));
+    return static_cast<T*>(bytes < kHugeBytesMin ? ::operator new(bytes) : allocate_huge(bytes));
   }
   void deallocate(T* memory, std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
-    bytes < kWorthIt ? ::operator delete(memory) : free_huge(memory, bytes);
+    bytes < kHugeBytesMin ? ::operator delete(memory) : free_huge(memory, bytes);
   }
-  static constexpr std::size_t kWorthIt = 4u << 20;
+  static constexpr std::size_t kHugeBytesMin = 4u << 20;
   friend bool operator==(const HugeAllocator&, const HugeAllocator&) { return true; }
 };
 

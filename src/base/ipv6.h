@@ -1,5 +1,5 @@
-// Ipv6: an address as two halves, the first byte on the wire in the top of `high`. IPv4 is
-// ::ffff:a.b.c.d.
+// Ipv6: an address as two 64-bit halves. The first byte on the wire is the top byte of `high`. An
+// IPv4 address is written as ::ffff:a.b.c.d.
 #pragma once
 
 #include <compare>

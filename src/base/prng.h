@@ -1,6 +1,6 @@
-// Prng: one generator for everything that is drawn from a seed (SplitMix64: one add, three mixes).
-// Forked by purpose, so that a new draw in one place does not move the others. Same values
-// everywhere: no std distribution is used, they differ between libraries.
+// Prng: the generator of every random number of a run (SplitMix64). Each purpose forks a stream of
+// its own, so that a new draw in one place does not change the draws elsewhere. Std distributions
+// are not used: their values differ between libraries.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,7 @@ class Prng {
   // True with probability share / 2^32.
   constexpr bool chance(std::uint64_t share_of_2_32) { return (next() >> 32) < share_of_2_32; }
 
-  // An independent stream; the same purpose (and index) of the same parent always gives the same
-  // stream.
+  // An independent stream. The same parent, purpose and index always give the same stream.
   constexpr Prng fork(std::string_view purpose, std::uint64_t index = 0) const {
     std::uint64_t h = mix(state_ ^ 0x8ebc6af09c88c6e3u);
     for (char c : purpose) h = mix(h ^ static_cast<unsigned char>(c));
@@ -45,7 +44,7 @@ class Prng {
   std::uint64_t state_;
 };
 
-// A probability in parts of 2^32, from parts per million: chance() takes it.
+// Converts a probability from parts per million to the parts of 2^32 that chance() takes.
 constexpr std::uint64_t chance_from_ppm(std::uint64_t ppm) { return (ppm << 32) / 1'000'000; }
 
 }  // namespace weft

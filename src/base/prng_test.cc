@@ -7,8 +7,8 @@
 namespace weft {
 namespace {
 
-// Golden: every compiler and machine draws these.
-TEST(Prng, GoldenValues) {
+// Fixed values: draws are the same with every compiler and on every machine.
+TEST(Prng, FirstDrawsAreTheGoldenValues) {
   Prng zero(0);
   EXPECT_EQ(zero.next(), 0xe220a8397b1dcdafu);  // SplitMix64's published first values
   EXPECT_EQ(zero.next(), 0x6e789e6aa1b965f4u);
@@ -19,25 +19,25 @@ TEST(Prng, GoldenValues) {
   EXPECT_EQ(answer.next(), 0x47526757130f9f52u);
 }
 
-TEST(Prng, GoldenForks) {
+TEST(Prng, ForkedStreamsStartWithTheGoldenValues) {
   EXPECT_EQ(Prng(1).fork("loss").next(), 0x52faf6a08a20f36bu);
   EXPECT_EQ(Prng(1).fork("loss", 1).next(), 0x3ca40bfb8ad75f0bu);
   EXPECT_EQ(Prng(1).fork("ecn").next(), 0x8cae026614821429u);
 }
 
-TEST(Prng, GoldenBelow) {
+TEST(Prng, BelowGivesTheGoldenValues) {
   Prng prng(7);
   for (std::uint32_t value : {38u, 1u, 90u, 58u, 45u, 24u, 46u, 32u})
     EXPECT_EQ(prng.below(100), value);
 }
 
-TEST(Prng, ForkDoesNotMoveItsParent) {
+TEST(Prng, ForkingDoesNotChangeTheDrawsOfTheParent) {
   Prng a(3), b(3);
   a.fork("x").next();
   EXPECT_EQ(a.next(), b.next());
 }
 
-TEST(Prng, BelowIsEvenAndInRange) {
+TEST(Prng, BelowIsUniformAndStaysInRange) {
   Prng prng(11);
   std::array<int, 7> count{};
   for (int i = 0; i < 70'000; ++i) ++count[prng.below(7)];
@@ -45,7 +45,7 @@ TEST(Prng, BelowIsEvenAndInRange) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(prng.below(1), 0u);
 }
 
-TEST(Prng, ChanceFollowsItsShare) {
+TEST(Prng, ChanceIsTrueWithTheGivenProbability) {
   Prng prng(12);
   EXPECT_EQ(chance_from_ppm(1'000'000), std::uint64_t{1} << 32);
   int hits = 0;
@@ -57,7 +57,7 @@ TEST(Prng, ChanceFollowsItsShare) {
   EXPECT_NEAR(hits, 5'000, 300);
 }
 
-static_assert(Prng(0).next() == 0xe220a8397b1dcdafu);  // usable in constants
+static_assert(Prng(0).next() == 0xe220a8397b1dcdafu);  // usable at compile time
 
 }  // namespace
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Psn: a 24-bit packet sequence number on a circle. Comparison is distance, never `<`.
+// Psn: a 24-bit packet sequence number on a circle. PSNs are compared by distance, never by `<`.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Psn {
 
   constexpr std::uint32_t value() const { return value_; }
 
-  // How far this is after `other`, the short way round: -2^23 .. 2^23 - 1.
+  // The signed distance from `other` to this PSN, the shorter one on the circle: -2^23 .. 2^23 - 1.
   constexpr std::int32_t since(Psn other) const {
     return static_cast<std::int32_t>((value_ - other.value_) << 8) >> 8;
   }

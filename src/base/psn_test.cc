@@ -7,13 +7,13 @@
 namespace weft {
 namespace {
 
-TEST(Psn, Keeps24Bits) {
+TEST(Psn, KeepsOnlyTheLow24Bits) {
   EXPECT_EQ(Psn(0x123'4567).value(), 0x23'4567u);
   EXPECT_EQ(Psn(0x100'0000), Psn(0));
   EXPECT_EQ(Psn().value(), 0u);
 }
 
-TEST(Psn, DistanceIsTheShortWayRound) {
+TEST(Psn, SinceIsTheShorterSignedDistanceOnTheCircle) {
   EXPECT_EQ(Psn(5).since(Psn(3)), 2);
   EXPECT_EQ(Psn(3).since(Psn(5)), -2);
   EXPECT_EQ(Psn(0).since(Psn(0xff'ffff)), 1);
@@ -23,7 +23,7 @@ TEST(Psn, DistanceIsTheShortWayRound) {
   EXPECT_EQ(Psn(0).since(Psn(0x80'0000)), -0x80'0000);
 }
 
-TEST(Psn, AddingAndDistanceAreInverse) {
+TEST(Psn, SinceIsTheInverseOfAddition) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Prng prng(seed);
     for (int i = 0; i < 1000; ++i) {

@@ -1,5 +1,5 @@
-// Rate: bits per second, and how long bytes take at it. Integer arithmetic: 2^-20 ps a byte
-// resolution.
+// Rate: bits per second, and how long bytes take at that rate. Arithmetic is in integers, with a
+// resolution of 2^-20 ps per byte.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-TEST(Rate, TimeOfKnownPackets) {
+TEST(Rate, TimeForKnownSizesIsExact) {
   EXPECT_EQ(Rate::gbps(800).time_for(64), Duration::ps(640));
   EXPECT_EQ(Rate::gbps(100).time_for(4096), Duration::ps(327'680));
   EXPECT_EQ(Rate::gbps(400).time_for(1), Duration::ps(20));
@@ -13,7 +13,7 @@ TEST(Rate, TimeOfKnownPackets) {
   EXPECT_EQ(Rate::bps(1'000'000).time_for(125'000), Duration::s(1));
 }
 
-TEST(Rate, NoDriftOverLongTransfers) {
+TEST(Rate, RoundingErrorOfALongTransferIsBelowOneInAMillion) {
   for (std::uint64_t gbps : {1u, 3u, 10u, 25u, 40u, 100u, 200u, 400u, 800u}) {
     const Rate rate = Rate::gbps(gbps);
     const std::uint64_t bytes = 1'000'000'000'000;
@@ -22,7 +22,7 @@ TEST(Rate, NoDriftOverLongTransfers) {
   }
 }
 
-TEST(Rate, BytesInIsTheOtherDirection) {
+TEST(Rate, BytesInReturnsTheWholeBytesThatFitIntoADuration) {
   EXPECT_EQ(Rate::gbps(100).bytes_in(Duration::us(12)), 150'000u);
   EXPECT_EQ(Rate::gbps(800).bytes_in(Duration::us(12)), 1'200'000u);
   EXPECT_EQ(Rate::gbps(100).bytes_in(Duration()), 0u);
@@ -31,7 +31,7 @@ TEST(Rate, BytesInIsTheOtherDirection) {
   EXPECT_EQ(Rate::gbps(800).bytes_in(Duration::s(3600)), 360'000'000'000'000u);
 }
 
-TEST(Rate, Compares) {
+TEST(Rate, EqualBitsPerSecondCompareEqual) {
   EXPECT_EQ(Rate::gbps(1), Rate::bps(1'000'000'000));
   EXPECT_NE(Rate::gbps(1), Rate());
   EXPECT_EQ(Rate::gbps(7).bits_per_second(), 7'000'000'000u);

@@ -1,6 +1,6 @@
-// Result<T, E>: a value or the reason why there is none. For what the world refused, and for
-// parsing. g++ 12 has std::expected only under -std=c++2b and clang 14 refuses it there, hence our
-// own.
+// Result<T, E>: a value, or an error that says why there is none. Operations that can fail and
+// parsers return it. It is our own class because g++ 12 has std::expected only under -std=c++2b,
+// and clang 14 refuses it there.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@
 namespace weft {
 
 enum class ErrorKind : unsigned char {
-  kInvalid,      // the caller asked for something that cannot be
+  kInvalid,      // the arguments or the input are invalid
   kExhausted,    // a bound of the configuration is reached
   kNotFound,     // no such object
-  kWrongState,   // not in this state
-  kBusy,         // somebody else has it
-  kUnsupported,  // not on this machine or in this build
+  kWrongState,   // the state of the object does not allow the operation
+  kBusy,         // the object is in use elsewhere
+  kUnsupported,  // this machine or this build does not have it
   kSystem,       // the operating system refused
 };
 
-// What went wrong, in one line for a person: what, where, what was expected.
+// An error as one line for a person: what is wrong, where, and what was expected.
 struct Error {
   ErrorKind kind = ErrorKind::kInvalid;
   std::string message;
@@ -60,7 +60,7 @@ class [[nodiscard]] Result {
   std::variant<T, E> state_;
 };
 
-// An operation that succeeds or says why not.
+// The result of an operation without a value: success, or the error.
 template <typename E>
 class [[nodiscard]] Result<void, E> {
  public:
@@ -86,11 +86,11 @@ class [[nodiscard]] Result<void, E> {
   auto name = (expression);                      \
   if (!name) return ::std::move(name).error();   \
   declaration = ::std::move(name).value()
-// WEFT_TRY(auto port, open_port(config)): on error return it to our caller. The only macro that
-// returns.
+// WEFT_TRY(auto port, open_port(config)) declares `port`, or returns the error from the enclosing
+// function. WEFT_TRY and WEFT_CHECK are the only macros that return.
 #define WEFT_TRY(declaration, expression) \
   WEFT_TRY_(declaration, expression, WEFT_CONCAT(weft_try_, __LINE__))
-// The same for a Result<void>.
+// WEFT_CHECK(do_it()): as WEFT_TRY, for a Result<void>.
 #define WEFT_CHECK(expression)                                                        \
   do {                                                                                \
     if (auto weft_checked = (expression); !weft_checked) return weft_checked.error(); \

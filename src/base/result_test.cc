@@ -22,7 +22,7 @@ Result<void> check_quarter(int n) {
   return {};
 }
 
-TEST(Result, ValueOrError) {
+TEST(Result, HoldsEitherAValueOrAnError) {
   EXPECT_TRUE(half(4));
   EXPECT_EQ(*half(4), 2);
   EXPECT_EQ(half(4).value(), 2);
@@ -33,7 +33,7 @@ TEST(Result, ValueOrError) {
   EXPECT_EQ(bad.error().message, "odd");
 }
 
-TEST(Result, TryPassesTheFirstErrorUp) {
+TEST(Result, TryReturnsTheFirstErrorToTheCaller) {
   EXPECT_EQ(*quarter_text(12), "3");
   EXPECT_EQ(quarter_text(12)->size(), 1u);
   EXPECT_EQ(quarter_text(6).error().message, "odd");
@@ -42,13 +42,13 @@ TEST(Result, TryPassesTheFirstErrorUp) {
   EXPECT_EQ(check_quarter(2).error().message, "odd");
 }
 
-TEST(Result, MovesWhatCannotBeCopied) {
+TEST(Result, CanHoldAMoveOnlyValue) {
   Result<std::unique_ptr<int>> result(std::make_unique<int>(5));
   const std::unique_ptr<int> out = std::move(result).value();
   EXPECT_EQ(*out, 5);
 }
 
-TEST(Result, ErrorMayBeAnyType) {
+TEST(Result, ErrorCanBeOfAnyType) {
   const Result<int, char> bad('x');
   EXPECT_EQ(bad.error(), 'x');
   const Result<void, char> also_bad('y');
@@ -56,7 +56,7 @@ TEST(Result, ErrorMayBeAnyType) {
   EXPECT_EQ(also_bad.error(), 'y');
 }
 
-TEST(ResultDeathTest, WrongHalfIsABug) {
+TEST(ResultDeathTest, ReadingTheAbsentValueOrErrorAsserts) {
   Result<int> good(1);
   EXPECT_DEATH((void)good.error(), "weft bug");
   auto bad = half(3);

@@ -1,5 +1,5 @@
-// Ring<T>: a queue of fixed capacity (a power of two), memory taken once at construction and
-// touched as it is needed.
+// Ring<T>: a queue of fixed capacity (a power of two). Memory is reserved once, at construction,
+// and first touched when it is used.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,8 @@ class Ring {
     slot = value;
     return slot;
   }
-  // The next slot, with whatever it held before. REQUIRES !full().
+  // Appends an element without writing it: it holds an old value until the caller writes it.
+  // REQUIRES !full().
   T& push_slot() {
     WEFT_ASSERT(!full());
     return slots_[tail_++ & mask_];
@@ -45,12 +46,13 @@ class Ring {
     WEFT_ASSERT(!empty());
     return slots_[head_ & mask_];
   }
-  // An empty ring starts over: the busy part stays at its beginning, where the cache has it.
+  // A ring that becomes empty restarts at its first slot, so that a short queue keeps using the
+  // same cache lines.
   void pop() {
     WEFT_ASSERT(!empty());
     if (++head_ == tail_) clear();
   }
-  // The i-th from the front. REQUIRES i < size().
+  // The i-th element from the front, from 0. REQUIRES i < size().
   T& operator[](std::size_t i) {
     WEFT_ASSERT(i < size());
     return slots_[(head_ + i) & mask_];

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-TEST(Ring, CapacityIsAPowerOfTwo) {
+TEST(Ring, CapacityIsRoundedUpToAPowerOfTwo) {
   EXPECT_EQ(Ring<int>(1).capacity(), 1u);
   EXPECT_EQ(Ring<int>(5).capacity(), 8u);
   EXPECT_EQ(Ring<int>(8).capacity(), 8u);
@@ -18,7 +18,7 @@ TEST(Ring, CapacityIsAPowerOfTwo) {
   EXPECT_TRUE(Ring<int>().empty());
 }
 
-TEST(Ring, AgreesWithADeque) {
+TEST(Ring, BehavesAsADequeUnderRandomOperations) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);
@@ -57,7 +57,7 @@ TEST(Ring, AgreesWithADeque) {
   }
 }
 
-TEST(RingDeathTest, BoundsAreAsserted) {
+TEST(RingDeathTest, AccessOutsideTheBoundsAsserts) {
   Ring<int> ring(2);
   EXPECT_DEATH(ring.pop(), "weft bug");
   EXPECT_DEATH(ring.front(), "weft bug");

@@ -1,6 +1,5 @@
 // Time and Duration: int64 picoseconds. 64 bytes at 800 Gb/s last 640 ps, so nanoseconds are too
-// coarse. Time counts from the start of its world (virtual, or a process's own epoch): the range is
-// 106 days.
+// coarse. A Time counts from the start of its world, simulated or real. The range is 106 days.
 #pragma once
 
 #include <compare>
@@ -21,7 +20,7 @@ class Duration {
   constexpr std::int64_t ps() const { return ps_; }
   constexpr std::int64_t ns() const { return ps_ / 1'000; }
   constexpr std::int64_t us() const { return ps_ / 1'000'000; }
-  constexpr double to_us() const { return static_cast<double>(ps_) * 1e-6; }  // for people only
+  constexpr double to_us() const { return static_cast<double>(ps_) * 1e-6; }  // only for output
 
   friend constexpr auto operator<=>(Duration, Duration) = default;
   friend constexpr Duration operator+(Duration a, Duration b) { return Duration(a.ps_ + b.ps_); }
@@ -54,7 +53,8 @@ class Time {
   std::int64_t ps_ = 0;
 };
 
-// Later than anything that happens; a deadline that is not armed. Nothing is ever added to it.
+// Later than every event: the value of a deadline that is not armed. Adding a Duration to it would
+// overflow.
 inline constexpr Time kNever =
     Time::from_start(Duration::ps(std::numeric_limits<std::int64_t>::max()));
 

@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-TEST(Duration, UnitsAgree) {
+TEST(Duration, UnitsConvertIntoEachOther) {
   EXPECT_EQ(Duration::s(1), Duration::ms(1000));
   EXPECT_EQ(Duration::ms(1), Duration::us(1000));
   EXPECT_EQ(Duration::us(1), Duration::ns(1000));
@@ -15,7 +15,7 @@ TEST(Duration, UnitsAgree) {
   EXPECT_DOUBLE_EQ(Duration::ns(1'500).to_us(), 1.5);
 }
 
-TEST(Duration, Arithmetic) {
+TEST(Duration, AddsSubtractsScalesAndCompares) {
   Duration d = Duration::us(3);
   d += Duration::us(2);
   d -= Duration::us(1);
@@ -25,7 +25,7 @@ TEST(Duration, Arithmetic) {
   EXPECT_GT(Duration::us(1), Duration::ns(999));
 }
 
-TEST(Time, DifferencesAreDurations) {
+TEST(Time, DifferenceOfTwoTimesIsADuration) {
   Time t = Time::from_start(Duration::ms(2));
   EXPECT_EQ(t - Time(), Duration::ms(2));
   EXPECT_EQ(t.since_start(), Duration::ms(2));
@@ -34,7 +34,7 @@ TEST(Time, DifferencesAreDurations) {
   EXPECT_EQ(t.ps(), 2'005'000'000);
 }
 
-TEST(Time, NeverIsLaterThanAnything) {
+TEST(Time, NeverIsLaterThanAHundredDays) {
   EXPECT_GT(kNever, Time::from_start(Duration::s(100 * 24 * 3600)));
 }
 

@@ -1,13 +1,15 @@
-// The trace: what happened in a run, as records that the judge reads. Producers (the worlds, the
-// transport, the workload driver) append; nobody below them reads. A record is one fixed struct of
-// 120 bytes, no pointers.
+// The trace: the events of a run as records, for the judge. The worlds, the transport and the
+// workload driver append records and never read them. A record is a fixed struct of 120 bytes
+// without pointers.
 //
-// What the fields mean, by kind. Fields not named are 0. `host` is the node, `qpn` a QP there.
+// The fields of each kind of record follow; all others are 0. `host` is the host where the event
+// happened, `qpn` a QP of that host.
 //
-//   kQp        a QP reached RTR: qpn, peer (host), peer_qpn, a = MPR window in PSNs, b = WIMM limit,
-//              psn = first PSN it sends, ev = first PSN it expects, c = path MTU (payload bytes)
+//   kQp        a QP reached RTR: qpn, peer (host), peer_qpn, a = MPR window in PSNs, b = WIMM
+//              limit, psn = first PSN it sends, ev = first PSN it expects, c = path MTU (payload
+//              bytes)
 //   kSend      a datagram left the endpoint for the world: port, ev, size (payload), header; peer =
-//              host it is meant for (kNobody if unknown)
+//              host it is meant for (kUnknownHost if unknown)
 //   kReceive   a datagram was given to the endpoint: the same; flags bit 0 = CE, bit 1 = trimmed,
 //              bit 2 = damaged
 //   kPost      a work request: qpn, id, a = remote address, b = length, c = immediate,
@@ -21,10 +23,12 @@
 //   kPort      a port of the host: port, a = 1 up, 0 down
 //   kQpError   the QP went to ERR: qpn, a = status
 //   kQpGone    the QP was destroyed or reset: qpn
-//   kHostDown  the endpoint crashed: nothing is expected of it or its peers' QPs to it any more
-//   kHealed    every fault is over: from here on everything must make progress
-//   kMemory    at the end: qpn = receiver's QPN, id = work request id at the sender, peer = sender,
-//              a = bytes that are in place and right, b = bytes of the message
+//   kHostDown  the endpoint crashed: from here on nothing is expected of it, nor of its peers' QPs
+//              to it
+//   kHealed    every fault is over: from here on every QP must make progress
+//   kMemory    the receiver's memory after the run: qpn = receiver's QPN, id = work request id at
+//              the sender, peer = sender, a = bytes in place with the right content, b = bytes of
+//              the message
 //   kEnd       the run is over
 #pragma once
 
@@ -59,7 +63,7 @@ enum class TraceKind : std::uint8_t {
 enum class EvTraceState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
 
 struct TraceRecord {
-  static constexpr std::uint32_t kNobody = 0xffff'ffff;
+  static constexpr std::uint32_t kUnknownHost = 0xffff'ffff;
 
   Time at;
   std::uint32_t host = 0;
@@ -68,7 +72,7 @@ struct TraceRecord {
   std::uint8_t flags = 0;
   std::uint8_t header_size = 0;
   std::uint32_t qpn = 0;
-  std::uint32_t peer = kNobody;
+  std::uint32_t peer = kUnknownHost;
   std::uint32_t peer_qpn = 0;
   std::uint32_t ev = 0;
   std::uint32_t size = 0;
@@ -81,7 +85,7 @@ struct TraceRecord {
   ConstBytes header_bytes() const { return ConstBytes(header).first(header_size); }
 };
 
-// Where producers append; the driver reads and clears it as the run goes on.
+// The records of a run since the last clear(). The driver of the run reads and clears them.
 class Trace {
  public:
   void append(const TraceRecord& record) { records_.push_back(record); }

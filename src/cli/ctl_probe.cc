@@ -12,6 +12,7 @@
 #include "control/ctl_agent.h"
 #include "control/ctl_events.h"
 #include "device/peer_planes.h"
+#include "engine/process_config.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
 #include "os/address.h"
@@ -126,7 +127,7 @@ Result<std::vector<ProbeAnswer>> run_probes(const CtlTarget& target, const Probe
         "with a secret only processes that have QPs with each other answer probes; look at "
         "their EVs instead (weft ctl ev show, weft ctl events)"};
   }
-  WEFT_TRY(net::UdpWorldConfig config, settings::device_world(target.settings));
+  WEFT_TRY(net::UdpWorldConfig config, engine::world_config(target.settings));
   config.shared_memory = false;
   net::HostMemory memory(1, 1);
   const auto opened = net::UdpWorld::open(config);

@@ -10,6 +10,7 @@
 #include "cli/ctl_target.h"
 #include "cli/doctor.h"
 #include "cli/net_settings.h"
+#include "engine/process_config.h"
 #include "lab/lab_process.h"
 #include "net/steering.h"
 #include "os/cpus.h"
@@ -60,7 +61,7 @@ Result<void> check(const NetSettings& settings) {
                              "some of {}",
                              os::text_of_cpus(settings.cpus), cpu, os::text_of_cpus(own))};
   }
-  WEFT_TRY(net::UdpWorldConfig world, settings::device_world(settings));
+  WEFT_TRY(net::UdpWorldConfig world, engine::world_config(settings));
   WEFT_TRY(world, net::UdpWorld::settle(std::move(world)));
   WEFT_CHECK(net::Steering::make({.mode = world.ev_mode, .evs_per_plane = world.evs_per_plane}));
   return {};

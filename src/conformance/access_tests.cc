@@ -1,4 +1,4 @@
-// What a QP may touch, and what follows when it tries more: access rights, bounds, flushing.
+// Access rights and bounds of a QP's writes, and the errors and flushes after a violation.
 #include <sys/mman.h>
 
 #include "conformance/companion.h"
@@ -8,9 +8,9 @@
 namespace weft::conformance {
 namespace {
 
-// The write at fault fails with REM_ACCESS_ERR, the next one is flushed, both ends are in ERR, and
-// the target is as it was.
-void remote_refused(Pair& pair, const Address& wrong, const End::Write& write) {
+// The bad write fails with REM_ACCESS_ERR, the next one is flushed, both ends are in ERR, and the
+// target memory is unchanged.
+void write_is_refused_remotely(Pair& pair, const Address& wrong, const End::Write& write) {
   std::memset(pair.b.memory.data(), 0x77, pair.b.memory.size());
   fill(pair.a.memory.data(), write.size, 3);
   pair.a.write(wrong, write);
@@ -21,30 +21,30 @@ void remote_refused(Pair& pair, const Address& wrong, const End::Write& write) {
   pair.b.reaches(IBV_QPS_ERR);
 }
 
-void wrong_key(Session& session) {
+void unknown_rkey_is_refused(Session& session) {
   Pair pair(session);
   Address wrong = pair.b.address();
   wrong.rkey ^= 0x100;
-  remote_refused(pair, wrong, {.size = 100, .id = 1});
+  write_is_refused_remotely(pair, wrong, {.size = 100, .id = 1});
   equal_hex("the first byte of the target", pair.b.memory[0], 0x77);
 }
 
-void beyond_end(Session& session) {
+void write_beyond_end_is_refused(Session& session) {
   Pair pair(session);
   const std::uint64_t last = pair.b.memory.size() - 10;
   pair.a.write(pair.b.address(), {.to = last, .size = 10, .id = 1});
   completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, 1);
-  remote_refused(pair, pair.b.address(), {.to = last, .size = 11, .id = 2});
+  write_is_refused_remotely(pair, pair.b.address(), {.to = last, .size = 11, .id = 2});
 }
 
-void before_start(Session& session) {
+void write_before_start_is_refused(Session& session) {
   Pair pair(session);
   Address wrong = pair.b.address();
   wrong.at -= 1;
-  remote_refused(pair, wrong, {.size = 100, .id = 1});
+  write_is_refused_remotely(pair, wrong, {.size = 100, .id = 1});
 }
 
-void deregistered(Session& session) {
+void deregistered_region_is_refused(Session& session) {
   Pair pair(session);
   std::vector<std::uint8_t> gone(4096, 0x77);
   ibv_mr* const mr =
@@ -57,16 +57,16 @@ void deregistered(Session& session) {
   completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, 1);
   gone[0] = 0x77;
   works("ibv_dereg_mr", pair.b.library.ibv_dereg_mr(mr));
-  remote_refused(pair, wrong, {.size = 100, .id = 2});
+  write_is_refused_remotely(pair, wrong, {.size = 100, .id = 2});
   equal_hex("the first byte of what was deregistered", gone[0], 0x77);
 }
 
-void region_without_right(Session& session) {
+void region_without_right_refuses(Session& session) {
   Pair pair(session, {.access = IBV_ACCESS_LOCAL_WRITE});
-  remote_refused(pair, pair.b.address(), {.size = 8, .id = 1});
+  write_is_refused_remotely(pair, pair.b.address(), {.size = 8, .id = 1});
 }
 
-void qp_without_right(Session& session) {
+void qp_without_right_refuses(Session& session) {
   Host host(session);
   End a(host), b(host);
   const Address of_a = a.address(), of_b = b.address();
@@ -77,7 +77,7 @@ void qp_without_right(Session& session) {
   completed_as(a.wait_send(), IBV_WC_REM_ACCESS_ERR, 1);
 }
 
-void other_domain(Session& session) {
+void region_of_other_domain_is_refused(Session& session) {
   Pair pair(session);
   const Library& library = pair.a.library;
   ibv_pd* const other = library.ibv_alloc_pd(pair.host.verbs);
@@ -88,12 +88,12 @@ void other_domain(Session& session) {
   Address foreign = pair.b.address();
   foreign.rkey = mr->rkey;
   foreign.at = reinterpret_cast<std::uintptr_t>(memory.data());
-  remote_refused(pair, foreign, {.size = 8, .id = 1});
+  write_is_refused_remotely(pair, foreign, {.size = 8, .id = 1});
   library.ibv_dereg_mr(mr);
   library.ibv_dealloc_pd(other);
 }
 
-void local_key(Session& session) {
+void wrong_lkey_fails_request(Session& session) {
   Pair pair(session);
   const std::uint32_t lkey = pair.a.mr->lkey;
   pair.a.write(pair.b.address(), {.size = 5000, .id = 1});
@@ -107,13 +107,13 @@ void local_key(Session& session) {
   completed_as(pair.a.wait_send(), IBV_WC_WR_FLUSH_ERR, 3);
 }
 
-void local_bounds(Session& session) {
+void piece_beyond_region_fails(Session& session) {
   Pair pair(session);
   pair.a.write(pair.b.address(), {.from = pair.a.memory.size() - 8, .size = 9, .id = 1});
   completed_as(pair.a.wait_send(), IBV_WC_LOC_PROT_ERR, 1);
 }
 
-void flush(Session& session) {
+void err_flushes_in_order(Session& session) {
   Host host(session);
   End a(host), silent(host);
   a.connect(silent.address());
@@ -128,7 +128,7 @@ void flush(Session& session) {
   }
 }
 
-void post_in_err(Session& session) {
+void posts_in_err_are_flushed(Session& session) {
   Pair pair(session);
   works("to ERR", pair.a.to(IBV_QPS_ERR));
   works("mrc_post_send in ERR", pair.a.post(pair.b.address(), {.size = 8, .id = 1}));
@@ -137,7 +137,7 @@ void post_in_err(Session& session) {
   completed_as(pair.a.wait_receive(), IBV_WC_WR_FLUSH_ERR, 2);
 }
 
-void reset_forgets(Session& session) {
+void reset_discards_posts(Session& session) {
   Host host(session);
   End a(host), silent(host);
   a.connect(silent.address());
@@ -146,7 +146,7 @@ void reset_forgets(Session& session) {
   a.stays_quiet(a.send_cq, milliseconds(20));
 }
 
-void no_receive(Session& session) {
+void immediate_without_receive_fails(Session& session) {
   Pair pair(session);
   pair.a.write(pair.b.address(), {.size = 8, .id = 1, .immediate = 1});
   const ibv_wc wc = pair.a.wait_send();
@@ -160,20 +160,20 @@ void no_receive_status(Session& session) {
   completed_as(pair.a.wait_send(), IBV_WC_REM_OP_ERR, 1);
 }
 
-void peer_dies(Session& session) {
+void killed_peer_fails_qp(Session& session) {
   Companion other(session, [](Session& there, const Line& line) {
     Host host(there);
     End end(host);
-    line.tell(end.address());
-    end.connect(line.hear<Address>(there));
-    line.tell(true);
-    line.hear<bool>(there);
+    line.send(end.address());
+    end.connect(line.receive<Address>(there));
+    line.send(true);
+    line.receive<bool>(there);
   });
   Host host(session);
   End end(host);
   const Line line = other.line();
-  const auto peer = other.hear<Address>();
-  line.tell(end.address());
+  const auto peer = other.receive<Address>();
+  line.send(end.address());
   works("to INIT", end.to_init());
   works("to RTR", end.to_rtr(peer));
   mrc_qp_attr attr{};
@@ -181,10 +181,10 @@ void peer_dies(Session& session) {
   attr.retry.linear_cnt = 7;
   attr.retry.exp_cnt = 6;
   works("to RTS", end.to_rts(&attr, MRC_QP_TIMEOUT | MRC_QP_RETRY_CNT));
-  other.hear<bool>();
+  other.receive<bool>();
   end.write(peer, {.size = 8, .id = 1});
   completed_as(end.wait_send(), IBV_WC_SUCCESS, 1);
-  other.kill_it();
+  other.kill_process();
   end.write(peer, {.size = 8, .id = 2});
   end.write(peer, {.size = 8, .id = 3});
   completed_as(end.wait_send(), IBV_WC_RETRY_EXC_ERR, 2);
@@ -196,66 +196,66 @@ constexpr Test kTests[] = {
     {.id = "api.access.rkey",
      .clause = WEFT_RIGHTS,
      .what = "an rkey of no region: REM_ACCESS_ERR, both ends in ERR, nothing written",
-     .body = wrong_key},
+     .body = unknown_rkey_is_refused},
     {.id = "api.access.end",
      .clause = WEFT_RIGHTS,
-     .what = "the last byte of a region can be written, the one behind it cannot",
-     .body = beyond_end},
+     .what = "the last byte of a region can be written, the next byte cannot",
+     .body = write_beyond_end_is_refused},
     {.id = "api.access.start",
      .clause = WEFT_RIGHTS,
      .what = "the byte before a region cannot be written",
-     .body = before_start},
+     .body = write_before_start_is_refused},
     {.id = "api.access.deregistered",
      .clause = WEFT_RIGHTS,
      .what = "a region that was deregistered cannot be written",
-     .body = deregistered},
+     .body = deregistered_region_is_refused},
     {.id = "api.access.region-right",
      .clause = WEFT_RIGHTS,
      .what = "a region without REMOTE_WRITE cannot be written",
-     .body = region_without_right},
+     .body = region_without_right_refuses},
     {.id = "api.access.qp-right",
      .clause = "mrc.h: IBV_QP_ACCESS_FLAGS",
-     .what = "a QP without REMOTE_WRITE lets nobody write",
-     .body = qp_without_right},
+     .what = "a QP without REMOTE_WRITE accepts no writes",
+     .body = qp_without_right_refuses},
     {.id = "api.access.domain",
      .clause = "ibv_alloc_pd",
      .what = "a region of another protection domain cannot be written",
-     .body = other_domain},
+     .body = region_of_other_domain_is_refused},
     {.id = "api.access.lkey",
      .clause = "IBA 9.9, local protection error",
-     .what = "a wrong lkey: LOC_PROT_ERR from there on, what stood before is carried out",
-     .body = local_key},
+     .what = "a wrong lkey: LOC_PROT_ERR from that request on; earlier requests are carried out",
+     .body = wrong_lkey_fails_request},
     {.id = "api.access.local-bounds",
      .clause = "IBA 9.9, local protection error",
-     .what = "a piece that leaves its region: LOC_PROT_ERR",
-     .body = local_bounds},
+     .what = "a piece that exceeds its region: LOC_PROT_ERR",
+     .body = piece_beyond_region_fails},
     {.id = "api.err.flush",
      .clause = "mrc.h: mrc_modify_qp to ERR",
      .what = "ERR completes everything posted with WR_FLUSH_ERR, in order",
-     .body = flush},
+     .body = err_flushes_in_order},
     {.id = "api.err.post",
      .clause = "mrc.h: mrc_post_send, as ibv_post_send in ERR",
-     .what = "posts in ERR are taken and flushed",
-     .body = post_in_err},
+     .what = "posts in ERR are accepted and flushed",
+     .body = posts_in_err_are_flushed},
     {.id = "api.err.reset",
      .clause = "mrc.h: mrc_modify_qp to RESET",
-     .what = "RESET forgets what was posted without completing it",
-     .body = reset_forgets},
+     .what = "RESET discards posted requests without completing them",
+     .body = reset_discards_posts},
     {.id = "api.err.no-receive",
      .clause = "MRC: no RNR",
      .certainty = Certainty::kReaders,
      .what = "an immediate without a receive is an error at both ends",
-     .body = no_receive},
+     .body = immediate_without_receive_fails},
     {.id = "api.err.no-receive-status",
      .clause = "MRC: no RNR",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "it is REM_OP_ERR for the sender",
+     .what = "an immediate without a receive completes with REM_OP_ERR at the sender",
      .body = no_receive_status},
     {.id = "api.err.peer-dies",
      .clause = "mrc.h: MRC_QP_RETRY_CNT, MRC_QP_TIMEOUT",
-     .what = "a peer that is killed: RETRY_EXC_ERR when the retries are spent, then flushes",
-     .body = peer_dies},
+     .what = "a killed peer: RETRY_EXC_ERR when the retries are exhausted, then flushes",
+     .body = killed_peer_fails_qp},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What a test finds, thrown: a check that does not hold ends its test at once. Exceptions are used
-// here and nowhere else in the program, because a test is a straight line of steps of which each
-// may end it; the runner catches them in the test's own process.
+// Checks, and the exceptions that they throw: a check that fails ends its test at once. Only the
+// conformance suite uses exceptions, because a test is a sequence of steps and each step may end
+// it. The runner catches them in the test's own process.
 #pragma once
 
 #include <fmt/core.h>
@@ -13,7 +13,7 @@
 
 namespace weft::conformance {
 
-// The device did not do what the clause says. Both in words, for one line.
+// The device violated the clause. Both texts are printed on one line.
 struct Failure {
   std::string expected, got;
 };
@@ -21,8 +21,8 @@ struct Failure {
 struct Skip {
   std::string reason;
 };
-// The suite itself could not do its part.
-struct Trouble {
+// The suite itself could not run the test.
+struct SuiteError {
   std::string what;
 };
 
@@ -50,25 +50,25 @@ void equal(std::string_view what, const T& got, const U& expected) {
   if (got == wanted) return;
   fail(fmt::format("{} {}", what, text_of_value(wanted)), text_of_value(got));
 }
-// The same, in hexadecimal.
+// As equal(), but prints hexadecimal numbers.
 void equal_hex(std::string_view what, std::uint64_t got, std::uint64_t expected);
 inline void holds(bool held, std::string_view expected, std::string_view got) {
   if (!held) fail(std::string(expected), std::string(got));
 }
-// A step that must work for the test to mean anything: 0, or a pointer.
+// A step of the test's set-up must succeed: the call returns 0, or a pointer that is not NULL.
 void works(std::string_view what, int returned);
 void works(std::string_view what, const void* returned);
 
-// The three ways in which functions of the API fail. Each takes what the call returned, with errno
-// as it left it; the call stands in the same expression.
+// The three conventions by which functions of the API report errors. Each function takes the call's
+// return value and reads errno, so the call must be in the same expression.
 using Errnos = std::initializer_list<int>;
 void fails_minus_one(std::string_view what, int returned, Errnos expected);
 void fails_null(std::string_view what, const void* returned, Errnos expected);
 void fails_value(std::string_view what, int returned, Errnos expected);
 
-// "EINVAL"; a number that has no name as it is.
+// "EINVAL"; the number itself if it has no name.
 std::string errno_name(int value);
-// "REM_ACCESS_ERR" of an ibv_wc_status.
+// The name of an ibv_wc_status, such as "REM_ACCESS_ERR".
 std::string status_name(int status);
 
 }  // namespace weft::conformance

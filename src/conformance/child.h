@@ -1,5 +1,5 @@
-// Child: a function in a forked process, in a process group of its own, with a time limit. What it
-// returns comes back as text; what it printed is kept, in case it dies.
+// Child: runs a function in a forked process, in its own process group, with a time limit. The
+// function's result comes back as text. The last printed line is kept, in case the process dies.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,14 @@
 namespace weft::conformance {
 
 struct ChildResult {
-  bool finished = false;  // it returned; else it died or ran out of time
+  bool finished = false;  // the function returned; otherwise the process died or timed out
   bool timed_out = false;
   int signal = 0, exit_status = 0;
-  std::string text;       // what it returned
-  std::string last_line;  // of what it printed
+  std::string text;       // result of the function
+  std::string last_line;  // last line that the process printed
 };
 
-// Errors: kSystem. The child and everything that it started are gone afterwards.
+// Errors: kSystem. On return the child and all processes that it started are dead.
 Result<ChildResult> run_in_child(std::chrono::milliseconds limit,
                                  const std::function<std::string()>& body);
 

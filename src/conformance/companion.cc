@@ -21,10 +21,10 @@ bool is_readable_in_time(const Session& session, int fd) {
   return left > 0 && poll(&what, 1, static_cast<int>(left)) == 1;
 }
 
-// The first byte of what is told of a body.
+// The first byte of the text that reports a body's failure.
 constexpr char kFailed = 'f', kSkipped = 's';
 
-// Why the body ended, as one line; empty: it went through.
+// The body's failure as one line; empty if the body passed.
 std::string run_body(Session& session, const Line& line,
                      const std::function<void(Session&, const Line&)>& body) {
   try {
@@ -34,8 +34,8 @@ std::string run_body(Session& session, const Line& line,
     return fmt::format("{}{}, got {}", kFailed, failure.expected, failure.got);
   } catch (const Skip& skipped) {
     return kSkipped + skipped.reason;
-  } catch (const Trouble& trouble) {
-    return kFailed + trouble.what;
+  } catch (const SuiteError& error) {
+    return kFailed + error.what;
   } catch (const std::exception& other) {
     return kFailed + std::string(other.what());
   } catch (...) {
@@ -47,16 +47,16 @@ std::string run_body(Session& session, const Line& line,
 
 void Line::send(const void* bytes, std::size_t size) const {
   if (::send(fd_, bytes, size, MSG_NOSIGNAL) != static_cast<ssize_t>(size))
-    fail("the other process of the test listens", "it is gone");
+    fail("the other process of the test receives", "it has ended");
 }
 
 void Line::receive(const Session& session, void* bytes, std::size_t size) const {
   std::size_t got = 0;
   while (got < size) {
     if (!is_readable_in_time(session, fd_))
-      fail("the other process of the test goes on", "it says nothing");
+      fail("the other process of the test answers", "it sends nothing");
     const ssize_t count = read(fd_, static_cast<char*>(bytes) + got, size - got);
-    if (count <= 0) fail("the other process of the test goes on", "it ended early");
+    if (count <= 0) fail("the other process of the test answers", "it ended early");
     got += static_cast<std::size_t>(count);
   }
 }
@@ -66,10 +66,10 @@ Companion::Companion(Session& session, const std::function<void(Session&, const 
   session.share_device();
   int ends[2], words[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0 || pipe2(words, O_CLOEXEC) != 0)
-    throw Trouble{"socketpair, pipe"};
+    throw SuiteError{"socketpair, pipe"};
   const pid_t parent = getpid();
   pid_ = fork();
-  if (pid_ < 0) throw Trouble{"fork"};
+  if (pid_ < 0) throw SuiteError{"fork"};
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
@@ -85,12 +85,12 @@ Companion::Companion(Session& session, const std::function<void(Session&, const 
 }
 
 Companion::~Companion() {
-  kill_it();
+  kill_process();
   close(fd_);
   close(words_);
 }
 
-void Companion::kill_it() {
+void Companion::kill_process() {
   if (pid_ < 0) return;
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
@@ -98,7 +98,7 @@ void Companion::kill_it() {
 }
 
 void Companion::join() {
-  if (!is_readable_in_time(session_, words_)) fail("the other process ends", "it goes on");
+  if (!is_readable_in_time(session_, words_)) fail("the other process ends", "it still runs");
   std::array<char, 512> text;
   const ssize_t got = read(words_, text.data(), text.size());
   int status = 0;
@@ -110,7 +110,7 @@ void Companion::join() {
     fail("all holds at the other end", why);
   }
   if (!WIFEXITED(status))
-    fail("the other process ends by itself", fmt::format("signal {}", WTERMSIG(status)));
+    fail("the other process exits normally", fmt::format("signal {}", WTERMSIG(status)));
 }
 
 }  // namespace weft::conformance

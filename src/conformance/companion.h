@@ -1,4 +1,5 @@
-// Companion: a second process of a test, with the library loaded anew, and a line to talk over.
+// Companion: the second process of a test. It loads the library again, and exchanges values with
+// the first process over a socket (Line).
 #pragma once
 
 #include <sys/types.h>
@@ -9,17 +10,17 @@
 
 namespace weft::conformance {
 
-// One end of the line: plain values, in order.
+// One end of the socket between the two processes: trivially copyable values, in order.
 class Line {
  public:
   explicit Line(int fd) : fd_(fd) {}
   template <typename T>
-  void tell(const T& value) const {
+  void send(const T& value) const {
     send(&value, sizeof(value));
   }
-  // Throws Failure when the other end is gone or says nothing for the rest of the test.
+  // Throws Failure if the other process ends, or sends nothing until the test's time is over.
   template <typename T>
-  T hear(const Session& session) const {
+  T receive(const Session& session) const {
     T value{};
     receive(session, &value, sizeof(value));
     return value;
@@ -33,27 +34,27 @@ class Line {
 
 class Companion {
  public:
-  // REQUIRES that the session's library was not asked for yet. `body` runs there.
+  // Runs `body` in the second process. REQUIRES that session.library() was not called before.
   Companion(Session& session, const std::function<void(Session&, const Line&)>& body);
-  // Kills what still runs.
+  // Kills the second process if it still runs.
   ~Companion();
   Companion(const Companion&) = delete;
   Companion& operator=(const Companion&) = delete;
 
   Line line() const { return Line(fd_); }
-  // As Line's; when the other process ended early, throws what went wrong there.
+  // As Line::receive; if the other process ended early, throws the failure of that process.
   template <typename T>
-  T hear() {
+  T receive() {
     try {
-      return line().hear<T>(session_);
+      return line().receive<T>(session_);
     } catch (const Failure&) {
       join();
       throw;
     }
   }
-  // Waits for its end; throws what went wrong there.
+  // Waits for the end of the second process; throws the failure of that process.
   void join();
-  void kill_it();
+  void kill_process();
 
  private:
   Session& session_;

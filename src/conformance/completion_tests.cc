@@ -1,4 +1,4 @@
-// Completions: which there are, in which order, and what they say.
+// Completions: their number, order and fields.
 #include <endian.h>
 
 #include "conformance/end.h"
@@ -7,14 +7,14 @@
 namespace weft::conformance {
 namespace {
 
-void order(Session& session) {
+void sends_complete_in_order(Session& session) {
   Pair pair(session);
   for (std::uint64_t i = 0; i < 60; ++i)
     pair.a.write(pair.b.address(), {.size = static_cast<std::uint32_t>(i % 7 * 3000), .id = i});
   for (std::uint64_t i = 0; i < 60; ++i) completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, i);
 }
 
-void selective(Session& session) {
+void only_signalled_complete(Session& session) {
   Pair pair(session);
   for (std::uint64_t i = 0; i < 50; ++i)
     pair.a.write(pair.b.address(),
@@ -23,14 +23,14 @@ void selective(Session& session) {
   pair.a.stays_quiet(pair.a.send_cq, milliseconds(20));
 }
 
-void all(Session& session) {
+void sq_sig_all_completes_all(Session& session) {
   Pair pair(session, {.signal_all = 1});
   for (std::uint64_t i = 0; i < 5; ++i)
     pair.a.write(pair.b.address(), {.size = 8, .id = i, .flags = 0});
   for (std::uint64_t i = 0; i < 5; ++i) completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, i);
 }
 
-void fields(Session& session) {
+void send_completion_fields(Session& session) {
   Pair pair(session);
   pair.a.write(pair.b.address(), {.size = 8, .id = 0x1122334455667788});
   const ibv_wc wc = pair.a.wait_send();
@@ -39,8 +39,8 @@ void fields(Session& session) {
   equal_hex("qp_num", wc.qp_num, pair.a.qpn());
 }
 
-// A plain write says nothing at the other end.
-void no_receive(Session& session) {
+// A plain write makes no completion at the other end.
+void plain_write_completes_no_receive(Session& session) {
   Pair pair(session);
   pair.b.receive(1);
   pair.a.write(pair.b.address(), {.size = 5000, .id = 1});
@@ -63,7 +63,8 @@ void receive_fields(Session& session) {
   equal_hex("qp_num", wc.qp_num, pair.b.qpn());
 }
 
-// Immediates in the order of posting, each with its message and all before it in place.
+// Immediates arrive in the order of posting, each after its own message and all earlier ones are in
+// place.
 void immediates_in_order(Session& session) {
   Pair pair(session);
   constexpr std::uint32_t kCount = 40;
@@ -86,7 +87,7 @@ void immediates_in_order(Session& session) {
   }
 }
 
-// An immediate says that the plain writes posted before it are in place.
+// An immediate proves that the plain writes posted before it are in place.
 void immediate_covers(Session& session) {
   Pair pair(session);
   for (std::uint64_t round = 1; round <= 10; ++round) {
@@ -113,8 +114,8 @@ void many_at_once(Session& session) {
   }
 }
 
-// More immediates than may be in flight: the rest waits, none is lost.
-void beyond_wimm(Session& session) {
+// More immediates than may be in flight: the others wait, and none is lost.
+void more_immediates_than_in_flight(Session& session) {
   Host host(session);
   End a(host), b(host);
   const Address of_a = a.address(), of_b = b.address();
@@ -138,23 +139,23 @@ constexpr Test kTests[] = {
      .clause = "mrc.h: mrc_poll_cq; MRC 6.2.1",
      .certainty = Certainty::kReaders,
      .what = "sends complete in the order of posting",
-     .body = order},
+     .body = sends_complete_in_order},
     {.id = "api.wc.selective",
      .clause = "mrc.h: IBV_SEND_SIGNALED",
      .what = "only signalled requests complete",
-     .body = selective},
+     .body = only_signalled_complete},
     {.id = "api.wc.all",
      .clause = "mrc.h: struct mrc_qp_init_attr, sq_sig_all",
      .what = "with sq_sig_all every request completes",
-     .body = all},
+     .body = sq_sig_all_completes_all},
     {.id = "api.wc.fields",
      .clause = "mrc.h: mrc_poll_cq, struct ibv_wc",
      .what = "a send completion has wr_id, opcode and QP number",
-     .body = fields},
+     .body = send_completion_fields},
     {.id = "api.wc.no-receive",
      .clause = "mrc.h: mrc_post_recv",
      .what = "a plain write completes no receive",
-     .body = no_receive},
+     .body = plain_write_completes_no_receive},
     {.id = "api.wc.receive-fields",
      .clause = "mrc.h: mrc_post_recv, struct ibv_wc",
      .what = "a receive completion has opcode, immediate in network order, length and flag",
@@ -162,7 +163,7 @@ constexpr Test kTests[] = {
     {.id = "api.wc.immediate-order",
      .clause = "MRC 6.2.1, WriteIMM",
      .certainty = Certainty::kReaders,
-     .what = "immediates come in the order of posting, each after its bytes",
+     .what = "immediates arrive in the order of posting, each after its bytes",
      .body = immediates_in_order},
     {.id = "api.wc.immediate-covers",
      .clause = "MRC 6.2.1, WriteIMM",
@@ -171,12 +172,12 @@ constexpr Test kTests[] = {
      .body = immediate_covers},
     {.id = "api.wc.poll-many",
      .clause = "mrc.h: mrc_poll_cq",
-     .what = "several completions are taken at once, none twice",
+     .what = "one poll takes several completions, none twice",
      .body = many_at_once},
     {.id = "api.wc.max-wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM",
      .what = "50 immediates with 2 allowed in flight all arrive, in order",
-     .body = beyond_wimm},
+     .body = more_immediates_than_in_flight},
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 constexpr int kFormatAll =
     MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_MODE | MRC_CTL_EV_FMT_PROFILE_OP;
 
-// The highest number whose profile is in INIT.
+// The highest number of a profile in INIT.
 template <typename State>
 std::uint64_t unused(const char* what, std::uint32_t count, const State& state) {
   for (std::uint64_t id = count; id-- > 0;) {
@@ -40,22 +40,23 @@ Controller::Controller(Session& session) : host(session), library(host.library) 
   });
 }
 
-// Down the steps; those that are not there are refused, and that is well.
+// Steps down to INIT. A step that does not apply to the current state is refused, which is
+// harmless.
 Controller::~Controller() {
   mrc_ctl_ev_profile_attr ev_attr{};
   mrc_ctl_ev_fmt_profile_attr format{};
   mrc_ctl_cc_profile_attr cc{};
   for (const auto state : {MRC_CTL_PROFILE_OFFLINE, MRC_CTL_PROFILE_INIT}) {
     ev_attr.profile_state = state;
-    library.mrc_ctl_modify_ev_profile.at_the_end(host.context, ev_id, &ev_attr,
-                                                 MRC_CTL_EV_PROFILE_STATE);
+    library.mrc_ctl_modify_ev_profile.call_if_present(host.context, ev_id, &ev_attr,
+                                                      MRC_CTL_EV_PROFILE_STATE);
   }
   for (const auto state : {MRC_CTL_PROFILE_OFFLINE, MRC_CTL_PROFILE_INIT}) {
     format.profile_state = cc.profile_state = state;
-    library.mrc_ctl_modify_ev_fmt_profile.at_the_end(host.context, format_id, &format,
-                                                     MRC_CTL_EV_FMT_PROFILE_STATE);
-    library.mrc_ctl_modify_cc_profile.at_the_end(host.context, cc_id, &cc,
-                                                 MRC_CTL_CC_PROFILE_STATE);
+    library.mrc_ctl_modify_ev_fmt_profile.call_if_present(host.context, format_id, &format,
+                                                          MRC_CTL_EV_FMT_PROFILE_STATE);
+    library.mrc_ctl_modify_cc_profile.call_if_present(host.context, cc_id, &cc,
+                                                      MRC_CTL_CC_PROFILE_STATE);
   }
 }
 

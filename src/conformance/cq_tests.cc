@@ -1,4 +1,4 @@
-// Completion channels and completion queues by themselves.
+// Completion channels and completion queues without QPs.
 #include <fcntl.h>
 #include <poll.h>
 
@@ -17,7 +17,7 @@ struct Channel {
     works("mrc_create_comp_channel's out", channel);
     works("mrc_get_comp_channel_fd", library.mrc_get_comp_channel_fd(channel, &fd));
   }
-  ~Channel() { library.mrc_destroy_comp_channel.at_the_end(channel); }
+  ~Channel() { library.mrc_destroy_comp_channel.call_if_present(channel); }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 };
@@ -41,7 +41,7 @@ void channel_non_blocking(Session& session) {
                   host.library.mrc_get_cq_event(channel.channel, &cq, &context), {EAGAIN});
 }
 
-void channel_busy(Session& session) {
+void channel_in_use_is_busy(Session& session) {
   Host host(session);
   Channel channel(host);
   mrc_cq* const cq = host.library.mrc_create_cq(host.context, 4, nullptr, channel.channel, 0);
@@ -51,7 +51,7 @@ void channel_busy(Session& session) {
   works("mrc_destroy_cq", host.library.mrc_destroy_cq(cq));
 }
 
-void cq_size(Session& session) {
+void cq_of_this_size_works(Session& session) {
   Host host(session);
   for (const int entries : {1, 7, 1000}) {
     mrc_cq* const cq = host.library.mrc_create_cq(host.context, entries, nullptr, nullptr, 0);
@@ -60,7 +60,7 @@ void cq_size(Session& session) {
   }
 }
 
-void cq_refused(Session& session, int entries, int vector, const char* what) {
+void cq_is_refused(Session& session, int entries, int vector, const char* what) {
   Host host(session);
   fails_null(what, host.library.mrc_create_cq(host.context, entries, nullptr, nullptr, vector),
              {EINVAL, ENOMEM});
@@ -86,7 +86,7 @@ void poll_negative(Session& session) {
   host.library.mrc_destroy_cq(cq);
 }
 
-void cq_busy(Session& session) {
+void cq_in_use_is_busy(Session& session) {
   Host host(session);
   End end(host);
   fails_value("mrc_destroy_cq with a QP on it", host.library.mrc_destroy_cq(end.send_cq), {EBUSY});
@@ -121,23 +121,23 @@ constexpr Test kTests[] = {
     {.id = "api.channel.busy",
      .clause = "mrc.h: mrc_destroy_comp_channel",
      .what = "EBUSY while a CQ uses the channel",
-     .body = channel_busy},
+     .body = channel_in_use_is_busy},
     {.id = "api.cq.sizes",
      .clause = "mrc.h: mrc_create_cq",
-     .what = "CQs of 1, 7 and 1000 entries are made and destroyed",
-     .body = cq_size},
+     .what = "CQs of 1, 7 and 1000 entries can be created and destroyed",
+     .body = cq_of_this_size_works},
     {.id = "api.cq.no-entries",
      .clause = "mrc.h: mrc_create_cq, as ibv_create_cq",
      .what = "a CQ of no entries is refused",
-     .body = [](Session& s) { cq_refused(s, 0, 0, "mrc_create_cq of 0 entries"); }},
+     .body = [](Session& s) { cq_is_refused(s, 0, 0, "mrc_create_cq of 0 entries"); }},
     {.id = "api.cq.negative",
      .clause = "mrc.h: mrc_create_cq, as ibv_create_cq",
      .what = "a CQ of -1 entries is refused",
-     .body = [](Session& s) { cq_refused(s, -1, 0, "mrc_create_cq of -1 entries"); }},
+     .body = [](Session& s) { cq_is_refused(s, -1, 0, "mrc_create_cq of -1 entries"); }},
     {.id = "api.cq.vector",
      .clause = "mrc.h: mrc_create_cq, as ibv_create_cq",
      .what = "a completion vector that the device does not have is refused",
-     .body = [](Session& s) { cq_refused(s, 4, 1 << 20, "mrc_create_cq on vector 2^20"); }},
+     .body = [](Session& s) { cq_is_refused(s, 4, 1 << 20, "mrc_create_cq on vector 2^20"); }},
     {.id = "api.cq.poll-empty",
      .clause = "mrc.h: mrc_poll_cq",
      .what = "an empty CQ gives 0",
@@ -150,13 +150,13 @@ constexpr Test kTests[] = {
      .body = poll_negative},
     {.id = "api.cq.busy",
      .clause = "mrc.h: mrc_destroy_cq, as ibv_destroy_cq",
-     .what = "EBUSY while a QP uses the CQ, and nothing is lost by it",
-     .body = cq_busy},
+     .what = "EBUSY while a QP uses the CQ, and no completion is lost by the attempt",
+     .body = cq_in_use_is_busy},
     {.id = "api.cq.null",
      .clause = "mrc.h: [-1], [NULL], [verbs]",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "NULL where an object belongs is EINVAL, not a crash",
+     .what = "NULL instead of an object is EINVAL, not a crash",
      .body = null_arguments},
 };
 

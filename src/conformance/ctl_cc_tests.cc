@@ -5,10 +5,10 @@
 namespace weft::conformance {
 namespace {
 
-void done(std::string_view what, int error) {
+void must_work(std::string_view what, int error) {
   if (error != 0) fail(fmt::format("{} works", what), errno_name(error));
 }
-void is_state(const Controller& controller, mrc_ctl_profile_state state) {
+void expect_state(const Controller& controller, mrc_ctl_profile_state state) {
   equal("profile state", static_cast<int>(controller.cc_state()), static_cast<int>(state));
 }
 
@@ -42,20 +42,20 @@ int offline(Controller& controller, const char* algorithm, const mrc_ctl_cc_nscc
 
 void online(Controller& controller) {
   const mrc_ctl_cc_nscc_cfg cfg = config();
-  done("OFFLINE with algorithm and configuration", offline(controller, "uet-1.0-nscc", &cfg));
-  done("ONLINE", controller.move_cc(MRC_CTL_PROFILE_ONLINE));
+  must_work("OFFLINE with algorithm and configuration", offline(controller, "uet-1.0-nscc", &cfg));
+  must_work("ONLINE", controller.move_cc(MRC_CTL_PROFILE_ONLINE));
 }
 
-void whole_way(Session& session) {
+void all_transitions(Session& session) {
   Controller controller(session);
   online(controller);
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
-  done("ONLINE to OFFLINE", controller.move_cc(MRC_CTL_PROFILE_OFFLINE));
-  done("OFFLINE to INIT", controller.move_cc(MRC_CTL_PROFILE_INIT));
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
+  must_work("ONLINE to OFFLINE", controller.move_cc(MRC_CTL_PROFILE_OFFLINE));
+  must_work("OFFLINE to INIT", controller.move_cc(MRC_CTL_PROFILE_INIT));
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void told_back(Session& session) {
+void query_returns_config(Session& session) {
   Controller controller(session);
   online(controller);
   mrc_ctl_cc_nscc_cfg mine{};
@@ -71,16 +71,16 @@ void told_back(Session& session) {
   equal("gamma", told.gamma, 0.75f);
 }
 
-void other_algorithm(Session& session) {
+void unknown_algorithm_is_refused(Session& session) {
   Controller controller(session);
   fails_value("an algorithm that the device does not list",
               offline(controller, "no-such-algorithm", nullptr), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void no_algorithm(Session& session) {
+void null_algorithm_is_accepted(Session& session) {
   Controller controller(session);
-  done("OFFLINE with algorithm NULL", offline(controller, nullptr, nullptr));
+  must_work("OFFLINE with algorithm NULL", offline(controller, nullptr, nullptr));
 }
 
 void needs_algorithm(Session& session) {
@@ -90,11 +90,11 @@ void needs_algorithm(Session& session) {
 
 void needs_config(Session& session) {
   Controller controller(session);
-  done("OFFLINE", offline(controller, "uet-1.0-nscc", nullptr));
+  must_work("OFFLINE", offline(controller, "uet-1.0-nscc", nullptr));
   fails_value("ONLINE without CONFIG", controller.move_cc(MRC_CTL_PROFILE_ONLINE), {EINVAL});
 }
 
-void busy(Session& session) {
+void profile_in_use_is_busy(Session& session) {
   Controller controller(session);
   online(controller);
   {
@@ -105,17 +105,17 @@ void busy(Session& session) {
           end.to_init(kRemoteWrite, &attr, MRC_QP_CC_PROFILE_ID));
     fails_value("OFFLINE while a QP uses it", controller.move_cc(MRC_CTL_PROFILE_OFFLINE), {EBUSY});
   }
-  done("OFFLINE after the QP is gone", controller.move_cc(MRC_CTL_PROFILE_OFFLINE));
+  must_work("OFFLINE after the QP is gone", controller.move_cc(MRC_CTL_PROFILE_OFFLINE));
 }
 
-// Bytes still arrive on a QP with profiles of a controller's.
-void carries(Session& session) {
+// Bytes arrive on a QP with profiles of a controller.
+void qp_with_profiles_carries_data(Session& session) {
   Controller controller(session);
   online(controller);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(4));
+  must_work("an explicit profile", controller.explicit_offline(4));
   controller.populate(4);
-  done("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
+  must_work("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
   End a(controller.host), b(controller.host);
   const Address of_a = a.address(), of_b = b.address();
   mrc_qp_attr attr{};
@@ -137,19 +137,19 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.cc.states",
      .clause = "mrc_ctl.h: profile states",
      .what = "INIT, OFFLINE, ONLINE, OFFLINE, INIT",
-     .body = whole_way},
+     .body = all_transitions},
     {.id = "api.ctl.cc.query",
      .clause = "mrc_ctl.h: mrc_ctl_query_cc_profile",
-     .what = "algorithm and configuration are told back",
-     .body = told_back},
+     .what = "a query returns the algorithm and the configuration that were set",
+     .body = query_returns_config},
     {.id = "api.ctl.cc.algorithm",
      .clause = WEFT_CLAUSE,
      .what = "an algorithm that is not listed is EINVAL, and nothing changes",
-     .body = other_algorithm},
+     .body = unknown_algorithm_is_refused},
     {.id = "api.ctl.cc.none",
      .clause = "mrc_ctl.h: algorithm NULL",
-     .what = "NULL means no congestion control and is taken",
-     .body = no_algorithm},
+     .what = "NULL means no congestion control and is accepted",
+     .body = null_algorithm_is_accepted},
     {.id = "api.ctl.cc.no-algorithm",
      .clause = WEFT_CLAUSE,
      .what = "OFFLINE needs ALGORITHM",
@@ -161,11 +161,11 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.cc.busy",
      .clause = WEFT_CLAUSE " EBUSY",
      .what = "EBUSY while a QP uses the profile",
-     .body = busy},
+     .body = profile_in_use_is_busy},
     {.id = "api.ctl.profiles.carry",
      .clause = "mrc.h: struct mrc_qp_attr, profile",
-     .what = "a QP with an EV and a CC profile of a controller's carries data",
-     .body = carries},
+     .what = "a QP with an EV profile and a CC profile of a controller carries data",
+     .body = qp_with_profiles_carries_data},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a device tells controllers of itself, and the administrative state of its ports.
+// The attributes that a device reports to controllers, and the administrative state of its ports.
 #include <bit>
 #include <cstring>
 
@@ -20,7 +20,7 @@ void query_ex(Session& session) {
         controller.device.ev.ev_max_count);
 }
 
-void plausible(Session& session) {
+void limits_are_consistent(Session& session) {
   Controller controller(session);
   const auto& ev = controller.device.ev;
   holds(ev.ev_max_fmt_profiles >= 1 && ev.ev_max_profiles >= 1, "profiles of each kind",
@@ -71,7 +71,7 @@ void free_count(Session& session) {
         fmt::format("{} of {}", now.ev.ev_free_count, before));
 }
 
-// The last port, down and up again; left as it was.
+// The last port goes down and up again; its state is restored at the end.
 struct Port {
   Controller controller;
   std::uint8_t number;
@@ -82,8 +82,8 @@ struct Port {
         before(get()) {}
   ~Port() {
     mrc_ctl_port_attr attr{.port_admin_state = before};
-    controller.library.mrc_ctl_modify_port.at_the_end(controller.host.context, number, &attr,
-                                                      MRC_CTL_PORT_ADMIN_STATE);
+    controller.library.mrc_ctl_modify_port.call_if_present(controller.host.context, number, &attr,
+                                                           MRC_CTL_PORT_ADMIN_STATE);
   }
   int set(mrc_ctl_port_admin_state state) {
     mrc_ctl_port_attr attr{.port_admin_state = state};
@@ -117,7 +117,7 @@ void admin_state(Session& session) {
   equal("admin state", static_cast<int>(port.get()), static_cast<int>(MRC_CTL_PORT_ADMIN_ENABLED));
 }
 
-void no_such_port(Session& session) {
+void unknown_port_is_refused(Session& session) {
   Controller controller(session);
   mrc_ctl_port_attr attr{.port_admin_state = MRC_CTL_PORT_ADMIN_ENABLED};
   for (const int port : {0, 255}) {
@@ -137,12 +137,12 @@ void no_such_port(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.ctl.device.query-ex",
      .clause = "mrc_ctl.h: mrc_ctl_query_device_ex",
-     .what = "tells the same as mrc_ctl_query_device, and that MRC is supported",
+     .what = "returns the same as mrc_ctl_query_device, and that MRC is supported",
      .body = query_ex},
     {.id = "api.ctl.device.limits",
      .clause = "mrc_ctl.h: struct mrc_ctl_device_attr",
-     .what = "the limits of EVs and profiles fit together",
-     .body = plausible},
+     .what = "the limits of EVs and profiles are consistent",
+     .body = limits_are_consistent},
     {.id = "api.ctl.device.ports",
      .clause = "mrc_ctl.h: phy_port_mask",
      .what = "ports count from 1, and ibv_query_port knows each",
@@ -155,16 +155,16 @@ constexpr Test kTests[] = {
      .clause = "mrc_ctl.h: ev_free_count",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "EVs of a profile are not free any more",
+     .what = "EVs of a profile no longer count as free",
      .body = free_count},
     {.id = "api.ctl.port.admin",
      .clause = "mrc_ctl.h: struct mrc_ctl_port_attr",
-     .what = "a disabled port reads IBV_PORT_DOWN, and is enabled again",
+     .what = "a disabled port reports IBV_PORT_DOWN, and can be enabled again",
      .body = admin_state},
     {.id = "api.ctl.port.none",
      .clause = "mrc_ctl.h: mrc_ctl_query_port, EINVAL",
      .what = "ports 0 and 255 are EINVAL",
-     .body = no_such_port},
+     .body = unknown_port_is_refused},
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Endpoint operations and EV events, as a controller calls for them.
+// Endpoint operations and EV events of a controller.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-// Requests to the device itself: it answers like any other.
+// Requests to the device's own address: it answers them like requests of another host.
 struct Asking {
   Controller controller;
   std::vector<mrc_ctl_ep_req> requests;
@@ -24,7 +24,7 @@ struct Asking {
     }
     answers.resize(n);
   }
-  int ask(std::uint32_t timeout_ns, mrc_ctl_ep_op_type op = MRC_CTL_EP_OP_EV_PROBE) {
+  int send_probes(std::uint32_t timeout_ns, mrc_ctl_ep_op_type op = MRC_CTL_EP_OP_EV_PROBE) {
     const int got = controller.library.mrc_ctl_ep_batch_send_wait(
         controller.host.context, controller.host.session.options().dscp_control, op,
         requests.data(), static_cast<int>(requests.size()), timeout_ns, answers.data(), &count);
@@ -33,9 +33,9 @@ struct Asking {
   }
 };
 
-void probes(Session& session) {
+void probes_are_answered(Session& session) {
   Asking asking(session, 4);
-  works("mrc_ctl_ep_batch_send_wait of 4 probes", asking.ask(4'000'000'000u));
+  works("mrc_ctl_ep_batch_send_wait of 4 probes", asking.send_probes(4'000'000'000u));
   equal("answers", asking.count, 4);
   std::uint32_t seen = 0;
   for (const mrc_ctl_ep_rsp& answer : asking.answers) {
@@ -49,51 +49,52 @@ void probes(Session& session) {
   equal_hex("each id once, as bits:", seen, 0xf);
 }
 
-void nobody(Session& session) {
+void missing_answers_time_out(Session& session) {
   Asking asking(session, 2);
   asking.requests[1].dgid.raw[15] = 251;
-  fails_minus_one("a batch of which one is not answered", asking.ask(200'000'000), {ETIMEDOUT});
+  fails_minus_one("a batch of which one is not answered", asking.send_probes(200'000'000),
+                  {ETIMEDOUT});
 }
 
-void nobody_partly(Session& session) {
+void early_answers_are_returned(Session& session) {
   Asking asking(session, 2);
   asking.requests[1].dgid.raw[15] = 251;
-  asking.ask(200'000'000);
+  asking.send_probes(200'000'000);
   equal("answers that did come", asking.count, 1);
-  equal("whose id", asking.answers[0].req_id, 100);
+  equal("its request id", asking.answers[0].req_id, 100);
 }
 
-void same_id(Session& session) {
+void duplicate_id_is_refused(Session& session) {
   Asking asking(session, 2);
   asking.requests[1].req_id = asking.requests[0].req_id;
-  fails_minus_one("one id for two requests", asking.ask(1'000'000), {EINVAL});
+  fails_minus_one("one id for two requests", asking.send_probes(1'000'000), {EINVAL});
 }
 
-void no_port(Session& session) {
+void unknown_port_is_refused(Session& session) {
   Asking asking(session, 1);
   asking.requests[0].req_ev.port = 200;
-  fails_minus_one("a port that is not there", asking.ask(1'000'000), {EINVAL});
+  fails_minus_one("a port that is not there", asking.send_probes(1'000'000), {EINVAL});
 }
 
-void none(Session& session) {
+void empty_batch_is_refused(Session& session) {
   Asking asking(session, 1);
   asking.requests.clear();
-  fails_minus_one("no requests", asking.ask(1'000'000), {EINVAL});
+  fails_minus_one("no requests", asking.send_probes(1'000'000), {EINVAL});
 }
 
-void no_operation(Session& session) {
+void unknown_operation_is_refused(Session& session) {
   Asking asking(session, 1);
   const int another = 7;
   mrc_ctl_ep_op_type op{};
   std::memcpy(&op, &another, sizeof(op));
-  fails_minus_one("an operation that is not there", asking.ask(1'000'000, op),
+  fails_minus_one("an operation that is not there", asking.send_probes(1'000'000, op),
                   {ENOTSUP, EOPNOTSUPP, EINVAL});
 }
 
-void event_cq(Session& session) {
+void event_cq_works(Session& session) {
   Controller controller(session);
   if ((controller.device.opt_attr & MRC_CTL_OPT_CAP_EV_EVENT) == 0)
-    skip("the device tells no EV events");
+    skip("the device reports no EV events");
   mrc_cq* const cq = controller.library.mrc_ctl_create_ev_event_cq(controller.host.context, 16,
                                                                    nullptr, nullptr, 0);
   if (cq == nullptr && errno == EPERM) skip("the caller may not have EV events");
@@ -104,7 +105,7 @@ void event_cq(Session& session) {
   works("mrc_destroy_cq", controller.library.mrc_destroy_cq(cq));
 }
 
-void event_poll_wrong(Session& session) {
+void wrong_cq_kind_is_refused(Session& session) {
   Controller controller(session);
   mrc_cq* const cq =
       controller.library.mrc_create_cq(controller.host.context, 4, nullptr, nullptr, 0);
@@ -118,7 +119,7 @@ void event_poll_wrong(Session& session) {
 void event_cq_refused(Session& session) {
   Controller controller(session);
   if ((controller.device.opt_attr & MRC_CTL_OPT_CAP_EV_EVENT) == 0)
-    skip("the device tells no EV events");
+    skip("the device reports no EV events");
   fails_null("mrc_ctl_create_ev_event_cq of no entries",
              controller.library.mrc_ctl_create_ev_event_cq(controller.host.context, 0, nullptr,
                                                            nullptr, 0),
@@ -130,48 +131,48 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.ep.probe",
      .clause = WEFT_CLAUSE,
      .what = "four EV probes are answered, each id once, with an RTT and a port",
-     .body = probes},
+     .body = probes_are_answered},
     {.id = "api.ctl.ep.timeout",
      .clause = WEFT_CLAUSE ", ETIMEDOUT",
-     .what = "answers that are missing are ETIMEDOUT",
-     .body = nobody},
+     .what = "missing answers give ETIMEDOUT",
+     .body = missing_answers_time_out},
     {.id = "api.ctl.ep.partial",
      .clause = WEFT_CLAUSE,
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "what did come by then is handed over",
-     .body = nobody_partly},
+     .what = "answers that arrived before the timeout are returned",
+     .body = early_answers_are_returned},
     {.id = "api.ctl.ep.same-id",
      .clause = "mrc_ctl.h: struct mrc_ctl_ep_req, req_id",
-     .what = "an id that another request of the batch has is EINVAL",
-     .body = same_id},
+     .what = "a request id that occurs twice in a batch is EINVAL",
+     .body = duplicate_id_is_refused},
     {.id = "api.ctl.ep.port",
      .clause = WEFT_CLAUSE ", EINVAL",
      .what = "a port that the device does not have is EINVAL",
-     .body = no_port},
+     .body = unknown_port_is_refused},
     {.id = "api.ctl.ep.none",
      .clause = WEFT_CLAUSE ", EINVAL",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "a batch of nothing is EINVAL",
-     .body = none},
+     .what = "an empty batch is EINVAL",
+     .body = empty_batch_is_refused},
     {.id = "api.ctl.ep.operation",
      .clause = WEFT_CLAUSE ", ENOTSUP",
      .what = "an operation that does not exist is refused",
-     .body = no_operation},
+     .body = unknown_operation_is_refused},
     {.id = "api.ctl.event.cq",
      .clause = "mrc_ctl.h: mrc_ctl_create_ev_event_cq",
-     .what = "a CQ of EV events is made, is empty, and is destroyed as any CQ",
-     .body = event_cq},
+     .what = "a CQ of EV events can be created, is empty, and is destroyed like any CQ",
+     .body = event_cq_works},
     {.id = "api.ctl.event.kind",
      .clause = "mrc_ctl.h: mrc_ctl_poll_ev_event",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "a CQ of completions is no CQ of EV events: an errno value negated",
-     .body = event_poll_wrong},
+     .what = "polling a completion CQ for EV events returns a negated errno value",
+     .body = wrong_cq_kind_is_refused},
     {.id = "api.ctl.event.size",
      .clause = "mrc_ctl.h: mrc_ctl_create_ev_event_cq",
-     .what = "a CQ of no EV events is refused",
+     .what = "a CQ of EV events with no entries is refused",
      .body = event_cq_refused},
 };
 

@@ -5,7 +5,7 @@
 namespace weft::conformance {
 namespace {
 
-void done(std::string_view what, int error) {
+void must_work(std::string_view what, int error) {
   if (error != 0) fail(fmt::format("{} works", what), errno_name(error));
 }
 
@@ -14,9 +14,9 @@ struct Four {
   Controller controller;
   explicit Four(Session& session) : controller(session) {
     controller.format_online();
-    done("an explicit profile", controller.explicit_offline(4));
+    must_work("an explicit profile", controller.explicit_offline(4));
     controller.populate(4);
-    done("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
+    must_work("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
   }
   int state_of(const mrc_ctl_ev& ev) {
     mrc_ctl_ev_op_entry entry{};
@@ -45,7 +45,7 @@ bool is_same(const mrc_ctl_ev& a, const mrc_ctl_ev& b) {
   return std::memcmp(a.val, b.val, sizeof(a.val)) == 0 && a.port == b.port;
 }
 
-void array(Session& session) {
+void query_array_returns_evs(Session& session) {
   Four four(session);
   const auto entries = four.controller.array(4);
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -55,7 +55,7 @@ void array(Session& session) {
   }
 }
 
-void short_array(Session& session) {
+void short_array_is_refused(Session& session) {
   Four four(session);
   std::vector<mrc_ctl_ev_op_entry> entries(3);
   mrc_ctl_ev_profile_attr attr{};
@@ -72,7 +72,7 @@ void deny(Session& session) {
   Four four(session);
   equal("state at first: GOOD", four.state_of(four.controller.ev(1)),
         static_cast<int>(MRC_CTL_EV_GOOD));
-  done("MODIFY_EV_STATE while ONLINE", four.deny({four.controller.ev(1)}));
+  must_work("MODIFY_EV_STATE while ONLINE", four.deny({four.controller.ev(1)}));
   equal("state: DENIED", four.state_of(four.controller.ev(1)), static_cast<int>(MRC_CTL_EV_DENIED));
   equal("state of another", four.state_of(four.controller.ev(2)),
         static_cast<int>(MRC_CTL_EV_GOOD));
@@ -80,7 +80,7 @@ void deny(Session& session) {
 
 void batch_stops(Session& session) {
   Four four(session);
-  fails_value("a batch whose second entry does not exist",
+  fails_value("a batch with a second entry that does not exist",
               four.deny({four.controller.ev(0), four.controller.ev(50), four.controller.ev(2)}),
               {ENOENT});
   equal("the entry before it", four.state_of(four.controller.ev(0)),
@@ -89,7 +89,7 @@ void batch_stops(Session& session) {
         static_cast<int>(MRC_CTL_EV_GOOD));
 }
 
-void port_counts(Session& session) {
+void port_identifies_ev(Session& session) {
   Four four(session);
   if (four.controller.port_count() < 2) skip("the device has one port");
   mrc_ctl_ev other = four.controller.ev(0);
@@ -97,7 +97,7 @@ void port_counts(Session& session) {
   fails_value("the value of one EV with the port of another", four.deny({other}), {ENOENT});
 }
 
-void settable(Session& session) {
+void only_good_and_denied(Session& session) {
   Four four(session);
   std::vector<mrc_ctl_ev_op_entry> entries(1);
   entries[0].ev = four.controller.ev(0);
@@ -106,35 +106,35 @@ void settable(Session& session) {
               four.controller.ev_op(MRC_CTL_EV_OP_MODIFY_EV_STATE, entries), {EINVAL});
 }
 
-void replace(Session& session) {
+void replace_replaces_one(Session& session) {
   Four four(session);
   if ((four.controller.device.opt_attr & MRC_CTL_OPT_CAP_EV_PROFILE_MODIFY_ONLINE) == 0)
-    done("OFFLINE", four.controller.move_ev(MRC_CTL_PROFILE_OFFLINE));
+    must_work("OFFLINE", four.controller.move_ev(MRC_CTL_PROFILE_OFFLINE));
   std::vector<mrc_ctl_ev_op_entry> entries(1);
   entries[0].ev = four.controller.ev(0);
   entries[0].ev_new = four.controller.ev(8);
   entries[0].state = MRC_CTL_EV_GOOD;
-  done("REPLACE_EV", four.controller.ev_op(MRC_CTL_EV_OP_REPLACE_EV, entries));
+  must_work("REPLACE_EV", four.controller.ev_op(MRC_CTL_EV_OP_REPLACE_EV, entries));
   equal("state of the new one", four.state_of(four.controller.ev(8)),
         static_cast<int>(MRC_CTL_EV_GOOD));
   fails_value("the old one", four.deny({four.controller.ev(0)}), {ENOENT});
 }
 
-// Two copies weigh a path; one operation takes one of them, or all.
-void copies(Session& session) {
+// Copies of an EV give its path more weight; one operation replaces one copy, or all copies.
+void replace_of_copies(Session& session) {
   Controller controller(session);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(4));
+  must_work("an explicit profile", controller.explicit_offline(4));
   std::vector<mrc_ctl_ev_op_entry> entries(4);
   for (auto& entry : entries) {
     entry.ev_new = controller.ev(0);
     entry.state = MRC_CTL_EV_GOOD;
   }
-  done("four copies of one EV", controller.ev_op(MRC_CTL_EV_OP_REPLACE_EV, entries));
+  must_work("four copies of one EV", controller.ev_op(MRC_CTL_EV_OP_REPLACE_EV, entries));
   entries.resize(1);
   entries[0].ev = controller.ev(0);
   entries[0].ev_new = controller.ev(4);
-  done("REPLACE_EV of one", controller.ev_op(MRC_CTL_EV_OP_REPLACE_EV, entries));
+  must_work("REPLACE_EV of one", controller.ev_op(MRC_CTL_EV_OP_REPLACE_EV, entries));
   const auto count = [&](std::uint32_t i) {
     int found = 0;
     for (const auto& entry : controller.array(4)) found += is_same(entry.ev, controller.ev(i));
@@ -142,12 +142,12 @@ void copies(Session& session) {
   };
   equal("copies left", count(0), 3);
   entries[0].flags = MRC_CTL_EV_OP_F_ALL_COPIES;
-  done("REPLACE_EV of all copies", controller.ev_op(MRC_CTL_EV_OP_REPLACE_EV, entries));
+  must_work("REPLACE_EV of all copies", controller.ev_op(MRC_CTL_EV_OP_REPLACE_EV, entries));
   equal("copies left", count(0), 0);
   equal("copies of the other", count(4), 4);
 }
 
-void query_none(Session& session) {
+void unknown_ev_is_enoent(Session& session) {
   Four four(session);
   mrc_ctl_ev_op_entry entry{};
   entry.ev = four.controller.ev(60);
@@ -164,40 +164,40 @@ void query_none(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.ctl.ev-op.array",
      .clause = WEFT_CLAUSE,
-     .what = "QUERY_EV_ARRAY gives what was put in",
-     .body = array},
+     .what = "QUERY_EV_ARRAY returns the EVs that were set",
+     .body = query_array_returns_evs},
     {.id = "api.ctl.ev-op.short-array",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_profile, E2BIG",
      .what = "a short array is E2BIG with the count",
-     .body = short_array},
+     .body = short_array_is_refused},
     {.id = "api.ctl.ev-op.deny",
      .clause = "mrc_ctl.h: MODIFY_EV_STATE while ONLINE",
-     .what = "an EV is denied while ONLINE, and its neighbours are not",
+     .what = "an EV can be denied while ONLINE, and the other EVs are not affected",
      .body = deny},
     {.id = "api.ctl.ev-op.batch",
      .clause = "mrc_ctl.h: mrc_ctl_modify_ev_profile, ENOENT",
-     .what = "a batch stops at the entry that fails, and those before it stay done",
+     .what = "a batch stops at the entry that fails, and earlier entries stay done",
      .body = batch_stops},
     {.id = "api.ctl.ev-op.port",
      .clause = "mrc_ctl.h: struct mrc_ctl_ev; history of the header",
-     .what = "an EV is its value and its port",
-     .body = port_counts},
+     .what = "value and port together identify an EV",
+     .body = port_identifies_ev},
     {.id = "api.ctl.ev-op.settable",
      .clause = "mrc_ctl.h: MODIFY_EV_STATE; history of the header",
      .what = "only GOOD and DENIED can be set",
-     .body = settable},
+     .body = only_good_and_denied},
     {.id = "api.ctl.ev-op.replace",
      .clause = WEFT_CLAUSE,
-     .what = "REPLACE_EV puts one in the place of another",
-     .body = replace},
+     .what = "REPLACE_EV replaces one EV by another",
+     .body = replace_replaces_one},
     {.id = "api.ctl.ev-op.copies",
      .clause = "mrc_ctl.h: MRC_CTL_EV_OP_F_ALL_COPIES",
-     .what = "REPLACE_EV takes one of equal EVs, with ALL_COPIES all of them",
-     .body = copies},
+     .what = "REPLACE_EV replaces one of several equal EVs, with ALL_COPIES all of them",
+     .body = replace_of_copies},
     {.id = "api.ctl.ev-op.none",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_profile, ENOENT",
-     .what = "the state of an EV that is not there is ENOENT",
-     .body = query_none},
+     .what = "the state of an EV that is not in the profile is ENOENT",
+     .body = unknown_ev_is_enoent},
 };
 
 }  // namespace

@@ -1,45 +1,46 @@
-// EV profiles: their states, what each state needs, who keeps them, and generated EVs.
+// EV profiles: their states, the attributes that each state needs, their lifetime, and generated
+// EVs.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-void is_state(const Controller& controller, mrc_ctl_profile_state state) {
+void expect_state(const Controller& controller, mrc_ctl_profile_state state) {
   equal("profile state", static_cast<int>(controller.ev_state()), static_cast<int>(state));
 }
-void done(std::string_view what, int error) {
+void must_work(std::string_view what, int error) {
   if (error != 0) fail(fmt::format("{} works", what), errno_name(error));
 }
 
 void online(Controller& controller, std::uint32_t count) {
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(count));
+  must_work("an explicit profile", controller.explicit_offline(count));
   controller.populate(count);
-  done("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
+  must_work("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
 }
 
-void whole_way(Session& session) {
+void all_transitions(Session& session) {
   Controller controller(session);
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
   online(controller, 4);
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
-  done("ONLINE to OFFLINE", controller.move_ev(MRC_CTL_PROFILE_OFFLINE));
-  done("OFFLINE to INIT", controller.move_ev(MRC_CTL_PROFILE_INIT));
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
+  must_work("ONLINE to OFFLINE", controller.move_ev(MRC_CTL_PROFILE_OFFLINE));
+  must_work("OFFLINE to INIT", controller.move_ev(MRC_CTL_PROFILE_INIT));
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void init_online(Session& session) {
+void init_to_online_is_refused(Session& session) {
   Controller controller(session);
   fails_value("INIT to ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void online_init(Session& session) {
+void online_to_init_is_refused(Session& session) {
   Controller controller(session);
   online(controller, 1);
   fails_value("ONLINE to INIT", controller.move_ev(MRC_CTL_PROFILE_INIT), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
 }
 
 void needs_mode(Session& session) {
@@ -50,7 +51,7 @@ void needs_mode(Session& session) {
 void unpopulated(Session& session) {
   Controller controller(session);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(4));
+  must_work("an explicit profile", controller.explicit_offline(4));
   const auto entries = controller.array(4);
   for (const auto& entry : entries) {
     const mrc_ctl_ev none = MRC_CTL_EV_UNPOPULATED;
@@ -60,13 +61,13 @@ void unpopulated(Session& session) {
   controller.populate(3);
   fails_value("ONLINE with 3 of 4 EVs populated", controller.move_ev(MRC_CTL_PROFILE_ONLINE),
               {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_OFFLINE);
+  expect_state(controller, MRC_CTL_PROFILE_OFFLINE);
 }
 
 void min_active_limit(Session& session) {
   Controller controller(session);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(4));
+  must_work("an explicit profile", controller.explicit_offline(4));
   mrc_ctl_ev_profile_attr attr{};
   attr.ev_min_active = 5;
   fails_value("MIN_ACTIVE of 5 with COUNT 4",
@@ -76,14 +77,14 @@ void min_active_limit(Session& session) {
 void event_mask_limit(Session& session) {
   Controller controller(session);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(4));
+  must_work("an explicit profile", controller.explicit_offline(4));
   mrc_ctl_ev_profile_attr attr{};
   attr.ev_event_mask = MRC_CTL_EV_DENIED;
   fails_value("EVENT_MASK with DENIED", controller.set_ev(attr, MRC_CTL_EV_PROFILE_EVENT_MASK),
               {EINVAL});
 }
 
-void too_many(Session& session) {
+void too_many_evs_are_refused(Session& session) {
   Controller controller(session);
   controller.format_online();
   const int error = controller.explicit_offline(controller.device.ev.ev_max_count_profile + 1);
@@ -93,7 +94,7 @@ void too_many(Session& session) {
 void two_operations(Session& session) {
   Controller controller(session);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(1));
+  must_work("an explicit profile", controller.explicit_offline(1));
   mrc_ctl_ev_op_entry entry{};
   entry.ev_new = controller.ev(0);
   entry.state = MRC_CTL_EV_GOOD;
@@ -107,7 +108,7 @@ void two_operations(Session& session) {
               {EINVAL});
 }
 
-void told_back(Session& session) {
+void query_returns_attributes(Session& session) {
   Controller controller(session);
   online(controller, 4);
   mrc_ctl_ev_profile_attr attr{};
@@ -123,8 +124,8 @@ void told_back(Session& session) {
   equal("ev_event_mask", attr.ev_event_mask, MRC_CTL_EV_GOOD | MRC_CTL_EV_ASSUMED_BAD);
 }
 
-// Persists beyond the context that made it.
-void outlives(Session& session) {
+// A profile outlives the context that configured it.
+void profile_outlives_context(Session& session) {
   std::optional<Controller> first(std::in_place, session);
   online(*first, 2);
   mrc_context* const second = first->library.mrc_create_context(first->host.verbs, nullptr);
@@ -138,7 +139,7 @@ void outlives(Session& session) {
         static_cast<int>(MRC_CTL_PROFILE_ONLINE));
 }
 
-void qp_uses(Session& session) {
+void profile_in_use_is_busy(Session& session) {
   Controller controller(session);
   online(controller, 4);
   {
@@ -148,15 +149,15 @@ void qp_uses(Session& session) {
     works("mrc_modify_qp to INIT with the profile",
           end.to_init(kRemoteWrite, &attr, MRC_QP_EV_PROFILE_ID));
     fails_value("OFFLINE while a QP uses it", controller.move_ev(MRC_CTL_PROFILE_OFFLINE), {EBUSY});
-    is_state(controller, MRC_CTL_PROFILE_ONLINE);
+    expect_state(controller, MRC_CTL_PROFILE_ONLINE);
   }
-  done("OFFLINE after the QP is gone", controller.move_ev(MRC_CTL_PROFILE_OFFLINE));
+  must_work("OFFLINE after the QP is gone", controller.move_ev(MRC_CTL_PROFILE_OFFLINE));
 }
 
-void qp_refused(Session& session) {
+void offline_profile_is_refused(Session& session) {
   Controller controller(session);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(1));
+  must_work("an explicit profile", controller.explicit_offline(1));
   End end(controller.host);
   mrc_qp_attr attr{};
   attr.profile.ev_profile_id = controller.ev_id;
@@ -164,8 +165,8 @@ void qp_refused(Session& session) {
               end.to_init(kRemoteWrite, &attr, MRC_QP_EV_PROFILE_ID), {EINVAL, EBUSY});
 }
 
-// Four bits of a field are the device's to choose; it never leaves them.
-void generated(Session& session) {
+// The device may choose four bits of a field, and never changes any other bit.
+void generated_evs_stay_in_range(Session& session) {
   Controller controller(session);
   if ((controller.device.ev.ev_mode_mask & MRC_CTL_EV_MODE_GEN) == 0) skip("no mode GEN");
   controller.format_online();
@@ -181,12 +182,13 @@ void generated(Session& session) {
   attr.ev_fields_op = {.op = MRC_CTL_EV_FIELDS_OP_MODIFY_FIELDS,
                        .fields = fields.data(),
                        .field_count = static_cast<int>(fields.size())};
-  done("a generated profile",
-       controller.set_ev(attr, MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MODE |
-                                   MRC_CTL_EV_PROFILE_FMT_ID | MRC_CTL_EV_PROFILE_COUNT |
-                                   MRC_CTL_EV_PROFILE_MIN_ACTIVE | MRC_CTL_EV_PROFILE_EVENT_MASK |
-                                   MRC_CTL_EV_PROFILE_EV_FIELDS_OP));
-  done("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
+  must_work(
+      "a generated profile",
+      controller.set_ev(attr, MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MODE |
+                                  MRC_CTL_EV_PROFILE_FMT_ID | MRC_CTL_EV_PROFILE_COUNT |
+                                  MRC_CTL_EV_PROFILE_MIN_ACTIVE | MRC_CTL_EV_PROFILE_EVENT_MASK |
+                                  MRC_CTL_EV_PROFILE_EV_FIELDS_OP));
+  must_work("ONLINE", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
   for (const auto& entry : controller.array(8)) {
     holds(entry.ev.port >= 1 && (controller.device.phy_port_mask >> entry.ev.port & 1) != 0,
           "a port of the device", text_of_value(entry.ev.port));
@@ -199,14 +201,14 @@ void generated(Session& session) {
   }
 }
 
-void automatic(Session& session) {
+void auto_needs_no_evs(Session& session) {
   Controller controller(session);
   if ((controller.device.ev.ev_mode_mask & MRC_CTL_EV_MODE_AUTO) == 0) skip("no mode AUTO");
   mrc_ctl_ev_profile_attr attr{};
   attr.profile_state = MRC_CTL_PROFILE_OFFLINE;
   attr.ev_mode = MRC_CTL_EV_MODE_AUTO;
-  done("an AUTO profile without format and EVs",
-       controller.set_ev(attr, MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MODE));
+  must_work("an AUTO profile without format and EVs",
+            controller.set_ev(attr, MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MODE));
 }
 
 #define WEFT_CLAUSE "mrc_ctl.h: mrc_ctl_modify_ev_profile"
@@ -215,18 +217,18 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.ev.states",
      .clause = WEFT_STATES,
      .what = "INIT, OFFLINE, ONLINE, OFFLINE, INIT",
-     .body = whole_way},
+     .body = all_transitions},
     {.id = "api.ctl.ev.init-online",
      .clause = WEFT_STATES,
-     .what = "no way from INIT to ONLINE, and nothing changes",
-     .body = init_online},
+     .what = "the transition from INIT to ONLINE is refused, and nothing changes",
+     .body = init_to_online_is_refused},
     {.id = "api.ctl.ev.online-init",
      .clause = WEFT_STATES,
-     .what = "no way from ONLINE to INIT, and nothing changes",
-     .body = online_init},
+     .what = "the transition from ONLINE to INIT is refused, and nothing changes",
+     .body = online_to_init_is_refused},
     {.id = "api.ctl.ev.no-mode",
      .clause = WEFT_CLAUSE,
-     .what = "OFFLINE needs MODE and the rest",
+     .what = "OFFLINE needs MODE and the other attributes",
      .body = needs_mode},
     {.id = "api.ctl.ev.unpopulated",
      .clause = WEFT_CLAUSE,
@@ -238,41 +240,41 @@ constexpr Test kTests[] = {
      .body = min_active_limit},
     {.id = "api.ctl.ev.event-mask",
      .clause = "mrc_ctl.h: ev_event_mask",
-     .what = "an EVENT_MASK of other states than GOOD and ASSUMED_BAD is EINVAL",
+     .what = "an EVENT_MASK with states other than GOOD and ASSUMED_BAD is EINVAL",
      .body = event_mask_limit},
     {.id = "api.ctl.ev.too-many",
      .clause = WEFT_CLAUSE " E2BIG",
      .what = "more EVs than a profile can hold are refused",
-     .body = too_many},
+     .body = too_many_evs_are_refused},
     {.id = "api.ctl.ev.two-operations",
      .clause = WEFT_CLAUSE,
-     .what = "an EV operation and one on fields in one call are EINVAL",
+     .what = "an EV operation and a field operation in one call are EINVAL",
      .body = two_operations},
     {.id = "api.ctl.ev.query",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_profile",
-     .what = "mode, format, count, floor and mask are told back",
-     .body = told_back},
+     .what = "a query returns mode, format, count, floor and mask",
+     .body = query_returns_attributes},
     {.id = "api.ctl.ev.shared",
      .clause = "mrc_ctl.h: profiles belong to the device",
-     .what = "another context sees the profile as it is",
-     .body = outlives},
+     .what = "another context sees the same profile",
+     .body = profile_outlives_context},
     {.id = "api.ctl.ev.busy",
      .clause = WEFT_CLAUSE " EBUSY",
      .what = "EBUSY while a QP uses the profile",
-     .body = qp_uses},
+     .body = profile_in_use_is_busy},
     {.id = "api.ctl.ev.offline-qp",
      .clause = "mrc_ctl.h: ONLINE is in use",
      .certainty = Certainty::kOurs,
-     .what = "a QP cannot take a profile that is OFFLINE",
-     .body = qp_refused},
+     .what = "a QP cannot use a profile that is OFFLINE",
+     .body = offline_profile_is_refused},
     {.id = "api.ctl.ev.generated",
      .clause = "mrc_ctl.h: MRC_CTL_EV_MODE_GEN",
      .what = "generated EVs stay within min_val and max_val, on ports of the device",
-     .body = generated},
+     .body = generated_evs_stay_in_range},
     {.id = "api.ctl.ev.automatic",
      .clause = "mrc_ctl.h: MRC_CTL_EV_MODE_AUTO",
      .what = "mode AUTO needs neither format nor EVs",
-     .body = automatic},
+     .body = auto_needs_no_evs},
 };
 
 }  // namespace

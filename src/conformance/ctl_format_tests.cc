@@ -1,42 +1,42 @@
-// EV format profiles: where the bits of an EV stand in a packet.
+// EV format profiles: the places of an EV's bits in a packet.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-void is_state(const Controller& controller, mrc_ctl_profile_state state) {
+void expect_state(const Controller& controller, mrc_ctl_profile_state state) {
   equal("profile state", static_cast<int>(controller.format_state()), static_cast<int>(state));
 }
-void done(std::string_view what, int error) {
+void must_work(std::string_view what, int error) {
   if (error != 0) fail(fmt::format("{} works", what), errno_name(error));
 }
 void refused(std::string_view what, int error, Errnos expected) {
   fails_value(what, error, expected);
 }
 
-void whole_way(Session& session) {
+void all_transitions(Session& session) {
   Controller controller(session);
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
   controller.format_online();
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
-  done("ONLINE to OFFLINE", controller.move_format(MRC_CTL_PROFILE_OFFLINE));
-  is_state(controller, MRC_CTL_PROFILE_OFFLINE);
-  done("OFFLINE to INIT", controller.move_format(MRC_CTL_PROFILE_INIT));
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
+  must_work("ONLINE to OFFLINE", controller.move_format(MRC_CTL_PROFILE_OFFLINE));
+  expect_state(controller, MRC_CTL_PROFILE_OFFLINE);
+  must_work("OFFLINE to INIT", controller.move_format(MRC_CTL_PROFILE_INIT));
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void init_online(Session& session) {
+void init_to_online_is_refused(Session& session) {
   Controller controller(session);
   refused("INIT to ONLINE", controller.move_format(MRC_CTL_PROFILE_ONLINE), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_INIT);
+  expect_state(controller, MRC_CTL_PROFILE_INIT);
 }
 
-void online_init(Session& session) {
+void online_to_init_is_refused(Session& session) {
   Controller controller(session);
   controller.format_online();
   refused("ONLINE to INIT", controller.move_format(MRC_CTL_PROFILE_INIT), {EINVAL});
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
 }
 
 void offline_without_mode(Session& session) {
@@ -49,8 +49,8 @@ void online_without_fields(Session& session) {
   mrc_ctl_ev_fmt_profile_attr attr{};
   attr.profile_state = MRC_CTL_PROFILE_OFFLINE;
   attr.ev_fmt_mode = controller.mode();
-  done("OFFLINE with a mode",
-       controller.set_format(attr, MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_MODE));
+  must_work("OFFLINE with a mode", controller.set_format(attr, MRC_CTL_EV_FMT_PROFILE_STATE |
+                                                                   MRC_CTL_EV_FMT_PROFILE_MODE));
   refused("ONLINE without fields", controller.move_format(MRC_CTL_PROFILE_ONLINE), {EINVAL});
 }
 
@@ -74,7 +74,7 @@ void cur_state(Session& session) {
       {EINVAL});
 }
 
-void too_wide(Session& session) {
+void too_wide_fields_are_refused(Session& session) {
   Controller controller(session);
   refused("fields wider than the mode has",
           controller.fields({32, 32, 32, 32, 32, 32, 32, 32, 32}, MRC_CTL_PROFILE_OFFLINE),
@@ -114,7 +114,7 @@ void query_modify(Session& session) {
       {EINVAL});
 }
 
-void no_such(Session& session) {
+void unknown_profile_is_refused(Session& session) {
   Controller controller(session);
   mrc_ctl_ev_fmt_profile_attr attr{};
   fails_minus_one("a query of a profile beyond the last",
@@ -124,14 +124,14 @@ void no_such(Session& session) {
                   {EINVAL});
 }
 
-void busy(Session& session) {
+void format_in_use_is_busy(Session& session) {
   Controller controller(session);
   controller.format_online();
-  done("an explicit profile", controller.explicit_offline(1));
+  must_work("an explicit profile", controller.explicit_offline(1));
   controller.populate(1);
-  done("ONLINE of an EV profile", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
+  must_work("ONLINE of an EV profile", controller.move_ev(MRC_CTL_PROFILE_ONLINE));
   refused("OFFLINE of its format", controller.move_format(MRC_CTL_PROFILE_OFFLINE), {EBUSY});
-  is_state(controller, MRC_CTL_PROFILE_ONLINE);
+  expect_state(controller, MRC_CTL_PROFILE_ONLINE);
 }
 
 #define WEFT_CLAUSE "mrc_ctl.h: mrc_ctl_modify_ev_fmt_profile"
@@ -140,15 +140,15 @@ constexpr Test kTests[] = {
     {.id = "api.ctl.format.states",
      .clause = WEFT_STATES,
      .what = "INIT, OFFLINE, ONLINE, OFFLINE, INIT",
-     .body = whole_way},
+     .body = all_transitions},
     {.id = "api.ctl.format.init-online",
      .clause = WEFT_STATES,
-     .what = "no way from INIT to ONLINE, and nothing changes",
-     .body = init_online},
+     .what = "the transition from INIT to ONLINE is refused, and nothing changes",
+     .body = init_to_online_is_refused},
     {.id = "api.ctl.format.online-init",
      .clause = WEFT_STATES,
-     .what = "no way from ONLINE to INIT, and nothing changes",
-     .body = online_init},
+     .what = "the transition from ONLINE to INIT is refused, and nothing changes",
+     .body = online_to_init_is_refused},
     {.id = "api.ctl.format.no-mode",
      .clause = WEFT_CLAUSE,
      .what = "OFFLINE needs a MODE",
@@ -159,20 +159,20 @@ constexpr Test kTests[] = {
      .body = online_without_fields},
     {.id = "api.ctl.format.modify-online",
      .clause = WEFT_CLAUSE,
-     .what = "ONLINE it can only go OFFLINE",
+     .what = "in ONLINE the only permitted change is to OFFLINE",
      .body = modify_online},
     {.id = "api.ctl.format.cur-state",
      .clause = "mrc_ctl.h: cur_profile_state",
      .certainty = Certainty::kOurs,
-     .what = "a CUR_STATE that does not hold is EINVAL",
+     .what = "a CUR_STATE that is not the actual state is EINVAL",
      .body = cur_state},
     {.id = "api.ctl.format.too-wide",
      .clause = WEFT_CLAUSE,
-     .what = "fields of more bits than an EV has are refused",
-     .body = too_wide},
+     .what = "fields with more bits than an EV are refused",
+     .body = too_wide_fields_are_refused},
     {.id = "api.ctl.format.query-fields",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_fmt_profile",
-     .what = "fields are told back; a short array is E2BIG with the count",
+     .what = "a query returns the fields; a short array is E2BIG with the count",
      .body = query_fields},
     {.id = "api.ctl.format.query-modify",
      .clause = "mrc_ctl.h: mrc_ctl_query_ev_fmt_profile",
@@ -180,12 +180,12 @@ constexpr Test kTests[] = {
      .body = query_modify},
     {.id = "api.ctl.format.none",
      .clause = "mrc_ctl.h: profile numbers",
-     .what = "a number beyond the last profile is EINVAL",
-     .body = no_such},
+     .what = "a number after the last profile is EINVAL",
+     .body = unknown_profile_is_refused},
     {.id = "api.ctl.format.busy",
      .clause = WEFT_CLAUSE " EBUSY",
      .what = "EBUSY while an EV profile that uses it is ONLINE",
-     .body = busy},
+     .body = format_in_use_is_busy},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Devices and contexts: what a device says of itself, and contexts made, refused and destroyed.
+// Devices and contexts: a device's attributes, and contexts created, refused and destroyed.
 #include <bit>
 
 #include "conformance/end.h"
@@ -7,12 +7,12 @@
 namespace weft::conformance {
 namespace {
 
-// A verbs context alone.
+// A verbs context without an MRC context.
 struct Verbs {
   const Library& library;
   ibv_context* context;
   explicit Verbs(Session& session) : library(session.library()), context(open_device(session)) {}
-  ~Verbs() { library.ibv_close_device.at_the_end(context); }
+  ~Verbs() { library.ibv_close_device.call_if_present(context); }
   Verbs(const Verbs&) = delete;
   Verbs& operator=(const Verbs&) = delete;
 };
@@ -37,7 +37,7 @@ void query_device_ex_null(Session& session) {
   equal("supported", supported, 1);
 }
 
-void limits(Session& session) {
+void minimums_are_met(Session& session) {
   Host host(session);
   const auto& a = host.attr;
   holds(a.mpr_attr.max_mpr >= 8, "max_mpr of 8 (1024 PSNs) at least",
@@ -47,7 +47,7 @@ void limits(Session& session) {
         text_of_value(a.wimm_attr.max_wimm_dest));
 }
 
-void resolution(Session& session) {
+void mpr_resolution_fits(Session& session) {
   Host host(session);
   const auto& mpr = host.attr.mpr_attr;
   holds(mpr.mpr_resolution >= 1 && mpr.mpr_resolution <= mpr.max_mpr,
@@ -64,7 +64,7 @@ void known_bits(Session& session) {
         "protocol version 1 among the bits", fmt::format("{:#x}", protocol));
 }
 
-void create_with(Session& session, std::uint32_t version) {
+void version_is_accepted(Session& session, std::uint32_t version) {
   Verbs verbs(session);
   mrc_context_attr attr{.mrc_api_version_used = version, .mrc_vendor_api_version_used = 0};
   mrc_context* const context = verbs.library.mrc_create_context(verbs.context, &attr);
@@ -72,7 +72,7 @@ void create_with(Session& session, std::uint32_t version) {
   works("mrc_destroy_context", verbs.library.mrc_destroy_context(context));
 }
 
-void create_future(Session& session) {
+void future_version_is_refused(Session& session) {
   Verbs verbs(session);
   mrc_context_attr attr{.mrc_api_version_used = MRC_API_VER(9, 0, 0),
                         .mrc_vendor_api_version_used = 0};
@@ -80,9 +80,9 @@ void create_future(Session& session) {
              verbs.library.mrc_create_context(verbs.context, &attr), {EINVAL, EOPNOTSUPP, ENOTSUP});
 }
 
-// While something made from the context lives.
+// EBUSY while an object of the context lives.
 template <typename Make>
-void busy(Session& session, const char* what, Make make) {
+void context_in_use_is_busy(Session& session, const char* what, Make make) {
   Host host(session);
   make(host, [&] {
     fails_minus_one(fmt::format("mrc_destroy_context with a {}", what),
@@ -106,53 +106,53 @@ void null_arguments(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.device.query-ex",
      .clause = "mrc.h: mrc_query_device_ex",
-     .what = "tells the same as mrc_query_device, and that MRC is supported",
+     .what = "returns the same as mrc_query_device, and that MRC is supported",
      .body = query_device_ex},
     {.id = "api.device.query-ex-no-context",
      .clause = "mrc.h: mrc_query_device_ex",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "works without an MRC context: whether there can be one is the question",
+     .what = "works without an MRC context, because the result says whether one can be created",
      .body = query_device_ex_null},
     {.id = "api.device.minimums",
      .clause = "MRC 10.1.2, minimums of MPR and WIMM",
      .certainty = Certainty::kReaders,
-     .what = "max_mpr is 8 at least, max_wimm and max_wimm_dest 32",
-     .body = limits},
+     .what = "max_mpr is at least 8, max_wimm and max_wimm_dest at least 32",
+     .body = minimums_are_met},
     {.id = "api.device.mpr-resolution",
      .clause = "mrc.h: struct mrc_device_attr",
-     .what = "mpr_resolution is a step that fits into max_mpr",
-     .body = resolution},
+     .what = "mpr_resolution is from 1 to max_mpr",
+     .body = mpr_resolution_fits},
     {.id = "api.device.known-bits",
      .clause = "mrc.h: enum mrc_device_cap, enum mrc_protocol_version",
-     .what = "capability and version bitmaps have only bits of the header",
+     .what = "capability and version bitmaps have only bits that the header defines",
      .body = known_bits},
     {.id = "api.context.version-zero",
      .clause = "mrc.h: struct mrc_context_attr",
-     .what = "version 0 says nothing, and is taken",
-     .body = [](Session& s) { create_with(s, 0); }},
+     .what = "version 0 means unspecified, and is accepted",
+     .body = [](Session& s) { version_is_accepted(s, 0); }},
     {.id = "api.context.version-old",
      .clause = "OCP's benchmark",
      .certainty = Certainty::kOurs,
-     .what = "version 0.0.1, which OCP's benchmark passes by mistake, is taken",
-     .body = [](Session& s) { create_with(s, 1); }},
+     .what = "version 0.0.1, which OCP's benchmark passes by mistake, is accepted",
+     .body = [](Session& s) { version_is_accepted(s, 1); }},
     {.id = "api.context.version-current",
      .clause = "mrc.h: struct mrc_context_attr",
-     .what = "version 1.0.0, the oldest published, is taken",
-     .body = [](Session& s) { create_with(s, MRC_API_VER(1, 0, 0)); }},
+     .what = "version 1.0.0, the oldest published one, is accepted",
+     .body = [](Session& s) { version_is_accepted(s, MRC_API_VER(1, 0, 0)); }},
     {.id = "api.context.version-future",
      .clause = "mrc.h: struct mrc_context_attr",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "a version that does not exist yet is refused",
-     .body = create_future},
+     .body = future_version_is_refused},
     {.id = "api.context.busy-cq",
      .clause = "mrc.h: mrc_destroy_context",
      .certainty = Certainty::kOurs,
      .what = "EBUSY while a CQ of the context lives",
      .body =
          [](Session& s) {
-           busy(s, "CQ", [](Host& host, auto check) {
+           context_in_use_is_busy(s, "CQ", [](Host& host, auto check) {
              mrc_cq* const cq = host.library.mrc_create_cq(host.context, 1, nullptr, nullptr, 0);
              works("mrc_create_cq", cq);
              check();
@@ -165,7 +165,7 @@ constexpr Test kTests[] = {
      .what = "EBUSY while a QP hint of the context lives",
      .body =
          [](Session& s) {
-           busy(s, "hint", [](Host& host, auto check) {
+           context_in_use_is_busy(s, "hint", [](Host& host, auto check) {
              mrc_qp_hint_init_attr init{};
              mrc_qp_hint* const hint = host.library.mrc_create_qp_hint(host.context, &init);
              works("mrc_create_qp_hint", hint);
@@ -177,7 +177,7 @@ constexpr Test kTests[] = {
      .clause = "mrc.h: [-1], [NULL]",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "NULL where an object belongs is EINVAL, not a crash",
+     .what = "NULL instead of an object is EINVAL, not a crash",
      .body = null_arguments},
 };
 

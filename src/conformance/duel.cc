@@ -76,7 +76,7 @@ void Duel::post(std::uint32_t size, std::uint64_t id, std::optional<std::uint32_
 bool is_write(const Seen& seen) { return seen.as<wire::Write>() != nullptr; }
 bool is_fresh_write(const Seen& seen) { return is_write(seen) && !seen.bth().rtx; }
 
-// Whoever waits here also polls: some libraries work only while they are called.
+// Waiting includes polling the CQs, because some libraries make progress only during calls.
 Seen Duel::next_where(std::string_view what, const std::function<bool(const Seen&)>& wanted) {
   while (!session.is_over()) {
     ibv_wc wc{};
@@ -85,7 +85,7 @@ Seen Duel::next_where(std::string_view what, const std::function<bool(const Seen
       return std::move(*seen);
   }
   fail(std::string(what) + " from the device",
-       tester.unreadable > 0 ? fmt::format("{} packets that are none of MRC", tester.unreadable)
+       tester.unreadable > 0 ? fmt::format("{} packets that are not MRC", tester.unreadable)
                              : "none came in time");
 }
 
@@ -122,7 +122,7 @@ void Duel::acknowledge(const Seen& write, Psn cack, std::uint64_t bits) {
   body.trigger_offset = static_cast<std::int16_t>(write.bth().psn.since(cack));
   body.entropy = write.entropy();
   body.echo = write.as<wire::Write>()->sent;
-  // What came so far, in full packets: rounded up, and never less than what the device counts.
+  // Received bytes, counted as full packets: rounded up, so never less than the device's own count.
   const auto packets =
       static_cast<std::uint32_t>(cack.since(Psn(options.device_psn)) + 1) + body.ooo_count;
   body.rcvd_bytes_256 = packets * ((mtu_bytes() + 40 + 8 + 36 + 4 + 255) / 256);
@@ -166,7 +166,7 @@ void Duel::answer_probe(const Seen& seen, Psn cack, std::uint64_t bits) {
   tester.send(answer, {}, {.plane = seen.plane});
 }
 
-Seen Duel::next_again(Psn cack, std::uint64_t bits) {
+Seen Duel::next_retransmission(Psn cack, std::uint64_t bits) {
   return next_where("a retransmission", [&](const Seen& seen) {
     answer_probe(seen, cack, bits);
     return is_write(seen) && seen.bth().rtx;
@@ -210,10 +210,10 @@ wire::Packet Duel::packet_of(const Piece& piece) const {
                           .immediate = piece.immediate}};
 }
 
-void Duel::send(const Piece& piece, const Tester::Way& way) {
+void Duel::send(const Piece& piece, const Tester::SendOptions& how) {
   std::vector<std::uint8_t> payload(piece.size);
   fill(payload.data(), payload.size(), piece.seed);
-  tester.send(packet_of(piece), std::as_bytes(std::span(payload)), way);
+  tester.send(packet_of(piece), std::as_bytes(std::span(payload)), how);
 }
 
 Seen Duel::next_sack() {

@@ -1,4 +1,4 @@
-// Where the tester and the device are.
+// Chooses the addresses of the tester and the device.
 #include <algorithm>
 #include <bit>
 
@@ -8,7 +8,8 @@
 namespace weft::conformance {
 namespace {
 
-// Weft's processes share a host's addresses; bits 23 to 16 of a QP number say which UDP port.
+// Processes of Weft share the addresses of a host; bits 23 to 16 of a QP number select the UDP
+// port.
 std::uint16_t weft_port(std::uint32_t qpn) {
   const std::uint32_t slot = qpn >> 16;
   return static_cast<std::uint16_t>(slot == 0 ? 4791 : 14'791 + slot);
@@ -42,17 +43,17 @@ Tester open_tester(Session& session, const Host& host, std::uint32_t device_qpn,
   if (config.device_port == 0) config.device_port = loopback ? weft_port(device_qpn) : 4791;
   if (config.device.empty()) {
     config.device = {gid};
-    // Weft on the loopback: port p is 127.0.p.1.
+    // Weft's device on the loopback has the address 127.0.p.1 at port p.
     for (std::uint32_t p = 1; loopback && p < ports_of(host); ++p)
       config.device.push_back({.high = gid.high, .low = gid.low + (std::uint64_t{p} << 8)});
   }
   if (!config.addresses.empty()) {
     auto opened = Tester::open(config);
-    if (!opened) throw Trouble{"the tester's addresses: " + opened.error().message};
+    if (!opened) throw SuiteError{"the tester's addresses: " + opened.error().message};
     return std::move(opened).value();
   }
   if (!loopback) throw Skip{"where the tester is was not said; give --tester and --device-address"};
-  // The first neighbour that nobody else is.
+  // The first neighbouring address that is free.
   std::string why;
   for (std::uint64_t last = 2; last < 250; ++last) {
     config.addresses.clear();
@@ -63,7 +64,7 @@ Tester open_tester(Session& session, const Host& host, std::uint32_t device_qpn,
     why = opened.error().message;
     if (opened.error().kind != ErrorKind::kExhausted) break;
   }
-  throw Trouble{"no address for the tester: " + why};
+  throw SuiteError{"no address for the tester: " + why};
 }
 
 }  // namespace weft::conformance

@@ -51,9 +51,9 @@ Host::Host(Session& on) : session(on), library(on.library()) {
 }
 
 Host::~Host() {
-  if (pd != nullptr) library.ibv_dealloc_pd.at_the_end(pd);
-  if (context != nullptr) library.mrc_destroy_context.at_the_end(context);
-  if (verbs != nullptr) library.ibv_close_device.at_the_end(verbs);
+  if (pd != nullptr) library.ibv_dealloc_pd.call_if_present(pd);
+  if (context != nullptr) library.mrc_destroy_context.call_if_present(context);
+  if (verbs != nullptr) library.ibv_close_device.call_if_present(verbs);
 }
 
 End::End(Host& on, const EndOptions& with)
@@ -78,10 +78,10 @@ End::End(Host& on, const EndOptions& with)
 }
 
 End::~End() {
-  if (qp != nullptr) library.mrc_destroy_qp.at_the_end(qp);
-  if (send_cq != nullptr) library.mrc_destroy_cq.at_the_end(send_cq);
-  if (receive_cq != nullptr) library.mrc_destroy_cq.at_the_end(receive_cq);
-  if (mr != nullptr) library.ibv_dereg_mr.at_the_end(mr);
+  if (qp != nullptr) library.mrc_destroy_qp.call_if_present(qp);
+  if (send_cq != nullptr) library.mrc_destroy_cq.call_if_present(send_cq);
+  if (receive_cq != nullptr) library.mrc_destroy_cq.call_if_present(receive_cq);
+  if (mr != nullptr) library.ibv_dereg_mr.call_if_present(mr);
 }
 
 Address End::address() const {

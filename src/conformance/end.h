@@ -1,6 +1,6 @@
-// One end of a QP as an application has it, through the library under test: Host is device, context
-// and domain; End is memory, CQs and a QP on it. Everything is destroyed in order, without checks:
-// tests that are about destroying call the functions themselves.
+// One end of a QP as an application uses it, through the library under test. Host has device,
+// context and domain; End has memory, CQs and a QP on it. Destructors destroy everything in order,
+// without checks; tests of destroy functions call these functions themselves.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace weft::conformance {
 
-// What two ends tell each other, out of band.
+// The values that two ends exchange out of band.
 struct Address {
   ibv_gid gid{};
   std::uint32_t qpn = 0, psn = 0, rkey = 0;
@@ -22,7 +22,7 @@ struct Address {
 
 class Host {
  public:
-  // Throws Failure when there is no such device, or it does not open.
+  // Throws Failure if there is no such device, or it does not open.
   explicit Host(Session& session);
   ~Host();
   Host(const Host&) = delete;
@@ -72,7 +72,7 @@ class End {
   std::uint32_t qpn() const;
   ibv_qp_state state() const;
 
-  // Each returns what mrc_modify_qp did.
+  // Each returns the result of mrc_modify_qp.
   int to_init(int access = kRemoteWrite, const mrc_qp_attr* mrc = nullptr, int mask = 0);
   int to_rtr(const Address& peer, ibv_mtu mtu = IBV_MTU_1024, const mrc_qp_attr* mrc = nullptr,
              int mask = 0);
@@ -88,18 +88,18 @@ class End {
     unsigned flags = IBV_SEND_SIGNALED;
     std::optional<std::uint32_t> immediate{};
   };
-  // Return what the library did.
+  // Return the library's result.
   int post(const Address& peer, const Write& write);
   int post_receive(std::uint64_t id);
-  // The same; throw Failure.
+  // The same, but throw Failure on an error.
   void write(const Address& peer, const Write& write);
   void receive(std::uint64_t id);
 
-  // The next completion of a CQ; throws Failure when none comes.
+  // The next completion of a CQ; throws Failure if none arrives.
   ibv_wc wait(mrc_cq* cq) const;
   ibv_wc wait_send() const { return wait(send_cq); }
   ibv_wc wait_receive() const { return wait(receive_cq); }
-  // That nothing completes for a while.
+  // Fails if a request completes within this time.
   void stays_quiet(mrc_cq* cq, milliseconds how_long) const;
   void reaches(ibv_qp_state state) const;
 };

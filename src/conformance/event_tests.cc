@@ -1,4 +1,4 @@
-// Events: of completion queues on their channel, and asynchronous ones of a context.
+// Events of completion queues on their channel, and asynchronous events of a context.
 #include <fcntl.h>
 #include <poll.h>
 
@@ -12,7 +12,7 @@
 namespace weft::conformance {
 namespace {
 
-// `b` has its CQs on a channel, and receives posted.
+// Two connected ends. The CQs of `b` report to a channel, and `b` has posted receives.
 struct Listening {
   Host host;
   const Library& library;
@@ -32,7 +32,7 @@ struct Listening {
   ~Listening() {
     a.reset();
     b.reset();
-    library.mrc_destroy_comp_channel.at_the_end(channel);
+    library.mrc_destroy_comp_channel.call_if_present(channel);
   }
   Listening(const Listening&) = delete;
   Listening& operator=(const Listening&) = delete;
@@ -45,18 +45,18 @@ struct Listening {
              {.size = 8, .id = 1, .flags = flags | IBV_SEND_SIGNALED, .immediate = 1});
     completed_as(a->wait_send(), IBV_WC_SUCCESS, 1);
   }
-  // Until the channel is readable; the test's time at most.
-  void is_told() {
+  // Waits until the channel is readable, at most until the test's time limit.
+  void expect_event() {
     pollfd what{.fd = fd, .events = POLLIN, .revents = 0};
     while (poll(&what, 1, 10) != 1) {
       if (host.session.is_over()) fail("the channel becomes readable", "it does not");
     }
   }
-  void is_silent() {
+  void expect_no_event() {
     pollfd what{.fd = fd, .events = POLLIN, .revents = 0};
     holds(poll(&what, 1, 20) == 0, "no event on the channel", "it is readable");
   }
-  mrc_cq* take() {
+  mrc_cq* take_event() {
     mrc_cq* cq = nullptr;
     void* context = nullptr;
     works("mrc_get_cq_event", library.mrc_get_cq_event(channel, &cq, &context));
@@ -65,18 +65,18 @@ struct Listening {
   }
 };
 
-void one_event(Session& session) {
+void one_event_per_arming(Session& session) {
   Listening in(session);
   in.arm(0);
   in.send();
-  in.is_told();
-  mrc_cq* const cq = in.take();
+  in.expect_event();
+  mrc_cq* const cq = in.take_event();
   equal("the CQ", static_cast<const void*>(cq), static_cast<const void*>(in.b->receive_cq));
   in.library.mrc_ack_cq_events(cq, 1);
   in.b->wait_receive();
   in.send();
   in.b->wait_receive();
-  in.is_silent();
+  in.expect_no_event();
 }
 
 void solicited(Session& session) {
@@ -84,26 +84,26 @@ void solicited(Session& session) {
   in.arm(1);
   in.send();
   in.b->wait_receive();
-  in.is_silent();
+  in.expect_no_event();
   in.send(IBV_SEND_SOLICITED);
-  in.is_told();
-  in.library.mrc_ack_cq_events(in.take(), 1);
+  in.expect_event();
+  in.library.mrc_ack_cq_events(in.take_event(), 1);
 }
 
 void error_is_solicited(Session& session) {
   Listening in(session);
   in.arm(1);
   works("to ERR", in.b->to(IBV_QPS_ERR));
-  in.is_told();
-  in.library.mrc_ack_cq_events(in.take(), 1);
+  in.expect_event();
+  in.library.mrc_ack_cq_events(in.take_event(), 1);
 }
 
-void destroy_waits(Session& session) {
+void destroy_waits_for_acknowledgement(Session& session) {
   Listening in(session);
   in.arm(0);
   in.send();
-  in.is_told();
-  mrc_cq* const cq = in.take();
+  in.expect_event();
+  mrc_cq* const cq = in.take_event();
   works("mrc_destroy_qp", in.library.mrc_destroy_qp(in.b->qp));
   in.b->qp = nullptr;
   std::atomic<bool> acknowledged{false};
@@ -120,7 +120,7 @@ void destroy_waits(Session& session) {
   holds(waited, "mrc_destroy_cq returns after the event is acknowledged", "before");
 }
 
-// The next asynchronous event, without waiting for ever.
+// The next asynchronous event; fails at the test's time limit.
 mrc_async_event next_event(Session& session, Host& host) {
   fcntl(host.verbs->async_fd, F_SETFL, fcntl(host.verbs->async_fd, F_GETFL) | O_NONBLOCK);
   mrc_async_event event{};
@@ -131,7 +131,7 @@ mrc_async_event next_event(Session& session, Host& host) {
   return event;
 }
 
-void access_event(Session& session) {
+void refused_write_gives_event(Session& session) {
   Pair pair(session);
   Address wrong = pair.b.address();
   wrong.rkey ^= 0x100;
@@ -150,7 +150,7 @@ void access_event(Session& session) {
   fail("an event about the responder's QP", "two about another");
 }
 
-void no_event(Session& session) {
+void no_event_gives_eagain(Session& session) {
   Host host(session);
   fcntl(host.verbs->async_fd, F_SETFL, fcntl(host.verbs->async_fd, F_GETFL) | O_NONBLOCK);
   mrc_async_event event{};
@@ -160,7 +160,7 @@ void no_event(Session& session) {
         fmt::format("{}, errno {}", got, errno_name(error)));
 }
 
-void overrun(Session& session) {
+void overrun_is_reported(Session& session) {
   Host host(session);
   End a(host, {.depth = 64, .cq_entries = 4}), b(host);
   const Address of_a = a.address(), of_b = b.address();
@@ -183,34 +183,34 @@ void overrun(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.event.cq",
      .clause = "mrc.h: mrc_req_notify_cq, mrc_get_cq_event",
-     .what = "an armed CQ tells its channel of the next completion, once",
-     .body = one_event},
+     .what = "an armed CQ reports the next completion on its channel, once",
+     .body = one_event_per_arming},
     {.id = "api.event.solicited",
      .clause = "mrc.h: mrc_req_notify_cq, solicited_only",
-     .what = "armed for solicited ones, only a solicited immediate is told",
+     .what = "a CQ armed for solicited events reports only a solicited immediate",
      .body = solicited},
     {.id = "api.event.error-solicited",
      .clause = "ibv_req_notify_cq: errors count as solicited",
-     .what = "armed for solicited ones, a failed completion is told too",
+     .what = "a CQ armed for solicited events also reports a failed completion",
      .body = error_is_solicited},
     {.id = "api.event.destroy-waits",
      .clause = "mrc.h: mrc_destroy_cq",
      .what = "destroying a CQ waits until its events are acknowledged",
-     .body = destroy_waits},
+     .body = destroy_waits_for_acknowledgement},
     {.id = "api.async.access",
      .clause = "mrc.h: mrc_get_async_event",
-     .what = "the responder of a refused write hears IBV_EVENT_QP_ACCESS_ERR",
-     .body = access_event},
+     .what = "the responder of a refused write gets IBV_EVENT_QP_ACCESS_ERR",
+     .body = refused_write_gives_event},
     {.id = "api.async.none",
      .clause = "mrc.h: mrc_get_async_event, as ibv_get_async_event",
-     .what = "a non-blocking context without events says EAGAIN",
-     .body = no_event},
+     .what = "a non-blocking context without events gives EAGAIN",
+     .body = no_event_gives_eagain},
     {.id = "api.async.cq-overrun",
      .clause = "ibv_create_cq: IBV_EVENT_CQ_ERR",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "an overrun CQ is told as IBV_EVENT_CQ_ERR",
-     .body = overrun},
+     .what = "an overrun CQ is reported as IBV_EVENT_CQ_ERR",
+     .body = overrun_is_reported},
 };
 
 }  // namespace

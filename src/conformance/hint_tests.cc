@@ -1,4 +1,4 @@
-// QP hints: what an application says of the traffic to come.
+// QP hints: an application's description of the traffic to come.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -17,7 +17,7 @@ struct Hint {
     hint = library.mrc_create_qp_hint(host.context, &init);
     works("mrc_create_qp_hint", hint);
   }
-  ~Hint() { library.mrc_destroy_qp_hint.at_the_end(hint); }
+  ~Hint() { library.mrc_destroy_qp_hint.call_if_present(hint); }
   Hint(const Hint&) = delete;
   Hint& operator=(const Hint&) = delete;
   static constexpr int kAll =
@@ -29,7 +29,7 @@ struct Hint {
   }
 };
 
-void query(Session& session) {
+void query_returns_attributes(Session& session) {
   Hint hint(session);
   const mrc_qp_hint_attr attr = hint.query();
   equal("num_qps_per_peer", attr.num_qps_per_peer, 2);
@@ -37,7 +37,7 @@ void query(Session& session) {
   equal("num_remote_recv_peers", attr.num_remote_recv_peers, 4);
 }
 
-void modify_one(Session& session) {
+void modify_changes_one(Session& session) {
   Hint hint(session);
   mrc_qp_hint_attr attr{};
   attr.num_send_peers = 77;
@@ -49,7 +49,7 @@ void modify_one(Session& session) {
   equal("num_qps_per_peer, which it did not,", now.num_qps_per_peer, 2);
 }
 
-void unknown_bit(Session& session) {
+void unknown_bit_is_refused(Session& session) {
   Hint hint(session);
   mrc_qp_hint_attr attr{};
   fails_minus_one("mrc_modify_qp_hint with an unknown mask bit",
@@ -58,7 +58,7 @@ void unknown_bit(Session& session) {
                   hint.library.mrc_query_qp_hint(hint.hint, &attr, 1 << 12), {EINVAL});
 }
 
-// By a QP: the whole way to RTS keeps it.
+// A QP keeps its hint through all transitions to RTS.
 void with_qp(Session& session, void (*check)(Hint&, End&)) {
   Hint hint(session);
   {
@@ -70,18 +70,18 @@ void with_qp(Session& session, void (*check)(Hint&, End&)) {
   }
 }
 
-void in_use(Hint& hint, End&) {
+void hint_in_use_is_busy(Hint& hint, End&) {
   fails_minus_one("mrc_destroy_qp_hint while a QP names it",
                   hint.library.mrc_destroy_qp_hint(hint.hint), {EBUSY});
 }
 
-void told_back(Hint& hint, End& end) {
+void query_of_qp_returns_hint(Hint& hint, End& end) {
   mrc_qp_attr now{};
   works("mrc_query_qp", end.library.mrc_query_qp(end.qp, nullptr, 0, &now, MRC_QP_HINT, nullptr));
   equal("qp_hint", static_cast<const void*>(now.qp_hint), static_cast<const void*>(hint.hint));
 }
 
-void let_go(Session& session) {
+void released_hint_is_destroyed(Session& session) {
   Hint hint(session);
   {
     End end(hint.host);
@@ -95,7 +95,7 @@ void let_go(Session& session) {
   works("another", hint.hint);
 }
 
-void none(Session& session) {
+void null_means_no_hint(Session& session) {
   Host host(session);
   End end(host);
   mrc_qp_attr attr{};
@@ -105,32 +105,32 @@ void none(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.hint.query",
      .clause = "mrc.h: mrc_query_qp_hint",
-     .what = "tells what the hint was made with",
-     .body = query},
+     .what = "returns the attributes with which the hint was created",
+     .body = query_returns_attributes},
     {.id = "api.hint.modify",
      .clause = "mrc.h: mrc_modify_qp_hint",
-     .what = "changes what the mask names and nothing else",
-     .body = modify_one},
+     .what = "changes the attributes in the mask and no others",
+     .body = modify_changes_one},
     {.id = "api.hint.unknown-mask",
      .clause = "mrc.h: mrc_modify_qp_hint, mrc_query_qp_hint",
-     .what = "a mask bit that the header does not have is EINVAL",
-     .body = unknown_bit},
+     .what = "a mask bit that the header does not define is EINVAL",
+     .body = unknown_bit_is_refused},
     {.id = "api.hint.busy",
      .clause = "mrc.h: mrc_destroy_qp_hint",
-     .what = "EBUSY while a QP names the hint",
-     .body = [](Session& s) { with_qp(s, in_use); }},
+     .what = "EBUSY while a QP uses the hint",
+     .body = [](Session& s) { with_qp(s, hint_in_use_is_busy); }},
     {.id = "api.hint.query-qp",
      .clause = "mrc.h: mrc_query_qp, MRC_QP_HINT",
-     .what = "a QP tells which hint it has",
-     .body = [](Session& s) { with_qp(s, told_back); }},
+     .what = "a query of a QP returns its hint",
+     .body = [](Session& s) { with_qp(s, query_of_qp_returns_hint); }},
     {.id = "api.hint.released",
      .clause = "mrc.h: mrc_destroy_qp_hint",
-     .what = "a hint whose QP is gone can be destroyed",
-     .body = let_go},
+     .what = "a hint can be destroyed after its QP is destroyed",
+     .body = released_hint_is_destroyed},
     {.id = "api.hint.none",
      .clause = "mrc.h: struct mrc_qp_attr, qp_hint",
-     .what = "NULL means no hint and is taken",
-     .body = none},
+     .what = "NULL means no hint and is accepted",
+     .body = null_means_no_hint},
 };
 
 }  // namespace

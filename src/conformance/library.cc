@@ -4,7 +4,7 @@
 
 namespace weft::conformance {
 
-// Never closed: a library that started threads would not survive it, and the process ends soon.
+// Never closed: a library that started threads would crash, and the process ends soon.
 Result<Library> Library::open(const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return Error{ErrorKind::kSystem, dlerror()};
@@ -19,7 +19,7 @@ Result<Library> Library::open(const std::string& path) {
   if (out.missing_verbs().empty()) return out;
   if (void* const verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL)) {
 #define WEFT_BIND(name, type) \
-  if (!out.name.is_there()) out.name.bind(dlsym(verbs, #name));
+  if (!out.name.is_present()) out.name.bind(dlsym(verbs, #name));
     WEFT_VERBS_FUNCTIONS(WEFT_BIND)
 #undef WEFT_BIND
   }
@@ -27,13 +27,13 @@ Result<Library> Library::open(const std::string& path) {
 }
 
 bool Library::has_mrc() const {
-#define WEFT_OR(name) || this->name.is_there()
+#define WEFT_OR(name) || this->name.is_present()
   return false WEFT_MRC_FUNCTIONS(WEFT_OR);
 #undef WEFT_OR
 }
 
 #define WEFT_NOTE(name) \
-  if (!this->name.is_there()) out.push_back(#name);
+  if (!this->name.is_present()) out.push_back(#name);
 #define WEFT_NOTE_TYPED(name, type) WEFT_NOTE(name)
 
 std::vector<std::string> Library::missing_mrc() const {

@@ -1,7 +1,7 @@
 // Library: the functions of some lib_mrc.so, by name.
 //
-// What is missing is missing: a test that calls it fails with its name, the others run. Verbs are
-// looked for in the library and what it brings along, else in libibverbs.so.1.
+// A missing function fails only the tests that call it, with its name. Verbs are looked up in the
+// library and its dependencies, and otherwise in libibverbs.so.1.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "conformance/checks.h"
 
-// The header's macros of these names stand before the functions.
+// verbs.h defines macros of these names, which would hide the functions.
 #undef ibv_reg_mr
 #undef ibv_query_port
 
@@ -26,18 +26,18 @@ template <typename R, typename... A, bool N>
 class Function<R(A...) noexcept(N)> {
  public:
   explicit Function(const char* name) : name_(name) {}
-  // Throws Failure when the library does not have it. errno is 0 before the call.
+  // Throws Failure if the library does not have the function. errno is 0 before the call.
   R operator()(A... arguments) const {
     if (pointer_ == nullptr) fail(std::string("the library has ") + name_, "no such symbol");
     errno = 0;
     return pointer_(arguments...);
   }
-  // For destructors, which must not throw: nothing happens where the library does not have it.
-  void at_the_end(A... arguments) const {
+  // For destructors, which must not throw: does nothing if the library does not have the function.
+  void call_if_present(A... arguments) const {
     if (pointer_ != nullptr) pointer_(arguments...);
   }
   const char* name() const { return name_; }
-  bool is_there() const { return pointer_ != nullptr; }
+  bool is_present() const { return pointer_ != nullptr; }
   void bind(void* symbol) { pointer_ = reinterpret_cast<R (*)(A...) noexcept(N)>(symbol); }
 
  private:
@@ -62,7 +62,8 @@ class Function<R(A...) noexcept(N)> {
   X(mrc_ctl_modify_cc_profile) X(mrc_ctl_query_cc_profile) X(mrc_ctl_create_ev_event_cq) \
   X(mrc_ctl_poll_ev_event) X(mrc_ctl_ep_batch_send_wait)
 // clang-format on
-// The verbs around them. Types are written out: the header hides some names behind macros.
+// The verbs that MRC programs need. Their types are written out, because macros of the header hide
+// some names.
 #define WEFT_VERBS_FUNCTIONS(X)                                      \
   X(ibv_get_device_list, ibv_device**(int*))                         \
   X(ibv_free_device_list, void(ibv_device**))                        \
@@ -79,7 +80,7 @@ class Function<R(A...) noexcept(N)> {
 
 class Library {
  public:
-  // Errors: kSystem with what the loader said.
+  // Errors: kSystem with the message of the loader.
   static Result<Library> open(const std::string& path);
 
 #define WEFT_MEMBER(name) Function<decltype(::name)> name{#name};
@@ -90,9 +91,9 @@ class Library {
   WEFT_VERBS_FUNCTIONS(WEFT_MEMBER)
 #undef WEFT_MEMBER
 
-  // Any function of mrc.h.
+  // The library has at least one function of mrc.h.
   bool has_mrc() const;
-  // Names that are not there.
+  // Names of the missing functions.
   std::vector<std::string> missing_mrc() const;
   std::vector<std::string> missing_ctl() const;
   std::vector<std::string> missing_verbs() const;

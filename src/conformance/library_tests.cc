@@ -1,11 +1,11 @@
-// The library as a file: which functions it has, and what programs assume about its objects.
+// The library as a file: its functions, and the layout that programs assume of its objects.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-void all_there(const std::vector<std::string>& missing) {
+void all_functions_exist(const std::vector<std::string>& missing) {
   if (missing.empty()) return;
   std::string names;
   for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
@@ -30,7 +30,7 @@ void query_ctl_version(Session& session) {
   holds(last <= current, "an oldest API that is not newer", fmt::format("{:#x}", last));
 }
 
-void first_member(Session& session) {
+void first_member_is_ibv_qp(Session& session) {
   Host host(session);
   End end(host);
   const ibv_qp* const verbs = *reinterpret_cast<ibv_qp* const*>(end.qp);
@@ -40,11 +40,11 @@ void first_member(Session& session) {
         static_cast<const void*>(host.verbs));
 }
 
-void second_context(Session& session) {
+void two_contexts_coexist(Session& session) {
   Host first(session);
   mrc_context* const second = first.library.mrc_create_context(first.verbs, nullptr);
   works("a second mrc_create_context on one device", second);
-  holds(second != first.context, "a context of its own", "the same pointer");
+  holds(second != first.context, "a different context", "the same pointer");
   works("mrc_destroy_context of the second", first.library.mrc_destroy_context(second));
   End still(first);
   works("the first afterwards", still.to_init());
@@ -54,33 +54,33 @@ constexpr Test kTests[] = {
     {.id = "api.library.mrc",
      .clause = "mrc.h, all 27 functions",
      .what = "every function of mrc.h is exported",
-     .body = [](Session& s) { all_there(s.library().missing_mrc()); }},
+     .body = [](Session& s) { all_functions_exist(s.library().missing_mrc()); }},
     {.id = "api.library.mrc-ctl",
      .clause = "mrc_ctl.h, all 14 functions",
      .what = "every function of mrc_ctl.h is exported",
-     .body = [](Session& s) { all_there(s.library().missing_ctl()); }},
+     .body = [](Session& s) { all_functions_exist(s.library().missing_ctl()); }},
     {.id = "api.library.verbs",
      .clause = "mrc.h, preamble",
-     .what = "the verbs around it are there: devices, GIDs, domains, memory",
-     .body = [](Session& s) { all_there(s.library().missing_verbs()); }},
+     .what = "the verbs that MRC programs need are present: devices, GIDs, domains, memory",
+     .body = [](Session& s) { all_functions_exist(s.library().missing_verbs()); }},
     {.id = "api.version.mrc",
      .clause = "mrc.h: mrc_query_version",
-     .what = "versions are told before any context exists, and are in order",
+     .what = "versions can be queried before any context exists, and are consistent",
      .body = query_version},
     {.id = "api.version.mrc-ctl",
      .clause = "mrc_ctl.h: mrc_ctl_query_version",
-     .what = "versions of the controller's API, likewise",
+     .what = "the same for the versions of the controller's API",
      .body = query_ctl_version},
     {.id = "api.abi.qp-first-member",
      .clause = "struct mrc_qp, as Microsoft's verbs shim relies on it",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "the first member of struct mrc_qp points to an ibv_qp with the QP's number",
-     .body = first_member},
+     .body = first_member_is_ibv_qp},
     {.id = "api.context.two",
      .clause = "mrc.h: mrc_create_context",
-     .what = "two contexts of one device live side by side",
-     .body = second_context},
+     .what = "two contexts of one device can exist at the same time",
+     .body = two_contexts_coexist},
 };
 
 }  // namespace

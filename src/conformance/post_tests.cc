@@ -1,4 +1,4 @@
-// Posting: what is taken in which state, what is refused, and which request *bad_wr names.
+// Posting: requests that each state accepts or refuses, and the request that *bad_wr names.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -43,7 +43,7 @@ void receive_in_init(Session& session) {
   works("mrc_post_recv in INIT", poster.end.post_receive(1));
 }
 
-// The second of two is bad: the first is carried out, *bad_wr is the second.
+// The second of two requests is bad: the first is carried out, and *bad_wr is the second.
 void second_is_bad(Session& session, void (*spoil)(ibv_send_wr&), Errnos errors) {
   Poster poster(session, {.pieces = 2, .inline_bytes = 32});
   End& end = poster.end;
@@ -65,7 +65,8 @@ void second_is_bad(Session& session, void (*spoil)(ibv_send_wr&), Errnos errors)
   equal("state", static_cast<int>(end.state()), static_cast<int>(IBV_QPS_RTS));
 }
 
-// Nobody takes what is sent: the queue fills, ENOMEM says so, *bad_wr names the first too many.
+// The peer acknowledges nothing: the queue fills, posting returns ENOMEM, and *bad_wr names the
+// first request that did not fit.
 void queue_full(Session& session) {
   Poster poster(session, {.depth = 8});
   End& end = poster.end;
@@ -96,7 +97,7 @@ void one_operation(Session& session) {
               {EINVAL, EOPNOTSUPP, ENOTSUP});
 }
 
-void nothing(Session& session) {
+void null_arguments(Session& session) {
   Poster poster(session);
   poster.end.connect(poster.end.address());
   ibv_send_wr* bad = nullptr;
@@ -126,11 +127,11 @@ constexpr Test kTests[] = {
     {.id = "api.post.recv.init",
      .clause = "mrc.h: mrc_post_recv; IBA: from INIT on",
      .certainty = Certainty::kOurs,
-     .what = "receives are taken from INIT on",
+     .what = "receives are accepted from INIT on",
      .body = receive_in_init},
     {.id = "api.post.op.send",
      .clause = "mrc.h: mrc_post_send: no other operation",
-     .what = "a SEND is refused; what stood before it is carried out",
+     .what = "a SEND is refused; earlier requests of the list are carried out",
      .body =
          [](Session& s) {
            second_is_bad(
@@ -154,7 +155,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.post.sge.too-many",
      .clause = "mrc.h: struct ibv_qp_cap, max_send_sge",
-     .what = "more pieces than the QP has are refused",
+     .what = "more pieces than the QP permits are refused",
      .body =
          [](Session& s) {
            second_is_bad(s, [](auto& wr) { wr.num_sge = 8; }, {EINVAL, ENOMEM});
@@ -170,7 +171,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.post.inline.too-long",
      .clause = "mrc.h: struct ibv_qp_cap, max_inline_data",
-     .what = "more inline bytes than any QP has are refused",
+     .what = "more inline bytes than any QP permits are refused",
      .body =
          [](Session& s) {
            second_is_bad(s,
@@ -193,14 +194,14 @@ constexpr Test kTests[] = {
      .clause = "mrc.h: struct mrc_qp_init_attr, send_ops_flags",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "an operation that the QP was not made for is refused",
+     .what = "an operation that the QP was not created for is refused",
      .body = one_operation},
     {.id = "api.post.null",
      .clause = "mrc.h: [verbs]",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "NULL where an object belongs is EINVAL, not a crash",
-     .body = nothing},
+     .what = "NULL instead of an object is EINVAL, not a crash",
+     .body = null_arguments},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Attributes of a QP: those of MRC at their transitions, their limits and defaults, and those of
-// verbs that mean nothing to MRC.
+// Attributes of a QP: MRC's attributes at their transitions, their limits and defaults, and
+// attributes of verbs without a meaning in MRC.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -22,7 +22,7 @@ struct One {
   }
 };
 
-// What RTS takes: set, then told back.
+// Sets an attribute at RTS and queries it.
 void rts_takes(Session& session, int mask, void (*set)(mrc_qp_attr&),
                void (*check)(const mrc_qp_attr&)) {
   One one(session);
@@ -54,7 +54,7 @@ void rtr_takes(Session& session, int mask, void (*set)(mrc_qp_attr&),
   check(one.query());
 }
 
-void above_device(Session& session) {
+void values_above_limits_are_refused(Session& session) {
   One one(session);
   if (one.host.attr.mpr_attr.max_mpr == 255) skip("the device takes every MPR there is");
   one.to_rtr();
@@ -64,7 +64,7 @@ void above_device(Session& session) {
               {EINVAL});
 }
 
-void defaults(Session& session) {
+void defaults_within_limits(Session& session) {
   One one(session);
   one.to_rtr();
   works("mrc_modify_qp to RTS, MRC mask 0", one.end.to_rts());
@@ -81,8 +81,8 @@ void defaults(Session& session) {
         fmt::format("{} and {}", attr.retry.linear_cnt, attr.retry.exp_cnt));
 }
 
-// PORT, TIMEOUT, RETRY_CNT, RNR_RETRY and their like, as the benchmark sets them.
-void verbs_ignored(Session& session) {
+// PORT, TIMEOUT, RETRY_CNT, RNR_RETRY and similar attributes, as OCP's benchmark sets them.
+void verbs_attributes_are_ignored(Session& session) {
   One one(session);
   const Address self = one.end.address();
   ibv_qp_attr attr{};
@@ -120,7 +120,7 @@ void verbs_ignored(Session& session) {
   equal("state", static_cast<int>(one.end.state()), static_cast<int>(IBV_QPS_RTS));
 }
 
-void verbs_told_back(Session& session) {
+void query_returns_verbs_attributes(Session& session) {
   One one(session);
   one.to_rtr();
   works("mrc_modify_qp to RTS", one.end.to_rts());
@@ -135,7 +135,7 @@ void verbs_told_back(Session& session) {
   equal("path_mtu", static_cast<int>(attr.path_mtu), static_cast<int>(IBV_MTU_1024));
 }
 
-void unknown_profile(Session& session) {
+void unknown_profile_is_refused(Session& session) {
   One one(session);
   mrc_qp_attr attr{};
   attr.profile.ev_profile_id = 1ull << 40;
@@ -149,19 +149,19 @@ void unknown_profile(Session& session) {
 constexpr Test kTests[] = {
     {.id = "api.qp.attr.defaults",
      .clause = "OCP's benchmark: MRC mask 0 everywhere",
-     .what = "what no transition said has a default within the limits",
-     .body = defaults},
+     .what = "attributes that no transition set have defaults within the limits",
+     .body = defaults_within_limits},
     {.id = "api.qp.attr.verbs-ignored",
      .clause = "mrc.h: mrc_modify_qp, attributes without meaning",
      .what = "PORT, TIMEOUT, RETRY_CNT, RNR and RD_ATOMIC attributes are ignored, not refused",
-     .body = verbs_ignored},
+     .body = verbs_attributes_are_ignored},
     {.id = "api.qp.attr.verbs-query",
      .clause = "mrc.h: mrc_query_qp",
-     .what = "peer, PSN and MTU are told back",
-     .body = verbs_told_back},
+     .what = "a query returns peer, PSN and MTU",
+     .body = query_returns_verbs_attributes},
     {.id = "api.qp.attr.mpr",
      .clause = "mrc.h: MRC_QP_MPR at RTS",
-     .what = "an MPR of 8 is taken and told back",
+     .what = "an MPR of 8 is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rts_takes(
@@ -170,7 +170,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.mpr-early",
      .clause = "OCP's mrc_qp example: MPR and MAX_WIMM at RTR",
-     .what = "MPR and MAX_WIMM are taken at RTR already",
+     .what = "MPR and MAX_WIMM are already accepted at RTR",
      .body =
          [](Session& s) {
            rtr_takes(
@@ -186,7 +186,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.mpr-dest",
      .clause = "mrc.h: MRC_QP_MPR_DEST at RTR",
-     .what = "an MPR_DEST of 8 is taken and told back",
+     .what = "an MPR_DEST of 8 is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rtr_takes(
@@ -195,7 +195,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.wimm-dest",
      .clause = "mrc.h: MRC_QP_MAX_WIMM_DEST at RTR",
-     .what = "a MAX_WIMM_DEST of 32 is taken and told back",
+     .what = "a MAX_WIMM_DEST of 32 is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rtr_takes(
@@ -204,7 +204,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM at RTS",
-     .what = "a MAX_WIMM of 32 is taken and told back",
+     .what = "a MAX_WIMM of 32 is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rts_takes(
@@ -213,7 +213,7 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.timeout",
      .clause = "mrc.h: MRC_QP_TIMEOUT at RTS",
-     .what = "a timeout of 24, the largest, is taken and told back",
+     .what = "a timeout of 24, the largest, is accepted, and a query returns it",
      .body =
          [](Session& s) {
            rts_takes(
@@ -230,7 +230,8 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.attr.retry",
      .clause = "mrc.h: MRC_QP_RETRY_CNT at RTS",
-     .what = "7 linear and 25 exponential retries, the largest, are taken and told back",
+     .what =
+         "7 linear and 25 exponential retries, the largest, are accepted, and a query returns them",
      .body =
          [](Session& s) {
            rts_takes(
@@ -263,10 +264,10 @@ constexpr Test kTests[] = {
     {.id = "api.qp.attr.mpr-limit",
      .clause = "mrc.h: struct mrc_device_attr, max_mpr",
      .what = "an MPR above the device's is EINVAL",
-     .body = above_device},
+     .body = values_above_limits_are_refused},
     {.id = "api.qp.attr.cap",
      .clause = "mrc.h: MRC_QP_CAP at RTR",
-     .what = "capabilities are taken at RTR and told back",
+     .what = "capabilities are accepted at RTR, and a query returns them",
      .body =
          [](Session& s) {
            rtr_takes(
@@ -278,7 +279,7 @@ constexpr Test kTests[] = {
     {.id = "api.qp.attr.unknown-profile",
      .clause = "mrc.h: struct mrc_qp_attr, profiles by number",
      .what = "an EV or CC profile that the device does not have is refused",
-     .body = unknown_profile},
+     .body = unknown_profile_is_refused},
 };
 
 }  // namespace

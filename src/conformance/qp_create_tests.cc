@@ -1,4 +1,4 @@
-// QPs made, numbered, described and destroyed.
+// QPs created, numbered, queried and destroyed.
 #include <memory>
 #include <set>
 
@@ -21,7 +21,7 @@ struct Parts {
     good.cap.max_send_wr = good.cap.max_recv_wr = 4;
     good.cap.max_send_sge = good.cap.max_recv_sge = 1;
   }
-  ~Parts() { library.mrc_destroy_cq.at_the_end(cq); }
+  ~Parts() { library.mrc_destroy_cq.call_if_present(cq); }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 };
@@ -34,7 +34,7 @@ void refused(Session& session, const char* what, void (*change)(mrc_qp_init_attr
              parts.library.mrc_create_qp(parts.host.context, &init), errors);
 }
 
-void taken(Session& session, const char* what, void (*change)(mrc_qp_init_attr&)) {
+void accepted(Session& session, const char* what, void (*change)(mrc_qp_init_attr&)) {
   Parts parts(session);
   mrc_qp_init_attr init = parts.good;
   change(init);
@@ -49,7 +49,7 @@ void starts_in_reset(Session& session) {
   equal("state of a new QP", static_cast<int>(end.state()), static_cast<int>(IBV_QPS_RESET));
 }
 
-void numbers(Session& session) {
+void numbers_differ(Session& session) {
   Host host(session);
   std::set<std::uint32_t> seen;
   std::vector<std::unique_ptr<End>> ends;
@@ -61,7 +61,7 @@ void numbers(Session& session) {
   }
 }
 
-void caps(Session& session) {
+void capacities_are_granted(Session& session) {
   Parts parts(session);
   mrc_qp_init_attr init = parts.good;
   init.cap.max_send_wr = 33;
@@ -80,7 +80,7 @@ void caps(Session& session) {
   equal("send_cq", static_cast<const void*>(told.send_cq), static_cast<const void*>(parts.cq));
 }
 
-void many(Session& session) {
+void qps_in_turn_leave_nothing(Session& session) {
   Parts parts(session);
   for (int i = 0; i < 200; ++i) {
     mrc_qp_init_attr init = parts.good;
@@ -92,7 +92,7 @@ void many(Session& session) {
   parts.cq = parts.library.mrc_create_cq(parts.host.context, 1, nullptr, nullptr, 0);
 }
 
-void domain_busy(Session& session) {
+void domain_in_use_is_busy(Session& session) {
   Host host(session);
   End end(host);
   fails_value("ibv_dealloc_pd with a QP and a region", host.library.ibv_dealloc_pd(host.pd),
@@ -107,37 +107,37 @@ constexpr Test kTests[] = {
     {.id = "api.qp.create.numbers",
      .clause = "mrc.h: mrc_get_qpn; MRC 7.5.5, QPN 2",
      .certainty = Certainty::kReaders,
-     .what = "numbers have 24 bits, differ, and are none of the reserved 0, 1 and 2",
-     .body = numbers},
+     .what = "numbers have 24 bits, differ, and are not the reserved 0, 1 and 2",
+     .body = numbers_differ},
     {.id = "api.qp.create.cap",
      .clause = "mrc.h: mrc_create_qp, as ibv_create_qp",
-     .what = "the QP has what was asked for, and mrc_query_qp tells with what it was made",
-     .body = caps},
+     .what = "the QP has the requested capacities, and mrc_query_qp returns its attributes",
+     .body = capacities_are_granted},
     {.id = "api.qp.create.again",
      .clause = "mrc.h: mrc_destroy_qp",
-     .what = "200 QPs one after the other leave nothing behind that keeps their CQ",
-     .body = many},
+     .what = "200 QPs created and destroyed in turn leave nothing that keeps their CQ busy",
+     .body = qps_in_turn_leave_nothing},
     {.id = "api.qp.create.no-ops",
      .clause = "OCP's benchmark: send_ops_flags 0",
      .certainty = Certainty::kOurs,
-     .what = "send_ops_flags of 0 is taken and means both writes",
-     .body = [](Session& s) { taken(s, "with send_ops_flags 0", [](auto&) {}); }},
+     .what = "send_ops_flags of 0 is accepted and means both kinds of write",
+     .body = [](Session& s) { accepted(s, "with send_ops_flags 0", [](auto&) {}); }},
     {.id = "api.qp.create.ops",
      .clause = "mrc.h: struct mrc_qp_init_attr",
-     .what = "RDMA_WRITE and RDMA_WRITE_WITH_IMM can be named",
+     .what = "RDMA_WRITE and RDMA_WRITE_WITH_IMM are accepted as send_ops_flags",
      .body =
          [](Session& s) {
-           taken(s, "with both operations named", [](auto& init) {
+           accepted(s, "with both operations named", [](auto& init) {
              init.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
            });
          }},
     {.id = "api.qp.create.protocol-1",
      .clause = "mrc.h: enum mrc_protocol_version",
-     .what = "protocol version 1 can be asked for",
+     .what = "protocol version 1 is accepted",
      .body =
          [](Session& s) {
-           taken(s, "with protocol version 1",
-                 [](auto& init) { init.protocol_version = MRC_PROTOCOL_VERSION_1; });
+           accepted(s, "with protocol version 1",
+                    [](auto& init) { init.protocol_version = MRC_PROTOCOL_VERSION_1; });
          }},
     {.id = "api.qp.create.other-ops",
      .clause = "mrc.h: MRC carries writes only",
@@ -150,21 +150,21 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.qp.create.no-send-cq",
      .clause = "mrc.h: mrc_create_qp, as ibv_create_qp",
-     .what = "without a send CQ it is refused",
+     .what = "a QP without a send CQ is refused",
      .body =
          [](Session& s) {
            refused(s, "without a send CQ", [](auto& init) { init.send_cq = nullptr; }, {EINVAL});
          }},
     {.id = "api.qp.create.no-recv-cq",
      .clause = "mrc.h: mrc_create_qp, as ibv_create_qp",
-     .what = "without a receive CQ it is refused",
+     .what = "a QP without a receive CQ is refused",
      .body =
          [](Session& s) {
            refused(s, "without a receive CQ", [](auto& init) { init.recv_cq = nullptr; }, {EINVAL});
          }},
     {.id = "api.qp.create.no-pd",
      .clause = "mrc.h: struct mrc_qp_init_attr",
-     .what = "without a protection domain it is refused",
+     .what = "a QP without a protection domain is refused",
      .body =
          [](Session& s) {
            refused(s, "without a domain", [](auto& init) { init.pd = nullptr; }, {EINVAL});
@@ -187,8 +187,8 @@ constexpr Test kTests[] = {
          }},
     {.id = "api.pd.busy",
      .clause = "ibv_dealloc_pd",
-     .what = "EBUSY while a QP or a region is of the domain",
-     .body = domain_busy},
+     .what = "EBUSY while a QP or a region belongs to the domain",
+     .body = domain_in_use_is_busy},
 };
 
 }  // namespace

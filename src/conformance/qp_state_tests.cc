@@ -1,11 +1,11 @@
-// The way of a QP through its states: RESET, INIT, RTR, RTS, and from anywhere to ERR and RESET.
+// State transitions of a QP: RESET, INIT, RTR, RTS, and from every state to ERR and RESET.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-// An end in this state, with itself as its peer.
+// An end in the given state, with itself as its peer.
 struct InState {
   Host host;
   End end;
@@ -23,7 +23,7 @@ struct InState {
   }
 };
 
-int go(End& end, ibv_qp_state to) {
+int move_to(End& end, ibv_qp_state to) {
   switch (to) {
     case IBV_QPS_INIT:
       return end.to_init();
@@ -39,14 +39,14 @@ int go(End& end, ibv_qp_state to) {
 template <ibv_qp_state kFrom, ibv_qp_state kTo>
 void allowed(Session& session) {
   InState in(session, kFrom);
-  works("the transition", go(in.end, kTo));
+  works("the transition", move_to(in.end, kTo));
   equal("state", static_cast<int>(in.end.state()), static_cast<int>(kTo));
 }
 
 template <ibv_qp_state kFrom, ibv_qp_state kTo>
 void refused(Session& session) {
   InState in(session, kFrom);
-  fails_value("the transition", go(in.end, kTo), {EINVAL});
+  fails_value("the transition", move_to(in.end, kTo), {EINVAL});
   equal("state afterwards", static_cast<int>(in.end.state()), static_cast<int>(kFrom));
 }
 
@@ -56,7 +56,7 @@ void cur_state_wrong(Session& session) {
   attr.qp_state = IBV_QPS_INIT;
   attr.cur_qp_state = IBV_QPS_RTS;
   fails_value(
-      "mrc_modify_qp whose CUR_STATE is another",
+      "mrc_modify_qp with a wrong CUR_STATE",
       in.end.library.mrc_modify_qp(
           in.end.qp, &attr,
           IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS, nullptr, 0),
@@ -69,14 +69,14 @@ void cur_state_right(Session& session) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.cur_qp_state = IBV_QPS_RESET;
-  works("mrc_modify_qp whose CUR_STATE holds",
+  works("mrc_modify_qp with the right CUR_STATE",
         in.end.library.mrc_modify_qp(
             in.end.qp, &attr,
             IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS, nullptr, 0));
 }
 
-// RTR without one of what has no default.
-void missing(Session& session, int without) {
+// RTR without one attribute that has no default.
+void missing_attribute(Session& session, int without) {
   InState in(session, IBV_QPS_INIT);
   const Address self = in.end.address();
   ibv_qp_attr attr{};
@@ -110,9 +110,9 @@ void not_global(Session& session) {
 
 void reserved_peer(Session& session) {
   InState in(session, IBV_QPS_INIT);
-  Address nobody = in.end.address();
-  nobody.qpn = 2;
-  fails_value("mrc_modify_qp to RTR with peer QPN 2", in.end.to_rtr(nobody), {EINVAL});
+  Address reserved = in.end.address();
+  reserved.qpn = 2;
+  fails_value("mrc_modify_qp to RTR with peer QPN 2", in.end.to_rtr(reserved), {EINVAL});
 }
 
 void mtu_too_large(Session& session) {
@@ -122,8 +122,8 @@ void mtu_too_large(Session& session) {
               {EINVAL});
 }
 
-// RESET forgets, and the QP is as good as new.
-void reset_and_again(Session& session) {
+// After RESET the QP works like a new one.
+void reset_and_reuse(Session& session) {
   Pair pair(session);
   const std::uint32_t qpn = pair.a.qpn();
   for (int round = 0; round < 3; ++round) {
@@ -187,50 +187,50 @@ constexpr Test kTests[] = {
      .body = allowed<IBV_QPS_ERR, IBV_QPS_RESET>},
     {.id = "api.qp.no-reset-rtr",
      .clause = WEFT_CLAUSE,
-     .what = "no way from RESET to RTR",
+     .what = "the transition from RESET to RTR is refused",
      .body = refused<IBV_QPS_RESET, IBV_QPS_RTR>},
     {.id = "api.qp.no-reset-rts",
      .clause = WEFT_CLAUSE,
-     .what = "no way from RESET to RTS",
+     .what = "the transition from RESET to RTS is refused",
      .body = refused<IBV_QPS_RESET, IBV_QPS_RTS>},
     {.id = "api.qp.no-init-rts",
      .clause = WEFT_CLAUSE,
-     .what = "no way from INIT to RTS",
+     .what = "the transition from INIT to RTS is refused",
      .body = refused<IBV_QPS_INIT, IBV_QPS_RTS>},
     {.id = "api.qp.no-rts-init",
      .clause = WEFT_CLAUSE,
-     .what = "no way from RTS to INIT",
+     .what = "the transition from RTS to INIT is refused",
      .body = refused<IBV_QPS_RTS, IBV_QPS_INIT>},
     {.id = "api.qp.no-rts-rtr",
      .clause = WEFT_CLAUSE,
-     .what = "no way from RTS to RTR",
+     .what = "the transition from RTS to RTR is refused",
      .body = refused<IBV_QPS_RTS, IBV_QPS_RTR>},
     {.id = "api.qp.no-err-rts",
      .clause = WEFT_CLAUSE,
-     .what = "no way from ERR to RTS",
+     .what = "the transition from ERR to RTS is refused",
      .body = refused<IBV_QPS_ERR, IBV_QPS_RTS>},
     {.id = "api.qp.no-sqd",
      .clause = WEFT_CLAUSE,
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "no way from RTS to SQD: MRC does not name it",
+     .what = "the transition from RTS to SQD is refused: MRC does not define it",
      .body = refused<IBV_QPS_RTS, IBV_QPS_SQD>},
     {.id = "api.qp.cur-state.wrong",
      .clause = "mrc.h: IBV_QP_CUR_STATE",
-     .what = "a CUR_STATE that does not hold is EINVAL, and nothing changes",
+     .what = "a CUR_STATE that is not the actual state is EINVAL, and nothing changes",
      .body = cur_state_wrong},
     {.id = "api.qp.cur-state.right",
      .clause = "mrc.h: IBV_QP_CUR_STATE",
-     .what = "a CUR_STATE that holds is taken",
+     .what = "a CUR_STATE that is the actual state is accepted",
      .body = cur_state_right},
     {.id = "api.qp.rtr.missing-av",
      .clause = WEFT_CLAUSE,
      .what = "RTR without an address is EINVAL, and nothing changes",
-     .body = [](Session& s) { missing(s, IBV_QP_AV); }},
+     .body = [](Session& s) { missing_attribute(s, IBV_QP_AV); }},
     {.id = "api.qp.rtr.missing-dest",
      .clause = WEFT_CLAUSE,
-     .what = "RTR without the peer's number is EINVAL, and nothing changes",
-     .body = [](Session& s) { missing(s, IBV_QP_DEST_QPN); }},
+     .what = "RTR without the peer's QP number is EINVAL, and nothing changes",
+     .body = [](Session& s) { missing_attribute(s, IBV_QP_DEST_QPN); }},
     {.id = "api.qp.rtr.not-global",
      .clause = "mrc.h: mrc_modify_qp, GIDs",
      .what = "an address without a GID is EINVAL",
@@ -239,16 +239,16 @@ constexpr Test kTests[] = {
      .clause = "MRC 7.5.5, QPN 2",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "the endpoints' own number as a peer is EINVAL",
+     .what = "the reserved QP number of endpoints as a peer is EINVAL",
      .body = reserved_peer},
     {.id = "api.qp.rtr.mtu",
      .clause = WEFT_CLAUSE,
-     .what = "a path MTU that verbs do not have is EINVAL",
+     .what = "a path MTU that verbs do not define is EINVAL",
      .body = mtu_too_large},
     {.id = "api.qp.reset-reuse",
      .clause = WEFT_CLAUSE,
      .what = "after RESET a QP keeps its number and works again, with other PSNs",
-     .body = reset_and_again},
+     .body = reset_and_reuse},
 };
 
 }  // namespace

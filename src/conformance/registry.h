@@ -1,4 +1,4 @@
-// All tests, area by area in the order in which they run, and the choice among them.
+// All tests, in the order in which they run, and the selection of tests by glob.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace weft::conformance {
 
-// One table an area; the function stands at the end of the file of the same name.
+// One table per area. Each function is at the end of the file with the same name.
 std::span<const Test> library_tests();
 std::span<const Test> device_tests();
 std::span<const Test> cq_tests();

@@ -13,7 +13,7 @@ std::string reason_of(const Outcome& outcome) {
   return outcome.got;
 }
 
-// What XML 1.0 lets stand in an attribute.
+// Characters that XML 1.0 permits in an attribute.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -31,7 +31,7 @@ std::string escaped(std::string_view text) {
         out += "&quot;";
         break;
       default:
-        // A library may print anything.
+        // The text comes from the library, so it may contain any bytes.
         out +=
             static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
     }
@@ -70,7 +70,7 @@ std::string case_of(const Outcome& outcome) {
   return out + "    </testcase>\n";
 }
 
-// Else what ran would pass for all there is.
+// Without this case the report would look complete.
 std::string suite_cut_short(const std::string& why) {
   return fmt::format(
       "  <testsuite name=\"run\" tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\" "
@@ -86,10 +86,6 @@ std::string suite_cut_short(const std::string& why) {
 
 std::string version_text(std::uint32_t version) {
   return fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version & 0xffff);
-}
-
-std::string_view to_string(IcrcCover cover) {
-  return cover == IcrcCover::kFull ? "full" : "headers";
 }
 
 std::string heading(const std::string& library, const Survey& survey) {

@@ -1,4 +1,4 @@
-// What is shown of a run: lines for people, and JUnit's XML for machines that collect tests. Pure.
+// The output of a run: lines for people, and JUnit XML for CI systems. Pure functions.
 #pragma once
 
 #include <string>
@@ -11,20 +11,19 @@ namespace weft::conformance {
 
 // "1.0.1" of a version number of the API.
 std::string version_text(std::uint32_t version);
-std::string_view to_string(IcrcCover cover);
 
-// What is tested, before the first line.
+// The first line: the tested library and device.
 std::string heading(const std::string& library, const Survey& survey);
-// One test, with the reason on a line of its own when there is one.
+// The line of one test; a second line has the reason, if there is one.
 std::string line_of(const Outcome& outcome, std::size_t id_width);
 // "230 passed, 1 MUST and 2 SHOULD failed, 3 skipped, 0 errors".
 std::string summary_of(const Count& count);
 // One row of `list`.
 std::string row_of(const Test& test, std::size_t id_width);
 
-// One test suite an area, one test case a test. A SHOULD that fails is a skipped case with its
-// reason: it must not break a build. `cut_short`: why tests are missing, as a test case of its own
-// with an error; empty when none are.
+// One test suite per area, one test case per test. A SHOULD that fails is a skipped case with its
+// reason, because it must not break a build. `cut_short` says why tests are missing and becomes an
+// extra test case with an error; empty if no test is missing.
 std::string junit(const std::string& library, const Survey& survey,
                   const std::vector<Outcome>& outcomes, const std::string& cut_short = "");
 

@@ -9,7 +9,7 @@
 namespace weft::conformance {
 namespace {
 
-// Fields of a child's answer; no value contains it.
+// Separates the fields of a child's answer; no value contains this character.
 constexpr char kBetween = '\x1f';
 
 std::string one_line(std::string text) {
@@ -33,8 +33,8 @@ std::string run_body(const Test& test, const Options& options) {
     return join(Status::kFail, failure.expected, failure.got);
   } catch (const Skip& skipped) {
     return join(Status::kSkip, "", skipped.reason);
-  } catch (const Trouble& trouble) {
-    return join(Status::kError, "", trouble.what);
+  } catch (const SuiteError& error) {
+    return join(Status::kError, "", error.what);
   } catch (const std::exception& e) {
     return join(Status::kError, "", e.what());
   }
@@ -90,8 +90,8 @@ Outcome run_test(const Test& test, const Options& options) {
 
 namespace {
 
-// One write to the tester shows which reading of the ICRC holds.
-void look_at_icrc(Session& session, Survey& out) {
+// One write to the tester shows which bytes the ICRC covers.
+void find_icrc_cover(Session& session, Survey& out) {
   if (session.options().icrc) {
     out.icrc = *session.options().icrc;
     return;
@@ -103,13 +103,13 @@ void look_at_icrc(Session& session, Survey& out) {
     out.icrc_known = true;
     if (!seen.icrc_full && seen.icrc_headers) out.icrc = IcrcCover::kHeaders;
   } catch (const Failure&) {
-    // The tests say so one by one.
+    // Each wire test reports the error itself.
   } catch (const Skip&) {
-  } catch (const Trouble&) {
+  } catch (const SuiteError&) {
   }
 }
 
-std::string look(const Options& options) {
+std::string survey_in_child(const Options& options) {
   Session session(options);
   Survey out;
   try {
@@ -119,7 +119,7 @@ std::string look(const Options& options) {
                          options.library);
     const auto version = [](const auto& query) {
       std::uint32_t current = 0, last = 0, vendor = 0, last_vendor = 0;
-      if (query.is_there()) query(&current, &last, &vendor, &last_vendor);
+      if (query.is_present()) query(&current, &last, &vendor, &last_vendor);
       return current;
     };
     out.api_version = version(library.mrc_query_version);
@@ -136,15 +136,16 @@ std::string look(const Options& options) {
     std::memcpy(bytes.data(), gid.raw, bytes.size());
     out.gid = os::text_of(base::load_ipv6(bytes, 0));
     mrc_ctl_device_attr attr{};
-    if (library.mrc_ctl_query_device.is_there() && library.mrc_ctl_query_device(verbs, &attr) == 0)
+    if (library.mrc_ctl_query_device.is_present() &&
+        library.mrc_ctl_query_device(verbs, &attr) == 0)
       out.ports = static_cast<std::uint32_t>(__builtin_popcount(attr.phy_port_mask));
     library.ibv_close_device(verbs);
-    look_at_icrc(session, out);
+    find_icrc_cover(session, out);
   } catch (const Failure& failure) {
     return fmt::format("!{}: expected {}, found {}", options.library, failure.expected,
                        failure.got);
-  } catch (const Trouble& trouble) {
-    return "!" + trouble.what;
+  } catch (const SuiteError& error) {
+    return "!" + error.what;
   }
   return fmt::format("{}{}{}{}{}{}{}{}{}{}{}{}{}", out.device, kBetween, out.gid, kBetween,
                      out.api_version, kBetween, out.ctl_version, kBetween, out.ports, kBetween,
@@ -154,7 +155,8 @@ std::string look(const Options& options) {
 }  // namespace
 
 Result<Survey> survey(const Options& options) {
-  WEFT_TRY(const ChildResult child, run_in_child(options.timeout, [&] { return look(options); }));
+  WEFT_TRY(const ChildResult child,
+           run_in_child(options.timeout, [&] { return survey_in_child(options); }));
   if (!child.finished) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("{}: it cannot be tested: opening a device ends with {}",

@@ -1,5 +1,5 @@
-// Runs tests, each in a process of its own with a time limit: a library that crashes or hangs fails
-// one test, and not the suite. Nothing of the library is loaded in the caller's process.
+// Runs tests, each in its own process with a time limit: a library that crashes or hangs fails one
+// test, and not the suite. The caller's process never loads the library.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@ namespace weft::conformance {
 
 enum class Status : std::uint8_t {
   kPass,
-  kFail,   // the device did something else than the clause says, or crashed, or hung
-  kSkip,   // does not apply here; `got` says why
-  kError,  // the suite could not do its part
+  kFail,   // the device violated the clause, crashed, or hung
+  kSkip,   // the test does not apply; `got` says why
+  kError,  // the suite could not run the test
 };
 std::string_view to_string(Status status);
 
@@ -27,11 +27,11 @@ struct Outcome {
   std::chrono::milliseconds took{0};
 };
 
-// One test. Leaves nothing behind: what it started is killed with its process group.
+// Runs one test. Its process group is killed afterwards, so no process is left.
 Outcome run_test(const Test& test, const Options& options);
 
-// What is known of the device before the first test. The ICRC cover goes into the options of the
-// rest.
+// Properties of the device, found before the first test. The ICRC coverage becomes an option of the
+// tests.
 struct Survey {
   std::string device, gid;
   std::uint32_t api_version = 0, ctl_version = 0;
@@ -39,13 +39,13 @@ struct Survey {
   IcrcCover icrc = IcrcCover::kFull;
   bool icrc_known = false;  // a packet was seen
 };
-// Errors: kInvalid when the library cannot be loaded or has no MRC device: then no test would tell
-// anything. Runs in a process of its own too.
+// Also runs in its own process. Errors: kInvalid if the library cannot be loaded or has no MRC
+// device, because then no test would be meaningful.
 Result<Survey> survey(const Options& options);
 
 struct Count {
   std::uint32_t pass = 0, fail_must = 0, fail_should = 0, skip = 0, error = 0;
-  // Only what the device is bound to, and what nobody could find out about that.
+  // No MUST failed and no test had an error; a failed SHOULD does not count.
   bool is_good() const { return fail_must == 0 && error == 0; }
 };
 Count count(const std::vector<Outcome>& outcomes);

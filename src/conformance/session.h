@@ -1,6 +1,7 @@
-// Session: what a test has to work with: the options of the run, the library, and a clock to wait by.
+// Session: the environment of a test: the options of the run, the library, and the time limit.
 //
-// The library is loaded when it is first asked for, so that a test may fork before (companion.h).
+// The library is loaded at the first call of library(), so that a test may fork before
+// (companion.h).
 #pragma once
 
 #include <chrono>
@@ -11,26 +12,26 @@
 
 #include "base/ipv6.h"
 #include "conformance/library.h"
+#include "wire/icrc.h"
 
 namespace weft::conformance {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// What the ICRC covers. RoCEv2: everything. Ends that agreed may leave the payload to the link.
-enum class IcrcCover : std::uint8_t { kFull, kHeaders };
+using wire::IcrcCover;
 
 struct Options {
   std::string library;
-  std::string device;  // empty: the first that speaks MRC
+  std::string device;  // empty: the first MRC device
   int gid_index = 3;
   milliseconds timeout{20'000};  // of one test
-  // The wire half. Empty or 0: as fits the device (docs/conformance.md).
-  std::vector<Ipv6> tester_addresses;  // ours, one a port of the device
-  std::vector<Ipv6> device_addresses;  // the device's, one a port
-  std::uint16_t tester_port = 4791;    // where the device sends to
-  std::uint16_t device_port = 0;       // where it listens
-  std::optional<IcrcCover> icrc;       // none: as the device's first packet has it
+  // For wire tests. Empty or 0: chosen to fit the device (docs/conformance.md).
+  std::vector<Ipv6> tester_addresses;  // the tester's, one per port of the device
+  std::vector<Ipv6> device_addresses;  // the device's, one per port
+  std::uint16_t tester_port = 4791;    // destination port of the device's packets
+  std::uint16_t device_port = 0;       // port on which the device listens
+  std::optional<IcrcCover> icrc;       // none: as observed in the device's first packet
   std::uint8_t dscp_data = 4, dscp_control = 46, dscp_trimmed = 12, dscp_trimmed_last_hop = 16;
 };
 
@@ -42,12 +43,13 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const Options& options() const { return options_; }
-  // Throws Trouble when it cannot be loaded.
+  // Throws SuiteError if it cannot be loaded.
   const Library& library();
-  // A wait that is not over then has failed; before the runner loses patience.
+  // Every wait of the test ends by then, so that it fails with a reason before the runner's time
+  // limit.
   Clock::time_point ends_at() const { return ends_at_; }
   bool is_over() const { return Clock::now() > ends_at_; }
-  // Two processes of this test use the device at once, which not every device allows.
+  // Two processes of this test use the device at the same time, which not every device permits.
   bool shares_device() const { return shares_device_; }
   void share_device() { shares_device_ = true; }
 

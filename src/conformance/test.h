@@ -1,5 +1,5 @@
-// One test of the suite, as data: what it is called, which clause it holds the device to, and how
-// sure anybody can be of that clause. Tables of these stand in the *_tests.cc files, one an area.
+// One test of the suite, as data: its name, the clause that it checks, and how certain that clause
+// is. The *_tests.cc files contain tables of tests, one table per area.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ enum class Level : std::uint8_t { kMust, kShould };
 enum class Certainty : std::uint8_t {
   kPublished,  // OCP's headers and examples
   kPaper,      // the paper on MRC
-  kReaders,    // people who read the specification agree on it
-  kOurs,       // our reading, where the sources are silent or differ
+  kReaders,    // several people who read the specification agree
+  kOurs,       // our reading, because the sources are silent or differ
 };
 
 struct Test {
@@ -26,8 +26,8 @@ struct Test {
   const char* clause;  // "mrc.h: mrc_modify_qp", "MRC 7.5.2"
   Certainty certainty = Certainty::kPublished;
   Level level = Level::kMust;
-  const char* what;  // one line
-  // Runs in a process of its own. Throws Failure, Skip or Trouble (checks.h); else it passed.
+  const char* what;  // one line: the claim
+  // Runs in its own process. Throws Failure, Skip or SuiteError (checks.h); else it passed.
   void (*body)(Session&);
 };
 

@@ -12,7 +12,7 @@
 namespace weft::conformance {
 namespace {
 
-// Packets that came and were not looked at yet.
+// The largest number of received packets that no test has read yet.
 constexpr std::size_t kWaitingMax = 16'384;
 
 }  // namespace
@@ -41,42 +41,43 @@ Result<void> Tester::open_plane(const Ipv6& address) {
   return {};
 }
 
-void Tester::send(const wire::Packet& packet, ConstBytes payload, const Way& way) {
+void Tester::send(const wire::Packet& packet, ConstBytes payload, const SendOptions& how) {
   std::vector<std::byte> bytes(wire::kHeaderSizeMax);
   const std::size_t header = wire::emit(packet, bytes);
   bytes.resize(header);
   bytes.insert(bytes.end(), payload.begin(), payload.end());
   bytes.resize(bytes.size() + packet.bth.pad);
-  if (way.patch) bytes[way.patch->first] = std::byte{way.patch->second};
+  if (how.patch) bytes[how.patch->first] = std::byte{how.patch->second};
   const std::size_t body = bytes.size();
   bytes.resize(body + wire::kIcrcSize);
-  wire::Icrc icrc({.source = config_.addresses[way.plane],
-                   .destination = device_address(way.plane),
-                   .source_port = source_port(way.plane, way.sender),
+  wire::Icrc icrc({.source = config_.addresses[how.plane],
+                   .destination = device_address(how.plane),
+                   .source_port = source_port(how.plane, how.sender),
                    .destination_port = config_.device_port,
                    .udp_size = static_cast<std::uint16_t>(bytes.size() + wire::kUdpSize)});
   icrc.add_header(ConstBytes(bytes).first(header));
   if (config_.cover == IcrcCover::kFull) icrc.add(ConstBytes(bytes).subspan(header, body - header));
   icrc.store(Bytes(bytes).subspan(body));
-  if (way.spoil_icrc) bytes[body] ^= std::byte{1};
-  if (way.flip) bytes[way.flip->first] ^= std::byte{way.flip->second};
-  if (way.cut) bytes.resize(std::min(bytes.size(), *way.cut));
-  Way out = way;
+  if (how.corrupt_icrc) bytes[body] ^= std::byte{1};
+  if (how.flip) bytes[how.flip->first] ^= std::byte{how.flip->second};
+  if (how.cut) bytes.resize(std::min(bytes.size(), *how.cut));
+  SendOptions out = how;
   if (!out.dscp)
     out.dscp = wire::is_write(packet.bth.opcode) ? config_.dscp_data : config_.dscp_control;
   send_raw(bytes, out);
 }
 
-void Tester::send_raw(ConstBytes datagram, const Way& way) {
+void Tester::send_raw(ConstBytes datagram, const SendOptions& how) {
   iovec piece{.iov_base = const_cast<std::byte*>(datagram.data()), .iov_len = datagram.size()};
-  const auto traffic_class = static_cast<std::uint8_t>(way.dscp.value_or(0) << 2 | way.ecn);
+  const auto traffic_class = static_cast<std::uint8_t>(how.dscp.value_or(0) << 2 | how.ecn);
   const auto sent =
-      planes_[way.plane].senders[way.sender].socket.send({.to = device_address(way.plane),
+      planes_[how.plane].senders[how.sender].socket.send({.to = device_address(how.plane),
                                                           .port = config_.device_port,
                                                           .traffic_class = traffic_class},
                                                          std::span(&piece, 1));
   if (sent != os::UdpSocket::Sent::kTaken)
-    throw Trouble{"the tester's socket did not take a packet; is the device's address reachable?"};
+    throw SuiteError{
+        "the tester's socket did not take a packet; is the device's address reachable?"};
 }
 
 std::optional<Seen> Tester::next(Clock::time_point until) {
@@ -108,7 +109,7 @@ void Tester::drain(std::uint32_t plane) {
 }
 
 void Tester::take(std::uint32_t plane, const os::UdpSocket::Incoming& run, ConstBytes datagram) {
-  // A library that storms fails by the clock, not by our memory.
+  // If a library floods the tester, packets are dropped and the test fails by its time limit.
   if (waiting_.size() >= kWaitingMax) return;
   const auto parts = wire::split_datagram(datagram);
   if (!parts) {

@@ -1,10 +1,11 @@
-// Tester: the suite's own end of the wire. Plain UDP sockets at MRC's port, one for each port of the
-// device, and packets made and taken apart by `wire`. It follows no protocol: a test decides what it
-// sends, and sees every packet that comes. Endpoint requests (EV probes of the device) are answered
-// meanwhile, so that the device believes its paths.
+// Tester: the suite's own end of a connection, for wire tests. It has plain UDP sockets on MRC's
+// port, one for each port of the device, and uses `wire` to build and parse packets. It runs no
+// protocol: a test decides every packet that it sends, and sees every packet that arrives. Only
+// endpoint requests (EV probes of the device) are answered automatically, so that the device keeps
+// its paths.
 //
-// What a socket cannot show: the IPv4 header (so ICRCs over IPv4 are checked as between mapped
-// addresses, which is what Weft sends), Ethernet, an SRv6 outer header, the order of sending.
+// A socket cannot show Ethernet, an SRv6 outer header, the order of sending, and the IPv4 header.
+// So ICRCs over IPv4 are checked as between mapped addresses, which is the form that Weft sends.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@
 
 namespace weft::conformance {
 
-// A packet that came, as it was.
+// A received packet, with its raw bytes.
 struct Seen {
   wire::Packet packet{};
   std::vector<std::byte> raw;  // the UDP payload
@@ -32,7 +33,8 @@ struct Seen {
   std::uint16_t source_port = 0;
   std::uint32_t flow_label = 0;
   std::uint8_t traffic_class = 0;
-  bool icrc_full = false, icrc_headers = false;  // which reading of the ICRC holds
+  bool icrc_full = false,
+       icrc_headers = false;  // whether the ICRC matches with and without the payload
   Clock::time_point at{};
 
   const wire::Bth& bth() const { return packet.bth; }
@@ -40,7 +42,7 @@ struct Seen {
   const T* as() const {
     return std::get_if<T>(&packet.body);
   }
-  // The EV: source port and the low half of the flow label; the way as one number.
+  // The EV: source port and the low half of the flow label.
   std::uint32_t entropy() const { return std::uint32_t{source_port} << 16 | (flow_label & 0xffff); }
   std::uint64_t path() const { return std::uint64_t{plane} << 32 | entropy(); }
 };
@@ -48,40 +50,42 @@ struct Seen {
 class Tester {
  public:
   struct Config {
-    std::vector<Ipv6> addresses;  // ours
-    std::vector<Ipv6> device;     // as many, or one
+    std::vector<Ipv6> addresses;  // of the tester
+    std::vector<Ipv6> device;     // of the device: one per plane, or one for all
     std::uint16_t port = 4791, device_port = 4791;
     IcrcCover cover = IcrcCover::kFull;
     std::uint8_t dscp_data = 4, dscp_control = 46;
   };
-  // Errors: kExhausted when the addresses are taken, kSystem.
+  // Errors: kExhausted if the addresses are taken, kSystem.
   static Result<Tester> open(const Config& config);
 
-  // How a packet leaves. Source ports differ by `sender`.
+  // Where a packet is sent, and how it is damaged. Each `sender` has its own source port.
   static constexpr std::uint32_t kSenders = 4;
-  struct Way {
+  struct SendOptions {
     std::uint32_t plane = 0, sender = 0;
-    std::optional<std::uint8_t> dscp{};  // none: as its kind has it
+    std::optional<std::uint8_t> dscp{};  // none: the DSCP of its kind of packet
     std::uint8_t ecn = 2;                // ECT(0); 3: CE
-    bool spoil_icrc = false;
-    std::optional<std::size_t> cut{};  // so many bytes of the datagram and no more
-    std::optional<std::pair<std::size_t, std::uint8_t>> patch{};  // this byte, before the ICRC
-    std::optional<std::pair<std::size_t, std::uint8_t>> flip{};   // xor this byte, after the ICRC
+    bool corrupt_icrc = false;
+    std::optional<std::size_t> cut{};  // truncates the datagram to so many bytes
+    std::optional<std::pair<std::size_t, std::uint8_t>>
+        patch{};  // sets this byte, before the ICRC is computed
+    std::optional<std::pair<std::size_t, std::uint8_t>>
+        flip{};  // xors this byte, after the ICRC is computed
   };
-  void send(const wire::Packet& packet, ConstBytes payload, const Way& way);
+  void send(const wire::Packet& packet, ConstBytes payload, const SendOptions& how);
   void send(const wire::Packet& packet) { send(packet, {}, {}); }
-  void send_raw(ConstBytes datagram, const Way& way);
+  void send_raw(ConstBytes datagram, const SendOptions& how);
   std::uint16_t source_port(std::uint32_t plane, std::uint32_t sender) const {
     return planes_[plane].senders[sender].port;
   }
-  std::uint32_t entropy_of(const Way& way) const {
-    return std::uint32_t{source_port(way.plane, way.sender)} << 16;
+  std::uint32_t entropy_of(const SendOptions& how) const {
+    return std::uint32_t{source_port(how.plane, how.sender)} << 16;
   }
   std::uint32_t plane_count() const { return static_cast<std::uint32_t>(planes_.size()); }
   const Ipv6& address() const { return config_.addresses[0]; }
 
-  // The next packet of the device until then; nothing if none comes. What does not parse is counted
-  // in `unreadable`.
+  // The next packet of the device; nothing if none arrives by `until`. Packets that do not parse
+  // are counted in `unreadable`.
   std::optional<Seen> next(Clock::time_point until);
   std::uint32_t unreadable = 0;
   bool answers_endpoint_requests = true;

@@ -1,4 +1,4 @@
-// Bytes from one process into the memory of another: nothing else counts if these do not hold.
+// Bytes written from one process into the memory of another.
 #include "conformance/companion.h"
 #include "conformance/end.h"
 #include "conformance/registry.h"
@@ -8,21 +8,21 @@ namespace {
 
 constexpr std::size_t kMemory = 5 << 20, kGuard = 64;
 
-// The other process: connects, and after each word from here says whether its memory is as it
-// should be: `size` bytes of pattern `seed` at `to`, and the guards on both sides untouched.
+// The other process connects. For each Expectation that it receives it checks its memory and
+// answers: `size` bytes of pattern `seed` at `to`, and unchanged guard bytes on both sides.
 struct Expectation {
   std::uint64_t seed = 0, to = 0, size = 0;
 };
-void be_target(Session& session, const Line& line) {
+void run_target(Session& session, const Line& line) {
   Host host(session);
   End end(host, {.bytes = kMemory});
   std::memset(end.memory.data(), 0xcc, end.memory.size());
-  line.tell(end.address());
-  end.connect(line.hear<Address>(session), IBV_MTU_4096);
+  line.send(end.address());
+  end.connect(line.receive<Address>(session), IBV_MTU_4096);
   for (int i = 0; i < 16; ++i) end.receive(static_cast<std::uint64_t>(i));
-  line.tell(true);
+  line.send(true);
   for (;;) {
-    const auto expected = line.hear<Expectation>(session);
+    const auto expected = line.receive<Expectation>(session);
     if (expected.seed == 0) return;
     const ibv_wc wc = end.wait_receive();
     equal("status", status_name(wc.status), status_name(IBV_WC_SUCCESS));
@@ -34,62 +34,62 @@ void be_target(Session& session, const Line& line) {
     }
     std::memset(end.memory.data() + expected.to, 0xcc, expected.size);
     end.receive(0);
-    line.tell(true);
+    line.send(true);
   }
 }
 
-// A pattern of its own each time, and a write with immediate behind it that says it is there.
+// Each write has its own pattern, and a write with immediate follows it and reports its arrival.
 void transfer(Session& session, std::uint32_t size, std::uint64_t from, std::uint64_t to) {
-  Companion other(session, be_target);
+  Companion other(session, run_target);
   Host host(session);
   End end(host, {.bytes = kMemory});
   const Line line = other.line();
-  const auto peer = other.hear<Address>();
-  line.tell(end.address());
+  const auto peer = other.receive<Address>();
+  line.send(end.address());
   end.connect(peer, IBV_MTU_4096);
-  other.hear<bool>();
+  other.receive<bool>();
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     fill(end.memory.data() + from, size, seed);
     end.write(peer, {.from = from, .to = to, .size = size, .id = seed});
     completed_as(end.wait_send(), IBV_WC_SUCCESS, seed);
     end.write(peer, {.size = 0, .id = 100 + seed, .immediate = 7});
     completed_as(end.wait_send(), IBV_WC_SUCCESS, 100 + seed);
-    line.tell(Expectation{.seed = seed, .to = to, .size = size});
-    other.hear<bool>();
+    line.send(Expectation{.seed = seed, .to = to, .size = size});
+    other.receive<bool>();
   }
-  line.tell(Expectation{});
+  line.send(Expectation{});
   other.join();
 }
 
 template <std::uint32_t kSize>
-void aligned(Session& session) {
+void bytes_arrive(Session& session) {
   transfer(session, kSize, 4096, 4096);
 }
 
 // The write with immediate itself carries the bytes.
 void with_immediate(Session& session) {
-  Companion other(session, be_target);
+  Companion other(session, run_target);
   Host host(session);
   End end(host, {.bytes = kMemory});
   const Line line = other.line();
-  const auto peer = other.hear<Address>();
-  line.tell(end.address());
+  const auto peer = other.receive<Address>();
+  line.send(end.address());
   end.connect(peer, IBV_MTU_4096);
-  other.hear<bool>();
+  other.receive<bool>();
   std::uint64_t seed = 1;
   for (const std::uint32_t size : {0u, 1u, 4095u, 4096u, 4097u, 200'000u}) {
     fill(end.memory.data(), size, seed);
     end.write(peer, {.to = 4096, .size = size, .id = seed, .immediate = 7});
-    line.tell(Expectation{.seed = seed, .to = 4096, .size = size});
-    other.hear<bool>();
+    line.send(Expectation{.seed = seed, .to = 4096, .size = size});
+    other.receive<bool>();
     completed_as(end.wait_send(), IBV_WC_SUCCESS, seed);
     ++seed;
   }
-  line.tell(Expectation{});
+  line.send(Expectation{});
   other.join();
 }
 
-// Both ways at once, each end writing into the other.
+// Both directions at the same time: each end writes into the other.
 void both_ways(Session& session) {
   Pair pair(session);
   constexpr std::uint32_t kSize = 400'000;
@@ -103,7 +103,7 @@ void both_ways(Session& session) {
   is_pattern(pair.a.memory.data() + 500'000, kSize, 22);
 }
 
-void gather(Session& session) {
+void pieces_arrive_as_one(Session& session) {
   Pair pair(session, {.pieces = 4});
   const std::uint32_t sizes[] = {1, 4096, 3, 5001};
   ibv_sge sges[4];
@@ -146,7 +146,7 @@ void inline_data(Session& session) {
     wr.wr.rdma.remote_addr = pair.b.address().at;
     wr.wr.rdma.rkey = pair.b.address().rkey;
     works("mrc_post_send of inline data", pair.a.library.mrc_post_send(pair.a.qp, &wr, &bad));
-    std::memset(bytes, 0, sizeof(bytes));  // the program's again
+    std::memset(bytes, 0, sizeof(bytes));  // the program may reuse inline bytes after the post
     completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, i);
     is_pattern(pair.b.memory.data(), 64, i);
   }
@@ -156,32 +156,38 @@ void inline_data(Session& session) {
 #define WEFT_WHAT(size) \
   size " bytes to another process arrive as they were, and nothing beside them"
 constexpr Test kTests[] = {
-    {.id = "api.write.size-0", .clause = WEFT_CLAUSE, .what = WEFT_WHAT("0"), .body = aligned<0>},
-    {.id = "api.write.size-1", .clause = WEFT_CLAUSE, .what = WEFT_WHAT("1"), .body = aligned<1>},
+    {.id = "api.write.size-0",
+     .clause = WEFT_CLAUSE,
+     .what = WEFT_WHAT("0"),
+     .body = bytes_arrive<0>},
+    {.id = "api.write.size-1",
+     .clause = WEFT_CLAUSE,
+     .what = WEFT_WHAT("1"),
+     .body = bytes_arrive<1>},
     {.id = "api.write.size-mtu-1",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("4095"),
-     .body = aligned<4095>},
+     .body = bytes_arrive<4095>},
     {.id = "api.write.size-mtu",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("4096"),
-     .body = aligned<4096>},
+     .body = bytes_arrive<4096>},
     {.id = "api.write.size-mtu+1",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("4097"),
-     .body = aligned<4097>},
+     .body = bytes_arrive<4097>},
     {.id = "api.write.size-64k",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("65536"),
-     .body = aligned<65536>},
+     .body = bytes_arrive<65536>},
     {.id = "api.write.size-1m",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("1048576"),
-     .body = aligned<1048576>},
+     .body = bytes_arrive<1048576>},
     {.id = "api.write.size-4m+3",
      .clause = WEFT_CLAUSE,
      .what = WEFT_WHAT("4194307"),
-     .body = aligned<4194307>},
+     .body = bytes_arrive<4194307>},
     {.id = "api.write.unaligned",
      .clause = WEFT_CLAUSE,
      .what = "100003 bytes from and to odd addresses arrive as they were",
@@ -196,11 +202,11 @@ constexpr Test kTests[] = {
      .body = both_ways},
     {.id = "api.write.gather",
      .clause = "mrc.h: struct ibv_send_wr, sg_list",
-     .what = "pieces from several places arrive as one",
-     .body = gather},
+     .what = "pieces from several places arrive as one message",
+     .body = pieces_arrive_as_one},
     {.id = "api.write.inline",
      .clause = "mrc.h: IBV_SEND_INLINE",
-     .what = "inline bytes are the program's again after the post, and need no key",
+     .what = "the program may reuse inline bytes after the post, and they need no key",
      .body = inline_data},
 };
 

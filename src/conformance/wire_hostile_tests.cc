@@ -1,4 +1,5 @@
-// Packets that are none, or not for this QP: dropped, without an answer, without harm.
+// Malformed packets, and packets that are not for this QP: dropped, without an answer and without
+// harm.
 #include "base/prng.h"
 #include "conformance/duel.h"
 #include "conformance/registry.h"
@@ -7,10 +8,10 @@ namespace weft::conformance {
 namespace {
 
 using Piece = Duel::Piece;
-using Way = Tester::Way;
+using SendOptions = Tester::SendOptions;
 
-// After it nothing has changed, and a good packet with the same PSN is taken as the first.
-void dropped(Session& session, const std::function<void(Duel&)>& send) {
+// Afterwards the memory is unchanged, and a good packet with the same PSN is accepted as new.
+void bad_packet_is_dropped(Session& session, const std::function<void(Duel&)>& send) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
   send(duel);
@@ -21,16 +22,16 @@ void dropped(Session& session, const std::function<void(Duel&)>& send) {
   duel.still_works(0);
 }
 
-void payload_damaged(Session& session) {
+void damaged_payload_is_dropped(Session& session) {
   if (session.options().icrc == IcrcCover::kHeaders)
     skip("the device leaves the payload out of the ICRC");
-  dropped(session, [](Duel& duel) { duel.send({.size = 64}, {.flip = {{40, 1}}}); });
+  bad_packet_is_dropped(session, [](Duel& duel) { duel.send({.size = 64}, {.flip = {{40, 1}}}); });
 }
 
-void other_address(Session& session) {
+void write_of_stranger_is_dropped(Session& session) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
-  // Another host: the QP's peer is not there.
+  // Another host, which is not the QP's peer.
   Tester stranger = open_tester(session, duel.host, duel.end.qpn(), duel.cover);
   std::vector<std::byte> payload(64);
   stranger.send(duel.packet_of({.size = 64}), payload, {});
@@ -43,7 +44,7 @@ void other_address(Session& session) {
   duel.still_works(0);
 }
 
-void stranger_nak(Session& session) {
+void nak_of_stranger_is_dropped(Session& session) {
   Duel duel(session);
   duel.post(100);
   const Seen write = duel.next_write();
@@ -57,7 +58,7 @@ void stranger_nak(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-// Bytes of all kinds, some of which begin like a packet of this QP.
+// Random bytes; some datagrams begin like a packet of this QP.
 void garbage(Session& session) {
   Duel duel(session);
   Prng prng(20260321);
@@ -77,8 +78,8 @@ void garbage(Session& session) {
   duel.still_works(0);
 }
 
-// A good packet, cut after each byte.
-void every_cut(Session& session) {
+// A good packet, truncated at every length.
+void truncated_packets_are_dropped(Session& session) {
   Duel duel(session);
   for (std::size_t keep = 1; keep < 12 + 4 + 4 + 16 + 64 + 4; ++keep)
     duel.send({.size = 64}, {.cut = keep});
@@ -86,8 +87,8 @@ void every_cut(Session& session) {
   duel.still_works(0);
 }
 
-// A transfer goes on while strangers shout.
-void under_fire(Session& session) {
+// A transfer continues while other hosts send garbage.
+void transfer_among_garbage(Session& session) {
   Duel duel(session);
   Prng prng(7);
   for (std::int32_t i = 0; i < 50; ++i) {
@@ -103,22 +104,22 @@ void under_fire(Session& session) {
   for (std::uint64_t i = 0; i < 50; ++i) is_pattern(duel.end.memory.data() + i * 64, 64, i);
 }
 
-#define WEFT_DROP(id_, clause_, certainty_, what_, ...)                     \
-  {                                                                         \
-    .id = id_, .clause = clause_, .certainty = certainty_, .what = what_,   \
-    .body = [](Session& s) { dropped(s, [](Duel& duel) { __VA_ARGS__; }); } \
+#define WEFT_DROP(id_, clause_, certainty_, what_, ...)                                   \
+  {                                                                                       \
+    .id = id_, .clause = clause_, .certainty = certainty_, .what = what_,                 \
+    .body = [](Session& s) { bad_packet_is_dropped(s, [](Duel& duel) { __VA_ARGS__; }); } \
   }
 constexpr Test kTests[] = {
     WEFT_DROP("wire.drop.icrc", "RoCEv2, ICRC", Certainty::kReaders,
               "a packet with a wrong ICRC is dropped",
-              duel.send({.size = 64}, {.spoil_icrc = true})),
+              duel.send({.size = 64}, {.corrupt_icrc = true})),
     {.id = "wire.drop.payload",
      .clause = "RoCEv2, ICRC",
      .certainty = Certainty::kReaders,
      .what = "a packet with a damaged payload is dropped",
-     .body = payload_damaged},
+     .body = damaged_payload_is_dropped},
     WEFT_DROP("wire.drop.header", "RoCEv2, ICRC", Certainty::kReaders,
-              "a packet whose va was damaged on the way is dropped",
+              "a packet whose va was damaged in flight is dropped",
               duel.send({.size = 64}, {.flip = {{24, 1}}})),
     WEFT_DROP("wire.drop.tver", "MRC 6.2.2 (BTH): TVer", Certainty::kReaders,
               "a packet of another transport version is dropped",
@@ -140,28 +141,28 @@ constexpr Test kTests[] = {
     {.id = "wire.drop.every-cut",
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
-     .what = "a packet cut at any byte harms nothing",
-     .body = every_cut},
+     .what = "a packet truncated at any byte does no harm",
+     .body = truncated_packets_are_dropped},
     {.id = "wire.drop.stranger",
      .clause = "MRC 6.1, a QP has one peer",
      .certainty = Certainty::kOurs,
-     .what = "a write from another address than the peer's is dropped",
-     .body = other_address},
+     .what = "a write from an address other than the peer's is dropped",
+     .body = write_of_stranger_is_dropped},
     {.id = "wire.drop.stranger-nak",
      .clause = "MRC 6.1, a QP has one peer",
      .certainty = Certainty::kOurs,
      .what = "a NAK from another address has no effect",
-     .body = stranger_nak},
+     .body = nak_of_stranger_is_dropped},
     {.id = "wire.drop.garbage",
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
-     .what = "3000 datagrams of garbage harm nothing",
+     .what = "3000 datagrams of garbage do no harm",
      .body = garbage},
     {.id = "wire.drop.under-fire",
      .clause = "MRC 6.2.2",
      .certainty = Certainty::kOurs,
-     .what = "a transfer goes on correctly among garbage",
-     .body = under_fire},
+     .what = "a transfer continues correctly while garbage arrives",
+     .body = transfer_among_garbage},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Loss: what the device sends again, when, and how a lost acknowledgement is made good.
+// Loss: the packets that the device retransmits, when, and the recovery from a lost
+// acknowledgement.
 #include <set>
 
 #include "conformance/duel.h"
@@ -9,23 +10,23 @@ namespace {
 
 bool is_again(const Seen& seen) { return is_write(seen) && seen.bth().rtx; }
 
-// A short timeout: 1.05 ms.
+// A timeout of 1.05 ms.
 constexpr DuelOptions kQuick{.timeout = 10};
 
-void timeout(Session& session) {
+void timeout_retransmits(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
   const Seen first = duel.next_write();
-  const Seen again = duel.next_again(first.bth().psn - 1);
+  const Seen again = duel.next_retransmission(first.bth().psn - 1);
   equal_hex("PSN", again.bth().psn.value(), first.bth().psn.value());
 }
 
-// All but rtx, A and the timestamp.
-void same_packet(Session& session) {
+// Compares everything except rtx, A and the timestamp.
+void retransmission_is_equal(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100, 1, 0x77);
   const Seen first = duel.next_write();
-  const Seen again = duel.next_again(first.bth().psn - 1);
+  const Seen again = duel.next_retransmission(first.bth().psn - 1);
   equal("opcode", std::string(wire::to_string(again.bth().opcode)),
         std::string(wire::to_string(first.bth().opcode)));
   wire::Write a = *first.as<wire::Write>(), b = *again.as<wire::Write>();
@@ -34,43 +35,43 @@ void same_packet(Session& session) {
   holds(first.payload == again.payload, "the same payload", "another");
 }
 
-void other_path(Session& session) {
+void retransmission_uses_other_ev(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
   const Seen first = duel.next_write();
-  const Seen again = duel.next_again(first.bth().psn - 1);
+  const Seen again = duel.next_retransmission(first.bth().psn - 1);
   holds(first.path() != again.path(), "the retransmission on another EV", "the same");
 }
 
-// Of ten packets the third is lost: SACKs say so, and only it comes again.
-void hole(Session& session) {
+// The third of ten packets is lost and SACKs report it: only the third is retransmitted.
+void hole_is_retransmitted(Session& session) {
   Duel duel(session, {.timeout = 16});
   duel.post(10 * duel.mtu_bytes());
   const auto packets = duel.message(10);
   const Psn lost = packets[2].bth().psn;
-  const std::uint64_t bits = 0b1111'1110;  // from cack + 1, the lost one, on
+  const std::uint64_t bits = 0b1111'1110;  // bit 0 is cack + 1, the lost packet
   duel.acknowledge(packets[9], lost - 1, bits);
-  const Seen again = duel.next_again(lost - 1, bits);
+  const Seen again = duel.next_retransmission(lost - 1, bits);
   equal_hex("PSN sent again", again.bth().psn.value(), lost.value());
   duel.acknowledge(again, packets[9].bth().psn);
   duel.transport_ack(packets[9].bth().psn, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-// What a bitmap acknowledged is not sent again.
-void only_missing(Session& session) {
+// Packets that a bitmap acknowledged are not retransmitted.
+void only_missing_is_retransmitted(Session& session) {
   Duel duel(session, kQuick);
   duel.post(8 * duel.mtu_bytes());
   const auto packets = duel.message(8);
   const Psn first = packets[0].bth().psn;
   std::set<std::uint32_t> again;
-  const auto told = Clock::now(), until = told + milliseconds(300);
+  const auto sacked_at = Clock::now(), until = sacked_at + milliseconds(300);
   duel.acknowledge(packets[7], first - 1, 0b1111'1110);
   while (Clock::now() < until) {
     const auto seen = duel.tester.next(until);
     if (!seen || !is_again(*seen)) continue;
-    // What was under way when the SACK came does not count.
-    if (seen->at > told + milliseconds(50)) again.insert(seen->bth().psn.value());
+    // Packets that were in flight when the SACK arrived do not count.
+    if (seen->at > sacked_at + milliseconds(50)) again.insert(seen->bth().psn.value());
     duel.acknowledge(packets[7], first - 1, 0b1111'1110);
   }
   again.erase(first.value());
@@ -78,7 +79,7 @@ void only_missing(Session& session) {
         fmt::format("{} others too", again.size()));
 }
 
-void nack_again(Session& session, wire::NackReason reason) {
+void nack_retransmits(Session& session, wire::NackReason reason) {
   Duel duel(session);  // the timer alone would take 268 ms
   duel.post(100);
   const Seen first = duel.next_write();
@@ -90,7 +91,7 @@ void nack_again(Session& session, wire::NackReason reason) {
   holds(took < 200, "sooner than the timer would", fmt::format("after {} ms", took));
 }
 
-// The Transport ACK is lost: everything was acknowledged by SACK, and nothing may hang.
+// The Transport ACK is lost, but SACKs acknowledged every packet: the write must still complete.
 void lost_transport_ack(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
@@ -103,7 +104,7 @@ void lost_transport_ack(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-// The SACK is lost and the Transport ACK comes: nothing may hang either.
+// The SACK is lost and the Transport ACK arrives: the write must still complete.
 void lost_sack(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
@@ -121,7 +122,7 @@ void lost_sack(Session& session) {
   fail("a completion", "none came in time");
 }
 
-void exhausted(Session& session) {
+void exhausted_retries_fail_qp(Session& session) {
   Duel duel(session, {.timeout = 8, .linear_retries = 3, .exponential_retries = 3});
   duel.post(100, 1);
   duel.post(100, 2);
@@ -130,8 +131,8 @@ void exhausted(Session& session) {
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_ERR));
 }
 
-// Silence for 30 ms is not the end of a QP with plenty of retries.
-void patient(Session& session) {
+// 30 ms of silence must not fail a QP that has retries left.
+void short_silence_fails_nothing(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
   const Seen first = duel.next_write();
@@ -140,7 +141,7 @@ void patient(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-void tail_probe(Session& session) {
+void tail_is_probed(Session& session) {
   Duel duel(session);
   duel.post(100);
   duel.next_write();
@@ -156,74 +157,74 @@ constexpr Test kTests[] = {
     {.id = "wire.loss.timeout",
      .clause = "MRC 7.4.1",
      .certainty = Certainty::kReaders,
-     .what = "a packet that nobody acknowledges is sent again with rtx = 1 and its PSN",
-     .body = timeout},
+     .what = "an unacknowledged packet is retransmitted with rtx = 1 and its PSN",
+     .body = timeout_retransmits},
     {.id = "wire.loss.same",
      .clause = "MRC 7.4",
      .certainty = Certainty::kReaders,
      .what = "a retransmission has the same headers and payload",
-     .body = same_packet},
+     .body = retransmission_is_equal},
     {.id = "wire.loss.other-ev",
      .clause = "MRC 7.4; paper 2.1",
      .certainty = Certainty::kPaper,
      .level = Level::kShould,
      .what = "a retransmission takes another EV",
-     .body = other_path},
+     .body = retransmission_uses_other_ev},
     {.id = "wire.loss.hole",
      .clause = "MRC 7.4.5",
      .certainty = Certainty::kReaders,
-     .what =
-         "a hole below selectively acknowledged packets is sent again, and the message completes",
-     .body = hole},
+     .what = "a hole below selectively acknowledged packets is retransmitted, and the message "
+             "completes",
+     .body = hole_is_retransmitted},
     {.id = "wire.loss.only-missing",
      .clause = "MRC 7.4.5",
      .certainty = Certainty::kReaders,
-     .what = "what a bitmap acknowledged is not sent again",
-     .body = only_missing},
+     .what = "packets that a bitmap acknowledged are not retransmitted",
+     .body = only_missing_is_retransmitted},
     {.id = "wire.nack.trimmed",
      .clause = "MRC 7.4.4, Table 7-3: 0x01",
      .certainty = Certainty::kReaders,
-     .what = "a NACK for a trimmed packet has it sent again at once",
-     .body = [](Session& s) { nack_again(s, wire::NackReason::kTrimmed); }},
+     .what = "a NACK for a trimmed packet causes its retransmission at once",
+     .body = [](Session& s) { nack_retransmits(s, wire::NackReason::kTrimmed); }},
     {.id = "wire.nack.trimmed-last-hop",
      .clause = "MRC 7.4.4, Table 7-3: 0x02",
      .certainty = Certainty::kReaders,
-     .what = "a NACK for one trimmed at the last hop likewise",
-     .body = [](Session& s) { nack_again(s, wire::NackReason::kTrimmedLastHop); }},
+     .what = "a NACK for a packet trimmed at the last hop causes its retransmission at once",
+     .body = [](Session& s) { nack_retransmits(s, wire::NackReason::kTrimmedLastHop); }},
     {.id = "wire.nack.no-bitmap",
      .clause = "MRC 7.4.4, Table 7-3: 0x06",
      .certainty = Certainty::kReaders,
-     .what = "a NACK for want of resources has the packet sent again, after a while",
-     .body = [](Session& s) { nack_again(s, wire::NackReason::kNoBitmap); }},
+     .what = "a NACK for lack of resources causes a retransmission after a while",
+     .body = [](Session& s) { nack_retransmits(s, wire::NackReason::kNoBitmap); }},
     {.id = "wire.nack.no-buffer",
      .clause = "MRC 7.4.4, Table 7-3: 0x07",
      .certainty = Certainty::kReaders,
-     .what = "the same for want of packet buffers",
-     .body = [](Session& s) { nack_again(s, wire::NackReason::kNoPacketBuffer); }},
+     .what = "a NACK for lack of packet buffers causes a retransmission after a while",
+     .body = [](Session& s) { nack_retransmits(s, wire::NackReason::kNoPacketBuffer); }},
     {.id = "wire.loss.transport-ack",
      .clause = "MRC 6.3 and 7.4.1, completion and its timer",
      .certainty = Certainty::kOurs,
-     .what = "a lost Transport ACK: the last packet comes again, and the write completes",
+     .what = "after a lost Transport ACK the last packet is retransmitted, and the write completes",
      .body = lost_transport_ack},
     {.id = "wire.loss.sack",
      .clause = "MRC 7.4.1",
      .certainty = Certainty::kOurs,
-     .what = "a lost SACK: the write completes all the same",
+     .what = "after a lost SACK the write still completes",
      .body = lost_sack},
     {.id = "wire.loss.exhausted",
      .clause = "mrc.h: MRC_QP_RETRY_CNT",
-     .what = "when the retries are spent: RETRY_EXC_ERR, flushes, ERR",
-     .body = exhausted},
+     .what = "exhausted retries: RETRY_EXC_ERR, flushes, ERR",
+     .body = exhausted_retries_fail_qp},
     {.id = "wire.loss.patient",
      .clause = "mrc.h: MRC_QP_RETRY_CNT",
-     .what = "30 ms of silence at a timeout of 1 ms end no QP with default retries",
-     .body = patient},
+     .what = "30 ms of silence at a timeout of 1 ms fail no QP with default retries",
+     .body = short_silence_fails_nothing},
     {.id = "wire.loss.tail",
      .clause = "MRC 7.4.6",
      .certainty = Certainty::kReaders,
      .level = Level::kShould,
-     .what = "an unacknowledged tail is asked for by a probe, or sent again",
-     .body = tail_probe},
+     .what = "an unacknowledged tail causes a probe or a retransmission",
+     .body = tail_is_probed},
 };
 
 }  // namespace

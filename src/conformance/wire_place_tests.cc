@@ -1,4 +1,4 @@
-// The device as responder: what it places, when, and what it tells its own program.
+// The device as responder: the bytes that it places, when, and the completions of its own program.
 #include <endian.h>
 
 #include <algorithm>
@@ -13,8 +13,9 @@ namespace {
 using wire::Opcode;
 using Piece = Duel::Piece;
 
-// Packet i of a message of `count` full packets from PSN `first` on, with its part of the pattern.
-Piece part(std::int32_t first, std::uint32_t i, std::uint32_t count) {
+// Packet i of a message of `count` full packets, with its part of the pattern. `first` is the PSN
+// of packet 0.
+Piece packet_of_message(std::int32_t first, std::uint32_t i, std::uint32_t count) {
   const Opcode opcode = i == 0          ? Opcode::kWriteFirst
                         : i + 1 < count ? Opcode::kWriteMiddle
                                         : Opcode::kWriteLast;
@@ -37,7 +38,7 @@ void wait_for_cack(Duel& duel, std::int32_t psn) {
                   [&](const Seen& seen) { return covers(seen, duel.psn(psn)); });
 }
 
-void only(Session& session) {
+void one_packet_is_placed(Session& session) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0xcc, 4096);
   duel.send({.to = 100, .size = 333, .seed = 9});
@@ -50,15 +51,16 @@ void only(Session& session) {
 void every_order(Session& session, std::array<std::uint32_t, 6> order) {
   Duel duel(session);
   for (const std::uint32_t i : order)
-    duel.send(part(0, i, 6), {.plane = i % duel.tester.plane_count(), .sender = i % 4});
+    duel.send(packet_of_message(0, i, 6),
+              {.plane = i % duel.tester.plane_count(), .sender = i % 4});
   wait_for_cack(duel, 5);
   for (std::uint32_t i = 0; i < 6; ++i) is_placed(duel, i);
 }
 
-// Before the hole closes.
-void at_once(Session& session) {
+// The packet must be placed before the hole closes.
+void placed_above_hole(Session& session) {
   Duel duel(session);
-  duel.send(part(0, 2, 3));
+  duel.send(packet_of_message(0, 2, 3));
   duel.next_where("a SACK that reports it", [&](const Seen& seen) {
     const auto* const sack = seen.as<wire::Sack>();
     return sack != nullptr && sack->cack == duel.psn(-1) && sack->ooo_count == 1;
@@ -66,7 +68,7 @@ void at_once(Session& session) {
   is_placed(duel, 2);
 }
 
-void duplicate(Session& session, bool below_edge) {
+void duplicate_is_not_placed(Session& session, bool below_edge) {
   Duel duel(session);
   const std::int32_t psn = below_edge ? 0 : 1;
   duel.send({.psn = psn, .size = 64, .seed = 1});
@@ -77,15 +79,15 @@ void duplicate(Session& session, bool below_edge) {
   is_pattern(duel.end.memory.data(), 64, 1);
 }
 
-void wrap(Session& session) {
+void psn_wraps(Session& session) {
   Duel duel(session, {.tester_psn = 0xff'fffe});
-  for (std::uint32_t i = 0; i < 5; ++i) duel.send(part(0, i, 5));
+  for (std::uint32_t i = 0; i < 5; ++i) duel.send(packet_of_message(0, i, 5));
   wait_for_cack(duel, 4);
   equal_hex("PSN 4 behind 0xfffffe", duel.psn(4).value(), 2);
   for (std::uint32_t i = 0; i < 5; ++i) is_placed(duel, i);
 }
 
-void zero_length(Session& session) {
+void zero_length_needs_no_rkey(Session& session) {
   Duel duel(session);
   duel.send({.size = 0, .rkey = 0x12345678});
   wait_for_cack(duel, 0);
@@ -104,8 +106,8 @@ void immediate(Session& session) {
   equal("byte_len", wc.byte_len, 333u);
 }
 
-// The second arrives first: it waits for the first.
-void in_order(Session& session) {
+// The second immediate arrives first and must wait for the first.
+void immediates_in_order(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
   duel.end.receive(2);
@@ -117,23 +119,23 @@ void in_order(Session& session) {
     equal("immediate", be32toh(duel.end.wait_receive().imm_data), expected);
 }
 
-// The last packet is there, one before it is not.
+// The last packet has arrived, and an earlier one is missing.
 void waits_for_hole(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
-  Piece last = part(0, 2, 3);
+  Piece last = packet_of_message(0, 2, 3);
   last.opcode = Opcode::kWriteLastImm;
   last.immediate = 7;
-  duel.send(part(0, 0, 3));
+  duel.send(packet_of_message(0, 0, 3));
   duel.send(last);
   duel.end.stays_quiet(duel.end.receive_cq, milliseconds(50));
-  duel.send(part(0, 1, 3));
+  duel.send(packet_of_message(0, 1, 3));
   const ibv_wc wc = duel.end.wait_receive();
   completed_as(wc, IBV_WC_SUCCESS, 1);
   equal("byte_len: the whole message's,", wc.byte_len, 3072u);
 }
 
-void once(Session& session) {
+void immediate_is_delivered_once(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
   duel.end.receive(2);
@@ -144,8 +146,8 @@ void once(Session& session) {
   duel.end.stays_quiet(duel.end.receive_cq, milliseconds(50));
 }
 
-// Counting from 1 is what some readers of the specification do.
-void rqmsn_from_one(Session& session) {
+// Some readers of the specification count rqmsn from 1.
+void rqmsn_may_start_at_one(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
   duel.end.receive(2);
@@ -155,7 +157,7 @@ void rqmsn_from_one(Session& session) {
   completed_as(duel.end.wait_receive(), IBV_WC_SUCCESS, 2);
 }
 
-void no_timestamp(Session& session) {
+void write_without_tseth(Session& session) {
   Duel duel(session);
   wire::Packet packet = duel.packet_of({.size = 16});
   std::get<wire::Write>(packet.body).has_timestamp = false;
@@ -172,12 +174,12 @@ constexpr Test kTests[] = {
     {.id = "wire.place.only",
      .clause = "MRC 6.3",
      .certainty = Certainty::kReaders,
-     .what = "one packet is placed where its RETH says, and nothing beside it",
-     .body = only},
+     .what = "one packet is placed where its RETH says, and no other byte changes",
+     .body = one_packet_is_placed},
     {.id = "wire.place.reverse",
      .clause = "MRC 6.3",
      .certainty = Certainty::kReaders,
-     .what = "six packets in reverse order make the message",
+     .what = "six packets in reverse order form the message",
      .body =
          [](Session& s) {
            every_order(s, {5, 4, 3, 2, 1, 0});
@@ -185,7 +187,7 @@ constexpr Test kTests[] = {
     {.id = "wire.place.shuffled",
      .clause = "MRC 6.3",
      .certainty = Certainty::kReaders,
-     .what = "six packets in a wild order over all ports make the message",
+     .what = "six packets in mixed order over all ports form the message",
      .body =
          [](Session& s) {
            every_order(s, {3, 0, 5, 1, 4, 2});
@@ -194,43 +196,43 @@ constexpr Test kTests[] = {
      .clause = "paper 2.1: no reorder buffer",
      .certainty = Certainty::kPaper,
      .what = "a packet above a hole is placed at once",
-     .body = at_once},
+     .body = placed_above_hole},
     {.id = "wire.place.duplicate-above",
      .clause = WEFT_PSN,
      .certainty = Certainty::kReaders,
-     .what = "a duplicate above the edge is acknowledged and not placed again",
-     .body = [](Session& s) { duplicate(s, false); }},
+     .what = "a duplicate above the cumulative PSN is acknowledged and not placed again",
+     .body = [](Session& s) { duplicate_is_not_placed(s, false); }},
     {.id = "wire.place.duplicate-below",
      .clause = WEFT_PSN,
      .certainty = Certainty::kReaders,
-     .what = "a duplicate below the edge is acknowledged and not placed again",
-     .body = [](Session& s) { duplicate(s, true); }},
+     .what = "a duplicate below the cumulative PSN is acknowledged and not placed again",
+     .body = [](Session& s) { duplicate_is_not_placed(s, true); }},
     {.id = "wire.place.psn-wrap",
      .clause = "MRC 6.2.2, 24-bit PSN",
      .certainty = Certainty::kReaders,
      .what = "a message across PSN 0xFFFFFF is received",
-     .body = wrap},
+     .body = psn_wraps},
     {.id = "wire.place.zero-length",
      .clause = "IBA 9.7.4: no key check without payload",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "a write of no bytes needs no valid rkey",
-     .body = zero_length},
+     .body = zero_length_needs_no_rkey},
     {.id = "wire.place.no-tseth",
      .clause = "MRC 6.2.2, BTH.ts",
      .certainty = Certainty::kReaders,
      .what = "a write without TSETH is received",
-     .body = no_timestamp},
+     .body = write_without_tseth},
     {.id = "wire.imm.delivered",
      .clause = WEFT_IMM,
      .certainty = Certainty::kReaders,
-     .what = "an immediate consumes a receive and tells value and length",
+     .what = "an immediate consumes a receive; the completion has value and length",
      .body = immediate},
     {.id = "wire.imm.order",
      .clause = WEFT_IMM,
      .certainty = Certainty::kReaders,
-     .what = "immediates that arrive in the wrong order are told in the right one",
-     .body = in_order},
+     .what = "immediates that arrive in the wrong order are delivered in the right order",
+     .body = immediates_in_order},
     {.id = "wire.imm.hole",
      .clause = WEFT_IMM,
      .certainty = Certainty::kReaders,
@@ -239,14 +241,14 @@ constexpr Test kTests[] = {
     {.id = "wire.imm.once",
      .clause = WEFT_IMM,
      .certainty = Certainty::kReaders,
-     .what = "duplicates of an immediate are not told again",
-     .body = once},
+     .what = "duplicates of an immediate are not delivered again",
+     .body = immediate_is_delivered_once},
     {.id = "wire.imm.rqmsn-from-1",
      .clause = "MRC 6.2.2 (METH)",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "a peer that counts rqmsn from 1 is understood",
-     .body = rqmsn_from_one},
+     .body = rqmsn_may_start_at_one},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Probes and port status: what the device answers without data, and what it believes.
+// Probes and port status: the device's answers to packets without data, and its reaction to port
+// status updates.
 #include <set>
 
 #include "conformance/duel.h"
@@ -15,75 +16,76 @@ bool answers(const Seen& seen, std::uint16_t id) {
   const auto* const sack = seen.as<wire::Sack>();
   return sack != nullptr && sack->answers_probe && sack->probe_id == id;
 }
-Seen ask(Duel& duel, std::uint16_t id, const Tester::Way& way = {}) {
-  duel.tester.send(probe(duel, id), {}, way);
+Seen send_probe(Duel& duel, std::uint16_t id, const Tester::SendOptions& how = {}) {
+  duel.tester.send(probe(duel, id), {}, how);
   return duel.next_where("a SACK with pr = 1 and the probe's id",
                          [&](const Seen& s) { return answers(s, id); });
 }
 
-void answered(Session& session) {
+void probe_is_answered(Session& session) {
   Duel duel(session);
-  const Seen seen = ask(duel, 0xbeef);
+  const Seen seen = send_probe(duel, 0xbeef);
   equal_hex("destination: the requestor's QPN,", seen.bth().dest_qpn, Duel::kQpn);
   equal_hex("tx_timestamp reflected", seen.as<wire::Sack>()->echo.ticks, 0x6789);
   equal_hex("cack_psn: nothing received yet,", seen.as<wire::Sack>()->cack.value(),
             duel.psn(-1).value());
 }
-void reports(Session& session) {
+void answer_reports_state(Session& session) {
   Duel duel(session);
   for (const std::int32_t psn : {0, 2, 4}) duel.send({.psn = psn, .to = 64, .size = 16});
   duel.next_sack();
-  const Seen seen = ask(duel, 7);
+  const Seen seen = send_probe(duel, 7);
   const auto& sack = *seen.as<wire::Sack>();
   equal_hex("cack_psn", sack.cack.value(), duel.psn(0).value());
   equal("ooo_count", sack.ooo_count, 2);
   equal("sack_offset: from the edge on,", sack.bitmap_offset, 1);
   equal_hex("sack_bitmap", sack.bitmap, 0b1010);
 }
-void marked(Session& session) {
+void answer_has_mark(Session& session) {
   Duel duel(session);
-  const Seen seen = ask(duel, 7, {.ecn = 3});
+  const Seen seen = send_probe(duel, 7, {.ecn = 3});
   equal("m of a marked probe: SKIP_ONCE,", static_cast<int>(seen.as<wire::Sack>()->mark), 1);
 }
-void no_psn(Session& session) {
+void probe_uses_no_psn(Session& session) {
   Duel duel(session);
-  for (std::uint16_t id = 0; id < 5; ++id) ask(duel, static_cast<std::uint16_t>(100 + id));
+  for (std::uint16_t id = 0; id < 5; ++id) send_probe(duel, static_cast<std::uint16_t>(100 + id));
   duel.still_works(0);
 }
 
 // --- endpoint operations
 
-wire::Packet endpoint(std::uint16_t id, wire::EndpointOp op, std::uint32_t ports) {
+wire::Packet endpoint_request(std::uint16_t id, wire::EndpointOp op, std::uint32_t ports) {
   return {.bth = {.opcode = wire::Opcode::kEndpointRequest,
                   .dest_qpn = wire::kEndpointQpn,
                   .psn = Psn(id)},
           .body = wire::EndpointRequest{.op = op, .port_status = ports, .sent = {0x2468}}};
 }
-Seen ask_endpoint(Duel& duel, std::uint16_t id, wire::EndpointOp op, std::uint32_t ports = 0) {
-  duel.tester.send(endpoint(id, op, ports));
+Seen send_endpoint_request(Duel& duel, std::uint16_t id, wire::EndpointOp op,
+                           std::uint32_t ports = 0) {
+  duel.tester.send(endpoint_request(id, op, ports));
   return duel.next_where("an endpoint response with the request's id", [&](const Seen& s) {
     return s.as<wire::EndpointResponse>() != nullptr && (s.bth().psn.value() & 0xffff) == id;
   });
 }
 
-void ev_probe(Session& session) {
+void ev_probe_is_answered(Session& session) {
   Duel duel(session);
-  const Seen seen = ask_endpoint(duel, 0x42, wire::EndpointOp::kEvProbe);
+  const Seen seen = send_endpoint_request(duel, 0x42, wire::EndpointOp::kEvProbe);
   equal_hex("destination QPN", seen.bth().dest_qpn, wire::kEndpointQpn);
   equal_hex("tx_timestamp reflected", seen.as<wire::EndpointResponse>()->echo.ticks, 0x2468);
 }
-void ev_probe_twice(Session& session) {
+void repeated_ev_probe_is_answered(Session& session) {
   Duel duel(session);
-  ask_endpoint(duel, 1, wire::EndpointOp::kEvProbe);
-  ask_endpoint(duel, 1, wire::EndpointOp::kEvProbe);
+  send_endpoint_request(duel, 1, wire::EndpointOp::kEvProbe);
+  send_endpoint_request(duel, 1, wire::EndpointOp::kEvProbe);
 }
 void psu_answered(Session& session) {
   Duel duel(session);
   const std::uint32_t all = (2u << duel.tester.plane_count()) - 2;
-  ask_endpoint(duel, 0x43, wire::EndpointOp::kPortStatusUpdate, all);
+  send_endpoint_request(duel, 0x43, wire::EndpointOp::kPortStatusUpdate, all);
 }
 
-// The last port is said to be unreachable: no data goes there any more; then it is back.
+// The peer reports its last port as unreachable: no data goes there. Then the port comes back.
 void psu_obeyed(Session& session) {
   Duel duel(session);
   const std::uint32_t ports = duel.tester.plane_count();
@@ -102,14 +104,14 @@ void psu_obeyed(Session& session) {
     completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, id);
     return planes;
   };
-  ask_endpoint(duel, 0x50, wire::EndpointOp::kPortStatusUpdate, all & ~(1u << ports));
-  holds(planes_of(1).count(ports - 1) == 0, "no data on the port that is said to be down",
+  send_endpoint_request(duel, 0x50, wire::EndpointOp::kPortStatusUpdate, all & ~(1u << ports));
+  holds(planes_of(1).count(ports - 1) == 0, "no data on the port that the peer reports as down",
         "some of it");
-  ask_endpoint(duel, 0x51, wire::EndpointOp::kPortStatusUpdate, all);
+  send_endpoint_request(duel, 0x51, wire::EndpointOp::kPortStatusUpdate, all);
   equal("ports used after it is back", planes_of(2).size(), std::size_t{ports});
 }
 
-// A port of the device's own is disabled: its peers are told which are left.
+// A port of the device is disabled: it tells its peers the remaining ports.
 void psu_sent(Session& session) {
   Duel duel(session);
   const std::uint32_t ports = duel.tester.plane_count();
@@ -146,32 +148,32 @@ constexpr Test kTests[] = {
      .clause = WEFT_PROBE,
      .certainty = Certainty::kReaders,
      .what = "a reliability probe is answered with a SACK, pr = 1, its id and timestamp",
-     .body = answered},
+     .body = probe_is_answered},
     {.id = "wire.probe.reports",
      .clause = WEFT_PROBE,
      .certainty = Certainty::kReaders,
-     .what = "the answer reports edge, count and bitmap from the edge on",
-     .body = reports},
+     .what = "the answer reports cumulative PSN, count, and bitmap from the cumulative PSN on",
+     .body = answer_reports_state},
     {.id = "wire.probe.marked",
      .clause = WEFT_PROBE,
      .certainty = Certainty::kReaders,
      .what = "the answer to a CE-marked probe has m = 1",
-     .body = marked},
+     .body = answer_has_mark},
     {.id = "wire.probe.no-psn",
      .clause = WEFT_PROBE,
      .certainty = Certainty::kReaders,
      .what = "probes consume no PSN",
-     .body = no_psn},
+     .body = probe_uses_no_psn},
     {.id = "wire.endpoint.ev-probe",
      .clause = WEFT_EP,
      .certainty = Certainty::kReaders,
      .what = "an EV probe is answered with its id, to QPN 2, and its timestamp",
-     .body = ev_probe},
+     .body = ev_probe_is_answered},
     {.id = "wire.endpoint.twice",
      .clause = WEFT_EP,
      .certainty = Certainty::kOurs,
-     .what = "the same EV probe again is answered again",
-     .body = ev_probe_twice},
+     .what = "a repeated EV probe is answered again",
+     .body = repeated_ev_probe_is_answered},
     {.id = "wire.endpoint.psu",
      .clause = WEFT_EP,
      .certainty = Certainty::kReaders,
@@ -180,12 +182,12 @@ constexpr Test kTests[] = {
     {.id = "wire.endpoint.psu-obeyed",
      .clause = WEFT_EP,
      .certainty = Certainty::kReaders,
-     .what = "no data goes to a port that its peer says is down, until it is back",
+     .what = "no data goes to a port that the peer reports as down, until it is back",
      .body = psu_obeyed},
     {.id = "wire.endpoint.psu-sent",
      .clause = WEFT_EP,
      .certainty = Certainty::kReaders,
-     .what = "when a port is disabled peers are told which are left",
+     .what = "when a port is disabled, the device tells its peers the remaining ports",
      .body = psu_sent},
 };
 

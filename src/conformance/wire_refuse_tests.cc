@@ -1,4 +1,5 @@
-// What the device refuses as responder: foreign memory, too much, trimmed, out of the window.
+// Packets that the device refuses as responder: foreign memory, too large, trimmed, out of the
+// window.
 #include "conformance/duel.h"
 #include "conformance/registry.h"
 
@@ -14,8 +15,8 @@ bool is_nak(const Seen& seen) {
   return ack != nullptr && ack->syndrome != AckSyndrome::kAck;
 }
 
-// The packet is refused with that syndrome, nothing is placed, the QP is in ERR.
-void nak(Session& session, const Piece& piece, AckSyndrome syndrome) {
+// The packet is refused with this syndrome, nothing is placed, and the QP is in ERR.
+void refused_with_nak(Session& session, const Piece& piece, AckSyndrome syndrome) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, duel.end.memory.size());
   duel.send(piece);
@@ -28,11 +29,11 @@ void nak(Session& session, const Piece& piece, AckSyndrome syndrome) {
 }
 
 void out_of_bounds(Session& session) {
-  nak(session, {.to = (1 << 20) - 8, .size = 16}, AckSyndrome::kNakRemoteAccess);
+  refused_with_nak(session, {.to = (1 << 20) - 8, .size = 16}, AckSyndrome::kNakRemoteAccess);
 }
 
-// The NAK may be lost: whoever goes on hears it again.
-void nak_again(Session& session) {
+// The NAK may be lost, so every later packet gets it again.
+void nak_is_repeated(Session& session) {
   Duel duel(session);
   duel.send({.size = 16, .rkey = 1});
   duel.next_where("a NAK", is_nak);
@@ -58,8 +59,8 @@ void no_receive(Session& session) {
   equal_hex("destination", seen.bth().dest_qpn, Duel::kQpn);
 }
 
-// Three immediates above a hole, where two are allowed.
-void too_many_immediates(Session& session) {
+// Three immediates wait above a hole; only two are allowed.
+void excess_immediate_is_refused(Session& session) {
   Duel duel(session, {.max_wimm_dest = 2});
   for (std::uint64_t i = 0; i < 8; ++i) duel.end.receive(i);
   for (std::uint16_t i = 1; i <= 3; ++i)
@@ -78,15 +79,15 @@ struct Trimmed {
   Duel duel;
   explicit Trimmed(Session& session) : duel(session) {
     if ((duel.host.attr.cap & MRC_DEVICE_CAP_TRIM_NACK) == 0)
-      skip("the device answers trimmed packets with nothing (no CAP_TRIM_NACK)");
+      skip("the device does not answer trimmed packets (no CAP_TRIM_NACK)");
   }
-  // As a switch leaves it: UDP and 36 bytes, the DSCP rewritten.
+  // A trimmed packet as a switch forwards it: UDP header and 36 bytes, with another DSCP.
   void send(std::uint8_t dscp, std::size_t keep) {
     duel.send({.size = 1024, .timestamp = 0x4321}, {.sender = 1, .dscp = dscp, .cut = keep});
   }
 };
 
-void trimmed(Session& session, bool last_hop, std::size_t keep) {
+void trimmed_packet_gets_nack(Session& session, bool last_hop, std::size_t keep) {
   Trimmed in(session);
   const Options& options = session.options();
   std::memset(in.duel.end.memory.data(), 0x77, 2048);
@@ -100,7 +101,7 @@ void trimmed(Session& session, bool last_hop, std::size_t keep) {
   equal_hex("memory", in.duel.end.memory[0], 0x77);
 }
 
-void trimmed_echo(Session& session) {
+void nack_echoes_packet(Session& session) {
   Trimmed in(session);
   in.send(session.options().dscp_trimmed, 36);
   const Seen seen = in.duel.next_nack();
@@ -110,7 +111,7 @@ void trimmed_echo(Session& session) {
   equal("cc_type", int{nack.cc_type}, 2);
 }
 
-void trimmed_then_whole(Session& session) {
+void retransmission_is_placed(Session& session) {
   Trimmed in(session);
   in.send(session.options().dscp_trimmed, 36);
   in.duel.next_nack();
@@ -121,8 +122,8 @@ void trimmed_then_whole(Session& session) {
   is_pattern(in.duel.end.memory.data(), 1024, 6);
 }
 
-// The whole one came first.
-void trimmed_duplicate(Session& session) {
+// The whole packet arrived before the trimmed copy.
+void trimmed_duplicate_gets_sack(Session& session) {
   Trimmed in(session);
   in.duel.send({.size = 1024});
   in.duel.next_transport_ack();
@@ -135,7 +136,7 @@ void trimmed_duplicate(Session& session) {
 
 // --- the window
 
-void out_of_window(Session& session) {
+void psn_beyond_window_is_ignored(Session& session) {
   Duel duel(session, {.mpr_dest = 1});
   std::memset(duel.end.memory.data(), 0x77, 64);
   duel.send({.psn = 128, .size = 16});
@@ -148,7 +149,7 @@ void out_of_window(Session& session) {
   duel.still_works(0);
 }
 
-void window_edge(Session& session) {
+void last_psn_of_window_is_placed(Session& session) {
   Duel duel(session, {.mpr_dest = 1});
   duel.send({.psn = 127, .size = 16, .seed = 8});
   duel.next_where("a SACK that reports the last PSN of the window", [](const Seen& s) {
@@ -157,7 +158,7 @@ void window_edge(Session& session) {
   is_pattern(duel.end.memory.data(), 16, 8);
 }
 
-void out_of_window_nack(Session& session) {
+void psn_beyond_window_gets_nack(Session& session) {
   Duel duel(session, {.mpr_dest = 1});
   duel.send({.psn = 500, .size = 16});
   const Seen seen = duel.next_nack();
@@ -172,18 +173,18 @@ constexpr Test kTests[] = {
      .what = "an rkey of no region: NAK 0x62, nothing placed, ERR",
      .body =
          [](Session& s) {
-           nak(s, {.size = 16, .rkey = 0x13371337}, AckSyndrome::kNakRemoteAccess);
+           refused_with_nak(s, {.size = 16, .rkey = 0x13371337}, AckSyndrome::kNakRemoteAccess);
          }},
     {.id = "wire.refuse.bounds",
      .clause = "IBA 9.9, AETH 0x62",
      .certainty = Certainty::kReaders,
-     .what = "a payload that leaves its region: NAK 0x62, nothing placed, ERR",
+     .what = "a payload that exceeds its region: NAK 0x62, nothing placed, ERR",
      .body = out_of_bounds},
     {.id = "wire.refuse.nak-again",
      .clause = "MRC 6.3, semantic layer",
      .certainty = Certainty::kOurs,
-     .what = "a NAK is repeated for later packets: the first may be lost",
-     .body = nak_again},
+     .what = "a NAK is repeated for later packets, because the first may be lost",
+     .body = nak_is_repeated},
     {.id = "wire.refuse.too-large",
      .clause = "IBA 9.7.4, payload above the path MTU",
      .certainty = Certainty::kOurs,
@@ -198,56 +199,56 @@ constexpr Test kTests[] = {
     {.id = "wire.refuse.wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM_DEST; MRC 6.3, semantic layer",
      .certainty = Certainty::kReaders,
-     .what = "more immediates under way than max_wimm_dest: NAK",
-     .body = too_many_immediates},
+     .what = "more immediates in flight than max_wimm_dest: NAK",
+     .body = excess_immediate_is_refused},
     {.id = "wire.trim.nack",
      .clause = WEFT_NETH,
      .certainty = Certainty::kReaders,
      .what = "a trimmed packet is answered with NACK 0x01 and not placed",
-     .body = [](Session& s) { trimmed(s, false, 36); }},
+     .body = [](Session& s) { trimmed_packet_gets_nack(s, false, 36); }},
     {.id = "wire.trim.last-hop",
      .clause = WEFT_NETH,
      .certainty = Certainty::kReaders,
-     .what = "one trimmed at the last hop with NACK 0x02",
-     .body = [](Session& s) { trimmed(s, true, 36); }},
+     .what = "a packet trimmed at the last hop is answered with NACK 0x02",
+     .body = [](Session& s) { trimmed_packet_gets_nack(s, true, 36); }},
     {.id = "wire.trim.bth-only",
      .clause = "MRC, trimming; UET",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "the BTH of a trimmed packet is enough",
-     .body = [](Session& s) { trimmed(s, false, 16); }},
+     .what = "a packet trimmed to its BTH is still answered",
+     .body = [](Session& s) { trimmed_packet_gets_nack(s, false, 16); }},
     {.id = "wire.trim.echo",
      .clause = WEFT_NETH,
      .certainty = Certainty::kReaders,
      .what = "the NACK reflects EV and timestamp, and has cc_type 2",
-     .body = trimmed_echo},
+     .body = nack_echoes_packet},
     {.id = "wire.trim.then-whole",
      .clause = "MRC 7.5.3",
      .certainty = Certainty::kReaders,
      .what = "the retransmission of a trimmed packet is placed",
-     .body = trimmed_then_whole},
+     .body = retransmission_is_placed},
     {.id = "wire.trim.duplicate",
      .clause = "MRC 7.5.3",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "a trimmed copy of what is there is answered with a SACK",
-     .body = trimmed_duplicate},
+     .what = "a trimmed copy of a received packet is answered with a SACK",
+     .body = trimmed_duplicate_gets_sack},
     {.id = "wire.window.beyond",
      .clause = "MRC 6.3.1, rule 6",
      .certainty = Certainty::kReaders,
-     .what = "a PSN beyond the window is not placed nor acknowledged, and harms nothing",
-     .body = out_of_window},
+     .what = "a PSN beyond the window is neither placed nor acknowledged, and does no harm",
+     .body = psn_beyond_window_is_ignored},
     {.id = "wire.window.last",
      .clause = "MRC 6.3.1",
      .certainty = Certainty::kReaders,
      .what = "the last PSN of the window is placed",
-     .body = window_edge},
+     .body = last_psn_of_window_is_placed},
     {.id = "wire.window.nack",
      .clause = "MRC Table 7-3: 0x0B",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
      .what = "a PSN beyond the window is answered with NACK 0x0B",
-     .body = out_of_window_nack},
+     .body = psn_beyond_window_gets_nack},
 };
 
 }  // namespace

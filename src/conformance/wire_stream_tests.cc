@@ -1,5 +1,4 @@
-// Many packets: how they are spread over paths, numbered across wraps and messages, and bounded by
-// windows.
+// Many packets: spreading over paths, numbering across wraps and messages, and limits by windows.
 #include <map>
 #include <set>
 
@@ -9,8 +8,8 @@
 namespace weft::conformance {
 namespace {
 
-// Takes `count` packets, acknowledging each as it comes. In order of arrival.
-std::vector<Seen> stream(Duel& duel, std::uint32_t count) {
+// Receives `count` packets and acknowledges each on arrival. Returns them in order of arrival.
+std::vector<Seen> receive_packets(Duel& duel, std::uint32_t count) {
   std::vector<Seen> out;
   Receipt receipt(duel);
   while (out.size() < count) {
@@ -22,20 +21,20 @@ std::vector<Seen> stream(Duel& duel, std::uint32_t count) {
 
 constexpr std::uint32_t kMany = 256;
 
-void spread(Session& session) {
+void message_uses_several_evs(Session& session) {
   Duel duel(session);
   duel.post(kMany * duel.mtu_bytes());
   std::set<std::uint64_t> paths;
-  for (const Seen& seen : stream(duel, kMany)) paths.insert(seen.path());
+  for (const Seen& seen : receive_packets(duel, kMany)) paths.insert(seen.path());
   holds(paths.size() >= 4, "packets of one message on 4 EVs at least", text_of_value(paths.size()));
 }
 
-void planes(Session& session) {
+void ports_share_packets(Session& session) {
   Duel duel(session);
   if (duel.tester.plane_count() < 2) skip("the tester sees one port of the device");
   duel.post(kMany * duel.mtu_bytes());
   std::map<std::uint32_t, std::uint32_t> by_plane;
-  for (const Seen& seen : stream(duel, kMany)) ++by_plane[seen.plane];
+  for (const Seen& seen : receive_packets(duel, kMany)) ++by_plane[seen.plane];
   equal("ports used", by_plane.size(), std::size_t{duel.tester.plane_count()});
   for (const auto& [plane, packets] : by_plane) {
     const std::uint32_t share = kMany / duel.tester.plane_count();
@@ -45,10 +44,10 @@ void planes(Session& session) {
   }
 }
 
-void wrap(Session& session) {
+void psns_wrap(Session& session) {
   Duel duel(session, {.device_psn = 0xff'fffe});
   duel.post(5 * duel.mtu_bytes());
-  const auto packets = stream(duel, 5);
+  const auto packets = receive_packets(duel, 5);
   std::set<std::uint32_t> psns;
   for (const Seen& seen : packets) psns.insert(seen.bth().psn.value());
   const std::set<std::uint32_t> expected = {0xff'fffe, 0xff'ffff, 0, 1, 2};
@@ -58,7 +57,7 @@ void wrap(Session& session) {
 }
 
 template <ibv_mtu kMtu>
-void mtu(Session& session) {
+void message_is_cut_by_mtu(Session& session) {
   Duel duel(session, {.mtu = kMtu});
   duel.post(3 * duel.mtu_bytes() + 1);
   const auto packets = duel.message(4);
@@ -66,8 +65,8 @@ void mtu(Session& session) {
   equal("payload of the last", packets[3].payload.size(), 1u);
 }
 
-// Three messages, of which the second has an immediate.
-void message_numbers(Session& session) {
+// Three messages; the second has an immediate.
+void message_numbers_match(Session& session) {
   Duel duel(session);
   duel.post(10, 1);
   duel.post(10, 2, 5);
@@ -81,8 +80,8 @@ void message_numbers(Session& session) {
   equal("rqmsn: one more for each immediate,", rqmsn(3), static_cast<std::uint16_t>(rqmsn(1) + 1));
 }
 
-// The window of the QP, in PSNs: nobody acknowledges, nothing is sent beyond it.
-void window(Session& session) {
+// The window of the QP in PSNs: without acknowledgements nothing is sent beyond it.
+void nothing_beyond_window(Session& session) {
   Duel duel(session, {.timeout = 20, .mpr = 1, .end = {.bytes = 1 << 20}});
   duel.post(300 * duel.mtu_bytes());
   std::int32_t highest = 0;
@@ -97,11 +96,11 @@ void window(Session& session) {
   holds(highest > 0, "packets at all", "none");
 }
 
-// As the edge moves the window does.
-void window_moves(Session& session) {
+// The window moves with the cumulative PSN.
+void window_follows_cack(Session& session) {
   Duel duel(session, {.mpr = 1, .end = {.bytes = 1 << 20}});
   duel.post(300 * duel.mtu_bytes());
-  const auto packets = stream(duel, 300);
+  const auto packets = receive_packets(duel, 300);
   duel.transport_ack(Psn(duel.options.device_psn) + 299, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
@@ -118,13 +117,13 @@ void immediates_in_flight(Session& session) {
   equal("immediates on the wire before the first is acknowledged", seen.size(), 2u);
 }
 
-void timestamps(Session& session) {
+void timestamps_count_128_ns(Session& session) {
   Duel duel(session);
   duel.post(10, 1);
   const Seen first = duel.next_write();
   const auto& write = *first.as<wire::Write>();
   if (!write.has_timestamp) skip("the device sends no TSETH");
-  if (write.timestamp_coarse) skip("the device's timestamps are of its own unit (tsr = 1)");
+  if (write.timestamp_coarse) skip("the device's timestamps have a unit of its own (tsr = 1)");
   duel.accept(first, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
   const auto pause = milliseconds(3);
@@ -138,7 +137,7 @@ void timestamps(Session& session) {
   const double apart_ns = ticks * 128.0;
   const auto real_ns = static_cast<double>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(second.at - first.at).count());
-  if (real_ns > 7e6) skip("the machine was busy: the 16 bits came round");
+  if (real_ns > 7e6) skip("the machine was busy: the 16 bits of the timestamp wrapped");
   holds(apart_ns > 2.5e6 && apart_ns < real_ns + 2e6, "timestamps that count 128 ns",
         fmt::format("{:.0f} us between packets {:.0f} us apart", apart_ns / 1e3, real_ns / 1e3));
 }
@@ -146,7 +145,7 @@ void timestamps(Session& session) {
 void ports(Session& session) {
   Duel duel(session);
   duel.post(100);
-  duel.next_write();  // it came to the tester's port, or nothing would have come
+  duel.next_write();  // the tester listens only on MRC's port
   equal("the tester's UDP port", session.options().tester_port, 4791);
 }
 
@@ -155,12 +154,12 @@ constexpr Test kTests[] = {
      .clause = "MRC 9.3.1; paper 2.1",
      .certainty = Certainty::kPaper,
      .what = "packets of one message are spread over EVs",
-     .body = spread},
+     .body = message_uses_several_evs},
     {.id = "wire.ev.planes",
      .clause = "MRC 9.3.2; paper 2.1",
      .certainty = Certainty::kPaper,
      .what = "all ports carry about the same number of packets",
-     .body = planes},
+     .body = ports_share_packets},
     {.id = "wire.udp.port",
      .clause = "MRC 7.5.5.2; RoCEv2",
      .certainty = Certainty::kOurs,
@@ -169,44 +168,44 @@ constexpr Test kTests[] = {
     {.id = "wire.psn.wrap",
      .clause = "MRC 6.2.2, 24-bit PSN",
      .certainty = Certainty::kReaders,
-     .what = "PSNs go on from 0xFFFFFF to 0 inside a message, which completes",
-     .body = wrap},
+     .what = "PSNs continue from 0xFFFFFF to 0 inside a message, which completes",
+     .body = psns_wrap},
     {.id = "wire.mtu.256",
      .clause = "mrc.h: IBV_QP_PATH_MTU",
      .what = "a path MTU of 256 cuts messages into 256 bytes",
-     .body = mtu<IBV_MTU_256>},
+     .body = message_is_cut_by_mtu<IBV_MTU_256>},
     {.id = "wire.mtu.2048",
      .clause = "mrc.h: IBV_QP_PATH_MTU",
      .what = "a path MTU of 2048 cuts messages into 2048 bytes",
-     .body = mtu<IBV_MTU_2048>},
+     .body = message_is_cut_by_mtu<IBV_MTU_2048>},
     {.id = "wire.mtu.4096",
      .clause = "mrc.h: IBV_QP_PATH_MTU",
      .what = "a path MTU of 4096 cuts messages into 4096 bytes",
-     .body = mtu<IBV_MTU_4096>},
+     .body = message_is_cut_by_mtu<IBV_MTU_4096>},
     {.id = "wire.meth.counts",
      .clause = "MRC 6.2.2, Tables 6-8 and 6-9 (METH)",
      .certainty = Certainty::kReaders,
      .what = "msn counts messages, rqmsn those with immediate",
-     .body = message_numbers},
+     .body = message_numbers_match},
     {.id = "wire.window.mpr",
      .clause = "MRC 7.5.1, MPR window",
      .certainty = Certainty::kReaders,
-     .what = "with MPR 1 no PSN is sent 128 or more beyond the acknowledged edge",
-     .body = window},
+     .what = "with MPR 1 no PSN is sent 128 or more above the cumulative PSN",
+     .body = nothing_beyond_window},
     {.id = "wire.window.moves",
      .clause = "MRC 7.5.1, MPR window",
      .certainty = Certainty::kReaders,
-     .what = "with MPR 1 a message of 300 packets goes through as it is acknowledged",
-     .body = window_moves},
+     .what = "with MPR 1 a message of 300 packets completes as it is acknowledged",
+     .body = window_follows_cack},
     {.id = "wire.window.wimm",
      .clause = "mrc.h: MRC_QP_MAX_WIMM",
-     .what = "no more immediates are under way than max_wimm",
+     .what = "no more immediates are in flight than max_wimm",
      .body = immediates_in_flight},
     {.id = "wire.tseth.unit",
      .clause = "MRC 6.2.2, Tables 6-6 and 6-7 (TSETH)",
      .certainty = Certainty::kReaders,
      .what = "timestamps count 128 ns",
-     .body = timestamps},
+     .body = timestamps_count_128_ns},
 };
 
 }  // namespace

@@ -1,18 +1,19 @@
-// Verdicts of a responder: what completes a write, what fails it, and whose word counts.
+// Answers of a responder: packets that complete a write, that fail it, and that must have no
+// effect.
 #include "conformance/duel.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-void both(Session& session) {
+void both_acks_complete(Session& session) {
   Duel duel(session);
   duel.post(100);
   duel.accept(duel.next_write(), 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-void sack_alone(Session& session) {
+void sack_alone_completes_nothing(Session& session) {
   Duel duel(session);
   duel.post(100);
   const Seen write = duel.next_write();
@@ -23,7 +24,7 @@ void sack_alone(Session& session) {
 }
 
 // One ACK for three messages completes them, in order.
-void cumulative(Session& session) {
+void one_ack_covers_messages(Session& session) {
   Duel duel(session);
   for (std::uint64_t id = 1; id <= 3; ++id) duel.post(100, id);
   const auto packets = duel.message(3);
@@ -31,8 +32,8 @@ void cumulative(Session& session) {
   for (std::uint64_t id = 1; id <= 3; ++id) completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, id);
 }
 
-// Of three messages two are covered: the third waits.
-void not_beyond(Session& session) {
+// A Transport ACK covers two of three messages: the third does not complete.
+void later_message_waits(Session& session) {
   Duel duel(session);
   for (std::uint64_t id = 1; id <= 3; ++id) duel.post(100, id);
   const auto packets = duel.message(3);
@@ -43,7 +44,7 @@ void not_beyond(Session& session) {
   duel.end.stays_quiet(duel.end.send_cq, milliseconds(100));
 }
 
-void nak(Session& session, wire::AckSyndrome syndrome, ibv_wc_status status) {
+void nak_fails_write(Session& session, wire::AckSyndrome syndrome, ibv_wc_status status) {
   Duel duel(session);
   duel.post(100, 1);
   duel.post(100, 2);
@@ -54,7 +55,7 @@ void nak(Session& session, wire::AckSyndrome syndrome, ibv_wc_status status) {
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_ERR));
 }
 
-void fatal_nack(Session& session) {
+void nack_fails_qp(Session& session) {
   Duel duel(session);
   duel.post(100);
   duel.nack(duel.next_write(), wire::NackReason::kUnexpectedEvent);
@@ -63,7 +64,7 @@ void fatal_nack(Session& session) {
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_ERR));
 }
 
-// A word that must have no effect; then the write goes on to its end.
+// Sends a packet that must have no effect; then the write completes normally.
 void no_effect(Session& session, void (*say)(Duel&, const Seen&)) {
   Duel duel(session);
   duel.post(100);
@@ -82,7 +83,7 @@ void ack_of_unsent(Duel& duel, const Seen& write) {
 void nak_of_unsent(Duel& duel, const Seen& write) {
   duel.transport_nak(write.bth().psn + 1000, wire::AckSyndrome::kNakRemoteAccess);
 }
-void nak_of_done(Duel& duel, const Seen& write) {
+void nak_of_old_psn(Duel& duel, const Seen& write) {
   duel.transport_nak(write.bth().psn - 5, wire::AckSyndrome::kNakRemoteAccess);
 }
 void nack_of_unsent(Duel& duel, const Seen& write) {
@@ -90,20 +91,23 @@ void nack_of_unsent(Duel& duel, const Seen& write) {
   other.packet.bth.psn = write.bth().psn + 1000;
   duel.nack(other, wire::NackReason::kTrimmed);
 }
-void unknown_reason(Duel& duel, const Seen& write) {
+void unknown_nack_fails_nothing(Duel& duel, const Seen& write) {
   duel.nack(write, static_cast<wire::NackReason>(0x55));
 }
-void old_sack(Duel& duel, const Seen& write) { duel.acknowledge(write, write.bth().psn - 1, 0); }
-void damaged(Duel& duel, const Seen& write) {
-  wire::Packet nak{.bth = {.opcode = wire::Opcode::kTransportAck,
-                           .dest_qpn = duel.end.qpn(),
-                           .psn = write.bth().psn},
-                   .body = wire::TransportAck{.syndrome = wire::AckSyndrome::kNakRemoteAccess}};
-  duel.tester.send(nak, {}, {.spoil_icrc = true});
+void old_sack_is_ignored(Duel& duel, const Seen& write) {
+  duel.acknowledge(write, write.bth().psn - 1, 0);
+}
+void damaged_nak_is_ignored(Duel& duel, const Seen& write) {
+  wire::Packet nak_fails_write{
+      .bth = {.opcode = wire::Opcode::kTransportAck,
+              .dest_qpn = duel.end.qpn(),
+              .psn = write.bth().psn},
+      .body = wire::TransportAck{.syndrome = wire::AckSyndrome::kNakRemoteAccess}};
+  duel.tester.send(nak_fails_write, {}, {.corrupt_icrc = true});
 }
 
-// Responders of other makers fill the PDC ids as they like.
-void any_pdcid(Session& session) {
+// Responders of other vendors may put any value into the PDC ids.
+void pdcid_is_ignored(Session& session) {
   Duel duel(session);
   duel.post(100);
   const Seen write = duel.next_write();
@@ -118,7 +122,7 @@ void any_pdcid(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-void any_credit(Session& session) {
+void credit_is_ignored(Session& session) {
   Duel duel(session);
   duel.post(100);
   const Seen write = duel.next_write();
@@ -127,7 +131,8 @@ void any_credit(Session& session) {
                            .dest_qpn = duel.end.qpn(),
                            .psn = write.bth().psn},
                    .body = wire::TransportAck{.msn = 1}};
-  duel.tester.send(ack, {}, {.patch = {{12, 3}}});  // 0x1f by MRC; RC has a count here
+  duel.tester.send(ack, {},
+                   {.patch = {{12, 3}}});  // MRC sends 0x1f; RC has a credit count in this field
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
@@ -137,45 +142,51 @@ constexpr Test kTests[] = {
      .clause = WEFT_ACK,
      .certainty = Certainty::kReaders,
      .what = "SACK and Transport ACK complete a write",
-     .body = both},
+     .body = both_acks_complete},
     {.id = "wire.ack.not-sack-alone",
      .clause = WEFT_ACK,
      .certainty = Certainty::kReaders,
-     .what = "a SACK alone completes nothing: the Transport ACK does",
-     .body = sack_alone},
+     .what = "a SACK alone completes no write: it needs the Transport ACK",
+     .body = sack_alone_completes_nothing},
     {.id = "wire.ack.cumulative",
      .clause = WEFT_ACK,
      .certainty = Certainty::kReaders,
      .what = "a Transport ACK covers every message up to its PSN",
-     .body = cumulative},
+     .body = one_ack_covers_messages},
     {.id = "wire.ack.not-beyond",
      .clause = WEFT_ACK,
      .certainty = Certainty::kReaders,
-     .what = "a message beyond the PSN of a Transport ACK waits",
-     .body = not_beyond},
+     .what = "a message above the PSN of a Transport ACK does not complete",
+     .body = later_message_waits},
     {.id = "wire.nak.invalid",
      .clause = "IBA 9.9, AETH 0x61",
      .certainty = Certainty::kReaders,
-     .what = "NAK 0x61 is REM_INV_REQ_ERR, the rest is flushed",
+     .what = "NAK 0x61 gives REM_INV_REQ_ERR, later requests are flushed",
      .body =
-         [](Session& s) { nak(s, wire::AckSyndrome::kNakInvalidRequest, IBV_WC_REM_INV_REQ_ERR); }},
+         [](Session& s) {
+           nak_fails_write(s, wire::AckSyndrome::kNakInvalidRequest, IBV_WC_REM_INV_REQ_ERR);
+         }},
     {.id = "wire.nak.access",
      .clause = "IBA 9.9, AETH 0x62",
      .certainty = Certainty::kReaders,
-     .what = "NAK 0x62 is REM_ACCESS_ERR, the rest is flushed",
+     .what = "NAK 0x62 gives REM_ACCESS_ERR, later requests are flushed",
      .body =
-         [](Session& s) { nak(s, wire::AckSyndrome::kNakRemoteAccess, IBV_WC_REM_ACCESS_ERR); }},
+         [](Session& s) {
+           nak_fails_write(s, wire::AckSyndrome::kNakRemoteAccess, IBV_WC_REM_ACCESS_ERR);
+         }},
     {.id = "wire.nak.operational",
      .clause = "IBA 9.9, AETH 0x63",
      .certainty = Certainty::kReaders,
-     .what = "NAK 0x63 is REM_OP_ERR, the rest is flushed",
+     .what = "NAK 0x63 gives REM_OP_ERR, later requests are flushed",
      .body =
-         [](Session& s) { nak(s, wire::AckSyndrome::kNakRemoteOperational, IBV_WC_REM_OP_ERR); }},
+         [](Session& s) {
+           nak_fails_write(s, wire::AckSyndrome::kNakRemoteOperational, IBV_WC_REM_OP_ERR);
+         }},
     {.id = "wire.nack.unexpected",
      .clause = "MRC 7.4.4, Table 7-3: 0x19",
      .certainty = Certainty::kReaders,
      .what = "NACK 0x19 fails the QP",
-     .body = fatal_nack},
+     .body = nack_fails_qp},
     {.id = "wire.ack.unsent",
      .clause = "MRC 7.5.5",
      .certainty = Certainty::kOurs,
@@ -189,8 +200,8 @@ constexpr Test kTests[] = {
     {.id = "wire.nak.old",
      .clause = "MRC 7.5.5",
      .certainty = Certainty::kOurs,
-     .what = "a NAK of a PSN long before has no effect",
-     .body = [](Session& s) { no_effect(s, nak_of_done); }},
+     .what = "a NAK of an old PSN has no effect",
+     .body = [](Session& s) { no_effect(s, nak_of_old_psn); }},
     {.id = "wire.nack.unsent",
      .clause = "MRC 7.4.4",
      .certainty = Certainty::kOurs,
@@ -200,28 +211,28 @@ constexpr Test kTests[] = {
      .clause = "MRC 7.4.4, Table 7-3",
      .certainty = Certainty::kOurs,
      .level = Level::kShould,
-     .what = "a NACK of a reason without a name fails no QP",
-     .body = [](Session& s) { no_effect(s, unknown_reason); }},
+     .what = "a NACK with an undefined reason fails no QP",
+     .body = [](Session& s) { no_effect(s, unknown_nack_fails_nothing); }},
     {.id = "wire.sack.old",
      .clause = "MRC 7.4.5",
      .certainty = Certainty::kOurs,
-     .what = "a SACK that says nothing new has no effect",
-     .body = [](Session& s) { no_effect(s, old_sack); }},
+     .what = "a SACK without new information has no effect",
+     .body = [](Session& s) { no_effect(s, old_sack_is_ignored); }},
     {.id = "wire.nak.damaged",
      .clause = "RoCEv2, ICRC",
      .certainty = Certainty::kReaders,
      .what = "a NAK with a wrong ICRC has no effect",
-     .body = [](Session& s) { no_effect(s, damaged); }},
+     .body = [](Session& s) { no_effect(s, damaged_nak_is_ignored); }},
     {.id = "wire.sack.pdcid",
      .clause = "MRC 7.5.5.5, SETH",
      .certainty = Certainty::kOurs,
-     .what = "spdcid and dpdcid of a SACK are not looked at",
-     .body = any_pdcid},
+     .what = "spdcid and dpdcid of a SACK are ignored",
+     .body = pdcid_is_ignored},
     {.id = "wire.ack.credit",
      .clause = "MRC 6.2.2, AETH: no credits",
      .certainty = Certainty::kOurs,
-     .what = "the credit field of a Transport ACK is not looked at",
-     .body = any_credit},
+     .what = "the credit field of a Transport ACK is ignored",
+     .body = credit_is_ignored},
 };
 
 }  // namespace

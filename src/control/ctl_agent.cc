@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "os/log.h"
-#include "transport/software_ends.h"
 
 namespace weft::control {
 namespace {
@@ -71,14 +70,6 @@ CtlResult<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric
   return of_port[fabric::ev_first32(wanted.value) % of_port.size()];
 }
 
-transport::NsccConfig device_nscc() {
-  transport::QpConfig config;
-  config.nscc.rate = Rate::gbps(40);
-  config.nscc.trimming = false;
-  transport::suit_software(config);
-  return config.nscc;
-}
-
 void apply_cc(const ControllerState::CcView& view, transport::NsccConfig& config) {
   if (view.algorithm == CcAlgorithm::kNone) {
     config.enabled = false;
@@ -103,8 +94,9 @@ void apply_cc(const ControllerState::CcView& view, transport::NsccConfig& config
   if (told.adjust_period_ns != 0) config.adjust_period = Duration::ns(told.adjust_period_ns);
 }
 
-CtlAgent::CtlAgent(std::unique_ptr<ControllerState> state, std::vector<fabric::Ev> evs)
-    : state_(std::move(state)), evs_(std::move(evs)) {}
+CtlAgent::CtlAgent(std::unique_ptr<ControllerState> state, std::vector<fabric::Ev> evs,
+                   const transport::NsccConfig& nscc)
+    : state_(std::move(state)), evs_(std::move(evs)), nscc_(nscc) {}
 
 CtlResult<std::shared_ptr<const CtlAgent::Profiles>> CtlAgent::find(const Ids& ids) {
   auto out = std::make_shared<Profiles>();
@@ -233,7 +225,7 @@ void CtlAgent::apply_congestion(transport::Endpoint& endpoint, std::uint32_t qpn
   const auto view = state_->cc_view(qp.cc.id);
   if (!view || (view->algorithm == qp.cc.algorithm && view->nscc == qp.cc.nscc)) return;
   qp.cc = *view;
-  transport::NsccConfig config = device_nscc();
+  transport::NsccConfig config = nscc_;
   apply_cc(qp.cc, config);
   [[maybe_unused]] const auto told = endpoint.set_congestion(qpn, config);  // or it has just gone
 }

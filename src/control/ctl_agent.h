@@ -38,15 +38,15 @@ PathMap map_paths(const ControllerState::EvView& view, const std::vector<fabric:
 CtlResult<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric::Ev>& device,
                                 fabric::EvFormatMode format, const CtlEv& wanted);
 
-// NSCC as a device has it without a controller's word.
-transport::NsccConfig device_nscc();
 // What a CC profile makes of the device's own settings. Pure.
 void apply_cc(const ControllerState::CcView& view, transport::NsccConfig& config);
 
 class CtlAgent {
  public:
-  // `evs`: the device's own, all that it can send on.
-  CtlAgent(std::unique_ptr<ControllerState> state, std::vector<fabric::Ev> evs);
+  // `evs`: all EVs that the device can send on. `nscc`: its congestion control before a profile
+  // changes it.
+  CtlAgent(std::unique_ptr<ControllerState> state, std::vector<fabric::Ev> evs,
+           const transport::NsccConfig& nscc);
 
   ControllerState& state() { return *state_; }
   const std::vector<fabric::Ev>& evs() const { return evs_; }
@@ -104,6 +104,7 @@ class CtlAgent {
 
   std::unique_ptr<ControllerState> state_;
   std::vector<fabric::Ev> evs_;
+  transport::NsccConfig nscc_;
   std::map<std::uint32_t, QpState> qps_;            // by QPN
   std::map<std::uint32_t, ProfileState> profiles_;  // by number of the EV profile
   EvEventSender sender_;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/process_config.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/random_seed.h"
-#include "transport/software_ends.h"
 
 namespace weft::device {
 namespace {
@@ -37,32 +37,26 @@ Result<void> DeviceEngine::start() {
   addresses_ = world_->addresses();
   evs_ = world_->evs();
   memory_ = std::make_unique<net::HostMemory>(limits.regions_max, prng_.next());
-  transport::EndpointConfig config;
-  config.port_count = world_->port_count();
-  config.unlisted_ports = world_->shared_memory_port();
-  config.ports.fill(addresses_[0]);
-  std::copy(addresses_.begin(), addresses_.end(), config.ports.begin());
-  config.mtu = config_.world.mtu;
-  config.burst = config_.burst;
-  config.qp_count_max = config.peer_count_max = limits.qps_max;
-  config.ev_count_max = limits.qps_max * limits.evs_per_qp;
-  config.psn_block_count_max = limits.psn_blocks_max;
-  config.completion_queue_max = limits.sends_max + limits.receives_max;
-  config.control_queue_max = 4096;
+  auto config = engine::endpoint_config(*world_,
+                                        {.mtu = config_.world.mtu,
+                                         .burst = config_.burst,
+                                         .qps_max = limits.qps_max,
+                                         .evs_max = limits.qps_max * limits.evs_per_qp,
+                                         .psn_blocks_max = limits.psn_blocks_max,
+                                         .completions_max = limits.sends_max + limits.receives_max,
+                                         .control_queue_max = 4096},
+                                        prng_);
   config.tell_failures = true;
   config.ask_count_max = kAsksMax;
   config.ev_news_max = 4096;
-  transport::suit_software(config);
-  config.answers_delay = transport::kAnswersDelay;
-  transport::number_qps(config, world_->process(), prng_);
-  config.seed = prng_.next();
   endpoint_ = std::make_unique<transport::Endpoint>(config, *memory_, nullptr);
   node_ = std::make_unique<DeviceNode>(
       DeviceNode::Options{
           .qps_max = limits.qps_max, .sends_max = limits.sends_max, .mtu = payload_max()},
       *endpoint_, *memory_);
   agent_ = std::make_unique<control::CtlAgent>(
-      control::open_controller(config_.name, config_.world.planes), evs_);
+      control::open_controller(config_.name, config_.world.planes), evs_,
+      engine::plane_congestion());
   WEFT_CHECK(world_->attach(addresses_, *node_));
   node_->take_port_news();
   fork_guard_.emplace(*world_, lock_);

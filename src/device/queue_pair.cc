@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "device/peer_planes.h"
+#include "engine/process_config.h"
 #include "os/log.h"
-#include "transport/software_ends.h"
 
 namespace weft::device {
 namespace {
@@ -17,10 +17,6 @@ namespace {
 constexpr std::uint32_t kNobody = 0xffff'ffff;
 // A window that is divided keeps at least so much: two runs.
 constexpr std::uint32_t kWindowMin = 128u << 10;
-// Over shared memory nothing is lost or reordered and the ring itself holds the sender back: large
-// packets, few acknowledgements, and a window that is several rings (docs/decisions/0009).
-constexpr std::uint32_t kShmSackBytes = 1u << 20, kShmWindow = 8u << 20;
-constexpr Duration kShmRtt = Duration::ms(1);
 
 Ipv6 ip_of(const ibv_gid& gid) {
   std::array<std::byte, 16> bytes;
@@ -90,26 +86,13 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   config.retry = {.timeout = attributes.timeout,
                   .linear_count = attributes.linear_count,
                   .exponential_count = attributes.exponential_count};
-  transport::suit_software(config);
-  if (engine_.config().world.peers == net::Peers::kMrc) config.budget_unit_bytes = 0;
-  config.nscc = control::device_nscc();
+  config.peer = engine::peer_kind_of(engine_.config().world.peers);
+  config.nscc = engine::plane_congestion();
   if (profiles.uses != nullptr) control::apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,
                                             std::min(kWindowMin, config.nscc.cwnd_bytes_initial));
-  if (shared_memory_) suit_shared_memory(config);
+  if (shared_memory_) engine::use_shared_memory(*shared_memory_, config);
   return config;
-}
-
-void QueuePair::suit_shared_memory(transport::QpConfig& config) const {
-  config.evs = {&*shared_memory_, 1};
-  config.ev_active = 1;
-  config.ev_min_active = 0;
-  config.mtu = net::kShmPayloadMax;
-  config.sack_bytes = kShmSackBytes;
-  config.budget_unit_bytes = 0;
-  config.nscc.enabled = false;
-  config.nscc.base_rtt = kShmRtt;
-  config.nscc.cwnd_bytes_max = config.nscc.cwnd_bytes_initial = kShmWindow;
 }
 
 QpAttributes QueuePair::attributes() {

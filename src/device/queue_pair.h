@@ -66,7 +66,6 @@ class QueuePair {
   };
   transport::QpConfig config_for(const QpAttributes& attributes, const QpProfiles& profiles,
                                  std::uint32_t crowd) const;
-  void suit_shared_memory(transport::QpConfig& config) const;
   Result<void> choose_way(DeviceEngine::Parts& parts, const Step& step,
                           const transport::PeerInfo& peer);
   Result<void> go(DeviceEngine::Parts& parts, const Step& step);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "engine/process_config.h"
 #include "os/log.h"
 #include "settings/net_settings.h"
 
@@ -29,7 +30,7 @@ Result<EngineConfig> configured(const std::string& name) {
   WEFT_TRY(const settings::NetSettings set, settings::load_settings({}, name));
   EngineConfig config;
   config.name = name;
-  WEFT_TRY(config.world, settings::device_world(set));
+  WEFT_TRY(config.world, engine::world_config(set));
   config.burst = set.burst;
   config.cpus = set.cpus;
   config.must_share_memory = set.shared_memory == settings::SharedMemory::kMust;

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "engine/process_config.h"
 #include "os/clock.h"
 #include "os/host_identity.h"
 #include "os/log.h"
 #include "os/random_seed.h"
-#include "transport/software_ends.h"
 
 namespace weft::engine {
 namespace {
@@ -17,32 +17,9 @@ constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
 constexpr std::uint32_t kSendQueue = 256;
 
-// Over shared memory nothing is lost or reordered and the ring itself holds the sender back: large
-// packets, few acknowledgements, and a window that is several rings.
-constexpr std::uint32_t kShmMtu = net::kShmPayloadMax;
-constexpr std::uint32_t kShmSackBytes = 1u << 20;
-constexpr std::uint32_t kShmWindow = 8u << 20;
-constexpr Duration kShmRtt = Duration::ms(1);
-
 transport::QpConfig config_for(std::span<const fabric::Ev> evs) {
-  transport::QpConfig config;
+  transport::QpConfig config = plane_config(evs, transport::PeerKind::kSoftware);
   config.mpr = config.mpr_dest = kMpr;
-  config.evs = evs;
-  config.ev_active = static_cast<std::uint32_t>(evs.size());
-  config.nscc.rate = Rate::gbps(40);
-  config.nscc.trimming = false;
-  suit_software(config);
-  return config;
-}
-
-transport::QpConfig shared_memory_config(const fabric::Ev& ev) {
-  transport::QpConfig config = config_for({&ev, 1});
-  config.mtu = kShmMtu;
-  config.sack_bytes = kShmSackBytes;
-  config.nscc.enabled = false;
-  config.nscc.base_rtt = kShmRtt;
-  config.nscc.cwnd_bytes_max = config.nscc.cwnd_bytes_initial = kShmWindow;
-  config.budget_unit_bytes = 0;  // the ring says what there is room for
   return config;
 }
 
@@ -54,24 +31,16 @@ Result<std::unique_ptr<NetEnd>> NetEnd::open(const NetOptions& options) {
   WEFT_TRY(end->world_, net::UdpWorld::open(options.world));
   end->memory_ = std::make_unique<net::HostMemory>(options.qps_max, end->prng_.next());
   const auto ports = end->world_->addresses();
-  transport::EndpointConfig config;
-  config.port_count = end->world_->port_count();
-  config.unlisted_ports = end->world_->shared_memory_port();
-  // On the port of shared memory a process has the address that it has on plane 0.
-  config.ports.fill(ports[0]);
-  std::copy(ports.begin(), ports.end(), config.ports.begin());
-  config.mtu = options.mtu != 0 ? options.mtu : options.world.mtu;
-  config.burst = options.burst;
-  config.qp_count_max = config.peer_count_max = options.qps_max;
-  config.ev_count_max = options.qps_max * static_cast<std::uint32_t>(end->world_->evs().size());
-  config.psn_block_count_max = options.qps_max * kBlocksPerQp;
-  config.send_queue_max = kSendQueue;
-  config.completion_queue_max = options.qps_max * kSendQueue;
-  config.control_queue_max = 1024;
-  suit_software(config);
-  config.answers_delay = transport::kAnswersDelay;
-  transport::number_qps(config, end->world_->process(), end->prng_);
-  config.seed = end->prng_.next();
+  const auto config = endpoint_config(
+      *end->world_,
+      {.mtu = options.mtu != 0 ? options.mtu : options.world.mtu,
+       .burst = options.burst,
+       .qps_max = options.qps_max,
+       .evs_max = options.qps_max * static_cast<std::uint32_t>(end->world_->evs().size()),
+       .psn_blocks_max = options.qps_max * kBlocksPerQp,
+       .send_queue_max = kSendQueue,
+       .completions_max = options.qps_max * kSendQueue},
+      end->prng_);
   end->endpoint_ = std::make_unique<transport::Endpoint>(config, *end->memory_, nullptr);
   WEFT_CHECK(end->world_->attach(ports, *end->endpoint_));
   return end;
@@ -125,7 +94,9 @@ Result<NetEnd::Carrier> NetEnd::connect(transport::Qpn qpn, const Hello& peer,
   if (agreed.shared_memory) {
     const auto ev = world_->shared_memory_ev(peer.ports[0]);
     if (!ev) return Error{ErrorKind::kSystem, "the other end has gone"};
-    WEFT_CHECK(endpoint_->configure_qp(qpn, shared_memory_config(*ev)));
+    transport::QpConfig config = config_for({});
+    use_shared_memory(*ev, config);
+    WEFT_CHECK(endpoint_->configure_qp(qpn, config));
     carrier = Carrier::kSharedMemory;
   } else {
     WEFT_CHECK(check_mtu(agreed, options_.mtu != 0 ? options_.mtu : peer.mtu));

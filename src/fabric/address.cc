@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kGroups = 8;
 using Groups = std::array<std::uint16_t, kGroups>;
 
-constexpr std::uint64_t kHostPrefix = 0xfd00;  // the first group; the plane is the second
+constexpr std::uint64_t kHostPrefix = 0xfd00;  // first group; the second is plane + 1
 
 Groups groups_of(const Ipv6& address) {
   Groups groups{};
@@ -73,7 +73,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Reads groups left to right; `gap_` is where "::" stood.
+// Reads groups from left to right; `gap_` is the index of the group that "::" stands for.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -98,7 +98,7 @@ class Parser {
   static constexpr std::size_t kNoGap = kGroups + 1;
 
   Error wrong(const std::string& what) const {
-    // The message stays one short line, whatever the text is.
+    // Only the start of the text, so that the message stays one short line.
     std::string shown(text_.substr(0, 64));
     for (char& c : shown) {
       if (c < ' ' || c > '~') c = '?';
@@ -132,7 +132,7 @@ class Parser {
     return parse_ipv4();
   }
 
-  // Four decimal numbers in the place of the last two groups.
+  // Parses an IPv4 address in the place of the last two groups.
   Result<void> parse_ipv4() {
     std::uint32_t address = 0;
     for (int i = 0; i < 4; ++i) {
@@ -203,7 +203,7 @@ Ipv6 address_of(const HostPort& port) {
 }
 
 std::optional<HostPort> port_of(const Ipv6& address) {
-  const std::uint64_t plane = (address.high >> 32 & 0xffff) - 1;  // 0 wraps and is refused
+  const std::uint64_t plane = (address.high >> 32 & 0xffff) - 1;  // 0 wraps, and is refused below
   if (address.high >> 48 != kHostPrefix || (address.high & 0xffff'ffff) != 0) return std::nullopt;
   if (plane >= kPlaneCountMax || address.low - 1 > 0xffff'ffff) return std::nullopt;
   return HostPort{static_cast<HostIndex>(address.low - 1), static_cast<std::uint32_t>(plane)};

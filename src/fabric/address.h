@@ -1,9 +1,11 @@
-// Addresses of a fabric: of a host's port, of a path (SRv6), of an EV (UDP port, flow label).
+// The addresses of a fabric: of a host's port, of a path (SRv6), and of an EV (UDP source port and
+// flow label).
 //
 //   host h, plane p   fd00:<p + 1>::<h + 1>              on the wire hosts and ports count from 1
 //   SRv6 path         fd00:0001:<uSID 1> ... :<uSID 6>   F3216: 32-bit block, 16-bit uSIDs, 0 ends
 //
-// The two never meet: a uSID is not 0, and the third group of a host's address is.
+// The two kinds cannot be confused: the third group is never 0 in a path (a uSID is not 0), and
+// always 0 in the address of a host.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +23,11 @@ namespace weft::fabric {
 // RFC 5952: lower case, no leading zeros, the longest run of zero groups as "::", ::ffff:a.b.c.d
 // for mapped IPv4.
 std::string to_text(const Ipv6& address);
-// Every form of RFC 4291, without zone or prefix length. The error says what is wrong at which
-// column (from 1).
+// Accepts every form of RFC 4291, without zone or prefix length. The error says what is wrong and
+// in which column (from 1).
 Result<Ipv6> parse_ipv6(std::string_view text);
 
-// One port of one host: port p is the host's place in plane p.
+// One port of one host: port p connects the host to plane p.
 struct HostPort {
   HostIndex host = 0;
   std::uint32_t plane = 0;
@@ -34,9 +36,9 @@ struct HostPort {
 
 // REQUIRES plane < kPlaneCountMax.
 Ipv6 address_of(const HostPort& port);
-// Nothing if this is no address of the plan.
+// Empty if this is not the address of a host's port.
 std::optional<HostPort> port_of(const Ipv6& address);
-// The same host in another plane, whatever the rest of the address is.
+// The address with its plane replaced. Works for any address.
 // REQUIRES plane < kPlaneCountMax.
 Ipv6 with_plane(const Ipv6& address, std::uint32_t plane);
 
@@ -44,13 +46,14 @@ inline constexpr std::uint32_t kUsidBlock = 0xfd00'0001;
 
 // The outer destination that carries this list.
 Ipv6 address_of(const UsidList& usids);
-// Nothing if the block is another, the list is empty, or something follows its end.
+// Empty if the block differs, the list is empty, or bits are set after its end.
 std::optional<UsidList> usids_of(const Ipv6& address);
-// What uN does: the block stays, the uSIDs move up by one, 0 enters below.
+// The operation uN of a switch: keeps the block, drops the first uSID and moves the others up. The
+// last uSID becomes 0.
 Ipv6 shift_usid(const Ipv6& address);
 
-// Where the 32 bits of an EV travel: the upper half is the UDP source port,
-// the lower half the low 16 bits of the flow label, whose upper four are 0 and not looked at.
+// The fields that carry the 32 bits of an EV. The upper half is the UDP source port. The lower half
+// is the low 16 bits of the flow label, whose upper four bits are sent as 0 and ignored.
 struct EntropyFields {
   std::uint16_t source_port = 0;
   std::uint32_t flow_label = 0;

@@ -1,6 +1,6 @@
-// Divider: division by a number known once, as one multiplication. The simulator decodes link ids
-// at every hop of every packet; a hardware division there costs as much as the rest of the
-// decoding.
+// Divider divides by a number known in advance, with one multiplication. The simulator decodes a
+// link id at every hop of every packet; a division instruction would cost as much as the rest of
+// the decoding.
 //
 // With m = floor((2^64 - 1) / d), floor(n / d) = floor(m * (n + 1) / 2^64) for all 32-bit n and d
 // >= 1: the error of m is below d / 2^64, and (n + 1) * d <= 2^64.

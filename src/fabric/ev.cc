@@ -9,29 +9,35 @@ namespace {
 constexpr std::uint32_t kPathBits = 24;
 constexpr std::uint32_t kPathMask = (1u << kPathBits) - 1;
 
-// The `round`-th value for a path.
-std::uint32_t srv6_value(std::uint32_t plane, std::uint32_t path, std::uint32_t path_count,
-                         std::uint32_t round) {
+// A path between two hosts in one plane. Each round gives the path another EV value.
+struct EvRequest {
+  std::uint32_t plane = 0;
+  HostIndex from = 0, to = 0;
+  std::uint32_t path = 0;
+  std::uint32_t round = 0;
+};
+
+std::uint32_t srv6_value(const Topology& topology, const EvRequest& request) {
+  const std::uint32_t path_count = topology.path_count(request.from, request.to);
   const std::uint32_t rounds = (kPathMask + 1) / path_count;  // as many as fit into 24 bits
-  return plane << kPathBits | (round % rounds * path_count + path);
+  return request.plane << kPathBits | (request.round % rounds * path_count + request.path);
 }
 
-std::uint32_t stev_value(const Topology& topology, HostIndex from, HostIndex to, std::uint32_t path,
-                         std::uint32_t round) {
+std::uint32_t stev_value(const Topology& topology, const EvRequest& request) {
   const StevLayout layout = stev_layout(topology);
   const std::uint32_t spare_bits = 32 - layout.t0_bits - layout.t1_bits;
-  const Topology::Path links = topology.path(0, from, to, path);
+  const Topology::Path links = topology.path(0, request.from, request.to, request.path);
   const std::uint64_t j = links.hops >= 4 ? topology.place(links.links[1]).uplink : 0;
   const std::uint64_t k = links.hops >= 6 ? topology.place(links.links[2]).uplink : 0;
-  const std::uint64_t spare = round & ((std::uint64_t{1} << spare_bits) - 1);
+  const std::uint64_t spare = request.round & ((std::uint64_t{1} << spare_bits) - 1);
   return static_cast<std::uint32_t>((j << layout.t1_bits | k) << spare_bits | spare);
 }
 
-Ev ev_of(const Topology& topology, Forwarding mode, std::uint32_t plane, HostIndex from,
-         HostIndex to, std::uint32_t path, std::uint32_t round) {
-  const auto port = static_cast<std::uint8_t>(plane);
-  if (mode == Forwarding::kStev) return {stev_value(topology, from, to, path, round), port};
-  return {srv6_value(plane, path, topology.path_count(from, to), round), port};
+// REQUIRES SRv6 or STEV.
+Ev make_ev(const Topology& topology, Forwarding mode, const EvRequest& request) {
+  const auto port = static_cast<std::uint8_t>(request.plane);
+  if (mode == Forwarding::kStev) return {stev_value(topology, request), port};
+  return {srv6_value(topology, request), port};
 }
 
 }  // namespace
@@ -40,7 +46,7 @@ Ev ev_for_path(const Topology& topology, Forwarding mode, std::uint32_t plane, H
                HostIndex to, std::uint32_t path) {
   WEFT_ASSERT(mode != Forwarding::kHashed);
   WEFT_ASSERT(plane < topology.plane_count() && path < topology.path_count(from, to));
-  return ev_of(topology, mode, plane, from, to, path, 0);
+  return make_ev(topology, mode, {.plane = plane, .from = from, .to = to, .path = path});
 }
 
 std::uint32_t path_of_ev(const Topology& topology, HostIndex from, HostIndex to, std::uint32_t ev) {
@@ -63,12 +69,13 @@ std::vector<Ev> draw_evs(const Topology& topology, Forwarding mode, HostIndex fr
   const auto path_count = static_cast<std::uint32_t>(paths.size());
   for (std::uint32_t plane = 0; plane < planes; ++plane) {
     for (std::uint32_t i = 0; i < count_per_plane; ++i) {
-      // One step of a shuffle: position i of this round gets one of those not yet drawn in it. What
-      // an earlier round or plane left behind is a permutation as good as any to start from.
+      // One step of a shuffle: position `at` gets a path that this round has not drawn yet. The
+      // order that the previous round or plane left is as good a start as any.
       const std::uint32_t at = i % path_count;
       std::swap(paths[at], paths[at + prng.below(path_count - at)]);
-      evs[std::size_t{i} * planes + plane] =
-          ev_of(topology, mode, plane, from, to, paths[at], i / path_count);
+      evs[std::size_t{i} * planes + plane] = make_ev(
+          topology, mode,
+          {.plane = plane, .from = from, .to = to, .path = paths[at], .round = i / path_count});
     }
   }
   return evs;

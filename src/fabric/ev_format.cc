@@ -13,10 +13,10 @@ Error invalid(std::string message) { return {ErrorKind::kInvalid, std::move(mess
 
 std::uint32_t ones(std::uint32_t mask) { return static_cast<std::uint32_t>(std::popcount(mask)); }
 
-// REQUIRES width <= 32. In 64 bits, so that a width of 32 shifts by less than the type has.
+// REQUIRES width <= 32. Shifts 64 bits, because a shift of a 32-bit value by 32 is undefined.
 bool fits(std::uint32_t value, std::uint32_t width) { return std::uint64_t{value} >> width == 0; }
 
-// Bits of an EV, most significant first.
+// Reads the bits of an EV, the most significant first.
 class BitReader {
  public:
   explicit BitReader(const EvBytes& from) : from_(from) {}
@@ -55,11 +55,11 @@ class BitWriter {
   std::size_t at_ = 0;
 };
 
-// The bits of `value` into the set positions of `mask`, the first bit into the highest.
+// Spreads the bits of `value` over the set bits of `mask`, in the same order.
 std::uint32_t scatter(std::uint32_t value, std::uint32_t mask) {
   std::uint32_t out = 0;
   for (std::uint32_t left = mask; left != 0; left &= left - 1, value >>= 1) {
-    out |= (value & 1) << std::countr_zero(left);  // from the lowest up
+    out |= (value & 1) << std::countr_zero(left);  // the lowest bit first
   }
   return out;
 }
@@ -86,7 +86,7 @@ Result<void> check_format(const EvFormat& format) {
   return {};
 }
 
-// Rules of one field against the width of its format field.
+// Checks one field of a profile against the width of the field in the format.
 Result<void> check_field(const EvField& field, std::uint32_t format_width, std::size_t index) {
   const auto wrong = [index](const std::string& what) {
     return invalid("EV field " + std::to_string(index) + ": " + what);
@@ -141,7 +141,7 @@ std::uint32_t bits_max(EvFormatMode mode) {
 std::vector<EvField> free_fields(const EvFormat& format) {
   std::vector<EvField> fields;
   for (const std::uint32_t width : format.widths) {
-    // Not checked yet: a width above 32 stays as it is, for EvExpansion::make to refuse.
+    // A width above 32 is not an error here: EvExpansion::make refuses it.
     const std::uint32_t mask = width < 32 ? (1u << width) - 1 : 0xffff'ffff;
     fields.push_back({.width = width, .mask = mask});
   }
@@ -150,8 +150,8 @@ std::vector<EvField> free_fields(const EvFormat& format) {
 
 Result<EvExpansion> EvExpansion::make(EvFormat format, std::vector<EvField> fields) {
   WEFT_CHECK(check_format(format));
-  // With no more fields than the format, each no wider, the sum of widths cannot exceed the
-  // format's either.
+  // No total to check: with no more fields than the format, none of them wider, the sum of widths
+  // cannot exceed that of the format.
   if (fields.size() > format.widths.size()) {
     return invalid("EV profile: " + std::to_string(fields.size()) + " fields, but the format has " +
                    std::to_string(format.widths.size()));

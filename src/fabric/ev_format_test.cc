@@ -10,7 +10,7 @@
 namespace weft::fabric {
 namespace {
 
-// Hexadecimal, blanks ignored, zeros to the end.
+// Bytes from hexadecimal digits. Blanks are ignored; the remaining bytes are 0.
 EvBytes from_hex(const std::string& text) {
   EvBytes bytes{};
   std::size_t digits = 0;
@@ -52,7 +52,7 @@ struct GoldenRow {
   const char* expanded;
 };
 
-// Reference section 8.3, row by row.
+// The worked examples of the specification's sample program, as that program prints them.
 const GoldenRow kGolden[] = {
     {"STEV explicit", kStev, {kFree16, kFree16}, "f3b04256", "f3b0 4256"},
     {"STEV one field",
@@ -105,7 +105,7 @@ const GoldenRow kGolden[] = {
      "cafecafe b8a7 310e 14c8 0962 ae4b 9dd6 decafbad 587a 4c16"},
 };
 
-TEST(EvExpansion, GoldenTable) {
+TEST(EvExpansion, ExpandsEveryGoldenRow) {
   for (const GoldenRow& row : kGolden) {
     const auto expansion = EvExpansion::make(row.format, row.fields);
     ASSERT_TRUE(expansion) << row.name << ": " << expansion.error().message;
@@ -115,7 +115,7 @@ TEST(EvExpansion, GoldenTable) {
   }
 }
 
-TEST(EvExpansion, OneFieldIsItself) {
+TEST(EvExpansion, AFullyMaskedFieldExpandsToTheEvItself) {
   const auto expansion =
       EvExpansion::make({EvFormatMode::kStev, {32}}, {{.width = 32, .mask = 0xffff'ffff}});
   ASSERT_TRUE(expansion);
@@ -137,7 +137,7 @@ TEST(EvExpansion, MaskedBitsReplaceInitVal) {
   EXPECT_EQ(to_hex(*expansion->expand(from_hex("25"))).substr(0, 4), "f25f");
 }
 
-TEST(EvExpansion, RefusesBitsThatNobodyTakes) {
+TEST(EvExpansion, RefusesEvBitsThatNoFieldUses) {
   const auto expansion = EvExpansion::make(kGolden[2].format, kGolden[2].fields);
   ASSERT_TRUE(expansion);
   EXPECT_EQ(expansion->compact_bits(), 8u);
@@ -184,15 +184,15 @@ TEST(EvExpansion, RefusesBadFields) {
   EXPECT_EQ(refusal(kStev, {ranged(16, 0, 16, 0x0f)}),
             "EV field 0: max 16 needs more than the mask's 4 bits");
   EXPECT_EQ(refusal(kStev, {{.width = 16, .min = 0, .max = 0xffff, .mask = 0}}),
-            "");  // no mask: not looked at
-  // The two that the published sample misses.
+            "");  // without a mask, min and max are ignored
+  // Two errors that the specification's sample program does not detect.
   EXPECT_EQ(refusal({EvFormatMode::kStev, {8, 24}}, {fixed(16, 0)}),
             "EV field 0: width 16 is more than the format's 8");
   EXPECT_EQ(refusal(kStev, {{.width = 16, .min = 5, .max = 4, .mask = 0xffff}}),
             "EV field 0: min 5 is more than max 4");
 }
 
-TEST(EvExpansion, AcceptsFullWidthEverywhere) {
+TEST(EvExpansion, AcceptsFieldsWithAll32BitsInUse) {
   EXPECT_EQ(refusal({EvFormatMode::kStev, {32}}, {{.width = 32,
                                                    .init_val = 0xffff'ffff,
                                                    .min = 0,
@@ -209,8 +209,8 @@ TEST(FreeFields, TakeEveryBit) {
   EXPECT_EQ(*expansion->expand(ev), ev);
 }
 
-// Compact from random field values, expand, and read the masked bits back at their places.
-TEST(EvExpansion, CompactAndExpandAgree) {
+// Compacts random field values, expands the EV, and reads the masked bits back from the wire bits.
+TEST(EvExpansion, ExpandRestoresTheValuesGivenToCompact) {
   for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
     Prng prng(seed);
     EvFormat format{EvFormatMode::kSrv6, {}};

@@ -66,7 +66,7 @@ Range range_of(const EvField& field) {
   return {field.min, std::uint64_t{field.max} - field.min + 1};
 }
 
-// How many EVs the ranges allow, or kEvCountMax * 2 + 1 for any larger number.
+// The number of EVs that the ranges allow, at most kEvCountMax * 2 + 1.
 std::uint32_t combinations(const std::vector<Range>& ranges) {
   constexpr std::uint64_t kMany = std::uint64_t{kEvCountMax} * 2 + 1;
   std::uint64_t product = 1;
@@ -78,7 +78,7 @@ std::uint32_t combinations(const std::vector<Range>& ranges) {
   return static_cast<std::uint32_t>(product);
 }
 
-// Combination number `index`, the last field running fastest. REQUIRES index <
+// Combination number `index`; the last field changes fastest. REQUIRES index <
 // combinations(ranges).
 std::vector<std::uint32_t> combination(const std::vector<Range>& ranges, std::uint32_t index) {
   std::vector<std::uint32_t> values(ranges.size());
@@ -93,15 +93,16 @@ std::vector<std::uint32_t> combination(const std::vector<Range>& ranges, std::ui
 std::vector<std::uint32_t> draw_combination(const std::vector<Range>& ranges, Prng& prng) {
   std::vector<std::uint32_t> values;
   for (const Range& range : ranges) {
-    // The upper half of a draw is uniform in 2^32, and the product of two 32-bit numbers fits.
+    // Multiplying the upper 32 bits of a draw scales it to the range. range.size is at most 2^32,
+    // so the product fits into 64 bits.
     const std::uint64_t offset = (prng.next() >> 32) * range.size >> 32;
     values.push_back(static_cast<std::uint32_t>(range.min + offset));
   }
   return values;
 }
 
-// `count` different EVs. Where the ranges are hardly larger than that, a shuffle of all
-// combinations; otherwise drawing until it is new, which takes less than two draws on average.
+// Draws `count` different EVs. If at most twice as many exist, it shuffles all of them. Otherwise
+// it draws until a value is new, which takes less than two draws on average.
 std::vector<EvBytes> draw_values(const EvExpansion& expansion, const std::vector<Range>& ranges,
                                  std::uint32_t count, Prng& prng) {
   std::vector<EvBytes> values;

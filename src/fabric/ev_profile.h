@@ -1,11 +1,11 @@
-// EvProfile: the EVs that QPs of one profile spray over, as a value. What the controller asked for,
-// checked and worked out.
+// EvProfile: the EVs that QPs of one profile spray over, as a value. It is computed from the
+// request of a controller, which is checked first.
 //
-// explicit   the EVs are given, duplicates allowed (they weight a path)
-// generated  drawn within the fields' ranges, no value twice, ports in turn
+// explicit   the request lists the EVs; duplicates are allowed (they weight a path)
+// generated  drawn within the ranges of the fields, no value twice, ports in turn
 // automatic  random entropies for fabrics that hash, no value twice, equally many on every port
 //
-// The states of a profile in a device (INIT, OFFLINE, ONLINE) and of its EVs are not here.
+// The state of a profile in a device (INIT, OFFLINE, ONLINE) and of its EVs are kept elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,29 @@ namespace weft::fabric {
 
 inline constexpr std::uint32_t kEvCountMax = 65'536;
 
-// The values are the API's.
+// The values are those of the API.
 enum class EvMode : std::uint8_t { kAutomatic = 1, kExplicit = 2, kGenerated = 4 };
 
-// An EV as the controller writes it. It is the same as another when value and port are.
+// An EV as the controller writes it.
 struct ProfileEv {
-  EvBytes value{};        // compact
-  std::uint8_t port = 0;  // index, from 0
+  EvBytes value{};        // the compact EV
+  std::uint8_t port = 0;  // port index, from 0
   friend auto operator<=>(const ProfileEv&, const ProfileEv&) = default;
 };
 
 struct EvProfileSpec {
   EvMode mode = EvMode::kAutomatic;
-  EvFormat format{};  // automatic: only its mode counts, STEV (32-bit entropies) or UDP (16)
-  std::vector<EvField> fields{};  // explicit: none means free_fields(format); automatic: none
+  EvFormat format{};  // automatic: only the mode is used, STEV (32-bit entropies) or UDP (16-bit)
+  std::vector<EvField> fields{};  // explicit: empty means free_fields(format); automatic: empty
   std::uint32_t count = 0;        // 1..kEvCountMax
   std::uint32_t min_active = 0;   // at most count
   std::uint8_t port_mask = 1;     // bit p: port p may be used
-  std::vector<ProfileEv> evs{};   // explicit: exactly `count`; otherwise none
+  std::vector<ProfileEv> evs{};   // explicit: exactly `count` EVs; otherwise empty
 };
 
 class EvProfile {
  public:
-  // The error says in one line what cannot be. Draws from `prng` only in generated and automatic
+  // The error says in one line what is invalid. Draws from `prng` only in generated and automatic
   // mode.
   static Result<EvProfile> make(EvProfileSpec spec, Prng& prng);
 
@@ -51,10 +51,10 @@ class EvProfile {
   std::uint32_t count() const { return static_cast<std::uint32_t>(evs_.size()); }
   std::uint32_t min_active() const { return min_active_; }
   const std::vector<ProfileEv>& evs() const { return evs_; }
-  // The bits on the wire of each, in the same order.
+  // The wire bits of each EV, in the order of evs().
   const std::vector<EvBytes>& expanded() const { return expanded_; }
-  // As the transport uses it: 32 bits that a peer can echo. STEV and UDP: the bits on the wire;
-  // SRv6: the index, since the address is consumed on the way. REQUIRES index < count().
+  // The EV for the transport: 32 bits that a peer can echo. STEV and UDP: the bits on the wire.
+  // SRv6: the index, because switches consume the address. REQUIRES index < count().
   Ev ev(std::uint32_t index) const;
 
  private:

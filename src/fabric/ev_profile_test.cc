@@ -27,8 +27,8 @@ std::string refusal(const EvProfileSpec& spec) {
   return made ? "" : made.error().message;
 }
 
-TEST(GeneratedProfile, StaysInTheRangesAndNeverRepeats) {
-  for (const std::uint32_t count : {1u, 10u, 75u, 76u, 149u, 150u}) {  // 15 * 10 combinations
+TEST(GeneratedProfile, EvsStayInTheirRangesAndNeverRepeat) {
+  for (const std::uint32_t count : {1u, 10u, 75u, 76u, 149u, 150u}) {  // of 15 * 10 possible EVs
     Prng prng(count);
     const auto profile = EvProfile::make(generated(count), prng);
     ASSERT_TRUE(profile) << profile.error().message;
@@ -50,7 +50,7 @@ TEST(GeneratedProfile, StaysInTheRangesAndNeverRepeats) {
             "EV profile: count 151 is more than the 150 EVs that the fields' ranges allow");
 }
 
-TEST(GeneratedProfile, SameSeedSameEvs) {
+TEST(GeneratedProfile, TheSameSeedGivesTheSameEvs) {
   Prng one(5), two(5), other(6);
   const auto a = EvProfile::make(generated(64), one), b = EvProfile::make(generated(64), two);
   EXPECT_EQ(a->evs(), b->evs());
@@ -83,18 +83,18 @@ TEST(GeneratedProfile, WideRangesDoNotOverflow) {
   EXPECT_EQ(profile->ev(7).value, 7u);  // SRv6: the index is what a peer echoes
 }
 
-TEST(GeneratedProfile, NeedsFields) {
+TEST(GeneratedProfile, IsRefusedWhenItsFieldsAllowTooFewEvs) {
   EvProfileSpec spec = generated(1);
   spec.fields.clear();
   EXPECT_EQ(refusal(spec), "EV profile: a generated profile needs fields to generate from");
-  spec.fields = {{.width = 16, .init_val = 7}};  // all fixed: exactly one EV
+  spec.fields = {{.width = 16, .init_val = 7}};  // no masked bits: exactly one EV is possible
   EXPECT_EQ(refusal(spec), "");
   spec.count = 2;
   EXPECT_EQ(refusal(spec),
             "EV profile: count 2 is more than the 1 EVs that the fields' ranges allow");
 }
 
-TEST(AutomaticProfile, IsRandomAndEqualOnEveryPort) {
+TEST(AutomaticProfile, EvsAreRandomAndEquallyManyOnEveryPort) {
   for (const EvFormatMode mode : {EvFormatMode::kStev, EvFormatMode::kUdp}) {
     const EvProfileSpec spec{.mode = EvMode::kAutomatic,
                              .format = {mode, {}},
@@ -118,7 +118,7 @@ TEST(AutomaticProfile, IsRandomAndEqualOnEveryPort) {
   }
 }
 
-TEST(AutomaticProfile, RefusesWhatItCannotDo) {
+TEST(AutomaticProfile, RefusesFieldsSrv6AndAnUnevenCount) {
   EvProfileSpec spec{.count = 10, .port_mask = 0x0f};
   EXPECT_EQ(refusal(spec), "EV profile: count 10 does not divide evenly over 4 ports");
   spec.count = 12;
@@ -130,7 +130,7 @@ TEST(AutomaticProfile, RefusesWhatItCannotDo) {
   spec.format = kStev;
   EXPECT_EQ(refusal(spec), "EV profile: an automatic profile has no fields");
   spec = {.format = {EvFormatMode::kUdp, {}}, .count = kEvCountMax};
-  EXPECT_EQ(refusal(spec), "");  // every 16-bit value once
+  EXPECT_EQ(refusal(spec), "");  // needs every 16-bit value once
 }
 
 TEST(ExplicitProfile, KeepsOrderAndDuplicates) {
@@ -148,10 +148,10 @@ TEST(ExplicitProfile, KeepsOrderAndDuplicates) {
   EXPECT_EQ(profile->ev(0), (Ev{0xf3b0'4256, 1}));
   EXPECT_EQ(profile->ev(1), (Ev{1, 0}));
   EXPECT_EQ(profile->ev(2), profile->ev(0));
-  EXPECT_EQ(prng.next(), Prng(1).next());  // nothing was drawn
+  EXPECT_EQ(prng.next(), Prng(1).next());  // the profile drew no random number
 }
 
-TEST(ExplicitProfile, RefusesWhatDoesNotFit) {
+TEST(ExplicitProfile, RefusesEvsThatContradictCountPortsOrFormat) {
   EvProfileSpec spec{.mode = EvMode::kExplicit, .format = kStev, .count = 2, .port_mask = 0b10};
   spec.evs = {{ev_bytes(1), 1}};
   EXPECT_EQ(refusal(spec), "EV profile: 1 EVs are given, count says 2");
@@ -170,7 +170,7 @@ TEST(ExplicitProfile, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refusal(spec), "EV format field 0: width 66 is not in 1..32");
 }
 
-TEST(EvProfile, RefusesBadNumbers) {
+TEST(EvProfile, RefusesCountsPortsAndModesOutOfRange) {
   EvProfileSpec spec = generated(10);
   spec.count = 0;
   EXPECT_EQ(refusal(spec), "EV profile: count 0 is not in 1..65536");

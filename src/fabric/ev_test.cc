@@ -15,18 +15,18 @@ TEST(Ev, Srv6ValueIsPlaneAndPath) {
       must_make(two_tier({.hosts = 64, .planes = 8, .hosts_per_t0 = 8, .t1_count = 16}));
   EXPECT_EQ(ev_for_path(topology, Forwarding::kSrv6, 5, 0, 63, 9), (Ev{0x0500'0009, 5}));
   EXPECT_EQ(path_of_ev(topology, 0, 63, 0x0500'0009), 9u);
-  EXPECT_EQ(path_of_ev(topology, 0, 1, 0x0500'0009), 0u);  // one T0: one path
+  EXPECT_EQ(path_of_ev(topology, 0, 1, 0x0500'0009), 0u);  // both hosts on one T0: one path
 }
 
-TEST(Ev, StevFieldsStartAtTheTop) {
-  const Topology topology = must_make(fat_tree({.radix = 16}));  // 3 + 3 bits
+TEST(Ev, StevFieldsStartAtTheMostSignificantBit) {
+  const Topology topology = must_make(fat_tree({.radix = 16}));  // STEV fields of 3 + 3 bits
   EXPECT_EQ(ev_for_path(topology, Forwarding::kStev, 0, 0, 1'023, 5 * 8 + 6).value,
             5u << 29 | 6u << 26);
   EXPECT_EQ(ev_for_path(topology, Forwarding::kStev, 0, 0, 63, 5).value, 5u << 29);  // same pod
   EXPECT_EQ(ev_for_path(topology, Forwarding::kStev, 0, 0, 1, 0).value, 0u);
 }
 
-TEST(DrawEvs, UsesEveryPathBeforeAnyTwice) {
+TEST(DrawEvs, UsesEveryPathBeforeRepeatingOne) {
   for (const Topology& topology : sample_topologies()) {
     const HostIndex from = 0, to = topology.host_count() - 1;
     const std::uint32_t paths = topology.path_count(from, to);
@@ -50,12 +50,12 @@ TEST(DrawEvs, UsesEveryPathBeforeAnyTwice) {
   }
 }
 
-TEST(DrawEvs, StevValuesLeadOverEveryPath) {
+TEST(DrawEvs, StevValuesCoverEveryPathEquallyOften) {
   const Topology topology = must_make(fat_tree({.radix = 8, .planes = 2}));
   const Forwarder forwarder(topology, Forwarding::kStev, 0);
   const HostIndex from = 3, to = 100;
   Prng prng(1);
-  std::map<LinkId, int> uses;  // by the T1's uplink, which fixes the path
+  std::map<LinkId, int> uses;  // by uplink of the T1, which determines the path
   std::set<std::pair<std::uint32_t, std::uint32_t>> values;
   for (const Ev& ev : draw_evs(topology, Forwarding::kStev, from, to, 32, prng)) {
     RouteKey key{.from = from, .to = to, .entropy = ev.value, .plane = ev.port};
@@ -67,7 +67,7 @@ TEST(DrawEvs, StevValuesLeadOverEveryPath) {
   for (const auto& [link, n] : uses) EXPECT_EQ(n, 2);
 }
 
-TEST(DrawEvs, HashedValuesAreRandomAndPortsInTurn) {
+TEST(DrawEvs, HashedValuesAreRandomAndPortsTakeTurns) {
   const Topology topology = must_make(single_switch(4, 3));
   Prng prng(1), again(1), other(2);
   const auto evs = draw_evs(topology, Forwarding::kHashed, 0, 1, 100, prng);
@@ -77,7 +77,7 @@ TEST(DrawEvs, HashedValuesAreRandomAndPortsInTurn) {
   EXPECT_NE(evs, draw_evs(topology, Forwarding::kHashed, 0, 1, 100, other));
 }
 
-TEST(DrawEvs, EveryPathIsAsLikelyInEveryPlane) {
+TEST(DrawEvs, EveryPathIsEquallyLikelyInEveryPlane) {
   const Topology topology =
       must_make(two_tier({.hosts = 4, .planes = 4, .hosts_per_t0 = 2, .t1_count = 16}));
   Prng prng(1);
@@ -87,7 +87,7 @@ TEST(DrawEvs, EveryPathIsAsLikelyInEveryPlane) {
       ++uses[ev.port * 16u + path_of_ev(topology, 0, 3, ev.value)];
     }
   }
-  for (const int n : uses) EXPECT_NEAR(n, 1'000, 120);  // standard deviation 27
+  for (const int n : uses) EXPECT_NEAR(n, 1'000, 120);  // the standard deviation is 27
 }
 
 }  // namespace

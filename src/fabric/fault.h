@@ -1,5 +1,5 @@
-// Faults as a list of timed events on links and hosts: what a scenario is expanded to, and what a
-// world carries out.
+// Faults as a list of timed events on links and hosts. The scenario room expands a scenario to this
+// list, and a world carries it out.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace weft::fabric {
 
 enum class FaultAction : std::uint8_t {
-  kLinkDown,  // what is queued or under way on `link` is lost
+  kLinkDown,  // packets queued or in transit on `link` are lost
   kLinkUp,
   kLinkRate,  // `link` runs at `percent` of its rate
-  kImpair,    // from now on `impairment` applies at `link`, or where `place` says
-  kHeal,      // the impairment of the same `id` ends
-  kPause,     // `host` is not driven
+  kImpair,    // `impairment` applies from now on at `place`
+  kHeal,      // the impairment with the same `id` ends
+  kPause,     // the world stops driving `host`
   kResume,
-  kCrash,  // `host` is gone for ever
+  kCrash,  // `host` never runs again
 };
 
 enum class ImpairmentKind : std::uint8_t {
@@ -27,35 +27,35 @@ enum class ImpairmentKind : std::uint8_t {
   kReorder,
   kDuplicate,
   kCorrupt,
-  kEvLoss,             // only packets that carry one of `entropies`
-  kFirstTransportAck,  // the first for each QP is lost
+  kEvLoss,             // loss of packets that carry one of `entropies`
+  kFirstTransportAck,  // the first copy of each Transport ACK is lost
   kFirstNak,
 };
 
 struct Impairment {
   ImpairmentKind kind = ImpairmentKind::kLoss;
   std::uint64_t share_of_2_32 = 0;         // probability, see Prng::chance
-  std::uint32_t burst = 1;                 // mean length of a burst
-  Duration delay_max{};                    // reorder
-  std::vector<std::uint32_t> entropies{};  // kEvLoss
+  std::uint32_t burst = 1;                 // kBurstLoss: mean packets per burst
+  Duration delay_max{};                    // kReorder: the longest delay
+  std::vector<std::uint32_t> entropies{};  // kEvLoss: the affected EVs
   friend bool operator==(const Impairment&, const Impairment&) = default;
 };
 
 enum class FaultPlace : std::uint8_t {
-  kLink,  // `link`
+  kLink,  // the link FaultEvent::link
   kAllLinks,
-  kNicReceive,  // every receiving NIC (kEvLoss, kFirst*: the same); once a packet
+  kNicReceive,  // the receiving NIC of every host, once per packet
 };
 
 struct FaultEvent {
   Time at{};
   FaultAction action = FaultAction::kImpair;
-  std::uint32_t id = 0;  // which fault of the scenario this belongs to
+  std::uint32_t id = 0;  // index of the fault in its scenario
   FaultPlace place = FaultPlace::kLink;
   LinkId link = kNoLink;
   HostIndex host = 0;
   std::uint32_t percent = 100;
-  bool carrier = true;  // kLinkDown/kLinkUp of a host's link: the host's port sees it
+  bool carrier = true;  // kLinkDown, kLinkUp of a host's link: the port of the host sees the change
   Impairment impairment{};
   friend bool operator==(const FaultEvent&, const FaultEvent&) = default;
 };

@@ -1,14 +1,15 @@
-// Forwarding: at the end of a link, which link next? The static tables of a switch, as arithmetic.
+// Forwarding: given the link on which a packet arrived at a switch, the link on which it leaves.
+// The static forwarding tables of the switches are computed, not stored.
 //
-// Three ways, as switches have them:
-//   SRv6   the destination is a list of 16-bit uSIDs; a switch checks that the first is its own,
-//          shifts it out, and sends towards the next. Wrong first uSID or no way to the next: the
-//          packet is dropped.
-//   STEV   the 32 bits of the EV are split into one field a tier, most significant first; going up,
-//          a switch takes its own tier's field modulo its uplinks; going down the destination
-//          decides.
-//   hashed going up, a hash of source, destination, EV and the switch's own salt; going down the
+// There are three modes:
+//   SRv6   The destination is a list of 16-bit uSIDs. A switch checks that the first uSID is its
+//          own, removes it, and sends the packet towards the next uSID. It drops the packet if the
+//          first uSID is wrong or no link leads to the next.
+//   STEV   The 32 bits of the EV hold one field per tier, the most significant first. Upwards a
+//          switch takes the field of its tier modulo its number of uplinks. Downwards the
 //          destination decides.
+//   hashed Upwards a hash of source, destination, EV and the salt of the switch decides. Downwards
+//          the destination decides.
 #pragma once
 
 #include <array>
@@ -20,14 +21,14 @@ namespace weft::fabric {
 
 enum class Forwarding : std::uint8_t { kSrv6, kStev, kHashed };
 
-// uSIDs still ahead, first first; 0 = end of list. uSID = role(2) plane(3) number(11), numbers
-// count from 1 (a uSID of 0 would end the list): T0 00, T1 01, host 10, T2 11. A host's number is
-// its downlink + 1.
+// The uSIDs that a packet has not yet reached, the next one first; 0 ends the list. A uSID is
+// role(2) plane(3) number(11). Roles: T0 00, T1 01, host 10, T2 11. Numbers count from 1, because a
+// uSID of 0 would end the list. The number of a host is its downlink + 1.
 struct UsidList {
   std::array<std::uint16_t, 6> usid{};
   friend bool operator==(const UsidList&, const UsidList&) = default;
 
-  // Drops the first. What a switch does to the destination address.
+  // Removes the first uSID, as a switch does in the destination address.
   void shift() {
     for (std::size_t i = 0; i + 1 < usid.size(); ++i) usid[i] = usid[i + 1];
     usid.back() = 0;
@@ -44,7 +45,7 @@ constexpr UsidRole usid_role(std::uint16_t usid) { return static_cast<UsidRole>(
 constexpr std::uint32_t usid_plane(std::uint16_t usid) { return usid >> 11 & 7u; }
 constexpr std::uint32_t usid_number(std::uint16_t usid) { return usid & kUsidNumberMax; }
 
-// What of a packet forwarding looks at: 28 bytes, kept with the packet.
+// The part of a packet that forwarding reads: 28 bytes, stored with the packet.
 struct RouteKey {
   HostIndex from = 0;
   HostIndex to = 0;
@@ -55,32 +56,34 @@ struct RouteKey {
 
 // REQUIRES a node of this topology, and spec().needs_usids.
 std::uint16_t usid_of(const Topology& topology, const NodeId& node);
-// The list for one path: the switches after the host, then the host itself.
+// The uSID list of one path: its switches, then the destination host.
 // REQUIRES path < path_count.
 UsidList usids_for(const Topology& topology, std::uint32_t plane, HostIndex from, HostIndex to,
                    std::uint32_t path);
 
-// Field widths of a STEV on this topology: bits for the T0's choice, then the T1's, from bit 31
-// down.
+// The field widths of a STEV on this topology: from bit 31 down, the bits for the choice of the T0,
+// then those for the choice of the T1.
 struct StevLayout {
   std::uint32_t t0_bits = 0, t1_bits = 0;
   friend bool operator==(const StevLayout&, const StevLayout&) = default;
 };
 StevLayout stev_layout(const Topology& topology);
 
-// All switches of one fabric. Holds a copy of the topology and nothing that changes: use one for
-// all, from any thread.
+// All switches of one fabric. Immutable, with its own copy of the topology: one object serves all
+// threads.
 class Forwarder {
  public:
-  // SRv6 REQUIRES topology.spec().needs_usids. Hashed: the seed gives every switch its own salt.
+  // SRv6 REQUIRES topology.spec().needs_usids. Hashed: the salt of every switch derives from
+  // `salt_seed`.
   Forwarder(const Topology& topology, Forwarding mode, std::uint64_t salt_seed);
 
   Forwarding mode() const { return mode_; }
 
-  // The link on which this packet leaves the switch at the end of `arrived_by`, kNoLink if that
-  // switch has no way. SRv6: shifts key.usids, and looks at nothing else of the key. REQUIRES a
-  // link that ends at a switch, and, except in SRv6, key.to < host_count(). The simulator's hot
-  // path: multiplications instead of divisions, no memory beyond this object and the key.
+  // The link on which this packet leaves the switch at the end of `arrived_by`; kNoLink if that
+  // switch has no link for it. SRv6: shifts key.usids and reads no other field of the key.
+  // REQUIRES a link that ends at a switch and, except in SRv6, key.to < host_count(). This is the
+  // hot path of the simulator: it multiplies instead of dividing, and touches only this object and
+  // the key.
   LinkId next(LinkId arrived_by, RouteKey& key) const {
     const LinkPlace at = topology_.place(arrived_by);
     return mode_ == Forwarding::kSrv6 ? next_by_usid(at, key.usids) : next_by_destination(at, key);
@@ -104,16 +107,16 @@ class Forwarder {
 
 namespace internal {
 
-// The finisher of SplitMix64: every bit of the input changes every bit of the output with
-// probability about one half.
+// The last step of SplitMix64: a change of any input bit changes every output bit with a
+// probability of about one half.
 constexpr std::uint64_t mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
 
-// If `own` is the first uSID, shifts it out and gives the next one; otherwise 0, to which no way
-// leads.
+// If `own` is the first uSID, removes it and returns the next one. Otherwise returns 0, to which no
+// link leads.
 inline std::uint16_t take_usid(UsidList& usids, std::uint16_t own) {
   if (usids.usid[0] != own) return 0;
   usids.shift();
@@ -128,11 +131,12 @@ inline std::uint32_t Forwarder::choose_by_field(Tier tier, std::uint32_t entropy
   const std::uint32_t bits = is_t0 ? stev_.t0_bits : stev_.t1_bits;
   const std::uint32_t uplinks = is_t0 ? topology_.uplinks_of_t0() : topology_.uplinks_of_t1();
   const std::uint32_t below = 32 - stev_.t0_bits - (is_t0 ? 0 : stev_.t1_bits);
-  // 64 bits, because `below` is 32 for an empty field.
+  // Shifts 64 bits, because `below` is 32 for an empty field.
   const auto field =
       static_cast<std::uint32_t>(std::uint64_t{entropy} >> below) & ((1u << bits) - 1);
-  return field < uplinks ? field
-                         : field - uplinks;  // the field has no bit to spare, so this is the modulo
+  // This is field % uplinks: the field has the fewest bits that hold `uplinks` values, so it is
+  // less than 2 * uplinks.
+  return field < uplinks ? field : field - uplinks;
 }
 
 inline std::uint32_t Forwarder::choose_uplink(const SwitchId& here, const RouteKey& key) const {
@@ -203,8 +207,8 @@ inline LinkId Forwarder::next_by_usid(const LinkPlace& at, UsidList& usids) cons
   return kNoLink;
 }
 
-// In these three, an index that does not belong to this switch's neighbours wraps to a large number
-// and fails the bound.
+// In the next three functions the index of a switch or host that is not a neighbour is out of
+// range, also where the subtraction wraps to a large number.
 inline LinkId Forwarder::from_t0(std::uint32_t plane, std::uint32_t t0, UsidList& usids) const {
   const std::uint16_t next = internal::take_usid(usids, make_usid(UsidRole::kT0, plane, t0 + 1));
   const std::uint32_t index = usid_number(next) - 1;

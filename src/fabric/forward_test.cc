@@ -12,7 +12,8 @@
 namespace weft::fabric {
 namespace {
 
-// Every link that a packet takes; ends with kNoLink if a switch drops it or it never arrives.
+// The links that a packet takes. The last one is kNoLink if a switch drops the packet or the packet
+// never arrives.
 std::vector<LinkId> walk(const Topology& topology, const Forwarder& forwarder, RouteKey key) {
   std::vector<LinkId> links{topology.host_up(key.plane, key.from)};
   while (links.back() != kNoLink && !topology.is_last_hop(links.back())) {
@@ -53,7 +54,7 @@ TEST(Forwarder, Srv6AndStevFollowThePath) {
   }
 }
 
-TEST(Forwarder, AnyEntropyArrivesOverAPath) {
+TEST(Forwarder, AnyEntropyReachesTheDestinationOverAValidPath) {
   for (const Topology& topology : sample_topologies()) {
     for (const Forwarding mode : {Forwarding::kStev, Forwarding::kHashed}) {
       const Forwarder forwarder(topology, mode, 7);
@@ -75,8 +76,8 @@ TEST(Forwarder, AnyEntropyArrivesOverAPath) {
   }
 }
 
-// Reference section 8.4.
-TEST(Forwarder, WorkedExample) {
+// The path of the README of this folder: T0 5, T1 42, T0 9, host 17 in plane 3.
+TEST(Forwarder, FollowsTheUsidListOfTheWorkedExample) {
   const Topology topology = must_make(
       two_tier({.hosts = 0x10 * 0x20, .planes = 8, .hosts_per_t0 = 0x20, .t1_count = 0x40}));
   const HostIndex from = topology.host_at(0x05 - 1, 0), to = topology.host_at(0x09 - 1, 0x11 - 1);
@@ -98,7 +99,7 @@ bool is_dropped(const Topology& topology, const Forwarder& forwarder, const Rout
   return walk(topology, forwarder, key).back() == kNoLink;
 }
 
-TEST(Forwarder, WrongUsidIsDropped) {
+TEST(Forwarder, APacketWithAWrongUsidIsDropped) {
   for (const Topology& topology : sample_topologies()) {
     const Forwarder forwarder(topology, Forwarding::kSrv6, 0);
     Prng prng(topology.link_count());
@@ -108,14 +109,14 @@ TEST(Forwarder, WrongUsidIsDropped) {
       RouteKey key{.from = from, .to = to, .plane = plane};
       key.usids = usids_for(topology, plane, from, to, path);
       const UsidList right = key.usids;
-      for (const int flip : {0x0001, 0x4000, 0x8000}) {  // not the first switch's own
+      for (const int flip : {0x0001, 0x4000, 0x8000}) {  // not the uSID of the first switch
         key.usids.usid[0] = static_cast<std::uint16_t>(right.usid[0] ^ flip);
         EXPECT_TRUE(is_dropped(topology, forwarder, key)) << std::hex << key.usids.usid[0];
       }
       key.usids = right;
       std::uint16_t& usid = key.usids.usid[prng.below(topology.path(plane, from, to, path).hops)];
       const std::uint16_t good = usid;
-      // Another plane, numbers that nobody has, the end of the list.
+      // Another plane, numbers that no switch has, the end of the list.
       for (const int bad : {good ^ 0x0800, good & 0xf800, good | 0x07ff, 0}) {
         usid = static_cast<std::uint16_t>(bad);
         EXPECT_TRUE(is_dropped(topology, forwarder, key)) << std::hex << good << " " << usid;
@@ -145,8 +146,8 @@ TEST(Forwarder, RandomUsidsNeverLeaveTheFabric) {
   }
 }
 
-// A source route need not be the shortest: a fabric prober goes out to a T1 and back to the sender.
-TEST(Forwarder, Srv6CanReturnToTheSender) {
+// A source route can return to its sender: a fabric prober sends a packet to a T1 and back.
+TEST(Forwarder, AUsidListCanLeadBackToTheSender) {
   const Topology topology = must_make(two_tier({.hosts = 8, .hosts_per_t0 = 4, .t1_count = 2}));
   const Forwarder forwarder(topology, Forwarding::kSrv6, 0);
   RouteKey key{.from = 1, .to = 1};
@@ -157,7 +158,8 @@ TEST(Forwarder, Srv6CanReturnToTheSender) {
   EXPECT_EQ(walk(topology, forwarder, key), expected);
 }
 
-// Sum of (seen - expected)^2 / expected: mean cells - 1, standard deviation sqrt(2 (cells - 1)).
+// Sum of (seen - expected)^2 / expected. For a uniform distribution over n cells its mean is n - 1
+// and its standard deviation sqrt(2 (n - 1)).
 double chi_square(const std::vector<int>& seen, int draws) {
   const double expected = draws / static_cast<double>(seen.size());
   double sum = 0;
@@ -165,14 +167,15 @@ double chi_square(const std::vector<int>& seen, int draws) {
   return sum;
 }
 
-// 64 cells: mean 63, standard deviation 11. The bounds are 3.5 of it down and 4.2 up.
+// With 64 cells the mean is 63 and the standard deviation 11: the bounds are 3.5 standard
+// deviations below the mean and 4.2 above it.
 void expect_even(const std::vector<int>& seen, int draws) {
   ASSERT_EQ(seen.size(), 64u);
   EXPECT_GT(chi_square(seen, draws), 25);
   EXPECT_LT(chi_square(seen, draws), 110);
 }
 
-TEST(Forwarder, HashSpreadsOverUplinks) {
+TEST(Forwarder, HashSpreadsEvenlyOverUplinks) {
   const Topology topology =
       must_make(two_tier({.hosts = 4'096, .hosts_per_t0 = 64, .t1_count = 64}));
   const Forwarder forwarder(topology, Forwarding::kHashed, 3);
@@ -191,7 +194,7 @@ TEST(Forwarder, HashSpreadsOverUplinks) {
   expect_even(by_source, 64'000);
 }
 
-TEST(Forwarder, TiersChooseIndependently) {
+TEST(Forwarder, TiersChooseUplinksIndependently) {
   const Topology topology = must_make(fat_tree({.radix = 16}));  // 8 x 8 paths
   const Forwarder forwarder(topology, Forwarding::kHashed, 3);
   std::vector<int> by_path(64);
@@ -202,8 +205,8 @@ TEST(Forwarder, TiersChooseIndependently) {
   expect_even(by_path, 64'000);
 }
 
-// The same on every compiler and machine: a change of the hash changes every simulated run.
-TEST(Forwarder, HashedPathsAreFixed) {
+// Fixed value: a change of the hash function changes every simulated run.
+TEST(Forwarder, HashedPathsEqualTheGoldenHash) {
   TraceHash hash;
   for (const Topology& topology : sample_topologies()) {
     const Forwarder forwarder(topology, Forwarding::kHashed, 11);
@@ -218,7 +221,7 @@ TEST(Forwarder, HashedPathsAreFixed) {
   EXPECT_EQ(hash.value(), 6590909661585226809u);
 }
 
-TEST(Forwarder, SaltSeedChangesPaths) {
+TEST(Forwarder, ADifferentSaltSeedGivesDifferentPaths) {
   const Topology topology = must_make(two_tier({.hosts = 128, .hosts_per_t0 = 64, .t1_count = 64}));
   const Forwarder one(topology, Forwarding::kHashed, 1), two(topology, Forwarding::kHashed, 2);
   int same = 0;
@@ -226,11 +229,11 @@ TEST(Forwarder, SaltSeedChangesPaths) {
     const RouteKey key{.from = 0, .to = 100, .entropy = i};
     same += walk(topology, one, key) == walk(topology, two, key);
   }
-  EXPECT_GT(same, 50);  // one in 64 by chance
+  EXPECT_GT(same, 50);  // by chance one in 64 paths is equal
   EXPECT_LT(same, 150);
 }
 
-TEST(Stev, LayoutIsTheFewestBits) {
+TEST(Stev, FieldsHaveTheFewestBitsThatNumberTheUplinks) {
   EXPECT_EQ(stev_layout(must_make(single_switch(4, 1))), (StevLayout{0, 0}));
   EXPECT_EQ(stev_layout(must_make(two_tier({.hosts = 4, .hosts_per_t0 = 2, .t1_count = 1}))),
             (StevLayout{0, 0}));

@@ -1,4 +1,4 @@
-// Fabrics that the tests of this folder run over: every shape, both layouts, even and odd sizes.
+// The fabrics that tests of this folder use: every shape, both layouts, even and odd sizes.
 #pragma once
 
 #include <vector>
@@ -29,7 +29,8 @@ inline TopologySpec two_tier(const TwoTier& size) {
           .fabric_rate = Rate::gbps(200)};
 }
 
-// The k-ary fat tree: k pods, k / 2 of everything else, k^3 / 4 hosts.
+// The k-ary fat tree: k pods, each with k / 2 T0s and k / 2 T1s; k / 2 hosts per T0, k^3 / 4 hosts
+// in all.
 inline TopologySpec fat_tree(const FatTree& tree) {
   const std::uint32_t half = tree.radix / 2;
   return {.shape = Shape::kThreeTier,

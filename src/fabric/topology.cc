@@ -9,20 +9,20 @@ Error invalid(std::string message) {
   return {ErrorKind::kInvalid, "topology: " + std::move(message)};
 }
 
-struct Named {
+struct NamedCount {
   const char* name;
   std::uint64_t value;
 };
 
-Result<void> check_positive(std::initializer_list<Named> counts) {
-  for (const Named& count : counts) {
+Result<void> check_positive(std::initializer_list<NamedCount> counts) {
+  for (const NamedCount& count : counts) {
     if (count.value == 0) return invalid(std::string(count.name) + " must be at least 1");
   }
   return {};
 }
 
 // REQUIRES whole > 0 and part > 0.
-Result<void> check_multiple(Named whole, Named part) {
+Result<void> check_multiple(NamedCount whole, NamedCount part) {
   if (whole.value % part.value == 0) return {};
   const std::uint64_t below = whole.value / part.value * part.value;
   std::string fits = std::to_string(below + part.value);
@@ -76,12 +76,12 @@ Result<void> check_links(const TopologySpec& spec) {
   return {};
 }
 
-// Counts in one plane, wide enough not to wrap.
+// Counts in one plane, in 64 bits so that they cannot wrap.
 struct Sizes {
   std::uint64_t hosts_per_t0 = 0, t0 = 0, t1 = 0, t2 = 0, t0_uplinks = 0, t1_uplinks = 0;
 };
 
-// REQUIRES check_counts() and check_fit().
+// REQUIRES that check_counts() and check_fit() succeeded.
 Sizes sizes_of(const TopologySpec& spec) {
   if (spec.shape == Shape::kSingle) return {.hosts_per_t0 = spec.hosts, .t0 = 1};
   Sizes sizes{.hosts_per_t0 = spec.hosts_per_t0, .t0 = spec.hosts / spec.hosts_per_t0};
@@ -98,18 +98,18 @@ Sizes sizes_of(const TopologySpec& spec) {
 
 Result<void> check_sizes(const TopologySpec& spec, const Sizes& sizes) {
   if (spec.needs_usids) {
-    const Named numbered[] = {{"hosts of one T0", sizes.hosts_per_t0},
-                              {"T0 switches of a plane", sizes.t0},
-                              {"T1 switches of a plane", sizes.t1},
-                              {"T2 switches of a plane", sizes.t2}};
-    for (const Named& count : numbered) {
+    const NamedCount numbered[] = {{"hosts of one T0", sizes.hosts_per_t0},
+                                   {"T0 switches of a plane", sizes.t0},
+                                   {"T1 switches of a plane", sizes.t1},
+                                   {"T2 switches of a plane", sizes.t2}};
+    for (const NamedCount& count : numbered) {
       if (count.value <= kUsidNumberMax) continue;
       return invalid(std::to_string(count.value) + " " + count.name +
                      ", but a uSID numbers at most 2047; fewer, or no SRv6 (needs_usids = false)");
     }
   }
   constexpr std::uint64_t kLinksMax = kNoLink;
-  const std::uint64_t t0_links = sizes.t0 * sizes.t0_uplinks;  // of 32-bit factors: cannot wrap
+  const std::uint64_t t0_links = sizes.t0 * sizes.t0_uplinks;  // both below 2^32: cannot wrap
   if (t0_links > kLinksMax || sizes.t1 > kLinksMax || sizes.t2 > kLinksMax ||
       sizes.t1 * sizes.t1_uplinks > kLinksMax ||
       2 * spec.planes * (spec.hosts + t0_links + sizes.t1 * sizes.t1_uplinks) > kLinksMax) {
@@ -266,8 +266,8 @@ Duration Topology::idle_rtt(HostIndex from, HostIndex to, std::uint32_t bytes_ou
 }
 
 Duration Topology::idle_rtt_max(std::uint32_t bytes_out, std::uint32_t bytes_back) const {
-  // The first host and the one in the last place are as far apart as hosts can be: other T0 and
-  // other pod, if any.
+  // The first host of the first T0 and the last host of the last T0 have the longest path: they are
+  // in different T0s and pods if there are several.
   return idle_rtt(host_at(0, 0), host_at(t0_count_ - 1, hosts_per_t0() - 1), bytes_out, bytes_back);
 }
 

@@ -12,12 +12,13 @@
 namespace weft::fabric {
 namespace {
 
-TEST(Divider, IsExact) {
+TEST(Divider, QuotientAndRemainderAreExact) {
   Prng prng(1);
   for (int i = 0; i < 200'000; ++i) {
     const auto divisor = static_cast<std::uint32_t>(prng.next() >> (32 + prng.below(32))) | 1u;
     const auto near =
-        divisor * prng.below(0xffff'ffffu / divisor);  // a multiple, where errors show
+        divisor * prng.below(0xffff'ffffu /
+                             divisor);  // a multiple of the divisor, where rounding errors show
     const Divider divider(divisor);
     for (const std::uint32_t n :
          {near, near - 1, near + 1, 0xffff'ffffu, prng.below(0xffff'ffff)}) {
@@ -86,7 +87,7 @@ TEST(Topology, ReverseSwapsTheEnds) {
   }
 }
 
-TEST(Topology, EveryHostHasItsOwnPlace) {
+TEST(Topology, EveryHostHasItsOwnT0AndDownlink) {
   for (const Topology& topology : sample_topologies()) {
     for (HostIndex host = 0; host < topology.host_count(); ++host) {
       ASSERT_LT(topology.t0_of(host), topology.switch_count(Tier::kT0));
@@ -96,11 +97,11 @@ TEST(Topology, EveryHostHasItsOwnPlace) {
   }
 }
 
-TEST(Topology, RailLayoutKeepsARailTogether) {
+TEST(Topology, RailLayoutPutsHostsOfOneRailOnTheSameT0s) {
   const Topology topology =
       must_make(with_rails(two_tier({.hosts = 96, .hosts_per_t0 = 4, .t1_count = 3}), 8));
   for (HostIndex host = 0; host < topology.host_count(); ++host) {
-    // 12 machines of 8 NICs: a rail has 12 hosts, three T0s full.
+    // 12 machines with 8 NICs each: the 12 hosts of a rail fill three T0s.
     EXPECT_EQ(topology.t0_of(host), host % 8 * 3 + host / 8 / 4);
   }
 }
@@ -124,13 +125,13 @@ TEST(Topology, EveryPathIsAChainFromHostToHost) {
       }
       std::sort(middles.begin(), middles.end());
       EXPECT_EQ(std::adjacent_find(middles.begin(), middles.end()), middles.end())
-          << "a path twice";
+          << "two paths are equal";
     }
   }
 }
 
-// Reference section 9.
-TEST(Topology, CountsOfThePublishedDesigns) {
+// Fabric designs from publications about MRC.
+TEST(Topology, CountsMatchThePublishedDesigns) {
   const Topology small = must_make(two_tier({.hosts = 2'048, .hosts_per_t0 = 32, .t1_count = 32}));
   EXPECT_EQ(small.switch_count(), 96u);
   EXPECT_EQ(small.path_count(0, 32), 32u);
@@ -148,14 +149,14 @@ TEST(Topology, CountsOfThePublishedDesigns) {
   EXPECT_EQ(eight.path(7, 0, 131'071, 255).hops, 4u);
 
   TopologySpec three = fat_tree({.radix = 64});
-  three.needs_usids = false;  // 2,048 T0s: one more than eleven bits number from 1
+  three.needs_usids = false;  // 2,048 T0s: one more than eleven bits can number from 1
   const Topology deep = must_make(three);
   EXPECT_EQ(deep.host_count(), 65'536u);
   EXPECT_EQ(deep.switch_count(), 5'120u);
   EXPECT_EQ(deep.path(0, 0, 65'535, 0).hops, 6u);
 }
 
-TEST(Topology, FatTreesOfTheSimulators) {
+TEST(Topology, FatTreeCountsFollowTheirRadix) {
   for (const auto& [radix, hosts] : {std::pair{8u, 128u}, {16u, 1'024u}, {32u, 8'192u}}) {
     const Topology topology = must_make(fat_tree({.radix = radix}));
     EXPECT_EQ(topology.host_count(), hosts);
@@ -174,7 +175,7 @@ TEST(Topology, DescribesLinksForPeople) {
   EXPECT_EQ(topology.describe(topology.t1_up(1, 3, 0)), "T1 3 -> T2 2 (plane 1)");
 }
 
-TEST(Topology, IdleRttAddsUpOverThePath) {
+TEST(Topology, IdleRttIsTheSumOverTheLinksOfThePath) {
   for (const Topology& topology : sample_topologies()) {
     const HostIndex from = 0, to = topology.host_count() - 1;
     Duration expected;
@@ -194,12 +195,13 @@ TEST(Topology, IdleRttAddsUpOverThePath) {
   }
 }
 
-TEST(Topology, IdleRttByHand) {
+TEST(Topology, IdleRttEqualsTheHandComputedValue) {
   TopologySpec spec = fat_tree({.radix = 4});  // 400 Gb/s: 20 ps a byte
   spec.link_delay = Duration::us(1);
   spec.switch_delay = Duration::ns(100);
   const Topology topology = must_make(spec);
-  // Six links of 1 us and five switches of 100 ns each way; 6 * (1000 + 50) * 20 ps to serialise.
+  // In each direction six links of 1 us and five switches of 100 ns. Serialisation takes
+  // 6 * (1000 + 50) * 20 ps in all.
   EXPECT_EQ(topology.idle_rtt(0, 15, 1'000, 50),
             Duration::us(12) + Duration::us(1) + Duration::ns(126));
   EXPECT_EQ(topology.idle_rtt(0, 1, 1'000, 50),
@@ -211,7 +213,7 @@ std::string refusal(TopologySpec spec) {
   return made ? "" : made.error().message;
 }
 
-TEST(Topology, RefusesWhatCannotBe) {
+TEST(Topology, RefusesInvalidSpecs) {
   const TopologySpec good = two_tier({.hosts = 64, .planes = 2, .hosts_per_t0 = 8, .t1_count = 8});
   EXPECT_EQ(refusal(good), "");
   TopologySpec spec = good;
@@ -251,7 +253,7 @@ TEST(Topology, RefusesWhatCannotBe) {
       "30 or 35 would fit");
 }
 
-TEST(Topology, RefusesWhatUsidsCannotNumber) {
+TEST(Topology, RefusesMoreSwitchesOrHostsThanUsidsCanNumber) {
   EXPECT_EQ(refusal(single_switch(2'047, 1)), "");
   EXPECT_EQ(refusal(single_switch(2'048, 1)),
             "topology: 2048 hosts of one T0, but a uSID numbers at most 2047; fewer, or no SRv6 "
@@ -265,7 +267,7 @@ TEST(Topology, RefusesWhatUsidsCannotNumber) {
   EXPECT_EQ(refusal(spec), "");
 }
 
-TEST(Topology, RefusesMoreLinksThanAnIdCanName) {
+TEST(Topology, RefusesMoreLinksThanALinkIdCanNumber) {
   TopologySpec spec = single_switch(0xffff'ffff, 1);
   spec.needs_usids = false;
   EXPECT_EQ(refusal(spec), "topology: more than 4294967295 links");

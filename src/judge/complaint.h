@@ -1,8 +1,8 @@
-// Complaint: one thing that a run did wrong, in one sentence. Complaints: a bounded collection of
-// them.
+// Complaint: one violation of a rule in a run, as one sentence. Complaints: a bounded collection.
 //
-// A broken run breaks one rule thousands of times, so each rule keeps only its first few: what
-// another rule found stays visible. Everything is counted, kept or not. Owned by one Judge.
+// A broken run can violate one rule thousands of times. Each rule therefore keeps only its first
+// few complaints, so that those of other rules stay visible. All complaints are counted, kept or
+// not. Owned by one Judge.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 
 namespace weft::judge {
 
-// What each one asks for: README.md.
+// README.md says what each rule requires.
 enum class Rule : std::uint8_t {
   kMemory,
   kCompletion,
@@ -44,7 +44,7 @@ std::string_view name(Rule rule);
 struct Complaint {
   Time at;
   std::uint32_t host = 0;
-  std::uint32_t qpn = 0;  // 0: not about one QP
+  std::uint32_t qpn = 0;  // 0: the complaint is not about a single QP
   std::string_view rule;  // name() of it; static storage
   std::string text;       // one sentence, without a full stop
 };
@@ -52,7 +52,7 @@ struct Complaint {
 // One line for people: "12.345 us, host 3, qp 0x000011: wimm-order: ...".
 std::string to_string(const Complaint& complaint);
 
-// When and where something happened.
+// The time, host and QP of an event.
 struct Place {
   Time at;
   std::uint32_t host = 0;
@@ -67,7 +67,7 @@ class Complaints {
   };
   explicit Complaints(Limits limits) : limits_(limits) {}
 
-  // Keeps it while there is room; the text is only made then.
+  // Counts a complaint, and keeps it if there is room. Formats the text only then.
   template <typename... Parts>
   void add(Place place, Rule rule, fmt::format_string<Parts...> text, Parts&&... parts) {
     if (!count(rule)) return;
@@ -82,7 +82,7 @@ class Complaints {
   std::uint64_t total() const { return total_; }
 
  private:
-  // True if there is room to keep one more.
+  // Counts a complaint. Returns true if there is room to keep it.
   bool count(Rule rule);
 
   Limits limits_;

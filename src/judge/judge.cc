@@ -12,22 +12,22 @@ std::uint64_t number(const TraceRecord& record) {
   return std::uint64_t{record.host} << 32 | record.qpn;
 }
 
-// Data that reached the responder whole.
+// REQUIRES a data packet that is neither trimmed nor damaged.
 void on_data_received(Qp& responder, const TraceRecord& record, const wire::Bth& bth) {
-  const PsnIndex index = unroll(bth.psn, responder.rx_first, responder.received.edge());
+  const PsnIndex index = index_of_psn(bth.psn, responder.rx_first, responder.received.edge());
   if (responder.received.add(index) != PsnSet::Added::kNew) return;
   responder.received_bytes += static_cast<std::uint64_t>(nominal_size(record, bth));
 }
 
 void on_sack_received(Qp& requestor, const wire::Sack& sack) {
-  const PsnIndex cack = unroll(sack.cack, requestor.tx_first, requestor.cack);
+  const PsnIndex cack = index_of_psn(sack.cack, requestor.tx_first, requestor.cack);
   note_psn_window(requestor, cack, sack.mpr);
   requestor.cack = std::max(requestor.cack, cack);
 }
 
 void on_transport_ack_received(Qp& requestor, const wire::Bth& bth, const wire::TransportAck& ack) {
   if (ack.syndrome != wire::AckSyndrome::kAck) return;
-  const PsnIndex acked = unroll(bth.psn, requestor.tx_first, requestor.cack);
+  const PsnIndex acked = index_of_psn(bth.psn, requestor.tx_first, requestor.cack);
   requestor.acked = std::max(requestor.acked, acked);
   note_psn_window(requestor, acked, 0);
   requestor.cack = std::max(requestor.cack, acked);
@@ -53,7 +53,7 @@ void Judge::read(const TraceRecord& record) {
     complaints_.add(place(record), Rule::kTrace, "time goes backwards, from {} ps to {} ps",
                     last_.ps(), record.at.ps());
   }
-  if (record.at < Time()) return;  // no arithmetic on it is safe
+  if (record.at < Time()) return;  // arithmetic on a negative time could overflow
   last_ = std::max(last_, record.at);
   if (ended_) {
     complaints_.add(place(record), Rule::kTrace, "a record after the end of the run");
@@ -89,10 +89,10 @@ void Judge::on_record(const TraceRecord& record) {
       if (Qp* qp = known_qp(record)) note_ev(*qp, record);
       return;
     case TraceKind::kPort:
-      return;  // told for people; what follows from it is seen in packets
+      return;  // recorded for people only: no rule depends on it
     case TraceKind::kQpError:
       if (Qp* qp = known_qp(record)) {
-        check_error(*qp, record, {.yes = options_.errors_expected}, complaints_);
+        check_error(*qp, record, {.errors_expected = options_.errors_expected}, complaints_);
         qp->in_error = true;
       }
       return;
@@ -179,14 +179,14 @@ void Judge::on_data_sent(const TraceRecord& record, const wire::Bth& bth,
                     bth.dest_qpn);
     return;
   }
-  const PsnIndex index = unroll(bth.psn, qp->tx_first, qp->sent.edge());
+  const PsnIndex index = index_of_psn(bth.psn, qp->tx_first, qp->sent.edge());
   const DataSent data{.record = record,
                       .bth = bth,
                       .write = write,
                       .index = index,
                       .nominal_size = nominal_size(record, bth),
                       .post = qp->post_of(index)};
-  check_quiet(*qp, data, complaints_);
+  check_failed_qp_is_silent(*qp, data, complaints_);
   check_packet(*qp, data, complaints_);
   check_ev(*qp, data, complaints_);
   check_psn_window(*qp, data, {.psns = options_.psn_window_tolerance}, complaints_);
@@ -199,7 +199,7 @@ void Judge::on_receive(const TraceRecord& record) {
   if (is_damaged(record)) return;
   if (!ledger_.on_receive(record)) {
     complaints_.add(place(record), Rule::kConservation,
-                    "a packet arrived that nobody sent, or more often than it was sent");
+                    "a packet arrived that was not sent, or more often than it was sent");
   }
   if (is_trimmed(record)) return;
   const auto parsed = wire::parse(record.header_bytes());
@@ -216,7 +216,7 @@ void Judge::on_receive(const TraceRecord& record) {
 }
 
 void Judge::on_post(Qp& qp, const TraceRecord& record) {
-  // The wire has 32 bits for the length.
+  // A message length has 32 bits on the wire.
   constexpr std::uint64_t kLengthMax = 0xffff'ffff;
   if (record.b > kLengthMax) {
     complaints_.add(place(record), Rule::kTrace, "post {} has {} bytes", record.id, record.b);

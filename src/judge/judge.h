@@ -1,13 +1,13 @@
-// Judge: reads the trace of a run and says what was violated. It shares nothing with the transport
-// but `wire`, so that it cannot be wrong in the same way.
+// Judge: reads the trace of a run and reports every violation of a rule. It shares only `wire` with
+// the transport, so that it does not repeat a mistake of the transport.
 //
 //   Judge judge({.duplicates = true});
 //   judge.read(records);                 // in time order, in pieces as they come
 //   for (const Complaint& c : judge.finish()) std::puts(to_string(c).c_str());
 //
-// The rules are in README.md, and so is what the writers of a trace must tell, and in which order.
-// Any records may be read, also nonsense: it is complained about. Memory grows with what is under
-// way, not with the length of the run, except for one id a message.
+// README.md lists the rules, and the records that a writer of a trace must write in which order.
+// The judge accepts any records and complains about meaningless ones. Its memory grows with the
+// packets and messages in flight, not with the length of the run, except for one id per message.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct Options {
   bool errors_expected = false;  // a QP may fail although its peer lives
   std::int64_t cwnd_tolerance_bytes = 0;
   std::int64_t psn_window_tolerance = 0;
-  Duration packet_life = Duration::s(30);          // no packet arrives later than this
-  std::size_t packets_max = std::size_t{1} << 18;  // under way, remembered (PacketLedger)
+  Duration packet_life = Duration::s(30);          // a packet arrives within this time or never
+  std::size_t packets_max = std::size_t{1} << 18;  // packets in flight in the PacketLedger
   std::size_t complaints_max = 64;
   std::size_t complaints_per_rule_max = 8;
 };
@@ -43,11 +43,11 @@ class Judge {
   void read(std::span<const TraceRecord> records);
   void read(const TraceRecord& record);
 
-  // Judges what can be judged at the end, and returns every complaint that was kept, in the order
-  // found. REQUIRES that it is called once, after the last record.
+  // Applies the rules for the end of a run, and returns all kept complaints in the order in which
+  // they were found. REQUIRES that it is called once, after the last record.
   std::vector<Complaint> finish();
 
-  // How many complaints there were, kept or not.
+  // The number of complaints, kept or not.
   std::uint64_t complaint_count() const { return complaints_.total(); }
 
  private:

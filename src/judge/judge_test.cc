@@ -10,7 +10,7 @@
 namespace weft::judge {
 namespace {
 
-TEST(Judge, SilentOnALongGoodRun) {
+TEST(Judge, HasNoComplaintAboutALongCorrectRun) {
   TraceBuilder run({.mpr_window = 1024});
   std::vector<TraceBuilder::Message> messages;
   for (std::uint64_t id = 0; id < 300; ++id) {
@@ -25,7 +25,7 @@ TEST(Judge, SilentOnALongGoodRun) {
   EXPECT_EQ(run.broken(), "");
 }
 
-TEST(Judge, ReadsInPiecesAsWell) {
+TEST(Judge, RecordsMayBeReadOneByOne) {
   TraceBuilder run;
   run.transfer({.id = 1});
   run.end({{.id = 1}});
@@ -34,7 +34,7 @@ TEST(Judge, ReadsInPiecesAsWell) {
   EXPECT_TRUE(judge.finish().empty());
 }
 
-TEST(Judge, ATraceMustEndAndItsTimeRun) {
+TEST(Judge, ATraceWithoutAnEndOrWithTimeRunningBackwardsIsReported) {
   TraceBuilder run;
   EXPECT_EQ(run.broken(), "trace");
   run.end();
@@ -50,7 +50,7 @@ TEST(Judge, ATraceMustEndAndItsTimeRun) {
   EXPECT_EQ(run.broken(), "trace");
 }
 
-TEST(Judge, RecordsAboutUnknownQps) {
+TEST(Judge, RecordsAboutUnknownQpsAreReported) {
   for (const TraceKind kind : {TraceKind::kPost, TraceKind::kComplete, TraceKind::kWindow,
                                TraceKind::kEv, TraceKind::kQpError, TraceKind::kQpGone}) {
     TraceBuilder run;
@@ -60,7 +60,7 @@ TEST(Judge, RecordsAboutUnknownQps) {
   }
 }
 
-TEST(Judge, BadQps) {
+TEST(Judge, QpRecordsThatContradictEachOtherAreReported) {
   TraceBuilder no_mtu;
   no_mtu.records()[0].c = 0;
   EXPECT_EQ(no_mtu.broken(), "trace");
@@ -75,7 +75,7 @@ TEST(Judge, BadQps) {
   EXPECT_EQ(twice.broken(), "trace");
 }
 
-TEST(Judge, ACrashedHostSendsNothing) {
+TEST(Judge, ACrashedHostThatSendsIsReported) {
   TraceBuilder run;
   run.post({.id = 1});
   run.add(TraceKind::kHostDown, TraceBuilder::kRequestor);
@@ -84,7 +84,7 @@ TEST(Judge, ACrashedHostSendsNothing) {
   EXPECT_EQ(run.broken(), "trace");
 }
 
-TEST(Judge, AQpNumberMayBeUsedAgain) {
+TEST(Judge, AQpnMayBeReusedAfterItsQpIsGone) {
   TraceBuilder run;
   run.transfer({.id = 1});
   run.add(TraceKind::kQpGone, 0);
@@ -107,7 +107,7 @@ TEST(Judge, AQpNumberMayBeUsedAgain) {
   EXPECT_EQ(run.broken(), "");
 }
 
-TEST(Judge, KeepsAFewComplaintsOfEachRuleAndCountsAll) {
+TEST(Judge, KeepsAFewComplaintsPerRuleAndCountsAll) {
   TraceBuilder run;
   for (int i = 0; i < 100; ++i) run.complete(9);
   for (int i = 0; i < 100; ++i) run.add(TraceKind::kPost, 7);
@@ -117,7 +117,7 @@ TEST(Judge, KeepsAFewComplaintsOfEachRuleAndCountsAll) {
   EXPECT_EQ(judge.complaint_count(), 201u);
 }
 
-TEST(Judge, AComplaintIsOneLineForPeople) {
+TEST(Judge, AComplaintPrintsAsOneLine) {
   TraceBuilder run;
   run.complete(9);
   run.end();
@@ -126,8 +126,8 @@ TEST(Judge, AComplaintIsOneLineForPeople) {
             " or completed before");
 }
 
-// Mutations of a good trace: whatever they say, the judge lives.
-TEST(Judge, SurvivesNonsense) {
+// Random changes to a correct trace: the judge must neither crash nor hang.
+TEST(Judge, RandomlyChangedTracesDoNotCrashIt) {
   TraceBuilder good;
   for (std::uint64_t id = 1; id < 20; ++id) {
     good.transfer({.id = id, .length = id * 500, .with_immediate = id % 2 == 0});

@@ -57,7 +57,7 @@ void PacketLedger::on_send(const TraceRecord& sent) {
     }
   }
   if (count_ == config_.packets_max) {
-    forgot_by_number_ = true;
+    forgot_beyond_bound_ = true;
     forget(oldest_);
   }
   insert(sent, key);
@@ -65,8 +65,8 @@ void PacketLedger::on_send(const TraceRecord& sent) {
 
 bool PacketLedger::on_receive(const TraceRecord& received) {
   Slot slot = find(received, received.host);
-  if (slot == kNone) slot = find(received, TraceRecord::kNobody);
-  if (slot == kNone) return forgot_by_number_;
+  if (slot == kNone) slot = find(received, TraceRecord::kUnknownHost);
+  if (slot == kNone) return forgot_beyond_bound_;
   if (!config_.duplicates && --entries_[slot].copies == 0) forget(slot);
   return true;
 }

@@ -1,10 +1,10 @@
-// PacketLedger: every datagram that left an endpoint and has not arrived yet. What arrives must be
-// in it.
+// PacketLedger: every datagram that left an endpoint and has not arrived yet. A packet that arrives
+// must be in the ledger.
 //
-// A packet is known by the host it is meant for and its header bytes, exactly; a trimmed one by the
-// bytes it kept. A lost packet never arrives, so entries are forgotten when they are older than
-// `life`, and the oldest when there are more than `packets_max`. Having forgotten by number, the
-// ledger no longer accuses: it cannot be sure.
+// A packet is identified by its destination host and all its header bytes, a trimmed packet by the
+// bytes that it kept. Lost packets never arrive. The ledger therefore forgets entries older than
+// `life`, and the oldest ones if there are more than `packets_max`. Once it has forgotten an entry
+// because of `packets_max`, it accepts every packet, because it can no longer be sure.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class PacketLedger {
   explicit PacketLedger(Config config);
 
   void on_send(const TraceRecord& sent);
-  // False if nobody sent it. REQUIRES that it is not damaged.
+  // Returns false if the packet was not sent. REQUIRES a packet that is not damaged.
   bool on_receive(const TraceRecord& received);
 
   std::size_t size() const { return count_; }
@@ -61,10 +61,10 @@ class PacketLedger {
   Config config_;
   std::vector<Entry> entries_;
   std::vector<Slot> buckets_;
-  Slot free_ = kNone;  // a list through bucket_next
+  Slot free_ = kNone;  // first free entry; bucket_next leads to the others
   Slot oldest_ = kNone, newest_ = kNone;
   std::size_t count_ = 0;
-  bool forgot_by_number_ = false;
+  bool forgot_beyond_bound_ = false;
 };
 
 }  // namespace weft::judge

@@ -19,7 +19,7 @@ std::string broken(TraceBuilder run, const Options& options = {}) {
   return run.broken(options);
 }
 
-TEST(RuleConservation, WhatArrivesWasSent) {
+TEST(RuleConservation, APacketMayArriveAsOftenAsItWasSent) {
   TraceBuilder run = one_sent();
   const TraceRecord sent = run.records().back();
   run.arrive(sent);
@@ -29,19 +29,19 @@ TEST(RuleConservation, WhatArrivesWasSent) {
   EXPECT_EQ(broken(run, {.duplicates = true}), "");
 }
 
-TEST(RuleConservation, NotOneBitMayDiffer) {
+TEST(RuleConservation, OneChangedBitMakesItAnUnsentPacket) {
   for (const std::size_t at : {10u, 20u, 39u}) {
     TraceBuilder run = one_sent();
     TraceRecord sent = run.records().back();
     sent.header[at] ^= std::byte{1};
     run.arrive(sent);
     EXPECT_EQ(broken(run), "conservation");
-    run.records().back().flags = 4;  // unless it is known to be damaged
+    run.records().back().flags = 4;  // a packet marked as damaged may differ
     EXPECT_EQ(broken(run), "");
   }
 }
 
-TEST(RuleConservation, ATrimmedPacketMayBeShorter) {
+TEST(RuleConservation, ATrimmedPacketMayHaveAShorterHeader) {
   TraceBuilder run = one_sent();
   TraceRecord sent = run.records().back();
   ASSERT_EQ(sent.header_size, 40);
@@ -58,7 +58,7 @@ TEST(RuleConservation, ATrimmedPacketMayBeShorter) {
   EXPECT_EQ(broken(run), "conservation");
 }
 
-TEST(RuleConservation, EqualPacketsAreCounted) {
+TEST(RuleConservation, EqualPacketsMayArriveAsOftenAsTheyWereSent) {
   TraceBuilder run = one_sent();
   run.arrive(run.records().back());
   const TraceRecord ack = run.transport_ack(0);
@@ -70,15 +70,15 @@ TEST(RuleConservation, EqualPacketsAreCounted) {
   EXPECT_EQ(broken(run), "conservation");
 }
 
-TEST(RuleConservation, ADestinationMayBeUnknown) {
+TEST(RuleConservation, APacketSentToAnUnknownDestinationMayArrive) {
   TraceBuilder run = one_sent();
   const TraceRecord sent = run.records().back();
-  run.records().back().peer = TraceRecord::kNobody;
+  run.records().back().peer = TraceRecord::kUnknownHost;
   run.arrive(sent);
   EXPECT_EQ(broken(run), "");
 }
 
-TEST(PacketLedger, ForgetsByAgeAndByNumber) {
+TEST(PacketLedger, ForgetsOldPacketsAndThoseBeyondItsBound) {
   TraceBuilder run;
   run.post({.id = 1, .length = 5000 * TraceBuilder::kMtu});
   std::vector<TraceRecord> sent;
@@ -99,7 +99,7 @@ TEST(PacketLedger, ForgetsByAgeAndByNumber) {
     record.host = record.peer;
     EXPECT_TRUE(all.on_receive(record));
     EXPECT_FALSE(all.on_receive(record));
-    EXPECT_TRUE(few.on_receive(record));  // it no longer knows
+    EXPECT_TRUE(few.on_receive(record));  // this ledger has forgotten entries: it accepts all
   }
   EXPECT_EQ(all.size(), 0u);
 }

@@ -6,17 +6,17 @@
 namespace weft::judge {
 
 PsnSet::Added PsnSet::add(PsnIndex index) {
-  if (index < edge_) return Added::kAgain;
+  if (index < edge_) return Added::kDuplicate;
   if (index - edge_ >= kSpanMax) return Added::kTooFar;
   end_ = std::max(end_, index + 1);
-  if (index == edge_ && count_above_ == 0) {  // in order, nothing waits: no bits are touched
+  if (index == edge_ && count_above_ == 0) {  // in order and no gap above: no bits to set
     ++edge_;
     return Added::kNew;
   }
   reserve(index - edge_ + 1);
   std::uint64_t& word = words_[static_cast<std::size_t>(index >> 6) & (words_.size() - 1)];
   const std::uint64_t bit = std::uint64_t{1} << (index & 63);
-  if ((word & bit) != 0) return Added::kAgain;
+  if ((word & bit) != 0) return Added::kDuplicate;
   word |= bit;
   ++count_above_;
   if (index == edge_) advance();
@@ -27,7 +27,7 @@ std::uint64_t PsnSet::bits_from(PsnIndex from) const {
   const PsnIndex below = std::min<PsnIndex>(std::max<PsnIndex>(edge_ - from, 0), 64);
   if (below == 64) return ~std::uint64_t{0};
   const std::uint64_t known = (std::uint64_t{1} << below) - 1;
-  // Beyond `end_` the ring would answer with bits of other indices.
+  // From `end_` on the words of the ring belong to lower indices.
   if (count_above_ == 0 || from >= end_) return known;
   const PsnIndex word = from >> 6;
   const int shift = static_cast<int>(from & 63);
@@ -38,7 +38,8 @@ std::uint64_t PsnSet::bits_from(PsnIndex from) const {
   return bits | known;
 }
 
-// Room for `span` indices from the edge on. One word more, since the edge lies inside a word.
+// Makes room for `span` indices from the edge on, plus one word because the edge may lie inside
+// one.
 void PsnSet::reserve(PsnIndex span) {
   const std::size_t wanted = static_cast<std::size_t>(span) / 64 + 2;
   if (wanted <= words_.size()) return;

@@ -9,24 +9,24 @@
 namespace weft::judge {
 namespace {
 
-TEST(PsnSet, UnrollsAcrossTheWrap) {
-  EXPECT_EQ(unroll(Psn(0xfffffe), Psn(0xfffffe), 0), 0);
-  EXPECT_EQ(unroll(Psn(3), Psn(0xfffffe), 0), 5);
-  EXPECT_EQ(unroll(Psn(0xfffffd), Psn(0xfffffe), 0), -1);
-  EXPECT_EQ(unroll(Psn(7), Psn(0), (PsnIndex{5} << 24) - 1), (PsnIndex{5} << 24) + 7);
+TEST(PsnSet, ConvertsPsnsToIndicesAcrossTheWrap) {
+  EXPECT_EQ(index_of_psn(Psn(0xfffffe), Psn(0xfffffe), 0), 0);
+  EXPECT_EQ(index_of_psn(Psn(3), Psn(0xfffffe), 0), 5);
+  EXPECT_EQ(index_of_psn(Psn(0xfffffd), Psn(0xfffffe), 0), -1);
+  EXPECT_EQ(index_of_psn(Psn(7), Psn(0), (PsnIndex{5} << 24) - 1), (PsnIndex{5} << 24) + 7);
 }
 
-TEST(PsnSet, InOrderMovesTheEdge) {
+TEST(PsnSet, AddingInOrderMovesTheEdge) {
   PsnSet set;
   for (PsnIndex i = 0; i < 1000; ++i) EXPECT_EQ(set.add(i), PsnSet::Added::kNew);
   EXPECT_EQ(set.edge(), 1000);
-  EXPECT_EQ(set.add(999), PsnSet::Added::kAgain);
+  EXPECT_EQ(set.add(999), PsnSet::Added::kDuplicate);
   EXPECT_EQ(set.add(1000 + PsnSet::kSpanMax), PsnSet::Added::kTooFar);
   EXPECT_TRUE(set.contains(-1));
   EXPECT_FALSE(set.contains(1000));
 }
 
-TEST(PsnSet, AgreesWithAPlainSet) {
+TEST(PsnSet, BehavesAsAStdSetUnderRandomAdditions) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     Prng prng(seed);

@@ -41,8 +41,9 @@ Qp& QpTable::add(const TraceRecord& record) {
 void QpTable::index(Qp& qp) {
   by_number_[{qp.host, qp.qpn, 0}] = &qp;
   by_peer_[{qp.host, qp.peer_host, qp.peer_qpn}] = &qp;
-  // Without a destination the QPN alone must do: it does unless two peers chose the same.
-  const auto [at, is_new] = by_peer_.try_emplace({qp.host, TraceRecord::kNobody, qp.peer_qpn}, &qp);
+  // For packets whose destination host is unknown: the QPN alone, if only one peer uses it.
+  const auto [at, is_new] =
+      by_peer_.try_emplace({qp.host, TraceRecord::kUnknownHost, qp.peer_qpn}, &qp);
   if (is_new) return;
   const Qp* other = at->second;
   const bool replaces = other != nullptr && other->peer_host == qp.peer_host;

@@ -1,10 +1,10 @@
-// What the judge knows about one queue pair, and the table of all of them.
+// The judge's facts about one queue pair, and the table of all queue pairs.
 //
-// A Qp is plain facts, filled by the Judge as it reads; the rules look at them and keep what is
-// theirs in the part named after them. PSNs are unrolled to indices (psn_set.h): data of this QP
-// counts from its first PSN in `tx`, data for it from the first PSN it expects in `rx`. Memory is
-// bounded by what is under way, not by the length of the run, except for one id a message until the
-// end (rule memory).
+// The Judge fills a Qp while it reads the trace. The rules read it, and each rule keeps its own
+// state in the struct with the name of the rule. PSNs are converted to indices (psn_set.h): packets
+// that this QP sends count from `tx_first`, packets for it from `rx_first`. Memory is bounded by
+// the packets and messages in flight, not by the length of the run, except for one id per message
+// (rule memory).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Post {
   std::uint64_t id = 0;
   std::uint64_t va = 0;
   std::uint64_t length = 0;
-  std::uint64_t sequence = 0;       // of the QP's posts
-  std::uint64_t wimm_sequence = 0;  // of the QP's posts with immediate
+  std::uint64_t sequence = 0;       // number among the posts of the QP, from 0
+  std::uint64_t wimm_sequence = 0;  // number among the posts with immediate, from 0
   PsnIndex first = 0;
   PsnIndex count = 1;
   std::uint32_t immediate = 0;
@@ -38,7 +38,7 @@ struct Post {
   PsnIndex last() const { return first + count - 1; }
 };
 
-// A message with immediate that the peer has not delivered, or whose sender does not know it.
+// A message with immediate that is not delivered, or not yet acknowledged to its sender.
 struct Wimm {
   std::uint64_t length = 0;
   PsnIndex last = 0;
@@ -46,47 +46,46 @@ struct Wimm {
 };
 
 struct Qp {
-  // From kQp.
+  // Fields of the kQp record.
   std::uint32_t host = 0, qpn = 0;
   std::uint32_t peer_host = 0, peer_qpn = 0;
   Psn tx_first, rx_first;
   PsnIndex mtu = 1;
   std::uint64_t wimm_max = 0;
-  Qp* peer = nullptr;  // the other end, once both have been read
+  Qp* peer = nullptr;  // the other end; set after the kQp records of both ends
 
-  bool in_error = false;   // kQpError
-  bool gone = false;       // kQpGone
-  bool host_down = false;  // kHostDown of its own host
-  bool peer_down = false;  // kHostDown of the peer
+  bool in_error = false;   // there was a kQpError
+  bool gone = false;       // there was a kQpGone
+  bool host_down = false;  // the host of this QP crashed
+  bool peer_down = false;  // the host of the peer crashed
 
-  // As a requestor.
+  // State as a requestor.
   std::deque<Post> posts;  // not yet completed, in order
   std::uint64_t post_count = 0;
   PsnIndex packets_posted = 0;
   PsnSet sent;
-  PsnIndex cack = -1;  // the highest that a SACK or Transport ACK told this end
-  PsnIndex acked =
-      -1;  // the highest that a Transport ACK told this end: what lies below is complete
-  // As a responder.
-  std::deque<std::uint64_t> receives;  // ids posted and not completed, in order
-  PsnSet received;                     // data given to this end whole and undamaged
-  std::uint64_t received_bytes = 0;    // nominal sizes of those, each PSN once
+  PsnIndex cack = -1;   // the highest cumulative index of any SACK or Transport ACK received
+  PsnIndex acked = -1;  // the highest index of any Transport ACK received
+  // State as a responder.
+  std::deque<std::uint64_t> receives;  // ids of posted receives that are not completed, in order
+  PsnSet received;                     // data packets that arrived neither trimmed nor damaged
+  std::uint64_t received_bytes = 0;    // nominal sizes of these packets, each PSN once
 
   struct {
-    bool error_given = false;              // a completion with an error was given
-    std::vector<std::uint64_t> succeeded;  // ids of messages known complete, for the rule memory
+    bool error_given = false;              // there was a completion with an error
+    std::vector<std::uint64_t> succeeded;  // ids of completed messages, for the rule memory
   } completion;
   struct {
-    std::deque<Wimm> messages;  // those before `forgotten` are dropped
+    std::deque<Wimm> messages;  // from number `forgotten` on; older ones are dropped
     std::uint64_t forgotten = 0, posted = 0, started = 0, acked = 0;
-    std::uint64_t delivered = 0;  // of the peer's messages, here
+    std::uint64_t delivered = 0;  // messages from the peer that were delivered here
   } wimm;
   struct {
-    std::unordered_map<std::uint64_t, EvTraceState> unusable;  // by EV and port
+    std::unordered_map<std::uint64_t, EvTraceState> unusable;  // bad or denied, by EV and port
   } ev;
   struct {
     PsnIndex size = 0;  // in PSNs
-    PsnIndex edge = 0;  // new data lies below it
+    PsnIndex edge = 0;  // new data must have a lower index
   } psn_window;
   struct {
     bool known = false;
@@ -99,33 +98,33 @@ struct Qp {
   } packet;
 
   Place place(Time at) const { return {.at = at, .host = host, .qpn = qpn}; }
-  // False when nothing more can be asked of it: an end crashed, was destroyed, or is in error.
+  // False if progress is no longer required: one end crashed, was destroyed, or is in error.
   bool is_healthy() const {
     const bool peer_well = peer != nullptr && !peer->in_error && !peer->gone;
     return !in_error && !gone && !host_down && !peer_down && peer_well;
   }
   // True if a signalled post has not completed.
   bool waits_for_completion() const;
-  // The post that owns the packet, or nullptr: completed, or never posted.
+  // The post that the packet belongs to; nullptr if it has completed or was never posted.
   Post* post_of(PsnIndex index);
 };
 
-// The pairs (host, QPN), each with its newest QP. Older ones stay in all(), since their messages
-// are judged at the end.
+// The newest QP of each pair (host, QPN). Older QPs stay in all(), because their messages are
+// judged at the end.
 class QpTable {
  public:
-  // REQUIRES a kQp record with c > 0. Links it with its peer if that is there.
+  // REQUIRES a kQp record with c > 0. Links the QP with its peer if the peer exists.
   Qp& add(const TraceRecord& record);
-  // The newest QP of that number, or nullptr.
+  // The newest QP with that number, or nullptr.
   Qp* find(std::uint32_t host, std::uint32_t qpn);
 
   struct Route {
     std::uint32_t from = 0;
-    std::uint32_t to = TraceRecord::kNobody;  // kNobody: found if only one peer has that QPN
+    std::uint32_t to = TraceRecord::kUnknownHost;  // if unknown, dest_qpn must be unique
     std::uint32_t dest_qpn = 0;
   };
-  // Which QP of the sending host this packet comes from: the header names only the other end. Or
-  // nullptr.
+  // The QP of the sending host that sent the packet, or nullptr. The header names only the
+  // receiving QP.
   Qp* sender(const Route& route);
 
   void on_host_down(std::uint32_t host);
@@ -150,7 +149,7 @@ class QpTable {
 
   std::deque<Qp> all_;  // pointers into it stay valid
   std::unordered_map<Key, Qp*, KeyHash> by_number_;
-  std::unordered_map<Key, Qp*, KeyHash> by_peer_;  // nullptr: more than one
+  std::unordered_map<Key, Qp*, KeyHash> by_peer_;  // nullptr: several QPs match
   std::unordered_map<std::uint32_t, bool> down_;
 };
 

@@ -41,10 +41,11 @@ void check_counts(const Qp& responder, const Place& place, const wire::Sack& sac
 
 void check_sack(const Qp& responder, Time at, const wire::Sack& sack, Complaints& complaints) {
   const Place place = responder.place(at);
-  const PsnIndex cack = unroll(sack.cack, responder.rx_first, responder.received.edge());
+  const PsnIndex cack = index_of_psn(sack.cack, responder.rx_first, responder.received.edge());
   if (cack >= responder.received.edge()) {
     complaints.add(place, Rule::kAck, "a SACK acknowledges up to PSN {}, but PSN {} never arrived",
-                   sack.cack.value(), roll(responder.received.edge(), responder.rx_first).value());
+                   sack.cack.value(),
+                   psn_of_index(responder.received.edge(), responder.rx_first).value());
     return;
   }
   check_bitmap(responder, place, sack, cack, complaints);
@@ -54,11 +55,12 @@ void check_sack(const Qp& responder, Time at, const wire::Sack& sack, Complaints
 void check_transport_ack(const Qp& responder, Time at, const wire::Bth& bth,
                          const wire::TransportAck& ack, Complaints& complaints) {
   if (ack.syndrome != wire::AckSyndrome::kAck) return;
-  const PsnIndex cumulative = unroll(bth.psn, responder.rx_first, responder.received.edge());
+  const PsnIndex cumulative = index_of_psn(bth.psn, responder.rx_first, responder.received.edge());
   if (cumulative < responder.received.edge()) return;
   complaints.add(responder.place(at), Rule::kAck,
                  "a Transport ACK acknowledges up to PSN {}, but PSN {} never arrived",
-                 bth.psn.value(), roll(responder.received.edge(), responder.rx_first).value());
+                 bth.psn.value(),
+                 psn_of_index(responder.received.edge(), responder.rx_first).value());
 }
 
 }  // namespace weft::judge

@@ -25,7 +25,7 @@ std::string with_sack(std::int64_t cack, const std::function<void(wire::Sack&)>&
   return run.broken();
 }
 
-TEST(RuleAck, ASackReportsOnlyWhatArrived) {
+TEST(RuleAck, ASackMayReportOnlyPacketsThatArrived) {
   EXPECT_EQ(with_sack(1,
                       [](wire::Sack& s) {
                         s.bitmap = 0b10;
@@ -49,7 +49,7 @@ TEST(RuleAck, ASackReportsOnlyWhatArrived) {
   EXPECT_EQ(with_sack(1, [](wire::Sack& s) { s.rcvd_bytes_256 = kUnits + 1; }), "ack");
 }
 
-TEST(RuleAck, ATransportAckStaysBelowTheFirstHole) {
+TEST(RuleAck, ATransportAckMayNotPassTheFirstMissingPsn) {
   const auto run_with = [](std::int64_t index, wire::AckSyndrome syndrome) {
     TraceBuilder run = with_a_hole();
     run.transport_ack(index, syndrome);
@@ -61,7 +61,7 @@ TEST(RuleAck, ATransportAckStaysBelowTheFirstHole) {
   EXPECT_EQ(run_with(3, wire::AckSyndrome::kNakRemoteAccess), "");
 }
 
-TEST(RuleAck, FromAQpThatHasNoSuchPeer) {
+TEST(RuleAck, AnAckToAnUnknownQpIsReported) {
   TraceBuilder run = with_a_hole();
   run.sack(0).header[7] = std::byte{0x12};
   run.add(TraceKind::kEnd, 0);

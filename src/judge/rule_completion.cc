@@ -7,8 +7,8 @@ namespace {
 
 bool is_ok(const TraceRecord& completion) { return completion.a == 0; }
 
-// Which post a completion is for: the first with its id before which only unsignalled ones stand.
-// Those need no completion of their own, though an error may give them one.
+// The post that should complete next: the first one that is signalled or has this id. Unsignalled
+// posts before it need no completion, although an error may give them one.
 std::size_t expected_at(const Qp& qp, std::uint64_t id) {
   for (std::size_t i = 0; i < qp.posts.size(); ++i) {
     if (qp.posts[i].id == id || qp.posts[i].signalled) return i;
@@ -16,7 +16,8 @@ std::size_t expected_at(const Qp& qp, std::uint64_t id) {
   return qp.posts.size();
 }
 
-// Not the post that is due: say what it is instead. Returns where it is, or the number of posts.
+// Complains about a completion that is not for the post that is due. Returns the position of the
+// completed post, or the number of posts if there is none.
 std::size_t complain_of_order(const Qp& qp, const TraceRecord& record, std::size_t due,
                               Complaints& complaints) {
   const auto at = std::find_if(qp.posts.begin(), qp.posts.end(),
@@ -61,7 +62,7 @@ void check_success(const Qp& qp, const Post& post, const TraceRecord& record,
   if (qp.acked < post.last()) {
     complaints.add(qp.place(record.at), Rule::kCompletion,
                    "post {} completed before a Transport ACK for its last PSN {} came", post.id,
-                   roll(post.last(), qp.tx_first).value());
+                   psn_of_index(post.last(), qp.tx_first).value());
   }
 }
 
@@ -77,7 +78,7 @@ void check_send_completion(Qp& qp, const TraceRecord& record, Complaints& compla
   }
   if (is_ok(record)) check_success(qp, qp.posts[at], record, complaints);
 
-  // A success also tells of the unsignalled ones before it.
+  // A success also completes the unsignalled posts before it.
   const std::size_t from = in_order ? 0 : at;
   for (std::size_t i = from; is_ok(record) && i <= at; ++i) {
     qp.completion.succeeded.push_back(qp.posts[i].id);

@@ -13,13 +13,13 @@ TraceBuilder two_acknowledged() {
   TraceBuilder run;
   run.post(kOne);
   run.post(kTwo);
-  run.pass(0);
-  run.pass(1);
+  run.send_and_arrive(0);
+  run.send_and_arrive(1);
   run.acknowledge(1);
   return run;
 }
 
-TEST(RuleCompletion, SilentWhenEachCompletesOnceInOrder) {
+TEST(RuleCompletion, NoComplaintIfEachPostCompletesOnceInOrder) {
   TraceBuilder run = two_acknowledged();
   run.complete(1);
   run.complete(2);
@@ -27,7 +27,7 @@ TEST(RuleCompletion, SilentWhenEachCompletesOnceInOrder) {
   EXPECT_EQ(run.broken(), "");
 }
 
-TEST(RuleCompletion, OutOfOrder) {
+TEST(RuleCompletion, CompletionOutOfOrderIsReported) {
   TraceBuilder run = two_acknowledged();
   run.complete(2);
   run.complete(1);
@@ -37,7 +37,7 @@ TEST(RuleCompletion, OutOfOrder) {
   EXPECT_EQ(run.judge().size(), 1u);
 }
 
-TEST(RuleCompletion, Twice) {
+TEST(RuleCompletion, SecondCompletionOfAPostIsReported) {
   TraceBuilder run = two_acknowledged();
   run.complete(1);
   run.complete(1);
@@ -47,17 +47,17 @@ TEST(RuleCompletion, Twice) {
   EXPECT_EQ(run.judge()[0].text, "post 1 completed a second time");
 }
 
-TEST(RuleCompletion, NeverPosted) {
+TEST(RuleCompletion, CompletionOfAnUnknownPostIsReported) {
   TraceBuilder run;
   run.complete(9);
   run.end();
   EXPECT_EQ(run.broken(), "completion");
 }
 
-TEST(RuleCompletion, BeforeTheTransportAck) {
+TEST(RuleCompletion, CompletionBeforeTheTransportAckIsReported) {
   TraceBuilder run;
   run.post(kOne);
-  run.pass(0);
+  run.send_and_arrive(0);
   run.arrive(run.sack(0));
   run.complete(1);
   run.arrive(run.transport_ack(0));
@@ -66,7 +66,7 @@ TEST(RuleCompletion, BeforeTheTransportAck) {
   EXPECT_EQ(run.broken(), "completion");
 }
 
-TEST(RuleCompletion, AnUnsignalledPostDoesNotComplete) {
+TEST(RuleCompletion, CompletionOfAnUnsignalledPostIsReported) {
   TraceBuilder good;
   good.transfer({.id = 1, .signalled = false});
   good.transfer({.id = 2});
@@ -80,7 +80,7 @@ TEST(RuleCompletion, AnUnsignalledPostDoesNotComplete) {
   EXPECT_EQ(bad.broken(), "completion");
 }
 
-TEST(RuleCompletion, AnErrorFlushesWhatRemainsOnce) {
+TEST(RuleCompletion, AnErrorMustFlushEachRemainingPostAndReceiveOnce) {
   const auto run_with = [](auto completions) {
     TraceBuilder run = two_acknowledged();
     run.post_recv(7);
@@ -110,7 +110,7 @@ TEST(RuleCompletion, AnErrorFlushesWhatRemainsOnce) {
             "completion");
 }
 
-TEST(RuleCompletion, NoSuccessAfterAnError) {
+TEST(RuleCompletion, SuccessAfterAnErrorIsReported) {
   TraceBuilder run = two_acknowledged();
   run.error(TraceBuilder::kRequestor);
   run.complete(1, 5);
@@ -119,7 +119,7 @@ TEST(RuleCompletion, NoSuccessAfterAnError) {
   EXPECT_EQ(run.broken({.errors_expected = true}), "completion");
 }
 
-TEST(RuleCompletion, AnErrorNeedsAQpInError) {
+TEST(RuleCompletion, ErrorCompletionWithoutAQpErrorIsReported) {
   TraceBuilder run = two_acknowledged();
   run.complete(1, 5);
   run.complete(2, 5);
@@ -127,14 +127,14 @@ TEST(RuleCompletion, AnErrorNeedsAQpInError) {
   EXPECT_EQ(run.broken(), "completion");
 }
 
-TEST(RuleCompletion, ReceivesInTheOrderTheyWerePosted) {
+TEST(RuleCompletion, ReceivesMustCompleteInTheOrderOfPosting) {
   const Message imm{.id = 1, .with_immediate = true, .immediate = 4};
   const auto run_with = [&](std::uint64_t receive) {
     TraceBuilder run;
     run.post_recv(7);
     run.post_recv(8);
     run.post(imm);
-    run.pass(0);
+    run.send_and_arrive(0);
     run.deliver(receive, imm);
     run.acknowledge(0);
     run.complete(1);

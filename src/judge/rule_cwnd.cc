@@ -3,7 +3,7 @@
 
 namespace weft::judge {
 
-// By the padding that the packet itself tells, where the transport goes by the size.
+// Uses BTH.pad, while the transport computes the padding from the size: an independent calculation.
 std::int64_t nominal_size(const TraceRecord& record, const wire::Bth& bth) {
   return static_cast<std::int64_t>(wire::kUdpSize + record.header_size + record.size + bth.pad +
                                    wire::kIcrcSize + wire::kNominalOverhead);
@@ -12,18 +12,18 @@ std::int64_t nominal_size(const TraceRecord& record, const wire::Bth& bth) {
 void note_cwnd(Qp& qp, const TraceRecord& record) {
   qp.cwnd.known = true;
   qp.cwnd.window = static_cast<std::int64_t>(record.a & 0x7fff'ffff'ffff);
-  // Far more than any window, and safe to add packets to.
+  // The bound is far above any window, and keeps later additions from overflowing.
   qp.cwnd.inflight = static_cast<std::int64_t>(record.b) % (std::int64_t{1} << 47);
 }
 
 void check_cwnd(Qp& qp, const DataSent& data, CwndTolerance tolerance, Complaints& complaints) {
-  // The last packet of a message whose Transport ACK was lost is sent again although everything is
-  // acknowledged: it asks for the ACK and is not counted.
+  // If only the Transport ACK of a message was lost, the requestor retransmits the last packet of
+  // the message to ask for it. That packet is already acknowledged and does not count as in flight.
   if (data.bth.rtx && data.index <= qp.cack) return;
   if (!qp.cwnd.known && !qp.cwnd.complained) {
     qp.cwnd.complained = true;
     complaints.add(qp.place(data.record.at), Rule::kCwnd,
-                   "data was sent before the trace told of any congestion window");
+                   "data was sent before the first congestion window record");
   }
   const std::int64_t after = qp.cwnd.inflight + data.nominal_size;
   if (qp.cwnd.known && qp.cwnd.inflight > 0 && after > qp.cwnd.window + tolerance.bytes) {

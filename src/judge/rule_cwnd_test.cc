@@ -19,14 +19,14 @@ std::string broken(TraceBuilder& run, const Options& options = {}) {
   return run.broken(options);
 }
 
-TEST(RuleCwnd, ExactlyFullIsAllowed) {
+TEST(RuleCwnd, DataMayFillTheWindowExactly) {
   TraceBuilder run = start(kTwoPackets);
   run.send(0);
   run.send(1);
   EXPECT_EQ(broken(run), "");
 }
 
-TEST(RuleCwnd, OneByteMoreIsNot) {
+TEST(RuleCwnd, OneByteBeyondTheWindowIsReported) {
   TraceBuilder run = start(kTwoPackets - 1);
   run.send(0);
   run.send(1);
@@ -35,7 +35,7 @@ TEST(RuleCwnd, OneByteMoreIsNot) {
   EXPECT_EQ(broken(run, {.cwnd_tolerance_bytes = 1}), "");
 }
 
-TEST(RuleCwnd, ARetransmissionCountsToo) {
+TEST(RuleCwnd, ARetransmissionCountsAsInFlight) {
   TraceBuilder run = start(kTwoPackets);
   run.send(0);
   run.send(1);
@@ -43,7 +43,7 @@ TEST(RuleCwnd, ARetransmissionCountsToo) {
   EXPECT_EQ(broken(run), "cwnd");
 }
 
-TEST(RuleCwnd, OnePacketIsAlwaysAllowed) {
+TEST(RuleCwnd, APacketIsAlwaysAllowedWhenNothingIsInFlight) {
   TraceBuilder run = start(10);
   run.send(0);
   EXPECT_EQ(broken(run), "");
@@ -56,9 +56,9 @@ TEST(RuleCwnd, OnePacketIsAlwaysAllowed) {
   EXPECT_EQ(broken(run), "cwnd");
 }
 
-TEST(RuleCwnd, AskingForALostTransportAckIsNotCounted) {
+TEST(RuleCwnd, ARetransmissionOfAcknowledgedDataIsNotCounted) {
   TraceBuilder run = start(kTwoPackets);
-  run.pass(0);
+  run.send_and_arrive(0);
   run.arrive(run.sack(0));
   run.window(0);
   run.send(1);
@@ -67,7 +67,7 @@ TEST(RuleCwnd, AskingForALostTransportAckIsNotCounted) {
   EXPECT_EQ(broken(run), "");
 }
 
-TEST(RuleCwnd, TheWindowMustBeTold) {
+TEST(RuleCwnd, DataBeforeTheFirstWindowRecordIsReported) {
   TraceBuilder run;
   run.records().pop_back();
   run.post({.id = 1});
@@ -75,7 +75,7 @@ TEST(RuleCwnd, TheWindowMustBeTold) {
   EXPECT_EQ(broken(run), "cwnd");
 }
 
-TEST(RuleInflight, ReturnsToZero) {
+TEST(RuleInflight, NonzeroInflightAtTheEndIsReported) {
   const auto run_with = [](std::int64_t inflight) {
     TraceBuilder run;
     run.transfer({.id = 1});

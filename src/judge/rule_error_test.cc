@@ -5,10 +5,10 @@
 namespace weft::judge {
 namespace {
 
-TEST(RuleError, OnlyWhenThePeerCrashed) {
+TEST(RuleError, AQpErrorIsReportedUnlessThePeerCrashed) {
   TraceBuilder bad;
   bad.error(TraceBuilder::kRequestor);
-  bad.error(TraceBuilder::kResponder);  // the consequence of the first: not said again
+  bad.error(TraceBuilder::kResponder);  // follows from the first error: not reported
   bad.end();
   EXPECT_EQ(bad.broken(), "error");
   EXPECT_EQ(bad.judge().size(), 1u);
@@ -21,7 +21,7 @@ TEST(RuleError, OnlyWhenThePeerCrashed) {
   EXPECT_EQ(good.broken(), "");
 }
 
-TEST(RuleError, NoDataFromAQpThatFailedOrIsGone) {
+TEST(RuleError, DataFromAFailedOrDestroyedQpIsReported) {
   for (const TraceKind kind : {TraceKind::kQpError, TraceKind::kQpGone}) {
     TraceBuilder run;
     run.post({.id = 1, .signalled = false});

@@ -8,7 +8,7 @@ namespace {
 std::string data_on(EvTraceState state, bool rtx) {
   TraceBuilder run;
   run.post({.id = 1, .length = 2048});
-  run.pass(0);
+  run.send_and_arrive(0);
   run.ev_state(5, EvTraceState::kDenied);
   run.ev_state(5, state);
   run.send(rtx ? 0 : 1, {.rtx = rtx, .ev = 5});
@@ -16,7 +16,7 @@ std::string data_on(EvTraceState state, bool rtx) {
   return run.broken();
 }
 
-TEST(RuleEv, NoDataOnABadOne) {
+TEST(RuleEv, DataOnAnAssumedBadOrDeniedEvIsReported) {
   for (const bool rtx : {false, true}) {
     EXPECT_EQ(data_on(EvTraceState::kGood, rtx), "");
     EXPECT_EQ(data_on(EvTraceState::kSkip, rtx), "");
@@ -25,7 +25,7 @@ TEST(RuleEv, NoDataOnABadOne) {
   }
 }
 
-TEST(RuleEv, OtherEvsPortsAndControlAreFree) {
+TEST(RuleEv, OtherEvsOtherPortsAndControlPacketsAreAllowed) {
   TraceBuilder run;
   run.post({.id = 1});
   run.ev_state(5, EvTraceState::kDenied);
@@ -34,7 +34,7 @@ TEST(RuleEv, OtherEvsPortsAndControlAreFree) {
     r.port = 1;
     r.a = static_cast<std::uint64_t>(EvTraceState::kDenied);
   });
-  run.pass(0, {.ev = 6});
+  run.send_and_arrive(0, {.ev = 6});
   run.sack(0).ev = 5;
   run.add(TraceKind::kEnd, 0);
   EXPECT_EQ(run.broken(), "");

@@ -23,7 +23,8 @@ void MemoryRule::finish(const Qp& sender, Time end, Complaints& complaints) {
         std::equal_range(messages.begin(), messages.end(), Evidence{.id = id}, by_id);
     if (first == last) {
       complaints.add(sender.place(end), Rule::kMemory,
-                     "message {} completed, but nobody looked at the receiver's memory", id);
+                     "message {} completed, but the trace has no record of the receiver's memory",
+                     id);
     }
     for (auto at = first; at != last; ++at) {
       if (at->right == at->size) continue;

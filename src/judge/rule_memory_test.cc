@@ -8,14 +8,14 @@ namespace {
 using Message = TraceBuilder::Message;
 const Message kMessage{.id = 1, .length = 3000};
 
-TEST(RuleMemory, SilentWhenEveryByteIsInPlace) {
+TEST(RuleMemory, NoComplaintIfEveryByteIsInPlace) {
   TraceBuilder run;
   run.transfer(kMessage);
   run.end({kMessage});
   EXPECT_EQ(run.broken(), "");
 }
 
-TEST(RuleMemory, WrongBytes) {
+TEST(RuleMemory, WrongBytesOfACompletedMessageAreReported) {
   TraceBuilder run;
   run.transfer(kMessage);
   run.memory(kMessage).a = 2999;
@@ -25,14 +25,14 @@ TEST(RuleMemory, WrongBytes) {
             "message 1 completed, but only 2999 of its 3000 bytes are right in memory");
 }
 
-TEST(RuleMemory, NobodyLooked) {
+TEST(RuleMemory, ACompletedMessageWithoutAMemoryRecordIsReported) {
   TraceBuilder run;
   run.transfer(kMessage);
   run.end();
   EXPECT_EQ(run.broken(), "memory");
 }
 
-TEST(RuleMemory, AnUnsignalledMessageIsCoveredByALaterSuccess) {
+TEST(RuleMemory, AnUnsignalledMessageCountsAsCompletedByALaterSuccess) {
   TraceBuilder run;
   run.transfer({.id = 1, .signalled = false});
   run.transfer({.id = 2});
@@ -40,16 +40,16 @@ TEST(RuleMemory, AnUnsignalledMessageIsCoveredByALaterSuccess) {
   EXPECT_EQ(run.broken(), "memory");
 }
 
-TEST(RuleMemory, AMessageThatDidNotCompleteMayBeHalfWritten) {
+TEST(RuleMemory, AMessageThatDidNotCompleteMayBePartlyWritten) {
   TraceBuilder run;
   run.post(kMessage);
-  run.pass(0);
+  run.send_and_arrive(0);
   run.memory(kMessage).a = 1024;
   run.add(TraceKind::kEnd, 0);
   EXPECT_EQ(run.broken(), "");
 }
 
-TEST(RuleMemory, ACrashedEndIsNotAsked) {
+TEST(RuleMemory, MemoryOfACrashedHostIsNotChecked) {
   TraceBuilder run;
   run.transfer(kMessage);
   run.add(TraceKind::kHostDown, TraceBuilder::kResponder);

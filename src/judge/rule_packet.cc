@@ -21,7 +21,7 @@ void check_rtx(const Qp& qp, const DataSent& data, Complaints& complaints) {
   const Place place = qp.place(data.record.at);
   if (sent_before) {
     complaints.add(place, Rule::kPacket,
-                   "PSN {} was sent again without being marked as a retransmission",
+                   "PSN {} was retransmitted without being marked as a retransmission",
                    data.bth.psn.value());
   } else {
     complaints.add(place, Rule::kPacket,
@@ -34,11 +34,10 @@ void check_owner(const Qp& qp, const DataSent& data, Complaints& complaints) {
   const Place place = qp.place(data.record.at);
   if (data.index < qp.packets_posted) {
     complaints.add(place, Rule::kPacket,
-                   "PSN {} was sent, but its message has completed: the buffer is not ours",
+                   "PSN {} was sent, but its message has completed: its buffer may be in use",
                    data.bth.psn.value());
   } else {
-    complaints.add(place, Rule::kPacket,
-                   "PSN {} was sent, but nothing that was posted reaches so far",
+    complaints.add(place, Rule::kPacket, "PSN {} was sent, but no posted message includes it",
                    data.bth.psn.value());
   }
 }
@@ -68,7 +67,7 @@ void check_names(Qp& qp, const DataSent& data, Complaints& complaints) {
     complaints.add(place, Rule::kPacket, "PSN {} has rkey {:#x}, other packets of post {} {:#x}",
                    data.bth.psn.value(), data.write.rkey, post.id, post.rkey);
   }
-  // Where the counting starts is the sender's choice; then it goes on by one.
+  // The sender chooses its first msn; each following message must have the next one.
   const auto msn_base = static_cast<std::uint16_t>(data.write.msn - post.sequence);
   if (!qp.packet.msn_known) {
     qp.packet.msn_known = true;

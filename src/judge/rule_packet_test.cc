@@ -29,9 +29,9 @@ std::string third_packet_with(const Edit& edit) {
   return broken(run);
 }
 
-TEST(RulePacket, SilentWhenItIsTheSliceOfItsPost) { EXPECT_EQ(third_packet_with({}), ""); }
+TEST(RulePacket, NoComplaintIfThePacketMatchesItsPost) { EXPECT_EQ(third_packet_with({}), ""); }
 
-TEST(RulePacket, EveryFieldMustFitThePost) {
+TEST(RulePacket, EveryFieldThatContradictsThePostIsReported) {
   using wire::Bth, wire::Write;
   EXPECT_EQ(third_packet_with([](Bth&, Write& w) { w.va += 1; }), "packet");
   EXPECT_EQ(third_packet_with([](Bth&, Write& w) { w.message_size += 1; }), "packet");
@@ -43,13 +43,13 @@ TEST(RulePacket, EveryFieldMustFitThePost) {
             "packet");
 }
 
-TEST(RulePacket, TheSizeMustFitToo) {
+TEST(RulePacket, APayloadSizeThatContradictsThePostIsReported) {
   TraceBuilder run = three_packets();
   run.send(1).size = 1020;
   EXPECT_EQ(broken(run), "packet");
 }
 
-TEST(RulePacket, ARetransmissionRepeatsAndSaysSo) {
+TEST(RulePacket, RtxMustBeSetExactlyOnRetransmissions) {
   const auto run_with = [](std::int64_t index, bool rtx) {
     TraceBuilder run = three_packets();
     run.send(1);
@@ -62,20 +62,20 @@ TEST(RulePacket, ARetransmissionRepeatsAndSaysSo) {
   EXPECT_EQ(run_with(2, true), "packet");
 }
 
-TEST(RulePacket, NotAfterItsMessageCompleted) {
+TEST(RulePacket, ARetransmissionAfterItsMessageCompletedIsReported) {
   TraceBuilder run = three_packets();
   run.send(0, {.rtx = true});
   EXPECT_EQ(broken(run), "packet");
 }
 
-TEST(RulePacket, NotBeforeItWasPosted) {
+TEST(RulePacket, APacketBeyondAllPostsIsReported) {
   TraceBuilder run = three_packets();
   for (int i = 1; i < 4; ++i) run.send(i);
   run.send(3, {.edit = [](wire::Bth& b, wire::Write&) { b.psn = b.psn + 1; }});
   EXPECT_EQ(broken(run), "packet");
 }
 
-TEST(RulePacket, BytesThatAreNoPacket) {
+TEST(RulePacket, AHeaderThatDoesNotParseIsReported) {
   TraceBuilder run = three_packets();
   run.send(1).header_size = 7;
   EXPECT_EQ(broken(run), "packet");

@@ -18,13 +18,13 @@ void check_psn_window(const Qp& qp, const DataSent& data, PsnWindowTolerance tol
 }
 
 void note_psn_window(Qp& qp, PsnIndex cack, std::uint8_t mpr) {
-  const PsnIndex told = mpr == 0 ? qp.psn_window.size : mpr * kPsnsPerMprUnit;
-  // A SACK that was overtaken may have been heeded or not: it may widen the window, but not narrow
-  // it.
-  if (cack >= qp.cack) qp.psn_window.size = told;
+  const PsnIndex window_psns = mpr == 0 ? qp.psn_window.size : mpr * kPsnsPerMprUnit;
+  // The sender may have used or ignored an old SACK that arrives after a newer one. It may
+  // therefore widen the window here, but not narrow it.
+  if (cack >= qp.cack) qp.psn_window.size = window_psns;
   const PsnIndex known = std::max(cack, qp.cack);
   // The right edge never moves left.
-  qp.psn_window.edge = std::max(qp.psn_window.edge, known + told + 1);
+  qp.psn_window.edge = std::max(qp.psn_window.edge, known + window_psns + 1);
 }
 
 }  // namespace weft::judge

@@ -9,7 +9,7 @@ namespace {
 TraceBuilder sent(std::int64_t count) {
   TraceBuilder run;
   run.post({.id = 1, .length = 400 * TraceBuilder::kMtu});
-  for (std::int64_t i = 0; i < count; ++i) run.pass(i);
+  for (std::int64_t i = 0; i < count; ++i) run.send_and_arrive(i);
   return run;
 }
 
@@ -18,18 +18,18 @@ std::string broken(TraceBuilder& run, const Options& options = {}) {
   return run.broken(options);
 }
 
-TEST(RulePsnWindow, EndsWithTheWindow) {
+TEST(RulePsnWindow, NewDataBeyondTheWindowIsReported) {
   TraceBuilder good = sent(128);
   EXPECT_EQ(broken(good), "");
   TraceBuilder bad = sent(129);
   EXPECT_EQ(broken(bad), "psn-window");
-  EXPECT_EQ(broken(bad, {.psn_window_tolerance = 1}), "trace");  // a second kEnd
+  EXPECT_EQ(broken(bad, {.psn_window_tolerance = 1}), "trace");  // broken() wrote a second kEnd
 }
 
-TEST(RulePsnWindow, MovesWithWhatTheSenderKnows) {
+TEST(RulePsnWindow, TheWindowMovesOnlyWithSacksThatArrived) {
   TraceBuilder run = sent(128);
   run.sack(9);
-  run.send(128);  // sent, not yet received
+  run.send(128);  // the SACK was sent but has not arrived
   EXPECT_EQ(broken(run), "psn-window");
 
   TraceBuilder known = sent(128);
@@ -43,7 +43,7 @@ TEST(RulePsnWindow, MovesWithWhatTheSenderKnows) {
   EXPECT_EQ(broken(beyond), "psn-window");
 }
 
-TEST(RulePsnWindow, GrowsAndShrinksButItsEdgeStays) {
+TEST(RulePsnWindow, AChangedMprNeverMovesTheRightEdgeBack) {
   const auto run_with = [](std::uint8_t mpr, std::int64_t last) {
     TraceBuilder run = sent(128);
     run.arrive(run.sack(9, [&](wire::Sack& s) { s.mpr = mpr; }));
@@ -54,8 +54,8 @@ TEST(RulePsnWindow, GrowsAndShrinksButItsEdgeStays) {
   EXPECT_EQ(run_with(2, 10 + 256), "psn-window");
 
   TraceBuilder run = sent(128);
-  run.arrive(run.sack(9, [](wire::Sack& s) { s.mpr = 2; }));   // up to 265
-  run.arrive(run.sack(19, [](wire::Sack& s) { s.mpr = 1; }));  // would be 147
+  run.arrive(run.sack(9, [](wire::Sack& s) { s.mpr = 2; }));   // allows up to 265
+  run.arrive(run.sack(19, [](wire::Sack& s) { s.mpr = 1; }));  // alone it would allow up to 147
   for (int i = 128; i <= 265; ++i) run.send(i);
   EXPECT_EQ(broken(run), "");
   run.records().pop_back();
@@ -63,7 +63,7 @@ TEST(RulePsnWindow, GrowsAndShrinksButItsEdgeStays) {
   EXPECT_EQ(broken(run), "psn-window");
 }
 
-TEST(RulePsnWindow, RetransmissionsAreInside) {
+TEST(RulePsnWindow, RetransmissionsAreAlwaysInsideTheWindow) {
   TraceBuilder run = sent(128);
   run.send(127, {.rtx = true});
   EXPECT_EQ(broken(run), "");

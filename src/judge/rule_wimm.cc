@@ -5,13 +5,13 @@
 namespace weft::judge {
 namespace {
 
-// The sender's message with that number, counted from 0, or nullptr if it was not posted.
+// The sender's message with immediate number `number`, from 0; nullptr if it was not posted.
 const Wimm* message(const Qp& sender, std::uint64_t number) {
   if (number < sender.wimm.forgotten || number >= sender.wimm.posted) return nullptr;
   return &sender.wimm.messages[static_cast<std::size_t>(number - sender.wimm.forgotten)];
 }
 
-// Drops what both ends are done with.
+// Drops messages that are delivered and acknowledged.
 void prune(Qp& sender) {
   const std::uint64_t delivered = sender.peer == nullptr ? 0 : sender.peer->wimm.delivered;
   const std::uint64_t done = std::min(delivered, sender.wimm.acked);
@@ -51,8 +51,8 @@ void check_delivery(Qp& responder, const TraceRecord& record, Complaints& compla
   if (responder.received.edge() <= due->last) {
     complaints.add(place, Rule::kWimmOrder,
                    "immediate {:#x} was delivered although PSN {} before its end {} never arrived",
-                   record.c, roll(responder.received.edge(), responder.rx_first).value(),
-                   roll(due->last, responder.rx_first).value());
+                   record.c, psn_of_index(responder.received.edge(), responder.rx_first).value(),
+                   psn_of_index(due->last, responder.rx_first).value());
   }
   prune(*sender);
 }
@@ -65,7 +65,7 @@ void check_wimm_limit(Qp& qp, const DataSent& data, Complaints& complaints) {
   const std::uint64_t under_way = qp.wimm.started - std::min(qp.wimm.acked, qp.wimm.started);
   if (under_way <= qp.wimm_max) return;
   complaints.add(qp.place(data.record.at), Rule::kWimmLimit,
-                 "{} messages with immediate are under way, the limit is {}", under_way,
+                 "{} messages with immediate are in flight, the limit is {}", under_way,
                  qp.wimm_max);
 }
 

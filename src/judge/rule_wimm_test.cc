@@ -10,8 +10,8 @@ const Message kOne{.id = 1, .length = 2048, .with_immediate = true, .immediate =
 const Message kTwo{.id = 2, .length = 1024, .with_immediate = true, .immediate = 0xa2};
 const Message kThree{.id = 3, .length = 1024, .with_immediate = true, .immediate = 0xa3};
 
-// The packets of both messages are 0, 1 and 2; nothing has arrived.
-TraceBuilder two_sent() {
+// Two posted messages with the packets 0, 1 and 2. No packet is sent yet.
+TraceBuilder two_posted() {
   TraceBuilder run;
   run.post_recv(7);
   run.post_recv(8);
@@ -20,11 +20,11 @@ TraceBuilder two_sent() {
   return run;
 }
 
-TEST(RuleWimm, SilentInOrder) {
-  TraceBuilder run = two_sent();
+TEST(RuleWimm, NoComplaintIfImmediatesAreDeliveredInOrder) {
+  TraceBuilder run = two_posted();
   const TraceRecord first = run.send(0);
-  run.pass(1);
-  run.pass(2);
+  run.send_and_arrive(1);
+  run.send_and_arrive(2);
   run.arrive(first);
   run.deliver(7, kOne);
   run.deliver(8, kTwo);
@@ -35,19 +35,19 @@ TEST(RuleWimm, SilentInOrder) {
   EXPECT_EQ(run.broken(), "");
 }
 
-TEST(RuleWimm, WrongOrder) {
-  TraceBuilder run = two_sent();
-  for (int i = 0; i < 3; ++i) run.pass(i);
+TEST(RuleWimm, ImmediatesDeliveredOutOfOrderAreReported) {
+  TraceBuilder run = two_posted();
+  for (int i = 0; i < 3; ++i) run.send_and_arrive(i);
   run.deliver(7, kTwo);
   run.deliver(8, kOne);
   EXPECT_EQ(run.broken(), "wimm-order trace");
 }
 
-TEST(RuleWimm, BeforeEarlierDataArrived) {
-  TraceBuilder run = two_sent();
-  run.pass(0);
+TEST(RuleWimm, AnImmediateBeforeEarlierDataArrivedIsReported) {
+  TraceBuilder run = two_posted();
+  run.send_and_arrive(0);
   run.send(1);
-  run.pass(2);
+  run.send_and_arrive(2);
   run.deliver(7, kOne);
   EXPECT_EQ(run.broken(), "wimm-order trace");
   EXPECT_EQ(run.judge()[0].text,
@@ -55,19 +55,19 @@ TEST(RuleWimm, BeforeEarlierDataArrived) {
             " arrived");
 }
 
-TEST(RuleWimm, TrimmedOrDamagedDataHasNotArrived) {
+TEST(RuleWimm, TrimmedOrDamagedDataDoesNotCountAsArrived) {
   for (const int flags : {2, 4}) {
-    TraceBuilder run = two_sent();
-    run.pass(0);
+    TraceBuilder run = two_posted();
+    run.send_and_arrive(0);
     run.arrive(run.send(1), static_cast<std::uint8_t>(flags));
     run.deliver(7, kOne);
     EXPECT_EQ(run.broken(), "wimm-order trace");
   }
 }
 
-TEST(RuleWimm, MoreThanWerePosted) {
-  TraceBuilder run = two_sent();
-  for (int i = 0; i < 3; ++i) run.pass(i);
+TEST(RuleWimm, MoreImmediatesThanPostedAreReported) {
+  TraceBuilder run = two_posted();
+  for (int i = 0; i < 3; ++i) run.send_and_arrive(i);
   run.post_recv(9);
   run.deliver(7, kOne);
   run.deliver(8, kTwo);
@@ -75,9 +75,9 @@ TEST(RuleWimm, MoreThanWerePosted) {
   EXPECT_EQ(run.broken(), "wimm-order trace");
 }
 
-TEST(RuleWimm, ArrivedButNeverDelivered) {
-  TraceBuilder run = two_sent();
-  for (int i = 0; i < 3; ++i) run.pass(i);
+TEST(RuleWimm, AnImmediateThatIsNeverDeliveredIsReported) {
+  TraceBuilder run = two_posted();
+  for (int i = 0; i < 3; ++i) run.send_and_arrive(i);
   run.deliver(7, kOne);
   run.acknowledge(2);
   run.complete(1);
@@ -86,11 +86,11 @@ TEST(RuleWimm, ArrivedButNeverDelivered) {
   EXPECT_EQ(run.broken(), "wimm-order");
 }
 
-TEST(RuleWimm, TheLimitCountsWhatIsOnTheWire) {
+TEST(RuleWimm, TheLimitCountsMessagesSentWithoutATransportAck) {
   const auto run_with = [](bool acknowledged) {
-    TraceBuilder run = two_sent();  // the limit is 2
+    TraceBuilder run = two_posted();  // the limit is 2
     run.post(kThree);
-    for (int i = 0; i < 3; ++i) run.pass(i);
+    for (int i = 0; i < 3; ++i) run.send_and_arrive(i);
     if (acknowledged) run.acknowledge(1);
     run.send(3);
     return run.broken();

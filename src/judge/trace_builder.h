@@ -1,7 +1,8 @@
 // TraceBuilder, for tests: writes the trace of two hosts with one QP between them, step by step.
 //
-// Host 0 is the requestor with QPN 0x11, host 1 the responder with 0x22. Indices are PSNs counted
-// from the first one. A test takes steps of a good run and one of a bad one, and asks the judge.
+// Host 0 is the requestor with QPN 0x11, host 1 the responder with QPN 0x22. An index is a PSN
+// counted from the first one. A test writes the steps of a correct run and one wrong step, and
+// checks the complaints of the judge.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +23,9 @@ class TraceBuilder {
   static constexpr std::uint32_t kRequestor = 0, kResponder = 1;
   static constexpr std::uint32_t kRequestorQpn = 0x11, kResponderQpn = 0x22;
   static constexpr std::uint32_t kMtu = 1024;
-  static constexpr std::uint32_t kPsnFirst = 0xff'fffe;  // soon wraps
+  static constexpr std::uint32_t kPsnFirst = 0xff'fffe;  // the third PSN wraps to 0
   static constexpr std::uint64_t kVa = 0x10'0000;
-  // UDP, BTH, METH, TSETH, RETH, payload, ICRC, and the 40 that both ends add.
+  // UDP, BTH, METH, TSETH, RETH, payload, ICRC, and the fixed 40 bytes (wire::kNominalOverhead).
   static constexpr std::int64_t kNominal = 8 + 12 + 4 + 4 + 16 + kMtu + 4 + 40;
 
   struct Setup {
@@ -123,7 +124,7 @@ class TraceBuilder {
     std::uint32_t ev = 5;
     std::function<void(wire::Bth&, wire::Write&)> edit = {};
   };
-  // The packet with that index leaves the requestor.
+  // The requestor sends the packet with that index.
   TraceRecord& send(std::int64_t index) { return send(index, Data{}); }
   TraceRecord& send(std::int64_t index, const Data& data) {
     const Sent& sent = owner(index);
@@ -142,7 +143,7 @@ class TraceBuilder {
     bth.pad = static_cast<std::uint8_t>((4 - size % 4) % 4);
     bth.dest_qpn = kResponderQpn;
     bth.rtx = data.rtx;
-    bth.psn = roll(index, Psn(kPsnFirst));
+    bth.psn = psn_of_index(index, Psn(kPsnFirst));
     wire::Write write;
     write.msn = static_cast<std::uint16_t>(&sent - messages_.data());
     if (sent.message.with_immediate) write.rqmsn = static_cast<std::uint16_t>(sent.wimms_before);
@@ -173,14 +174,14 @@ class TraceBuilder {
       r.header_size = copy.header_size;
     });
   }
-  // Both: the packet is sent and arrives.
-  void pass(std::int64_t index) { pass(index, Data{}); }
-  void pass(std::int64_t index, const Data& data) { arrive(send(index, data)); }
+  // The packet is sent and arrives.
+  void send_and_arrive(std::int64_t index) { send_and_arrive(index, Data{}); }
+  void send_and_arrive(std::int64_t index, const Data& data) { arrive(send(index, data)); }
 
-  // A SACK leaves the responder; `cack` is an index, -1 before anything arrived.
+  // The responder sends a SACK. `cack` is an index, -1 if no packet has arrived.
   TraceRecord& sack(std::int64_t cack, const std::function<void(wire::Sack&)>& edit = {}) {
     wire::Sack sack;
-    sack.cack = roll(cack, Psn(kPsnFirst));
+    sack.cack = psn_of_index(cack, Psn(kPsnFirst));
     sack.bitmap_offset = 1;
     if (edit) edit(sack);
     const wire::Bth bth{.opcode = wire::Opcode::kSack, .dest_qpn = kRequestorQpn, .psn = sack.cack};
@@ -190,28 +191,29 @@ class TraceBuilder {
                              wire::AckSyndrome syndrome = wire::AckSyndrome::kAck) {
     const wire::Bth bth{.opcode = wire::Opcode::kTransportAck,
                         .dest_qpn = kRequestorQpn,
-                        .psn = roll(index, Psn(kPsnFirst))};
+                        .psn = psn_of_index(index, Psn(kPsnFirst))};
     const wire::TransportAck ack{.syndrome = syndrome};
     return control([&](Bytes out) { return wire::emit(bth, ack, out); });
   }
-  // Everything up to `index` is acknowledged in both layers, and the sender knows.
+  // A SACK and a Transport ACK for all packets up to `index` arrive at the requestor.
   void acknowledge(std::int64_t index) {
     arrive(sack(index));
     arrive(transport_ack(index));
     window(0);
   }
 
-  // A whole message, from its post to its completion. One with immediate uses receive `id` + 1000.
+  // A whole message, from its post to its completion. With immediate it uses the receive with the
+  // id `id` + 1000.
   void transfer(const Message& message) {
     if (message.with_immediate) post_recv(message.id + 1000);
     post(message);
     const Sent sent = messages_.back();
-    for (std::int64_t i = 0; i < sent.count; ++i) pass(sent.first + i);
+    for (std::int64_t i = 0; i < sent.count; ++i) send_and_arrive(sent.first + i);
     if (message.with_immediate) deliver(message.id + 1000, message);
     acknowledge(sent.first + sent.count - 1);
     if (message.signalled) complete(message.id);
   }
-  // Heals, tells that `messages` are in memory, and ends.
+  // Writes kHealed, a correct kMemory for each of `messages`, and kEnd.
   void end(const std::vector<Message>& messages = {}) {
     add(TraceKind::kHealed, 0);
     for (const Message& message : messages) memory(message);
@@ -224,7 +226,8 @@ class TraceBuilder {
     judge.read(records_);
     return judge.finish();
   }
-  // The rules that were broken, each once, in order, with a space between: "" for a good run.
+  // The names of the violated rules, each once, in order, separated by spaces; "" for a correct
+  // run.
   std::string broken(const Options& options = {}) const {
     std::string rules;
     std::vector<std::string_view> seen;

@@ -5,11 +5,11 @@
 
 namespace weft::judge {
 
-// Of kReceive.
+// Flags of kReceive.
 inline constexpr std::uint8_t kFlagCe = 1, kFlagTrimmed = 2, kFlagDamaged = 4;
-// Of kPost.
+// Flags of kPost.
 inline constexpr std::uint8_t kFlagWithImmediate = 1, kFlagSignalled = 2;
-// Of kComplete.
+// Flags of kComplete.
 inline constexpr std::uint8_t kFlagReceive = 1;
 
 inline bool is_trimmed(const TraceRecord& received) { return (received.flags & kFlagTrimmed) != 0; }

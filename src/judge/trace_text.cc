@@ -51,7 +51,7 @@ void append_header(std::string& out, const TraceRecord& record) {
 
 // --- reading ---
 
-// Reads one flat JSON object: members are strings and whole numbers, nothing else.
+// Reads one flat JSON object whose members are only strings and whole numbers.
 class LineParser {
  public:
   LineParser(std::string_view line, std::size_t line_number)
@@ -65,7 +65,7 @@ class LineParser {
     WEFT_CHECK(expect('}'));
     skip_space();
     if (at_ != line_.size()) return error("nothing more after the record");
-    if ((seen_ & kRequired) != kRequired) return error("a record with \"at\" and \"kind\"");
+    if ((fields_seen_ & kRequired) != kRequired) return error("a record with \"at\" and \"kind\"");
     return record_;
   }
 
@@ -117,7 +117,7 @@ class LineParser {
     return error(fmt::format("'{}'", c));
   }
 
-  // What stands between the quotes, escapes and all.
+  // The characters between the quotes; escapes are not decoded.
   Result<std::string_view> string() {
     WEFT_CHECK(expect('"'));
     const std::size_t from = at_;
@@ -145,7 +145,7 @@ class LineParser {
     return {};
   }
 
-  // `a` and `b` may hold two's complement, written with its sign.
+  // `a` and `b` may hold a negative number in two's complement; the text has its sign.
   Result<void, Error> either_sign(std::uint64_t& out) {
     skip_space();
     if (at_ == line_.size() || line_[at_] != '-') return number(out);
@@ -198,8 +198,8 @@ class LineParser {
     std::size_t which = 0;
     while (which < kMemberCount && kNames[which] != name) ++which;
     if (which == kMemberCount) return error("the name of a field of a record before this");
-    if ((seen_ >> which & 1) != 0) return error("each field once");
-    seen_ |= 1u << which;
+    if ((fields_seen_ >> which & 1) != 0) return error("each field once");
+    fields_seen_ |= 1u << which;
     WEFT_CHECK(expect(':'));
     return value(static_cast<Member>(which));
   }
@@ -250,7 +250,7 @@ class LineParser {
   std::string_view line_;
   std::size_t line_number_;
   std::size_t at_ = 0;
-  std::uint32_t seen_ = 0;
+  std::uint32_t fields_seen_ = 0;
   TraceRecord record_;
 };
 
@@ -264,7 +264,7 @@ void append_trace_line(const TraceRecord& record, std::string& out) {
   append_field(out, "port", record.port);
   append_field(out, "flags", record.flags);
   append_field(out, "qpn", record.qpn);
-  append_field(out, "peer", record.peer, TraceRecord::kNobody);
+  append_field(out, "peer", record.peer, TraceRecord::kUnknownHost);
   append_field(out, "peer_qpn", record.peer_qpn);
   append_field(out, "ev", record.ev);
   append_field(out, "size", record.size);

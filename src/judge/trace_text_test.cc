@@ -18,7 +18,7 @@ std::string error_of(std::string_view line) {
   return result ? "" : result.error().message;
 }
 
-TEST(TraceText, AWholeRunComesBackAndIsJudgedAlike) {
+TEST(TraceText, AParsedTraceEqualsTheWrittenOneAndGivesTheSameComplaints) {
   TraceBuilder run;
   run.post_recv(3);
   run.transfer({.id = 1, .length = 5000});
@@ -42,7 +42,7 @@ TEST(TraceText, AWholeRunComesBackAndIsJudgedAlike) {
   }
 }
 
-TEST(TraceText, ALineReadsWell) {
+TEST(TraceText, LinesHaveTheExpectedText) {
   TraceBuilder run;
   std::string line;
   append_trace_line(run.records()[0], line);
@@ -60,17 +60,17 @@ TEST(TraceText, ALineReadsWell) {
       << line;
 }
 
-TEST(TraceText, FieldsInAnyOrderAndSpaces) {
+TEST(TraceText, FieldsMayComeInAnyOrderWithSpaces) {
   const auto record = parse_trace_line(
       " { \"packet\" : \"a \\\"b\\\\\" , \"kind\":\"ev\", \"a\": 3 , \"at\":-5 }\r", 1);
   ASSERT_TRUE(record.has_value());
   EXPECT_EQ(record->kind, TraceKind::kEv);
   EXPECT_EQ(record->a, 3u);
   EXPECT_EQ(record->at.ps(), -5);
-  EXPECT_EQ(record->peer, TraceRecord::kNobody);
+  EXPECT_EQ(record->peer, TraceRecord::kUnknownHost);
 }
 
-TEST(TraceText, SaysWhereALineIsWrong) {
+TEST(TraceText, ErrorsNameLineAndColumn) {
   EXPECT_EQ(error_of(""), "line 12, column 1: expected '{'");
   EXPECT_EQ(error_of("{}"), "line 12, column 2: expected '\"'");
   EXPECT_EQ(error_of("{\"at\":1}"),
@@ -95,7 +95,7 @@ TEST(TraceText, SaysWhereALineIsWrong) {
   EXPECT_EQ(error_of(std::string(5000, ' ')), "line 12: longer than 4096 characters");
 }
 
-TEST(TraceText, CountsLines) {
+TEST(TraceText, ErrorsCountLinesIncludingEmptyOnes) {
   const auto parsed = parse_trace_text("{\"at\":1,\"kind\":\"end\"}\n\n  \n{\"at\":1}\n");
   ASSERT_FALSE(parsed.has_value());
   EXPECT_EQ(parsed.error().message.substr(0, 7), "line 4,");

@@ -1,16 +1,17 @@
 // UdpWorld: drives one node over UDP sockets, in real time.
 //
 // A port of the node is a plane: an address of ours, one socket that receives, and some that send,
-// because a UDP source port is (part of) an EV; see Steering. Runs of packets on one EV leave in one
-// system call and arrive in one. Processes of a host share its addresses: each has a slot, which
-// its UDP ports follow from (docs/decisions/0008), so that whoever holds the ports owns the slot
-// and a crash frees it. Processes of one host may also share memory: one more port of the node,
-// behind the planes (ShmPort, docs/decisions/0009).
+// because a UDP source port is (part of) an EV; see Steering. Runs of packets on one EV leave in
+// one system call and arrive in one. Processes of a host share its addresses: each has a slot,
+// which its UDP ports follow from (docs/decisions/0008), so that whoever holds the ports owns the
+// slot and a crash frees it. Processes of one host may also share memory: one more port of the
+// node, behind the planes (ShmPort, docs/decisions/0009).
 //
 // With a job secret every packet is sealed on the way out, where the copy into the run is the
 // encryption, and opened in place on the way in; nothing else is taken (docs/security.md).
 //
-// Everything is allocated by open(), sessions by secure(). One thread at a time calls it; wake() may come from any.
+// Everything is allocated by open(), sessions by secure(). One thread at a time calls it; wake()
+// may come from any.
 #pragma once
 
 #include <poll.h>
@@ -43,9 +44,7 @@
 
 namespace weft::net {
 
-// What the ICRC covers: everything, as MRC wants it, or headers only, where both ends are ours and
-// the link has a checksum of its own or needs none.
-enum class IcrcCover : std::uint8_t { kFull, kHeaders };
+using wire::IcrcCover;
 
 // Who the other ends are. Weft's processes share an address, so that ports tell processes apart.
 // Whoever else speaks MRC sends to 4791 from any port, and checks the ICRC of everything.
@@ -88,8 +87,8 @@ class UdpWorld final : public world::World {
   // process has the only one, of peers that are not Weft), kSystem, kUnsupported (steering by SRv6
   // over links that are not the lab's, or without the privilege).
   static Result<std::unique_ptr<UdpWorld>> open(const UdpWorldConfig& config);
-  // What open() makes of a configuration: planes follow from the place, other things from the peers.
-  // Errors: kInvalid.
+  // What open() makes of a configuration: planes follow from the place, other things from the
+  // peers. Errors: kInvalid.
   static Result<UdpWorldConfig> settle(UdpWorldConfig config);
   ~UdpWorld() override;
 
@@ -116,8 +115,8 @@ class UdpWorld final : public world::World {
   // The EV over which that process (its address on plane 0) is reached by shared memory; none if it
   // is on another host, another user's, or does not want to.
   std::optional<fabric::Ev> shared_memory_ev(const world::Address& peer);
-  // The largest payload of 1024, 2048 and 4096 whose packets fit the way to that peer in every plane,
-  // as this host knows it: its own links and what routers said. 0: none does.
+  // The largest payload of 1024, 2048 and 4096 whose packets fit the way to that peer in every
+  // plane, as this host knows it: its own links and what routers said. 0: none does.
   std::uint32_t payload_to(std::span<const world::Address> peer) const;
   // The same, asked of the ways too (path_mtu.h), which takes up to half a second.
   std::uint32_t payload_that_arrives(std::span<const world::Address> peer) const;
@@ -131,16 +130,16 @@ class UdpWorld final : public world::World {
   bool step(Time limit) override;
   void wake() override;
 
-  // One look at sockets, deadlines and the node, without sleeping. True if anything moved. Who slept
-  // on purpose before says until when it meant to: that is not being late.
+  // One look at sockets, deadlines and the node, without sleeping. True if anything moved. Who
+  // slept on purpose before says until when it meant to: that is not being late.
   bool pass(Time slept_until = Time());
   // Until something moved, or `limit`: looks for a while, then sleeps, so that whoever we wait for
   // gets the core. True if anything moved. What came is answered by the next call: the caller sees
   // it first.
   bool progress(Time limit);
-  // Readable when pass() has something to receive, between prepare_wait() and end_wait(): for a loop
-  // that waits for several worlds. The node's deadline and refusals (sleep_until() has both) are not
-  // in it.
+  // Readable when pass() has something to receive, between prepare_wait() and end_wait(): for a
+  // loop that waits for several worlds. The node's deadline and refusals (sleep_until() has both)
+  // are not in it.
   int wait_fd() const { return epoll_fd_; }
   // For who is about to wait there: whoever brings something says so from now on. False: wait not,
   // something came meanwhile, or the system cannot watch (said once). May be called again while
@@ -148,12 +147,13 @@ class UdpWorld final : public world::World {
   bool prepare_wait();
   // Who waited there is back.
   void end_wait();
-  // The next time at which there is something to do by itself, `limit` at the latest: a deadline, or
-  // tokens to send with.
+  // The next time at which there is something to do by itself, `limit` at the latest: a deadline,
+  // or tokens to send with.
   Time sleep_until(Time limit) const;
 
   // --- security
-  // What peers are told out of band: whether there is a secret, and which (0: none), and who we are.
+  // What peers are told out of band: whether there is a secret, and which (0: none), and who we
+  // are.
   std::uint32_t secret_fingerprint() const { return sessions_ ? sessions_->fingerprint() : 0; }
   std::uint64_t incarnation() const { return sessions_ ? sessions_->incarnation() : 0; }
   // Opens a session for a QP that is being connected; packets follow when it has keys. Does nothing

@@ -96,17 +96,15 @@ Result<void> LabRun::build() {
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     return memories_.emplace_back(plan, host, pattern_);
   };
-  WEFT_TRY(fleet_,
-           scenario::Fleet::make(scenario_, topology,
-                                 {.seed = options_.seed,
-                                  .memory = memory_of,
-                                  .trace = &trace_,
-                                  .suit_endpoint = [](auto& config) { suit_software(config); },
-                                  .suit_qp =
-                                      [this](transport::QpConfig& config) {
-                                        suit_software(config);
-                                        config.nscc.trimming = software_switches_;
-                                      }}));
+  WEFT_TRY(fleet_, scenario::Fleet::make(scenario_, topology,
+                                         {.seed = options_.seed,
+                                          .memory = memory_of,
+                                          .trace = &trace_,
+                                          .suit_qp = [this](transport::QpConfig& config) {
+                                            suit_process(config, transport::PeerKind::kSoftware);
+                                            config.sack_bytes = 0;  // as software peers need it
+                                            config.nscc.trimming = software_switches_;
+                                          }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
   if (options_.processes > 1 && !faults_.events.empty()) {
     return Error{ErrorKind::kInvalid,

@@ -44,8 +44,7 @@ Result<void> Fleet::build(const fabric::Topology& topology, const Options& optio
   pairs_.resize(plan_.connections.size());
   crashed_.resize(plan_.host_count(), false);
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
-    auto config = endpoint_config(scenario_, plan_, host, prng.fork("endpoint", host).next());
-    if (options.suit_endpoint) options.suit_endpoint(config);
+    const auto config = endpoint_config(scenario_, plan_, host, prng.fork("endpoint", host).next());
     hosts_.emplace_back(Host::Setup{.plan = plan_,
                                     .host = host,
                                     .config = config,

@@ -27,7 +27,6 @@ class Fleet {
     std::function<world::Memory&(HostIndex, const Plan&)> memory;
     Trace* trace = nullptr;
     // What the world wants otherwise than the scenario says; may be empty.
-    std::function<void(transport::EndpointConfig&)> suit_endpoint{};
     std::function<void(transport::QpConfig&)> suit_qp{};
   };
   // REQUIRES a scenario from parse() and its topology.

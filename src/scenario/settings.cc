@@ -123,7 +123,6 @@ transport::EndpointConfig endpoint_config(const Scenario& scenario, const Plan& 
   config.bad_ev_count_max = narrowed(evs / 2 + 3 * scenario.topology.planes, 512);
   config.batch_max = world::kBatchMin;
   config.control_queue_max = narrowed(4 * ends.size() + 48, 256);
-  config.sack_bytes = spec.sack_bytes;
   config.share_path_health = spec.share_path_health;
   config.seed = seed;
   config.host = host;
@@ -137,6 +136,7 @@ transport::QpConfig qp_config(const Scenario& scenario, const fabric::Topology& 
   config.dynamic_mpr = spec.dynamic_mpr;
   config.wimm_max = config.wimm_dest_max = spec.wimm_max;
   config.trim_nack = spec.trim_nack;
+  config.sack_bytes = spec.sack_bytes;
   config.policy = spec.policy;
   config.condemn = spec.condemn;
   config.ev_active = spec.evs;

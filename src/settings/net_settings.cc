@@ -7,11 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "net/host_facts.h"
-#include "net/udp_world.h"
 #include "os/address.h"
 #include "os/file_text.h"
-#include "settings/secret_file.h"
 #include "settings/setting_table.h"
 
 namespace weft::settings {
@@ -151,31 +148,6 @@ Result<std::vector<os::PlaneChoice>> planes_of(const NetSettings& settings) {
     out.push_back({address, on == nullptr ? "" : on->name});
   }
   return out;
-}
-
-Result<net::UdpWorldConfig> device_world(const NetSettings& settings) {
-  WEFT_TRY(const auto planes, planes_of(settings));
-  net::UdpWorldConfig world;
-  world.planes.clear();
-  for (const os::PlaneChoice& plane : planes) world.planes.push_back(plane.address);
-  if (settings.mtu != 0) world.mtu = settings.mtu;
-  world.evs_per_plane = settings.evs;
-  world.ev_mode = settings.ev_mode;
-  world.peers = settings.peers;
-  if (settings.icrc) world.icrc = *settings.icrc;
-  if (settings.peers == net::Peers::kMrc && settings.icrc == net::IcrcCover::kHeaders) {
-    return Error{
-        ErrorKind::kInvalid,
-        "peers = mrc and icrc = headers: who is not Weft checks the payload too; leave icrc "
-        "(WEFT_ICRC) out, or take full"};
-  }
-  world.spin = settings.spin ? *settings.spin : net::usual_spin();
-  world.rate_cap = settings.rate;
-  world.shared_memory = settings.shared_memory != SharedMemory::kOff;
-  if (!settings.secret_file.empty()) {
-    WEFT_TRY(world.job_secret, read_secret_file(settings.secret_file));
-  }
-  return world;
 }
 
 }  // namespace weft::settings

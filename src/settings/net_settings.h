@@ -89,7 +89,5 @@ Result<void> set_log_level_or(os::LogLevel otherwise);
 // The planes that the settings mean, by addresses or interfaces; the loopback's where neither is
 // said. Errors: kInvalid, kSystem.
 Result<std::vector<os::PlaneChoice>> planes_of(const NetSettings& settings);
-// The world of a device that has these settings, its secret read. Errors: kInvalid, kSystem.
-Result<net::UdpWorldConfig> device_world(const NetSettings& settings);
 
 }  // namespace weft::settings

@@ -153,30 +153,5 @@ TEST(NetSettings, ValuesThatWillNotDo) {
   }
 }
 
-TEST(NetSettings, TheWorldOfADevice) {
-  NetSettings set;
-  set.planes = {"127.0.9.1"};
-  set.mtu = 2048;
-  set.shared_memory = SharedMemory::kOff;
-  auto world = device_world(set);
-  ASSERT_TRUE(world) << world.error().message;
-  EXPECT_EQ(world->planes.size(), 1u);
-  EXPECT_EQ(world->mtu, 2048u);
-  EXPECT_FALSE(world->shared_memory);
-  EXPECT_EQ(world->icrc, net::IcrcCover::kHeaders);
-  // Who is not Weft checks everything: what was said to the contrary is not passed over.
-  set.peers = net::Peers::kMrc;
-  EXPECT_TRUE(device_world(set));
-  set.icrc = net::IcrcCover::kFull;
-  EXPECT_TRUE(device_world(set));
-  set.icrc = net::IcrcCover::kHeaders;
-  world = device_world(set);
-  ASSERT_FALSE(world);
-  EXPECT_NE(world.error().message.find("peers = mrc and icrc = headers"), std::string::npos);
-  set.icrc.reset();
-  set.secret_file = "/nosuch";
-  EXPECT_FALSE(device_world(set));
-}
-
 }  // namespace
 }  // namespace weft::settings

@@ -42,7 +42,7 @@ void EventQueue::push(Time time, std::uint32_t what, std::uint32_t arg) {
     append(near_, static_cast<std::uint32_t>(step) & (kBuckets - 1), event);
     return;
   }
-  WEFT_ASSERT(step >> kWheelBits > near_window_);  // a window that is over is never looked at again
+  WEFT_ASSERT(step >> kWheelBits > near_window_);  // a past window is never read
   if (step >> 2 * kWheelBits == middle_window_) {
     append(middle_, static_cast<std::uint32_t>(step >> kWheelBits) & (kBuckets - 1), event);
   } else {
@@ -53,7 +53,7 @@ void EventQueue::push(Time time, std::uint32_t what, std::uint32_t arg) {
   }
 }
 
-// Into the bucket being read: behind everything of the same time.
+// Inserts into the current bucket, after all events of the same time.
 void EventQueue::insert_current(const Event& event) {
   WEFT_ASSERT(cursor_ == 0 || event.at >= current_[cursor_ - 1].at);
   const auto place =
@@ -71,10 +71,11 @@ std::uint32_t EventQueue::first_occupied(const Wheel& wheel, std::uint32_t from)
   return kNone;
 }
 
+// Makes the next bucket with events current. Returns false if it begins after `limit`.
 bool EventQueue::refill(std::int64_t limit) {
   if (pending_ == 0) return false;
   for (;;) {
-    // Within the present window.
+    // A later bucket of the current near window.
     const std::int64_t window_start = near_window_ << kWheelBits;
     const auto from =
         static_cast<std::uint32_t>(std::max<std::int64_t>(current_step_ + 1 - window_start, 0));
@@ -84,7 +85,7 @@ bool EventQueue::refill(std::int64_t limit) {
       activate(bucket);
       return true;
     }
-    // The next window of this turn of the middle wheel.
+    // The next near window in the current window of the middle wheel.
     const std::int64_t turn_start = middle_window_ << kWheelBits;
     const auto next = static_cast<std::uint32_t>(near_window_ + 1 - turn_start);
     const std::uint32_t window = next < kBuckets ? first_occupied(middle_, next) : kNone;
@@ -94,19 +95,20 @@ bool EventQueue::refill(std::int64_t limit) {
       cascade(window);
       continue;
     }
-    // The next turn with anything in it.
+    // The next window of the middle wheel that has events.
     if (far_.empty()) return false;
     if (far_.front().event.at > limit) return false;
     fetch_far();
   }
 }
 
+// Moves the events of the next window that has any from the heap to the middle wheel.
 void EventQueue::fetch_far() {
   const auto later = [](const Far& a, const Far& b) {
     return a.event.at != b.event.at ? a.event.at > b.event.at : a.sequence > b.sequence;
   };
   middle_window_ = far_.front().event.at >> (kStepBits + 2 * kWheelBits);
-  near_window_ = (middle_window_ << kWheelBits) - 1;  // before its first window
+  near_window_ = (middle_window_ << kWheelBits) - 1;  // one before its first near window
   while (!far_.empty() && far_.front().event.at >> (kStepBits + 2 * kWheelBits) == middle_window_) {
     const Event event = far_.front().event;
     std::pop_heap(far_.begin(), far_.end(), later);
@@ -117,6 +119,7 @@ void EventQueue::fetch_far() {
   }
 }
 
+// Moves the events of one bucket of the middle wheel to the near wheel.
 void EventQueue::cascade(std::uint32_t window) {
   Bucket& bucket = middle_.buckets[window];
   middle_.occupied[window / 64] &= ~(1ull << window % 64);
@@ -135,7 +138,7 @@ void EventQueue::cascade(std::uint32_t window) {
   }
 }
 
-// Takes a bucket's events in insertion order and sorts them by time, stably.
+// Moves the events of a bucket to current_ in order of insertion, and sorts them stably by time.
 void EventQueue::activate(std::uint32_t index) {
   gathered_.clear();
   Bucket& bucket = near_.buckets[index];

@@ -1,10 +1,10 @@
-// EventQueue: what happens next, in the total order (time, order of insertion).
+// EventQueue: pending events in the total order (time, order of insertion).
 //
-// Two wheels of 4,096 buckets: the first covers the present 4.2 us in steps of 1.024 ns, the second
-// the present 17 ms in steps of 4.2 us; a heap holds what lies beyond. Buckets are chains of blocks
-// from one pool, so memory follows the number of events pending. A bucket is put in order (a stable
-// counting sort by picosecond) when its time comes, and is then a plain array: the reader sees what
-// is next and prefetches.
+// There are two timer wheels of 4,096 buckets. The first covers the current window of 4.2 us in
+// steps of 1.024 ns, the second the current window of 17 ms in steps of 4.2 us. A heap holds later
+// events. Buckets are chains of blocks from one pool, so that memory is proportional to the number
+// of pending events. When a bucket becomes current, it is sorted (a stable counting sort by
+// picosecond) into a plain array: the reader sees the next events and can prefetch.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace weft::sim {
 
-// What an event means is its reader's business.
+// The reader of the queue defines the meaning of `what` and `arg`.
 struct Event {
   std::int64_t at = 0;  // ps
   std::uint32_t what = 0;
@@ -27,9 +27,10 @@ class EventQueue {
  public:
   EventQueue();
 
-  // REQUIRES at >= the time of the last event taken, and >= the limit of a pop that found nothing.
+  // REQUIRES at >= the time of the last popped event, and >= the limit of a pop that returned
+  // false.
   void push(Time at, std::uint32_t what, std::uint32_t arg);
-  // The next event, if it lies at or before `limit`.
+  // Takes the next event if its time is at or before `limit`; otherwise returns false.
   bool pop(Time limit, Event& out) {
     if (cursor_ == current_.size() && !refill(limit.ps())) return false;
     if (current_[cursor_].at > limit.ps()) return false;
@@ -37,7 +38,7 @@ class EventQueue {
     --pending_;
     return true;
   }
-  // The event that will be popped `ahead` after the next one, if it is already in order; else null.
+  // The event that follows `ahead` places after the next one; null if it is not sorted yet.
   const Event* peek(std::size_t ahead) const {
     return cursor_ + ahead < current_.size() ? &current_[cursor_ + ahead] : nullptr;
   }
@@ -55,9 +56,9 @@ class EventQueue {
   struct Block {
     Event events[kBlockEvents];
     std::uint32_t next = kNone;
-    std::uint32_t count = 0;  // of a block that is not its bucket's last
+    std::uint32_t count = 0;  // valid in all blocks of a bucket except the last
   };
-  // How full the last block is stands here, so that adding an event only writes to it.
+  // The bucket stores how full its last block is, so that adding an event does not read the block.
   struct Bucket {
     std::uint32_t head = kNone, tail = kNone;
     std::uint32_t tail_count = 0;
@@ -85,7 +86,7 @@ class EventQueue {
   std::uint32_t free_block_ = kNone;
   std::vector<Event> current_, gathered_;
   std::size_t cursor_ = 0;
-  std::int64_t current_step_ = -1;  // the bucket that current_ holds, as at >> kStepBits
+  std::int64_t current_step_ = -1;  // the bucket in current_: at >> kStepBits
   std::int64_t near_window_ = 0;    // at >> (kStepBits + kWheelBits)
   std::int64_t middle_window_ = 0;  // at >> (kStepBits + 2 * kWheelBits)
   std::uint64_t pending_ = 0, sequence_ = 0;

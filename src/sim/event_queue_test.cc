@@ -1,4 +1,4 @@
-// The queue against a model: a list sorted by (time, order of insertion).
+// Compares the queue with a model: a list sorted by (time, order of insertion).
 #include "sim/event_queue.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 Time at(std::int64_t ps) { return Time::from_start(Duration::ps(ps)); }
 
 struct Model {
-  // Sorted; the first `popped` are gone.
+  // Sorted; the first `popped` events were already popped.
   std::vector<Event> events;
   std::size_t popped = 0;
 
@@ -29,7 +29,7 @@ struct Model {
   }
 };
 
-// How far ahead the next push lies: at once, in the same bucket, in each wheel, beyond both.
+// The delay of the next push: none, within the current bucket, within each wheel, or beyond both.
 std::int64_t draw_delay(Prng& prng) {
   switch (prng.below(8)) {
     case 0:
@@ -46,7 +46,7 @@ std::int64_t draw_delay(Prng& prng) {
     case 6:
       return static_cast<std::int64_t>(prng.next() % (1ull << 38));
     default:
-      return static_cast<std::int64_t>(prng.below(64)) << 22;  // on the edges of buckets
+      return static_cast<std::int64_t>(prng.below(64)) << 22;  // on the boundaries of buckets
   }
 }
 
@@ -57,7 +57,7 @@ void compare_with_model(std::uint64_t seed, int operations) {
   std::int64_t now = 0;
   std::uint32_t number = 0;
   for (int i = 0; i < operations; ++i) {
-    // Grows to some hundreds and shrinks again, now and then to nothing.
+    // The queue grows to some hundred events and shrinks, sometimes to none.
     const std::uint32_t pushes = prng.below(i / 64 % 2 == 0 ? 4 : 2);
     for (std::uint32_t k = 0; k < pushes; ++k) {
       const Event event{
@@ -79,7 +79,7 @@ void compare_with_model(std::uint64_t seed, int operations) {
       now = got.at;
       ++model.popped;
     }
-    // As the world does: time reaches the limit although nothing lies there.
+    // Like a world, move the time to the limit if no event is before it.
     if (model.next(limit) == nullptr) now = std::max(now, limit);
     ASSERT_EQ(queue.pending(), model.events.size() - model.popped);
     ASSERT_EQ(queue.empty(), queue.pending() == 0);
@@ -93,13 +93,13 @@ TEST(EventQueue, PopsInOrderOfTimeThenInsertion) {
   }
 }
 
-// A million at once, against a stable sort.
-TEST(EventQueue, AMillionPushedBeforeAnyIsPopped) {
+// Compares a million events with a stable sort.
+TEST(EventQueue, AMillionEventsPushedFirstPopInOrder) {
   Prng prng(7);
   EventQueue queue;
   std::vector<Event> events;
   for (std::uint32_t i = 0; i < 1'000'000; ++i) {
-    // Many at the same picosecond.
+    // Many events share a picosecond.
     events.push_back({.at = static_cast<std::int64_t>(prng.below(1 << 20)) << prng.below(16),
                       .what = i,
                       .arg = 0});
@@ -116,7 +116,7 @@ TEST(EventQueue, AMillionPushedBeforeAnyIsPopped) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(EventQueue, WhatIsPushedWhileItsInstantIsReadComesLast) {
+TEST(EventQueue, AnEventPushedForTheCurrentTimeComesLast) {
   EventQueue queue;
   Event got;
   for (std::uint32_t i = 0; i < 3; ++i) queue.push(at(500), i, 0);
@@ -129,12 +129,12 @@ TEST(EventQueue, WhatIsPushedWhileItsInstantIsReadComesLast) {
   EXPECT_FALSE(queue.pop(kNever, got));
 }
 
-TEST(EventQueue, NothingBeyondTheLimit) {
+TEST(EventQueue, PopReturnsNoEventBeyondTheLimit) {
   EventQueue queue;
   Event got;
   queue.push(at(1'000'001), 1, 0);
   EXPECT_FALSE(queue.pop(at(1'000'000), got));
-  // Earlier than what was looked at, later than the limit.
+  // Earlier than the pending event, but not before the limit of the last pop.
   queue.push(at(1'000'000), 2, 0);
   ASSERT_TRUE(queue.pop(at(1'000'000), got));
   EXPECT_EQ(got.what, 2u);
@@ -142,8 +142,8 @@ TEST(EventQueue, NothingBeyondTheLimit) {
   EXPECT_EQ(queue.pending(), 1u);
 }
 
-// A limit days away may not drag what is pushed next behind it.
-TEST(EventQueue, ALongWaitDoesNotDisturbWhatComesNext) {
+// A pop with a limit far ahead must not delay events that are pushed after it.
+TEST(EventQueue, APopWithAFarLimitDoesNotDelayLaterPushes) {
   EventQueue queue;
   Event got;
   queue.push(Time::from_start(Duration::s(3600)), 9, 0);
@@ -156,7 +156,7 @@ TEST(EventQueue, ALongWaitDoesNotDisturbWhatComesNext) {
   }
 }
 
-TEST(EventQueue, PeeksInTheOrderOfPops) {
+TEST(EventQueue, PeekShowsEventsInTheOrderOfPops) {
   EventQueue queue;
   Event got;
   for (std::uint32_t i = 0; i < 100; ++i) queue.push(at(1'000 - i), i, 0);
@@ -164,14 +164,14 @@ TEST(EventQueue, PeeksInTheOrderOfPops) {
   EXPECT_EQ(got.what, 99u);
   for (std::size_t ahead = 0; ahead < 50; ++ahead) {
     const Event* event = queue.peek(ahead);
-    ASSERT_NE(event, nullptr) << "one bucket: everything is in order already";
+    ASSERT_NE(event, nullptr) << "all events are in one bucket, so they are sorted";
     EXPECT_EQ(event->what, 98u - ahead);
   }
   EXPECT_EQ(queue.peek(99), nullptr);
 }
 
-// What was popped is given back: the same load again takes no more memory.
-TEST(EventQueue, MemoryFollowsWhatIsPending) {
+// Memory of popped events is reused: repeating the same load takes no more memory.
+TEST(EventQueue, MemoryOfPoppedEventsIsReused) {
   EventQueue queue;
   Event got;
   std::int64_t now = 0;

@@ -16,7 +16,7 @@ FlowMemory::FlowMemory(MemoryKind kind, std::vector<Range> ranges, std::uint32_t
   for (fabric::HostIndex host = 0; host < host_count; ++host) views_.emplace_back(*this, host);
 }
 
-// The bytes of a message, made from where they lie at the sender: eight at a time.
+// The content of a message: each word of eight bytes is computed from its address at the sender.
 void FlowMemory::fill_pattern(std::uint64_t at, std::span<std::byte> out) {
   for (std::size_t i = 0; i < out.size();) {
     std::uint64_t word = ((at + i) >> 3) * 0x9e3779b97f4a7c15u;
@@ -61,7 +61,7 @@ void FlowMemory::View::place(const world::Region& to, world::PayloadRef from) {
     if (known < end) content.bytes.resize(end);
     const std::span<std::byte> bytes(content.bytes);
     if (known < offset) {
-      // What nobody writes is never right by chance.
+      // Bytes that are never written must not be correct by chance: store the inverted pattern.
       const auto gap = bytes.subspan(known, offset - known);
       fill_pattern(range->base + known, gap);
       for (std::byte& b : gap) b = ~b;

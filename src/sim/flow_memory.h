@@ -1,9 +1,9 @@
 // FlowMemory: the memory of all simulated hosts, as ranges that flows are written to.
 //
-// A range is registered at one host under one key; a write is right when it comes from the same
-// address at the sender as it goes to here. Three kinds: none keeps only the bounds (the largest
-// runs), provenance counts for each message the bytes that came from the right place, bytes keeps
-// real bytes, made from the source address, and compares them at the end.
+// A range is registered at one host under one key. A write is correct if its address at the sender
+// equals its address here. There are three kinds. kNone keeps only the bounds, for the largest
+// runs. kProvenance counts for each message the bytes that came from the correct address. kBytes
+// keeps real bytes, which are computed from the source address, and compares them at the end.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,14 @@ class FlowMemory {
   struct Range {
     fabric::HostIndex owner = 0;
     std::uint64_t base = 0, span = 0;
-    std::uint32_t message_size = 0;  // a range is read back in pieces of this
+    std::uint32_t message_size = 0;  // messages of this size fill the range one after another
   };
   // `ranges[i]` is registered under key i + 1.
   FlowMemory(MemoryKind kind, std::vector<Range> ranges, std::uint32_t host_count);
 
   world::Memory& of(fabric::HostIndex host) { return views_[host]; }
-  // Of message `k` of range `index`, which has `size` bytes: how many are in place and right.
+  // The bytes of message `k` of range `index` that are in place and correct. The message has `size`
+  // bytes.
   std::uint64_t right_bytes(std::uint32_t index, std::uint64_t k, std::uint32_t size) const;
   std::uint64_t bytes() const;
 
@@ -46,7 +47,7 @@ class FlowMemory {
   };
   struct Content {
     std::vector<std::uint32_t>
-        right;  // provenance: bytes of each message that came from the right place
+        right;  // kProvenance: bytes of each message that came from the correct address
     std::vector<std::byte> bytes;  // from the range's base on
   };
   const Range* find(std::uint64_t at) const;

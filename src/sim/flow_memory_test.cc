@@ -20,21 +20,23 @@ bool allowed(FlowMemory& memory, fabric::HostIndex host, const world::RegionQuer
   return memory.of(host).region(query, out);
 }
 
-TEST(FlowMemory, RegionsHaveAnOwnerAKeyAndBounds) {
+TEST(FlowMemory, RegionChecksOwnerKeyAndBounds) {
   for (const MemoryKind kind : {MemoryKind::kNone, MemoryKind::kProvenance, MemoryKind::kBytes}) {
     FlowMemory memory = make(kind);
     EXPECT_TRUE(allowed(memory, 1, {.key = 1, .at = kBase, .size = 10'000}));
     EXPECT_TRUE(allowed(memory, 1, {.key = 1, .at = kBase + 9'999, .size = 1}));
     EXPECT_TRUE(allowed(memory, 1, {.key = 1, .at = kBase + 10'000, .size = 0}));
-    EXPECT_FALSE(allowed(memory, 0, {.key = 1, .at = kBase, .size = 1})) << "another host's";
-    EXPECT_FALSE(allowed(memory, 1, {.key = 2, .at = kBase, .size = 1})) << "another range's key";
+    EXPECT_FALSE(allowed(memory, 0, {.key = 1, .at = kBase, .size = 1}))
+        << "the range belongs to another host";
+    EXPECT_FALSE(allowed(memory, 1, {.key = 2, .at = kBase, .size = 1}))
+        << "the key belongs to another range";
     EXPECT_FALSE(allowed(memory, 1, {.key = 0, .at = kBase, .size = 1}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 3, .at = kBase, .size = 1}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 1, .at = kBase - 1, .size = 1}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 1, .at = kBase, .size = 10'001}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 1, .at = kBase + 9'999, .size = 2}));
     EXPECT_FALSE(allowed(memory, 1, {.key = 1, .at = ~0ull, .size = 2}))
-        << "round the end of the address space";
+        << "wraps at the end of the address space";
   }
 }
 
@@ -42,7 +44,7 @@ void place(FlowMemory& memory, std::uint64_t to, std::uint64_t from, std::uint32
   memory.of(1).place({.at = kBase + to, .size = size}, {.at = kBase + from, .size = size});
 }
 
-TEST(FlowMemory, WhatLiesInItsPlaceIsRight) {
+TEST(FlowMemory, BytesFromTheCorrectAddressCountAsRight) {
   for (const MemoryKind kind : {MemoryKind::kProvenance, MemoryKind::kBytes}) {
     FlowMemory memory = make(kind);
     EXPECT_EQ(memory.right_bytes(0, 0, 1'000), 0u);
@@ -55,35 +57,35 @@ TEST(FlowMemory, WhatLiesInItsPlaceIsRight) {
   }
 }
 
-TEST(FlowMemory, WhatCameFromElsewhereIsNot) {
+TEST(FlowMemory, BytesFromAnotherAddressDoNotCountAsRight) {
   FlowMemory provenance = make(MemoryKind::kProvenance);
   place(provenance, 0, 1, 1'000);
   EXPECT_EQ(provenance.right_bytes(0, 0, 1'000), 0u);
   FlowMemory bytes = make(MemoryKind::kBytes);
   place(bytes, 0, 1, 1'000);
-  EXPECT_LT(bytes.right_bytes(0, 0, 1'000), 50u) << "one byte in 256 is the same by chance";
+  EXPECT_LT(bytes.right_bytes(0, 0, 1'000), 50u) << "one byte in 256 is equal by chance";
 }
 
-TEST(FlowMemory, OneWrongByteShows) {
+TEST(FlowMemory, OneWrongByteIsDetected) {
   FlowMemory memory = make(MemoryKind::kBytes);
   place(memory, 0, 0, 1'000);
   ASSERT_EQ(memory.right_bytes(0, 0, 1'000), 1'000u);
-  std::uint64_t from = 501;  // a byte that differs from the right one
+  std::uint64_t from = 501;  // the loop finds a byte that differs from the correct one
   do {
     place(memory, 500, from++, 1);
   } while (memory.right_bytes(0, 0, 1'000) == 1'000);
   EXPECT_EQ(memory.right_bytes(0, 0, 1'000), 999u);
 }
 
-// A packet that is placed twice is one that was not recognised as a duplicate.
-TEST(FlowMemory, ProvenanceShowsWhatWasPlacedTwice) {
+// A packet that is placed twice was not recognised as a duplicate.
+TEST(FlowMemory, ProvenanceCountsBytesThatWerePlacedTwice) {
   FlowMemory memory = make(MemoryKind::kProvenance);
   place(memory, 0, 0, 1'000);
   place(memory, 0, 0, 1'000);
   EXPECT_EQ(memory.right_bytes(0, 0, 1'000), 2'000u);
 }
 
-TEST(FlowMemory, NothingIsKeptWhereNothingIsAsked) {
+TEST(FlowMemory, KindNoneStoresNoContent) {
   FlowMemory memory = make(MemoryKind::kNone);
   const std::uint64_t before = memory.bytes();
   for (std::uint64_t i = 0; i < 10; ++i) place(memory, i * 1'000, i * 1'000, 1'000);

@@ -1,7 +1,7 @@
-// The packets under way: 128 bytes each, two cache lines. Switches look at the first only.
+// The packets in flight: 128 bytes each, two cache lines. Switches read only the first.
 //
-// Chunks that come as the run needs them, up to a bound fixed at construction.
-// The last packet given back is the next one taken, so the busy part stays small.
+// Memory is taken in chunks as the run needs them, up to a bound fixed at construction. The packet
+// given back last is taken next, so that the part in use stays small.
 #pragma once
 
 #include <array>
@@ -17,18 +17,18 @@
 namespace weft::sim {
 
 struct alignas(64) Packet {
-  // What switches look at.
+  // The fields that switches read.
   fabric::RouteKey route;
   std::uint32_t wire_size;
-  fabric::LinkId via;       // the link it is on
-  std::uint32_t via_epoch;  // that link's, when it was sent
-  Time arrived;             // at its host
+  fabric::LinkId via;       // the link that it is on
+  std::uint32_t via_epoch;  // the epoch of that link when it was sent
+  Time arrived;             // when it arrived at its host
   world::Dscp dscp;
   world::Ecn ecn;
   bool intact;
-  bool past_nic;  // faults of the receiving NIC have had their say
+  bool past_nic;  // the faults of the receiving NIC were already applied
   std::uint8_t header_size;
-  // What the endpoints look at.
+  // The fields that endpoints read.
   alignas(64) std::array<std::byte, wire::kHeaderSizeMax> header;
   world::PayloadRef payload;
 };
@@ -42,12 +42,12 @@ class PacketPool {
     chunks_.reserve((count_max + kChunk - 1) / kChunk);
   }
 
-  // kNone when the bound is reached.
+  // Returns kNone if the bound is reached.
   std::uint32_t take() {
     if (free_.empty()) return take_fresh();
     const std::uint32_t index = free_.back();
     free_.pop_back();
-    // The one after next is fetched while this one is filled.
+    // Prefetches the packets that will be taken next while the caller fills this one.
     constexpr std::size_t kAhead = 3;
     if (free_.size() >= kAhead) {
       const Packet& soon = (*this)[free_[free_.size() - kAhead]];

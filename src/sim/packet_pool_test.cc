@@ -8,7 +8,7 @@
 namespace weft::sim {
 namespace {
 
-TEST(PacketPool, HandsOutUpToItsBound) {
+TEST(PacketPool, ReturnsNoneBeyondItsBound) {
   PacketPool pool(3);
   std::set<std::uint32_t> taken;
   for (int i = 0; i < 3; ++i) taken.insert(pool.take());
@@ -22,7 +22,7 @@ TEST(PacketPool, HandsOutUpToItsBound) {
   EXPECT_EQ(pool.take(), PacketPool::kNone);
 }
 
-TEST(PacketPool, TheLastGivenBackIsTheNextTaken) {
+TEST(PacketPool, ThePacketGivenBackLastIsTakenNext) {
   PacketPool pool(8);
   std::vector<std::uint32_t> taken;
   for (int i = 0; i < 8; ++i) taken.push_back(pool.take());
@@ -32,8 +32,8 @@ TEST(PacketPool, TheLastGivenBackIsTheNextTaken) {
   EXPECT_EQ(pool.take(), taken[5]);
 }
 
-// A bound of gigabytes costs nothing until it is used.
-TEST(PacketPool, CountsWhatWasTouched) {
+// A pool with a bound of gigabytes takes no memory until packets are used.
+TEST(PacketPool, ReportsOnlyTheMemoryThatWasTouched) {
   PacketPool pool(1u << 26);
   EXPECT_LT(pool.bytes(), 4096u);
   for (int i = 0; i < 100; ++i) {
@@ -41,7 +41,7 @@ TEST(PacketPool, CountsWhatWasTouched) {
     pool[index].wire_size = 64;
     pool.give_back(index);
   }
-  EXPECT_LT(pool.bytes(), 4096u) << "one packet at a time";
+  EXPECT_LT(pool.bytes(), 4096u) << "only one packet was in use at a time";
   EXPECT_EQ(pool.in_use(), 0u);
 }
 

@@ -14,10 +14,10 @@ using fabric::LinkId;
 
 namespace {
 
-// Cache lines of a node that are fetched ahead of a call.
+// The number of cache lines of a node that are prefetched before a call.
 constexpr int kNodeLines = 6;
 
-// Numbers the switches of all planes and tiers.
+// The number of a switch among the switches of all planes and tiers.
 std::uint32_t switch_number(const fabric::Topology& topology, const fabric::SwitchId& at) {
   std::uint32_t number = at.plane * (topology.switch_count() / topology.plane_count()) + at.index;
   if (at.tier != fabric::Tier::kT0) number += topology.switch_count(fabric::Tier::kT0);
@@ -98,9 +98,9 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
 
 // --- the loop ----------------------------------------------------------------------------------
 
-// Memory latency is what a large fabric costs: the lines that events soon to come will touch are
-// fetched now. Inlined by force: g++ takes a function that only prefetches for one without effect
-// and drops the call.
+// On a large fabric memory latency dominates the run time, so the cache lines that the next events
+// will touch are prefetched. Inlining is forced: g++ considers a function that only prefetches to
+// have no effect, and removes the call.
 [[gnu::always_inline]] inline void SimWorld::prefetch() const {
   constexpr std::size_t kFar = 20, kMiddle = 12, kNear = 5;
   const auto is_for_host = [](const Event& e) { return e.what >> kKindShift != kForward; };
@@ -188,7 +188,7 @@ void SimWorld::drop(std::uint32_t packet, std::uint64_t& counter) {
   packets_.give_back(packet);
 }
 
-// Was the link that it came by up all the while?
+// True if the link that the packet is on has been up since the packet was sent.
 bool SimWorld::survives(const Packet& packet) const {
   return !links_change_ || links_[packet.via].epoch == packet.via_epoch;
 }
@@ -198,8 +198,8 @@ std::uint64_t SimWorld::queue_limit(LinkId link, const switching::QueueParams& p
   return std::min(params.data_bytes_max, buffers_[buffer_of_link_[link]].limit(now_));
 }
 
-// A slow port's queue and marks shrink with its rate, as a switch sets them by a port's speed; two
-// packets fit always.
+// The queue and the marking thresholds of a slowed port shrink with its rate, because a switch sets
+// them by the speed of the port. Two packets always fit.
 switching::QueueParams SimWorld::slowed(switching::QueueParams params, std::uint32_t percent) {
   const std::uint64_t least = 2 * std::uint64_t{params.mtu_wire_size};
   params.data_bytes_max = std::max(params.data_bytes_max * percent / 100, least);
@@ -252,7 +252,7 @@ void SimWorld::trim(Packet& packet, bool last_hop) {
       {.header_size = packet.header_size, .srv6 = config_.srv6_header, .trimmed = true}));
 }
 
-// The packet's last byte leaves by `id` then: where it arrives is the next event.
+// The last byte of the packet leaves on link `id` at `leaves_at`: schedules its arrival.
 void SimWorld::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   ++counters_.packet_hops;
   if (!link_packets_.empty()) ++link_packets_[id];
@@ -289,6 +289,7 @@ std::uint32_t SimWorld::clone(std::uint32_t index) {
   return copy;
 }
 
+// A packet arrives at its host: applies the faults of the receiving NIC.
 void SimWorld::deliver(HostIndex host, std::uint32_t index) {
   Packet& packet = packets_[index];
   if (!survives(packet)) return drop(index, counters_.drops_down);
@@ -308,7 +309,7 @@ void SimWorld::deliver(HostIndex host, std::uint32_t index) {
   accept(host, index);
 }
 
-// Past everything that can happen to it: to the node, or into the buffer of a paused host.
+// No fault applies any more: passes the packet to the node, or stores it for a paused host.
 void SimWorld::accept(HostIndex host, std::uint32_t index) {
   HostState& h = hosts_[host];
   packets_[index].arrived = now_;
@@ -321,6 +322,7 @@ void SimWorld::accept(HostIndex host, std::uint32_t index) {
   give(host, {&index, 1});
 }
 
+// Passes packets to the node of a host, and folds them into the trace hash.
 void SimWorld::give(HostIndex host, std::span<const std::uint32_t> indices) {
   in_.clear();
   for (const std::uint32_t index : indices) {
@@ -351,7 +353,7 @@ std::vector<MemoryPart> SimWorld::memory() const {
     backlog += h.backlog ? h.backlog->capacity() * sizeof(std::uint32_t) : 0;
   return {{"links", links_.capacity() * sizeof(Link)},
           {"hosts' ports", hosts_.capacity() * sizeof(HostState) + backlog},
-          {"packets under way", packets_.bytes()},
+          {"packets in flight", packets_.bytes()},
           {"events", events_.bytes()}};
 }
 

@@ -1,10 +1,11 @@
-// SimWorld: virtual time. Drives nodes through a simulated fabric: links with rate, delay and
-// faults, switches with queues, ECN and trimming. Everything follows from the seed, event by event
-// in the order (time, insertion).
+// SimWorld: a world in virtual time. It drives nodes through a simulated fabric: links with rate,
+// delay and faults, switches with queues, ECN and trimming. The seed determines the whole run;
+// events are handled in the order (time, insertion).
 //
-// One event a packet-hop: when a packet arrives at a switch it is admitted to its output queue
-// (switching::PortQueue), which says when it leaves, and so when it arrives at the next node. A
-// host's port takes a few packets at a time, and asks its node for more when they have nearly left.
+// Each hop of a packet is one event. A packet that arrives at a switch is admitted to its output
+// queue (switching::PortQueue), which returns when the packet leaves; from this follows when it
+// arrives at the next node. The port of a host takes a few packets at a time, and polls its node
+// for more shortly before they have left.
 #pragma once
 
 #include <array>
@@ -33,32 +34,32 @@ struct SimConfig {
   fabric::Forwarding forwarding = fabric::Forwarding::kSrv6;
   bool srv6_header = true;  // count the outer IPv6 header (SRv6 only)
   std::uint32_t mtu = 4096;
-  switching::QueueParams fabric_queue;  // between switches
+  switching::QueueParams fabric_queue;  // of ports between switches
   switching::QueueParams last_hop_queue;
   std::uint64_t shared_buffer_bytes = 0;
   std::uint32_t shared_alpha_percent = 100;
-  std::uint32_t packets_max = 1u << 26;   // under way at a time
-  std::uint32_t host_backlog_max = 4096;  // packets that wait for a paused host
+  std::uint32_t packets_max = 1u << 26;   // in flight at the same time
+  std::uint32_t host_backlog_max = 4096;  // packets stored for a paused host
   std::uint64_t seed = 1;
 };
 
 struct SimCounters {
-  std::uint64_t packets_sent = 0;  // by hosts
+  std::uint64_t packets_sent = 0;  // sent by hosts
   std::uint64_t packets_delivered = 0;
-  std::uint64_t packet_hops = 0;  // a packet leaving a port, hosts' included
+  std::uint64_t packet_hops = 0;  // packets leaving a port of a host or switch
   std::uint64_t trims = 0, ecn_marks = 0;
-  std::uint64_t drops_queue = 0;  // full queue
-  std::uint64_t drops_down = 0;   // link or host down
+  std::uint64_t drops_queue = 0;  // the queue was full
+  std::uint64_t drops_down = 0;   // the link or host was down
   std::uint64_t drops_fault = 0;  // lost by an impairment
-  std::uint64_t drops_route = 0;  // a switch had no way
-  std::uint64_t drops_host = 0;   // a paused host's buffer was full
+  std::uint64_t drops_route = 0;  // a switch had no link towards the destination
+  std::uint64_t drops_host = 0;   // the backlog of a paused host was full
   std::uint64_t events = 0;
   std::uint64_t drops() const {
     return drops_queue + drops_down + drops_fault + drops_route + drops_host;
   }
 };
 
-// Bytes that parts of a run take: what the memory budget is checked against.
+// The memory of one part of a run. Tests compare it with the memory budget.
 struct MemoryPart {
   std::string_view name;
   std::uint64_t bytes = 0;
@@ -71,28 +72,28 @@ class SimWorld final : public world::World {
 
   // --- world::World
   Time now() const override { return now_; }
-  // The ports' addresses are fabric::address_of() of one host.
+  // REQUIRES the addresses fabric::address_of() of all ports of one host.
   Result<void> attach(std::span<const world::Address> ports, world::Node& node) override;
   bool step(Time limit) override;
   void wake() override {}
 
-  // Faults to come, in any order. REQUIRES none lies before now().
+  // Adds future faults in any order. REQUIRES that none is before now().
   void schedule(std::span<const fabric::FaultEvent> faults);
-  // Looks at a node again now: something was posted from outside.
+  // Polls a node now, because the caller has posted something to it.
   void kick(fabric::HostIndex host);
 
   const SimCounters& counters() const { return counters_; }
   std::uint64_t trace_hash() const { return hash_.value(); }
   std::vector<MemoryPart> memory() const;
   bool is_crashed(fabric::HostIndex host) const { return hosts_[host].crashed; }
-  // Packets that left each link, by LinkId: kept only after count_links().
+  // The number of packets sent on each link, by LinkId. Counted only after count_links().
   void count_links() { link_packets_.assign(links_.size(), 0); }
   const std::vector<std::uint64_t>& link_packets() const { return link_packets_; }
 
-  // What hosts sent since this was last asked for, when capture is on: for pcap files.
+  // One packet that a host sent while capture was on, for pcap files.
   struct Captured {
     Time at;
-    fabric::RouteKey route;  // as sent: all uSIDs ahead
+    fabric::RouteKey route;  // as sent, with all its uSIDs
     world::Dscp dscp;
     world::Ecn ecn;
     std::uint8_t header_size;
@@ -103,27 +104,32 @@ class SimWorld final : public world::World {
   std::vector<Captured> take_captured() { return std::move(captured_); }
 
  private:
-  // What happens, in the top bits of Event::what.
+  // The kind of an event, in the top bits of Event::what.
   enum Kind : std::uint32_t { kForward = 0, kDeliver = 1, kPoll = 2, kDeadline = 3, kFault = 4 };
   static constexpr std::uint32_t kKindShift = 29;
   static constexpr std::uint32_t kTargetMask = (1u << kKindShift) - 1;
 
   struct Link {
     switching::PortQueue queue;
-    std::uint32_t epoch = 0;  // goes up each time it goes down
+    std::uint32_t epoch = 0;  // incremented each time the link goes down
     bool up = true;
     bool impaired = false;
     bool last_hop = false;
-    std::uint8_t percent = 100;  // of its rate
+    std::uint8_t percent = 100;  // current rate, as a share of the full rate
   };
   struct HostState {
     world::Node* node = nullptr;
-    Time poll_at = kNever;      // of the poll event under way
-    Time deadline_at = kNever;  // of the deadline event under way
+    Time poll_at = kNever;      // time of the pending poll event
+    Time deadline_at = kNever;  // time of the pending deadline event
     world::PortMask ports_up = 0xff;
     bool paused = false, crashed = false;
     Time paused_since;
-    std::unique_ptr<std::vector<std::uint32_t>> backlog;  // packets that wait for a paused host
+    std::unique_ptr<std::vector<std::uint32_t>> backlog;  // packets stored while it is paused
+  };
+
+  struct LinkChange {
+    bool up = true;
+    bool host_sees_carrier = true;  // the port of the host at the end of a last hop is notified
   };
 
   void forward(fabric::LinkId link, std::uint32_t packet);
@@ -144,7 +150,7 @@ class SimWorld final : public world::World {
   void on_deadline(fabric::HostIndex host, Time at);
 
   void carry_out(const fabric::FaultEvent& fault);
-  void set_link(fabric::LinkId link, bool up, bool carrier);
+  void set_link(fabric::LinkId link, LinkChange change);
   void resume(fabric::HostIndex host);
   void prefetch() const;
 
@@ -155,12 +161,12 @@ class SimWorld final : public world::World {
   PacketPool packets_;
   std::vector<Link> links_;
   std::vector<HostState> hosts_;
-  std::vector<switching::SharedBuffer> buffers_;  // by switch; empty: private queues only
+  std::vector<switching::SharedBuffer> buffers_;  // by switch; empty if buffers are not shared
   std::vector<std::uint32_t> buffer_of_link_;
   switching::Impairments impairments_;
   std::vector<fabric::FaultEvent> faults_;
-  bool links_change_ =
-      false;  // some link goes down in this run: packets check the link they came by
+  // True if a link goes down in this run: only then is the link of an arriving packet checked.
+  bool links_change_ = false;
   Duration hop_delay_, last_delay_;
   Duration mtu_time_;
   std::uint32_t trimmed_header_size_ = 0;

@@ -1,4 +1,4 @@
-// SimWorld, faults: links, impairments and hosts that change at their time.
+// SimWorld, faults: carries out the scheduled changes of links, impairments and hosts.
 #include <algorithm>
 #include <utility>
 
@@ -12,9 +12,9 @@ using fabric::LinkId;
 void SimWorld::carry_out(const fabric::FaultEvent& fault) {
   switch (fault.action) {
     case fabric::FaultAction::kLinkDown:
-      return set_link(fault.link, false, fault.carrier);
+      return set_link(fault.link, {.up = false, .host_sees_carrier = fault.carrier});
     case fabric::FaultAction::kLinkUp:
-      return set_link(fault.link, true, fault.carrier);
+      return set_link(fault.link, {.up = true, .host_sees_carrier = fault.carrier});
     case fabric::FaultAction::kLinkRate: {
       const Rate rate = config_.topology.rate(fault.link);
       const std::uint64_t slowed =
@@ -54,25 +54,25 @@ void SimWorld::carry_out(const fabric::FaultEvent& fault) {
   }
 }
 
-void SimWorld::set_link(LinkId id, bool up, bool carrier) {
+void SimWorld::set_link(LinkId id, LinkChange change) {
   Link& link = links_[id];
-  if (link.up == up) return;
-  link.up = up;
-  if (!up) ++link.epoch;
-  // What was queued is gone.
+  if (link.up == change.up) return;
+  link.up = change.up;
+  if (!link.up) ++link.epoch;
+  // The queue is empty: queued packets are lost.
   link.queue.data_free_at = link.queue.control_free_at = now_;
-  // A host sees the carrier of the link that comes to it.
-  if (!link.last_hop || !carrier) return;
+  // A host sees the carrier of its incoming link only.
+  if (!link.last_hop || !change.host_sees_carrier) return;
   const fabric::NodeId to = config_.topology.ends(id).to;
   const HostIndex host = to.index;
   const std::uint32_t plane = config_.topology.ends(id).from.plane;
   HostState& h = hosts_[host];
   if (h.node == nullptr || h.crashed) return;
   const auto bit = static_cast<world::PortMask>(1u << plane);
-  h.ports_up = static_cast<world::PortMask>(up ? h.ports_up | bit : h.ports_up & ~bit);
-  if (h.paused) return;  // told when it is driven again
+  h.ports_up = static_cast<world::PortMask>(change.up ? h.ports_up | bit : h.ports_up & ~bit);
+  if (h.paused) return;  // resume() notifies the node
   h.node->on_port(now_, static_cast<world::PortIndex>(plane),
-                  {.up = up, .rate = config_.topology.spec().host_rate});
+                  {.up = change.up, .rate = config_.topology.spec().host_rate});
   poll_host(host);
   arm_deadline(host);
 }
@@ -87,7 +87,8 @@ void SimWorld::resume(HostIndex host) {
         now_, static_cast<world::PortIndex>(plane),
         {.up = (h.ports_up >> plane & 1) != 0, .rate = config_.topology.spec().host_rate});
   }
-  // What fell due meanwhile first, with word of how late the world is; then what waited.
+  // First the deadline that expired during the pause, with the length of the pause; then the
+  // packets that arrived meanwhile.
   if (h.node->next_deadline() <= now_) h.node->on_deadline(now_, now_ - h.paused_since);
   const std::vector<std::uint32_t> waited = std::exchange(*h.backlog, {});
   constexpr std::size_t kBatch = 64;

@@ -1,4 +1,4 @@
-// What faults do to packets and hosts, and that everything follows from the seed.
+// The effects of faults on packets and hosts; the same seed gives the same run.
 #include <gtest/gtest.h>
 
 #include "sim/sim_world.h"
@@ -40,14 +40,16 @@ FaultEvent impair(ImpairmentKind kind, std::uint64_t share, Duration delay_max =
   return out;
 }
 
-// When packet i of a burst from host 0 reaches the switch.
+// The time when packet i of a burst from host 0 reaches the switch.
 Time at_switch(int i) { return kStart + Bench::packet_time() * (i + 1) + Duration::ns(500); }
 
-TEST(SimWorldFaults, ALinkThatGoesDownLosesWhatIsQueuedAndUnderWay) {
-  // Hosts 0 and 1 fill host 2's link twice over; it dies while packets are on it and in its queue.
+TEST(SimWorldFaults, ALinkThatGoesDownLosesItsQueuedAndInFlightPackets) {
+  // Hosts 0 and 1 send to host 2 at twice the rate of its link. The link goes down while packets
+  // are on it and in its queue.
   Bench bench(one_switch(3));
   for (int i = 0; i < 10; ++i) bench.send(0, 2, {.at = kStart}), bench.send(1, 2, {.at = kStart});
-  // Four have arrived by then; one is on the fibre, the others wait or come too late.
+  // At that time four packets have arrived and one is on the link. The others are queued or arrive
+  // at the switch later.
   const Time down = at_switch(0) + Bench::packet_time() * 4 + Duration::ns(501);
   bench.fault(on_link(down, FaultAction::kLinkDown, bench.topology().host_down(0, 2)));
   bench.world().step(us(1000));
@@ -55,7 +57,7 @@ TEST(SimWorldFaults, ALinkThatGoesDownLosesWhatIsQueuedAndUnderWay) {
   EXPECT_EQ(bench.world().counters().drops_down, 16u);
 }
 
-TEST(SimWorldFaults, WhatWaitedWhenItWentDownDoesNotComeAfterTheRepair) {
+TEST(SimWorldFaults, PacketsQueuedWhenALinkWentDownDoNotArriveAfterItsRepair) {
   Bench bench(one_switch(2));
   for (std::uint8_t i = 0; i < 10; ++i) bench.send(0, 1, {.at = kStart, .mark = i});
   bench.send(0, 1, {.at = us(200), .mark = 99});
@@ -64,14 +66,15 @@ TEST(SimWorldFaults, WhatWaitedWhenItWentDownDoesNotComeAfterTheRepair) {
   bench.fault(on_link(us(100), FaultAction::kLinkUp, link));
   bench.world().step(us(1000));
   const auto& received = bench.node(1).received;
-  ASSERT_EQ(received.size(), 2u) << "the first, that had arrived, and the one after the repair";
+  ASSERT_EQ(received.size(), 2u)
+      << "the one that arrived before the fault, and the one sent after the repair";
   EXPECT_EQ(received[0].mark, 0);
   EXPECT_EQ(received[1].mark, 99);
   EXPECT_EQ(received[1].at.ps(), (us(200) + (Bench::packet_time() + Duration::ns(500)) * 2).ps())
-      << "an empty queue, whatever it held before";
+      << "the queue is empty after the repair";
 }
 
-TEST(SimWorldFaults, OneWayIsOneWay) {
+TEST(SimWorldFaults, AFaultOnOneDirectionDoesNotAffectTheOther) {
   Bench bench(one_switch(2));
   bench.fault(on_link(us(5), FaultAction::kLinkDown, bench.topology().host_up(0, 0)));
   bench.send(0, 1, {.at = kStart});
@@ -81,7 +84,7 @@ TEST(SimWorldFaults, OneWayIsOneWay) {
   EXPECT_EQ(bench.node(0).received.size(), 1u);
 }
 
-TEST(SimWorldFaults, AHostSeesTheCarrierOfTheLinkTowardsIt) {
+TEST(SimWorldFaults, AHostSeesTheCarrierOfItsIncomingLinkOnly) {
   Bench bench(one_switch(2, 2));
   FaultEvent down = on_link(us(5), FaultAction::kLinkDown, bench.topology().host_down(1, 0));
   bench.fault(down);
@@ -99,10 +102,10 @@ TEST(SimWorldFaults, AHostSeesTheCarrierOfTheLinkTowardsIt) {
   EXPECT_EQ(seen[1].at, us(9));
   EXPECT_TRUE(seen[1].up);
   EXPECT_TRUE(bench.node(1).ports.empty())
-      << "silent, and the way from it has no carrier that it sees";
+      << "one fault is silent, and a host does not see the carrier of its outgoing link";
 }
 
-TEST(SimWorldFaults, ASlowLinkTakesLongerAndHoldsLess) {
+TEST(SimWorldFaults, ASlowLinkTakesLongerAndQueuesFewerPackets) {
   switching::QueueParams queue = Bench::deep_queue();
   queue.data_bytes_max = 16 * Bench::packet_size();
   Bench bench(Bench::config(one_switch(6), queue));
@@ -124,7 +127,7 @@ TEST(SimWorldFaults, ASlowLinkTakesLongerAndHoldsLess) {
   EXPECT_EQ((received.back().at - us(300)).ps(), (Bench::packet_time() * 2 + Duration::us(1)).ps());
 }
 
-TEST(SimWorldFaults, APausedHostIsNotDrivenAndGetsEverythingLater) {
+TEST(SimWorldFaults, APausedHostGetsItsPacketsAndDeadlineOnResume) {
   Bench bench(one_switch(2));
   bench.fault(on_host(us(5), FaultAction::kPause, 1));
   bench.fault(on_host(us(500), FaultAction::kResume, 1));
@@ -137,21 +140,20 @@ TEST(SimWorldFaults, APausedHostIsNotDrivenAndGetsEverythingLater) {
   EXPECT_TRUE(paused.received.empty());
   EXPECT_TRUE(paused.deadlines.empty());
   EXPECT_TRUE(paused.ports.empty());
-  EXPECT_TRUE(bench.node(0).received.empty()) << "it sends nothing";
+  EXPECT_TRUE(bench.node(0).received.empty()) << "a paused host sends nothing";
   bench.world().step(us(1000));
   ASSERT_EQ(paused.deadlines.size(), 1u);
   EXPECT_EQ(paused.deadlines[0].at, us(500));
-  EXPECT_EQ(paused.deadlines[0].late_by, Duration::us(495))
-      << "how long the world stood still for it";
+  EXPECT_EQ(paused.deadlines[0].late_by, Duration::us(495)) << "the length of the pause";
   ASSERT_EQ(paused.received.size(), 5u);
   EXPECT_EQ(paused.received[0].at, us(500));
   EXPECT_EQ(paused.received[0].batch, 5u);
-  ASSERT_EQ(paused.ports.size(), 1u) << "its one port, as it is now";
+  ASSERT_EQ(paused.ports.size(), 1u) << "the current state of its only port";
   EXPECT_TRUE(paused.ports[0].up);
   EXPECT_EQ(bench.node(0).received.size(), 1u);
 }
 
-TEST(SimWorldFaults, APausedHostsBufferIsBounded) {
+TEST(SimWorldFaults, TheBacklogOfAPausedHostIsBounded) {
   SimConfig config = Bench::config(one_switch(2), Bench::deep_queue());
   config.host_backlog_max = 3;
   Bench bench(config);
@@ -163,7 +165,7 @@ TEST(SimWorldFaults, APausedHostsBufferIsBounded) {
   EXPECT_EQ(bench.world().counters().drops_host, 2u);
 }
 
-TEST(SimWorldFaults, ACrashedHostIsGoneForEver) {
+TEST(SimWorldFaults, ACrashedHostNeitherSendsNorReceives) {
   Bench bench(one_switch(2));
   bench.fault(on_host(us(50), FaultAction::kCrash, 1));
   bench.send(0, 1, {.at = kStart});
@@ -177,7 +179,7 @@ TEST(SimWorldFaults, ACrashedHostIsGoneForEver) {
   EXPECT_EQ(bench.world().counters().drops_down, 1u);
 }
 
-TEST(SimWorldFaults, DuplicatesComeTwice) {
+TEST(SimWorldFaults, ADuplicatedPacketArrivesTwice) {
   Bench bench(one_switch(2));
   bench.fault(impair(ImpairmentKind::kDuplicate, kAlways));
   for (std::uint8_t i = 0; i < 3; ++i) bench.send(0, 1, {.at = kStart, .mark = i});
@@ -187,7 +189,7 @@ TEST(SimWorldFaults, DuplicatesComeTwice) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(received[i].mark, i / 2);
 }
 
-TEST(SimWorldFaults, DuplicatesOnALinkComeTwice) {
+TEST(SimWorldFaults, ADuplicateOnOneLinkDoesNotAffectTheOtherDirection) {
   Bench bench(one_switch(2));
   FaultEvent fault = impair(ImpairmentKind::kDuplicate, kAlways);
   fault.place = FaultPlace::kLink;
@@ -200,8 +202,8 @@ TEST(SimWorldFaults, DuplicatesOnALinkComeTwice) {
   EXPECT_EQ(bench.node(0).received.size(), 1u) << "the other direction is another link";
 }
 
-// A copy is no way round the pause.
-TEST(SimWorldFaults, DuplicatesWaitForAPausedHost) {
+// A duplicate must not be delivered to a host while the host is paused.
+TEST(SimWorldFaults, ADuplicateIsNotDeliveredToAPausedHost) {
   Bench bench(one_switch(2));
   bench.fault(impair(ImpairmentKind::kDuplicate, kAlways));
   bench.fault(on_host(us(5), FaultAction::kPause, 1));
@@ -213,7 +215,7 @@ TEST(SimWorldFaults, DuplicatesWaitForAPausedHost) {
   EXPECT_EQ(bench.node(1).received.size(), 2u);
 }
 
-TEST(SimWorldFaults, DelayedPacketsAreDelayedOnceAndOvertaken) {
+TEST(SimWorldFaults, APacketIsDelayedAtMostOnceAndCanBeOvertaken) {
   Bench bench(one_switch(2));
   bench.fault(impair(ImpairmentKind::kReorder, kAlways, Duration::us(50)));
   for (std::uint8_t i = 0; i < 50; ++i) bench.send(0, 1, {.at = kStart, .mark = i});
@@ -231,7 +233,7 @@ TEST(SimWorldFaults, DelayedPacketsAreDelayedOnceAndOvertaken) {
   EXPECT_TRUE(overtaken);
 }
 
-TEST(SimWorldFaults, DamagedPacketsSaySo) {
+TEST(SimWorldFaults, ADamagedPacketIsDeliveredAsNotIntact) {
   Bench bench(one_switch(2));
   bench.fault(impair(ImpairmentKind::kCorrupt, kAlways));
   bench.fault(event(us(50), FaultAction::kHeal));
@@ -257,7 +259,7 @@ std::uint64_t hash_of(std::uint64_t seed) {
   return bench.world().trace_hash();
 }
 
-TEST(SimWorldFaults, SameSeedSameHash) {
+TEST(SimWorldFaults, TheSameSeedGivesTheSameHash) {
   EXPECT_EQ(hash_of(1), hash_of(1));
   EXPECT_NE(hash_of(1), hash_of(2));
 }

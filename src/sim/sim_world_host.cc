@@ -1,4 +1,4 @@
-// SimWorld, hosts: asks the nodes for packets when their ports have room, and wakes them in time.
+// SimWorld, hosts: polls nodes for packets when their ports have room, and calls their deadlines.
 #include <algorithm>
 #include <cstring>
 
@@ -15,8 +15,8 @@ using fabric::LinkId;
 
 namespace {
 
-// Packets a host's port takes at a time, and when it asks for more: one full packet before the last
-// has left.
+// The packets that a host's port takes at a time. The port polls for more one packet time before
+// the last one has left.
 constexpr std::uint32_t kPortRoom = 4;
 
 }  // namespace
@@ -39,7 +39,7 @@ void SimWorld::poll_host(HostIndex host) {
     for (std::size_t i = 0; i < count; ++i) send(host, out_[i]);
     if (count < world::kBatchMin) break;
   }
-  // A port that is full now is asked for again when it is nearly empty.
+  // A port that is full now polls its node when it is nearly empty.
   Time again = kNever;
   for (std::uint32_t plane = 0; plane < planes; ++plane) {
     const Link& link = links_[config_.topology.host_up(plane, host)];
@@ -60,8 +60,7 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
   hash_.fold(std::uint64_t{d.entropy} << 8 | d.port);
   hash_.fold(d.header);
   const std::uint32_t index = packets_.take();
-  WEFT_ASSERT(index !=
-              PacketPool::kNone);  // windows bound what is under way; packets_max must allow it
+  WEFT_ASSERT(index != PacketPool::kNone);  // packets_max must be at least the sum of all windows
   Packet& packet = packets_[index];
   packet.route = {.from = host,
                   .to = to && to->host < hosts_.size() ? to->host : host,
@@ -93,7 +92,7 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
   }
   const LinkId id = config_.topology.host_up(d.port, host);
   Link& link = links_[id];
-  // The NIC's own queue: bounded by the room it offers; control packets go first.
+  // The queue of the NIC is bounded by the room that it offers; control packets leave first.
   const switching::Arriving arriving{.wire_size = packet.wire_size,
                                      .control = d.dscp == world::Dscp::kControl};
   static constexpr std::uint64_t kUnlimited = 1ull << 40;
@@ -102,7 +101,7 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
   nic.mtu_wire_size = config_.fabric_queue.mtu_wire_size;
   nic.ecn = false;
   const auto admission = link.queue.admit(now_, arriving, nic, kUnlimited, ecn_prng_);
-  // It takes its time on a dead link too.
+  // A packet occupies its port for the same time if the link is down.
   if (!link.up) return drop(index, counters_.drops_down);
   travel(id, index, admission.leaves_at);
 }
@@ -110,7 +109,7 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
 void SimWorld::arm_deadline(HostIndex host) {
   HostState& h = hosts_[host];
   const Time at = h.node->next_deadline();
-  // An event that is already due earlier looks again.
+  // An earlier deadline event is pending: on_deadline will schedule the next one.
   if (at == kNever || h.deadline_at <= at) return;
   h.deadline_at = std::max(at, now_);
   events_.push(h.deadline_at, kDeadline << kKindShift | host, 0);
@@ -118,7 +117,7 @@ void SimWorld::arm_deadline(HostIndex host) {
 
 void SimWorld::on_deadline(HostIndex host, Time at) {
   HostState& h = hosts_[host];
-  if (h.deadline_at != at) return;  // an earlier one took its place
+  if (h.deadline_at != at) return;  // an earlier event has replaced this one
   h.deadline_at = kNever;
   if (h.paused || h.crashed) return;
   if (h.node->next_deadline() <= now_) {

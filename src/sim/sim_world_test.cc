@@ -1,5 +1,5 @@
-// Time on links and in queues, exact to the picosecond; marks, trims and drops. Faults are in
-// sim_world_fault_test.cc.
+// Times on links and in queues, exact to the picosecond; marks, trims and drops.
+// sim_world_fault_test.cc tests faults.
 #include "sim/sim_world.h"
 
 #include <gtest/gtest.h>
@@ -13,32 +13,32 @@ constexpr Time kStart = us(10);
 
 // --- store and forward ---
 
-struct Way {
+struct Route {
   fabric::TopologySpec spec{};
   fabric::HostIndex to = 0;
   int links = 0;
 };
 
-TEST(SimWorld, StoreAndForwardIsExact) {
-  for (const Way& way :
-       {Way{one_switch(2), 1, 2}, Way{two_racks(4), 2, 4}, Way{fat_tree(), 15, 6}}) {
+TEST(SimWorld, StoreAndForwardTimeIsExact) {
+  for (const Route& route :
+       {Route{one_switch(2), 1, 2}, Route{two_racks(4), 2, 4}, Route{fat_tree(), 15, 6}}) {
     for (const std::uint32_t payload : {0u, 1u, 64u, 4096u}) {
-      fabric::TopologySpec spec = way.spec;
+      fabric::TopologySpec spec = route.spec;
       spec.switch_delay = Duration::ns(300);
       Bench bench(spec);
-      bench.send(0, way.to, {.at = kStart, .size = payload});
+      bench.send(0, route.to, {.at = kStart, .size = payload});
       bench.world().step(us(100));
-      ASSERT_EQ(bench.node(way.to).received.size(), 1u) << way.links << " links";
-      const Duration took = bench.node(way.to).received[0].at - kStart;
-      const Duration expected = (Bench::packet_time(payload) + Duration::ns(500)) * way.links +
-                                Duration::ns(300) * (way.links - 1);
-      EXPECT_EQ(took.ps(), expected.ps()) << way.links << " links, " << payload << " bytes";
-      EXPECT_EQ(bench.world().counters().packet_hops, static_cast<std::uint64_t>(way.links));
+      ASSERT_EQ(bench.node(route.to).received.size(), 1u) << route.links << " links";
+      const Duration took = bench.node(route.to).received[0].at - kStart;
+      const Duration expected = (Bench::packet_time(payload) + Duration::ns(500)) * route.links +
+                                Duration::ns(300) * (route.links - 1);
+      EXPECT_EQ(took.ps(), expected.ps()) << route.links << " links, " << payload << " bytes";
+      EXPECT_EQ(bench.world().counters().packet_hops, static_cast<std::uint64_t>(route.links));
     }
   }
 }
 
-TEST(SimWorld, PacketsFollowEachOtherAtLineRate) {
+TEST(SimWorld, PacketsOfOneSenderArriveAtLineRate) {
   Bench bench(two_racks(4));
   for (std::uint8_t i = 0; i < 100; ++i) bench.send(0, 2, {.at = kStart, .mark = i});
   bench.world().step(us(1000));
@@ -52,7 +52,7 @@ TEST(SimWorld, PacketsFollowEachOtherAtLineRate) {
   }
 }
 
-TEST(SimWorld, PlanesAreIndependent) {
+TEST(SimWorld, PacketsOnEveryPlaneArrive) {
   Bench bench(one_switch(2, 8));
   for (std::uint8_t plane = 0; plane < 8; ++plane)
     bench.send(0, 1, {.at = kStart, .port = plane, .mark = plane});
@@ -65,7 +65,7 @@ TEST(SimWorld, PlanesAreIndependent) {
   }
 }
 
-TEST(SimWorld, AShortPacketDoesNotOvertake) {
+TEST(SimWorld, AShortPacketDoesNotOvertakeALongOne) {
   Bench bench(two_racks(4));
   bench.send(0, 2, {.at = kStart, .size = 4096, .mark = 1});
   bench.send(0, 2, {.at = kStart, .size = 64, .mark = 2});
@@ -107,7 +107,7 @@ std::unique_ptr<Bench> incast(const switching::QueueParams& queue, std::uint32_t
   return bench;
 }
 
-TEST(SimWorld, MarksWhatWaitsBehindTooMuch) {
+TEST(SimWorld, PacketsBehindALongQueueAreMarked) {
   switching::QueueParams queue = Bench::deep_queue();
   queue.ecn_bytes_min = Bench::packet_size() * 3 / 2;
   queue.ecn_bytes_max = queue.ecn_bytes_min + 1;
@@ -127,7 +127,7 @@ TEST(SimWorld, MarksWhatWaitsBehindTooMuch) {
       0u);
 }
 
-TEST(SimWorld, TrimsWhatDoesNotFit) {
+TEST(SimWorld, PacketsThatDoNotFitTheQueueAreTrimmed) {
   const auto bench = incast(shallow(4), 8, {.at = kStart});
   const auto& received = bench->node(8).received;
   ASSERT_EQ(received.size(), 8u);
@@ -142,17 +142,18 @@ TEST(SimWorld, TrimsWhatDoesNotFit) {
     EXPECT_EQ(r.datagram.payload.size, 0u);
     EXPECT_EQ(r.header_size, 36u);
   }
-  // Where trimming begins is drawn from the last quarter of four packets: three always fit.
+  // The queue holds four packets, and trimming begins in its last quarter: three packets always
+  // fit.
   EXPECT_EQ(trimmed, 5u);
   EXPECT_EQ(bench->world().counters().trims, 5u);
   EXPECT_EQ(bench->world().counters().drops(), 0u);
-  // Headers go first: only the packet that was being sent is ahead of them.
+  // Trimmed headers leave before data: only the packet being sent is ahead of them.
   EXPECT_EQ(received.front().datagram.dscp, world::Dscp::kTrimmable);
   EXPECT_EQ(received[1].datagram.dscp, world::Dscp::kTrimmedLastHop);
   EXPECT_EQ(received.back().datagram.dscp, world::Dscp::kTrimmable);
 }
 
-TEST(SimWorld, TrimsInTheCoreSayThatTheyAre) {
+TEST(SimWorld, TrimmingInTheCoreIsNotReportedAsLastHop) {
   Bench bench(Bench::config(two_racks(16), shallow(4)));
   for (std::uint32_t host = 0; host < 8; ++host) bench.send(host, 8 + host, {.at = kStart});
   bench.world().step(us(1000));
@@ -161,10 +162,10 @@ TEST(SimWorld, TrimsInTheCoreSayThatTheyAre) {
     ASSERT_EQ(bench.node(host).received.size(), 1u);
     trimmed += bench.node(host).received[0].datagram.dscp == world::Dscp::kTrimmed;
   }
-  EXPECT_EQ(trimmed, 5u) << "at the one uplink of their T0";
+  EXPECT_EQ(trimmed, 5u) << "all trimmed at the only uplink of their T0";
 }
 
-TEST(SimWorld, DropsWhatMayNotBeTrimmed) {
+TEST(SimWorld, PacketsThatMayNotBeTrimmedAreDropped) {
   switching::QueueParams queue = shallow(4);
   EXPECT_EQ(incast(queue, 8, {.at = kStart, .dscp = world::Dscp::kNoTrim})
                 ->world()
@@ -178,7 +179,7 @@ TEST(SimWorld, DropsWhatMayNotBeTrimmed) {
   EXPECT_EQ(bench->node(8).received.size(), 4u);
 }
 
-TEST(SimWorld, ControlGoesBeforeData) {
+TEST(SimWorld, ControlPacketsLeaveBeforeQueuedData) {
   Bench bench(one_switch(4));
   for (std::uint32_t host = 0; host < 2; ++host) {
     for (int i = 0; i < 4; ++i) bench.send(host, 3, {.at = kStart});
@@ -191,10 +192,10 @@ TEST(SimWorld, ControlGoesBeforeData) {
   ASSERT_EQ(received.size(), 9u);
   const auto at =
       std::find_if(received.begin(), received.end(), [](const auto& r) { return r.mark == 9; });
-  EXPECT_LE(at - received.begin(), 2) << "the packets that were being sent, not those that waited";
+  EXPECT_LE(at - received.begin(), 2) << "only packets that were being sent may precede it";
 }
 
-TEST(SimWorld, ASharedBufferLowersEveryPortsLimit) {
+TEST(SimWorld, ASharedBufferLimitsTheQueueOfAPort) {
   SimConfig config = Bench::config(one_switch(10), Bench::deep_queue());
   config.shared_buffer_bytes = 8 * Bench::packet_size();
   config.shared_alpha_percent = 50;
@@ -202,14 +203,14 @@ TEST(SimWorld, ASharedBufferLowersEveryPortsLimit) {
   for (std::uint32_t host = 0; host < 9; ++host)
     bench.send(host, 9, {.at = kStart, .dscp = world::Dscp::kNoTrim});
   bench.world().step(us(100));
-  // Half of what is free: the queue grows while its packets fit into half of what the others left.
+  // The limit is half of the free bytes: after three packets no further one fits.
   EXPECT_EQ(bench.node(9).received.size(), 3u);
   EXPECT_EQ(bench.world().counters().drops_queue, 6u);
 }
 
 // --- the seam ---
 
-TEST(SimWorld, AttachRefusesWhatIsNoHostOfTheFabric) {
+TEST(SimWorld, AttachRefusesAddressesThatAreNotOneFreeHost) {
   SimWorld world(Bench::config(one_switch(2, 2), Bench::deep_queue()));
   ScriptedNode node;
   const auto port = [](fabric::HostIndex host, std::uint32_t plane) {
@@ -222,10 +223,10 @@ TEST(SimWorld, AttachRefusesWhatIsNoHostOfTheFabric) {
   EXPECT_FALSE(world.attach(far, node));
   EXPECT_FALSE(world.attach(strange, node));
   EXPECT_TRUE(world.attach(good, node));
-  EXPECT_FALSE(world.attach(good, node)) << "it has a node already";
+  EXPECT_FALSE(world.attach(good, node)) << "the host already has a node";
 }
 
-TEST(SimWorld, WhatIsSentToNobodyIsDropped) {
+TEST(SimWorld, PacketsToUnknownHostsAreDropped) {
   Bench bench(one_switch(2));
   bench.node(0).add(
       {.at = kStart, .peer = world::Address::of(fabric::address_of({.host = 99, .plane = 0}))});
@@ -236,7 +237,7 @@ TEST(SimWorld, WhatIsSentToNobodyIsDropped) {
   EXPECT_EQ(bench.world().counters().drops_route, 2u);
 }
 
-TEST(SimWorld, DeadlinesComeOnTime) {
+TEST(SimWorld, DeadlinesAreCalledOnTime) {
   Bench bench(one_switch(2));
   bench.send(0, 1, {.at = kStart});
   bench.send(0, 1, {.at = us(20)});
@@ -247,7 +248,7 @@ TEST(SimWorld, DeadlinesComeOnTime) {
   EXPECT_EQ(bench.node(0).deadlines[1].late_by, Duration());
 }
 
-TEST(SimWorld, CapturesWhatHostsSend) {
+TEST(SimWorld, CaptureHoldsPacketsAsHostsSentThem) {
   Bench bench(two_racks(4));
   bench.world().set_capture(true);
   bench.send(0, 2, {.at = kStart, .mark = 7});
@@ -259,11 +260,11 @@ TEST(SimWorld, CapturesWhatHostsSend) {
   EXPECT_EQ(captured[0].header[0], std::byte{7});
   EXPECT_EQ(captured[0].payload.size, 4096u);
   EXPECT_EQ(captured[0].route.usids, fabric::usids_for(bench.topology(), 0, 0, 2, 0))
-      << "all of them, as sent";
+      << "all uSIDs, as sent";
   EXPECT_TRUE(bench.world().take_captured().empty());
 }
 
-TEST(SimWorld, CountsPacketsOnLinks) {
+TEST(SimWorld, CountsThePacketsOfEachLink) {
   Bench bench(one_switch(2));
   bench.world().count_links();
   for (int i = 0; i < 5; ++i) bench.send(0, 1, {.at = kStart});

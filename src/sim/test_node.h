@@ -1,5 +1,5 @@
-// ScriptedNode, for tests: sends what it was told at the times it was told, and writes down
-// everything that happens to it. Bench: a fabric with a scripted node at every host.
+// ScriptedNode, for tests: sends given packets at given times, and records every call that it gets.
+// Bench: a fabric with a ScriptedNode at every host.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,19 +22,19 @@ class ScriptedNode final : public world::Node {
   struct Send {
     Time at{};
     world::Address peer{};
-    std::uint32_t size = 4096;  // of the payload
+    std::uint32_t size = 4096;  // payload bytes
     world::PortIndex port = 0;
     world::Dscp dscp = world::Dscp::kTrimmable;
     world::Ecn ecn = world::Ecn::kEct0;
     std::uint32_t entropy = 0;
-    std::uint8_t mark = 0;  // first byte of the header: tells packets apart
+    std::uint8_t mark = 0;  // first byte of the header, to identify the packet
   };
   struct Received {
     Time at{};
-    world::Datagram datagram{};  // its header is gone
+    world::Datagram datagram{};  // its header span is no longer valid
     std::uint8_t mark = 0;
     std::size_t header_size = 0;
-    std::size_t batch = 0;  // datagrams in the same call
+    std::size_t batch = 0;  // number of datagrams in the same call
   };
   struct PortEvent {
     Time at{};
@@ -149,7 +149,7 @@ class Bench {
     return out;
   }
   ScriptedNode& node(fabric::HostIndex host) { return *nodes_[host]; }
-  // To host `to`; entropy 0 is the first path of the plane.
+  // Makes host `from` send a packet to host `to`. Entropy 0 names the first path of the plane.
   void send(fabric::HostIndex from, fabric::HostIndex to, ScriptedNode::Send what) {
     what.peer = world::Address::of(fabric::address_of({.host = to, .plane = what.port}));
     nodes_[from]->add(what);
@@ -159,7 +159,7 @@ class Bench {
   const fabric::Topology& topology() const { return topology_; }
   SimWorld& world() { return world_; }
 
-  // Of a full packet with `payload` bytes on an SRv6 wire at 100G.
+  // The serialisation time of a packet with `payload` bytes, SRv6 header included, at 100 Gb/s.
   static Duration packet_time(std::uint32_t payload = 4096) {
     return Duration::ps(static_cast<std::int64_t>(packet_size(payload)) * 80);
   }
@@ -182,7 +182,7 @@ inline fabric::TopologySpec one_switch(std::uint32_t hosts, std::uint32_t planes
           .link_delay = Duration::ns(500)};
 }
 
-// Two T0s of `hosts / 2` hosts, joined by one T1.
+// Two T0s with `hosts / 2` hosts each, connected by one T1.
 inline fabric::TopologySpec two_racks(std::uint32_t hosts) {
   return {.shape = fabric::Shape::kTwoTier,
           .hosts = hosts,

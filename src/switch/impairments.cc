@@ -10,7 +10,8 @@ using fabric::ImpairmentKind;
 
 void Impairments::start(std::uint32_t id, std::uint32_t place,
                         const fabric::Impairment& impairment) {
-  // A stream a fault and place: what one draws does not move the others.
+  // Each fault and place has its own random stream, so that its draws do not change those of
+  // others.
   active_.push_back({.id = id,
                      .place = place,
                      .impairment = impairment,
@@ -67,8 +68,8 @@ void Impairments::apply(Active& active, std::uint32_t where, const Passing& pack
       harm.lost |= active.prng.chance(i.share_of_2_32);
       break;
     case ImpairmentKind::kBurstLoss: {
-      // Gilbert-Elliott: a burst ends with probability 1 / burst, and begins so often that `share`
-      // is lost in all.
+      // Gilbert-Elliott model: a burst ends with probability 1 / burst. The probability that a
+      // burst begins is chosen so that `share` of all packets is lost.
       const std::uint64_t burst = std::max(i.burst, 1u);
       const std::uint64_t whole = std::uint64_t{1} << 32;
       const bool inside = active.in_burst.contains(where);

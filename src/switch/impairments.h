@@ -1,7 +1,8 @@
-// Impairments: what links and receiving NICs do to packets while a fault lasts.
+// Impairments: the effect of active faults on packets, on links and at receiving NICs.
 //
-// Looked up by link, and only for links that are marked as impaired: a healthy fabric pays nothing.
-// The simulator and the software switch share it: what a fault means is said once.
+// A caller asks only for links that it has marked as impaired, so that a healthy fabric pays
+// nothing. The simulator and the software switch share this class, so that a fault means the same
+// in both.
 #pragma once
 
 #include <array>
@@ -17,13 +18,13 @@
 
 namespace weft::switching {
 
-// What of a packet a fault looks at.
+// The part of a packet that a fault depends on.
 struct Passing {
   std::uint32_t entropy = 0;
-  ConstBytes header{};  // from the BTH on; bytes that are no MRC packet are no acknowledgement
+  ConstBytes header{};  // from the BTH on; may be bytes that are not an MRC packet
 };
 
-// What happens to one packet at one place.
+// The effect of all active faults on one packet at one place.
 struct Harm {
   bool lost = false;
   bool corrupted = false;
@@ -35,10 +36,11 @@ class Impairments {
  public:
   explicit Impairments(Prng prng) : prng_(prng) {}
 
-  // First acknowledgements that are remembered, a fault; those that come later pass.
+  // The most acknowledgements that one kFirstTransportAck or kFirstNak fault drops and remembers.
+  // Later acknowledgements pass.
   static constexpr std::size_t kSeenMax = 1u << 20;
 
-  // `place`: a link, or kNicReceive / kAllLinks below.
+  // `place`: a link, kNicReceive or kAllLinks.
   void start(std::uint32_t id, std::uint32_t place, const fabric::Impairment& impairment);
   void end(std::uint32_t id);
   void end_all();
@@ -59,9 +61,8 @@ class Impairments {
     std::uint32_t place = 0;
     fabric::Impairment impairment;
     Prng prng;
-    std::set<std::uint32_t> in_burst;  // places where a burst is under way
-    std::set<std::array<std::uint32_t, 3>>
-        seen;  // (host, QPN, PSN) whose first acknowledgement was lost
+    std::set<std::uint32_t> in_burst;             // places where packets are being lost in a burst
+    std::set<std::array<std::uint32_t, 3>> seen;  // (place, QPN, PSN) of acknowledgements dropped
   };
   void apply(Active& active, std::uint32_t where, const Passing& packet, Harm& harm);
   void recount();

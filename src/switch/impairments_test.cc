@@ -1,4 +1,5 @@
-// Shares over many packets, for fixed seeds; bursts as long as asked for; what is lost only once.
+// The share of packets that each fault affects, over many packets with fixed seeds; the length of
+// bursts; acknowledgements that are lost only once.
 #include "switch/impairments.h"
 
 #include <gtest/gtest.h>
@@ -40,26 +41,27 @@ Ack transport_ack(std::uint32_t qpn, std::uint32_t psn, wire::AckSyndrome syndro
   return out;
 }
 
-TEST(Impairments, LoseTheShareThatIsAskedFor) {
+TEST(Impairments, LossAffectsTheConfiguredShareOfPackets) {
   for (const double share : {0.001, 0.01, 0.2, 1.0}) {
     Impairments impairments{Prng(1)};
     impairments.start(1, kLink, impairment(ImpairmentKind::kLoss, share));
     std::uint32_t lost = 0;
     for (std::uint32_t i = 0; i < kPackets; ++i) lost += impairments.at_link(kLink, packet()).lost;
-    // Four standard deviations.
+    // The tolerance is four standard deviations.
     const double expected = share * kPackets;
     EXPECT_NEAR(lost, expected, 4 * std::sqrt(expected * (1 - share)) + 0.5) << share;
   }
 }
 
-TEST(Impairments, OnlyWhereTheyAre) {
+TEST(Impairments, AnImpairmentAppliesOnlyAtItsPlaceUntilItEnds) {
   Impairments impairments{Prng(1)};
   impairments.start(1, kLink, impairment(ImpairmentKind::kLoss, 1));
   EXPECT_TRUE(impairments.on_link(kLink));
   EXPECT_FALSE(impairments.on_link(kLink + 1));
   EXPECT_FALSE(impairments.on_nics());
   EXPECT_FALSE(impairments.at_link(kLink + 1, packet()).lost);
-  EXPECT_FALSE(impairments.at_nic(kLink, packet()).lost) << "a host of the same number";
+  EXPECT_FALSE(impairments.at_nic(kLink, packet()).lost)
+      << "a host with the same number as the link";
   impairments.start(2, Impairments::kNicReceive, impairment(ImpairmentKind::kLoss, 1));
   impairments.start(3, Impairments::kAllLinks, impairment(ImpairmentKind::kCorrupt, 1));
   EXPECT_TRUE(impairments.on_nics());
@@ -95,7 +97,7 @@ Bursts bursts_of(double share, std::uint32_t burst) {
   return {.share = static_cast<double>(lost) / kPackets, .mean = static_cast<double>(lost) / begun};
 }
 
-TEST(Impairments, BurstsHaveTheirShareAndLength) {
+TEST(Impairments, BurstLossHasTheConfiguredShareAndMeanLength) {
   for (const std::uint32_t burst : {1u, 5u, 20u}) {
     const Bursts got = bursts_of(0.02, burst);
     EXPECT_NEAR(got.share, 0.02, 0.004) << burst;
@@ -103,7 +105,7 @@ TEST(Impairments, BurstsHaveTheirShareAndLength) {
   }
 }
 
-TEST(Impairments, ABurstIsOfOnePlace) {
+TEST(Impairments, ABurstOnOneLinkDoesNotAffectAnotherLink) {
   Impairments impairments{Prng(3)};
   fabric::Impairment spec = impairment(ImpairmentKind::kBurstLoss, 0.02);
   spec.burst = 1000;
@@ -133,7 +135,7 @@ TEST(Impairments, DelaysStayBelowTheirBound) {
   EXPECT_GT(longest, Duration::us(9));
 }
 
-TEST(Impairments, EvLossMeetsOnlyItsEvs) {
+TEST(Impairments, EvLossAffectsOnlyItsEvs) {
   Impairments impairments{Prng(1)};
   fabric::Impairment spec = impairment(ImpairmentKind::kEvLoss, 0.2);
   spec.entropies = {7, 9};
@@ -146,21 +148,21 @@ TEST(Impairments, EvLossMeetsOnlyItsEvs) {
   EXPECT_NEAR(lost, kPackets * 0.2, 800);
 }
 
-TEST(Impairments, TheFirstTransportAckOfEachMessageIsLost) {
+TEST(Impairments, TheFirstCopyOfEachTransportAckIsLost) {
   Impairments impairments{Prng(1)};
   impairments.start(1, Impairments::kNicReceive, impairment(ImpairmentKind::kFirstTransportAck, 1));
   const Ack ack = transport_ack(0x11, 100, wire::AckSyndrome::kAck);
   const Ack nak = transport_ack(0x11, 100, wire::AckSyndrome::kNakRemoteAccess);
-  EXPECT_FALSE(impairments.at_nic(0, nak).lost) << "a NAK is no ACK";
+  EXPECT_FALSE(impairments.at_nic(0, nak).lost) << "a NAK is not an ACK";
   EXPECT_TRUE(impairments.at_nic(0, ack).lost);
   EXPECT_FALSE(impairments.at_nic(0, ack).lost);
-  EXPECT_TRUE(impairments.at_nic(1, ack).lost) << "of another host";
+  EXPECT_TRUE(impairments.at_nic(1, ack).lost) << "the same ACK at another host";
   EXPECT_TRUE(impairments.at_nic(0, transport_ack(0x12, 100, wire::AckSyndrome::kAck)).lost);
   EXPECT_TRUE(impairments.at_nic(0, transport_ack(0x11, 101, wire::AckSyndrome::kAck)).lost);
-  EXPECT_FALSE(impairments.at_nic(0, packet()).lost) << "what is no packet at all";
+  EXPECT_FALSE(impairments.at_nic(0, packet()).lost) << "bytes that are not a packet";
 }
 
-TEST(Impairments, TheFirstNakIsLost) {
+TEST(Impairments, TheFirstCopyOfEachNakIsLost) {
   Impairments impairments{Prng(1)};
   impairments.start(1, Impairments::kNicReceive, impairment(ImpairmentKind::kFirstNak, 1));
   const Ack nak = transport_ack(0x11, 100, wire::AckSyndrome::kNakRemoteAccess);
@@ -169,8 +171,8 @@ TEST(Impairments, TheFirstNakIsLost) {
   EXPECT_FALSE(impairments.at_nic(0, nak).lost);
 }
 
-// A second fault draws from its own stream.
-TEST(Impairments, OneFaultDoesNotMoveAnother) {
+// Each fault draws from its own random stream.
+TEST(Impairments, OneFaultDoesNotChangeTheDrawsOfAnother) {
   const auto lost_with = [](bool second) {
     Impairments impairments{Prng(1)};
     impairments.start(1, kLink, impairment(ImpairmentKind::kLoss, 0.5));

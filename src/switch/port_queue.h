@@ -1,16 +1,18 @@
-// PortQueue: one output port of a switch: a data queue, a control queue before it, ECN marking,
-// trimming.
+// PortQueue: one output port of a switch, with a data queue, a control queue of higher priority,
+// ECN marking and trimming.
 //
-// The queue is kept as times, not as packets: `data_free_at` is when the last byte admitted so far
-// will have left, so the backlog at any moment is a difference, and admitting a packet says at once
-// when it leaves. A hop is therefore one event in the simulator, and the same arithmetic paces a
-// real port. Strict priority: control packets and trimmed headers go before data; they wait for the
-// packet that is being sent, and what data was admitted before them is taken to leave on time (they
-// are a few per cent of the bytes, except under heavy trimming; what is admitted later pays).
+// A queue stores times, not packets. `data_free_at` is the time when the last admitted byte has
+// left, so the backlog is a difference of times, and admit() returns at once when a packet leaves.
+// A hop is therefore one event in the simulator, and the same arithmetic paces a real port.
 //
-// Where trimming begins is drawn for each packet from the last quarter of the queue: a fixed edge
-// locks senders that are in step into losing or winning for milliseconds, which no real NIC's
-// jitter allows.
+// Control packets and trimmed headers have strict priority over data: they wait only for the packet
+// being sent. They do not delay data that was admitted before them, whose departure is already
+// scheduled; they delay data that is admitted later. This error is small, because control packets
+// are a few per cent of the bytes except under heavy trimming.
+//
+// The queue length at which trimming begins is drawn per packet from the last quarter of the queue.
+// With a fixed length, synchronised senders would always win or always lose for milliseconds, which
+// the jitter of real NICs prevents.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +23,20 @@
 
 namespace weft::switching {
 
-// Shared by all ports of a kind. Bytes on the wire, framing included.
+// The parameters of all ports of one kind. Bytes are on the wire, framing included.
 struct QueueParams {
   std::uint64_t data_bytes_max = 0;
   std::uint64_t control_bytes_max = 0;
-  std::uint64_t ecn_bytes_min = 0, ecn_bytes_max = 0;  // marking begins / is certain
-  std::uint32_t mtu_wire_size = 0;                     // of a full packet
+  std::uint64_t ecn_bytes_min = 0, ecn_bytes_max = 0;  // backlog: marking begins, is certain
+  std::uint32_t mtu_wire_size = 0;                     // size of a full packet
   bool ecn = true;
   bool trimming = true;
 };
 
 struct Arriving {
   std::uint32_t wire_size = 0;
-  std::uint32_t trimmed_wire_size = 0;  // what is left if it is trimmed
-  bool control = false;                 // control packet or trimmed header
+  std::uint32_t trimmed_wire_size = 0;  // its size after trimming
+  bool control = false;                 // a control packet or a trimmed header
   bool trimmable = false;
   bool ecn_capable = false;
 };
@@ -44,12 +46,12 @@ enum class Fate : std::uint8_t { kQueued, kTrimmed, kDropped };
 struct Admission {
   Fate fate = Fate::kQueued;
   bool marked = false;
-  Time leaves_at;  // its last byte; not set when dropped
+  Time leaves_at;  // when its last byte leaves; not set if the packet is dropped
 };
 
 struct PortQueue {
   Time data_free_at, control_free_at;
-  std::uint64_t ps_per_byte_q8 = 0;  // as Rate, in 1/256 ps
+  std::uint64_t ps_per_byte_q8 = 0;  // in units of 1/256 ps
 
   void set_rate(Rate rate) { ps_per_byte_q8 = 8'000'000'000'000ull * 256 / rate.bits_per_second(); }
   Duration time_for(std::uint64_t bytes) const {
@@ -62,8 +64,8 @@ struct PortQueue {
     return control_free_at > now ? control_free_at - now : Duration();
   }
 
-  // Puts a packet into its queue, trims it, or drops it. `limit`: the data queue's bound in bytes,
-  // which a shared buffer may lower. `prng` decides marks between the thresholds.
+  // Queues a packet, trims it or drops it. `limit`: the bound of the data queue in bytes, which a
+  // shared buffer may lower. `prng` decides marks between the thresholds and where trimming begins.
   Admission admit(Time now, const Arriving& packet, const QueueParams& params, std::uint64_t limit,
                   Prng& prng);
 
@@ -72,8 +74,8 @@ struct PortQueue {
 };
 
 inline Time PortQueue::send_control(Time now, std::uint32_t size, const QueueParams& params) {
-  // The packet being sent is finished first: data leave back to back, so it ends a multiple of a
-  // packet time before the last one does.
+  // The packet being sent is finished first. Data packets are taken to be full and back to back, so
+  // the packet being sent ends a multiple of the packet time before the last one does.
   Time start = now;
   if (data_free_at > now) {
     const Duration packet = time_for(params.mtu_wire_size);
@@ -115,14 +117,14 @@ inline Admission PortQueue::admit(Time now, const Arriving& packet, const QueueP
     if (backlog >= high) {
       result.marked = true;
     } else if (backlog > low) {
-      // In ns, of which 2^40 are minutes: neither product overflows.
+      // In nanoseconds the products do not overflow: 2^40 ns are 18 minutes.
       const auto share = static_cast<std::uint64_t>((backlog - low).ns());
       const auto whole = static_cast<std::uint64_t>((high - low).ns());
       result.marked = (prng.next() >> 40) * whole < share << 24;
     }
   }
   if (data_free_at < now) data_free_at = now;
-  // Data wait for control packets that are still leaving.
+  // Data waits for control packets that have not left yet.
   if (control_free_at > data_free_at) data_free_at = control_free_at;
   data_free_at += time_for(packet.wire_size);
   result.leaves_at = data_free_at;

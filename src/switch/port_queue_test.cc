@@ -1,4 +1,4 @@
-// One output port: when packets leave, which are marked, trimmed, dropped.
+// One output port: when packets leave, and which packets are marked, trimmed or dropped.
 #include "switch/port_queue.h"
 
 #include <gtest/gtest.h>
@@ -13,14 +13,14 @@ constexpr std::uint32_t kHeader = 100;
 
 Time ns(std::int64_t n) { return Time::from_start(Duration::ns(n)); }
 
-// 80 ps a byte: a full packet lasts 320 ns, a header 8 ns.
+// 80 ps per byte: a full packet takes 320 ns, a header 8 ns.
 PortQueue port() {
   PortQueue out;
   out.ps_per_byte_q8 = 80 * 256;
   return out;
 }
 
-// Ten packets; marked from two on, for certain from four on.
+// The queue holds ten packets. Marking begins at two packets and is certain from four on.
 QueueParams params() {
   return {.data_bytes_max = 10 * kFull,
           .control_bytes_max = 10 * kFull,
@@ -51,23 +51,24 @@ TEST(PortQueue, PacketsLeaveOneAfterAnother) {
   EXPECT_EQ(port.admit(ns(1000), kData).leaves_at, ns(1320)) << "an idle port begins at once";
 }
 
-TEST(PortQueue, ControlWaitsOnlyForThePacketThatIsBeingSent) {
+TEST(PortQueue, AControlPacketWaitsOnlyForThePacketBeingSent) {
   Port port;
   for (int i = 0; i < 4; ++i) port.admit(ns(0), kData);
   EXPECT_EQ(port.admit(ns(100), kControl).leaves_at, ns(320 + 8));
-  EXPECT_EQ(port.admit(ns(100), kControl).leaves_at, ns(320 + 16)) << "behind the one before it";
-  // What comes later pays for them.
+  EXPECT_EQ(port.admit(ns(100), kControl).leaves_at, ns(320 + 16))
+      << "it leaves after the previous control packet";
+  // Data admitted after the control packets is delayed by them.
   EXPECT_EQ(port.admit(ns(100), kData).leaves_at, ns(5 * 320 + 16));
 }
 
-TEST(PortQueue, ControlOnAnIdlePortGoesAtOnce) {
+TEST(PortQueue, AControlPacketOnAnIdlePortLeavesAtOnce) {
   Port port;
   EXPECT_EQ(port.admit(ns(50), kControl).leaves_at, ns(58));
   EXPECT_EQ(port.admit(ns(50), kData).leaves_at, ns(58 + 320));
 }
 
-// A busy link carries exactly its rate, however the two kinds mix.
-TEST(PortQueue, BytesTakeTheirTime) {
+// A busy link sends exactly at its rate, whatever the mix of data and control packets.
+TEST(PortQueue, ABusyPortSendsExactlyAtItsRate) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Port port;
     port.config.data_bytes_max = 1u << 30;
@@ -84,23 +85,23 @@ TEST(PortQueue, BytesTakeTheirTime) {
   }
 }
 
-TEST(PortQueue, MarksBetweenTheThresholdsInProportion) {
+TEST(PortQueue, MarkingProbabilityGrowsLinearlyBetweenTheThresholds) {
   Port port;
   std::array<int, 6> marked{};
   constexpr int kRounds = 10'000;
   for (int round = 0; round < kRounds; ++round) {
-    const Time now = ns(round * 10'000);  // empty again
+    const Time now = ns(round * 10'000);  // the queue has become empty
     for (std::size_t depth = 0; depth < 6; ++depth) marked[depth] += port.admit(now, kData).marked;
   }
   EXPECT_EQ(marked[0], 0);
   EXPECT_EQ(marked[1], 0);
-  EXPECT_EQ(marked[2], 0) << "just at the lower threshold";
+  EXPECT_EQ(marked[2], 0) << "exactly at the lower threshold";
   EXPECT_NEAR(marked[3], kRounds / 2, kRounds / 40);
   EXPECT_EQ(marked[4], kRounds);
   EXPECT_EQ(marked[5], kRounds);
 }
 
-TEST(PortQueue, MarksNothingThatIsNotCapable) {
+TEST(PortQueue, PacketsThatAreNotEcnCapableAreNotMarked) {
   Port port;
   Arriving packet = kData;
   packet.ecn_capable = false;
@@ -110,26 +111,27 @@ TEST(PortQueue, MarksNothingThatIsNotCapable) {
   for (int i = 0; i < 6; ++i) EXPECT_FALSE(off.admit(ns(0), kData).marked);
 }
 
-TEST(PortQueue, TrimsSomewhereInTheLastQuarter) {
+TEST(PortQueue, TrimmingBeginsAtARandomPlaceInTheLastQuarter) {
   std::array<int, 12> trimmed{};
   Port port;
   for (int round = 0; round < 2'000; ++round) {
     port.queue = switching::port();
     for (std::size_t i = 0; i < 12; ++i) {
-      port.queue.data_free_at = ns(static_cast<std::int64_t>(i) * 320);  // that many packets wait
+      port.queue.data_free_at = ns(static_cast<std::int64_t>(i) * 320);  // i packets wait
       port.queue.control_free_at = Time();
       trimmed[i] += port.admit(ns(0), kData).fate == Fate::kTrimmed;
     }
   }
   for (std::size_t i = 0; i <= 6; ++i) EXPECT_EQ(trimmed[i], 0) << i << " packets wait";
-  // Bounds are even in 7.5 to 10 packets: 0.2, 0.6 and 1.0 of them leave no room.
+  // The bound is uniform from 7.5 to 10 packets. With 7, 8 or 9 packets waiting, a share of 0.2,
+  // 0.6 or 1.0 of all bounds leaves no room for another.
   EXPECT_NEAR(trimmed[7], 400, 80);
   EXPECT_NEAR(trimmed[8], 1'200, 80);
   EXPECT_GE(trimmed[9], 1'990);
   EXPECT_EQ(trimmed[10], 2'000);
 }
 
-TEST(PortQueue, ATrimmedPacketIsASmallControlPacket) {
+TEST(PortQueue, ATrimmedPacketLeavesAsASmallControlPacket) {
   Port port;
   port.queue.data_free_at = ns(20 * 320);
   const Admission admission = port.admit(ns(0), kData);
@@ -138,7 +140,7 @@ TEST(PortQueue, ATrimmedPacketIsASmallControlPacket) {
   EXPECT_EQ(admission.leaves_at, ns(8));
 }
 
-TEST(PortQueue, DropsWhatCannotBeTrimmed) {
+TEST(PortQueue, PacketsThatCannotBeTrimmedAreDroppedFromAFullQueue) {
   Arriving packet = kData;
   packet.trimmable = false;
   Port port;
@@ -150,7 +152,7 @@ TEST(PortQueue, DropsWhatCannotBeTrimmed) {
   EXPECT_EQ(off.admit(ns(0), kData).fate, Fate::kDropped);
 }
 
-TEST(PortQueue, TheControlQueueIsBoundedToo) {
+TEST(PortQueue, TheControlQueueIsBounded) {
   Port port;
   port.config.control_bytes_max = 20 * kHeader;
   int queued = 0;

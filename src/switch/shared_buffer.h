@@ -1,8 +1,8 @@
 // SharedBuffer: the packet memory of one switch, shared by its ports.
 //
-// A port may fill what its private queue allows, and no more than a share (alpha) of what is free
-// now. What has left is given back lazily: departures wait in a heap by time until the switch is
-// looked at again.
+// The queue of a port is limited by its own bound and by a share (alpha) of the bytes that are free
+// now. Bytes of packets that have left are freed lazily: departures stay in a heap, ordered by
+// time, until the next call.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class SharedBuffer {
   SharedBuffer(std::uint64_t bytes, std::uint32_t alpha_percent)
       : free_(bytes), alpha_percent_(alpha_percent) {}
 
-  // How much one port's queue may hold now.
+  // The bytes that the queue of one port may hold now.
   std::uint64_t limit(Time now) {
     drain(now);
     return free_ * alpha_percent_ / 100;
@@ -45,7 +45,7 @@ class SharedBuffer {
       departures_.pop_back();
     }
   }
-  std::vector<Departure> departures_;  // bounded by the buffer: each holds at least a minimal frame
+  std::vector<Departure> departures_;  // bounded: each is at least a minimal frame
   std::uint64_t free_;
   std::uint32_t alpha_percent_;
 };

@@ -9,7 +9,7 @@ namespace {
 
 Time ns(std::int64_t n) { return Time::from_start(Duration::ns(n)); }
 
-TEST(SharedBuffer, APortMayTakeAShareOfWhatIsFree) {
+TEST(SharedBuffer, LimitIsTheConfiguredShareOfTheFreeBytes) {
   SharedBuffer half(1000, 50), twice(1000, 200);
   EXPECT_EQ(half.limit(ns(0)), 500u);
   EXPECT_EQ(twice.limit(ns(0)), 2000u);
@@ -18,7 +18,7 @@ TEST(SharedBuffer, APortMayTakeAShareOfWhatIsFree) {
   EXPECT_EQ(half.free_bytes(), 600u);
 }
 
-TEST(SharedBuffer, WhatHasLeftIsFreeAgain) {
+TEST(SharedBuffer, BytesOfAPacketAreFreeOnceItHasLeft) {
   SharedBuffer buffer(1000, 100);
   buffer.take(300, ns(20));
   buffer.take(500, ns(10));
@@ -30,8 +30,8 @@ TEST(SharedBuffer, WhatHasLeftIsFreeAgain) {
   EXPECT_EQ(buffer.limit(ns(20)), 1000u);
 }
 
-// Whatever comes and goes, free bytes are the buffer less what is under way.
-TEST(SharedBuffer, KeepsItsBooks) {
+// At any time the free bytes are the size of the buffer less the packets that have not left.
+TEST(SharedBuffer, FreeBytesAreTheBufferLessAllQueuedPackets) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Prng prng(seed);
     SharedBuffer buffer(100'000, 100);

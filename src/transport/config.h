@@ -1,5 +1,5 @@
-// What an endpoint and its QPs are told at construction: every bound, every default, and where it
-// comes from.
+// The configuration of an endpoint and its QPs: every bound, every default, and where it comes
+// from.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include "base/rate.h"
 #include "base/time.h"
 #include "fabric/ev.h"
+#include "transport/peer_kind.h"
 #include "world/world.h"
 
 namespace weft::transport {
@@ -18,8 +19,7 @@ using world::Address;
 using world::PortIndex;
 using world::PortMask;
 
-// Which EV next. kMrc skips a marked EV once; the others are for
-// comparison.
+// How the next EV is chosen. kMrc skips a marked EV once; the others are for comparison.
 enum class Policy : std::uint8_t { kMrc, kOblivious, kReps, kFlowHash };
 
 // When an EV is condemned (docs/decisions/0003): on evidence relative to its siblings, or at its
@@ -30,16 +30,12 @@ enum class Condemn : std::uint8_t { kRelative, kFirstLoss };
 struct NsccConfig {
   bool enabled = true;  // false: the window stays at cwnd_bytes_max
   Rate rate;            // of all ports together
-  Duration base_rtt;    // of an MTU packet on the longest idle path
-  // The peer is software: an RTT is what two schedulers make of it. base_rtt is a floor, and grows
-  // to the smallest RTT seen; quick adapt waits for a first mark or trim; and where neither was
-  // seen for 100 round trips, a queue that stands counts as a mark (docs/decisions/0011).
-  bool software = false;
+  Duration base_rtt;    // of an MTU packet on the longest idle path; to software the least there is
   bool trimming = true;  // the fabric trims: target 0.75 base_rtt, no delay-triggered quick adapt
   bool quick_adapt = true;
   std::uint32_t cwnd_bytes_max = 0;      // 1.5 * rate * base_rtt
   std::uint32_t cwnd_bytes_initial = 0;  // cwnd_bytes_max
-  Duration target_delay;                 // 0.75 (1.0) * base_rtt
+  Duration target_delay;                 // 0.75 (1.0) * base_rtt; or PeerRules::target_rtts
   Duration qa_threshold;                 // 4 * target_delay without trimming
   std::uint32_t qa_gate = 3;             // quick adapt acts below cwnd_bytes_max >> qa_gate
   // As a controller may set them (reference section 7.1).
@@ -78,46 +74,39 @@ struct EndpointConfig {
   std::uint32_t batch_max = 64;  // datagrams one poll_transmit gives; at least world::kBatchMin
   std::uint32_t control_queue_max = 256;  // control packets that wait for a port
   std::uint32_t ask_count_max = 0;        // endpoint requests of a controller under way
-  std::uint32_t ev_news_max = 0;          // EVs gone bad or good that nobody took yet; 0: not noted
+  std::uint32_t ev_news_max = 0;          // EVs gone bad or good, not polled yet; 0: not noted
   std::uint32_t bad_ev_count_max = 512;   // condemned EVs that are probed, over all peers
   std::uint32_t first_qpn = 0x100;        // QPNs count from here, and go round in
   std::uint32_t qpn_bits = 24;            // their low bits
-  std::uint32_t sack_bytes = 16 * 1024;   // a SACK at least that often
-  // While something is missing, a SACK at least that often too: at a low rate `sack_bytes` take long,
-  // and the requestor waits to hear what is lost. 0: by bytes only.
-  Duration sack_holes;
-  // For worlds in which a packet costs its sender time: what was received is answered after the data
-  // that goes out, on one port for each peer, and while data goes out anyway up to that much later.
-  // 0: answered at once.
+  // For worlds in which a packet costs its sender time: data from software peers is acknowledged
+  // after the data that goes out, on one port for each peer, and while data goes out anyway up to
+  // that much later. NICs are answered at once. 0: so is everybody.
   Duration answers_delay;
-  // A responder that received something which no SACK reports yet, and then nothing for that long,
-  // reports it by itself, on every plane: whoever would have asked may be lost. 0: it waits.
-  Duration sack_quiet;
-  std::uint32_t probes_per_ms = 0;  // reliability probes over all QPs (ProbeBudget); 0: no bound
-  bool tell_failures = false;       // poll_failure() is asked
-  bool share_path_health = false;   // beyond MRC: QPs to one peer learn bad EVs from each other
+  bool tell_failures = false;      // poll_failure() is asked
+  bool share_path_health = false;  // beyond MRC: QPs to one peer learn bad EVs from each other
   Duration reverse_confirm = Duration::ms(1);  // a reverse EV unconfirmed for that long is probed
   std::uint64_t seed = 1;
   std::uint32_t host = 0;  // our name in the trace
 };
 
 struct QpConfig {
+  PeerKind peer = PeerKind::kNic;       // what is at the other end
   std::uint32_t mtu = 0;                // payload bytes of a full packet; 0: the endpoint's
   std::uint32_t mtu_dest = 0;           // of the largest that we accept as responder; 0: the same
   std::uint32_t mtu_dest_unlisted = 0;  // and over ports that are not listed; 0: no larger
-  std::uint32_t sack_bytes = 0;         // a SACK at least that often; 0: as the endpoint's
+  std::uint32_t sack_bytes = 0;         // a SACK at least that often; 0: by the kind of the peer
   std::uint32_t mpr = 32;               // our window as requestor, units of 128 PSNs
   std::uint32_t mpr_dest = 32;          // what we accept as responder
   bool dynamic_mpr = false;             // obey SACK.mpr
-  // Between two Weft ends that agree on it: SACK.mpr is the responder's receive budget, in units of
-  // so many bytes. 0: SACK.mpr is MRC's, in units of 128 PSNs.
-  std::uint32_t budget_unit_bytes = 0;
+  // Between software ends SACK.mpr is the responder's receive budget. False where the link itself
+  // holds the sender back (shared memory): it is MRC's, as with a NIC.
+  bool receive_budget = true;
   std::uint16_t wimm_max = 128;       // immediates on the wire as requestor
   std::uint16_t wimm_dest_max = 128;  // as responder
   bool trim_nack = true;              // answer trimmed packets with a NACK
   // Work requests; 0: as the endpoint's.
   std::uint32_t send_queue_max = 0, receive_queue_max = 0;
-  std::uint32_t domain = 0;  // whose memory the peer may write to: told to Memory::region
+  std::uint32_t domain = 0;  // whose memory the peer may write to, as Memory::region knows it
   Policy policy = Policy::kMrc;
   Condemn condemn = Condemn::kRelative;
   std::uint32_t ev_active = 128;  // EVs in rotation; the rest of `evs` are backups
@@ -128,7 +117,7 @@ struct QpConfig {
   NsccConfig nscc;
 };
 
-// How much a responder is ready to take: told to the requestor in every SACK.
+// How much a responder is ready to take. Every SACK says it to the requestor.
 struct ReceiveLimit {
   std::uint8_t mpr = 0;  // units of 128 PSNs, or of the budget; 0: the QP's mpr_dest
   // 0 none; 64 halves the window in a round trip; 127 leaves one packet
@@ -137,7 +126,7 @@ struct ReceiveLimit {
   friend bool operator==(const ReceiveLimit&, const ReceiveLimit&) = default;
 };
 
-// Where the other end is: what the two applications tell each other out of band.
+// Where the other end is: the two applications exchange this out of band.
 struct PeerInfo {
   std::array<Address, world::kPortsMax> ports{};
   std::uint32_t host = 0xffff'ffff;  // its name in the trace

@@ -13,27 +13,49 @@
 
 namespace weft::transport {
 
+// Which port a control packet takes.
+struct PortChoice {
+  enum class Rule : std::uint8_t {
+    kInTurn,       // any port: the planes take turns
+    kOnly,         // `port`; when that is down the packet is dropped
+    kPrefer,       // `port`; when that is full or its reverse EV in doubt, the planes in turn
+    kPreferHeard,  // the same, with the port on which the peer was last heard
+    kCopy,         // a port other than the packet before took; when there is none it is dropped
+  };
+  Rule rule;
+  world::PortIndex port;  // with kOnly and kPrefer
+
+  static constexpr PortChoice in_turn() { return {Rule::kInTurn, 0}; }
+  static constexpr PortChoice only(world::PortIndex port) { return {Rule::kOnly, port}; }
+  static constexpr PortChoice prefer(world::PortIndex port) { return {Rule::kPrefer, port}; }
+  static constexpr PortChoice prefer_heard() { return {Rule::kPreferHeard, 0}; }
+  static constexpr PortChoice copy() { return {Rule::kCopy, 0}; }
+  friend bool operator==(const PortChoice&, const PortChoice&) = default;
+};
+
 // Where a control packet goes: to a known peer over its plane's reverse EV, or to a given address
-// over a given EV.
+// over a given EV and port.
 struct ControlPacket {
-  static constexpr std::uint8_t kAnyPort = 0xff;
-  static constexpr std::uint8_t kHeardPort = 0xfe;  // as `near`: where the peer was last heard
-  static constexpr std::uint8_t kOtherPort = 0xfd;  // as `near`: a copy, elsewhere or not at all
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::array<std::byte, wire::kHeaderSizeMax> header;
   std::uint8_t header_size;
-  std::uint8_t port;  // the only one it may take
-  // If it may take any: the one that it takes unless that is in doubt or full. kAnyPort: in turn.
-  std::uint8_t near;
+  PortChoice port;
   bool fixed_ev;  // `entropy` is the EV; else the peer's reverse EV of the port taken
   // A probe that travels with the data; a full queue trims it, which does it no harm.
   bool data_class;
   std::uint32_t entropy;
-  std::uint32_t peer;  // index of the peer; kNoPeer: the address `to` is meant
-  std::uint32_t qpn;   // whose packet this is, for the trace; 0: the endpoint's
+  std::uint32_t peer;  // index of the peer; kNoPeer: it goes to the address `to`
+  std::uint32_t qpn;   // the QP that sends it, for the trace; 0: the endpoint
   std::uint64_t to_high, to_low;
   std::uint16_t to_process;
   std::uint16_t ask;  // number of the controller's request that this is; 0: none
+
+  world::Address to() const { return {.high = to_high, .low = to_low, .process = to_process}; }
+  void set_to(const world::Address& address) {
+    to_high = address.high;
+    to_low = address.low;
+    to_process = address.process;
+  }
 };
 static_assert(std::is_trivially_default_constructible_v<
               ControlPacket>);  // no ring is filled before it is used
@@ -46,9 +68,10 @@ class ControlQueue {
   std::size_t size() const { return ring_.size(); }
   std::uint64_t dropped() const { return dropped_; }
   std::size_t bytes() const { return ring_.bytes(); }
+  // REQUIRES !empty(), as pop() does.
   ControlPacket& front() { return ring_.front(); }
   void pop() { ring_.pop(); }
-  // What waits for that peer is dropped: its index is given to another.
+  // Drops the packets to that peer: its index is given to another.
   void forget_peer(std::uint32_t peer) {
     for (std::size_t left = ring_.size(); left > 0; --left) {
       const ControlPacket packet = ring_.front();
@@ -63,8 +86,7 @@ class ControlQueue {
       return nullptr;
     }
     ControlPacket& packet = ring_.push_slot();
-    packet.port = ControlPacket::kAnyPort;
-    packet.near = ControlPacket::kAnyPort;
+    packet.port = PortChoice::in_turn();
     packet.fixed_ev = false;
     packet.data_class = false;
     packet.entropy = 0;

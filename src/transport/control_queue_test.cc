@@ -5,7 +5,7 @@
 namespace weft::transport {
 namespace {
 
-TEST(ControlQueue, FirstInFirstOut) {
+TEST(ControlQueue, PacketsLeaveInTheOrderTheyCame) {
   ControlQueue queue(4);
   EXPECT_TRUE(queue.empty());
   for (std::uint32_t i = 0; i < 4; ++i) queue.add()->qpn = i;
@@ -25,15 +25,15 @@ TEST(ControlQueue, WhenFullTheNewestIsDroppedAndCounted) {
   EXPECT_NE(queue.add(), nullptr);
 }
 
-TEST(ControlQueue, NothingIsLeftOfTheSlotsLastPacket) {
+TEST(ControlQueue, ReusedSlotHoldsNothingOfItsLastPacket) {
   ControlQueue queue(1);
   ControlPacket* packet = queue.add();
-  packet->port = 3;
+  packet->port = PortChoice::only(3);
   packet->fixed_ev = packet->data_class = true;
   packet->entropy = packet->peer = packet->qpn = 5;
   queue.pop();
   packet = queue.add();
-  EXPECT_EQ(packet->port, ControlPacket::kAnyPort);
+  EXPECT_EQ(packet->port, PortChoice::in_turn());
   EXPECT_FALSE(packet->fixed_ev);
   EXPECT_FALSE(packet->data_class);
   EXPECT_EQ(packet->entropy, 0u);
@@ -41,7 +41,7 @@ TEST(ControlQueue, NothingIsLeftOfTheSlotsLastPacket) {
   EXPECT_EQ(packet->qpn, 0u);
 }
 
-TEST(ControlQueue, HeaderIsWhatWasWritten) {
+TEST(ControlQueue, WrittenHeaderParsesToTheSamePacket) {
   ControlQueue queue(1);
   ControlPacket* packet = queue.add();
   const wire::Bth bth{.opcode = wire::Opcode::kProbe, .dest_qpn = 0x123};

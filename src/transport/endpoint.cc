@@ -6,18 +6,24 @@
 #include "base/assert.h"
 
 namespace weft::transport {
+namespace {
+
+// Half of the PSN space: beyond it "before" and "after" mean nothing.
+std::uint64_t write_size_max(const Qp& qp) { return std::uint64_t{qp.params->mtu} << 22; }
+
+}  // namespace
 
 // --- work --------------------------------------------------------------------------------------
 
-// The messages are short enough for a string that takes no memory: being refused is an everyday
-// event here.
+// The messages are short enough for a string that allocates nothing: a full queue is an everyday
+// event.
 Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request) {
-  Qp* qp = find_qp(qpn);
+  Qp* qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (!qp->may_send()) return Error{ErrorKind::kWrongState, "QP not in RTS"};
   if (!has_room(*qp)) return Error{ErrorKind::kExhausted, "queue is full"};
-  if (request.size > write_max(*qp)) return Error{ErrorKind::kInvalid, "write too long"};
-  ++completions_reserved_;
+  if (request.size > write_size_max(*qp)) return Error{ErrorKind::kInvalid, "write too long"};
+  completions_.reserve();
   qp->requestor.post(now, request);
   on_posted(*qp);
   return {};
@@ -25,13 +31,13 @@ Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request
 
 std::size_t Endpoint::post_writes(Time now, Qpn qpn,
                                   std::span<const WriteRequest* const> requests) {
-  Qp* const qp = find_qp(qpn);
+  Qp* const qp = qps_.find(qpn);
   if (qp == nullptr || !qp->may_send()) return 0;
   std::size_t taken = 0;
   for (; taken < requests.size(); ++taken) {
     const WriteRequest& request = *requests[taken];
-    if (!has_room(*qp) || request.size > write_max(*qp)) break;
-    ++completions_reserved_;
+    if (!has_room(*qp) || request.size > write_size_max(*qp)) break;
+    completions_.reserve();
     qp->requestor.post(now, request);
   }
   if (taken > 0) on_posted(*qp);
@@ -39,36 +45,29 @@ std::size_t Endpoint::post_writes(Time now, Qpn qpn,
 }
 
 void Endpoint::on_posted(Qp& qp) {
-  deadlines_.at_latest(qp_index(qp), qp.requestor.deadline());
+  deadlines_.at_latest(qps_.index_of(qp), qp.requestor.deadline());
   mark_ready(qp);
 }
 
 Result<void> Endpoint::post_receive(Time, Qpn qpn, std::uint64_t id) {
-  Qp* qp = find_qp(qpn);
+  Qp* qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (qp->state == QpState::kError) return Error{ErrorKind::kWrongState, "QP is in ERR"};
-  if (qp->receives.full() || completions_reserved_ >= config_.completion_queue_max) {
+  if (qp->receives.full() || !completions_.has_room()) {
     return Error{ErrorKind::kExhausted, "queue is full"};
   }
-  ++completions_reserved_;
+  completions_.reserve();
   qp->receives.push(id);
   return {};
 }
 
-std::size_t Endpoint::poll_completions(std::span<Completion> out) {
-  std::size_t count = 0;
-  while (count < out.size() && !completions_.empty()) {
-    out[count++] = completions_.front();
-    completions_.pop();
-    --completions_reserved_;
-  }
-  return count;
-}
+std::size_t Endpoint::poll_completions(std::span<Completion> out) { return completions_.poll(out); }
 
-void Endpoint::collect(Qp& qp) {
+// Finished writes go to the application.
+void Endpoint::complete(Qp& qp) {
   Completion completion;
   while (qp.requestor.poll_completion(completion)) completions_.push(completion);
-  completions_reserved_ -= qp.requestor.take_silent_done();
+  completions_.release(qp.requestor.take_silent_done());
 }
 
 bool Endpoint::poll_failure(QpFailure& out) {
@@ -82,7 +81,8 @@ void Endpoint::fail(Time now, Qp& qp, Status status) {
   qp.state = QpState::kError;
   if (config_.tell_failures && !failures_.full()) failures_.push({.qpn = qp.qpn, .status = status});
   qp.requestor.fail(status);
-  collect(qp);
+  complete(qp);
+  WEFT_ASSERT(qp.requestor.incomplete() == 0);
   while (!qp.receives.empty()) {
     completions_.push({.id = qp.receives.front(),
                        .qpn = qp.qpn,
@@ -90,37 +90,117 @@ void Endpoint::fail(Time now, Qp& qp, Status status) {
                        .status = Status::kFlushed});
     qp.receives.pop();
   }
-  deadlines_.remove(qp_index(qp));
-  if (trace_ != nullptr) trace_qp(now, TraceKind::kQpError, qp, static_cast<std::uint64_t>(status));
+  deadlines_.remove(qps_.index_of(qp));
+  trace_.qp_failed(now, qp, status);
 }
 
 // --- time --------------------------------------------------------------------------------------
 
+Time Endpoint::time_of(EndpointTimer timer) const {
+  switch (timer) {
+    case EndpointTimer::kRequestor:
+      return deadlines_.top();
+    case EndpointTimer::kEvProbe:
+      return prober_.next_deadline();
+    case EndpointTimer::kPortStatus:
+      return ports_.resend_at();
+    case EndpointTimer::kRefused:
+      return refused_.next_at();
+    case EndpointTimer::kDelayedAnswers:
+      return answers_.answer_at();
+    case EndpointTimer::kQuietReport:
+      return answers_.quiet_at();
+  }
+  return kNever;
+}
+
+void Endpoint::on_timer(EndpointTimer timer, Time now, Duration late_by) {
+  switch (timer) {
+    case EndpointTimer::kRequestor:
+      return on_requestor_timers(now, late_by);
+    case EndpointTimer::kEvProbe:
+      return prober_.ask(now, control_, request_ids_,
+                         [this](std::uint32_t peer) { return peers_[peer].answers.value(); });
+    case EndpointTimer::kPortStatus:
+      return resend_port_status(now);
+    case EndpointTimer::kRefused:
+      return ask_refused(now);
+    case EndpointTimer::kDelayedAnswers:
+      return flush_answers(now);
+    case EndpointTimer::kQuietReport:
+      return report_quiet(now);
+  }
+}
+
 Time Endpoint::next_deadline() const {
-  return std::min(
-      {deadlines_.top(), prober_.next_deadline(), port_status_next_, answers_at_, quiet_at_});
+  Time next = kNever;
+  for (const EndpointTimer timer : kEndpointTimers) next = std::min(next, time_of(timer));
+  return next;
 }
 
 void Endpoint::on_deadline(Time now, Duration late_by) {
+  WEFT_ASSERT(now >= next_deadline());
+  for (const EndpointTimer timer : kEndpointTimers) {
+    if (time_of(timer) <= now) on_timer(timer, now, late_by);
+  }
+}
+
+void Endpoint::on_requestor_timers(Time now, Duration late_by) {
   while (deadlines_.top() <= now) {
     const std::uint32_t index = deadlines_.top_index();
-    Qp& qp = *qps_[index];
+    Qp& qp = qps_[index];
     if (qp.requestor.deadline() <= now) {
       auto c = context(now);
       after_requestor(now, qp, qp.requestor.on_deadline(c, late_by));
-      qp.silent = qp.requestor.is_peer_silent();
+      qp.peer_is_silent = qp.requestor.is_peer_silent();
     }
     if (qp.state != QpState::kError) deadlines_.set(index, qp.requestor.deadline());
   }
-  prober_.ask(
-      now, control_, [this] { return take_request_id(); },
-      [this](std::uint32_t peer) { return peers_[peer].answers.value(); });
-  if (now >= port_status_next_) {
-    resend_port_status(now);
-    if (refused_count_ > 0) ask_refused(now);
+}
+
+void Endpoint::resend_port_status(Time now) {
+  ports_.begin_resend_round();
+  for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].first_qp != Peer::kNobody)
+      ports_.resend_if_due(now, i, peers_[i].ports, control_);
   }
-  if (now >= answers_at_) flush_answers(now);
-  if (now >= quiet_at_) report_quiet(now);
+}
+
+void Endpoint::ask_refused(Time now) {
+  refused_.begin_round();
+  qps_.for_each([&](Qp& qp) {
+    const auto step = refused_.next_step(
+        now, qp.refused, {.may_send = qp.may_send(), .last_heard = qp.requestor.last_heard()});
+    if (step == RefusedPeers::Step::kFail) {
+      ++counters_.qps_refused;
+      fail(now, qp, Status::kRetryExceeded);
+    } else if (step == RefusedPeers::Step::kAsk) {
+      const std::uint64_t dropped = control_.dropped();
+      auto c = context(now);
+      qp.requestor.probe_planes(c);
+      refused_.on_asked(now, qp.refused, control_.dropped() == dropped);
+    }
+  });
+}
+
+// A report goes out on every plane: the packet that would have asked for it may be lost.
+void Endpoint::report_quiet(Time now) {
+  for (std::size_t left = answers_.begin_quiet_round(); left > 0; --left) {
+    const std::uint32_t index = answers_.take_watched();
+    Qp& qp = qps_[index];
+    const AnswerScheduler::Watched watched{
+        .owes_sack = qp.responder.owes_sack() && qp.may_receive(),
+        .quiet = qp.params->peer->sack_after_quiet};
+    if (!answers_.is_quiet(now, index, qp.answers, watched)) continue;
+    const PortMask usable = peers_[qp.peer].usable(ports_.up());
+    for (std::uint32_t port = 0; port < ports_.count(); ++port) {
+      if ((usable >> port & 1) == 0) continue;
+      qp.responder.report({.port = PortChoice::only(static_cast<PortIndex>(port))}, control_,
+                          responder_counters_);
+      ++counters_.quiet_sacks;
+    }
+    qp.responder.settle();
+  }
 }
 
 Requestor::Context Endpoint::context(Time now) {
@@ -130,49 +210,9 @@ Requestor::Context Endpoint::context(Time now) {
           .prober = prober_,
           .counters = requestor_counters_,
           .probes = probe_budget_,
-          .peers = peers_,
-          .trace = trace_,
+          .peers = peers_.all(),
+          .trace = trace_.get(),
           .host = config_.host};
-}
-
-void Endpoint::mark_ready(Qp& qp) {
-  if (qp.ready) return;
-  qp.ready = true;
-  ready_.push(qp_index(qp));
-}
-
-std::uint16_t Endpoint::take_request_id() {
-  if (++next_request_ == 0) ++next_request_;
-  return next_request_;
-}
-
-void Endpoint::trace_qp(Time now, TraceKind kind, const Qp& qp, std::uint64_t a) {
-  TraceRecord record;
-  record.at = now;
-  record.host = config_.host;
-  record.kind = kind;
-  record.qpn = qp.qpn;
-  record.a = a;
-  trace_->append(record);
-}
-
-void Endpoint::trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn,
-                              std::uint32_t peer_host) {
-  TraceRecord record;
-  record.at = now;
-  record.host = config_.host;
-  record.kind = kind;
-  record.port = d.port;
-  record.flags =
-      static_cast<std::uint8_t>((d.ecn == world::Ecn::kCe ? 1 : 0) |
-                                (world::is_trimmed(d.dscp) ? 2 : 0) | (d.intact ? 0 : 4));
-  record.qpn = qpn;
-  record.peer = peer_host;
-  record.ev = d.entropy;
-  record.size = d.payload.size;
-  record.header_size = static_cast<std::uint8_t>(std::min(d.header.size(), record.header.size()));
-  std::copy_n(d.header.begin(), record.header_size, record.header.begin());
-  trace_->append(record);
 }
 
 }  // namespace weft::transport

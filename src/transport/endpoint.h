@@ -1,9 +1,27 @@
-// Endpoint: the MRC protocol of one host, as a passive node. It owns the QPs and answers one
-// question of its own: which QP is this datagram for?
+// Endpoint: the MRC protocol of one host, as a passive node. It owns the QPs and what they share,
+// and answers one question of its own: which QP is this datagram for?
 //
-// Calls from above: create, connect, post, poll. Calls from below: the five functions of
-// world::Node. Everything is allocated in the constructor or in create_qp (set-up); post_*, on_*,
-// poll_* never allocate. Not thread safe: whoever drives it holds the lock.
+// Kinds of methods, by their names:
+//   create_, connect, fail_, destroy_ ...  set-up, from above; only these and the constructor
+//                                          allocate memory
+//   post_*                                 work, from above
+//   on_*                                   events, from below (world::Node)
+//   poll_*, next_deadline                  what came of it, for either side
+//   view, counters, memory                 questions; they change nothing
+//
+// A driver calls them in this order, over and over:
+//   1. on_datagrams with all that has come, on_port for each port that changed
+//   2. on_deadline, if next_deadline() has passed: after the datagrams, as an answer that is there
+//      already stops the timer that waits for it
+//   3. the application: poll_completions, poll_failure, poll_endpoint_answers, poll_ev_news until
+//      they give no more; then post_* and set-up
+//   4. poll_transmit, until it gives less than world::kBatchMin or no port has room; also when
+//      nothing was posted, as what was received is answered here
+//   5. next_deadline: on_deadline must be called then, if nothing happens before. Every other call
+//      may move it.
+// Headers and payloads that poll_transmit gave are valid until the next call of any method.
+//
+// Not thread safe: a driver with several threads holds a lock.
 #pragma once
 
 #include <array>
@@ -14,17 +32,29 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "base/prng.h"
 #include "base/result.h"
 #include "base/trace.h"
+#include "transport/answer_scheduler.h"
+#include "transport/completion_queue.h"
 #include "transport/config.h"
 #include "transport/control_queue.h"
+#include "transport/control_router.h"
 #include "transport/endpoint_asks.h"
+#include "transport/endpoint_trace.h"
 #include "transport/ev_journal.h"
 #include "transport/ev_prober.h"
 #include "transport/peer.h"
+#include "transport/peer_table.h"
+#include "transport/port_status.h"
 #include "transport/psn_window.h"
 #include "transport/qp.h"
+#include "transport/qp_table.h"
+#include "transport/ready_ring.h"
 #include "transport/receive_budget.h"
+#include "transport/refused_peers.h"
+#include "transport/request_ids.h"
+#include "transport/reverse_evs.h"
 #include "transport/timers.h"
 #include "transport/work.h"
 #include "wire/drop_reason.h"
@@ -51,15 +81,16 @@ class Endpoint final : public world::Node {
   // RTR -> RTS: sends from `first_psn` on, with the requestor's half of `config`. Errors: as
   // create_qp, kNotFound, kWrongState.
   Result<void> start_sending(Time now, Qpn qpn, const QpConfig& config, Psn first_psn);
-  // Any state -> INIT, under the same number: what was posted is gone without a word, as are the
-  // peer and everything learnt. Completions not yet polled stay. Errors: as create_qp, kNotFound.
+  // Any state -> INIT, under the same number: what was posted is gone without a completion, and so
+  // are the peer and everything learnt. Completions not yet polled stay. Errors: as create_qp,
+  // kNotFound.
   Result<void> reset_qp(Time now, Qpn qpn, const QpConfig& config);
   // Any state -> ERR: everything posted completes as flushed.
   Result<void> fail_qp(Time now, Qpn qpn);
   // Any state -> gone. Completions not yet polled stay.
   Result<void> destroy_qp(Time now, Qpn qpn);
-  // What was received and not yet answered is answered with the next packets: for whoever is about
-  // to take a QP away, whose peer would else ask in vain.
+  // Queues the answers to all that was received. Before a QP is destroyed: its peer would otherwise
+  // ask for them in vain.
   void flush_answers(Time now);
   // What the next SACKs of this QP tell its requestor about room here.
   Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
@@ -75,7 +106,7 @@ class Endpoint final : public world::Node {
   // Controller: asks another host, once. Errors: kInvalid (port, an id that is under way),
   // kExhausted.
   Result<void> post_endpoint_request(Time now, const EndpointAsk& ask);
-  // Takes answers, oldest first. What is not answered stays under way until cancelled.
+  // Takes answers, oldest first. A request without an answer stays under way until cancelled.
   std::size_t poll_endpoint_answers(std::span<EndpointAnswer> out) { return asks_.poll(out); }
   void cancel_endpoint_requests() { asks_.clear(); }
   // Takes the oldest news of an EV; false if there is none. Only with EndpointConfig::ev_news_max.
@@ -133,120 +164,101 @@ class Endpoint final : public world::Node {
                             std::span<world::Datagram> out) override;
 
  private:
-  // --- who is it for
-  Qp* find_qp(Qpn qpn) const {
-    QpSlot& qp = qps_[(qpn - first_qpn_) & qp_mask_];
-    return qp && qp->qpn == qpn ? &*qp : nullptr;
-  }
-  std::uint32_t qp_index(const Qp& qp) const { return (qp.qpn - first_qpn_) & qp_mask_; }
-  std::uint32_t find_peer(const Address& address) const;
-  Result<std::uint32_t> add_peer(const PeerInfo& info);
-  void hash_peer(std::uint32_t index);
+  struct Batch;
+  struct Counters {
+    std::uint64_t control_packets = 0, quiet_sacks = 0;
+    std::uint64_t evs_revived = 0, planes_revived = 0;
+    std::uint64_t refusals = 0, qps_refused = 0;
+    std::array<std::uint64_t, kDropReasonCount> drops{};
+  };
+
+  // --- set-up
   const QpParams* params_for(const QpConfig& config);
   Result<void> check(const QpConfig& config, std::uint32_t evs_used) const;
   Qp::Options options_for(const QpConfig& config, Qpn qpn, Psn first_psn);
+  Result<std::uint32_t> add_peer(const PeerInfo& info);
+  void start_requestor(Time now, Qp& qp);
+  void remove(Qp& qp);
 
   // --- incoming
   void on_packet(Time now, const world::Datagram& in, const wire::Packet& packet);
   void on_write(Time now, const world::Datagram& in, const wire::Bth& bth,
                 const wire::Write& write);
+  void on_probe(Time now, const world::Datagram& in, Qp& qp, const wire::Probe& probe);
+  void on_answer(Time now, const world::Datagram& in, Qp& qp, const wire::Packet& packet);
+  Qp* find_receiver(const world::Datagram& in, Qpn qpn);
   void on_endpoint_request(Time now, const world::Datagram& in, const wire::Bth& bth,
                            const wire::EndpointRequest& request);
   void on_endpoint_response(Time now, const world::Datagram& in, const wire::Bth& bth);
-  void on_port_status(Time now, std::uint32_t peer, std::uint32_t mask);
-  void update_port(Time now, PortIndex port);
-  // --- is a process that was said to be gone really gone? (endpoint_refused.cc)
   void on_refusal(Time now, const Address& peer);
-  void ask_refused(Time now);
-  void ask_or_fail(Time now, Qp& qp);
+  void on_silence_over(Time now, Qp& qp);
   void after_requestor(Time now, Qp& qp, Status status);
-  bool may_wait(Time now) const;
-  void on_word(Time now, Qp& qp);
   void share_budget(Time now, Qp& qp);
-  void watch_quiet(Time now, Qp& qp);
-  void report_quiet(Time now);
-  void drop(DropReason reason) { ++drops_[static_cast<std::size_t>(reason)]; }
+  void flush_prompt_answers();
+  void drop(DropReason reason) { ++counters_.drops[static_cast<std::size_t>(reason)]; }
 
-  // --- outgoing
-  struct Batch;
-  bool transmit_control(Time now, Batch& batch);
-  void transmit_data(Time now, Batch& batch);
-  std::uint8_t control_port(Peer& peer, std::uint8_t near, PortMask with_room);
-  void check_reverse(Time now, std::uint32_t peer);
-  void mark_ready(Qp& qp);
-  std::uint16_t take_request_id();
-  bool take_probe_token(Time now);
-  void send_port_status(Time now, std::uint32_t peer);
-  void resend_port_status(Time now);
+  // --- ports and paths
+  void on_peer_ports(Time now, const Peer& peer, PortStatus::Change change);
+  void on_own_port(Time now, PortIndex port);
   void revive(Time now, const EvProber::Watch& watch);
   void share_condemned(Time now, const Qp& from);
 
-  void begin(Time now, Qp& qp);
-  void forget(Qp& gone);
-  void fail(Time now, Qp& qp, Status status);
-  void collect(Qp& qp);
-  // Half of the PSN space: beyond it "before" and "after" mean nothing.
-  static std::uint64_t write_max(const Qp& qp) { return std::uint64_t{qp.params->mtu} << 22; }
-  bool has_room(const Qp& qp) const {
-    return !qp.requestor.is_full() && completions_reserved_ < config_.completion_queue_max;
-  }
-  void on_posted(Qp& qp);
-  void deny_answers(Time now, const Qp& qp, fabric::Ev ev, bool denied);
-  Requestor::Context context(Time now);
-  void trace_port(Time now, PortIndex port);
-  void trace_qp(Time now, TraceKind kind, const Qp& qp, std::uint64_t a);
-  void trace_datagram(Time now, TraceKind kind, const world::Datagram& d, Qpn qpn,
-                      std::uint32_t peer_host);
+  // --- time
+  Time time_of(EndpointTimer timer) const;
+  void on_timer(EndpointTimer timer, Time now, Duration late_by);
+  void on_requestor_timers(Time now, Duration late_by);
+  void resend_port_status(Time now);
+  void ask_refused(Time now);
+  void report_quiet(Time now);
 
+  // --- outgoing
+  bool transmit_control(Time now, Batch& batch);
+  void transmit_data(Time now, Batch& batch);
+  void put_control(Time now, const ControlPacket& packet, PortIndex port, Batch& batch);
+  void put_data(Time now, const Qp& qp, const Requestor::Outgoing& out, Batch& batch);
+  void check_reverse_ev(Time now, std::uint32_t peer);
+  bool may_delay_answers(Time now) const;
+  void mark_ready(Qp& qp) { ready_.add(qps_.index_of(qp), qp.ready); }
+
+  // --- work
+  bool has_room(const Qp& qp) const { return !qp.requestor.is_full() && completions_.has_room(); }
+  void on_posted(Qp& qp);
+  void fail(Time now, Qp& qp, Status status);
+  void complete(Qp& qp);
+  Requestor::Context context(Time now);
   Hot& hot(Call call) { return hot_table_[static_cast<std::size_t>(call)]; }
 
   // What every packet looks at comes first.
   HotTable hot_table_{};
-  std::uint32_t first_qpn_ = 0, qp_mask_ = 0;
-  std::unique_ptr<QpSlot[]> qps_;  // by (QPN - first) & mask
+  QpTable qps_;
   world::Memory* memory_;
-  Trace* trace_;
-  PortMask ports_up_;                            // what may be used: both of these
-  PortMask ports_carrier_, ports_disabled_ = 0;  // as the world says; as the controller does
-  std::uint32_t port_count_ = 1;
-  std::vector<Peer> peers_;
-  std::vector<std::uint32_t> peer_slots_;  // open addressing: address -> peer index
+  EndpointTrace trace_;
+  PortStatus ports_;
+  PeerTable peers_;
   PsnBlockPool pool_;
   ControlQueue control_;
+  ControlRouter router_;
+  ReverseEvs reverse_evs_;
   EvProber prober_;
   ProbeBudget probe_budget_;
   EndpointAsks asks_;
   EvJournal journal_;
   ReceiveBudget budget_;
   DeadlineHeap deadlines_;
-  Ring<std::uint32_t> ready_;  // QPs with something to send, in turn
-  Ring<Completion> completions_;
+  ReadyRing ready_;
+  CompletionQueue completions_;
   Ring<QpFailure> failures_;
-  std::uint32_t completions_reserved_ = 0;  // posted and not yet polled
-  std::vector<std::uint32_t> touched_;      // QPs with something to flush at the end of the batch
-  std::uint32_t unanswered_ = 0;            // data packets since they were last flushed
-  std::vector<std::uint32_t> watched_;      // QPs that received lately
-  Time quiet_at_ = kNever;                  // when one of them may have been quiet for long
-  Time answers_at_ = kNever;                // data went instead of answers: they follow then
-  bool somebody_waits_ = false;             // for them: they follow data at once
+  AnswerScheduler answers_;
   EndpointConfig config_;
-  std::uint32_t qp_count_ = 0, qp_created_ = 0;
   std::uint32_t evs_used_ = 0;
-  std::uint16_t next_request_ = 0;
-  Time port_status_next_ = kNever;   // of refused QPs too
-  std::uint32_t refused_count_ = 0;  // QPs whose peer was said to be gone
-  std::int64_t probe_tokens_milli_ = 16'000;
-  Time probe_tokens_at_;
+  RequestIds request_ids_;
+  RefusedPeers refused_;
   Prng prng_;
   RequestorCounters requestor_counters_;
   ResponderCounters responder_counters_;
-  std::array<std::uint64_t, kDropReasonCount> drops_{};
-  std::uint64_t control_packets_ = 0, reverse_probes_ = 0, port_updates_ = 0;
-  std::uint64_t quiet_sacks_ = 0;
-  std::uint64_t evs_revived_ = 0, planes_revived_ = 0;
-  std::uint64_t refusals_ = 0, refused_qps_ = 0;
+  Counters counters_;
   std::vector<std::unique_ptr<QpParams>> params_;
-  std::unique_ptr<std::array<std::byte, wire::kHeaderSizeMax>[]> headers_;
+  std::unique_ptr<std::array<std::byte, wire::kHeaderSizeMax>[]> headers_;  // of one batch
 };
 
 }  // namespace weft::transport

@@ -2,7 +2,7 @@
 // and their answers.
 //
 // They are apart from the endpoint's own probes (EvProber, reverse EVs): they may go to hosts with
-// which there is no QP, each is sent once, and nothing is concluded from them. Bounded; owned by the
+// which there is no QP, each is sent once, and they change no state. Bounded; owned by the
 // endpoint.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/ring.h"
 #include "base/time.h"
 #include "transport/config.h"
@@ -51,6 +52,7 @@ class EndpointAsks {
   }
   // REQUIRES !full(). `wire_id`: the number in the packet.
   void add(Time now, const EndpointAsk& ask, std::uint16_t wire_id) {
+    WEFT_ASSERT(!full());
     asks_.push_back({.id = ask.id, .wire_id = wire_id, .to = ask.to, .sent_at = now});
   }
   void on_sent(Time now, std::uint16_t wire_id) {
@@ -58,7 +60,7 @@ class EndpointAsks {
       if (ask.wire_id == wire_id) ask.sent_at = now;
     }
   }
-  // False: it answers none of these. The host counts, not which of its processes spoke.
+  // False: it answers none of these. The host must match, not the process.
   struct Arrival {
     Address from{};
     PortIndex port = 0;
@@ -85,7 +87,7 @@ class EndpointAsks {
     return count;
   }
   std::size_t bytes() const { return asks_.capacity() * sizeof(Outstanding) + answers_.bytes(); }
-  // Nobody waits any more.
+  // The controller waits for no answer any more.
   void clear() {
     asks_.clear();
     answers_.clear();

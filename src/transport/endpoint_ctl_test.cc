@@ -38,7 +38,7 @@ TEST(EndpointCtl, AProbeIsAnsweredWithItsRttAndPortWithoutAQp) {
   EXPECT_EQ(pair.end(0).poll_endpoint_answers(answers), 0u);
 }
 
-TEST(EndpointCtl, AnswersComeInTheOrderOfArrivalAndLossesStayUnderWay) {
+TEST(EndpointCtl, AnswersKeepTheirOrderAndUnansweredRequestsStayUnderWay) {
   Pair pair(with_asks(8));
   int seen = 0;
   pair.fate = [&](int from, const world::Datagram&) {
@@ -62,7 +62,7 @@ TEST(EndpointCtl, AnswersComeInTheOrderOfArrivalAndLossesStayUnderWay) {
   EXPECT_TRUE(pair.end(0).post_endpoint_request(pair.now, {.id = 1, .to = Pair::address(1, 0)}));
 }
 
-TEST(EndpointCtl, AsksAreBounded) {
+TEST(EndpointCtl, RequestsUnderWayAreBounded) {
   Pair pair(with_asks(4));
   for (std::uint16_t id = 1; id <= 4; ++id) {
     ASSERT_TRUE(pair.end(0).post_endpoint_request(pair.now, {.id = id, .to = Pair::address(1, 0)}));
@@ -76,7 +76,7 @@ TEST(EndpointCtl, AsksAreBounded) {
   EXPECT_TRUE(pair.end(0).post_endpoint_request(pair.now, {.id = 5, .to = Pair::address(1, 0)}));
 }
 
-TEST(EndpointCtl, AnAnswerOfAnotherHostIsNone) {
+TEST(EndpointCtl, AnswerOfAnotherHostIsIgnored) {
   Pair pair(with_asks(4));
   ASSERT_TRUE(pair.end(0).post_endpoint_request(
       pair.now, {.id = 1, .to = {.high = 0xfd00, .low = 0x99}}));  // carried to end 1 all the same
@@ -144,7 +144,7 @@ TEST(EndpointCtl, ADisabledPortCarriesNothingWhateverItsCarrier) {
   EXPECT_GT(sent[1], 10u);
 }
 
-TEST(EndpointCtl, BadEvsAreNewsAndSoAreGoodOnes) {
+TEST(EndpointCtl, CondemnedAndRevivedEvsAreReported) {
   Pair pair(with_asks(4));
   const auto qps = pair.connect();
   EvNews news;
@@ -176,11 +176,11 @@ TEST(EndpointCtl, BadEvsAreNewsAndSoAreGoodOnes) {
   EXPECT_EQ(pair.end(0).ev_news_dropped(), 0u);
 }
 
-TEST(EndpointCtl, NsccTakesWhatIsToldAndDerivesTheRest) {
+TEST(EndpointCtl, NsccTakesGivenParametersAndDerivesTheRest) {
   NsccConfig config;
   config.rate = Rate::gbps(100);
   config.base_rtt = Duration::us(12);
-  const NsccParams derived = NsccParams::derive(config, 4096);
+  const NsccParams derived = NsccParams::derive(config, 4096, kNicRules);
   config.fair_increase_bytes = 1000;
   config.eta_bytes = 100;
   config.fast_increase_q10 = 512;
@@ -188,7 +188,7 @@ TEST(EndpointCtl, NsccTakesWhatIsToldAndDerivesTheRest) {
   config.jump_min_q10 = 128;
   config.adjust_bytes = 9999;
   config.adjust_period = Duration::us(3);
-  const NsccParams told = NsccParams::derive(config, 4096);
+  const NsccParams told = NsccParams::derive(config, 4096, kNicRules);
   EXPECT_EQ(told.fair_increase, 1000);
   EXPECT_EQ(told.eta, 100);
   EXPECT_EQ(told.fast_q10, 512);
@@ -200,7 +200,7 @@ TEST(EndpointCtl, NsccTakesWhatIsToldAndDerivesTheRest) {
   EXPECT_EQ(told.window_max, derived.window_max);
 }
 
-TEST(EndpointCtl, OtherCongestionControlHoldsForAQpThatRuns) {
+TEST(EndpointCtl, CongestionParametersChangeWhileAQpRuns) {
   Pair pair;
   const auto qps = pair.connect();
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 200'000}));

@@ -40,7 +40,7 @@ ErrorKind kind_of(const auto& result) {
   return result.has_value() ? ErrorKind::kSystem : result.error().kind;
 }
 
-TEST(EndpointLife, WhatCannotBeIsRefused) {
+TEST(EndpointLife, InvalidSetUpIsRefused) {
   auto options = Pair::defaults();
   options.endpoint.qp_count_max = 2;
   options.endpoint.ev_count_max = 40;
@@ -92,7 +92,7 @@ TEST(EndpointLife, WhatCannotBeIsRefused) {
   }
 }
 
-TEST(EndpointLife, FullQueuesSaySo) {
+TEST(EndpointLife, FullQueuesRefuseWork) {
   auto options = Pair::defaults();
   options.endpoint.send_queue_max = 4;
   options.endpoint.receive_queue_max = 8;
@@ -111,7 +111,7 @@ TEST(EndpointLife, FullQueuesSaySo) {
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(pair.write(0, qps.qpn[0], {}));
 }
 
-TEST(EndpointLife, UnsignalledWritesGiveTheirPlacesBack) {
+TEST(EndpointLife, UnsignalledWritesGiveTheirReservedPlacesBack) {
   auto options = Pair::defaults();
   options.endpoint.completion_queue_max = 4;
   Pair pair(options);
@@ -123,7 +123,7 @@ TEST(EndpointLife, UnsignalledWritesGiveTheirPlacesBack) {
   }
 }
 
-TEST(EndpointLife, QpnsGoRoundBeforeOneIsUsedAgain) {
+TEST(EndpointLife, QpNumbersAreUsedAgainOnlyAfterAllOthers) {
   auto options = Pair::defaults();
   options.endpoint.qp_count_max = 4;
   Pair pair(options);
@@ -135,7 +135,7 @@ TEST(EndpointLife, QpnsGoRoundBeforeOneIsUsedAgain) {
   }
 }
 
-TEST(EndpointLife, QpnsStayIn24BitsAndOffTheReservedOnes) {
+TEST(EndpointLife, QpNumbersHave24BitsAndAreNeverReservedOnes) {
   auto options = Pair::defaults();
   options.endpoint.first_qpn = 0xff'fffe;
   options.endpoint.qp_count_max = 4;
@@ -153,14 +153,14 @@ TEST(EndpointLife, QpnsStayIn24BitsAndOffTheReservedOnes) {
   }
 }
 
-TEST(EndpointLife, QpThatFailedBeforeItWasConnected) {
+TEST(EndpointLife, QpThatFailsBeforeItIsConnectedDropsAllPackets) {
   Pair pair;
   const auto qps = pair.create();
   Endpoint& e = pair.end(0);
   ASSERT_TRUE(e.post_receive(pair.now, qps.qpn[0], 5));
   ASSERT_TRUE(e.fail_qp(pair.now, qps.qpn[0]));
   EXPECT_EQ(pair.completions(0).size(), 1u);
-  // Whatever comes for it is dropped.
+  // All packets for it are dropped.
   const auto bth = [&](Opcode opcode) {
     return wire::Bth{.opcode = opcode, .dest_qpn = qps.qpn[0]};
   };
@@ -175,7 +175,7 @@ TEST(EndpointLife, QpThatFailedBeforeItWasConnected) {
   EXPECT_TRUE(e.destroy_qp(pair.now, qps.qpn[0]));
 }
 
-TEST(EndpointLife, DestroyInTheMiddleOfEverything) {
+TEST(EndpointLife, QpsWithPacketsInFlightCanBeDestroyed) {
   auto options = Pair::defaults();
   options.endpoint.psn_block_count_max = 8;
   Pair pair(options);
@@ -207,7 +207,7 @@ TEST(EndpointLife, CompletionsOutliveTheirQp) {
   ASSERT_EQ(pair.completions(0).size(), 1u);
 }
 
-TEST(EndpointLife, AnswersThatComeAfterTheQpIsGone) {
+TEST(EndpointLife, PacketsForADestroyedQpAreDropped) {
   Pair pair;
   const auto qps = pair.connect();
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 50'000}));
@@ -253,8 +253,8 @@ TEST(EndpointLife, ManyQpsTakeFairTurns) {
   }
 }
 
-// Bits above are somebody else's: the slot of the process, in the real world.
-TEST(EndpointLife, QpnsGoRoundInTheirLowBits) {
+// The high bits are the process's slot, in the real world.
+TEST(EndpointLife, QpNumbersKeepTheirHighBits) {
   auto options = Pair::defaults();
   options.endpoint.first_qpn = 0x05'0013;
   options.endpoint.qpn_bits = 8;
@@ -270,9 +270,9 @@ TEST(EndpointLife, QpnsGoRoundInTheirLowBits) {
   EXPECT_EQ(seen.size(), 256u);
 }
 
-// Spaced out under heavy incast, then done before its time came: the next write must not wait for
-// ever.
-TEST(EndpointLife, WriteAfterAPacedOneGoes) {
+// A write was paced under heavy incast, and completed before its pacing time: the next write must
+// not wait for that time.
+TEST(EndpointLife, WritePostedAfterAPacedOneIsSentSoon) {
   auto options = Pair::defaults();
   options.qp.nscc.cwnd_bytes_initial = 1;
   Pair pair(options);

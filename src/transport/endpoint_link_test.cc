@@ -58,7 +58,7 @@ TEST(EndpointLink, AQpHasItsOwnMtuAndPath) {
 }
 
 // One end found the link, the other did not: each sends by its own way, and takes what comes.
-TEST(EndpointLink, EndsMayDifferInTheirWayAndMtu) {
+TEST(EndpointLink, EndsMayDifferInPathAndMtu) {
   Pair pair;
   const fabric::Ev ev{.value = 99, .port = 1};
   const auto qps = pair.create();
@@ -127,6 +127,7 @@ TEST(EndpointLink, ConfigureKeepsNumberAndReceives) {
 Pair::Options with_delay() {
   Pair::Options options = Pair::defaults();
   options.endpoint.answers_delay = Duration::us(30);
+  options.qp.peer = PeerKind::kSoftware;
   options.endpoint.send_queue_max = 64;
   options.qp.nscc.base_rtt = Duration::us(100);
   return options;
@@ -152,7 +153,7 @@ class Caught {
   std::array<std::byte, wire::kHeaderSizeMax> header_;
 };
 
-TEST(EndpointLink, OneThatGetsNoDataIsAnsweredAtOnce) {
+TEST(EndpointLink, PeerThatIsSentNoDataIsAnsweredAtOnce) {
   Pair pair(with_delay());
   const auto qps = pair.connect();
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {}));
@@ -160,7 +161,7 @@ TEST(EndpointLink, OneThatGetsNoDataIsAnsweredAtOnce) {
   EXPECT_EQ(pair.completions(0).size(), 1u);
 }
 
-TEST(EndpointLink, AnswersWaitForDataAndGoInTheEnd) {
+TEST(EndpointLink, AnswersFollowDataOnOnePortAfterADelay) {
   Pair pair(with_delay());
   const auto qps = pair.connect();
   std::vector<Opcode> from_b;
@@ -207,7 +208,7 @@ class Echo {
     };
   }
   Pair& pair() { return pair_; }
-  // There and back; says nothing of completions.
+  // End 0 writes, end 1 gets it and writes back; completions are not waited for.
   void go(const Pair::Qps& qps) {
     ASSERT_TRUE(pair_.write(0, qps.qpn[0], {}));
     pair_.run_for(Duration::us(1));
@@ -215,7 +216,7 @@ class Echo {
     request_.give(pair_);
     ASSERT_TRUE(pair_.write(1, qps.qpn[1], {.offset = 5000}));
   }
-  // Until the write is complete.
+  // The time until the write of end 0 is complete.
   Duration round(const Pair::Qps& qps) {
     const Time start = pair_.now;
     go(qps);
@@ -229,21 +230,21 @@ class Echo {
   Caught request_;
 };
 
-TEST(EndpointLink, OneThatShowedThatItWaitsIsAnsweredAtOnce) {
+TEST(EndpointLink, PeerBlockedOnDelayedAnswersIsAnsweredAtOnce) {
   Echo echo;
   const auto qps = echo.pair().connect();
   for (int again = 0; again < 2; ++again) {
     for (int i = 0; i < 2; ++i) EXPECT_GE(echo.round(qps), Duration::us(30)) << i;
     for (int i = 0; i < 10; ++i) EXPECT_LT(echo.round(qps), Duration::us(20)) << i;
-    // Not for ever: it may have been the last time.
+    // The proof holds for 50 ms: the program may have changed.
     echo.pair().run_for(Duration::ms(60));
   }
 }
 
-TEST(EndpointLink, OneThatStandsStillNowAndThenDoesNotWait) {
+TEST(EndpointLink, PeerThatPausesNowAndThenIsNotTakenForBlocked) {
   Echo echo;
   const auto qps = echo.pair().connect();
-  constexpr int kNotWaitedFor = 16;  // answered together
+  constexpr int kNotWaitedFor = 16;  // data packets that are answered together
   for (int i = 0; i < 5; ++i) {
     EXPECT_GE(echo.round(qps), Duration::us(30)) << i;
     for (int n = 0; n < kNotWaitedFor; ++n) echo.go(qps);
@@ -253,17 +254,17 @@ TEST(EndpointLink, OneThatStandsStillNowAndThenDoesNotWait) {
   }
 }
 
-TEST(EndpointLink, WaitsFarApartAreNotInARow) {
+TEST(EndpointLink, PeerBlockedOnEverySecondAnswerIsNotTakenForBlocked) {
   Echo echo;
   const auto qps = echo.pair().connect();
   for (int i = 0; i < 4; ++i) {
-    // Late, and it goes on at once; then it does not.
+    // The peer goes on as soon as it has the delayed answer; then it does not.
     for (int n = 0; n < 2; ++n) EXPECT_GE(echo.round(qps), Duration::us(30)) << i;
     echo.pair().run_for(Duration::us(500));
   }
 }
 
-TEST(EndpointLink, OneThatDoesNotGoOnDidNotWait) {
+TEST(EndpointLink, PeerThatSendsNothingAfterAnAnswerIsNotTakenForBlocked) {
   Echo echo;
   const auto qps = echo.pair().connect();
   for (int i = 0; i < 3; ++i) {
@@ -272,7 +273,7 @@ TEST(EndpointLink, OneThatDoesNotGoOnDidNotWait) {
   }
 }
 
-TEST(EndpointLink, OneThatWaitsIsNotHeldUpByOthers) {
+TEST(EndpointLink, BlockedPeerIsAnsweredAtOnceWhileAnotherQpsAnswersWait) {
   Echo echo;
   const auto waits = echo.pair().connect(), other = echo.pair().connect();
   for (int i = 0; i < 2; ++i) echo.round(waits);
@@ -282,7 +283,7 @@ TEST(EndpointLink, OneThatWaitsIsNotHeldUpByOthers) {
   EXPECT_LT(echo.round(waits), Duration::us(20));
 }
 
-TEST(EndpointLink, ABusyDirectionIsAnsweredAllTheSame) {
+TEST(EndpointLink, AnswersLeaveWhileBothDirectionsSendData) {
   Pair pair(with_delay());
   const auto qps = pair.connect();
   for (int from = 0; from < 2; ++from) {
@@ -296,13 +297,12 @@ TEST(EndpointLink, ABusyDirectionIsAnsweredAllTheSame) {
   }
 }
 
-// Questions about a plane that died are answered after the next one is due: it comes back all the
+// Probes of a dead plane are answered only after the next probe is due. The plane comes back all the
 // same (docs/decisions/0033).
-TEST(EndpointLink, OverALongWayADeadPlaneComesBack) {
+TEST(EndpointLink, DeadPlaneComesBackOverALongPath) {
   auto options = Pair::defaults();
   options.delay = Duration::ms(3);
-  suit_software(options.endpoint);
-  suit_software(options.qp);
+  suit_process(options.qp, PeerKind::kSoftware);
   options.qp.mpr = options.qp.mpr_dest = 32;
   Pair pair(options);
   const auto qps = pair.connect();
@@ -327,13 +327,14 @@ TEST(EndpointLink, OverALongWayADeadPlaneComesBack) {
   EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ports_left_out, 0);
 }
 
-// Whoever would have asked is lost: what came is reported all the same, on every plane, so that the
-// requestor learns of its loss before its own timers run.
-TEST(EndpointLink, WhatCameIsReportedWhenNothingFollows) {
-  const auto sacks_of = [](Duration quiet) {
+// The packet that would have asked for a SACK is lost. Data that came is reported on every plane all
+// the same, so that the requestor learns of the loss before its own timers run.
+TEST(EndpointLink, UnreportedDataIsReportedOnEveryPlaneWhenNothingFollows) {
+  const auto sacks_of = [](PeerKind peer) {
     auto options = Pair::defaults();
-    options.endpoint.sack_quiet = quiet;
-    options.endpoint.sack_bytes = 1u << 20;
+    options.qp.peer = peer;
+    options.qp.sack_bytes = 1u << 20;
+    options.qp.nscc.base_rtt = Duration::ms(1);  // timers come later
     Pair pair(options);
     const auto qps = pair.connect();
     std::uint32_t data = 0, sacks = 0;
@@ -350,11 +351,11 @@ TEST(EndpointLink, WhatCameIsReportedWhenNothingFollows) {
     EXPECT_TRUE(pair.write(0, qps.qpn[0], {.id = 1, .size = 8 * 1024}));
     pair.run_for(Duration::us(8));
     const std::uint32_t before = sacks;
-    pair.run_for(Duration::us(6));
+    pair.run_for(kSoftwareRules.sack_after_quiet + Duration::us(1));
     return std::pair(sacks - before, on);
   };
-  EXPECT_EQ(sacks_of(Duration()).first, 0u);
-  const auto [sacks, on] = sacks_of(Duration::us(5));
+  EXPECT_EQ(sacks_of(PeerKind::kNic).first, 0u);
+  const auto [sacks, on] = sacks_of(PeerKind::kSoftware);
   EXPECT_EQ(sacks, 2u);
   EXPECT_EQ(on, 0b11);
 }

@@ -1,102 +1,119 @@
-// Endpoint, peers: who is at that address, and which EVs and ways to them are denied?
-#include <algorithm>
-
+// Endpoint, peers: ports and paths that are lost, come back, or are denied.
 #include "transport/endpoint.h"
 
 namespace weft::transport {
-namespace {
-
-std::size_t hash_of(const Address& address) {
-  std::uint64_t h =
-      (address.high ^ (address.low + address.process) * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-  return static_cast<std::size_t>(h ^ h >> 29);
-}
-
-}  // namespace
 
 Result<std::uint32_t> Endpoint::add_peer(const PeerInfo& info) {
-  if (const std::uint32_t known = find_peer(info.ports[0]); known != Peer::kNobody) return known;
-  std::uint32_t index = static_cast<std::uint32_t>(peers_.size());
-  if (peers_.size() < config_.peer_count_max) {
-    peers_.emplace_back();
-  } else {
-    // One whose QPs are all gone gives way.
-    index = 0;
-    while (index < peers_.size() && peers_[index].first_qp != Peer::kNobody) ++index;
-    if (index == peers_.size()) {
-      return Error{ErrorKind::kExhausted, "no peer left: peer_count_max is reached"};
-    }
-    peers_[index] = {};
-    prober_.forget_peer(index);
-    control_.forget_peer(index);
-    peer_slots_.assign(peer_slots_.size(), Peer::kNobody);
-    for (std::uint32_t i = 0; i < peers_.size(); ++i) {
-      if (i != index) hash_peer(i);
-    }
+  WEFT_TRY(const PeerTable::Added added, peers_.add(info));
+  if (added.is_reused) {
+    prober_.forget_peer(added.index);
+    control_.forget_peer(added.index);
   }
-  Peer& peer = peers_[index];
-  for (std::uint32_t port = 0; port < port_count_; ++port)
-    peer.ways[port].address = info.ports[port];
-  peer.host = info.host;
-  peer.turn = static_cast<PortIndex>(prng_.below(config_.port_count));
-  hash_peer(index);
-  return index;
+  if (added.is_new) {
+    peers_[added.index].turn = static_cast<PortIndex>(prng_.below(ports_.count()));
+  }
+  return added.index;
 }
 
-void Endpoint::hash_peer(std::uint32_t index) {
-  for (std::uint32_t port = 0; port < port_count_; ++port) {
-    std::size_t slot = hash_of(peers_[index].ways[port].address) & (peer_slots_.size() - 1);
-    while (peer_slots_[slot] != Peer::kNobody) slot = (slot + 1) & (peer_slots_.size() - 1);
-    peer_slots_[slot] = index;
+// --- ports -------------------------------------------------------------------------------------
+
+void Endpoint::on_port(Time now, PortIndex port, world::PortState state) {
+  budget_.on_port(now, port, state);
+  if (ports_.set_carrier(port, state.up)) on_own_port(now, port);
+}
+
+void Endpoint::set_port_admin(Time now, PortIndex port, bool enabled) {
+  if (ports_.set_disabled(port, !enabled)) on_own_port(now, port);
+}
+
+// A port of ours went down or up: the QPs and the peers are told.
+void Endpoint::on_own_port(Time now, PortIndex port) {
+  const bool up = ports_.is_up(port);
+  trace_.port(now, port, up);
+  qps_.for_each([&](Qp& qp) {
+    if (!qp.may_send()) return;
+    if (up) {
+      qp.requestor.on_port_back(now, port);
+    } else {
+      auto c = context(now);
+      qp.requestor.on_port_lost(c, port);
+    }
+    if (qp.requestor.has_work()) mark_ready(qp);
+  });
+  for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+    Peer& peer = peers_[i];
+    if (peer.first_qp == Peer::kNobody) continue;
+    peer.planes[port].reverse.failures = 0;
+    ports_.start_update(now, i, peer.ports, request_ids_, control_);
   }
 }
 
-std::uint32_t Endpoint::find_peer(const Address& address) const {
-  for (std::size_t slot = hash_of(address) & (peer_slots_.size() - 1);
-       peer_slots_[slot] != Peer::kNobody; slot = (slot + 1) & (peer_slots_.size() - 1)) {
-    const Peer& peer = peers_[peer_slots_[slot]];
-    for (std::uint32_t port = 0; port < port_count_; ++port) {
-      if (peer.ways[port].address == address) return peer_slots_[slot];
+// Ports of a peer can no longer be reached, or can be again.
+void Endpoint::on_peer_ports(Time now, const Peer& peer, PortStatus::Change change) {
+  qps_.for_each_of(peer, [&](Qp& qp) {
+    auto c = context(now);
+    for (std::uint32_t p = 0; p < ports_.count(); ++p) {
+      const auto port = static_cast<PortIndex>(p);
+      if (change.lost >> p & 1) qp.requestor.on_port_lost(c, port);
+      if (change.back >> p & 1) qp.requestor.on_port_back(now, port);
     }
-  }
-  return Peer::kNobody;
+    if (qp.may_send() && qp.requestor.has_work()) mark_ready(qp);
+  });
+}
+
+// --- paths -------------------------------------------------------------------------------------
+
+// A condemned EV or plane has answered its probes.
+void Endpoint::revive(Time now, const EvProber::Watch& watch) {
+  ++(watch.plane ? counters_.planes_revived : counters_.evs_revived);
+  qps_.for_each_of(peers_[watch.peer], [&](Qp& qp) {
+    PathSet& paths = qp.requestor.paths();
+    if (watch.plane) qp.requestor.on_port_back(now, watch.ev.port);
+    const PathSet::Slot slot = paths.find(watch.ev);
+    if (slot != PathSet::kNone && paths.is_condemned(slot)) paths.revive(now, slot);
+    if (qp.requestor.has_work()) mark_ready(qp);
+  });
+}
+
+// Beyond MRC: what one QP found bad, the other QPs to the same peer need not find again.
+void Endpoint::share_condemned(Time now, const Qp& from) {
+  const PathSet& known = from.requestor.paths();
+  qps_.for_each_of(peers_[from.peer], [&](Qp& qp) {
+    if (&qp == &from) return;
+    PathSet& paths = qp.requestor.paths();
+    auto c = context(now);
+    for (std::uint32_t p = 0; p < ports_.count(); ++p) {
+      const auto port = static_cast<PortIndex>(p);
+      if ((known.planes_down() >> p & 1) == 0 || !paths.condemn_plane(now, port)) continue;
+      qp.requestor.on_port_lost(c, port);
+      mark_ready(qp);
+    }
+    for (std::uint32_t s = 0; s < known.size(); ++s) {
+      const auto slot = static_cast<PathSet::Slot>(s);
+      if (known.state(slot) != EvState::kAssumedBad) continue;
+      const PathSet::Slot same = paths.find(known.ev(slot));
+      if (same != PathSet::kNone) paths.condemn(now, same);
+    }
+  });
 }
 
 void Endpoint::deny_ev(Time now, fabric::Ev ev, bool denied) {
-  for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
-    if (qps_[i]) deny_ev(now, qps_[i]->qpn, ev, denied);
-  }
+  qps_.for_each([&](const Qp& qp) { deny_ev(now, qp.qpn, ev, denied); });
 }
 
 void Endpoint::deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied) {
-  Qp* const qp = find_qp(qpn);
+  Qp* const qp = qps_.find(qpn);
   if (qp == nullptr) return;
   PathSet& paths = qp->requestor.paths();
   const PathSet::Slot slot = paths.find(ev);
-  if (slot != PathSet::kNone) paths.deny(now, slot, denied);
-  if (slot != PathSet::kNone && qp->peer != Qp::kNoPeer) deny_answers(now, *qp, ev, denied);
+  if (slot != PathSet::kNone) {
+    paths.deny(now, slot, denied);
+    if (qp->peer != Qp::kNoPeer) {
+      Peer& peer = peers_[qp->peer];
+      denied ? ReverseEvs::deny(peer, paths, ev) : ReverseEvs::allow(now, peer, ev);
+    }
+  }
   if (qp->may_send() && qp->requestor.has_work()) mark_ready(*qp);
-}
-
-// Answers leave a denied EV too, and a plane whose EVs are all denied, as long as there is another.
-void Endpoint::deny_answers(Time now, const Qp& qp, fabric::Ev ev, bool denied) {
-  Peer& peer = peers_[qp.peer];
-  Peer::Reverse& reverse = peer.ways[ev.port].reverse;
-  const auto bit = static_cast<PortMask>(1u << ev.port);
-  if (!denied && !reverse.present) {
-    reverse = {.ev = ev.value, .present = true, .confirmed_at = now, .open_at = {}, .asked_at = {}};
-    peer.present = static_cast<PortMask>(peer.present | bit);
-  }
-  if (!denied || !reverse.present || reverse.ev != ev.value) return;
-  const PathSet& paths = qp.requestor.paths();
-  const PathSet::Slot other = paths.any_on(ev.port, ev.value);
-  if (other != PathSet::kNone) {
-    reverse.ev = paths.ev(other).value;
-    reverse.request_id = 0;
-  } else if ((peer.present & ~bit) != 0) {
-    reverse = {};
-    peer.present = static_cast<PortMask>(peer.present & ~bit);
-  }
 }
 
 }  // namespace weft::transport

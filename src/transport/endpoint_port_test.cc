@@ -34,7 +34,7 @@ std::set<PortIndex> ports_used(Pair& pair, const Pair::Qps& qps, int from, Durat
 }
 using Ports = std::set<PortIndex>;
 
-TEST(EndpointPort, DownIsToldAndObeyedUntilUp) {
+TEST(EndpointPort, BothEndsLeaveAPortThatIsDown) {
   Pair pair;
   const auto qps = pair.connect();
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(200)), (Ports{0, 1}));
@@ -50,7 +50,7 @@ TEST(EndpointPort, DownIsToldAndObeyedUntilUp) {
   EXPECT_EQ(pair.end(0).qp_state(qps.qpn[0]), QpState::kReadyToSend);
 }
 
-TEST(EndpointPort, WhatWasOnTheDeadPortIsSentAgainAtOnce) {
+TEST(EndpointPort, PacketsInFlightOnADeadPortAreRetransmittedAtOnce) {
   Pair pair;
   const auto qps = pair.connect();
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 100'000}));
@@ -63,7 +63,7 @@ TEST(EndpointPort, WhatWasOnTheDeadPortIsSentAgainAtOnce) {
   EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ev_bad, 0u);
 }
 
-TEST(EndpointPort, StatusIsRepeatedUntilAnswered) {
+TEST(EndpointPort, PortStatusUpdateIsRepeatedUntilAnswered) {
   Pair pair;
   pair.connect();
   int requests = 0;
@@ -82,7 +82,7 @@ TEST(EndpointPort, StatusIsRepeatedUntilAnswered) {
   EXPECT_EQ(pair.counter(1, "transport.port_status_updates"), 6u);
 }
 
-TEST(EndpointPort, AllPortsDownAndBack) {
+TEST(EndpointPort, TransfersResumeAfterAllPortsWereDown) {
   Pair pair;
   const auto qps = pair.connect();
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 100'000}));
@@ -96,9 +96,9 @@ TEST(EndpointPort, AllPortsDownAndBack) {
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(500)), (Ports{0, 1}));
 }
 
-// Each end's only living port is the other's dead one: nothing reaches it, and others must not wait
-// for it.
-TEST(EndpointPort, UnreachablePeerHoldsNobodyUp) {
+// Each end's only port that is up is the other end's port that is down: nothing reaches that peer,
+// and packets to other peers must not wait for it.
+TEST(EndpointPort, UnreachablePeerDoesNotHoldUpOtherPeers) {
   EndpointConfig config;
   config.port_count = 2;
   config.mtu = 1024;
@@ -141,7 +141,7 @@ TEST(EndpointPort, UnreachablePeerHoldsNobodyUp) {
   EXPECT_EQ(out[0].port, 1);
 }
 
-TEST(EndpointPort, EvProbeIsAnsweredToAnybody) {
+TEST(EndpointPort, EvProbeOfAStrangerIsAnswered) {
   for (bool known : {true, false}) {
     Pair pair;
     pair.connect();
@@ -170,7 +170,7 @@ TEST(EndpointPort, EvProbeIsAnsweredToAnybody) {
   }
 }
 
-TEST(EndpointPort, LateStatusDoesNotUndoANewerOne) {
+TEST(EndpointPort, LatePortStatusUpdateDoesNotUndoANewerOne) {
   Pair pair;
   const auto qps = pair.connect();
   const auto status = [&](std::uint16_t id, std::uint32_t mask) {
@@ -194,7 +194,7 @@ TEST(EndpointPort, LateStatusDoesNotUndoANewerOne) {
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(200)), (Ports{0, 1}));
 }
 
-TEST(EndpointPort, StatusOfAStrangerIsDropped) {
+TEST(EndpointPort, PortStatusUpdateOfAStrangerIsDropped) {
   Pair pair;
   pair.connect();
   std::array<std::byte, wire::kHeaderSizeMax> bytes;
@@ -208,7 +208,7 @@ TEST(EndpointPort, StatusOfAStrangerIsDropped) {
   EXPECT_EQ(pair.sent, 0u);
 }
 
-TEST(EndpointPort, DeadPlaneIsLeftAndComesBack) {
+TEST(EndpointPort, DeadPlaneIsLeftAndUsedAgainWhenItWorks) {
   Pair pair;
   const auto qps = pair.connect();
   ports_used(pair, qps, 0, Duration::us(300));
@@ -239,7 +239,7 @@ Ports ports_of_sacks(Pair& pair, const Pair::Qps& qps, Duration d) {
   return ports;
 }
 
-TEST(EndpointPort, SacksLeaveAPlaneThatDoesNotCarryThemBack) {
+TEST(EndpointPort, SacksLeaveAPlaneThatDropsThem) {
   Pair pair;
   const auto qps = pair.connect();
   EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(2)), (Ports{0, 1}));
@@ -255,9 +255,9 @@ TEST(EndpointPort, SacksLeaveAPlaneThatDoesNotCarryThemBack) {
   EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(2)), (Ports{0, 1}));
 }
 
-// Answers that take longer than one waits for them, on all planes, or never come: no plane is worse
-// than another, and SACKs do not all go by one of them, which may be the dead one.
-TEST(EndpointPort, ThatNobodyAnswersDoubtsNoPlane) {
+// Answers to probes come too late on all planes, or never. No plane is worse than another, and SACKs
+// do not all take one plane, which may be the dead one.
+TEST(EndpointPort, NoPlaneIsInDoubtWhenNoProbeIsAnswered) {
   Pair pair;
   const auto qps = pair.connect();
   pair.fate = [](int, const world::Datagram& d) {
@@ -270,7 +270,7 @@ TEST(EndpointPort, ThatNobodyAnswersDoubtsNoPlane) {
 
 // All but one of the EVs die, so that the floor keeps some of the dead; when they work again all of
 // them carry.
-TEST(EndpointPort, WhatTheFloorKeptComesBack) {
+TEST(EndpointPort, EvsThatTheFloorKeptCarryDataAgain) {
   auto options = Pair::defaults();
   options.endpoint.port_count = 1;
   options.qp.ev_active = 8;
@@ -322,7 +322,7 @@ TEST(EndpointPort, DeniedEvCarriesNoAnswersEither) {
     pair.end(1).deny_ev(pair.now, {.value = value, .port = port}, true);
   ports_used(pair, qps, 0, Duration::ms(1));
   ASSERT_FALSE(used.empty());
-  for (const auto& way : used) EXPECT_FALSE(before.contains(way)) << way.second;
+  for (const auto& path : used) EXPECT_FALSE(before.contains(path)) << path.second;
 }
 
 TEST(EndpointPort, APlaneWhoseEvsAreAllDeniedCarriesNoAnswers) {
@@ -393,7 +393,7 @@ TEST(EndpointPort, DropsAreCountedByReason) {
   EXPECT_EQ(count("transport.drop_qp_in_error"), 1u);
 }
 
-TEST(EndpointPort, OneThatIsDownBeforeAnyQpIsToldAtConnect) {
+TEST(EndpointPort, PortThatIsDownBeforeAnyQpIsToldAtConnect) {
   Pair pair;
   pair.set_port(1, 0, false);
   const auto qps = pair.connect();
@@ -402,7 +402,7 @@ TEST(EndpointPort, OneThatIsDownBeforeAnyQpIsToldAtConnect) {
   EXPECT_EQ(pair.counter(0, "transport.planes_condemned"), 0u);
 }
 
-TEST(EndpointPort, OneThatReturnsWhileNoQpIsThereIsToldAtTheNext) {
+TEST(EndpointPort, PortThatReturnsWhileThereIsNoQpIsToldAtTheNextConnect) {
   Pair pair;
   const auto old = pair.connect();
   pair.set_port(1, 0, false);

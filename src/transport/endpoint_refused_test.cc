@@ -1,4 +1,4 @@
-// A host says that nobody has the peer's port: true or forged?
+// A host refuses a QP's packets: is its peer gone, or is the refusal forged?
 #include <gtest/gtest.h>
 
 #include "transport/endpoint.h"
@@ -14,7 +14,7 @@ using wire::Opcode;
 
 class EndpointRefused : public ::testing::Test {
  protected:
-  // What the world says to end 0 of end 1.
+  // The world tells end 0 that the host of end 1 refused a packet.
   void refuse(const Address& peer = Pair::address(1, 0)) {
     const auto note = world::Datagram::refusal(0, peer);
     pair.end(0).on_datagrams(pair.now, {&note, 1});
@@ -45,14 +45,14 @@ TEST_F(EndpointRefused, AKilledPeerFailsTheQpWithinASecond) {
   EXPECT_EQ(pair.counter(0, "transport.qps_refused"), 1u);
 }
 
-TEST_F(EndpointRefused, WithoutARefusalSilenceIsBorneForLonger) {
+TEST_F(EndpointRefused, SilenceWithoutARefusalDoesNotFailTheQpSoon) {
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 100'000}));
   kill_peer();
   pair.run_for(Duration::s(5));
   EXPECT_EQ(state(), QpState::kReadyToSend);
 }
 
-TEST_F(EndpointRefused, AnIdleQpAsksThreeTimesOnEachPlane) {
+TEST_F(EndpointRefused, IdleQpAsksThreeTimesOnEachPlane) {
   int asked[2] = {0, 0};
   pair.fate = [&](int from, const world::Datagram& d) {
     if (from == 0 && opcode_of(d) == Opcode::kProbe) ++asked[d.port];
@@ -83,7 +83,7 @@ TEST_F(EndpointRefused, AForgedRefusalChangesNothing) {
   EXPECT_EQ(pair.end(0).next_deadline(), kNever);  // nothing is left of it
 }
 
-TEST_F(EndpointRefused, OneAnswerOfSixIsEnough) {
+TEST_F(EndpointRefused, OneAnswerToSixProbesIsEnough) {
   int asked = 0;
   pair.fate = [&](int from, const world::Datagram& d) {
     if (from == 1) return Fate::kDeliver;
@@ -95,7 +95,7 @@ TEST_F(EndpointRefused, OneAnswerOfSixIsEnough) {
   EXPECT_EQ(state(), QpState::kReadyToSend);
 }
 
-TEST_F(EndpointRefused, WhatWasOnItsWayWhenThePeerDiedDoesNotSaveIt) {
+TEST_F(EndpointRefused, AnswerThatWasInFlightWhenThePeerDiedDoesNotSaveTheQp) {
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 1000}));
   pair.run_for(Duration::us(7));  // the answer is on its way
   refuse();
@@ -108,14 +108,14 @@ TEST_F(EndpointRefused, WhatWasOnItsWayWhenThePeerDiedDoesNotSaveIt) {
   EXPECT_EQ(state(), QpState::kError);
 }
 
-TEST_F(EndpointRefused, WhoIsNoPeerIsNotAskedAfter) {
+TEST_F(EndpointRefused, RefusalOfAStrangerIsDropped) {
   refuse(Pair::address(7, 0));
   EXPECT_EQ(pair.counter(0, "transport.drop_unknown_peer"), 1u);
   pair.run_for(Duration::s(1));
   EXPECT_EQ(pair.counter(0, "transport.reliability_probes"), 0u);
 }
 
-TEST_F(EndpointRefused, ADestroyedQpIsNotAskedFor) {
+TEST_F(EndpointRefused, DestroyedQpAsksNoMore) {
   kill_peer();
   refuse();
   ASSERT_TRUE(pair.end(0).destroy_qp(pair.now, qps.qpn[0]));

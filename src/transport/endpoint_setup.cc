@@ -1,4 +1,4 @@
-// Endpoint, set-up: QPs are made, configured, connected, and let go of.
+// Endpoint, set-up: QPs are created, configured, connected and destroyed.
 #include <algorithm>
 #include <bit>
 #include <tuple>
@@ -10,48 +10,42 @@
 namespace weft::transport {
 namespace {
 
-PortMask mask_of(std::uint32_t port_count) { return static_cast<PortMask>((1u << port_count) - 1); }
-
 bool is_alike(const QpConfig& a, const QpConfig& b) {
-  return std::tie(a.mtu, a.sack_bytes, a.mpr, a.mpr_dest, a.dynamic_mpr, a.budget_unit_bytes,
+  return std::tie(a.peer, a.mtu, a.sack_bytes, a.mpr, a.mpr_dest, a.dynamic_mpr, a.receive_budget,
                   a.wimm_max, a.wimm_dest_max, a.trim_nack, a.retry, a.nscc) ==
-         std::tie(b.mtu, b.sack_bytes, b.mpr, b.mpr_dest, b.dynamic_mpr, b.budget_unit_bytes,
+         std::tie(b.peer, b.mtu, b.sack_bytes, b.mpr, b.mpr_dest, b.dynamic_mpr, b.receive_budget,
                   b.wimm_max, b.wimm_dest_max, b.trim_nack, b.retry, b.nscc);
 }
 
 }  // namespace
 
 Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* trace)
-    : first_qpn_(config.first_qpn),
-      qp_mask_(std::bit_ceil(config.qp_count_max) - 1),
-      qps_(std::make_unique<QpSlot[]>(qp_mask_ + 1)),
+    : qps_({.qp_count_max = config.qp_count_max,
+            .first_qpn = config.first_qpn,
+            .qpn_bits = config.qpn_bits}),
       memory_(&memory),
-      trace_(trace),
-      ports_up_(mask_of(config.port_count)),
-      ports_carrier_(mask_of(config.port_count)),
-      port_count_(config.port_count),
+      trace_(trace, config.host),
+      ports_({.port_count = config.port_count, .unlisted = config.unlisted_ports}),
+      peers_({.peer_count_max = config.peer_count_max, .port_count = config.port_count}),
       pool_(config.psn_block_count_max),
       control_(config.control_queue_max),
+      router_({.port_count = config.port_count, .shares_port = config.answers_delay > Duration()}),
+      reverse_evs_(config.reverse_confirm),
       prober_(config.bad_ev_count_max),
-      probe_budget_(config.probes_per_ms),
+      probe_budget_(kSoftwareRules.probes_per_ms),
       asks_(config.ask_count_max),
       journal_(config.ev_news_max),
-      deadlines_(std::bit_ceil(config.qp_count_max)),
+      deadlines_(qps_.size()),
       ready_(config.qp_count_max),
       completions_(config.completion_queue_max),
       failures_(config.tell_failures ? config.qp_count_max : 1),
+      answers_({.delay = config.answers_delay, .qp_count_max = qps_.size()}),
       config_(config),
       prng_(Prng(config.seed).fork("endpoint", config.host)),
       headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(
           config.batch_max)) {
   WEFT_ASSERT(config.batch_max >= world::kBatchMin);
-  WEFT_ASSERT(config.qpn_bits <= 24 && qp_mask_ >> config.qpn_bits == 0);
-  WEFT_ASSERT(config.port_count >= 1 && config.port_count <= world::kPortsMax);
   set_hot(hot_table_);
-  touched_.reserve(qp_mask_ + 1);
-  if (config.sack_quiet > Duration()) watched_.reserve(qp_mask_ + 1);
-  peers_.reserve(config.peer_count_max);
-  peer_slots_.assign(std::bit_ceil(2 * config.peer_count_max * config.port_count), Peer::kNobody);
 }
 
 Endpoint::~Endpoint() = default;
@@ -75,35 +69,24 @@ Result<void> Endpoint::check(const QpConfig& config, std::uint32_t evs_used) con
 }
 
 Result<Qpn> Endpoint::create_qp(const QpConfig& config, Psn first_psn) {
-  if (qp_count_ >= config_.qp_count_max) {
-    return Error{ErrorKind::kExhausted, "no QP left: qp_count_max is reached"};
-  }
+  if (qps_.full()) return Error{ErrorKind::kExhausted, "no QP left: qp_count_max is reached"};
   WEFT_CHECK(check(config, evs_used_));
-  // QPNs go round in their low bits: a number is used again only after all others.
-  const auto qpn_of = [this](std::uint32_t n) {
-    const std::uint32_t mask = (1u << config_.qpn_bits) - 1;
-    return (first_qpn_ & ~mask) | ((first_qpn_ + n) & mask);
-  };
-  while (qps_[qp_created_ & qp_mask_] || qpn_of(qp_created_) <= wire::kEndpointQpn) ++qp_created_;
-  const Qpn qpn = qpn_of(qp_created_++);
+  const Qpn qpn = qps_.next_number();
   evs_used_ += static_cast<std::uint32_t>(config.evs.size());
-  qps_[(qpn - first_qpn_) & qp_mask_].emplace(options_for(config, qpn, first_psn), config.evs);
-  ++qp_count_;
+  qps_.emplace(options_for(config, qpn, first_psn), config.evs);
   return qpn;
 }
 
 Result<void> Endpoint::configure_qp(Qpn qpn, const QpConfig& config) {
-  Qp* const qp = find_qp(qpn);
+  Qp* const qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (qp->state != QpState::kInit) return Error{ErrorKind::kWrongState, "the QP is not in INIT"};
   const std::uint32_t others = evs_used_ - qp->requestor.paths().size();
   WEFT_CHECK(check(config, others));
   const Psn first_psn = qp->first_psn;
   Ring<std::uint64_t> receives = std::move(qp->receives);
-  QpSlot& slot = qps_[qp_index(*qp)];
-  slot.reset();
-  slot.emplace(options_for(config, qpn, first_psn), config.evs);
-  slot->receives = std::move(receives);
+  qps_.erase(qps_.index_of(*qp));
+  qps_.emplace(options_for(config, qpn, first_psn), config.evs).receives = std::move(receives);
   evs_used_ = others + static_cast<std::uint32_t>(config.evs.size());
   return {};
 }
@@ -127,10 +110,10 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
                                                   static_cast<std::uint32_t>(config.evs.size())),
                 .min_active = 0,
                 .port_count = config_.port_count,
-                .prior_losses = config.nscc.software ? 1u : 0u,
-                .confirm = config.nscc.software ? Duration::ms(1) : Duration(),
+                .prior_losses = params->peer->prior_losses,
+                .confirm = params->peer->loss_confirmation,
                 .seed = prng_.fork("paths", qpn).next(),
-                .trace = trace_,
+                .trace = trace_.get(),
                 .journal = config_.ev_news_max > 0 ? &journal_ : nullptr,
                 .host = config_.host,
                 .qpn = qpn}};
@@ -143,8 +126,8 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
       .wimm_max = config.wimm_dest_max,
       .mtu = mtu_dest,
       .mtu_unlisted = std::max(mtu_dest, config.mtu_dest_unlisted),
-      .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : config_.sack_bytes,
-      .sack_holes = config_.sack_holes,
+      .sack_bytes = config.sack_bytes != 0 ? config.sack_bytes : params->peer->sack_bytes,
+      .peer = params->peer,
       .trim_nack = config.trim_nack,
       .domain = config.domain,
       .nack_interval = config.nscc.base_rtt};
@@ -165,11 +148,10 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   }
   std::unique_ptr<QpParams> params;
   if (params_.size() >= config_.qp_count_max) {
-    // As many as there can be QPs: one of them has no QP any more.
+    // The table is full: there are no more QPs than entries, so one entry has no QP any more.
     for (auto& candidate : params_) {
       bool used = false;
-      for (std::uint32_t i = 0; i <= qp_mask_; ++i)
-        used |= qps_[i] && qps_[i]->params == candidate.get();
+      qps_.for_each([&](const Qp& qp) { used |= qp.params == candidate.get(); });
       if (used) continue;
       params = std::move(candidate);
       std::erase(params_, nullptr);
@@ -179,7 +161,9 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   if (params == nullptr) params = std::make_unique<QpParams>();
   params->config = key;
   params->mtu = config.mtu != 0 ? config.mtu : config_.mtu;
-  params->nscc = NsccParams::derive(config.nscc, params->mtu);
+  params->peer = &rules_of(config.peer);
+  params->budget_unit_bytes = config.receive_budget ? params->peer->budget_unit_bytes : 0;
+  params->nscc = NsccParams::derive(config.nscc, params->mtu, *params->peer);
   params->burst = config_.burst;
   params_.push_back(std::move(params));
   return params_.back().get();
@@ -187,45 +171,33 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
 
 Result<void> Endpoint::connect(Time now, Qpn qpn, const PeerInfo& info) {
   WEFT_CHECK(start_receiving(now, qpn, info));
-  begin(now, *find_qp(qpn));
+  start_requestor(now, *qps_.find(qpn));
   return {};
 }
 
 Result<void> Endpoint::start_receiving(Time now, Qpn qpn, const PeerInfo& info) {
-  Qp* qp = find_qp(qpn);
+  Qp* qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (qp->state != QpState::kInit) return Error{ErrorKind::kWrongState, "the QP is not in INIT"};
-  WEFT_TRY(const std::uint32_t peer, add_peer(info));
-  // It may not know which ports are up, or remember what is no longer so.
-  const bool first = peers_[peer].first_qp == Peer::kNobody;
-  const bool tell = first && (peers_[peer].told || ports_up_ != mask_of(port_count_));
-  qp->peer = peer;
+  WEFT_TRY(const std::uint32_t index, add_peer(info));
+  Peer& peer = peers_[index];
+  // It may not know which of our ports are up, or hold a state that is no longer so.
+  const bool is_first_qp = peer.first_qp == Peer::kNobody;
+  const bool tell_ports = is_first_qp && (peer.ports.was_updated || !ports_.are_all_up());
+  WEFT_ASSERT(qp->peer == Qp::kNoPeer);
+  qp->peer = index;
   qp->peer_qpn = info.qpn & wire::kQpnMask;
-  qp->next_of_peer = peers_[peer].first_qp;
-  peers_[peer].first_qp = qp_index(*qp);
-  qp->responder.start(info.first_psn, {.local_qpn = qpn, .peer_qpn = qp->peer_qpn, .peer = peer});
+  qps_.link(peer, *qp);
+  qp->responder.start(info.first_psn, {.local_qpn = qpn, .peer_qpn = qp->peer_qpn, .peer = index});
   qp->peer_first_psn = info.first_psn;
   qp->state = QpState::kReadyToReceive;
-  // Control packets to this peer start on EVs of this QP.
-  for (std::uint32_t port = 0; port < port_count_; ++port) {
-    Peer::Reverse& reverse = peers_[peer].ways[port].reverse;
-    const auto slot = qp->requestor.paths().any_on(static_cast<PortIndex>(port),
-                                                   static_cast<std::uint32_t>(prng_.next() >> 32));
-    if (reverse.present || slot == PathSet::kNone) continue;
-    reverse.ev = qp->requestor.paths().ev(slot).value;
-    reverse.present = true;
-    peers_[peer].present = static_cast<PortMask>(peers_[peer].present | 1u << port);
-    reverse.confirmed_at = now;
-  }
-  if (tell) {
-    peers_[peer].update_tries = 0;
-    send_port_status(now, peer);
-  }
+  ReverseEvs::adopt(now, peer, qp->requestor.paths(), ports_.count(), prng_);
+  if (tell_ports) ports_.start_update(now, index, peer.ports, request_ids_, control_);
   return {};
 }
 
 Result<void> Endpoint::start_sending(Time now, Qpn qpn, const QpConfig& config, Psn first_psn) {
-  Qp* const qp = find_qp(qpn);
+  Qp* const qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (qp->state != QpState::kReadyToReceive)
     return Error{ErrorKind::kWrongState, "the QP is not in RTR"};
@@ -237,41 +209,30 @@ Result<void> Endpoint::start_sending(Time now, Qpn qpn, const QpConfig& config, 
   qp->params = options.params;
   qp->first_psn = first_psn;
   evs_used_ = others + static_cast<std::uint32_t>(config.evs.size());
-  begin(now, *qp);
+  start_requestor(now, *qp);
   return {};
 }
 
 // RTR -> RTS.
-void Endpoint::begin(Time now, Qp& qp) {
+void Endpoint::start_requestor(Time now, Qp& qp) {
+  WEFT_ASSERT(qp.state == QpState::kReadyToReceive && qp.peer != Qp::kNoPeer);
   qp.requestor.start(now, {.local_qpn = qp.qpn, .peer_qpn = qp.peer_qpn, .peer = qp.peer});
   qp.state = QpState::kReadyToSend;
-  if (trace_ == nullptr) return;
-  TraceRecord record;
-  record.at = now;
-  record.host = config_.host;
-  record.kind = TraceKind::kQp;
-  record.qpn = qp.qpn;
-  record.peer = peers_[qp.peer].host;
-  record.peer_qpn = qp.peer_qpn;
-  record.a = qp.params->config.mpr * 128;
-  record.b = qp.params->config.wimm_max;
-  record.c = qp.params->mtu;
-  record.psn = qp.first_psn.value();
-  record.ev = qp.peer_first_psn.value();
-  trace_->append(record);
+  if (!trace_) return;
+  trace_.qp_connected(now, qp, peers_[qp.peer].host);
   auto c = context(now);
   qp.requestor.trace_window(c);
 }
 
 Result<void> Endpoint::fail_qp(Time now, Qpn qpn) {
-  Qp* qp = find_qp(qpn);
+  Qp* qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (qp->state != QpState::kError) fail(now, *qp, Status::kFlushed);
   return {};
 }
 
 Result<void> Endpoint::limit_receive(Qpn qpn, const ReceiveLimit& limit) {
-  Qp* qp = find_qp(qpn);
+  Qp* qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   if (limit.cwnd_penalty > 127 || limit.mpr > qp->params->config.mpr_dest) {
     return Error{ErrorKind::kInvalid, "the penalty is 0 to 127, and mpr at most the QP's mpr_dest"};
@@ -280,54 +241,42 @@ Result<void> Endpoint::limit_receive(Qpn qpn, const ReceiveLimit& limit) {
   return {};
 }
 
-// Nothing of the endpoint knows of this QP any more.
-void Endpoint::forget(Qp& gone) {
-  Qp* const qp = &gone;
-  const std::uint32_t index = qp_index(*qp);
-  if (qp->peer != Qp::kNoPeer) {
-    std::uint32_t* link = &peers_[qp->peer].first_qp;
-    while (*link != index) link = &qps_[*link]->next_of_peer;
-    *link = qp->next_of_peer;
-  }
-  completions_reserved_ -=
-      static_cast<std::uint32_t>(qp->requestor.incomplete() + qp->receives.size());
-  qp->requestor.fail(Status::kFlushed);  // gives its records back
-  for (std::size_t left = ready_.size(); left > 0; --left) {
-    const std::uint32_t other = ready_.front();
-    ready_.pop();
-    if (other != index) ready_.push(other);
-  }
+// No list or timer of the endpoint names this QP any more, and its place is free.
+void Endpoint::remove(Qp& qp) {
+  const std::uint32_t index = qps_.index_of(qp);
+  if (qp.peer != Qp::kNoPeer) qps_.unlink(peers_[qp.peer], qp);
+  completions_.release(static_cast<std::uint32_t>(qp.requestor.incomplete() + qp.receives.size()));
+  qp.requestor.fail(Status::kFlushed);  // gives its records back
+  ready_.forget(index);
   deadlines_.remove(index);
-  std::erase(touched_, index);
-  std::erase(watched_, index);
-  evs_used_ -= qp->requestor.paths().size();
-  qps_[index].reset();
+  answers_.forget(index);
+  WEFT_ASSERT(evs_used_ >= qp.requestor.paths().size());
+  evs_used_ -= qp.requestor.paths().size();
+  qps_.erase(index);
 }
 
 Result<void> Endpoint::destroy_qp(Time now, Qpn qpn) {
-  Qp* const qp = find_qp(qpn);
+  Qp* const qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
-  if (trace_ != nullptr) trace_qp(now, TraceKind::kQpGone, *qp, 0);
-  forget(*qp);
-  --qp_count_;
+  trace_.qp_gone(now, *qp);
+  remove(*qp);
   return {};
 }
 
 Result<void> Endpoint::reset_qp(Time now, Qpn qpn, const QpConfig& config) {
-  Qp* const qp = find_qp(qpn);
+  Qp* const qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   WEFT_CHECK(check(config, evs_used_ - qp->requestor.paths().size()));
-  if (trace_ != nullptr) trace_qp(now, TraceKind::kQpGone, *qp, 0);
+  trace_.qp_gone(now, *qp);
   const Psn first_psn = qp->first_psn;
-  QpSlot& slot = qps_[qp_index(*qp)];
-  forget(*qp);
-  slot.emplace(options_for(config, qpn, first_psn), config.evs);
+  remove(*qp);
+  qps_.emplace(options_for(config, qpn, first_psn), config.evs);
   evs_used_ += static_cast<std::uint32_t>(config.evs.size());
   return {};
 }
 
 Result<void> Endpoint::set_congestion(Qpn qpn, const NsccConfig& nscc) {
-  Qp* const qp = find_qp(qpn);
+  Qp* const qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
   QpConfig config = qp->params->config;
   config.nscc = nscc;

@@ -43,13 +43,13 @@ std::uint32_t wasted_by_second(bool share, const Bad& bad) {
   return lost;
 }
 
-TEST(EndpointShare, SecondQpNeedNotFindABadEvItself) {
+TEST(EndpointShare, SecondQpLearnsABadEvFromTheFirst) {
   const Bad ev{.port = 1, .value = test::make_evs({.ports = 2, .per_port = 8})[9].value};
   EXPECT_GT(wasted_by_second(false, ev), 0u);
   EXPECT_EQ(wasted_by_second(true, ev), 0u);
 }
 
-TEST(EndpointShare, SecondQpNeedNotFindADeadPlaneItself) {
+TEST(EndpointShare, SecondQpLearnsADeadPlaneFromTheFirst) {
   EXPECT_GT(wasted_by_second(false, {.port = 1}), 0u);
   EXPECT_EQ(wasted_by_second(true, {.port = 1}), 0u);
 }

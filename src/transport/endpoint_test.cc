@@ -60,7 +60,7 @@ TEST(Endpoint, ImmediatesArriveInPostOrder) {
   EXPECT_EQ(pair.completions(0).size(), 8u);
 }
 
-TEST(Endpoint, LosesEveryFirstTransportAck) {
+TEST(Endpoint, WriteCompletesAfterItsTransportAcksAreLost) {
   Pair pair;
   const auto qps = pair.connect();
   int dropped = 0;
@@ -76,7 +76,7 @@ TEST(Endpoint, LosesEveryFirstTransportAck) {
   EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ev_bad, 0u);
 }
 
-TEST(Endpoint, WrongKeyIsRemoteAccessAndAnErrorAtBothEnds) {
+TEST(Endpoint, WrongKeyFailsTheQpAtBothEnds) {
   for (bool nak_lost : {false, true}) {
     Pair pair;
     const auto qps = pair.connect();
@@ -105,7 +105,7 @@ TEST(Endpoint, WrongKeyIsRemoteAccessAndAnErrorAtBothEnds) {
   }
 }
 
-TEST(Endpoint, NoReceivePostedEndsTheQp) {
+TEST(Endpoint, ImmediateWithoutAPostedReceiveFailsTheQp) {
   Pair pair;
   const auto qps = pair.connect();
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.with_immediate = true}));
@@ -127,7 +127,7 @@ TEST(Endpoint, QpThatFailedTellsItsPeer) {
   EXPECT_EQ(done[0].status, Status::kRemoteOperation);
 }
 
-TEST(Endpoint, SilentPeerEndsAfterTheRetries) {
+TEST(Endpoint, SilentPeerFailsTheQpAfterAllRetries) {
   auto options = Pair::defaults();
   options.qp.retry = {.timeout = 10, .linear_count = 2, .exponential_count = 2};
   Pair pair(options);
@@ -166,7 +166,7 @@ TEST(Endpoint, PausedPeerLosesNothing) {
   }
 }
 
-TEST(Endpoint, EverythingUnderEveryFate) {
+TEST(Endpoint, EveryWriteCompletesUnderLossDamageAndTrims) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);
@@ -240,8 +240,8 @@ TEST(Endpoint, ReceiveLimitReachesTheRequestor) {
   EXPECT_EQ(pair.completions(0).size(), 1u);
 }
 
-// Only the write whose key was refused is told so, wherever it stands in the queue.
-TEST(Endpoint, RefusalBlamesTheWriteItIsAbout) {
+// Only the write whose key was refused has that status, wherever it stands in the queue.
+TEST(Endpoint, NakFailsTheWriteThatItIsAbout) {
   Pair pair;
   const auto qps = pair.connect();
   pair.fate = [&](int from, const world::Datagram& d) {
@@ -272,7 +272,7 @@ void expect_given_up_in_time(Pair& pair) {
 }
 
 // Posted while no port is up: it is given up in time instead of waiting for ever.
-TEST(Endpoint, WriteThatNoPortTakesFailsInTime) {
+TEST(Endpoint, WriteWithoutAnyPortFailsInTime) {
   Pair pair;
   const auto qps = pair.connect();
   pair.set_port(0, 0, false);
@@ -282,7 +282,7 @@ TEST(Endpoint, WriteThatNoPortTakesFailsInTime) {
 }
 
 // The peer lives and answers, but data never gets through: bounded all the same.
-TEST(Endpoint, AnswersWithoutProgressAreNoReasonToWaitForEver) {
+TEST(Endpoint, AnswersWithoutProgressDoNotPutOffTheRetryLimit) {
   Pair pair;
   const auto qps = pair.connect();
   pair.fate = [](int, const world::Datagram& d) {

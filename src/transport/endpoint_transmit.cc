@@ -1,17 +1,12 @@
 // Endpoint, outgoing: control packets first, then the QPs in turn, each packet on a port with room.
 #include <algorithm>
 
+#include "base/assert.h"
 #include "transport/endpoint.h"
 
 namespace weft::transport {
 
-namespace {
-
-// Data packets that answers_delay puts off the answers to.
-constexpr std::uint32_t kUnansweredMax = 16;
-
-}  // namespace
-
+// The datagrams of one poll_transmit, and the room that is left.
 struct Endpoint::Batch {
   std::span<world::Datagram> out;
   std::array<std::uint32_t, world::kPortsMax> room{};
@@ -19,7 +14,9 @@ struct Endpoint::Batch {
   std::size_t count = 0;
 
   bool full() const { return count == out.size(); }
-  void took(PortIndex port) {
+  // One more datagram, out[count], leaves by that port.
+  void add(PortIndex port) {
+    WEFT_ASSERT(!full() && room[port] > 0);
     ++count;
     if (--room[port] == 0) with_room = static_cast<PortMask>(with_room & ~(1u << port));
   }
@@ -29,189 +26,88 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
                                     std::span<world::Datagram> out) {
   Batch batch;
   batch.out = out.first(std::min<std::size_t>(out.size(), config_.batch_max));
-  const std::size_t ports = std::min<std::size_t>(port_count_, room.size());
+  const std::size_t ports = std::min<std::size_t>(ports_.count(), room.size());
   std::uint32_t with_room = 0;
   for (std::size_t port = 0; port < ports; ++port) {
     batch.room[port] = room[port].packets;
     with_room |= static_cast<std::uint32_t>(room[port].packets > 0) << port;
   }
-  batch.with_room = static_cast<PortMask>(with_room & ports_up_);
+  batch.with_room = static_cast<PortMask>(with_room & ports_.up());
   const bool data_may_go = transmit_control(now, batch);
   const std::size_t before = batch.count;
   if (data_may_go) transmit_data(now, batch);
-  if (touched_.empty()) return batch.count;
-  if (batch.count > before && answers_at_ == kNever && may_wait(now))
-    answers_at_ = now + config_.answers_delay;
-  if (answers_at_ == kNever || answers_at_ <= now || somebody_waits_ ||
-      unanswered_ >= kUnansweredMax) {
-    flush_answers(now);
-    transmit_control(now, batch);
-  }
+  if (batch.count > before && may_delay_answers(now)) answers_.on_data_sent(now);
+  if (!answers_.is_due(now)) return batch.count;
+  flush_answers(now);
+  transmit_control(now, batch);
   return batch.count;
 }
 
-// A peer that gets data from us now is not waiting for the answer alone.
-bool Endpoint::may_wait(Time now) const {
-  for (const std::uint32_t index : touched_) {
-    if (peers_[qps_[index]->peer].data_at != now) return false;
+// A peer that gets data from us now is not waiting for the answers alone.
+bool Endpoint::may_delay_answers(Time now) const {
+  if (answers_.answer_at() != kNever) return false;  // they wait already
+  for (const std::uint32_t index : answers_.delayed()) {
+    if (peers_[qps_[index].peer].data_at != now) return false;
   }
-  return true;
+  return !answers_.delayed().empty();
 }
 
 // False when control packets are left waiting for room: data must not overtake them.
 bool Endpoint::transmit_control(Time now, Batch& batch) {
-  std::uint32_t same_peer = ControlPacket::kNoPeer;  // answers to it follow on `same_port`
-  std::uint8_t same_port = ControlPacket::kAnyPort;
-  std::uint8_t first_port = ControlPacket::kAnyPort;  // of the one whose copy may follow
+  router_.begin_pass();
   while (!control_.empty()) {
     if (batch.full() || batch.with_room == 0) return false;
-    ControlPacket& packet = control_.front();
-    std::uint8_t port = packet.port;
-    if (port == ControlPacket::kAnyPort) {
-      Peer& peer = peers_[packet.peer];
-      if (peer.usable(ports_up_) == 0) {
-        control_.pop();  // nothing reaches that peer: it must not hold up what goes to others
-        continue;
-      }
-      const bool elsewhere = packet.near == ControlPacket::kOtherPort;
-      const bool follows = packet.near == ControlPacket::kAnyPort && packet.peer == same_peer &&
-                           (batch.with_room >> same_port & 1) != 0;
-      auto may_take = batch.with_room;
-      if (elsewhere) {
-        const auto taken = first_port == ControlPacket::kAnyPort ? peer.heard : first_port;
-        may_take = static_cast<PortMask>(may_take & ~(1u << taken));
-      }
-      port = follows ? same_port : control_port(peer, packet.near, may_take);
-      if (port == ControlPacket::kAnyPort && elsewhere) {
-        control_.pop();  // a copy: not worth waiting
-        continue;
-      }
-      if (port == ControlPacket::kAnyPort)
-        return true;  // no port with room reaches that peer; data to others may go
-    } else if ((ports_up_ >> port & 1) == 0) {
-      control_.pop();  // asked for a port that is gone: its sender asks again
-      continue;
-    } else if ((batch.with_room >> port & 1) == 0) {
-      return true;
+    const ControlPacket& packet = control_.front();
+    const std::uint32_t index = packet.peer;
+    const bool has_peer = index != ControlPacket::kNoPeer;
+    const auto decision = router_.decide(packet, has_peer ? &peers_[index] : nullptr,
+                                         {.up = ports_.up(), .with_room = batch.with_room});
+    // No port with room reaches that peer; data to others may go.
+    if (decision.verdict == ControlRouter::Verdict::kWait) return true;
+    const bool sent = decision.verdict == ControlRouter::Verdict::kSend;
+    if (sent) {
+      put_control(now, packet, decision.port, batch);
+      router_.on_sent(packet, decision.port);
     }
-    const bool known = packet.peer != ControlPacket::kNoPeer;
-    world::Datagram& d = batch.out[batch.count];
-    d = {};
-    d.port = port;
-    d.ecn = packet.data_class ? world::Ecn::kEct0 : world::Ecn::kNotEct;
-    d.dscp = packet.data_class ? world::Dscp::kTrimmable : world::Dscp::kControl;
-    d.entropy = packet.fixed_ev ? packet.entropy : peers_[packet.peer].ways[port].reverse.ev;
-    d.peer = known
-                 ? peers_[packet.peer].ways[port].address
-                 : world::Address{
-                       .high = packet.to_high, .low = packet.to_low, .process = packet.to_process};
-    auto& header = headers_[batch.count];
-    std::copy_n(packet.header.begin(), packet.header_size, header.begin());
-    d.header = ConstBytes(header).first(packet.header_size);
-    if (trace_ != nullptr) {
-      trace_datagram(now, TraceKind::kSend, d, packet.qpn,
-                     known ? peers_[packet.peer].host : Peer::kNobody);
-    }
-    batch.took(port);
-    if (packet.ask != 0) asks_.on_sent(now, packet.ask);
-    ++control_packets_;
-    probe_tokens_milli_ += 10;
-    const std::uint32_t peer = packet.peer;
-    if (config_.answers_delay > Duration() && packet.port == ControlPacket::kAnyPort &&
-        packet.near == ControlPacket::kAnyPort) {
-      same_peer = peer;
-      same_port = port;
-    }
-    first_port = packet.near == ControlPacket::kHeardPort ? port : ControlPacket::kAnyPort;
-    const bool confirm = known && !packet.fixed_ev && !packet.data_class;
+    const bool used_reverse_ev = has_peer && !packet.fixed_ev && !packet.data_class;
     control_.pop();
-    if (confirm) check_reverse(now, peer);
+    if (sent && used_reverse_ev) check_reverse_ev(now, index);
   }
   return true;
 }
 
-// Control packets rotate over the planes, so that a dead one costs its share of them, unless they
-// ask for one (docs/decisions/0028). Planes whose reverse EV does not answer are left out while
-// another works. Where all are in doubt they rotate over all: one of them may do.
-std::uint8_t Endpoint::control_port(Peer& peer, std::uint8_t near, PortMask with_room) {
-  if (near == ControlPacket::kHeardPort) near = peer.heard;
-  if (peer.is_good(near, with_room)) return near;
-  const auto after = [this](PortIndex port) {
-    return static_cast<PortIndex>(port + 1u == port_count_ ? 0 : port + 1);
-  };
-  PortIndex port = peer.turn;
-  std::uint8_t fallback = ControlPacket::kAnyPort;
-  for (std::uint32_t tried = 0; tried < port_count_; ++tried, port = after(port)) {
-    if (peer.is_good(port, with_room)) {
-      peer.turn = after(port);
-      return port;
-    }
-    const bool possible = (peer.usable(with_room) >> port & 1) != 0;
-    if (possible && fallback == ControlPacket::kAnyPort) fallback = port;
+void Endpoint::put_control(Time now, const ControlPacket& packet, PortIndex port, Batch& batch) {
+  const Peer* const peer = packet.peer == ControlPacket::kNoPeer ? nullptr : &peers_[packet.peer];
+  WEFT_ASSERT(peer != nullptr || packet.fixed_ev);
+  world::Datagram& d = batch.out[batch.count];
+  d = {};
+  d.port = port;
+  d.ecn = packet.data_class ? world::Ecn::kEct0 : world::Ecn::kNotEct;
+  d.dscp = packet.data_class ? world::Dscp::kTrimmable : world::Dscp::kControl;
+  d.entropy = packet.fixed_ev ? packet.entropy : peer->planes[port].reverse.ev;
+  d.peer = peer != nullptr ? peer->planes[port].address : packet.to();
+  auto& header = headers_[batch.count];
+  std::copy_n(packet.header.begin(), packet.header_size, header.begin());
+  d.header = ConstBytes(header).first(packet.header_size);
+  if (trace_) {
+    trace_.sent(now, d, {.qpn = packet.qpn, .host = peer != nullptr ? peer->host : Peer::kNobody});
   }
-  if (fallback == ControlPacket::kAnyPort || near == ControlPacket::kOtherPort)
-    return ControlPacket::kAnyPort;
-  // A plane in doubt is better than silence only when no other plane could ever do.
-  for (std::uint32_t other = 0; other < port_count_; ++other) {
-    if (peer.is_good(static_cast<PortIndex>(other), ports_up_)) return ControlPacket::kAnyPort;
-  }
-  peer.turn = after(fallback);
-  return fallback;
+  batch.add(port);
+  if (packet.ask != 0) asks_.on_sent(now, packet.ask);
+  ++counters_.control_packets;
+  reverse_evs_.on_packet_sent();
 }
 
-// A control packet went out to this peer: a moment to look at one of its reverse EVs. If nothing
-// confirmed it for a while, ask; if the question was not answered soon, ask it again over another
-// EV of the plane.
-void Endpoint::check_reverse(Time now, std::uint32_t peer_index) {
-  Peer& peer = peers_[peer_index];
+// A control packet went to this peer: a moment to look at one of its reverse EVs.
+void Endpoint::check_reverse_ev(Time now, std::uint32_t index) {
+  Peer& peer = peers_[index];
   if (peer.first_qp == Peer::kNobody) return;  // its QPs are gone: no EVs to choose from
-  // One plane a time, also those that carry no control packets any more.
-  const auto port = static_cast<PortIndex>(prng_.below(port_count_));
-  Peer::Reverse& reverse = peer.ways[port].reverse;
-  if (!reverse.present || ((ports_up_ & peer.reachable) >> port & 1) == 0) return;
-  if (reverse.request_id != 0) {
-    if (now - reverse.asked_at < config_.reverse_confirm / 2) return;
-    if (peer.answered_open_at > reverse.open_at) {
-      reverse.open_at = now;
-      if (reverse.failures < Peer::kFailuresMax) ++reverse.failures;
-    }
-    const Qp& qp = *qps_[peer.first_qp];
-    const PathSet& paths = qp.requestor.paths();
-    const auto slot = paths.any_on(port, static_cast<std::uint32_t>(prng_.next() >> 32));
-    if (slot != PathSet::kNone) reverse.ev = paths.ev(slot).value;
-  } else if (now - std::max(reverse.confirmed_at, reverse.asked_at) < config_.reverse_confirm) {
-    return;
-  }
-  if (!take_probe_token(now)) return;
-  ControlPacket* packet = control_.add();
-  if (packet == nullptr) return;
-  ++reverse_probes_;
-  if (reverse.request_id == 0) {
-    reverse.request_id = take_request_id();
-    reverse.open_at = now;
-  }
-  reverse.asked_at = now;
-  packet->peer = peer_index;
-  packet->port = port;
-  packet->fixed_ev = true;
-  packet->entropy = reverse.ev;
-  packet->data_class = true;
-  write_header(*packet,
-               {.opcode = wire::Opcode::kEndpointRequest,
-                .dest_qpn = wire::kEndpointQpn,
-                .psn = Psn(reverse.request_id)},
-               wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe});
-}
-
-// Budget of reverse probes: one for 100 packets sent, and 1,000 a second.
-bool Endpoint::take_probe_token(Time now) {
-  const std::int64_t whole_us = (now - probe_tokens_at_).us();
-  probe_tokens_milli_ += whole_us;
-  probe_tokens_at_ += Duration::us(whole_us);
-  probe_tokens_milli_ = std::min<std::int64_t>(probe_tokens_milli_, 16'000);
-  if (probe_tokens_milli_ < 1000) return false;
-  probe_tokens_milli_ -= 1000;
-  return true;
+  reverse_evs_.check({.now = now,
+                      .index = index,
+                      .paths = qps_[peer.first_qp].requestor.paths(),
+                      .ports_up = ports_.up(),
+                      .port_count = ports_.count()},
+                     peer, prng_, request_ids_, control_);
 }
 
 void Endpoint::transmit_data(Time now, Batch& batch) {
@@ -222,28 +118,15 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
   while (!ready_.empty() && !batch.full() && batch.with_room != 0 && idle < ready_.size() &&
          !enough) {
     const std::uint32_t index = ready_.front();
-    Qp& qp = *qps_[index];
-    Peer& peer = peers_[qp.peer];
+    Qp& qp = qps_[index];
+    WEFT_ASSERT(qp.ready);
     Requestor::Outgoing out;
-    const auto usable = static_cast<PortMask>(batch.with_room & peer.reachable);
+    const auto usable = static_cast<PortMask>(batch.with_room & peers_[qp.peer].ports.reachable);
     const auto polled = qp.may_send() ? qp.requestor.poll(c, usable, headers_[batch.count], out)
                                       : Requestor::Polled::kNothing;
     if (polled == Requestor::Polled::kPacket) {
-      hot(Call::kPoll) = {qp.head(), qp.requestor.hot(), peer.part(port_count_),
-                          qp.requestor.paths().hot()};
-      world::Datagram& d = batch.out[batch.count];
-      d.port = out.ev.port;
-      d.ecn = world::Ecn::kEct0;
-      d.dscp = out.dscp;
-      d.intact = true;
-      d.entropy = out.ev.value;
-      d.peer = peer.ways[out.ev.port].address;
-      d.header = ConstBytes(headers_[batch.count]).first(out.header_size);
-      d.payload = out.payload;
-      if (trace_ != nullptr) trace_datagram(now, TraceKind::kSend, d, qp.qpn, peer.host);
-      batch.took(out.ev.port);
-      peer.data_at = now;
-      probe_tokens_milli_ += 10;
+      WEFT_ASSERT((usable >> out.ev.port & 1) != 0);  // what poll() was asked for
+      put_data(now, qp, out, batch);
       idle = 0;
       deadlines_.at_latest(index, qp.requestor.deadline());
       if (++run < config_.burst && !qp.requestor.is_run_over()) continue;
@@ -256,35 +139,49 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
     } else if (polled == Requestor::Polled::kNoPort) {
       ++idle;
     } else {
-      // Nothing but time may open its window: then it is called at that time.
+      // If time alone may open its window, the deadline is that time.
       deadlines_.at_latest(index, qp.requestor.deadline());
-      qp.ready = false;
-      ready_.pop();
+      ready_.pop(qp.ready);
       run = 0;
       continue;
     }
-    // The next QP's turn.
-    ready_.pop();
-    ready_.push(index);
+    ready_.rotate();
     run = 0;
   }
 }
 
+void Endpoint::put_data(Time now, const Qp& qp, const Requestor::Outgoing& out, Batch& batch) {
+  Peer& peer = peers_[qp.peer];
+  hot(Call::kPoll) = {qp.head(), qp.requestor.hot(), peer.part(ports_.count()),
+                      qp.requestor.paths().hot()};
+  world::Datagram& d = batch.out[batch.count];
+  d.port = out.ev.port;
+  d.ecn = world::Ecn::kEct0;
+  d.dscp = out.dscp;
+  d.intact = true;
+  d.entropy = out.ev.value;
+  d.peer = peer.planes[out.ev.port].address;
+  d.header = ConstBytes(headers_[batch.count]).first(out.header_size);
+  d.payload = out.payload;
+  if (trace_) trace_.sent(now, d, {.qpn = qp.qpn, .host = peer.host});
+  batch.add(out.ev.port);
+  peer.data_at = now;
+  reverse_evs_.on_packet_sent();
+}
+
 Result<void> Endpoint::post_endpoint_request(Time now, const EndpointAsk& ask) {
-  if (ask.port >= port_count_) return Error{ErrorKind::kInvalid, "no such port"};
+  if (ask.port >= ports_.count()) return Error{ErrorKind::kInvalid, "no such port"};
   if (asks_.has(ask.id)) return Error{ErrorKind::kInvalid, "id under way"};
   ControlPacket* const packet = asks_.full() ? nullptr : control_.add();
   if (packet == nullptr) return Error{ErrorKind::kExhausted, "queue is full"};
-  const std::uint16_t id = take_request_id();
+  const std::uint16_t id = request_ids_.next();
   asks_.add(now, ask, id);
   packet->ask = id;
-  packet->port = ask.port;
+  packet->port = PortChoice::only(ask.port);
   packet->fixed_ev = true;
   packet->entropy = ask.ev;
   packet->data_class = ask.traffic == AskClass::kData;
-  packet->to_high = ask.to.high;
-  packet->to_low = ask.to.low;
-  packet->to_process = ask.to.process;
+  packet->set_to(ask.to);
   write_header(
       *packet,
       {.opcode = wire::Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(id)},

@@ -4,16 +4,16 @@
 namespace weft::transport {
 
 QpState Endpoint::qp_state(Qpn qpn) const {
-  const Qp* qp = find_qp(qpn);
+  const Qp* qp = qps_.find(qpn);
   return qp == nullptr ? QpState::kReset : qp->state;
 }
 
 Endpoint::QpView Endpoint::view(Qpn qpn) const {
-  const Qp* qp = find_qp(qpn);
+  const Qp* qp = qps_.find(qpn);
   if (qp == nullptr) return {};
   const Requestor& r = qp->requestor;
   PortMask left_out = r.paths().planes_down();
-  for (std::uint32_t port = 0; port < port_count_; ++port) {
+  for (std::uint32_t port = 0; port < ports_.count(); ++port) {
     const auto one = static_cast<PortMask>(1u << port);
     if (!r.paths().any_in_rotation(one)) left_out = static_cast<PortMask>(left_out | one);
   }
@@ -35,17 +35,14 @@ Endpoint::QpView Endpoint::view(Qpn qpn) const {
 Endpoint::MemoryView Endpoint::memory() const {
   MemoryView view;
   view.endpoint = sizeof(*this) + control_.bytes() + asks_.bytes() + prober_.bytes() +
-                  deadlines_.bytes() + ready_.bytes() + completions_.bytes() +
-                  peers_.capacity() * sizeof(Peer) +
-                  (peer_slots_.capacity() + touched_.capacity()) * sizeof(std::uint32_t) +
-                  config_.batch_max * sizeof(headers_[0]) + params_.size() * sizeof(QpParams);
-  view.qps = (qp_mask_ + 1) * sizeof(QpSlot);
-  for (std::uint32_t i = 0; i <= qp_mask_; ++i) {
-    if (!qps_[i]) continue;
-    const Qp& qp = *qps_[i];
+                  deadlines_.bytes() + ready_.bytes() + completions_.bytes() + peers_.bytes() +
+                  answers_.bytes() + config_.batch_max * sizeof(headers_[0]) +
+                  params_.size() * sizeof(QpParams);
+  view.qps = qps_.bytes();
+  qps_.for_each([&](const Qp& qp) {
     view.qps += qp.receives.bytes() + qp.responder.bytes() + qp.requestor.bytes();
     view.evs += qp.requestor.paths().bytes();
-  }
+  });
   view.psn_records = pool_.bytes();
   return view;
 }
@@ -56,7 +53,7 @@ CounterTable Endpoint::counters() const {
   CounterTable table = {
       {"transport.data_packets", "packets", q.packets},
       {"transport.data_bytes", "bytes", q.bytes},
-      {"transport.control_packets", "packets", control_packets_},
+      {"transport.control_packets", "packets", counters_.control_packets},
       {"transport.retransmits", "packets", q.retransmits},
       {"transport.spurious_losses", "packets", q.spurious},
       {"transport.lost_inferred", "packets", q.lost_inferred},
@@ -73,16 +70,16 @@ CounterTable Endpoint::counters() const {
       {"transport.stale", "packets", q.stale},
       {"transport.unbalanced", "", q.unbalanced},
       {"transport.reliability_probes", "packets", q.probes},
-      {"transport.ev_probes", "packets", prober_.asked() + reverse_probes_},
-      {"transport.quiet_sacks", "packets", quiet_sacks_},
-      {"transport.port_status_updates", "packets", port_updates_},
+      {"transport.ev_probes", "packets", prober_.asked() + reverse_evs_.probes()},
+      {"transport.quiet_sacks", "packets", counters_.quiet_sacks},
+      {"transport.port_status_updates", "packets", ports_.updates_sent()},
       {"transport.evs_condemned", "", q.evs_condemned},
       {"transport.evs_withdrawn", "", q.evs_withdrawn},
-      {"transport.evs_revived", "", evs_revived_},
+      {"transport.evs_revived", "", counters_.evs_revived},
       {"transport.planes_condemned", "", q.planes_condemned},
-      {"transport.planes_revived", "", planes_revived_},
-      {"transport.refusals", "", refusals_},
-      {"transport.qps_refused", "", refused_qps_},
+      {"transport.planes_revived", "", counters_.planes_revived},
+      {"transport.refusals", "", counters_.refusals},
+      {"transport.qps_refused", "", counters_.qps_refused},
       {"transport.packets_placed", "packets", p.packets_placed},
       {"transport.bytes_placed", "bytes", p.bytes_placed},
       {"transport.duplicates", "packets", p.duplicates},
@@ -102,7 +99,7 @@ CounterTable Endpoint::counters() const {
       "transport.drop_no_session",   "transport.drop_forged",       "transport.drop_replayed",
       "transport.drop_port_disabled"};
   for (std::size_t i = 0; i < kDropReasonCount; ++i)
-    table.push_back({kDropNames[i], "packets", drops_[i]});
+    table.push_back({kDropNames[i], "packets", counters_.drops[i]});
   return table;
 }
 

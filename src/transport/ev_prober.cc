@@ -21,7 +21,7 @@ bool EvProber::watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane) {
     if (watches_.size() < watched_max_) {
       w = &watches_.emplace_back();
     } else {
-      // A record that is only remembered gives way.
+      // A watch that is over, remembered for its record, gives up its place.
       auto idle =
           std::find_if(watches_.begin(), watches_.end(), [](const Watch& x) { return !x.active; });
       if (idle == watches_.end()) return false;
@@ -87,6 +87,7 @@ const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::ui
         }
         other.active = false;
         other.revived_at = now;
+        WEFT_ASSERT(active_ > 0);
         --active_;
       }
     } else {
@@ -100,6 +101,7 @@ const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::ui
 
 // The oldest `count` of those under way.
 void EvProber::forget_questions(Watch& watch, std::uint8_t count) {
+  WEFT_ASSERT(count <= watch.under_way);
   std::copy(watch.questions.begin() + count, watch.questions.begin() + watch.under_way,
             watch.questions.begin());
   watch.under_way = static_cast<std::uint8_t>(watch.under_way - count);

@@ -8,7 +8,7 @@
 // three answers from any of them revive it.
 //
 // Where answers are known to take longer than that (software ends), several questions are under way
-// at a time: over a long way, or behind a queue, no answer is there when the next question is due.
+// at a time: over a long path, or behind a queue, no answer is there when the next question is due.
 // They follow each other so that those under way cover twice the time that an answer takes.
 //
 // Bounded by its table; owned by the endpoint, which turns `revived` into calls on its QPs.
@@ -20,9 +20,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/time.h"
 #include "fabric/ev.h"
 #include "transport/control_queue.h"
+#include "transport/request_ids.h"
 
 namespace weft::transport {
 
@@ -47,20 +49,20 @@ class EvProber {
   // must not be condemned.
   bool watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane);
 
-  // Nobody talks to that peer any more.
+  // There is no QP to that peer any more.
   void forget_peer(std::uint32_t peer);
 
   Time next_deadline() const { return next_at_; }
-  // Queues the questions that are due, with `take_id` numbers from the endpoint. `answer_time` says
-  // how long a peer's answers take; zero: before the next question, or not at all.
-  template <typename TakeId, typename AnswerTime>
-  void ask(Time now, ControlQueue& out, TakeId take_id, AnswerTime answer_time);
+  // Queues the questions that are due. `answer_time(peer)` says how long a peer's answers take; zero:
+  // less than the time to the next question, or there are none.
+  template <typename AnswerTime>
+  void ask(Time now, ControlQueue& out, RequestIds& ids, AnswerTime answer_time);
 
   // An answer to `request_id` came: null if it is none of ours; else the watch, whose `active`
   // turned false if revived.
   const Watch* on_answer(Time now, std::uint32_t peer, std::uint16_t request_id);
 
-  // True once after something new came under watch.
+  // True once after an EV or plane came under watch.
   bool take_new() { return std::exchange(new_, false); }
 
   std::uint32_t watched() const { return active_; }
@@ -84,8 +86,8 @@ class EvProber {
   bool new_ = false;
 };
 
-template <typename TakeId, typename AnswerTime>
-void EvProber::ask(Time now, ControlQueue& out, TakeId take_id, AnswerTime answer_time) {
+template <typename AnswerTime>
+void EvProber::ask(Time now, ControlQueue& out, RequestIds& ids, AnswerTime answer_time) {
   if (now < next_at_) return;
   for (Watch& w : watches_) {
     if (!w.active || w.next_at > now) continue;
@@ -103,11 +105,12 @@ void EvProber::ask(Time now, ControlQueue& out, TakeId take_id, AnswerTime answe
       continue;
     }
     if (unanswered) forget_questions(w, static_cast<std::uint8_t>(w.under_way - waited_for + 1));
-    const std::uint16_t id = take_id();
+    const std::uint16_t id = ids.next();
+    WEFT_ASSERT(w.under_way < kUnderWayMax);  // the oldest was forgotten above
     w.questions[w.under_way++] = id;
     ++asked_;
     packet->peer = w.peer;
-    packet->port = w.ev.port;
+    packet->port = PortChoice::only(w.ev.port);
     packet->fixed_ev = true;
     packet->entropy = w.ev.value;
     packet->data_class = true;

@@ -17,22 +17,19 @@ class Bench {
 
   Time at(std::int64_t us) const { return Time::from_start(Duration::us(us)); }
   void queue_questions(Time now) {
-    prober.ask(
-        now, control, [this] { return ++id_; }, [this](std::uint32_t) { return answer_time; });
+    prober.ask(now, control, ids_, [this](std::uint32_t) { return answer_time; });
   }
   // The questions that are due at that time.
   std::vector<test::Sent> ask(Time now) {
     queue_questions(now);
     return test::take_all(control);
   }
-  std::uint16_t last_id() const { return id_; }
-
   EvProber prober;
   ControlQueue control{256};
   Duration answer_time;  // of every peer
 
  private:
-  std::uint16_t id_ = 0;
+  RequestIds ids_;
 };
 
 std::uint16_t id_of(const test::Sent& sent) {
@@ -49,7 +46,7 @@ TEST(EvProber, AsksOnTheEvItselfAMillisecondLater) {
   const auto asked = bench.ask(bench.at(1000));
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_EQ(asked[0].control.peer, 7u);
-  EXPECT_EQ(asked[0].control.port, 1);
+  EXPECT_EQ(asked[0].control.port, PortChoice::only(1));
   EXPECT_TRUE(asked[0].control.fixed_ev);
   EXPECT_EQ(asked[0].control.entropy, kEv.value);
   const auto* request = std::get_if<wire::EndpointRequest>(&asked[0].packet.body);
@@ -132,7 +129,7 @@ TEST(EvProber, AnswersThatComeLateCount) {
   }
 }
 
-TEST(EvProber, AmongThoseThatComeLateALostOneStartsTheCountAgain) {
+TEST(EvProber, LostAnswerAmongLateOnesStartsTheCountAgain) {
   for (const int lost_every : {3, 4}) {
     Bench bench;
     bench.answer_time = Duration::ms(6);
@@ -142,7 +139,7 @@ TEST(EvProber, AmongThoseThatComeLateALostOneStartsTheCountAgain) {
   }
 }
 
-TEST(EvProber, WhatIsDeadIsAskedForOftenHoweverLateAnswersWere) {
+TEST(EvProber, DeadEvIsAskedForOftenHoweverLateAnswersWere) {
   Bench bench;
   bench.answer_time = Duration::s(10);
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
@@ -267,7 +264,7 @@ TEST(EvProber, PlaneDoesNotSpeakForAnEvCondemnedAlone) {
   EXPECT_EQ(bench.prober.watched(), 0u);
 }
 
-TEST(EvProber, TellsOnceOfSomethingNew) {
+TEST(EvProber, NewWatchIsToldOnce) {
   Bench bench;
   EXPECT_FALSE(bench.prober.take_new());
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));

@@ -17,7 +17,7 @@ double tail_of_32(double p, std::uint32_t k) {
   return sum;
 }
 
-TEST(Evidence, BarsRiseWithWhatTheSiblingsLose) {
+TEST(Evidence, BarsRiseWithTheLossOfTheSiblings) {
   std::uint32_t row = 0, of_32 = 0;
   for (std::uint32_t ambient = 0; ambient <= 0x1'0000; ambient += 8) {
     EXPECT_GE(losses_in_a_row(ambient), row);
@@ -43,7 +43,7 @@ TEST(Evidence, ChanceRarelyReachesTheBars) {
   }
 }
 
-// A path that loses half of its packets is told from siblings that lose one in a hundred.
+// A path that loses half of its packets is distinguished from siblings that lose one in a hundred.
 TEST(Evidence, BarsCanBeReached) {
   EXPECT_GT(tail_of_32(0.5, losses_of_32(655)), 0.99);
   EXPECT_GT(tail_of_32(0.2, losses_of_32(0)), 0.99);

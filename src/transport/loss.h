@@ -9,21 +9,22 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/assert.h"
 #include "base/time.h"
 
 namespace weft::transport {
 
 // How late software may be and still be taken for alive: within the 10 ms in which a dead plane
-// must be left. A plane whose losses go on for longer is judged, whatever came late before;
-// mistakes make the reorder window longer by half of it. The echoed times of SACKs tell about as
-// much (16 bits of 128 ns). Retry timers, which are the last resort, wait longer:
+// must be left. A plane whose losses go on for longer is judged, however late packets came before;
+// spurious losses make the reorder window longer by half of it. The echoed times of SACKs reach
+// about as far (16 bits of 128 ns). Retry timers, which are the last resort, wait longer:
 // RetryTimer::kSlackMax.
 inline constexpr Duration kLateMax = Duration::ms(8);
 
-// The largest delay of late: up at once, down by a part with every sample; zero, and not known,
-// before the first.
+// The largest of the recent delays: up at once, down by a part of the difference with every sample;
+// zero, and not known, before the first.
 template <std::int64_t kPart>
-class LargestOfLate {
+class DecayingMax {
  public:
   void on_delay(Duration delay) {
     if (delay > value_) {
@@ -39,31 +40,37 @@ class LargestOfLate {
   Duration value_ = Duration::ps(-1);  // none seen yet
 };
 
-using DelaySpread = LargestOfLate<64>;
+using DelaySpread = DecayingMax<64>;
 
 class LossDetector {
  public:
   // An RTT sample, as delay above the base RTT.
   void on_delay(Duration delay) {
+    WEFT_ASSERT(delay >= Duration());
     spread_.on_delay(delay);
     extra_ -= extra_ / 1024;
   }
-  // A SACK with news: by how much later than the oldest of them something was sent that came before
-  // it; zero: nothing was. Told often enough, twice the largest of late bounds the window.
+  // A SACK acknowledged something first: how much later than the oldest of it a packet was sent that
+  // was acknowledged before; zero: none was. After enough of these, twice the largest recent one
+  // bounds the window.
   void on_order(Duration overtaken_by) {
+    WEFT_ASSERT(overtaken_by >= Duration());
     overtaken_by_.on_delay(overtaken_by);
     if (orders_ < kOrdersMin) ++orders_;
   }
-  // There are other paths now: what was seen of the order says nothing any more.
+  // There are other paths now: the order seen so far says nothing any more.
   void forget_order() { orders_ = 0; }
-  // A packet that was declared lost had arrived: the window is that much longer, and by `most` at
-  // the most.
+  // A packet that was declared lost had arrived: the window grows by `more`, to `most` beyond what
+  // delays ask for.
   struct Spurious {
     Duration more, most;
   };
-  void on_spurious(Spurious by) { extra_ = std::min(extra_ + by.more, by.most); }
+  void on_spurious(Spurious by) {
+    WEFT_ASSERT(by.more >= Duration());
+    extra_ = std::min(extra_ + by.more, by.most);
+  }
 
-  // The largest delay of late.
+  // The largest recent delay.
   Duration spread() const { return spread_.value(); }
 
   // How much later than a packet another must have been sent whose arrival proves the first lost.
@@ -74,13 +81,13 @@ class LossDetector {
 
  private:
   DelaySpread spread_;
-  LargestOfLate<1024> overtaken_by_;
+  DecayingMax<1024> overtaken_by_;
   static constexpr std::uint16_t kOrdersMin = 256;
   std::uint16_t orders_ = 0;
   Duration extra_;
 };
 
-// What a SACK tells about the responder's set of PSNs above its cumulative edge.
+// How much a SACK tells about the responder's set of PSNs above its cumulative edge.
 enum class Knowledge : std::uint8_t {
   kComplete,  // we know each PSN it has: any other sent before the trigger is missing there
   kPartial,   // a SACK was lost or overtaken: only the 64 PSNs that this one speaks of count

@@ -24,7 +24,7 @@ TEST(LossDetector, FollowsTheSpreadUpAtOnceAndDownSlowly) {
   EXPECT_LT(loss.reorder_window(kRtt), kRtt / 4 + Duration::ns(10));
 }
 
-TEST(LossDetector, GrowsWithEveryMistakeUpToTwoRtts) {
+TEST(LossDetector, GrowsWithEverySpuriousLossUpToTwoRtts) {
   LossDetector loss;
   const LossDetector::Spurious mistake{.more = kRtt / 4, .most = kRtt * 2};
   Duration last = loss.reorder_window(kRtt);
@@ -40,7 +40,7 @@ TEST(LossDetector, GrowsWithEveryMistakeUpToTwoRtts) {
 }
 
 // All delays are long, and nothing overtakes: what was sent a little earlier is missing.
-TEST(LossDetector, OrderThatWasSeenBoundsTheWindow) {
+TEST(LossDetector, OvertakingSeenBoundsTheWindow) {
   LossDetector loss;
   const auto sacks = [&](int count, Duration overtaken_by) {
     for (int i = 0; i < count; ++i) {

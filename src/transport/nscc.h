@@ -2,45 +2,24 @@
 // section 7).
 //
 // One window over all paths, clocked by what the responder says it received. Integers only: shares
-// are in 1/1024. Owned by one requestor; NsccParams are derived once and shared by QPs with the
-// same configuration.
+// are in 1/1024. What between software ends stands in for the signals of switches is
+// UnmarkedCongestion, which this asks. Owned by one requestor; NsccParams outlive it.
+//
+// Invariant: what was sent, less what was declared lost, is what the responder will have counted
+// when everything has arrived. That sum (accounted()) is exact; inflight() is what of it the peer
+// has not reported yet, and so as right as the peer is.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
+#include "base/assert.h"
 #include "base/time.h"
-#include "transport/config.h"
+#include "transport/nscc_params.h"
+#include "transport/unmarked_congestion.h"
 
 namespace weft::transport {
-
-struct NsccParams {
-  bool enabled = true;
-  bool quick_adapt = true;
-  bool trimming = true;
-  bool software = false;
-  std::int64_t mtu = 0;
-  std::int64_t window_min = 0;  // one full packet
-  std::int64_t window_max = 0;
-  std::int64_t window_initial = 0;
-  Duration base_rtt;
-  Duration target;
-  Duration standing;      // software: a queue longer than that which stands is congestion
-  Duration qa_threshold;  // quick adapt on delay beyond this; zero: never on delay
-  std::uint32_t qa_gate = 3;
-  std::int64_t gain = 0;           // alpha * target: bytes a window may grow per RTT at no delay
-  std::int64_t fair_increase = 0;  // fi
-  std::int64_t eta = 0;
-  std::int64_t fast_q10 = 0;        // fi_scale
-  std::int64_t gamma_q10 = 819;     // 0.8
-  std::int64_t jump_min_q10 = 512;  // max_md_jump 0.5
-  std::int64_t adjust_bytes = 0;    // 8 MTU
-  Duration adjust_period;           // zero: the base RTT of the moment
-  Rate rate;
-
-  static NsccParams derive(const NsccConfig& config, std::uint32_t mtu);
-};
 
 class Nscc {
  public:
@@ -48,15 +27,16 @@ class Nscc {
 
   std::int64_t window() const { return window_; }
   std::int64_t inflight() const { return inflight_; }
+  // Bytes sent, less those declared lost, since the beginning.
+  std::int64_t accounted() const { return accounted_; }
   Duration base_rtt() const { return base_rtt_; }
-  // What is acknowledged sooner after it was sent is not an answer to that.
-  Duration soonest() const {
-    if (!params_->software) return base_rtt_ / 2;
-    return rtt_min_ == kNoRtt ? Duration() : rtt_min_;
+  // An acknowledgement that comes sooner after a packet was sent is not an answer to it.
+  Duration answer_time_min() const {
+    return params_->unmarked_congestion ? unmarked_.rtt_min() : base_rtt_ / 2;
   }
   // May a packet of that nominal size go now? One is always allowed when nothing is in flight.
   bool allows(std::int64_t size) const { return inflight_ + size <= allowance() || inflight_ <= 0; }
-  // What may be in flight: by the network, and by the peer.
+  // How much may be in flight: by the network, and by the peer.
   std::int64_t allowance() const { return std::min(window_, limit_); }
   std::int64_t limit() const { return limit_; }
   // The peer takes so many bytes at a time, whatever the network does.
@@ -65,12 +45,13 @@ class Nscc {
   // Other parameters from now on: what was learnt stays, within the new bounds.
   void reconfigure(const NsccParams& params);
 
-  void on_send(std::int64_t size) { inflight_ += size; }
+  // All sizes are nominal, and above zero.
+  void on_send(std::int64_t size) { account(size); }
   // A packet declared lost arrived after all and was not sent again: the responder counted it, we
   // had not.
-  void on_unlost(std::int64_t size) { inflight_ += size; }
-  // Leaving inflight without a word about congestion (resource NACK, dead port, error).
-  void on_forget(std::int64_t size) { inflight_ -= size; }
+  void on_unlost(std::int64_t size) { account(size); }
+  // Lost for a reason that has nothing to do with congestion (resource NACK, dead port, error).
+  void on_forget(std::int64_t size) { account(-size); }
 
   struct SackSample {
     std::int64_t newly = 0;  // bytes that the responder newly reports as received
@@ -81,6 +62,7 @@ class Nscc {
     std::uint8_t penalty = 0;  // rcv_cwnd_pen
     bool restore = false;
   };
+  // REQUIRES sack.newly >= 0.
   void on_sack(Time now, const SackSample& sack);
   struct Trim {
     std::int64_t size = 0;
@@ -95,56 +77,55 @@ class Nscc {
   // nothing may go.
   Time paced_until() const { return paced_until_; }
   // A plane is gone: what is left may be longer.
-  void on_plane_lost() { may_be_longer_ = kLongerFor; }
+  void on_plane_lost() { unmarked_.on_plane_lost(); }
   // Nothing is outstanding: rounding of the responder's count is forgotten. Returns what was left
   // over.
   std::int64_t settle();
 
  private:
-  static constexpr Duration kNoRtt = Duration::s(1000);
-  // Intervals of traffic in which the window has come down to its smallest.
-  static constexpr std::uint8_t kLongerFor = 255;
-
+  // The state of the network as a SACK with an RTT shows it.
+  struct Congestion {
+    Duration delay;         // above the base RTT
+    bool marked = false;    // by a switch, or a queue stands
+    bool standing = false;  // a queue stands: no switch said so
+  };
   struct Signal {
     bool loss = false, marked = false;
     Duration delay;
   };
-  bool quick_adapt(Time now, Signal signal);
+  void account(std::int64_t bytes) {
+    WEFT_ASSERT(bytes != 0);
+    inflight_ += bytes;
+    accounted_ += bytes;
+  }
+  void on_signal(Time now);
+  void on_much_loss(Time now);
+  void apply_penalty(const SackSample& sack);
+  void shorten_gap(Time now, const SackSample& sack);
+  void learn_base_rtt(Time now, const SackSample& sack);
+  Congestion congestion_of(Time now, const SackSample& sack) const;
+  void average_delay(const Congestion& congestion);
+  void increase(std::int64_t newly, Duration delay);
   bool fast_increase(std::int64_t newly, Duration delay);
-  void decrease(Time now, bool stands);
-  void fulfil(Time now);
-  void observe_delay(Duration delay, bool marked);
-  void observe_software(Time now, Duration rtt);
-  void observe_marks(bool marked);
-  void note_signal(Time now);
-  bool is_untold(Time now) const;
-  bool is_longer_way(Time now);
-  bool queue_stands(Time now) const;
-  void end_round(Time now);
+  void stop_fast_increase();
+  void decrease(Time now, bool standing);
+  void apply_increase(Time now);
+  bool quick_adapt(Time now, Signal signal);
   void pace(Time now, std::uint32_t draw);
   Duration adjust_period() const {
     return params_->adjust_period > Duration() ? params_->adjust_period : base_rtt_;
+  }
+  std::int64_t unmarked_window_min() const {
+    return UnmarkedCongestion::kPacketsMin * params_->window_min;
   }
 
   const NsccParams* params_;
   std::int64_t window_, window_max_;
   std::int64_t limit_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t inflight_ = 0;
-  std::int64_t saved_window_ = 0;
+  std::int64_t inflight_ = 0, accounted_ = 0;
+  std::int64_t saved_window_ = 0;  // before the receiver's penalty; 0: there is none
   Duration base_rtt_;
   Duration delay_average_;
-  // Of a software peer: the smallest RTT ever, and of this and the last interval. What a scheduler
-  // adds comes and goes; a queue that stands is in the smallest one too.
-  Duration rtt_min_ = kNoRtt, rtt_min_now_ = kNoRtt, rtt_min_before_ = kNoRtt;
-  Time rtt_interval_end_, signal_at_;
-  // By how much the smallest RTT is thought to be too large: a queue may have stood in it. See
-  // docs/decisions/0034.
-  Duration doubt_;
-  std::uint8_t samples_ = 0, samples_marked_ = 0;
-  // Intervals left in which the way may prove longer, and those in a row in which it seemed so.
-  std::uint8_t may_be_longer_ = 0, stood_at_floor_ = 0;
-  std::int64_t round_acked_ = 0, round_lost_ = 0;
-  std::int64_t growth_ = 0;  // bytes that the window may grow in a round trip; 0: as NSCC says
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;
   std::int64_t ignore_ = 0, ignored_ = 0;
   Time qa_end_, last_adjust_, last_decrease_;
@@ -153,7 +134,7 @@ class Nscc {
   Duration gap_;
   Time gap_since_, paced_until_;
   bool trigger_qa_ = false, increasing_ = false, limited_ = false, qa_armed_ = false;
-  bool signalled_ = false;  // a mark or a trim was seen
+  UnmarkedCongestion unmarked_;
 };
 
 }  // namespace weft::transport

@@ -1,4 +1,4 @@
-// What is derived from a rate and an RTT, and the bounds that hold whatever comes.
+// Parameters derived from a rate and an RTT, and the bounds that hold under any input.
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
@@ -21,7 +21,7 @@ NsccParams derive(const Case& c) {
   config.rate = Rate::gbps(c.gbps);
   config.base_rtt = Duration::us(c.rtt_us);
   config.trimming = c.trimming;
-  return NsccParams::derive(config, kMtu);
+  return NsccParams::derive(config, kMtu, kNicRules);
 }
 Time at(Duration d) { return Time::from_start(d); }
 
@@ -73,7 +73,7 @@ TEST(NsccParams, WorkedTable) {
   }
 }
 
-TEST(NsccParams, WhatIsGivenStands) {
+TEST(NsccParams, ConfiguredValuesAreKept) {
   NsccConfig config;
   config.rate = Rate::gbps(100);
   config.base_rtt = kRtt;
@@ -81,14 +81,14 @@ TEST(NsccParams, WhatIsGivenStands) {
   config.cwnd_bytes_initial = 50'000;
   config.target_delay = Duration::us(3);
   config.qa_threshold = Duration::us(40);
-  const NsccParams p = NsccParams::derive(config, kMtu);
+  const NsccParams p = NsccParams::derive(config, kMtu, kNicRules);
   EXPECT_EQ(p.window_max, 500'000);
   EXPECT_EQ(p.window_initial, 50'000);
   EXPECT_EQ(p.target, Duration::us(3));
   EXPECT_EQ(p.qa_threshold, Duration::us(40));
   // However little is asked for, two packets fit.
   config.cwnd_bytes_max = 1;
-  EXPECT_EQ(NsccParams::derive(config, kMtu).window_max, 2 * kPacket);
+  EXPECT_EQ(NsccParams::derive(config, kMtu, kNicRules).window_max, 2 * kPacket);
 }
 
 TEST(Nscc, DisabledKeepsItsWindow) {
@@ -96,7 +96,7 @@ TEST(Nscc, DisabledKeepsItsWindow) {
   config.enabled = false;
   config.rate = Rate::gbps(100);
   config.base_rtt = kRtt;
-  const NsccParams params = NsccParams::derive(config, kMtu);
+  const NsccParams params = NsccParams::derive(config, kMtu, kNicRules);
   Nscc nscc(params, Time());
   nscc.on_send(50'000);
   nscc.on_trim(Time(), {.size = kPacket});
@@ -108,7 +108,7 @@ TEST(Nscc, DisabledKeepsItsWindow) {
   EXPECT_EQ(nscc.inflight(), 50'000 - 3 * kPacket);
 }
 
-TEST(Nscc, WindowStaysBetweenItsBoundsWhateverComes) {
+TEST(Nscc, WindowStaysBetweenItsBoundsUnderAnyInput) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

@@ -16,11 +16,10 @@ class NsccSoftware : public testing::Test {
     NsccConfig config;
     config.rate = Rate::gbps(40);
     config.base_rtt = kFloor;
-    config.software = true;
     config.trimming = false;
     config.cwnd_bytes_max = 2 << 20;
     config.cwnd_bytes_initial = 1 << 20;
-    params = NsccParams::derive(config, kMtu);
+    params = NsccParams::derive(config, kMtu, kSoftwareRules);
     nscc = Nscc(params, now);
   }
   // A run goes, and its SACK comes after `rtt`.
@@ -49,19 +48,19 @@ class NsccSoftware : public testing::Test {
   Nscc nscc{params, now};
 };
 
-TEST_F(NsccSoftware, AFastSampleDoesNotShrinkTheWindow) {
+TEST_F(NsccSoftware, SampleBelowTheFloorDoesNotShrinkTheWindow) {
   for (int i = 0; i < 100; ++i) sack(Duration::us(7));
   EXPECT_EQ(nscc.base_rtt(), kFloor);
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
-TEST_F(NsccSoftware, TheBaseRttIsTheSmallestSeenOnALongPath) {
+TEST_F(NsccSoftware, BaseRttIsTheSmallestSeenOnALongPath) {
   for (int i = 0; i < 100; ++i) sack(Duration::us(400 + i % 3));
   EXPECT_EQ(nscc.base_rtt(), Duration::us(400));
   EXPECT_GE(nscc.window(), 1 << 20);
 }
 
-TEST_F(NsccSoftware, AQueueThatStandsCountsAsAMark) {
+TEST_F(NsccSoftware, StandingQueueCountsAsAMark) {
   for (int i = 0; i < 100; ++i) sack(Duration::us(50));
   const std::int64_t before = nscc.window();
   for (int i = 0; i < 5000; ++i) sack(Duration::us(900 + i % 50));
@@ -73,7 +72,7 @@ TEST_F(NsccSoftware, AQueueThatStandsCountsAsAMark) {
 }
 
 // The shorter of two planes is gone, and what is left takes 600 us instead of 100.
-TEST_F(NsccSoftware, ALongerWayAfterAPlaneWasLostIsNoQueue) {
+TEST_F(NsccSoftware, LongerPathAfterAPlaneWasLostIsNoQueue) {
   run(kFloor, Duration::ms(10));
   nscc.on_plane_lost();
   now += Duration::s(10);  // nothing was to be sent
@@ -82,7 +81,7 @@ TEST_F(NsccSoftware, ALongerWayAfterAPlaneWasLostIsNoQueue) {
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
-TEST_F(NsccSoftware, AWayIsLongerByLittleOrMuch) {
+TEST_F(NsccSoftware, PathMayBeLongerByLittleOrMuch) {
   for (const Duration rtt : {Duration::us(430), Duration::ms(1), Duration::ms(3)}) {
     SCOPED_TRACE(rtt.to_us());
     nscc = Nscc(params, now);
@@ -94,8 +93,8 @@ TEST_F(NsccSoftware, AWayIsLongerByLittleOrMuch) {
   }
 }
 
-// Without that a queue is a queue, of others too, also long after a plane was lost.
-TEST_F(NsccSoftware, AQueueThatNeverEndsIsNoLongerWay) {
+// Otherwise a delay is a queue, also that of other flows and long after a plane was lost.
+TEST_F(NsccSoftware, QueueThatNeverDrainsIsNotTakenForALongerPath) {
   run(kFloor, Duration::ms(10));
   nscc.on_plane_lost();
   run(kFloor, Duration::s(3));
@@ -106,7 +105,7 @@ TEST_F(NsccSoftware, AQueueThatNeverEndsIsNoLongerWay) {
 
 // TCP fills what is left of a switch's queue: beside it Weft must give way before its own target of
 // 400 us is reached, and not for less than 320.
-TEST_F(NsccSoftware, AQueueStandsSomewhatBelowTheTarget) {
+TEST_F(NsccSoftware, QueueStandsFromFourFifthsOfTheTargetOn) {
   const auto window_with = [this](Duration queue) {
     nscc = Nscc(params, now);
     for (int i = 0; i < 100; ++i) sack(kFloor);
@@ -117,7 +116,7 @@ TEST_F(NsccSoftware, AQueueStandsSomewhatBelowTheTarget) {
   EXPECT_LT(window_with(Duration::us(350)), 3 << 19);
 }
 
-TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoQueue) {
+TEST_F(NsccSoftware, OldMarkDoesNotHideAStandingQueue) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
   const std::int64_t before = nscc.window();
@@ -125,7 +124,7 @@ TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoQueue) {
   EXPECT_LT(nscc.window(), before * 3 / 4);
 }
 
-TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoLoss) {
+TEST_F(NsccSoftware, OldMarkDoesNotHideMuchLoss) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
   const std::int64_t before = nscc.window();
@@ -138,7 +137,7 @@ TEST_F(NsccSoftware, AMarkOfLongAgoHidesNoLoss) {
 }
 
 // Nor does it make a peer's pause a queue that quick adapt would cut the window for.
-TEST_F(NsccSoftware, AMarkOfLongAgoLeavesAPauseOfAProcessAlone) {
+TEST_F(NsccSoftware, OldMarkDoesNotMakeAPauseOfAProcessAQueue) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
   for (int i = 0; i < 2; ++i) {
@@ -148,8 +147,8 @@ TEST_F(NsccSoftware, AMarkOfLongAgoLeavesAPauseOfAProcessAlone) {
   EXPECT_GE(nscc.window(), 1 << 20);
 }
 
-// What arrived while no switch spoke does not excuse a queue of now, nor blame one.
-TEST_F(NsccSoftware, QuickAdaptBeginsAnewWithTheFirstSignal) {
+// Bytes that arrived while no switch signalled count neither for nor against a queue of now.
+TEST_F(NsccSoftware, QuickAdaptStartsCountingAtTheFirstSignalAfterSilence) {
   const auto trim = [this] {
     nscc.on_send(kMtu);
     nscc.on_trim(now, {.size = kMtu, .sent_at = now});
@@ -169,13 +168,13 @@ TEST_F(NsccSoftware, QuickAdaptBeginsAnewWithTheFirstSignal) {
   EXPECT_LT(nscc.window(), before / 4);
 }
 
-TEST_F(NsccSoftware, APauseOfAProcessIsNoQueue) {
+TEST_F(NsccSoftware, PauseOfAProcessIsNoQueue) {
   // Every fourth packet waits for milliseconds until somebody gets the core.
   for (int i = 0; i < 4000; ++i) sack(i % 4 == 0 ? Duration::ms(5) : Duration::us(60));
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
-TEST_F(NsccSoftware, ASwitchThatMarksIsBelievedInsteadOfTheDelay) {
+TEST_F(NsccSoftware, MarksOfASwitchCountInsteadOfTheDelay) {
   for (int i = 0; i < 20; ++i) sack(Duration::us(50));
   sack(Duration::us(50), true);
   const std::int64_t before = nscc.window();
@@ -183,9 +182,9 @@ TEST_F(NsccSoftware, ASwitchThatMarksIsBelievedInsteadOfTheDelay) {
   EXPECT_GE(nscc.window(), before);
 }
 
-// It came into a queue that never emptied, and takes that for the way's length
+// The QP came into a queue that never emptied, and takes that for the length of its path
 // (docs/decisions/0034).
-TEST_F(NsccSoftware, WhoFindsNoDelayAndManyMarksGivesWay) {
+TEST_F(NsccSoftware, ManyMarksWithoutDelayShrinkTheWindow) {
   const auto window_after = [this](int marked_every) {
     nscc = Nscc(params, now);
     sack(Duration::us(1500));
@@ -197,8 +196,8 @@ TEST_F(NsccSoftware, WhoFindsNoDelayAndManyMarksGivesWay) {
   EXPECT_GE(window_after(64), 1 << 20) << "a mark now and then is a path's, not a queue's";
   EXPECT_LT(window_after(2), 3 << 18);
   EXPECT_EQ(nscc.base_rtt(), Duration::us(1500)) << "what timers go by";
-  // The others are gone, nothing is marked: nothing is doubted any more, and marks that have only
-  // just begun are a path's.
+  // The other flows are gone and nothing is marked: the base RTT is not doubted any more, and the first
+  // marks after that are those of a path.
   for (int i = 0; i < 8000; ++i) sack(Duration::us(1500));
   const std::int64_t before = nscc.window();
   EXPECT_GE(before, 1 << 20);
@@ -214,7 +213,7 @@ TEST_F(NsccSoftware, QuickAdaptWaitsForATrim) {
   EXPECT_GE(nscc.window(), 1 << 20);
 }
 
-TEST_F(NsccSoftware, ThePeersRoomIsABound) {
+TEST_F(NsccSoftware, ReceiveBudgetOfThePeerBoundsInflight) {
   nscc.set_limit(3 * kRun);
   nscc.on_send(2 * kRun);
   EXPECT_TRUE(nscc.allows(kRun));

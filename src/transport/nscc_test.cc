@@ -19,7 +19,7 @@ class NsccTest : public testing::Test {
     config.base_rtt = kRtt;
     config.trimming = trimming;
     config.cwnd_bytes_initial = initial;
-    params = NsccParams::derive(config, kMtu);
+    params = NsccParams::derive(config, kMtu, kNicRules);
     nscc = Nscc(params, now);
   }
   // One packet goes, and its SACK comes with that delay above the base RTT.
@@ -131,7 +131,7 @@ TEST_F(NsccTest, PenaltyHalvesInAnRttAndEndsWithRestore) {
   }
   EXPECT_NEAR(static_cast<double>(nscc.window()), static_cast<double>(before) / 2, 8'000);
   const std::int64_t limited = nscc.window();
-  // No increase while it lasts, nor after it without the word.
+  // No increase while it lasts, nor afterwards until the receiver says so.
   for (int i = 0; i < 50; ++i) sack(Duration());
   EXPECT_LE(nscc.window(), limited);
   nscc.on_sack(now, {.newly = 0, .rtt = {}, .restore = true});
@@ -180,7 +180,7 @@ TEST_F(NsccTest, QuickAdaptOncePerPeriodToWhatGotThrough) {
   now += params.target;
   nscc.on_trim(now, {.size = kPacket, .sent_at = now});
   EXPECT_EQ(nscc.window(), 3 * kPacket);
-  // Then marks of what was already under way are ignored, and so is their decrease; and no second
+  // Then marks of packets that were already under way are ignored, and so is their decrease; and no second
   // cut in this period.
   const std::int64_t adapted = nscc.window();
   now += Duration::us(1);
@@ -215,7 +215,7 @@ TEST_F(NsccTest, TrimsAtTheFloorSpaceThePacketsOut) {
   }
   EXPECT_EQ(nscc.window(), kPacket);
   EXPECT_NEAR(gap_max.to_us(), (kRtt * 8).to_us(), 0.1);  // no longer than eight RTTs in the mean
-  // What gets through brings them closer again, and then the window opens.
+  // Packets that get through shorten the gap again, and then the window opens.
   int packets = 0;
   for (; nscc.window() == kPacket && packets < 1000; ++packets) {
     now = std::max(now, nscc.paced_until()) + kRtt;
@@ -258,6 +258,16 @@ TEST_F(NsccWithoutTrimming, LongDelayTriggersQuickAdapt) {
   now += kRtt + params.target;
   sack(params.target * 5);
   EXPECT_LT(nscc.window(), 3 * kPacket);
+}
+
+// A peer that reports more or less than it received moves inflight, and not our own sum.
+TEST_F(NsccTest, AccountedIsWhatWasSentAndNotLostWhateverThePeerReports) {
+  for (int i = 0; i < 4; ++i) nscc.on_send(1000);
+  nscc.on_loss(now, 1000);
+  nscc.on_sack(now, {.newly = 1'000'000, .rtt = {}});
+  EXPECT_EQ(nscc.accounted(), 3000);
+  EXPECT_EQ(nscc.settle(), 3000 - 1'000'000);
+  EXPECT_EQ(nscc.accounted(), 3000);
 }
 
 TEST_F(NsccTest, InflightBalancesAndSettles) {

@@ -16,6 +16,7 @@ PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
       slot_count_(static_cast<std::uint32_t>(evs.size())),
       prng_(options.seed) {
   WEFT_ASSERT(!evs.empty() && evs.size() < kNone);
+  WEFT_ASSERT(options.port_count >= 1 && options.port_count <= world::kPortsMax);
   // A QP need not have EVs on every port of its host.
   PortMask present = 0;
   for (const fabric::Ev& ev : evs) present = static_cast<PortMask>(present | 1u << ev.port);
@@ -71,6 +72,7 @@ PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
 // A step of Fisher-Yates: what was not yet used this cycle, in random order. Taken one packet
 // ahead, so that the EV can be fetched before it is needed. REQUIRES plane.count > 0.
 PathSet::Slot PathSet::draw_ahead(Plane& plane) {
+  WEFT_ASSERT(plane.count > 0 && plane.count <= plane.size);
   if (plane.cursor >= plane.count) plane.cursor = 0;
   if (plane.drawn != kNone) return plane.drawn;
   const std::uint32_t left = plane.count - static_cast<std::uint32_t>(plane.cursor);
@@ -117,8 +119,8 @@ PathSet::Slot PathSet::next_reps(PortMask usable) {
   return kNone;
 }
 
-// Where in its plane's order a slot stands. Looked for: the order changes with every packet, this
-// is asked for once a fault.
+// The place of a slot in its plane's order. Searched: the order changes with every packet, this is
+// needed once a fault.
 std::uint32_t PathSet::position_of(const Plane& plane, Slot slot) const {
   const Slot* const begin = &order_[plane.begin];
   const Slot* const found = std::find(begin, begin + plane.size, slot);
@@ -163,14 +165,16 @@ PathSet::Slot PathSet::any_on(PortIndex port, std::uint32_t draw) const {
 }
 
 void PathSet::on_mark(Slot slot) {
+  WEFT_ASSERT(slot < slot_count_);
   EvSlot& s = slots_[slot];
   if (s.state == EvState::kGood) s.state = EvState::kSkip;
 }
 
 void PathSet::set_history(EvSlot& s, std::uint32_t history) {
   if (s.rotating) {
-    rotation_losses_ += static_cast<std::uint32_t>(std::popcount(history));
-    rotation_losses_ -= static_cast<std::uint32_t>(std::popcount(s.history));
+    const auto before = static_cast<std::uint32_t>(std::popcount(s.history));
+    WEFT_ASSERT(rotation_losses_ >= before);
+    rotation_losses_ += static_cast<std::uint32_t>(std::popcount(history)) - before;
   }
   s.history = history;
 }
@@ -183,8 +187,9 @@ std::uint32_t PathSet::ambient_q16(const EvSlot& without) const {
 }
 
 void PathSet::on_ack(Slot slot) {
+  WEFT_ASSERT(slot < slot_count_);
   ++acks_;
-  if (!troubled_) return;
+  if (!any_lost_) return;
   EvSlot& s = slots_[slot];
   s.lost_run = 0;
   planes_[s.port].lost_run = 0;
@@ -197,16 +202,17 @@ void PathSet::on_clean_echo(Slot slot) {
 }
 
 Verdict PathSet::on_loss(Time now, Slot slot, Duration late) {
+  WEFT_ASSERT(slot < slot_count_);
   EvSlot& s = slots_[slot];
   Plane& plane = planes_[s.port];
-  troubled_ = true;
+  any_lost_ = true;
   if (s.lost_run < 0xff) ++s.lost_run;
   if (plane.lost_run == 0) plane.acks_before = acks_;
   if (plane.lost_run < 0xffff) ++plane.lost_run;
   set_history(s, s.history << 1 | 1);
   if (options_.policy == Policy::kFlowHash || s.state == EvState::kAssumedBad)
     return Verdict::kNothing;
-  if (options_.confirm > Duration() && !is_confirmed(now, plane, late)) return Verdict::kNothing;
+  if (options_.confirm > Duration() && !confirm_losses(now, plane, late)) return Verdict::kNothing;
   const std::uint32_t ambient = ambient_q16(s);
   if (plane_is_dead(plane, plane_losses_in_a_row(ambient))) {
     condemn_plane(now, s.port);
@@ -215,12 +221,12 @@ Verdict PathSet::on_loss(Time now, Slot slot, Duration late) {
   const bool guilty = options_.condemn == Condemn::kFirstLoss ||
                       s.lost_run >= losses_in_a_row(ambient) ||
                       static_cast<std::uint32_t>(std::popcount(s.history)) >= losses_of_32(ambient);
-  return guilty && bench(now, slot) ? Verdict::kEvCondemned : Verdict::kNothing;
+  return guilty && demote(now, slot) ? Verdict::kEvCondemned : Verdict::kNothing;
 }
 
-// A loss, now: whether the plane has had some for long enough.
-bool PathSet::is_confirmed(Time now, Plane& plane, Duration late) const {
-  constexpr std::int64_t kPause = 50;  // without a loss, in times of `confirm`: what lasts is meant
+// A loss, now: whether those of its plane have gone on for long enough.
+bool PathSet::confirm_losses(Time now, Plane& plane, Duration late) const {
+  constexpr std::int64_t kPause = 50;  // without a loss, in times of `confirm`: they begin anew
   if (now - plane.loss_last > options_.confirm * kPause) plane.loss_first = now;
   plane.loss_last = now;
   return now - plane.loss_first >= std::clamp(late, options_.confirm, kLateMax);
@@ -256,7 +262,7 @@ bool PathSet::on_unlost(Time now, Slot slot) {
 
 bool PathSet::condemn(Time now, Slot slot) {
   const EvState state = slots_[slot].state;
-  return (state == EvState::kGood || state == EvState::kSkip) && bench(now, slot);
+  return (state == EvState::kGood || state == EvState::kSkip) && demote(now, slot);
 }
 
 bool PathSet::condemn_plane(Time now, PortIndex port) {
@@ -268,9 +274,9 @@ bool PathSet::condemn_plane(Time now, PortIndex port) {
   return true;
 }
 
-// Out of rotation, a backup of the same plane in. Too few are left: it stays, as one that gets a
-// packet an RTT. False when nothing changes.
-bool PathSet::bench(Time now, Slot slot) {
+// Takes an EV out of rotation, a backup of the same plane in. Where too few are left it stays, with
+// one packet an RTT. False when nothing changes.
+bool PathSet::demote(Time now, Slot slot) {
   EvSlot& s = slots_[slot];
   Plane& plane = planes_[s.port];
   if (s.floor || s.state == EvState::kDenied) return false;
@@ -287,6 +293,7 @@ bool PathSet::bench(Time now, Slot slot) {
     set_state(now, s, EvState::kSkip);
     return true;
   }
+  WEFT_ASSERT(rotation_losses_ >= static_cast<std::uint32_t>(std::popcount(s.history)));
   rotation_losses_ -= static_cast<std::uint32_t>(std::popcount(s.history));
   Slot& place = order_[plane.begin + position_of(plane, slot)];
   if (replaced) {
@@ -295,6 +302,7 @@ bool PathSet::bench(Time now, Slot slot) {
     in.rotating = true;
     std::swap(place, order_[plane.begin + backup]);
   } else {
+    WEFT_ASSERT(plane.count > 0 && rotation_count_ > 0);
     std::swap(place, order_[plane.begin + plane.count - 1u]);
     --plane.count;
     --rotation_count_;
@@ -313,6 +321,7 @@ void PathSet::revive(Time now, Slot slot) {
   s.floor = false;
   set_state(now, s, EvState::kGood);
   Plane& plane = planes_[s.port];
+  WEFT_ASSERT(s.rotating == (position_of(plane, slot) < plane.count));
   if (!s.rotating && plane.count < plane.nominal) {
     std::swap(order_[plane.begin + position_of(plane, slot)], order_[plane.begin + plane.count]);
     s.rotating = true;
@@ -346,10 +355,10 @@ void PathSet::deny(Time now, Slot slot, bool denied) {
   }
   if (s.state == EvState::kDenied) return;
   s.floor = false;
-  // The controller's word stands above the floor.
+  // The controller's decision stands above the floor.
   const std::uint32_t floor = options_.min_active;
   options_.min_active = 0;
-  if (s.state != EvState::kAssumedBad) bench(now, slot);
+  if (s.state != EvState::kAssumedBad) demote(now, slot);
   options_.min_active = floor;
   set_state(now, s, EvState::kDenied);
 }
@@ -377,11 +386,11 @@ void PathSet::trace_state(Time now, const EvSlot& s, EvState state) const {
   options_.trace->append(record);
 }
 
-// After every change of a plane's order or count: what was drawn ahead may not stand there any
-// more.
+// After every change of a plane's order or count: what was drawn ahead may not be there any more.
 void PathSet::count_active() {
   std::uint32_t active = 0;
   for (std::uint32_t p = 0; p < options_.port_count; ++p) {
+    WEFT_ASSERT(planes_[p].count <= planes_[p].size);
     planes_[p].drawn = kNone;
     if ((planes_down_ >> p & 1) == 0) active += planes_[p].count;
   }

@@ -1,4 +1,4 @@
-// PathSet: which EV next, and which EVs are suspect?
+// PathSet: which EV comes next, and which EVs are suspect?
 //
 // Holds a QP's EVs, some in rotation and some as backups, grouped by port (plane). Planes take
 // turns, so they carry equal shares; inside a plane every cycle goes through the EVs in a fresh
@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 
+#include "base/assert.h"
 #include "base/prng.h"
 #include "base/time.h"
 #include "base/trace.h"
@@ -25,7 +26,7 @@ namespace weft::transport {
 
 enum class EvState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
 
-// What a loss proved.
+// The consequence of a loss.
 enum class Verdict : std::uint8_t { kNothing, kEvCondemned, kPlaneCondemned };
 
 class PathSet {
@@ -39,12 +40,12 @@ class PathSet {
     std::uint32_t active = 128;     // in rotation, over all planes
     std::uint32_t min_active = 32;  // ev_min_active
     std::uint32_t port_count = 1;
-    // So many losses of the others are assumed besides those seen: with few EVs none seen says
-    // little.
+    // PeerRules::prior_losses.
     std::uint32_t prior_losses = 0;
-    // Losses of a plane judge none of its EVs before they have been seen for that long, or for as
-    // long as packets are late: a peer that looks at one port after the other takes some for lost
-    // that are not, and a plane that stands still for a moment is not dead. 0: at once.
+    // PeerRules::loss_confirmation: losses of a plane judge none of its EVs before they have gone on
+    // for that long, or for as long as packets are late. Where a peer looks at one port after the
+    // other some packets seem lost that are not, and a plane that stands still for a moment is not
+    // dead. 0: at once.
     Duration confirm{};
     std::uint64_t seed = 1;
     // For the trace; null: none.
@@ -60,7 +61,9 @@ class PathSet {
   // in that time.
   Slot next(Time now, PortMask usable, Duration rtt);
 
+  // Here and below: REQUIRES a slot of this set.
   fabric::Ev ev(Slot slot) const {
+    WEFT_ASSERT(slot < slot_count_);
     return {.value = slots_[slot].value, .port = slots_[slot].port};
   }
   EvState state(Slot slot) const { return slots_[slot].state; }
@@ -98,12 +101,12 @@ class PathSet {
   void revive_plane(Time now, PortIndex port);
   void deny(Time now, Slot slot, bool denied);
 
-  // A random number, for whoever needs one on this QP's behalf.
+  // A random number, for other purposes of this QP.
   std::uint32_t draw() { return static_cast<std::uint32_t>(prng_.next() >> 32); }
 
   // The part of this object that is in use.
   const void* end() const { return &planes_[options_.port_count - 1] + 1; }
-  // What next() will look at first.
+  // The EV that next() will look at first.
   world::Node::Part hot() const {
     const Slot slot = planes_[turn_].drawn;
     return slot == kNone ? world::Node::Part() : world::Node::Part{&slots_[slot], sizeof(EvSlot)};
@@ -123,7 +126,7 @@ class PathSet {
     std::uint8_t port = 0;
     EvState state : 4 = EvState::kGood;
     bool rotating : 1 = false;  // among the first `count` of its plane's order
-    bool floor : 1 = false;     // condemned, but kept because too few are left
+    bool floor : 1 = false;     // condemned, but kept in rotation because too few are left
     std::uint8_t lost_run = 0;  // lost since the last one that arrived
   };
   static constexpr Time kLongAgo = Time::from_start(Duration::s(-1'000'000));
@@ -139,14 +142,14 @@ class PathSet {
     Time loss_first, loss_last = kLongAgo;  // of those that no long pause separates
   };
 
-  bool is_confirmed(Time now, Plane& plane, Duration late) const;
+  bool confirm_losses(Time now, Plane& plane, Duration late) const;
   Slot next_in_plane(Time now, Plane& plane, Duration rtt);
   Slot draw_ahead(Plane& plane);
   Slot next_reps(PortMask usable);
   void set_history(EvSlot& s, std::uint32_t history);
   std::uint32_t ambient_q16(const EvSlot& without) const;
   std::uint32_t position_of(const Plane& plane, Slot slot) const;
-  bool bench(Time now, Slot slot);
+  bool demote(Time now, Slot slot);
   bool plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const;
   bool may_lose_plane(PortIndex port) const;
   void set_state(Time now, EvSlot& s, EvState state);
@@ -161,7 +164,7 @@ class PathSet {
   std::uint32_t rotation_losses_ = 0;  // ones in the histories of EVs in rotation
   std::uint32_t rotation_count_ = 0;
   std::uint32_t acks_ = 0;  // packets that arrived, wrapping
-  bool troubled_ = false;   // something was lost: arrivals are of interest
+  bool any_lost_ = false;   // something was lost once: arrivals are of interest
   PortMask planes_down_ = 0;
   PortIndex turn_ = 0;  // the plane whose turn it is
   Time floor_next_;

@@ -17,7 +17,7 @@ using Slot = PathSet::Slot;
 constexpr Duration kRtt = Duration::us(10);
 constexpr PortMask kAll = 0xff;
 
-// Packets one after the other, each lost or not, told in order.
+// Packets one after the other, each lost or not, reported in order.
 struct Trial {
   std::uint32_t ports = 4, per_port = 40, active = 128, min_active = 32;
   Condemn condemn = Condemn::kRelative;
@@ -114,7 +114,7 @@ TEST(PathSetLoss, OneLossAloneProvesNothing) {
   EXPECT_EQ(path.paths.state(slot), EvState::kGood);
 }
 
-TEST(PathSetLoss, ArrivedAfterAllIsWithdrawn) {
+TEST(PathSetLoss, LossThatArrivedAfterAllIsWithdrawn) {
   Path path({.ports = 1, .per_port = 8, .active = 8, .min_active = 2});
   path.paths.on_loss(path.now, 3);
   ASSERT_EQ(path.paths.on_loss(path.now, 3), Verdict::kEvCondemned);
@@ -137,7 +137,7 @@ TEST(PathSetLoss, WithdrawnLossesDoNotAddUp) {
 
 // A software peer looks at one port after the other: a run that seems lost is often there a moment
 // later. Only losses that go on judge an EV or a plane.
-TEST(PathSetLoss, WhereLossMustBeConfirmedABurstJudgesNone) {
+TEST(PathSetLoss, BurstOfLossCondemnsNothingWhereLossMustBeConfirmed) {
   const auto make = [] {
     return PathSet({.active = 8, .port_count = 2, .confirm = Duration::ms(1)},
                    make_evs({.ports = 2, .per_port = 4}));
@@ -172,7 +172,7 @@ TEST(PathSetLoss, WhereLossMustBeConfirmedABurstJudgesNone) {
   }
 }
 
-TEST(PathSetLoss, FloorKeepsTheLeastAndGivesThemOnePacketAnRtt) {
+TEST(PathSetLoss, FloorKeepsTheMinimumOfEvsWithOnePacketAnRtt) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Path path({.ports = 1, .per_port = 8, .active = 8, .min_active = 4, .seed = seed});
@@ -192,7 +192,7 @@ TEST(PathSetLoss, FloorKeepsTheLeastAndGivesThemOnePacketAnRtt) {
   }
 }
 
-TEST(PathSetLoss, FloorIsNoExcuseWhileTheOnlyOtherIsGood) {
+TEST(PathSetLoss, FloorEvGetsOnePacketAnRttWhileAGoodOneIsLeft) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Path path({.ports = 1, .per_port = 2, .active = 2, .min_active = 2, .seed = seed});
@@ -205,7 +205,7 @@ TEST(PathSetLoss, FloorIsNoExcuseWhileTheOnlyOtherIsGood) {
   }
 }
 
-TEST(PathSetLoss, WhatTheFloorKeepsIsCondemnedAllTheSame) {
+TEST(PathSetLoss, EvKeptByTheFloorCountsAsCondemned) {
   Path path({.ports = 1, .per_port = 4, .active = 4, .min_active = 3});
   for (Slot slot : {Slot{0}, Slot{1}}) {
     path.paths.on_loss(path.now, slot);
@@ -221,7 +221,7 @@ TEST(PathSetLoss, WhatTheFloorKeepsIsCondemnedAllTheSame) {
   EXPECT_EQ(path.paths.state(1), EvState::kGood);
 }
 
-TEST(PathSetLoss, AllAtTheFloorStillSend) {
+TEST(PathSetLoss, EvsAllAtTheFloorStillSend) {
   Path path({.ports = 1, .per_port = 4, .active = 4, .min_active = 4});
   for (int i = 0; i < 1000; ++i)
     ASSERT_NE(path.send([](Slot) { return 1'000'000u; }), PathSet::kNone);
@@ -259,7 +259,7 @@ TEST(PathSetLoss, DeadPlaneIsFoundWhileOthersDeliver) {
   }
 }
 
-TEST(PathSetLoss, WhenNothingArrivesNoPlaneIsToBlame) {
+TEST(PathSetLoss, NoPlaneIsCondemnedWhileNothingArrives) {
   Path path({.ports = 4, .per_port = 32, .active = 128, .min_active = 64});
   for (int i = 0; i < 500; ++i) path.send([](Slot) { return 1'000'000u; });
   EXPECT_EQ(path.planes, 0u);
@@ -276,9 +276,9 @@ TEST(PathSetLoss, LastPlaneStays) {
   EXPECT_EQ(path.paths.planes_down(), 0b10);
 }
 
-// Random events in any order: what next() gives is always allowed, counts never disagree, nothing
+// Random events in any order: the EV of next() is always allowed, counts never disagree, nothing
 // stalls.
-TEST(PathSetLoss, AnythingInAnyOrder) {
+TEST(PathSetLoss, InvariantsHoldUnderAnyOrderOfEvents) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

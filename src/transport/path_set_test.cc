@@ -1,4 +1,4 @@
-// Which EV next: turns, marks, policies, the controller's word. Reference sections 4.4, 4.5, 4.7.
+// The choice of the next EV: turns, marks, policies, denial. Reference sections 4.4, 4.5, 4.7.
 #include "transport/path_set.h"
 
 #include <gtest/gtest.h>
@@ -171,7 +171,7 @@ TEST(PathSet, ReviveBringsItBack) {
   EXPECT_GE(std::count(slots.begin(), slots.end(), 2), 1);
 }
 
-TEST(PathSet, ReviveWhileABackupStandsInMakesItTheBackup) {
+TEST(PathSet, RevivedEvIsABackupWhileItsReplacementIsInRotation) {
   PathSet paths = make({.per_port = 5, .active = 4, .min_active = 1});
   const Slot victim = take(paths, 1)[0];
   ASSERT_TRUE(paths.condemn(at(1), victim));
@@ -185,7 +185,7 @@ TEST(PathSet, ReviveWhileABackupStandsInMakesItTheBackup) {
   EXPECT_GT(std::count(slots.begin(), slots.end(), victim), 0);
 }
 
-TEST(PathSet, DeniedIsNeverUsedAndNothingButAllowBringsItBack) {
+TEST(PathSet, DeniedEvIsNeverUsedUntilItIsAllowed) {
   for (Policy policy : {Policy::kMrc, Policy::kOblivious, Policy::kReps, Policy::kFlowHash}) {
     SCOPED_TRACE(static_cast<int>(policy));
     PathSet paths = make({.per_port = 4, .active = 4, .min_active = 4, .policy = policy});
@@ -244,7 +244,7 @@ TEST(PathSet, RepsReusesCleanEvsOldestFirst) {
   take(paths, 32);
   for (Slot slot = 0; slot < 12; ++slot) paths.on_clean_echo(slot);
   EXPECT_EQ(take(paths, 8), (std::vector<Slot>{0, 1, 2, 3, 4, 5, 6, 7}));
-  // What was condemned since is passed over.
+  // An EV that was condemned since is passed over.
   paths.on_clean_echo(3);
   paths.on_clean_echo(5);
   ASSERT_TRUE(paths.condemn(at(1), 3));
@@ -266,8 +266,8 @@ TEST(PathSet, FindAndAnyOn) {
   }
 }
 
-// Where the value does not tell the plane, an echo that two planes could have sent names nobody.
-TEST(PathSet, EchoThatTwoPlanesShareNamesNobody) {
+// Where the value does not tell the plane, an echo that fits two planes names no EV.
+TEST(PathSet, EchoThatTwoPlanesShareNamesNoSlot) {
   const fabric::Ev evs[] = {
       {.value = 5, .port = 0}, {.value = 5, .port = 1}, {.value = 6, .port = 1}};
   PathSet paths({.active = 3, .min_active = 1, .port_count = 2}, evs);
@@ -276,7 +276,7 @@ TEST(PathSet, EchoThatTwoPlanesShareNamesNobody) {
   EXPECT_EQ(paths.find_echo(6), 2);
 }
 
-TEST(PathSet, TraceTellsEveryChangeOfState) {
+TEST(PathSet, EveryChangeOfStateIsTraced) {
   Trace trace;
   PathSet paths({.active = 2, .min_active = 1, .trace = &trace, .host = 7, .qpn = 9},
                 make_evs({.ports = 1, .per_port = 2}));

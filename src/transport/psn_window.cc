@@ -25,13 +25,14 @@ std::uint32_t PsnBlockPool::take() {
 }
 
 void PsnBlockPool::give_back(std::uint32_t index) {
-  WEFT_ASSERT(in_use_ > 0);
+  WEFT_ASSERT(index < fresh_ && in_use_ > 0);
   --in_use_;
   free_.push_back(index);
 }
 
 PsnWindow::PsnWindow(PsnBlockPool& pool, std::uint32_t window_max, Psn first)
     : pool_(&pool), window_max_(window_max), cack_(first - 1), next_(first), lost_hint_(first) {
+  WEFT_ASSERT(window_max > 0 && window_max <= kWindowMax);
   // One block more than the window: it may begin and end inside a block.
   std::uint32_t count = std::bit_ceil(window_max / PsnBlock::kSize + 2);
   blocks_ = std::make_unique<std::uint32_t[]>(count);
@@ -54,10 +55,11 @@ PsnRecord* PsnWindow::open() {
 }
 
 void PsnWindow::sent(Psn psn, PsnRecord& record, Time now, std::uint16_t ev) {
-  WEFT_ASSERT(record.state != PsnState::kOutstanding);
-  if (record.copies > 0 && record.state == PsnState::kLost) {
+  WEFT_ASSERT(record.state == PsnState::kLost);  // or only opened
+  if (record.copies > 0) {
+    WEFT_ASSERT(lost_ > 0);
     --lost_;
-    (*pool_)[blocks_[block_slot(psn)]].lost &= ~(1ull << psn.value() % PsnBlock::kSize);
+    set_lost_bit(psn, false);
   }
   if (record.copies < 0xff) ++record.copies;
   record.state = PsnState::kOutstanding;
@@ -68,21 +70,35 @@ void PsnWindow::sent(Psn psn, PsnRecord& record, Time now, std::uint16_t ev) {
   if (outstanding_ == 0) {
     oldest_ = slot;
   } else {
+    WEFT_ASSERT(this->record(psn_of_slot(newest_)).state == PsnState::kOutstanding);
     this->record(psn_of_slot(newest_)).newer = slot;
     record.older = newest_;
   }
   newest_ = slot;
   ++outstanding_;
+  check_sums();
+}
+
+void PsnWindow::set_lost_bit(Psn psn, bool lost) {
+  std::uint64_t& bits = (*pool_)[blocks_[block_slot(psn)]].lost;
+  const std::uint64_t bit = 1ull << psn.value() % PsnBlock::kSize;
+  WEFT_ASSERT(((bits & bit) != 0) != lost);
+  bits ^= bit;
 }
 
 void PsnWindow::unlink(Psn psn, const PsnRecord& record) {
   const auto slot = static_cast<std::uint16_t>(psn.value());
   const bool first = slot == oldest_, last = slot == newest_;
+  WEFT_ASSERT(outstanding_ > 0);
+  WEFT_ASSERT((first && last) == (outstanding_ == 1));
   if (first && !last) oldest_ = record.newer;
   if (last && !first) newest_ = record.older;
   if (!first && !last) {
-    this->record(psn_of_slot(record.older)).newer = record.newer;
-    this->record(psn_of_slot(record.newer)).older = record.older;
+    PsnRecord& older = this->record(psn_of_slot(record.older));
+    PsnRecord& newer = this->record(psn_of_slot(record.newer));
+    WEFT_ASSERT(older.newer == slot && newer.older == slot);
+    older.newer = record.newer;
+    newer.older = record.older;
   }
   --outstanding_;
 }
@@ -91,7 +107,7 @@ void PsnWindow::lose(Psn psn, PsnRecord& record) {
   WEFT_ASSERT(record.state == PsnState::kOutstanding);
   unlink(psn, record);
   record.state = PsnState::kLost;
-  (*pool_)[blocks_[block_slot(psn)]].lost |= 1ull << psn.value() % PsnBlock::kSize;
+  set_lost_bit(psn, true);
   if (lost_++ == 0 || psn.since(lost_hint_) < 0) lost_hint_ = psn;
 }
 
@@ -100,8 +116,9 @@ bool PsnWindow::receive(Psn psn, PsnRecord& record) {
   if (record.state == PsnState::kOutstanding) {
     unlink(psn, record);
   } else {
+    WEFT_ASSERT(lost_ > 0);
     --lost_;
-    (*pool_)[blocks_[block_slot(psn)]].lost &= ~(1ull << psn.value() % PsnBlock::kSize);
+    set_lost_bit(psn, false);
   }
   record.state = PsnState::kReceived;
   ++received_;
@@ -111,7 +128,7 @@ bool PsnWindow::receive(Psn psn, PsnRecord& record) {
 void PsnWindow::advance(Psn cack) {
   WEFT_ASSERT(contains(cack));
   const auto passed = static_cast<std::uint32_t>(cack.since(cack_));
-  WEFT_ASSERT(received_ >= passed);
+  WEFT_ASSERT(received_ >= passed);  // each of them, and none above it
   received_ -= passed;
   // Blocks that lie wholly at or below the new edge go back.
   const Psn old_first = cack_ + 1;
@@ -130,6 +147,7 @@ void PsnWindow::advance(Psn cack) {
     if (index != PsnBlockPool::kNone) pool_->give_back(index);
     index = PsnBlockPool::kNone;
   }
+  check_sums();
 }
 
 Psn PsnWindow::first_lost() {

@@ -7,7 +7,10 @@
 //
 // Each PSN is in one state: outstanding (sent, nothing known), lost (to be sent again), received.
 // Outstanding ones form a list in the order in which their newest copies were sent: loss detection
-// reads its head.
+// reads its head. In flight are exactly the outstanding ones.
+//
+// Invariants: cack < next; the three states together are all PSNs between them, but for one that was
+// just opened and not sent yet.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +35,8 @@ struct PsnRecord {
   std::uint16_t newer;
   std::uint8_t copies;  // times sent, saturating
   PsnState state : 2;
-  bool counted : 1;  // in inflight
-  bool blamed : 1;   // its loss was held against its EV
-  bool full : 1;     // a whole MTU without immediate: its size needs no look-up
+  bool blamed : 1;  // its loss was held against its EV
+  bool full : 1;    // a whole MTU without immediate: its size needs no look-up
 
   Time sent_at() const { return Time::from_start(Duration::ps(sent_at_ps)); }
 };
@@ -70,7 +72,9 @@ class PsnBlockPool {
 
 class PsnWindow {
  public:
-  // Room for windows up to `window_max` PSNs; `first` is the first PSN that will be sent.
+  // Room for windows up to `window_max` PSNs; `first` is the first PSN that will be sent. REQUIRES
+  // 0 < window_max <= kWindowMax.
+  static constexpr std::uint32_t kWindowMax = 0x8000;  // a PSN mod 2^16 names one of the window
   PsnWindow(PsnBlockPool& pool, std::uint32_t window_max, Psn first);
 
   Psn cack() const { return cack_; }  // everything up to it is received
@@ -86,6 +90,7 @@ class PsnWindow {
 
   // REQUIRES contains(psn).
   PsnRecord& record(Psn psn) {
+    WEFT_ASSERT(contains(psn));
     return pool_->operator[](blocks_[block_slot(psn)]).records[psn.value() % PsnBlock::kSize];
   }
 
@@ -101,7 +106,10 @@ class PsnWindow {
   void advance(Psn cack);
 
   // The outstanding PSN whose newest copy was sent first; its follower. REQUIRES outstanding() > 0.
-  Psn oldest() const { return psn_of_slot(oldest_); }
+  Psn oldest() const {
+    WEFT_ASSERT(outstanding_ > 0);
+    return psn_of_slot(oldest_);
+  }
   Psn after(const PsnRecord& record) const { return psn_of_slot(record.newer); }
   // The lowest lost PSN. REQUIRES lost() > 0.
   Psn first_lost();
@@ -122,6 +130,11 @@ class PsnWindow {
     return cack_ + static_cast<std::uint16_t>(slot - static_cast<std::uint16_t>(cack_.value()));
   }
   void unlink(Psn psn, const PsnRecord& record);
+  void set_lost_bit(Psn psn, bool lost);
+  void check_sums() const {
+    WEFT_ASSERT(next_.since(cack_) > 0);
+    WEFT_ASSERT(outstanding_ + lost_ + received_ == span());
+  }
 
   PsnBlockPool* pool_;
   std::unique_ptr<std::uint32_t[]> blocks_;

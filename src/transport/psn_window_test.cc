@@ -129,6 +129,25 @@ TEST(PsnWindow, OldestIsByTheTimeOfTheNewestCopy) {
   EXPECT_EQ(psn, first);
 }
 
+TEST(PsnWindowDeathTest, BrokenStatesStopTheProgram) {
+  PsnBlockPool pool(8);
+  PsnWindow window(pool, 256, Psn(0));
+  for (int i = 0; i < 3; ++i) open_and_send(window, at(i));
+  window.lose(Psn(1), window.record(Psn(1)));
+  EXPECT_DEATH(window.lose(Psn(1), window.record(Psn(1))), "assertion failed");
+  EXPECT_DEATH(window.sent(Psn(0), window.record(Psn(0)), at(4), 0), "assertion failed");
+  EXPECT_DEATH(window.advance(Psn(0)), "assertion failed") << "it is not received";
+  EXPECT_DEATH(window.record(Psn(3)), "assertion failed") << "it is not sent";
+}
+
+TEST(PsnWindowDeathTest, BrokenListStopsTheProgram) {
+  PsnBlockPool pool(8);
+  PsnWindow window(pool, 256, Psn(0));
+  for (int i = 0; i < 4; ++i) open_and_send(window, at(i));
+  window.record(Psn(1)).newer = 3;
+  EXPECT_DEATH(window.receive(Psn(1), window.record(Psn(1))), "assertion failed");
+}
+
 TEST(PsnWindow, ContainsIsExact) {
   PsnBlockPool pool(8);
   PsnWindow window(pool, 256, Psn(0xff'ffff));

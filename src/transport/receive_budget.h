@@ -1,9 +1,9 @@
 // ReceiveBudget: how much may each peer have under way to us?
 //
-// Where packets wait until we look at them (a socket's buffer) is often the narrowest queue of all,
-// and it overflows without a word. So what the ports hold is shared among the QPs that are
-// receiving, and told to their requestors in every SACK. When it overflows nevertheless, the SACKs
-// of the next moments say so: what is missing was lost here, and no path is to blame.
+// The buffer in which packets wait until we look at them (a socket's) is often the narrowest queue of
+// all, and no sender learns when it overflows. So the buffers of all ports are shared among the QPs
+// that receive, and every SACK tells its requestor how much that is. When a buffer overflows all the
+// same, the SACKs of the next 2 ms say so: what is missing was lost here, and no path is to blame.
 //
 // Counts QPs by epochs: a QP that received something in this epoch or the last has a share. Owned
 // by the endpoint; a world whose ports are not bounded (the simulator) never makes it speak.
@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/assert.h"
 #include "base/time.h"
 #include "transport/config.h"
 #include "world/world.h"
@@ -25,6 +26,7 @@ class ReceiveBudget {
     Port& p = ports_[port];
     const std::uint32_t share = state.singly ? kShareSingly : kShareInRuns;
     const std::uint32_t shared = state.up ? state.receive_bytes / 16 * share : 0;
+    WEFT_ASSERT(total_ >= p.shared);  // the sum of what each port shares
     total_ += shared;
     total_ -= p.shared;
     p.shared = shared;
@@ -33,7 +35,7 @@ class ReceiveBudget {
   }
   bool is_bounded() const { return total_ > 0; }
 
-  // A QP received something; `last_epoch` is where it keeps when it last did.
+  // A QP received something; `last_epoch` stands in the QP: the epoch in which it last did.
   void on_receive(Time now, std::uint32_t& last_epoch) {
     if (now >= epoch_end_) {
       receiving_before_ = now >= epoch_end_ + kEpoch ? 0 : receiving_;
@@ -48,6 +50,7 @@ class ReceiveBudget {
 
   // What a SACK says now, with SACK.mpr in units of `unit_bytes`. REQUIRES is_bounded().
   ReceiveLimit limit(Time now, std::uint32_t unit_bytes) const {
+    WEFT_ASSERT(is_bounded());
     const std::uint32_t sharing = std::max({receiving_, receiving_before_, 1u});
     const std::uint64_t share = total_ / sharing;
     const bool overflow = now < overflow_until_;
@@ -62,8 +65,8 @@ class ReceiveBudget {
   static constexpr Duration kOverflowTold = Duration::ms(2);
   static constexpr std::uint8_t kOverflowPenalty = 32;
 
-  // Of 16 parts of a buffer, in bytes of packets: the kernel's bookkeeping is in it too, and senders
-  // do not agree on ports (docs/decisions/0026).
+  // Parts of 16 of a buffer that are shared as bytes of packets: the kernel's bookkeeping takes room
+  // too, and several senders may choose the same port (docs/decisions/0026).
   static constexpr std::uint32_t kShareInRuns = 9, kShareSingly = 6;
 
   struct Port {

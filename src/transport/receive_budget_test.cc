@@ -23,7 +23,7 @@ TEST(ReceiveBudget, SaysNothingWherePortsAreNotBounded) {
   EXPECT_FALSE(budget.is_bounded());
 }
 
-TEST(ReceiveBudget, IsSharedAmongThoseWhoReceive) {
+TEST(ReceiveBudget, IsSharedAmongTheQpsThatReceive) {
   ReceiveBudget budget;
   for (PortIndex port = 0; port < 4; ++port) budget.on_port({}, port, {.receive_bytes = 425'984});
   const std::uint64_t whole = 4 * 425'984ull / 16 * 9;
@@ -42,7 +42,7 @@ TEST(ReceiveBudget, IsSharedAmongThoseWhoReceive) {
   EXPECT_EQ(budget.limit(now, kUnit).mpr, whole / kUnit);
 }
 
-TEST(ReceiveBudget, AnOverflowIsToldForAWhile) {
+TEST(ReceiveBudget, OverflowIsReportedForTwoMilliseconds) {
   ReceiveBudget budget;
   const Time now = at(Duration::ms(1));
   budget.on_port(now, 1, {.receive_bytes = 425'984});
@@ -69,7 +69,7 @@ TEST(ReceiveBudget, IsLessWherePacketsComeOneByOne) {
 TEST(ReceiveBudget, BoundsWhatIsInFlight) {
   for (const auto& [room, least, most] : {std::tuple{4096u, 2u, 3u}, {32 * 1024u, 24u, 31u}}) {
     auto options = test::RequestorBench::defaults();
-    options.config.budget_unit_bytes = room;
+    options.budget_unit_bytes = room;
     test::RequestorBench bench(options);
     bench.post(64 * 1024);
     const auto first = bench.poll();
@@ -86,10 +86,10 @@ TEST(ReceiveBudget, BoundsWhatIsInFlight) {
   }
 }
 
-TEST(ReceiveBudget, WhatThePeerHadNoRoomForBlamesNoEv) {
+TEST(ReceiveBudget, LossByOverflowAtThePeerBlamesNoEv) {
   for (const bool overflow : {true, false}) {
     auto options = test::RequestorBench::defaults();
-    options.config.budget_unit_bytes = 16 * 1024;
+    options.budget_unit_bytes = 16 * 1024;
     options.config.condemn = Condemn::kFirstLoss;
     test::RequestorBench bench(options);
     bench.post(32 * 1024);

@@ -1,17 +1,19 @@
 // Requestor: what should be sent now, and is it done?
 //
 // Turns posted writes into packets, keeps each PSN until the responder has it, and each write until
-// its Transport ACK. Asks the path set for an EV and the congestion window for permission; hears
-// SACKs, NACKs and Transport ACKs. Owned by one Qp.
+// its Transport ACK. Takes an EV from the path set and permission from the congestion window; SACKs,
+// NACKs and Transport ACKs come back. Owned by one Qp.
+//
+// In four files: what is sent (requestor.cc), what answers change (requestor_receive.cc), what is
+// taken for lost (requestor_loss.cc), and timers (requestor_time.cc).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 
-#include "base/ring.h"
 #include "base/trace.h"
+#include "transport/answer_times.h"
 #include "transport/control_queue.h"
 #include "transport/ev_prober.h"
 #include "transport/loss.h"
@@ -19,9 +21,12 @@
 #include "transport/path_set.h"
 #include "transport/peer.h"
 #include "transport/probe_budget.h"
+#include "transport/probe_log.h"
 #include "transport/psn_window.h"
 #include "transport/retry_timer.h"
+#include "transport/tail_timer.h"
 #include "transport/work.h"
+#include "transport/write_queue.h"
 #include "wire/packet.h"
 #include "world/world.h"
 
@@ -45,9 +50,11 @@ struct RequestorCounters {
   std::uint64_t evs_condemned = 0, planes_condemned = 0, evs_withdrawn = 0, unbalanced = 0;
 };
 
-// What all QPs created alike share.
+// Shared by all QPs that are created alike.
 struct QpParams {
-  QpConfig config;  // without its EVs
+  QpConfig config;                      // without its EVs
+  const PeerRules* peer = &kNicRules;   // by config.peer
+  std::uint32_t budget_unit_bytes = 0;  // of SACK.mpr; 0: it counts PSNs
   NsccParams nscc;
   std::uint32_t mtu = 4096;
   std::uint32_t burst = 1;
@@ -62,10 +69,10 @@ class Requestor {
     std::uint32_t send_queue_max = 16;
     PathSet::Options paths;
   };
-  // The rest of the endpoint that a requestor works with: given to each call, never kept.
+  // The rest of the endpoint that a requestor works with: an argument of each call, never kept.
   struct Context {
     Time now;
-    Time received_at;  // when what is being looked at came: a world may be late
+    Time received_at;  // when the packet in hand came: a world may be late
     ControlQueue& control;
     EvProber& prober;
     RequestorCounters& counters;
@@ -79,16 +86,15 @@ class Requestor {
 
   void start(Time now, const QpEnds& ends);
 
-  bool is_full() const { return queue_.full(); }
+  bool is_full() const { return writes_.is_full(); }
+  // REQUIRES !is_full().
   void post(Time now, const WriteRequest& request);
 
-  // True while there may be something to send: lost packets, unsent data, a completion to ask for
-  // again.
   // The packet polled last was the last of its run on one EV.
   bool is_run_over() const { return run_.left == 0; }
-  bool has_work() const {
-    return window_.lost() > 0 || sent_count_ < queue_.size() || completion_resend_;
-  }
+  // True while there may be something to send: lost packets, unsent data, a packet that asks for a
+  // completion again.
+  bool has_work() const { return window_.lost() > 0 || writes_.has_unsent() || completion_resend_; }
   enum class Polled : std::uint8_t { kPacket, kNothing, kWindowClosed, kNoPort };
   struct Outgoing {
     fabric::Ev ev;
@@ -96,7 +102,8 @@ class Requestor {
     world::PayloadRef payload;
     std::uint8_t header_size = 0;
   };
-  // One packet on one of `usable` ports; its header goes to `header`.
+  // One packet on one of `usable` ports; its header goes to `header`. REQUIRES room for
+  // wire::kHeaderSizeMax bytes there.
   Polled poll(Context& context, PortMask usable, Bytes header, Outgoing& out);
 
   // False: the packet makes no sense here (counted as stale).
@@ -107,22 +114,18 @@ class Requestor {
   Status on_transport_ack(Context& context, Psn psn, const wire::TransportAck& ack);
   // Any packet of the peer for this QP came.
   void on_heard(Context& context);
-  // A port of ours or the peer's is gone: what is under way on it is lost.
+  // A port of ours or the peer's is gone: packets under way on it are lost.
   void on_port_lost(Context& context, PortIndex port);
-  // It is there again, its queue empty: what goes by it overtakes the rest.
+  // It is there again, its queue empty: packets on it overtake the rest.
   void on_port_back(Time now, PortIndex port);
   // kOk, or kRetryExceeded. REQUIRES now >= deadline().
   Status on_deadline(Context& context, Duration late_by);
   Time deadline() const;
 
   // Takes one finished write; false if there is none. After fail(), all of them.
-  bool poll_completion(Completion& out);
-  // How many finished without a completion since this was last asked.
-  std::uint32_t take_silent_done() {
-    const std::uint32_t n = silent_done_;
-    silent_done_ = 0;
-    return n;
-  }
+  bool poll_completion(Completion& out) { return writes_.poll_completion(qp_.local_qpn, out); }
+  // How many finished without a completion since this was last called.
+  std::uint32_t take_silent_done() { return writes_.take_silent_done(); }
   // The QP went to ERR: `status` for the write it happened to (that of the packet a NAK named, else
   // the oldest), flushed for the rest.
   void fail(Status status);
@@ -130,7 +133,7 @@ class Requestor {
   // Tells the trace what window and inflight are now.
   void trace_window(Context& context);
 
-  // What the next SACK, and the next packet to send, will touch.
+  // The part of this object that the next SACK, and the next packet to send, will touch.
   world::Node::Part hot() const {
     const auto* begin = reinterpret_cast<const char*>(&params_);
     const auto* end = static_cast<const char*>(paths_.end());
@@ -144,12 +147,13 @@ class Requestor {
   const Nscc& congestion() const { return nscc_; }
   // REQUIRES parameters that differ in congestion control only.
   void set_congestion(const QpParams& params) {
+    WEFT_ASSERT(params.mtu == params_->mtu && params.peer == params_->peer);
     params_ = &params;
     nscc_.reconfigure(params.nscc);
   }
   const PsnWindow& window() const { return window_; }
-  std::size_t bytes() const { return queue_.bytes() + window_.bytes(); }
-  std::uint32_t incomplete() const { return static_cast<std::uint32_t>(queue_.size()); }
+  std::size_t bytes() const { return writes_.bytes() + window_.bytes(); }
+  std::uint32_t incomplete() const { return writes_.size(); }
   bool is_peer_silent() const { return silent_; }
   // When the peer last answered anything.
   Time last_heard() const { return last_heard_; }
@@ -157,36 +161,15 @@ class Requestor {
   void probe_planes(Context& context);
 
  private:
-  // Questions at the tail of a flow, five round trips apart, before only the retry timer asks.
-  static constexpr std::uint8_t kTailTries = 16;
-  // Of a peer that has answered nothing: the queue that several first windows make at 1 Gb/s.
-  static constexpr Duration kSlackUnknown = Duration::ms(40);
+  using Piece = WriteQueue::Piece;
 
-  struct Wqe {
-    WriteRequest request;
-    Psn first, last;
-    std::uint16_t msn = 0, rqmsn = 0;
-    std::uint32_t packets_sent = 0;
-    Status status = Status::kOk;
-  };
-  struct Piece {  // one packet's part of a write
-    std::uint32_t offset = 0, size = 0;
-    wire::Opcode opcode = wire::Opcode::kWriteOnly;
-  };
-
-  std::uint32_t packet_count(std::uint32_t size) const;
-  Piece piece(const Wqe& wqe, std::uint32_t index) const;
-  Wqe& wqe_of(Psn psn);
-  std::int64_t nominal_size(Psn psn, const PsnRecord& record);
-  std::int64_t nominal_of(const Piece& piece) const;
-  std::int64_t full_size() const;  // nominal, of a packet of `mtu` bytes
-
+  // --- sending (requestor.cc)
   Polled poll_lost(Context& context, PortMask usable, Bytes header, Outgoing& out);
   Polled poll_new(Context& context, PortMask usable, Bytes header, Outgoing& out);
   Polled poll_completion_resend(Context& context, PortMask usable, Bytes header, Outgoing& out);
   struct Run {
     PathSet::Slot slot = PathSet::kNone;
-    std::uint32_t left = 0;  // what may follow on it, in parts of a full packet
+    std::uint32_t left = 0;  // how much may follow on it, in parts of a full packet
   };
   static constexpr std::uint32_t kFullPart = 16;
   std::uint32_t part_of_run(const Piece& p) const;
@@ -194,69 +177,84 @@ class Requestor {
   struct Copy {  // one sending of a piece
     Psn psn;
     PathSet::Slot slot = PathSet::kNone;
-    bool rtx = false, ask = false;
+    bool rtx = false, ack_request = false;
   };
-  void emit(Context& context, const Wqe& wqe, const Piece& piece, const Copy& copy, Bytes header,
-            Outgoing& out);
-  bool is_time_to_ask(std::int64_t size) const;
+  void emit(Context& context, const WriteQueue::Entry& entry, const Piece& piece, const Copy& copy,
+            Bytes header, Outgoing& out);
+  // Our world sends packet by packet, as in the simulator. Nothing that the peer must know of.
+  bool sends_singly() const { return params_->burst == 1; }
   std::uint32_t run_packets() const;
-  Duration lateness(const Context& context) const;
-  Duration slack(const Context& context) const;
-  Duration answer_time(const Context& context) const;
-  Duration proof_time() const;
-  bool is_stuck() const;
-  Time tail_due(const Context& context);
-  void hurry_tail(const Context& context);
-  // A probe of the control class overtakes what queues: it counts as sent that much earlier.
-  Duration overtaken() const { return nscc_.base_rtt() + params_->nscc.target * 2; }
-  std::int64_t size_to_begin(const Wqe& wqe, std::int64_t size) const;
+  std::int64_t size_to_begin(const WriteQueue::Entry& entry, std::int64_t size) const;
+  bool needs_ack_request(std::int64_t size) const;
+  std::int64_t nominal_size(Psn psn, const PsnRecord& record) const;
 
-  struct Trigger {  // of a SACK
+  // --- answers (requestor_receive.cc)
+  struct Trigger {  // of a SACK: the packet that made the responder send it
     Time sent_at = kNever;
     PathSet::Slot slot = PathSet::kNone;
     bool rtt_valid = false, full_size = false, of_probe = false;
     Duration rtt;
-    std::optional<Duration> older_age;  // of a copy before the newest, which has just arrived
+    std::optional<Duration> earlier_copy_age;  // the trigger is a copy before the newest
   };
   Trigger trigger_of(const Context& context, const wire::Bth& bth, const wire::Sack& sack);
-  void on_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
-  void hear_limit(const wire::Sack& sack);
-  void hear_delay(Context& context, const Trigger& trigger);
-  void hear_order(const Context& context, const Trigger& trigger);
-  void move_edge(std::uint8_t mpr);
-  void note_spurious(Context& context);
+  void acknowledge_all(Context& context, const wire::Sack& sack);
+  bool acknowledge_cumulative(Context& context, Psn cack);
+  bool acknowledge_bitmap(Context& context, const wire::Sack& sack);
   void acknowledge(Context& context, Psn psn);
-  bool advance(Context& context, Psn cack);
-  bool take_bits(Context& context, const wire::Sack& sack);
-  void infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent, Knowledge known);
-  void lose(Context& context, Psn psn, PsnRecord& record);
-  void lose_on_port(Context& context, PortIndex port);
+  void learn_delays(Context& context, const Trigger& trigger);
+  void learn_answer_time(Context& context, const Trigger& trigger);
+  void learn_order(const Context& context, const Trigger& trigger);
+  void apply_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
+  void apply_receive_limit(const wire::Sack& sack);
+  void extend_edge(std::uint8_t mpr);
   // A packet of a write that was sent and is not done.
   bool is_under_way(Psn psn) const {
     if (window_.contains(psn)) return true;
-    return done_count_ < sent_count_ && psn.since(queue_[done_count_].first) >= 0 &&
+    return writes_.has_under_way() && psn.since(writes_.oldest().first) >= 0 &&
            window_.next().since(psn) > 0;
   }
   // Everything sent has arrived, and a write still lacks its Transport ACK.
   bool waits_for_transport_ack() const {
-    return window_.outstanding() == 0 && window_.lost() == 0 && done_count_ < sent_count_;
+    return window_.outstanding() == 0 && window_.lost() == 0 && writes_.has_under_way();
   }
   void retire(Context& context);
   void settle(Context& context);
-  enum class ProbeClass : std::uint8_t { kData, kControl };
-  void probe(Context& context, std::uint8_t port, ProbeClass probe_class);
-  void arm(const Context& context);
+
+  // --- loss (requestor_loss.cc)
+  void infer_losses(Context& context, const wire::Sack& sack, Time trigger_sent, Knowledge known);
+  void lose_all_before(Context& context, Time threshold);
+  void lose_missing(Context& context, const wire::Sack& sack, Time threshold);
+  void lose_if_before(Context& context, Psn psn, Time threshold);
+  void lose(Context& context, Psn psn, PsnRecord& record);
+  void lose_on_port(Context& context, PortIndex port);
+  void forget_loss(Psn psn, PsnRecord& record);
+  void watch_plane(Context& context, PortIndex port);
+  void on_spurious_loss(Context& context);
+
+  // --- time (requestor_time.cc)
+  AnswerTimes times(const Context& context) const {
+    return {.peer = *params_->peer,
+            .loss = loss_,
+            .answers = context.peers[qp_.peer].answers,
+            .base_rtt = nscc_.base_rtt(),
+            .target = params_->nscc.target};
+  }
+  bool is_stuck() const;
+  Time tail_due(const Context& context);
+  void advance_tail_if_stuck(const Context& context);
+  void arm_timers(const Context& context);
   void on_tail(Context& context);
   void on_timeout(Context& context, Time since);
+  enum class ProbeClass : std::uint8_t { kData, kControl };
+  void probe(Context& context, std::optional<PortIndex> port, ProbeClass probe_class);
   // Waits for nothing but a time to send at.
   bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
 
-  std::array<Time, 8> probe_sent_{};  // by probe id mod 8
+  ProbeLog probes_sent_;
   // From here on, what every packet looks at.
   const QpParams* params_;
   QpEnds qp_;
-  Ring<Wqe> queue_;               // oldest first: incomplete writes
-  std::uint32_t sent_count_ = 0;  // of queue_, from the front: all packets sent once
+  WriteQueue writes_;
   PsnWindow window_;
   Nscc nscc_;
   LossDetector loss_;
@@ -264,29 +262,23 @@ class Requestor {
   Psn edge_;                          // first PSN that may not be sent yet (MPR)
   Psn acknowledged_;                  // by Transport ACK
   std::uint32_t rcvd_bytes_256_ = 0;  // the newest the responder said
-  std::uint16_t next_msn_ = 0, next_rqmsn_ = 0;
-  std::uint16_t wimm_under_way_ = 0;
-  std::uint32_t done_count_ = 0;   // of queue_, from the front: finished, not yet polled
-  std::uint32_t silent_done_ = 0;  // finished unsignalled writes, not yet asked for
   bool completion_resend_ = false;
   bool silent_ = false;
-  bool rearmed_ = false;  // the deadline was put off once because the world stood still
-  std::int64_t bytes_since_ask_ = 0;
+  bool postponed_ = false;         // the deadline was put off once because the world stood still
+  std::int64_t opened_bytes_ = 0;  // nominal, of all PSNs ever sent, each once
+  std::int64_t bytes_since_ack_request_ = 0;
   Run run_;
   Time last_heard_, last_send_;
-  Time spurious_at_;  // when the last mistake was learnt from
-  // When was sent: the oldest that this SACK is the first to tell of (of what was sent once), and
-  // the newest that triggered any.
-  Time oldest_news_, newest_heard_;
+  Time spurious_learnt_at_;  // when the loss detector last learnt from a loss that was none
+  // When was sent: the oldest packet sent once that this SACK is the first to acknowledge, and the
+  // newest that triggered any SACK.
+  Time oldest_news_sent_at_, newest_trigger_sent_at_;
   Time resume_at_;  // resource NACKs: nothing is resent before
-  Time tail_at_ = kNever;
-  Time paced_out_;  // the pacing time that was last waited for
-  std::uint8_t tail_count_ = 0;
+  TailTimer tail_;
+  Time paced_out_;               // the pacing time that was last waited for
   bool peer_overflows_ = false;  // it loses packets for want of room
   std::uint8_t peer_mpr_ = 0;    // dynamic MPR: the last that the peer said; 0: none yet
-  std::uint16_t next_probe_ = 0;
-  std::optional<Psn> refused_;  // the packet that a NAK was about
-  Time last_probe_;
+  std::optional<Psn> refused_;   // the packet that a NAK was about
   PathSet paths_;
 };
 

@@ -70,7 +70,7 @@ wire::Sack random_sack(Prng& prng, const RequestorBench& bench, Psn near) {
   return sack;
 }
 
-TEST(RequestorHostile, AnythingAPeerSays) {
+TEST(RequestorHostile, InvariantsHoldWhateverAPeerSends) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

@@ -1,4 +1,4 @@
-// What is taken for lost, what follows, and that inflight stays in balance:
+// Which packets are taken for lost, what follows, and that inflight stays in balance:
 // docs/decisions/0002.
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::vector<Out> send_spaced(RequestorBench& bench, std::uint32_t count) {
   return packets;
 }
 
-TEST(RequestorLoss, OnlyAfterTheReorderWindow) {
+TEST(RequestorLoss, PacketIsLostOnlyAfterTheReorderWindow) {
   RequestorBench bench;
   const Time start = bench.now;
   const auto packets = send_spaced(bench, 9);
@@ -191,7 +191,7 @@ TEST(RequestorLoss, NackOfAnOldCopyChangesNothing) {
   EXPECT_EQ(bench.inflight(), then);
 }
 
-TEST(RequestorLoss, ThereAfterAllIsUnmarkedAndBalanced) {
+TEST(RequestorLoss, SpuriousLossIsNotSentAgainAndBalances) {
   RequestorBench bench;
   const auto packets = send_spaced(bench, 10);
   bench.pass(kRtt);
@@ -207,18 +207,18 @@ TEST(RequestorLoss, ThereAfterAllIsUnmarkedAndBalanced) {
   EXPECT_EQ(bench.counters.unbalanced, 0u);
 }
 
-// Between software ends: a way of 10 us, a packet a microsecond, and packets that come late.
+// Between software ends: a round trip of 10 us, a packet a microsecond, and packets that come late.
 RequestorBench::Options software_ends() {
   auto options = RequestorBench::defaults();
-  options.config.nscc.software = true;
+  options.config.peer = PeerKind::kSoftware;
   return options;
 }
 struct LeftOut {
-  std::vector<Out> packets;  // not heard of
+  std::vector<Out> packets;  // not acknowledged
   Duration found_after;      // from when the first of them was sent, until it was taken for lost
 };
-// Sends `count` packets and hears of each a round trip after it was sent, but for `left_out` from
-// the third on. Copies go when they are due, and are not heard of either.
+// Sends `count` packets and acknowledges each a round trip after it was sent, but for `left_out` from
+// the third on. Copies are sent when they are due, and are not acknowledged either.
 LeftOut leave_out(RequestorBench& bench, std::uint32_t count, std::uint32_t left_out = 1) {
   LeftOut result;
   const Time start = bench.now;
@@ -252,7 +252,7 @@ constexpr Duration kSoon = Duration::us(40);
 
 // Its copy has been sent, so that its record tells of that one's time: the SACK that it triggers
 // has its own.
-TEST(RequestorLoss, WhatArrivesAfterItsCopyWasSentTellsSoftwareHowLateThingsAre) {
+TEST(RequestorLoss, OldCopyThatArrivesTeachesSoftwareHowLatePacketsAre) {
   for (const bool software : {true, false}) {
     RequestorBench bench(software ? software_ends() : RequestorBench::defaults());
     const LeftOut late = leave_out(bench, 45);
@@ -272,8 +272,8 @@ TEST(RequestorLoss, WhatArrivesAfterItsCopyWasSentTellsSoftwareHowLateThingsAre)
   }
 }
 
-// Of what was heard of before, by a copy of the same SACK or by somebody who makes them up.
-TEST(RequestorLoss, SacksOfNothingNewSayNothingOfHowLateThingsAre) {
+// SACKs about packets acknowledged before: copies of the same SACK, or forged ones.
+TEST(RequestorLoss, SacksWithoutNewsTeachNothingAboutLateness) {
   RequestorBench bench(software_ends());
   bench.post(1024);
   const auto packet = bench.poll();
@@ -288,9 +288,9 @@ TEST(RequestorLoss, SacksOfNothingNewSayNothingOfHowLateThingsAre) {
   EXPECT_LE(leave_out(bench, 200).found_after, kSoon);
 }
 
-// The same of one that was sent again and then heard of; another before it is missing, so that its
+// The same for a packet that was sent again and then acknowledged; another before it is missing, so that its
 // record stays.
-TEST(RequestorLoss, WhatWasSentAgainTellsOnceHowLateItWas) {
+TEST(RequestorLoss, RetransmittedPacketTeachesLatenessOnce) {
   RequestorBench bench(software_ends());
   const LeftOut missing = leave_out(bench, 45, 2);
   ASSERT_GE(bench.counters.retransmits, 2u);
@@ -337,7 +337,7 @@ Duration mistake(RequestorBench& bench, std::uint32_t missing, Duration soon) {
   return found_after;
 }
 
-TEST(RequestorLoss, WhatIsAcknowledgedSoonerThanAnythingBeforeHadArrived) {
+TEST(RequestorLoss, AcknowledgementSoonerThanAnyRttShowsASpuriousLoss) {
   for (const auto& [after, spurious] : {std::pair{kRtt / 2, 3u}, {kRtt * 2, 0u}}) {
     RequestorBench bench(software_ends());
     mistake(bench, 3, after);
@@ -346,7 +346,7 @@ TEST(RequestorLoss, WhatIsAcknowledgedSoonerThanAnythingBeforeHadArrived) {
   }
 }
 
-TEST(RequestorLoss, SoftwareLearnsOnceFromARunThatWasTakenForLost) {
+TEST(RequestorLoss, SoftwareLearnsOnceFromARunOfSpuriousLosses) {
   RequestorBench once(software_ends());
   mistake(once, 15, kRtt / 2);
   ASSERT_EQ(once.counters.spurious, 15u);
@@ -361,7 +361,7 @@ TEST(RequestorLoss, SoftwareLearnsOnceFromARunThatWasTakenForLost) {
 }
 
 // A dead plane must be left within 10 ms, however often a live one was late.
-TEST(RequestorLoss, MistakesMakeSoftwareWaitFourMillisecondsMoreAtTheMost) {
+TEST(RequestorLoss, SpuriousLossesAddAtMostFourMilliseconds) {
   RequestorBench bench(software_ends());
   for (int i = 0; i < 70; ++i) mistake(bench, 1, kRtt / 2);
   const Duration found_after = mistake(bench, 1, kRtt / 2);
@@ -370,7 +370,7 @@ TEST(RequestorLoss, MistakesMakeSoftwareWaitFourMillisecondsMoreAtTheMost) {
 }
 
 // A plane that stands still for less than packets were late before is not dead.
-TEST(RequestorLoss, APlaneIsJudgedByHowLatePacketsAre) {
+TEST(RequestorLoss, PlaneIsCondemnedLaterWherePacketsAreLate) {
   for (const bool late : {false, true}) {
     auto options = software_ends();
     options.confirm = Duration::ms(1);
@@ -401,7 +401,7 @@ TEST(RequestorLoss, APlaneIsJudgedByHowLatePacketsAre) {
   }
 }
 
-TEST(RequestorLoss, DeadPortLosesWhatIsOnItAndBlamesNobody) {
+TEST(RequestorLoss, DeadPortLosesWhatIsOnItAndBlamesNoEv) {
   RequestorBench bench;
   const auto packets = send_spaced(bench, 20);
   const std::int64_t window = bench.requestor.congestion().window();
@@ -419,7 +419,7 @@ TEST(RequestorLoss, DeadPortLosesWhatIsOnItAndBlamesNobody) {
 
 // Whatever is lost, trimmed, doubled or late: everything completes in order, and inflight ends at
 // 0.
-TEST(RequestorLoss, InflightBalancesUnderEverything) {
+TEST(RequestorLoss, InflightBalancesUnderLossTrimsAndReordering) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

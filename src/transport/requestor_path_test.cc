@@ -1,4 +1,4 @@
-// What a requestor makes of evidence about its paths.
+// How a requestor judges its paths by evidence.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -46,9 +46,9 @@ class Flow {
 };
 
 // Between software ends, and the shorter of two planes dies: docs/decisions/0036.
-TEST(RequestorPath, WhatIsLeftOfThePlanesMayBeLonger) {
+TEST(RequestorPath, RemainingPlanesMayBeLonger) {
   auto options = RequestorBench::defaults();
-  options.config.nscc.software = true;
+  options.config.peer = PeerKind::kSoftware;
   constexpr Duration kWay = Duration::us(100);
   options.config.nscc.base_rtt = kWay;
   RequestorBench bench(options);
@@ -82,7 +82,7 @@ TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
   for (std::size_t i = 200; i < sent.size(); ++i) EXPECT_NE(sent[i].outgoing.ev, bad);
 }
 
-TEST(RequestorPath, WhatCannotBeWatchedIsNotCondemned) {
+TEST(RequestorPath, EvThatCannotBeWatchedIsNotCondemned) {
   auto options = RequestorBench::defaults();
   options.watched_max = 0;
   RequestorBench bench(options);
@@ -105,7 +105,7 @@ TEST(RequestorPath, DeadPlaneIsCondemnedWhileTheOtherDelivers) {
   for (const Out& out : flow.send_well(100)) EXPECT_EQ(out.outgoing.ev.port, 0);
 }
 
-// What is withdrawn here may still be condemned by another QP to the same peer: its probes go on.
+// An EV withdrawn here may still be condemned by another QP to the same peer: its probes go on.
 TEST(RequestorPath, WithdrawnEvStaysUnderWatch) {
   RequestorBench bench;
   bench.post(24 * 1024);
@@ -175,7 +175,7 @@ TEST(RequestorPath, MarkSkipsAndAlwaysSkipCondemns) {
   EXPECT_EQ(bench.requestor.paths().state(slot(2)), EvState::kGood);
 }
 
-TEST(RequestorPath, SilentPeerChangesNoEvAndIsAskedOnEachPlane) {
+TEST(RequestorPath, SilentPeerChangesNoEvAndIsProbedOnEachPlane) {
   RequestorBench bench;
   bench.post(20 * 1024);
   bench.poll_all();
@@ -187,8 +187,8 @@ TEST(RequestorPath, SilentPeerChangesNoEvAndIsAskedOnEachPlane) {
     const auto sent = test::take_all(bench.control);
     if (bench.counters.timeouts == before) continue;
     ASSERT_EQ(sent.size(), 2u) << timer;
-    EXPECT_EQ(sent[0].control.port, 0);
-    EXPECT_EQ(sent[1].control.port, 1);
+    EXPECT_EQ(sent[0].control.port, PortChoice::only(0));
+    EXPECT_EQ(sent[1].control.port, PortChoice::only(1));
     for (const auto& s : sent) {
       EXPECT_TRUE(std::holds_alternative<wire::Probe>(s.packet.body));
       EXPECT_FALSE(s.control.data_class);
@@ -207,7 +207,7 @@ TEST(RequestorPath, SilentPeerChangesNoEvAndIsAskedOnEachPlane) {
   EXPECT_EQ(test::only<wire::Probe>(test::take_all(bench.control)).size(), 1u);
 }
 
-// The usual way to fall silent: in the middle of a flow, after a SACK that let more packets go.
+// Peers usually fall silent in the middle of a flow, after a SACK that let more packets go.
 TEST(RequestorPath, PeerThatFallsSilentInAFlowIsNotALoss) {
   RequestorBench bench;
   Flow flow(bench);
@@ -223,7 +223,7 @@ TEST(RequestorPath, PeerThatFallsSilentInAFlowIsNotALoss) {
   EXPECT_EQ(bench.requestor.paths().bad(), 0u);
 }
 
-TEST(RequestorPath, TimerOfAPeerThatTalksLosesTheOldest) {
+TEST(RequestorPath, TimeoutWithAPeerThatAnswersLosesTheOldest) {
   RequestorBench bench;
   bench.post(3 * 1024);
   const auto packets = bench.poll_all();
@@ -243,7 +243,7 @@ TEST(RequestorPath, TimerOfAPeerThatTalksLosesTheOldest) {
   EXPECT_EQ(again[0].psn(), packets[0].psn());
 }
 
-TEST(RequestorPath, WhatIsSentAgainTakesAnotherPlane) {
+TEST(RequestorPath, RetransmissionTakesAnotherPlane) {
   RequestorBench bench;
   std::map<std::uint32_t, PortIndex> lost_on;
   int again = 0;

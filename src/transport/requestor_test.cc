@@ -69,7 +69,7 @@ TEST(Requestor, WithoutTrimNackNothingMayBeTrimmed) {
   EXPECT_EQ(bench.poll()->outgoing.dscp, world::Dscp::kNoTrim);
 }
 
-TEST(Requestor, AsksOnTheLastPacketOfWhatThereIs) {
+TEST(Requestor, LastPacketOfWhatIsPostedRequestsASack) {
   RequestorBench bench;
   bench.post(4 * 1024);
   bench.post(1024);
@@ -78,7 +78,7 @@ TEST(Requestor, AsksOnTheLastPacketOfWhatThereIs) {
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(packets[i].packet.bth.ack_request, i == 4) << i;
 }
 
-TEST(Requestor, AsksAboutFourTimesAWindow) {
+TEST(Requestor, RequestsASackAboutFourTimesAWindow) {
   RequestorBench bench;
   bench.post(1 << 20);
   const auto packets = bench.poll_all();
@@ -94,7 +94,7 @@ TEST(Requestor, AsksAboutFourTimesAWindow) {
   EXPECT_LE(run_max, packets.size() / 3);
 }
 
-TEST(Requestor, CongestionWindowIsRespectedAndOneAlwaysGoes) {
+TEST(Requestor, CongestionWindowIsRespectedAndOnePacketAlwaysGoes) {
   auto options = RequestorBench::defaults();
   options.config.nscc.cwnd_bytes_initial = 10'000;
   RequestorBench bench(options);
@@ -154,7 +154,7 @@ TEST(Requestor, DynamicMprNeverMovesTheEdgeLeftNorBeyondTheRing) {
   EXPECT_EQ(acknowledge(256, 255), 1024u);  // but not beyond what there is room for
 }
 
-TEST(Requestor, PeersMprMeansNothingUnlessDynamic) {
+TEST(Requestor, MprOfThePeerIsIgnoredUnlessDynamic) {
   auto options = RequestorBench::defaults();
   options.config.nscc.enabled = false;
   options.config.nscc.cwnd_bytes_max = 1u << 30;
@@ -186,7 +186,7 @@ TEST(Requestor, NoMoreImmediatesUnderWayThanAllowed) {
   EXPECT_EQ(bench.poll_all().size(), 2u);
 }
 
-TEST(Requestor, DoneNeedsBothLayers) {
+TEST(Requestor, WriteIsDoneWhenSackAndTransportAckCoverIt) {
   for (bool sack_first : {true, false}) {
     RequestorBench bench;
     bench.post(2048);
@@ -260,7 +260,7 @@ TEST(Requestor, FailureBlamesTheOldestAndFlushesTheRest) {
   EXPECT_FALSE(bench.requestor.has_work());
 }
 
-TEST(Requestor, RunsOutOfRecordsAndGoesOnWhenSomeComeBack) {
+TEST(Requestor, SendingWaitsForRecordsAndGoesOnWhenSomeComeBack) {
   auto options = RequestorBench::defaults();
   options.pool_blocks = 1;
   options.first = Psn(0);
@@ -290,7 +290,7 @@ TEST(Requestor, BurstStaysOnOneEv) {
   }
 }
 
-TEST(Requestor, SmallPacketsStayLonger) {
+TEST(Requestor, SmallPacketsStayLongerOnAnEv) {
   auto options = RequestorBench::defaults();
   options.burst = 4;
   for (const std::uint32_t size : {0u, 8u, 64u, 65u, 127u, 256u, 512u, 700u, 1000u, 1024u}) {
@@ -316,14 +316,15 @@ TEST(Requestor, SmallPacketsStayLonger) {
   }
 }
 
-// Where the peer's room is less than four runs, its answer must come in time, or nobody sends.
-TEST(Requestor, AsksBeforeAWindowOfFewRunsIsFull) {
+// Where the peer's receive budget is less than four runs, a SACK must come in time, or neither end
+// sends.
+TEST(Requestor, RequestsASackBeforeAWindowOfFewRunsIsFull) {
   auto options = RequestorBench::defaults();
   options.burst = 15;
   options.mtu = 4096;
-  options.config.nscc.software = true;
+  options.config.peer = PeerKind::kSoftware;
   options.config.nscc.cwnd_bytes_initial = options.config.nscc.cwnd_bytes_max = 2u << 20;
-  options.config.budget_unit_bytes = 8192;
+  options.budget_unit_bytes = 8192;
   options.send_queue_max = 1024;
   for (const std::uint32_t size : {8u, 300u, 2000u, 2500u, 3000u, 3900u, 4096u}) {
     for (std::uint8_t units = 2; units <= 40; ++units) {

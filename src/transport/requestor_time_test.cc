@@ -13,7 +13,7 @@ using Out = RequestorBench::Out;
 
 constexpr Duration kRtt = Duration::us(10);
 
-TEST(RequestorTime, LostTransportAckIsAskedForByTheTail) {
+TEST(RequestorTime, TailTimerAsksForALostTransportAck) {
   RequestorBench bench;
   bench.post(3 * 1024);
   bench.post(1024);
@@ -46,7 +46,7 @@ TEST(RequestorTime, LostTransportAckIsAskedForByTheTail) {
   EXPECT_FALSE(bench.requestor.has_work());
 }
 
-TEST(RequestorTime, AfterTheTailTheTimerAsksAndThenGivesUp) {
+TEST(RequestorTime, RetryTimerProbesAfterTheTailAndThenGivesUp) {
   auto options = RequestorBench::defaults();
   options.config.retry = {.timeout = 10, .linear_count = 2, .exponential_count = 2};
   RequestorBench bench(options);
@@ -107,7 +107,7 @@ TEST(RequestorTime, DefaultGivesUpAfterSeventeenSeconds) {
   EXPECT_LT(at.back(), Duration::s(18));
 }
 
-TEST(RequestorTime, TwentyFiveIsForEver) {
+TEST(RequestorTime, RetryCount25NeverGivesUp) {
   auto options = RequestorBench::defaults();
   options.config.retry = {.timeout = 10, .linear_count = 7, .exponential_count = kRetryForever};
   RequestorBench bench(options);
@@ -148,7 +148,7 @@ TEST(RequestorTime, WorldThatStoodStillGetsOneMoreChance) {
   EXPECT_EQ(bench.counters.timeouts, 1u);
 }
 
-TEST(RequestorTime, ShortLatenessIsNoExcuse) {
+TEST(RequestorTime, ShortLatenessOfTheWorldPostponesNothing) {
   RequestorBench bench;
   bench.post(1024);
   bench.poll_all();
@@ -161,7 +161,7 @@ TEST(RequestorTime, ShortLatenessIsNoExcuse) {
 struct LateSoftwarePeer : testing::Test {
   static RequestorBench::Options options() {
     auto options = RequestorBench::defaults();
-    options.config.nscc.software = true;
+    options.config.peer = PeerKind::kSoftware;
     return options;
   }
   static constexpr Duration kLate = Duration::ms(10);
@@ -169,7 +169,7 @@ struct LateSoftwarePeer : testing::Test {
   RequestorBench bench{options()};
 };
 
-TEST_F(LateSoftwarePeer, IsWaitedForByQpsThatNeverHeardFromIt) {
+TEST_F(LateSoftwarePeer, IsWaitedForByQpsThatItNeverAnswered) {
   bench.peers[0].answers.on_delay(Duration());
   bench.post(1024);
   bench.poll_all();
@@ -196,9 +196,8 @@ TEST_F(LateSoftwarePeer, IsWaitedForLongerBeforeItsFirstAnswer) {
   EXPECT_LT(bench.now - sent, Duration::ms(50));
 }
 
-// A way of five milliseconds, over which one packet at a time goes: the timer is no shorter than
-// it.
-TEST_F(LateSoftwarePeer, OfALongWayIsWaitedForForALongTime) {
+// A round trip of five milliseconds, one packet at a time: the timer is no shorter than that.
+TEST_F(LateSoftwarePeer, OverALongPathIsWaitedForLonger) {
   constexpr Duration kWay = Duration::ms(5);
   bench.peers[0].answers.on_delay(kWay);  // another QP was here before, this one has no RTT yet
   for (int i = 0; i < 10; ++i) {
@@ -220,13 +219,13 @@ TEST_F(LateSoftwarePeer, OfALongWayIsWaitedForForALongTime) {
   EXPECT_EQ(bench.counters.spurious, 0u);
 }
 
-TEST_F(LateSoftwarePeer, IsNotSentAgainWhatItHasNotComeTo) {
+TEST_F(LateSoftwarePeer, GetsNoRetransmissionOfWhatItMayStillAnswer) {
   bench.peers[0].answers.on_delay(Duration());
   bench.post(1024);
   bench.poll_all();
   while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
   bench.peers[0].answers.on_delay(kLate);
-  bench.transport_ack(bench.cack());  // a word of it, and not the one that is waited for
+  bench.transport_ack(bench.cack());  // an answer, but not the one that is waited for
   EXPECT_TRUE(bench.poll_all().empty());
   bench.pass(kLate * 3);
   while (bench.counters.timeouts == 1) ASSERT_EQ(bench.to_deadline(), Status::kOk);
@@ -235,7 +234,7 @@ TEST_F(LateSoftwarePeer, IsNotSentAgainWhatItHasNotComeTo) {
 }
 
 // It stood still for seconds, once: what is lost later is not waited for as long.
-TEST_F(LateSoftwarePeer, APauseIsNotWaitedForAgain) {
+TEST_F(LateSoftwarePeer, IsNotWaitedForAsLongAsItsLongestPause) {
   bench.post(1024);
   bench.acknowledge(bench.poll_all());
   bench.peers[0].answers.on_delay(Duration::s(2));
@@ -249,7 +248,7 @@ TEST_F(LateSoftwarePeer, APauseIsNotWaitedForAgain) {
   EXPECT_LT(bench.now - sent, Duration::ms(150));
 }
 
-TEST_F(LateSoftwarePeer, IsKnownAgainAsQuickWhenAQpBeginsAnew) {
+TEST_F(LateSoftwarePeer, IsWaitedForLessOnceItAnswersQuicklyAgain) {
   bench.post(1024);
   bench.acknowledge(bench.poll_all());
   bench.peers[0].answers.on_delay(kLate);
@@ -277,7 +276,7 @@ TEST_F(LateSoftwarePeer, CannotMakeItselfLate) {
   }
 }
 
-TEST_F(LateSoftwarePeer, TellsByProbesToo) {
+TEST_F(LateSoftwarePeer, ShowsItsLatenessByAnswersToProbesToo) {
   bench.post(2 * 1024);
   const auto packets = bench.poll_all();
   while (bench.control.empty()) ASSERT_EQ(bench.to_deadline(), Status::kOk);
@@ -295,7 +294,7 @@ TEST_F(LateSoftwarePeer, TellsByProbesToo) {
 
 // One of two planes is dead, and the window is full of what it swallowed: nothing can be sent whose
 // answer would prove that (docs/decisions/0032).
-TEST_F(LateSoftwarePeer, IsAskedAsSoonAsTheAnswerProvesALoss) {
+TEST_F(LateSoftwarePeer, IsProbedAsSoonAsTheAnswerProvesALoss) {
   bench.peers[0].answers.on_delay(kLate);
   for (int i = 0; i < 60; ++i) bench.post(64 * 1024);
   const Time began = bench.now;
@@ -329,7 +328,7 @@ TEST_F(LateSoftwarePeer, IsAskedAsSoonAsTheAnswerProvesALoss) {
 }
 
 // Something is missing, and nothing holds the sender up: it is asked for in its time.
-TEST_F(LateSoftwarePeer, IsNotAskedSoonerByWhoIsNotStuck) {
+TEST_F(LateSoftwarePeer, IsNotProbedSoonerWhileTheSenderIsNotStuck) {
   bench.peers[0].answers.on_delay(kLate);
   bench.post(4 * 1024);
   const Time began = bench.now;

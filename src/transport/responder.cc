@@ -6,6 +6,7 @@
 namespace weft::transport {
 
 Responder::Responder(const Options& options) : options_(options) {
+  WEFT_ASSERT(options.window > 0 && options.peer != nullptr);
   const std::uint32_t words = std::bit_ceil((options.window + 63) / 64);
   received_ = std::make_unique<std::uint64_t[]>(2 * static_cast<std::size_t>(words));
   ends_ = received_.get() + words;
@@ -25,78 +26,103 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
   const Psn psn = arrival.bth.psn;
   const std::int32_t ahead = psn.since(cack_);
   if (ahead > static_cast<std::int32_t>(options_.window)) {
-    ++counters.out_of_window;
-    if (arrival.now >= out_of_window_next_) {
-      out_of_window_next_ = arrival.now + options_.nack_interval;
-      send_nack(arrival, wire::NackReason::kPsnOutOfWindow, out, counters);
-    }
+    on_out_of_window(arrival, out, counters);
     return Status::kOk;
   }
-  if (ahead <= 0 || test(received_.get(), psn)) {
-    // A duplicate: never placed again. Below the edge the requestor may lack our Transport ACK.
-    ++counters.duplicates;
-    if (ahead <= 0) ack_due_ = true;
-    note(arrival, true, out, counters);
+  if (is_received(psn)) {
+    on_duplicate(arrival, out, counters);
     return Status::kOk;
   }
   if (arrival.trimmed) {
-    ++counters.trimmed;
-    if (options_.trim_nack) {
-      send_nack(
-          arrival,
-          arrival.trimmed_last_hop ? wire::NackReason::kTrimmedLastHop : wire::NackReason::kTrimmed,
-          out, counters);
-    }
+    on_trimmed(arrival, out, counters);
     return Status::kOk;
   }
-  const wire::Write& write = arrival.write;
-  const std::uint32_t mtu = arrival.unlisted ? options_.mtu_unlisted : options_.mtu;
-  if (arrival.payload.size > mtu || arrival.payload.size > write.message_size) {
-    return refuse(wire::AckSyndrome::kNakInvalidRequest, psn, out, counters);
-  }
-  world::Region region{.at = write.va, .size = arrival.payload.size};
-  if (arrival.payload.size > 0 && !memory.region({.key = write.rkey,
-                                                  .at = write.va,
-                                                  .size = arrival.payload.size,
-                                                  .domain = options_.domain},
-                                                 region)) {
-    return refuse(wire::AckSyndrome::kNakRemoteAccess, psn, out, counters);
-  }
-  if (wire::has_immediate(arrival.bth.opcode) && !stash(arrival)) {
-    return refuse(wire::AckSyndrome::kNakInvalidRequest, psn, out, counters);
-  }
-  if (arrival.payload.size > 0) memory.place(region, arrival.payload);
-  ++counters.packets_placed;
-  counters.bytes_placed += arrival.payload.size;
+  const wire::AckSyndrome placed = place(arrival, memory, counters);
+  if (placed != wire::AckSyndrome::kAck) return refuse(placed, psn, out, counters);
+  set_received(arrival);
+  const Status status = ahead == 1 ? advance(side, out, counters) : Status::kOk;
+  note_trigger(arrival, is_sack_due(arrival), out, counters);
+  return status;
+}
 
+// One NACK in an interval: the requestor needs no more of them.
+void Responder::on_out_of_window(const Arrival& arrival, ControlQueue& out,
+                                 ResponderCounters& counters) {
+  ++counters.out_of_window;
+  if (arrival.now < out_of_window_next_) return;
+  out_of_window_next_ = arrival.now + options_.nack_interval;
+  send_nack(arrival, wire::NackReason::kPsnOutOfWindow, out, counters);
+}
+
+// Never placed again. Below the edge the requestor may lack our Transport ACK.
+void Responder::on_duplicate(const Arrival& arrival, ControlQueue& out,
+                             ResponderCounters& counters) {
+  ++counters.duplicates;
+  if (arrival.bth.psn.since(cack_) <= 0) ack_due_ = true;
+  note_trigger(arrival, true, out, counters);
+}
+
+void Responder::on_trimmed(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters) {
+  ++counters.trimmed;
+  if (!options_.trim_nack) return;
+  send_nack(
+      arrival,
+      arrival.trimmed_last_hop ? wire::NackReason::kTrimmedLastHop : wire::NackReason::kTrimmed,
+      out, counters);
+}
+
+wire::AckSyndrome Responder::place(const Arrival& arrival, world::Memory& memory,
+                                   ResponderCounters& counters) {
+  const wire::Write& write = arrival.write;
+  const std::uint32_t size = arrival.payload.size;
+  const std::uint32_t mtu = arrival.unlisted ? options_.mtu_unlisted : options_.mtu;
+  if (size > mtu || size > write.message_size) return wire::AckSyndrome::kNakInvalidRequest;
+  world::Region region{.at = write.va, .size = size};
+  const world::RegionQuery query{
+      .key = write.rkey, .at = write.va, .size = size, .domain = options_.domain};
+  if (size > 0 && !memory.region(query, region)) return wire::AckSyndrome::kNakRemoteAccess;
+  if (wire::has_immediate(arrival.bth.opcode) && !stash_immediate(arrival))
+    return wire::AckSyndrome::kNakInvalidRequest;
+  if (size > 0) memory.place(region, arrival.payload);
+  ++counters.packets_placed;
+  counters.bytes_placed += size;
+  return wire::AckSyndrome::kAck;
+}
+
+void Responder::set_received(const Arrival& arrival) {
+  const Psn psn = arrival.bth.psn;
+  WEFT_ASSERT(!is_received(psn));
   set(received_.get(), psn);
   if (wire::ends_message(arrival.bth.opcode)) set(ends_, psn);
   bytes_received_ += arrival.nominal_size;
-  if (bytes_since_sack_ == 0) sack_holes_at_ = arrival.now + options_.sack_holes;
+  if (bytes_since_sack_ == 0)
+    sack_with_holes_at_ = arrival.now + options_.peer->sack_interval_with_holes;
   bytes_since_sack_ += std::max(arrival.nominal_size, 1024u);
   ++above_cack_;
+  WEFT_ASSERT(above_cack_ <= options_.window);
   if (psn.since(max_received_) > 0) max_received_ = psn;
   if (psn.since(unreported_) < 0) note_late(psn);
-  const bool had_holes = ahead > 1;
-  Status status = Status::kOk;
-  if (!had_holes) status = advance(side, out, counters);
+}
 
-  bool due = arrival.bth.ack_request || arrival.bth.rtx || arrival.marked || first_ ||
-             bytes_since_sack_ >= options_.sack_bytes || is_time_for_holes(arrival.now);
+// After the edge moved. A request for a SACK that found holes is remembered: there is another when
+// they are closed.
+bool Responder::is_sack_due(const Arrival& arrival) {
+  const wire::Bth& bth = arrival.bth;
+  bool due = bth.ack_request || bth.rtx || arrival.marked || first_ ||
+             bytes_since_sack_ >= options_.sack_bytes || is_sack_due_for_holes(arrival.now);
   first_ = false;
-  if (arrival.bth.ack_request && above_cack_ > 0) asked_with_holes_ = true;
+  if (bth.ack_request && above_cack_ > 0) asked_with_holes_ = true;
   if (asked_with_holes_ && above_cack_ == 0) {
     asked_with_holes_ = false;
     due = true;
   }
-  note(arrival, due, out, counters);
-  return status;
+  return due;
 }
 
-// Remembers what the next SACK reflects. Packets of one run share one SACK; a new EV sends the last
-// run's first.
-void Responder::note(const Arrival& arrival, bool due, ControlQueue& out,
-                     ResponderCounters& counters) {
+// Remembers the packet that the next SACK reflects. Packets of one run share one SACK; the first
+// packet on another EV sends that of the run before.
+void Responder::note_trigger(const Arrival& arrival, bool due, ControlQueue& out,
+                             ResponderCounters& counters) {
   if (trigger_.due && trigger_.entropy != arrival.entropy) flush_sack(out, counters);
   trigger_.marked = (trigger_.due && trigger_.marked) || arrival.marked;
   trigger_.due = trigger_.due || due;
@@ -111,16 +137,14 @@ void Responder::note(const Arrival& arrival, bool due, ControlQueue& out,
 Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters) {
   while (test(received_.get(), cack_ + 1)) {
     const Psn psn = cack_ + 1;
+    WEFT_ASSERT(above_cack_ > 0);
     reset(received_.get(), psn);
     --above_cack_;
     cack_ = psn;
     if (!test(ends_, psn)) continue;
     reset(ends_, psn);
     if (immediate_count_ > 0 && immediates_[0].psn() == psn) {
-      const Immediate immediate = immediates_[0];
-      std::copy(&immediates_[1], &immediates_[immediate_count_], &immediates_[0]);
-      --immediate_count_;
-      const wire::AckSyndrome syndrome = deliver(immediate, side);
+      const wire::AckSyndrome syndrome = deliver(take_first_immediate(), side);
       if (syndrome != wire::AckSyndrome::kAck) return refuse(syndrome, psn, out, counters);
     }
     ++msn_;
@@ -132,14 +156,15 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
   return Status::kOk;
 }
 
-// It came after its neighbours were reported, so it was sent again.
+// A packet came after its neighbours were reported, so it was sent again.
 void Responder::note_late(Psn psn) {
   if (!late_ || psn.since(late_first_) < 0) late_first_ = psn;
   if (!late_ || psn.since(late_last_) > 0) late_last_ = psn;
   late_ = true;
 }
 
-bool Responder::stash(const Arrival& arrival) {
+// An immediate waits for the edge. False: there are as many as were agreed.
+bool Responder::stash_immediate(const Arrival& arrival) {
   if (immediate_count_ == options_.wimm_max) return false;
   std::uint16_t at = immediate_count_++;
   while (at > 0 && immediates_[at - 1].psn().since(arrival.bth.psn) > 0) {
@@ -152,6 +177,14 @@ bool Responder::stash(const Arrival& arrival) {
                      .rqmsn = arrival.write.rqmsn,
                      .solicited = arrival.bth.solicited};
   return true;
+}
+
+Responder::Immediate Responder::take_first_immediate() {
+  WEFT_ASSERT(immediate_count_ > 0);
+  const Immediate first = immediates_[0];
+  std::copy(&immediates_[1], &immediates_[immediate_count_], &immediates_[0]);
+  --immediate_count_;
+  return first;
 }
 
 // PSN order is post order, so rqmsn says nothing new: it is checked, counting from 0 or from 1.
@@ -204,25 +237,27 @@ void Responder::send_unexpected(const wire::Bth& bth, ControlQueue& out,
                wire::Nack{.reason = wire::NackReason::kUnexpectedEvent, .psn = bth.psn});
 }
 
-void Responder::on_probe(const wire::Probe& probe, const Asked& asked, ControlQueue& out,
+void Responder::on_probe(const wire::Probe& probe, const ProbeArrival& arrival, ControlQueue& out,
                          ResponderCounters& counters) {
   wire::Sack sack = sack_state();
   sack.answers_probe = true;
   sack.probe_id = probe.probe_id;
-  sack.entropy = asked.entropy;
-  sack.mark = asked.marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
+  sack.entropy = arrival.entropy;
+  sack.mark = arrival.marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
   sack.echo = probe.sent;
-  // From the edge; when probes follow each other and it has not moved, every second one further
-  // through the window.
+  // The map begins at the edge; while probes follow each other and the edge has not moved, every
+  // second answer is about a later part of the window.
   const bool again = probe_edge_ == cack_;
   if (!again || probe_next_.since(max_received_) > 0) probe_next_ = cack_ + 65;
   probe_walks_ = again && !probe_walks_;
   probe_edge_ = cack_;
   const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
   if (probe_walks_) probe_next_ = probe_next_ + 64;
-  // Asked again from where it was: each direction may have another plane that is dead.
-  const bool in_turn = again && reports_holes();
-  send_sack(sack, base, {.near = in_turn ? ControlPacket::kAnyPort : asked.port}, out, counters);
+  // Probed again about the same edge: the first answer may have been lost, since each direction may
+  // have another dead plane.
+  const bool in_turn = again && options_.peer->repeats_sacks;
+  const PortChoice port = in_turn ? PortChoice::in_turn() : PortChoice::prefer(arrival.port);
+  send_sack(sack, base, {.port = port}, out, counters);
 }
 
 void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
@@ -240,11 +275,11 @@ void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
 }
 
 void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
-  // If the edge stands since the last one, that may not have got through. The plane on which data
-  // comes is the likeliest to work; where only that one's way back is gone, another does.
-  const bool stands = above_cack_ > 0 && cack_ == sack_edge_ && reports_holes();
-  report({.near = stands ? ControlPacket::kHeardPort : ControlPacket::kAnyPort, .twice = stands},
-         out, counters);
+  // If the edge has not moved since the last SACK, that one may not have got through. The plane on
+  // which data comes is the likeliest to work; where its other direction is dead, another one does.
+  const bool twice = options_.peer->repeats_sacks && above_cack_ > 0 && cack_ == sack_edge_;
+  const PortChoice port = twice ? PortChoice::prefer_heard() : PortChoice::in_turn();
+  report({.port = port, .twice = twice}, out, counters);
   sack_edge_ = cack_;
   settle();
 }
@@ -254,7 +289,7 @@ void Responder::settle() {
   bytes_since_sack_ = 0;
 }
 
-void Responder::report(SackWay way, ControlQueue& out, ResponderCounters& counters) {
+void Responder::report(SackRoute route, ControlQueue& out, ResponderCounters& counters) {
   wire::Sack sack = sack_state();
   sack.trigger_offset =
       static_cast<std::int16_t>(std::clamp(trigger_.psn.since(cack_), -0x8000, 0x7fff));
@@ -263,16 +298,17 @@ void Responder::report(SackWay way, ControlQueue& out, ResponderCounters& counte
   sack.echo = trigger_.sent;
   Psn base = trigger_.psn - 63;
   if (base.since(cack_) <= 0) base = cack_ + 1;
-  // What lies below and was never reported gets every second SACK.
+  // PSNs that lie below and were never reported get every second SACK.
   const Psn lowest = late_ ? late_first_ : unreported_;
   const bool unreported_below = lowest.since(base) < 0;
   if (unreported_below && report_low_) base = lowest;
   report_low_ = unreported_below && !report_low_;
-  way.rtx = trigger_.rtx;
-  send_sack(sack, base, way, out, counters);
+  route.rtx = trigger_.rtx;
+  send_sack(sack, base, route, out, counters);
 }
 
 wire::Sack Responder::sack_state() const {
+  WEFT_ASSERT(max_received_.since(cack_) >= 0);
   wire::Sack sack;
   sack.cack = cack_;
   sack.spdcid = static_cast<std::uint16_t>(qp_.peer_qpn);
@@ -297,7 +333,7 @@ std::uint64_t Responder::bits_from(Psn base) const {
   return left < 64 ? bits & ((1ull << left) - 1) : bits;
 }
 
-void Responder::send_sack(const wire::Sack& state, Psn base, SackWay way, ControlQueue& out,
+void Responder::send_sack(const wire::Sack& state, Psn base, SackRoute route, ControlQueue& out,
                           ResponderCounters& counters) {
   ControlPacket* packet = out.add();
   if (packet == nullptr) return;
@@ -307,21 +343,21 @@ void Responder::send_sack(const wire::Sack& state, Psn base, SackWay way, Contro
   sack.bitmap = bits_from(base);
   packet->peer = qp_.peer;
   packet->qpn = qp_.local_qpn;
-  packet->port = way.port;
-  packet->near = way.near;
+  packet->port = route.port;
   write_header(
       *packet,
-      {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = way.rtx, .psn = cack_},
+      {.opcode = wire::Opcode::kSack, .dest_qpn = qp_.peer_qpn, .rtx = route.rtx, .psn = cack_},
       sack);
-  if (ControlPacket* copy = way.twice ? out.add() : nullptr) {
+  if (ControlPacket* copy = route.twice ? out.add() : nullptr) {
     *copy = *packet;
-    copy->near = ControlPacket::kOtherPort;
+    copy->port = PortChoice::copy();
   }
   note_reported(base);
 }
 
 // Everything received in base .. base + 63 is reported now.
 void Responder::note_reported(Psn base) {
+  WEFT_ASSERT(base.since(cack_) > 0);
   Psn next = base + 64;
   if (late_ && late_first_.since(base) >= 0 && late_first_.since(next) < 0) {
     late_first_ = next;

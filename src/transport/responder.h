@@ -13,10 +13,12 @@
 #include <memory>
 #include <optional>
 
+#include "base/assert.h"
 #include "base/psn.h"
 #include "base/time.h"
 #include "transport/config.h"
 #include "transport/control_queue.h"
+#include "transport/peer_kind.h"
 #include "transport/work.h"
 #include "wire/packet.h"
 #include "world/world.h"
@@ -37,12 +39,12 @@ class Responder {
     std::uint32_t mtu = 4096;
     std::uint32_t mtu_unlisted = 4096;  // over EndpointConfig::unlisted_ports
     std::uint32_t sack_bytes = 16 * 1024;
-    Duration sack_holes{};
+    const PeerRules* peer = &kNicRules;
     bool trim_nack = true;
     std::uint32_t domain = 0;
     Duration nack_interval = Duration::us(10);  // out-of-window NACKs: one in that time
   };
-  // What came, and how it travelled.
+  // A data packet, and how it travelled.
   struct Arrival {
     Time now;
     const wire::Bth& bth;
@@ -68,34 +70,36 @@ class Responder {
   // One data packet. kOk, or why the QP must go to ERR (the NAK is queued).
   Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
                   ControlQueue& out, ResponderCounters& counters);
-  // A reliability probe: answered at once, the first by the plane that it came by.
-  struct Asked {
+  // A reliability probe, and how it travelled: answered at once, the first by the plane that it came
+  // by.
+  struct ProbeArrival {
     std::uint32_t entropy;
     bool marked;
     PortIndex port;
   };
-  void on_probe(const wire::Probe& probe, const Asked& asked, ControlQueue& out,
+  void on_probe(const wire::Probe& probe, const ProbeArrival& arrival, ControlQueue& out,
                 ResponderCounters& counters);
   // The batch is over: the SACK and Transport ACK that it made due.
   void flush(ControlQueue& out, ResponderCounters& counters);
   // Something came that no SACK has reported.
   bool owes_sack() const { return bytes_since_sack_ > 0; }
-  // Reports it, that way. It is still owed: settle() when all ports were told.
-  struct SackWay {
+  // Queues a SACK that reports it, on that route. It is still owed: settle() when it was sent on all
+  // ports.
+  struct SackRoute {
     bool rtx = false;
-    std::uint8_t port = ControlPacket::kAnyPort;
-    std::uint8_t near = ControlPacket::kAnyPort;
+    PortChoice port = PortChoice::in_turn();
     bool twice = false;  // a copy by another plane too
   };
-  void report(SackWay way, ControlQueue& out, ResponderCounters& counters);
+  void report(SackRoute route, ControlQueue& out, ResponderCounters& counters);
   void settle();
-  // What the next SACKs say of our room. When a penalty ends they also tell the requestor to
+  // How much room the next SACKs offer. When a penalty ends they also tell the requestor to
   // restore its window.
   void limit(const ReceiveLimit& limit) {
+    WEFT_ASSERT(limit.cwnd_penalty <= 127);  // 7 bits
     restore_ = limit.cwnd_penalty == 0 && (limit_.cwnd_penalty > 0 || restore_);
     limit_ = limit;
   }
-  // The QP failed without a NAK: the requestor is told that it is over.
+  // The QP failed without a NAK: a NACK tells the requestor that it is over.
   void send_unexpected(const wire::Bth& bth, ControlQueue& out, ResponderCounters& counters) const;
   // The QP is in ERR after a NAK of ours: it is repeated for every later packet. False if there is
   // none.
@@ -137,20 +141,33 @@ class Responder {
     bits[psn.value() >> 6 & word_mask_] &= ~(1ull << (psn.value() & 63));
   }
   std::uint64_t bits_from(Psn base) const;
+  // --- the steps of on_write
+  bool is_received(Psn psn) const { return psn.since(cack_) <= 0 || test(received_.get(), psn); }
+  void on_out_of_window(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
+  void on_duplicate(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
+  void on_trimmed(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
+  // kAck, or why the payload was refused.
+  wire::AckSyndrome place(const Arrival& arrival, world::Memory& memory,
+                          ResponderCounters& counters);
+  void set_received(const Arrival& arrival);
+  bool is_sack_due(const Arrival& arrival);
+
   void note_late(Psn psn);
   void note_reported(Psn base);
-  void note(const Arrival& arrival, bool due, ControlQueue& out, ResponderCounters& counters);
+  void note_trigger(const Arrival& arrival, bool due, ControlQueue& out,
+                    ResponderCounters& counters);
   Status advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters);
   // kAck, or what is wrong.
   wire::AckSyndrome deliver(const Immediate& immediate, ReceiveSide side);
-  bool stash(const Arrival& arrival);
-  void send_sack(const wire::Sack& base, Psn bitmap_base, SackWay way, ControlQueue& out,
+  bool stash_immediate(const Arrival& arrival);
+  Immediate take_first_immediate();
+  void send_sack(const wire::Sack& base, Psn bitmap_base, SackRoute route, ControlQueue& out,
                  ResponderCounters& counters);
   wire::Sack sack_state() const;
-  // Both ends are software: answers are worth more than they cost as soon as something is missing.
-  bool reports_holes() const { return options_.sack_holes > Duration(); }
-  bool is_time_for_holes(Time now) const {
-    return reports_holes() && above_cack_ > 0 && now >= sack_holes_at_;
+  // Something is missing, and no SACK said so for PeerRules::sack_interval_with_holes.
+  bool is_sack_due_for_holes(Time now) const {
+    return options_.peer->sack_interval_with_holes > Duration() && above_cack_ > 0 &&
+           now >= sack_with_holes_at_;
   }
   void flush_sack(ControlQueue& out, ResponderCounters& counters);
   void send_nack(const Arrival& arrival, wire::NackReason reason, ControlQueue& out,
@@ -162,28 +179,29 @@ class Responder {
   QpEnds qp_;
   std::unique_ptr<std::uint64_t[]> received_;  // one bit a PSN of the window, and
   std::uint64_t* ends_ = nullptr;              // 'ends a message'; in one allocation
-  std::unique_ptr<Immediate[]>
-      immediates_;  // sorted by PSN, a ring would have holes: few are waiting
+  // Sorted by PSN; few are waiting.
+  std::unique_ptr<Immediate[]> immediates_;
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_;
-  Psn sack_edge_;                 // cack at the last SACK that was due
-  Psn unreported_;                // everything received below it was reported, but for
-  Psn late_first_, late_last_;    // what came later, if any: from the first to the last of it
-  Psn probe_edge_, probe_next_;   // the edge at the last probe, and what its answer did not reach
+  Psn sack_edge_;  // cack at the last SACK that was due
+  // Everything received below `unreported_` was reported, but for late packets, if any: those that
+  // came after their neighbours were reported, from the first to the last of them.
+  Psn unreported_, late_first_, late_last_;
+  Psn probe_edge_, probe_next_;   // the edge at the last probe, and the PSN behind its answer's map
   std::uint32_t above_cack_ = 0;  // received above cack
   std::uint32_t msn_ = 0;
   std::optional<std::uint16_t> next_rqmsn_;  // none before the first immediate
   std::uint64_t bytes_received_ = 0;         // nominal sizes
   std::uint32_t bytes_since_sack_ = 0;
-  Time sack_holes_at_;  // if they are not 0: when holes are worth a SACK
+  Time sack_with_holes_at_;  // when holes are worth a SACK
   Trigger trigger_;
   ReceiveLimit limit_;
-  bool restore_ = false;  // a penalty has ended
-  bool probe_walks_ = false;
-  bool late_ = false;              // late_first_ and late_last_ count
-  bool report_low_ = false;        // the next SACK starts at what was not reported
-  bool ack_due_ = false;           // a Transport ACK
+  bool restore_ = false;      // a penalty has ended
+  bool probe_walks_ = false;  // the last answer to a probe was about a later part of the window
+  bool late_ = false;         // late_first_ and late_last_ count
+  bool report_low_ = false;   // the next SACK starts at the lowest PSN not reported
+  bool ack_due_ = false;      // a Transport ACK
   bool asked_with_holes_ = false;  // prev_ar
   bool first_ = true;
   Time out_of_window_next_;

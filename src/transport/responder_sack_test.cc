@@ -31,7 +31,7 @@ TEST(ResponderSack, FirstPacketAtOnceThenQuiet) {
   for (std::int32_t i = 1; i < 50; ++i) EXPECT_EQ(sacks(bench.write_and_flush(Psn(10) + i)), 0u);
 }
 
-TEST(ResponderSack, EachReasonTriggersOne) {
+TEST(ResponderSack, EachReasonTriggersOneSack) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(11), {.ask = true})), 1u);
@@ -61,7 +61,7 @@ TEST(ResponderSack, ThresholdCountsAtLeastAKilobyteAPacket) {
 }
 
 TEST(ResponderSack, HolesAreReportedInTime) {
-  ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .sack_holes = Duration::us(300)});
+  ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &kSoftwareRules});
   const auto at = [](std::int64_t us) { return Time() + Duration::us(us); };
   bench.write_and_flush(Psn(0), {.now = at(0)});
   // Nothing is missing: bytes alone count.
@@ -76,31 +76,30 @@ TEST(ResponderSack, HolesAreReportedInTime) {
 }
 
 // The second of them may be the first that gets through: it goes by two planes.
-TEST(ResponderSack, AnEdgeThatStandsIsReportedByTwoPlanes) {
-  for (const Duration holes : {Duration::us(300), Duration()}) {
-    ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .sack_holes = holes});
-    using Ways = std::vector<std::uint8_t>;
-    const auto ways = [&](std::uint32_t psn) {
+TEST(ResponderSack, EdgeThatHasNotMovedIsReportedToSoftwareByTwoPlanes) {
+  for (const PeerKind peer : {PeerKind::kSoftware, PeerKind::kNic}) {
+    ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &rules_of(peer)});
+    using Ports = std::vector<PortChoice>;
+    const auto ports = [&](std::uint32_t psn) {
       EXPECT_EQ(bench.write(Psn(psn), {.ask = true}), Status::kOk);
       bench.responder.flush(bench.control, bench.counters);
-      Ways taken;
+      Ports taken;
       const auto header = bench.control.front().header;
       for (; !bench.control.empty(); bench.control.pop()) {
-        taken.push_back(bench.control.front().near);
+        taken.push_back(bench.control.front().port);
         const auto size = bench.control.front().header_size;
         EXPECT_TRUE(std::equal(header.begin(), header.begin() + size,
                                bench.control.front().header.begin()));
       }
       return taken;
     };
-    const Ways in_turn{ControlPacket::kAnyPort};
-    const Ways both{ControlPacket::kHeardPort, ControlPacket::kOtherPort};
-    EXPECT_EQ(ways(0), in_turn);
+    const Ports in_turn{PortChoice::in_turn()};
+    const Ports both{PortChoice::prefer_heard(), PortChoice::copy()};
+    EXPECT_EQ(ports(0), in_turn);
     bench.write_and_flush(Psn(1));
-    EXPECT_EQ(ways(3), in_turn);  // the edge had moved since
-    // In the simulator, where nobody asked for reports of holes, nothing changes.
-    EXPECT_EQ(ways(4), holes > Duration() ? both : in_turn);
-    EXPECT_EQ(ways(2), in_turn);  // the hole is closed
+    EXPECT_EQ(ports(3), in_turn);  // the edge had moved since
+    EXPECT_EQ(ports(4), peer == PeerKind::kSoftware ? both : in_turn) << "a NIC gets no copies";
+    EXPECT_EQ(ports(2), in_turn);  // the hole is closed
   }
 }
 
@@ -124,7 +123,7 @@ TEST(ResponderSack, ReflectsWhatTriggeredIt) {
   EXPECT_EQ(sent[0].packet.bth.dest_qpn, ResponderBench::kPeerQpn);
 }
 
-TEST(ResponderSack, HolesThatCloseAfterARequestAreToldOnce) {
+TEST(ResponderSack, HolesThatCloseAfterARequestAreReportedOnce) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(12), {.ask = true})), 1u);
@@ -134,12 +133,12 @@ TEST(ResponderSack, HolesThatCloseAfterARequestAreToldOnce) {
   EXPECT_EQ(sack.cack, Psn(14));
   EXPECT_EQ(sack.ooo_count, 0);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(15))), 0u);
-  // Without a request nobody waits for it.
+  // Without a request no SACK is due for it.
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(17))), 0u);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(16))), 0u);
 }
 
-TEST(ResponderSack, OneForEachRunOfAnEvInABatch) {
+TEST(ResponderSack, OneSackForEachRunOfAnEvInABatch) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   for (std::uint32_t i = 1; i <= 12; ++i)
@@ -171,7 +170,7 @@ TEST(ResponderSack, BitmapEndsAtTheTrigger) {
   EXPECT_EQ(sack.ooo_count, 101);
 }
 
-TEST(ResponderSack, WhatWasNeverReportedGetsEverySecondSack) {
+TEST(ResponderSack, UnreportedPsnsGetEverySecondSack) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   for (std::uint32_t psn = 100; psn < 400; ++psn) bench.write_and_flush(Psn(psn));
@@ -262,17 +261,16 @@ TEST(ResponderSack, ProbeIsAnsweredFromTheEdge) {
   EXPECT_EQ(reported(sack), Psns{5});
 }
 
-TEST(ResponderSack, ProbeIsAnsweredByThePlaneThatItCameBy) {
-  ResponderBench bench(Psn(0), {.sack_holes = Duration::us(300)});
+TEST(ResponderSack, ProbeIsAnsweredOnThePlaneItCameBy) {
+  ResponderBench bench(Psn(0), {.peer = &kSoftwareRules});
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
-  EXPECT_EQ(bench.control.front().near, 3);
-  EXPECT_EQ(bench.control.front().port, ControlPacket::kAnyPort);
+  EXPECT_EQ(bench.control.front().port, PortChoice::prefer(3));
   // Asked again: that answer was lost.
   bench.control.pop();
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
-  EXPECT_EQ(bench.control.front().near, ControlPacket::kAnyPort);
+  EXPECT_EQ(bench.control.front().port, PortChoice::in_turn());
 }
 
 TEST(ResponderSack, ProbesThatFollowEachOtherWalkTheWindow) {
@@ -313,7 +311,7 @@ TEST(ResponderSack, FullControlQueueLosesTheSackAndNothingElse) {
 
 // A packet that was sent again and fills a hole far below is reported by one SACK; it does not make
 // the responder report everything above it once more.
-TEST(ResponderSack, WhatCameLateIsReportedOnce) {
+TEST(ResponderSack, LatePacketIsReportedOnce) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   constexpr std::uint32_t kEnd = 1000;

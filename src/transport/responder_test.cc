@@ -231,7 +231,7 @@ TEST(Responder, NakIsRepeatedAndNoTransportAckFollowsIt) {
   }
 }
 
-TEST(Responder, WithoutANakThereIsNothingToRepeat) {
+TEST(Responder, NothingIsRepeatedWithoutANak) {
   ResponderBench bench(Psn(10));
   EXPECT_FALSE(bench.responder.repeat_nak(bench.control));
   EXPECT_TRUE(bench.control.empty());

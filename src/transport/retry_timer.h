@@ -1,10 +1,11 @@
-// RetryTimer: the local ACK timer: so often at one interval, then doubling,
-// then it gives up.
+// RetryTimer: the local ACK timer. It expires so often at one interval, then at doubling ones, then
+// it gives up.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "base/assert.h"
 #include "base/time.h"
 #include "transport/config.h"
 
@@ -17,14 +18,17 @@ class RetryTimer {
   bool is_armed() const { return armed_; }
   Time deadline() const { return armed_ ? deadline_ : kNever; }
   // When the interval under way began. REQUIRES is_armed().
-  Time started() const { return deadline_ - interval() - slack_; }
+  Time started() const {
+    WEFT_ASSERT(armed_);
+    return deadline_ - interval() - slack_;
+  }
   bool is_backed_off() const { return expiries_ > 0; }
 
   void disarm() {
     armed_ = false;
     expiries_ = 0;
   }
-  // Something is waited for from now on.
+  // An answer is waited for from now on.
   void arm(Time now) {
     if (armed_) return;
     waiting_since_ = now;
@@ -33,6 +37,7 @@ class RetryTimer {
   // Answers are known to take that much longer: intervals are longer by it.
   static constexpr Duration kSlackMax = Duration::ms(100);
   void set_slack(Duration slack) {
+    WEFT_ASSERT(slack >= Duration());
     slack = std::min(slack, kSlackMax);
     deadline_ += slack - slack_;  // the same start
     slack_ = slack;
@@ -42,19 +47,20 @@ class RetryTimer {
     armed_ = true;
     deadline_ = now + interval() + slack_;
   }
-  // The peer lives: back to the first interval. What is waited for has not come for all that.
-  void hurry(Time now) {
+  // The peer lives: back to the first interval. No progress: the time until it gives up goes on.
+  void on_peer_alive(Time now) {
     expiries_ = 0;
     if (armed_) restart(now);
   }
-  // Progress: what was waited for came.
-  void reset(Time now) {
+  // The answer that was waited for came.
+  void on_progress(Time now) {
     waiting_since_ = now;
-    hurry(now);
+    on_peer_alive(now);
   }
   // It fired. False: give up, after so many expiries, or after as much time as they take without
-  // progress.
+  // progress. REQUIRES now >= deadline().
   bool expire(Time now) {
+    WEFT_ASSERT(armed_ && now >= deadline_);
     if (expiries_ < 0xffff) ++expiries_;
     const std::uint32_t limit = config_.linear_count + config_.exponential_count;
     const bool forever = config_.exponential_count >= kRetryForever;

@@ -35,14 +35,14 @@ TEST(RetryTimer, ArmKeepsAnIntervalUnderWay) {
   EXPECT_EQ(timer.deadline(), deadline + Duration::us(1));
 }
 
-TEST(RetryTimer, RestartKeepsTheCountAndResetForgetsIt) {
+TEST(RetryTimer, RestartKeepsTheCountAndProgressForgetsIt) {
   RetryTimer timer(kConfig);
   Time now;
   timer.arm(now);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(timer.expire(now = timer.deadline()));
   timer.restart(now);
   EXPECT_EQ((timer.deadline() - now).ns(), (kUnit * 4).ns());
-  timer.reset(now);
+  timer.on_progress(now);
   EXPECT_FALSE(timer.is_backed_off());
   EXPECT_EQ((timer.deadline() - now).ns(), kUnit.ns());
 }
@@ -52,7 +52,7 @@ TEST(RetryTimer, DisarmedStaysDisarmed) {
   timer.arm(Time());
   timer.disarm();
   EXPECT_EQ(timer.deadline(), kNever);
-  timer.reset(Time());
+  timer.on_progress(Time());
   EXPECT_FALSE(timer.is_armed());
 }
 
@@ -60,7 +60,7 @@ TEST(RetryTimer, TwentyFiveNeverEndsAndTheIntervalIsBounded) {
   RetryTimer timer({.timeout = 20, .linear_count = 0, .exponential_count = kRetryForever});
   Time now;
   timer.arm(now);
-  for (int i = 0; i < 100'000; ++i) ASSERT_TRUE(timer.expire(now));
+  for (int i = 0; i < 100'000; ++i) ASSERT_TRUE(timer.expire(now = timer.deadline()));
   EXPECT_EQ((timer.deadline() - now).ns(), std::int64_t{1024} << 24);
 }
 

@@ -16,7 +16,17 @@
 
 namespace weft::transport::test {
 
-enum class Fate : std::uint8_t { kDeliver, kDrop, kMark, kTrim, kTrimLastHop, kDamage, kDouble };
+// kLate: ten times the delay of the wire, so that what was sent later overtakes it.
+enum class Fate : std::uint8_t {
+  kDeliver,
+  kDrop,
+  kMark,
+  kTrim,
+  kTrimLastHop,
+  kDamage,
+  kDouble,
+  kLate
+};
 
 class Pair {
  public:
@@ -28,6 +38,9 @@ class Pair {
     EvShape evs{.ports = 2, .per_port = 8};
     Trace* trace = nullptr;
     Duration delay = kDelay;
+    // For tests in which the ends differ: changes the configuration of one of them.
+    std::function<void(int end, EndpointConfig&)> suit_endpoint{};
+    std::function<void(int end, QpConfig&)> suit_qp{};
   };
   static Options defaults() {
     Options options;
@@ -47,6 +60,7 @@ class Pair {
       config.host = static_cast<std::uint32_t>(i);
       for (std::uint32_t port = 0; port < config.port_count; ++port)
         config.ports[port] = address(i, port);
+      if (options.suit_endpoint) options.suit_endpoint(i, config);
       ends_[i] = std::make_unique<Endpoint>(config, memory[i], options.trace);
     }
   }
@@ -68,9 +82,10 @@ class Pair {
   }
   Qps create() {
     Qps qps{};
-    QpConfig config = options_.qp;
-    config.evs = evs_;
     for (int i = 0; i < kEnds; ++i) {
+      QpConfig config = options_.qp;
+      config.evs = evs_;
+      if (options_.suit_qp) options_.suit_qp(i, config);
       qps.first[i] = Psn(0xff'ffe0 + static_cast<std::uint32_t>(i) * 8);
       qps.qpn[i] = end(i).create_qp(config, qps.first[i]).value();
     }
@@ -110,9 +125,11 @@ class Pair {
     return memory[1 - from].holds(memory[1 - from].options().at + w.offset, source_of(w), w.size);
   }
 
-  // What becomes of a datagram; null: all are delivered. Ports that are down carry nothing.
+  // Decides the fate of each datagram; null: all are delivered. Ports that are down carry nothing.
   using Decide = std::function<Fate(int from, const world::Datagram& d)>;
   Decide fate;
+  // Called with each datagram just before an endpoint gets it; may be null.
+  std::function<void(int to, const world::Datagram& d)> on_arrival;
 
   void set_port(int i, PortIndex port, bool up) {
     up_[i][port] = up;
@@ -123,19 +140,15 @@ class Pair {
   bool run_until(Time limit) {
     for (;;) {
       transmit();
-      Time next = flights_.empty() ? kNever : flights_.front().at;
+      Time next = std::min(next_arrival(flights_), next_arrival(late_flights_));
       for (auto& e : ends_) next = std::min(next, e->next_deadline());
       if (next > limit) {
         now = limit;
         return next != kNever;
       }
       now = std::max(now, next);
-      while (!flights_.empty() && flights_.front().at <= now) {
-        Flight& f = flights_.front();
-        f.datagram.header = ConstBytes(f.header).first(f.header_size);
-        ends_[f.to]->on_datagrams(now, {&f.datagram, 1});
-        flights_.pop();
-      }
+      land(flights_);
+      land(late_flights_);
       for (auto& e : ends_) {
         if (e->next_deadline() <= now) e->on_deadline(now, Duration());
       }
@@ -169,6 +182,18 @@ class Pair {
     std::array<std::byte, wire::kHeaderSizeMax> header;
   };
 
+  static Time next_arrival(Ring<Flight>& flights) {
+    return flights.empty() ? kNever : flights.front().at;
+  }
+  void land(Ring<Flight>& flights) {
+    while (next_arrival(flights) <= now) {
+      Flight& f = flights.front();
+      f.datagram.header = ConstBytes(f.header).first(f.header_size);
+      if (on_arrival) on_arrival(f.to, f.datagram);
+      ends_[f.to]->on_datagrams(now, {&f.datagram, 1});
+      flights.pop();
+    }
+  }
   void transmit() {
     std::array<world::PortRoom, world::kPortsMax> room;
     room.fill({.packets = 16});
@@ -184,8 +209,8 @@ class Pair {
     const Fate f = fate ? fate(from, d) : Fate::kDeliver;
     if (f == Fate::kDrop || !up_[from][d.port] || !up_[1 - from][d.port]) return;
     for (int copies = f == Fate::kDouble ? 2 : 1; copies > 0; --copies) {
-      Flight& flight = flights_.push_slot();
-      flight.at = now + options_.delay;
+      Flight& flight = (f == Fate::kLate ? late_flights_ : flights_).push_slot();
+      flight.at = now + options_.delay * (f == Fate::kLate ? 10 : 1);
       flight.to = 1 - from;
       flight.header_size = static_cast<std::uint8_t>(d.header.size());
       std::copy(d.header.begin(), d.header.end(), flight.header.begin());
@@ -209,11 +234,11 @@ class Pair {
   std::unique_ptr<Endpoint> ends_[kEnds];
   bool up_[kEnds][world::kPortsMax] = {{true, true, true, true, true, true, true, true},
                                        {true, true, true, true, true, true, true, true}};
-  Ring<Flight> flights_{4096};
+  Ring<Flight> flights_{4096}, late_flights_{4096};  // each in order of arrival
   std::array<world::Datagram, 64> out_;
 };
 
-// What kind of packet a datagram is.
+// The opcode of a datagram.
 inline wire::Opcode opcode_of(const world::Datagram& d) {
   return static_cast<wire::Opcode>(std::to_integer<std::uint8_t>(d.header[0]));
 }

@@ -23,6 +23,7 @@ class RequestorBench {
     QpConfig config{};
     Psn first = Psn(0xff'fff0);
     std::uint32_t mtu = 1024, burst = 1;
+    std::uint32_t budget_unit_bytes = 0;  // of SACK.mpr
     std::uint32_t send_queue_max = 64;
     std::uint32_t pool_blocks = 1024;
     std::uint32_t watched_max = 64;
@@ -40,7 +41,10 @@ class RequestorBench {
   explicit RequestorBench(const Options& options = defaults())
       : options_(options),
         params_{.config = options.config,
-                .nscc = NsccParams::derive(options.config.nscc, options.mtu),
+                .peer = &rules_of(options.config.peer),
+                .budget_unit_bytes = options.budget_unit_bytes,
+                .nscc = NsccParams::derive(options.config.nscc, options.mtu,
+                                           rules_of(options.config.peer)),
                 .mtu = options.mtu,
                 .burst = options.burst},
         pool(options.pool_blocks),
@@ -114,7 +118,7 @@ class RequestorBench {
     return 8 + header + ((out.outgoing.payload.size + 3) & ~3u) + 4 + wire::kNominalOverhead;
   }
 
-  // What the other end has: told packet by packet, answered as a responder would.
+  // The state of the other end, packet by packet, answered as a responder would.
   void arrive(const Out& out) {
     if (out.psn().since(next_) < 0 || above_[out.psn().value() & 0xffff]) return;
     above_[out.psn().value() & 0xffff] = true;
@@ -162,7 +166,7 @@ class RequestorBench {
     requestor.on_heard(c);
     return requestor.on_sack(c, {.opcode = wire::Opcode::kSack, .rtx = rtx, .psn = s.cack}, s);
   }
-  // It arrives, and its SACK is heard.
+  // The packet arrives, and its SACK comes back.
   bool acknowledge(const Out& out) {
     arrive(out);
     return hear(sack(trigger(out)), out.packet.bth.rtx);
@@ -213,7 +217,7 @@ class RequestorBench {
   PsnBlockPool pool;
   ControlQueue control{4096};
   EvProber prober;
-  ProbeBudget probes{0};
+  ProbeBudget probes{kSoftwareRules.probes_per_ms};
   std::array<Peer, 1> peers{};
   RequestorCounters counters;
   Requestor requestor;

@@ -12,7 +12,7 @@
 
 namespace weft::transport::test {
 
-// What a packet is, besides its PSN. Each PSN's payload goes to its own place in the region.
+// A packet, besides its PSN. Each PSN's payload goes to its own place in the region.
 struct Came {
   wire::Opcode opcode = wire::Opcode::kWriteMiddle;
   std::uint32_t size = 64;
@@ -54,7 +54,7 @@ class ResponderBench {
                         .ack_request = came.ask,
                         .rtx = came.rtx,
                         .psn = psn};
-    // Without word from the test: as if every packet before it were an immediate.
+    // Unless the test says otherwise: as if every packet before it were an immediate.
     const wire::Write write{
         .rqmsn = came.rqmsn.value_or(static_cast<std::uint16_t>(psn.since(first_))),
         .sent = {came.sent},

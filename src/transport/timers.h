@@ -1,9 +1,7 @@
-// DeadlineHeap: when must we be called? The earliest deadline of an endpoint's QPs.
-//
-// A binary heap with each QP's place in it. A QP's entry may be earlier than its true deadline
-// (progress moves deadlines on all the time): whoever takes the top asks the QP again.
+// When must an endpoint be called? Its timers, and the earliest deadline of its QPs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -13,6 +11,24 @@
 
 namespace weft::transport {
 
+// All timers of an endpoint. Those that are due in one call fire in this order.
+enum class EndpointTimer : std::uint8_t {
+  kRequestor,       // a requestor: an answer is overdue (retry, tail), or pacing allows a packet
+  kEvProbe,         // EvProber: a condemned EV or plane is probed again
+  kPortStatus,      // PortStatus: an update that a peer has not answered is sent again
+  kRefused,         // RefusedPeers: a QP asks again whether its peer lives, or fails
+  kDelayedAnswers,  // AnswerScheduler: SACKs and Transport ACKs have waited long enough for data
+  kQuietReport,     // AnswerScheduler: data that no SACK reports is reported unasked
+};
+inline constexpr std::array kEndpointTimers = {
+    EndpointTimer::kRequestor, EndpointTimer::kEvProbe,        EndpointTimer::kPortStatus,
+    EndpointTimer::kRefused,   EndpointTimer::kDelayedAnswers, EndpointTimer::kQuietReport};
+static_assert(kEndpointTimers.size() ==
+              std::size_t{1} + static_cast<std::size_t>(kEndpointTimers.back()));
+
+// DeadlineHeap: the earliest deadline of an endpoint's QPs. A binary heap with each QP's place in
+// it. A QP's entry may be earlier than its true deadline, as progress moves deadlines on all the
+// time: the caller that takes the top asks the QP again.
 class DeadlineHeap {
  public:
   explicit DeadlineHeap(std::uint32_t count_max) : place_(count_max, kAbsent) {
@@ -21,10 +37,15 @@ class DeadlineHeap {
 
   Time top() const { return top_; }
   std::size_t bytes() const { return heap_.capacity() * sizeof(Entry) + place_.capacity() * 4; }
-  std::uint32_t top_index() const { return heap_[0].index; }
+  // REQUIRES top() != kNever.
+  std::uint32_t top_index() const {
+    WEFT_ASSERT(!heap_.empty());
+    return heap_[0].index;
+  }
 
-  // `index` must be looked at no later than `at`.
+  // `index` must be looked at no later than `at`. REQUIRES index < count_max.
   void at_latest(std::uint32_t index, Time at) {
+    WEFT_ASSERT(index < place_.size());
     if (at == kNever) return;
     if (place_[index] == kAbsent) {
       place_[index] = static_cast<std::uint32_t>(heap_.size());
@@ -48,6 +69,7 @@ class DeadlineHeap {
   void remove(std::uint32_t index) {
     const std::uint32_t place = place_[index];
     if (place == kAbsent) return;
+    WEFT_ASSERT(heap_[place].index == index);
     place_[index] = kAbsent;
     const Entry last = heap_.back();
     heap_.pop_back();

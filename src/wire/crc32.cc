@@ -37,35 +37,35 @@ constexpr Tables kTables = make_tables();
 
 #if defined(__x86_64__)
 
-// x^n mod P in the bit order that a carry-less multiplication of reflected values wants.
+// x^n mod P, in the bit order that a carry-less multiplication of reflected values needs.
 constexpr std::int64_t fold_by(int n) {
   std::uint32_t value = 0x8000'0000;
   for (int i = 0; i < n; ++i) value = multiply_by_x(value);
   return std::int64_t{value} << 1;
 }
-// Published for this polynomial: Gopal et al., "Fast CRC Computation ... Using PCLMULQDQ", Intel,
-// 2009.
+// The published constants for this polynomial: Gopal et al., "Fast CRC Computation ... Using
+// PCLMULQDQ", Intel, 2009.
 static_assert(fold_by(512 + 32) == 0x1'5444'2bd4 && fold_by(512 - 32) == 0x1'c6e4'1596);
 static_assert(fold_by(128 + 32) == 0x1'7519'97d0 && fold_by(128 - 32) == 0x0'ccaa'009e);
 static_assert(fold_by(64) == 0x1'63cd'6124);
 constexpr std::int64_t kPolynomial33 = std::int64_t{kCrc32Polynomial} << 1 | 1;
-constexpr std::int64_t kQuotient =
-    0x1'f701'1641;  // of x^64 and the polynomial, from the same paper
+// floor(x^64 / P), from the same paper.
+constexpr std::int64_t kQuotient = 0x1'f701'1641;
 
 [[gnu::target("pclmul,sse2")]] inline __m128i load(const std::byte* at) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
 }
 
-// `value` moved on by the distance that `by` stands for, and added to `next`.
+// Multiplies both halves of `value` by the powers of x in `by` (see fold_by), which shifts the
+// value to the place of `next`, and adds `next`.
 [[gnu::target("pclmul,sse2")]] inline __m128i fold(__m128i value, __m128i by, __m128i next) {
   const __m128i low = _mm_clmulepi64_si128(value, by, 0x00);
   const __m128i high = _mm_clmulepi64_si128(value, by, 0x11);
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-// 128 bits to the register: the lower half moves on by 64 bits, 32 of what is left by 32 more, and
-// Barrett's two multiplications (by the quotient of x^64 and the polynomial, and by that) take the
-// rest.
+// Reduces 128 bits to the 32-bit register. The first multiplication leaves 96 bits, the second 64.
+// A Barrett reduction (one multiplication by the quotient, one by the polynomial) does the rest.
 [[gnu::target("pclmul,sse4.1")]] inline std::uint32_t reduce(__m128i value) {
   const __m128i by_16 = _mm_set_epi64x(fold_by(128 - 32), 0);
   const __m128i by_8 = _mm_set_epi64x(0, fold_by(64));
@@ -79,13 +79,14 @@ constexpr std::int64_t kQuotient =
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(value, times), 1));
 }
 
-// A lane and the `count` bytes before `end` behind it, 1 to 15: its first `count` bytes fold on, its
-// others and those that follow are the lane that is left. REQUIRES 16 bytes before `end`.
+// Folds the last `count` bytes (1 to 15), those before `end`, into `value`. The first `count` bytes
+// of `value` are folded; its other bytes and the last `count` bytes form the new lane.
+// REQUIRES at least 16 bytes before `end`.
 [[gnu::target("pclmul,sse4.1")]] inline __m128i fold_tail(__m128i value, __m128i by_16,
                                                           const std::byte* end,
                                                           std::ptrdiff_t count) {
-  // Which byte comes to each place, or 0x80, a zero: read from 16 on they stay, further on they move
-  // down.
+  // A table of shuffle masks: 16 bytes read at offset 16 keep every byte in its place; each step
+  // further moves the bytes down by one, each step back moves them up. 0x80 writes a zero.
   static constexpr std::array<std::byte, 48> kMoves = [] {
     std::array<std::byte, 48> moves{};
     moves.fill(std::byte{0x80});
@@ -97,8 +98,8 @@ constexpr std::int64_t kQuotient =
   return fold(_mm_shuffle_epi8(value, up), by_16, left);
 }
 
-// Four lanes of 16 bytes fold on by 64 bytes a turn, then into one, which takes what is left.
-// REQUIRES bytes.size() >= 16.
+// Folds four lanes of 16 bytes, 64 bytes per round, then folds them into one lane, which takes the
+// remaining bytes. REQUIRES bytes.size() >= 16.
 [[gnu::target("pclmul,sse4.1")]] std::uint32_t update_by_folding(std::uint32_t state,
                                                                  ConstBytes bytes) {
   const __m128i by_16 = _mm_set_epi64x(fold_by(128 - 32), fold_by(128 + 32));

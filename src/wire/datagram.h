@@ -8,8 +8,8 @@
 
 namespace weft::wire {
 
-// Spans into the datagram. A trimmed one has neither payload nor padding nor ICRC, and maybe not
-// all of its header.
+// Spans into the datagram. A trimmed datagram has no payload, padding or ICRC, and its header may
+// be cut short.
 struct DatagramParts {
   ConstBytes header{};   // BTH to the last extension header: what parse() takes
   ConstBytes payload{};  // without padding
@@ -17,8 +17,8 @@ struct DatagramParts {
   ConstBytes icrc{};
 };
 
-// Where the parts are, by opcode, BTH.ts and BTH.pad. Says kTooShort, kBadOpcode, or kBadHeader
-// when the padding is larger than what is there. Does not look at the ICRC.
+// Finds the parts from the opcode, BTH.ts and BTH.pad. The error is kTooShort, kBadOpcode, or
+// kBadHeader when BTH.pad exceeds the bytes after the header. Does not check the ICRC.
 Result<DatagramParts, DropReason> split_datagram(ConstBytes datagram, ParseOptions options = {});
 
 }  // namespace weft::wire

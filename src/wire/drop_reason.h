@@ -1,4 +1,5 @@
-// Why a packet from the network was dropped: counted, traced, forgotten. One list for every layer.
+// Why a packet from the network was dropped. The drop is counted and traced; nothing else happens.
+// All layers share this list.
 #pragma once
 
 #include <cstddef>
@@ -9,25 +10,25 @@ namespace weft {
 
 enum class DropReason : std::uint8_t {
   kTooShort,      // fewer bytes than the opcode needs
-  kBadOpcode,     // not one of MRC's twelve
+  kBadOpcode,     // not one of the twelve opcodes of MRC
   kBadVersion,    // BTH.TVer is not 0
-  kBadHeader,     // a field has a value that cannot be
+  kBadHeader,     // a field has an invalid value
   kDamaged,       // the ICRC does not match
   kUnknownQp,     // no such QP here, or not in a state to receive
   kUnknownPeer,   // the source is not one of the QP's peer addresses
-  kNotExpected,   // an answer to a question that was not asked
+  kNotExpected,   // a response without a matching request
   kOutOfWindow,   // a PSN outside the window
   kQpInError,     // the QP is in ERR
-  kNoBuffer,      // a bound of ours is reached
-  kStale,         // about something that is long over
-  kNoSession,     // secured: no session with keys for it
-  kForged,        // secured: the tag does not match, or there is none
-  kReplayed,      // secured: seen before, or too old to know
-  kPortDisabled,  // the controller disabled the port it came in on
+  kNoBuffer,      // one of our bounded tables or queues is full
+  kStale,         // refers to something that has already completed
+  kNoSession,     // sealed: no session with keys for this packet
+  kForged,        // sealed: the tag is missing or does not match
+  kReplayed,      // sealed: seen before, or too old to tell
+  kPortDisabled,  // the controller disabled the port on which it arrived
 };
 inline constexpr std::size_t kDropReasonCount = 16;
 
-// "too_short" ...
+// The name in snake_case, such as "too_short".
 std::string_view to_string(DropReason reason);
 
 }  // namespace weft

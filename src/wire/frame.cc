@@ -60,13 +60,13 @@ void store_mac(Bytes out, std::size_t at, const Ipv6& address) {
   store32(out, at + 2, static_cast<std::uint32_t>(address.low));
 }
 
-// An IPv6 header and what it carries, cut to the size that it states.
+// An IPv6 header and its payload, which ends where the header says.
 struct Ipv6Packet {
   Ipv6Header ip{};
   ConstBytes bytes{};    // from the IPv6 header on
-  ConstBytes payload{};  // behind it
-  bool is_cut =
-      false;  // less is there than the header states: not every trimming switch rewrites it
+  ConstBytes payload{};  // after the IPv6 header
+  // The payload is shorter than the header says: some trimming switches do not rewrite the size.
+  bool is_cut = false;
 };
 
 Result<Ipv6Packet, DropReason> take_ipv6(ConstBytes in) {
@@ -84,7 +84,7 @@ bool is_tunnel(const Ipv6Header& ip) {
   return ip.next_header == kNextHeaderIpv6 || ip.next_header == kNextHeaderRouting;
 }
 
-// What is behind a segment routing header, if there is one: an IPv6 packet.
+// Returns the inner IPv6 packet, after the segment routing header if there is one.
 Result<ConstBytes, DropReason> skip_srh(const Ipv6Packet& outer) {
   if (outer.ip.next_header == kNextHeaderIpv6) return outer.payload;
   const ConstBytes srh = outer.payload;
@@ -100,7 +100,8 @@ Result<ConstBytes, DropReason> skip_srh(const Ipv6Packet& outer) {
 
 bool is_mrc_port(std::uint16_t port) { return port == kUdpPort || port == kUdpPortAlternate; }
 
-// UDP and MRC, into `frame`, whose envelope says already where from, where to, and whether trimmed.
+// Parses UDP and MRC into `frame`. REQUIRES that its envelope has source, destination and
+// `trimmed`.
 Result<Frame, DropReason> parse_udp(const Ipv6Packet& inner, Frame frame) {
   const ConstBytes udp = inner.payload;
   const bool trimmed = frame.envelope.trimmed;
@@ -115,7 +116,7 @@ Result<Frame, DropReason> parse_udp(const Ipv6Packet& inner, Frame frame) {
 
   WEFT_TRY(const auto parts, split_datagram(udp.subspan(kUdpSize), {.trimmed = trimmed}));
   frame.content = {.header = parts.header, .payload = parts.payload};
-  // Only a WRITE can be trimmed; anything else comes with an ICRC whatever its DSCP.
+  // Only a WRITE can be trimmed. Any other packet has an ICRC, whatever its DSCP says.
   frame.envelope.trimmed = parts.icrc.empty();
   if (!parts.icrc.empty()) {
     Icrc icrc(inner.bytes.first(kIpv6Size + kUdpSize));
@@ -127,8 +128,8 @@ Result<Frame, DropReason> parse_udp(const Ipv6Packet& inner, Frame frame) {
   return frame;
 }
 
-// Ethernet and one or two IPv6 headers; returns where the inner one is.
-std::size_t emit_outside(const Envelope& envelope, std::size_t udp_size, Bytes out) {
+// Writes Ethernet and one or two IPv6 headers. Returns the offset of the inner IPv6 header.
+std::size_t emit_outer_headers(const Envelope& envelope, std::size_t udp_size, Bytes out) {
   store_mac(out, ethernet_at::kSource, envelope.source);
   store_mac(out, ethernet_at::kDestination, envelope.destination);
   store16(out, ethernet_at::kType, ethernet_at::kTypeIpv6);
@@ -179,7 +180,7 @@ std::size_t emit_frame(const Envelope& envelope, const FrameContent& content, By
   const std::size_t udp_size = kUdpSize + content.header.size() + behind_header;
   WEFT_ASSERT(udp_size + kIpv6Size <= 0xffff);
 
-  const std::size_t inner_at = emit_outside(envelope, udp_size, out);
+  const std::size_t inner_at = emit_outer_headers(envelope, udp_size, out);
   const std::size_t udp_start = inner_at + kIpv6Size;
   emit_udp(envelope, udp_size, out.subspan(udp_start));
   std::size_t at = append(content.header, out, udp_start + kUdpSize);

@@ -33,19 +33,19 @@ struct V1 {
   FrameContent content() const { return {.header = header, .payload = payload}; }
 };
 
-TEST(Framing, CostOfADataPacket) {
+TEST(Framing, WireSizeCountsEveryHeaderPaddingAndGap) {
   EXPECT_EQ(wire_size({.header_size = 32}), 122u);
   EXPECT_EQ(wire_size({.header_size = 36}), 126u);
   EXPECT_EQ(wire_size({.header_size = 36, .srv6 = true}), 166u);
   EXPECT_EQ(wire_size({.header_size = 32, .payload_size = 5}), 122u + 8) << "padding counts";
-  // 8 + 36 bytes behind IP, no ICRC.
+  // 8 + 36 bytes after the IP header, no ICRC.
   EXPECT_EQ(wire_size({.header_size = 36, .trimmed = true}), 14u + 40 + 44 + 4 + 20);
   EXPECT_EQ(pad_for(0), 0);
   EXPECT_EQ(pad_for(5), 3);
   EXPECT_EQ(pad_for(4096), 0);
 }
 
-TEST(Frame, GoldenVector) {
+TEST(Frame, EmitsAndParsesTheGoldenVector) {
   const V1 v1;
   Buffer expected = hex("02 00 00 00 00 02 02 00 00 00 00 01 86 dd");
   expected.insert(expected.end(), v1.ip.begin(), v1.ip.end());
@@ -61,7 +61,7 @@ TEST(Frame, GoldenVector) {
   EXPECT_TRUE(parsed->intact);
 }
 
-TEST(Frame, Srv6PutsAnotherHeaderInFront) {
+TEST(Frame, Srv6AddsAnOuterHeaderAndKeepsTheInnerPacket) {
   V1 v1;
   v1.envelope.usid_destination = Ipv6{0xfd00'0001'1805'582a, 0x1809'9811'0000'0000};
   const Buffer frame = framed(v1.envelope, v1.content());
@@ -69,16 +69,17 @@ TEST(Frame, Srv6PutsAnotherHeaderInFront) {
   EXPECT_TRUE(same(ConstBytes(frame).subspan(14, 40),
                    hex("61 20 12 34 00 64 29 40 | fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 01"
                        "fd 00 00 01 18 05 58 2a 18 09 98 11 00 00 00 00")));
-  EXPECT_TRUE(same(ConstBytes(frame).subspan(54), v1.ip)) << "the inner packet and its ICRC";
+  EXPECT_TRUE(same(ConstBytes(frame).subspan(54), v1.ip))
+      << "the inner packet and its ICRC are unchanged";
   const auto parsed = parse_frame(frame);
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->envelope, v1.envelope);
   EXPECT_TRUE(parsed->intact);
 }
 
-// A switch shifts the uSIDs, marks CE, rewrites the DSCP, lowers the hop limit: all in the outer
-// header.
-TEST(Frame, Srv6MarksComeFromTheOuterHeader) {
+// Switches write only to the outer header: they shift the uSIDs, mark CE, rewrite the DSCP and
+// lower the hop limit.
+TEST(Frame, CeMarkOfEitherSrv6HeaderIsReported) {
   V1 v1;
   v1.envelope.usid_destination = Ipv6{1, 2};
   Buffer frame = framed(v1.envelope, v1.content());
@@ -87,7 +88,7 @@ TEST(Frame, Srv6MarksComeFromTheOuterHeader) {
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->envelope.ecn, kEcnCe);
   EXPECT_TRUE(parsed->intact);
-  // A mark that the inner header had before is not lost.
+  // A CE mark of the inner header counts too.
   frame = framed(v1.envelope, v1.content());
   frame[55] |= std::byte{0x30};
   parsed = parse_frame(frame);
@@ -108,10 +109,10 @@ TEST(Frame, SegmentRoutingHeaderIsSkipped) {
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->envelope, v1.envelope);
   frame[54 + 2] = std::byte{0};
-  EXPECT_EQ(frame_error(frame), DropReason::kBadHeader) << "another routing header";
+  EXPECT_EQ(frame_error(frame), DropReason::kBadHeader) << "a routing header of another type";
 }
 
-TEST(Frame, DamageIsSeen) {
+TEST(Frame, DamageIsDetectedByTheIcrc) {
   const V1 v1;
   const Buffer good = framed(v1.envelope, v1.content());
   for (std::size_t at = 14 + 48 + 12; at < good.size(); ++at) {
@@ -141,8 +142,8 @@ TEST(Frame, TrimmedFramesHaveNoPayloadAndNoIcrc) {
   }
 }
 
-// A switch that cuts and remarks, but leaves the sizes in the headers as they were.
-TEST(Frame, TrimmedFramesMayStateTheirOldSizes) {
+// Some switches trim a packet and rewrite its DSCP, but leave the size fields unchanged.
+TEST(Frame, TrimmedFramesWithTheirOldSizeFieldsAreParsed) {
   V1 v1;
   for (std::uint8_t dscp : {std::uint8_t{12}, std::uint8_t{16}}) {
     v1.envelope.dscp = dscp;
@@ -180,7 +181,7 @@ TEST(Frame, EthernetPaddingIsIgnored) {
   EXPECT_TRUE(same(parsed->content.payload, v1.payload));
 }
 
-TEST(Frame, WhatIsNotMrc) {
+TEST(Frame, FramesThatAreNotMrcAreRefused) {
   struct Change {
     std::size_t at;
     unsigned value;
@@ -202,7 +203,7 @@ TEST(Frame, WhatIsNotMrc) {
   }
 }
 
-TEST(Frame, BothPortsAreTaken) {
+TEST(Frame, BothUdpPortsAreAccepted) {
   V1 v1;
   v1.envelope.udp_port = kUdpPortAlternate;
   const auto parsed = parse_frame(framed(v1.envelope, v1.content()));
@@ -242,7 +243,7 @@ TEST(Frame, ParseOfEmitIsTheIdentity) {
   }
 }
 
-TEST(Datagram, Parts) {
+TEST(Datagram, SplitsIntoItsPartsAndRefusesShortDatagrams) {
   const V1 v1;
   const ConstBytes datagram = ConstBytes(v1.ip).subspan(48);
   const auto parts = split_datagram(datagram);
@@ -251,7 +252,7 @@ TEST(Datagram, Parts) {
   EXPECT_TRUE(same(parts->payload, v1.payload));
   EXPECT_EQ(parts->padding.size(), 3u);
   EXPECT_TRUE(same(parts->icrc, hex("10 be 8f 43")));
-  // Only three bytes of padding stated, and fewer there.
+  // BTH.pad says three bytes, but only two follow the header.
   Buffer short_body(v1.header.begin(), v1.header.end());
   short_body.resize(v1.header.size() + 2 + kIcrcSize);
   EXPECT_EQ(split_datagram(short_body).error(), DropReason::kBadHeader);

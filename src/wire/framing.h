@@ -1,5 +1,5 @@
-// What a packet costs on an Ethernet link, framing included: the numbers that serialisation times
-// come from.
+// The sizes of a packet on an Ethernet link, framing included. Serialisation times follow from
+// them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline constexpr std::size_t kIpv6Size = 40;
 inline constexpr std::size_t kUdpSize = 8;
 inline constexpr std::size_t kIcrcSize = 4;
 
-// Bytes of padding that bring a payload to a multiple of four: BTH.pad.
+// BTH.pad: the bytes of padding that extend a payload to a multiple of four.
 constexpr std::uint8_t pad_for(std::size_t payload_size) {
   return static_cast<std::uint8_t>(-payload_size & 3);
 }
@@ -28,24 +28,25 @@ struct PacketShape {
   bool trimmed = false;  // no payload, no ICRC
 };
 
-// The UDP payload: header, payload, padding, ICRC.
+// The size of the UDP payload: header, payload, padding, ICRC.
 constexpr std::size_t datagram_size(PacketShape shape) {
   if (shape.trimmed) return shape.header_size;
   return shape.header_size + shape.payload_size + pad_for(shape.payload_size) + kIcrcSize;
 }
 
-// What both ends count for a packet in flight, whatever carries it: UDP length + 40.
+// The nominal size of a packet in flight, on any carrier: UDP length + 40. Both ends must count the
+// same bytes.
 inline constexpr std::size_t kNominalOverhead = 40;
 constexpr std::uint32_t nominal_size(PacketShape shape) {
   return static_cast<std::uint32_t>(kUdpSize + datagram_size(shape) + kNominalOverhead);
 }
 
-// Ethernet header to the last byte before the FCS: what a pcap file holds.
+// The bytes from the Ethernet header to the last byte before the FCS, as in a pcap file.
 constexpr std::size_t frame_size(PacketShape shape) {
   return kEthernetSize + (shape.srv6 ? 2 : 1) * kIpv6Size + kUdpSize + datagram_size(shape);
 }
 
-// The time on the link in bytes: the frame, FCS, preamble and gap.
+// The bytes that a packet occupies on the link: frame, FCS, preamble and gap.
 constexpr std::size_t wire_size(PacketShape shape) {
   return std::max(frame_size(shape) + kEthernetFcsSize, kEthernetFrameSizeMin) + kEthernetGapSize;
 }

@@ -15,7 +15,7 @@ namespace weft::wire {
 
 namespace {
 
-// The register after the eight bytes of ones that stand for InfiniBand's local route header.
+// The register after eight 0xff bytes, which replace the local route header of InfiniBand.
 constexpr std::uint32_t kSeed = 0xdebb'20e3;
 constexpr std::size_t kIpv4SizeMax = 60;
 
@@ -24,7 +24,7 @@ void set_ones(Bytes out, std::size_t at, std::size_t size) {
 }
 
 std::uint32_t start_ipv6(Bytes ip_and_udp) {
-  // Traffic class and flow label; the version stays.
+  // Sets traffic class and flow label to ones, and keeps the version.
   base::store32(ip_and_udp, ipv6_at::kVersionWord, 0x6fff'ffff);
   set_ones(ip_and_udp, ipv6_at::kHopLimit, 1);
   set_ones(ip_and_udp, kIpv6Size + udp_at::kChecksum, 2);
@@ -73,7 +73,7 @@ Icrc::Icrc(ConstBytes ip_and_udp) : state_(start(ip_and_udp)) {}
 
 void Icrc::add_header(ConstBytes header) {
   WEFT_ASSERT(header.size() >= bth_at::kSize);
-  // In one piece where it fits: short pieces cost more than the copy.
+  // One call for the whole header where it fits: several short updates cost more than the copy.
   std::array<std::byte, kHeaderSizeMax> copy;
   const std::size_t first = std::min(header.size(), copy.size());
   std::copy_n(header.begin(), first, copy.begin());

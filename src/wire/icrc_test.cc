@@ -20,7 +20,7 @@ Buffer noise(std::uint64_t seed, std::size_t size) {
   return out;
 }
 
-// The definition, a bit at a time.
+// CRC-32 by its definition, one bit at a time.
 std::uint32_t crc32_by_bit(std::uint32_t state, ConstBytes bytes) {
   for (std::byte b : bytes) {
     state ^= std::to_integer<std::uint32_t>(b);
@@ -29,7 +29,7 @@ std::uint32_t crc32_by_bit(std::uint32_t state, ConstBytes bytes) {
   return state;
 }
 
-TEST(Crc32, CheckValue) {
+TEST(Crc32, GivesThePublishedCheckValue) {
   const std::string_view text = "123456789";
   const ConstBytes bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
   EXPECT_EQ(~crc32_update(0xffff'ffff, bytes), 0xcbf4'3926u);
@@ -47,7 +47,7 @@ TEST(Crc32, EveryLengthAndAlignmentAgreesWithTheDefinition) {
   }
 }
 
-TEST(Crc32, PiecesAreTheWhole) {
+TEST(Crc32, UpdatingInPiecesEqualsUpdatingAtOnce) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Prng prng = Prng(seed).fork("pieces");
     const Buffer bytes = noise(seed, 1 + prng.below(5000));
@@ -70,7 +70,7 @@ struct V1 {
   ConstBytes icrc = ConstBytes(ip).subspan(96, 4);
 };
 
-TEST(Icrc, GoldenVector) {
+TEST(Icrc, MatchesTheGoldenVector) {
   const V1 v1;
   Icrc icrc(v1.ip_and_udp);
   icrc.add_header(v1.header);
@@ -83,7 +83,7 @@ TEST(Icrc, GoldenVector) {
   EXPECT_TRUE(icrc.matches(v1.icrc));
 }
 
-TEST(Icrc, FromFieldsIsTheSame) {
+TEST(Icrc, StartingFromTheFieldsEqualsStartingFromTheHeaders) {
   const V1 v1;
   const Envelope envelope = test::golden_v1_envelope();
   Icrc icrc(IcrcFlow{.source = envelope.source,
@@ -96,13 +96,13 @@ TEST(Icrc, FromFieldsIsTheSame) {
   EXPECT_TRUE(icrc.matches(v1.icrc));
 }
 
-// Whatever bit is flipped: the ICRC notices, unless routers may change that bit.
-TEST(Icrc, EveryBitCountsButTheMutableOnes) {
+// Flips every bit of the packet in turn: the ICRC must change unless routers may change that bit.
+TEST(Icrc, EveryBitChangesItExceptTheMutableOnes) {
   const V1 v1;
   for (std::size_t bit = 0; bit < 96 * 8; ++bit) {
     Buffer ip = v1.ip;
     ip[bit / 8] ^= static_cast<std::byte>(0x80u >> bit % 8);
-    if (bit < 4) continue;  // another IP version: not ours to hash
+    if (bit < 4) continue;  // these bits are the IP version, which the constructor asserts
     Icrc icrc(ConstBytes(ip).first(48));
     icrc.add_header(ConstBytes(ip).subspan(48, 40));
     icrc.add(ConstBytes(ip).subspan(88, 8));
@@ -112,7 +112,7 @@ TEST(Icrc, EveryBitCountsButTheMutableOnes) {
   }
 }
 
-TEST(Icrc, Ipv4HidesTosTtlAndChecksum) {
+TEST(Icrc, Ipv4ChangesOfTosTtlAndChecksumAreIgnored) {
   const V1 v1;
   const Buffer ip = test::hex(
       "45 12 00 50 00 00 40 00 40 11 12 34 0a 00 00 01 0a 00 00 02 | ab cd 12 b7 00 3c 00 00");
@@ -122,7 +122,8 @@ TEST(Icrc, Ipv4HidesTosTtlAndChecksum) {
     icrc.add(v1.body);
     return icrc.value();
   };
-  // The same by hand: ones in place of the mutable fields, behind eight bytes of ones.
+  // The bytes that the ICRC covers, written by hand: eight 0xff bytes, then the headers with their
+  // mutable fields as ones.
   Buffer masked = test::hex(
       "ff ff ff ff ff ff ff ff | 45 ff 00 50 00 00 40 00 ff 11 ff ff 0a 00 00 01 0a 00 00 02 |"
       "ab cd 12 b7 00 3c ff ff");
@@ -139,11 +140,11 @@ TEST(Icrc, Ipv4HidesTosTtlAndChecksum) {
   }
 }
 
-TEST(IcrcStart, IsTheSameForFlowsInTurn) {
+TEST(IcrcStart, EqualsAFreshIcrcForFlowsInTurn) {
   IcrcStart start;
   const IcrcFlow none{};
   EXPECT_EQ(start.of(none).value(), Icrc(none).value());
-  // Some of these have a place in common.
+  // Some of these flows share a slot of the cache.
   for (std::uint16_t round = 0; round < 3; ++round) {
     for (std::uint16_t i = 0; i < 200; ++i) {
       const IcrcFlow flow{.source = {.low = 1},

@@ -1,4 +1,4 @@
-// The layout tables of what surrounds MRC: Ethernet, IPv4, IPv6, the segment routing header, UDP.
+// The layout tables of the headers before MRC: Ethernet, IPv4, IPv6, segment routing header, UDP.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr unsigned kVersionShift = 28, kDscpShift = 22, kEcnShift = 20;
 inline constexpr std::uint32_t kFlowLabelMask = 0xf'ffff;
 }  // namespace ipv6_at
 
-// The segment routing header (RFC 8754): its first bytes are those of every routing header.
+// The segment routing header (RFC 8754). Its first fields are the same in every routing header.
 namespace srh_at {
 inline constexpr std::size_t kNextHeader = 0, kWords = 1, kRoutingType = 2, kSizeMin = 8;
 inline constexpr std::uint8_t kTypeSegmentRouting = 4;

@@ -1,6 +1,6 @@
-// The layout tables: one per header, offsets in bytes from the start of that header, fields
-// big-endian. A field that shares its 16 or 32 bits with flags is named by the word; the masks say
-// what is where. docs/wire.md shows the same tables for people.
+// The layout tables, one per header: offsets in bytes from the start of that header. Fields are
+// big-endian. Where a field shares its 16 or 32 bits with flags, the constant names the whole word
+// and masks select its parts. docs/wire.md shows the same tables for people.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ inline constexpr std::size_t kOpcodeWord = 0;  // opcode[8] SE[1] M[1] pad[2] tv
 inline constexpr std::size_t kQpnWord = 4;     // var-res[8] (outside the ICRC) dest_qpn[24]
 inline constexpr std::size_t kPsnWord = 8;     // A[1] r[1] rtx[1] ts[1] inv-res[4] psn[24]
 inline constexpr std::size_t kSize = 12;
-inline constexpr std::size_t kFlags = 1;    // SE M pad tver as a byte
-inline constexpr std::size_t kVariant = 4;  // var-res as a byte
+inline constexpr std::size_t kFlags = 1;    // the byte with SE, M, pad and tver
+inline constexpr std::size_t kVariant = 4;  // the byte var-res
 
 inline constexpr std::uint32_t kSolicited = 0x0080'0000;
 inline constexpr std::uint32_t kMigrated = 0x0040'0000;
@@ -32,7 +32,7 @@ inline constexpr std::size_t kRqmsn = 0, kMsn = 2, kSize = 4;
 // TSETH; the same four bytes end a PETH and an ERTH.
 namespace tseth_at {
 inline constexpr std::size_t kTimestamp = 0, kFlags = 2, kSize = 4;
-inline constexpr std::uint32_t kCoarse = 0x8000;  // tsr
+inline constexpr std::uint32_t kCoarse = 0x8000;  // the tsr bit
 inline constexpr std::uint32_t kFtype = 0x0001;   // the low nibble; 1 says "a timestamp"
 }  // namespace tseth_at
 
@@ -48,7 +48,7 @@ namespace aeth_at {
 inline constexpr std::size_t kWord = 0, kSize = 4;  // syndrome[8] msn[24]
 }  // namespace aeth_at
 
-// SETH is 28 bytes, CC_STATE the 8 behind it; they always come together.
+// SETH has 28 bytes, CC_STATE the 8 bytes after it. They always come together.
 namespace seth_at {
 inline constexpr std::size_t kFlags = 0;    // type[4] nh[5] m[2] r[3] pr[1] r[1]
 inline constexpr std::size_t kTrigger = 2;  // ack_psn_offset, or probe_id when pr is set

@@ -1,8 +1,9 @@
 // Every MRC packet as a value, and the two functions between values and bytes.
 //
-// The bytes are those from the BTH to the last extension header: no IP or UDP before it (frame.h),
-// no payload and no ICRC behind it (icrc.h). Parsing takes any bytes and yields a packet or a
-// reason; emitting asserts. Layouts and choices where the sources disagree: docs/wire.md.
+// The bytes are those from the BTH to the last extension header. IP and UDP (frame.h), payload and
+// ICRC (icrc.h) are not part of them. Parsing accepts any bytes and returns a packet or a drop
+// reason. Emitting asserts that the packet is valid. docs/wire.md has the layouts, and our choice
+// where the sources disagree.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,7 @@ inline constexpr std::uint32_t kEndpointQpn = 2;
 inline constexpr std::uint32_t kQpnMask = 0xff'ffff;
 // The longest header: BTH + SETH + CC_STATE, or BTH + EETH.
 inline constexpr std::size_t kHeaderSizeMax = 48;
-// What a trimming switch keeps behind the IP header: UDP, BTH, METH, TSETH, RETH.
+// The bytes after the IP header that a trimming switch keeps: UDP, BTH, METH, TSETH, RETH.
 inline constexpr std::size_t kTrimmedSizeAfterIp = 44;
 
 // The 16-bit timestamps count 128 ns (tsr = 0) and wrap after 8.39 ms.
@@ -49,30 +50,30 @@ struct Timestamp {
 
 struct Bth {
   Opcode opcode = Opcode::kWriteOnly;
-  bool solicited = false;  // SE
-  bool migrated = false;   // M
-  std::uint8_t pad = 0;    // 0..3 bytes of padding behind the payload
+  bool solicited = false;  // the SE bit
+  bool migrated = false;   // the M bit
+  std::uint8_t pad = 0;    // 0..3 bytes of padding after the payload
   std::uint16_t pkey = 0xffff;
   std::uint32_t dest_qpn = 0;
-  bool ack_request = false;  // A
+  bool ack_request = false;  // the A bit: the sender asks for a SACK
   bool rtx = false;          // this is a retransmission
   Psn psn{};
   friend bool operator==(const Bth&, const Bth&) = default;
 };
 
-// WRITE First .. Only with Immediate: METH [TSETH] RETH [ImmDt].
+// Every WRITE, from First to Only with Immediate: METH [TSETH] RETH [ImmDt].
 struct Write {
   std::uint16_t rqmsn = 0;  // counts messages with immediate
   std::uint16_t msn = 0;    // counts messages
   bool has_timestamp = true;
-  bool timestamp_coarse = false;  // tsr
+  bool timestamp_coarse = false;  // the tsr bit: ticks longer than 128 ns
   Timestamp sent{};
-  std::uint64_t va = 0;  // where this packet's payload goes
+  std::uint64_t va = 0;  // the address where this packet's payload is placed
   std::uint32_t rkey = 0;
-  std::uint32_t message_size = 0;  // of the whole message, the same in every packet
+  std::uint32_t message_size = 0;  // bytes of the whole message, the same in every packet
   std::uint32_t immediate = 0;     // only in Last and Only with immediate
-  // True when a trimming switch cut the header before RETH or ImmDt: the fields that are cut off
-  // are 0, and has_timestamp is false when the TSETH is one of them.
+  // True if a trimming switch cut the header before RETH or ImmDt. Fields that were cut off are 0,
+  // and has_timestamp is false if the TSETH was cut off.
   bool truncated = false;
   friend bool operator==(const Write&, const Write&) = default;
 };
@@ -84,8 +85,8 @@ enum class AckSyndrome : std::uint8_t {
   kNakRemoteOperational = 0x63,
 };
 
-// AETH. BTH.psn is the cumulative PSN (of a NAK: the PSN it is about). Any ACK credit parses as
-// kAck; a syndrome that is not listed does not parse.
+// AETH. BTH.psn is the cumulative PSN, or the refused PSN of a NAK. An ACK with any credit value
+// parses as kAck. A syndrome that is not listed does not parse.
 struct TransportAck {
   AckSyndrome syndrome = AckSyndrome::kAck;
   std::uint32_t msn = 0;  // 24 bits, emitted modulo 2^24: messages completed
@@ -95,18 +96,19 @@ struct TransportAck {
 // The reserved value 3 parses as kNone.
 enum class PathMark : std::uint8_t { kNone = 0, kSkipOnce = 1, kAlwaysSkip = 2 };
 
-// SETH + CC_STATE. BTH.psn = cack; BTH.rtx echoes that of the triggering packet.
-// SACK.cc_flags, ours: packets were lost at the responder for want of room, no path is to blame.
+// A bit of SACK.cc_flags that only Weft sets: the responder lost packets because its receive buffer
+// was full, so no path is to blame.
 inline constexpr std::uint8_t kCcFlagOverflow = 1;
 
+// SETH + CC_STATE. BTH.psn = cack. BTH.rtx echoes the rtx bit of the triggering packet.
 struct Sack {
   PathMark mark = PathMark::kNone;
-  bool answers_probe = false;       // pr: `probe_id` is meant, else `trigger_offset`
-  std::int16_t trigger_offset = 0;  // PSN that triggered this, relative to cack
+  bool answers_probe = false;       // pr: `probe_id` is valid, otherwise `trigger_offset`
+  std::int16_t trigger_offset = 0;  // PSN that triggered this SACK, relative to cack
   std::uint16_t probe_id = 0;
-  std::uint32_t entropy = 0;  // of the triggering packet
+  std::uint32_t entropy = 0;  // EV of the triggering packet
   std::uint16_t spdcid = 0, dpdcid = 0;
-  Psn cack{};  // everything up to and including it was received
+  Psn cack{};  // cumulative PSN: every PSN up to and including it was received
   std::uint8_t cc_type = 0, cc_flags = 0;
   std::uint8_t mpr = 0;            // units of 128 PSNs; 0 = no change
   std::int16_t bitmap_offset = 0;  // bit i is PSN cack + bitmap_offset + i
@@ -130,8 +132,7 @@ enum class NackReason : std::uint8_t {
   kUnexpectedEvent = 0x19,
 };
 
-// NETH. BTH.psn = nack_psn. A reason that this version does not know parses: `reason` holds the raw
-// value.
+// NETH. BTH.psn = nack_psn. An unknown reason parses: `reason` then holds the raw value.
 struct Nack {
   NackReason reason = NackReason::kTrimmed;
   std::uint8_t vendor_info = 0;
@@ -153,7 +154,7 @@ struct Probe {
   friend bool operator==(const Probe&, const Probe&) = default;
 };
 
-// On the wire; the API numbers them the other way round.
+// The values on the wire. The API swaps the two numbers.
 enum class EndpointOp : std::uint8_t { kPortStatusUpdate = 0, kEvProbe = 1 };
 
 // ERTH. BTH.dest_qpn = kEndpointQpn, BTH.psn[15:0] = request id. An unknown op does not parse.
@@ -166,8 +167,8 @@ struct EndpointRequest {
   friend bool operator==(const EndpointRequest&, const EndpointRequest&) = default;
 };
 
-// EETH. Matched by request id; the sources disagree about the place of `op`, so nothing depends on
-// it; its two bits are kept as they came.
+// EETH. A response is matched to its request by request id. The sources disagree about the position
+// of `op`, so nothing depends on it: its two bits are kept as received.
 struct EndpointResponse {
   EndpointOp op = EndpointOp::kEvProbe;
   Timestamp echo{};
@@ -183,19 +184,19 @@ struct Packet {
   friend bool operator==(const Packet&, const Packet&) = default;
 };
 
-// A packet, or why these bytes are none. `trimmed`: the DSCP said so; then a WRITE's header may end
-// early (only the BTH is required). Reserved bits and bytes behind the header are ignored. Never
-// asserts, whatever the bytes.
+// Returns the packet, or why the bytes are not a packet. `trimmed`: the DSCP says so; then the
+// header of a WRITE may end anywhere after the BTH. Reserved bits and bytes after the header are
+// ignored. Never asserts, whatever the bytes.
 struct ParseOptions {
   bool trimmed = false;
 };
 Result<Packet, DropReason> parse(ConstBytes header, ParseOptions options = {});
 
-// Writes BTH and extension headers, reserved bits 0, and returns how many bytes. A truncated WRITE
-// ends before the RETH, one with immediate before the ImmDt. REQUIRES out.size() >= kHeaderSizeMax,
-// a body that fits the opcode, pad <= 3, dest_qpn <= kQpnMask.
+// Writes BTH and extension headers with reserved bits 0, and returns the number of bytes. A
+// truncated WRITE ends before the RETH, or before the ImmDt if it has an immediate. REQUIRES
+// out.size() >= kHeaderSizeMax, a body that fits the opcode, pad <= 3, dest_qpn <= kQpnMask.
 std::size_t emit(const Packet& packet, Bytes out);
-// The same without building a variant; what the transport's hot path uses.
+// The same without building a variant, for the hot path of the transport.
 std::size_t emit(const Bth& bth, const Write& write, Bytes out);
 std::size_t emit(const Bth& bth, const TransportAck& ack, Bytes out);
 std::size_t emit(const Bth& bth, const Sack& sack, Bytes out);
@@ -214,10 +215,10 @@ constexpr bool ends_message(Opcode op) {
   return op == Opcode::kWriteLast || op == Opcode::kWriteOnly || has_immediate(op);
 }
 
-// How long a header is, from the BTH on; 0 for an opcode that is none of the twelve.
+// The size of a header from the BTH on; 0 if the opcode is not one of the twelve.
 struct HeaderShape {
   Opcode opcode = Opcode::kWriteOnly;
-  bool has_timestamp = false;  // BTH.ts; counts in a WRITE only
+  bool has_timestamp = false;  // BTH.ts; only relevant for a WRITE
 };
 constexpr std::size_t header_size(HeaderShape shape) {
   switch (shape.opcode) {
@@ -243,7 +244,7 @@ constexpr std::size_t header_size(HeaderShape shape) {
   return 0;
 }
 
-// "WRITE_ONLY_IMM", "trimmed"; "unknown" for a value that has no name.
+// A name such as "WRITE_ONLY_IMM" or "trimmed"; "unknown" for a value without a name.
 std::string_view to_string(Opcode opcode);
 std::string_view to_string(NackReason reason);
 std::string_view to_string(PathMark mark);

@@ -43,7 +43,7 @@ std::size_t emit(const Bth& bth, const Write& write, Bytes out) {
     store32(out, at, tseth(write.sent, write.timestamp_coarse));
     at += tseth_at::kSize;
   }
-  // What a trimming switch leaves at most: everything but the last header.
+  // A truncated packet keeps at most all headers but the last one.
   if (write.truncated && !has_immediate(bth.opcode)) return at;
   store64(out, at + reth_at::kVa, write.va);
   store32(out, at + reth_at::kRkey, write.rkey);

@@ -16,9 +16,8 @@ constexpr EndpointOp endpoint_op(std::uint32_t word, unsigned shift) {
   return static_cast<EndpointOp>(word >> shift & kEndpointOpMask);
 }
 
-// The functions below fill a value in place: a packet is large enough that copying it would cost
-// more than parsing it. REQUIRES, where nothing else is said: `in` holds the whole header behind
-// the BTH.
+// The functions below fill a value in place, because copying a packet costs more than parsing it.
+// REQUIRES, unless a function says otherwise: `in` holds the whole header after the BTH.
 
 // METH [TSETH] RETH [ImmDt]; `in` may end anywhere.
 void parse_write(ConstBytes in, const HeaderShape& shape, Write& write) {
@@ -48,8 +47,8 @@ void parse_write(ConstBytes in, const HeaderShape& shape, Write& write) {
   write.truncated = false;
 }
 
-// The three high bits say ACK (0) or NAK (3); the credits of an ACK carry nothing in MRC. There is
-// no RNR NAK, and the PSN sequence NAK is not used: false for those.
+// The three high bits are 0 for an ACK and 3 for a NAK. MRC does not use the credits of an ACK.
+// Returns false for an RNR NAK and for a PSN sequence NAK, which MRC does not have.
 bool parse_ack(ConstBytes in, TransportAck& ack) {
   const std::uint32_t word = load32(in, aeth_at::kWord);
   const std::uint32_t syndrome = word >> 24;
@@ -66,7 +65,7 @@ bool parse_ack(ConstBytes in, TransportAck& ack) {
 void parse_sack(ConstBytes in, Sack& sack) {
   const std::uint32_t flags = load16(in, seth_at::kFlags);
   const std::uint32_t mark = flags >> seth_at::kMarkShift & 0x3;
-  // 3 is reserved: it says nothing about the path.
+  // The value 3 is reserved and carries no information about the path.
   sack.mark = mark > u32(PathMark::kAlwaysSkip) ? PathMark::kNone : static_cast<PathMark>(mark);
   sack.answers_probe = (flags & seth_at::kAnswersProbe) != 0;
   const std::uint16_t trigger = load16(in, seth_at::kTrigger);
@@ -117,7 +116,7 @@ void parse_probe(ConstBytes in, Probe& probe) {
   probe.timestamp_coarse = (stamp & tseth_at::kCoarse) != 0;
 }
 
-// False for an op that does not exist.
+// Returns false for an undefined op.
 bool parse_endpoint_request(ConstBytes in, EndpointRequest& request) {
   const std::uint32_t word = load32(in, erth_at::kWord);
   const std::uint32_t stamp = load32(in, erth_at::kTimestamp);
@@ -148,11 +147,11 @@ void parse_bth(ConstBytes header, Bth& bth) {
   bth.psn = Psn(psn_word);
 }
 
-// REQUIRES a header of a known opcode that is long enough. One result, built where the caller wants
-// it.
+// REQUIRES a header of a known opcode that is long enough. Has a single return value, so that the
+// compiler builds the result in the caller's storage.
 Result<Packet, DropReason> parse_checked(ConstBytes header, const HeaderShape& shape) {
-  static constexpr Packet
-      kBlank{};  // copied in a few wide moves; a temporary is made field by field
+  // A constant is copied with a few wide moves; a temporary would be set field by field.
+  static constexpr Packet kBlank{};
   Result<Packet, DropReason> result{kBlank};
   Packet& packet = *result;
   const ConstBytes in = header.subspan(bth_at::kSize);

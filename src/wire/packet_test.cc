@@ -27,7 +27,7 @@ DropReason parse_error(ConstBytes bytes, ParseOptions options = {}) {
   return packet ? DropReason::kStale : packet.error();
 }
 
-TEST(Packet, GoldenVectorsBothWays) {
+TEST(Packet, GoldenVectorsAreParsedAndEmitted) {
   for (const auto& golden : test::golden_vectors()) {
     EXPECT_EQ(emitted(golden.packet), golden.bytes) << golden.name;
     const auto parsed = parse(golden.bytes);
@@ -70,7 +70,7 @@ TEST(Packet, ParseOfEmitIsTheIdentity) {
   }
 }
 
-// Noise with a good opcode and version: reserved bits are set, and ignored.
+// Random bytes with a valid opcode and version: reserved bits are set and must be ignored.
 TEST(Packet, ParseEmitParseIsTheIdentityOnNoise) {
   std::uint64_t parsed_count = 0;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -100,7 +100,7 @@ TEST(Packet, EveryShorterLengthIsTooShort) {
     for (Opcode opcode : test::kOpcodes) {
       const Buffer bytes = emitted(test::random_packet(prng, opcode));
       for (std::size_t size = 0; size < bytes.size(); ++size) {
-        // A copy of that size, so that a sanitizer sees a read behind it.
+        // A copy of exactly that size, so that a sanitizer detects a read past its end.
         const Buffer cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
         ASSERT_EQ(parse_error(cut), DropReason::kTooShort) << "seed " << seed << " size " << size;
         if (!is_write(opcode) || size < bth_at::kSize) {
@@ -142,8 +142,8 @@ TEST(Packet, TrimmedWritesParseAtEveryLengthFromTheBth) {
   }
 }
 
-// What our own switch leaves: 44 bytes behind the IP header, 36 behind UDP.
-TEST(Packet, TheTrimmingSwitchKeepsTheReth) {
+// Our switch keeps 44 bytes after the IP header, 36 of them after the UDP header.
+TEST(Packet, AWriteTrimmedByOurSwitchKeepsItsReth) {
   const auto golden = test::golden_vectors()[0];
   const auto parsed =
       parse(ConstBytes(golden.bytes).first(kTrimmedSizeAfterIp - kUdpSize), {.trimmed = true});
@@ -154,7 +154,7 @@ TEST(Packet, TheTrimmingSwitchKeepsTheReth) {
   EXPECT_EQ(std::get<Write>(parsed->body), expected);
 }
 
-TEST(Packet, BytesBehindTheHeaderAreIgnored) {
+TEST(Packet, BytesAfterTheHeaderAreIgnored) {
   for (const auto& golden : test::golden_vectors()) {
     Buffer longer = golden.bytes;
     longer.insert(longer.end(), 20, std::byte{0xff});
@@ -164,7 +164,7 @@ TEST(Packet, BytesBehindTheHeaderAreIgnored) {
   }
 }
 
-TEST(Packet, OnlyTwelveOpcodes) {
+TEST(Packet, OpcodesOtherThanTheTwelveAreRefused) {
   Buffer bytes(kHeaderSizeMax);
   for (unsigned opcode = 0; opcode < 256; ++opcode) {
     bytes[0] = static_cast<std::byte>(opcode);
@@ -178,7 +178,7 @@ TEST(Packet, OnlyTwelveOpcodes) {
   }
 }
 
-TEST(Packet, OnlyVersionZero) {
+TEST(Packet, VersionsOtherThanZeroAreRefused) {
   for (const auto& golden : test::golden_vectors()) {
     for (unsigned version = 1; version < 16; ++version) {
       Buffer bytes = golden.bytes;
@@ -190,7 +190,7 @@ TEST(Packet, OnlyVersionZero) {
 
 TEST(Packet, ReservedBitsAreIgnoredAndEmittedAsZero) {
   struct Reserved {
-    std::size_t vector;  // from 0: V1 is 0
+    std::size_t vector;  // index of the golden vector: V1 is 0
     std::size_t at;
     unsigned bits;
   };
@@ -215,9 +215,9 @@ TEST(Packet, ReservedBitsAreIgnoredAndEmittedAsZero) {
   }
 }
 
-// The sources disagree about the place of the op: one of them puts it in bits 5:4. Such a response
-// is taken, its op reads as another, and its request id and timestamp are right.
-TEST(Packet, EndpointResponseWithTheOpElsewhere) {
+// The sources disagree about the position of the op: one of them puts it in bits 5:4. Such a
+// response parses: its op reads as a different one, its request id and timestamp are right.
+TEST(Packet, EndpointResponseWithTheOpInOtherBitsIsParsed) {
   Buffer bytes = test::golden_vectors()[6].bytes;
   bytes[13] = std::byte{0x10};
   const auto parsed = parse(bytes);
@@ -227,13 +227,13 @@ TEST(Packet, EndpointResponseWithTheOpElsewhere) {
   EXPECT_EQ(std::get<EndpointResponse>(parsed->body), expected);
 }
 
-TEST(Packet, EndpointRequestWithAnUnknownOpIsBad) {
+TEST(Packet, EndpointRequestWithAnUnknownOpIsRefused) {
   Buffer bytes = test::golden_vectors()[5].bytes;
   bytes[13] = std::byte{2};
   EXPECT_EQ(parse_error(bytes), DropReason::kBadHeader);
 }
 
-TEST(Packet, AckSyndromes) {
+TEST(Packet, OnlyAcksAndTheThreeNakSyndromesParse) {
   Buffer bytes = test::golden_vectors()[8].bytes;
   for (unsigned syndrome = 0; syndrome < 256; ++syndrome) {
     bytes[12] = static_cast<std::byte>(syndrome);
@@ -250,7 +250,7 @@ TEST(Packet, AckSyndromes) {
   }
 }
 
-TEST(Packet, ReservedMarkSaysNothingAndUnknownNackReasonIsKept) {
+TEST(Packet, ReservedMarkParsesAsNoneAndUnknownNackReasonIsKept) {
   Buffer sack = test::golden_vectors()[1].bytes;
   sack[13] = std::byte{0x60};
   EXPECT_EQ(std::get<Sack>(parse(sack)->body).mark, PathMark::kNone);
@@ -259,7 +259,7 @@ TEST(Packet, ReservedMarkSaysNothingAndUnknownNackReasonIsKept) {
   EXPECT_EQ(std::get<Nack>(parse(nack)->body).reason, static_cast<NackReason>(0x55));
 }
 
-TEST(Packet, CountersThatOutgrowTheirFields) {
+TEST(Packet, CountersTooLargeForTheirFieldsSaturateOrWrap) {
   const Bth bth = {.opcode = Opcode::kSack};
   const Sack sack = {.ooo_count = 0x8001, .rcvd_bytes_256 = 0x100'0005};
   const Sack parsed = std::get<Sack>(parse(emitted({bth, sack}))->body);
@@ -271,7 +271,7 @@ TEST(Packet, CountersThatOutgrowTheirFields) {
   EXPECT_EQ(std::get<TransportAck>(parse(emitted({ack_bth, ack}))->body).msn, 7u) << "wraps";
 }
 
-TEST(Packet, PsnsRoundTheWrap) {
+TEST(Packet, PsnsAroundTheWrapParseUnchanged) {
   for (std::int32_t step = -3; step <= 3; ++step) {
     const Psn psn = Psn(0) + step;
     const Packet write = {{.opcode = Opcode::kWriteOnly, .psn = psn}, Write{}};
@@ -288,7 +288,7 @@ TEST(Packet, PsnsRoundTheWrap) {
   }
 }
 
-TEST(PacketDeathTest, EmitRefusesWhatCannotBe) {
+TEST(PacketDeathTest, EmitAssertsOnInvalidPackets) {
   std::array<std::byte, kHeaderSizeMax> out;
   EXPECT_DEATH(emit(Bth{.opcode = Opcode::kSack}, Write{}, out), "is_write");
   EXPECT_DEATH(emit(Bth{.opcode = Opcode::kWriteOnly}, Sack{}, out), "kSack");

@@ -33,12 +33,12 @@ bool Pcap::append(Time at, ConstBytes frame) {
   put32(static_cast<std::uint32_t>(ns / kNsPerSecond));
   put32(static_cast<std::uint32_t>(ns % kNsPerSecond));
   put32(static_cast<std::uint32_t>(frame.size()));  // bytes in the file
-  put32(static_cast<std::uint32_t>(frame.size()));  // bytes there were
+  put32(static_cast<std::uint32_t>(frame.size()));  // bytes of the frame on the link
   buffer_.append(reinterpret_cast<const char*>(frame.data()), frame.size());
   return true;
 }
 
-// The magic number tells readers the byte order; ours is little-endian on every machine.
+// The magic number tells readers the byte order of a file. We write little-endian on every machine.
 void Pcap::put16(std::uint16_t value) {
   buffer_.push_back(static_cast<char>(value & 0xff));
   buffer_.push_back(static_cast<char>(value >> 8));

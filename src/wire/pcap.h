@@ -1,7 +1,8 @@
-// Pcap: turns frames into the bytes of a capture file with nanosecond times, which Wireshark and
-// tcpdump read.
+// Pcap: turns frames into the bytes of a capture file with nanosecond times, for Wireshark and
+// tcpdump.
 //
-// Opens no file: the bytes collect in a buffer of fixed size that the owner writes out and clears.
+// It opens no file: bytes are collected in a buffer of bounded size, which the owner writes to a
+// file and clears.
 //
 //   Pcap pcap({});
 //   while (!pcap.append(now, frame)) { file.write(pcap.pending()); pcap.clear(); }
@@ -20,22 +21,22 @@ namespace weft::wire {
 
 class Pcap {
  public:
-  // The most that one frame may hold; the file header promises it.
+  // The largest frame. The file header states it as the snapshot length.
   static constexpr std::size_t kFrameSizeMax = 65535;
 
   struct Config {
-    std::size_t buffer_bytes_max = 1 << 20;  // at least one frame of kFrameSizeMax
+    std::size_t buffer_bytes_max = 1 << 20;  // must hold at least one frame of kFrameSizeMax
   };
 
-  // The buffer holds the file header already.
+  // After construction the buffer holds the file header.
   explicit Pcap(const Config& config);
 
-  // Adds one frame, without FCS. False, and nothing added, when the buffer has no room for it:
-  // clear first. Times below a nanosecond are cut off. REQUIRES frame.size() <= kFrameSizeMax and
-  // at >= 0.
+  // Adds one frame, without FCS. Returns false and adds nothing if the buffer has no room: write
+  // and clear it first. Times are rounded down to nanoseconds. REQUIRES frame.size() <=
+  // kFrameSizeMax and at >= 0.
   [[nodiscard]] bool append(Time at, ConstBytes frame);
 
-  // What is to be written to the file next; valid until the next call of append or clear.
+  // The bytes to write to the file next; valid until the next call of append or clear.
   std::string_view pending() const { return buffer_; }
   void clear() { buffer_.clear(); }
 

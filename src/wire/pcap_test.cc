@@ -15,13 +15,13 @@ Buffer bytes_of(std::string_view text) {
   return Buffer(data, data + text.size());
 }
 
-TEST(Pcap, FileHeader) {
+TEST(Pcap, BufferStartsWithTheFileHeader) {
   const Pcap pcap({});
   EXPECT_EQ(bytes_of(pcap.pending()),
             hex("4d 3c b2 a1 02 00 04 00 00 00 00 00 00 00 00 00 ff ff 00 00 01 00 00 00"));
 }
 
-TEST(Pcap, RecordsCarryNanoseconds) {
+TEST(Pcap, RecordTimesAreRoundedDownToNanoseconds) {
   Pcap pcap({});
   pcap.clear();
   const Time at = Time::from_start(Duration::s(3) + Duration::ns(258) + Duration::ps(999));
@@ -30,7 +30,7 @@ TEST(Pcap, RecordsCarryNanoseconds) {
             hex("03 00 00 00 02 01 00 00 03 00 00 00 03 00 00 00 | aa bb cc"));
 }
 
-TEST(Pcap, AFullBufferTakesNothingUntilItIsCleared) {
+TEST(Pcap, AFullBufferRefusesFramesUntilItIsCleared) {
   Pcap pcap({.buffer_bytes_max = 24 + 16 + Pcap::kFrameSizeMax});
   const Buffer frame(Pcap::kFrameSizeMax);
   ASSERT_TRUE(pcap.append(Time(), frame));
@@ -43,7 +43,7 @@ TEST(Pcap, AFullBufferTakesNothingUntilItIsCleared) {
   EXPECT_EQ(pcap.pending().size(), 17u);
 }
 
-TEST(Pcap, TheBufferNeverMoves) {
+TEST(Pcap, TheBufferIsNeverReallocated) {
   Pcap pcap({.buffer_bytes_max = 1 << 17});
   const char* const at = pcap.pending().data();
   while (pcap.append(Time(), hex("01 02 03 04"))) {

@@ -18,7 +18,7 @@ void append_flag(std::string& line, bool set, const char* name) {
   if (set) append(line, " {}", name);
 }
 
-// The mark or reason by name, or its number when it has none.
+// Appends a mark or reason by its name, or by its number if it has no name.
 template <typename Enum>
 void append_name(std::string& line, const char* field, Enum value) {
   const std::string_view name = to_string(value);

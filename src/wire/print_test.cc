@@ -5,7 +5,7 @@
 namespace weft::wire {
 namespace {
 
-TEST(Print, GoldenVectors) {
+TEST(Print, GoldenVectorsPrintAsExpected) {
   const char* const expected[] = {
       "WRITE_ONLY_IMM qp=0x000123 psn=10 A ts msn=7 rqmsn=2 va=0x7f0011223344 len=5 imm=0xcafef00d",
       "SACK qp=0x000456 psn=4 cack=4 trigger=+7 ev=0xabcd1234 mark=skip_once mpr=8 "
@@ -27,7 +27,7 @@ TEST(Print, GoldenVectors) {
   }
 }
 
-TEST(Print, FlagsAndRareFields) {
+TEST(Print, RareFlagsAndFieldsArePrinted) {
   EXPECT_EQ(
       to_string({{.opcode = Opcode::kWriteFirst, .solicited = true, .rtx = true, .psn = Psn(1)},
                  Write{.has_timestamp = false, .truncated = true}}),
@@ -48,7 +48,7 @@ TEST(Print, FlagsAndRareFields) {
             "ENDPOINT_RESPONSE qp=0x000000 psn=0 id=0x0000 op=3 echo=0x0000");
 }
 
-TEST(Print, NamesOfNoValue) {
+TEST(Print, ValuesWithoutANamePrintAsUnknown) {
   EXPECT_EQ(to_string(static_cast<Opcode>(0)), "unknown");
   EXPECT_EQ(to_string(static_cast<NackReason>(0)), "unknown");
   EXPECT_EQ(to_string(PathMark::kAlwaysSkip), "always_skip");

@@ -18,7 +18,8 @@ namespace weft::wire::test {
 
 using Buffer = std::vector<std::byte>;
 
-// "cb 30 ff": spaces and bars separate, anything else is two digits a byte.
+// Bytes from text such as "cb 30 ff": spaces and bars separate, everything else is two digits per
+// byte.
 inline Buffer hex(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   Buffer out;
@@ -44,7 +45,7 @@ inline Buffer emitted(const Packet& packet) {
   return Buffer(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
-// A vector of the reference (section 3.13): a packet and its bytes from the BTH on.
+// A golden vector: a packet and its bytes from the BTH on. docs/wire.md calls them V1 to V9.
 struct Golden {
   std::string name;
   Packet packet;
@@ -263,7 +264,7 @@ inline Body random_body(Prng& prng, Opcode opcode) {
   }
 }
 
-// A valid packet with this opcode; every field takes every value.
+// A valid packet with this opcode; every field can take every valid value.
 inline Packet random_packet(Prng& prng, Opcode opcode) {
   Packet packet;
   packet.bth = {.opcode = opcode,

@@ -1,9 +1,9 @@
-// The seam between the protocol and a world: all of it.
+// The seam: the complete interface between the protocol and the world that drives it.
 //
-// A Node is passive: it is given datagrams, port events and the time, and asked for datagrams and
-// its next deadline. A World drives nodes: `sim` with an event queue, `net` with Linux. A node
-// never calls a world, and may wrap another node (the workload driver wraps an endpoint). Nobody
-// asks which world it is in.
+// A Node is passive: its world passes datagrams, port events and the time to it, and asks it for
+// datagrams and its next deadline. A World drives nodes: `sim` with an event queue, `net` with
+// Linux. A node never calls a world, and may wrap another node (the workload driver wraps an
+// endpoint). No node asks which world it runs in.
 #pragma once
 
 #include <array>
@@ -23,11 +23,11 @@ namespace weft::world {
 // count from 1.
 inline constexpr std::size_t kPortsMax = 8;
 using PortIndex = std::uint8_t;
-// One bit a port, bit i for index i.
+// One bit per port: bit i is the port with index i.
 using PortMask = std::uint8_t;
 
-// Of one port of one process: the address of a host's port, and which of the host's processes. The
-// endpoint compares addresses and asks no more of them.
+// The address of one port of one process: the host's port, and the process on that host. An
+// endpoint only compares addresses; it never interprets them.
 struct Address {
   std::uint64_t high = 0, low = 0;  // as Ipv6
   std::uint16_t process = 0;        // always 0 where a host is one process
@@ -41,8 +41,8 @@ struct Address {
 
 enum class Ecn : std::uint8_t { kNotEct = 0, kEct1 = 1, kEct0 = 2, kCe = 3 };
 
-// What a packet is to the network. The code points are the operator's; these are ours (reference
-// section 3.10).
+// The traffic class of a packet in the network. Operators choose the code points; these are our
+// defaults.
 enum class Dscp : std::uint8_t {
   kNoTrim = 0,
   kTrimmable = 4,
@@ -55,9 +55,9 @@ constexpr bool is_trimmed(Dscp dscp) {
   return dscp == Dscp::kTrimmed || dscp == Dscp::kTrimmedLastHop;
 }
 
-// A range of payload that is not looked at: an address in the sender's memory (going out) or in the
-// receive buffer (coming in). In a simulated memory without bytes `at` names where the bytes would
-// be.
+// A range of payload bytes that the node never reads. Outgoing: an address in the sender's memory.
+// Incoming: an address in the receive buffer. In a simulated memory without bytes, `at` is the
+// address that the bytes would have.
 struct PayloadRef {
   std::uint64_t at = 0;
   std::uint32_t size = 0;
@@ -67,22 +67,23 @@ struct Datagram {
   PortIndex port = 0;
   Ecn ecn = Ecn::kNotEct;
   Dscp dscp = Dscp::kControl;
-  bool intact = true;         // incoming: the ICRC held (the world computes it)
+  bool intact = true;         // incoming: the ICRC matches (the world checks it)
   std::uint32_t entropy = 0;  // the EV: UDP source port and flow label, and through it the path
-  Time received_at{};         // incoming: when the bytes came, not when we got to look
+  Time received_at{};         // incoming: when the bytes arrived, not when the node gets them
   Address peer{};             // outgoing: the destination; incoming: the source
   ConstBytes header{};        // from the BTH to the last extension header
   PayloadRef payload{};
 
-  // Incoming, and no packet: the host of `peer` says that no process has that address. Anybody may
-  // have said so in its name: a hint, to be confirmed (docs/decisions/0013).
+  // An incoming notice instead of a packet: the host of `peer` reports that no process has that
+  // address. The notice can be forged, so it is only a hint that the endpoint must confirm
+  // (docs/decisions/0013).
   static Datagram refusal(PortIndex port, const Address& peer) {
     return {.port = port, .intact = false, .peer = peer};
   }
   bool is_refusal() const { return !intact && header.empty(); }
 };
 
-// What a port takes now; 0: full or down.
+// How many packets a port accepts now; 0 if it is full or down.
 struct PortRoom {
   std::uint32_t packets = 0;
 };
@@ -90,22 +91,23 @@ struct PortRoom {
 struct PortState {
   bool up = true;
   Rate rate{};
-  // Where packets wait until they are looked at: how much there is (0: enough for anything), and
-  // how many packets were ever lost because it was full.
+  // The receive buffer of the port: its size (0: unlimited), and how many packets it has dropped
+  // since the start because it was full.
   std::uint32_t receive_bytes = 0;
   std::uint32_t overflows = 0;
-  bool singly = false;  // packets come one by one, and take more room each than in runs
+  bool singly = false;  // packets arrive one by one, not merged: each takes more receive buffer
 };
 
-// Datagrams that a node gives at a time at least, when it has them and there is room.
+// The least number of datagrams that poll_transmit returns if the node has them and ports have
+// room.
 inline constexpr std::size_t kBatchMin = 16;
 
 class Node {
  public:
   virtual ~Node() = default;
 
-  // What a call will likely touch, by what it brings, for a world that fetches it ahead. May be
-  // empty.
+  // The memory that a call will probably touch, by kind of call, for a world that prefetches it.
+  // May be empty.
   enum class Call : std::uint8_t { kData, kControl, kPoll };
   struct Part {
     const void* at = nullptr;
@@ -113,7 +115,7 @@ class Node {
   };
   using Hot = std::array<Part, 4>;
   using HotTable = std::array<Hot, 3>;
-  // Null: nothing is known.
+  // Null if the node gave no such table.
   const Hot* hot(Call call) const {
     return hot_ == nullptr ? nullptr : &(*hot_)[static_cast<std::size_t>(call)];
   }
@@ -121,18 +123,19 @@ class Node {
   // Headers are valid during the call only.
   virtual void on_datagrams(Time now, std::span<const Datagram> in) = 0;
   virtual void on_port(Time now, PortIndex port, PortState state) = 0;
-  // REQUIRES now >= next_deadline(). `late_by`: how long the world itself stood still just before.
+  // REQUIRES now >= next_deadline(). `late_by`: how long the world was stopped just before the
+  // call, for example because its process was paused.
   virtual void on_deadline(Time now, Duration late_by) = 0;
   // kNever when nothing is armed.
   virtual Time next_deadline() const = 0;
-  // Fills `out` (kBatchMin of it at least, if it has as many), for no port more than its room; runs
-  // on one EV are adjacent. Returns how many. Headers and payloads
-  // are valid till the next call of any function of this node.
+  // Writes datagrams to `out` and returns how many: at least kBatchMin if the node has that many,
+  // and for no port more than its room. Packets of one burst (one QP, one EV) are adjacent. Headers
+  // and payloads are valid until the next call of any function of this node.
   virtual std::size_t poll_transmit(Time now, std::span<const PortRoom> room,
                                     std::span<Datagram> out) = 0;
 
  protected:
-  // Where the answers to hot() stand: the node's own table, or that of a node it wraps.
+  // Sets the table that hot() reads: the node's own, or that of the node it wraps.
   void set_hot(const HotTable& table) { hot_ = &table; }
   void set_hot(const Node& wrapped) { hot_ = wrapped.hot_; }
 
@@ -153,16 +156,16 @@ struct RegionQuery {
   std::uint64_t at = 0;
   std::uint32_t size = 0;
   Access access = Access::kRemoteWrite;
-  std::uint32_t domain = 0;  // of the QP that asks; who has one domain only need not look
+  std::uint32_t domain = 0;  // protection domain of the QP; a Memory with one domain ignores it
 };
 
-// Given to an endpoint at construction: where payload lands.
+// The memory where an endpoint places payload. Given to the endpoint at construction.
 class Memory {
  public:
   virtual ~Memory() = default;
-  // True, and `out` set, if the whole range is registered under that key with that access.
+  // Returns true and sets `out` if the whole range is registered under that key with that access.
   virtual bool region(const RegionQuery& query, Region& out) const = 0;
-  // Puts the payload in place. REQUIRES to.size == from.size.
+  // Copies the payload to its region. REQUIRES to.size == from.size.
   virtual void place(const Region& to, PayloadRef from) = 0;
 };
 
@@ -170,12 +173,12 @@ class World {
  public:
   virtual ~World() = default;
   virtual Time now() const = 0;
-  // From here on `node` is driven, with one address a port. The node outlives the world or is
-  // detached with it.
+  // From now on the world drives `node`, which has one address per port. The node outlives the
+  // world.
   virtual Result<void> attach(std::span<const Address> ports, Node& node) = 0;
-  // Runs until `limit` or until nothing is left to do; false in the latter case.
+  // Runs until `limit`, or until nothing is left to do: then it returns false.
   virtual bool step(Time limit) = 0;
-  // Makes a step() that sleeps look at its nodes again. From any thread.
+  // Makes a sleeping step() poll its nodes now. May be called from any thread.
   virtual void wake() = 0;
 };
 

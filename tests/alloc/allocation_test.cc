@@ -1,5 +1,6 @@
-// post_*, on_* and poll_* take no memory: everything is taken at construction and in create_qp and
-// connect. The software switch's on_packet and poll take none either. This program replaces the global allocator with one that counts.
+// post_*, on_* and poll_* allocate no memory: the transport allocates at construction, in create_qp
+// and in connect. on_packet and poll of the software switch allocate none either. This program
+// replaces the global allocator by one that counts allocations.
 #include <gtest/gtest.h>
 #include <openssl/crypto.h>
 
@@ -28,7 +29,7 @@ void* allocate(std::size_t size, std::size_t alignment) {
   return memory;
 }
 
-// OpenSSL takes memory by functions of its own, which are set before it is used.
+// OpenSSL allocates through functions of its own. They must be set before OpenSSL is used.
 void* crypto_allocate(std::size_t size, const char*, int) { return allocate(size, 1); }
 void* crypto_resize(void* memory, std::size_t size, const char*, int) {
   ++allocations;
@@ -39,8 +40,8 @@ const int crypto_is_counted = CRYPTO_set_mem_functions(crypto_allocate, crypto_r
 
 }  // namespace
 
-// Never inlined: the compiler would set free() inlined here against a new that it did not inline,
-// and warn.
+// Never inlined: otherwise the compiler sees free() for memory from an operator new that it did not
+// inline, and warns.
 #define COUNTED [[gnu::noinline]]
 COUNTED void* operator new(std::size_t size) { return allocate(size, 1); }
 COUNTED void* operator new[](std::size_t size) { return allocate(size, 1); }
@@ -71,37 +72,38 @@ namespace {
 using test::Fate;
 using test::Pair;
 
-TEST(Allocation, IsCounted) {
+TEST(Allocation, TheAllocatorCountsAllocations) {
   const std::uint64_t before = allocations;
   auto* const some = new std::array<char, 100>;
   EXPECT_EQ(allocations, before + 1);
   delete some;
 }
 
-struct Outcome {
+struct WorkCounts {
   std::uint32_t completions = 0, errors = 0, refused = 0;
 };
 
-// Takes what is done, and posts until the queues are full.
-void turn(Pair& pair, const Pair::Qps& qps, int end, std::uint32_t size, Outcome& outcome) {
+// Polls all completions, then posts more than fits, so that some posts are refused.
+void poll_and_post(Pair& pair, const Pair::Qps& qps, int end, std::uint32_t size,
+                   WorkCounts& counts) {
   std::array<Completion, 16> done;
   for (std::size_t n = done.size(); n == done.size();) {
     n = pair.end(end).poll_completions(done);
     for (std::size_t i = 0; i < n; ++i) {
-      ++outcome.completions;
-      outcome.errors += done[i].status != Status::kOk;
+      ++counts.completions;
+      counts.errors += done[i].status != Status::kOk;
     }
   }
-  // One more than fits: being refused is part of every day.
+  // A refused post must not allocate either.
   for (int i = 0; i < 5; ++i) {
     const bool posted =
         pair.end(1 - end).post_receive(pair.now, qps.qpn[1 - end], 1).has_value() &&
         pair.write(end, qps.qpn[end], {.size = size, .with_immediate = true}).has_value();
-    outcome.refused += !posted;
+    counts.refused += !posted;
   }
 }
 
-TEST(Allocation, NoneWhileDataMoves) {
+TEST(Allocation, TheTransportDoesNotAllocateWhileDataMoves) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     auto options = Pair::defaults();
@@ -124,11 +126,11 @@ TEST(Allocation, NoneWhileDataMoves) {
       if (draw < 10) return Fate::kDouble;
       return draw < 15 ? Fate::kMark : Fate::kDeliver;
     };
-    Outcome outcome;
+    WorkCounts counts;
     const std::uint64_t before = allocations;
     for (int step = 0; step < 400; ++step) {
       for (const auto& q : qps) {
-        for (int end = 0; end < 2; ++end) turn(pair, q, end, prng.below(30'000), outcome);
+        for (int end = 0; end < 2; ++end) poll_and_post(pair, q, end, prng.below(30'000), counts);
       }
       if (step % 100 == 40) pair.set_port(0, 1, false);
       if (step % 100 == 50) pair.set_port(0, 1, true);
@@ -138,10 +140,10 @@ TEST(Allocation, NoneWhileDataMoves) {
     }
     const std::uint64_t after = allocations;
     EXPECT_EQ(after - before, 0u);
-    // It was a life with everything in it.
-    EXPECT_GT(outcome.completions, 1000u);
-    EXPECT_EQ(outcome.errors, 0u);
-    EXPECT_GT(outcome.refused, 0u);
+    // The run must have exercised every case below.
+    EXPECT_GT(counts.completions, 1000u);
+    EXPECT_EQ(counts.errors, 0u);
+    EXPECT_GT(counts.refused, 0u);
     EXPECT_GT(pair.sent, 10'000u);
     for (const char* name :
          {"transport.retransmits", "transport.lost_inferred", "transport.lost_trimmed",
@@ -154,19 +156,19 @@ TEST(Allocation, NoneWhileDataMoves) {
   }
 }
 
-TEST(Allocation, NoneWhenAQpFails) {
+TEST(Allocation, TheTransportDoesNotAllocateWhenAQpFails) {
   Pair pair;
   const auto qps = pair.connect();
-  Outcome outcome;
+  WorkCounts counts;
   std::uint64_t before = allocations;
-  turn(pair, qps, 0, 20'000, outcome);
+  poll_and_post(pair, qps, 0, 20'000, counts);
   (void)pair.write(0, qps.qpn[0], {.rkey = 0x99});
   pair.run_for(Duration::ms(5));
-  turn(pair, qps, 0, 20'000, outcome);
-  turn(pair, qps, 1, 20'000, outcome);
+  poll_and_post(pair, qps, 0, 20'000, counts);
+  poll_and_post(pair, qps, 1, 20'000, counts);
   const std::uint64_t after = allocations;
   EXPECT_EQ(after - before, 0u);
-  EXPECT_GT(outcome.errors, 0u);
+  EXPECT_GT(counts.errors, 0u);
   EXPECT_EQ(pair.end(0).qp_state(qps.qpn[0]), QpState::kError);
   EXPECT_EQ(pair.end(1).qp_state(qps.qpn[1]), QpState::kError);
 }
@@ -177,8 +179,8 @@ TEST(Allocation, NoneWhenAQpFails) {
 namespace weft::softswitch {
 namespace {
 
-// The software switch under an incast: marks, trims, drops, losses, deliveries.
-TEST(Allocation, NoneInTheSoftwareSwitch) {
+// An incast through the software switch, with marks, trims, drops, losses and deliveries.
+TEST(Allocation, TheSoftwareSwitchDoesNotAllocate) {
   LiveFabricConfig config = config_of(one_switch(4));
   config.nic_queue_bytes = 60'000;
   LiveFabric fabric(config);
@@ -212,12 +214,12 @@ TEST(Allocation, NoneInTheSoftwareSwitch) {
   EXPECT_GT(port.drops_fault, 0u);
 }
 
-TEST(Allocation, SealingAndOpeningAPacketTakesNone) {
+TEST(Allocation, SealingAndOpeningAPacketDoNotAllocate) {
   ASSERT_EQ(crypto_is_counted, 1);
   const std::uint64_t before_keys = allocations;
   seal::SendDirection out(seal::Key{}, seal::kEpochShift);
   seal::ReceiveDirection in(seal::Key{}, seal::kEpochShift);
-  EXPECT_GT(allocations, before_keys) << "keys take memory: is it counted?";
+  EXPECT_GT(allocations, before_keys) << "key setup allocates: OpenSSL must be counted";
   std::array<std::byte, wire::kHeaderSizeMax> write{}, nack{};
   const std::size_t write_size =
       wire::emit({.opcode = wire::Opcode::kWriteOnly}, wire::Write{}, write);
@@ -231,7 +233,7 @@ TEST(Allocation, SealingAndOpeningAPacketTakesNone) {
         out.seal({.header = ConstBytes(write).first(write_size), .payload = payload}, packet);
     all_opened &= in.open(Bytes(packet).first(size), {}).has_value();
     size = out.seal({.header = ConstBytes(nack).first(nack_size)}, packet);
-    packet[3] ^= std::byte{1};  // and refusing it neither
+    packet[3] ^= std::byte{1};  // refusing a forged packet must not allocate either
     all_opened &= !in.open(Bytes(packet).first(size), {}).has_value();
   }
   EXPECT_EQ(allocations, before);

@@ -1,4 +1,4 @@
-"""`weft bench write --api mrc`: the same benchmark through mrc.h, alone, against an end on the engine, and to itself."""
+"""`weft bench write --api mrc`: the benchmark through mrc.h, with every kind of peer and in one process."""
 
 import itertools
 import json
@@ -36,7 +36,7 @@ class OneHost(unittest.TestCase):
             self.assertEqual(row["iterations"], 50)
             self.assertGreater(row["gbps"], 0)
 
-    def test_a_time_and_both_directions(self):
+    def test_time_limit_and_both_directions(self):
         [row] = self.result("--seconds", "0.2", "--size", "64KiB")["rows"]
         self.assertGreater(sum(row["timeline"]["bytes"]), 0)
         for row in self.result("--bidirectional", "--size", "64KiB", "--size", "1MiB", "--iterations", "40")["rows"]:
@@ -48,7 +48,7 @@ class OneHost(unittest.TestCase):
         [row] = self.result("--latency", "--completions", "--size", "8", "--iterations", "100")["rows"]
         self.assertEqual(row["iterations"], 100)
 
-    def test_idle_is_asleep(self):
+    def test_an_idle_end_sleeps(self):
         self.assertLess(self.result("--size", "8", "--iterations", "1", "--idle", "300ms")["idle_cpu_pct"], 20)
 
     def test_settings_reach_the_device(self):
@@ -59,7 +59,7 @@ class OneHost(unittest.TestCase):
         # A flag wins over the environment, and addresses replace interfaces.
         self.result("--planes", "127.0.1.1,127.0.2.1", *words, env={"WEFT_IFNAME": "none"})
 
-    def test_what_is_said_of_a_packet_fits_the_interface(self):
+    def test_the_payload_fits_the_mtu_of_the_interface(self):
         small = "ip link set lo up && ip link add eth0 mtu 1500 type veth peer name far0 && " \
                 "ip addr add 10.7.0.7/24 dev eth0 && ip link set eth0 up && ip link set far0 up && exec \"$@\""
         inside = ["unshare", "-Urn", "bash", "-c", small, "setup"]
@@ -69,7 +69,7 @@ class OneHost(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("1 plane, 1024 bytes a packet", ran.stderr)
 
-    def test_a_controllers_state_that_cannot_be_read_is_a_warning(self):
+    def test_unreadable_controller_state_gives_a_warning(self):
         words = ["--api", "mrc", "--self", "--size", "64", "--iterations", "1"]
         with tempfile.TemporaryDirectory() as folder:
             shared, damaged = os.path.join(folder, "shared"), os.path.join(folder, "damaged")
@@ -78,15 +78,15 @@ class OneHost(unittest.TestCase):
             os.chmod(shared, 0o775)
             with open(os.path.join(damaged, "weft0.state"), "w") as f:
                 f.write("no state")
-            # A device does without a directory that is not safe. Of a damaged file it gives its QPs an error.
+            # A device ignores a directory that is not safe. With a damaged state file its QPs get an error.
             for state, status, why in ((shared, 0, "others may write to it"), (damaged, 1, "remove it to begin anew")):
                 ran = run(*words, env={"WEFT_STATE_DIR": state})
                 self.assertEqual(ran.returncode, status, ran.stderr)
                 self.assertRegex(ran.stderr, "what controllers said is not known: .*" + why)
 
-    def test_without_a_home(self):
+    def test_it_works_without_a_home_directory(self):
         bare = ["env", "-u", "HOME", "-u", "XDG_STATE_HOME", "-u", "WEFT_STATE_DIR"]
-        if os.geteuid() == 0:  # whose state is elsewhere
+        if os.geteuid() == 0:  # root's state is in another directory
             bare = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *bare]
             if subprocess.run([*bare, WEFT, "--help"], capture_output=True).returncode != 0:
                 self.skipTest("no other user can run the program here")
@@ -94,13 +94,13 @@ class OneHost(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertRegex(ran.stderr, "what controllers said is not known: .*set WEFT_STATE_DIR or HOME")
 
-    def test_to_itself(self):
+    def test_self_measures_in_one_process(self):
         for api in ("engine", "mrc"):
             ran = run("--self", "--api", api, "--size", "8", "--size", "1MiB", "--iterations", "300", "--qps", "2", "--json")
             self.assertEqual(ran.returncode, 0, ran.stderr)
             self.assertEqual([row["iterations"] for row in json.loads(ran.stdout)["rows"]], [300, 300])
 
-    def test_what_cannot_be_is_one_line(self):
+    def test_unsupported_options_give_one_line(self):
         with tempfile.NamedTemporaryFile() as secret:
             secret.write(bytes(range(48)))
             secret.flush()
@@ -116,9 +116,9 @@ class OneHost(unittest.TestCase):
 
 
 class TwoEnds(unittest.TestCase):
-    """An end does not know what the other is written against."""
+    """An end does not depend on the API that the other end uses."""
 
-    def test_every_pair(self):
+    def test_every_pair_of_apis_works(self):
         for here, there in itertools.product(("engine", "mrc"), repeat=2):
             for what in (["--bidirectional", "--qps", "2"], ["--latency"]):
                 with self.subTest(here=here, there=there, what=what[0]):

@@ -1,4 +1,4 @@
-"""`weft bench write` over shared memory: chosen by itself on one host, switchable, and gone with its process."""
+"""`weft bench write` over shared memory: the default on one host, optional, and freed when its process dies."""
 
 import json
 import os
@@ -30,15 +30,15 @@ class Choice(unittest.TestCase):
         self.assertIn("shared memory" if used else "planes", ran.stderr)
         return result["carrier"]
 
-    def test_automatic(self):
+    def test_auto_uses_shared_memory(self):
         self.assertEqual(self.carrier(), "shared memory")
         self.assertEqual(self.carrier("--shm"), "shared memory")
 
-    def test_off(self):
+    def test_off_uses_the_planes(self):
         self.assertEqual(self.carrier("--no-shm"), "planes")
         self.assertEqual(self.carrier(env={"WEFT_SHM": "0"}), "planes")
 
-    def test_misuse(self):
+    def test_misuse_gives_one_line(self):
         for words in (["--shm", "--no-shm"], ["--spin", "often"], ["--idle", "long"]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, words)
@@ -46,7 +46,7 @@ class Choice(unittest.TestCase):
 
 
 class TwoEnds(unittest.TestCase):
-    """The ends agree on what carries their QPs, whatever each of them would do alone."""
+    """The ends agree on the link of their QPs, even if their settings differ."""
 
     def two_ends(self, here, there, **listener_options):
         port = free_port()
@@ -69,14 +69,14 @@ class TwoEnds(unittest.TestCase):
         self.assertIn(f"\n{said}", ran.stderr)
         return carrier
 
-    def test_both_want_it(self):
+    def test_both_ends_on_auto_share_memory(self):
         self.assertEqual(self.carriers(), "shared memory")
 
-    def test_one_of_them_does_not(self):
+    def test_one_end_off_disables_shared_memory(self):
         self.assertEqual(self.carriers(here=["--no-shm"]), "planes")
         self.assertEqual(self.carriers(there=["--no-shm"]), "planes")
 
-    def test_one_insists_and_both_are_told(self):
+    def test_must_against_off_is_reported_by_both_ends(self):
         for here, there in (("--shm", "--no-shm"), ("--no-shm", "--shm")):
             ran, listener = self.two_ends([here], [there])
             self.assertEqual((ran.returncode, listener.wait(timeout=SECONDS_MAX)), (2, 2), ran.stderr)
@@ -84,16 +84,16 @@ class TwoEnds(unittest.TestCase):
             self.assertIn("weft: no shared memory with the other end", said["--shm"])
             self.assertIn("weft: the other end insists on shared memory", said["--no-shm"])
 
-    def test_another_user(self):
+    def test_ends_of_different_users_share_no_memory(self):
         if os.geteuid() != 0:
             self.skipTest("only root can be another user")
         if subprocess.run([WEFT, "--help"], user="nobody", capture_output=True, cwd="/").returncode != 0:
-            self.skipTest(f"nobody may not run {WEFT}")
+            self.skipTest(f"the user nobody may not run {WEFT}")
         self.assertEqual(self.carriers(user="nobody", cwd="/"), "planes")
 
 
 class Sizes(unittest.TestCase):
-    def test_every_size_and_both_directions(self):
+    def test_every_size_arrives_in_both_directions(self):
         ran = run("--shm", "--size", "1", "--size", "65535", "--size", "65537", "--size", "3MB", "--iterations", "30",
                   "--qps", "3", "--bidirectional", "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -102,20 +102,20 @@ class Sizes(unittest.TestCase):
         for name in ("net.shm_drops_full", "net.shm_drops_gone", "net.shm_links_broken", "transport.unbalanced"):
             self.assertEqual(result["counters"].get(name, 0), 0, name)
 
-    def test_ping_pong_asleep_and_awake(self):
+    def test_ping_pong_works_spinning_and_sleeping(self):
         for spin in ("0us", "50us", "forever"):
             for carrier in ("--shm", "--no-shm"):
                 ran = run("--latency", carrier, "--spin", spin, "--size", "8", "--iterations", "300", "--json")
                 self.assertEqual(ran.returncode, 0, ran.stderr)
 
-    def test_idle_is_asleep(self):
+    def test_an_idle_end_sleeps(self):
         ran = run("--size", "8", "--iterations", "1", "--idle", "300ms", "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertLess(json.loads(ran.stdout)["idle_cpu_pct"], 20)
 
 
 class Killed(unittest.TestCase):
-    def test_the_other_end_is_told_and_keeps_nothing(self):
+    def test_a_killed_end_is_reported_and_its_ring_is_freed(self):
         port = free_port()
         listener = subprocess.Popen([*BENCH, "--listen", "--shm", "--port", port], stderr=subprocess.PIPE, text=True)
         listener.stderr.readline()
@@ -133,7 +133,7 @@ class Killed(unittest.TestCase):
             self.assertFalse(self.rings(client.pid))
             _, said = client.communicate(timeout=SECONDS_MAX)
             self.assertEqual(client.returncode, 1, said)
-            self.assertRegex(said, "does not answer|has gone")  # by its timers, or by the end of the stream
+            self.assertRegex(said, "does not answer|has gone")  # detected by its timers, or by the end of the TCP stream
         finally:
             for process in (listener, client):
                 process.kill()

@@ -18,7 +18,7 @@ from bench_write import SECONDS_MAX, WEFT, free_port
 import run_tests
 
 BENCH = [WEFT, "bench", "write", "--no-shm"]  # over shared memory: bench_shm_test.py
-DEATH_SECONDS_MAX = 8  # until a killed end is noticed: 1 on an idle machine, 17 by silence alone
+DEATH_SECONDS_MAX = 8  # until a killed end is detected: 1 on an idle machine, 17 by silence only
 
 
 def run(*words, env=None):
@@ -52,16 +52,16 @@ class OneHost(unittest.TestCase):
         [row] = self.rows("--latency", "--completions", "--size", "8", "--iterations", "100")
         self.assertEqual(row["iterations"], 100)
 
-    def test_single_packets_and_other_mtus(self):
+    def test_single_packets_and_every_mtu_work(self):
         self.rows("--burst", "1", "--size", "100KiB", "--iterations", "20")
         self.rows("--mtu", "1024", "--size", "100KiB", "--iterations", "20")
 
-    def test_a_host_behind_a_size_is_a_host(self):
+    def test_a_word_after_the_size_is_the_host(self):
         ran = run("--size", "64", "127.0.0.1", "--port", free_port())
         self.assertEqual(ran.returncode, 1, ran.stderr)
         self.assertIn("127.0.0.1: nobody listens", ran.stderr)
 
-    def test_a_second_size_is_not_taken_for_a_host(self):
+    def test_a_second_size_word_is_refused(self):
         for words in (["--size", "4KiB", "64KiB"], ["--size", "64,", "1MB"], ["--size", "64", "4096", "65536"], ["64KiB"]):
             ran = run(*words)
             self.assertEqual(ran.returncode, 2, ran.stderr)
@@ -69,10 +69,10 @@ class OneHost(unittest.TestCase):
             self.assertIn("is a size, and a host was expected; sizes are one word with commas, as --size 4KiB,64KiB",
                           ran.stderr)
 
-    def test_help_shows_sizes_as_they_are_written(self):
+    def test_help_shows_sizes_with_commas(self):
         self.assertIn(" --size SIZE[,SIZE]... ", run("--help").stdout)
 
-    def test_misuse_is_one_line(self):
+    def test_misuse_gives_one_line(self):
         for words in (["--size", "0"], ["--size", "2GiB"], ["--size", "abc"], ["--qps", "0"], ["--mtu", "5"],
                       ["--iterations", "0"], ["--listen", "somewhere"], ["--latency", "--bidirectional"],
                       ["--completions"],
@@ -85,12 +85,12 @@ class OneHost(unittest.TestCase):
             self.assertEqual(ran.returncode, 2, words)
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
 
-    def test_a_host_that_the_fabric_lacks_is_said_at_once(self):
+    def test_a_host_outside_the_fabric_is_refused(self):
         ran = run("--fabric", "scenarios/one-qp.toml", "--fabric-host", "99")
         self.assertEqual((ran.returncode, ran.stderr),
                          (2, "weft: --fabric-host 99: expected a host of scenarios/one-qp.toml, 0 to 15\n"))
 
-    def test_what_is_measured_is_not_for_the_listener_to_say(self):
+    def test_a_listener_refuses_options_of_the_measurement(self):
         for words in (["--size", "64"], ["--latency"], ["--bidirectional"], ["--iterations", "5"], ["--seconds", "1"],
                       ["--qps", "2"], ["--idle", "1s"]):
             ran = run("--listen", *words)
@@ -99,7 +99,8 @@ class OneHost(unittest.TestCase):
 
 
 class Settings(unittest.TestCase):
-    """Flag over environment over file over default, and what is said of mistakes."""
+    """A flag wins over the environment, the environment over the file, the file over the default; mistakes are
+    reported."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -112,7 +113,7 @@ class Settings(unittest.TestCase):
         return subprocess.run([*BENCH, "--size", "64KiB", "--iterations", "5", *words], capture_output=True, text=True,
                               timeout=SECONDS_MAX, env={**os.environ, "WEFT_CONFIG": self.config, **environment})
 
-    def test_each_wins_over_the_next(self):
+    def test_flag_wins_over_environment_over_file(self):
         file = '[net]\nplanes = ["127.0.7.1"]\nmtu = 2048\n'
         ran = self.run_with(file)
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -125,21 +126,21 @@ class Settings(unittest.TestCase):
         self.assertIn("planes: 127.0.0.1 (lo)\n", ran.stderr)
         self.assertIn("1 plane, 4096 bytes", ran.stderr)
 
-    def test_a_config_flag_wins_over_the_variable(self):
+    def test_the_config_flag_wins_over_the_variable(self):
         other = os.path.join(self.folder.name, "other.toml")
         with open(other, "w") as f:
             f.write("[net]\nmtu = 1024\n")
         ran = self.run_with("[net]\nmtu = 2048\n", "--config", other)
         self.assertIn("1024 bytes a packet", ran.stderr)
 
-    def test_the_home_is_looked_in(self):
+    def test_the_file_in_the_home_directory_is_used(self):
         os.mkdir(os.path.join(self.folder.name, "weft"))
         with open(os.path.join(self.folder.name, "weft", "config.toml"), "w") as f:
             f.write("[net]\nmtu = 1024\n")
         ran = self.run_with("", WEFT_CONFIG="", XDG_CONFIG_HOME=self.folder.name)
         self.assertIn("1024 bytes a packet", ran.stderr)
 
-    def test_a_file_that_cannot_be_reached_is_not_taken_for_none(self):
+    def test_a_dangling_link_is_an_error_and_an_unreadable_folder_a_warning(self):
         os.mkdir(os.path.join(self.folder.name, "weft"))
         os.symlink("/nosuch.toml", os.path.join(self.folder.name, "weft", "config.toml"))
         ran = self.run_with("", WEFT_CONFIG="", XDG_CONFIG_HOME=self.folder.name)
@@ -147,7 +148,7 @@ class Settings(unittest.TestCase):
         self.assertIn("weft/config.toml: cannot be read: No such file", ran.stderr)
         if os.geteuid() != 0:
             return
-        with tempfile.TemporaryDirectory() as theirs:  # the build may lie where nobody else gets
+        with tempfile.TemporaryDirectory() as theirs:  # another user may have no access to the build folder
             os.chmod(theirs, 0o755)
             program = shutil.copy(WEFT, theirs)
             ran = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", program, *BENCH[1:], "--size", "64",
@@ -157,7 +158,7 @@ class Settings(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("weft/config.toml are not used: Permission denied", ran.stderr)
 
-    def test_mistakes_are_one_line_with_their_place(self):
+    def test_mistakes_give_one_line_with_their_position(self):
         for text, environment, words, said in (
                 ("[net]\nmtu = 1500\n", {}, [], f"{self.config}:2:7: mtu = 1500: expected 1024, 2048, 4096 or auto"),
                 ("[net]\nmut = 1024\n", {}, [], f"{self.config}:2:1: mut is not a setting; did you mean mtu?"),
@@ -173,22 +174,22 @@ class Settings(unittest.TestCase):
             self.assertEqual(len(ran.stderr.strip().splitlines()), 1, ran.stderr)
             self.assertIn(said, ran.stderr)
 
-    def test_the_log_says_what_was_chosen(self):
+    def test_the_log_names_the_chosen_link_and_buffers(self):
         self.assertNotIn("info:", self.run_with("").stderr)
         said = self.run_with("", WEFT_LOG="info").stderr
         for words in ("weft: info: ", "slot ", "receive buffers of", "no shared memory: it is switched off",
                       "is connected to QP"):
             self.assertIn(words, said)
 
-    def test_a_cap_is_not_passed(self):
+    def test_the_rate_limit_is_not_exceeded(self):
         ran = self.run_with('[net]\nrate = "40Mbps"\n', "--size", "4MiB", "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        # Five of 4 MiB: what the bucket holds at the start is a two-thousandth.
+        # Five messages of 4 MiB: the initial content of the token bucket is 1/2000 of them.
         self.assertLess(json.loads(ran.stdout)["rows"][1]["gbps"], 0.041)
 
 
 class Interrupted(unittest.TestCase):
-    """Ctrl-C and SIGTERM: what was measured is shown, nobody is left."""
+    """After Ctrl-C and SIGTERM the measured results are printed, and no process is left."""
 
     def start(self, *words, **options):
         bench = subprocess.Popen([WEFT, "bench", "write", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -220,7 +221,7 @@ class Interrupted(unittest.TestCase):
             time.sleep(0.1)
         return False
 
-    def test_both_ends_here(self):
+    def test_an_interrupted_run_prints_its_results_and_ends_its_child(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             for words in (["--no-shm"], ["--no-shm", "--bidirectional"], ["--no-shm", "--latency"], ["--bidirectional"]):
                 bench = self.start(*words, "--size", "64KiB", "--iterations", "1000000000", "--json")
@@ -236,8 +237,8 @@ class Interrupted(unittest.TestCase):
                 self.assertGreater(result["rows"][0]["iterations"], 0, words)
                 self.assertTrue(self.is_gone(child))
 
-    def test_a_terminal_that_closes_is_for_the_parent(self):
-        # It signals both processes; the child must not be the one that is interrupted.
+    def test_a_closed_terminal_ends_the_parent_and_its_child(self):
+        # The terminal signals both processes; the child must not report the interruption.
         bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000", start_new_session=True,
                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         self.wait_for(bench, "over ")
@@ -251,7 +252,7 @@ class Interrupted(unittest.TestCase):
         self.assertEqual(bench.returncode, 128 + signal.SIGHUP, said)
         self.assertIn("weft: interrupted", said)
 
-    def test_a_child_that_dies_is_named(self):
+    def test_a_killed_child_is_reported(self):
         bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "1000000000")
         self.wait_for(bench, "over ")
         [child] = self.children(bench)
@@ -266,43 +267,43 @@ class Interrupted(unittest.TestCase):
         bench.kill()
         self.assertTrue(self.is_gone(child))
 
-    def test_one_that_idles(self):
+    def test_an_idle_end_can_be_interrupted(self):
         bench = self.start("--no-shm", "--size", "64KiB", "--iterations", "5", "--idle", "60s")
         self.wait_for(bench, "over ")
         time.sleep(0.5)
         bench.send_signal(signal.SIGINT)
         self.assertEqual(bench.wait(timeout=SECONDS_MAX / 3), 130)
 
-    def test_twice_at_once_is_once(self):
+    def test_two_signals_at_once_count_as_one(self):
         bench = self.start("--no-shm", "--json", "--size", "64KiB", "--seconds", "60")
         self.wait_for(bench, "over ")
         time.sleep(0.5)
-        for _ in range(2):  # as `timeout` does: the process, then its group
+        for _ in range(2):  # as `timeout` does: first the process, then its group
             bench.send_signal(signal.SIGINT)
         out, said = bench.communicate(timeout=SECONDS_MAX)
         self.assertEqual(bench.returncode, 130, said)
         self.assertEqual(len(json.loads(out)["rows"]), 1)
 
-    def test_what_was_measured_outlives_the_other_end(self):
+    def test_results_are_printed_when_the_other_end_dies(self):
         port = free_port()
         listener = self.start("--no-shm", "--listen", "--port", port)
         self.wait_for(listener, "waiting for")
         client = self.start("--no-shm", "127.0.0.1", "--json", "--port", port, "--size", "64,64KiB", "--seconds", "4")
         self.wait_for(client, "over ")
-        time.sleep(6)  # in the middle of the second size
+        time.sleep(6)  # in the middle of the second message size
         listener.kill()
         out, said = client.communicate(timeout=SECONDS_MAX)
         self.assertEqual(client.returncode, 1, said)
         self.assertEqual([row["bytes"] for row in json.loads(out)["rows"]], [64])
         self.assertTrue(json.loads(out)["error"])
 
-    def test_one_that_waits(self):
+    def test_a_waiting_listener_can_be_interrupted(self):
         bench = self.start("--listen", "--port", free_port())
         self.wait_for(bench, "waiting for")
         bench.send_signal(signal.SIGINT)
         self.assertEqual(bench.wait(timeout=SECONDS_MAX), 130)
 
-    def test_either_of_two_ends_takes_the_other_along(self):
+    def test_interrupting_one_end_ends_both(self):
         for who in ("listener", "client"):
             for words in ([], ["--bidirectional"]):
                 port = free_port()
@@ -316,13 +317,13 @@ class Interrupted(unittest.TestCase):
                 out, said = ends["client"].communicate(timeout=SECONDS_MAX)
                 self.assertEqual(ends["client"].returncode, 130 if who == "client" else 1, said)
                 self.assertIn("interrupted", said)
-                self.assertEqual(len(out.strip().splitlines()), 2, out)  # what was measured
+                self.assertEqual(len(out.strip().splitlines()), 2, out)  # the measured rows
                 self.assertEqual(ends["listener"].wait(timeout=SECONDS_MAX), 130 if who == "listener" else 1)
                 self.assertIn("interrupted" if who == "listener" else "the other end was interrupted",
                               ends["listener"].stderr.read())
 
-    def start_crowd(self, *iterations):
-        """A listener, and a client for each number of messages."""
+    def start_clients(self, *iterations):
+        """A listener, and one client per number of messages."""
         port = free_port()
         listener = self.start("--no-shm", "--listen", "--clients", str(len(iterations)), "--port", port)
         self.wait_for(listener, "waiting for")
@@ -330,8 +331,8 @@ class Interrupted(unittest.TestCase):
                    for n in iterations]
         return listener, clients
 
-    def test_one_that_serves_several_tells_each(self):
-        listener, clients = self.start_crowd(1000000000, 1000000000)
+    def test_an_interrupted_listener_tells_every_client(self):
+        listener, clients = self.start_clients(1000000000, 1000000000)
         for client in clients:
             self.wait_for(client, "over ")
         time.sleep(0.5)
@@ -341,9 +342,9 @@ class Interrupted(unittest.TestCase):
             out, said = client.communicate(timeout=SECONDS_MAX)
             self.assertEqual(client.returncode, 1)
             self.assertIn("the other end was interrupted", said)
-            self.assertEqual(len(out.strip().splitlines()), 2, out)  # what was measured
+            self.assertEqual(len(out.strip().splitlines()), 2, out)  # the measured rows
 
-    def test_one_that_leaves_before_all_have_come_is_forgotten(self):
+    def test_a_client_that_leaves_early_is_replaced(self):
         port = free_port()
         listener = self.start("--no-shm", "--listen", "--clients", "2", "--port", port)
         self.wait_for(listener, "waiting for")
@@ -361,8 +362,8 @@ class Interrupted(unittest.TestCase):
         self.assertIn("127.0.0.1 has come: 2 of 2 clients are here\n", said)
         self.assertEqual(said.count("127.0.0.1 is connected, over UDP, "), 2, said)
 
-    def test_one_of_several_that_dies_is_missed_by_nobody_else(self):
-        listener, [first, second] = self.start_crowd(1000000000, 1000000000)
+    def test_a_killed_client_does_not_stop_the_others(self):
+        listener, [first, second] = self.start_clients(1000000000, 1000000000)
         for client in (first, second):
             self.wait_for(client, "over ")
         first.kill()
@@ -382,14 +383,14 @@ class TwoProcesses(unittest.TestCase):
     def setUp(self):
         self.port = free_port()
         self.listener = subprocess.Popen([*BENCH, "--listen", "--port", self.port], stderr=subprocess.PIPE, text=True)
-        self.assertIn("planes: 127.0.1.1 (lo), ", self.listener.stderr.readline())  # it waits
+        self.assertIn("planes: 127.0.1.1 (lo), ", self.listener.stderr.readline())  # the listener is ready
 
     def tearDown(self):
         self.listener.kill()
         self.listener.wait()
         self.listener.stderr.close()
 
-    def test_the_one_that_calls_says_what_is_measured(self):
+    def test_the_client_chooses_the_measurement(self):
         ran = run("127.0.0.1", "--port", self.port, "--size", "64KiB", "--iterations", "50", "--qps", "2",
                   "--bidirectional", "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -399,7 +400,7 @@ class TwoProcesses(unittest.TestCase):
         self.assertIn(f"\n{carrier}", ran.stderr)
         self.assertEqual(self.listener.stderr.read(), f"127.0.0.1 has come, {carrier}")
 
-    def test_a_killed_end_is_noticed(self):
+    def test_a_killed_end_is_reported(self):
         client = subprocess.Popen([*BENCH, "127.0.0.1", "--port", self.port, "--size", "1MiB", "--iterations", "1000000"],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(client.kill)
@@ -410,8 +411,8 @@ class TwoProcesses(unittest.TestCase):
         self.assertEqual(client.returncode, 1, said)
         self.assertIn("does not answer", said)
 
-    def test_strangers_on_the_stream_are_sent_away(self):
-        terms = struct.pack(">QIIII", 1 << 40, 1, 0x77656606, 15, 0)  # "wef", the version; a size that cannot be
+    def test_a_listener_rejects_strangers_and_continues(self):
+        terms = struct.pack(">QIIII", 1 << 40, 1, 0x77656606, 15, 0)  # "wef" and the version; an impossible size
         strangers = {b"": "has gone", b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400: "not weft", b"hm": "says nothing",
                      terms: "cannot be", terms.replace(b"wef\x06", b"wef\xff"): "version 255.*install the same weft"}
         for words, said in strangers.items():
@@ -426,7 +427,7 @@ class TwoProcesses(unittest.TestCase):
 
 
 class Filtered(unittest.TestCase):
-    """UDP is dropped between the two ends."""
+    """A filter drops UDP between the two ends."""
 
     SETUP = """
         set -e
@@ -437,7 +438,7 @@ class Filtered(unittest.TestCase):
         exec "$@"
     """
 
-    def test_it_is_said_soon_and_at_the_end(self):
+    def test_filtered_udp_is_reported_early_and_at_the_end(self):
         inside = ["unshare", "-Urn", "bash", "-c", self.SETUP, "setup"]
         if subprocess.run([*inside, "true"], capture_output=True, timeout=SECONDS_MAX).returncode != 0:
             self.skipTest("no such namespace can be made here")
@@ -477,10 +478,10 @@ class Secured(unittest.TestCase):
         self.addCleanup(listener.stderr.close)
         self.addCleanup(listener.wait)
         self.addCleanup(listener.kill)
-        listener.stderr.readline()  # it waits
+        listener.stderr.readline()  # the listener is ready
         return port, listener
 
-    def test_both_ends_here(self):
+    def test_both_ends_in_one_command(self):
         ran = run("--secret-file", self.secret, "--bidirectional", "--size", "1", "--size", "1MiB", "--iterations", "40",
                   "--qps", "3", "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -491,7 +492,7 @@ class Secured(unittest.TestCase):
         self.assertIn("bytes a packet, encrypted\n", ran.stderr)
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
-    def test_two_processes_and_the_environment(self):
+    def test_two_processes_with_the_secret_in_the_environment(self):
         port, listener = self.listen("--secret-file", self.secret)
         ran = subprocess.run([*BENCH, "127.0.0.1", "--port", port, "--size", "64KiB", "--iterations", "20"],
                              capture_output=True, text=True, timeout=SECONDS_MAX,
@@ -499,7 +500,7 @@ class Secured(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(listener.wait(timeout=SECONDS_MAX), 0)
 
-    def test_ends_that_disagree_are_told_in_one_line_each(self):
+    def test_different_secrets_give_one_line_at_each_end(self):
         for here, there in ((self.secret, None), (None, self.secret), (self.secret, self.other)):
             port, listener = self.listen(*(["--secret-file", here] if here else []))
             ran = run("127.0.0.1", "--port", port, "--qps", "4", *(["--secret-file", there] if there else []))
@@ -511,7 +512,7 @@ class Secured(unittest.TestCase):
                 self.assertEqual(len(said), 1, said)
                 self.assertIn("--secret-file", said[0])
 
-    def test_files_that_will_not_do(self):
+    def test_unsuitable_secret_files_are_refused(self):
         for path, word in ((self.write("open", bytes(32), 0o644), "chmod 600"),
                            (self.write("group", bytes(32), 0o640), "chmod 600"),
                            (self.write("short", bytes(31)), "found 31"),
@@ -525,14 +526,14 @@ class Secured(unittest.TestCase):
             self.assertIn(word, ran.stderr)
 
     def of_another(self):
-        """A file that only somebody else may read, and root."""
+        """A file that only another user and root may read."""
         if os.geteuid() != 0:
             return []
         path = self.write("theirs", bytes(32))
         os.chown(path, 65534, 65534)
         return [(path, "belongs to another user")]
 
-    def test_a_killed_end_is_noticed_and_another_takes_its_place(self):
+    def test_a_killed_end_is_reported_and_another_takes_its_slot(self):
         port, listener = self.listen("--secret-file", self.secret)
         client = subprocess.Popen([*BENCH, "127.0.0.1", "--port", port, "--size", "1MiB", "--iterations", "1000000",
                                    "--secret-file", self.secret],
@@ -541,7 +542,7 @@ class Secured(unittest.TestCase):
         time.sleep(1)
         self.assertIsNone(client.poll())
         listener.send_signal(signal.SIGKILL)
-        # Its slot is free at once: the next listener has it, and the first client's packets come there.
+        # Its slot is free at once: the next listener gets it, and receives the packets of the first client.
         port, _ = self.listen("--secret-file", self.secret)
         ran = run("127.0.0.1", "--port", port, "--size", "64KiB", "--iterations", "20", "--secret-file", self.secret)
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -550,8 +551,8 @@ class Secured(unittest.TestCase):
         self.assertIn("does not answer", said)
 
 
-class Nobody(unittest.TestCase):
-    def test_nobody_listens(self):
+class NoListener(unittest.TestCase):
+    def test_a_client_without_a_listener_gives_one_line(self):
         ran = run("127.0.0.1", "--port", free_port())
         self.assertEqual(ran.returncode, 1)
         self.assertIn("--listen", ran.stderr)

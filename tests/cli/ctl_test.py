@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-import clean_environment  # noqa: E402, F401: forgets what the user has set
+import clean_environment  # noqa: E402, F401: removes the user's settings from the environment
 import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
@@ -82,7 +82,7 @@ class Ctl(unittest.TestCase):
         path.write_text(text)
         return str(path)
 
-    def test_each_device_has_ports_and_profiles_of_its_own(self):
+    def test_each_device_has_its_own_ports_and_profiles(self):
         config = pathlib.Path(self.directory.name, "weft.toml")
         config.write_text('[device.weft1]\nplanes = ["127.1.1.1", "127.1.2.1"]\n')
         self.environment["WEFT_CONFIG"] = str(config)
@@ -94,7 +94,7 @@ class Ctl(unittest.TestCase):
         self.assertEqual(ports, {"weft0": [True] * 4, "weft1": [True, False]})
         self.refused(2, "weft2 is no device here; expected one of weft0, weft1", "device", "--device", "weft2")
 
-    def test_device(self):
+    def test_device_prints_capabilities_and_state(self):
         device = json.loads(self.run_ctl("device", "--json"))
         self.assertEqual(device["ports"], 4)
         self.assertEqual(device["scope"], "user")
@@ -102,14 +102,14 @@ class Ctl(unittest.TestCase):
         self.assertEqual(device["algorithms"], ["uet-1.0-nscc"])
         self.assertIn("evs_free", self.run_ctl("device"))
 
-    def test_flags_go_one_call_at_a_time(self):
+    def test_each_set_command_is_one_call_of_the_api(self):
         self.run_ctl("ev-format", "set", "13", "--mode", "stev", "--widths", "16,16", "--state", "offline")
         self.refused(1, "not ONLINE", "ev-format", "set", "13", "--state", "offline", "--cur-state", "online")
         self.run_ctl("ev-format", "set", "13", "--state", "online")
         self.run_ctl("ev", "set", "1", "--mode", "explicit", "--format", "13", "--count", "2", "--min-active", "1",
                      "--events", "assumed-bad", "--state", "offline")
         self.refused(1, "not populated", "ev", "set", "1", "--state", "online")
-        # Several at a time: all or none.
+        # Several EVs in one command: either all change or none.
         self.refused(1, "no port 7 (entries count from 0); nothing was changed", "ev", "replace", "1", "--with", "00010001@1",
                      "--with", "00020002@7")
         self.assertEqual([e["ev"] for e in self.profile("ev", 1)["evs"]], ["-", "-"])
@@ -135,9 +135,9 @@ class Ctl(unittest.TestCase):
         config = self.profile("cc", 2)["config"]
         self.assertEqual((config.get("gamma", 0), config["eta"]), (0, 50))
 
-    def test_a_file_says_how_it_is_to_be(self):
+    def test_applying_a_file_replaces_its_profiles(self):
         path = self.write(FILE)
-        for _ in range(2):  # again: begun anew
+        for _ in range(2):  # applying it again starts from INIT again
             self.run_ctl("apply", "--file", path)
             self.assertEqual(self.profile("ev-format", 13), {"id": 13, "mode": "stev", "state": "online", "widths": [16, 16]})
             profile = self.profile("ev", 1)
@@ -151,21 +151,21 @@ class Ctl(unittest.TestCase):
             self.assertEqual([p["enabled"] for p in ports], [True, False, True, True])
             self.run_ctl("port", "2", "--enable")
         self.run_ctl("ev", "set", "1", "--state", "offline")
-        self.run_ctl("cc", "apply", "--file", path)  # only these
+        self.run_ctl("cc", "apply", "--file", path)  # applies only the CC profiles
         self.assertEqual(self.profile("ev", 1)["state"], "offline")
 
-    def test_mistakes_are_one_line_with_their_place(self):
+    def test_mistakes_give_one_line_with_their_position(self):
         self.refused(2, "plan.toml:3:", "apply", "--file", self.write('[[ev]]\nid = 1\nmode = "exp"\n'))
         self.refused(2, "did you mean", "apply", "--file", self.write('[[port]]\nport = 1\nenabled = true\nprot = 1\n'))
         self.refused(2, "00@9", "apply", "--file",
                      self.write('[[ev]]\nid = 1\nmode = "explicit"\nformat = 1\nevs = ["00@9"]\n'))
         self.refused(2, "plan.toml:2:", "apply", "--file", self.write('[[cc]]\nid = 64\nalgorithm = "none"\n'))
-        # All of it or nothing.
+        # Either the whole file is applied or nothing.
         path = self.write('[[cc]]\nid = 9\nalgorithm = "none"\n[[port]]\nport = 8\nenabled = false\n')
         self.refused(1, f"{path}: port 8: ", "apply", "--file", path)
         self.refused(1, "; nothing was changed", "apply", "--file", path)
         self.assertEqual(self.profile("cc", 9)["state"], "init")
-        # Also where the last of several EVs is refused.
+        # Also if only the last of several EVs is refused.
         self.run_ctl("apply", "--file", self.write(FILE))
         before = self.run_ctl("ev", "show", "--json")
         path = self.write(FILE.replace('denied = ["00020002@2"]', 'denied = ["00010001@1", "00040004@4"]'))
@@ -196,18 +196,18 @@ class Ctl(unittest.TestCase):
         self.assertTrue(all(r["rtt_ns"] > 0 for r in found["requests"]))
         self.refused(1, "1 of 1 requests had no answer", "probe", "--to", "127.0.1.77", "--port", "1", "--timeout", "20ms")
         self.refused(2, "--port 9", "probe", "--to", "127.0.1.1", "--port", "9")
-        # What is disabled carries none.
+        # A disabled port carries no probes.
         self.run_ctl("port", "2", "--disable")
         self.refused(1, "port 2 is disabled; `weft ctl port 2 --enable`", "probe", "--to", "127.0.1.1", "--port", "2")
         found = json.loads(self.run_ctl("probe", "--to", "127.0.1.1", "--timeout", "10s", "--json"))
         self.assertEqual(sorted(r["port"] for r in found["requests"]), [1, 3, 4])
         self.run_ctl("port", "2", "--enable")
         self.refused(1, "only who has QPs with this process", "probe", "--to", "127.0.1.1", "--port-status", "2")
-        # The address of any of its ports names a host.
+        # The address of any port names the host.
         found = json.loads(self.run_ctl("probe", "--to", "127.0.2.1", "--timeout", "10s", "--json"))
         self.assertEqual((found["missing"], sorted(r["port"] for r in found["requests"])), (0, [1, 2, 3, 4]))
 
-    def test_probes_go_by_the_evs_of_controllers(self):
+    def test_probes_use_the_evs_of_controllers(self):
         self.run_ctl("apply", "--file", self.write(FILE))
         words = ("probe", "--to", "127.0.1.1", "--timeout", "10s", "--json", "--format", "stev")
         evs = ("00010001@1", "00030003@3", "00010001@1")
@@ -215,12 +215,12 @@ class Ctl(unittest.TestCase):
         self.assertEqual([(r["port"], r["named"], r["answered"]) for r in found["requests"]],
                          [(1, evs[0], True), (3, evs[1], True), (1, evs[2], True)])
         self.assertEqual(found["requests"][0]["ev"], found["requests"][2]["ev"])
-        # As QPs of the profile go: its first EV of port 1 stands for the device's first.
+        # As on QPs of the profile, its first EV of port 1 stands for the device's first EV.
         [first] = json.loads(self.run_ctl("probe", "--to", "127.0.1.1", "--timeout", "10s", "--json", "--port", "1"))["requests"]
         self.assertEqual(found["requests"][0]["ev"], first["ev"])
         [udp] = json.loads(self.run_ctl(*words[:-1], "udp", "--ev", evs[0]))["requests"]
         self.assertNotEqual(udp["ev"], first["ev"])
-        # Those that no profile has go by some EV of their port.
+        # EVs that are in no profile use any EV of their port.
         found = json.loads(self.run_ctl(*words, "--ev", "00000004@1", "--ev", "00000005@1"))
         self.assertNotEqual(found["requests"][0]["ev"], found["requests"][1]["ev"])
         self.refused(2, "--ev 00010000@8: port 8: expected 1 to 4", "probe", "--to", "127.0.1.1", "--format", "udp", "--ev", "0001@8")
@@ -233,14 +233,14 @@ class Ctl(unittest.TestCase):
         secret.chmod(0o600)
         self.refused(2, "with a secret only processes that have QPs", "probe", "--to", "127.0.1.1", "--secret-file", secret)
 
-    def test_changes_tell_their_generation(self):
+    def test_changes_print_their_generation(self):
         first = json.loads(self.run_ctl("port", "2", "--disable", "--json"))["generation"]
         second = json.loads(self.run_ctl("apply", "--json", "--file", self.write(FILE)))["generation"]
-        self.assertEqual(second, first + 1)  # one change, whatever the file says
+        self.assertEqual(second, first + 1)  # a file is one change
 
-    def test_state_that_cannot_be_read_is_said(self):
+    def test_unreadable_state_is_reported(self):
         if os.geteuid() != 0:
-            self.skipTest("needs root to become somebody else")
+            self.skipTest("needs root to become another user")
         self.run_ctl("port", "1", "--disable")
         os.chmod(self.directory.name, 0o755)
         os.chmod(self.directory.name + "/state", 0o700)
@@ -249,7 +249,7 @@ class Ctl(unittest.TestCase):
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assertRegex(ran.stderr, r"^weft: \S+/state: Permission denied; set WEFT_STATE_DIR to .*\n$")
 
-    def test_what_is_no_file_is_not_waited_for(self):
+    def test_a_fifo_instead_of_a_file_does_not_block(self):
         self.run_ctl("port", "1", "--disable")
         for name in ("weft0.live", "weft0.state"):
             path = pathlib.Path(self.directory.name, "state", name)
@@ -259,14 +259,14 @@ class Ctl(unittest.TestCase):
                 self.refused(1, name, "port", "1", "--enable")
                 path.unlink()
 
-    def test_events_end_when_told(self):
+    def test_events_end_at_their_timeout(self):
         self.assertEqual(self.run_ctl("events", "--timeout", "50ms"), "")
         self.refused(1, "0 of 1 events", "events", "--timeout", "50ms", "--count", "1", "--json")
         self.assertEqual(list(pathlib.Path(self.directory.name, "state", "weft0.events").iterdir()), [])
 
-    def test_nobody_may_change_what_is_not_theirs(self):
+    def test_only_the_owner_may_change_a_device(self):
         if os.geteuid() != 0:
-            self.skipTest("needs root to become somebody else")
+            self.skipTest("needs root to become another user")
         os.chmod(self.directory.name, 0o755)
         self.run_ctl("port", "1", "--enable")
         words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", WEFT, "ctl", "port", "1", "--disable"]

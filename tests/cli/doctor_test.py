@@ -1,4 +1,4 @@
-"""`weft doctor`: what it finds on this host, and in network namespaces made to be wrong."""
+"""`weft doctor`: its findings on this host, and in network namespaces with deliberate faults."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-import clean_environment  # for what it does when imported
+import clean_environment  # the import itself changes the environment
 import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
@@ -41,7 +41,7 @@ class ThisHost(unittest.TestCase):
         for line, name in zip(lines, names):
             self.assertIn(name, line)
 
-    def test_an_address_that_is_not_here(self):
+    def test_an_address_of_another_host_is_a_problem(self):
         ran = run("--planes", "203.0.113.9", "--json")
         self.assertEqual(ran.returncode, 1)
         [finding] = [f for f in json.loads(ran.stdout)["findings"] if f["name"] == "address 203.0.113.9"]
@@ -51,7 +51,7 @@ class ThisHost(unittest.TestCase):
     def own_cpu(self):
         return min(os.sched_getaffinity(0))
 
-    def test_a_port_that_a_controller_disabled(self):
+    def test_a_port_that_a_controller_disabled_is_reported(self):
         with tempfile.TemporaryDirectory() as state:
             env = {**os.environ, "WEFT_STATE_DIR": state + "/state"}
 
@@ -59,7 +59,7 @@ class ThisHost(unittest.TestCase):
                 return subprocess.run([WEFT, *words], capture_output=True, text=True, timeout=SECONDS_MAX, env=env)
 
             self.assertNotIn('"port 2"', weft("doctor", "--json").stdout)
-            self.assertFalse(os.path.exists(state + "/state"))  # to look makes nothing
+            self.assertFalse(os.path.exists(state + "/state"))  # reading creates no file
             self.assertEqual(weft("ctl", "port", "2", "--disable").returncode, 0)
             planes = ["--planes", "127.0.1.1,127.0.2.1"]
             self.assertIn("weft ctl port 2 --enable --planes 127.0.1.1,127.0.2.1\n", weft("doctor", *planes).stdout)
@@ -72,7 +72,7 @@ class ThisHost(unittest.TestCase):
             self.assertEqual(weft(*port["mend"].split()[1:]).returncode, 0)
             self.assertNotIn('"port 2"', weft("doctor", "--json").stdout)
 
-    def test_a_profile_that_lets_nobody_work(self):
+    def test_a_profile_zero_that_is_offline_is_reported(self):
         with tempfile.TemporaryDirectory() as state:
             env = {**os.environ, "WEFT_STATE_DIR": state + "/state"}
 
@@ -90,7 +90,7 @@ class ThisHost(unittest.TestCase):
                 self.assertEqual(weft(*one["mend"].split()[1:]).returncode, 0)
                 self.assertNotIn(f"{kind}-profile 0", weft("doctor", "--json").stdout)
 
-    def test_misuse_is_one_line(self):
+    def test_misuse_gives_one_line(self):
         for words in (["--planes", "nowhere"], ["--mtu", "1500"], ["--ifname", "nosuch"], ["--what"],
                       ["--secret-file", "/nosuch"], ["--cpus", "1023"], ["--cpus", f"{self.own_cpu()},1023"],
                       ["--evs", "65"], ["--burst", "61"], ["--planes", "127.0.1.1,127.0.1.1"]):
@@ -100,7 +100,7 @@ class ThisHost(unittest.TestCase):
 
 
 class WrongHost(unittest.TestCase):
-    """A namespace with two interfaces: one has a small MTU and a filter."""
+    """A namespace with two interfaces; one of them has a small MTU and a filter."""
 
     SETUP = """
         set -e
@@ -129,8 +129,8 @@ class WrongHost(unittest.TestCase):
         self.assertEqual(ran.returncode, 1, ran.stderr)
         return {f["name"]: f for f in json.loads(ran.stdout)["findings"]}
 
-    def test_each_fault_is_found_with_what_mends_it(self):
-        self.assertEqual(self.findings("--ifname", "eth")["mtu 10.7.0.7"]["level"], "note")  # what fits is taken
+    def test_each_fault_is_found_with_a_command_that_fixes_it(self):
+        self.assertEqual(self.findings("--ifname", "eth")["mtu 10.7.0.7"]["level"], "note")  # the MTU that fits is used
         found = self.findings("--ifname", "eth", "--mtu", "4096")
         for name, level, mend in (("mtu 10.7.0.7", "problem", "--mtu 1024"),
                                   ("mtu 10.7.1.7", "ok", ""),
@@ -142,7 +142,7 @@ class WrongHost(unittest.TestCase):
             self.assertEqual(found[name]["level"], level, found[name])
             self.assertIn(mend, found[name]["mend"])
 
-    def test_the_command_that_it_gives_mends_it(self):
+    def test_the_suggested_command_fixes_the_fault(self):
         mend = self.findings("--planes", "10.7.1.7")["ports 10.7.1.7"]["mend"]
         command = mend.split("  #")[0]
         self.inside = [*self.inside, "bash", "-c", f'{command} && exec "$@"', "mend"]

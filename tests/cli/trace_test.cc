@@ -1,4 +1,4 @@
-// What `--trace` writes can be read back, and judged again with the same verdict.
+// The output of `--trace` can be read back, and the judge gives the same verdict again.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
@@ -19,7 +19,7 @@ std::string trace_text(const std::string& name, std::uint64_t seed) {
   return text;
 }
 
-TEST(TraceFile, ReadsBackAndIsJudgedTheSame) {
+TEST(TraceFile, ATraceReadBackGetsTheSameVerdict) {
   for (const char* name : {"first-ack-lost", "tree-16"}) {
     const auto records = judge::parse_trace_text(trace_text(name, 1));
     ASSERT_TRUE(records) << records.error().message;
@@ -31,7 +31,7 @@ TEST(TraceFile, ReadsBackAndIsJudgedTheSame) {
   }
 }
 
-TEST(TraceFile, LosesNothing) {
+TEST(TraceFile, EveryRecordIsReadBack) {
   const std::string text = trace_text("first-nak-lost", 1);
   const auto records = judge::parse_trace_text(text);
   ASSERT_TRUE(records) << records.error().message;

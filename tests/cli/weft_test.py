@@ -1,4 +1,4 @@
-"""The program as people use it: bad input, runs that fail, JSON, pcap and trace."""
+"""The program from the command line: bad input, failing runs, JSON, pcap and trace."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-import clean_environment  # for what it does when imported
+import clean_environment  # the import itself changes the environment
 import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
@@ -60,7 +60,7 @@ class Files(unittest.TestCase):
 
 
 class Misuse(Files):
-    """Exit 2, nothing on stdout, exactly one line on stderr that says what and where."""
+    """Exit 2, nothing on stdout, exactly one line on stderr that names the mistake and its position."""
 
     def refused(self, ran, *says):
         self.assertEqual(ran.returncode, 2, ran.stderr)
@@ -97,7 +97,7 @@ class Misuse(Files):
         self.refused_scenario("planes = 2", "planes = 9", "planes")
         self.refused_scenario("hosts = 2", "hosts = 0", "hosts")
 
-    def test_workload_that_does_not_fit(self):
+    def test_a_workload_that_does_not_fit_the_topology(self):
         self.refused_scenario('kind = "pairs"', 'kind = "flows"\n[[workload.flow]]\nfrom = 0\nto = 7', "small.toml:")
 
     def test_unknown_values(self):
@@ -110,11 +110,11 @@ class Misuse(Files):
                       ["lab", "switch", none], ["bench", "write", "--fabric", none]):
             self.refused(weft(*words), "none.toml", "cannot be read: No such file or directory")
 
-    def test_an_empty_name_is_said_to_be_empty(self):
+    def test_an_empty_file_name_is_reported_as_empty(self):
         for words in (["sim", "run", ""], ["sim", "seeds", ""], ["lab", "up", ""], ["lab", "run", ""], ["lab", "switch", ""]):
             self.refused(weft(*words), "the name of a file is empty; expected a scenario file")
 
-    def test_an_empty_value_is_not_taken_for_the_default(self):
+    def test_an_empty_value_is_an_error_and_not_the_default(self):
         small = self.write(SMALL)
         for words in (["sim", "run", small, "--policy"], ["sim", "run", small, "--pcap"], ["sim", "run", small, "--trace"],
                       ["sim", "seeds", small, "--policy"], ["conformance", "run", "--only"], ["conformance", "list", "--skip"],
@@ -129,7 +129,7 @@ class Misuse(Files):
         self.refused(weft("lab", "up", small, "--mtu", ""), "--mtu: : expected a whole number from 1280 to 65000")
         self.refused(weft("conformance", "run", "--dscp-data", ""), "--dscp-data: : expected a whole number from 0 to 63")
 
-    def test_a_folder_is_no_scenario(self):
+    def test_a_folder_is_refused_as_a_scenario(self):
         self.refused(weft("sim", "run", self.folder))
 
     def test_flags(self):
@@ -155,14 +155,14 @@ class Misuse(Files):
                       "default: 64 to 64MiB", r"default 4\)", r"default 15\)", r"default 50us\)"):
             self.assertRegex(said, words)
 
-    def test_numbers_are_told_their_range(self):
+    def test_a_number_out_of_range_is_told_the_range(self):
         self.refused(weft("bench", "write", "--port", "70000"), "--port: 70000", "1 to 65535")
         self.refused(weft("bench", "write", "--seconds", "nan"), "--seconds: nan", "0.01 to 3600")
         self.refused(weft("bench", "write", "--seconds", "1", "--iterations", "9"), "--iterations excludes --seconds")
         self.refused(weft("bench", "write", "--qps", "0"), "--qps: 0", "1 to 1024")
         self.refused(weft("bench", "write", "--clients", "2"), "--listen")
 
-    def test_a_file_that_may_not_grow_is_an_error(self):
+    def test_an_output_beyond_the_file_size_limit_is_an_error(self):
         with tempfile.TemporaryFile() as out:
             ran = subprocess.run(["prlimit", "--fsize=0", WEFT, "--help"], stdout=out, stderr=subprocess.PIPE, text=True,
                                  timeout=30)
@@ -178,15 +178,15 @@ class Misuse(Files):
             self.refused(weft("sim", "run", small, flag, self.folder),
                          f"{flag} {self.folder}: cannot be written: Is a directory; expected a file")
 
-    def test_help_is_no_misuse(self):
+    def test_help_exits_with_zero(self):
         for arguments in (["--help"], ["sim", "run", "--help"], ["--version"]):
             ran = weft(*arguments)
             self.assertEqual(ran.returncode, 0)
             self.assertNotEqual(ran.stdout, "")
 
 
-class NobodyListens(unittest.TestCase):
-    """Results that are lost are a failure; words to people that are lost are not."""
+class BrokenOutput(unittest.TestCase):
+    """A failed write of results is a failure; a failed write of messages is not."""
 
     def status_of(self, words, redirection):
         ran = subprocess.run(["sh", "-c", f'exec "$0" {words} {redirection}', WEFT], stdout=subprocess.DEVNULL,
@@ -199,13 +199,13 @@ class NobodyListens(unittest.TestCase):
             for redirection in (">/dev/full", ">&-"):
                 self.assertEqual(self.status_of(words, redirection), 1, words + redirection)
 
-    def test_it_is_said_once(self):
+    def test_a_failed_write_is_reported_once(self):
         ran = subprocess.run(["sh", "-c", 'exec "$0" bench write --self --size 64 --iterations 5 >/dev/full', WEFT],
                              stderr=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual([line for line in ran.stderr.splitlines() if line.startswith("weft:")],
                          ["weft: stdout: No space left on device"])
 
-    def test_words_that_cannot_be_written(self):
+    def test_messages_that_cannot_be_written(self):
         for redirection in ("2>/dev/full", "2>&-", "<&- 2>&-"):
             self.assertEqual(self.status_of("bench write --size 64 --iterations 5", redirection), 0, redirection)
             self.assertEqual(self.status_of("ctl port 99", redirection), 2, redirection)
@@ -213,9 +213,9 @@ class NobodyListens(unittest.TestCase):
 
 
 class Failure(Files):
-    """Exit 1: it ran, and what came out is not what was expected."""
+    """Exit 1: the command ran, and the outcome is not as expected."""
 
-    def test_what_is_recorded_may_not_fit_the_results_are_there(self):
+    def test_results_are_printed_when_a_recording_fails(self):
         small = self.write(SMALL)
         for flag in ("--pcap", "--trace"):
             ran = weft("sim", "run", small, "--json", flag, "/dev/full")
@@ -223,7 +223,7 @@ class Failure(Files):
             self.assertEqual(ran.stderr, f"weft: {flag} /dev/full: not everything could be written\n")
             self.assertEqual(json.loads(ran.stdout)["completed"], json.loads(ran.stdout)["flows"])
 
-    def test_stuck_says_who_and_where(self):
+    def test_a_stuck_run_names_the_host_and_the_command(self):
         path = self.write(SMALL.replace('[run]', """
 [transport.retry]
 exponential_count = 25
@@ -244,13 +244,13 @@ time_limit = "20ms"
         self.assertRegex(ran.stderr, r"(?m)^expected: 0 of 1 flows completed, expected all$")
         self.assertRegex(ran.stderr, rf"(?m)^repeat: weft sim run {re.escape(str(path))} --seed 1$")
 
-    def test_a_broken_expectation_is_a_sentence(self):
+    def test_a_failed_expectation_gives_a_sentence(self):
         path = self.write(SMALL + "\n[expect]\ngoodput_gbps_min = 1000\n")
         ran = weft("sim", "run", path)
         self.assertEqual(ran.returncode, 1)
         self.assertRegex(ran.stderr, r"(?m)^expected: goodput was .* Gb/s, expected at least 1000$")
 
-    def test_seeds_name_the_first_that_fails(self):
+    def test_seeds_name_the_first_failing_seed(self):
         path = self.write(SMALL + "\n[expect]\ngoodput_gbps_min = 1000\n")
         ran = weft("sim", "seeds", path, "--count", 3, "--first", 5)
         self.assertEqual(ran.returncode, 1)
@@ -282,23 +282,23 @@ class Success(Files):
         seed = lambda *more: json.loads(weft("sim", "run", path, "--json", *more).stdout)["seed"]
         self.assertEqual((seed(), seed("--seed", 9)), (5, 9))
 
-    def test_seeds_all_hold(self):
+    def test_passing_seeds_exit_with_zero(self):
         ran = weft("sim", "seeds", self.write(SMALL), "--count", 8, "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(json.loads(ran.stdout), {"scenario": "small", "seeds": 8, "failed": 0})
 
-    def test_a_name_with_a_quote_is_json_all_the_same(self):
+    def test_a_file_name_with_a_quote_gives_valid_json(self):
         path = self.write(SMALL, 'a"b.toml')
         for words in (["run", path, "--json"], ["seeds", path, "--count", 1, "--json"]):
             self.assertEqual(json.loads(weft("sim", *words).stdout)["scenario"], 'a"b')
 
-    def test_looking_does_not_change_the_run(self):
+    def test_recording_does_not_change_the_run(self):
         path = self.write(SMALL)
         plain = json.loads(weft("sim", "run", path, "--json").stdout)["trace_hash"]
         watched = weft("sim", "run", path, "--json", "--pcap", self.folder / "a.pcap", "--trace", self.folder / "a.json")
         self.assertEqual(json.loads(watched.stdout)["trace_hash"], plain)
 
-    def test_trace_is_one_object_a_line(self):
+    def test_a_trace_has_one_object_per_line(self):
         trace = self.folder / "trace.json"
         ran = weft("sim", "run", self.write(SMALL), "--json", "--trace", trace)
         self.assertEqual(ran.returncode, 0, ran.stderr)

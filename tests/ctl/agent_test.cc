@@ -1,5 +1,5 @@
-// The controller's word inside a device, between a controller and the protocol: denied EVs, disabled
-// ports, events.
+// CtlAgent, the part of a device between a controller and the protocol: denied EVs, disabled ports,
+// events.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,6 +8,7 @@
 
 #include "control/ctl_agent.h"
 #include "control/ctl_test_changes.h"
+#include "engine/process_config.h"
 #include "transport/test_pair.h"
 
 namespace weft::control {
@@ -29,10 +30,10 @@ class CtlAgentTest : public ::testing::Test {
     options.qp.ev_active = 128;
     evs_ = transport::test::make_evs({.ports = 2, .per_port = 8});
     pair_ = std::make_unique<Pair>(options);
-    agent_ = std::make_unique<CtlAgent>(open(), evs_);
+    agent_ = std::make_unique<CtlAgent>(open(), evs_, engine::plane_congestion());
   }
   void TearDown() override {
-    profiles_.reset();  // its use of the profile is the agent's
+    profiles_.reset();  // the agent holds its own use of the profile
     agent_.reset();
     controller_.reset();
     std::filesystem::remove_all(directory_);
@@ -43,7 +44,7 @@ class CtlAgentTest : public ::testing::Test {
     EXPECT_TRUE(state);
     return std::move(state).value();
   }
-  // EV profile 1: EVs 1 to 4 on ports 1 and 2 in turn.
+  // EV profile 1 has EVs 1 to 4, on ports 1 and 2 in turn.
   void make_profile() {
     ASSERT_TRUE(controller_->modify_format(13, testing::format_change({16, 16})));
     ASSERT_TRUE(controller_->modify_format(13, {.state = ProfileState::kOnline}));
@@ -55,7 +56,7 @@ class CtlAgentTest : public ::testing::Test {
     ASSERT_TRUE(controller_->modify_ev(1, change));
     ASSERT_TRUE(controller_->modify_ev(1, {.state = ProfileState::kOnline}));
   }
-  // A QP at end 0 that has the profile, connected to a plain one.
+  // A QP with the profile at end 0, connected to a QP without a profile.
   void connect() {
     const auto profiles = agent_->find({.ev = 1, .cc = 0});
     ASSERT_TRUE(profiles) << profiles.error().message;
@@ -70,14 +71,14 @@ class CtlAgentTest : public ::testing::Test {
     agent_->set_qp(pair_->now, pair_->end(0), qps_.qpn[0], profiles_);
     agent_->service(pair_->now, pair_->end(0));
   }
-  // A controller that wants events, and whose word is out.
+  // Registers a listener for events and passes on the controller's state.
   auto listen() {
     auto queue =
         EvEventQueue::open(controller_->events_directory(ControllerState::Make::kYes).value());
     EXPECT_TRUE(controller_->touch());
     return queue;
   }
-  // The EVs that data of end 0 takes.
+  // The EVs that data of end 0 uses.
   std::set<std::uint32_t> used() {
     std::set<std::uint32_t> out;
     const auto before = pair_->fate;
@@ -113,7 +114,7 @@ TEST_F(CtlAgentTest, AQpUsesTheEvsOfItsProfileUntilTheyAreDenied) {
   EXPECT_EQ(used(), values({0, 1, 2, 3}));
   ASSERT_TRUE(controller_->modify_ev(
       1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(2, 1), .state = 4}}}}));
-  EXPECT_EQ(used(), values({0, 1, 2, 3}));  // not looked yet
+  EXPECT_EQ(used(), values({0, 1, 2, 3}));  // the agent has not read the change yet
   agent_->service(pair_->now, pair_->end(0));
   EXPECT_EQ(used(), values({0, 2, 3}));
   ASSERT_TRUE(controller_->modify_ev(
@@ -123,7 +124,7 @@ TEST_F(CtlAgentTest, AQpUsesTheEvsOfItsProfileUntilTheyAreDenied) {
   EXPECT_EQ(controller_->modify_ev(1, {.state = ProfileState::kOffline}).error().code, EBUSY);
 }
 
-TEST_F(CtlAgentTest, WhatIsDeniedFromTheStartIsNeverUsed) {
+TEST_F(CtlAgentTest, AnEvDeniedFromTheStartIsNeverUsed) {
   make_profile();
   ASSERT_TRUE(controller_->modify_ev(
       1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(1, 2), .state = 4}}}}));
@@ -131,7 +132,7 @@ TEST_F(CtlAgentTest, WhatIsDeniedFromTheStartIsNeverUsed) {
   EXPECT_EQ(used(), values({1, 2, 3}));
 }
 
-TEST_F(CtlAgentTest, ADisabledPortCarriesNothing) {
+TEST_F(CtlAgentTest, ADisabledPortCarriesNoPackets) {
   make_profile();
   connect();
   ASSERT_TRUE(controller_->modify_port({.port = 2, .enabled = false}));
@@ -144,8 +145,8 @@ TEST_F(CtlAgentTest, ADisabledPortCarriesNothing) {
   EXPECT_EQ(used(), values({0, 1, 2, 3}));
 }
 
-// Nobody connects anew: what a controller replaces, QPs that run leave and take up.
-TEST_F(CtlAgentTest, EvsThatAreReplacedReachQpsThatRun) {
+// No QP connects again: running QPs stop using the replaced EVs and use the new ones.
+TEST_F(CtlAgentTest, ReplacedEvsReachRunningQps) {
   make_profile();
   connect();
   const std::set<std::uint32_t> before = used();
@@ -156,7 +157,7 @@ TEST_F(CtlAgentTest, EvsThatAreReplacedReachQpsThatRun) {
   ASSERT_TRUE(controller_->modify_ev(1, {.ops = ops}));
   agent_->service(pair_->now, pair_->end(0));
   const std::set<std::uint32_t> after = used();
-  EXPECT_EQ(after.size(), 3u);  // one of four is denied
+  EXPECT_EQ(after.size(), 3u);  // one of the four EVs is denied
   const auto port_of = [&](std::uint32_t value) {
     return std::find_if(evs_.begin(), evs_.end(),
                         [&](const fabric::Ev& ev) { return ev.value == value; })
@@ -165,7 +166,7 @@ TEST_F(CtlAgentTest, EvsThatAreReplacedReachQpsThatRun) {
   for (const std::uint32_t value : after) EXPECT_EQ(port_of(value), 0) << value;
 }
 
-TEST_F(CtlAgentTest, CongestionControlReachesQpsThatRun) {
+TEST_F(CtlAgentTest, ANewCongestionControlProfileReachesRunningQps) {
   make_profile();
   connect();
   EXPECT_TRUE(pair_->write(0, qps_.qpn[0], {.size = 100'000}));
@@ -185,7 +186,7 @@ TEST_F(CtlAgentTest, CongestionControlReachesQpsThatRun) {
   EXPECT_FALSE(used().empty());
 }
 
-TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
+TEST_F(CtlAgentTest, AnEvThatGoesBadAndComesBackGivesEvents) {
   make_profile();
   auto queue = listen();
   ASSERT_TRUE(queue);
@@ -200,7 +201,8 @@ TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
   EvEvent events[4];
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kAssumedBad}));
-  // Whoever asks is told the same, in any process; the file itself says what was told.
+  // A query in any process gives the same answer; the file keeps only the state that the controller
+  // set.
   const auto states = [&](const CtlModel& model) {
     std::vector<EvState> out;
     for (const EvEntry& entry : model.evs[1].evs) out.push_back(entry.state);
@@ -216,7 +218,7 @@ TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
   EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kGood}));
   EXPECT_EQ(agent_->counters().events, 2u);
   EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kGood, kGood}));
-  // Not asked for: not told.
+  // States outside the event mask are not reported.
   ASSERT_TRUE(controller_->modify_ev(1, {.event_mask = 1}));
   agent_->service(pair_->now, pair_->end(0));
   pair_->fate = [&](int from, const world::Datagram& d) {
@@ -227,15 +229,15 @@ TEST_F(CtlAgentTest, ControllersHearOfAnEvThatGoesBadAndComesBack) {
   agent_->service(pair_->now, pair_->end(0));
   EXPECT_EQ((*queue)->poll(events), 0u);
   EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kBad, kGood}));
-  // A QP that goes takes what only it knew with it.
+  // When a QP is destroyed, the states that only this QP knew are dropped.
   agent_->remove_qp(qps_.qpn[0]);
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0].state, EvState::kGood);
   EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kGood, kGood}));
 }
 
-// What a controller forbids nobody found bad.
-TEST_F(CtlAgentTest, ADenialIsNoEvent) {
+// An EV that a controller denies was not found bad by a QP.
+TEST_F(CtlAgentTest, DenyingAnEvGivesNoEvent) {
   make_profile();
   auto queue = listen();
   ASSERT_TRUE(queue);

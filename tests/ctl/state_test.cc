@@ -67,8 +67,8 @@ class CtlStateTest : public ::testing::Test {
     ASSERT_TRUE(state.modify_ev(1, change));
     ASSERT_TRUE(state.modify_ev(1, {.state = kOnline}));
   }
-  // Runs `body` in a child, which ends with it or by kill_child. The child says that it is ready by
-  // a byte.
+  // Runs `body` in a child until it returns or kill_child() is called. The child sends one byte
+  // when it is ready.
   pid_t child(const std::function<void(int ready)>& body) {
     std::array<int, 2> ends{};
     EXPECT_EQ(pipe(ends.data()), 0);
@@ -98,7 +98,7 @@ class CtlStateTest : public ::testing::Test {
 
 // Eight processes find an empty directory at the same moment, as the ranks of a job do after a
 // reboot.
-TEST_F(CtlStateTest, WhoeverIsFirstTheOthersSeeItWhole) {
+TEST_F(CtlStateTest, ProcessesThatStartTogetherAllSeeACompleteState) {
   for (int round = 0; round < 40; ++round) {
     fs::remove_all(directory_);
     fs::create_directory(directory_);
@@ -115,7 +115,7 @@ TEST_F(CtlStateTest, WhoeverIsFirstTheOthersSeeItWhole) {
           {.directory = directory_, .device = "weft0", .shape = {.port_mask = 0b11110}});
       _exit(state ? 0 : 1);
     }
-    close(start[1]);  // go
+    close(start[1]);  // starts all processes
     close(start[0]);
     for (const pid_t child : all) {
       int status = -1;
@@ -125,9 +125,9 @@ TEST_F(CtlStateTest, WhoeverIsFirstTheOthersSeeItWhole) {
   }
 }
 
-// No room for the first page of the file: an error, and nothing is left that others take for
-// damaged.
-TEST_F(CtlStateTest, WhatCannotBeWrittenIsNotBegun) {
+// No space for the first page of the file: an error, and no partial file is left that others would
+// read as damaged.
+TEST_F(CtlStateTest, AFailedFirstWriteLeavesNoFile) {
   const pid_t child = fork();
   if (child == 0) {
     const rlimit none{};
@@ -145,7 +145,7 @@ TEST_F(CtlStateTest, WhatCannotBeWrittenIsNotBegun) {
     EXPECT_NE(fs::file_size(entry), 0u) << entry.path();
 }
 
-TEST_F(CtlStateTest, OutlivesProcessesAndIsSeenByAll) {
+TEST_F(CtlStateTest, StateOutlivesProcessesAndAllProcessesSeeIt) {
   auto one = open();
   const std::uint64_t before = one->generation();
   online(*one);
@@ -160,7 +160,7 @@ TEST_F(CtlStateTest, OutlivesProcessesAndIsSeenByAll) {
   EXPECT_EQ(use->view.entries[1].path, (fabric::Ev{.value = 0xb, .port = 2}));
   EXPECT_EQ(use->view.entries[1].state, EvState::kDenied);
   EXPECT_EQ(use->view.event_mask, 3u);
-  // What one denies the other sees, by the number first.
+  // One process denies an EV; the other sees first the new generation number, then the state.
   const std::uint64_t seen = two->generation();
   ASSERT_TRUE(one->modify_ev(
       1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(0xa, 1), .state = 4}}}}));
@@ -168,7 +168,7 @@ TEST_F(CtlStateTest, OutlivesProcessesAndIsSeenByAll) {
   EXPECT_EQ(two->ev_view(1)->entries[0].state, EvState::kDenied);
 }
 
-TEST_F(CtlStateTest, ProfileZeroIsTheDevicesOwnUntilConfigured) {
+TEST_F(CtlStateTest, ProfileZeroMeansTheDefaultsUntilConfigured) {
   auto state = open();
   auto ev = state->use_ev_profile(0);
   ASSERT_TRUE(ev);
@@ -195,7 +195,7 @@ TEST_F(CtlStateTest, AUseKeepsTheProfileOnlineUntilItsProcessIsKilled) {
     auto use = mine->use_ev_profile(1);
     auto again = mine->use_ev_profile(1);
     if (!use || !again) _exit(1);
-    again->use.release();  // one of two: still in use
+    again->use.release();  // one of two uses: still in use
     (void)!::write(ready, "x", 1);
     pause();
   });
@@ -205,12 +205,13 @@ TEST_F(CtlStateTest, AUseKeepsTheProfileOnlineUntilItsProcessIsKilled) {
   EXPECT_EQ(state->use_ev_profile(1).error().code, EINVAL);
 }
 
-TEST_F(CtlStateTest, ChangesTogetherAreAllMadeOrNone) {
+TEST_F(CtlStateTest, SeveralChangesInOneAreAllMadeOrNone) {
   auto state = open();
   online(*state);
   const auto before = state->snapshot().value();
   using Changes = ControllerState::Changes;
-  // The first entry of the batch is done when the second fails: alone it would stay.
+  // The first entry of the batch is done when the second fails. In a single operation it would stay
+  // done; here it must be undone.
   const EvOps half{.op = EvOp::kModifyState,
                    .entries = {{.ev = stev(0xa, 1), .state = 4}, {.ev = stev(0xc, 1), .state = 4}}};
   const auto failed = state->change_together([&](Changes& to) -> CtlResult<void> {
@@ -222,7 +223,7 @@ TEST_F(CtlStateTest, ChangesTogetherAreAllMadeOrNone) {
   EXPECT_EQ(*state->snapshot().value(), *before);
   EXPECT_FALSE(state->modify_ev(1, {.ops = half}));
   EXPECT_EQ(state->snapshot().value()->evs[1].evs[0].state, EvState::kDenied);
-  // A profile goes down and up again in one change, and not at all while somebody uses it.
+  // One change takes a profile down and up again; it is refused while the profile is in use.
   const auto round = [&](Changes& to) -> CtlResult<void> {
     WEFT_CHECK(to.modify_port({.port = 3, .enabled = false}));
     WEFT_CHECK(to.modify_ev(1, {.state = kOffline}));
@@ -243,7 +244,7 @@ TEST_F(CtlStateTest, ChangesTogetherAreAllMadeOrNone) {
   EXPECT_NE(state->snapshot().value()->ports_disabled, before->ports_disabled);
 }
 
-TEST_F(CtlStateTest, AUseInThisProcessCountsToo) {
+TEST_F(CtlStateTest, AUseByTheSameProcessKeepsAProfileOnline) {
   auto state = open();
   online(*state);
   {
@@ -254,8 +255,8 @@ TEST_F(CtlStateTest, AUseInThisProcessCountsToo) {
   EXPECT_TRUE(state->modify_ev(1, {.state = kOffline}));
 }
 
-// A DataLoader's worker: it must not keep its dead parent's profile busy.
-TEST_F(CtlStateTest, AForkedChildHoldsNoUse) {
+// A forked child, such as a DataLoader worker, must not keep the profile of its dead parent busy.
+TEST_F(CtlStateTest, AForkedChildHoldsNoUseOfAProfile) {
   auto state = open();
   online(*state);
   std::array<int, 2> ends{};
@@ -270,7 +271,7 @@ TEST_F(CtlStateTest, AForkedChildHoldsNoUse) {
       close(ends[1]);
       (void)!::write(ready, "x", 1);
       char byte = 0;
-      (void)!::read(ends[0], &byte, 1);  // until the test ends
+      (void)!::read(ends[0], &byte, 1);  // blocks until the test ends
       _exit(0);
     }
     pause();
@@ -281,8 +282,8 @@ TEST_F(CtlStateTest, AForkedChildHoldsNoUse) {
   close(ends[1]);
 }
 
-// Whatever moment a writer is killed at, the file is the old state or the new one, and the next
-// writer goes on.
+// A writer may be killed at any moment: the file is the old state or the new one, and the next
+// writer can continue.
 TEST_F(CtlStateTest, AWriterMayBeKilledAtAnyPoint) {
   auto state = open();
   online(*state);
@@ -306,7 +307,7 @@ TEST_F(CtlStateTest, AWriterMayBeKilledAtAnyPoint) {
   }
 }
 
-TEST_F(CtlStateTest, TwoControllersLoseNothing) {
+TEST_F(CtlStateTest, TwoControllersLoseNoChange) {
   open();
   constexpr int kEach = 100;
   std::vector<pid_t> writers;
@@ -333,7 +334,7 @@ TEST_F(CtlStateTest, TwoControllersLoseNothing) {
   EXPECT_EQ(now->ccs[6].vendor[0], static_cast<std::byte>(kEach));
 }
 
-TEST_F(CtlStateTest, ADamagedFileIsSaidAndNotUsed) {
+TEST_F(CtlStateTest, ADamagedFileIsReportedAndNotUsed) {
   auto state = open();
   online(*state);
   std::ofstream(directory_ + "/weft0.state", std::ios::binary) << "rubbish";
@@ -345,14 +346,15 @@ TEST_F(CtlStateTest, ADamagedFileIsSaidAndNotUsed) {
   EXPECT_EQ(other->modify_port({.port = 1, .enabled = false}).error().code, EIO);
 }
 
-TEST_F(CtlStateTest, NamesAndDirectoriesThatAreNoGood) {
+TEST_F(CtlStateTest, BadNamesAndDirectoriesAreRefused) {
   for (const char* name : {"", "../x", "a/b", ".hidden"}) {
     EXPECT_FALSE(ControllerState::open({.directory = directory_, .device = name}));
   }
   fs::permissions(directory_, fs::perms{0777});
   EXPECT_FALSE(ControllerState::open({.directory = directory_, .device = "weft0"}));
   fs::permissions(directory_, fs::perms{0700});
-  // No directory, and none can be made: as on the first day, and not to be changed.
+  // The directory is missing and cannot be created: the state has its defaults and cannot be
+  // changed.
   auto nowhere = ControllerState::open({.directory = "/proc/self/nosuch", .device = "weft0"});
   ASSERT_TRUE(nowhere);
   EXPECT_FALSE((*nowhere)->is_attached());
@@ -360,8 +362,8 @@ TEST_F(CtlStateTest, NamesAndDirectoriesThatAreNoGood) {
   EXPECT_EQ((*nowhere)->modify_port({.port = 1}).error().code, EPERM);
 }
 
-TEST_F(CtlStateTest, OnlyItsOwnerMayChangeIt) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
+TEST_F(CtlStateTest, OnlyTheOwnerMayChangeTheState) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   fs::permissions(directory_, fs::perms{0755});
   auto state = open(DeviceScope::kSystem);
   online(*state);
@@ -375,9 +377,11 @@ TEST_F(CtlStateTest, OnlyItsOwnerMayChangeIt) {
     (void)!::write(ready, "x", 1);
     pause();
   });
-  EXPECT_EQ(state->modify_ev(1, {.state = kOffline}).error().code, EBUSY);  // its use counts
+  EXPECT_EQ(state->modify_ev(1, {.state = kOffline}).error().code,
+            EBUSY);  // its own use counts too
   end(other);
-  // Root without the capability: a system device is not its own, a device of the user is.
+  // Root without the capability may not change a system device, but may change a device of the
+  // user.
   const pid_t uncapped = child([&](int ready) {
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     __user_cap_data_struct data[2]{};
@@ -410,7 +414,7 @@ TEST_F(CtlStateTest, EventsReachEveryListenerWithAnExactCountOfLosses) {
     ASSERT_EQ(queue->poll(got), 1u);
     EXPECT_EQ(got[0], first);
   }
-  // Nobody reads: the kernel's room is used up, and every event beyond it is counted.
+  // No listener reads: the kernel's queue fills, and every further event is counted as lost.
   constexpr std::uint64_t kMany = 20'000;
   for (std::uint64_t i = 0; i < kMany; ++i) sender.send(first);
   ASSERT_GT(sender.dropped(), 0u);
@@ -421,21 +425,21 @@ TEST_F(CtlStateTest, EventsReachEveryListenerWithAnExactCountOfLosses) {
     EXPECT_GE(received, kEventsMin);
     for (std::uint64_t i = 0; i < received; ++i) lost += all[i].drop_count;
     EXPECT_EQ(lost, 0u);
-    sender.send(first);  // says what was lost before it
+    sender.send(first);  // reports the events lost before it
     ASSERT_GE(queue->poll(got), 1u);
     EXPECT_EQ(received + got[0].drop_count, sent) << "and no other is missing";
-    ++sent;  // the other queue could not take the last one
+    ++sent;  // the other queue had no room for the last one
     while (queue->poll(got) > 0) {
     }
   }
-  // A listener that goes is forgotten; its socket too.
+  // A listener that ends is forgotten, and its socket is removed.
   queues[0].reset();
   sender.send(first);
   ASSERT_TRUE(sender.refresh(*state->events_directory(ControllerState::Make::kNo)));
   EXPECT_EQ(sender.listeners(), 1u);
 }
 
-TEST_F(CtlStateTest, EventQueuesAreBoundedAndClearedAfterTheDead) {
+TEST_F(CtlStateTest, EventQueuesAreBoundedAndThoseOfDeadProcessesAreRemoved) {
   auto state = open();
   const auto make = [&] {
     return EvEventQueue::open(state->events_directory(ControllerState::Make::kYes).value());
@@ -457,7 +461,7 @@ TEST_F(CtlStateTest, EventQueuesAreBoundedAndClearedAfterTheDead) {
   EXPECT_TRUE(fs::is_empty(directory_ + "/weft0.events"));
 }
 
-TEST_F(CtlStateTest, ARecordThatIsNoneIsCountedAndDropped) {
+TEST_F(CtlStateTest, AMalformedEventIsCountedAndDropped) {
   std::array<std::byte, kEvEventBytes> bytes{};
   const EvEvent event{.profile_id = 3, .ev = stev(1, 4), .state = EvState::kGood, .drop_count = 9};
   emit_ev_event(event, bytes);

@@ -1,5 +1,5 @@
 // Any text: parse_ipv6() yields an address or one short line, and an address survives its canonical
-// text. Any address: what it is read as (a host's port, a list of uSIDs) gives that address again.
+// text. Any address: its parsed form (a host's port, a list of uSIDs) gives that address again.
 #include <cstddef>
 #include <cstdint>
 #include <string>

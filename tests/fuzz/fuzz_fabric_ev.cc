@@ -1,5 +1,6 @@
-// Any format, any fields, any EV: refused with one line, or expanded as the rules say, worked out
-// here a second time on strings of '0' and '1'. Generated profiles stay in their ranges.
+// Any format, any fields, any EV: refused with one line, or expanded by the rules. A second
+// implementation here computes the expansion on strings of '0' and '1'. Generated profiles stay in
+// their ranges.
 //
 // Input: mode, field counts of format and profile, count, ports; widths; fields of 17 bytes; the
 // EV. Zeros at the end.
@@ -47,8 +48,8 @@ std::string bits_of(const EvBytes& bytes) {
   return bits;
 }
 
-// The rules once more: take the EV's bits in turn for the '1's of each mask. Empty if bits are left
-// over.
+// The second implementation: the '1's of each mask take the EV's bits in turn. Empty if bits of the
+// EV are left over.
 std::string expand_slowly(const EvFormat& format, const std::vector<EvField>& fields,
                           const std::string& ev) {
   std::string out;

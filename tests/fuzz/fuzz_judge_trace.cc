@@ -1,5 +1,5 @@
 // Any text: each line is a record or an error, a record survives writing and reading, and the judge
-// reads whatever came of it to the end.
+// processes all records without a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,8 +1,9 @@
-// Any bytes as packets of hosts at any times, and any text as faults: the software switch crashes
-// on none, loses count of none, and what it delivers is a packet whose lengths agree.
+// Any bytes as packets of hosts at any times, and any text as faults: the software switch never
+// crashes, counts every packet, and delivers only packets with consistent lengths.
 //
-// The input: records of one byte (what: 0 to 3 a packet, from host and plane of its bits; 4 a fault
-// as text; else time passes), two bytes of length, and that many bytes.
+// The input is a list of records: one byte for the kind (0 to 3: a packet, with host and plane in
+// the bits; 4: a fault as text; otherwise time passes), two bytes for the length, and that many
+// bytes.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -66,7 +67,7 @@ void check(ConstBytes in) {
       take_all(fabric, now);
     }
   }
-  // Everything leaves in the end: a delayed packet after a day at most, a few times over.
+  // All packets leave in the end; a packet may be delayed by at most a day, several times.
   take_all(fabric, now + Duration::s(86'400 * 20));
   take_all(fabric, now + Duration::s(86'400 * 20));
   WEFT_ASSERT(fabric.packets_under_way() == 0);

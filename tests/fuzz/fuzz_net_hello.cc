@@ -1,6 +1,6 @@
 // Any bytes as hellos, in any order, to two ends that also exchange real ones: only genuine hellos
-// parse, they survive emitting, and the ends have keys only if these are the same ones. The input is
-// a script: a byte for what happens next, then what that needs.
+// parse, they survive emitting, and the ends have keys only if these are the same ones. The input
+// is a script: one byte for the next action, then the arguments of that action.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -36,7 +36,7 @@ class Ends {
                                          .peer = {.incarnation = 1, .qpn = 5},
                                          .drawn = {std::byte{2}}})} {}
 
-  void step(Script& script) {
+  void run_action(Script& script) {
     const std::uint8_t what = script.byte();
     seal::SecureSession& end = ends_[what & 1];
     now_ = now_ + Duration::us(300);
@@ -44,10 +44,10 @@ class Ends {
       case 0:
         if (const auto hello = end.poll_hello(now_)) keep(*hello);
         break;
-      case 1:  // one that was sent, again or late
+      case 1:  // a genuine hello, repeated or late
         if (!sent_.empty()) deliver(end, sent_[script.byte() % sent_.size()]);
         break;
-      case 2: {  // the same, changed
+      case 2: {  // a genuine hello, altered
         if (sent_.empty()) break;
         seal::SecureHello::Packet packet = sent_[script.byte() % sent_.size()];
         const seal::SecureHello::Packet genuine = packet;
@@ -57,7 +57,7 @@ class Ends {
         deliver(end, packet);
         break;
       }
-      default: {  // anything
+      default: {  // arbitrary bytes
         std::vector<std::byte> bytes;
         for (int i = script.byte(); i > 0; --i) bytes.push_back(std::byte{script.byte()});
         WEFT_ASSERT(!seal::parse_hello(bytes, keys_));
@@ -98,6 +98,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       seal::KeySchedule::from_secret(std::vector<std::byte>(32)).value();
   Script script(data, std::min<std::size_t>(size, 400));
   Ends ends(keys);
-  while (!script.is_over()) ends.step(script);
+  while (!script.is_over()) ends.run_action(script);
   return 0;
 }

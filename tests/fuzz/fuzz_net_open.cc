@@ -1,6 +1,6 @@
-// Any bytes to a secured end: a packet opens only if it is one that the other end sealed, and then
-// as it was. The first byte of the input says what the rest is: 0 and 1 a packet (not trimmed,
-// trimmed), else edits of a genuine one: pairs of a place and what is changed there.
+// Any bytes to a secured end: a packet opens only if the other end sealed it, and then unchanged.
+// The first byte of the input selects the meaning of the rest. 0 and 1: a packet (not trimmed,
+// trimmed). Otherwise edits of a genuine packet: pairs of a position and a change.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Any text as a scenario file: a scenario that can be planned, or one line that says what is wrong.
+// Any text as a scenario file: parsing gives a scenario that can be planned, or one line that names
+// the mistake.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -23,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto topology = fabric::Topology::make(parsed->topology);
   WEFT_ASSERT(topology.has_value());
-  // What is small enough is written out as well.
+  // Small scenarios are also written out.
   if (topology->host_count() > 64 || topology->link_count() > 10'000) return 0;
   const scenario::Plan plan = scenario::make_plan(*parsed, *topology, Prng(1));
   WEFT_ASSERT(plan.ends.size() == 2 * plan.connections.size());

@@ -1,5 +1,5 @@
-// Any bytes: parse_frame() yields a frame or a reason, and what it yields survives emit_frame() and
-// parse_frame(), with an ICRC that then holds.
+// Any bytes: parse_frame() yields a frame or a drop reason. A frame survives emit_frame() and
+// parse_frame(), and its ICRC is then right.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

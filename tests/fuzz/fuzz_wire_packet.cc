@@ -1,4 +1,4 @@
-// Any bytes: parse() yields a packet or a reason, and what it yields survives emit() and parse().
+// Any bytes: parse() yields a packet or a drop reason, and a packet survives emit() and parse().
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,8 @@ void check(ConstBytes bytes, ParseOptions options) {
   WEFT_ASSERT(*second == *first);
 }
 
-// The parts cover the datagram and, where parse() accepts it, the header is what parse() needs.
+// The parts cover the whole datagram. If parse() accepts it, the header part has the size that
+// parse() uses.
 void check_split(ConstBytes bytes, ParseOptions options) {
   const auto parts = split_datagram(bytes, options);
   if (!parts) return;

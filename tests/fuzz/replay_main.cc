@@ -4,7 +4,8 @@
 //   fuzz_NAME CORPUS_FOLDER             replay all (an absent folder is an empty corpus)
 //   fuzz_NAME FILE                      replay one, without mutations: a finding
 //
-// A target asserts. When an input breaks it, a handler names the input before the program ends.
+// A target asserts. If an input breaks an assertion, a handler prints that input before the program
+// ends.
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
@@ -26,11 +27,11 @@ using Input = std::vector<std::uint8_t>;
 constexpr int kMutationsPerInput = 200;
 constexpr std::size_t kInputSizeMax = 1 << 16;
 
-// What is running now, for the message when it aborts: a file and how many mutations of it.
+// The current input, for the message of an abort: a file and the number of its mutations.
 const char* running_name = "";
 int running_mutation = 0;
 
-// WEFT_ASSERT aborts: say which input did it, then go on aborting.
+// WEFT_ASSERT aborts: prints the input, then continues to abort.
 void name_the_input(int signal) {
   std::fprintf(stderr, "the input was %s, mutation %d (0: as it is)\n", running_name,
                running_mutation);
@@ -59,13 +60,13 @@ Input read_file(const fs::path& path) {
 void run(const Input& input, const std::string& name, int mutation = 0) {
   running_name = name.c_str();
   running_mutation = mutation;
-  // An exact allocation, so that a read past the end is seen by AddressSanitizer.
+  // The allocation has the exact size, so that AddressSanitizer detects a read past the end.
   const Input exact(input.begin(), input.end());
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
 
-// One small change: a bit, a byte, an interesting value, a cut, an insertion, a repeat, a splice
-// with another input.
+// One small change: a bit, a byte, a boundary value, a cut, an insertion, a repeat, a splice with
+// another input.
 void mutate(Input& input, Random& random, const std::vector<Input>& corpus) {
   const auto at = [&] {
     return input.begin() + static_cast<std::ptrdiff_t>(random.below(input.size() + 1));
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
     corpus.push_back(read_file(path));
     names.push_back(path.filename().string());
   }
-  // The empty input belongs to every corpus, and with mutations it is a start from nothing.
+  // Every corpus includes the empty input; its mutations are built from nothing.
   corpus.emplace_back();
   names.emplace_back("(empty)");
 
@@ -154,7 +155,7 @@ int main(int argc, char** argv) {
     Input input = corpus[i];
     for (int mutation = 1; mutation <= kMutationsPerInput; ++mutation, ++runs) {
       if (mutation % 8 == 1)
-        input = corpus[i];  // Up to eight changes pile up, then again from the original.
+        input = corpus[i];  // up to eight changes accumulate, then it restarts from the original
       mutate(input, random, corpus);
       run(input, names[i], mutation);
     }

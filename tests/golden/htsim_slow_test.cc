@@ -1,12 +1,12 @@
-// tests/golden/htsim.txt, row by row: htsim's results within their tolerances, or a declared
-// difference.
+// Compares each row of tests/golden/htsim.txt: our result is within the tolerance of htsim's, or
+// the row declares the difference.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "scenario/names.h"
+#include "config/names.h"
 #include "table.h"
 
 namespace weft::testing {
@@ -59,7 +59,7 @@ double median_of(const Row& row) {
     const run::Outcome outcome = run(scenario, seed);
     EXPECT_EQ(outcome.results.completed, outcome.results.flows) << failures(outcome);
     const auto value = measured(row.what, outcome);
-    EXPECT_TRUE(value) << row.what << " is no column that is measured";
+    EXPECT_TRUE(value) << row.what << " is not a known quantity";
     values.push_back(value.value_or(0));
   }
   std::sort(values.begin(), values.end());
@@ -68,7 +68,7 @@ double median_of(const Row& row) {
 
 class AgainstHtsim : public ::testing::TestWithParam<Row> {};
 
-TEST_P(AgainstHtsim, Holds) {
+TEST_P(AgainstHtsim, AgreesOrDiffersAsDeclared) {
   const Row& row = GetParam();
   ASSERT_GE(row.seeds, 3u);
   const double value = median_of(row);
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(, AgainstHtsim, ::testing::ValuesIn(rows()), [](const a
   return name;
 });
 
-// The rows named, measured, each smaller than the one before.
+// Expects that the measured values of these rows decrease from row to row.
 void expect_falling(const std::vector<std::string>& names) {
   double before = 0;
   for (const std::string& name : names) {
@@ -109,17 +109,17 @@ void expect_falling(const std::vector<std::string>& names) {
   }
 }
 
-// The ways to balance load come in htsim's order.
-TEST(AgainstHtsimOrder, PoliciesOnAHealthyFabric) {
+// Load-balancing policies rank in the same order as in htsim.
+TEST(AgainstHtsimOrder, PoliciesRankAsInHtsimOnAHealthyFabric) {
   expect_falling({"permutation-single-path", "permutation-oblivious", "permutation-mrc",
                   "permutation-reps-1-1"});
 }
 
-TEST(AgainstHtsimOrder, PoliciesWithSlowLinks) {
+TEST(AgainstHtsimOrder, PoliciesRankAsInHtsimWithSlowLinks) {
   expect_falling({"slow-links-oblivious", "slow-links-mrc", "slow-links-reps-1-1"});
 }
 
-TEST(AgainstHtsimOrder, MorePathsAreBetter) {
+TEST(AgainstHtsimOrder, MorePathsAreFaster) {
   expect_falling({"paths-1", "paths-4", "paths-16", "paths-64", "paths-256", "paths-1024"});
 }
 

@@ -1,5 +1,5 @@
-// What must come out whatever the transport does: serialisation, propagation, conservation. No
-// tolerance beyond rounding and what is said beside each.
+// Results that follow from serialisation, propagation and conservation alone, whatever the
+// transport does. The tolerance is rounding, or what a comment beside the check says.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
@@ -10,25 +10,27 @@ namespace weft::testing {
 namespace {
 
 constexpr double kPacket = 4150;      // bytes on the wire, framing included
-constexpr double kLastPacket = 2136;  // of the flows that stand for htsim's 2,000,000 bytes
+constexpr double kLastPacket = 2136;  // last packet of a flow of 2,000,000 bytes, as in htsim
 constexpr double kFlowPackets = 490;
 
 double us(double bytes, double gbps) { return bytes * 8 / gbps / 1000; }
 
-// 489 full packets and a shorter one over six links: the last full packet is stored and forwarded
-// five times, the shorter one comes right behind it, and the acknowledgement travels back.
-TEST(Identities, OneFlow) {
+// 489 full packets and a shorter one over six links. The last full packet is stored and forwarded
+// five times, the shorter one follows it directly, and the acknowledgement returns.
+TEST(Identities, OneFlowTakesItsSerialisationAndOneRtt) {
   const run::Outcome outcome = run(load("htsim-one-flow"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   const double there = (kFlowPackets - 1 + 5) * us(kPacket, 100) + us(kLastPacket, 100) + 6;
-  const double back = 6 + 6 * us(110, 100);  // a Transport ACK
-  EXPECT_NEAR(outcome.results.fct_us.max, there + back, 0.02) << "some nanoseconds behind a SACK";
-  EXPECT_NEAR(outcome.results.fct_us.max, 176.2, us(kPacket, 100)) << "htsim's, within one packet";
+  const double back = 6 + 6 * us(110, 100);  // time of the Transport ACK
+  EXPECT_NEAR(outcome.results.fct_us.max, there + back, 0.02)
+      << "a SACK ahead of it costs some nanoseconds";
+  EXPECT_NEAR(outcome.results.fct_us.max, 176.2, us(kPacket, 100))
+      << "the result of htsim, within one packet";
 }
 
-// Queues that hold everything, no congestion control: the last of N flows is done after N
-// serialisations and an RTT.
-TEST(Identities, IncastWithoutLoss) {
+// With unlimited queues and no congestion control the last of N flows completes after N
+// serialisations and one RTT.
+TEST(Identities, AnIncastWithoutLossTakesNSerialisationsAndOneRtt) {
   scenario::Scenario scenario = load("htsim-incast-32");
   scenario.switches.queue_bytes = scenario.switches.last_hop_queue_bytes = 1u << 30;
   scenario.transport.congestion_control = false;
@@ -39,22 +41,22 @@ TEST(Identities, IncastWithoutLoss) {
   const double serialised = 32 * (us(kPacket, 400) * (kFlowPackets - 1) + us(kLastPacket, 400));
   const double rtt = 8 + 3 * us(kPacket, 400) +
                      4 * us(110, 400);  // the senders are in the receiver's pod: four links
-  // Answers go before data, and the last packet to arrive need not be a short one.
+  // Tolerance: control packets precede data, and the last packet to arrive may be a full one.
   EXPECT_NEAR(outcome.results.fct_us.max, serialised + rtt, 2 * us(kPacket, 400));
 }
 
-// 2(g - 1) steps of a chunk and a way to the next rank each; the acknowledgement of the last one
-// travels back.
-TEST(Identities, RingAllReduce) {
+// 2(g - 1) steps. Each takes the serialisation of a chunk and the path to the next rank. At the end
+// the acknowledgement of the last chunk returns.
+TEST(Identities, RingAllReduceTakesTheTimeOfItsSteps) {
   const run::Outcome outcome = run(load("ring-16"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   const double packet = us(4096 + 166, 400);
   const double chunk = 64 * packet;  // 256 KiB
   const double inside = 2 * 1 + packet, across = 4 * 1 + 3 * packet;
-  // Once round the ring of 16 ranks, four to a T0: twelve ways inside and four across. Twice round
-  // less the two cheapest.
-  const double ways = 2 * (12 * inside + 4 * across) - 2 * inside;
-  EXPECT_NEAR(outcome.results.slowest_over_ideal * outcome.results.ideal_us, 30 * chunk + ways + 4,
+  // The ring of 16 ranks, four per T0, has twelve paths inside a T0 and four across. The 30 steps
+  // go around it twice, less two paths inside a T0.
+  const double paths = 2 * (12 * inside + 4 * across) - 2 * inside;
+  EXPECT_NEAR(outcome.results.slowest_over_ideal * outcome.results.ideal_us, 30 * chunk + paths + 4,
               0.01 * 250);
 }
 
@@ -62,9 +64,9 @@ struct Trims {
   std::uint64_t data = 0, probes = 0, nacks = 0;
 };
 
-// Every packet is placed once; every trimmed data packet is answered with one NACK; a trimmed probe
-// needs none.
-TEST(Identities, Conservation) {
+// Every packet is placed once. Every trimmed data packet is answered by one NACK, a trimmed probe
+// by none.
+TEST(Identities, EveryPacketIsPlacedOnceAndEveryTrimHasOneNack) {
   scenario::Scenario scenario = load("htsim-incast-32");
   Trims seen;
   run::RunOptions options;
@@ -81,7 +83,7 @@ TEST(Identities, Conservation) {
   };
   const run::Outcome outcome = run(scenario, options);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
-  ASSERT_EQ(outcome.results.facts.drops, 0u) << "no header may be dropped for this to hold";
+  ASSERT_EQ(outcome.results.facts.drops, 0u) << "the check requires that no header is dropped";
   EXPECT_EQ(counter(outcome, "transport.packets_placed"), 32u * 490);
   EXPECT_EQ(counter(outcome, "transport.bytes_placed"), 32u * 1'969'620);
   EXPECT_GT(seen.data, 1000u);
@@ -89,8 +91,8 @@ TEST(Identities, Conservation) {
   EXPECT_EQ(seen.data + seen.probes, outcome.results.facts.trims);
 }
 
-// Everything that a host sent was delivered, or is counted as lost.
-TEST(Identities, PacketsDoNotVanish) {
+// Every packet that a host sent is delivered or counted as dropped.
+TEST(Identities, EverySentPacketIsDeliveredOrCountedAsDropped) {
   for (const char* name : {"fault-mix", "htsim-incast-32", "loss-5pct"}) {
     const run::Outcome outcome = run(load(name), 2);
     EXPECT_EQ(outcome.world.packets_sent, outcome.world.packets_delivered + outcome.world.drops())
@@ -98,7 +100,7 @@ TEST(Identities, PacketsDoNotVanish) {
   }
 }
 
-TEST(Identities, OnePlaneOfEightIsAnEighth) {
+TEST(Identities, LosingOnePlaneOfEightCostsAnEighthOfTheGoodput) {
   const run::Outcome outcome = run(load("plane-down"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   EXPECT_NEAR(outcome.results.settled_gbps.value() / outcome.results.baseline_gbps.value(), 7.0 / 8,
@@ -107,14 +109,14 @@ TEST(Identities, OnePlaneOfEightIsAnEighth) {
               0.004);
 }
 
-TEST(Identities, FourPortsOfEightAreHalf) {
+TEST(Identities, LosingFourPortsOfEightHalvesTheGoodput) {
   const run::Outcome outcome = run(load("four-ports-down"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   EXPECT_NEAR(outcome.results.settled_gbps.value() / outcome.results.baseline_gbps.value(), 4.0 / 8,
               0.004);
 }
 
-// MTU over wire size, on eight planes of 100G.
+// The framing limit is MTU over wire size, on eight planes of 100G.
 TEST(Identities, OneQpReachesTheFramingLimit) {
   const run::Outcome outcome = run(load("one-qp"), 1);
   EXPECT_LE(outcome.results.goodput_gbps, 800.0 * 4096 / (4096 + 166));

@@ -1,4 +1,4 @@
-// tests/golden/paper.txt, scenario by scenario.
+// Runs each scenario of tests/golden/paper.txt, and checks its numbers against the bounds there.
 #include <fmt/format.h>
 
 #include <map>
@@ -46,7 +46,7 @@ std::map<std::string, double> numbers_of(const scenario::Results& r) {
 
 class PaperFigure : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(PaperFigure, Shows) {
+TEST_P(PaperFigure, NumbersAreWithinTheirBounds) {
   const run::Outcome outcome = run(load(GetParam()), 1);
   EXPECT_TRUE(outcome.held()) << failures(outcome);
   const auto numbers = numbers_of(outcome.results);

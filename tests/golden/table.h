@@ -1,4 +1,4 @@
-// A table of numbers as text: columns divided by `|`, `#` begins a comment line.
+// A table of numbers as text: `|` separates columns, `#` begins a comment line.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ inline std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// Rows of exactly `columns` cells.
+// The rows of a table file. A row without exactly `columns` cells is a test failure.
 inline std::vector<std::vector<std::string>> cells_of(const std::string& path,
                                                       std::size_t columns) {
   std::istringstream text(text_of(path));

@@ -19,18 +19,18 @@ def run(*arguments):
 
 
 class LayerCheck(unittest.TestCase):
-    def test_repository_keeps_its_layers(self):
+    def test_the_repository_passes(self):
         result = run()
         self.assertEqual(result.returncode, 0, "\n" + result.stdout + result.stderr)
 
-    def test_every_broken_rule_is_named_with_file_and_line(self):
+    def test_every_violation_is_reported_with_file_and_line(self):
         result = run(HERE / "bad")
         self.assertEqual(result.returncode, 1)
         expected = (HERE / "bad/expected.txt").read_text()
         self.assertEqual(len(expected.splitlines()), 10)
         self.assertEqual(result.stdout, expected)
 
-    def test_a_tree_without_sources_is_no_success(self):
+    def test_a_tree_without_sources_is_an_error(self):
         with tempfile.TemporaryDirectory() as empty:
             shutil.copytree(HERE / "bad/cmake", pathlib.Path(empty) / "cmake")
             result = run(empty)

@@ -1,10 +1,12 @@
-/* abi_list.h as a C compiler sees it; C99 and later. Compiles when all of it holds. */
+/* Checks abi_list.h with a C compiler, C99 and later. It compiles if every entry of the list is
+ * right. */
 #include <stddef.h>
 
 #include "mrc.h"
 #include "mrc_ctl.h"
 
-/* C99 has no assertion at compile time: an array of -1 elements does, named after what is wrong. */
+/* C99 has no assertion at compile time. An array of -1 elements fails to compile, and its name
+ * tells the wrong entry. */
 #if __STDC_VERSION__ >= 201112L
 #define ABI_HOLDS(condition, text) _Static_assert(condition, text);
 #else
@@ -21,7 +23,7 @@
 
 #include "abi_list.h"
 
-/* The one macro that is an expression. */
+/* The only macro that is an expression. */
 struct mrc_ctl_ev abi_unpopulated(void);
 struct mrc_ctl_ev abi_unpopulated(void) {
   return MRC_CTL_EV_UNPOPULATED;

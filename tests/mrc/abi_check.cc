@@ -1,12 +1,12 @@
-// abi_list.h as a C++ compiler sees it. Compiles when all of it holds.
+// Checks abi_list.h with a C++ compiler. It compiles if every entry of the list is right.
 #include <cstddef>
 #include <type_traits>
 
 #include "mrc.h"
 #include "mrc_ctl.h"
 
-// A pointer to a function that does not throw converts to one that might, and to nothing else: the
-// list fits headers that say noexcept and headers that do not.
+// A pointer to a noexcept function converts to a pointer without noexcept, and to nothing else. So
+// the list fits headers with and without noexcept.
 #define ABI_SIZE(type, size) static_assert(sizeof(type) == (size), "size of " #type);
 #define ABI_FIELD(type, field, offset, size)                          \
   static_assert(offsetof(type, field) == (offset), #type "." #field); \

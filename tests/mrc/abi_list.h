@@ -1,12 +1,13 @@
-/* What a compiled program relies on in mrc.h and mrc_ctl.h, API 1.0.1, on a 64-bit machine: each
- * struct's size, each field's place, each constant, each function's type. Written by hand from
- * OCP's headers; headers_test.py holds it against ours and, given their source tree, theirs.
+/* The binary interface of mrc.h and mrc_ctl.h, API 1.0.1, on a 64-bit machine: the size of each
+ * struct, the offset of each field, each constant, the type of each function. Written by hand from
+ * OCP's headers; headers_test.py compares it with our headers and, given OCP's source tree, with
+ * theirs.
  *
  * The including file defines
  *   ABI_SIZE(type, size)                  ABI_FIELD(type, field, offset, size)
  *   ABI_VALUE(name, value)                ABI_FUNCTION(name, result, (arguments)) */
 
-/* clang-format off: a list, not code. */
+/* clang-format off: this is a list, not code. */
 
 /* ---- mrc_api_ver.h, mrc_ctl_api_ver.h ---- */
 

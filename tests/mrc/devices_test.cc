@@ -1,4 +1,4 @@
-// Several devices, as a file of settings has them: each with its planes, its QPs and its controller.
+// Several devices in one configuration file: each has its own planes, QPs and controller.
 #include <mrc/mrc_ctl.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ class Devices : public testing::Test {
     directory_ = pattern;
   }
   ~Devices() override { std::filesystem::remove_all(directory_); }
-  // In a process that has not asked for devices yet.
+  // Must run in a process that has not listed devices yet.
   void configure(const std::string& text) const {
     const std::string path = directory_ + "/weft.toml";
     std::ofstream(path) << text;
@@ -48,7 +48,7 @@ std::vector<std::string> names() {
   return out;
 }
 
-TEST_F(Devices, AreListedByNumberEachWithItsGidAndPorts) {
+TEST_F(Devices, DevicesAreListedByNumberWithTheirGidsAndPorts) {
   WEFT_NEEDS_FRESH_PROCESS();
   OtherProcess child([&](const Line&) {
     configure(kTwo);
@@ -76,8 +76,8 @@ TEST_F(Devices, AreListedByNumberEachWithItsGidAndPorts) {
   EXPECT_EQ(child.join(), 0);
 }
 
-// A port is a plane: verbs show each, and the GID of any of them names the host.
-TEST(Ports, EachHasAGidAndAnyOfTheseNamesTheHost) {
+// A port is a plane: verbs show every port, and the GID of any port names the host.
+TEST(Ports, EveryPortHasAGidAndEachOfTheseNamesTheHost) {
   Host host;
   ASSERT_TRUE(host.is_open());
   ibv_device_attr device{};
@@ -110,8 +110,8 @@ TEST(Ports, EachHasAGidAndAnyOfTheseNamesTheHost) {
   EXPECT_NE(ibv_query_port(host.verbs, 5, &none), 0);
 }
 
-// All of one process at a time; the other process speaks to two of them.
-TEST_F(Devices, WorkAtTheSameTime) {
+// One process uses all devices at the same time; the other process connects to two of them.
+TEST_F(Devices, SeveralDevicesOfOneProcessWorkAtTheSameTime) {
   WEFT_NEEDS_FRESH_PROCESS();
   const auto talk = [&](const Line& line, std::uint64_t seed) {
     configure(kTwo);
@@ -120,8 +120,8 @@ TEST_F(Devices, WorkAtTheSameTime) {
     End ends[] = {End(zero), End(one)};
     Wire peers[2];
     for (int i = 0; i < 2; ++i) {
-      line.tell(ends[i].wire());
-      peers[i] = line.hear<Wire>();
+      line.send(ends[i].wire());
+      peers[i] = line.receive<Wire>();
       EXPECT_EQ(ends[i].to_init(), 0);
       ibv_qp_attr attr{};
       attr.qp_state = IBV_QPS_RTR;
@@ -137,16 +137,16 @@ TEST_F(Devices, WorkAtTheSameTime) {
                 0);
       EXPECT_EQ(ends[i].to_rts(), 0);
     }
-    line.tell(1);
-    line.hear<int>();
+    line.send(1);
+    line.receive<int>();
     constexpr std::uint32_t kHalf = 1 << 19;
     for (int i = 0; i < 2; ++i) {
       fill(ends[i].memory.data(), 100'000, seed + static_cast<std::uint64_t>(i));
       EXPECT_EQ(ends[i].post(peers[i], {.to = kHalf, .size = 100'000}), 0);
     }
     for (End& end : ends) EXPECT_EQ(wait_for(end.send_cq).status, IBV_WC_SUCCESS);
-    line.tell(1);
-    line.hear<int>();
+    line.send(1);
+    line.receive<int>();
     const std::uint64_t theirs = seed == 10 ? 20 : 10;
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(first_wrong(ends[i].memory.data() + kHalf, 100'000,
@@ -157,22 +157,22 @@ TEST_F(Devices, WorkAtTheSameTime) {
   OtherProcess a([&](const Line& line) { talk(line, 10); });
   OtherProcess b([&](const Line& line) { talk(line, 20); });
   for (int i = 0; i < 2; ++i) {
-    const Wire of_a = a.line().hear<Wire>(), of_b = b.line().hear<Wire>();
-    a.line().tell(of_b);
-    b.line().tell(of_a);
+    const Wire of_a = a.line().receive<Wire>(), of_b = b.line().receive<Wire>();
+    a.line().send(of_b);
+    b.line().send(of_a);
   }
   for (int i = 0; i < 2; ++i) {
-    a.line().hear<int>();
-    b.line().hear<int>();
-    a.line().tell(1);
-    b.line().tell(1);
+    a.line().receive<int>();
+    b.line().receive<int>();
+    a.line().send(1);
+    b.line().send(1);
   }
   EXPECT_EQ(a.join(), 0);
   EXPECT_EQ(b.join(), 0);
 }
 
-// What is said to one of them is not said to the other.
-TEST_F(Devices, HaveControllersOfTheirOwn) {
+// A change of one device does not change the other.
+TEST_F(Devices, AChangeOfOneDeviceDoesNotChangeAnother) {
   WEFT_NEEDS_FRESH_PROCESS();
   OtherProcess child([&](const Line&) {
     configure(kTwo);
@@ -194,12 +194,12 @@ TEST_F(Devices, HaveControllersOfTheirOwn) {
   EXPECT_EQ(child.join(), 0);
 }
 
-TEST_F(Devices, AFileThatIsWrongGivesNoneOfThem) {
+TEST_F(Devices, AMistakeInTheConfigurationFileHidesAllDevices) {
   WEFT_NEEDS_FRESH_PROCESS();
   OtherProcess child([&](const Line&) {
     configure("[device.weft1]\nmtu = 1024\n");
     ibv_device** const list = ibv_get_device_list(nullptr);
-    // Real devices of the host may be there.
+    // The host may have real devices too.
     for (int i = 0; list != nullptr && list[i] != nullptr; ++i)
       EXPECT_FALSE(std::string(ibv_get_device_name(list[i])).starts_with("weft"));
     if (list != nullptr) ibv_free_device_list(list);

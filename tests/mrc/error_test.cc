@@ -1,4 +1,4 @@
-// What goes wrong on a QP, and how a program hears of it.
+// Errors of a QP, and how a program learns of them.
 #include <sys/mman.h>
 
 #include "mrc_end.h"
@@ -42,7 +42,7 @@ TEST(Errors, UnknownKeyIsARemoteAccessErrorAndBothEndsFail) {
   EXPECT_EQ(pair.a.state(), IBV_QPS_ERR);
   EXPECT_EQ(pair.b.state(), IBV_QPS_ERR);
   EXPECT_EQ(pair.b.memory[0], 0x77);
-  // The responder's comes first: the requestor learns from it.
+  // The responder's event comes first, because the requestor learns the error from the responder.
   mrc_async_event at_b = next_event(pair.host.context), at_a = next_event(pair.host.context);
   EXPECT_EQ(at_b.event_type, IBV_EVENT_QP_ACCESS_ERR);
   EXPECT_EQ(at_b.element.qp, pair.b.qp);
@@ -52,7 +52,7 @@ TEST(Errors, UnknownKeyIsARemoteAccessErrorAndBothEndsFail) {
   mrc_ack_async_event(&at_a);
 }
 
-TEST(Errors, BoundsAreChecked) {
+TEST(Errors, AWriteBeyondTheRegionIsRefused) {
   Pair pair;
   const auto last = static_cast<std::uint64_t>(pair.b.memory.size()) - 10;
   ASSERT_EQ(pair.a.post(pair.b.wire(), {.to = last, .size = 10}), 0);
@@ -78,8 +78,8 @@ TEST(Errors, QpWithoutRemoteWriteIsRefused) {
   EXPECT_EQ(wait_for(a.send_cq).status, IBV_WC_REM_ACCESS_ERR);
 }
 
-// Memory of another domain is not the QP's, neither to send from nor to write to.
-TEST(Errors, DomainsAreKeptApart) {
+// A QP must not use memory of another domain, as source or as target.
+TEST(Errors, MemoryOfAnotherDomainIsRefused) {
   Pair pair;
   ibv_pd* const other = ibv_alloc_pd(pair.host.verbs);
   std::vector<std::uint8_t> memory(4096);
@@ -96,8 +96,8 @@ TEST(Errors, DomainsAreKeptApart) {
   EXPECT_EQ(ibv_dealloc_pd(other), 0);
 }
 
-// What was posted before the bad one is carried out, what comes after it is flushed.
-TEST(Errors, BadLocalKeyFailsOnlyFromThereOn) {
+// Requests before the bad one are carried out; later requests are flushed.
+TEST(Errors, BadLocalKeyFailsItsRequestAndLaterOnesOnly) {
   Pair pair;
   for (std::uint64_t id = 0; id < 3; ++id)
     ASSERT_EQ(pair.a.post(pair.b.wire(), {.size = 50'000, .id = id}), 0);
@@ -124,11 +124,11 @@ TEST(Errors, ImmediateWithoutReceiveFails) {
   EXPECT_EQ(pair.b.state(), IBV_QPS_ERR);
 }
 
-TEST(Errors, ErrFlushesAllInOrderAndLaterPostsToo) {
+TEST(Errors, ErrStateFlushesPostedAndLaterRequestsInOrder) {
   Host host;
   End a(host), b(host);
   const Wire of_b = b.wire();
-  a.connect(of_b);  // nobody answers
+  a.connect(of_b);  // b never acknowledges
   for (std::uint64_t id = 0; id < 20; ++id) {
     ASSERT_EQ(a.post(of_b, {.size = 8, .id = id, .flags = 0}), 0);
     ASSERT_EQ(a.post_receive(100 + id), 0);
@@ -145,8 +145,8 @@ TEST(Errors, ErrFlushesAllInOrderAndLaterPostsToo) {
   }
 }
 
-// RESET forgets everything, and the QP is connected again under its number.
-TEST(Errors, ResetAndConnectAgain) {
+// RESET clears all state, and the QP connects again with the same number.
+TEST(Errors, AfterResetAQpConnectsAgainWithTheSameNumber) {
   Pair pair;
   const std::uint32_t qpn = pair.a.wire().qpn;
   for (int round = 0; round < 3; ++round) {
@@ -166,12 +166,12 @@ TEST(Errors, ResetAndConnectAgain) {
   }
 }
 
-// The region goes while writes are sent from it, and then the memory itself.
-TEST(Errors, DeregisteredMemoryIsNotTouched) {
+// The region is deregistered while writes are sent from it, and then the memory is freed.
+TEST(Errors, DeregisteredMemoryIsNotRead) {
   Host host;
   End a(host), b(host);
   const Wire of_b = b.wire();
-  a.connect(of_b);  // b takes nothing: the write stays under way
+  a.connect(of_b);  // b acknowledges nothing, so the write stays in flight
   void* const pages =
       mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
@@ -192,7 +192,7 @@ TEST(Errors, DeregisteredMemoryIsNotTouched) {
   EXPECT_EQ(a.state(), IBV_QPS_ERR);
 }
 
-TEST(Errors, OverrunOfACqIsTold) {
+TEST(Errors, AnOverrunCqIsReported) {
   Pair pair({.cq_entries = 4});
   for (std::uint64_t id = 0; id < 32; ++id)
     ASSERT_EQ(pair.a.post(pair.b.wire(), {.size = 8, .id = id}), 0);
@@ -206,21 +206,22 @@ TEST(Errors, OverrunOfACqIsTold) {
   EXPECT_EQ(mrc_poll_cq(pair.a.send_cq, 8, wc), -1);
 }
 
-// The peer is killed in the middle: an error in bounded time, and the survivor can go on.
+// The peer is killed in the middle of a write: an error follows in bounded time, and the survivor
+// can continue.
 TEST(Errors, KilledPeerIsReported) {
   OtherProcess other([](const Line& line) {
     Host host;
     End end(host);
-    line.tell(end.wire());
-    end.connect(line.hear<Wire>());
-    line.tell(1);
-    line.hear<int>();  // for ever
+    line.send(end.wire());
+    end.connect(line.receive<Wire>());
+    line.send(1);
+    line.receive<int>();  // waits until it is killed
   });
   Host host;
   End end(host);
   const Line line = other.line();
-  const Wire peer = line.hear<Wire>();
-  line.tell(end.wire());
+  const Wire peer = line.receive<Wire>();
+  line.send(end.wire());
   ASSERT_EQ(end.to_init(), 0);
   ASSERT_EQ(end.to_rtr(peer), 0);
   mrc_qp_attr retries{};
@@ -228,10 +229,10 @@ TEST(Errors, KilledPeerIsReported) {
   retries.retry.linear_cnt = 7;
   retries.retry.exp_cnt = 8;
   ASSERT_EQ(end.to_rts(&retries, MRC_QP_TIMEOUT | MRC_QP_RETRY_CNT), 0);
-  line.hear<int>();
+  line.receive<int>();
   ASSERT_EQ(end.post(peer, {.size = 8, .id = 1}), 0);
   EXPECT_EQ(wait_for(end.send_cq).status, IBV_WC_SUCCESS);
-  other.kill_it();
+  other.kill_process();
   ASSERT_EQ(end.post(peer, {.size = 8, .id = 2}), 0);
   ASSERT_EQ(end.post(peer, {.size = 8, .id = 3}), 0);
   EXPECT_EQ(wait_for(end.send_cq).status, IBV_WC_RETRY_EXC_ERR);

@@ -1,8 +1,8 @@
-"""OCP's ev_expansion sample expands EVs as we do.
+"""OCP's ev_expansion sample expands EVs as Weft does.
 
-Takes OCP's tree by WEFT_PEER_OCP and builds the sample with the system's compiler. What it prints are formats, fields,
-EVs and expansions; each goes through `weft ctl` into a profile, and `weft ctl ev show --json` must say the same. The
-sample's shifts by 32 are undefined; its output is taken as it is, and only complete expansions are compared.
+Takes OCP's tree from WEFT_PEER_OCP and builds the sample with the system's compiler. The sample prints formats, fields,
+EVs and expansions. The test sets each as a profile with `weft ctl`, and `weft ctl ev show --json` must print the same
+expansion. The sample's shifts by 32 are undefined behaviour, so only complete expansions are compared.
 """
 
 import json
@@ -24,7 +24,7 @@ SECONDS_MAX = 60
 
 
 def parse(text):
-    """The sample's cases: mode, widths, fields, and pairs of an EV and what it becomes."""
+    """The sample's cases: mode, widths, fields, and pairs of an EV and its expansion."""
     cases = []
     for part in text.split("\nev_fmt_prof:\n")[1:]:
         fmt, rest = part.split("\nev_prof:\n")
@@ -42,7 +42,7 @@ def parse(text):
 
 @unittest.skipUnless(OCP, "WEFT_PEER_OCP is not set: OCP's ev_expansion is not compared")
 class Expansion(unittest.TestCase):
-    def test_the_sample_and_weft_agree(self):
+    def test_the_sample_and_weft_expand_evs_alike(self):
         with tempfile.TemporaryDirectory(prefix="weft-expand-") as directory:
             program = directory + "/ev_expansion"
             source = pathlib.Path(OCP, "examples/ev_expansion/ev_expansion.c")

@@ -1,4 +1,4 @@
-// Completion channels: sleeping on a descriptor until a CQ has news.
+// Completion channels: sleeping on a descriptor until a CQ has an event.
 #include <fcntl.h>
 #include <poll.h>
 
@@ -43,7 +43,7 @@ class Events : public testing::Test {
   std::unique_ptr<End> a_, b_;
 };
 
-TEST_F(Events, OneEventForEachRequest) {
+TEST_F(Events, EachArmingGivesOneEvent) {
   ASSERT_EQ(mrc_req_notify_cq(b_->receive_cq, 0), 0);
   send();
   ASSERT_TRUE(is_readable(kMs));
@@ -54,13 +54,13 @@ TEST_F(Events, OneEventForEachRequest) {
   EXPECT_EQ(context, b_.get());
   mrc_ack_cq_events(cq, 1);
   EXPECT_EQ(wait_for(b_->receive_cq).status, IBV_WC_SUCCESS);
-  // Not armed: completions come, events do not.
+  // Not armed: completions arrive, but no events.
   send();
   EXPECT_EQ(wait_for(b_->receive_cq).status, IBV_WC_SUCCESS);
   EXPECT_FALSE(is_readable(0));
 }
 
-TEST_F(Events, SolicitedOnly) {
+TEST_F(Events, ACqArmedForSolicitedEventsIgnoresOthers) {
   ASSERT_EQ(mrc_req_notify_cq(b_->receive_cq, 1), 0);
   send();
   EXPECT_EQ(wait_for(b_->receive_cq).status, IBV_WC_SUCCESS);
@@ -73,7 +73,7 @@ TEST_F(Events, SolicitedOnly) {
   mrc_ack_cq_events(cq, 1);
 }
 
-TEST_F(Events, ErrorsCountAsSolicited) {
+TEST_F(Events, AFailedCompletionCountsAsSolicited) {
   ASSERT_EQ(mrc_req_notify_cq(b_->receive_cq, 1), 0);
   ASSERT_EQ(b_->to(IBV_QPS_ERR), 0);
   EXPECT_TRUE(is_readable(kMs));
@@ -87,13 +87,13 @@ TEST_F(Events, NonBlockingDescriptorDoesNotWait) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
-TEST_F(Events, DestroyWaitsForTheAcknowledgement) {
+TEST_F(Events, DestroyingACqWaitsUntilItsEventsAreAcknowledged) {
   ASSERT_EQ(mrc_req_notify_cq(b_->receive_cq, 0), 0);
   send();
   mrc_cq* cq = nullptr;
   void* context = nullptr;
   ASSERT_EQ(mrc_get_cq_event(channel_, &cq, &context), 0);
-  EXPECT_EQ(mrc_destroy_cq(cq), EBUSY);  // its QP lives
+  EXPECT_EQ(mrc_destroy_cq(cq), EBUSY);  // its QP still exists
   ASSERT_EQ(mrc_destroy_qp(b_->qp), 0);
   b_->qp = nullptr;
   std::atomic<bool> acknowledged{false};
@@ -104,10 +104,11 @@ TEST_F(Events, DestroyWaitsForTheAcknowledgement) {
   ASSERT_EQ(mrc_destroy_cq(cq), 0);
   EXPECT_TRUE(acknowledged);
   other.join();
-  b_->receive_cq = mrc_create_cq(host_.context, 1, nullptr, nullptr, 0);  // for the end's end
+  b_->receive_cq = mrc_create_cq(host_.context, 1, nullptr, nullptr,
+                                 0);  // the destructor of the end destroys it
 }
 
-TEST_F(Events, ChannelInUseStays) {
+TEST_F(Events, AChannelInUseCannotBeDestroyed) {
   EXPECT_EQ(mrc_destroy_comp_channel(channel_), EBUSY);
   EXPECT_EQ(mrc_destroy_context(host_.context), -1);
   EXPECT_EQ(errno, EBUSY);

@@ -1,6 +1,6 @@
-"""include/mrc/ as compilers see it: C99 to C++20, layouts and values of tests/mrc/abi_list.h, choice of a version.
+"""Compiles include/mrc/ as C99 to C++20, and checks layouts and values of tests/mrc/abi_list.h and the choice of a version.
 
-With WEFT_PEER_OCP (a source tree of OCP's repository) the same list is held against OCP's own headers.
+With WEFT_PEER_OCP (a source tree of OCP's repository) the same list is also checked against OCP's own headers.
 """
 
 import pathlib
@@ -22,7 +22,7 @@ HEADERS = ["mrc_api_ver.h", "mrc.h", "mrc_ctl_api_ver.h", "mrc_ctl.h"]
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror"]
 C = [(name, std) for name in ("gcc", "clang-14") for std in ("c99", "c11")]
 CXX = [(name, std) for name in ("g++", "clang++-14") for std in ("c++17", "c++20")]
-# What only tells the compiler how to read the rest, and what is ours alone.
+# Macros that only steer the compiler, and names that only our headers have.
 NO_INTERFACE = {"MRC_NOEXCEPT", "MRC_CTL_EV_UNPOPULATED", "mrc_ctl_ev_unpopulated"}
 
 
@@ -61,7 +61,7 @@ class List:
                         tried += 1
         self.assertGreater(tried, 0, "no compiler")
 
-    def test_nothing_is_left_out(self):
+    def test_the_list_names_every_name_of_the_headers(self):
         listed = (HERE / "abi_list.h").read_text()
         names = interface(self.folder) - NO_INTERFACE
         self.assertGreater(len(names), 150)
@@ -73,7 +73,7 @@ class Ours(List, unittest.TestCase):
     folder = OURS
     flags = STRICT
 
-    def test_every_header_stands_alone(self):
+    def test_every_header_compiles_alone(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in HEADERS:
                 for compiler, std, suffix in (("gcc", "c99", "c"), ("g++", "c++20", "cc")):
@@ -82,7 +82,7 @@ class Ours(List, unittest.TestCase):
                     result = compile_file(compiler, std, source, OURS, f"-I{OURS.parent}", *STRICT)
                     self.assertEqual(result.returncode, 0, result.stderr)
 
-    def test_a_wrong_layout_is_noticed(self):
+    def test_a_wrong_layout_is_detected(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in HEADERS:
                 shutil.copy(OURS / name, folder)
@@ -97,7 +97,7 @@ class Ours(List, unittest.TestCase):
 
 
 class Versions(unittest.TestCase):
-    """MRC_API_VER_USED and its relatives choose what is declared."""
+    """MRC_API_VER_USED and similar macros select the declarations."""
 
     def compile_text(self, text, *flags):
         with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +105,7 @@ class Versions(unittest.TestCase):
             source.write_text(text)
             return compile_file("g++", "c++20", source, OURS, *STRICT, *flags)
 
-    def test_1_0_0_has_no_ex_and_a_shorter_event(self):
+    def test_version_1_0_0_has_no_ex_functions_and_a_shorter_event(self):
         text = """#define MRC_API_VER_USED MRC_API_VER(1, 0, 0)
 #define MRC_CTL_API_VER_USED MRC_CTL_API_VER(1, 0, 0)
 #include <mrc_ctl.h>
@@ -118,7 +118,7 @@ static_assert(MRC_API_VER_USED == 0x01000000);
         for name in ("mrc_query_device_ex", "mrc_ctl_query_device_ex"):
             self.assertIn(name, self.compile_text(text + f"extern decltype(&{name}) a;").stderr)
 
-    def test_latest_is_current(self):
+    def test_latest_means_the_current_version(self):
         result = self.compile_text("""#define MRC_API_VER_USED MRC_API_VER_LATEST
 #define MRC_VENDOR_API_VER_USED MRC_API_VER_LATEST
 #define MRC_CTL_API_VER_USED MRC_CTL_API_VER_LATEST
@@ -131,7 +131,7 @@ static_assert(MRC_CTL_VENDOR_API_VER_USED == MRC_CTL_API_VER(1, 0, 0));
 """)
         self.assertEqual(result.returncode, 0, result.stderr)
 
-    def test_a_version_to_come_is_an_error_and_the_oldest_a_warning(self):
+    def test_a_future_version_is_an_error_and_the_oldest_a_warning(self):
         for name, make in (("MRC_API_VER_USED", "MRC_API_VER"), ("MRC_VENDOR_API_VER_USED", "MRC_API_VER"),
                            ("MRC_CTL_API_VER_USED", "MRC_CTL_API_VER"),
                            ("MRC_CTL_VENDOR_API_VER_USED", "MRC_CTL_API_VER")):
@@ -145,10 +145,10 @@ static_assert(MRC_CTL_VENDOR_API_VER_USED == MRC_CTL_API_VER(1, 0, 0));
 @unittest.skipUnless(OCP, "WEFT_PEER_OCP is not set: OCP's own headers are not compared")
 class Theirs(List, unittest.TestCase):
     folder = OCP
-    # Their 0xFF << 24 is no constant expression in C99.
+    # 0xFF << 24 in OCP's headers is not a constant expression in C99.
     c = [(compiler, std) for compiler, std in C if std != "c99"]
 
-    def test_they_define_nothing_that_ours_lack(self):
+    def test_every_name_of_ocps_headers_is_in_ours(self):
         self.assertEqual(sorted(interface(OCP) - interface(OURS)), [])
 
 

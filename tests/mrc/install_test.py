@@ -1,7 +1,7 @@
-"""What `make install` leaves under DESTDIR, from the build under test, and that programs build with it and run: a few
-lines in each language, and examples/ as its README says.
+"""The files that `make install` writes under DESTDIR, and programs that are built with them and run: a few lines in each
+language, and examples/ as its README says.
 
-With sanitizers in the library the programs are compiled with the same ones: such a library runs in no other.
+If the library has sanitizers, the programs are compiled with the same sanitizers, because the library needs them.
 """
 
 import os
@@ -16,15 +16,15 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ["WEFT_LIB_MRC"]).parent
 sys.path.insert(0, str(ROOT / "tests/support"))
-import clean_environment  # for what it does when imported
+import clean_environment  # the import itself changes the environment
 import mrc_programs
 import run_tests
 
 SONAME = "lib_mrc.so.1"
 VERSION = "1.0.1"
-SECONDS_MAX = 120  # of anything here, also on a busy machine and under sanitizers
+SECONDS_MAX = 120  # limit of every command, also on a busy machine and under sanitizers
 
-# Prints the newest API that the library serves, which is also that of the headers; the verbs come from it too.
+# Prints the newest API version of the library, which is also that of the headers. The verbs are the library's too.
 PROGRAM = """
 #include %s
 #include %s
@@ -74,7 +74,7 @@ class Install(unittest.TestCase):
         cls.scratch = pathlib.Path(folder.name)
         cls.destdir = cls.scratch / "destdir"
         cls.prefix = cls.destdir / "opt/weft"
-        # Not the build's own prefix: where things are must not have been fixed when the build was configured.
+        # Another prefix than the build's: no path may be fixed when the build is configured.
         run("cmake", "--install", BUILD, "--prefix", "/opt/weft", DESTDIR=str(cls.destdir))
         cls.lib = cls.prefix / cached("CMAKE_INSTALL_LIBDIR")
         cls.cxx = cached("CMAKE_CXX_COMPILER")
@@ -85,7 +85,7 @@ class Install(unittest.TestCase):
     def files(self):
         return {str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if not path.is_dir()}
 
-    def test_files(self):
+    def test_every_file_is_installed_and_no_other(self):
         lib = self.lib.relative_to(self.prefix)
         headers = {f"include/mrc/{path.name}" for path in (ROOT / "include/mrc").glob("*.h")}
         self.assertIn("include/mrc/mrc.h", headers)
@@ -96,16 +96,16 @@ class Install(unittest.TestCase):
             *(f"{lib}/{name}" for name in ("lib_mrc.so", SONAME, f"lib_mrc.so.{VERSION}", "pkgconfig/mrc.pc")),
             *(f"{lib}/cmake/mrc/{name}.cmake" for name in (
                 "mrcConfig", "mrcConfigVersion", "mrcTargets", f"mrcTargets-{build_type}"))})
-        # Nothing beside the prefix either.
+        # Nothing is written outside the prefix.
         self.assertEqual([path.name for path in self.destdir.iterdir()], ["opt"])
         self.assertEqual([path.name for path in (self.destdir / "opt").iterdir()], ["weft"])
 
-    def test_headers_are_ours(self):
+    def test_the_installed_headers_are_those_of_the_repository(self):
         for path in (ROOT / "include/mrc").glob("*.h"):
             self.assertEqual((self.prefix / "include/mrc" / path.name).read_bytes(), path.read_bytes(), path.name)
 
-    def test_no_path_of_this_machine(self):
-        """Neither in what programs build with nor in where the loader looks for libraries."""
+    def test_no_installed_file_contains_a_path_of_this_machine(self):
+        """No installed file, and no search path of the loader, contains a path of this machine."""
         texts = [self.lib / "pkgconfig/mrc.pc", *(self.lib / "cmake/mrc").iterdir()]
         self.assertGreater(len(texts), 4)
         for path in texts:
@@ -114,17 +114,17 @@ class Install(unittest.TestCase):
         for path in (self.lib / SONAME, self.prefix / "bin/weft"):
             self.assertNotRegex(run("readelf", "-d", "-W", path), r"R(UN)?PATH", path.name)
 
-    def test_soname(self):
+    def test_the_library_has_its_soname(self):
         self.assertIn(f"Library soname: [{SONAME}]", run("readelf", "-d", "-W", self.lib / SONAME))
         self.assertEqual(os.readlink(self.lib / "lib_mrc.so"), SONAME)
         self.assertEqual(os.readlink(self.lib / SONAME), f"lib_mrc.so.{VERSION}")
 
-    def test_exported_symbols(self):
-        """Only the API and verbs, each with the version that a program is linked with."""
+    def test_only_the_api_and_verbs_are_exported(self):
+        """The library exports only the API and verbs, each with the right symbol version."""
         exported = {}
         for line in run("nm", "-D", "--defined-only", "--with-symbol-versions", self.lib / SONAME).splitlines():
             kind, name = line.split()[-2:]
-            if kind != "A":  # the versions themselves
+            if kind != "A":  # symbols of the versions themselves
                 self.assertEqual(kind, "T", line)
                 self.assertRegex(name, r"^(mrc_\w+@@MRC_1\.0|_?ibv_\w+@@IBVERBS_(1\.\d+|PRIVATE_34))$")
                 exported[name.partition("@")[0]] = name
@@ -137,10 +137,10 @@ class Install(unittest.TestCase):
         self.assertEqual({name for name in exported if name.startswith("mrc_")}, declared)
         self.assertIn("ibv_get_device_list", exported)
 
-    def test_program_runs(self):
+    def test_the_installed_program_runs(self):
         self.assertIn("weft", run(self.prefix / "bin/weft", "--help"))
 
-    def test_pkg_config(self):
+    def test_programs_build_with_pkg_config(self):
         if shutil.which("pkg-config") is None:
             self.skipTest("no pkg-config (Debian: pkgconf)")
         where = {"PKG_CONFIG_PATH": str(self.lib / "pkgconfig")}
@@ -157,7 +157,7 @@ class Install(unittest.TestCase):
                     self.assertIn(f"[{SONAME}]", run("readelf", "-d", "-W", program))
                     self.assertEqual(run(program, LD_LIBRARY_PATH=str(self.lib)).strip(), VERSION)
 
-    def test_cmake_package(self):
+    def test_programs_build_with_the_cmake_package(self):
         project = self.scratch / "project"
         project.mkdir()
         (project / "CMakeLists.txt").write_text(PROJECT)
@@ -166,23 +166,23 @@ class Install(unittest.TestCase):
         run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
             f"-DCMAKE_C_COMPILER={self.cc}", f"-DCMAKE_C_FLAGS={' '.join(self.flags)}")
         run("cmake", "--build", project / "build")
-        for form in ("flat", "nested"):  # CMake tells the loader where the library is
+        for form in ("flat", "nested"):  # CMake puts the library's folder into the program's rpath
             self.assertEqual(run(project / "build" / form).strip(), VERSION)
 
     def run_example(self, program, **environment):
-        """The two ends of it, by shared memory and by UDP."""
+        """Runs both ends of the example, over shared memory and over UDP."""
         environment["WEFT_STATE_DIR"] = str(self.scratch)
-        for way in ("must", "off"):
-            with self.subTest(shared_memory=way):
+        for shared_memory in ("must", "off"):
+            with self.subTest(shared_memory=shared_memory):
                 port = mrc_programs.free_port()
-                both = {**environment, "WEFT_SHM": way}
+                both = {**environment, "WEFT_SHM": shared_memory}
                 ended = mrc_programs.run_pair([program, port], [program, port, "127.0.0.1"], port, SECONDS_MAX, both, both)
                 said = ended.client_said + ended.server_said
                 self.assertEqual((ended.client_status, ended.server_status), (0, 0), said)
                 self.assertEqual(ended.client_said, "8 messages of 1048576 bytes written\n")
                 self.assertEqual(ended.server_said, "8 messages of 1048576 bytes have come\n")
 
-    def test_example_by_pkg_config(self):
+    def test_the_example_builds_with_pkg_config_and_runs(self):
         if shutil.which("pkg-config") is None:
             self.skipTest("no pkg-config (Debian: pkgconf)")
         words = run("pkg-config", "--cflags", "--libs", "mrc", PKG_CONFIG_PATH=str(self.lib / "pkgconfig")).split()
@@ -191,25 +191,25 @@ class Install(unittest.TestCase):
             "-o", program)
         self.run_example(program, LD_LIBRARY_PATH=str(self.lib))
 
-    def test_example_by_cmake(self):
+    def test_the_example_builds_with_cmake_and_runs(self):
         build = self.scratch / "example"
         run("cmake", "-S", ROOT / "examples", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
             f"-DCMAKE_C_COMPILER={self.cc}", f"-DCMAKE_C_FLAGS={' '.join(self.flags)}")
         run("cmake", "--build", build)
         self.run_example(build / "write_pair")
 
-    def test_example_says_what_failed(self):
+    def test_the_example_names_the_failed_call(self):
         program = mrc_programs.build(self.scratch / "lonely", [ROOT / "examples/write_pair.c"], self.lib / "lib_mrc.so",
                                      f"-I{self.prefix / 'include'}")
         for words, status, line in (([], 2, "usage: write_pair PORT [HOST]\n"),
                                     ([mrc_programs.free_port(), "127.0.0.1"], 1,
                                      "write_pair: 127.0.0.1: Connection refused\n")):
-            # Where it fails it leaves its memory to the system, which a sanitizer would call a leak.
+            # After an error the example exits without freeing its memory, which a sanitizer would report as a leak.
             done = subprocess.run([program, *words], text=True, capture_output=True, timeout=SECONDS_MAX, check=False,
                                   env={**os.environ, "WEFT_STATE_DIR": str(self.scratch), "ASAN_OPTIONS": "detect_leaks=0"})
             self.assertEqual((done.returncode, done.stderr), (status, line))
 
-    def test_make_install_wants_an_absolute_prefix(self):
+    def test_make_install_refuses_a_relative_prefix(self):
         with self.assertRaisesRegex(AssertionError, "PREFIX=here: expected an absolute path"):
             run("make", "-n", "-C", ROOT, "install", "PREFIX=here", f"DESTDIR={self.scratch}/none")
 

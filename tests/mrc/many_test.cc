@@ -11,7 +11,7 @@
 namespace weft::mrc_test {
 namespace {
 
-// QPs that share CQs and memory, as a program with many has them.
+// QPs that share CQs and memory, as in a program with many QPs.
 struct Crowd {
   Host& host;
   std::vector<std::uint8_t> memory;
@@ -21,8 +21,8 @@ struct Crowd {
 
   struct Options {
     std::size_t count = 1;
-    std::uint32_t bytes = 64;  // of each QP
-    std::uint32_t depth = 4;   // sends, and receives
+    std::uint32_t bytes = 64;  // per QP
+    std::uint32_t depth = 4;   // of the send queue and of the receive queue
   };
   Options options;
 
@@ -73,7 +73,7 @@ struct Crowd {
     attr.sq_psn = wire(i).psn;
     ASSERT_EQ(mrc_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, nullptr, 0), 0);
   }
-  // Its message of that number, 64 bytes, with an immediate.
+  // Posts one message of a QP: 64 bytes with an immediate.
   struct Post {
     std::uint32_t message = 0, immediate = 0;
   };
@@ -92,30 +92,30 @@ struct Crowd {
   }
 };
 
-// As wait_for, by somebody who has many neighbours on few cores.
+// As wait_for, with a longer limit for many processes on few cores.
 ibv_wc asleep_wait_for(mrc_cq* cq) {
   ibv_wc wc{};
-  for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
+  for (const auto until = Clock::now() + kWaitMax; Clock::now() < until;) {
     if (mrc_poll_cq(cq, 1, &wc) == 1) return wc;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return wait_for(cq);
 }
 
-TEST(Many, AThousandQpsBetweenTwoProcesses) {
+TEST(Many, AThousandQpsBetweenTwoProcessesCarryAllMessages) {
   constexpr std::size_t kQps = 1000;
   OtherProcess other([](const Line& line) {
     Host host;
     ASSERT_TRUE(host.is_open());
     Crowd crowd(host, {.count = kQps});
     for (std::size_t i = 0; i < kQps; ++i) {
-      line.tell(crowd.wire(i));
-      crowd.connect(i, line.hear<Wire>());
+      line.send(crowd.wire(i));
+      crowd.connect(i, line.receive<Wire>());
       ibv_recv_wr wr{}, *bad = nullptr;
       wr.wr_id = i;
       ASSERT_EQ(mrc_post_recv(crowd.qps[i], &wr, &bad), 0);
     }
-    line.tell(1);
+    line.send(1);
     std::vector<bool> seen(kQps);
     for (std::size_t n = 0; n < kQps; ++n) {
       const ibv_wc wc = wait_for(crowd.cq);
@@ -125,7 +125,7 @@ TEST(Many, AThousandQpsBetweenTwoProcesses) {
       ASSERT_EQ(wc.imm_data, htobe32(static_cast<std::uint32_t>(wc.wr_id)));
       ASSERT_EQ(first_wrong(crowd.memory.data() + 64 * wc.wr_id, 64, wc.wr_id), 64u);
     }
-    line.tell(1);
+    line.send(1);
   });
   Host host;
   ASSERT_TRUE(host.is_open());
@@ -133,26 +133,27 @@ TEST(Many, AThousandQpsBetweenTwoProcesses) {
   const Line line = other.line();
   std::vector<Wire> peers;
   for (std::size_t i = 0; i < kQps; ++i) {
-    peers.push_back(line.hear<Wire>());
-    line.tell(crowd.wire(i));
+    peers.push_back(line.receive<Wire>());
+    line.send(crowd.wire(i));
     crowd.connect(i, peers[i]);
     fill(crowd.memory.data() + 64 * i, 64, i);
   }
-  line.hear<int>();
+  line.receive<int>();
   for (std::size_t i = 0; i < kQps; ++i) {
     crowd.post(i, peers[i], {.immediate = static_cast<std::uint32_t>(i)});
   }
   for (std::size_t n = 0; n < kQps; ++n) ASSERT_EQ(wait_for(crowd.cq).status, IBV_WC_SUCCESS);
-  line.hear<int>();
+  line.receive<int>();
   EXPECT_EQ(other.join(), 0);
 }
 
-// In a ring each writes to the next, on several QPs, and looks at what the one before sent.
-TEST(Many, SixtyFourProcessesOnOneHost) {
+// In a ring each process writes to the next on several QPs, and checks the bytes that the previous
+// one sent.
+TEST(Many, SixtyFourProcessesOnOneHostExchangeAllMessages) {
   static constexpr std::size_t kProcesses = 64, kPairs = 4;
   static constexpr std::uint32_t kMessages = 16, kSize = 64;
   struct Words {
-    Wire wires[2 * kPairs];  // to the next, then from the one before
+    Wire wires[2 * kPairs];  // to the next process, then from the previous one
   };
   struct Place {
     std::uint64_t self = 0;
@@ -166,8 +167,8 @@ TEST(Many, SixtyFourProcessesOnOneHost) {
       Crowd crowd(host, {.count = 2 * kPairs, .bytes = kMessages * kSize, .depth = kMessages});
       Words words;
       for (std::size_t q = 0; q < 2 * kPairs; ++q) words.wires[q] = crowd.wire(q);
-      line.tell(words);
-      const auto place = line.hear<Place>();
+      line.send(words);
+      const auto place = line.receive<Place>();
       const std::uint64_t before = (place.self + kProcesses - 1) % kProcesses;
       for (std::size_t q = 0; q < 2 * kPairs; ++q) {
         crowd.connect(q, place.peers[q]);
@@ -177,8 +178,8 @@ TEST(Many, SixtyFourProcessesOnOneHost) {
           ASSERT_EQ(mrc_post_recv(crowd.qps[q], &wr, &bad), 0);
         }
       }
-      line.tell(1);
-      line.hear<int>();  // all have their receives posted
+      line.send(1);
+      line.receive<int>();  // all processes have posted their receives
       for (std::uint32_t n = 0; n < kPairs * kMessages; ++n) {
         const std::size_t q = n % kPairs, offset = q * kMessages * kSize + n / kPairs * kSize;
         fill(crowd.memory.data() + offset, kSize, place.self << 32 | n);
@@ -190,28 +191,29 @@ TEST(Many, SixtyFourProcessesOnOneHost) {
         const std::size_t offset = (kPairs + n % kPairs) * kMessages * kSize + n / kPairs * kSize;
         ASSERT_EQ(first_wrong(crowd.memory.data() + offset, kSize, before << 32 | n), kSize);
       }
-      line.tell(1);
-      line.hear<int>();  // all have theirs
+      line.send(1);
+      line.receive<int>();  // all processes have received everything
     }));
   }
   std::vector<Words> words;
-  for (const auto& process : processes) words.push_back(process->line().hear<Words>());
+  for (const auto& process : processes) words.push_back(process->line().receive<Words>());
   for (std::size_t p = 0; p < kProcesses; ++p) {
     Place place{.self = p, .peers = {}};
     for (std::size_t q = 0; q < kPairs; ++q) {
       place.peers[q] = words[(p + 1) % kProcesses].wires[kPairs + q];
       place.peers[kPairs + q] = words[(p + kProcesses - 1) % kProcesses].wires[q];
     }
-    processes[p]->line().tell(place);
+    processes[p]->line().send(place);
   }
   for (int barrier = 0; barrier < 2; ++barrier) {
-    for (const auto& process : processes) process->line().hear<int>();
-    for (const auto& process : processes) process->line().tell(1);
+    for (const auto& process : processes) process->line().receive<int>();
+    for (const auto& process : processes) process->line().send(1);
   }
   for (const auto& process : processes) EXPECT_EQ(process->join(), 0);
 }
 
-// Threads post on one QP, others poll one CQ, others make and destroy QPs meanwhile.
+// Some threads post on one QP, some poll one CQ, and others create and destroy QPs at the same
+// time.
 TEST(Many, ThreadsAsVerbsPromise) {
   constexpr int kPosters = 3, kPollers = 2, kEach = 2000;
   Host host;
@@ -247,7 +249,7 @@ TEST(Many, ThreadsAsVerbsPromise) {
       EXPECT_EQ(more.to(IBV_QPS_ERR), 0);
     }
   });
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kWaitMax;
   while (completed < kPosters * kEach && Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   stop = true;
@@ -265,7 +267,7 @@ int open_descriptors() {
   return count;
 }
 
-TEST(Fork, TheChildGetsEpermAndHarmsNothing) {
+TEST(Fork, AForkedChildGetsEpermAndTheParentContinues) {
   Host host;
   End a(host), b(host);
   const Wire of_a = a.wire(), of_b = b.wire();
@@ -281,10 +283,10 @@ TEST(Fork, TheChildGetsEpermAndHarmsNothing) {
     all &= mrc_create_context(host.verbs, nullptr) == nullptr && errno == EPERM;
     all &= ibv_alloc_pd(host.verbs) == nullptr && errno == EPERM;
     all &= ibv_dereg_mr(a.mr) == EPERM && ibv_close_device(host.verbs) == -1;
-    all &= open_descriptors() < open_here;  // the sockets are the parent's
+    all &= open_descriptors() < open_here;  // the child has no sockets of the parent
     _exit(all ? 0 : 1);
   }
-  // Meanwhile the parent goes on.
+  // The parent continues to use its device.
   for (int i = 0; i < 200; ++i) {
     ASSERT_EQ(a.post(of_b, {.size = 10'000}), 0);
     ASSERT_EQ(wait_for(a.send_cq).status, IBV_WC_SUCCESS);

@@ -1,5 +1,5 @@
-// Every function of mrc.h, and those of verbs that Weft stands in for, called wrongly: the error
-// that is documented, errno set, nothing changed.
+// Wrong calls of every function of mrc.h, and of the verbs that Weft implements: each gives the
+// documented error, sets errno, and changes nothing.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -11,7 +11,7 @@ namespace {
 class Misuse : public testing::Test {
  protected:
   Misuse() { errno = 0; }
-  // The three conventions.
+  // The three error conventions of mrc.h.
   void minus_one(int returned, int error, const char* what) {
     EXPECT_EQ(returned, -1) << what;
     EXPECT_EQ(errno, error) << what;
@@ -57,7 +57,7 @@ TEST_F(Misuse, Context) {
                           .mrc_vendor_api_version_used = 0};
   null(mrc_create_context(host_.verbs, &future), EINVAL, "a version to come");
   mrc_context_attr old{.mrc_api_version_used = 1, .mrc_vendor_api_version_used = 0};
-  mrc_context* const context = mrc_create_context(host_.verbs, &old);  // as OCP's benchmark
+  mrc_context* const context = mrc_create_context(host_.verbs, &old);  // as OCP's benchmark does
   ASSERT_NE(context, nullptr);
   EXPECT_EQ(mrc_destroy_context(context), 0);
   minus_one(mrc_destroy_context(nullptr), EINVAL, "none");
@@ -98,7 +98,7 @@ TEST_F(Misuse, ChannelsAndCqs) {
   minus_one(mrc_get_cq_event(nullptr, &got, &context), EINVAL, "no channel");
   minus_one(mrc_get_cq_event(channel, nullptr, &context), EINVAL, "no out");
   mrc_ack_cq_events(nullptr, 1);
-  mrc_ack_cq_events(cq, 5);  // more than there were
+  mrc_ack_cq_events(cq, 5);  // more events than there were
   value(mrc_destroy_cq(nullptr), EINVAL, "none");
   EXPECT_EQ(mrc_destroy_cq(cq), 0);
   EXPECT_EQ(mrc_destroy_comp_channel(channel), 0);
@@ -168,7 +168,7 @@ TEST_F(Misuse, CreatingQps) {
   refused([](auto& i) { i.send_ops_flags = IBV_QP_EX_WITH_SEND; }, EOPNOTSUPP, "sends");
   refused(
       [](auto& i) {
-        const std::uint32_t another = 2;  // no value of the enum, but C programs can
+        const std::uint32_t another = 2;  // not a value of the enum, but a C program can pass it
         std::memcpy(&i.protocol_version, &another, sizeof(another));
       },
       EINVAL, "another protocol");
@@ -178,7 +178,7 @@ TEST_F(Misuse, CreatingQps) {
   std::uint32_t qpn = 0;
   minus_one(mrc_get_qpn(nullptr, &qpn), EINVAL, "no QP");
   minus_one(mrc_get_qpn(end.qp, nullptr), EINVAL, "no out");
-  // What programs of other providers rely on.
+  // Programs for other providers rely on these calls.
   const ibv_qp* const verbs = *reinterpret_cast<ibv_qp**>(end.qp);
   ASSERT_EQ(mrc_get_qpn(end.qp, &qpn), 0);
   EXPECT_EQ(verbs->qp_num, qpn);
@@ -213,11 +213,11 @@ TEST_F(Misuse, ModifyingQps) {
   ASSERT_EQ(end.to_init(), 0);
   value(end.to(IBV_QPS_RTR), EINVAL, "no peer");
   Wire elsewhere = self;
-  elsewhere.gid.raw[14] = 7;  // 127.0.7.1 is in no plane
+  elsewhere.gid.raw[14] = 7;  // 127.0.7.1 belongs to no plane
   value(end.to_rtr(elsewhere), EINVAL, "not in our planes");
-  Wire nobody = self;
-  nobody.qpn = 2;
-  value(end.to_rtr(nobody), EINVAL, "the endpoint's own number");
+  Wire reserved = self;
+  reserved.qpn = 2;
+  value(end.to_rtr(reserved), EINVAL, "the endpoint's own number");
   ASSERT_EQ(end.to_rtr(self), 0);
   mrc.mpr.mpr = 0;
   value(end.to_rts(&mrc, MRC_QP_MPR), EINVAL, "a window of 0");
@@ -316,7 +316,7 @@ TEST_F(Misuse, VerbsDevices) {
   ibv_device_attr_ex extended{};
   ASSERT_EQ(ibv_query_device_ex(host_.verbs, nullptr, &extended), 0);
   EXPECT_EQ(extended.orig_attr.max_qp, device.max_qp);
-  // What only plain verbs have.
+  // Functions that exist only for plain verbs.
   null(ibv_create_cq(host_.verbs, 1, nullptr, nullptr, 0), EOPNOTSUPP, "a verbs CQ");
   ibv_qp_init_attr init{};
   null(ibv_create_qp(host_.pd, &init), EOPNOTSUPP, "a verbs QP");
@@ -348,8 +348,8 @@ TEST_F(Misuse, VerbsMemory) {
   null(ibv_alloc_pd(nullptr), EINVAL, "no context");
 }
 
-// A region under an address that is not its own.
-TEST_F(Misuse, IovaNamesMemory) {
+// A region registered with an IOVA that differs from its address.
+TEST_F(Misuse, AnIovaThatDiffersFromTheAddressWorks) {
   End a(host_), b(host_);
   const Wire of_a = a.wire();
   Wire of_b = b.wire();

@@ -1,5 +1,5 @@
-// One end of a QP through mrc.h and verbs, as an application has it: device, context, memory, CQs,
-// QP. For tests; every step is checked, and everything is destroyed in order.
+// One end of a QP through mrc.h and verbs, as in an application: device, context, memory, CQs, QP.
+// For tests: every step is checked, and everything is destroyed in order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +15,11 @@
 namespace weft::mrc_test {
 
 using Clock = std::chrono::steady_clock;
-inline constexpr auto kPatience = std::chrono::seconds(20);
+inline constexpr auto kWaitMax = std::chrono::seconds(20);
 
-// A process reads its settings once, and its children have what it read. Tests whose processes have
-// settings of their own run in a program that has opened no device yet, as ctest runs them.
+// A process reads its settings only once, and forked children inherit them. So a test with other
+// settings must run in a process that has opened no device yet; ctest runs every test in a new
+// process.
 inline bool settings_were_read = false;
 #define WEFT_NEEDS_FRESH_PROCESS() \
   if (settings_were_read) GTEST_SKIP() << "another test of this process has read the settings"
@@ -35,14 +36,14 @@ inline ibv_context* open_weft(const std::string& name) {
   return context;
 }
 
-// What two ends tell each other.
+// The values that two ends exchange.
 struct Wire {
   ibv_gid gid{};
   std::uint32_t qpn = 0, psn = 0, rkey = 0;
   std::uint64_t at = 0, size = 0;
 };
 
-// Device, context, domain.
+// Device, context and domain.
 struct Host {
   ibv_context* verbs;
   mrc_context* context = nullptr;
@@ -150,7 +151,7 @@ struct End {
         qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
         nullptr, 0);
   }
-  // Of the retry counters only what is given.
+  // Only the given retry counters are set.
   int to_rts(const mrc_qp_attr* mrc = nullptr, int mask = 0) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTS;
@@ -206,9 +207,9 @@ struct End {
   }
 };
 
-// The next completion; fails, and gives one with wr_id 0xdead, when none comes.
+// The next completion. If none arrives, the test fails, and the result has wr_id 0xdead.
 inline ibv_wc wait_for(mrc_cq* cq) {
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kWaitMax;
   ibv_wc wc{};
   for (;;) {
     const int count = mrc_poll_cq(cq, 1, &wc);
@@ -227,7 +228,7 @@ inline std::uint8_t pattern(std::uint64_t seed, std::uint64_t at) {
 inline void fill(std::uint8_t* to, std::size_t size, std::uint64_t seed) {
   for (std::size_t i = 0; i < size; ++i) to[i] = pattern(seed, i);
 }
-// The first byte that is wrong; `size` if none is.
+// The index of the first wrong byte; `size` if all bytes are right.
 inline std::size_t first_wrong(const std::uint8_t* at, std::size_t size, std::uint64_t seed) {
   for (std::size_t i = 0; i < size; ++i) {
     if (at[i] != pattern(seed, i)) return i;

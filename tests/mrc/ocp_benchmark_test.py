@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""OCP's benchmark, unmodified, against our library: on the loopback, by shared memory and by UDP, and between two hosts while a plane
-dies.
+"""OCP's benchmark, unmodified, with our library: on the loopback over shared memory and over UDP, and between two hosts
+while a plane dies.
 
-Takes OCP's tree by WEFT_PEER_OCP; without it tests/mrc/pattern_test.py, with a client of ours, is all there is. The sweep
-is its own, 1 B to 64 MiB. WEFT_OCP_ARGS replaces the options of the runs on the loopback ("-n 20 -w 2"; empty: its own
-defaults, 148 GB, minutes); `bench/run ocp` does that. Between two hosts it runs with "-n 100", and in its midst one plane
-goes down and comes back.
+Takes OCP's tree from WEFT_PEER_OCP; without it only tests/mrc/pattern_test.py runs, with a program of ours. The sweep
+is the benchmark's own, 1 B to 64 MiB. WEFT_OCP_ARGS replaces the options of the runs on the loopback ("-n 20 -w 2";
+empty: its own defaults, 148 GB, minutes); `bench/run ocp` uses that. Between two hosts it runs with "-n 100", and
+during the run one plane goes down and comes back.
 """
 
 import os
@@ -19,7 +19,7 @@ import unittest
 LIBRARY = pathlib.Path(os.environ["WEFT_LIB_MRC"]).resolve()
 ARGUMENTS = shlex.split(os.environ.get("WEFT_OCP_ARGS", "-n 20 -w 2"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-import clean_environment  # for what it does when imported
+import clean_environment  # the import itself changes the environment
 import mrc_programs
 import ocp_benchmark
 import run_tests
@@ -36,14 +36,14 @@ class Benchmark(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.program = ocp_benchmark.build(TREE, LIBRARY, cls.folder.name)
 
-    def test_the_sweep_on_the_loopback(self):
-        for way, (settings, said) in mrc_programs.LOOPBACK_WAYS.items():
-            with self.subTest(way):
+    def test_the_sweep_has_no_mismatch_on_the_loopback(self):
+        for link, (settings, said) in mrc_programs.LOOPBACK_LINKS.items():
+            with self.subTest(link):
                 _, ended = ocp_benchmark.run(self.program, ARGUMENTS, PATIENCE_S, settings=settings)
                 self.assertIn(said, ended.client_said)
                 self.assertIn(said, ended.server_said)
 
-    def test_a_plane_dies_between_two_hosts(self):
+    def test_the_sweep_survives_a_dead_plane_between_two_hosts(self):
         if reason := mrc_programs.why_no_namespaces():
             self.skipTest(reason)
         with mrc_programs.Hosts() as hosts:

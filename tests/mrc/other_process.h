@@ -1,5 +1,5 @@
-// Another process of a test: forked before this one opens a device, killed and reaped at the latest
-// with the object. The two speak over a socket.
+// OtherProcess: the second process of a test. It is forked before this process opens a device, and
+// the destructor kills and reaps it. The two processes exchange values over a socket (Line).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,12 +16,13 @@ class Line {
  public:
   explicit Line(int fd) : fd_(fd) {}
   template <typename T>
-  void tell(const T& value) const {
+  void send(const T& value) const {
     EXPECT_EQ(write(fd_, &value, sizeof(value)), static_cast<ssize_t>(sizeof(value)));
   }
-  // A value, or T{} with a failure when the other end is gone or says nothing for a minute.
+  // The next value; T{} and a test failure if the other process has ended or sends nothing for a
+  // minute.
   template <typename T>
-  T hear() const {
+  T receive() const {
     T value{};
     std::size_t got = 0;
     while (got < sizeof(value)) {
@@ -41,7 +42,7 @@ class Line {
 
 class OtherProcess {
  public:
-  // `body` runs there; its failures become a failure of join().
+  // Runs `body` in the other process; test failures there make join() return 1.
   explicit OtherProcess(const std::function<void(const Line&)>& body) {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -58,19 +59,19 @@ class OtherProcess {
     fd_ = ends[0];
   }
   ~OtherProcess() {
-    if (pid_ > 0) kill_it();
+    if (pid_ > 0) kill_process();
     close(fd_);
   }
   OtherProcess(const OtherProcess&) = delete;
   OtherProcess& operator=(const OtherProcess&) = delete;
 
   Line line() const { return Line(fd_); }
-  void kill_it() {
+  void kill_process() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
-  // Its exit status; 0: all was well.
+  // Waits for the process and returns its exit status; 0: no failure.
   int join() {
     int status = 0;
     EXPECT_EQ(waitpid(pid_, &status, 0), pid_);

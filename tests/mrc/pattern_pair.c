@@ -1,14 +1,15 @@
-/* Writes whose every message differs, and a receiver that looks at every byte of each: what OCP's
- * benchmark, which sends one pattern for ever, cannot see. C99, against mrc.h and verbs alone.
+/* Every message differs, and the receiver checks every byte. OCP's benchmark always sends the same
+ * pattern, so it cannot detect lost or late messages. C99, uses only mrc.h and verbs.
  *
  *   pattern_pair PORT SECONDS MESSAGES_MAX SIZE_MAX          the receiver; waits for the other
  *   pattern_pair PORT SECONDS MESSAGES_MAX SIZE_MAX HOST     the sender
  *
- * Message i is written with immediate i into slot i mod SLOTS of the receiver; sizes go from 1 to
- * SIZE_MAX by powers of two, in turn, and each begins at another offset of its slot. When the
- * immediate has come the receiver compares all of the slot, so that a byte beside the message shows
- * too, and gives the slot back by an immediate of its own. The sender ends after SECONDS, or
- * MESSAGES_MAX. Exit status: 0 all arrived as sent; 1 not, or a call failed, with one line. */
+ * Message i is written with immediate i into slot i mod SLOTS of the receiver. Sizes are the powers
+ * of two from 1 to SIZE_MAX in turn, and each message begins at another offset of its slot. When
+ * the immediate arrives, the receiver compares the whole slot, so that a wrong byte beside the
+ * message is also found. Then it returns the slot to the sender with an immediate. The sender ends
+ * after SECONDS or MESSAGES_MAX. Exit status: 0 if all messages arrived as sent; 1 with one line if
+ * not, or if a call failed. */
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,10 +27,10 @@
 #include "mrc.h"
 
 #define SLOTS 8
-#define MARGIN 64        /* of a slot, around its message */
-#define OFFSETS 61       /* where messages begin inside it */
-#define LAST 0xffffffffu /* an immediate that is no message: it is over */
-#define SILENCE_S 40     /* a QP gives up after 17 */
+#define MARGIN 64        /* unused bytes of a slot around its message */
+#define OFFSETS 61       /* number of different message offsets inside a slot */
+#define LAST 0xffffffffu /* an immediate without a message: the end of the run */
+#define SILENCE_S 40     /* longer than the 17 s after which a QP fails */
 
 struct wire {
   union ibv_gid gid;
@@ -44,7 +45,7 @@ static struct {
   struct ibv_mr* mr;
   struct mrc_cq* cq;
   struct mrc_qp* qp;
-  uint8_t *memory, *shadow; /* shadow: what the slots must hold */
+  uint8_t *memory, *shadow; /* shadow: the expected bytes of the slots */
   size_t slot_size;
   int line;
   struct wire us, peer;
@@ -64,7 +65,8 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* --- what is sent ---------------------------------------------------------------------------- */
+/* --- the bytes of messages
+ * ---------------------------------------------------------------------------- */
 
 static uint32_t size_of(uint32_t message, uint32_t size_max) {
   uint32_t sizes = 1;
@@ -73,7 +75,7 @@ static uint32_t size_of(uint32_t message, uint32_t size_max) {
 }
 static size_t offset_of(uint32_t message) { return MARGIN + message * 7 % OFFSETS; }
 
-/* Eight bytes at a time of a generator that is seeded by the message. */
+/* Eight bytes at a time of a generator; its seed is the number of the message. */
 static void fill(uint8_t* at, uint32_t size, uint32_t message) {
   uint64_t state = ((uint64_t)message + 1) * 0x9e3779b97f4a7c15u;
   uint32_t i;
@@ -87,7 +89,8 @@ static void fill(uint8_t* at, uint32_t size, uint32_t message) {
   }
 }
 
-/* --- the other end --------------------------------------------------------------------------- */
+/* --- the TCP connection to the other end
+ * --------------------------------------------------------------------------- */
 
 static void find_each_other(const char* port, const char* host) {
   struct addrinfo hints, *found = NULL;
@@ -203,7 +206,7 @@ static void connect_qp(uint32_t size_max) {
   attr.sq_psn = end.us.psn;
   check(mrc_modify_qp(end.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, NULL, 0) == 0,
         "mrc_modify_qp to RTS");
-  swap_words(&end.us.qpn, &end.peer.qpn, sizeof(end.us.qpn)); /* both take packets now */
+  swap_words(&end.us.qpn, &end.peer.qpn, sizeof(end.us.qpn)); /* both ends can receive packets now */
 }
 
 static void post_write(size_t at, uint32_t size, uint32_t immediate) {
@@ -223,7 +226,7 @@ static void post_write(size_t at, uint32_t size, uint32_t immediate) {
   check(mrc_post_send(end.qp, &work, &bad) == 0, "mrc_post_send");
 }
 
-/* The next completion: 1 and its immediate, or 0 for a write of our own. */
+/* The next completion: 1 and its immediate for a receive, 0 for a completed write. */
 static int next(uint32_t* immediate) {
   struct ibv_wc wc;
   const double until = now() + SILENCE_S;
@@ -266,7 +269,7 @@ static void receive_all(uint32_t size_max) {
     errno = EPROTO;
     check(immediate == expected, "an immediate came out of turn");
     look_at(immediate, size_max);
-    post_write(0, 0, immediate); /* the slot may be used again */
+    post_write(0, 0, immediate); /* returns the slot to the sender */
     ++expected;
   }
   printf("{\"messages\": %u, \"verified\": true}\n", expected);
@@ -320,7 +323,7 @@ int main(int count, char** words) {
   } else {
     receive_all(size_max);
   }
-  swap_words(&over, &over, 1); /* neither leaves before the other has its completions */
+  swap_words(&over, &over, 1); /* neither end exits before the other has its completions */
   check(mrc_destroy_qp(end.qp) == 0, "mrc_destroy_qp");
   check(mrc_destroy_cq(end.cq) == 0, "mrc_destroy_cq");
   check(ibv_dereg_mr(end.mr) == 0 && ibv_dealloc_pd(end.pd) == 0, "ibv_dereg_mr");

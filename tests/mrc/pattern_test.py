@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A program in C against mrc.h whose every message differs and is looked at byte by byte (pattern_pair.c): on the loopback,
-by shared memory and by UDP, and between two hosts while first one plane dies and comes back, then the other. The last is
-skipped without root.
+"""A C program with mrc.h sends messages that all differ, and checks them byte by byte (pattern_pair.c): on the loopback
+over shared memory and over UDP, and between two hosts while first one plane dies and comes back, then the other. The
+last test is skipped without root.
 """
 
 import json
@@ -15,7 +15,7 @@ import unittest
 LIBRARY = pathlib.Path(os.environ["WEFT_LIB_MRC"]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-import clean_environment  # for what it does when imported
+import clean_environment  # the import itself changes the environment
 import mrc_programs
 import run_tests
 
@@ -34,7 +34,7 @@ class Patterns(unittest.TestCase):
                                          "-Wall", "-Wextra", "-Werror", f"-I{mrc_programs.ROOT / 'include/mrc'}")
 
     def run_pair(self, seconds, messages, hosts=None, meanwhile=None, settings=None):
-        """What the sender tells of its run, once both ends agree on it."""
+        """The sender's report of its run, after both ends have reported the same."""
         port = mrc_programs.free_port()
         both = [self.program, port, str(seconds), str(messages), str(SIZE_MAX)]
         if hosts is None:
@@ -49,25 +49,25 @@ class Patterns(unittest.TestCase):
         self.assertTrue(received["verified"], said)
         return sent, ended
 
-    def test_every_message_on_the_loopback(self):
-        for way, (settings, said) in mrc_programs.LOOPBACK_WAYS.items():
-            with self.subTest(way):
+    def test_every_message_arrives_on_the_loopback(self):
+        for link, (settings, said) in mrc_programs.LOOPBACK_LINKS.items():
+            with self.subTest(link):
                 sent, ended = self.run_pair(seconds=60, messages=20 * SIZES, settings=settings)
                 self.assertEqual(sent["messages"], 20 * SIZES)
                 self.assertIn(said, ended.client_said)
                 self.assertIn(said, ended.server_said)
 
-    def test_every_message_while_planes_die(self):
+    def test_every_message_arrives_while_planes_die(self):
         if reason := mrc_programs.why_no_namespaces():
             self.skipTest(reason)
         with mrc_programs.Hosts() as hosts:
             def kill_and_repair(client):
-                # A link that goes before the kernel made sure of its own addresses comes back a second late.
+                # If a link goes down before the kernel has checked that its addresses are unique, it is back a second late.
                 for plane in (1, 0):
                     time.sleep(1.2)
                     hosts.set_plane(plane, "down")
                     time.sleep(1.2)
-                    if client.poll() is not None:  # what it said comes with how it ended
+                    if client.poll() is not None:  # its output is reported together with its exit status
                         return
                     hosts.set_plane(plane, "up")
 

@@ -1,5 +1,6 @@
-// A plane dies without a word, on a real network: two namespaces joined by two links, of which one
-// drops everything at the receiver. What a controller is told, and what it sees when it asks.
+// A plane dies silently on a real network: two namespaces are joined by two links, and one link
+// drops every packet at the receiver. The test checks the events that a controller gets, and the
+// states that its queries return.
 #include <mrc/mrc_ctl.h>
 
 #include <atomic>
@@ -16,7 +17,7 @@
 namespace weft::mrc_test {
 namespace {
 
-constexpr std::uint32_t kEvs = 64;  // a plane
+constexpr std::uint32_t kEvs = 64;  // per plane
 constexpr std::uint64_t kFormat = 20, kProfile = 20;
 
 mrc_ctl_ev ev_of(std::uint32_t index) {
@@ -70,7 +71,7 @@ void make_profile(mrc_context* context) {
   ASSERT_EQ(mrc_ctl_modify_ev_profile(context, kProfile, &attr, MRC_CTL_EV_PROFILE_STATE), 0);
 }
 
-// The end that sends and its controller.
+// The sending end and its controller.
 class Sender {
  public:
   explicit Sender(const Line& line) : end_(host_, {.bytes = 256 << 10}) {
@@ -78,8 +79,8 @@ class Sender {
     promptly_ = mrc_ctl_create_ev_event_cq(host_.context, 256, nullptr, nullptr, 0);
     late_ = mrc_ctl_create_ev_event_cq(host_.context, 256, nullptr, nullptr, 0);
     EXPECT_TRUE(promptly_ != nullptr && late_ != nullptr);
-    line.tell(end_.wire());
-    peer_ = line.hear<Wire>();
+    line.send(end_.wire());
+    peer_ = line.receive<Wire>();
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
     attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
@@ -101,9 +102,9 @@ class Sender {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  // Takes events until exactly the EVs of port 2 are bad, or none is.
+  // Takes events until exactly the EVs of port 2 are bad, or until no EV is bad.
   void wait_until_bad(bool bad) {
-    const auto until = Clock::now() + kPatience;
+    const auto until = Clock::now() + kWaitMax;
     while (bad_.size() != (bad ? kEvs : 0)) {
       take_promptly();
       if (Clock::now() > until) {
@@ -112,7 +113,7 @@ class Sender {
       }
     }
   }
-  // What the profile says of each EV when it is asked.
+  // The state of each EV that a query of the profile returns.
   std::set<std::uint32_t> bad_when_asked() {
     std::vector<mrc_ctl_ev_op_entry> entries(2 * kEvs);
     mrc_ctl_ev_profile_attr attr{};
@@ -129,7 +130,7 @@ class Sender {
   }
   const std::set<std::uint32_t>& bad() const { return bad_; }
   std::uint64_t told() const { return told_; }
-  // Of the queue that nobody reads: how many came, and how many it says were lost.
+  // Counts of the event queue that was not read: events taken, and events reported as lost.
   struct Late {
     std::uint64_t came = 0, lost = 0;
   };
@@ -187,12 +188,12 @@ class Sender {
   std::uint64_t told_ = 0;
 };
 
-TEST(Plane, ThatDiesAndHealsIsToldToControllersToTheLastEvent) {
+TEST(Plane, ADeadAndARepairedPlaneAreReportedWithAnExactEventCount) {
   WEFT_NEEDS_FRESH_PROCESS();
   if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
   const TwoHosts hosts("wp" + std::to_string(getpid() % 100'000));
   if (!hosts.made()) GTEST_SKIP() << "no network namespaces or no nft here";
-  constexpr int kDeaths = 26;  // 3,328 events and more: the kernel holds up to 2,730 for a reader
+  constexpr int kDeaths = 26;  // at least 3,328 events: the kernel queues up to 2,730 per reader
   std::string pattern = "/tmp/weft-plane-XXXXXX";
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   const std::unique_ptr<std::string, void (*)(std::string*)> cleared(
@@ -203,27 +204,27 @@ TEST(Plane, ThatDiesAndHealsIsToldToControllersToTheLastEvent) {
     hosts.enter(1);
     Sender self(line);
     for (int death = 0; death < kDeaths; ++death) {
-      line.tell(1);
-      line.hear<int>();  // it is dead
+      line.send(1);
+      line.receive<int>();  // the plane is dead
       self.wait_until_bad(true);
       for (const std::uint32_t index : self.bad()) EXPECT_GE(index, kEvs);
       EXPECT_EQ(self.bad_when_asked(), self.bad());
-      line.tell(1);
-      line.hear<int>();  // it is healed
+      line.send(1);
+      line.receive<int>();  // the plane is repaired
       self.wait_until_bad(false);
       EXPECT_TRUE(self.bad_when_asked().empty());
-      // Read late enough that some were lost: the next events say how many.
+      // The queue is read so late that events were lost: the next events report how many.
       if (death == kDeaths - 2) {
         const auto late = self.read_late();
         EXPECT_LT(late.came, self.told());
-        line.tell(late.came);
-        line.tell(late.lost);
+        line.send(late.came);
+        line.send(late.lost);
       }
     }
     const auto late = self.read_late();
-    line.tell(late.came);
-    line.tell(late.lost);
-    line.tell(self.told());
+    line.send(late.came);
+    line.send(late.lost);
+    line.send(self.told());
   });
   OtherProcess receiver([&](const Line& line) {
     setenv("WEFT_STATE_DIR", (pattern + "/b").c_str(), 1);
@@ -231,35 +232,36 @@ TEST(Plane, ThatDiesAndHealsIsToldToControllersToTheLastEvent) {
     hosts.enter(2);
     Host host;
     End end(host, {.bytes = 256 << 10});
-    line.tell(end.wire());
-    end.connect(line.hear<Wire>());
-    line.tell(1);
-    line.hear<int>();
+    line.send(end.wire());
+    end.connect(line.receive<Wire>());
+    line.send(1);
+    line.receive<int>();
   });
-  const Wire of_sender = sender.line().hear<Wire>(), of_receiver = receiver.line().hear<Wire>();
-  receiver.line().tell(of_sender);
-  receiver.line().hear<int>();
-  sender.line().tell(of_receiver);
+  const Wire of_sender = sender.line().receive<Wire>(),
+             of_receiver = receiver.line().receive<Wire>();
+  receiver.line().send(of_sender);
+  receiver.line().receive<int>();
+  sender.line().send(of_receiver);
   std::uint64_t came = 0, lost = 0;
   for (int death = 0; death < kDeaths; ++death) {
-    sender.line().hear<int>();
+    sender.line().receive<int>();
     hosts.kill_plane();
-    sender.line().tell(1);
-    sender.line().hear<int>();
+    sender.line().send(1);
+    sender.line().receive<int>();
     hosts.heal_plane();
-    sender.line().tell(1);
+    sender.line().send(1);
     if (death != kDeaths - 2) continue;
-    came += sender.line().hear<std::uint64_t>();
-    lost += sender.line().hear<std::uint64_t>();
+    came += sender.line().receive<std::uint64_t>();
+    lost += sender.line().receive<std::uint64_t>();
   }
-  came += sender.line().hear<std::uint64_t>();
-  lost += sender.line().hear<std::uint64_t>();
-  const auto told = sender.line().hear<std::uint64_t>();
+  came += sender.line().receive<std::uint64_t>();
+  lost += sender.line().receive<std::uint64_t>();
+  const auto told = sender.line().receive<std::uint64_t>();
   EXPECT_GE(told, std::uint64_t{2} * kDeaths * kEvs);
   EXPECT_GT(lost, 0u);
   EXPECT_EQ(came + lost, told);
   EXPECT_EQ(sender.join(), 0);
-  receiver.line().tell(1);
+  receiver.line().send(1);
   EXPECT_EQ(receiver.join(), 0);
 }
 

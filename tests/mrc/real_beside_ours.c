@@ -1,5 +1,5 @@
-/* A program on a host that has a NIC (of stub_verbs.c) and Weft's device: each function goes to the one that it is about, in
-   the program and in a forked child of it. Exits 0, or says in which line it was not so. */
+/* A program on a host with a NIC (of stub_verbs.c) and Weft's device: each call reaches the library of its device, in the
+   program and in a forked child. Exits with 0, or prints the line of the failed check. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static void be_a_child(struct ibv_context* ours) {
   CHECK(list != NULL && count == 1 && strcmp(ibv_get_device_name(list[0]), "real0") == 0);
   use_real(list[0]);
   ibv_free_device_list(list);
-  _exit(0); /* a sanitizer's look for leaks is the parent's */
+  _exit(0); /* no exit handlers: only the parent checks for leaks */
 }
 
 int main(void) {
@@ -57,7 +57,7 @@ int main(void) {
   struct ibv_pd* const pd = ibv_alloc_pd(ours);
   struct ibv_mr* const mr = (ibv_reg_mr)(pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE);
   CHECK(mr != NULL && mr->lkey != kKey);
-  /* A NIC that does not speak MRC. */
+  /* A NIC without MRC. */
   struct ibv_context* const real = ibv_open_device(list[0]);
   CHECK(mrc_create_context(real, NULL) == NULL);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Beside a NIC: lib_mrc.so adds its device to those of libibverbs and hands on what is not its own, also in a forked child.
-There is no NIC here: stub_verbs.c stands for its library.
+"""On a host with a NIC, lib_mrc.so adds its device to those of libibverbs and passes on calls on other devices, also in a
+forked child. No NIC is needed: stub_verbs.c replaces its library.
 """
 
 import os
@@ -13,13 +13,13 @@ import unittest
 LIBRARY = pathlib.Path(os.environ["WEFT_LIB_MRC"]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-import clean_environment  # noqa: F401, for what it does when imported
+import clean_environment  # noqa: F401, the import itself changes the environment
 import mrc_programs
 import run_tests
 
 
 class RealDevices(unittest.TestCase):
-    def test_each_gets_its_own(self):
+    def test_each_call_reaches_the_library_of_its_device(self):
         with tempfile.TemporaryDirectory() as folder:
             versions = pathlib.Path(folder) / "versions"
             versions.write_text("IBVERBS_1.1 { global: ibv_*; };\n")

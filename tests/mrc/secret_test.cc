@@ -1,14 +1,15 @@
-// QPs between processes that have a job secret, or not the same. Nothing of Weft is told out of band.
+// QPs between processes with the same job secret, or with different ones. The processes exchange no
+// information of Weft out of band.
 #include <sys/stat.h>
 
 #include <filesystem>
 
-#include "way_child.h"
+#include "configured_pair.h"
 
 namespace weft::mrc_test {
 namespace {
 
-// Fails fast: a few milliseconds, twice.
+// With a short timeout and few retries, so that a QP fails within milliseconds.
 int to_rts_impatiently(End& end) {
   mrc_qp_attr attr{};
   attr.timeout = 12;
@@ -34,23 +35,23 @@ class Secret : public testing::Test {
   std::string directory_;
 };
 
-TEST_F(Secret, EndsThatHaveTheSameTalkWithoutSharedMemory) {
+TEST_F(Secret, EndsWithTheSameSecretConnectWithoutSharedMemory) {
   WEFT_NEEDS_FRESH_PROCESS();
-  const Rings rings = play(with("ours"), with("ours"));
+  const Rings rings = run_pair(with("ours"), with("ours"));
   EXPECT_FALSE(rings.at_writer);
-  EXPECT_FALSE(rings.at_taker);
+  EXPECT_FALSE(rings.at_receiver);
 }
 
-// Were packets not sealed, or seals not checked, the write would arrive.
-TEST_F(Secret, EndsThatHaveNotTheSameNeverMeet) {
+// If packets were not sealed, or tags not checked, the write would arrive.
+TEST_F(Secret, EndsWithDifferentSecretsExchangeNoBytes) {
   WEFT_NEEDS_FRESH_PROCESS();
   for (const Environment& theirs : {with("theirs"), Environment{{"WEFT_SHM", "off"}}}) {
     OtherProcess other([&](const Line& line) {
       use(theirs);
       Child child;
       child.end.connect(child.meet(line));
-      line.tell(1);
-      line.hear<int>();
+      line.send(1);
+      line.receive<int>();
       for (const std::uint8_t byte : child.end.memory) ASSERT_EQ(byte, 0);
     });
     OtherProcess mine([&](const Line& line) {
@@ -60,44 +61,45 @@ TEST_F(Secret, EndsThatHaveNotTheSameNeverMeet) {
       EXPECT_EQ(child.end.to_init(), 0);
       EXPECT_EQ(child.end.to_rtr(peer), 0);
       EXPECT_EQ(to_rts_impatiently(child.end), 0);
-      line.tell(1);
-      line.hear<int>();
+      line.send(1);
+      line.receive<int>();
       std::memset(child.end.memory.data(), 0xff, child.end.memory.size());
       EXPECT_EQ(child.end.post(peer, {.size = 1000}), 0);
       EXPECT_EQ(wait_for(child.end.send_cq).status, IBV_WC_RETRY_EXC_ERR);
-      line.tell(1);
+      line.send(1);
     });
-    const Wire of_other = other.line().hear<Wire>(), of_mine = mine.line().hear<Wire>();
-    other.line().tell(of_mine);
-    mine.line().tell(of_other);
-    other.line().hear<int>();
-    mine.line().hear<int>();
-    mine.line().tell(1);
-    mine.line().hear<int>();
-    other.line().tell(1);
+    const Wire of_other = other.line().receive<Wire>(), of_mine = mine.line().receive<Wire>();
+    other.line().send(of_mine);
+    mine.line().send(of_other);
+    other.line().receive<int>();
+    mine.line().receive<int>();
+    mine.line().send(1);
+    mine.line().receive<int>();
+    other.line().send(1);
     EXPECT_EQ(mine.join(), 0);
     EXPECT_EQ(other.join(), 0);
   }
 }
 
-// The process there is killed, another takes its place on the network: who stayed talks to both.
-TEST_F(Secret, APeerThatStartsOverIsMetAnew) {
+// The peer process is killed, and another one takes its place on the network: the surviving process
+// connects to both.
+TEST_F(Secret, ARestartedPeerCanBeConnectedAgain) {
   WEFT_NEEDS_FRESH_PROCESS();
   OtherProcess stays([&](const Line& line) {
     use(with("ours"));
     Child first;
     first.end.connect(first.meet(line));
-    line.tell(1);
-    line.hear<int>();
+    line.send(1);
+    line.receive<int>();
     Child second;
     const Wire peer = second.meet(line);
     second.end.connect(peer);
-    line.tell(1);
-    line.hear<int>();
+    line.send(1);
+    line.receive<int>();
     fill(second.end.memory.data(), 5000, 7);
     EXPECT_EQ(second.end.post(peer, {.size = 5000}), 0);
     EXPECT_EQ(wait_for(second.end.send_cq).status, IBV_WC_SUCCESS);
-    line.tell(1);
+    line.send(1);
   });
   for (int life = 0; life < 2; ++life) {
     OtherProcess other([&](const Line& line) {
@@ -108,23 +110,23 @@ TEST_F(Secret, APeerThatStartsOverIsMetAnew) {
       fill(child.end.memory.data(), 3000, 5);
       EXPECT_EQ(child.end.post(peer, {.size = 3000}), 0);
       EXPECT_EQ(wait_for(child.end.send_cq).status, IBV_WC_SUCCESS);
-      line.tell(1);
-      line.hear<int>();
+      line.send(1);
+      line.receive<int>();
       if (life == 0) return;
       EXPECT_EQ(first_wrong(child.end.memory.data(), 5000, 7), 5000u);
     });
-    const Wire of_other = other.line().hear<Wire>(), of_stays = stays.line().hear<Wire>();
-    stays.line().tell(of_other);
-    stays.line().hear<int>();
-    other.line().tell(of_stays);
-    other.line().hear<int>();
+    const Wire of_other = other.line().receive<Wire>(), of_stays = stays.line().receive<Wire>();
+    stays.line().send(of_other);
+    stays.line().receive<int>();
+    other.line().send(of_stays);
+    other.line().receive<int>();
     if (life == 0) {
-      other.kill_it();
-      stays.line().tell(1);
+      other.kill_process();
+      stays.line().send(1);
     } else {
-      stays.line().tell(1);
-      stays.line().hear<int>();
-      other.line().tell(1);
+      stays.line().send(1);
+      stays.line().receive<int>();
+      other.line().send(1);
       EXPECT_EQ(other.join(), 0);
     }
   }

@@ -1,5 +1,5 @@
-/* A libibverbs with one device, `real0`, that stands for the NIC that is not here: what lib_mrc.so hands on comes out of it.
-   It counts nothing and does nothing; a program sees by the names and numbers whose answer it got. */
+/* A fake libibverbs with one device, `real0`, instead of a NIC: calls that lib_mrc.so passes on arrive here. The functions
+   only return fixed names and numbers, by which a program recognises this library. */
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct ibv_device** ibv_get_device_list(int* count) {
 }
 
 void ibv_free_device_list(struct ibv_device** list) {
-  if (list[0] != &real0 || list[1] != NULL) abort(); /* not one of ours */
+  if (list[0] != &real0 || list[1] != NULL) abort(); /* not our list */
   free(list);
 }
 

@@ -1,6 +1,6 @@
-// One end of the test of threads: in one process, threads post on QPs that share a CQ, others poll it,
-// one sleeps on a completion channel, one makes, modifies and destroys QPs, CQs and regions, one is a
-// controller, one asks.
+// One end of the thread test. In one process some threads post on QPs that share a CQ, others poll
+// it, one sleeps on a completion channel, one creates, modifies and destroys QPs, CQs and regions,
+// one is a controller, and one calls query functions.
 #pragma once
 
 #include <fcntl.h>
@@ -18,23 +18,26 @@
 namespace weft::mrc_test {
 
 inline constexpr std::uint32_t kQps = 4, kPosters = 3, kPollers = 2;
-inline constexpr std::uint32_t kWritesEach = 400;  // of a poster, over all QPs
+inline constexpr std::uint32_t kWritesEach = 400;  // per poster, over all QPs
 inline constexpr std::uint32_t kImmediateEvery = 8;
-inline constexpr std::uint32_t kReceives = 64;  // posted on each QP at all times, nearly
+inline constexpr std::uint32_t kReceives =
+    64;  // posted receives per QP; each is posted again after use
 inline constexpr std::uint32_t kWriteMax = 9000, kPlaces = kQps * kPosters;
-inline constexpr auto kLong = std::chrono::seconds(120);  // TSan on a busy machine
+inline constexpr auto kWaitMaxThreads =
+    std::chrono::seconds(120);  // long enough for TSan on a busy machine
 
-// One end of all of it.
+// One of the two ends.
 class Side {
  public:
-  // `place`: 0 or 1, one for each process: profiles of its own.
+  // `place` is 0 or 1, different in the two processes; it selects the profiles of this process.
   explicit Side(std::uint32_t place)
       : place_(place), source_(kPlaces * kWriteMax), landing_(kPlaces * kWriteMax) {
     if (!host_.is_open()) return;
     EXPECT_EQ(mrc_create_comp_channel(host_.context, &channel_), 0);
     send_cq_ = mrc_create_cq(host_.context, 4096, nullptr, nullptr, 0);
     receive_cq_ = mrc_create_cq(host_.context, 4096, nullptr, channel_, 0);
-    // What is written to a place is always the same, so that the order of writes does not matter.
+    // The bytes written to one place are always the same, so that the order of writes does not
+    // matter.
     for (std::uint32_t p = 0; p < kPlaces; ++p) fill(source_.data() + p * kWriteMax, kWriteMax, p);
     const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
     from_ = ibv_reg_mr(host_.pd, source_.data(), source_.size(), access);
@@ -65,18 +68,18 @@ class Side {
       ours.psn = 0xfffff0 + q;
       ours.rkey = into_->rkey;
       ours.at = reinterpret_cast<std::uintptr_t>(landing_.data());
-      line.tell(ours);
-      peers_[q] = line.hear<Wire>();
+      line.send(ours);
+      peers_[q] = line.receive<Wire>();
       go_to_rts(qps_[q], ours, peers_[q]);
       for (std::uint32_t i = 0; i < kReceives; ++i) EXPECT_TRUE(post_receive(qps_[q]));
     }
-    // Nobody writes before the other's receives are there.
-    line.tell(1);
-    line.hear<int>();
+    // No end writes before the other end has posted its receives.
+    line.send(1);
+    line.receive<int>();
   }
 
-  // All threads until everything that either side posts is done. The last words are exchanged by the
-  // caller's thread: the other side still needs ours to answer.
+  // Runs all threads until every request of both sides is complete. The caller's thread waits for
+  // the other side before it stops them, because our threads must still answer that side.
   void run(const Line& line) {
     std::vector<std::thread> workers, background;
     const auto forever = [&](void (Side::*step)()) {
@@ -91,11 +94,11 @@ class Side {
     forever(&Side::control);
     forever(&Side::ask);
     for (std::thread& worker : workers) worker.join();
-    const auto until = Clock::now() + kLong;
+    const auto until = Clock::now() + kWaitMaxThreads;
     while ((sent_ < kPosters * kWritesEach || received_ < kImmediates) && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    line.tell(1);
-    line.hear<int>();
+    line.send(1);
+    line.receive<int>();
     stop_ = true;
     for (std::thread& thread : background) thread.join();
     EXPECT_EQ(sent_, kPosters * kWritesEach);
@@ -103,7 +106,7 @@ class Side {
     EXPECT_EQ(failed_, 0u);
     EXPECT_GT(rounds_, 0u);
     EXPECT_GT(controls_, 0u);
-    // The memory is ours alone from here on.
+    // From here on the peer no longer writes into our memory.
     for (mrc_qp*& qp : qps_) {
       EXPECT_EQ(mrc_destroy_qp(qp), 0);
       qp = nullptr;
@@ -113,7 +116,7 @@ class Side {
   }
 
  private:
-  static constexpr std::uint32_t kWritesOfAQp = kWritesEach / kQps;  // of one poster
+  static constexpr std::uint32_t kWritesOfAQp = kWritesEach / kQps;  // per poster
   static constexpr std::uint32_t kImmediates =
       kPosters * kQps * ((kWritesOfAQp + kImmediateEvery - 1) / kImmediateEvery);
   static_assert(kImmediates < kQps * kReceives);
@@ -166,7 +169,7 @@ class Side {
       wr.send_flags = IBV_SEND_SIGNALED | (immediate ? unsigned{IBV_SEND_SOLICITED} : 0u);
       wr.wr.rdma.remote_addr = peers_[q].at + at;
       wr.wr.rdma.rkey = peers_[q].rkey;
-      const auto until = Clock::now() + kLong;
+      const auto until = Clock::now() + kWaitMaxThreads;
       int error = 0;
       while ((error = mrc_post_send(qps_[q], &wr, &bad)) == ENOMEM && Clock::now() < until)
         std::this_thread::yield();
@@ -183,7 +186,7 @@ class Side {
     if (count > 0) sent_ += static_cast<std::uint32_t>(count);
     if (count < 0) ++failed_;
   }
-  // As programs sleep: arm, look, wait, acknowledge.
+  // Sleeps as programs do: arm, poll once more, wait, acknowledge.
   void wait_for_receives() {
     EXPECT_EQ(mrc_req_notify_cq(receive_cq_, 1), 0);
     ibv_wc wc[8];
@@ -205,7 +208,7 @@ class Side {
     EXPECT_EQ(cq, receive_cq_);
     mrc_ack_cq_events(cq, 1);
   }
-  // Things that live for a moment, on the CQs that the others use.
+  // Creates and destroys objects on the CQs that the other threads use.
   void make_and_destroy() {
     std::vector<std::uint8_t> bytes(8192);
     const unsigned access = IBV_ACCESS_LOCAL_WRITE;
@@ -220,7 +223,8 @@ class Side {
       mrc_qp_attr mrc{};
       attr.qp_state = IBV_QPS_INIT;
       mrc.profile.ev_profile_id = profile();
-      // The profile may be on its way through OFFLINE: then it is EINVAL, and the QP stays in RESET.
+      // The profile may be OFFLINE at this moment: then the call gives EINVAL, and the QP stays in
+      // RESET.
       const int error = mrc_modify_qp(qp, &attr, IBV_QP_STATE, &mrc, MRC_QP_EV_PROFILE_ID);
       EXPECT_TRUE(error == 0 || error == EINVAL) << error;
       attr.qp_state = IBV_QPS_RESET;
@@ -237,7 +241,8 @@ class Side {
     ++rounds_;
   }
   std::uint64_t profile() const { return 50 + place_; }
-  // A controller at work: a profile through its states, EVs denied and allowed, a port queried.
+  // Acts as a controller: moves a profile through its states, denies and allows EVs, queries a
+  // port.
   void control() {
     mrc_ctl_ev_profile_attr attr{};
     const auto set = [&](int mask) {
@@ -246,10 +251,11 @@ class Side {
     };
     attr.profile_state = MRC_CTL_PROFILE_OFFLINE;
     attr.ev_mode = MRC_CTL_EV_MODE_AUTO;
-    // From INIT; or, once it has been there, from ONLINE, unless a QP of make_and_destroy() holds it.
+    // The profile starts in INIT, later in ONLINE. A QP of make_and_destroy() may keep it ONLINE.
     int off = set(MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MODE);
     if (off == EINVAL) off = set(MRC_CTL_EV_PROFILE_STATE);
-    EXPECT_TRUE(off == 0 || off == EBUSY || off == EINVAL) << off;  // EINVAL: a killed run left it
+    EXPECT_TRUE(off == 0 || off == EBUSY || off == EINVAL)
+        << off;  // EINVAL: left over from a killed run
     attr = {};
     attr.profile_state = MRC_CTL_PROFILE_ONLINE;
     const int on = set(MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MIN_ACTIVE |
@@ -261,7 +267,7 @@ class Side {
     mrc_ctl_port_attr port{};
     EXPECT_EQ(mrc_ctl_query_port(host_.context, 2, &port, MRC_CTL_PORT_ADMIN_STATE), 0);
     mrc_cq* const events = mrc_ctl_create_ev_event_cq(host_.context, 16, nullptr, nullptr, 0);
-    if (events != nullptr) {  // at most eight of a device
+    if (events != nullptr) {  // a device has at most eight event queues
       mrc_ctl_ev_event event{};
       EXPECT_GE(mrc_ctl_poll_ev_event(events, 1, &event), 0);
       EXPECT_EQ(mrc_destroy_cq(events), 0);
@@ -280,13 +286,13 @@ class Side {
     }
     ++controls_;
   }
-  // Says of a QP what is so already.
+  // Sets a QP's attributes to their current values.
   void modify() {
     ibv_qp_attr attr{};
     attr.qp_state = attr.cur_qp_state = IBV_QPS_RTS;
     EXPECT_EQ(mrc_modify_qp(qps_[0], &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, nullptr, 0), 0);
   }
-  // Questions about what the others use.
+  // Queries objects that the other threads use.
   void ask() {
     modify();
     for (mrc_qp* const qp : qps_) {
@@ -307,7 +313,7 @@ class Side {
     ibv_device** const list = ibv_get_device_list(&count);
     EXPECT_GE(count, 1);
     ibv_free_device_list(list);
-    // Another context of the same device, as a library beside the program has it.
+    // A second context of the same device, as another library in the program would open.
     Host another;
     EXPECT_TRUE(another.is_open());
     const int flags = fcntl(another.verbs->async_fd, F_GETFL);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs that know verbs only see Weft's device when lib_mrc.so is preloaded: ibv_devices and ibv_devinfo."""
+"""Programs that use only verbs, ibv_devices and ibv_devinfo, see Weft's device if lib_mrc.so is preloaded."""
 
 import os
 import pathlib

@@ -18,7 +18,7 @@ struct Pair {
   }
 };
 
-TEST(Write, SizesArriveWholeAndNothingElseChanges) {
+TEST(Write, WritesOfEverySizeArriveAndNoOtherByteChanges) {
   Pair pair;
   const Wire to = pair.b.wire();
   std::uint64_t id = 1;
@@ -38,7 +38,7 @@ TEST(Write, SizesArriveWholeAndNothingElseChanges) {
   }
 }
 
-TEST(Write, ImmediateConsumesAReceiveAndComesInNetworkOrder) {
+TEST(Write, ImmediateConsumesAReceiveAndIsInNetworkOrder) {
   Pair pair;
   for (std::uint64_t id = 10; id < 20; ++id) ASSERT_EQ(pair.b.post_receive(id), 0);
   for (std::uint32_t i = 0; i < 10; ++i) {
@@ -60,7 +60,7 @@ TEST(Write, ImmediateConsumesAReceiveAndComesInNetworkOrder) {
   }
 }
 
-TEST(Write, OnlySignalledOnesCompleteAndInOrder) {
+TEST(Write, OnlySignalledWritesCompleteAndInOrder) {
   Pair pair;
   for (std::uint64_t i = 0; i < 100; ++i) {
     ASSERT_EQ(pair.a.post(pair.b.wire(), {.size = static_cast<std::uint32_t>(i * 50),
@@ -73,15 +73,15 @@ TEST(Write, OnlySignalledOnesCompleteAndInOrder) {
   EXPECT_EQ(mrc_poll_cq(pair.a.send_cq, 1, &wc), 0);
 }
 
-TEST(Write, SignalAllSignalsAll) {
+TEST(Write, WithSignalAllEveryWriteCompletes) {
   Pair pair({.signal_all = 1});
   for (std::uint64_t i = 0; i < 5; ++i)
     ASSERT_EQ(pair.a.post(pair.b.wire(), {.size = 8, .id = i, .flags = 0}), 0);
   for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(wait_for(pair.a.send_cq).wr_id, i);
 }
 
-// Pieces that end anywhere, so that packets lie in one, cross two, and span several.
-TEST(Write, GathersSeveralPieces) {
+// Pieces with arbitrary ends, so that packets lie in one piece, cross two, and span several.
+TEST(Write, AWriteGathersSeveralPieces) {
   Pair pair({.pieces = 16});
   const std::vector<std::uint32_t> sizes = {1, 4096, 0, 5000, 3, 2, 20'000, 4095, 7};
   std::vector<ibv_sge> sges;
@@ -108,8 +108,9 @@ TEST(Write, GathersSeveralPieces) {
   EXPECT_EQ(first_wrong(pair.b.memory.data(), total, 7), total);
 }
 
-// The buffer of an inline write is the program's again as soon as it is posted; it needs no key.
-TEST(Write, InlineIsTakenAtThePost) {
+// The program may reuse the buffer of an inline write right after the post; the buffer needs no
+// key.
+TEST(Write, InlineBytesAreCopiedAtThePost) {
   Pair pair({.inline_bytes = 64});
   for (std::uint64_t i = 0; i < 50; ++i) {
     std::uint8_t bytes[64];
@@ -131,7 +132,7 @@ TEST(Write, InlineIsTakenAtThePost) {
   }
 }
 
-TEST(Write, FullQueueRefusesAndTakesAgainLater) {
+TEST(Write, AFullQueueRefusesPostsAndAcceptsThemLater) {
   Pair pair({.depth = 4});
   int taken = 0;
   while (pair.a.post(pair.b.wire(), {.size = 200'000}) == 0) ASSERT_LT(++taken, 1000);
@@ -142,37 +143,37 @@ TEST(Write, FullQueueRefusesAndTakesAgainLater) {
   EXPECT_EQ(wait_for(pair.a.send_cq).status, IBV_WC_SUCCESS);
 }
 
-// A pattern of its own for each iteration, and sizes that change: a write that is lost, late or
-// placed twice shows.
-TEST(Write, TwoProcessesCheckEachIteration) {
+// Each iteration has its own pattern and size, so a write that is lost, late or placed twice is
+// detected.
+TEST(Write, EveryIterationBetweenTwoProcessesArrives) {
   constexpr std::uint32_t kRounds = 300, kSize = 100'000;
   OtherProcess other([](const Line& line) {
     Host host;
     ASSERT_TRUE(host.is_open());
     End end(host);
-    line.tell(end.wire());
-    const Wire peer = line.hear<Wire>();
+    line.send(end.wire());
+    const Wire peer = line.receive<Wire>();
     end.connect(peer);
-    line.tell(1);
-    line.hear<int>();
+    line.send(1);
+    line.receive<int>();
     for (std::uint32_t i = 0; i < kRounds; ++i) {
       const std::uint32_t size = 1 + i * 7919 % kSize;
       fill(end.memory.data(), size, i);
       ASSERT_EQ(end.post(peer, {.size = size, .id = i, .with_immediate = true, .immediate = i}), 0);
       ASSERT_EQ(wait_for(end.send_cq).status, IBV_WC_SUCCESS);
-      line.hear<int>();  // checked
+      line.receive<int>();  // the receiver has checked the bytes
     }
   });
   Host host;
   ASSERT_TRUE(host.is_open());
   End end(host);
   const Line line = other.line();
-  const Wire peer = line.hear<Wire>();
-  line.tell(end.wire());
+  const Wire peer = line.receive<Wire>();
+  line.send(end.wire());
   end.connect(peer);
   for (int i = 0; i < 16; ++i) ASSERT_EQ(end.post_receive(0), 0);
-  line.hear<int>();
-  line.tell(1);
+  line.receive<int>();
+  line.send(1);
   for (std::uint32_t i = 0; i < kRounds; ++i) {
     const std::uint32_t size = 1 + i * 7919 % kSize;
     const ibv_wc wc = wait_for(end.receive_cq);
@@ -180,52 +181,52 @@ TEST(Write, TwoProcessesCheckEachIteration) {
     ASSERT_EQ(wc.imm_data, htobe32(i));
     ASSERT_EQ(first_wrong(end.memory.data(), size, i), size) << "iteration " << i;
     ASSERT_EQ(end.post_receive(0), 0);
-    line.tell(1);
+    line.send(1);
   }
   EXPECT_EQ(other.join(), 0);
 }
 
-// Spins on memory that the library writes: a race by intention, as programs of RDMA have it.
+// Spins on memory that the library writes. This is an intentional race, as in RDMA programs.
 __attribute__((no_sanitize("thread"), noinline)) bool spin_until(const std::uint8_t* at,
                                                                  std::uint64_t value) {
   const auto* const flag = reinterpret_cast<const volatile std::uint64_t*>(at);
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kWaitMax;
   while (*flag != value) {
     if (Clock::now() > until) return false;
   }
   return true;
 }
 
-// Neither end calls the library while the bytes travel: both spin on memory.
+// Neither end calls the library while the bytes are in flight: both spin on memory.
 TEST(Write, ProgressWithoutCalls) {
   OtherProcess other([](const Line& line) {
     Host host;
     End end(host);
-    line.tell(end.wire());
-    const Wire peer = line.hear<Wire>();
+    line.send(end.wire());
+    const Wire peer = line.receive<Wire>();
     end.connect(peer);
-    line.tell(1);
+    line.send(1);
     for (std::uint64_t i = 1; i <= 20; ++i) {
       ASSERT_TRUE(spin_until(end.memory.data(), i));
-      // Answer from another place: the first is the peer's to write.
+      // The answer is sent from other memory, because the peer writes into the first.
       reinterpret_cast<std::uint64_t*>(end.memory.data())[64] = i;
       ASSERT_EQ(end.post(peer, {.from = 512, .size = 8, .flags = 0}), 0);
     }
-    line.hear<int>();
+    line.receive<int>();
   });
   Host host;
   End end(host);
   const Line line = other.line();
-  const Wire peer = line.hear<Wire>();
-  line.tell(end.wire());
+  const Wire peer = line.receive<Wire>();
+  line.send(end.wire());
   end.connect(peer);
-  line.hear<int>();
+  line.receive<int>();
   for (std::uint64_t i = 1; i <= 20; ++i) {
     reinterpret_cast<std::uint64_t*>(end.memory.data())[64] = i;
     ASSERT_EQ(end.post(peer, {.from = 512, .size = 8, .flags = 0}), 0);
     ASSERT_TRUE(spin_until(end.memory.data(), i));
   }
-  line.tell(1);
+  line.send(1);
   EXPECT_EQ(other.join(), 0);
 }
 

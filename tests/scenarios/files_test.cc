@@ -1,4 +1,4 @@
-// Every scenario in scenarios/ is one that can run, and says what it shows.
+// Every scenario in scenarios/ can run and has a description.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-TEST(ScenarioFiles, AreSound) {
+TEST(ScenarioFiles, EveryFileParsesAndMakesAPlan) {
   const auto files = scenario_files();
   ASSERT_FALSE(files.empty()) << "run in the root of the repository";
   for (const auto& path : files) {
@@ -51,7 +51,7 @@ TEST(ScenarioFiles, AreSound) {
   }
 }
 
-TEST(ScenarioFiles, AreListedInTheReadme) {
+TEST(ScenarioFiles, EveryFileIsListedInTheReadme) {
   const std::string readme = text_of("scenarios/README.md");
   for (const auto& path : scenario_files()) {
     EXPECT_NE(readme.find("`" + path.stem().string() + "`"), std::string::npos)

@@ -1,5 +1,5 @@
-// BrokenRun: one message between two hosts in the simulated world, with a wrapper round the
-// receiving or sending node or its memory that does one thing wrong. What the judge says about it.
+// BrokenRun: one message between two hosts in the simulated world. A wrapper around the nodes and
+// their memory does one thing wrong. complaints() returns what the judge finds.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@
 namespace weft::testing {
 
 struct Break {
-  bool misplace = false;      // one payload lands a byte further
-  bool repeat = false;        // one datagram is given to the receiver twice
-  bool alter = false;         // one header changes between two hosts
-  bool swallow_acks = false;  // the sender gets no Transport ACK, ever
+  bool misplace = false;      // one payload comes from an address one byte too high
+  bool repeat = false;        // one datagram is delivered to the receiver twice
+  bool alter = false;         // one header is changed between the two hosts
+  bool swallow_acks = false;  // the sender never receives a Transport ACK
 };
 
 class BrokenMemory final : public world::Memory {
@@ -52,7 +52,7 @@ class BrokenNode final : public world::Node {
       std::array<std::byte, wire::kHeaderSizeMax> changed;
       if (how_.alter && data && data_count_ == 3) {
         std::copy(d.header.begin(), d.header.end(), changed.begin());
-        changed[d.header.size() - 1] ^= std::byte{1};  // of the RETH: its length
+        changed[d.header.size() - 1] ^= std::byte{1};  // the length in the RETH
         d.header = ConstBytes(changed).first(d.header.size());
       }
       inner_.on_datagrams(now, {&d, 1});
@@ -102,7 +102,7 @@ class BrokenRun {
     }
     mark(world.now(), TraceKind::kHealed);
     world.step(Time::from_start(Duration::ms(2)));
-    tell_of_memory(world.now());
+    record_memory(world.now());
     mark(world.now(), TraceKind::kEnd);
   }
 
@@ -135,7 +135,7 @@ class BrokenRun {
     if (kind != TraceKind::kMemory) trace_.append(record);
     return last_;
   }
-  void tell_of_memory(Time at) {
+  void record_memory(Time at) {
     const scenario::Plan& plan = fleet_->plan();
     TraceRecord& record = mark(at, TraceKind::kMemory);
     record.host = plan.ops.front().peer;

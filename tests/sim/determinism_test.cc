@@ -1,5 +1,6 @@
-// Same scenario, same seed, same trace hash: again in the same process, after other runs, and in
-// every build, whose common truth is tests/sim/hashes.txt (tools/same-hash writes it).
+// The same scenario and seed give the same trace hash: in a second run of the same process, after
+// other runs, and in every build. tests/sim/hashes.txt has the expected hashes; tools/same-hash
+// writes it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@ std::uint64_t hash_of(const scenario::Scenario& scenario, std::uint64_t seed) {
   return run(scenario, options).results.facts.trace_hash;
 }
 
-TEST(Determinism, SameSeedSameHashWhateverRanBefore) {
+TEST(Determinism, TheSameSeedGivesTheSameHashAfterOtherRuns) {
   const auto mix = load("fault-mix"), ring = load("tree-16");
   const std::uint64_t once = hash_of(mix, 3);
   EXPECT_EQ(hash_of(mix, 3), once);
@@ -24,13 +25,13 @@ TEST(Determinism, SameSeedSameHashWhateverRanBefore) {
   EXPECT_EQ(hash_of(mix, 3), once);
 }
 
-TEST(Determinism, OtherSeedOtherHash) {
+TEST(Determinism, AnotherSeedGivesAnotherHash) {
   const auto mix = load("fault-mix");
   EXPECT_NE(hash_of(mix, 3), hash_of(mix, 4));
 }
 
-// Who watches must not change what happens.
-TEST(Determinism, JudgeAndMemoryDoNotMatter) {
+// The judge and the memory check only observe: they must not change the run.
+TEST(Determinism, JudgeAndMemoryChecksDoNotChangeTheHash) {
   auto scenario = load("first-ack-lost");
   const std::uint64_t judged = hash_of(scenario, 1);
   scenario.run.judge = false;
@@ -38,14 +39,15 @@ TEST(Determinism, JudgeAndMemoryDoNotMatter) {
   EXPECT_EQ(hash_of(scenario, 1), judged);
 }
 
-TEST(Determinism, GoldenHashes) {
+TEST(Determinism, GoldenHashesAreReproduced) {
   const auto rows = table_of("tests/sim/hashes.txt");
   ASSERT_GE(rows.size(), 12u);
   for (const auto& row : rows) {
     ASSERT_EQ(row.size(), 3u) << row[0] << ": expected `scenario seed hash`";
     EXPECT_EQ(fmt::format("{:016x}", hash_of(load(row[0]), std::stoull(row[1]))), row[2])
         << row[0] << " with seed " << row[1]
-        << ": if every build says so and the change is meant, tools/same-hash --write build";
+        << ": if every build gives this hash and the change is intended, run"
+           " tools/same-hash --write build";
   }
 }
 

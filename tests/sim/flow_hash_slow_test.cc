@@ -1,6 +1,6 @@
-// The counter-example at full size: permutation-1024 with one path a flow. A flow that shares its
-// links with nobody is the fastest; the median one gets a half of that, the slowest a third or
-// less.
+// The counter-example to spraying at full size: permutation-1024 with one path per flow. A flow
+// that shares no link is the fastest. The median flow gets half of that rate, the slowest ones a
+// third or less.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
@@ -8,7 +8,7 @@
 namespace weft::testing {
 namespace {
 
-TEST(FlowHash, Of1024FlowsHalfGetAHalfOrLess) {
+TEST(FlowHash, HalfOf1024FlowsGetHalfOfTheFastestRateOrLess) {
   scenario::Scenario scenario = load("permutation-1024");
   scenario.transport.policy = transport::Policy::kFlowHash;
   scenario.expect.slowest_over_ideal_max.reset();

@@ -1,6 +1,7 @@
-// The counter-example: with one path a flow, flows of a permutation share links and get a half or a
-// third of what one gets that shares with nobody; sprayed over all paths, none does.
-// (permutation-1024 is too dear here; the small form shows the same.)
+// The counter-example to spraying. With one path per flow, some flows of a permutation share links
+// and get a half or a third of the rate of a flow that shares none. If packets are sprayed over all
+// paths, no flow is slowed like that. permutation-64 shows it cheaply; flow_hash_slow_test.cc uses
+// permutation-1024.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +13,8 @@
 namespace weft::testing {
 namespace {
 
-// Rates of all flows over the fastest one's, which had its path for itself. One message a flow.
+// The rate of each flow divided by that of the fastest flow, which shares no link. Each flow is one
+// message.
 std::vector<double> rates_over_fastest(transport::Policy policy) {
   scenario::Scenario scenario = load("permutation-64");
   scenario.transport.policy = policy;
@@ -39,7 +41,7 @@ std::ptrdiff_t count_near(const std::vector<double>& rates, double share) {
                        [=](double r) { return std::abs(r / share - 1) < 0.06; });
 }
 
-TEST(FlowHash, SomeFlowsGetAHalfOrAThird) {
+TEST(FlowHash, SomeFlowsGetAHalfOrAThirdOfTheFastestRate) {
   const auto rates = rates_over_fastest(transport::Policy::kFlowHash);
   ASSERT_EQ(rates.size(), 64u);
   EXPECT_GE(count_near(rates, 1.0), 4);
@@ -47,7 +49,7 @@ TEST(FlowHash, SomeFlowsGetAHalfOrAThird) {
   EXPECT_GE(count_near(rates, 1.0 / 3), 4);
 }
 
-TEST(FlowHash, SprayedNoneDoes) {
+TEST(FlowHash, SprayedFlowsAllGetThreeQuartersOfTheFastestRate) {
   const auto rates = rates_over_fastest(transport::Policy::kMrc);
   ASSERT_EQ(rates.size(), 64u);
   EXPECT_GT(*std::min_element(rates.begin(), rates.end()), 0.75);

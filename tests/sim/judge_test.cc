@@ -1,6 +1,6 @@
-// Is the judge looking? Traces of good runs in which one thing was changed, and runs in which one
-// part is broken on purpose: each must bring the complaint that it deserves. The same runs
-// untouched bring none.
+// Checks that the judge finds violations. One record of a correct trace is changed, or one part of
+// the simulated system is broken on purpose: the judge must complain under the right rule. It must
+// not complain about the unchanged runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,11 +49,14 @@ std::vector<judge::Complaint> judged(const Records& records) {
 Predicate of_kind(TraceKind kind) {
   return [kind](const TraceRecord& r) { return r.kind == kind; };
 }
-// A completion of a send, or of a receive.
-Predicate completion(bool of_receive) {
-  return [=](const TraceRecord& r) {
-    return r.kind == TraceKind::kComplete && ((r.flags & judge::kFlagReceive) != 0) == of_receive;
-  };
+bool is_receive(const TraceRecord& completion) {
+  return (completion.flags & judge::kFlagReceive) != 0;
+}
+bool is_send_completion(const TraceRecord& r) {
+  return r.kind == TraceKind::kComplete && !is_receive(r);
+}
+bool is_receive_completion(const TraceRecord& r) {
+  return r.kind == TraceKind::kComplete && is_receive(r);
 }
 template <typename Body>
 Predicate carries(TraceKind kind) {
@@ -64,8 +67,8 @@ Predicate carries(TraceKind kind) {
   };
 }
 
-// The middle one of those that match: neither the first nor the last of anything.
-Records::iterator some(Records& records, const Predicate& predicate) {
+// The middle one of the records that match, so that it is neither the first nor the last.
+Records::iterator middle_match(Records& records, const Predicate& predicate) {
   const auto count = std::count_if(records.begin(), records.end(), predicate);
   EXPECT_GT(count, 0);
   auto left = count / 2;
@@ -75,7 +78,7 @@ Records::iterator some(Records& records, const Predicate& predicate) {
 
 class TamperedTrace : public ::testing::Test {
  protected:
-  // Eight QPs, immediates, everything on one T0 and across.
+  // The scenario has eight QPs and immediates, inside a T0 and across.
   static const Records& good() {
     static const Records records = trace_of(load("first-ack-lost"));
     return records;
@@ -83,27 +86,27 @@ class TamperedTrace : public ::testing::Test {
   Records records_ = good();
 };
 
-TEST_F(TamperedTrace, UntouchedIsFine) { EXPECT_TRUE(judged(records_).empty()); }
+TEST_F(TamperedTrace, AnUnchangedTraceHasNoComplaint) { EXPECT_TRUE(judged(records_).empty()); }
 
-TEST_F(TamperedTrace, ACompletionIsMissing) {
-  records_.erase(some(records_, completion(false)));
+TEST_F(TamperedTrace, AMissingCompletionIsReported) {
+  records_.erase(middle_match(records_, is_send_completion));
   EXPECT_TRUE(complains(judged(records_), "stuck"));
 }
 
-TEST_F(TamperedTrace, ACompletionComesTwice) {
-  const auto at = some(records_, completion(false));
+TEST_F(TamperedTrace, ASecondCompletionIsReported) {
+  const auto at = middle_match(records_, is_send_completion);
   records_.insert(at, *at);
   EXPECT_TRUE(complains(judged(records_), "completion"));
 }
 
-TEST_F(TamperedTrace, ACompletionComesBeforeItsAck) {
-  const TraceRecord completion_record = *some(records_, completion(false));
-  const auto is_it = [&](const TraceRecord& r) {
+TEST_F(TamperedTrace, ACompletionBeforeItsAckIsReported) {
+  const TraceRecord completion_record = *middle_match(records_, is_send_completion);
+  const auto is_that_completion = [&](const TraceRecord& r) {
     return r.kind == TraceKind::kComplete && r.host == completion_record.host &&
            r.qpn == completion_record.qpn && r.id == completion_record.id &&
            r.flags == completion_record.flags;
   };
-  records_.erase(std::find_if(records_.begin(), records_.end(), is_it));
+  records_.erase(std::find_if(records_.begin(), records_.end(), is_that_completion));
   const auto posted = std::find_if(records_.begin(), records_.end(), [&](const TraceRecord& r) {
     return r.kind == TraceKind::kPost && r.host == completion_record.host &&
            r.qpn == completion_record.qpn && r.id == completion_record.id;
@@ -114,51 +117,51 @@ TEST_F(TamperedTrace, ACompletionComesBeforeItsAck) {
   EXPECT_TRUE(complains(judged(records_), "completion"));
 }
 
-TEST_F(TamperedTrace, AnImmediateIsAnother) {
-  some(records_, completion(true))->c ^= 1;
+TEST_F(TamperedTrace, AWrongImmediateIsReported) {
+  middle_match(records_, is_receive_completion)->c ^= 1;
   EXPECT_TRUE(complains(judged(records_), "wimm-order"));
 }
 
-TEST_F(TamperedTrace, AnImmediateIsNeverDelivered) {
-  records_.erase(some(records_, completion(true)));
+TEST_F(TamperedTrace, AnImmediateThatIsNeverDeliveredIsReported) {
+  records_.erase(middle_match(records_, is_receive_completion));
   EXPECT_FALSE(judged(records_).empty());
 }
 
-TEST_F(TamperedTrace, AByteIsWrong) {
-  --some(records_, of_kind(TraceKind::kMemory))->a;
+TEST_F(TamperedTrace, AWrongByteIsReported) {
+  --middle_match(records_, of_kind(TraceKind::kMemory))->a;
   EXPECT_TRUE(complains(judged(records_), "memory"));
 }
 
-TEST_F(TamperedTrace, NobodyLookedAtTheMemory) {
-  records_.erase(some(records_, of_kind(TraceKind::kMemory)));
+TEST_F(TamperedTrace, AMissingMemoryRecordIsReported) {
+  records_.erase(middle_match(records_, of_kind(TraceKind::kMemory)));
   EXPECT_TRUE(complains(judged(records_), "memory"));
 }
 
-TEST_F(TamperedTrace, APacketComesTwice) {
-  const auto at = some(records_, carries<wire::Write>(TraceKind::kReceive));
+TEST_F(TamperedTrace, APacketThatArrivesTwiceIsReported) {
+  const auto at = middle_match(records_, carries<wire::Write>(TraceKind::kReceive));
   records_.insert(at, *at);
   EXPECT_TRUE(complains(judged(records_), "conservation"));
 }
 
-TEST_F(TamperedTrace, APacketThatIsAcknowledgedNeverCame) {
-  records_.erase(some(records_, carries<wire::Write>(TraceKind::kReceive)));
+TEST_F(TamperedTrace, AnAckForAPacketThatNeverArrivedIsReported) {
+  records_.erase(middle_match(records_, carries<wire::Write>(TraceKind::kReceive)));
   EXPECT_TRUE(complains(judged(records_), "ack"));
 }
 
-TEST_F(TamperedTrace, APacketLostItsPlace) {
-  const auto at = some(records_, carries<wire::Write>(TraceKind::kSend));
+TEST_F(TamperedTrace, AChangedHeaderIsReported) {
+  const auto at = middle_match(records_, carries<wire::Write>(TraceKind::kSend));
   at->header[at->header_size - 1U] ^= std::byte{0xff};
   EXPECT_FALSE(judged(records_).empty());
 }
 
-TEST_F(TamperedTrace, AWindowIsOverrun) {
+TEST_F(TamperedTrace, DataBeyondTheWindowIsReported) {
   for (TraceRecord& r : records_) {
     if (r.kind == TraceKind::kWindow) r.a = 5000;
   }
   EXPECT_TRUE(complains(judged(records_), "cwnd"));
 }
 
-TEST_F(TamperedTrace, SomethingStaysInFlight) {
+TEST_F(TamperedTrace, BytesThatStayInFlightAreReported) {
   TraceRecord last;
   for (const TraceRecord& r : records_) {
     if (r.kind == TraceKind::kWindow) last = r;
@@ -169,8 +172,8 @@ TEST_F(TamperedTrace, SomethingStaysInFlight) {
   EXPECT_TRUE(complains(judged(records_), "inflight"));
 }
 
-TEST_F(TamperedTrace, DataGoesOutOnADeniedEv) {
-  const auto at = some(records_, carries<wire::Write>(TraceKind::kSend));
+TEST_F(TamperedTrace, DataOnADeniedEvIsReported) {
+  const auto at = middle_match(records_, carries<wire::Write>(TraceKind::kSend));
   const auto packet = wire::parse(at->header_bytes());
   TraceRecord denied;
   denied.at = at->at;
@@ -187,8 +190,8 @@ TEST_F(TamperedTrace, DataGoesOutOnADeniedEv) {
   EXPECT_TRUE(complains(judged(records_), "ev"));
 }
 
-TEST_F(TamperedTrace, AQpFailsForNoReason) {
-  const auto at = some(records_, completion(false));
+TEST_F(TamperedTrace, AQpErrorWithoutACauseIsReported) {
+  const auto at = middle_match(records_, is_send_completion);
   TraceRecord failed = *at;
   failed.kind = TraceKind::kQpError;
   failed.a = 5;
@@ -196,12 +199,12 @@ TEST_F(TamperedTrace, AQpFailsForNoReason) {
   EXPECT_TRUE(complains(judged(records_), "error"));
 }
 
-TEST_F(TamperedTrace, TheEndIsMissing) {
+TEST_F(TamperedTrace, AMissingEndIsReported) {
   records_.pop_back();
   EXPECT_TRUE(complains(judged(records_), "trace"));
 }
 
-// A path that dies under one flow and comes back.
+// A scenario in which one path of a flow fails and recovers.
 constexpr const char* kPathDies = R"(
 [topology]
 shape = "two-tier"
@@ -226,35 +229,35 @@ from = "300us"
 until = "600us"
 )";
 
-// Hide that an EV came back: it carries data although the trace says that it is bad.
-TEST(TamperedEvTrace, AnEvThatIsStillBadCarriesData) {
+// Removes the records of EVs that became good: then data on these EVs must be reported.
+TEST(TamperedEvTrace, DataOnAnEvThatIsStillBadIsReported) {
   Records records = trace_of(parsed(kPathDies, "path-dies"));
   ASSERT_TRUE(judged(records).empty());
-  const auto revived = [](const TraceRecord& r) {
+  const auto became_good = [](const TraceRecord& r) {
     return r.kind == TraceKind::kEv && r.a == static_cast<std::uint64_t>(EvTraceState::kGood);
   };
-  ASSERT_GT(std::count_if(records.begin(), records.end(), revived), 0);
-  std::erase_if(records, revived);
+  ASSERT_GT(std::count_if(records.begin(), records.end(), became_good), 0);
+  std::erase_if(records, became_good);
   EXPECT_TRUE(complains(judged(records), "ev"));
 }
 
 // --- broken parts ---
 
-TEST(BrokenRun, WholeIsFine) { EXPECT_TRUE(BrokenRun({}).complaints().empty()); }
+TEST(BrokenRun, AnUnbrokenRunHasNoComplaint) { EXPECT_TRUE(BrokenRun({}).complaints().empty()); }
 
-TEST(BrokenRun, PayloadLandsOneByteFurther) {
+TEST(BrokenRun, PayloadFromTheWrongAddressIsReported) {
   EXPECT_TRUE(complains(BrokenRun({.misplace = true}).complaints(), "memory"));
 }
 
-TEST(BrokenRun, ADatagramIsGivenTwice) {
+TEST(BrokenRun, ADatagramDeliveredTwiceIsReported) {
   EXPECT_TRUE(complains(BrokenRun({.repeat = true}).complaints(), "conservation"));
 }
 
-TEST(BrokenRun, AHeaderIsChangedOnItsWay) {
+TEST(BrokenRun, AHeaderChangedInTheNetworkIsReported) {
   EXPECT_TRUE(complains(BrokenRun({.alter = true}).complaints(), "conservation"));
 }
 
-TEST(BrokenRun, TransportAcksNeverArrive) {
+TEST(BrokenRun, AMessageWhoseTransportAcksNeverArriveIsReported) {
   EXPECT_TRUE(complains(BrokenRun({.swallow_acks = true}).complaints(), "stuck"));
 }
 

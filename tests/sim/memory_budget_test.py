@@ -1,4 +1,4 @@
-"""The memory budget: 100 KB a host, everything included, in the form of permutation-131072 that a test can afford."""
+"""The memory budget: 100 KB per host in total, checked on a smaller form of permutation-131072."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def scenario():
 
 class Memory(unittest.TestCase):
     def test_a_host_stays_within_its_budget(self):
-        # Not read into this process: what it takes at most would count as the program's.
+        # grep, because reading the program here would raise this process's peak memory, which its children inherit.
         if subprocess.run(["grep", "-q", "__asan_init", WEFT]).returncode == 0:
             self.skipTest("a sanitizer's own memory would be measured")
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:

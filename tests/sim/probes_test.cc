@@ -1,5 +1,5 @@
-// Probes are asked for by endpoints, not by QPs: however many send to one host, EV probes stay
-// below one per cent.
+// Endpoints send EV probes, not QPs. EV probes therefore stay below one per cent of all packets,
+// however many senders one host has.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
@@ -7,7 +7,7 @@
 namespace weft::testing {
 namespace {
 
-TEST(Probes, AreUnderOnePercentOfA1023To1Incast) {
+TEST(Probes, EvProbesAreBelowOnePercentOfA1023To1Incast) {
   const run::Outcome outcome = run(load("incast-1023"), 1);
   ASSERT_TRUE(outcome.held()) << failures(outcome);
   const std::uint64_t probes = counter(outcome, "transport.ev_probes");

@@ -1,5 +1,6 @@
-// Every file of scenarios/ as a test of its own: its expectations hold, nothing is stuck, the judge
-// has no complaint. tests/sim/scenario-cost.txt says which are too dear for every build.
+// Every file of scenarios/ as a test of its own: its expectations hold, no QP is stuck, and the
+// judge has no complaint. tests/sim/scenario-cost.txt lists those that are too expensive for every
+// build.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 
 namespace weft::testing {
 
-// "" for a scenario that is not in scenario-cost.txt.
+// "slow" or "soak" from scenario-cost.txt; "" for a scenario that is not in it.
 inline std::string cost_of(const std::string& name) {
   for (const auto& row : table_of("tests/sim/scenario-cost.txt")) {
     if (row.size() == 2 && row[1] == name) return row[0];
@@ -27,7 +28,7 @@ inline std::vector<std::string> scenarios_of_cost(const std::string& cost) {
   return names;
 }
 
-// A name that GoogleTest takes.
+// A valid GoogleTest name for the scenario.
 inline std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) {

@@ -1,4 +1,4 @@
-// Scenarios that cost some seconds, and the others with more seeds.
+// Scenarios that take some seconds, and all cheap scenarios with more seeds.
 #include "scenario_files.h"
 
 namespace weft::testing {
@@ -6,15 +6,15 @@ namespace {
 
 class SlowScenarioFile : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(SlowScenarioFile, Holds) { expect_holds(GetParam()); }
+TEST_P(SlowScenarioFile, MeetsItsExpectations) { expect_holds(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(, SlowScenarioFile, ::testing::ValuesIn(scenarios_of_cost("slow")),
                          test_name);
 
-// What holds, holds for other seeds too.
+// The expectations of a scenario must not depend on its seed.
 class OtherSeeds : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(OtherSeeds, Hold) {
+TEST_P(OtherSeeds, MeetTheExpectations) {
   const scenario::Scenario scenario = load(GetParam());
   for (std::uint64_t seed = 2; seed <= 4; ++seed) {
     const run::Outcome outcome = run(scenario, seed);

@@ -1,4 +1,4 @@
-// Scenarios that cost less than a second or two.
+// Scenarios that take less than two seconds.
 #include "scenario_files.h"
 
 namespace weft::testing {
@@ -6,18 +6,18 @@ namespace {
 
 class ScenarioFile : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(ScenarioFile, Holds) { expect_holds(GetParam()); }
+TEST_P(ScenarioFile, MeetsItsExpectations) { expect_holds(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(, ScenarioFile, ::testing::ValuesIn(scenarios_of_cost("")), test_name);
 
-TEST(ScenarioFiles, AreSortedByCost) {
+TEST(ScenarioFiles, CostTableNamesOnlyScenariosAndKnownCosts) {
   const auto names = scenario_names();
   ASSERT_FALSE(names.empty());
   for (const auto& row : table_of("tests/sim/scenario-cost.txt")) {
     ASSERT_EQ(row.size(), 2u) << row[0] << ": expected `slow NAME` or `soak NAME`";
     EXPECT_TRUE(row[0] == "slow" || row[0] == "soak") << row[0];
     EXPECT_NE(std::find(names.begin(), names.end(), row[1]), names.end())
-        << row[1] << " is no scenario";
+        << row[1] << " is not a scenario";
   }
 }
 

@@ -1,5 +1,5 @@
-// Fault mixes by seed: whatever is drawn, nothing is lost, doubled or stuck, and the judge has no
-// complaint.
+// Random mixes of faults, drawn from a seed: no message is lost, duplicated or stuck, and the judge
+// has no complaint.
 #pragma once
 
 #include <gtest/gtest.h>

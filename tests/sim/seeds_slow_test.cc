@@ -1,5 +1,5 @@
-// Three hundred seeds of the fault mix, in pieces that run side by side; `make soak` goes through
-// ten thousand.
+// Three hundred seeds of the fault mix, in parts that can run in parallel. `make soak` runs ten
+// thousand.
 #include "seeds.h"
 
 namespace weft::testing {
@@ -9,7 +9,7 @@ constexpr std::uint64_t kPiece = 60;
 
 class FaultMixSeeds : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(FaultMixSeeds, Hold) {
+TEST_P(FaultMixSeeds, NoMessageIsLostDuplicatedOrStuck) {
   expect_seeds_hold("fault-mix", {.first = GetParam(), .count = kPiece});
 }
 

@@ -1,4 +1,5 @@
-// The seeds that every build runs: the first few, those of tests/sim/seeds.txt, and a fresh one.
+// The seeds that every build runs: the first 24, those of tests/sim/seeds.txt, and a new random
+// one.
 #include "seeds.h"
 
 #include <iostream>
@@ -7,9 +8,11 @@
 namespace weft::testing {
 namespace {
 
-TEST(Seeds, TheFirst) { expect_seeds_hold("fault-mix", {.first = 1, .count = 24}); }
+TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithTheFirst24Seeds) {
+  expect_seeds_hold("fault-mix", {.first = 1, .count = 24});
+}
 
-TEST(Seeds, ThoseThatFoundSomething) {
+TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithSeedsThatFoundABug) {
   const auto rows = table_of("tests/sim/seeds.txt");
   ASSERT_FALSE(rows.empty());
   for (const auto& row : rows) {
@@ -18,12 +21,12 @@ TEST(Seeds, ThoseThatFoundSomething) {
   }
 }
 
-// Never the same twice: what it finds is repeated with the seed that it prints, and joins
-// seeds.txt.
-TEST(Seeds, AFreshOne) {
+// Each run draws a new seed and prints it, so that a failure can be repeated. A seed that fails
+// joins seeds.txt.
+TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithANewSeed) {
   std::random_device device;
   const std::uint64_t seed = std::uint64_t{device()} << 16 ^ device();
-  std::cout << "fresh seed: build/weft sim run scenarios/fault-mix.toml --seed " << seed << '\n';
+  std::cout << "new seed: build/weft sim run scenarios/fault-mix.toml --seed " << seed << '\n';
   expect_seeds_hold("fault-mix", {.first = seed, .count = 1});
 }
 

@@ -1,4 +1,4 @@
-"""A TCP port of the loopback that nobody has just now, as text."""
+"""A TCP port of the loopback that is free at the moment, as text."""
 
 import socket
 

@@ -1,5 +1,5 @@
-"""Programs that use lib_mrc.so, built from C and run as two ends: on the loopback, or in two network namespaces whose planes
-are veth pairs and can be cut. Shared by tests/mrc and bench/ocp.py.
+"""Builds C programs that use lib_mrc.so and runs them as two ends: on the loopback, or in two network namespaces with veth
+pairs as planes, which can be cut. Used by tests/mrc and bench/ocp.py.
 """
 
 import contextlib
@@ -9,19 +9,19 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from free_port import free_port  # noqa: F401, for those who import this
+from free_port import free_port  # noqa: F401, used by files that import this module
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LISTEN_TRIES = 400
-# The ways between two processes of one host: settings of both ends, and what each then says of its QPs.
-LOOPBACK_WAYS = {
+# The links between two processes of one host: the settings of both ends, and the log text that names the link.
+LOOPBACK_LINKS = {
     "shared memory": ({"WEFT_SHM": "auto", "WEFT_LOG": "info"}, "over shared memory"),
     "UDP": ({"WEFT_SHM": "off", "WEFT_LOG": "info"}, "over 4 planes"),
 }
 
 
-def sanitizers(library):
-    """What else to compile with, so that a library with sanitizers runs inside the program."""
+def sanitizer_flags(library):
+    """Compiler flags that a program needs if the library has sanitizer_flags."""
     text = pathlib.Path(library).read_bytes()
     if b"__tsan_init" in text:
         return ["-fsanitize=thread"]
@@ -29,15 +29,15 @@ def sanitizers(library):
 
 
 def build(out, sources, library, *flags):
-    """A program that links the library. Its own headers come first, so that it is compiled as they mean it."""
+    """Builds a program that links the library. The program's own headers come first in the search path."""
     library = pathlib.Path(library)
-    subprocess.run(["gcc", "-O2", *flags, *sanitizers(library), "-o", out, *sources, library,
+    subprocess.run(["gcc", "-O2", *flags, *sanitizer_flags(library), "-o", out, *sources, library,
                     f"-Wl,-rpath,{library.parent}", "-lm", "-libverbs"], check=True)
     return str(out)
 
 
 def is_listening(port, pid):
-    """Whether somebody in the network namespace of that process listens on the TCP port."""
+    """Whether a process listens on the TCP port, in the network namespace of process `pid`."""
     for table in ("tcp", "tcp6"):
         for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             local, state = line.split()[1], line.split()[3]
@@ -48,7 +48,7 @@ def is_listening(port, pid):
 
 @dataclass
 class Ended:
-    """How the two ends ended, and all that each said."""
+    """The exit status and the whole output of both ends."""
 
     client_status: int
     server_status: int
@@ -58,7 +58,7 @@ class Ended:
 
 def run_pair(server, client, port, patience_s, server_env=None, client_env=None, meanwhile=None):
     """Starts the server, waits until it listens, runs the client to its end, then waits for the server. `meanwhile(client)`
-    is called while the client runs. Neither outlives this call."""
+    is called while the client runs. Both have ended when this returns."""
     with contextlib.ExitStack() as stack:
         def start(command, env):
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -82,7 +82,7 @@ def run_pair(server, client, port, patience_s, server_env=None, client_env=None,
 
 
 def why_no_namespaces():
-    """None where network namespaces can be made, else the reason."""
+    """None if network namespaces can be created, else the reason."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     name = f"wm{os.getpid()}try"
@@ -95,7 +95,7 @@ def why_no_namespaces():
 
 
 class Hosts:
-    """Hosts `a` and `b`, joined by one veth pair a plane, for packets of 4096 bytes of payload. A context manager."""
+    """Hosts `a` and `b`, joined by one veth pair per plane, for packets of 4096 bytes of payload. A context manager."""
 
     MTU = 4200
 
@@ -114,7 +114,7 @@ class Hosts:
         return ["ip", "netns", "exec", self.names[end], *words]
 
     def set_plane(self, plane, state):
-        """`down`, or `up`: at host a, so that b loses its carrier too."""
+        """Sets the plane `down` or `up` at host a, so that b also loses its carrier."""
         self._ip("-n", self.names["a"], "link", "set", f"p{plane}", state)
 
     @staticmethod

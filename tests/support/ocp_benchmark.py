@@ -1,6 +1,6 @@
-"""OCP's benchmark, unmodified: built from its tree against its own headers and our library, run, and read.
+"""Builds OCP's unmodified benchmark with its own headers and our library, runs it, and reads its output.
 
-The program exits with 0 even where data did not arrive as sent, and only says so; hence what it says is read.
+The program exits with 0 even if data did not arrive as sent, and only prints it; therefore its output is read.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 
 import mrc_programs
 
-SIZES = [1 << i for i in range(27)]  # its sweep, 1 B to 64 MiB
+SIZES = [1 << i for i in range(27)]  # the benchmark's sweep, 1 B to 64 MiB
 
 
 # Of its tree, what is built and compared here.
@@ -18,7 +18,7 @@ NEEDED = ["mrc.h", "mrc_ctl.h", "examples/benchmark/mrc_example.c", "examples/be
 
 
 class Failed(Exception):
-    """What was wrong, in one line."""
+    """The error, in one line."""
 
 
 def tree_of_environment():
@@ -43,7 +43,7 @@ def build(tree, library, folder):
 
 
 def run(program, arguments, patience_s, hosts=None, meanwhile=None, settings=None):
-    """Runs both ends, on the loopback with `settings` (environment) or between `hosts`, and gives its rows: {size: Gb/s}.
+    """Runs both ends, on the loopback with `settings` (environment) or between `hosts`, and returns the rows: {size: Gb/s}.
     Raises Failed."""
     port = mrc_programs.free_port()
     both = [program, "-d", "weft0", "-p", port, *arguments]

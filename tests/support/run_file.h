@@ -1,5 +1,5 @@
-// Scenario files for tests: read one, run it, and say what went wrong with the command that repeats
-// it.
+// Scenario files for tests: reads a file, runs it, and describes failures with the command that
+// repeats the run.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ inline std::uint64_t counter(const run::Outcome& outcome, std::string_view name)
   return 0;
 }
 
-// Everything that did not hold, and how to see it again.
+// All failed expectations, and the command that repeats the run.
 inline std::string failures(const run::Outcome& outcome) {
   std::ostringstream out;
   for (const std::string& line : outcome.faults) out << "fault: " << line << '\n';

@@ -1,5 +1,5 @@
-"""`unittest.main()` for the tests here: what was skipped is told in a line each, with the reason, in the words that
-tests/support/skipped.py finds in ctest's log. A file in which everything was skipped exits with 77, which ctest knows.
+"""`unittest.main()` for our tests. It prints one line with the reason for each skipped test, in the form that
+tests/support/skipped.py finds in ctest's log. If every test of a file was skipped, the exit status is 77, which ctest knows.
 """
 
 import os
@@ -11,7 +11,7 @@ ALL_SKIPPED = 77  # SKIP_RETURN_CODE in cmake/tests.cmake
 
 
 def _name():
-    """As ctest calls the file: group.file_test."""
+    """The name that ctest uses for the file: group.file_test."""
     file = pathlib.Path(sys.argv[0]).resolve()
     return f"{file.parent.name}.{file.stem}"
 
@@ -21,13 +21,14 @@ def _tell(name, why):
 
 
 def skip_file(why):
-    """Ends the process: nothing in this file can run here."""
+    """Skips the whole file and ends the process."""
     _tell(_name(), why)
     sys.exit(ALL_SKIPPED)
 
 
 class _Result(unittest.TextTestResult):
-    """Also counts what passed: a class that is skipped as a whole counts as no test run, and a subtest as none of its own."""
+    """Also counts passed tests. A class that is skipped as a whole counts as no test, and a subtest is not a test of
+    its own."""
 
     passed = 0
 
@@ -63,7 +64,7 @@ class _Runner(unittest.TextTestRunner):
 
 
 def main(verbosity=1, after=None):
-    """Runs the tests of the file that was started, then `after()`, and exits."""
+    """Runs the tests of the main file, then `after()`, and exits."""
     result = unittest.main(testRunner=_Runner, testLoader=_Loader(), verbosity=verbosity, exit=False).result
     for test, why in result.skipped:
         # "__main__.Class.test", and for a whole class "setUpClass (__main__.Class)".

@@ -1,8 +1,9 @@
-"""skipped.py LOG: what a run of ctest skipped, and why, a line each. LOG is the build's Testing/Temporary/LastTest.log.
-Fails if a sanitizer or one of our own assertions spoke, also where a second try passed.
+"""skipped.py LOG: prints each test that a run of ctest skipped, with the reason. LOG is the build's
+Testing/Temporary/LastTest.log. Fails if the log has a report of a sanitizer or of one of our own assertions, even if a
+second try of that test passed.
 
 GoogleTest says "file:line: Skipped", then the reason, then "[  SKIPPED ]"; Python tests say "skipped: NAME: why"
-(run_tests.py). A test that was run again tells it again: it is told once here.
+(run_tests.py). A test that ran twice reports a skip twice; it is printed once.
 """
 
 import re
@@ -36,7 +37,7 @@ CRASHES = re.compile(r"ERROR: (Address|Leak)Sanitizer|: runtime error: |weft bug
 
 
 def crashes(lines):
-    """Tests with a line that speaks of one, each once."""
+    """Tests with a report of a sanitizer or an assertion, each once."""
     found, test = {}, "?"
     for line in lines:
         if begins := re.fullmatch(r"\d+/\d+ Testing: (.*)", line.rstrip("\n")):

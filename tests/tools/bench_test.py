@@ -1,5 +1,5 @@
-"""What the benchmarks compute themselves: scenario text, units, medians, the paths through a fat tree, bars, and what
-is said of mistakes."""
+"""Helper functions of the benchmarks: scenario text, units, medians, path lengths in a fat tree, bars, and messages about
+mistakes."""
 
 import contextlib
 import importlib
@@ -29,7 +29,7 @@ RUN = pathlib.Path(__file__).resolve().parent.parent.parent / "bench/run"
 
 
 class Bench(unittest.TestCase):
-    def test_toml_reads_back_as_it_was(self):
+    def test_written_toml_reads_back_unchanged(self):
         scenario = {
             "description": 'says "hello"',
             "topology": {"hosts": 8, "host_rate": "400Gbps", "ecn": True, "share": 0.5},
@@ -48,26 +48,26 @@ class Bench(unittest.TestCase):
         with self.assertRaises(SystemExit):
             lib.size("3 furlongs")
 
-    def test_median_of_an_even_number_is_a_run_that_was_made(self):
+    def test_the_median_of_an_even_number_is_an_actual_run(self):
         self.assertEqual(lib.median_run([4, 1, 3, 2], key=lambda x: x), 2)
 
-    def test_contestants_take_turns(self):
+    def test_contestants_run_in_turn(self):
         order = []
         lib.interleave({"a": (3, lambda: order.append("a")), "b": (1, lambda: order.append("b"))})
         self.assertEqual(order, ["a", "b", "a", "a"])
 
-    def test_quiet_turns_are_those_between_quick_gauges(self):
+    def test_a_turn_between_two_fast_gauges_counts_as_quiet(self):
         gauges, times = iter([10, 10, 12, 10, 10.5, 9]), iter([1, 2, 3, 4, 5])
         turns, quiet = lib.quiet_turns(lambda: next(times), lambda: next(gauges), 2, 8)
-        # Not those beside 12.
+        # The turns before and after the gauge of 12 are not quiet.
         self.assertEqual([t for t, _ in turns], [1, 2, 3, 4])
         self.assertEqual(quiet, [(1, 10), (4, 10.25)])
         gauges, times = iter([10, 20, 9, 20]), iter([1, 2, 3])
         turns, quiet = lib.quiet_turns(lambda: next(times), lambda: next(gauges), 2, 3)
         self.assertEqual((len(turns), quiet), (3, []))
 
-    def test_paths_through_a_fat_tree(self):
-        tree = sim.FatTree(128)  # switches of 8 ports: 4 hosts a T0, 16 a pod
+    def test_path_lengths_in_a_fat_tree(self):
+        tree = sim.FatTree(128)  # switches with 8 ports: 4 hosts per T0, 16 per pod
         self.assertEqual([tree.hops(0, 3), tree.hops(0, 4), tree.hops(0, 15), tree.hops(0, 16)], [2, 4, 4, 6])
         with self.assertRaises(SystemExit):
             sim.FatTree(100)

@@ -1,4 +1,4 @@
-"""tools/install-deps against a stand-in for dpkg-query and apt-get: it installs what is missing, once, and says so."""
+"""tools/install-deps with fake versions of dpkg-query and apt-get: it installs missing packages, once, and reports it."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ import run_tests
 
 INSTALL = pathlib.Path(__file__).resolve().parent.parent.parent / "tools/install-deps"
 
-# A package is installed when a file of its name is in $STATE; every apt-get call is written down.
+# A package counts as installed if $STATE has a file of its name; every apt-get call is logged.
 DPKG_QUERY = '#!/bin/sh\nfor package; do :; done\n[ -e "$STATE/$package" ] && printf installed\n'
 APT_GET = """#!/bin/sh
 echo "$*" >> "$STATE/apt.log"
@@ -51,7 +51,7 @@ class InstallDeps(unittest.TestCase):
         log = self.state / "apt.log"
         return log.read_text().splitlines() if log.exists() else []
 
-    def test_installs_what_is_missing_once(self):
+    def test_missing_packages_are_installed_once(self):
         (self.state / "cmake").touch()
         first = self.run_install("build")
         self.assertEqual(first.returncode, 0, first.stderr)
@@ -63,7 +63,7 @@ class InstallDeps(unittest.TestCase):
         self.assertEqual((second.returncode, second.stdout, second.stderr), (0, "", ""))
         self.assertEqual(self.apt_calls(), calls)
 
-    def test_says_what_to_run_without_root_and_sudo(self):
+    def test_without_root_and_sudo_it_prints_the_command(self):
         self.write_programs({"id": "#!/bin/sh\necho 1000\n", "sudo": "#!/bin/sh\nexit 1\n"})
         result = self.run_install("format")
         self.assertEqual(result.returncode, 1)

@@ -1,4 +1,4 @@
-"""tests/support: what tests skip, and why, reaches whoever runs `make test`."""
+"""tests/support: `make test` prints every skipped test with its reason."""
 
 import pathlib
 import re
@@ -84,7 +84,7 @@ class Skipped(unittest.TestCase):
     def run_python(self, *words):
         return subprocess.run([sys.executable, "-B", *words], capture_output=True, text=True)
 
-    def test_the_log_of_ctest(self):
+    def test_skips_are_found_in_the_log_of_ctest(self):
         log = self.folder / "LastTest.log"
         for text, found in ((LOG, FOUND), ("", "nothing skipped here\n")):
             log.write_text(text)
@@ -93,7 +93,7 @@ class Skipped(unittest.TestCase):
         ran = self.run_python(TESTS / "support/skipped.py", self.folder / "none")
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
 
-    def test_who_crashed_once_is_not_forgiven(self):
+    def test_a_crash_counts_even_if_the_second_try_passed(self):
         log = self.folder / "LastTest.log"
         for word in ("==7==ERROR: AddressSanitizer: heap-use-after-free on address", "a.cc:3:5: runtime error: shift exponent",
                      "a.cc:9: weft bug: assertion failed: count > 0"):
@@ -102,7 +102,7 @@ class Skipped(unittest.TestCase):
             self.assertEqual(ran.returncode, 1)
             self.assertIn(f"net.A: {word}", ran.stdout)
 
-    def test_a_file_tells_what_it_skips(self):
+    def test_a_python_file_prints_what_it_skips(self):
         file = self.folder / "a_test.py"
         file.write_text(FILE)
         whole = "skipped: group.a_test.setUpClass (Whole): not root\n"
@@ -118,7 +118,7 @@ class Skipped(unittest.TestCase):
                 ran = self.run_python(file, *words)
                 self.assertEqual((ran.returncode, ran.stdout), (status, said), ran.stderr)
 
-    def test_every_file_is_run_so(self):
+    def test_every_python_test_uses_run_tests(self):
         files = sorted(TESTS.glob("*/*_test.py"))
         self.assertGreater(len(files), 20)
         texts = {str(file): file.read_text() for file in files}

@@ -1,4 +1,4 @@
-// tools/wireshark/mrc.lua and bytes that wire::emit_frame does not make: what is no packet, other
+// tools/wireshark/mrc.lua and bytes that wire::emit_frame does not make: malformed packets, other
 // encapsulations, and Weft's own hello.
 #include <fmt/format.h>
 
@@ -16,8 +16,8 @@
 namespace weft::mrc_test {
 namespace {
 
-// Any bytes: the reason for a drop is the one that wire gives, and nothing goes wrong.
-TEST_F(Dissector, BytesThatAreNoPacket) {
+// Random bytes: the dissector shows the same drop reason as wire, and the script has no error.
+TEST_F(Dissector, MalformedPacketsShowTheDropReasonOfWire) {
   std::vector<std::string> reasons;
   std::map<std::string, int> count;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
@@ -57,8 +57,8 @@ TEST_F(Dissector, BytesThatAreNoPacket) {
   }
 }
 
-// Every bit of every header is shown where it stands, those that nobody uses too.
-TEST_F(Dissector, AllOnes) {
+// Every bit of every header is shown at its place, unused bits too.
+TEST_F(Dissector, EveryBitOfEveryHeaderIsShown) {
   for (const Opcode opcode : wire::test::kOpcodes) {
     Buffer datagram(100, std::byte{0xff});
     datagram[0] = static_cast<std::byte>(opcode);
@@ -86,7 +86,7 @@ TEST_F(Dissector, AllOnes) {
   }
 }
 
-TEST_F(Dissector, Hello) {
+TEST_F(Dissector, EveryFieldOfAHelloIsShown) {
   const std::array<std::byte, 32> secret{};
   const auto keys = seal::KeySchedule::from_secret(secret);
   ASSERT_TRUE(keys.has_value());
@@ -120,8 +120,9 @@ TEST_F(Dissector, Hello) {
   EXPECT_EQ(rows[0].at("_ws.col.Info"), "WEFT_HELLO");
 }
 
-// IPv4: by RoCEv2's rules, and as a socket of Weft does it, which never sees the IPv4 header.
-TEST_F(Dissector, Ipv4) {
+// ICRCs over IPv4: by RoCEv2's rules, and in Weft's form for sockets, which never see the IPv4
+// header.
+TEST_F(Dissector, IcrcsOverIpv4AreVerified) {
   Prng prng(3);
   wire::Packet packet = wire::test::random_packet(prng, Opcode::kSack);
   packet.bth.pad = 0;
@@ -139,8 +140,8 @@ TEST_F(Dissector, Ipv4) {
   EXPECT_EQ(rows[2].at("mrc.icrc.status"), "0");
 }
 
-// An SRH stands between the headers; the ICRC is of the inner one.
-TEST_F(Dissector, SegmentRoutingHeader) {
+// An SRH is between the two IPv6 headers; the ICRC covers the inner one.
+TEST_F(Dissector, PacketsWithASegmentRoutingHeaderAreShown) {
   Prng prng(4);
   wire::Packet packet = wire::test::random_packet(prng, Opcode::kNack);
   packet.bth.pad = 0;

@@ -1,4 +1,4 @@
-// What the tests of the dissector share: tshark, and frames drawn from a seed.
+// Shared by the tests of the dissector: tshark, and frames drawn from a seed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class Dissector : public ::testing::Test {
       GTEST_SKIP() << "tshark is not installed (tools/install-deps test)";
   }
 
-  // What tshark shows of the frames added so far, and that it shows `expected`, each row all of it.
+  // Runs tshark on the frames added so far, and compares every row completely with `expected`.
   void expect_rows(const std::vector<Row>& expected, const std::vector<std::string>& options) {
     const std::vector<Row> rows = tshark_.read(all_fields(), options);
     ASSERT_EQ(rows.size(), expected.size());

@@ -1,5 +1,5 @@
-// tools/wireshark/mrc.lua against wire: what tshark shows of a packet is what wire says of it, field
-// by field, for packets drawn from seeds.
+// Compares tools/wireshark/mrc.lua with wire: for packets drawn from seeds, tshark shows the same
+// value as wire in every field.
 #include <algorithm>
 #include <string>
 #include <variant>
@@ -11,7 +11,7 @@
 namespace weft::mrc_test {
 namespace {
 
-TEST_F(Dissector, GoldenVectors) {
+TEST_F(Dissector, GoldenPacketsShowEveryField) {
   std::vector<std::string> lines;
   for (const wire::test::Golden& golden : wire::test::golden_vectors()) {
     const Buffer payload(golden.packet.bth.opcode == Opcode::kWriteOnlyImm ? 5 : 0);
@@ -26,7 +26,7 @@ TEST_F(Dissector, GoldenVectors) {
   }
 }
 
-TEST_F(Dissector, EveryFieldOfEveryOpcode) {
+TEST_F(Dissector, EveryFieldOfEveryOpcodeIsShown) {
   std::vector<Row> expected;
   for (std::uint64_t seed = 0; seed < 480; ++seed) {
     Prng prng(seed);
@@ -50,8 +50,8 @@ TEST_F(Dissector, EveryFieldOfEveryOpcode) {
   expect_rows(expected, kVerify);
 }
 
-// Whatever a switch leaves of a write, from the BTH on; the outer DSCP says so.
-TEST_F(Dissector, TrimmedWrites) {
+// A write that a switch trimmed at any byte after the BTH; the outer DSCP marks it as trimmed.
+TEST_F(Dissector, TrimmedWritesShowTheRemainingFields) {
   std::vector<Row> expected;
   for (std::uint64_t seed = 0; seed < 240; ++seed) {
     Prng prng(seed);
@@ -63,7 +63,7 @@ TEST_F(Dissector, TrimmedWrites) {
     envelope.trimmed = true;
     envelope.dscp = prng.below(2) == 0 ? 12 : 16;
     Buffer frame = framed(envelope, header, {});
-    if (envelope.usid_destination) {  // the inner header keeps what the sender wrote
+    if (envelope.usid_destination) {  // the inner header keeps the sender's DSCP
       frame[54] = std::byte{0x61};
       frame[55] &= std::byte{0x0f};
     }
@@ -85,8 +85,8 @@ TEST_F(Dissector, TrimmedWrites) {
   expect_rows(expected, kVerify);
 }
 
-// A switch may leave the sizes of IP and UDP as they were.
-TEST_F(Dissector, TrimmedWithoutNewSizes) {
+// A switch may leave the lengths of IP and UDP unchanged.
+TEST_F(Dissector, TrimmedWritesWithOldLengthsAreShown) {
   Prng prng(1);
   const wire::Packet packet = wire::test::random_packet(prng, Opcode::kWriteMiddle);
   wire::Envelope envelope = {.source = draw_address(prng), .destination = draw_address(prng)};
@@ -105,8 +105,8 @@ TEST_F(Dissector, TrimmedWithoutNewSizes) {
   EXPECT_EQ(rows[0].at("_ws.lua.error"), "");
 }
 
-// The ICRC notices what it covers, and wire and the dissector agree about what that is.
-TEST_F(Dissector, DamageIsNoticed) {
+// The ICRC detects damage of the bytes that it covers; wire and the dissector agree on these bytes.
+TEST_F(Dissector, DamageBreaksTheIcrc) {
   std::vector<bool> intact;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     Prng prng(seed);
@@ -117,7 +117,8 @@ TEST_F(Dissector, DamageIsNoticed) {
     wire::Envelope envelope = draw_envelope(prng);
     envelope.udp_port = wire::kUdpPort;
     Buffer frame = framed(envelope, wire::test::emitted(packet), payload);
-    // Behind the BTH's opcode and flags, so that it stays what it is; or in the variant byte.
+    // The damage is after the BTH's opcode and flags, so that the kind of packet stays the same; or
+    // in the variant byte.
     const std::size_t bth =
         frame.size() - 4 - packet.bth.pad - payload.size() - wire::test::emitted(packet).size();
     const std::size_t at =

@@ -1,17 +1,17 @@
 """MRC-Client, an independent generator and parser of MRC packets, as a program for mrc_client_test.cc.
 
-    mrc_client.py TREE generate COUNT   frames that it makes from fields drawn at random
-    mrc_client.py TREE parse FILE       what it reads from our frames, one a line in hexadecimal
+    mrc_client.py TREE generate COUNT   frames that MRC-Client builds from random fields
+    mrc_client.py TREE parse FILE       the fields that MRC-Client parses from our frames, one frame per line in hexadecimal
 
-Either writes a line a frame: the frame in hexadecimal, then name=value with the names of tools/wireshark/mrc.lua and
-decimal numbers, separated by tabs. Values are as MRC-Client has them; where its reading of the specification differs
-from ours the test says so.
+Both print one line per frame: the frame in hexadecimal, then name=value with the names of tools/wireshark/mrc.lua and
+decimal numbers, separated by tabs. Values are MRC-Client's; the test lists the points in which it reads the
+specification differently from us.
 """
 
 import random
 import sys
 
-sys.dont_write_bytecode = True  # TREE is not ours
+sys.dont_write_bytecode = True  # writes no files into TREE
 sys.path.insert(0, sys.argv[1])
 from core.mrc_headers import AETH, BTH, EETH, ERTH, METH, NETH, PETH, RETH, SETH, TSETH, CCState, ImmDt, MrcOpcode
 from core.packet_builder import IPv6Header, MRCPacket, PacketBuilder, SRv6Header, UDPHeader
@@ -68,7 +68,7 @@ def draw_packet(opcode):
 
 
 def draw_outside(packet):
-    """IP and UDP as its builder makes them, with the EV in the form whose layout is ours; SRv6 with and without SRH."""
+    """IP and UDP headers as its builder makes them, with the EV in Weft's layout; SRv6 with and without SRH."""
     packet.ipv6 = IPv6Header(traffic_class=4 << 2, src_addr="fd00::1", dst_addr="fd00::2")
     packet.udp = UDPHeader(dst_port=DRAW.choice([4791, 4971]))
     ev = bits(32)
@@ -110,7 +110,7 @@ def row(packet):
                     "mrc.sack.received": ",".join(map(str, received)), "mrc.sack.timestamp": h.cc_state.tx_timestamp,
                     "mrc.sack.ooo_count": h.cc_state.ooo_count, "mrc.sack.restore_cwnd": h.cc_state.r_c,
                     "mrc.sack.cwnd_penalty": h.cc_state.rcv_cwnd_pen, "mrc.sack.rcvd_bytes": h.cc_state.rcvd_bytes})
-        if h.pr:  # it has one name for the two meanings of these bytes
+        if h.pr:  # MRC-Client has one name for both meanings of these bytes
             out["mrc.sack.probe_id"] = h.ack_psn_offset % 65536
         else:
             out.update({"mrc.sack.ack_psn_offset": h.ack_psn_offset, "mrc.sack.trigger_psn": h.ack_psn})

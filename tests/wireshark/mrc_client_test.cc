@@ -1,10 +1,10 @@
-// Against an independent reading of the specification: packets that MRC-Client makes parse here with
-// the fields it gave them, and ours parse there. Needs WEFT_PEER_MRC_CLIENT, a source tree of
+// Compares Weft with MRC-Client, an independent implementation of the specification: each parses
+// the packets of the other with the same fields. Needs WEFT_PEER_MRC_CLIENT, a source tree of
 // github.com/anichol67/MRC-Client.
 //
-// Where the two readings differ (docs/wire.md): SE and M stand in BTH byte 1 the other way round;
-// the op of an EETH is two bits higher, so each reads 0 in the other's; its ICRC is a placeholder
-// and it checks none; it leaves padding in the payload; its parser does not look into SRv6.
+// MRC-Client differs in these points (docs/wire.md): SE and M are swapped in BTH byte 1; the op of
+// an EETH is two bits higher, so each side reads 0 in the other's packets; its ICRC is a
+// placeholder, and it checks none; it leaves padding in the payload; it does not parse SRv6.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -69,7 +69,7 @@ class MrcClient : public ::testing::Test {
   ScratchFolder folder_;
 };
 
-// What MRC-Client says of a packet of which we say `ours`.
+// The row that MRC-Client gives for a packet for which Weft gives `ours`.
 Row across(Row ours, std::uint32_t padding) {
   ours.erase("_ws.col.Info");
   ours.erase("_ws.col.Protocol");
@@ -79,7 +79,7 @@ Row across(Row ours, std::uint32_t padding) {
   return ours;
 }
 
-TEST_F(MrcClient, ItsPacketsParseHere) {
+TEST_F(MrcClient, PacketsOfMrcClientParseInWeft) {
   const std::vector<Line> lines = client("generate 960");
   ASSERT_EQ(lines.size(), 960u);
   std::size_t srv6 = 0;
@@ -94,7 +94,7 @@ TEST_F(MrcClient, ItsPacketsParseHere) {
     ours["mrc.payload.size"] = std::to_string(frame->content.payload.size());
     ours["mrc.ev"] = std::to_string(frame->envelope.entropy);
     Row theirs = line.row;
-    theirs["mrc.variant"] = "0";  // may change on the way: wire does not keep it
+    theirs["mrc.variant"] = "0";  // switches may change it, so wire does not keep it
     if (theirs.contains("mrc.eeth.op")) {
       EXPECT_EQ(ours["mrc.eeth.op"], "0");
       theirs["mrc.eeth.op"] = "0";
@@ -105,7 +105,7 @@ TEST_F(MrcClient, ItsPacketsParseHere) {
   EXPECT_LT(srv6, 760u);
 }
 
-TEST_F(MrcClient, OurPacketsParseThere) {
+TEST_F(MrcClient, PacketsOfWeftParseInMrcClient) {
   std::string sent;
   std::vector<Row> expected;
   for (std::uint64_t seed = 0; seed < 960; ++seed) {

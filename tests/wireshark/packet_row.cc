@@ -38,7 +38,7 @@ void add(Row& row, const Bth& bth, const Write& write, std::size_t there) {
     row["mrc.meth.msn"] = text(write.msn);
   }
   if (write.has_timestamp) add_stamp(row, "mrc.tseth", write.sent, write.timestamp_coarse);
-  // A TSETH that was cut off shows in BTH.ts alone: then there is no RETH either.
+  // If the TSETH was trimmed off, only BTH.ts shows that it existed, and there is no RETH either.
   if (there >= 32 + stamp && !(write.truncated && !has_immediate(bth.opcode))) {
     row["mrc.reth.va"] = text(write.va);
     row["mrc.reth.rkey"] = text(write.rkey);
@@ -121,7 +121,7 @@ void add(Row& row, const Bth& bth, const EndpointResponse& response, std::size_t
 }  // namespace
 
 std::vector<std::string> all_fields() {
-  // A field joins this list by being in the row of some packet.
+  // The list contains every field that occurs in the row of any packet.
   Row row;
   add(row, Bth{});
   const Bth imm = {.opcode = Opcode::kWriteOnlyImm};

@@ -1,4 +1,4 @@
-// What tshark should show of a packet, from wire's value of it.
+// The fields that tshark should show for a packet, computed from wire's value of it.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,9 @@ namespace weft::mrc_test {
 // Every field that a row may have.
 std::vector<std::string> all_fields();
 
-// The fields of BTH and extension headers, and the Info column. `there`: how much of a trimmed
-// write's header there is; what was cut off has no field, and mrc.ts is 0 when the TSETH was.
+// The fields of BTH and extension headers, and the Info column. `there` is the number of header
+// bytes left of a trimmed write. Headers that were cut off have no fields, and mrc.ts is 0 if the
+// TSETH was cut off.
 inline constexpr std::size_t kWhole = 1000;
 Row row_of(const wire::Packet& packet, std::size_t there = kWhole);
 

@@ -78,9 +78,9 @@ Buffer with_srh(const Buffer& frame) {
   store16(ip, 4, base::load16(ip, 4) + kSrh);
   store8(ip, 6, 43);
   Buffer srh(kSrh);
-  store8(srh, 0, 41);  // what follows: IPv6
+  store8(srh, 0, 41);  // next header: IPv6
   store8(srh, 1, kSrh / 8 - 1);
-  store8(srh, 2, 4);  // segment routing
+  store8(srh, 2, 4);  // routing type: segment routing
   std::copy(ip.begin() + 24, ip.begin() + 40, srh.begin() + 8);
   append(out, srh);
   out.insert(out.end(), inner, frame.end());

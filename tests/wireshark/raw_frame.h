@@ -1,4 +1,4 @@
-// Frames that wire::emit_frame does not make: any bytes behind UDP, IPv4, an SRH.
+// Frames that wire::emit_frame does not make: arbitrary bytes behind UDP, IPv4, an SRH.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace weft::mrc_test {
 
 using wire::test::Buffer;
 
-// No protocol of tshark's own has this port.
+// A port that no protocol of tshark uses.
 inline constexpr std::uint32_t kRawSourcePort = 0xabcd;
 
 // Ethernet, IPv6, UDP to 4791, and these bytes.

@@ -1,4 +1,4 @@
-// Row: a packet as names and values, the form in which two programs' views of it are compared.
+// Row: a packet as names and values, for comparing two programs.
 #pragma once
 
 #include <map>
@@ -7,8 +7,8 @@
 
 namespace weft::mrc_test {
 
-// By the names of tools/wireshark/mrc.lua; numbers in decimal. What the packet does not have is not
-// there, or "".
+// Keys are the names of tools/wireshark/mrc.lua; numbers are decimal. A field that the packet does
+// not have is missing, or "".
 using Row = std::map<std::string, std::string>;
 
 // The parts of a text between separators; "a,,b" has three.

@@ -1,5 +1,5 @@
-// ScratchFolder: a folder for the files of one test, gone with the object, and programs that read
-// and write there.
+// ScratchFolder: a temporary folder for the files of one test, removed by the destructor, and
+// programs that run in it.
 #pragma once
 
 #include <string>
@@ -16,8 +16,7 @@ class ScratchFolder {
 
   // Writes a file and returns its path, which needs no quotes in a shell.
   std::string write(const std::string& name, std::string_view content) const;
-  // Runs a command of the shell and returns what it wrote to stdout; throws what it wrote to stderr
-  // when it fails.
+  // Runs a shell command and returns its stdout; throws its stderr if it fails.
   std::string run(const std::string& command) const;
 
  private:

@@ -1,7 +1,7 @@
-// Tshark: frames through the real tshark with tools/wireshark/mrc.lua, and back as rows of fields.
+// Tshark: runs the real tshark with tools/wireshark/mrc.lua on frames and returns rows of fields.
 //
-// A value is a comma-separated list of what the frame has of that field; numbers come as decimal
-// text, however tshark writes them.
+// A value is the comma-separated list of all values of that field in the frame. Numbers are decimal
+// text, whatever form tshark prints.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ class Tshark {
 
   void add(ConstBytes frame);
 
-  // One row a frame, in order, with all `fields`. `options`: what follows -o, such as
-  // "mrc.secured:TRUE". Throws what tshark said when it fails.
+  // One row per frame, in order, with all `fields`. `options` are arguments of -o, such as
+  // "mrc.secured:TRUE". Throws tshark's error message if it fails.
   std::vector<Row> read(const std::vector<std::string>& fields,
                         const std::vector<std::string>& options = {});
 

@@ -1,8 +1,8 @@
-"""tools/wireshark/mrc.lua in the real tshark: what it shows of whole captures is what weft itself says of them.
+"""tools/wireshark/mrc.lua in the real tshark: for whole captures it shows the same as weft itself.
 
-Captures are of simulated runs (--pcap, held against --trace), of real packets on the loopback of a network namespace
-(held against the counters of `weft bench write`), and of bytes that nobody meant. dissector_test.cc has the fields of
-single packets.
+The captures are of simulated runs (--pcap, compared with --trace), of real packets on the loopback of a network
+namespace (compared with the counters of `weft bench write`), and of random bytes. dissector_test.cc checks the fields
+of single packets.
 """
 
 import collections
@@ -24,10 +24,10 @@ import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "tools/wireshark/mrc.lua"
-SECONDS_MAX = 120  # of anything here, also on a busy machine and under sanitizers
+SECONDS_MAX = 120  # limit of every command, also on a busy machine and under sanitizers
 WRITES = {"0xc6", "0xc7", "0xc8", "0xc9", "0xca", "0xcb"}
 
-# Nine hosts, eight of which send to one through a short queue: trims, NACKs and retransmissions.
+# Eight hosts send to a ninth through a short queue: trims, NACKs and retransmissions.
 INCAST = """description = "incast"
 [topology]
 shape = "single"
@@ -103,7 +103,7 @@ class Simulated(Captures):
                              "mrc.payload.size", "mrc.icrc.status", "mrc.drop", "mrc.srv6.usid"],
                       "mrc.verify_icrc:TRUE", "udp.try_heuristic_first:TRUE")
         self.assertEqual(len(rows), result["packets_sent"])
-        # The same packets in the same order, each with the words that weft has for it.
+        # The same packets in the same order, each with the text that weft prints for it.
         self.assertEqual([row["_ws.col.Info"] for row in rows], [[r["packet"]] for r in sent])
         self.assertEqual([int(row["mrc.ev"][0], 16) for row in rows], [r.get("ev", 0) for r in sent])
         self.assertEqual([int(row["mrc.payload.size"][0]) for row in rows], [r.get("size", 0) for r in sent])
@@ -118,18 +118,18 @@ class Simulated(Captures):
         self.assertEqual(again, result["retransmits"])
         return rows
 
-    def test_hashed(self):
+    def test_hashed_forwarding(self):
         for row in self.check("hashed"):
             self.assertEqual(row["mrc.srv6.usid"], [])
 
-    def test_stev(self):
+    def test_stev_forwarding(self):
         self.check("stev")
 
-    def test_srv6(self):
+    def test_srv6_forwarding(self):
         for row in self.check("srv6"):
             self.assertEqual(len(row["mrc.srv6.usid"]), 2)  # the switch, the host
 
-    def test_filters_find_what_they_say(self):
+    def test_each_filter_finds_its_packets(self):
         _, sent, pcap = self.run_incast("srv6")
         for text, wanted in (("mrc.sack.cack == {}", "SACK"), ("mrc.nack.psn == {}", "NACK")):
             line = next(r["packet"] for r in sent if r["packet"].startswith(wanted + " "))
@@ -151,10 +151,10 @@ def ethernet(payload, port=4791, source=0xabcd, version=6, dscp=4):
         + bytes([127, 0, 1, 1, 127, 0, 2, 1]) + udp
 
 
-class NobodyMeantThis(Captures):
+class RandomBytes(Captures):
     FIELDS = ["frame.protocols", "mrc.drop", "mrc.expert.cut", "_ws.col.Info"]
 
-    def test_random_bytes_on_every_port(self):
+    def test_random_bytes_give_no_script_error(self):
         draw = random.Random(7)
         opcodes = [0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xd1, 0xd8, 0xd9, 0xdc, 0xdd, 0xde, 0x57, 0x04, 0xff]
         frames = []
@@ -176,8 +176,8 @@ class NobodyMeantThis(Captures):
             self.assertGreater(shown, len(rows) * 0.7)
             self.assertGreater(sum(bool(row["mrc.drop"]) for row in rows), 500)
 
-    def test_captures_that_were_cut(self):
-        """A capture with a snap length holds the beginning of each packet: no packet is called short for that."""
+    def test_captures_with_a_snap_length(self):
+        """A capture with a snap length holds only the beginning of each packet, and must not report it as too short."""
         draw = random.Random(8)
         frames = []
         for cut in range(55, 160):
@@ -187,11 +187,11 @@ class NobodyMeantThis(Captures):
         write_pcap(capture, frames)
         rows = tshark(capture, self.FIELDS, "mrc.verify_icrc:TRUE")
         self.assertEqual(len(rows), len(frames))
-        for row in rows[8:]:  # UDP's header is there
+        for row in rows[8:]:  # the UDP header is captured
             self.assertEqual(row["mrc.drop"], [], row)
             self.assertEqual(len(row["mrc.expert.cut"]), 1, row)
 
-    def test_roce_stays_roce(self):
+    def test_roce_packets_are_left_to_its_dissector(self):
         send_only = b"\x04\x00\xff\xff" + bytes([0, 0, 0, 17]) + bytes([0x80, 0, 0, 1]) + bytes(68)
         frame = ethernet(send_only)
         capture = self.folder / "roce.pcap"
@@ -203,8 +203,9 @@ class NobodyMeantThis(Captures):
 
 
 def capture_bench(capture, words):
-    """Inside a network namespace: `weft bench write` on its loopback, what passes there, and what weft says of it."""
-    # Packets of one path that leave together are one send, of single packets too: the kernel is to cut it before it is seen.
+    """Runs `weft bench write` on the loopback of a network namespace; returns the captured packets and weft's
+    report."""
+    # Packets of one path that leave together are one send; the kernel must cut it before the capture sees it.
     singly = ["gso_max_segs", "1"] if "--burst" in words else []
     subprocess.run(["ip", "link", "set", "lo", "up", *singly], check=True)
     tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -225,7 +226,7 @@ def capture_bench(capture, words):
                 if done.is_set():
                     return
                 continue
-            if address[2] == PACKET_HOST:  # and not the same packet on its way out
+            if address[2] == PACKET_HOST:  # not the outgoing copy of the same packet
                 frames.append((frame, len(frame)))
 
     listener = threading.Thread(target=listen)
@@ -242,7 +243,7 @@ def capture_bench(capture, words):
 
 
 class RealPackets(Captures):
-    """IPv4, ports of several processes, ICRCs over headers alone, and runs of packets that GSO keeps together."""
+    """IPv4, ports of several processes, ICRCs over headers only, and runs of packets that GSO keeps together."""
 
     def bench(self, *words):
         enter = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
@@ -269,12 +270,12 @@ class RealPackets(Captures):
         to = {row["udp.dstport"][0] for row in writes}
         self.assertEqual(len(to), 1)
         outward = sum(len(row["mrc.opcode"]) for row in rows if row["udp.dstport"][0] in to)
-        self.assertGreaterEqual(outward, counters["net.packets_sent"])  # an answer may follow when all is told
+        self.assertGreaterEqual(outward, counters["net.packets_sent"])  # plus a last acknowledgement
         psns = sorted({int(psn) for row in writes for psn in row["mrc.psn"]})
         self.assertEqual(psns, list(range(psns[0], psns[0] + len(psns))))
         for row in rows:
             self.assertEqual(row["mrc.drop"], [])
-            # Over the headers alone, which is all there is of a control packet.
+            # A control packet consists only of headers, so status 2 covers it completely.
             good = "2" if row["mrc.opcode"][0] in WRITES else "1"
             self.assertEqual(set(row["mrc.icrc.status"]), {good}, row)
         return writes
@@ -283,10 +284,10 @@ class RealPackets(Captures):
         for row in self.plain("--burst", "1"):
             self.assertEqual(len(row["mrc.opcode"]), 1)
 
-    def test_runs(self):
+    def test_runs_are_split(self):
         self.assertGreater(max(len(row["mrc.opcode"]) for row in self.plain()), 2)
 
-    def test_secured(self):
+    def test_secured_packets(self):
         secret = self.folder / "secret"
         secret.write_bytes(os.urandom(32))
         secret.chmod(0o600)
@@ -295,7 +296,7 @@ class RealPackets(Captures):
         rows = tshark(capture, self.FIELDS, "mrc.secured:TRUE")
         self.assertGreaterEqual(sum(bool(row["mrc.hello.from_qpn"]) for row in rows), 2)
         writes = [row for row in rows if row["mrc.opcode"] and row["mrc.opcode"][0] in WRITES]
-        # 20 messages of three packets. Some are sent before there are keys, and do not get out then.
+        # 20 messages of three packets. Packets before the keys exist are not sent.
         self.assertLessEqual(len(writes), counters["transport.data_packets"])
         psns = sorted({int(row["mrc.psn"][0]) for row in writes})
         self.assertEqual(psns, list(range(psns[0], psns[0] + 60)))

@@ -1,9 +1,9 @@
 -- MRC (Multipath Reliable Connection) for Wireshark and tshark 3.6 and later.
 --
--- One file, because that is what Wireshark loads. It takes UDP payloads apart by the tables of docs/wire.md (in code:
--- src/wire/layout.h) and shows what a Weft receiver would make of them: the Info column is the line that
--- wire::to_string writes, and mrc.drop is the reason for which it would drop the packet. Any bytes may come; what is
--- wrong with them is an expert info, never an error of this script.
+-- One file, because Wireshark loads single files. It dissects UDP payloads by the tables of docs/wire.md (in code:
+-- src/wire/layout.h) and shows them as a Weft receiver reads them: the Info column is the line that
+-- wire::to_string writes, and mrc.drop is the reason for which it would drop the packet. Any bytes may arrive; malformed
+-- bytes give an expert info, never an error of this script.
 
 local mrc = Proto("mrc", "Multipath Reliable Connection")
 
@@ -34,7 +34,7 @@ local function field(kind, ...)
 end
 local function flag(abbr, name, width, mask) return field("bool", abbr, name, width, nil, mask) end
 
--- The four bytes that say when a packet was sent: a TSETH, and the end of a PETH and of an ERTH.
+-- The four bytes with the time of sending: a TSETH, and the end of a PETH and of an ERTH.
 local function stamp_rows(abbr, at)
   return { at, 2, field("uint16", abbr .. ".timestamp", "Sent, in 128 ns", base.HEX) },
          { at + 2, 2, flag(abbr .. ".tsr", "Another resolution", 16, 0x8000) },
@@ -48,7 +48,7 @@ local BTH = { item = field("none", "mrc.bth", "Base Transport Header"), size = 1
   { 1, 1, field("uint8", "mrc.pad", "Padding", base.DEC, nil, 0x30) },
   { 1, 1, field("uint8", "mrc.tver", "Version", base.DEC, nil, 0x0f) },
   { 2, 2, field("uint16", "mrc.pkey", "P_Key", base.HEX) },
-  { 4, 1, field("uint8", "mrc.variant", "Reserved, may change on the way", base.HEX) },
+  { 4, 1, field("uint8", "mrc.variant", "Reserved, switches may change it", base.HEX) },
   { 5, 3, field("uint24", "mrc.dqp", "Destination QP", base.HEX) },
   { 8, 1, flag("mrc.a", "Asks for a SACK", 8, 0x80) },
   { 8, 1, flag("mrc.rtx", "Retransmission", 8, 0x20) },
@@ -122,7 +122,7 @@ local EETH = { item = field("none", "mrc.eeth", "Endpoint response header (EETH)
   { 1, 1, field("uint8", "mrc.eeth.op", "Operation", base.DEC, OPS, 0x0c) },
   { 28, 2, field("uint16", "mrc.eeth.timestamp", "Timestamp reflected", base.HEX) },
 }
--- Weft's own: the packet by which two ends agree on keys, and what stands in a secured packet (docs/security.md).
+-- Weft's own: the hello by which two ends agree on keys, and the fields of a secured packet (docs/security.md).
 local HELLO = { item = field("none", "mrc.hello", "Weft hello"), size = 84,
   { 4, 1, field("uint8", "mrc.hello.version", "Version", base.DEC) },
   { 5, 1, field("uint8", "mrc.hello.flags", "Flags", base.HEX) },
@@ -137,7 +137,7 @@ local HELLO = { item = field("none", "mrc.hello", "Weft hello"), size = 84,
   { 68, 16, field("bytes", "mrc.hello.tag", "Tag") },
 }
 
--- One field of a header whose meaning depends on another, and what is computed.
+-- Fields with a meaning that depends on another field, and computed fields.
 local f_trigger_offset = field("int16", "mrc.sack.ack_psn_offset", "PSN that triggered this, less cack", base.DEC)
 local f_sack_probe = field("uint16", "mrc.sack.probe_id", "Probe", base.HEX)
 local f_trigger = field("uint24", "mrc.sack.trigger_psn", "PSN that triggered this", base.DEC)
@@ -200,14 +200,14 @@ local function register_ports()
 end
 function mrc.prefs_changed() register_ports() end
 
--- ---- What stands outside: IP and UDP ----
+-- ---- Outer headers: IP and UDP ----
 
 local x_ipv6, x_ip, x_udp = Field.new("ipv6"), Field.new("ip"), Field.new("udp")
 local x_label, x_dscp6, x_dscp4 = Field.new("ipv6.flow"), Field.new("ipv6.tclass.dscp"), Field.new("ip.dsfield.dscp")
 
 local function last(values) return values[#values] end
 
--- Of the packet that is being taken apart: EV, DSCP (of the outermost header, where switches write), raw headers.
+-- State of the current packet: EV, DSCP (of the outermost header, where switches write it), raw headers.
 local function look_outside(pinfo)
   local v6, v4, udp = { x_ipv6() }, { x_ip() }, last({ x_udp() })
   local out = { ev = pinfo.src_port * 65536 }
@@ -235,7 +235,7 @@ end
 
 -- ---- ICRC ----
 
--- Operators on bits are syntax from Lua 5.3 on and a library before it.
+-- Bit operators are syntax from Lua 5.3 on, and a library before.
 local bxor = bit32 and bit32.bxor or load("return function(a, b) return a ~ b end")()
 local CRC = {}
 for i = 0, 255 do
@@ -255,9 +255,9 @@ local function crc32(state, bytes)
   return state
 end
 
--- What the ICRC may start with: IP and UDP with their mutable fields as ones. An IPv4 packet from a socket of Weft,
--- which does not see the IPv4 header, counts as IPv6 between mapped addresses. `size`: of a packet inside a run,
--- whose own lengths are not in the capture.
+-- The possible pseudo headers of the ICRC: IP and UDP with their mutable fields set to ones. A socket of Weft does not
+-- see the IPv4 header, so its IPv4 packet counts as IPv6 between mapped addresses. `size` is the size of a packet inside
+-- a run, because the capture does not have the lengths of such packets.
 local function icrc_starts(out, size)
   local size16 = size and string.char(math.floor((size + 8) / 256), (size + 8) % 256)
   local udp_size, ones = size16 or out.udp:sub(5, 6), "\111\255\255\255"
@@ -272,7 +272,7 @@ local function icrc_starts(out, size)
   }
 end
 
--- 0 bad, 1 good, 2 good over the headers alone (Weft on links of its own), 3 not verified.
+-- 0 bad, 1 good, 2 good over the headers only (between ends of Weft), 3 not verified.
 local function icrc_state(out, size, header, body, icrc)
   if not mrc.prefs.verify_icrc or out.no_inner or not out.udp or not (out.ipv6 or out.ipv4) then return 3 end
   for _, start in ipairs(icrc_starts(out, size)) do
@@ -284,14 +284,14 @@ local function icrc_state(out, size, header, body, icrc)
 end
 
 -- ---- One packet ----
--- `p` is what is known of it: tvb, pinfo, tree; at: where we are; there: bytes of the capture; size: bytes it had;
--- trimmed; words: what the Info column will say.
+-- `p` is the state of a packet: tvb, pinfo, tree; at: the current offset; there: captured bytes; size: bytes on
+-- the wire; trimmed; words: the text of the Info column.
 
 local function say(p, format, ...) table.insert(p.words, format:format(...)) end
 local function unusual(p, text) p.tree:add_proto_expert_info(e_unusual, text) end
 local function generated(tree, ...) tree:add(...):set_generated() end
 
--- The header that comes next, shown; nothing when its last byte is not there.
+-- Shows the next header; shows nothing if its last byte was not captured.
 local function take(p, layout)
   if p.at + layout.size > p.there then return nil end
   local range = p.tvb:range(p.at, layout.size)
@@ -333,7 +333,7 @@ local function show_ack(p)
   say(p, "msn=%d", aeth:range(1, 3):uint())
 end
 
--- The PSNs whose bits are set, lowest first.
+-- The PSNs with set bits, lowest first.
 local function show_received(tree, range, first)
   for i = 0, 63 do
     if range:bitfield(63 - i, 1) == 1 then generated(tree, f_received, range, (first + i) % 0x1000000) end
@@ -409,7 +409,7 @@ local function show_endpoint_response(p)
   say(p, "op=%s echo=0x%04x", OPS[op] or op, eeth:range(28, 2):uint())
 end
 
--- How to show an opcode, and its header's size (a write's without TSETH).
+-- How each opcode is shown, and the size of its header (for a write without TSETH).
 local KINDS = {
   [0xd1] = { show_ack, 16 }, [0xd8] = { show_endpoint_request, 28 }, [0xd9] = { show_endpoint_response, 48 },
   [0xdc] = { show_sack, 48 }, [0xdd] = { show_nack, 32 }, [0xde] = { show_probe, 28 },
@@ -419,7 +419,8 @@ for opcode = 0xc6, 0xcb do
   KINDS[opcode] = { show_write, has_imm and 36 or 32, is_write = true, has_imm = has_imm }
 end
 
--- Why a receiver would drop it, as far as sizes, opcode and version say. In the order in which it looks.
+-- The reason for which a receiver would drop the packet, by sizes, opcode and version, in the receiver's order of
+-- checks.
 local function reason_to_drop(p, kind, header_size)
   if p.size < BTH.size then return "too_short" end
   if p.there < BTH.size then return nil end
@@ -432,7 +433,7 @@ local function reason_to_drop(p, kind, header_size)
   return nil
 end
 
--- ---- What follows the header ----
+-- ---- Payload, padding and tags ----
 
 local function show_sealed(p, is_write)
   local function rest(size) return p.at + size <= p.there and p.tvb:range(p.at, size) or nil end
@@ -536,17 +537,17 @@ local function show_packet(p)
 end
 
 -- ---- Runs ----
--- A sender gives the kernel several packets of one size (the last may be shorter) as one, and who listens on its
--- interface sees them before they are cut apart. Their size is not in the capture: it follows from the next BTH.
+-- A sender gives the kernel several packets of one size (the last may be shorter) as one run, and a capture on its
+-- interface sees the run before it is cut. The packet size is not in the capture: it follows from the next BTH.
 
--- Whether a BTH of the same P_Key may begin `at`.
+-- Whether a BTH with the same P_Key may begin at offset `at`.
 local function is_next(bytes, at, is_write)
   local kind = KINDS[bytes:byte(at + 1)]
   if not kind or (kind.is_write or false) ~= is_write then return false end
   return bytes:byte(at + 2) % 16 == 0 and bytes:sub(at + 3, at + 4) == bytes:sub(3, 4)
 end
 
--- A control packet ends where its header and its ICRC, or its counter and tag, do. The next may be for another QP.
+-- A control packet ends after its header and ICRC, or after its counter and tag. The next packet may be for another QP.
 local function control_size(bytes, kind)
   for _, size in ipairs({ kind[2] + 4, kind[2] + 24 }) do
     if #bytes >= size + BTH.size and is_next(bytes, size, false) then return size end
@@ -559,7 +560,7 @@ local function psn_of(bytes, at)
   return high * 65536 + middle * 256 + low
 end
 
--- The next write is for the same QP, and not many PSNs on.
+-- The next write is for the same QP, and its PSN is only a little higher.
 local function write_size(bytes)
   local from = 36
   while true do
@@ -572,7 +573,7 @@ local function write_size(bytes)
   end
 end
 
--- The size of each packet of a run but the last; nil for a packet that stands alone.
+-- The size of each packet of a run except the last; nil for a single packet.
 local function run_size(tvb)
   if not mrc.prefs.runs or tvb:len() < tvb:reported_len() or tvb:len() < BTH.size then return nil end
   local kind = KINDS[tvb:range(0, 1):uint()]
@@ -599,7 +600,7 @@ local function is_hello(tvb) return tvb:len() >= HELLO.size and tvb:range(0, 4):
 
 function mrc.dissector(tvb, pinfo, tree)
   if tvb:len() == 0 then return 0 end
-  -- The port of a sender is an EV, which may look like anything: it is where packets go to that counts.
+  -- The source port is an EV and may have any value, so only the destination port decides.
   if ports[pinfo.src_port] and not ports[pinfo.dst_port] then return 0 end
   local first = tvb:range(0, 1):uint()
   local hello = is_hello(tvb)
@@ -619,7 +620,7 @@ function mrc.dissector(tvb, pinfo, tree)
   return tvb:len()
 end
 
--- For packets whose EV is the port of another protocol; see README.md.
+-- For packets with an EV that is the port of another protocol; see README.md.
 mrc:register_heuristic("udp", function(tvb, pinfo, tree)
   if tvb:len() < BTH.size or not ports[pinfo.dst_port] then return false end
   if not OPCODES[tvb:range(0, 1):uint()] and not is_hello(tvb) then return false end

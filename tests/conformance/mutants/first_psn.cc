@@ -1,4 +1,4 @@
-// Sends from one PSN later than it was told.
+// Its first PSN is one higher than the configured one.
 #include "next.h"
 
 extern "C" int mrc_modify_qp(mrc_qp* qp, ibv_qp_attr* verbs, int verbs_mask, mrc_qp_attr* attr,

@@ -1,4 +1,4 @@
-// Says that a profile in use went OFFLINE.
+// Reports success when a profile in use is to go OFFLINE.
 #include "next.h"
 
 extern "C" int mrc_ctl_modify_ev_profile(mrc_context* context, std::uint64_t id,

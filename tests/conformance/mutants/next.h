@@ -1,5 +1,5 @@
-// For libraries that are deliberately wrong: each is linked with lib_mrc.so, so that a program that
-// loads it finds everything there, and puts one function of its own before the right one.
+// For mutants, libraries with one deliberate fault. Each is linked with lib_mrc.so, so that a program
+// that loads it finds every function, and each replaces one function by a faulty one.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,5 +10,5 @@
 #include <cstdint>
 #include <cstdlib>
 
-// The function of that name in the library behind.
+// The function of that name in the real library.
 #define WEFT_NEXT(name) (reinterpret_cast<decltype(&::name)>(dlsym(RTLD_NEXT, #name)))

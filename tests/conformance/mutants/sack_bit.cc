@@ -1,4 +1,4 @@
-// To be preloaded: flips the lowest bit of ooo_count in every SACK that a device on the loopback
+// A preloaded library: flips the lowest bit of ooo_count in every SACK that a device on the loopback
 // sends (its addresses end in .1; the tester's do not).
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// Hands completions that it takes two at a time over in the wrong order.
+// Swaps the first two completions of a poll that returns two or more.
 #include <utility>
 
 #include "next.h"

@@ -1,4 +1,4 @@
-// Takes an RDMA READ, which MRC does not have, and does nothing.
+// Accepts an RDMA READ, which MRC does not have, and ignores it.
 #include "next.h"
 
 extern "C" int mrc_post_send(mrc_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {

@@ -1,4 +1,4 @@
-// Says EINVAL where the API says EBUSY: a context that still has objects.
+// Sets EINVAL instead of EBUSY for a context that still has objects.
 #include "next.h"
 
 extern "C" int mrc_destroy_context(mrc_context* context) noexcept {

@@ -1,5 +1,5 @@
-// Two processes with settings of their own that meet over a QP and write; a third passes their words
-// on. For tests of what carries a QP.
+// Two processes, each with its own settings, connect a QP and write. A third process forwards the
+// values that they exchange. For tests of the link that carries a QP: shared memory or the planes.
 #pragma once
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace weft::mrc_test {
 
 using Environment = std::map<std::string, std::string>;
 
-// The rings of this process, mapped: each is a memfd.
+// Whether this process has mapped a shared memory ring, which is a memfd.
 inline bool has_rings() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -26,14 +26,14 @@ inline bool has_rings() {
   return false;
 }
 
-// A child that has opened nothing yet, with settings of its own, and one End.
+// One End in a child process that has its own settings and had opened no device before.
 struct Child {
   Host host;
   End end;
   explicit Child(const EndOptions& options = {}) : end(host, options) {}
   Wire meet(const Line& line) {
-    line.tell(end.wire());
-    return line.hear<Wire>();
+    line.send(end.wire());
+    return line.receive<Wire>();
   }
 };
 
@@ -44,23 +44,24 @@ inline void use(const Environment& environment) {
 
 inline constexpr std::uint32_t kSizes[] = {0, 1, 8, 4097, 65'536, 65'537, 700'001};
 
-// Sends each size with an immediate, waits for the peer's word, and says whether there are rings.
+// Writes each size with an immediate, waits for the peer's answer each time, and reports whether
+// there are rings.
 inline void write_all(const Line& line) {
   Child child({.bytes = 1 << 20, .pieces = 4});
   ASSERT_TRUE(child.host.is_open());
   const Wire peer = child.meet(line);
   child.end.connect(peer);
-  line.tell(1);
-  line.hear<int>();
+  line.send(1);
+  line.receive<int>();
   std::uint64_t seed = 1;
   for (const std::uint32_t size : kSizes) {
     fill(child.end.memory.data(), size, seed++);
     ASSERT_EQ(child.end.post(peer, {.size = size, .with_immediate = true, .immediate = size}), 0);
     ASSERT_EQ(wait_for(child.end.send_cq).status, IBV_WC_SUCCESS) << size;
-    line.tell(size);
-    line.hear<int>();
+    line.send(size);
+    line.receive<int>();
   }
-  // Pieces, none of which is a whole packet.
+  // A gathered write; no piece is a multiple of the packet size.
   fill(child.end.memory.data(), 300'000, 99);
   std::vector<ibv_sge> sges;
   for (std::uint32_t at = 0; at < 300'000; at += 75'000) {
@@ -76,18 +77,19 @@ inline void write_all(const Line& line) {
   wr.wr.rdma.remote_addr = peer.at;
   wr.wr.rdma.rkey = peer.rkey;
   ASSERT_EQ(mrc_post_send(child.end.qp, &wr, &bad), 0);
-  // The other end looks at its memory and calls nothing.
-  line.tell(has_rings());
-  line.hear<int>();
+  // The other end only reads its memory and calls no function of the library.
+  line.send(has_rings());
+  line.receive<int>();
   EXPECT_EQ(wait_for(child.end.send_cq).status, IBV_WC_SUCCESS);
 }
 
-// Looks at memory that another thread writes, as programs for MRC do: no place for TSan.
+// Reads memory that another thread writes, as RDMA programs do; TSan would report this intended
+// race.
 __attribute__((no_sanitize("thread"), noinline)) inline bool spin_until_all(const std::uint8_t* at,
                                                                             std::uint32_t size,
                                                                             std::uint64_t seed) {
   const auto* const bytes = reinterpret_cast<const volatile std::uint8_t*>(at);
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kWaitMax;
   for (std::uint32_t i = 0; i < size;) {
     if (bytes[i] == pattern(seed, i)) {
       ++i;
@@ -100,60 +102,60 @@ __attribute__((no_sanitize("thread"), noinline)) inline bool spin_until_all(cons
   return true;
 }
 
-inline void take_all(const Line& line) {
+inline void receive_all(const Line& line) {
   Child child({.bytes = 1 << 20});
   ASSERT_TRUE(child.host.is_open());
   const Wire peer = child.meet(line);
   child.end.connect(peer);
   for (std::uint64_t i = 0; i < std::size(kSizes); ++i) ASSERT_EQ(child.end.post_receive(i), 0);
-  line.tell(1);
-  line.hear<int>();
+  line.send(1);
+  line.receive<int>();
   std::uint64_t seed = 1;
   for (const std::uint32_t size : kSizes) {
-    EXPECT_EQ(line.hear<std::uint32_t>(), size);
+    EXPECT_EQ(line.receive<std::uint32_t>(), size);
     const ibv_wc wc = wait_for(child.end.receive_cq);
     EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
     EXPECT_EQ(wc.byte_len, size);
     EXPECT_EQ(wc.imm_data, htobe32(size));
     EXPECT_EQ(first_wrong(child.end.memory.data(), size, seed++), size);
-    line.tell(1);
+    line.send(1);
   }
   EXPECT_TRUE(spin_until_all(child.end.memory.data(), 300'000, 99));
-  line.tell(has_rings());
-  line.hear<int>();
+  line.send(has_rings());
+  line.receive<int>();
 }
 
-// Passes on what the two tell each other, word by word; the last word of each is the result.
+// Runs both processes and forwards every value between them; the last value of each is the result.
 struct Rings {
-  bool at_writer = false, at_taker = false;
+  bool at_writer = false, at_receiver = false;
 };
-inline Rings play(const Environment& writer, const Environment& taker) {
+inline Rings run_pair(const Environment& writer, const Environment& taker) {
   OtherProcess a([&](const Line& line) {
     use(writer);
     write_all(line);
   });
   OtherProcess b([&](const Line& line) {
     use(taker);
-    take_all(line);
+    receive_all(line);
   });
-  const Wire of_a = a.line().hear<Wire>(), of_b = b.line().hear<Wire>();
-  a.line().tell(of_b);
-  b.line().tell(of_a);
-  a.line().hear<int>();
-  b.line().hear<int>();
-  a.line().tell(1);
-  b.line().tell(1);
+  const Wire of_a = a.line().receive<Wire>(), of_b = b.line().receive<Wire>();
+  a.line().send(of_b);
+  b.line().send(of_a);
+  a.line().receive<int>();
+  b.line().receive<int>();
+  a.line().send(1);
+  b.line().send(1);
   for (const std::uint32_t size : kSizes) {
-    EXPECT_EQ(a.line().hear<std::uint32_t>(), size);
-    b.line().tell(size);
-    b.line().hear<int>();
-    a.line().tell(1);
+    EXPECT_EQ(a.line().receive<std::uint32_t>(), size);
+    b.line().send(size);
+    b.line().receive<int>();
+    a.line().send(1);
   }
   Rings out;
-  out.at_writer = a.line().hear<bool>();
-  out.at_taker = b.line().hear<bool>();
-  a.line().tell(1);
-  b.line().tell(1);
+  out.at_writer = a.line().receive<bool>();
+  out.at_receiver = b.line().receive<bool>();
+  a.line().send(1);
+  b.line().send(1);
   EXPECT_EQ(a.join(), 0);
   EXPECT_EQ(b.join(), 0);
   return out;

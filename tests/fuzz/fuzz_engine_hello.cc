@@ -1,5 +1,5 @@
-// Any bytes as what the other end says of its QP: a Hello or one line about what is wrong, and a
-// Hello survives the way to bytes and back.
+// Any bytes as the Hello of the other end: parsing gives a Hello or one line that names the
+// mistake, and a Hello survives emitting and parsing.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,0 +1,113 @@
+// NetRdma: Rdma on our own transport over the real network, driven by the caller's thread.
+//
+// A peer on this host and of this user is reached over shared memory where both allow it, any other
+// over the planes. Each end chooses for what it sends, so one exchange of descriptions is enough.
+// Memory of allocate() is a sealed memfd, which such a peer may map. Bounded by NetRdmaOptions; work
+// does not allocate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/prng.h"
+#include "base/result.h"
+#include "engine/net_hello.h"
+#include "net/host_memory.h"
+#include "net/udp_world.h"
+#include "os/file_descriptor.h"
+#include "rdma/rdma.h"
+#include "transport/endpoint.h"
+
+namespace weft::engine {
+
+struct NetRdmaOptions {
+  net::UdpWorldConfig world{};
+  std::uint32_t burst = 15;
+  std::uint32_t qps_max = 16, regions_max = 64;
+  // Over all QPs: the completion queue has a place for each.
+  std::uint32_t sends_max = 1024, receives_max = 1024;
+};
+
+class NetRdma final : public rdma::Rdma {
+ public:
+  static Result<std::unique_ptr<NetRdma>> open(const NetRdmaOptions& options);
+  ~NetRdma() override;
+
+  // --- for the driver
+  // Until something moved, or `limit`. Returns the time that programs are told.
+  Time progress(Time limit);
+  // Sends the acknowledgements that are due. Before a process goes: its peers would fail without.
+  void flush();
+  // Makes a progress() that sleeps return. From any thread.
+  void wake() { world_->wake(); }
+  const net::UdpWorld& world() const { return *world_; }
+
+  // --- rdma::Rdma
+  Result<rdma::Region> allocate(std::uint64_t size) override;
+  Result<rdma::Region> add_region(std::span<std::byte> memory) override;
+  Result<void> remove_region(rdma::RegionId region) override;
+  Result<rdma::Group> create_group(const rdma::GroupRequest& request) override;
+  Result<void> destroy_group(Time now, rdma::GroupId group) override;
+  std::vector<std::byte> describe(rdma::GroupId group) const override;
+  std::vector<std::byte> describe_region(rdma::RegionId region) const override;
+  Result<void> connect(Time now, rdma::GroupId group, ConstBytes peer) override;
+  Result<rdma::RemoteRegion> open_region(rdma::GroupId group, ConstBytes peer) override;
+  rdma::Limits limits() const override;
+  std::size_t post_writes(Time now, rdma::QpIndex qp, std::span<const rdma::Write> writes) override;
+  std::uint32_t post_receives(Time now, rdma::QpIndex qp, std::uint32_t count) override;
+  std::size_t poll(std::span<rdma::Completion> out) override;
+  bool poll_failure(rdma::Failure& out) override;
+  void fail_group(Time now, rdma::GroupId group) override;
+  rdma::GroupHealth health(rdma::GroupId group) const override;
+  bool change_plane(Time now, const PlaneChange& change) override;
+  CounterTable counters() const override;
+
+ private:
+  struct OwnRegion {
+    std::byte* bytes = nullptr;
+    std::uint64_t size = 0;
+    std::uint32_t rkey = 0;
+    os::FileDescriptor memory{};  // of allocate(); else closed
+    bool is_there = true;
+  };
+  struct GroupState {
+    rdma::Group group{};
+    rdma::GroupRequest request{};
+    std::optional<fabric::Ev> ring{};  // over shared memory
+    bool is_connected = false, is_there = true;
+  };
+  struct OneQp {
+    transport::Qpn qpn = 0;
+    Psn first_psn;
+  };
+  // Bytes of a peer's memory that are mapped here; unmapped with this object.
+  struct Mapping {
+    void* at = nullptr;
+    std::uint64_t size = 0;
+  };
+
+  explicit NetRdma(const NetRdmaOptions& options);
+  Result<void> start();
+  Result<rdma::Region> keep_region(std::span<std::byte> memory, os::FileDescriptor fd);
+  Hello hello() const;
+  transport::QpConfig config_for(const GroupState& group, std::span<const fabric::Ev> evs) const;
+  Result<void> connect_qp(Time now, GroupState& group, std::uint32_t index, const Hello& peer);
+  const std::byte* map_memory(const GroupState& group, ConstBytes description);
+
+  NetRdmaOptions options_;
+  Prng prng_;
+  // The world goes first: it knows the endpoint, and the endpoint the memory.
+  std::unique_ptr<net::HostMemory> memory_;
+  std::unique_ptr<transport::Endpoint> endpoint_;
+  std::unique_ptr<net::UdpWorld> world_;
+  std::vector<fabric::Ev> evs_;
+  std::vector<OneQp> qps_;          // by QpIndex
+  std::vector<GroupState> groups_;  // by GroupId
+  std::vector<OwnRegion> regions_;  // by RegionId
+  std::vector<Mapping> mappings_;
+  std::uint32_t sends_reserved_ = 0, receives_reserved_ = 0;
+};
+
+}  // namespace weft::engine

@@ -1,0 +1,48 @@
+#include "transport/refused_peers.h"
+
+#include "base/assert.h"
+
+namespace weft::transport {
+namespace {
+
+constexpr std::uint8_t kQuestions = 3;
+// What a living peer has to answer in; three of them stay below a second.
+constexpr Duration kAskEvery = Duration::ms(250);
+// Refusals come as fast as somebody sends them; questions do not.
+constexpr Duration kAskAgain = Duration::ms(20);
+
+}  // namespace
+
+void RefusedPeers::on_refusal(Time now, OfQp& qp, const Seen& seen) {
+  if (!seen.may_send) return;
+  // A packet that was in flight when the peer died is heard after the first refusal: count anew.
+  if (qp.is_in_question && seen.last_heard <= qp.since) return;
+  const Time next_at = std::max(now, qp.next_at - kAskEvery + kAskAgain);
+  qp = {.is_in_question = true, .times_asked = 0, .since = now, .next_at = next_at};
+  // Asked by deadline, even if that is now: not in the middle of a batch.
+  wake_at(next_at);
+}
+
+RefusedPeers::Step RefusedPeers::next_step(Time now, OfQp& qp, const Seen& seen) {
+  if (!qp.is_in_question) return Step::kWait;
+  if (now < qp.next_at) {
+    wake_at(qp.next_at);
+    return Step::kWait;
+  }
+  if (!seen.may_send || seen.last_heard > qp.since) {
+    qp.is_in_question = false;  // the QP failed for another reason, or its peer lives
+    return Step::kWait;
+  }
+  if (qp.times_asked < kQuestions) return Step::kAsk;
+  qp.is_in_question = false;
+  return Step::kFail;
+}
+
+void RefusedPeers::on_asked(Time now, OfQp& qp, bool sent) {
+  WEFT_ASSERT(qp.is_in_question && qp.times_asked < kQuestions);
+  if (sent) ++qp.times_asked;
+  qp.next_at = now + kAskEvery;
+  wake_at(qp.next_at);
+}
+
+}  // namespace weft::transport
