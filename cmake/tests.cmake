@@ -12,11 +12,12 @@ include(GoogleTest)
 # of an interface, or take every process slot there is. Patterns of --gtest_filter.
 set(weft_alone_net Hostile/* Plain.* Secured.* *KilledPeer.IsReportedWithinASecond/* *Refused.AClosedPort* RefusedRing.*
   HostPort.* NonceOnTheWire.*)
-set(weft_alone_mrc Many.SixtyFourProcessesOnOneHostExchangeAllMessages Secret.*)
-# The same of scripts, as GROUP.NAME: runs of scenarios in real time; what a killed run leaves, which the next lab removes.
-set(weft_alone_scripts net.lab_run_test net.lab_killed_test net.two_hosts_test)
+set(weft_alone_mrc Many.SixtyFourProcesses* Secret.*)
+# The same of scripts, as GROUP.NAME: they run scenarios in real time, await answers within a second or two, or look for what
+# a killed run leaves, which the next lab removes.
+set(weft_alone_scripts cli.doctor_test net.lab_run_test net.lab_killed_test net.two_hosts_test)
 # Long ones whose classes are two entries, GROUP.NAME.1 and .2 (support/run_tests.py).
-set(weft_halved_scripts net.lab_test)
+set(weft_halved_scripts net.lab_test cli.bench_write_test)
 
 # Left out under sanitizers, with the reason: what runs in release and has nothing of our memory at stake, or takes too long.
 set(weft_left_out "")
@@ -103,7 +104,8 @@ function(weft_add_script name)
   weft_test_environment(environment ${name})
   add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES
-    LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77)
+    LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77
+    COST 10)  # before the short ones, where no earlier run has told
 endfunction()
 
 foreach(folder IN LISTS weft_folders)
