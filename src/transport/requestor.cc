@@ -207,6 +207,7 @@ void Requestor::fail(Status status) {
   writes_.fail(status, refused_ ? &*refused_ : nullptr);
   window_.clear();
   nscc_.settle();
+  opened_bytes_ = nscc_.accounted();  // what was lost and not sent again never will be
   retry_.disarm();
   tail_.disarm();
   completion_resend_ = false;

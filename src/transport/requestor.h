@@ -265,7 +265,7 @@ class Requestor {
   bool completion_resend_ = false;
   bool silent_ = false;
   bool postponed_ = false;         // the deadline was put off once because the world stood still
-  std::int64_t opened_bytes_ = 0;  // nominal, of all PSNs ever sent, each once
+  std::int64_t opened_bytes_ = 0;  // nominal, of all PSNs ever sent, each once; since a failure
   std::int64_t bytes_since_ack_request_ = 0;
   Run run_;
   Time last_heard_, last_send_;

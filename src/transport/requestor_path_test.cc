@@ -70,6 +70,18 @@ TEST(RequestorPath, RemainingPlanesMayBeLonger) {
   EXPECT_GE(run(kWay * 6, Duration::ms(600), 0b10), before);
 }
 
+TEST(RequestorPath, AFailedQpHearsOfALostPortWithLossesThatWereNeverRepaired) {
+  RequestorBench bench;
+  bench.post(3 * 4096);
+  ASSERT_EQ(bench.poll_all().size(), 3u);
+  auto context = bench.context();
+  bench.requestor.on_port_lost(context, 0);  // whatever went there is lost
+  bench.requestor.fail(Status::kRetryExceeded);
+  bench.requestor.on_port_lost(context, 1);
+  EXPECT_EQ(bench.inflight(), 0);
+  EXPECT_FALSE(bench.requestor.has_work());
+}
+
 TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
   RequestorBench bench;
   const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];

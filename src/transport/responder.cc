@@ -145,15 +145,23 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
     reset(ends_, psn);
     if (immediate_count_ > 0 && immediates_[0].psn() == psn) {
       const wire::AckSyndrome syndrome = deliver(take_first_immediate(), side);
-      if (syndrome != wire::AckSyndrome::kAck) return refuse(syndrome, psn, out, counters);
+      if (syndrome != wire::AckSyndrome::kAck) {
+        drop_reports_below_edge();
+        return refuse(syndrome, psn, out, counters);
+      }
     }
     ++msn_;
     ack_due_ = true;
   }
+  drop_reports_below_edge();
+  return Status::kOk;
+}
+
+// The cumulative PSN reports everything up to the edge: no bitmap needs to.
+void Responder::drop_reports_below_edge() {
   if (unreported_.since(cack_) <= 0) unreported_ = cack_ + 1;
   if (late_ && late_first_.since(cack_) <= 0) late_first_ = cack_ + 1;
   late_ = late_ && late_last_.since(cack_) > 0;
-  return Status::kOk;
 }
 
 // A packet came after its neighbours were reported, so it was sent again.

@@ -152,6 +152,7 @@ class Responder {
   void set_received(const Arrival& arrival);
   bool is_sack_due(const Arrival& arrival);
 
+  void drop_reports_below_edge();
   void note_late(Psn psn);
   void note_reported(Psn base);
   void note_trigger(const Arrival& arrival, bool due, ControlQueue& out,
