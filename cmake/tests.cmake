@@ -15,7 +15,7 @@ set(weft_alone_net Hostile/* Plain.* Secured.* *KilledPeer.IsReportedWithinASeco
 set(weft_alone_mrc Many.SixtyFourProcesses* Secret.*)
 # The same of scripts, as GROUP.NAME: they run scenarios in real time, await answers within a second or two, or look for what
 # a killed run leaves, which the next lab removes.
-set(weft_alone_scripts cli.doctor_test net.lab_run_test net.lab_killed_test net.two_hosts_test)
+set(weft_alone_scripts cli.ctl_test cli.doctor_test conformance.suite_test net.lab_run_test net.lab_killed_test net.two_hosts_test)
 # Long ones whose classes are two entries, GROUP.NAME.1 and .2 (support/run_tests.py).
 set(weft_halved_scripts net.lab_test cli.bench_write_test)
 

@@ -458,7 +458,8 @@ rdma::GroupHealth NetRdma::health(rdma::GroupId id) const {
   const auto mask = static_cast<std::uint8_t>((1u << planes) - 1);
   return {.planes = planes,
           .planes_left_out =
-              state.ring ? std::uint8_t{0} : static_cast<std::uint8_t>(view.ports_left_out & mask),
+              state.ring ? std::uint8_t{0}
+                         : static_cast<std::uint8_t>((view.ports_left_out & mask) | denied_planes_),
           .over_shared_memory = state.ring.has_value(),
           .window_bytes = view.cwnd_bytes};
 }
@@ -466,6 +467,9 @@ rdma::GroupHealth NetRdma::health(rdma::GroupId id) const {
 bool NetRdma::change_plane(Time now, const PlaneChange& change) {
   if (change.plane >= options_.world.planes.size()) return false;
   endpoint_->set_port_admin(now, change.plane, !change.denied);
+  const auto bit = static_cast<std::uint8_t>(1u << change.plane);
+  denied_planes_ =
+      static_cast<std::uint8_t>(change.denied ? denied_planes_ | bit : denied_planes_ & ~bit);
   return true;
 }
 

@@ -107,6 +107,7 @@ class NetRdma final : public rdma::Rdma {
   std::vector<GroupState> groups_;  // by GroupId
   std::vector<OwnRegion> regions_;  // by RegionId
   std::vector<Mapping> mappings_;
+  std::uint8_t denied_planes_ = 0;  // bit i: plane i
   std::uint32_t sends_reserved_ = 0, receives_reserved_ = 0;
 };
 
