@@ -171,8 +171,9 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereAPlaneIsDead) {
 
 // The packet that asks for a SACK is lost, and nothing follows: the NIC asks when it wants to know.
 TEST_P(EndpointNicPeer, IsNotAnsweredUnasked) {
+  Time lost_at;  // outlives the loop, as what reads it does
   for (int i = 0; i < 8; ++i) {
-    Time lost_at = kNever;
+    lost_at = kNever;
     peer.fate = [&](int from, const world::Datagram& d) {
       if (from != kNic) return Fate::kDeliver;
       if (lost_at == kNever && opcode_of(d) == Opcode::kWriteLast) lost_at = peer.pair.now;
