@@ -31,7 +31,7 @@ tested = $(TALLY) run $(1) ran $(CTEST) --test-dir $(2) $(3); status=$$?; \
 REAL_TIME = ^(net|cli|mrc|ctl|wireshark|conformance)$$
 ONCE = ^net\.(Hostile|Plain|Secured|ShmRing|ReplayWindow|Replay|SecureWorld|lab_run_test)
 AGAIN = --repeat until-pass:3
-# They wait for most of their time: twice as many at a time as there are cores.
+# They wait for most of their time: twice as many at a time as there are cores. Not under sanitizers, where they compute.
 WAITING = -j $(shell expr 2 '*' $(JOBS))
 CLANG_FORMAT ?= clang-format-14
 FORMATTED = $(or $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' ':!tests/layers/bad' 2> /dev/null),/dev/null)
@@ -100,7 +100,7 @@ test-asan: test-hash
 	@sed 's/^/  /' build-asan/tests-left-out.txt
 	$(call tested,asan,build-asan,-LE '$(REAL_TIME)')
 	$(call tested,asan,build-asan,-L '$(REAL_TIME)' -R '$(ONCE)')
-	$(call tested,asan,build-asan,-L '$(REAL_TIME)' -E '$(ONCE)' $(AGAIN) $(WAITING))
+	$(call tested,asan,build-asan,-L '$(REAL_TIME)' -E '$(ONCE)' $(AGAIN))
 
 # Beside `make test`, which runs the same tests without TSan: compiling for it takes minutes. No suppressions: a race
 # is a failure. Not those whose reader hears from the other process that bytes have come (Way, Secret, TSAN_NOT): what
