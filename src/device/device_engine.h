@@ -33,6 +33,8 @@
 #include "device/fork_guard.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
+#include "os/clock.h"
+#include "os/waiter.h"
 #include "transport/endpoint.h"
 
 namespace weft::device {
@@ -152,7 +154,7 @@ class DeviceEngine {
   void run();
   void rise();
   void nap(Duration gap);
-  void sleep(Time until) const;
+  void sleep(const os::Waiter& waiter, Time until) const;
 
   EngineConfig config_;
   Prng prng_;

@@ -1,7 +1,5 @@
 #include "net/udp_world.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
 #include "base/assert.h"
@@ -10,18 +8,12 @@
 namespace weft::net {
 namespace {
 
-// After spinning for so long the world yields the core.
-constexpr Duration kYieldAfter = Duration::us(20);
-// A yield that takes longer than kCrowdedGap shows that cores are oversubscribed. The world then
-// does not spin for kCrowded.
-constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
-// SCHED_BATCH lasts longer, because detecting oversubscription takes spinning.
+// SCHED_BATCH lasts longer than the oversubscription that a yield has shown, because detecting it
+// takes spinning.
 constexpr Duration kCourteous = Duration::ms(500);
 // This ratio of packets sent to received means that this process sends messages and receives mostly
 // acknowledgements.
 constexpr std::uint64_t kSendsMostly = 2;
-// A configured spin time of this or more means that the world never sleeps.
-constexpr Duration kSpinForever = Duration::s(1);
 // No pass for that long: the process itself was not running.
 constexpr Duration kLate = Duration::ms(1);
 // How often all planes are polled while one is busy but empty: its packets may arrive on another.
@@ -99,17 +91,10 @@ Time UdpWorld::sleep_until(Time limit) const {
   return until;
 }
 
-// How long to spin before sleeping.
-Duration UdpWorld::spin() const {
-  const bool crowded = now_ < crowded_until_ && config_.spin < kSpinForever;
-  return crowded ? Duration() : config_.spin;
-}
-
 // The cores are oversubscribed. A process that mostly sends to another process of this host must
 // not preempt it: each acknowledgement wakes the sender, which would take the core from the
 // receiver that still has packets to process.
-void UdpWorld::note_crowd() {
-  crowded_until_ = now_ + kCrowded;
+void UdpWorld::be_courteous() {
   const std::uint64_t sent = counters_.packets_sent - crowd_sent_;
   const std::uint64_t received = counters_.packets_received - crowd_received_;
   crowd_sent_ = counters_.packets_sent;
@@ -122,23 +107,17 @@ void UdpWorld::note_crowd() {
 bool UdpWorld::progress(Time limit) {
   WEFT_ASSERT(node_ != nullptr);
   if (now_ >= courteous_until_) os::set_courtesy(os::Courtesy::kTakesTheCore);
-  Time start = kNever;
-  for (;;) {
+  for (bool first = true;; first = false) {
     now_ = clock();
-    start = std::min(start, now_);
+    if (first) waiter_.start(now_);
     bool moved = transmit();
     // A world that never spins sleeps soon, and receives then.
-    if (moved && spin() == Duration() && now_ - last_pass_ < kLookEvery) return true;
-    const bool sleeps = !moved && now_ - start >= spin();
+    if (moved && waiter_.spin(now_) == Duration() && now_ - last_pass_ < kLookEvery) return true;
+    const bool sleeps = !moved && waiter_.may_sleep(now_);
     moved |= take(sleeps ? sleep_until(limit) : Time());
     if (moved) return true;
     if (now_ >= limit) return false;
-    // The process that we wait for may need this core.
-    if (now_ - start > kYieldAfter) {
-      sched_yield();
-      // Another thread had the core for long: cores are oversubscribed, and spinning delays others.
-      if (clock() - now_ > kCrowdedGap) note_crowd();
-    }
+    if (waiter_.yield(now_)) be_courteous();
   }
 }
 

@@ -34,8 +34,9 @@
 #include "net/srv6_socket.h"
 #include "net/steering.h"
 #include "os/alarm.h"
-#include "os/clock.h"
 #include "os/udp_socket.h"
+#include "os/waiter.h"
+#include "os/wake_event.h"
 #include "seal/session_table.h"
 #include "wire/datagram.h"
 #include "wire/drop_reason.h"
@@ -71,7 +72,7 @@ struct UdpWorldConfig {
   // Time 0 of the world, by the system's monotonic clock.
   Time epoch{};
   // How long an idle world spins before it sleeps.
-  Duration spin = Duration::us(200);
+  Duration spin = os::kSpin;
   // The most payload bits per second over all planes; absent: no limit.
   std::optional<Rate> rate_cap{};
   // The secret that all processes of the job share, at least 32 bytes. Empty: packets are not
@@ -307,10 +308,9 @@ class UdpWorld final : public world::World {
   void look_at_links();
 
   // --- time
-  Time clock() const { return os::clock_now() - config_.epoch.since_start(); }
+  Time clock() const { return waiter_.clock(); }
   bool take(Time sleep_until);
-  Duration spin() const;
-  void note_crowd();
+  void be_courteous();
   bool look_at_deadline(Time due);
   bool look_where_it_came(Time plane_busy_until);
   void tell_port(std::uint32_t plane);
@@ -341,12 +341,14 @@ class UdpWorld final : public world::World {
   wire::IcrcStart icrc_in_, icrc_out_;
   world::PortMask told_up_ = 0;  // the ports that the node believes to be up
   world::Node* node_ = nullptr;
-  int wake_fd_ = -1, epoll_fd_ = -1;
+  std::optional<os::WakeEvent> wake_event_;
+  int epoll_fd_ = -1;
   std::vector<pollfd> asked_;  // for poll(): epoll, and the receiving sockets of each plane
   bool planes_watched_ = false, waits_ = false, said_unwatched_ = false;
   Time waited_at_;  // when a wait last ended or was prepared
-  Time now_, last_pass_, crowded_until_, courteous_until_;
-  std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // packet counters when note_crowd() last ran
+  os::Waiter waiter_;
+  Time now_, last_pass_, courteous_until_;
+  std::uint64_t crowd_sent_ = 0, crowd_received_ = 0;  // when be_courteous() last ran
   bool is_from_here_ = false;  // the last packet came from a process of this host
   std::vector<std::byte> buffer_;
   std::array<os::UdpSocket::Incoming, kRunsMax> runs_;  // runs that are being processed

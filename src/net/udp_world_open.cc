@@ -1,7 +1,6 @@
 // UdpWorld, opening and closing: its slot and its sockets.
 #include <fmt/core.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,8 +29,8 @@ std::vector<Ipv6> loopback_planes() {
 UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
     : config_(config),
       steering_(steering),
-      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
+      waiter_({.spin = config.spin, .epoch = config.epoch}),
       buffer_(kRunsMax * os::UdpSocket::kRunBytes) {
   in_.reserve(kRunsMax * kRunPacketsMax);
   host_.reserve(config_.planes.size());
@@ -40,7 +39,6 @@ UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
 }
 
 UdpWorld::~UdpWorld() {
-  if (wake_fd_ >= 0) close(wake_fd_);
   if (epoll_fd_ >= 0) close(epoll_fd_);
 }
 
@@ -100,7 +98,8 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
     if (config.srv6 == Srv6Form::kMrc) config.icrc = IcrcCover::kFull;
   }
   std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
-  if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return os::system_error("eventfd, epoll");
+  if (world->epoll_fd_ < 0) return os::system_error("epoll_create1");
+  WEFT_TRY(world->wake_event_, os::WakeEvent::open());
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_ = std::make_unique<LinkWatch>(std::move(links));
   WEFT_TRY(world->alarm_, os::Alarm::open());
@@ -204,7 +203,7 @@ void UdpWorld::abandon() {
   if (shm_ != nullptr) shm_->abandon();
   close(links_->fd());
   close(alarm_->fd());
-  close(wake_fd_);
+  close(wake_event_->fd());
   close(epoll_fd_);
 }
 

@@ -5,7 +5,6 @@
 // awake for longer polls them (docs/decisions/0027).
 #include <poll.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -24,11 +23,7 @@ constexpr Duration kAwake = Duration::ms(1);
 
 }  // namespace
 
-void UdpWorld::wake() {
-  const std::uint64_t one = 1;
-  // If the counter is full, the world is awake anyway.
-  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof(one));
-}
+void UdpWorld::wake() { wake_event_->signal(); }
 
 // --- watched descriptors -----------------------------------------------------------------------
 
@@ -53,7 +48,7 @@ Result<void> UdpWorld::watch_all() {
   WEFT_CHECK(watch(links_->fd(), EPOLLIN, kLinks));
   WEFT_CHECK(watch(alarm_->fd(), EPOLLIN, kAlarm));
   if (shm_ != nullptr) WEFT_CHECK(watch(shm_->fd(), EPOLLIN, kShm));
-  return watch(wake_fd_, EPOLLIN, kWake);
+  return watch(wake_event_->fd(), EPOLLIN, kWake);
 }
 
 // The plane of a socket in asked_.
@@ -124,8 +119,7 @@ bool UdpWorld::hear(Patience patience) {
   for (int i = 0; i < count; ++i) {
     const std::uint32_t what = ready[static_cast<std::size_t>(i)].data.u32;
     if (what == kWake) {
-      std::uint64_t woken = 0;
-      [[maybe_unused]] const auto taken = read(wake_fd_, &woken, sizeof(woken));
+      wake_event_->clear();
       moved = true;
     } else if (what == kAlarm) {
       alarm_->rang();
