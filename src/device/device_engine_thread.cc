@@ -40,7 +40,7 @@ void DeviceEngine::run() {
     }
     gap = config_.poll_gap;
     lock_.lock();
-    const bool moved = pass();
+    const bool moved = drive();
     if (sleeps_until_ != Time()) world_->end_wait();
     sleeps_until_ = Time();
     const Time now = world_->now();
