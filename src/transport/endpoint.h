@@ -128,6 +128,8 @@ class Endpoint final : public world::Node {
     Status status = Status::kOk;
   };
   bool poll_failure(QpFailure& out);
+  // Something can be polled: a completion or a failure.
+  bool has_news() const { return !completions_.empty() || !failures_.empty(); }
 
   // --- what is known ---------------------------------------------------------------------------
   QpState qp_state(Qpn qpn) const;
@@ -144,6 +146,8 @@ class Endpoint final : public world::Node {
     Time deadline;
   };
   QpView view(Qpn qpn) const;
+  // Goes up when an EV, a plane, or a port of either end is lost or comes back, or an EV is denied.
+  std::uint64_t path_changes() const { return requestor_counters_.path_changes; }
   // transport.*: packets, bytes, retransmits, NACKs by reason, drops by reason, probes, EVs
   // condemned and revived ...
   CounterTable counters() const;
