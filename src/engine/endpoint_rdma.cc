@@ -226,7 +226,7 @@ rdma::GroupHealth EndpointRdma::health(rdma::GroupId id) const {
   const GroupState& state = group(id);
   const auto view = endpoint_->view(qps_[state.group.first_qp].qpn);
   const auto mask = static_cast<std::uint8_t>((1u << bounds_.planes) - 1);
-  const auto left_out = static_cast<std::uint8_t>((view.ports_left_out & mask) | denied_planes_);
+  const auto left_out = static_cast<std::uint8_t>(view.ports_left_out & mask);
   return {.planes = bounds_.planes,
           .planes_left_out = state.over_shared_memory ? std::uint8_t{0} : left_out,
           .over_shared_memory = state.over_shared_memory,
@@ -236,9 +236,6 @@ rdma::GroupHealth EndpointRdma::health(rdma::GroupId id) const {
 bool EndpointRdma::change_plane(Time now, const PlaneChange& change) {
   if (change.plane >= bounds_.planes) return false;
   endpoint_->set_port_admin(now, change.plane, !change.denied);
-  const auto bit = static_cast<std::uint8_t>(1u << change.plane);
-  denied_planes_ =
-      static_cast<std::uint8_t>(change.denied ? denied_planes_ | bit : denied_planes_ & ~bit);
   return true;
 }
 

@@ -82,7 +82,6 @@ class EndpointRdma : public rdma::Rdma {
   std::vector<OneQp> qps_;          // by QpIndex
   std::vector<GroupState> groups_;  // by GroupId
   std::vector<OwnRegion> regions_;  // by RegionId
-  std::uint8_t denied_planes_ = 0;  // bit i: plane i
   std::uint32_t sends_reserved_ = 0, receives_reserved_ = 0;
 };
 

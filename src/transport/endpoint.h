@@ -142,7 +142,8 @@ class Endpoint final : public world::Node {
     std::uint32_t incomplete = 0;             // work requests not completed
     std::uint32_t lost_waiting = 0;           // packets waiting to be sent again
     bool peer_silent = false;
-    PortMask ports_left_out = 0;  // condemned, or without an EV in rotation
+    // Condemned, down at either end, or without an EV in rotation.
+    PortMask ports_left_out = 0;
     Time deadline;
   };
   QpView view(Qpn qpn) const;
