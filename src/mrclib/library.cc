@@ -11,10 +11,9 @@ Error not_loaded(const std::string& path, std::string reason) {
   const std::string prefix = path + ": ";
   if (reason.starts_with(prefix)) reason.erase(0, prefix.size());
   return {ErrorKind::kSystem,
-          fmt::format("{}: this is no library that can be loaded here: {}; expected a lib_mrc.so "
-                      "for this machine; `file -L {}` shows what the file is, `ldd {}` which "
-                      "libraries it misses",
-                      path, reason, path, path)};
+          fmt::format("{}: cannot be loaded as a library: {}; expected a lib_mrc.so for this "
+                      "machine; `file -L` shows what the file is, `ldd` which libraries it misses",
+                      path, reason)};
 }
 
 }  // namespace

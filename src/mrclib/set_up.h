@@ -21,6 +21,7 @@ inline constexpr int kRemoteWrite = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_W
 
 struct FoundDevice {
   ibv_context* verbs = nullptr;  // the caller closes it; null: not found
+  bool has_list = false;         // ibv_get_device_list worked; else errno has the reason
   std::string names{};           // of the devices that were looked at: "mlx5_0, weft0"
 };
 // Opens the device `wanted`, or the first if it is empty, that speaks MRC. `library` has the
@@ -31,6 +32,7 @@ FoundDevice find_device(const Functions& library, const std::string& wanted) {
   int count = 0;
   ibv_device** const list = library.ibv_get_device_list(&count);
   if (list == nullptr) return out;
+  out.has_list = true;
   for (int i = 0; i < count && out.verbs == nullptr; ++i) {
     const std::string name = library.ibv_get_device_name(list[i]);
     out.names += (out.names.empty() ? "" : ", ") + name;
