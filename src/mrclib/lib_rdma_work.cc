@@ -54,6 +54,12 @@ Status status_of(ibv_wc_status status) {
   }
 }
 
+// How many requests of a batch stand before the first that was not accepted.
+template <typename Request, std::size_t N>
+std::size_t accepted_before(const Request* bad, const std::array<Request, N>& batch) {
+  return bad == nullptr ? 0 : static_cast<std::size_t>(bad - batch.data());
+}
+
 }  // namespace
 
 // --- posting -------------------------------------------------------------------------------------
@@ -63,11 +69,10 @@ std::size_t LibRdma::post_writes(Time, rdma::QpIndex qp, std::span<const rdma::W
   if (one.has_failed || one.qp == nullptr) return 0;
   // A peer sees what the poster stored once it has the immediate.
   std::atomic_thread_fence(std::memory_order_release);
+  const auto room = std::min<std::size_t>(writes.size(), one.sends_max - one.sends);
   std::size_t taken = 0;
-  while (taken < writes.size()) {
-    const std::size_t count =
-        std::min<std::size_t>({kBatch, writes.size() - taken, one.sends_max - one.sends});
-    if (count == 0) break;
+  while (taken < room) {
+    const std::size_t count = std::min(kBatch, room - taken);
     for (std::size_t i = 0; i < count; ++i) {
       const rdma::Write& write = writes[taken + i];
       const ibv_mr* const mr = regions_[write.from].mr;
@@ -83,14 +88,11 @@ std::size_t LibRdma::post_writes(Time, rdma::QpIndex qp, std::span<const rdma::W
                  .immediate = write.immediate},
                 sends_[i], pieces_[i]);
     }
-    ibv_send_wr& last = sends_[count - 1];
-    ibv_send_wr* const next = std::exchange(last.next, nullptr);
     ibv_send_wr* bad = nullptr;
+    ibv_send_wr* const next = std::exchange(sends_[count - 1].next, nullptr);
     const int error = library_.mrc_post_send(one.qp, sends_.data(), &bad);
-    last.next = next;
-    const std::size_t accepted = error == 0 || bad == nullptr
-                                     ? (error == 0 ? count : 0)
-                                     : static_cast<std::size_t>(bad - sends_.data());
+    sends_[count - 1].next = next;
+    const std::size_t accepted = error == 0 ? count : accepted_before(bad, sends_);
     one.sends += static_cast<std::uint32_t>(accepted);
     taken += accepted;
     if (error == 0) continue;
@@ -104,21 +106,18 @@ std::size_t LibRdma::post_writes(Time, rdma::QpIndex qp, std::span<const rdma::W
 std::uint32_t LibRdma::post_receives(Time, rdma::QpIndex qp, std::uint32_t count) {
   OneQp& one = qps_[qp];
   if (one.has_failed || one.qp == nullptr) return 0;
+  const std::uint32_t room = std::min(count, one.receives_max - one.receives);
   std::uint32_t taken = 0;
-  while (taken < count) {
-    const auto batch = static_cast<std::uint32_t>(
-        std::min<std::size_t>({kBatch, count - taken, one.receives_max - one.receives}));
-    if (batch == 0) break;
-    for (std::uint32_t i = 0; i < batch; ++i)
+  while (taken < room) {
+    const std::size_t batch = std::min<std::size_t>(kBatch, room - taken);
+    for (std::size_t i = 0; i < batch; ++i)
       receives_[i].wr_id = wr_id_of(Completion::Kind::kReceive, qp, 0);
-    ibv_recv_wr& last = receives_[batch - 1];
-    ibv_recv_wr* const next = std::exchange(last.next, nullptr);
     ibv_recv_wr* bad = nullptr;
+    ibv_recv_wr* const next = std::exchange(receives_[batch - 1].next, nullptr);
     const int error = library_.mrc_post_recv(one.qp, receives_.data(), &bad);
-    last.next = next;
-    const std::uint32_t accepted =
-        error == 0 ? batch
-                   : (bad == nullptr ? 0 : static_cast<std::uint32_t>(bad - receives_.data()));
+    receives_[batch - 1].next = next;
+    const auto accepted =
+        static_cast<std::uint32_t>(error == 0 ? batch : accepted_before(bad, receives_));
     one.receives += accepted;
     taken += accepted;
     if (error != 0) break;
