@@ -47,6 +47,7 @@ class NetRdma final : public EndpointRdma {
   net::UdpWorld& world() { return *world_; }
   const net::UdpWorld& world() const { return *world_; }
   using EndpointRdma::endpoint;
+  transport::Qpn qpn(rdma::QpIndex index) const { return qp(index).qpn; }
   // The payload of a packet, if the planes carry the group. REQUIRES that it is connected.
   std::uint32_t mtu_of(rdma::GroupId group) const { return carriers_[group].mtu; }
 
