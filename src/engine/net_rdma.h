@@ -13,12 +13,11 @@
 
 #include "base/prng.h"
 #include "base/result.h"
+#include "engine/endpoint_rdma.h"
 #include "engine/net_hello.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
 #include "os/file_descriptor.h"
-#include "rdma/rdma.h"
-#include "transport/endpoint.h"
 
 namespace weft::engine {
 
@@ -30,7 +29,7 @@ struct NetRdmaOptions {
   std::uint32_t sends_max = 1024, receives_max = 1024;
 };
 
-class NetRdma final : public rdma::Rdma {
+class NetRdma final : public EndpointRdma {
  public:
   static Result<std::unique_ptr<NetRdma>> open(const NetRdmaOptions& options);
   ~NetRdma() override;
@@ -54,33 +53,13 @@ class NetRdma final : public rdma::Rdma {
   std::vector<std::byte> describe_region(rdma::RegionId region) const override;
   Result<void> connect(Time now, rdma::GroupId group, ConstBytes peer) override;
   Result<rdma::RemoteRegion> open_region(rdma::GroupId group, ConstBytes peer) override;
-  rdma::Limits limits() const override;
-  std::size_t post_writes(Time now, rdma::QpIndex qp, std::span<const rdma::Write> writes) override;
-  std::uint32_t post_receives(Time now, rdma::QpIndex qp, std::uint32_t count) override;
-  std::size_t poll(std::span<rdma::Completion> out) override;
-  bool poll_failure(rdma::Failure& out) override;
-  void fail_group(Time now, rdma::GroupId group) override;
-  rdma::GroupHealth health(rdma::GroupId group) const override;
-  bool change_plane(Time now, const PlaneChange& change) override;
   CounterTable counters() const override;
 
  private:
-  struct OwnRegion {
-    std::byte* bytes = nullptr;
-    std::uint64_t size = 0;
+  // What a region has besides its range.
+  struct Backing {
     std::uint32_t rkey = 0;
     os::FileDescriptor memory{};  // of allocate(); else closed
-    bool is_there = true;
-  };
-  struct GroupState {
-    rdma::Group group{};
-    rdma::GroupRequest request{};
-    std::optional<fabric::Ev> ring{};  // over shared memory
-    bool is_connected = false, is_there = true;
-  };
-  struct OneQp {
-    transport::Qpn qpn = 0;
-    Psn first_psn;
   };
   // Bytes of a peer's memory that are mapped here; unmapped with this object.
   struct Mapping {
@@ -92,8 +71,8 @@ class NetRdma final : public rdma::Rdma {
   Result<void> start();
   Result<rdma::Region> keep_region(std::span<std::byte> memory, os::FileDescriptor fd);
   Hello hello() const;
-  transport::QpConfig config_for(const GroupState& group, std::span<const fabric::Ev> evs) const;
-  Result<void> connect_qp(Time now, GroupState& group, std::uint32_t index, const Hello& peer);
+  transport::QpConfig config_for(std::span<const fabric::Ev> evs) const;
+  Result<void> connect_qp(Time now, GroupState& state, std::uint32_t index, const Hello& peer);
   const std::byte* map_memory(const GroupState& group, ConstBytes description);
 
   NetRdmaOptions options_;
@@ -103,12 +82,9 @@ class NetRdma final : public rdma::Rdma {
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<net::UdpWorld> world_;
   std::vector<fabric::Ev> evs_;
-  std::vector<OneQp> qps_;          // by QpIndex
-  std::vector<GroupState> groups_;  // by GroupId
-  std::vector<OwnRegion> regions_;  // by RegionId
+  std::vector<std::optional<fabric::Ev>> rings_;  // by GroupId: over shared memory
+  std::vector<Backing> backings_;                 // by RegionId
   std::vector<Mapping> mappings_;
-  std::uint8_t denied_planes_ = 0;  // bit i: plane i
-  std::uint32_t sends_reserved_ = 0, receives_reserved_ = 0;
 };
 
 }  // namespace weft::engine
