@@ -33,8 +33,8 @@ Result<void> follow(const Bench& bench, Client& client) {
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
   if (!client.from.empty())
-    os::say("{} has come, {}\n", client.from, words_of_carrier(bench, c, *c.end));
-  Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.qps[0], c.carrier)};
+    os::say("{} has come, {}\n", client.from, words_of_carrier(bench, c.link, *c.end));
+  Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.link)};
   for (;;) {
     // Answers until the other end has all of its completions.
     const auto heard = hear_while_answering(stream, *c.end);
@@ -54,13 +54,13 @@ Result<void> follow(const Bench& bench, Client& client) {
     buffers.memory().landing[round.size - 1] = std::byte{0};
     WEFT_CHECK(tell(stream, round));  // says that this end is ready
     if (terms.latency) {
-      WEFT_CHECK(measure_latency(*c.end, c.qps[0], buffers.memory(),
+      WEFT_CHECK(measure_latency(*c.end, c.link, buffers.memory(),
                                  {.size = static_cast<std::uint32_t>(round.size),
                                   .iterations = round.iterations,
                                   .begins = false},
                                  watch));
     } else if (terms.bidirectional) {
-      WEFT_CHECK(measure_bandwidth(*c.end, c.qps, buffers.memory(),
+      WEFT_CHECK(measure_bandwidth(*c.end, c.link, buffers.memory(),
                                    {.size = static_cast<std::uint32_t>(round.size),
                                     .iterations = round.iterations,
                                     .depth = depth_for(round.size)},
@@ -131,9 +131,9 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   WEFT_TRY(const Buffers buffers, Buffers::make(all.largest));
   WEFT_TRY(const auto end, open_end(bench, all, buffers));
   for (Client& client : clients) {
-    WEFT_TRY(const Links links,
-             connect_qps(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
-    os::say("{} is connected, {}\n", client.from, words_of_carrier(bench, links, *end));
+    WEFT_TRY(const BenchLink link,
+             connect_group(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
+    os::say("{} is connected, {}\n", client.from, words_of_carrier(bench, link, *end));
   }
   buffers.touch();
   const std::vector<Part> parts = heed_all(clients, *end);

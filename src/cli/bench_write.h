@@ -67,9 +67,8 @@ struct Bandwidth {
 
 // Writes plan.iterations messages and waits for all of them; fewer if the run is ended early.
 // Errors: kSystem with the status of the first write that failed.
-Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
-                                    const BenchMemory& memory, const BandwidthPlan& plan,
-                                    Watch& watch);
+Result<Bandwidth> measure_bandwidth(BenchEnd& end, const BenchLink& link, const BenchMemory& memory,
+                                    const BandwidthPlan& plan, Watch& watch);
 
 // Ping-pong: sends `size` bytes and waits until as many came back, `iterations` times or until the
 // run is ended early. Returns half of each round trip, in us. The last byte of each message is the
@@ -80,7 +79,7 @@ struct LatencyPlan {
   std::uint64_t iterations = 1000;
   bool begins = true, completions = false;
 };
-Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
+Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchLink& link,
                                             const BenchMemory& memory, const LatencyPlan& plan,
                                             Watch& watch);
 

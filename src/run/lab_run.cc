@@ -20,7 +20,7 @@
 #include "run/path_story.h"
 #include "run/switch_config.h"
 #include "scenario/faults.h"
-#include "scenario/fleet.h"
+#include "run/fleet.h"
 #include "scenario/settings.h"
 #include "transport/software_ends.h"
 
@@ -79,7 +79,7 @@ class LabRun {
   Trace trace_;
   PathStory story_;
   std::deque<LabMemory> memories_;
-  std::unique_ptr<scenario::Fleet> fleet_;
+  std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<LabParts> parts_;
   std::deque<LabNode> nodes_;
   std::vector<std::unique_ptr<net::UdpWorld>> worlds_;
@@ -100,7 +100,7 @@ Result<void> LabRun::build() {
   const auto memory_of = [this](HostIndex host, const scenario::Plan& plan) -> world::Memory& {
     return memories_.emplace_back(plan, host, pattern_);
   };
-  WEFT_TRY(fleet_, scenario::Fleet::make(scenario_, topology,
+  WEFT_TRY(fleet_, Fleet::make(scenario_, topology,
                                          {.seed = options_.seed,
                                           .memory = memory_of,
                                           .trace = &trace_,
@@ -138,7 +138,7 @@ Result<void> LabRun::open_worlds(const fabric::Topology& topology) {
     config.shared_memory = false;  // each host must behave as a machine of its own
     WEFT_TRY(auto world, net::UdpWorld::open(config));
     WEFT_CHECK(
-        world->attach(fleet_->addresses(host), nodes_.emplace_back(fleet_->host(host), pattern_)));
+        world->attach(fleet_->addresses(host), nodes_.emplace_back(fleet_->node(host), pattern_)));
     worlds_.push_back(std::move(world));
   }
   return {};
@@ -202,8 +202,8 @@ PartReport LabRun::report() const {
   };
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
     if (!parts_->is_mine(host)) continue;
-    add(fleet_->host(host).endpoint().counters(), out.counters);
-    if (std::string line = fleet_->host(host).stuck(); !is_done() && !line.empty())
+    add(fleet_->node(host).counters(), out.counters);
+    if (std::string line = fleet_->host(host).stuck(fleet_->node(host).endpoint()); !is_done() && !line.empty())
       out.stuck.push_back(std::move(line));
   }
   for (const auto& world : worlds_) add(world->counters(), out.world);

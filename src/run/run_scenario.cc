@@ -10,7 +10,7 @@
 #include "run/path_story.h"
 #include "run/switch_config.h"
 #include "scenario/faults.h"
-#include "scenario/fleet.h"
+#include "run/fleet.h"
 #include "scenario/settings.h"
 #include "sim/flow_memory.h"
 
@@ -92,7 +92,7 @@ class Run {
   Trace trace_;
   bool traced_ = false;
   std::unique_ptr<sim::FlowMemory> memory_;
-  std::unique_ptr<scenario::Fleet> fleet_;
+  std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<sim::SimWorld> world_;
   std::optional<judge::Judge> judge_;
   scenario::FaultPlan faults_;
@@ -112,7 +112,7 @@ Result<void> Run::build() {
     return memory_->of(host);
   };
   WEFT_TRY(fleet_,
-           scenario::Fleet::make(
+           Fleet::make(
                scenario_, topology,
                {.seed = options_.seed, .memory = memory_of, .trace = traced_ ? &trace_ : nullptr}));
   world_ = std::make_unique<sim::SimWorld>(sim_config(scenario_, topology, options_.seed));
@@ -134,7 +134,7 @@ Result<void> Run::build() {
                                                      scenario_.expect.remote_access_errors > 0});
   }
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
-    WEFT_CHECK(world_->attach(fleet_->addresses(host), fleet_->host(host)));
+    WEFT_CHECK(world_->attach(fleet_->addresses(host), fleet_->node(host)));
   }
   return {};
 }
