@@ -45,9 +45,9 @@ struct WaiterConfig {
   // How long a loop is idle before it sleeps.
   Duration spin = kSpin;
   Duration yield_after = kYieldAfter;
-  // The same as `spin` while the cores are oversubscribed. The loop then yields after each pass.
-  // Yields are faster than sleeps for processes that take turns on a core, and slower where the
-  // kernel needs the core to deliver packets.
+  // The same as `spin` while the cores are oversubscribed; the loop then yields after each pass. 0
+  // suits two processes that wait for each other: a sleep hands the core to the other at once.
+  // Where more take turns, as in a ring of ranks, some 50 us of yields save most sleeps.
   Duration spin_oversubscribed{};
   // The loop is back this long before the time that it sleeps for: to spin until then is exact to
   // microseconds.
