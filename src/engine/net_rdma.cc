@@ -193,12 +193,6 @@ Result<void> NetRdma::choose_carrier(GroupState& state, const Hello& peer) {
     carrier.mtu = said != 0 ? std::min(fits, said) : fits;
     WEFT_CHECK(check_mtu(carrier.mtu, said));
   }
-  os::log(os::LogLevel::kInfo, "group {} is connected to slot {} over {}", state.group.id,
-          peer.ports[0].process,
-          carrier.ring                   ? "shared memory"
-          : !world_->has_shared_memory() ? "the planes"
-          : peer.shared_memory           ? "the planes: the ends are on two hosts or of two users"
-                                         : "the planes: the other end takes no shared memory");
   return {};
 }
 
@@ -218,7 +212,14 @@ Result<void> NetRdma::connect_qp(Time now, const GroupState& state, transport::Q
   std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());
   info.qpn = peer.qpn;
   info.first_psn = Psn(peer.first_psn);
-  return endpoint_->connect(now, qpn, info);
+  WEFT_CHECK(endpoint_->connect(now, qpn, info));
+  os::log(os::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qpn,
+          peer.qpn, peer.ports[0].process,
+          carrier.ring                   ? "shared memory"
+          : !world_->has_shared_memory() ? "the planes"
+          : peer.shared_memory ? "the planes: the ends are on two hosts or of two users"
+                               : "the planes: the other end takes no shared memory");
+  return {};
 }
 
 std::vector<std::byte> NetRdma::describe_region(rdma::RegionId id) const {
