@@ -138,10 +138,10 @@ Hello NetRdma::hello() const {
   out.host = os::host_identity(options_.world.network_namespace);
   out.shared_memory = world_->has_shared_memory();
   out.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
-  out.steered = world_->srv6_form() != net::Srv6Form::kAuto;
+  out.uses_usids = world_->srv6_form() != net::Srv6Form::kAuto;
   out.labelled = world_->ev_mode() == net::EvMode::kPortAndLabel;
   out.whole_icrc = world_->icrc() == net::IcrcCover::kFull;
-  out.as_nic = options_.world.peers == net::Peers::kMrc;
+  out.peers_are_nics = options_.world.peers == net::Peers::kMrc;
   return out;
 }
 
@@ -217,8 +217,8 @@ Result<void> NetRdma::connect_qp(Time now, const GroupState& state, transport::Q
           peer.qpn, peer.ports[0].process,
           carrier.ring                   ? "shared memory"
           : !world_->has_shared_memory() ? "the planes"
-          : peer.shared_memory ? "the planes: the ends are on two hosts or of two users"
-                               : "the planes: the other end takes no shared memory");
+          : peer.shared_memory           ? "the planes: the ends are on two hosts or of two users"
+                                         : "the planes: the other end takes no shared memory");
   return {};
 }
 
