@@ -11,7 +11,7 @@
 
 #include "cli/bench_engine.h"
 #include "cli/bench_mrc.h"
-#include "net/host_facts.h"
+#include "os/waiter.h"
 
 namespace weft::cli {
 namespace {
@@ -99,7 +99,7 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
   options.sends_max = terms.qps * kBenchDepthMax;
   options.receives_max = 0;
   options.probes_paths = true;
-  options.world.spin = bench.settings.spin ? *bench.settings.spin : net::usual_spin();
+  options.world.spin = bench.settings.spin ? *bench.settings.spin : os::usual_spin();
   if (bench.settings.icrc) options.world.icrc = *bench.settings.icrc;
   options.world.shared_memory =
       bench.settings.shared_memory != SharedMemory::kOff && !bench.arguments.to_itself;

@@ -53,7 +53,7 @@ QueuePair::~QueuePair() {
   if (qp_.qpn == 0) return;  // creation failed
   engine_.with_lock([&](DeviceEngine::Parts& parts) {
     parts.endpoint.flush_answers(parts.now);
-    parts.node.collect(parts.now);
+    parts.node.deliver_completions(parts.now);
     parts.agent.remove_qp(qp_.qpn);
     [[maybe_unused]] const auto gone = parts.endpoint.destroy_qp(parts.now, qp_.qpn);
     parts.world.end_session(qp_.qpn);
@@ -110,7 +110,7 @@ Result<void> QueuePair::modify(const Modification& modification) {
   const QpChange& change = modification.change;
   const std::lock_guard guard(modify_lock_);
   return engine_.with_lock([&](DeviceEngine::Parts& parts) -> Result<void> {
-    parts.node.collect(parts.now);
+    parts.node.deliver_completions(parts.now);
     QpAttributes from = attributes_;
     from.state = qp_.state;
     WEFT_TRY(const QpAttributes to, changed(from, change, limits()));
@@ -152,7 +152,7 @@ Result<void> QueuePair::go(DeviceEngine::Parts& parts, const Step& step) {
   } else if (to == IBV_QPS_ERR) {
     if (step.from.state == to) return {};
     WEFT_CHECK(parts.endpoint.fail_qp(parts.now, qp_.qpn));
-    parts.node.collect(parts.now);  // sets the QP's state to ERR
+    parts.node.deliver_completions(parts.now);  // sets the QP's state to ERR
   } else if (to == IBV_QPS_RTR && step.from.state != to) {
     return receive_from_peer(parts, step);
   } else if (to == IBV_QPS_RTS && step.from.state != to) {

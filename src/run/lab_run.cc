@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "os/interruption.h"
 #include "os/say.h"
+#include "os/waiter.h"
 #include "run/fault_thread.h"
 #include "run/fleet.h"
 #include "run/lab_host.h"
@@ -69,7 +70,7 @@ class LabRun {
   bool pass();
   void sleep(Time until);
   LabOutcome finish(const PartReport& all);
-  Time now() const { return os::clock_now() - epoch_.since_start(); }
+  Time now() const { return waiter_.clock(); }
 
   const scenario::Scenario& scenario_;
   const LabRunOptions& options_;
@@ -87,6 +88,7 @@ class LabRun {
   scenario::FaultPlan faults_;
   std::uint64_t flows_of_others_ = 0;
   Time epoch_;
+  os::Waiter waiter_;
 };
 
 Result<void> LabRun::build() {
@@ -116,6 +118,7 @@ Result<void> LabRun::build() {
   WEFT_TRY(parts_, LabParts::make(*fleet_, options_.processes));
   // Time begins now, for all processes.
   epoch_ = os::clock_now();
+  waiter_ = os::Waiter({.epoch = epoch_});
   WEFT_CHECK(parts_->split());
   return open_worlds(topology);
 }
@@ -157,9 +160,7 @@ void LabRun::sleep(Time until) {
     until = std::min(until, nodes_[i].next_deadline());
   }
   slept_until_ = until;  // on purpose: the world does not count this sleep as lateness
-  const std::int64_t ns = std::max<std::int64_t>((until - now()).ns(), 0);
-  const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  if (waits) ppoll(fds.data(), fds.size(), &timeout, nullptr);
+  if (waits) waiter_.sleep(fds, until);
   for (auto& world : worlds_) world->end_wait();
 }
 
