@@ -124,8 +124,9 @@ class LibRdma final : public rdma::Rdma {
 
   bool refill();
   void sleep(Time limit);
-  void take_events();
+  bool take_events();
   void on_event(const mrc_async_event& event);
+  void note_refusal(OneQp& qp, int error);
   void fail(OneQp& qp, const Reason& reason);
   void fail_all();
 
