@@ -23,8 +23,6 @@
 namespace weft::cli {
 namespace {
 
-// Writes in flight on a QP; measure_bandwidth posts at most that many.
-constexpr std::uint32_t kDepth = 128;
 // After that time without a completion, this thread yields its core to others.
 constexpr Duration kYieldAfter = Duration::us(20);
 
@@ -43,12 +41,6 @@ void tell_device(const SettingFlags& flags) {
   setenv("WEFT_SHM", "off", 1);
 }
 
-const char* why(rdma::Status status) {
-  if (status == rdma::Status::kRetryExceeded) return "the other end does not answer";
-  if (status == rdma::Status::kRemoteAccess) return "the other end refused the address or the key";
-  return "failed";
-}
-
 // The functions of lib_mrc.so that are linked into this program.
 mrclib::Library linked_library() {
   mrclib::Library out;
@@ -64,42 +56,25 @@ mrclib::Library linked_library() {
 
 class MrcEnd final : public BenchEnd {
  public:
-  MrcEnd(const BenchMemory& memory, std::span<const os::PlaneChoice> planes) : memory_(memory) {
+  explicit MrcEnd(std::span<const os::PlaneChoice> planes) {
     for (const os::PlaneChoice& plane : planes) planes_.push_back(plane.address);
   }
-  Result<void> open(std::uint32_t qps_max, std::uint32_t mtu_said);
+  Result<void> open(const BenchMemory& memory, std::uint32_t qps_max, std::uint32_t mtu_said);
 
-  Result<Created> create_qp() override;
-  Result<engine::Offer> offer(const engine::Hello& peer) override;
-  Result<engine::NetEnd::Carrier> connect(const BenchQp& qp, const engine::Offer& agreed) override;
+  Result<Created> create_group(std::uint32_t qps) override;
+  std::vector<std::byte> describe_landing() const override;
+  Result<BenchLink> connect(const rdma::Group& group, const PeerWords& peer) override;
 
-  Result<void> post(const BenchQp& qp, const Write& write) override {
-    const OneQp& one = qps_[qp.index];
-    const rdma::Write request{.from = source_.id,
-                              .from_offset = write.offset,
-                              .to_offset = write.offset,
-                              .to = &one.landing,
-                              .size = write.size};
-    if (rdma_->post_writes(now_, one.group.first_qp, {&request, 1}) == 1) return {};
-    return Error{ErrorKind::kExhausted, "the queue of the QP is full"};
-  }
+  rdma::Rdma& rdma() override { return *rdma_; }
+  rdma::RegionId source() const override { return source_.id; }
   void progress(Time) override {
-    const std::size_t polled = rdma_->poll(done_);
+    const bool news = rdma_->has_news();  // which drives the device
     now_ = os::clock_now();
-    for (const rdma::Completion& one : std::span(done_).first(polled)) note(one.status);
-    completed_ += polled;
-    if (polled != 0) {
+    if (news) {
       came_at_ = now_;
     } else if (now_ - came_at_ > kYieldAfter) {
-      // A QP with nothing posted fails without a completion.
-      for (rdma::Failure failure; rdma_->poll_failure(failure);) note(failure.reason);
       sched_yield();
     }
-  }
-  Result<std::uint64_t> take() override {
-    if (status_ != rdma::Status::kOk)
-      return Error{ErrorKind::kSystem, fmt::format("a write failed: {}", why(status_))};
-    return std::exchange(completed_, 0);
   }
   void answer(Time until) override {
     const std::int64_t ns = (until - os::clock_now()).ns();
@@ -109,45 +84,33 @@ class MrcEnd final : public BenchEnd {
   Time now() const override { return now_; }
 
   std::size_t plane_count() const override { return planes_.size(); }
+  // mrc.h has no counters, so they are read from the device.
   CounterTable counters() override {
     const auto engine = device::SoftwareContext::of(rdma_->verbs())->engine();
     return engine ? (*engine)->counters() : CounterTable();
   }
-  std::optional<std::int64_t> window_bytes(const BenchQp&) override { return std::nullopt; }
-  world::PortMask planes_left_out(const BenchQp&) override { return 0; }
 
  private:
-  struct OneQp {
-    rdma::Group group{};
-    rdma::RemoteRegion landing{};  // the peer's
-  };
-  Result<engine::Hello> hello() const;
-  void note(rdma::Status status) {
-    if (status_ == rdma::Status::kOk) status_ = status;
-  }
+  engine::Hello hello() const;
 
-  BenchMemory memory_;
   bool as_nic_ = false, whole_icrc_ = false, labelled_ = false;  // as configured in the device
   std::vector<Ipv6> planes_;
   std::uint32_t mtu_said_ = 0;
   std::unique_ptr<mrclib::LibRdma> rdma_;
   rdma::Region source_{}, landing_{};
-  std::vector<OneQp> qps_;
-  std::array<rdma::Completion, 128> done_{};  // as large as a batch of the engine
-  rdma::Status status_ = rdma::Status::kOk;   // the first that was not kOk
-  std::uint64_t completed_ = 0;               // completed, not yet taken
   Time now_ = os::clock_now(), came_at_ = now_;
 };
 
-Result<void> MrcEnd::open(std::uint32_t qps_max, std::uint32_t mtu_said) {
+Result<void> MrcEnd::open(const BenchMemory& memory, std::uint32_t qps_max,
+                          std::uint32_t mtu_said) {
   mtu_said_ = mtu_said;
   WEFT_TRY(rdma_, mrclib::LibRdma::open(linked_library(), {.device = settings::kFirstDevice,
                                                            .gid_index = device::kGidIndex,
                                                            .qps_max = qps_max,
-                                                           .sends_max = qps_max * kDepth,
+                                                           .sends_max = qps_max * kBenchDepthMax,
                                                            .receives_max = 0}));
-  WEFT_TRY(source_, rdma_->add_region(memory_.source));
-  WEFT_TRY(landing_, rdma_->add_region(memory_.landing));
+  WEFT_TRY(source_, rdma_->add_region(memory.source));
+  WEFT_TRY(landing_, rdma_->add_region(memory.landing));
   WEFT_TRY(const auto engine, device::SoftwareContext::of(rdma_->verbs())->engine());
   as_nic_ = engine->config().world.peers == net::Peers::kMrc;
   engine->with_lock([&](device::DeviceEngine::Parts& parts) {
@@ -158,63 +121,74 @@ Result<void> MrcEnd::open(std::uint32_t qps_max, std::uint32_t mtu_said) {
   return {};
 }
 
-// --- set-up ------------------------------------------------------------------------------------
+// --- set-up: the other end may be the engine, so both describe themselves in its words -----------
 
-// The hello of the newest QP. A QP number contains the slot of its process. REQUIRES one QP.
-Result<engine::Hello> MrcEnd::hello() const {
-  WEFT_TRY(const auto group,
-           mrclib::GroupDescription::from_bytes(rdma_->describe(qps_.back().group.id)));
-  WEFT_TRY(const auto region,
-           mrclib::RegionDescription::from_bytes(rdma_->describe_region(landing_.id)));
-  const mrclib::GroupDescription::Qp& qp = group.qps[0];
+// What holds for every QP but its ports.
+engine::Hello MrcEnd::hello() const {
   engine::Hello out;
   out.mtu = mtu_said_;
-  out.qpn = qp.qpn;
-  out.first_psn = qp.first_psn;
-  out.rkey = region.rkey;
-  out.region_at = region.at;
-  out.region_size = region.size;
   out.host = os::host_identity({});
-  out.as_nic = as_nic_;
+  out.peers_are_nics = as_nic_;
   out.whole_icrc = whole_icrc_;
   out.labelled = labelled_;
-  for (const Ipv6& plane : planes_)
-    out.ports.push_back(world::Address::of(plane, static_cast<std::uint16_t>(qp.qpn >> 16)));
+  for (const Ipv6& plane : planes_) out.ports.push_back(world::Address::of(plane));
   return out;
 }
 
-Result<BenchEnd::Created> MrcEnd::create_qp() {
+Result<BenchEnd::Created> MrcEnd::create_group(std::uint32_t qps) {
   WEFT_TRY(const rdma::Group group,
-           rdma_->create_group({.qps = 1, .sends_max = kDepth, .receives_max = 0}));
-  qps_.push_back({.group = group});
-  WEFT_TRY(engine::Hello ours, hello());
-  return Created{.index = static_cast<std::uint32_t>(qps_.size() - 1), .hello = std::move(ours)};
+           rdma_->create_group({.qps = qps, .sends_max = kBenchDepthMax, .receives_max = 0}));
+  WEFT_TRY(const auto ours, mrclib::GroupDescription::from_bytes(rdma_->describe(group.id)));
+  Created out{.group = group};
+  engine::Hello one = hello();
+  for (const mrclib::GroupDescription::Qp& qp : ours.qps) {
+    one.qpn = qp.qpn;
+    one.first_psn = qp.first_psn;
+    // A QP number contains the slot of its process.
+    for (world::Address& port : one.ports) port.process = static_cast<std::uint16_t>(qp.qpn >> 16);
+    const auto bytes = one.to_bytes();
+    out.description.insert(out.description.end(), bytes.begin(), bytes.end());
+  }
+  return out;
 }
 
-Result<engine::Offer> MrcEnd::offer(const engine::Hello& peer) {
-  WEFT_TRY(const engine::Hello ours, hello());
-  WEFT_CHECK(engine::check_fit(ours, peer));
-  // The MTU of the port is what the device may send; the planes may carry less.
-  WEFT_TRY(const auto engine, device::SoftwareContext::of(rdma_->verbs())->engine());
-  const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
-    return parts.world.payload_that_arrives(peer.ports);
-  });
-  return engine::Offer{.shared_memory = false, .mtu = std::min(rdma_->mtu(), fits)};
+std::vector<std::byte> MrcEnd::describe_landing() const {
+  const auto region =
+      mrclib::RegionDescription::from_bytes(rdma_->describe_region(landing_.id)).value();
+  const auto bytes =
+      engine::RegionHello{.at = region.at, .size = region.size, .rkey = region.rkey}.to_bytes();
+  return {bytes.begin(), bytes.end()};
 }
 
-// An end of the engine describes itself in a Hello; its bounds are the defaults of the device.
-Result<engine::NetEnd::Carrier> MrcEnd::connect(const BenchQp& to, const engine::Offer& agreed) {
-  WEFT_CHECK(engine::check_mtu(agreed, mtu_said_ != 0 ? mtu_said_ : to.peer.mtu));
-  OneQp& one = qps_[to.index];
+Result<BenchLink> MrcEnd::connect(const rdma::Group& group, const PeerWords& words) {
+  BenchLink out{.group = group};
   mrclib::GroupDescription peer;
-  peer.mtu = agreed.mtu;
-  base::store_ipv6(Bytes(peer.gid), 0, to.peer.ports[0].ip());
-  peer.qps = {{.qpn = to.peer.qpn, .first_psn = to.peer.first_psn}};
-  WEFT_CHECK(rdma_->connect(now_, one.group.id, peer.to_bytes()));
+  for (std::size_t at = 0; at + engine::Hello::kSize <= words.group.size();
+       at += engine::Hello::kSize) {
+    WEFT_TRY(const engine::Hello one,
+             engine::Hello::from_bytes(words.group.subspan(at).first<engine::Hello::kSize>()));
+    WEFT_CHECK(engine::check_fit(hello(), one));
+    peer.qps.push_back({.qpn = one.qpn, .first_psn = one.first_psn});
+    if (at > 0) continue;
+    out.peer_ports = one.ports;
+    // The MTU of the port is what the device may send; the planes may carry less.
+    WEFT_TRY(const auto engine, device::SoftwareContext::of(rdma_->verbs())->engine());
+    const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
+      return parts.world.payload_that_arrives(one.ports);
+    });
+    const std::uint32_t said = mtu_said_ != 0 ? mtu_said_ : one.mtu;
+    out.mtu = std::min(rdma_->mtu(), said != 0 ? std::min(fits, said) : fits);
+    WEFT_CHECK(engine::check_mtu(out.mtu, said));
+    base::store_ipv6(Bytes(peer.gid), 0, one.ports[0].ip());
+  }
+  // The bounds of an end of the engine are the defaults of the device.
+  peer.mtu = out.mtu;
+  WEFT_CHECK(rdma_->connect(now_, group.id, peer.to_bytes()));
+  WEFT_TRY(const auto region, engine::RegionHello::from_bytes(words.landing));
   const mrclib::RegionDescription landing{
-      .at = to.peer.region_at, .size = to.peer.region_size, .rkey = to.peer.rkey};
-  WEFT_TRY(one.landing, rdma_->open_region(one.group.id, landing.to_bytes()));
-  return engine::NetEnd::Carrier::kPlanes;
+      .at = region.at, .size = region.size, .rkey = region.rkey};
+  WEFT_TRY(out.landing, rdma_->open_region(group.id, landing.to_bytes()));
+  return out;
 }
 
 // If the state of the controller cannot be read, the device decides whether it continues.
@@ -264,8 +238,8 @@ Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t
                                                const BenchMemory& memory) {
   warn_of_controllers(bench);
   tell_device(bench.arguments.flags);
-  auto end = std::make_unique<MrcEnd>(memory, bench.planes);
-  WEFT_CHECK(end->open(qps_max, bench.settings.mtu));
+  auto end = std::make_unique<MrcEnd>(bench.planes);
+  WEFT_CHECK(end->open(memory, qps_max, bench.settings.mtu));
   return std::unique_ptr<BenchEnd>(std::move(end));
 }
 

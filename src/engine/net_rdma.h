@@ -13,24 +13,26 @@
 
 #include "base/prng.h"
 #include "base/result.h"
+#include "engine/endpoint_rdma.h"
 #include "engine/net_hello.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
 #include "os/file_descriptor.h"
-#include "rdma/rdma.h"
-#include "transport/endpoint.h"
 
 namespace weft::engine {
 
 struct NetRdmaOptions {
   net::UdpWorldConfig world{};
-  std::uint32_t burst = 15;
+  std::uint32_t mtu = 0;     // payload of a packet over the planes; 0: the largest that fits
+  std::uint32_t burst = 15;  // packets of one EV in one system call
+  // connect() sends packets to find the largest that arrives. It takes up to 0.6 s.
+  bool probes_paths = false;
   std::uint32_t qps_max = 16, regions_max = 64;
   // Over all QPs: the completion queue has a place for each.
   std::uint32_t sends_max = 1024, receives_max = 1024;
 };
 
-class NetRdma final : public rdma::Rdma {
+class NetRdma final : public EndpointRdma {
  public:
   static Result<std::unique_ptr<NetRdma>> open(const NetRdmaOptions& options);
   ~NetRdma() override;
@@ -42,7 +44,12 @@ class NetRdma final : public rdma::Rdma {
   void flush();
   // Makes a progress() that sleeps return. From any thread.
   void wake() { world_->wake(); }
+  net::UdpWorld& world() { return *world_; }
   const net::UdpWorld& world() const { return *world_; }
+  using EndpointRdma::endpoint;
+  transport::Qpn qpn(rdma::QpIndex index) const { return qp(index).qpn; }
+  // The payload of a packet, if the planes carry the group. REQUIRES that it is connected.
+  std::uint32_t mtu_of(rdma::GroupId group) const { return carriers_[group].mtu; }
 
   // --- rdma::Rdma
   Result<rdma::Region> allocate(std::uint64_t size) override;
@@ -54,33 +61,18 @@ class NetRdma final : public rdma::Rdma {
   std::vector<std::byte> describe_region(rdma::RegionId region) const override;
   Result<void> connect(Time now, rdma::GroupId group, ConstBytes peer) override;
   Result<rdma::RemoteRegion> open_region(rdma::GroupId group, ConstBytes peer) override;
-  rdma::Limits limits() const override;
-  std::size_t post_writes(Time now, rdma::QpIndex qp, std::span<const rdma::Write> writes) override;
-  std::uint32_t post_receives(Time now, rdma::QpIndex qp, std::uint32_t count) override;
-  std::size_t poll(std::span<rdma::Completion> out) override;
-  bool poll_failure(rdma::Failure& out) override;
-  void fail_group(Time now, rdma::GroupId group) override;
-  rdma::GroupHealth health(rdma::GroupId group) const override;
-  bool change_plane(Time now, const PlaneChange& change) override;
   CounterTable counters() const override;
 
  private:
-  struct OwnRegion {
-    std::byte* bytes = nullptr;
-    std::uint64_t size = 0;
+  // What a region has besides its range.
+  struct Backing {
     std::uint32_t rkey = 0;
     os::FileDescriptor memory{};  // of allocate(); else closed
-    bool is_there = true;
   };
-  struct GroupState {
-    rdma::Group group{};
-    rdma::GroupRequest request{};
-    std::optional<fabric::Ev> ring{};  // over shared memory
-    bool is_connected = false, is_there = true;
-  };
-  struct OneQp {
-    transport::Qpn qpn = 0;
-    Psn first_psn;
+  // What carries the packets of a group: a ring of shared memory, or the planes.
+  struct Carrier {
+    std::optional<fabric::Ev> ring{};
+    std::uint32_t mtu = 0;  // over the planes
   };
   // Bytes of a peer's memory that are mapped here; unmapped with this object.
   struct Mapping {
@@ -92,9 +84,10 @@ class NetRdma final : public rdma::Rdma {
   Result<void> start();
   Result<rdma::Region> keep_region(std::span<std::byte> memory, os::FileDescriptor fd);
   Hello hello() const;
-  transport::QpConfig config_for(const GroupState& group, std::span<const fabric::Ev> evs) const;
-  Result<void> connect_qp(Time now, GroupState& group, std::uint32_t index, const Hello& peer);
-  const std::byte* map_memory(const GroupState& group, ConstBytes description);
+  transport::QpConfig config_for(std::span<const fabric::Ev> evs) const;
+  Result<void> choose_carrier(GroupState& state, const Hello& peer);
+  Result<void> connect_qp(Time now, const GroupState& state, transport::Qpn qpn, const Hello& peer);
+  const std::byte* map_memory(const GroupState& group, const RegionHello& region);
 
   NetRdmaOptions options_;
   Prng prng_;
@@ -103,12 +96,9 @@ class NetRdma final : public rdma::Rdma {
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<net::UdpWorld> world_;
   std::vector<fabric::Ev> evs_;
-  std::vector<OneQp> qps_;          // by QpIndex
-  std::vector<GroupState> groups_;  // by GroupId
-  std::vector<OwnRegion> regions_;  // by RegionId
+  std::vector<Carrier> carriers_;  // by GroupId
+  std::vector<Backing> backings_;  // by RegionId
   std::vector<Mapping> mappings_;
-  std::uint8_t denied_planes_ = 0;  // bit i: plane i
-  std::uint32_t sends_reserved_ = 0, receives_reserved_ = 0;
 };
 
 }  // namespace weft::engine

@@ -2,9 +2,11 @@
 // list, and a world carries it out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "base/rate.h"
 #include "base/time.h"
 #include "fabric/topology.h"
 
@@ -59,5 +61,23 @@ struct FaultEvent {
   Impairment impairment{};
   friend bool operator==(const FaultEvent&, const FaultEvent&) = default;
 };
+
+// True if FaultEvent::host is what the event acts on. All other events act on the fabric.
+constexpr bool is_of_host(FaultAction action) {
+  return action == FaultAction::kPause || action == FaultAction::kResume ||
+         action == FaultAction::kCrash;
+}
+
+// True if FaultEvent::link is what the event acts on.
+constexpr bool names_link(const FaultEvent& event) {
+  return event.action == FaultAction::kLinkDown || event.action == FaultAction::kLinkUp ||
+         event.action == FaultAction::kLinkRate ||
+         (event.action == FaultAction::kImpair && event.place == FaultPlace::kLink);
+}
+
+// The rate of a link at `percent` of `full`; at least 1 Mb/s, so that packets still leave.
+constexpr Rate slowed(Rate full, std::uint32_t percent) {
+  return Rate::bps(std::max<std::uint64_t>(full.bits_per_second() / 100 * percent, 1'000'000));
+}
 
 }  // namespace weft::fabric

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
+
+#include "fabric/fault_words.h"
 
 namespace weft::lab {
 namespace {
@@ -16,33 +19,11 @@ using fabric::LinkId;
 constexpr std::size_t kLossesALinkMax = 16;
 constexpr std::size_t kImpairmentsMax = 64;
 
-Error unsupported(const char* what) {
+Error unsupported(std::string_view what) {
   return {ErrorKind::kUnsupported,
           fmt::format("lab: {} cannot be done by the kernel's network; expected link down or up, "
                       "silent or not, loss, or rate (`weft sim run` has the others)",
                       what)};
-}
-
-const char* name_of(ImpairmentKind kind) {
-  switch (kind) {
-    case ImpairmentKind::kLoss:
-      return "loss";
-    case ImpairmentKind::kBurstLoss:
-      return "loss in bursts";
-    case ImpairmentKind::kReorder:
-      return "reordering";
-    case ImpairmentKind::kDuplicate:
-      return "duplication";
-    case ImpairmentKind::kCorrupt:
-      return "damage to packets";
-    case ImpairmentKind::kEvLoss:
-      return "loss on an EV";
-    case ImpairmentKind::kFirstTransportAck:
-      return "loss of the first Transport ACK";
-    case ImpairmentKind::kFirstNak:
-      return "loss of the first NAK";
-  }
-  return "this impairment";
 }
 
 // Rounded, but a share above zero stays above zero.
@@ -67,9 +48,8 @@ Result<void> slow_down(LabFaults& faults, const LabPlan& plan, const FaultEvent&
     faults.rates.erase(event.link);
     return {};
   }
-  const std::uint64_t bps =
-      plan.topology().rate(event.link).bits_per_second() / 100 * event.percent;
-  return faults.set_rate(plan, event.link, Rate::bps(std::max<std::uint64_t>(bps, 1'000'000)));
+  const Rate full = plan.topology().rate(event.link);
+  return faults.set_rate(plan, event.link, fabric::slowed(full, event.percent));
 }
 
 Result<void> add_loss(LabFaults& faults, const LabPlan& plan, const FaultEvent& event) {
@@ -85,7 +65,7 @@ Result<void> add_loss(LabFaults& faults, const LabPlan& plan, const FaultEvent& 
 }
 
 Result<void> add_impairment(LabFaults& faults, const LabPlan& plan, const FaultEvent& event) {
-  if (!plan.is_software()) return unsupported(name_of(event.impairment.kind));
+  if (!plan.is_software()) return unsupported(fabric::word_of(event.impairment.kind));
   if (faults.impairments.size() == kImpairmentsMax) {
     return Error{ErrorKind::kExhausted,
                  fmt::format("lab: more than {} impairments; heal some", kImpairmentsMax)};
@@ -98,11 +78,7 @@ Result<void> add_impairment(LabFaults& faults, const LabPlan& plan, const FaultE
 }  // namespace
 
 Result<void> LabFaults::apply(const LabPlan& plan, const FaultEvent& event) {
-  const bool names_link =
-      event.action == FaultAction::kLinkDown || event.action == FaultAction::kLinkUp ||
-      event.action == FaultAction::kLinkRate ||
-      (event.action == FaultAction::kImpair && event.place == FaultPlace::kLink);
-  if (names_link && event.link >= plan.topology().link_count()) {
+  if (fabric::names_link(event) && event.link >= plan.topology().link_count()) {
     return Error{ErrorKind::kInvalid, fmt::format("lab: link {}; expected one below {}", event.link,
                                                   plan.topology().link_count())};
   }

@@ -51,6 +51,8 @@ class LibRdma final : public rdma::Rdma {
   // Until a completion or an event came, or wake(), or `limit`. Returns the time that programs are
   // told.
   Time progress(Time limit);
+  // Something can be polled. Looks at the CQ, which drives a library that has no thread of its own.
+  bool has_news();
   // Makes a progress() that sleeps, or else the next one, return. From any thread.
   void wake();
   // The device, and what it can do.
@@ -75,6 +77,7 @@ class LibRdma final : public rdma::Rdma {
   std::size_t poll(std::span<rdma::Completion> out) override;
   bool poll_failure(rdma::Failure& out) override;
   void fail_group(Time now, rdma::GroupId group) override;
+  std::uint64_t health_changes() const override { return async_events_ + plane_changes_; }
   // The planes are the ports of the device; left out are those that are down or denied here.
   rdma::GroupHealth health(rdma::GroupId group) const override;
   bool change_plane(Time now, const PlaneChange& change) override;
@@ -121,7 +124,6 @@ class LibRdma final : public rdma::Rdma {
 
   std::size_t post_batch(rdma::QpIndex qp, std::span<const rdma::Write> writes);
   bool refill();
-  bool has_news();
   void sleep(Time limit);
   bool take_events();
   void on_event(const mrc_async_event& event);
@@ -161,7 +163,7 @@ class LibRdma final : public rdma::Rdma {
 
   std::uint8_t planes_ = 1, planes_down_ = 0, planes_denied_ = 0;  // masks: bit i is port i + 1
   Time events_looked_at_{};
-  std::uint64_t async_events_ = 0, sleeps_ = 0;
+  std::uint64_t async_events_ = 0, plane_changes_ = 0, sleeps_ = 0;
   os::FileDescriptor wake_;  // an eventfd
   std::atomic<bool> is_woken_{false};
 };

@@ -176,11 +176,13 @@ std::size_t LibRdma::poll(std::span<Completion> out) {
       OneQp& one = qps_[qp];
       std::uint32_t& posted = kind == Completion::Kind::kWrite ? one.sends : one.receives;
       if (posted > 0) --posted;  // 0: the QP was destroyed meanwhile
+      const bool has_size = kind == Completion::Kind::kReceive && wc.status == IBV_WC_SUCCESS;
       out[taken++] = {.kind = kind,
                       .status = status_of(wc.status),
                       .qp = qp,
                       .id = static_cast<std::uint32_t>(wc.wr_id),
-                      .immediate = kind == Completion::Kind::kReceive ? be32toh(wc.imm_data) : 0};
+                      .immediate = kind == Completion::Kind::kReceive ? be32toh(wc.imm_data) : 0,
+                      .size = has_size ? wc.byte_len : 0};
     }
     next_ += count;
   }
@@ -339,6 +341,7 @@ bool LibRdma::change_plane(Time, const PlaneChange& change) {
   const auto bit = static_cast<std::uint8_t>(1u << change.plane);
   planes_denied_ =
       static_cast<std::uint8_t>(change.denied ? planes_denied_ | bit : planes_denied_ & ~bit);
+  ++plane_changes_;
   return true;
 }
 

@@ -27,7 +27,8 @@ using QpIndex = std::uint32_t;  // dense, in order of creation; never used again
 using GroupId = std::uint32_t;
 using RegionId = std::uint32_t;
 
-// Memory of this process that writes leave from and that peers may write to.
+// Memory of this process that writes leave from and that peers may write to. `bytes` is null where a
+// simulated memory has only addresses.
 struct Region {
   RegionId id = 0;
   std::byte* bytes = nullptr;
@@ -87,6 +88,7 @@ struct Completion {
   QpIndex qp = 0;
   std::uint32_t id = 0;         // of a write
   std::uint32_t immediate = 0;  // of a receive
+  std::uint32_t size = 0;       // of a receive: bytes of its message
 };
 
 struct Failure {
@@ -153,7 +155,13 @@ class Rdma {
   // waits does not learn of it; it asks by an empty write.
   virtual void fail_group(Time now, GroupId group) = 0;
 
+  // When a pass of this process's core over so many bytes, begun now, is over. Simulated time costs
+  // what it is asked to cost; where time is real, the pass itself takes it.
+  virtual Time spend(Time now, std::uint64_t /*bytes*/) { return now; }
+
   // --- paths -----------------------------------------------------------------------------------
+  // Goes up when the planes or paths of some group may have changed. Cheap: for every step.
+  virtual std::uint64_t health_changes() const = 0;
   virtual GroupHealth health(GroupId group) const = 0;
   // From now on no group uses the plane, or all may again. False: this implementation cannot.
   struct PlaneChange {

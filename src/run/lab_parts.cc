@@ -24,7 +24,7 @@ constexpr std::size_t kCountersMax = 256, kStuckMax = 8, kLineMax = 256;
 struct StoredReport {
   std::array<std::uint64_t, kCountersMax> counters, world;
   std::uint64_t bytes_wrong;
-  scenario::Fleet::QpErrors errors;
+  Fleet::QpErrors errors;
   bool ev_floor_reached;
   std::array<std::array<char, kLineMax>, kStuckMax> stuck;
 };
@@ -54,7 +54,7 @@ std::size_t LabParts::part_bytes() const {
   return (bytes + 63) / 64 * 64;
 }
 
-Result<std::unique_ptr<LabParts>> LabParts::make(const scenario::Fleet& fleet,
+Result<std::unique_ptr<LabParts>> LabParts::make(const Fleet& fleet,
                                                  std::uint32_t processes) {
   WEFT_ASSERT(processes >= 1 && processes <= kProcessesMax);
   std::unique_ptr<LabParts> out(

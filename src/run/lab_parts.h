@@ -17,7 +17,7 @@
 
 #include "base/counters.h"
 #include "base/result.h"
-#include "scenario/fleet.h"
+#include "run/fleet.h"
 
 namespace weft::run {
 
@@ -27,7 +27,7 @@ struct PartReport {
   std::vector<std::uint64_t> series{};        // bytes delivered in each step
   CounterTable counters{}, world{};           // of endpoints and of sockets
   std::uint64_t bytes_wrong = 0;
-  scenario::Fleet::QpErrors errors{};
+  Fleet::QpErrors errors{};
   bool ev_floor_reached = false;
   std::vector<std::string> stuck{};
 };
@@ -37,7 +37,7 @@ class LabParts {
   static constexpr std::uint32_t kProcessesMax = 16;
 
   // REQUIRES 1 <= processes <= kProcessesMax. Errors: kSystem.
-  static Result<std::unique_ptr<LabParts>> make(const scenario::Fleet& fleet,
+  static Result<std::unique_ptr<LabParts>> make(const Fleet& fleet,
                                                 std::uint32_t processes);
   // Kills the processes that still run.
   ~LabParts();

@@ -11,12 +11,10 @@ namespace {
 
 constexpr std::size_t kCompletionsBatch = 16;
 
-// The id of a work request is flow << 32 | message; the id of a receive is end << 32 | number.
+// In the trace the id of a write is flow << 32 | message, that of a receive end << 32 | number.
 constexpr std::uint64_t id_of(std::uint32_t high, std::uint64_t low) {
   return std::uint64_t{high} << 32 | (low & 0xffff'ffff);
 }
-constexpr std::uint32_t high_of(std::uint64_t id) { return static_cast<std::uint32_t>(id >> 32); }
-constexpr std::uint32_t low_of(std::uint64_t id) { return static_cast<std::uint32_t>(id); }
 
 }  // namespace
 
@@ -25,45 +23,44 @@ Host::Host(const Setup& setup)
       scoreboard_(setup.scoreboard),
       trace_(setup.trace),
       host_(setup.host),
-      send_queue_max_(setup.config.send_queue_max),
-      receive_queue_max_(setup.config.receive_queue_max),
-      endpoint_(setup.config, setup.memory, setup.trace) {
-  set_hot(endpoint_);
+      source_(setup.source),
+      sends_max_(setup.sends_max),
+      receives_max_(setup.receives_max) {
   const auto ops = plan_.ops_of(host_);
-  ends_.reserve(plan_.ends_of(host_).size());
+  const std::size_t ends = plan_.ends_of(host_).size();
+  ends_.reserve(ends);
   active_.resize(std::min<std::size_t>(ops.size(), plan_.active_max));
+  // What both bounds allow.
+  posted_.resize(std::min<std::size_t>(active_.size() * plan_.outstanding, ends * sends_max_));
+  for (std::uint32_t i = 0; i < posted_.size(); ++i) posted_[i].op = i + 1;
   if (!ops.empty()) start_at_ = Time::from_start(ops.front().start);
 }
 
-Result<transport::Qpn> Host::create_qp(const transport::QpConfig& config, Psn first_psn) {
+void Host::add_end(transport::Qpn qpn) {
   WEFT_ASSERT(ends_.size() < plan_.ends_of(host_).size());
-  WEFT_TRY(const transport::Qpn qpn, endpoint_.create_qp(config, first_psn));
   ends_.push_back({.qpn = qpn});
-  return qpn;
 }
 
-Result<void> Host::connect(Time now, std::uint32_t end, const transport::PeerInfo& peer) {
-  return endpoint_.connect(now, ends_[end].qpn, peer);
-}
-
-Result<void> Host::begin(Time now) {
+void Host::begin(Time now, rdma::Rdma& rdma) {
   WEFT_ASSERT(ends_.size() == plan_.ends_of(host_).size());
   for (std::uint32_t end = 0; end < ends_.size(); ++end) {
-    const std::uint32_t count = std::min(receives_expected(end), receive_queue_max_);
-    for (std::uint32_t i = 0; i < count; ++i) post_receive(now, end);
+    const std::uint32_t count = std::min(receives_expected(end), receives_max_);
+    for (std::uint32_t i = 0; i < count; ++i) post_receive(now, end, rdma);
   }
-  return {};
 }
 
 std::size_t Host::heap_bytes() const {
-  return ends_.capacity() * sizeof(EndState) + active_.capacity() * sizeof(Active);
+  return ends_.capacity() * sizeof(EndState) + active_.capacity() * sizeof(Active) +
+         posted_.capacity() * sizeof(Posted);
 }
 
-std::string Host::stuck() const {
+bool Host::is_done() const { return active_count_ == 0 && op_next_ == plan_.ops_of(host_).size(); }
+
+std::string Host::stuck(const transport::Endpoint& endpoint) const {
   for (const Active& active : std::span(active_).first(active_count_)) {
     if (record_of(active).state == FlowState::kAbandoned) continue;
     const Op& op = op_of(active);
-    const auto view = endpoint_.view(ends_[op.first_end].qpn);
+    const auto view = endpoint.view(ends_[op.first_end].qpn);
     std::string text = "flow " + std::to_string(flow_of(active)) + " from host " +
                        std::to_string(host_) + " to host " + std::to_string(op.peer) + ": " +
                        std::to_string(active.completed) + " of " + std::to_string(active.posted) +
@@ -84,30 +81,11 @@ std::string Host::stuck() const {
          std::to_string(plan_.peer_of(host_, plan_.ends_of(host_)[op.after_end[0]]));
 }
 
-// --- world::Node -------------------------------------------------------------------------------
+// --- rdma::Program -----------------------------------------------------------------------------
 
-void Host::on_datagrams(Time now, std::span<const world::Datagram> in) {
-  endpoint_.on_datagrams(now, in);
-  take_completions(now);
-}
-
-void Host::on_port(Time now, world::PortIndex port, world::PortState state) {
-  endpoint_.on_port(now, port, state);
-  take_completions(now);
-}
-
-void Host::on_deadline(Time now, Duration late_by) {
+void Host::step(Time now, rdma::Rdma& rdma) {
   const bool starts = now >= start_at_;
-  if (now >= endpoint_.next_deadline()) endpoint_.on_deadline(now, late_by);
-  take_completions(now);
-  if (starts) advance(now);
-}
-
-Time Host::next_deadline() const { return std::min(start_at_, endpoint_.next_deadline()); }
-
-std::size_t Host::poll_transmit(Time now, std::span<const world::PortRoom> room,
-                                std::span<world::Datagram> out) {
-  return endpoint_.poll_transmit(now, room, out);
+  if (take_completions(now, rdma) || starts) advance(now, rdma);
 }
 
 // --- completions -------------------------------------------------------------------------------
@@ -121,38 +99,49 @@ std::uint32_t Host::receives_expected(std::uint32_t end) const {
   return plan_.ends_of(host_)[end].receives;
 }
 
-void Host::take_completions(Time now) {
-  std::array<transport::Completion, kCompletionsBatch> batch;
+// False if there was none.
+bool Host::take_completions(Time now, rdma::Rdma& rdma) {
+  std::array<rdma::Completion, kCompletionsBatch> batch;
   bool any = false;
   for (std::size_t count = kCompletionsBatch; count == kCompletionsBatch;) {
-    count = endpoint_.poll_completions(batch);
+    count = rdma.poll(batch);
     for (std::size_t i = 0; i < count; ++i) {
       any = true;
-      if (batch[i].kind == transport::CompletionKind::kWrite) {
+      if (batch[i].kind == rdma::Completion::Kind::kWrite) {
         on_write_completed(now, batch[i]);
       } else {
-        on_receive_completed(now, batch[i]);
+        on_receive_completed(now, batch[i], rdma);
       }
     }
   }
-  if (any) advance(now);
+  return any;
 }
 
-void Host::on_write_completed(Time now, const transport::Completion& completion) {
-  const std::uint32_t op_index = high_of(completion.id) - plan_.ops_from[host_];
+void Host::on_write_completed(Time now, const rdma::Completion& completion) {
+  WEFT_ASSERT(completion.id < posted_.size());
+  const Posted message = posted_[completion.id];
+  posted_[completion.id].op = posted_free_;
+  posted_free_ = completion.id;
   const auto in_use = std::span(active_).first(active_count_);
-  const auto found =
-      std::find_if(in_use.begin(), in_use.end(), [&](const Active& a) { return a.op == op_index; });
+  const auto found = std::find_if(in_use.begin(), in_use.end(),
+                                  [&](const Active& a) { return a.op == message.op; });
   WEFT_ASSERT(found != in_use.end());  // every message belongs to an active operation
   Active& active = *found;
-  const Op& op = op_of(active);
-  const std::uint32_t size = message_bytes(plan_, op, low_of(completion.id));
-  trace_completion(now, completion, size);
-  --ends_[op.first_end + low_of(completion.id) % plan_.qps_per_peer].posted;
+  const std::uint32_t size = message_bytes(plan_, op_of(active), message.message);
+  EndState& end = ends_[completion.qp];
+  --end.posted;
   ++active.completed;
+  if (trace_ != nullptr) {
+    TraceRecord record{.at = now, .host = host_, .kind = TraceKind::kComplete};
+    record.qpn = end.qpn;
+    record.id = id_of(flow_of(active), message.message);
+    record.a = static_cast<std::uint64_t>(completion.status);
+    record.b = size;
+    trace_->append(record);
+  }
 
   FlowRecord& record = record_of(active);
-  if (completion.status != transport::Status::kOk) {
+  if (completion.status != rdma::Status::kOk) {
     if (!active.failed) record.status = completion.status;
     active.failed = true;
     return;
@@ -164,21 +153,30 @@ void Host::on_write_completed(Time now, const transport::Completion& completion)
   scoreboard_.series.add(now, size);
 }
 
-void Host::on_receive_completed(Time now, const transport::Completion& completion) {
-  const std::uint32_t end = high_of(completion.id);
-  trace_completion(now, completion, completion.size);
-  if (completion.status != transport::Status::kOk) return;
-  EndState& state = ends_[end];
-  ++state.received;
-  if (state.receives_posted < receives_expected(end)) post_receive(now, end);
+void Host::on_receive_completed(Time now, const rdma::Completion& completion, rdma::Rdma& rdma) {
+  EndState& end = ends_[completion.qp];
+  const std::uint32_t number = end.receives_ended++;
+  if (trace_ != nullptr) {
+    TraceRecord record{.at = now, .host = host_, .kind = TraceKind::kComplete};
+    record.flags = 1;
+    record.qpn = end.qpn;
+    record.id = id_of(completion.qp, number);
+    record.a = static_cast<std::uint64_t>(completion.status);
+    record.b = completion.size;
+    record.c = completion.immediate;
+    trace_->append(record);
+  }
+  if (completion.status != rdma::Status::kOk) return;
+  ++end.received;
+  if (end.receives_posted < receives_expected(completion.qp))
+    post_receive(now, completion.qp, rdma);
 }
 
-void Host::post_receive(Time now, std::uint32_t end) {
+void Host::post_receive(Time now, std::uint32_t end, rdma::Rdma& rdma) {
   EndState& state = ends_[end];
-  const std::uint64_t id = id_of(end, state.receives_posted);
-  // The QP is in error, which its flows report.
-  if (!endpoint_.post_receive(now, state.qpn, id)) return;
-  ++state.receives_posted;
+  // None: the QP is in error, which its flows report.
+  if (rdma.post_receives(now, end, 1) == 0) return;
+  const std::uint64_t id = id_of(end, state.receives_posted++);
   if (trace_ == nullptr) return;
   TraceRecord record{.at = now, .host = host_, .kind = TraceKind::kPostRecv};
   record.qpn = state.qpn;
@@ -186,25 +184,13 @@ void Host::post_receive(Time now, std::uint32_t end) {
   trace_->append(record);
 }
 
-void Host::trace_completion(Time now, const transport::Completion& completion, std::uint32_t size) {
-  if (trace_ == nullptr) return;
-  TraceRecord record{.at = now, .host = host_, .kind = TraceKind::kComplete};
-  record.flags = completion.kind == transport::CompletionKind::kReceiveImmediate ? 1 : 0;
-  record.qpn = completion.qpn;
-  record.id = completion.id;
-  record.a = static_cast<std::uint64_t>(completion.status);
-  record.b = size;
-  record.c = completion.immediate;
-  trace_->append(record);
-}
-
 // --- work --------------------------------------------------------------------------------------
 
-void Host::advance(Time now) {
+void Host::advance(Time now, rdma::Rdma& rdma) {
   const auto ops = plan_.ops_of(host_);
   for (std::uint32_t i = 0; i < active_count_;) {
     Active& active = active_[i];
-    post_messages(now, active);
+    post_messages(now, active, rdma);
     if (active.completed < active.posted || has_more(now, active)) {
       ++i;
       continue;
@@ -226,7 +212,7 @@ void Host::advance(Time now) {
     if (record.state == FlowState::kAbandoned) continue;
     record.state = FlowState::kActive;
     record.first_post = now;
-    post_messages(now, active);
+    post_messages(now, active, rdma);
     if (active.completed < active.posted || has_more(now, active)) {
       ++active_count_;
     } else {
@@ -252,42 +238,49 @@ bool Host::has_more(Time now, const Active& active) const {
   return active.posted < message_count(plan_, op);
 }
 
-void Host::post_messages(Time now, Active& active) {
+void Host::post_messages(Time now, Active& active, rdma::Rdma& rdma) {
   while (active.posted - active.completed < plan_.outstanding && has_more(now, active)) {
-    if (!post_message(now, active)) return;
+    if (!post_message(now, active, rdma)) return;
   }
 }
 
 // False if the QP accepts no more work requests now.
-bool Host::post_message(Time now, Active& active) {
+bool Host::post_message(Time now, Active& active, rdma::Rdma& rdma) {
   const Op& op = op_of(active);
   const FlowIndex flow = flow_of(active);
   const std::uint64_t k = active.posted;
-  EndState& end = ends_[op.first_end + k % plan_.qps_per_peer];
-  if (end.posted == send_queue_max_) return false;
-  transport::WriteRequest request;
-  request.id = id_of(flow, k);
-  request.local_at = request.remote_at = flow_base(flow) + k * message_size(plan_, op);
-  request.rkey = op.bad_rkey ? kBadKey : flow_key(flow);
-  request.size = message_bytes(plan_, op, k);
-  request.with_immediate = is_signalled(plan_, op, k);
-  request.immediate = request.with_immediate ? flow : 0;
-  if (!endpoint_.post_write(now, end.qpn, request)) {
+  const auto index = static_cast<std::uint32_t>(op.first_end + k % plan_.qps_per_peer);
+  EndState& end = ends_[index];
+  if (end.posted == sends_max_) return false;
+  const std::uint64_t at = k * message_size(plan_, op);
+  const rdma::RemoteRegion to{
+      .at = flow_base(flow), .size = flow_span(op), .rkey = op.bad_rkey ? kBadKey : flow_key(flow)};
+  rdma::Write write{
+      .id = posted_free_, .from = source_, .from_offset = to.at + at, .to_offset = at};
+  write.to = &to;
+  write.size = message_bytes(plan_, op, k);
+  write.with_immediate = is_signalled(plan_, op, k);
+  write.immediate = write.with_immediate ? flow : 0;
+  if (rdma.post_writes(now, index, {&write, 1}) == 0) {
     FlowRecord& record = record_of(active);
-    if (!active.failed) record.status = transport::Status::kFlushed;
+    if (!active.failed) record.status = rdma::Status::kFlushed;
     active.failed = true;  // the QP is in error
     return false;
   }
+  WEFT_ASSERT(posted_free_ < posted_.size());
+  Posted& message = posted_[posted_free_];
+  posted_free_ = message.op;
+  message = {.op = active.op, .message = static_cast<std::uint32_t>(k)};
   ++end.posted;
   ++active.posted;
   if (trace_ == nullptr) return true;
   TraceRecord record{.at = now, .host = host_, .kind = TraceKind::kPost};
-  record.flags = static_cast<std::uint8_t>((request.with_immediate ? 1 : 0) | 2);
+  record.flags = static_cast<std::uint8_t>((write.with_immediate ? 1 : 0) | 2);
   record.qpn = end.qpn;
-  record.id = request.id;
-  record.a = request.remote_at;
-  record.b = request.size;
-  record.c = request.immediate;
+  record.id = id_of(flow, k);
+  record.a = to.at + at;
+  record.b = write.size;
+  record.c = write.immediate;
   trace_->append(record);
   return true;
 }

@@ -1,61 +1,55 @@
-// Host: a node that carries out one host's part of a plan on the endpoint that it wraps.
+// Host: one host's part of a plan, as a program that posts it through Rdma in any world.
 //
-// A world drives it like any node. It passes all calls on to the endpoint; within the same call it
-// takes completions, releases operations that waited for them, and posts the next messages. The
-// start times of operations are its own deadlines. Memory is allocated by the constructor and
-// during set-up only. A host costs a few hundred bytes, and 16 for each of its QPs, besides its
-// endpoint. Owned by the fleet. The plan, scoreboard, memory and trace outlive it.
+// Each step takes completions, releases operations that waited for them, and posts the next messages.
+// The start times of operations are its deadlines. Memory is allocated by the constructor and during
+// set-up only. A host costs a few hundred bytes, and 20 for each of its QPs. Owned by the fleet. The
+// plan, scoreboard and trace outlive it.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "base/trace.h"
+#include "rdma/program.h"
 #include "scenario/scoreboard.h"
 #include "scenario/workload.h"
 #include "transport/endpoint.h"
-#include "world/world.h"
 
 namespace weft::scenario {
 
-class Host final : public world::Node {
+class Host final : public rdma::Program {
  public:
   struct Setup {
     const Plan& plan;
     HostIndex host;
-    const transport::EndpointConfig& config;
-    world::Memory& memory;
+    std::uint32_t sends_max, receives_max;  // of each QP
+    rdma::RegionId source;                  // every address: messages leave from where they land
     Scoreboard& scoreboard;
     Trace* trace;  // may be null
   };
   explicit Host(const Setup& setup);
 
-  // --- set-up: create_qp once for each end, connect each end, then begin ------------------------
-  // Creates the QP of the next end, in the order of Plan::ends_of().
-  Result<transport::Qpn> create_qp(const transport::QpConfig& config, Psn first_psn);
-  Result<void> connect(Time now, std::uint32_t end, const transport::PeerInfo& peer);
+  // --- set-up: add_end for each end, then begin -------------------------------------------------
+  // The next end, in the order of Plan::ends_of(). Its QP has the same index; the trace names it by
+  // `qpn`.
+  void add_end(transport::Qpn qpn);
   // Posts the receives for the first immediates. REQUIRES that every end is connected.
-  Result<void> begin(Time now);
+  void begin(Time now, rdma::Rdma& rdma);
 
-  transport::Endpoint& endpoint() { return endpoint_; }
-  const transport::Endpoint& endpoint() const { return endpoint_; }
   std::uint32_t end_count() const { return static_cast<std::uint32_t>(ends_.size()); }
   transport::Qpn qpn(std::uint32_t end) const { return ends_[end].qpn; }
-  // Bytes of heap that this object holds, without the endpoint.
+  // Bytes of heap that this object holds.
   std::size_t heap_bytes() const;
 
   // Says what the host waits for: "flow 17 to host 3: 5 of 8 messages completed". Empty when
   // everything is done.
-  std::string stuck() const;
+  std::string stuck(const transport::Endpoint& endpoint) const;
 
-  // --- world::Node -----------------------------------------------------------------------------
-  void on_datagrams(Time now, std::span<const world::Datagram> in) override;
-  void on_port(Time now, world::PortIndex port, world::PortState state) override;
-  void on_deadline(Time now, Duration late_by) override;
-  Time next_deadline() const override;
-  std::size_t poll_transmit(Time now, std::span<const world::PortRoom> room,
-                            std::span<world::Datagram> out) override;
+  // --- rdma::Program ---------------------------------------------------------------------------
+  void step(Time now, rdma::Rdma& rdma) override;
+  Time next_deadline() const override { return start_at_; }
+  bool is_done() const override;
 
  private:
   struct EndState {
@@ -63,6 +57,7 @@ class Host final : public world::Node {
     std::uint32_t posted = 0;           // writes posted and not completed
     std::uint32_t received = 0;         // immediates received
     std::uint32_t receives_posted = 0;  // total since begin(): also the number of the next one
+    std::uint32_t receives_ended = 0;   // completed or flushed: also the number of the next one
   };
   // A started operation that is not complete.
   struct Active {
@@ -71,37 +66,43 @@ class Host final : public world::Node {
     std::uint64_t posted = 0, completed = 0;  // messages
     Time progress_at{};
   };
+  // A message that was posted and is not completed. The id of its write is its index.
+  struct Posted {
+    std::uint32_t op = 0;  // of a free entry: the next free one
+    std::uint32_t message = 0;
+  };
 
   const Op& op_of(const Active& active) const;
   FlowIndex flow_of(const Active& active) const;
   FlowRecord& record_of(const Active& active) const;
   std::uint32_t receives_expected(std::uint32_t end) const;
 
-  void take_completions(Time now);
-  void on_write_completed(Time now, const transport::Completion& completion);
-  void on_receive_completed(Time now, const transport::Completion& completion);
-  void post_receive(Time now, std::uint32_t end);
+  bool take_completions(Time now, rdma::Rdma& rdma);
+  void on_write_completed(Time now, const rdma::Completion& completion);
+  void on_receive_completed(Time now, const rdma::Completion& completion, rdma::Rdma& rdma);
+  void post_receive(Time now, std::uint32_t end, rdma::Rdma& rdma);
   // Starts operations that are released, posts messages that fit, and ends operations that are
   // complete.
-  void advance(Time now);
+  void advance(Time now, rdma::Rdma& rdma);
   bool is_released(const Op& op) const;
   bool has_more(Time now, const Active& active) const;
-  void post_messages(Time now, Active& active);
-  bool post_message(Time now, Active& active);
+  void post_messages(Time now, Active& active, rdma::Rdma& rdma);
+  bool post_message(Time now, Active& active, rdma::Rdma& rdma);
   void finish(const Active& active);
-  void trace_completion(Time now, const transport::Completion& completion, std::uint32_t size);
 
   const Plan& plan_;
   Scoreboard& scoreboard_;
   Trace* trace_;
   HostIndex host_;
-  std::uint32_t send_queue_max_, receive_queue_max_;
+  rdma::RegionId source_;
+  std::uint32_t sends_max_, receives_max_;
   std::uint32_t op_next_ = 0;  // the first operation of this host that has not started
   std::uint32_t active_count_ = 0;
   Time start_at_ = kNever;  // start of operation op_next_, if it waits only for time
   std::vector<EndState> ends_;
   std::vector<Active> active_;  // the first active_count_ entries are in use
-  transport::Endpoint endpoint_;
+  std::vector<Posted> posted_;
+  std::uint32_t posted_free_ = 0;  // the first free entry
 };
 
 }  // namespace weft::scenario

@@ -2,12 +2,17 @@
 #pragma once
 
 #include "config/names.h"
+#include "fabric/fault_words.h"
 #include "scenario/scenario.h"
 
 namespace weft::scenario {
 
 using config::Name;
 using config::name_of;
+using fabric::FaultAction;
+using fabric::FaultPlace;
+using fabric::ImpairmentKind;
+using fabric::word_of;
 
 inline constexpr Name<fabric::Shape> kShapeNames[] = {{"single", fabric::Shape::kSingle},
                                                       {"two-tier", fabric::Shape::kTwoTier},
@@ -35,28 +40,30 @@ inline constexpr Name<WorkloadKind> kWorkloadNames[] = {
     {"tree-all-reduce", WorkloadKind::kTreeAllReduce},
     {"all-to-all", WorkloadKind::kAllToAll},
     {"flows", WorkloadKind::kFlows}};
-inline constexpr Name<FaultKind> kFaultNames[] = {{"loss", FaultKind::kLoss},
-                                                  {"burst-loss", FaultKind::kBurstLoss},
-                                                  {"reorder", FaultKind::kReorder},
-                                                  {"duplicate", FaultKind::kDuplicate},
-                                                  {"corrupt", FaultKind::kCorrupt},
-                                                  {"link-down", FaultKind::kLinkDown},
-                                                  {"link-flap", FaultKind::kLinkFlap},
-                                                  {"link-slow", FaultKind::kLinkSlow},
-                                                  {"plane-down", FaultKind::kPlaneDown},
-                                                  {"switch-down", FaultKind::kSwitchDown},
-                                                  {"host-pause", FaultKind::kHostPause},
-                                                  {"host-crash", FaultKind::kHostCrash},
-                                                  {"ev-loss", FaultKind::kEvLoss},
-                                                  {"control-loss", FaultKind::kControlLoss}};
+inline constexpr Name<FaultKind> kFaultNames[] = {
+    {word_of(ImpairmentKind::kLoss), FaultKind::kLoss},
+    {word_of(ImpairmentKind::kBurstLoss), FaultKind::kBurstLoss},
+    {word_of(ImpairmentKind::kReorder), FaultKind::kReorder},
+    {word_of(ImpairmentKind::kDuplicate), FaultKind::kDuplicate},
+    {word_of(ImpairmentKind::kCorrupt), FaultKind::kCorrupt},
+    {word_of(FaultAction::kLinkDown), FaultKind::kLinkDown},
+    {"link-flap", FaultKind::kLinkFlap},
+    {"link-slow", FaultKind::kLinkSlow},
+    {"plane-down", FaultKind::kPlaneDown},
+    {"switch-down", FaultKind::kSwitchDown},
+    {"host-pause", FaultKind::kHostPause},
+    {"host-crash", FaultKind::kHostCrash},
+    {word_of(ImpairmentKind::kEvLoss), FaultKind::kEvLoss},
+    {"control-loss", FaultKind::kControlLoss}};
 inline constexpr Name<ControlKind> kControlNames[] = {
-    {"first-transport-ack", ControlKind::kFirstTransportAck},
-    {"first-nak", ControlKind::kFirstNak}};
-inline constexpr Name<LinkWhere> kWhereNames[] = {{"nic-receive", LinkWhere::kNicReceive},
-                                                  {"all-links", LinkWhere::kAllLinks},
-                                                  {"host-link", LinkWhere::kHostLink},
-                                                  {"t0-t1", LinkWhere::kT0T1},
-                                                  {"t1-t2", LinkWhere::kT1T2}};
+    {word_of(ImpairmentKind::kFirstTransportAck), ControlKind::kFirstTransportAck},
+    {word_of(ImpairmentKind::kFirstNak), ControlKind::kFirstNak}};
+inline constexpr Name<LinkWhere> kWhereNames[] = {
+    {word_of(FaultPlace::kNicReceive), LinkWhere::kNicReceive},
+    {word_of(FaultPlace::kAllLinks), LinkWhere::kAllLinks},
+    {"host-link", LinkWhere::kHostLink},
+    {"t0-t1", LinkWhere::kT0T1},
+    {"t1-t2", LinkWhere::kT1T2}};
 inline constexpr Name<Direction> kDirectionNames[] = {
     {"both", Direction::kBoth}, {"up", Direction::kUp}, {"down", Direction::kDown}};
 inline constexpr Name<MemoryKind> kMemoryNames[] = {{"bytes", MemoryKind::kBytes},

@@ -66,7 +66,7 @@ void take_flow(const Plan& plan, const Op& op, const FlowRecord& record, Results
     return;
   }
   if (op.bad_rkey) {
-    if (record.status == transport::Status::kRemoteAccess) ++out.remote_access_errors;
+    if (record.status == rdma::Status::kRemoteAccess) ++out.remote_access_errors;
     return;
   }
   ++out.flows;

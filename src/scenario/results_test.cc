@@ -62,7 +62,7 @@ TEST(Results, CrashedFlowsAndThoseMeantToFailAreCountedApart) {
       {10, 10, 10});
   run.board.flows[1].state = FlowState::kAbandoned;
   run.board.flows[2].state = FlowState::kFailed;
-  run.board.flows[2].status = transport::Status::kRemoteAccess;
+  run.board.flows[2].status = rdma::Status::kRemoteAccess;
   const Results results = summarise(run.scenario, run.plan, run.board, {});
   EXPECT_EQ(results.flows, 1u);
   EXPECT_EQ(results.completed, 1u);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/time.h"
+#include "rdma/rdma.h"
 #include "scenario/workload.h"
-#include "transport/work.h"
 
 namespace weft::scenario {
 
@@ -28,7 +28,7 @@ struct FlowRecord {
   // completion.
   Duration longest_pause{};
   FlowState state = FlowState::kWaiting;
-  transport::Status status = transport::Status::kOk;
+  rdma::Status status = rdma::Status::kOk;
 };
 
 // Payload completed in each step of time, summed over all flows.

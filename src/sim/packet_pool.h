@@ -11,6 +11,7 @@
 
 #include "base/huge_pages.h"
 #include "fabric/forward.h"
+#include "switch/hops.h"
 #include "wire/packet.h"
 #include "world/world.h"
 
@@ -20,13 +21,11 @@ struct alignas(64) Packet {
   // The fields that switches read.
   fabric::RouteKey route;
   std::uint32_t wire_size;
-  fabric::LinkId via;       // the link that it is on
-  std::uint32_t via_epoch;  // the epoch of that link when it was sent
-  Time arrived;             // when it arrived at its host
+  switching::Transit transit;
+  Time arrived;  // when it arrived at its host
   world::Dscp dscp;
   world::Ecn ecn;
   bool intact;
-  bool past_nic;  // the faults of the receiving NIC were already applied
   std::uint8_t header_size;
   // The fields that endpoints read.
   alignas(64) std::array<std::byte, wire::kHeaderSizeMax> header;

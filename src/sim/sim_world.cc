@@ -17,52 +17,44 @@ namespace {
 // The number of cache lines of a node that are prefetched before a call.
 constexpr int kNodeLines = 6;
 
-// The number of a switch among the switches of all planes and tiers.
-std::uint32_t switch_number(const fabric::Topology& topology, const fabric::SwitchId& at) {
-  std::uint32_t number = at.plane * (topology.switch_count() / topology.plane_count()) + at.index;
-  if (at.tier != fabric::Tier::kT0) number += topology.switch_count(fabric::Tier::kT0);
-  if (at.tier == fabric::Tier::kT2) number += topology.switch_count(fabric::Tier::kT1);
-  return number;
-}
+// The MRC header that a trimmed packet keeps: BTH, METH, TSETH and RETH (docs/wire.md).
+constexpr std::uint32_t kTrimmedHeaderSize = 36;
 
 switching::Passing passing(const Packet& packet) {
   return {.entropy = packet.route.entropy,
           .header = ConstBytes(packet.header).first(packet.header_size)};
 }
 
+std::uint32_t full_packet_size(const SimConfig& config) {
+  return static_cast<std::uint32_t>(wire::wire_size(
+      {.header_size = kTrimmedHeaderSize, .payload_size = config.mtu, .srv6 = config.srv6_header}));
+}
+
+SimConfig completed(SimConfig config) {
+  config.srv6_header = config.srv6_header && config.forwarding == fabric::Forwarding::kSrv6;
+  config.fabric_queue.mtu_wire_size = config.last_hop_queue.mtu_wire_size =
+      full_packet_size(config);
+  return config;
+}
+
+switching::HopsConfig hops_config(const SimConfig& config) {
+  return {.fabric_queue = config.fabric_queue,
+          .last_hop_queue = config.last_hop_queue,
+          .nic_bytes_max = 1ull << 40,  // the NIC bounds its queue by the room that it offers
+          .shared_buffer_bytes = config.shared_buffer_bytes,
+          .shared_alpha_percent = config.shared_alpha_percent,
+          .seed = config.seed};
+}
+
 }  // namespace
 
 SimWorld::SimWorld(SimConfig config)
-    : config_(std::move(config)),
+    : config_(completed(std::move(config))),
       forwarder_(config_.topology, config_.forwarding, Prng(config_.seed).fork("salt").next()),
       packets_(config_.packets_max),
-      links_(config_.topology.link_count()),
+      hops_(config_.topology, hops_config(config_)),
       hosts_(config_.topology.host_count()),
-      impairments_(Prng(config_.seed).fork("impairments")),
-      ecn_prng_(Prng(config_.seed).fork("ecn")) {
-  const fabric::Topology& topology = config_.topology;
-  config_.srv6_header = config_.srv6_header && config_.forwarding == fabric::Forwarding::kSrv6;
-  for (LinkId link = 0; link < links_.size(); ++link) {
-    links_[link].queue.set_rate(topology.rate(link));
-    links_[link].last_hop = topology.is_last_hop(link);
-  }
-  hop_delay_ = topology.spec().link_delay + topology.spec().switch_delay;
-  last_delay_ = topology.spec().link_delay;
-  const auto full = static_cast<std::uint32_t>(wire::wire_size(
-      {.header_size = 36, .payload_size = config_.mtu, .srv6 = config_.srv6_header}));
-  mtu_time_ = topology.spec().host_rate.time_for(full);
-  config_.fabric_queue.mtu_wire_size = config_.last_hop_queue.mtu_wire_size = full;
-  trimmed_header_size_ = 36;
-  if (config_.shared_buffer_bytes > 0) {
-    buffer_of_link_.resize(links_.size());
-    for (LinkId link = 0; link < links_.size(); ++link) {
-      const fabric::NodeId from = topology.ends(link).from;
-      if (from.tier != fabric::Tier::kHost) buffer_of_link_[link] = switch_number(topology, from);
-    }
-    buffers_.assign(topology.switch_count(), switching::SharedBuffer(config_.shared_buffer_bytes,
-                                                                     config_.shared_alpha_percent));
-  }
-}
+      mtu_time_(config_.topology.spec().host_rate.time_for(full_packet_size(config_))) {}
 
 SimWorld::~SimWorld() = default;
 
@@ -90,7 +82,6 @@ void SimWorld::kick(HostIndex host) {
 void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
   for (const fabric::FaultEvent& fault : faults) {
     WEFT_ASSERT(fault.at >= now_);
-    links_change_ |= fault.action == fabric::FaultAction::kLinkDown;
     events_.push(fault.at, kFault << kKindShift, static_cast<std::uint32_t>(faults_.size()));
     faults_.push_back(fault);
   }
@@ -109,7 +100,7 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
     switch (static_cast<Kind>(event->what >> kKindShift)) {
       case kForward:
         __builtin_prefetch(&packets_[event->arg], 1);
-        __builtin_prefetch(&links_[target], 1);
+        hops_.prefetch(target);
         break;
       case kDeliver:
         __builtin_prefetch(&packets_[event->arg], 1);
@@ -127,7 +118,7 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
     const char* node = reinterpret_cast<const char*>(hosts_[host].node);
     for (int line = 0; line < kNodeLines; ++line) __builtin_prefetch(node + 64 * line, 1);
     for (std::uint32_t plane = 0; plane < config_.topology.plane_count(); ++plane) {
-      __builtin_prefetch(&links_[config_.topology.host_up(plane, host)], 1);
+      hops_.prefetch(config_.topology.host_up(plane, host));
     }
   }
   if (const Event* event = events_.peek(kNear); event != nullptr && is_for_host(*event)) {
@@ -188,99 +179,77 @@ void SimWorld::drop(std::uint32_t packet, std::uint64_t& counter) {
   packets_.give_back(packet);
 }
 
-// True if the link that the packet is on has been up since the packet was sent.
-bool SimWorld::survives(const Packet& packet) const {
-  return !links_change_ || links_[packet.via].epoch == packet.via_epoch;
+void SimWorld::drop(std::uint32_t packet, switching::Loss loss) {
+  switch (loss) {
+    case switching::Loss::kNone:
+      WEFT_ASSERT(false);
+      return;
+    case switching::Loss::kInTransit:
+    case switching::Loss::kLinkDown:
+      return drop(packet, counters_.drops_down);
+    case switching::Loss::kQueueFull:
+      return drop(packet, counters_.drops_queue);
+    case switching::Loss::kImpairment:
+      return drop(packet, counters_.drops_fault);
+    case switching::Loss::kNoRoute:
+      return drop(packet, counters_.drops_route);
+  }
 }
 
-std::uint64_t SimWorld::queue_limit(LinkId link, const switching::QueueParams& params) {
-  if (buffers_.empty()) return params.data_bytes_max;
-  return std::min(params.data_bytes_max, buffers_[buffer_of_link_[link]].limit(now_));
-}
-
-// The queue and the marking thresholds of a slowed port shrink with its rate, because a switch sets
-// them by the speed of the port. Two packets always fit.
-switching::QueueParams SimWorld::slowed(switching::QueueParams params, std::uint32_t percent) {
-  const std::uint64_t least = 2 * std::uint64_t{params.mtu_wire_size};
-  params.data_bytes_max = std::max(params.data_bytes_max * percent / 100, least);
-  params.ecn_bytes_min = params.ecn_bytes_min * percent / 100;
-  params.ecn_bytes_max = params.ecn_bytes_max * percent / 100;
-  return params;
+std::uint32_t SimWorld::trimmed_wire_size(std::size_t header_size) const {
+  return static_cast<std::uint32_t>(
+      wire::wire_size({.header_size = header_size, .srv6 = config_.srv6_header, .trimmed = true}));
 }
 
 void SimWorld::forward(LinkId id, std::uint32_t index) {
-  Link& link = links_[id];
   Packet& packet = packets_[index];
-  if (!survives(packet)) return drop(index, counters_.drops_down);
-  if (!link.up) return drop(index, counters_.drops_down);
-  const bool control = packet.dscp == world::Dscp::kControl || world::is_trimmed(packet.dscp);
-  const switching::Arriving arriving{
-      .wire_size = packet.wire_size,
-      .trimmed_wire_size = static_cast<std::uint32_t>(wire::wire_size(
-          {.header_size = trimmed_header_size_, .srv6 = config_.srv6_header, .trimmed = true})),
-      .control = control,
-      .trimmable =
-          packet.dscp == world::Dscp::kTrimmable || packet.dscp == world::Dscp::kTrimmableRetx,
-      .ecn_capable = packet.ecn != world::Ecn::kNotEct};
-  const switching::QueueParams* params =
-      link.last_hop ? &config_.last_hop_queue : &config_.fabric_queue;
-  switching::QueueParams scaled;
-  if (link.percent != 100) params = &(scaled = slowed(*params, link.percent));
-  const auto admission =
-      link.queue.admit(now_, arriving, *params, queue_limit(id, *params), ecn_prng_);
-  if (admission.fate == switching::Fate::kDropped) return drop(index, counters_.drops_queue);
-  if (admission.fate == switching::Fate::kTrimmed) {
+  const switching::Arriving arriving{.wire_size = packet.wire_size,
+                                     .trimmed_wire_size = trimmed_wire_size(kTrimmedHeaderSize),
+                                     .control = switching::is_control(packet.dscp),
+                                     .trimmable = switching::is_trimmable(packet.dscp),
+                                     .ecn_capable = packet.ecn != world::Ecn::kNotEct};
+  const switching::Admitted admitted = hops_.admit(now_, packet.transit, id, arriving);
+  if (admitted.loss != switching::Loss::kNone) return drop(index, admitted.loss);
+  if (admitted.trimmed) {
     ++counters_.trims;
-    trim(packet, link.last_hop);
+    trim(packet, hops_.trimmed_dscp(id));
   }
-  if (admission.marked) {
+  if (admitted.marked) {
     ++counters_.ecn_marks;
     packet.ecn = world::Ecn::kCe;
   }
-  if (!buffers_.empty() && buffers_[buffer_of_link_[id]].has_room(packet.wire_size)) {
-    buffers_[buffer_of_link_[id]].take(packet.wire_size, admission.leaves_at);
-  }
-  travel(id, index, admission.leaves_at);
+  hops_.occupy(id, packet.wire_size, admitted.leaves_at);
+  travel(id, index, admitted.leaves_at);
 }
 
-void SimWorld::trim(Packet& packet, bool last_hop) {
-  packet.dscp = last_hop ? world::Dscp::kTrimmedLastHop : world::Dscp::kTrimmed;
+void SimWorld::trim(Packet& packet, world::Dscp dscp) {
+  packet.dscp = dscp;
   packet.payload.size = 0;
   packet.header_size =
-      static_cast<std::uint8_t>(std::min<std::uint32_t>(packet.header_size, trimmed_header_size_));
-  packet.wire_size = static_cast<std::uint32_t>(wire::wire_size(
-      {.header_size = packet.header_size, .srv6 = config_.srv6_header, .trimmed = true}));
+      static_cast<std::uint8_t>(std::min<std::uint32_t>(packet.header_size, kTrimmedHeaderSize));
+  packet.wire_size = trimmed_wire_size(packet.header_size);
 }
 
 // The last byte of the packet leaves on link `id` at `leaves_at`: schedules its arrival.
 void SimWorld::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   ++counters_.packet_hops;
   if (!link_packets_.empty()) ++link_packets_[id];
-  Link& link = links_[id];
   Packet& packet = packets_[index];
-  switching::Harm harm;
-  if (link.impaired || impairments_.on_all_links()) {
-    harm = impairments_.at_link(id, passing(packet));
-    if (harm.lost) return drop(index, counters_.drops_fault);
-    packet.intact = packet.intact && !harm.corrupted;
-  }
-  packet.via = id;
-  packet.via_epoch = link.epoch;
-  Time at = leaves_at + harm.delayed;
-  std::uint32_t what = 0;
-  if (link.last_hop) {
-    at += last_delay_;
-    what = kDeliver << kKindShift | packet.route.to;
-  } else {
-    const LinkId next = forwarder_.next(id, packet.route);
-    if (next == fabric::kNoLink) return drop(index, counters_.drops_route);
-    at += hop_delay_;
-    what = kForward << kKindShift | next;
-  }
-  events_.push(at, what, index);
-  if (!harm.duplicated) return;
+  const switching::Departed departed = hops_.depart({.link = id,
+                                                     .leaves_at = leaves_at,
+                                                     .forwarder = forwarder_,
+                                                     .route = packet.route,
+                                                     .transit = packet.transit},
+                                                    [&packet] { return passing(packet); });
+  if (departed.loss != switching::Loss::kNone) return drop(index, departed.loss);
+  packet.intact = packet.intact && !departed.corrupted;
+  const bool is_last_hop = departed.next == fabric::kNoLink;
+  const std::uint32_t what = is_last_hop ? kDeliver << kKindShift | packet.route.to
+                                         : kForward << kKindShift | departed.next;
+  events_.push(departed.arrives_at, what, index);
+  if (!departed.duplicated) return;
   if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone)
-    events_.push(at, what, copy);
+    events_.push(departed.arrives_at, what, copy);
 }
 
 std::uint32_t SimWorld::clone(std::uint32_t index) {
@@ -292,19 +261,16 @@ std::uint32_t SimWorld::clone(std::uint32_t index) {
 // A packet arrives at its host: applies the faults of the receiving NIC.
 void SimWorld::deliver(HostIndex host, std::uint32_t index) {
   Packet& packet = packets_[index];
-  if (!survives(packet)) return drop(index, counters_.drops_down);
-  if (impairments_.on_nics() && !packet.past_nic) {
-    const switching::Harm harm = impairments_.at_nic(host, passing(packet));
-    if (harm.lost) return drop(index, counters_.drops_fault);
-    packet.intact = packet.intact && !harm.corrupted;
-    packet.past_nic = true;
-    if (harm.duplicated) {
-      if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone) accept(host, copy);
-    }
-    if (harm.delayed > Duration()) {
-      events_.push(now_ + harm.delayed, kDeliver << kKindShift | host, index);
-      return;
-    }
+  const switching::Arrived arrived =
+      hops_.arrive(packet.transit, host, [&packet] { return passing(packet); });
+  if (arrived.loss != switching::Loss::kNone) return drop(index, arrived.loss);
+  packet.intact = packet.intact && !arrived.corrupted;
+  if (arrived.duplicated) {
+    if (const std::uint32_t copy = clone(index); copy != PacketPool::kNone) accept(host, copy);
+  }
+  if (arrived.delayed > Duration()) {
+    events_.push(now_ + arrived.delayed, kDeliver << kKindShift | host, index);
+    return;
   }
   accept(host, index);
 }
@@ -351,7 +317,7 @@ std::vector<MemoryPart> SimWorld::memory() const {
   std::uint64_t backlog = 0;
   for (const HostState& h : hosts_)
     backlog += h.backlog ? h.backlog->capacity() * sizeof(std::uint32_t) : 0;
-  return {{"links", links_.capacity() * sizeof(Link)},
+  return {{"links", hops_.bytes()},
           {"hosts' ports", hosts_.capacity() * sizeof(HostState) + backlog},
           {"packets in flight", packets_.bytes()},
           {"events", events_.bytes()}};

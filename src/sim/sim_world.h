@@ -2,10 +2,9 @@
 // delay and faults, switches with queues, ECN and trimming. The seed determines the whole run;
 // events are handled in the order (time, insertion).
 //
-// Each hop of a packet is one event. A packet that arrives at a switch is admitted to its output
-// queue (switching::PortQueue), which returns when the packet leaves; from this follows when it
-// arrives at the next node. The port of a host takes a few packets at a time, and polls its node
-// for more shortly before they have left.
+// Each hop of a packet is one event: switching::Hops returns the fate of the packet at a switch and
+// on a link, and when it arrives at the next node. The port of a host takes a few packets at a time,
+// and polls its node for more shortly before they have left.
 #pragma once
 
 #include <array>
@@ -16,15 +15,12 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/prng.h"
 #include "fabric/fault.h"
 #include "fabric/forward.h"
 #include "fabric/topology.h"
 #include "sim/event_queue.h"
 #include "sim/packet_pool.h"
-#include "switch/impairments.h"
-#include "switch/port_queue.h"
-#include "switch/shared_buffer.h"
+#include "switch/hops.h"
 #include "world/world.h"
 
 namespace weft::sim {
@@ -87,7 +83,7 @@ class SimWorld final : public world::World {
   std::vector<MemoryPart> memory() const;
   bool is_crashed(fabric::HostIndex host) const { return hosts_[host].crashed; }
   // The number of packets sent on each link, by LinkId. Counted only after count_links().
-  void count_links() { link_packets_.assign(links_.size(), 0); }
+  void count_links() { link_packets_.assign(config_.topology.link_count(), 0); }
   const std::vector<std::uint64_t>& link_packets() const { return link_packets_; }
 
   // One packet that a host sent while capture was on, for pcap files.
@@ -109,14 +105,6 @@ class SimWorld final : public world::World {
   static constexpr std::uint32_t kKindShift = 29;
   static constexpr std::uint32_t kTargetMask = (1u << kKindShift) - 1;
 
-  struct Link {
-    switching::PortQueue queue;
-    std::uint32_t epoch = 0;  // incremented each time the link goes down
-    bool up = true;
-    bool impaired = false;
-    bool last_hop = false;
-    std::uint8_t percent = 100;  // current rate, as a share of the full rate
-  };
   struct HostState {
     world::Node* node = nullptr;
     Time poll_at = kNever;      // time of the pending poll event
@@ -127,22 +115,17 @@ class SimWorld final : public world::World {
     std::unique_ptr<std::vector<std::uint32_t>> backlog;  // packets stored while it is paused
   };
 
-  struct LinkChange {
-    bool up = true;
-    bool host_sees_carrier = true;  // the port of the host at the end of a last hop is notified
-  };
-
   void forward(fabric::LinkId link, std::uint32_t packet);
   void travel(fabric::LinkId link, std::uint32_t packet, Time leaves_at);
-  bool survives(const Packet& packet) const;
   void deliver(fabric::HostIndex host, std::uint32_t packet);
   void accept(fabric::HostIndex host, std::uint32_t packet);
   void give(fabric::HostIndex host, std::span<const std::uint32_t> packets);
   void drop(std::uint32_t packet, std::uint64_t& counter);
+  void drop(std::uint32_t packet, switching::Loss loss);
   std::uint32_t clone(std::uint32_t packet);
-  void trim(Packet& packet, bool last_hop);
-  std::uint64_t queue_limit(fabric::LinkId link, const switching::QueueParams& params);
-  static switching::QueueParams slowed(switching::QueueParams params, std::uint32_t percent);
+  void trim(Packet& packet, world::Dscp dscp);
+  // The size of a trimmed packet that keeps `header_size` bytes of its MRC header.
+  std::uint32_t trimmed_wire_size(std::size_t header_size) const;
 
   void poll_host(fabric::HostIndex host);
   void send(fabric::HostIndex host, const world::Datagram& datagram);
@@ -150,7 +133,8 @@ class SimWorld final : public world::World {
   void on_deadline(fabric::HostIndex host, Time at);
 
   void carry_out(const fabric::FaultEvent& fault);
-  void set_link(fabric::LinkId link, LinkChange change);
+  void notify_carrier(fabric::LinkId link);
+  void pause(fabric::HostIndex host);
   void resume(fabric::HostIndex host);
   void prefetch() const;
 
@@ -159,18 +143,10 @@ class SimWorld final : public world::World {
   Time now_;
   EventQueue events_;
   PacketPool packets_;
-  std::vector<Link> links_;
+  switching::Hops hops_;
   std::vector<HostState> hosts_;
-  std::vector<switching::SharedBuffer> buffers_;  // by switch; empty if buffers are not shared
-  std::vector<std::uint32_t> buffer_of_link_;
-  switching::Impairments impairments_;
   std::vector<fabric::FaultEvent> faults_;
-  // True if a link goes down in this run: only then is the link of an arriving packet checked.
-  bool links_change_ = false;
-  Duration hop_delay_, last_delay_;
   Duration mtu_time_;
-  std::uint32_t trimmed_header_size_ = 0;
-  Prng ecn_prng_;
   SimCounters counters_;
   TraceHash hash_;
   bool capture_ = false;

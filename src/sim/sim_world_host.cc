@@ -29,8 +29,8 @@ void SimWorld::poll_host(HostIndex host) {
     std::array<world::PortRoom, world::kPortsMax> room{};
     bool any = false;
     for (std::uint32_t plane = 0; plane < planes; ++plane) {
-      const Link& link = links_[config_.topology.host_up(plane, host)];
-      const bool takes = link.queue.data_backlog(now_) <= mtu_time_;
+      const auto& queue = hops_.queue(config_.topology.host_up(plane, host));
+      const bool takes = queue.data_backlog(now_) <= mtu_time_;
       room[plane].packets = takes ? kPortRoom : 0;
       any |= takes;
     }
@@ -42,9 +42,9 @@ void SimWorld::poll_host(HostIndex host) {
   // A port that is full now polls its node when it is nearly empty.
   Time again = kNever;
   for (std::uint32_t plane = 0; plane < planes; ++plane) {
-    const Link& link = links_[config_.topology.host_up(plane, host)];
-    if (link.queue.data_backlog(now_) > mtu_time_) {
-      again = std::min(again, link.queue.data_free_at - mtu_time_);
+    const auto& queue = hops_.queue(config_.topology.host_up(plane, host));
+    if (queue.data_backlog(now_) > mtu_time_) {
+      again = std::min(again, queue.data_free_at - mtu_time_);
     }
   }
   if (again < h.poll_at) {
@@ -69,7 +69,7 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
   packet.wire_size = static_cast<std::uint32_t>(wire::wire_size({.header_size = d.header.size(),
                                                                  .payload_size = d.payload.size,
                                                                  .srv6 = config_.srv6_header}));
-  packet.past_nic = false;
+  packet.transit = {};
   packet.dscp = d.dscp;
   packet.ecn = d.ecn;
   packet.intact = true;
@@ -91,19 +91,10 @@ void SimWorld::send(HostIndex host, const world::Datagram& d) {
                          .payload = d.payload});
   }
   const LinkId id = config_.topology.host_up(d.port, host);
-  Link& link = links_[id];
-  // The queue of the NIC is bounded by the room that it offers; control packets leave first.
-  const switching::Arriving arriving{.wire_size = packet.wire_size,
-                                     .control = d.dscp == world::Dscp::kControl};
-  static constexpr std::uint64_t kUnlimited = 1ull << 40;
-  switching::QueueParams nic;
-  nic.control_bytes_max = kUnlimited;
-  nic.mtu_wire_size = config_.fabric_queue.mtu_wire_size;
-  nic.ecn = false;
-  const auto admission = link.queue.admit(now_, arriving, nic, kUnlimited, ecn_prng_);
-  // A packet occupies its port for the same time if the link is down.
-  if (!link.up) return drop(index, counters_.drops_down);
-  travel(id, index, admission.leaves_at);
+  const switching::Admitted admitted = hops_.send(
+      now_, id, {.wire_size = packet.wire_size, .control = d.dscp == world::Dscp::kControl});
+  if (admitted.loss != switching::Loss::kNone) return drop(index, admitted.loss);
+  travel(id, index, admitted.leaves_at);
 }
 
 void SimWorld::arm_deadline(HostIndex host) {

@@ -8,57 +8,25 @@
 #include <iterator>
 #include <optional>
 
+#include "fabric/fault_words.h"
+
 namespace weft::softswitch {
 namespace {
 
 using fabric::FaultAction;
-using fabric::FaultPlace;
-using fabric::ImpairmentKind;
-
-template <typename T>
-struct Named {
-  std::string_view name;
-  T value;
-};
-
-constexpr std::array<Named<FaultAction>, 5> kActions{{{"link-down", FaultAction::kLinkDown},
-                                                      {"link-up", FaultAction::kLinkUp},
-                                                      {"link-rate", FaultAction::kLinkRate},
-                                                      {"impair", FaultAction::kImpair},
-                                                      {"heal", FaultAction::kHeal}}};
-constexpr std::array<Named<FaultPlace>, 3> kPlaces{{{"link", FaultPlace::kLink},
-                                                    {"all-links", FaultPlace::kAllLinks},
-                                                    {"nic-receive", FaultPlace::kNicReceive}}};
-constexpr std::array<Named<ImpairmentKind>, 8> kKinds{
-    {{"loss", ImpairmentKind::kLoss},
-     {"burst-loss", ImpairmentKind::kBurstLoss},
-     {"reorder", ImpairmentKind::kReorder},
-     {"duplicate", ImpairmentKind::kDuplicate},
-     {"corrupt", ImpairmentKind::kCorrupt},
-     {"ev-loss", ImpairmentKind::kEvLoss},
-     {"first-transport-ack", ImpairmentKind::kFirstTransportAck},
-     {"first-nak", ImpairmentKind::kFirstNak}}};
 
 // One day. No delay is longer, and sums of such delays do not overflow.
 constexpr std::uint64_t kDelayPsMax = 86'400ull * 1'000'000'000'000;
 
-template <typename Table>
-std::string_view name_of(const Table& table, auto value) {
-  for (const auto& row : table) {
-    if (row.value == value) return row.name;
-  }
-  return "";
-}
-
-template <typename Table, typename T>
-Result<void> take_name(const Table& table, std::string_view word, T& out) {
+template <typename E, std::size_t N>
+Result<void> take_enum(const fabric::FaultWord<E> (&words)[N], std::string_view word, E& out) {
   std::string expected;
-  for (const auto& row : table) {
-    if (row.name == word) {
+  for (const fabric::FaultWord<E>& row : words) {
+    if (row.word == word) {
       out = row.value;
       return {};
     }
-    expected += (expected.empty() ? "" : ", ") + std::string(row.name);
+    expected += (expected.empty() ? "" : ", ") + std::string(row.word);
   }
   return Error{ErrorKind::kInvalid,
                fmt::format("{}: unknown; expected one of: {}", shown(word), expected)};
@@ -102,8 +70,8 @@ Result<void> take_word(std::string_view key, std::string_view value, fabric::Fau
   if (key == "link") return take_number(key, value, fabric::kNoLink - 1, out.link);
   if (key == "percent") return take_number(key, value, 100, out.percent);
   if (key == "carrier") return take_number(key, value, 1, out.carrier);
-  if (key == "place") return take_name(kPlaces, value, out.place);
-  if (key == "kind") return take_name(kKinds, value, out.impairment.kind);
+  if (key == "place") return take_enum(fabric::kFaultPlaceWords, value, out.place);
+  if (key == "kind") return take_enum(fabric::kImpairmentWords, value, out.impairment.kind);
   if (key == "share")
     return take_number(key, value, std::uint64_t{1} << 32, out.impairment.share_of_2_32);
   if (key == "burst") return take_number(key, value, 1u << 20, out.impairment.burst);
@@ -126,7 +94,7 @@ std::string shown(std::string_view word) {
 
 std::string to_text(const fabric::FaultEvent& event) {
   const bool impair = event.action == FaultAction::kImpair;
-  std::string out(name_of(kActions, event.action));
+  std::string out(word_of(event.action));
   const auto add = [&out](std::string_view key, auto value) {
     fmt::format_to(std::back_inserter(out), " {}={}", key, value);
   };
@@ -135,8 +103,8 @@ std::string to_text(const fabric::FaultEvent& event) {
   if (event.action == FaultAction::kLinkRate) add("percent", event.percent);
   if (!event.carrier) add("carrier", 0);
   if (!impair) return out;
-  add("place", name_of(kPlaces, event.place));
-  add("kind", name_of(kKinds, event.impairment.kind));
+  add("place", word_of(event.place));
+  add("kind", word_of(event.impairment.kind));
   add("share", event.impairment.share_of_2_32);
   add("burst", event.impairment.burst);
   add("delay_ps", event.impairment.delay_max.ps());
@@ -153,7 +121,7 @@ Result<fabric::FaultEvent> parse_fault_event(std::string_view text) {
                                                   text.size(), kFaultTextMax)};
   }
   fabric::FaultEvent event;
-  WEFT_CHECK(take_name(kActions, cut(text, ' '), event.action));
+  WEFT_CHECK(take_enum(fabric::kFaultActionWords, cut(text, ' '), event.action));
   std::uint32_t seen = 0;
   while (!text.empty()) {
     std::string_view value = cut(text, ' ');

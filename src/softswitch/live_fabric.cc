@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/prng.h"
 #include "fabric/address.h"
 #include "wire/framing.h"
 
@@ -12,7 +13,7 @@ namespace weft::softswitch {
 
 using fabric::HostIndex;
 using fabric::LinkId;
-using switching::QueueParams;
+using switching::Loss;
 
 namespace {
 
@@ -26,21 +27,16 @@ static_assert(wire::wire_size({.header_size = 36, .trimmed = true}) ==
               wire::kIpv6Size + kTrimmedIpPayload + wire::kEthernetSize + wire::kEthernetFcsSize +
                   wire::kEthernetGapSize);
 
-bool is_control(world::Dscp dscp) {
-  return dscp == world::Dscp::kControl || world::is_trimmed(dscp);
-}
-
-bool is_trimmable(const PacketFacts& facts) {
-  return facts.udp &&
-         (facts.dscp == world::Dscp::kTrimmable || facts.dscp == world::Dscp::kTrimmableRetx);
-}
-
-// A number for each switch, unique over all planes and tiers.
-std::uint32_t switch_number(const fabric::Topology& topology, const fabric::SwitchId& at) {
-  std::uint32_t number = at.plane * (topology.switch_count() / topology.plane_count()) + at.index;
-  if (at.tier != fabric::Tier::kT0) number += topology.switch_count(fabric::Tier::kT0);
-  if (at.tier == fabric::Tier::kT2) number += topology.switch_count(fabric::Tier::kT1);
-  return number;
+switching::HopsConfig hops_config(const LiveFabricConfig& config) {
+  switching::HopsConfig out{.fabric_queue = config.fabric_queue,
+                            .last_hop_queue = config.last_hop_queue,
+                            .nic_bytes_max = config.nic_queue_bytes,
+                            .shared_buffer_bytes = config.shared_buffer_bytes,
+                            .shared_alpha_percent = config.shared_alpha_percent,
+                            .seed = config.seed};
+  out.fabric_queue.mtu_wire_size = out.last_hop_queue.mtu_wire_size =
+      static_cast<std::uint32_t>(wire::wire_size({.header_size = 36, .payload_size = config.mtu}));
+  return out;
 }
 
 }  // namespace
@@ -53,33 +49,18 @@ LiveFabric::LiveFabric(LiveFabricConfig config)
                                                           kSlotSize)),
       delivered_(config_.packets_max),
       delivered_at_(config_.packets_max),
-      links_(config_.topology.link_count()),
-      impairments_(Prng(config_.seed).fork("impairments")),
-      ecn_prng_(Prng(config_.seed).fork("ecn")) {
+      hops_(config_.topology, hops_config(config_)),
+      extra_delay_(config_.topology.link_count()),
+      link_counters_(config_.topology.link_count()) {
   WEFT_ASSERT(config_.forwarding != fabric::Forwarding::kSrv6);
-  const fabric::Topology& topology = config_.topology;
-  if (topology.spec().needs_usids)
-    by_usid_ = std::make_unique<fabric::Forwarder>(topology, fabric::Forwarding::kSrv6, 0);
+  if (config_.topology.spec().needs_usids) {
+    by_usid_ = std::make_unique<fabric::Forwarder>(config_.topology, fabric::Forwarding::kSrv6, 0);
+  }
   events_.reserve(config_.packets_max);
   handed_.reserve(config_.packets_max);
   free_.reserve(config_.packets_max);
   // Low slots are used first, so that few pages of the memory are touched.
   for (std::uint32_t i = config_.packets_max; i > 0; --i) free_.push_back(i - 1);
-  for (LinkId link = 0; link < links_.size(); ++link) {
-    WEFT_ASSERT(topology.rate(link).bits_per_second() > 0);
-    links_[link].queue.set_rate(topology.rate(link));
-    links_[link].last_hop = topology.is_last_hop(link);
-  }
-  config_.fabric_queue.mtu_wire_size = config_.last_hop_queue.mtu_wire_size =
-      static_cast<std::uint32_t>(wire::wire_size({.header_size = 36, .payload_size = config_.mtu}));
-  if (config_.shared_buffer_bytes == 0) return;
-  buffer_of_link_.resize(links_.size());
-  for (LinkId link = 0; link < links_.size(); ++link) {
-    const fabric::NodeId from = topology.ends(link).from;
-    if (from.tier != fabric::Tier::kHost) buffer_of_link_[link] = switch_number(topology, from);
-  }
-  buffers_.assign(topology.switch_count(), switching::SharedBuffer(config_.shared_buffer_bytes,
-                                                                   config_.shared_alpha_percent));
 }
 
 // --- packets and events ------------------------------------------------------------------------
@@ -116,6 +97,26 @@ void LiveFabric::drop(std::uint32_t packet, std::uint64_t& counter) {
   free_.push_back(packet);
 }
 
+// `link`: the one that the packet was to leave on or arrived by. A packet lost in transit counts for
+// the link that it was on.
+void LiveFabric::drop(std::uint32_t packet, Loss loss, LinkId link) {
+  switch (loss) {
+    case Loss::kNone:
+      WEFT_ASSERT(false);
+      return;
+    case Loss::kInTransit:
+      return drop(packet, link_counters_[packets_[packet].transit.link].drops_down);
+    case Loss::kLinkDown:
+      return drop(packet, link_counters_[link].drops_down);
+    case Loss::kQueueFull:
+      return drop(packet, link_counters_[link].drops_queue);
+    case Loss::kImpairment:
+      return drop(packet, link_counters_[link].drops_fault);
+    case Loss::kNoRoute:
+      return drop(packet, counters_.drops_route);
+  }
+}
+
 switching::Passing LiveFabric::passing(std::uint32_t packet) {
   const auto facts = look_at(bytes_of(packet));
   WEFT_ASSERT(facts.has_value());
@@ -144,9 +145,9 @@ Time LiveFabric::next_deadline() const {
 
 // --- the path of a packet --------------------------------------------------------------------
 
-// The path of a packet: by its destination address of the plan, or by its uSIDs. False: there is
-// none inside the plane.
-bool LiveFabric::find_way(LinkId first, Packet& packet, const PacketFacts& facts) const {
+// Sets the packet's route: by its destination address of the plan, or by its uSIDs. False: there is
+// no route inside the plane.
+bool LiveFabric::find_route(LinkId first, Packet& packet, const PacketFacts& facts) const {
   const fabric::LinkPlace from = config_.topology.place(first);
   packet.route = {.from = from.lower, .entropy = facts.entropy, .plane = from.plane};
   if (const auto to = fabric::port_of(facts.destination)) {
@@ -166,7 +167,7 @@ void LiveFabric::on_packet(Time now, HostIndex host, std::uint32_t plane, ConstB
   const auto facts = look_at(bytes);
   Packet packet;
   if (!facts || facts->size > kPacketSizeMax ||
-      !find_way(config_.topology.host_up(plane, host), packet, *facts)) {
+      !find_route(config_.topology.host_up(plane, host), packet, *facts)) {
     ++counters_.ignored;
     return;
   }
@@ -182,120 +183,73 @@ void LiveFabric::on_packet(Time now, HostIndex host, std::uint32_t plane, ConstB
   send(host, index, *facts);
 }
 
-// Queues a packet on the host's own link. That queue neither marks nor trims: it holds the packets
-// that a NIC would keep in the host.
 void LiveFabric::send(HostIndex host, std::uint32_t index, const PacketFacts& facts) {
   const LinkId id = config_.topology.host_up(packets_[index].route.plane, host);
-  Link& link = links_[id];
-  const switching::Arriving arriving{.wire_size = wire_size_of(packets_[index].size),
-                                     .control = is_control(facts.dscp)};
-  QueueParams nic;
-  nic.control_bytes_max = config_.nic_queue_bytes;
-  nic.mtu_wire_size = config_.fabric_queue.mtu_wire_size;
-  nic.ecn = false;
-  const auto admission = link.queue.admit(now_, arriving, nic, config_.nic_queue_bytes, ecn_prng_);
-  if (admission.fate == switching::Fate::kDropped) return drop(index, link.counters.drops_queue);
-  // A dead link takes the packet's transmission time too.
-  if (!link.up) return drop(index, link.counters.drops_down);
-  travel(id, index, admission.leaves_at);
-}
-
-// The queue and mark thresholds of a slow port shrink with its rate, but two packets always fit.
-const QueueParams& LiveFabric::queue_params(const Link& link, QueueParams& scaled) const {
-  const QueueParams& params = link.last_hop ? config_.last_hop_queue : config_.fabric_queue;
-  if (link.percent == 100) return params;
-  scaled = params;
-  scaled.data_bytes_max =
-      std::max(params.data_bytes_max * link.percent / 100, 2 * std::uint64_t{params.mtu_wire_size});
-  scaled.ecn_bytes_min = params.ecn_bytes_min * link.percent / 100;
-  scaled.ecn_bytes_max = params.ecn_bytes_max * link.percent / 100;
-  return scaled;
-}
-
-std::uint64_t LiveFabric::queue_limit(LinkId link, const QueueParams& params) {
-  if (buffers_.empty()) return params.data_bytes_max;
-  return std::min(params.data_bytes_max, buffers_[buffer_of_link_[link]].limit(now_));
+  const switching::Admitted admitted = hops_.send(now_, id,
+                                                  {.wire_size = wire_size_of(packets_[index].size),
+                                                   .control = switching::is_control(facts.dscp)});
+  if (admitted.loss != Loss::kNone) return drop(index, admitted.loss, id);
+  travel(id, index, admitted.leaves_at);
 }
 
 // Queues a packet at the output port of a switch.
 void LiveFabric::forward(LinkId id, std::uint32_t index) {
-  Link& link = links_[id];
   Packet& packet = packets_[index];
-  Link& came_by = links_[packet.via];
-  if (came_by.epoch != packet.via_epoch) return drop(index, came_by.counters.drops_down);
-  if (!link.up) return drop(index, link.counters.drops_down);
   const auto facts = look_at(bytes_of(index));
   WEFT_ASSERT(facts.has_value());
   const switching::Arriving arriving{
       .wire_size = wire_size_of(packet.size),
       .trimmed_wire_size = wire_size_of(
           std::min<std::size_t>(packet.size, wire::kIpv6Size + config_.trimmed_size_after_ip)),
-      .control = is_control(facts->dscp),
-      .trimmable = is_trimmable(*facts),
+      .control = switching::is_control(facts->dscp),
+      .trimmable = facts->udp && switching::is_trimmable(facts->dscp),
       .ecn_capable = facts->ecn != world::Ecn::kNotEct};
-  QueueParams scaled;
-  const QueueParams& params = queue_params(link, scaled);
-  const auto admission =
-      link.queue.admit(now_, arriving, params, queue_limit(id, params), ecn_prng_);
-  if (admission.fate == switching::Fate::kDropped) return drop(index, link.counters.drops_queue);
-  if (admission.fate == switching::Fate::kTrimmed) {
-    ++link.counters.trims;
-    const auto dscp = link.last_hop ? world::Dscp::kTrimmedLastHop : world::Dscp::kTrimmed;
-    packet.size = static_cast<std::uint32_t>(
-        trim(bytes_of(index), {.dscp = dscp, .keep = config_.trimmed_size_after_ip}));
+  const switching::Admitted admitted = hops_.admit(now_, packet.transit, id, arriving);
+  if (admitted.loss != Loss::kNone) return drop(index, admitted.loss, id);
+  if (admitted.trimmed) {
+    ++link_counters_[id].trims;
+    packet.size = static_cast<std::uint32_t>(trim(
+        bytes_of(index), {.dscp = hops_.trimmed_dscp(id), .keep = config_.trimmed_size_after_ip}));
   }
-  if (admission.marked) {
-    ++link.counters.ecn_marks;
+  if (admitted.marked) {
+    ++link_counters_[id].ecn_marks;
     mark_ce(bytes_of(index));
   }
-  const std::uint32_t size = wire_size_of(packet.size);
-  if (!buffers_.empty() && buffers_[buffer_of_link_[id]].has_room(size))
-    buffers_[buffer_of_link_[id]].take(size, admission.leaves_at);
-  travel(id, index, admission.leaves_at);
+  hops_.occupy(id, wire_size_of(packet.size), admitted.leaves_at);
+  travel(id, index, admitted.leaves_at);
 }
 
 // The packet's last byte leaves on link `id` at `leaves_at`; its arrival is the next event.
 void LiveFabric::travel(LinkId id, std::uint32_t index, Time leaves_at) {
-  Link& link = links_[id];
   Packet& packet = packets_[index];
-  ++link.counters.packets;
-  link.counters.bytes += wire_size_of(packet.size);
-  switching::Harm harm;
-  if (link.impaired || impairments_.on_all_links()) {
-    harm = impairments_.at_link(id, passing(index));
-    if (harm.lost) return drop(index, link.counters.drops_fault);
-    if (harm.corrupted) damage(bytes_of(index));
-  }
-  packet.via = id;
-  packet.via_epoch = link.epoch;
-  const fabric::TopologySpec& spec = config_.topology.spec();
-  Time at = leaves_at + harm.delayed + link.extra_delay + spec.link_delay;
-  LinkId next = fabric::kNoLink;
-  if (!link.last_hop) {
-    next = (packet.by_usid ? *by_usid_ : plain_).next(id, packet.route);
-    if (next == fabric::kNoLink) return drop(index, counters_.drops_route);
-    at += spec.switch_delay;
-  }
-  push(at, next, index);
-  if (!harm.duplicated) return;
-  if (const std::uint32_t copy = clone(index); copy != kNone) push(at, next, copy);
+  ++link_counters_[id].packets;
+  link_counters_[id].bytes += wire_size_of(packet.size);
+  const switching::Departed departed =
+      hops_.depart({.link = id,
+                    .leaves_at = leaves_at + extra_delay_[id],
+                    .forwarder = packet.by_usid ? *by_usid_ : plain_,
+                    .route = packet.route,
+                    .transit = packet.transit},
+                   [this, index] { return passing(index); });
+  if (departed.loss != Loss::kNone) return drop(index, departed.loss, id);
+  if (departed.corrupted) damage(bytes_of(index));
+  push(departed.arrives_at, departed.next, index);
+  if (!departed.duplicated) return;
+  if (const std::uint32_t copy = clone(index); copy != kNone)
+    push(departed.arrives_at, departed.next, copy);
 }
 
 void LiveFabric::deliver(std::uint32_t index) {
   Packet& packet = packets_[index];
-  Link& link = links_[packet.via];
-  if (link.epoch != packet.via_epoch) return drop(index, link.counters.drops_down);
-  if (impairments_.on_nics() && !packet.past_nic) {
-    const HostIndex host = config_.topology.place(packet.via).lower;
-    const switching::Harm harm = impairments_.at_nic(host, passing(index));
-    if (harm.lost) return drop(index, link.counters.drops_fault);
-    if (harm.corrupted) damage(bytes_of(index));
-    packet.past_nic = true;
-    if (harm.duplicated) {
-      if (const std::uint32_t copy = clone(index); copy != kNone) push(now_, fabric::kNoLink, copy);
-    }
-    if (harm.delayed > Duration()) return push(now_ + harm.delayed, fabric::kNoLink, index);
+  const LinkId via = packet.transit.link;
+  const switching::Arrived arrived = hops_.arrive(packet.transit, config_.topology.place(via).lower,
+                                                  [this, index] { return passing(index); });
+  if (arrived.loss != Loss::kNone) return drop(index, arrived.loss, via);
+  if (arrived.corrupted) damage(bytes_of(index));
+  if (arrived.duplicated) {
+    if (const std::uint32_t copy = clone(index); copy != kNone) push(now_, fabric::kNoLink, copy);
   }
+  if (arrived.delayed > Duration()) return push(now_ + arrived.delayed, fabric::kNoLink, index);
   if (packet.by_usid) readdress(bytes_of(index), fabric::address_of(packet.route.usids));
   delivered_at_[index] = now_;
   delivered_.push(index);
@@ -310,7 +264,7 @@ std::size_t LiveFabric::poll(Time now, std::span<Delivery> out) {
     const std::uint32_t index = delivered_.front();
     delivered_.pop();
     handed_.push_back(index);
-    const fabric::LinkPlace to = config_.topology.place(packets_[index].via);
+    const fabric::LinkPlace to = config_.topology.place(packets_[index].transit.link);
     out[count] = {
         .host = to.lower, .plane = to.plane, .at = delivered_at_[index], .packet = bytes_of(index)};
   }

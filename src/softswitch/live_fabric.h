@@ -2,10 +2,9 @@
 // rate, queue, marks, trims and faults. It has no sockets and no clock: packets and the time are
 // arguments.
 //
-// A packet is walked hop by hop, as in sim/sim_world.cc, each hop at its own time. When a port
-// (switching::PortQueue) admits a packet, it computes when the last byte leaves, which gives the
-// arrival at the next hop. A late call delays no hop: due events are handled with their own times,
-// in the order (time, arrival).
+// A packet is walked hop by hop by switching::Hops, as in sim/sim_world.cc, each hop at its own time.
+// A late call delays no hop: due events are handled with their own times, in the order (time,
+// arrival).
 //
 // Routing: a packet to an address of the plan (fabric/address.h) is hashed or follows the fields of
 // its EV. A uSID carrier follows its uSIDs and arrives with only the host's uSID left, as the
@@ -23,7 +22,6 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/prng.h"
 #include "base/result.h"
 #include "base/ring.h"
 #include "base/time.h"
@@ -31,9 +29,7 @@
 #include "fabric/forward.h"
 #include "fabric/topology.h"
 #include "softswitch/ip_packet.h"
-#include "switch/impairments.h"
-#include "switch/port_queue.h"
-#include "switch/shared_buffer.h"
+#include "switch/hops.h"
 
 namespace weft::softswitch {
 
@@ -104,39 +100,28 @@ class LiveFabric {
   void end_impairments(Time now);
   // A delay on top of the topology's, for packets that leave on `link` from now on. REQUIRES a link
   // of the topology.
-  void set_extra_delay(fabric::LinkId link, Duration delay) { links_[link].extra_delay = delay; }
+  void set_extra_delay(fabric::LinkId link, Duration delay) { extra_delay_[link] = delay; }
   // Queue and mark thresholds change with the rate, as a switch sets them by the speed of a port.
   // REQUIRES a link of the topology.
-  void set_rate(fabric::LinkId link, Rate rate);
-  bool is_up(fabric::LinkId link) const { return links_[link].up; }
+  void set_rate(fabric::LinkId link, Rate rate) { hops_.set_rate(link, rate); }
+  bool is_up(fabric::LinkId link) const { return hops_.is_up(link); }
   std::size_t impairment_count() const { return impairment_ids_.size(); }
 
   const fabric::Topology& topology() const { return config_.topology; }
   const LiveFabricCounters& counters() const { return counters_; }
-  const LinkCounters& counters(fabric::LinkId link) const { return links_[link].counters; }
+  const LinkCounters& counters(fabric::LinkId link) const { return link_counters_[link]; }
   std::uint32_t packets_under_way() const { return config_.packets_max - free_count(); }
 
  private:
   using LinkId = fabric::LinkId;
-  struct Link {
-    switching::PortQueue queue;
-    std::uint32_t epoch = 0;  // incremented each time the link goes down
-    bool up = true;
-    bool impaired = false;
-    bool last_hop = false;
-    std::uint8_t percent = 100;  // the current share of its rate
-    Duration extra_delay;
-    LinkCounters counters;
-  };
   struct Packet {
     fabric::RouteKey route;
-    LinkId via = fabric::kNoLink;  // the link it is on
-    std::uint32_t via_epoch = 0;   // epoch of that link at the time of sending
-    std::uint32_t size = 0;        // from the IP header on
+    switching::Transit transit;
+    std::uint32_t size = 0;  // from the IP header on
     bool by_usid = false;
-    bool past_nic = false;  // the impairments of the receiving NIC were applied
   };
-  // A packet arrives at the queue of `link`; with kNoLink, at the host at the end of `via`.
+  // A packet arrives at the queue of `link`; with kNoLink, at the host at the end of the link that it
+  // is on.
   struct Event {
     Time at;
     std::uint64_t sequence = 0;
@@ -150,11 +135,7 @@ class LiveFabric {
   void forward(LinkId link, std::uint32_t packet);
   void travel(LinkId link, std::uint32_t packet, Time leaves_at);
   void deliver(std::uint32_t packet);
-  bool find_way(LinkId first, Packet& packet, const PacketFacts& facts) const;
-  const switching::QueueParams& queue_params(const Link& link,
-                                             switching::QueueParams& scaled) const;
-  std::uint64_t queue_limit(LinkId link, const switching::QueueParams& params);
-  void set_link(const fabric::FaultEvent& fault);
+  bool find_route(LinkId first, Packet& packet, const PacketFacts& facts) const;
 
   Bytes bytes_of(std::uint32_t packet) {
     return Bytes(memory_.get() + std::size_t{packet} * kSlotSize, packets_[packet].size);
@@ -164,6 +145,7 @@ class LiveFabric {
   std::uint32_t take();
   std::uint32_t clone(std::uint32_t packet);
   void drop(std::uint32_t packet, std::uint64_t& counter);
+  void drop(std::uint32_t packet, switching::Loss loss, LinkId link);
   void push(Time at, LinkId link, std::uint32_t packet);
   switching::Passing passing(std::uint32_t packet);
 
@@ -180,12 +162,10 @@ class LiveFabric {
   Ring<std::uint32_t> delivered_;
   std::vector<Time> delivered_at_;     // by packet
   std::vector<std::uint32_t> handed_;  // given out by the last poll()
-  std::vector<Link> links_;
-  std::vector<switching::SharedBuffer> buffers_;  // by switch; empty: private queues only
-  std::vector<std::uint32_t> buffer_of_link_;
-  switching::Impairments impairments_;
+  switching::Hops hops_;
+  std::vector<Duration> extra_delay_;  // by link
+  std::vector<LinkCounters> link_counters_;
   std::vector<std::uint32_t> impairment_ids_;  // active ones
-  Prng ecn_prng_;
   LiveFabricCounters counters_;
 };
 

@@ -1,8 +1,6 @@
 // LiveFabric: faults, and the counters as text.
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "softswitch/live_fabric.h"
 
 namespace weft::softswitch {
@@ -11,82 +9,33 @@ using fabric::FaultAction;
 using fabric::LinkId;
 
 Result<void> LiveFabric::apply(Time now, const fabric::FaultEvent& fault) {
-  const bool one_link =
-      fault.action == FaultAction::kLinkDown || fault.action == FaultAction::kLinkUp ||
-      fault.action == FaultAction::kLinkRate ||
-      (fault.action == FaultAction::kImpair && fault.place == fabric::FaultPlace::kLink);
-  if (one_link && fault.link >= links_.size()) {
+  const std::uint32_t link_count = config_.topology.link_count();
+  if (fabric::is_of_host(fault.action)) {
+    return Error{ErrorKind::kUnsupported,
+                 "a host is a process of its own: stop, continue or kill that"};
+  }
+  if (fabric::names_link(fault) && fault.link >= link_count) {
     return Error{ErrorKind::kInvalid, fmt::format("link {}: no such link; expected 0 to {}",
-                                                  fault.link, links_.size() - 1)};
+                                                  fault.link, link_count - 1)};
+  }
+  if (fault.action == FaultAction::kLinkRate && (fault.percent < 1 || fault.percent > 100)) {
+    return Error{ErrorKind::kInvalid, fmt::format("rate {} %: expected 1 to 100", fault.percent)};
+  }
+  if (fault.action == FaultAction::kImpair && impairment_ids_.size() == kImpairmentsMax) {
+    return Error{ErrorKind::kExhausted,
+                 fmt::format("{} impairments are active; heal some first", kImpairmentsMax)};
   }
   run(now);
-  switch (fault.action) {
-    case FaultAction::kLinkDown:
-    case FaultAction::kLinkUp:
-      set_link(fault);
-      return {};
-    case FaultAction::kLinkRate: {
-      if (fault.percent < 1 || fault.percent > 100) {
-        return Error{ErrorKind::kInvalid,
-                     fmt::format("rate {} %: expected 1 to 100", fault.percent)};
-      }
-      const std::uint64_t slowed = std::max<std::uint64_t>(
-          config_.topology.rate(fault.link).bits_per_second() / 100 * fault.percent, 1'000'000);
-      set_rate(fault.link, Rate::bps(slowed));
-      return {};
-    }
-    case FaultAction::kImpair: {
-      if (impairment_ids_.size() == kImpairmentsMax) {
-        return Error{ErrorKind::kExhausted,
-                     fmt::format("{} impairments are active; heal some first", kImpairmentsMax)};
-      }
-      std::uint32_t place = fault.link;
-      if (fault.place == fabric::FaultPlace::kAllLinks) place = switching::Impairments::kAllLinks;
-      if (fault.place == fabric::FaultPlace::kNicReceive)
-        place = switching::Impairments::kNicReceive;
-      impairments_.start(fault.id, place, fault.impairment);
-      impairment_ids_.push_back(fault.id);
-      if (fault.place == fabric::FaultPlace::kLink) links_[fault.link].impaired = true;
-      return {};
-    }
-    case FaultAction::kHeal:
-      impairments_.end(fault.id);
-      std::erase(impairment_ids_, fault.id);
-      for (LinkId link = 0; link < links_.size(); ++link) {
-        if (links_[link].impaired) links_[link].impaired = impairments_.on_link(link);
-      }
-      return {};
-    case FaultAction::kPause:
-    case FaultAction::kResume:
-    case FaultAction::kCrash:
-      break;
-  }
-  return Error{ErrorKind::kUnsupported,
-               "a host is a process of its own: stop, continue or kill that"};
+  hops_.apply(now_, fault);
+  if (fault.action == FaultAction::kImpair) impairment_ids_.push_back(fault.id);
+  if (fault.action == FaultAction::kHeal) std::erase(impairment_ids_, fault.id);
+  return {};
 }
 
 void LiveFabric::end_impairments(Time now) {
   run(now);
-  impairments_.end_all();
+  hops_.end_impairments();
   impairment_ids_.clear();
-  for (Link& link : links_) link.impaired = false;
-}
-
-void LiveFabric::set_rate(LinkId link, Rate rate) {
-  links_[link].queue.set_rate(rate);
-  const std::uint64_t percent =
-      rate.bits_per_second() * 100 / config_.topology.rate(link).bits_per_second();
-  links_[link].percent = static_cast<std::uint8_t>(std::clamp<std::uint64_t>(percent, 1, 100));
-}
-
-void LiveFabric::set_link(const fabric::FaultEvent& fault) {
-  Link& link = links_[fault.link];
-  const bool up = fault.action == FaultAction::kLinkUp;
-  if (link.up == up) return;
-  link.up = up;
-  if (!up) ++link.epoch;
-  // Queued packets are lost.
-  link.queue.data_free_at = link.queue.control_free_at = now_;
 }
 
 std::string to_json(const LiveFabric& fabric) {

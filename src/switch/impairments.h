@@ -50,6 +50,9 @@ class Impairments {
   bool on_nics() const { return nic_count_ > 0; }
   bool on_all_links() const { return all_count_ > 0; }
   bool on_link(fabric::LinkId link) const { return links_.contains(link); }
+  const std::set<fabric::LinkId>& links() const {
+    return links_;
+  }  // with an impairment of their own
   bool any() const { return !active_.empty(); }
 
   Harm at_link(fabric::LinkId link, const Passing& packet);

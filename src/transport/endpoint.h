@@ -128,6 +128,8 @@ class Endpoint final : public world::Node {
     Status status = Status::kOk;
   };
   bool poll_failure(QpFailure& out);
+  // Something can be polled: a completion or a failure.
+  bool has_news() const { return !completions_.empty() || !failures_.empty(); }
 
   // --- what is known ---------------------------------------------------------------------------
   QpState qp_state(Qpn qpn) const;
@@ -140,10 +142,13 @@ class Endpoint final : public world::Node {
     std::uint32_t incomplete = 0;             // work requests not completed
     std::uint32_t lost_waiting = 0;           // packets waiting to be sent again
     bool peer_silent = false;
-    PortMask ports_left_out = 0;  // condemned, or without an EV in rotation
+    // Condemned, down at either end, or without an EV in rotation.
+    PortMask ports_left_out = 0;
     Time deadline;
   };
   QpView view(Qpn qpn) const;
+  // Goes up when an EV, a plane, or a port of either end is lost or comes back, or an EV is denied.
+  std::uint64_t path_changes() const { return requestor_counters_.path_changes; }
   // transport.*: packets, bytes, retransmits, NACKs by reason, drops by reason, probes, EVs
   // condemned and revived ...
   CounterTable counters() const;

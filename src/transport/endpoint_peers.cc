@@ -29,6 +29,7 @@ void Endpoint::set_port_admin(Time now, PortIndex port, bool enabled) {
 // A port of ours went down or up: the QPs and the peers are told.
 void Endpoint::on_own_port(Time now, PortIndex port) {
   const bool up = ports_.is_up(port);
+  ++requestor_counters_.path_changes;
   trace_.port(now, port, up);
   qps_.for_each([&](Qp& qp) {
     if (!qp.may_send()) return;
@@ -50,6 +51,7 @@ void Endpoint::on_own_port(Time now, PortIndex port) {
 
 // Ports of a peer can no longer be reached, or can be again.
 void Endpoint::on_peer_ports(Time now, const Peer& peer, PortStatus::Change change) {
+  if ((change.lost | change.back) != 0) ++requestor_counters_.path_changes;
   qps_.for_each_of(peer, [&](Qp& qp) {
     auto c = context(now);
     for (std::uint32_t p = 0; p < ports_.count(); ++p) {
@@ -66,6 +68,7 @@ void Endpoint::on_peer_ports(Time now, const Peer& peer, PortStatus::Change chan
 // A condemned EV or plane has answered its probes.
 void Endpoint::revive(Time now, const EvProber::Watch& watch) {
   ++(watch.plane ? counters_.planes_revived : counters_.evs_revived);
+  ++requestor_counters_.path_changes;
   qps_.for_each_of(peers_[watch.peer], [&](Qp& qp) {
     PathSet& paths = qp.requestor.paths();
     if (watch.plane) qp.requestor.on_port_back(now, watch.ev.port);
@@ -108,6 +111,7 @@ void Endpoint::deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied) {
   const PathSet::Slot slot = paths.find(ev);
   if (slot != PathSet::kNone) {
     paths.deny(now, slot, denied);
+    ++requestor_counters_.path_changes;
     if (qp->peer != Qp::kNoPeer) {
       Peer& peer = peers_[qp->peer];
       denied ? ReverseEvs::deny(peer, paths, ev) : ReverseEvs::allow(now, peer, ev);

@@ -12,10 +12,13 @@ Endpoint::QpView Endpoint::view(Qpn qpn) const {
   const Qp* qp = qps_.find(qpn);
   if (qp == nullptr) return {};
   const Requestor& r = qp->requestor;
+  const PortMask usable = static_cast<PortMask>(
+      ports_.up() & (qp->peer == Qp::kNoPeer ? PortMask{0xff} : peers_[qp->peer].ports.reachable));
   PortMask left_out = r.paths().planes_down();
   for (std::uint32_t port = 0; port < ports_.count(); ++port) {
     const auto one = static_cast<PortMask>(1u << port);
-    if (!r.paths().any_in_rotation(one)) left_out = static_cast<PortMask>(left_out | one);
+    if ((usable & one) == 0 || !r.paths().any_in_rotation(one))
+      left_out = static_cast<PortMask>(left_out | one);
   }
   return {.state = qp->state,
           .cwnd_bytes = r.congestion().window(),

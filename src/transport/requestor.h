@@ -48,6 +48,7 @@ struct RequestorCounters {
                 lost_overflow = 0, timeouts = 0, silences = 0;
   std::uint64_t nacks_resource = 0, nacks_window = 0, probes = 0, marks = 0, stale = 0;
   std::uint64_t evs_condemned = 0, planes_condemned = 0, evs_withdrawn = 0, unbalanced = 0;
+  std::uint64_t path_changes = 0;  // of all these kinds, and those that the endpoint finds
 };
 
 // Shared by all QPs that are created alike.

@@ -77,6 +77,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
       break;
     case Verdict::kEvCondemned:
       ++context.counters.evs_condemned;
+      ++context.counters.path_changes;
       // An EV that cannot be watched could never come back.
       if (!context.prober.watch(context.now, qp_.peer, paths_.ev(slot), false)) {
         paths_.revive(context.now, slot);
@@ -84,6 +85,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
       break;
     case Verdict::kPlaneCondemned:
       ++context.counters.planes_condemned;
+      ++context.counters.path_changes;
       watch_plane(context, paths_.ev(slot).port);
       break;
   }

@@ -35,6 +35,7 @@ void Requestor::acknowledge(Context& context, Psn psn) {
     // Its probes go on: another QP may have condemned the same EV.
     if (record.blamed && paths_.on_unlost(context.now, record.ev)) {
       ++context.counters.evs_withdrawn;
+      ++context.counters.path_changes;
     }
   } else {
     // Too soon for the second copy: the first had arrived.
@@ -184,6 +185,7 @@ void Requestor::apply_path_mark(Context& context, PathSet::Slot slot, wire::Path
       if (context.prober.watch(context.now, qp_.peer, paths_.ev(slot), false) &&
           paths_.condemn(context.now, slot)) {
         ++context.counters.evs_condemned;
+        ++context.counters.path_changes;
       }
   }
 }

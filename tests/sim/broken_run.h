@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../support/run_file.h"
-#include "scenario/fleet.h"
+#include "run/fleet.h"
 #include "sim/flow_memory.h"
 #include "sim/sim_world.h"
 #include "wire/packet.h"
@@ -85,7 +85,7 @@ class BrokenRun {
                          "broken")) {
     const auto topology = fabric::Topology::make(scenario_.topology).value();
     fleet_ =
-        scenario::Fleet::make(
+        run::Fleet::make(
             scenario_, topology,
             {.seed = 1,
              .memory = [&](scenario::HostIndex host, const scenario::Plan& plan) -> world::Memory& {
@@ -97,7 +97,7 @@ class BrokenRun {
         .data_bytes_max = 1u << 20, .control_bytes_max = 1u << 20, .ecn = false};
     sim::SimWorld world({.topology = topology, .fabric_queue = queue, .last_hop_queue = queue});
     for (scenario::HostIndex host = 0; host < 2; ++host) {
-      nodes_.push_back(std::make_unique<BrokenNode>(fleet_->host(host), how));
+      nodes_.push_back(std::make_unique<BrokenNode>(fleet_->node(host), how));
       EXPECT_TRUE(world.attach(fleet_->addresses(host), *nodes_.back()));
     }
     mark(world.now(), TraceKind::kHealed);
@@ -150,7 +150,7 @@ class BrokenRun {
   Trace trace_;
   std::unique_ptr<sim::FlowMemory> memory_;
   std::vector<std::unique_ptr<BrokenMemory>> memories_;
-  std::unique_ptr<scenario::Fleet> fleet_;
+  std::unique_ptr<run::Fleet> fleet_;
   std::vector<std::unique_ptr<BrokenNode>> nodes_;
   TraceRecord last_;
 };

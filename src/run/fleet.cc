@@ -1,4 +1,4 @@
-#include "scenario/fleet.h"
+#include "run/fleet.h"
 
 #include <algorithm>
 
@@ -6,16 +6,16 @@
 #include "base/prng.h"
 #include "scenario/settings.h"
 
-namespace weft::scenario {
+namespace weft::run {
 namespace {
 
 constexpr std::size_t kSeriesCountMax = 1u << 20;
 
 // The paths that a listed flow asks for at this end; empty: any path.
-std::span<const std::uint32_t> paths_of(const WorkloadSpec& spec, const Plan& plan, HostIndex host,
-                                        std::uint32_t end) {
+std::span<const std::uint32_t> paths_of(const scenario::WorkloadSpec& spec, const Plan& plan,
+                                        HostIndex host, std::uint32_t end) {
   if (spec.flows.empty()) return {};
-  for (const Op& op : plan.ops_of(host)) {
+  for (const scenario::Op& op : plan.ops_of(host)) {
     if (end - op.first_end < plan.qps_per_peer) return spec.flows[op.listed].paths;
   }
   return {};
@@ -23,7 +23,7 @@ std::span<const std::uint32_t> paths_of(const WorkloadSpec& spec, const Plan& pl
 
 }  // namespace
 
-Result<std::unique_ptr<Fleet>> Fleet::make(const Scenario& scenario,
+Result<std::unique_ptr<Fleet>> Fleet::make(const scenario::Scenario& scenario,
                                            const fabric::Topology& topology,
                                            const Options& options) {
   std::unique_ptr<Fleet> fleet(new Fleet(scenario));
@@ -33,53 +33,67 @@ Result<std::unique_ptr<Fleet>> Fleet::make(const Scenario& scenario,
 
 Result<void> Fleet::build(const fabric::Topology& topology, const Options& options) {
   const Prng prng(options.seed);
-  plan_ = make_plan(scenario_, topology, prng.fork("workload"));
+  plan_ = scenario::make_plan(scenario_, topology, prng.fork("workload"));
   scoreboard_.flows.resize(plan_.ops.size());
   scoreboard_.flows_left = plan_.ops.size();
   if (plan_.repeat_until > Time()) {
     const auto steps = plan_.repeat_until.ps() / scenario_.run.sample.ps() + 1;
-    scoreboard_.series =
-        Series(scenario_.run.sample, std::min(static_cast<std::size_t>(steps), kSeriesCountMax));
+    scoreboard_.series = scenario::Series(
+        scenario_.run.sample, std::min(static_cast<std::size_t>(steps), kSeriesCountMax));
   }
   pairs_.resize(plan_.connections.size());
   crashed_.resize(plan_.host_count(), false);
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
-    const auto config = endpoint_config(scenario_, plan_, host, prng.fork("endpoint", host).next());
-    hosts_.emplace_back(Host::Setup{.plan = plan_,
-                                    .host = host,
-                                    .config = config,
-                                    .memory = options.memory(host, plan_),
-                                    .scoreboard = scoreboard_,
-                                    .trace = options.trace});
+    const auto config =
+        scenario::endpoint_config(scenario_, plan_, host, prng.fork("endpoint", host).next());
+    add_host(host, config, options);
     WEFT_CHECK(create_qps(topology, options, host, prng.fork("qp", host)));
   }
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
     WEFT_CHECK(connect_qps(host));
-    WEFT_CHECK(hosts_[host].begin(Time()));
+    hosts_[host].program->begin(Time(), hosts_[host].node);
   }
   pairs_ = {};
   return {};
 }
 
+void Fleet::add_host(HostIndex host, const transport::EndpointConfig& config,
+                     const Options& options) {
+  constexpr std::uint64_t kEveryAddress = ~std::uint64_t{0};
+  Seat& seat = hosts_.emplace_back(config, options.memory(host, plan_), options.trace);
+  seat.program.emplace(scenario::Host::Setup{.plan = plan_,
+                                             .host = host,
+                                             .sends_max = config.send_queue_max,
+                                             .receives_max = config.receive_queue_max,
+                                             .source = seat.node.declare_source(0, kEveryAddress),
+                                             .scoreboard = scoreboard_,
+                                             .trace = options.trace});
+  seat.node.run(*seat.program);
+}
+
 Result<void> Fleet::create_qps(const fabric::Topology& topology, const Options& options,
                                HostIndex host, Prng prng) {
-  transport::QpConfig config = qp_config(scenario_, topology);
-  if (options.suit_qp) options.suit_qp(config);
+  transport::QpConfig config = scenario::qp_config(scenario_, topology);
+  if (options.adjust_qp) options.adjust_qp(config);
   const auto ends = plan_.ends_of(host);
   const auto ops = plan_.ops_of(host);
   const bool has_first_flow = !ops.empty() && plan_.ops_from[host] == 0;
   for (std::uint32_t i = 0; i < ends.size(); ++i) {
-    const EvRequest request{.from = host,
-                            .to = plan_.peer_of(host, ends[i]),
-                            .sends = ends[i].sends,
-                            .paths = paths_of(scenario_.workload, plan_, host, i)};
-    const EvList list = evs_for(scenario_, topology, request, prng.fork("evs", i));
+    const scenario::EvRequest request{.from = host,
+                                      .to = plan_.peer_of(host, ends[i]),
+                                      .sends = ends[i].sends,
+                                      .paths = paths_of(scenario_.workload, plan_, host, i)};
+    const scenario::EvList list =
+        scenario::evs_for(scenario_, topology, request, prng.fork("evs", i));
     config.evs = list.evs;
     config.ev_active = list.in_rotation;
     config.wimm_dest_max = static_cast<std::uint16_t>(
         std::clamp<std::uint32_t>(ends[i].receives, 1, scenario_.transport.wimm_max));
     const Psn first_psn(prng.fork("psn", i).below(Psn::kMask + 1));
-    WEFT_TRY(const transport::Qpn qpn, hosts_[host].create_qp(config, first_psn));
+    engine::NodeRdma& node = hosts_[host].node;
+    WEFT_TRY(const rdma::QpIndex index, node.create_qp(config, first_psn));
+    const transport::Qpn qpn = node.qpn(index);
+    hosts_[host].program->add_end(qpn);
     const int side = plan_.connections[ends[i].connection].a == host ? 0 : 1;
     pairs_[ends[i].connection].qpn[side] = qpn;
     pairs_[ends[i].connection].first_psn[side] = first_psn;
@@ -102,25 +116,27 @@ Result<void> Fleet::connect_qps(HostIndex host) {
     info.host = peer;
     info.qpn = pair.qpn[other];
     info.first_psn = pair.first_psn[other];
-    WEFT_CHECK(hosts_[host].connect(Time(), i, info));
+    engine::NodeRdma& node = hosts_[host].node;
+    WEFT_CHECK(node.endpoint().connect(Time(), node.qpn(i), info));
   }
   return {};
 }
 
 std::vector<world::Address> Fleet::addresses(HostIndex host) const {
-  const auto ports = port_addresses(scenario_, host);
+  const auto ports = scenario::port_addresses(scenario_, host);
   return {ports.begin(), ports.begin() + scenario_.topology.planes};
 }
 
 void Fleet::on_crash(HostIndex host) {
   crashed_[host] = true;
-  for (FlowIndex flow = 0; flow < plan_.ops.size(); ++flow) {
+  for (scenario::FlowIndex flow = 0; flow < plan_.ops.size(); ++flow) {
     const HostIndex from = plan_.host_of(flow);
-    FlowRecord& record = scoreboard_.flows[flow];
-    const bool over = record.state == FlowState::kCompleted || record.state == FlowState::kFailed ||
-                      record.state == FlowState::kAbandoned;
+    scenario::FlowRecord& record = scoreboard_.flows[flow];
+    const bool over = record.state == scenario::FlowState::kCompleted ||
+                      record.state == scenario::FlowState::kFailed ||
+                      record.state == scenario::FlowState::kAbandoned;
     if (over || (from != host && plan_.ops[flow].peer != host)) continue;
-    record.state = FlowState::kAbandoned;
+    record.state = scenario::FlowState::kAbandoned;
     --scoreboard_.flows_left;
   }
 }
@@ -129,7 +145,7 @@ Fleet::QpErrors Fleet::qp_errors() const {
   // The connections with a flow that must fail.
   std::vector<bool> meant(plan_.connections.size(), false);
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
-    for (const Op& op : plan_.ops_of(host)) {
+    for (const scenario::Op& op : plan_.ops_of(host)) {
       if (!op.bad_rkey) continue;
       for (std::uint32_t k = 0; k < plan_.qps_per_peer; ++k) {
         meant[plan_.ends_of(host)[op.first_end + k].connection] = true;
@@ -141,7 +157,7 @@ Fleet::QpErrors Fleet::qp_errors() const {
     if (crashed_[host]) continue;
     const auto ends = plan_.ends_of(host);
     for (std::uint32_t i = 0; i < ends.size(); ++i) {
-      const auto state = hosts_[host].endpoint().qp_state(hosts_[host].qpn(i));
+      const auto state = node(host).endpoint().qp_state(node(host).qpn(i));
       if (state != transport::QpState::kError) continue;
       const bool expected = meant[ends[i].connection] || crashed_[plan_.peer_of(host, ends[i])];
       ++(expected ? errors.expected : errors.unexpected);
@@ -154,9 +170,9 @@ bool Fleet::ev_floor_reached() const {
   const std::uint32_t floor =
       scenario_.transport.evs * scenario_.transport.ev_min_active_percent / 100;
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
-    for (const Op& op : plan_.ops_of(host)) {
+    for (const scenario::Op& op : plan_.ops_of(host)) {
       for (std::uint32_t k = 0; k < plan_.qps_per_peer; ++k) {
-        const auto view = hosts_[host].endpoint().view(hosts_[host].qpn(op.first_end + k));
+        const auto view = node(host).endpoint().view(node(host).qpn(op.first_end + k));
         if (view.ev_active_min <= floor) return true;
       }
     }
@@ -166,9 +182,10 @@ bool Fleet::ev_floor_reached() const {
 
 transport::Endpoint::MemoryView Fleet::memory() const {
   transport::Endpoint::MemoryView sum;
-  for (const Host& host : hosts_) {
-    const auto one = host.endpoint().memory();
-    sum.endpoint += one.endpoint + sizeof(Host) - sizeof(transport::Endpoint) + host.heap_bytes();
+  for (const Seat& seat : hosts_) {
+    const auto one = seat.node.endpoint().memory();
+    sum.endpoint += one.endpoint + sizeof(Seat) - sizeof(transport::Endpoint) +
+                    seat.node.heap_bytes() + seat.program->heap_bytes();
     sum.qps += one.qps;
     sum.evs += one.evs;
     sum.psn_records += one.psn_records;
@@ -178,8 +195,8 @@ transport::Endpoint::MemoryView Fleet::memory() const {
 
 CounterTable Fleet::counters() const {
   CounterTable sum;
-  for (const Host& host : hosts_) {
-    const CounterTable table = host.endpoint().counters();
+  for (const Seat& seat : hosts_) {
+    const CounterTable table = seat.node.counters();
     if (sum.empty()) sum.assign(table.size(), {});
     WEFT_ASSERT(sum.size() == table.size());
     for (std::size_t i = 0; i < table.size(); ++i) {
@@ -195,10 +212,10 @@ std::vector<std::string> Fleet::stuck(std::size_t count_max) const {
   std::vector<std::string> lines;
   for (HostIndex host = 0; host < plan_.host_count() && lines.size() < count_max; ++host) {
     if (crashed_[host]) continue;
-    std::string line = hosts_[host].stuck();
+    std::string line = hosts_[host].program->stuck(node(host).endpoint());
     if (!line.empty()) lines.push_back(std::move(line));
   }
   return lines;
 }
 
-}  // namespace weft::scenario
+}  // namespace weft::run

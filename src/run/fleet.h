@@ -1,23 +1,29 @@
 // Fleet: all hosts of a scenario, with endpoints, connected QPs and posted receives, ready to be
-// attached to a world. It does not know the kind of world. Owns the hosts, the plan and the
-// scoreboard; a host never moves in memory.
+// attached to a world. It does not know the kind of world. Owns the plan, the scoreboard, and for each
+// host its program and the node that runs it; neither moves in memory.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/counters.h"
 #include "base/result.h"
+#include "engine/node_rdma.h"
 #include "fabric/topology.h"
 #include "scenario/host.h"
 #include "scenario/scenario.h"
 #include "scenario/scoreboard.h"
 #include "scenario/workload.h"
 
-namespace weft::scenario {
+namespace weft::run {
+
+using scenario::HostIndex;
+using scenario::Plan;
+using scenario::Scoreboard;
 
 class Fleet {
  public:
@@ -28,16 +34,18 @@ class Fleet {
     std::function<world::Memory&(HostIndex, const Plan&)> memory;
     Trace* trace = nullptr;
     // Changes that the world makes to the QP configuration of the scenario; may be empty.
-    std::function<void(transport::QpConfig&)> suit_qp{};
+    std::function<void(transport::QpConfig&)> adjust_qp{};
   };
   // REQUIRES a scenario from parse() and its topology.
-  static Result<std::unique_ptr<Fleet>> make(const Scenario& scenario,
+  static Result<std::unique_ptr<Fleet>> make(const scenario::Scenario& scenario,
                                              const fabric::Topology& topology,
                                              const Options& options);
 
   std::uint32_t host_count() const { return plan_.host_count(); }
-  Host& host(HostIndex index) { return hosts_[index]; }
-  const Host& host(HostIndex index) const { return hosts_[index]; }
+  const scenario::Host& host(HostIndex index) const { return *hosts_[index].program; }
+  // What the world drives.
+  engine::NodeRdma& node(HostIndex index) { return hosts_[index].node; }
+  const engine::NodeRdma& node(HostIndex index) const { return hosts_[index].node; }
   const Plan& plan() const { return plan_; }
   const Scoreboard& scoreboard() const { return scoreboard_; }
   // True when every flow has completed, failed or been abandoned.
@@ -65,16 +73,23 @@ class Fleet {
   std::vector<std::string> stuck(std::size_t count_max) const;
 
  private:
-  explicit Fleet(const Scenario& scenario) : scenario_(scenario) {}
+  explicit Fleet(const scenario::Scenario& scenario) : scenario_(scenario) {}
   Result<void> build(const fabric::Topology& topology, const Options& options);
   Result<void> create_qps(const fabric::Topology& topology, const Options& options, HostIndex host,
                           Prng prng);
   Result<void> connect_qps(HostIndex host);
 
-  Scenario scenario_;
+  scenario::Scenario scenario_;
   Plan plan_;
   Scoreboard scoreboard_;
-  std::deque<Host> hosts_;
+  struct Seat {
+    Seat(const transport::EndpointConfig& config, world::Memory& memory, Trace* trace)
+        : node(config, memory, trace) {}
+    engine::NodeRdma node;
+    std::optional<scenario::Host> program;
+  };
+  void add_host(HostIndex host, const transport::EndpointConfig& config, const Options& options);
+  std::deque<Seat> hosts_;
   std::vector<bool> crashed_;
   // The values that the two ends of a connection exchange; freed after set-up.
   struct Pair {
@@ -85,4 +100,4 @@ class Fleet {
   std::vector<std::uint32_t> first_flow_evs_;
 };
 
-}  // namespace weft::scenario
+}  // namespace weft::run

@@ -1,5 +1,5 @@
 // Hosts of a whole fleet, joined by a loopback that delivers every datagram after two microseconds.
-#include "scenario/host.h"
+#include "run/fleet.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "fabric/address.h"
-#include "scenario/fleet.h"
 #include "scenario/testing.h"
 
 // Counts allocations while a host is called. Not inlined, because g++ would report malloc and free
@@ -32,8 +31,10 @@ static bool counting = false;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace weft::scenario {
+namespace weft::run {
 namespace {
+
+using namespace scenario;
 
 // Counts allocations within a scope.
 struct Counting {
@@ -84,7 +85,7 @@ class Loopback {
     for (; now_ <= Time::from_start(limit) && !fleet_->is_done(); now_ += kStep) {
       deliver();
       for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
-        Host& node = fleet_->host(host);
+        world::Node& node = fleet_->node(host);
         if (node.next_deadline() <= now_) {
           const Counting scope;
           node.on_deadline(now_, Duration());
@@ -117,7 +118,7 @@ class Loopback {
     std::array<world::Datagram, 64> out;
     const auto ports = std::span(room).first(scenario_.topology.planes);
     counting = true;
-    const std::size_t count = fleet_->host(host).poll_transmit(now_, ports, out);
+    const std::size_t count = fleet_->node(host).poll_transmit(now_, ports, out);
     counting = false;
     const auto addresses = fleet_->addresses(host);
     for (std::size_t i = 0; i < count; ++i) {
@@ -140,7 +141,7 @@ class Loopback {
       flying.datagram.received_at = now_;
       if (flying.to != deaf) {
         const Counting scope;
-        fleet_->host(flying.to).on_datagrams(now_, std::span(&flying.datagram, 1));
+        fleet_->node(flying.to).on_datagrams(now_, std::span(&flying.datagram, 1));
       }
       flying_.pop_front();
     }
@@ -160,7 +161,7 @@ TEST(Host, FlowIsCutIntoMessagesAndCompletes) {
   ASSERT_TRUE(loop.run(Duration::ms(10)));
   const FlowRecord& record = loop.record(0);
   EXPECT_EQ(record.state, FlowState::kCompleted);
-  EXPECT_EQ(record.status, transport::Status::kOk);
+  EXPECT_EQ(record.status, rdma::Status::kOk);
   EXPECT_EQ(record.bytes_completed, 1000000u);
   EXPECT_EQ(record.first_post, Time());
   EXPECT_GT(record.last_completion, record.first_post);
@@ -239,7 +240,7 @@ TEST(Host, UnregisteredKeyEndsInARemoteAccessError) {
       nullptr);
   ASSERT_TRUE(loop.run(Duration::ms(50)));
   EXPECT_EQ(loop.record(0).state, FlowState::kFailed);
-  EXPECT_EQ(loop.record(0).status, transport::Status::kRemoteAccess);
+  EXPECT_EQ(loop.record(0).status, rdma::Status::kRemoteAccess);
   EXPECT_EQ(loop.record(1).state, FlowState::kCompleted);
   EXPECT_EQ(loop.fleet().qp_errors().unexpected, 0u);
   EXPECT_GE(loop.fleet().qp_errors().expected, 1u);
@@ -285,7 +286,10 @@ TEST(Host, TraceHoldsWhatTheApplicationSees) {
 
 TEST(Host, HostTakesLittleMemoryBesidesItsEndpoint) {
   Loopback loop("[workload]\nkind = \"permutation\"\nbytes = 262144\n", nullptr);
-  EXPECT_LE(sizeof(Host) - sizeof(transport::Endpoint) + loop.fleet().host(0).heap_bytes(), 384u);
+  const engine::NodeRdma& node = loop.fleet().node(0);
+  EXPECT_LE(sizeof(Host) + loop.fleet().host(0).heap_bytes() + sizeof(node) -
+                sizeof(transport::Endpoint) + node.heap_bytes(),
+            640u);
 }
 
 TEST(Host, RunningHostAllocatesNothing) {
@@ -298,4 +302,4 @@ TEST(Host, RunningHostAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace weft::scenario
+}  // namespace weft::run

@@ -1,0 +1,242 @@
+#include "engine/endpoint_rdma.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "base/assert.h"
+
+namespace weft::engine {
+namespace {
+
+constexpr std::uint16_t kImmediatesMax = 128;
+// Half of the PSN space, in packets of the smallest MTU.
+constexpr std::uint32_t kWriteBytesMax = 1u << 30;
+
+rdma::Status status_of(transport::Status status) {
+  switch (status) {
+    case transport::Status::kOk:
+      return rdma::Status::kOk;
+    case transport::Status::kRetryExceeded:
+      return rdma::Status::kRetryExceeded;
+    case transport::Status::kRemoteAccess:
+      return rdma::Status::kRemoteAccess;
+    case transport::Status::kRemoteInvalid:
+      return rdma::Status::kRemoteInvalid;
+    case transport::Status::kRemoteOperation:
+      return rdma::Status::kRemoteOperation;
+    case transport::Status::kLocalAccess:
+      return rdma::Status::kLocalAccess;
+    case transport::Status::kFlushed:
+      return rdma::Status::kFlushed;
+  }
+  return rdma::Status::kFlushed;
+}
+
+Error no_such(const char* what, std::uint32_t id) {
+  return {ErrorKind::kNotFound, fmt::format("{} {} is not there", what, id)};
+}
+
+}  // namespace
+
+// --- set-up ------------------------------------------------------------------------------------
+
+void EndpointRdma::bound_queues(const rdma::GroupRequest& request, transport::QpConfig& config) {
+  config.send_queue_max = request.sends_max;
+  config.receive_queue_max = request.receives_max;
+  config.wimm_max = config.wimm_dest_max = kImmediatesMax;
+}
+
+Result<rdma::Group> EndpointRdma::create_qps(Time now, const rdma::GroupRequest& request,
+                                             transport::QpConfig config, Prng& prng) {
+  const std::uint64_t sends = std::uint64_t{request.qps} * request.sends_max;
+  const std::uint64_t receives = std::uint64_t{request.qps} * request.receives_max;
+  if (sends_reserved_ + sends > bounds_.sends_max ||
+      receives_reserved_ + receives > bounds_.receives_max) {
+    return Error{
+        ErrorKind::kExhausted,
+        fmt::format("a group of {} QPs asks for {} sends and {} receives; {} and {} are left",
+                    request.qps, sends, receives, bounds_.sends_max - sends_reserved_,
+                    bounds_.receives_max - receives_reserved_)};
+  }
+  if (request.qps == 0 || request.receives_posted > request.receives_max)
+    return Error{ErrorKind::kInvalid, "a group has QPs, and posts no more receives than its bound"};
+  bound_queues(request, config);
+  groups_.push_back({.group = {.id = static_cast<rdma::GroupId>(groups_.size()),
+                               .first_qp = static_cast<rdma::QpIndex>(qps_.size()),
+                               .qps = request.qps},
+                     .request = request});
+  GroupState& state = groups_.back();
+  sends_reserved_ += static_cast<std::uint32_t>(sends);
+  receives_reserved_ += static_cast<std::uint32_t>(receives);
+  for (std::uint32_t i = 0; i < request.qps; ++i) {
+    const Psn first(prng.below(Psn::kMask + 1));
+    const auto qpn = endpoint_->create_qp(config, first);
+    if (!qpn) {
+      state.group.qps = i;
+      (void)destroy_qps(now, state);
+      return qpn.error();
+    }
+    const rdma::QpIndex index = add_qp(*qpn, first);
+    const std::uint32_t posted = post_receives(now, index, request.receives_posted);
+    WEFT_ASSERT(posted == request.receives_posted);  // the queue is empty and has that bound
+  }
+  return state.group;
+}
+
+rdma::QpIndex EndpointRdma::add_qp(transport::Qpn qpn, Psn first_psn) {
+  qps_.push_back({.qpn = qpn, .first_psn = first_psn});
+  return static_cast<rdma::QpIndex>(qps_.size() - 1);
+}
+
+Result<void> EndpointRdma::destroy_qps(Time now, GroupState& state) {
+  WEFT_ASSERT(state.is_there);
+  for (std::uint32_t i = 0; i < state.group.qps; ++i)
+    WEFT_CHECK(endpoint_->destroy_qp(now, qps_[state.group.first_qp + i].qpn));
+  sends_reserved_ -= state.request.qps * state.request.sends_max;
+  receives_reserved_ -= state.request.qps * state.request.receives_max;
+  state.is_there = false;
+  return {};
+}
+
+rdma::RegionId EndpointRdma::add_range(std::uint64_t at, std::uint64_t size) {
+  regions_.push_back({.at = at, .size = size});
+  return static_cast<rdma::RegionId>(regions_.size() - 1);
+}
+
+Result<EndpointRdma::GroupState*> EndpointRdma::find_group(rdma::GroupId id) {
+  if (id >= groups_.size() || !groups_[id].is_there) return no_such("group", id);
+  return &groups_[id];
+}
+
+Result<EndpointRdma::OwnRegion*> EndpointRdma::find_region(rdma::RegionId id) {
+  if (id >= regions_.size() || !regions_[id].is_there) return no_such("region", id);
+  return &regions_[id];
+}
+
+const EndpointRdma::GroupState& EndpointRdma::group(rdma::GroupId id) const {
+  WEFT_ASSERT(id < groups_.size());
+  return groups_[id];
+}
+
+const EndpointRdma::OwnRegion& EndpointRdma::region(rdma::RegionId id) const {
+  WEFT_ASSERT(id < regions_.size());
+  return regions_[id];
+}
+
+std::size_t EndpointRdma::table_bytes() const {
+  return qps_.capacity() * sizeof(OneQp) + groups_.capacity() * sizeof(GroupState) +
+         regions_.capacity() * sizeof(OwnRegion);
+}
+
+rdma::Limits EndpointRdma::limits() const {
+  return {.write_bytes_max = kWriteBytesMax, .immediates_max = kImmediatesMax};
+}
+
+// --- work --------------------------------------------------------------------------------------
+
+std::size_t EndpointRdma::post_writes(Time now, rdma::QpIndex qp,
+                                      std::span<const rdma::Write> writes) {
+  // What the poster stored is visible to a peer that maps the memory once it has the immediate.
+  std::atomic_thread_fence(std::memory_order_release);
+  constexpr std::size_t kBatch = 16;
+  std::size_t taken = 0;
+  while (taken < writes.size()) {
+    std::array<transport::WriteRequest, kBatch> requests;
+    std::array<const transport::WriteRequest*, kBatch> pointers{};
+    const std::size_t count = std::min(kBatch, writes.size() - taken);
+    for (std::size_t i = 0; i < count; ++i) {
+      const rdma::Write& write = writes[taken + i];
+      WEFT_ASSERT(write.from < regions_.size());
+      const OwnRegion& region = regions_[write.from];
+      WEFT_ASSERT(region.is_there && write.from_offset <= region.size &&
+                  write.size <= region.size - write.from_offset);
+      requests[i] = {.id = std::uint64_t{qp} << 32 | write.id,
+                     .local_at = region.at + write.from_offset,
+                     .remote_at = write.to->at + write.to_offset,
+                     .rkey = write.to->rkey,
+                     .size = write.size,
+                     .with_immediate = write.with_immediate,
+                     .immediate = write.immediate};
+      pointers[i] = &requests[i];
+    }
+    const std::size_t accepted =
+        endpoint_->post_writes(now, qps_[qp].qpn, std::span(pointers).first(count));
+    taken += accepted;
+    if (accepted < count) break;
+  }
+  return taken;
+}
+
+std::uint32_t EndpointRdma::post_receives(Time now, rdma::QpIndex qp, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!endpoint_->post_receive(now, qps_[qp].qpn, std::uint64_t{qp} << 32)) return i;
+  }
+  return count;
+}
+
+std::size_t EndpointRdma::poll(std::span<rdma::Completion> out) {
+  constexpr std::size_t kBatch = 16;
+  std::size_t taken = 0;
+  while (taken < out.size()) {
+    std::array<transport::Completion, kBatch> batch;
+    const std::size_t room = std::min(kBatch, out.size() - taken);
+    const std::size_t count = endpoint_->poll_completions(std::span(batch).first(room));
+    for (const transport::Completion& one : std::span(batch).first(count)) {
+      const bool is_write = one.kind == transport::CompletionKind::kWrite;
+      out[taken++] = {
+          .kind = is_write ? rdma::Completion::Kind::kWrite : rdma::Completion::Kind::kReceive,
+          .status = status_of(one.status),
+          .qp = static_cast<rdma::QpIndex>(one.id >> 32),
+          .id = static_cast<std::uint32_t>(one.id),
+          .immediate = one.immediate,
+          .size = is_write ? 0 : one.size};
+    }
+    if (count < room) break;
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);  // the other half of post_writes()
+  return taken;
+}
+
+bool EndpointRdma::poll_failure(rdma::Failure& out) {
+  transport::Endpoint::QpFailure failure;
+  while (endpoint_->poll_failure(failure)) {
+    const auto at = std::find_if(qps_.begin(), qps_.end(),
+                                 [&](const OneQp& qp) { return qp.qpn == failure.qpn; });
+    if (at == qps_.end()) continue;
+    out = {.qp = static_cast<rdma::QpIndex>(at - qps_.begin()),
+           .reason = status_of(failure.status)};
+    return true;
+  }
+  return false;
+}
+
+void EndpointRdma::fail_group(Time now, rdma::GroupId id) {
+  const GroupState& state = group(id);
+  if (!state.is_there) return;
+  for (std::uint32_t i = 0; i < state.group.qps; ++i)
+    (void)endpoint_->fail_qp(now, qps_[state.group.first_qp + i].qpn);  // or it has failed already
+}
+
+// --- paths -------------------------------------------------------------------------------------
+
+rdma::GroupHealth EndpointRdma::health(rdma::GroupId id) const {
+  const GroupState& state = group(id);
+  const auto view = endpoint_->view(qps_[state.group.first_qp].qpn);
+  const auto mask = static_cast<std::uint8_t>((1u << bounds_.planes) - 1);
+  const auto left_out = static_cast<std::uint8_t>(view.ports_left_out & mask);
+  return {.planes = bounds_.planes,
+          .planes_left_out = state.over_shared_memory ? std::uint8_t{0} : left_out,
+          .over_shared_memory = state.over_shared_memory,
+          .window_bytes = view.cwnd_bytes};
+}
+
+bool EndpointRdma::change_plane(Time now, const PlaneChange& change) {
+  if (change.plane >= bounds_.planes) return false;
+  endpoint_->set_port_admin(now, change.plane, !change.denied);
+  return true;
+}
+
+}  // namespace weft::engine
