@@ -11,7 +11,7 @@
 
 #include "cli/bench_engine.h"
 #include "cli/bench_mrc.h"
-#include "net/host_facts.h"
+#include "os/waiter.h"
 
 namespace weft::cli {
 namespace {
@@ -29,23 +29,20 @@ Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   return {};
 }
 
-// All QPs of a stream lead to the same process, so one agreement is valid for all of them.
-Result<engine::Offer> agree_on(Role role, os::Stream& stream, BenchEnd& end,
-                               const engine::Hello& peer) {
-  WEFT_TRY(const engine::Offer ours, end.offer(peer));
-  std::array<std::byte, engine::Offer::kSize> bytes;
-  if (role == Role::kLeads) WEFT_CHECK(stream.send(ours.to_bytes()));
-  WEFT_CHECK(stream.receive(bytes));
-  const engine::Offer agreed = engine::NetEnd::agree(ours, engine::Offer::from_bytes(bytes));
-  if (role == Role::kFollows) WEFT_CHECK(stream.send(agreed.to_bytes()));
-  return agreed;
+// Sends our bytes and receives as many. One end speaks first and the other listens first, so that
+// neither fills the stream.
+Result<std::vector<std::byte>> exchange(os::Stream& stream, Role role, ConstBytes ours) {
+  std::vector<std::byte> theirs(ours.size());
+  if (role == Role::kLeads) WEFT_CHECK(stream.send(ours));
+  WEFT_CHECK(stream.receive(theirs));
+  if (role == Role::kFollows) WEFT_CHECK(stream.send(ours));
+  return theirs;
 }
 
 // Either end may insist on shared memory; both ends learn it if that is not available.
-Result<void> accept_carrier(const Bench& bench, engine::NetEnd::Carrier carrier,
-                            os::Stream& stream) {
-  const bool refuses = bench.settings.shared_memory == SharedMemory::kMust &&
-                       carrier != engine::NetEnd::Carrier::kSharedMemory;
+Result<void> accept_carrier(const Bench& bench, const BenchLink& link, os::Stream& stream) {
+  const bool refuses =
+      bench.settings.shared_memory == SharedMemory::kMust && !link.over_shared_memory;
   std::array<std::byte, 1> word{static_cast<std::byte>(refuses ? 1 : 0)};
   WEFT_CHECK(stream.send(word));
   WEFT_CHECK(stream.receive(word));
@@ -89,7 +86,7 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
                                            const Buffers& buffers) {
   if (bench.arguments.api == BenchApi::kMrc)
     return open_mrc_end(bench, terms.qps, buffers.memory());
-  engine::NetOptions options;
+  engine::NetRdmaOptions options;
   options.world.ev_mode = bench.settings.ev_mode;
   WEFT_CHECK(choose_planes(bench, options.world));
   options.world.evs_per_plane = bench.settings.evs;
@@ -99,56 +96,49 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
   options.world.rate_cap = bench.settings.rate;
   options.burst = terms.burst;
   options.qps_max = terms.qps;
-  options.world.spin = bench.settings.spin ? *bench.settings.spin : net::usual_spin();
+  options.sends_max = terms.qps * kBenchDepthMax;
+  options.receives_max = 0;
+  options.probes_paths = true;
+  options.world.spin = bench.settings.spin ? *bench.settings.spin : os::usual_spin();
   if (bench.settings.icrc) options.world.icrc = *bench.settings.icrc;
-  options.world.shared_memory = bench.settings.shared_memory != SharedMemory::kOff;
+  options.world.shared_memory =
+      bench.settings.shared_memory != SharedMemory::kOff && !bench.arguments.to_itself;
   if (bench.arguments.receive_buffer != 0)
     options.world.receive_buffer_bytes = bench.arguments.receive_buffer;
   return open_engine_end(options, buffers.memory());
 }
 
-Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
-                          const Buffers& buffers, BenchEnd& end) {
-  Links out;
-  // Sends and receives one hello at a time, so that neither end fills the stream. All hellos are
-  // read before any is refused: closing a stream with unread bytes discards the last bytes that
-  // were sent.
-  for (std::uint32_t i = 0; i < terms.qps; ++i) {
-    WEFT_TRY(const BenchEnd::Created ours, end.create_qp());
-    WEFT_CHECK(stream.send(ours.hello.to_bytes()));
-    std::array<std::byte, engine::Hello::kSize> bytes;
-    WEFT_CHECK(stream.receive(bytes));
-    WEFT_TRY(engine::Hello peer, engine::Hello::from_bytes(bytes));
-    out.qps.push_back({.index = ours.index, .peer = std::move(peer)});
-  }
-  WEFT_TRY(const engine::Offer agreed, agree_on(role, stream, end, out.qps.front().peer));
-  out.mtu = agreed.mtu;
-  for (const BenchQp& qp : out.qps) {
-    if (qp.peer.region_size < buffers.memory().source.size())
-      return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
-    WEFT_TRY(out.carrier, end.connect(qp, agreed));
-  }
-  WEFT_CHECK(accept_carrier(bench, out.carrier, stream));
-  return out;
+Result<BenchLink> connect_group(const Bench& bench, const Terms& terms, Role role,
+                                os::Stream& stream, const Buffers& buffers, BenchEnd& end) {
+  WEFT_TRY(const BenchEnd::Created ours, end.create_group(terms.qps));
+  // All is read before any is refused: closing a stream with unread bytes discards the last bytes
+  // that were sent.
+  WEFT_TRY(const auto group, exchange(stream, role, ours.description));
+  WEFT_TRY(const auto landing, exchange(stream, role, end.describe_landing()));
+  WEFT_TRY(BenchLink link, end.connect(ours.group, {.group = group, .landing = landing}));
+  if (link.landing.size < buffers.memory().source.size())
+    return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
+  WEFT_CHECK(accept_carrier(bench, link, stream));
+  return link;
 }
 
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers) {
   Connected out;
   WEFT_TRY(out.end, open_end(bench, terms, buffers));
-  WEFT_TRY(static_cast<Links&>(out), connect_qps(bench, terms, role, stream, buffers, *out.end));
+  WEFT_TRY(out.link, connect_group(bench, terms, role, stream, buffers, *out.end));
   buffers.touch();
   return out;
 }
 
-std::string words_of_carrier(const Bench& bench, const Links& links, const BenchEnd& end) {
-  if (links.carrier == engine::NetEnd::Carrier::kSharedMemory) {
+std::string words_of_carrier(const Bench& bench, const BenchLink& link, const BenchEnd& end) {
+  if (link.over_shared_memory) {
     return fmt::format("over shared memory{}",
                        bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");
   }
   const std::size_t planes = end.plane_count();
   return fmt::format("over UDP, {} plane{}, {} bytes a packet{}", planes, planes == 1 ? "" : "s",
-                     links.mtu, bench.secret.empty() ? "" : ", encrypted");
+                     link.mtu, bench.secret.empty() ? "" : ", encrypted");
 }
 
 Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,
@@ -157,19 +147,12 @@ Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,
   Terms both = terms;
   both.qps = 2 * terms.qps;
   WEFT_TRY(out.end, open_end(bench, both, buffers));
-  std::vector<BenchQp> others;
-  for (std::uint32_t i = 0; i < terms.qps; ++i) {
-    WEFT_TRY(BenchEnd::Created sender, out.end->create_qp());
-    WEFT_TRY(BenchEnd::Created receiver, out.end->create_qp());
-    out.qps.push_back({.index = sender.index, .peer = std::move(receiver.hello)});
-    others.push_back({.index = receiver.index, .peer = std::move(sender.hello)});
-  }
-  WEFT_TRY(engine::Offer agreed, out.end->offer(out.qps.front().peer));
-  agreed.shared_memory = false;
-  out.mtu = agreed.mtu;
-  for (const auto& half : {out.qps, others}) {
-    for (const BenchQp& qp : half) WEFT_CHECK(out.end->connect(qp, agreed));
-  }
+  WEFT_TRY(const BenchEnd::Created sender, out.end->create_group(terms.qps));
+  WEFT_TRY(const BenchEnd::Created receiver, out.end->create_group(terms.qps));
+  const auto landing = out.end->describe_landing();
+  WEFT_TRY(out.link,
+           out.end->connect(sender.group, {.group = receiver.description, .landing = landing}));
+  WEFT_CHECK(out.end->connect(receiver.group, {.group = sender.description, .landing = landing}));
   buffers.touch();
   return out;
 }

@@ -34,27 +34,21 @@ class Buffers {
 Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& terms,
                                            const Buffers& buffers);
 
-// The leading end proposes what carries the QPs (planes or shared memory); the following end
-// decides.
+// The leading end speaks first.
 enum class Role : std::uint8_t { kLeads, kFollows };
-// The QPs between two ends, and the terms agreed for all of them.
-struct Links {
-  std::vector<BenchQp> qps;
-  engine::NetEnd::Carrier carrier = engine::NetEnd::Carrier::kPlanes;
-  std::uint32_t mtu = 0;  // payload of a packet, if the planes carry the QPs
-};
-// Connects the QPs of `end` with the end at the other side of `stream`.
-Result<Links> connect_qps(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
-                          const Buffers& buffers, BenchEnd& end);
+// Connects a group of QPs of `end` with the end at the other side of `stream`.
+Result<BenchLink> connect_group(const Bench& bench, const Terms& terms, Role role,
+                                os::Stream& stream, const Buffers& buffers, BenchEnd& end);
 
-struct Connected : Links {
+struct Connected {
   std::unique_ptr<BenchEnd> end;
+  BenchLink link;
 };
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers);
 // "over UDP, 2 planes, 4096 bytes a packet": text for the user of either end.
-std::string words_of_carrier(const Bench& bench, const Links& links, const BenchEnd& end);
-// Connects QPs of one end with each other, in pairs, so that no second process is needed.
+std::string words_of_carrier(const Bench& bench, const BenchLink& link, const BenchEnd& end);
+// Connects two groups of one end with each other, so that no second process is needed.
 Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms, const Buffers& buffers);
 
 // The counters that are not 0.

@@ -1,97 +1,64 @@
 #include "cli/bench_engine.h"
 
-#include <fmt/core.h>
-
-#include <array>
 #include <utility>
-#include <vector>
+
+#include "os/clock.h"
 
 namespace weft::cli {
 namespace {
 
-Error failed(transport::Status status) {
-  const char* why = "failed";
-  switch (status) {
-    case transport::Status::kRetryExceeded:
-      why = "the other end does not answer";
-      break;
-    case transport::Status::kRemoteAccess:
-      why = "the other end refused the address or the key";
-      break;
-    default:
-      break;
-  }
-  return {ErrorKind::kSystem, fmt::format("a write failed: {}", why)};
-}
-
 class EngineEnd final : public BenchEnd {
  public:
-  EngineEnd(std::unique_ptr<engine::NetEnd> end, const BenchMemory& memory)
-      : end_(std::move(end)), memory_(memory) {}
-
-  Result<Created> create_qp() override {
-    Created out{.index = static_cast<std::uint32_t>(qpns_.size())};
-    WEFT_TRY(out.hello, end_->create_qp(memory_.landing));
-    qpns_.push_back(out.hello.qpn);
-    return out;
-  }
-  Result<engine::Offer> offer(const engine::Hello& peer) override { return end_->offer(peer); }
-  Result<engine::NetEnd::Carrier> connect(const BenchQp& qp, const engine::Offer& agreed) override {
-    return end_->connect(qpns_[qp.index], qp.peer, agreed);
+  explicit EngineEnd(std::unique_ptr<engine::NetRdma> rdma) : rdma_(std::move(rdma)) {}
+  Result<void> add_regions(const BenchMemory& memory) {
+    WEFT_TRY(const rdma::Region source, rdma_->add_region(memory.source));
+    WEFT_TRY(const rdma::Region landing, rdma_->add_region(memory.landing));
+    source_ = source.id;
+    landing_ = landing.id;
+    return {};
   }
 
-  Result<void> post(const BenchQp& qp, const Write& write) override {
-    return end_->endpoint().post_write(
-        now(), qpns_[qp.index],
-        {.local_at = reinterpret_cast<std::uintptr_t>(memory_.source.data()) + write.offset,
-         .remote_at = qp.peer.region_at + write.offset,
-         .rkey = qp.peer.rkey,
-         .size = write.size});
+  Result<Created> create_group(std::uint32_t qps) override {
+    WEFT_TRY(const rdma::Group group,
+             rdma_->create_group({.qps = qps, .sends_max = kBenchDepthMax, .receives_max = 0}));
+    return Created{.group = group, .description = rdma_->describe(group.id)};
   }
-  void progress(Time limit) override { end_->world().progress(limit); }
+  std::vector<std::byte> describe_landing() const override {
+    return rdma_->describe_region(landing_);
+  }
+  Result<BenchLink> connect(const rdma::Group& group, const PeerWords& peer) override {
+    WEFT_CHECK(rdma_->connect(os::clock_now(), group.id, peer.group));
+    WEFT_TRY(const rdma::RemoteRegion landing, rdma_->open_region(group.id, peer.landing));
+    WEFT_TRY(const engine::Hello first,
+             engine::Hello::from_bytes(peer.group.first<engine::Hello::kSize>()));
+    return BenchLink{.group = group,
+                     .landing = landing,
+                     .peer_ports = first.ports,
+                     .over_shared_memory = rdma_->health(group.id).over_shared_memory,
+                     .mtu = rdma_->mtu_of(group.id)};
+  }
 
-  Result<std::uint64_t> take() override {
-    // Small, because it is polled in each iteration and is usually empty.
-    std::array<transport::Completion, 4> batch;
-    std::uint64_t done = 0;
-    for (;;) {
-      const std::size_t count = end_->endpoint().poll_completions(batch);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (batch[i].status != transport::Status::kOk) return failed(batch[i].status);
-      }
-      done += count;
-      if (count < batch.size()) return done;
-    }
-  }
-  void answer(Time until) override { end_->world().step(until); }
-  Time now() const override { return end_->world().now(); }
-
-  std::size_t plane_count() const override { return end_->world().addresses().size(); }
-  CounterTable counters() override {
-    CounterTable table = end_->endpoint().counters();
-    const CounterTable net = end_->world().counters();
-    table.insert(table.end(), net.begin(), net.end());
-    return table;
-  }
-  std::optional<std::int64_t> window_bytes(const BenchQp& qp) override {
-    return end_->endpoint().view(qpns_[qp.index]).cwnd_bytes;
-  }
-  world::PortMask planes_left_out(const BenchQp& qp) override {
-    return end_->endpoint().view(qpns_[qp.index]).ports_left_out;
-  }
+  rdma::Rdma& rdma() override { return *rdma_; }
+  rdma::RegionId source() const override { return source_; }
+  void progress(Time limit) override { rdma_->progress(limit); }
+  void answer(Time until) override { rdma_->world().step(until); }
+  Time now() const override { return rdma_->world().now(); }
+  std::size_t plane_count() const override { return rdma_->world().addresses().size(); }
+  CounterTable counters() override { return rdma_->counters(); }
 
  private:
-  std::unique_ptr<engine::NetEnd> end_;
-  BenchMemory memory_;
-  std::vector<transport::Qpn> qpns_;
+  std::unique_ptr<engine::NetRdma> rdma_;
+  rdma::RegionId source_ = 0, landing_ = 0;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<BenchEnd>> open_engine_end(const engine::NetOptions& options,
+Result<std::unique_ptr<BenchEnd>> open_engine_end(const engine::NetRdmaOptions& options,
                                                   const BenchMemory& memory) {
-  WEFT_TRY(auto end, engine::NetEnd::open(options));
-  return std::unique_ptr<BenchEnd>(std::make_unique<EngineEnd>(std::move(end), memory));
+  WEFT_TRY(auto rdma, engine::NetRdma::open(options));
+  auto end = std::make_unique<EngineEnd>(std::move(rdma));
+  WEFT_CHECK(end->add_regions(memory));
+  return std::unique_ptr<BenchEnd>(std::move(end));
 }
 
 }  // namespace weft::cli

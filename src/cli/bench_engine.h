@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "cli/bench_end.h"
+#include "engine/net_rdma.h"
 
 namespace weft::cli {
 
-// Errors: as NetEnd::open.
-Result<std::unique_ptr<BenchEnd>> open_engine_end(const engine::NetOptions& options,
+// Errors: as NetRdma::open.
+Result<std::unique_ptr<BenchEnd>> open_engine_end(const engine::NetRdmaOptions& options,
                                                   const BenchMemory& memory);
 
 }  // namespace weft::cli

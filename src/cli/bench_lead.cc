@@ -40,14 +40,13 @@ double measure_idle(BenchEnd& end, Duration how_long) {
 
 // A dead plane reduces the rate by its share, and no other message says so.
 void say_planes_left_out(const Connected& c) {
-  if (c.carrier != engine::NetEnd::Carrier::kPlanes) return;
-  const world::PortMask left_out = c.end->planes_left_out(c.qps[0]);
+  const std::uint8_t left_out = c.end->rdma().health(c.link.group.id).planes_left_out;
   for (std::size_t p = 0; p < c.end->plane_count(); ++p) {
     if ((left_out >> p & 1) == 0) continue;
     os::say(
         "plane {} carried nothing at last: what is sent to {} on it is not answered; its link may "
         "be down, or a filter drops UDP\n",
-        p, os::text_of(c.qps[0].peer.ports[p].ip()));
+        p, os::text_of(c.link.peer_ports[p].ip()));
   }
 }
 
@@ -66,8 +65,7 @@ class Lead {
         stream_(stream),
         buffers_(buffers),
         connected_(connected),
-        watch_{.early = EarlyEnd(stream),
-               .silence = Silence(*connected.end, connected.qps[0], connected.carrier)} {
+        watch_{.early = EarlyEnd(stream), .silence = Silence(*connected.end, connected.link)} {
     show_header(style_);
   }
 
@@ -99,9 +97,9 @@ class Lead {
     BenchEnd& end = *connected_.end;
     say_planes_left_out(connected_);
     nlohmann::json all{{"rows", std::move(rows_)}};
-    if (const auto window = end.window_bytes(connected_.qps[0])) all["cwnd_bytes"] = *window;
-    all["carrier"] =
-        connected_.carrier == engine::NetEnd::Carrier::kSharedMemory ? "shared memory" : "planes";
+    const auto window = end.rdma().health(connected_.link.group.id).window_bytes;
+    if (window != 0) all["cwnd_bytes"] = window;
+    all["carrier"] = connected_.link.over_shared_memory ? "shared memory" : "planes";
     const bool ended_early = watch_.early.is_here(os::clock_now());
     if (ended_early) all["interrupted"] = true;
     if (!bench_.arguments.idle.empty() && !ended_early) {
@@ -110,7 +108,7 @@ class Lead {
       if (!style_.json) fmt::print("idle: {:.2f} % of a core\n", idle);
     }
     const Round last = os::interrupted() ? kInterruption : Round();
-    const auto told = stream_ != nullptr ? tell(*stream_, last) : Result<void>();
+    const auto told = stream_ != nullptr ? send_round(*stream_, last) : Result<void>();
     if (style_.json) {
       all["counters"] = counters_json(end);
       fmt::print("{}\n", all.dump());
@@ -124,8 +122,8 @@ class Lead {
   // Tells the other end and waits until it is ready. False: one of the two has ended the run.
   Result<bool> make_ready(const Round& round) {
     if (stream_ == nullptr) return true;
-    WEFT_CHECK(tell(*stream_, round));
-    const auto ready = hear(*stream_);
+    WEFT_CHECK(send_round(*stream_, round));
+    const auto ready = receive_round(*stream_);
     if (os::interrupted()) return false;
     WEFT_CHECK(ready);
     if (ready->iterations == 0) watch_.early.set();
@@ -133,7 +131,7 @@ class Lead {
   }
 
   Result<void> measure_latency(std::uint64_t size, std::uint64_t iterations) {
-    auto us = cli::measure_latency(*connected_.end, connected_.qps[0], buffers_.memory(),
+    auto us = cli::measure_latency(*connected_.end, connected_.link, buffers_.memory(),
                                    {.size = static_cast<std::uint32_t>(size),
                                     .iterations = iterations,
                                     .completions = bench_.arguments.completions},
@@ -147,7 +145,7 @@ class Lead {
     const Time began = os::clock_now();
     const double seconds = bench_.arguments.seconds;
     auto measured =
-        cli::measure_bandwidth(*connected_.end, connected_.qps, buffers_.memory(),
+        cli::measure_bandwidth(*connected_.end, connected_.link, buffers_.memory(),
                                {.size = static_cast<std::uint32_t>(size),
                                 .iterations = iterations,
                                 .depth = depth_for(size),
@@ -155,7 +153,7 @@ class Lead {
                                watch_);
     if (!measured) return watch_.silence.explain(measured.error());
     if (style_.bidirectional && !watch_.early.is_here(os::clock_now())) {
-      const auto done = hear_while_answering(*stream_, *connected_.end);
+      const auto done = receive_round_while_answering(*stream_, *connected_.end);
       if (!os::interrupted()) WEFT_CHECK(done);
       if (done && done->iterations == 0) watch_.early.set();
     }
@@ -188,7 +186,7 @@ Result<void> lead(const Bench& bench, os::Stream* stream, std::span<const std::u
   WEFT_TRY(Connected connected, stream != nullptr
                                     ? connect(bench, terms, Role::kLeads, *stream, buffers)
                                     : connect_to_itself(bench, terms, buffers));
-  os::say("{}\n", words_of_carrier(bench, connected, *connected.end));
+  os::say("{}\n", words_of_carrier(bench, connected.link, *connected.end));
   Lead run(bench, stream, buffers, connected);
   for (const std::uint64_t size : sizes) {
     const auto measured = run.measure(size);

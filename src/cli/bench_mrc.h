@@ -1,6 +1,7 @@
-// BenchEnd on mrc.h. It uses a device, a context, a CQ and QPs as any program written for MRC does,
-// and nothing else of Weft: the flags reach the device through the environment, as for other
-// programs. The functions are those of lib_mrc.so, linked in.
+// BenchEnd on mrc.h, through mrclib, as any program written for MRC. The flags reach the device
+// through the environment, as for other programs. The functions are those of lib_mrc.so, linked in,
+// so that the numbers that mrc.h does not have (counters, the payload that fits) can be read from
+// the device behind them.
 //
 // While it waits it polls the CQ and never sleeps. While it only answers it sleeps, and the thread
 // of the device drives the network.

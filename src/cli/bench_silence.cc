@@ -22,9 +22,9 @@ std::string text_of_ports(const std::vector<world::Address>& ports) {
 
 }  // namespace
 
-Silence::Silence(BenchEnd& end, const BenchQp& qp, engine::NetEnd::Carrier carrier)
+Silence::Silence(BenchEnd& end, const BenchLink& link)
     : end_(end), look_at_(os::clock_now() + kQuietFor) {
-  if (carrier == engine::NetEnd::Carrier::kPlanes) peer_ = text_of_ports(qp.peer.ports);
+  if (!link.over_shared_memory) peer_ = text_of_ports(link.peer_ports);
 }
 
 bool Silence::is_silent() const {

@@ -16,7 +16,7 @@ namespace weft::cli {
 class Silence {
  public:
   // `end` outlives this object. Over shared memory it does nothing.
-  Silence(BenchEnd& end, const BenchQp& qp, engine::NetEnd::Carrier carrier);
+  Silence(BenchEnd& end, const BenchLink& link);
   // Costs little after the first seconds.
   void look(Time now);
   // The error as the user shall see it: if no packet ever arrived, it also says what to check.

@@ -1,5 +1,7 @@
 #include "cli/bench_write.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -17,14 +19,14 @@ constexpr Duration kLookEvery = Duration::ms(50);
 
 }  // namespace
 
-Result<void> tell(os::Stream& stream, const Round& round) {
+Result<void> send_round(os::Stream& stream, const Round& round) {
   std::array<std::byte, 16> bytes;
   base::store64(Bytes(bytes), 0, round.size);
   base::store64(Bytes(bytes), 8, round.iterations);
   return stream.send(bytes);
 }
 
-Result<Round> hear(os::Stream& stream) {
+Result<Round> receive_round(os::Stream& stream) {
   std::array<std::byte, 16> bytes;
   WEFT_CHECK(stream.receive(bytes));
   return Round{.size = base::load64(ConstBytes(bytes), 0),
@@ -42,9 +44,43 @@ bool EarlyEnd::is_here(Time now) {
   return is_here_;
 }
 
-Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
-                                    const BenchMemory& memory, const BandwidthPlan& plan,
-                                    Watch& watch) {
+namespace {
+
+// How many writes have completed since the last call. Errors: kSystem with the status of the first
+// that failed.
+Result<std::uint64_t> take_completions(rdma::Rdma& rdma) {
+  // Small, because it is polled in each iteration and is usually empty.
+  std::array<rdma::Completion, 4> batch;
+  std::uint64_t done = 0;
+  for (;;) {
+    const std::size_t count = rdma.poll(batch);
+    for (const rdma::Completion& one : std::span(batch).first(count)) {
+      if (one.status == rdma::Status::kOk) continue;
+      return Error{
+          ErrorKind::kSystem,
+          fmt::format("a write failed: {}", one.status == rdma::Status::kRetryExceeded
+                                                ? "the other end does not answer"
+                                            : one.status == rdma::Status::kRemoteAccess
+                                                ? "the other end refused the address or the key"
+                                                : "failed")};
+    }
+    done += count;
+    if (count < batch.size()) return done;
+  }
+}
+
+// False: the queue of the QP is full.
+bool post(BenchEnd& end, const BenchLink& link, rdma::QpIndex qp, const rdma::Write& write) {
+  rdma::Write one = write;
+  one.from = end.source();
+  one.to = &link.landing;
+  return end.rdma().post_writes(end.now(), qp, {&one, 1}) == 1;
+}
+
+}  // namespace
+
+Result<Bandwidth> measure_bandwidth(BenchEnd& end, const BenchLink& link, const BenchMemory& memory,
+                                    const BandwidthPlan& plan, Watch& watch) {
   // Messages move through both regions, so that large ones do not stay in the cache.
   const std::uint64_t places =
       std::max<std::uint64_t>(memory.source.size() / std::max(plan.size, 1u), 1);
@@ -59,15 +95,16 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
     return timed ? end.now() - start >= plan.time : posted >= plan.iterations;
   };
   while ((done < posted || !is_over()) && !watch.early.is_here(end.now())) {
-    while (!is_over() && posted - done < plan.depth * qps.size()) {
-      const BenchQp& qp = qps[posted % qps.size()];
-      const std::uint64_t offset = posted / qps.size() % places * plan.size;
-      if (!end.post(qp, {.offset = offset, .size = plan.size})) break;  // this QP's queue is full
+    while (!is_over() && posted - done < plan.depth * link.group.qps) {
+      const auto qp = static_cast<rdma::QpIndex>(link.group.first_qp + posted % link.group.qps);
+      const std::uint64_t offset = posted / link.group.qps % places * plan.size;
+      if (!post(end, link, qp, {.from_offset = offset, .to_offset = offset, .size = plan.size}))
+        break;
       ++posted;
     }
     end.progress(end.now() + kPatience);
     watch.silence.look(end.now());
-    WEFT_TRY(const std::uint64_t more, end.take());
+    WEFT_TRY(const std::uint64_t more, take_completions(end.rdma()));
     done += more;
     if (more > 0) {
       if (timeline) timeline->add(end.now(), more * plan.size);
@@ -85,7 +122,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
                    .timeline = std::move(timeline)};
 }
 
-Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
+Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchLink& link,
                                             const BenchMemory& memory, const LatencyPlan& plan,
                                             Watch& watch) {
   // The user may ask for more iterations than memory permits, and end the run early.
@@ -95,7 +132,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
   halves.reserve(std::min(plan.iterations, kReserveMax));
   const auto send = [&](std::uint64_t round) {
     memory.source[plan.size - 1] = static_cast<std::byte>(round + 1);
-    return end.post(qp, {.size = plan.size});
+    return post(end, link, link.group.first_qp, {.size = plan.size});
   };
   // volatile: the device writes the payload, which the compiler cannot see.
   const volatile std::byte* const last = &memory.landing[plan.size - 1];
@@ -105,13 +142,13 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
     return *last == static_cast<std::byte>(round + 1) && (!plan.completions || completed > round);
   };
   for (std::uint64_t round = 0; round < plan.iterations; ++round) {
-    if (plan.begins) WEFT_CHECK(send(round));
+    if (plan.begins) WEFT_ASSERT(send(round));
     while (!is_here(round)) {
       end.progress(end.now() + kPatience);
       // Checked before everything else, as a program does that waits for a message; each
       // kRestEvery-th round also does the rest.
       if (round % kRestEvery != 0 && is_here(round)) break;
-      WEFT_TRY(const std::uint64_t taken, end.take());
+      WEFT_TRY(const std::uint64_t taken, take_completions(end.rdma()));
       completed += taken;
       if (watch.early.is_here(end.now())) return halves;
       watch.silence.look(end.now());
@@ -120,7 +157,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
     }
     // The measuring end reads the clock once a round.
     const Time over = plan.begins ? os::clock_now() : end.now();
-    if (!plan.begins) WEFT_CHECK(send(round));
+    if (!plan.begins) WEFT_ASSERT(send(round));
     if (plan.begins) halves.push_back((over - start).to_us() / 2);
     start = over;
   }

@@ -23,8 +23,8 @@ struct Round {
 inline constexpr Round kInterruption{.size = 1};
 // The error at the end that receives the peer's interruption.
 Error other_interrupted();
-Result<void> tell(os::Stream& stream, const Round& round);
-Result<Round> hear(os::Stream& stream);
+Result<void> send_round(os::Stream& stream, const Round& round);
+Result<Round> receive_round(os::Stream& stream);
 
 // Whether a measurement must end early: after Ctrl-C here, or when the other end says that the run
 // is over. A peer that died is not noticed here but by the transport.
@@ -67,9 +67,8 @@ struct Bandwidth {
 
 // Writes plan.iterations messages and waits for all of them; fewer if the run is ended early.
 // Errors: kSystem with the status of the first write that failed.
-Result<Bandwidth> measure_bandwidth(BenchEnd& end, std::span<const BenchQp> qps,
-                                    const BenchMemory& memory, const BandwidthPlan& plan,
-                                    Watch& watch);
+Result<Bandwidth> measure_bandwidth(BenchEnd& end, const BenchLink& link, const BenchMemory& memory,
+                                    const BandwidthPlan& plan, Watch& watch);
 
 // Ping-pong: sends `size` bytes and waits until as many came back, `iterations` times or until the
 // run is ended early. Returns half of each round trip, in us. The last byte of each message is the
@@ -80,7 +79,7 @@ struct LatencyPlan {
   std::uint64_t iterations = 1000;
   bool begins = true, completions = false;
 };
-Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchQp& qp,
+Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchLink& link,
                                             const BenchMemory& memory, const LatencyPlan& plan,
                                             Watch& watch);
 

@@ -16,6 +16,7 @@
 #include "net/host_memory.h"
 #include "net/udp_world.h"
 #include "os/address.h"
+#include "os/clock.h"
 #include "os/interruption.h"
 #include "transport/endpoint.h"
 

@@ -62,7 +62,7 @@ Result<void> check(const NetSettings& settings) {
                              os::text_of_cpus(settings.cpus), cpu, os::text_of_cpus(own))};
   }
   WEFT_TRY(net::UdpWorldConfig world, engine::world_config(settings));
-  WEFT_TRY(world, net::UdpWorld::settle(std::move(world)));
+  WEFT_TRY(world, net::complete_config(std::move(world)));
   WEFT_CHECK(net::Steering::make({.mode = world.ev_mode, .evs_per_plane = world.evs_per_plane}));
   return {};
 }

@@ -1,7 +1,5 @@
 #include "conformance/end.h"
 
-#include <endian.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <thread>
@@ -9,33 +7,14 @@
 namespace weft::conformance {
 
 ibv_context* open_device(Session& session) {
-  const Library& library = session.library();
-  int count = 0;
-  ibv_device** const list = library.ibv_get_device_list(&count);
-  works("ibv_get_device_list", list);
-  ibv_context* found = nullptr;
-  std::string names;
   const std::string& wanted = session.options().device;
-  for (int i = 0; i < count && found == nullptr; ++i) {
-    const std::string name = library.ibv_get_device_name(list[i]);
-    names += (names.empty() ? "" : ", ") + name;
-    if (!wanted.empty() && name != wanted) continue;
-    ibv_context* const context = library.ibv_open_device(list[i]);
-    mrc_device_attr attr{};
-    int supported = 0;
-    if (context != nullptr && library.mrc_query_device(context, &attr, &supported) == 0 &&
-        supported != 0) {
-      found = context;
-    } else if (context != nullptr) {
-      library.ibv_close_device(context);
-    }
-  }
-  library.ibv_free_device_list(list);
-  if (found == nullptr) {
+  const mrclib::FoundDevice found = mrclib::find_device(session.library(), wanted);
+  if (!found.has_list) works("ibv_get_device_list", nullptr);
+  if (found.verbs == nullptr) {
     fail(wanted.empty() ? "a device that speaks MRC" : "an MRC device " + wanted,
-         names.empty() ? "no device at all" : "only " + names);
+         found.names.empty() ? "no device at all" : "only " + found.names);
   }
-  return found;
+  return found.verbs;
 }
 
 Host::Host(Session& on) : session(on), library(on.library()) {
@@ -64,16 +43,14 @@ End::End(Host& on, const EndOptions& with)
                                                          options.channel, 0));
   works("mrc_create_cq", receive_cq = library.mrc_create_cq(host.context, options.cq_entries, this,
                                                             options.channel, 0));
-  mrc_qp_init_attr init{};
-  init.send_cq = send_cq;
-  init.recv_cq = receive_cq;
-  init.pd = host.pd;
+  mrc_qp_init_attr init =
+      mrclib::qp_init({.pd = host.pd, .send_cq = send_cq, .receive_cq = receive_cq},
+                      {.sends = options.depth,
+                       .receives = options.depth,
+                       .pieces = options.pieces,
+                       .inline_bytes = options.inline_bytes});
   init.sq_sig_all = options.signal_all;
   init.send_ops_flags = options.send_ops;
-  init.cap.max_send_wr = init.cap.max_recv_wr = options.depth;
-  init.cap.max_send_sge = options.pieces;
-  init.cap.max_recv_sge = 1;
-  init.cap.max_inline_data = options.inline_bytes;
   works("mrc_create_qp", qp = library.mrc_create_qp(host.context, &init));
 }
 
@@ -108,48 +85,35 @@ ibv_qp_state End::state() const {
 namespace {
 
 // The function takes no const pointer.
-int modify(const End& end, ibv_qp_attr& attr, int mask, const mrc_qp_attr* mrc, int mrc_mask) {
+int modify(const End& end, mrclib::QpChange change, const mrc_qp_attr* mrc = nullptr,
+           int mrc_mask = 0) {
   mrc_qp_attr copy{};
   if (mrc != nullptr) copy = *mrc;
-  return end.library.mrc_modify_qp(end.qp, &attr, mask, mrc != nullptr ? &copy : nullptr, mrc_mask);
+  return end.library.mrc_modify_qp(end.qp, &change.attr, change.mask,
+                                   mrc != nullptr ? &copy : nullptr, mrc_mask);
 }
 
 }  // namespace
 
 int End::to_init(int access, const mrc_qp_attr* mrc, int mask) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.qp_access_flags = static_cast<unsigned>(access);
-  return modify(*this, attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS, mrc, mask);
+  return modify(*this, mrclib::to_init({.access = access, .port = 0}), mrc, mask);
 }
 
 int End::to_rtr(const Address& peer, ibv_mtu mtu, const mrc_qp_attr* mrc, int mask) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = mtu;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.grh.dgid = peer.gid;
-  attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(host.session.options().gid_index);
-  attr.ah_attr.port_num = 1;
-  attr.dest_qp_num = peer.qpn;
-  attr.rq_psn = peer.psn;
-  return modify(*this, attr,
-                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, mrc,
-                mask);
+  return modify(*this,
+                mrclib::to_rtr({.gid = peer.gid,
+                                .qpn = peer.qpn,
+                                .psn = peer.psn,
+                                .mtu = mtu,
+                                .gid_index = host.session.options().gid_index}),
+                mrc, mask);
 }
 
 int End::to_rts(const mrc_qp_attr* mrc, int mask) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = options.psn;
-  return modify(*this, attr, IBV_QP_STATE | IBV_QP_SQ_PSN, mrc, mask);
+  return modify(*this, mrclib::to_rts(options.psn), mrc, mask);
 }
 
-int End::to(ibv_qp_state state) {
-  ibv_qp_attr attr{};
-  attr.qp_state = state;
-  return modify(*this, attr, IBV_QP_STATE, nullptr, 0);
-}
+int End::to(ibv_qp_state state) { return modify(*this, mrclib::to_state(state)); }
 
 void End::connect(const Address& peer, ibv_mtu mtu) {
   works("mrc_modify_qp to INIT", to_init());
@@ -158,18 +122,18 @@ void End::connect(const Address& peer, ibv_mtu mtu) {
 }
 
 int End::post(const Address& peer, const Write& write) {
-  ibv_sge sge{.addr = reinterpret_cast<std::uintptr_t>(memory.data()) + write.from,
-              .length = write.size,
-              .lkey = mr->lkey};
+  ibv_sge piece{};
   ibv_send_wr wr{}, *bad = nullptr;
-  wr.wr_id = write.id;
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = write.immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-  wr.imm_data = htobe32(write.immediate.value_or(0));
-  wr.send_flags = write.flags;
-  wr.wr.rdma.remote_addr = peer.at + write.to;
-  wr.wr.rdma.rkey = peer.rkey;
+  mrclib::set_write({.id = write.id,
+                     .from = reinterpret_cast<std::uintptr_t>(memory.data()) + write.from,
+                     .to = peer.at + write.to,
+                     .size = write.size,
+                     .lkey = mr->lkey,
+                     .rkey = peer.rkey,
+                     .with_immediate = write.immediate.has_value(),
+                     .immediate = write.immediate.value_or(0),
+                     .flags = write.flags},
+                    wr, piece);
   return library.mrc_post_send(qp, &wr, &bad);
 }
 

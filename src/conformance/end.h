@@ -10,6 +10,7 @@
 
 #include "base/psn.h"
 #include "conformance/session.h"
+#include "mrclib/set_up.h"
 
 namespace weft::conformance {
 
@@ -40,7 +41,7 @@ class Host {
 // The verbs context of the device that the options name. Throws Failure.
 ibv_context* open_device(Session& session);
 
-inline constexpr int kRemoteWrite = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+using mrclib::kRemoteWrite;
 
 struct EndOptions {
   std::size_t bytes = 1 << 20;

@@ -16,10 +16,8 @@ struct Parts {
   explicit Parts(Session& session) : host(session), library(host.library) {
     cq = library.mrc_create_cq(host.context, 16, nullptr, nullptr, 0);
     works("mrc_create_cq", cq);
-    good.send_cq = good.recv_cq = cq;
-    good.pd = host.pd;
-    good.cap.max_send_wr = good.cap.max_recv_wr = 4;
-    good.cap.max_send_sge = good.cap.max_recv_sge = 1;
+    good = mrclib::qp_init({.pd = host.pd, .send_cq = cq, .receive_cq = cq},
+                           {.sends = 4, .receives = 4});
   }
   ~Parts() { library.mrc_destroy_cq.call_if_present(cq); }
   Parts(const Parts&) = delete;

@@ -79,33 +79,24 @@ void cur_state_right(Session& session) {
 void missing_attribute(Session& session, int without) {
   InState in(session, IBV_QPS_INIT);
   const Address self = in.end.address();
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = IBV_MTU_1024;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.grh.dgid = self.gid;
-  attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(session.options().gid_index);
-  attr.ah_attr.port_num = 1;
-  attr.dest_qp_num = self.qpn;
-  const int all = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-  fails_value("mrc_modify_qp to RTR without it",
-              in.end.library.mrc_modify_qp(in.end.qp, &attr, all & ~without, nullptr, 0), {EINVAL});
+  mrclib::QpChange change = mrclib::to_rtr({.gid = self.gid,
+                                            .qpn = self.qpn,
+                                            .mtu = IBV_MTU_1024,
+                                            .gid_index = session.options().gid_index});
+  fails_value(
+      "mrc_modify_qp to RTR without it",
+      in.end.library.mrc_modify_qp(in.end.qp, &change.attr, change.mask & ~without, nullptr, 0),
+      {EINVAL});
   equal("state afterwards", static_cast<int>(in.end.state()), static_cast<int>(IBV_QPS_INIT));
 }
 
 void not_global(Session& session) {
   InState in(session, IBV_QPS_INIT);
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = IBV_MTU_1024;
-  attr.ah_attr.port_num = 1;
-  attr.dest_qp_num = in.end.qpn();
-  fails_value(
-      "mrc_modify_qp to RTR with is_global 0",
-      in.end.library.mrc_modify_qp(
-          in.end.qp, &attr,
-          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, nullptr, 0),
-      {EINVAL});
+  mrclib::QpChange change = mrclib::to_rtr({.qpn = in.end.qpn(), .mtu = IBV_MTU_1024});
+  change.attr.ah_attr.is_global = 0;
+  fails_value("mrc_modify_qp to RTR with is_global 0",
+              in.end.library.mrc_modify_qp(in.end.qp, &change.attr, change.mask, nullptr, 0),
+              {EINVAL});
 }
 
 void reserved_peer(Session& session) {

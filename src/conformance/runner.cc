@@ -114,7 +114,7 @@ std::string survey_in_child(const Options& options) {
   Survey out;
   try {
     const Library& library = session.library();
-    if (!library.has_mrc())
+    if (!library.found.has_mrc())
       return fmt::format("!{}: it has no function of mrc.h; expected a lib_mrc.so",
                          options.library);
     const auto version = [](const auto& query) {

@@ -4,9 +4,9 @@ namespace weft::conformance {
 
 const Library& Session::library() {
   if (library_) return *library_;
-  auto opened = Library::open(options_.library);
+  const auto opened = mrclib::Library::open(options_.library);
   if (!opened) throw SuiteError{opened.error().message};
-  return library_.emplace(std::move(opened).value());
+  return library_.emplace(*opened);
 }
 
 }  // namespace weft::conformance

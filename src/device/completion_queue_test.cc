@@ -67,7 +67,7 @@ TEST(SendQueueTest, SlotsAreReusedInOrderAndKeepTheirPieces) {
     queue.pieces(slot)[1].at = id;
     queue.publish();
     EXPECT_EQ(queue.has_new(), true);
-    queue.hand_over();
+    queue.mark_under_way();
     if (id < 2) continue;  // from here on two writes are always in flight
     EXPECT_EQ(queue.work(queue.oldest_slot()).request.id, id - 2);
     EXPECT_EQ(queue.pieces(queue.oldest_slot())[1].at, id - 2);

@@ -86,14 +86,14 @@ DeviceEngine::~DeviceEngine() {
 
 // --- work --------------------------------------------------------------------------------------
 
-bool DeviceEngine::pass(Back back) {
+bool DeviceEngine::drive(Back back) {
   agent_->service(world_->now(), *endpoint_);
   // A poller that is back at once may leave acknowledgements to its next call: if it does not come
   // back, a thread that is awake sends them. A sleeping thread would not, so then they are sent
   // now.
   const bool moved = back == Back::kAtOnce && sleeps_until_ == Time() ? world_->progress(Time())
                                                                       : world_->pass(sleeps_until_);
-  node_->collect(world_->now());
+  node_->deliver_completions(world_->now());
   tell_ports();
   return moved;
 }
@@ -110,7 +110,7 @@ void DeviceEngine::leave() {
     lock_.unlock();
     if (wake) world_->wake();
     if (!node_->has_posts() || round == kRoundsMax || !lock_.try_lock()) return;
-    pass();
+    drive();
   }
 }
 
@@ -119,7 +119,7 @@ void DeviceEngine::submit(DeviceQp& qp) {
   // A caller that polls does so again soon, so posts are batched until then; but the first post of
   // an idle QP is sent at once.
   const bool polled = polled_.load(std::memory_order_relaxed);
-  if (!polled || idle) look(polled ? Back::kAtOnce : Back::kSomeTime);
+  if (!polled || idle) drive_if_free(polled ? Back::kAtOnce : Back::kSomeTime);
 }
 
 void DeviceEngine::end_polls() {
@@ -128,9 +128,9 @@ void DeviceEngine::end_polls() {
   nap_over_.notify_all();
 }
 
-void DeviceEngine::look(Back back) {
+void DeviceEngine::drive_if_free(Back back) {
   if (!lock_.try_lock()) return;
-  pass(back);
+  drive(back);
   leave();
 }
 

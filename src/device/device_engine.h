@@ -33,6 +33,8 @@
 #include "device/fork_guard.h"
 #include "net/host_memory.h"
 #include "net/udp_world.h"
+#include "os/clock.h"
+#include "os/waiter.h"
 #include "transport/endpoint.h"
 
 namespace weft::device {
@@ -91,16 +93,16 @@ class DeviceEngine {
   // Drives the network once. Returns at once if another thread is driving it.
   void poll() {
     count_poll();
-    look(Back::kAtOnce);
+    drive_if_free(Back::kAtOnce);
   }
   // A program polls and found a completion without driving the network; it will poll again soon. A
   // poller that always finds a completion still drives the network on every 16th poll; otherwise
   // nobody would.
   void note_poll() {
-    if (count_poll() % kLookEvery == 0) look(Back::kAtOnce);
+    if (count_poll() % kDriveEvery == 0) drive_if_free(Back::kAtOnce);
   }
   // poll() for a caller that will not poll again soon.
-  void poll_once() { look(Back::kSomeTime); }
+  void poll_once() { drive_if_free(Back::kSomeTime); }
   // The polling program waits for an event from here on: the thread is back at once.
   void end_polls();
 
@@ -135,24 +137,24 @@ class DeviceEngine {
   Result<void> start();
 
   // How soon the caller drives the device again. With kAtOnce it sees first what arrived, and
-  // acknowledgements may wait for its next call. pass() REQUIRES the lock.
+  // acknowledgements may wait for its next call. drive() REQUIRES the lock.
   enum class Back : std::uint8_t { kAtOnce, kSomeTime };
-  bool pass(Back back = Back::kSomeTime);
+  bool drive(Back back = Back::kSomeTime);
   void tell_ports();
   // Unlocks, after it has processed what other threads posted meanwhile.
   void leave();
 
-  void look(Back back);
+  void drive_if_free(Back back);
   std::uint64_t count_poll() {
     if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
     return polls_.fetch_add(1, std::memory_order_relaxed);
   }
-  static constexpr std::uint64_t kLookEvery = 16;
+  static constexpr std::uint64_t kDriveEvery = 16;
 
   void run();
   void rise();
   void nap(Duration gap);
-  void sleep(Time until) const;
+  void sleep(const os::Waiter& waiter, Time until) const;
 
   EngineConfig config_;
   Prng prng_;

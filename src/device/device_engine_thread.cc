@@ -1,24 +1,16 @@
 // DeviceEngine, the thread: drives the device while no program polls.
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
 #include "device/device_engine.h"
-#include "os/clock.h"
 #include "os/cpus.h"
 #include "os/log.h"
+#include "os/waiter.h"
 
 namespace weft::device {
 namespace {
 
-// The longest spin without traffic before the thread sleeps, because applications need the cores
-// too.
-constexpr Duration kSpinMax = Duration::us(50);
-// If sched_yield() lasts longer than kCrowdedGap, the cores are oversubscribed: for kCrowded the
-// thread does not spin.
-constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
 // Each nap that ends costs a polling program some microseconds, so the naps grow up to this many
 // gaps.
 constexpr std::int64_t kNapGapsMax = 4;
@@ -34,8 +26,10 @@ void DeviceEngine::run() {
     if (const auto moved = os::run_on(config_.cpus); !moved)
       os::log(os::LogLevel::kWarn, "{}: {}", config_.name, moved.error().message);
   }
-  const Duration spin = std::min(config_.world.spin, kSpinMax);
-  Time moved_at = os::clock_now(), crowded_until;
+  os::Waiter waiter({.spin = std::min(config_.world.spin, os::kSpinBesideProgram),
+                     .yield_after = Duration(),
+                     .epoch = config_.world.epoch});
+  waiter.start(waiter.clock());
   Duration gap = config_.poll_gap;
   while (!stop_) {
     if (polled_) {
@@ -46,24 +40,20 @@ void DeviceEngine::run() {
     }
     gap = config_.poll_gap;
     lock_.lock();
-    const bool moved = pass();
+    const bool moved = drive();
     if (sleeps_until_ != Time()) world_->end_wait();
     sleeps_until_ = Time();
     const Time now = world_->now();
-    if (moved) moved_at = now;
-    bool sleeps = !moved && (now - moved_at >= spin || now < crowded_until);
+    if (moved) waiter.start(now);
+    bool sleeps = !moved && waiter.may_sleep(now);
     const Time until = world_->sleep_until(now + kControllerEvery);
     if (sleeps) sleeps = world_->prepare_wait();
     if (sleeps) sleeps_until_ = until;
     leave();
     if (sleeps) {
-      if (!stop_ && !node_->has_posts()) sleep(until);
+      if (!stop_ && !node_->has_posts()) sleep(waiter, until);
     } else if (!moved) {
-      const Time before = os::clock_now();
-      sched_yield();
-      // Other threads had the core for long: the cores are oversubscribed, and spinning would delay
-      // them.
-      if (os::clock_now() - before > kCrowdedGap) crowded_until = now + kCrowded;
+      waiter.yield(waiter.clock());
     }
   }
 }
@@ -87,11 +77,9 @@ void DeviceEngine::nap(Duration gap) {
   if (polls_.load(std::memory_order_relaxed) == seen) polled_ = false;
 }
 
-void DeviceEngine::sleep(Time until) const {
-  const std::int64_t ns = std::max<std::int64_t>((until - os::clock_now()).ns(), 0);
-  const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+void DeviceEngine::sleep(const os::Waiter& waiter, Time until) const {
   pollfd what{.fd = world_->wait_fd(), .events = POLLIN, .revents = 0};
-  ppoll(&what, 1, until == kNever ? nullptr : &timeout, nullptr);
+  waiter.sleep({&what, 1}, until);
 }
 
 }  // namespace weft::device

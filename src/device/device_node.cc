@@ -73,7 +73,7 @@ void DeviceNode::drain(Time now) {
     DeviceQp* const qp = qps_[place];
     if (qp == nullptr) continue;
     qp->queued = false;  // later posts enlist the QP again
-    take(now, *qp);
+    post_new(now, *qp);
   }
   draining_.clear();
 }
@@ -120,21 +120,22 @@ inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) {
 
 // Hands up to `count` writes to the endpoint. Returns how many the endpoint took: fewer than
 // `count` if the QP has just failed.
-inline std::uint32_t DeviceNode::hand_over(Time now, DeviceQp& qp, std::uint32_t count) {
+inline std::uint32_t DeviceNode::post_batch(Time now, DeviceQp& qp, std::uint32_t count) {
   std::array<const transport::WriteRequest*, kHandedMax> requests;
   for (std::uint32_t i = 0; i < count; ++i)
     requests[i] = &qp.sends.work(qp.sends.new_slot(i)).request;
   const auto taken = static_cast<std::uint32_t>(
       endpoint_.post_writes(now, qp.qpn, std::span(requests).first(count)));
-  qp.sends.hand_over(taken);
+  qp.sends.mark_under_way(taken);
   sends_under_way_ += taken;
   return taken;
 }
 
-void DeviceNode::take(Time now, DeviceQp& qp) {
+void DeviceNode::post_new(Time now, DeviceQp& qp) {
   if (qp.state.load() == IBV_QPS_ERR) return flush_new(now, qp);
-  for (; qp.receives.has_new(); qp.receives.hand_over()) {
-    // The endpoint refuses only if the QP has just failed; collect() then flushes what is left.
+  for (; qp.receives.has_new(); qp.receives.mark_under_way()) {
+    // The endpoint refuses only if the QP has just failed; deliver_completions() then flushes what
+    // is left.
     if (!endpoint_.post_receive(now, qp.qpn, qp.receives.next_id())) return;
   }
   while (const std::uint32_t posted = qp.sends.new_count()) {
@@ -142,7 +143,7 @@ void DeviceNode::take(Time now, DeviceQp& qp) {
     std::uint32_t count = 0;
     while (count < may && locate(qp, qp.sends.new_slot(count))) ++count;
     if (count > 0) {
-      if (hand_over(now, qp, count) < count) return;  // the QP has just failed
+      if (post_batch(now, qp, count) < count) return;  // the QP has just failed
     } else if (may == 0 || !qp.sends.is_idle()) {
       // There is no room; or the oldest new write has an invalid address, and the valid writes
       // before it must complete first.
@@ -160,7 +161,7 @@ void DeviceNode::stall(DeviceQp& qp) {
 }
 
 void DeviceNode::fail_locally(Time now, DeviceQp& qp) {
-  qp.sends.hand_over();
+  qp.sends.mark_under_way();
   ++sends_under_way_;
   finish_write(now, qp, IBV_WC_LOC_PROT_ERR, 0);
   [[maybe_unused]] const auto failed = endpoint_.fail_qp(now, qp.qpn);
@@ -184,7 +185,7 @@ void DeviceNode::on_region_gone(Time now, std::uint32_t key) {
     qp->local_error = true;
     [[maybe_unused]] const auto failed = endpoint_.fail_qp(now, qp->qpn);
   }
-  collect(now);
+  deliver_completions(now);
 }
 
 // --- world::Node -------------------------------------------------------------------------------

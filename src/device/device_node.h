@@ -56,7 +56,7 @@ class DeviceNode final : public world::Node {
   bool has_posts() const { return pending_any_.load(); }
 
   // Delivers completions to their CQs, and failures to the event queues of their contexts.
-  void collect(Time now);
+  void deliver_completions(Time now);
   // The region is deregistered: writes that send from it fail.
   void on_region_gone(Time now, std::uint32_t key);
   // Ports that changed since the last call: bit i for index i. `up` is their present state.
@@ -80,9 +80,9 @@ class DeviceNode final : public world::Node {
   void enlist(DeviceQp& qp);
   DeviceQp* find(transport::Qpn qpn) const;
   void drain(Time now);
-  void take(Time now, DeviceQp& qp);
+  void post_new(Time now, DeviceQp& qp);
   static constexpr std::uint32_t kHandedMax = 16;  // writes in one call of the endpoint
-  std::uint32_t hand_over(Time now, DeviceQp& qp, std::uint32_t count);
+  std::uint32_t post_batch(Time now, DeviceQp& qp, std::uint32_t count);
   bool find_source(DeviceQp& qp, const Piece& piece) const;
   bool translate(DeviceQp& qp, std::span<Piece> pieces) const;
   bool locate(DeviceQp& qp, std::uint32_t slot);
@@ -111,7 +111,7 @@ class DeviceNode final : public world::Node {
   std::unique_ptr<std::byte[]> spare_;
   world::PortMask ports_up_ = 0, ports_changed_ = 0;
   std::vector<std::uint32_t> stalled_, again_;
-  // For collect(), which is called too often for a fresh array.
+  // For deliver_completions(), which is called too often for a fresh array.
   std::array<transport::Completion, 64> completed_{};
 
   ShortLock pending_lock_;

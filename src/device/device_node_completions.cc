@@ -30,7 +30,7 @@ ibv_wc_status status_of(transport::Status status) {
 
 }  // namespace
 
-void DeviceNode::collect(Time now) {
+void DeviceNode::deliver_completions(Time now) {
   for (;;) {
     bool any = false;
     while (const std::size_t count = endpoint_.poll_completions(completed_)) {
@@ -57,7 +57,7 @@ void DeviceNode::retry_stalled(Time now) {
     DeviceQp* const qp = qps_[place];
     if (qp == nullptr) continue;
     qp->stalled = false;
-    take(now, *qp);
+    post_new(now, *qp);
   }
   again_.clear();
 }
@@ -171,11 +171,11 @@ void DeviceNode::on_failure(Time now, const transport::Endpoint::QpFailure& fail
 void DeviceNode::flush_new(Time now, DeviceQp& qp) {
   while (qp.receives.has_new()) {
     const std::uint64_t id = qp.receives.next_id();
-    qp.receives.hand_over();
+    qp.receives.mark_under_way();
     finish_receive(now, qp, {.id = id, .status = transport::Status::kFlushed});
   }
   while (qp.sends.has_new()) {
-    qp.sends.hand_over();
+    qp.sends.mark_under_way();
     ++sends_under_way_;
     finish_write(now, qp, IBV_WC_WR_FLUSH_ERR,
                  static_cast<std::uint32_t>(transport::Status::kFlushed));

@@ -72,7 +72,7 @@ class SendQueue {
   std::uint32_t new_count() const { return posted_.load(std::memory_order_acquire) - handed_; }
   // The slot of the i-th new write.
   std::uint32_t new_slot(std::uint32_t i) const { return (handed_ + i) & (limits_.depth - 1); }
-  void hand_over(std::uint32_t count = 1) { handed_ += count; }
+  void mark_under_way(std::uint32_t count = 1) { handed_ += count; }
   bool is_idle() const { return handed_ == retired_.load(std::memory_order_relaxed); }
   std::uint32_t oldest_slot() const {
     return retired_.load(std::memory_order_relaxed) & (limits_.depth - 1);
@@ -129,7 +129,7 @@ class ReceiveQueue {
   // --- the holder of the engine's lock
   bool has_new() const { return handed_ != posted_.load(std::memory_order_acquire); }
   std::uint64_t next_id() const { return ids_[handed_ & (depth_ - 1)]; }
-  void hand_over() { ++handed_; }
+  void mark_under_way() { ++handed_; }
   void retire() { retired_.store(retired_.load(std::memory_order_relaxed) + 1); }
   void clear() {
     handed_ = posted_.load();

@@ -74,9 +74,9 @@ Error of_one_end(bool ours, fmt::format_string<const char*, const char*> words) 
 }
 
 Result<void> check_evs(const Hello& ours, const Hello& theirs) {
-  if (ours.steered != theirs.steered) {
-    return of_one_end(ours.steered,
-                      "{} is steered through a fabric, {} is not; give both --fabric FILE, or "
+  if (ours.uses_usids != theirs.uses_usids) {
+    return of_one_end(ours.uses_usids,
+                      "{} is uses_usids through a fabric, {} is not; give both --fabric FILE, or "
                       "neither");
   }
   if (ours.encapsulates != theirs.encapsulates) {
@@ -92,8 +92,8 @@ Result<void> check_evs(const Hello& ours, const Hello& theirs) {
 }
 
 Result<void> check_icrcs(const Hello& ours, const Hello& theirs) {
-  if (ours.as_nic != theirs.as_nic) {
-    return of_one_end(ours.as_nic,
+  if (ours.peers_are_nics != theirs.peers_are_nics) {
+    return of_one_end(ours.peers_are_nics,
                       "{} has peers = mrc, {} has not; give both devices the same (WEFT_PEERS)");
   }
   if (ours.whole_icrc != theirs.whole_icrc) {
@@ -125,43 +125,48 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
   return check_secrets(ours, theirs);
 }
 
-Result<void> check_mtu(const Offer& agreed, std::uint32_t said) {
-  if (agreed.mtu != 1024 && agreed.mtu != 2048 && agreed.mtu != 4096) {
+Result<void> check_mtu(std::uint32_t fits, std::uint32_t said) {
+  if (fits != 1024 && fits != 2048 && fits != 4096) {
     return Error{ErrorKind::kInvalid,
                  "not even a payload of 1024 fits the planes between the two ends; raise their MTU "
                  "(`weft doctor` has that of this host's, `tracepath` what is between)"};
   }
-  if (said != 0 && agreed.mtu < said) {
+  if (said != 0 && fits < said) {
     return Error{
         ErrorKind::kInvalid,
         fmt::format("--mtu {} does not fit the planes between the two ends, {} does; leave "
                     "--mtu out, or raise their MTU (`weft doctor` has that of this host's, "
                     "`tracepath` what is between)",
-                    said, agreed.mtu)};
+                    said, fits)};
   }
   return {};
 }
+
+// Where the fields of a Hello are.
+namespace hello_at {
+constexpr std::size_t kMtu = 8, kQpn = 12, kFirstPsn = 16, kPortCount = 20, kFlags = 24,
+                      kFingerprint = 28, kIncarnation = 32, kHost = 40, kPorts = 48, kPortSize = 18;
+static_assert(kPorts + world::kPortsMax * kPortSize == Hello::kSize);
+}  // namespace hello_at
 
 std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   std::array<std::byte, kSize> bytes{};
   const Bytes out(bytes);
   base::store64(out, 0, kMagic);
-  base::store32(out, 8, mtu);
-  base::store32(out, 12, qpn);
-  base::store32(out, 16, first_psn);
-  base::store32(out, 20, rkey);
-  base::store64(out, 24, region_at);
-  base::store64(out, 32, region_size);
-  base::store32(out, 40, static_cast<std::uint32_t>(ports.size()));
-  base::store32(out, 44, secret_fingerprint);
-  base::store64(out, 48, incarnation);
-  base::store64(out, 56,
-                (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u) | (as_nic ? 4u : 0u) |
-                    (whole_icrc ? 8u : 0u) | (steered ? 16u : 0u) | (labelled ? 32u : 0u));
-  base::store64(out, 64, host);
+  base::store32(out, hello_at::kMtu, mtu);
+  base::store32(out, hello_at::kQpn, qpn);
+  base::store32(out, hello_at::kFirstPsn, first_psn);
+  base::store32(out, hello_at::kPortCount, static_cast<std::uint32_t>(ports.size()));
+  base::store32(out, hello_at::kFlags,
+                (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u) | (peers_are_nics ? 4u : 0u) |
+                    (whole_icrc ? 8u : 0u) | (uses_usids ? 16u : 0u) | (labelled ? 32u : 0u));
+  base::store32(out, hello_at::kFingerprint, secret_fingerprint);
+  base::store64(out, hello_at::kIncarnation, incarnation);
+  base::store64(out, hello_at::kHost, host);
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    base::store_ipv6(out, 72 + 18 * i, ports[i].ip());
-    base::store16(out, 88 + 18 * i, ports[i].process);
+    const std::size_t at = hello_at::kPorts + hello_at::kPortSize * i;
+    base::store_ipv6(out, at, ports[i].ip());
+    base::store16(out, at + 16, ports[i].process);
   }
   return bytes;
 }
@@ -174,44 +179,57 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
     return Error{ErrorKind::kInvalid,
                  "the other end speaks another version; install the same weft on both"};
   }
+  const std::uint32_t flags = base::load32(in, hello_at::kFlags);
   Hello hello;
-  hello.mtu = base::load32(in, 8);
-  hello.qpn = base::load32(in, 12) & wire::kQpnMask;
-  hello.first_psn = base::load32(in, 16) & Psn::kMask;
-  hello.rkey = base::load32(in, 20);
-  hello.region_at = base::load64(in, 24);
-  hello.region_size = base::load64(in, 32);
-  hello.secret_fingerprint = base::load32(in, 44);
-  hello.incarnation = base::load64(in, 48);
-  hello.shared_memory = (base::load64(in, 56) & 1) != 0;
-  hello.encapsulates = (base::load64(in, 56) & 2) != 0;
-  hello.as_nic = (base::load64(in, 56) & 4) != 0;
-  hello.whole_icrc = (base::load64(in, 56) & 8) != 0;
-  hello.steered = (base::load64(in, 56) & 16) != 0;
-  hello.labelled = (base::load64(in, 56) & 32) != 0;
-  hello.host = base::load64(in, 64);
-  const std::uint32_t count = base::load32(in, 40);
+  hello.mtu = base::load32(in, hello_at::kMtu);
+  hello.qpn = base::load32(in, hello_at::kQpn) & wire::kQpnMask;
+  hello.first_psn = base::load32(in, hello_at::kFirstPsn) & Psn::kMask;
+  hello.secret_fingerprint = base::load32(in, hello_at::kFingerprint);
+  hello.incarnation = base::load64(in, hello_at::kIncarnation);
+  hello.host = base::load64(in, hello_at::kHost);
+  hello.shared_memory = (flags & 1) != 0;
+  hello.encapsulates = (flags & 2) != 0;
+  hello.peers_are_nics = (flags & 4) != 0;
+  hello.whole_icrc = (flags & 8) != 0;
+  hello.uses_usids = (flags & 16) != 0;
+  hello.labelled = (flags & 32) != 0;
+  const std::uint32_t count = base::load32(in, hello_at::kPortCount);
   if (count == 0 || count > world::kPortsMax)
     return Error{ErrorKind::kInvalid, "the other end names no planes, or too many"};
   for (std::size_t i = 0; i < count; ++i) {
-    hello.ports.push_back(
-        world::Address::of(base::load_ipv6(in, 72 + 18 * i), base::load16(in, 88 + 18 * i)));
+    const std::size_t at = hello_at::kPorts + hello_at::kPortSize * i;
+    hello.ports.push_back(world::Address::of(base::load_ipv6(in, at), base::load16(in, at + 16)));
     if (hello.ports.back().process >= wire::kProcessesMax)
       return Error{ErrorKind::kInvalid, "the other end names a process slot that cannot be"};
   }
   return hello;
 }
 
-std::array<std::byte, Offer::kSize> Offer::to_bytes() const {
+std::array<std::byte, RegionHello::kSize> RegionHello::to_bytes() const {
   std::array<std::byte, kSize> bytes{};
-  base::store32(Bytes(bytes), 0, shared_memory ? 1 : 0);
-  base::store32(Bytes(bytes), 4, mtu);
+  const Bytes out(bytes);
+  base::store64(out, 0, at);
+  base::store64(out, 8, size);
+  base::store32(out, 16, rkey);
+  base::store32(out, 20, static_cast<std::uint32_t>(descriptor));
+  base::store64(out, 24, host);
+  base::store64(out, 32, process);
+  base::store64(out, 40, inode);
   return bytes;
 }
 
-Offer Offer::from_bytes(std::span<const std::byte, kSize> bytes) {
-  const ConstBytes in(bytes);
-  return {.shared_memory = (base::load32(in, 0) & 1) != 0, .mtu = base::load32(in, 4)};
+Result<RegionHello> RegionHello::from_bytes(ConstBytes in) {
+  if (in.size() != kSize) {
+    return Error{ErrorKind::kInvalid,
+                 fmt::format("a region's description has {} bytes; expected {}", in.size(), kSize)};
+  }
+  return RegionHello{.at = base::load64(in, 0),
+                     .size = base::load64(in, 8),
+                     .rkey = base::load32(in, 16),
+                     .descriptor = static_cast<std::int32_t>(base::load32(in, 20)),
+                     .host = base::load64(in, 24),
+                     .process = base::load64(in, 32),
+                     .inode = base::load64(in, 40)};
 }
 
 }  // namespace weft::engine

@@ -12,6 +12,7 @@
 #include "engine/process_config.h"
 #include "os/clock.h"
 #include "os/host_identity.h"
+#include "os/log.h"
 #include "os/random_seed.h"
 #include "os/system_error.h"
 
@@ -20,43 +21,6 @@ namespace {
 
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
-// What a peer is told of a region.
-struct RegionWords {
-  std::uint64_t at = 0, size = 0;
-  std::uint32_t rkey = 0;
-  // The memfd behind it, as other processes of this host find it; no descriptor: it cannot be mapped.
-  std::int32_t descriptor = -1;
-  std::uint64_t host = 0, process = 0, inode = 0;
-
-  static constexpr std::size_t kSize = 48;
-  std::vector<std::byte> to_bytes() const {
-    std::vector<std::byte> bytes(kSize);
-    const Bytes out(bytes);
-    base::store64(out, 0, at);
-    base::store64(out, 8, size);
-    base::store32(out, 16, rkey);
-    base::store32(out, 20, static_cast<std::uint32_t>(descriptor));
-    base::store64(out, 24, host);
-    base::store64(out, 32, process);
-    base::store64(out, 40, inode);
-    return bytes;
-  }
-  static Result<RegionWords> from_bytes(ConstBytes in) {
-    if (in.size() != kSize) {
-      return Error{
-          ErrorKind::kInvalid,
-          fmt::format("a region's description has {} bytes; expected {}", in.size(), kSize)};
-    }
-    return RegionWords{.at = base::load64(in, 0),
-                       .size = base::load64(in, 8),
-                       .rkey = base::load32(in, 16),
-                       .descriptor = static_cast<std::int32_t>(base::load32(in, 20)),
-                       .host = base::load64(in, 24),
-                       .process = base::load64(in, 32),
-                       .inode = base::load64(in, 40)};
-  }
-};
-
 std::byte* bytes_of(std::uint64_t at) { return reinterpret_cast<std::byte*>(at); }
 
 }  // namespace
@@ -148,7 +112,7 @@ transport::QpConfig NetRdma::config_for(std::span<const fabric::Ev> evs) const {
 
 Result<rdma::Group> NetRdma::create_group(const rdma::GroupRequest& request) {
   WEFT_TRY(const rdma::Group group, create_qps(world_->now(), request, config_for(evs_), prng_));
-  rings_.resize(group.id + 1);
+  carriers_.resize(group.id + 1);
   return group;
 }
 
@@ -167,16 +131,17 @@ Result<void> NetRdma::destroy_group(Time now, rdma::GroupId id) {
 // What holds for every QP.
 Hello NetRdma::hello() const {
   Hello out;
+  out.mtu = options_.mtu;
   out.ports = world_->addresses();
   out.secret_fingerprint = world_->secret_fingerprint();
   out.incarnation = world_->incarnation();
   out.host = os::host_identity(options_.world.network_namespace);
   out.shared_memory = world_->has_shared_memory();
   out.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
-  out.steered = world_->srv6_form() != net::Srv6Form::kAuto;
+  out.uses_usids = world_->srv6_form() != net::Srv6Form::kAuto;
   out.labelled = world_->ev_mode() == net::EvMode::kPortAndLabel;
   out.whole_icrc = world_->icrc() == net::IcrcCover::kFull;
-  out.as_nic = options_.world.peers == net::Peers::kMrc;
+  out.peers_are_nics = options_.world.peers == net::Peers::kMrc;
   return out;
 }
 
@@ -208,27 +173,37 @@ Result<void> NetRdma::connect(Time now, rdma::GroupId id, ConstBytes peer) {
   for (std::uint32_t i = 0; i < state->group.qps; ++i) {
     WEFT_TRY(const Hello other, Hello::from_bytes(std::span<const std::byte, Hello::kSize>(
                                     peer.subspan(i * Hello::kSize, Hello::kSize))));
-    WEFT_CHECK(connect_qp(now, *state, i, other));
+    if (i == 0) WEFT_CHECK(choose_carrier(*state, other));
+    WEFT_CHECK(connect_qp(now, *state, qp(state->group.first_qp + i).qpn, other));
   }
   state->is_connected = true;
   return {};
 }
 
-Result<void> NetRdma::connect_qp(Time now, GroupState& state, std::uint32_t index,
+// What carries the group's packets to the process of that peer. Each end chooses for itself.
+Result<void> NetRdma::choose_carrier(GroupState& state, const Hello& peer) {
+  WEFT_CHECK(check_fit(hello(), peer));
+  Carrier& carrier = carriers_[state.group.id];
+  if (peer.shared_memory) carrier.ring = world_->shared_memory_ev(peer.ports[0]);
+  state.over_shared_memory = carrier.ring.has_value();
+  if (!carrier.ring) {
+    const std::uint32_t fits = options_.probes_paths ? world_->payload_that_arrives(peer.ports)
+                                                     : world_->payload_to(peer.ports);
+    const std::uint32_t said = options_.mtu != 0 ? options_.mtu : peer.mtu;
+    carrier.mtu = said != 0 ? std::min(fits, said) : fits;
+    WEFT_CHECK(check_mtu(carrier.mtu, said));
+  }
+  return {};
+}
+
+Result<void> NetRdma::connect_qp(Time now, const GroupState& state, transport::Qpn qpn,
                                  const Hello& peer) {
   WEFT_CHECK(check_fit(hello(), peer));
-  std::optional<fabric::Ev>& ring = rings_[state.group.id];
-  const transport::Qpn qpn = qp(state.group.first_qp + index).qpn;
-  if (index == 0 && peer.shared_memory) ring = world_->shared_memory_ev(peer.ports[0]);
-  state.over_shared_memory = ring.has_value();
+  const Carrier& carrier = carriers_[state.group.id];
   transport::QpConfig config = config_for(evs_);
   bound_queues(state.request, config);
-  if (ring) {
-    use_shared_memory(*ring, config);
-  } else {
-    config.mtu = world_->payload_to(peer.ports);
-    WEFT_CHECK(check_mtu({.mtu = config.mtu}, 0));
-  }
+  config.mtu = carrier.mtu;
+  if (carrier.ring) use_shared_memory(*carrier.ring, config);
   WEFT_CHECK(endpoint_->configure_qp(qpn, config));
   WEFT_CHECK(
       world_->secure(qpn, {.incarnation = peer.incarnation, .qpn = peer.qpn, .ports = peer.ports}));
@@ -237,48 +212,57 @@ Result<void> NetRdma::connect_qp(Time now, GroupState& state, std::uint32_t inde
   std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());
   info.qpn = peer.qpn;
   info.first_psn = Psn(peer.first_psn);
-  return endpoint_->connect(now, qpn, info);
+  WEFT_CHECK(endpoint_->connect(now, qpn, info));
+  os::log(os::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qpn,
+          peer.qpn, peer.ports[0].process,
+          carrier.ring                   ? "shared memory"
+          : !world_->has_shared_memory() ? "the planes"
+          : peer.shared_memory           ? "the planes: the ends are on two hosts or of two users"
+                                         : "the planes: the other end takes no shared memory");
+  return {};
 }
 
 std::vector<std::byte> NetRdma::describe_region(rdma::RegionId id) const {
   const OwnRegion& region = this->region(id);
   const Backing& backing = backings_[id];
-  RegionWords words{.at = region.at, .size = region.size, .rkey = backing.rkey};
+  RegionHello hello{.at = region.at, .size = region.size, .rkey = backing.rkey};
   struct stat about {};
   if (backing.memory.is_open() && fstat(backing.memory.get(), &about) == 0) {
-    words.descriptor = backing.memory.get();
-    words.host = os::host_identity(options_.world.network_namespace);
-    words.process = static_cast<std::uint64_t>(getpid());
-    words.inode = about.st_ino;
+    hello.descriptor = backing.memory.get();
+    hello.host = os::host_identity(options_.world.network_namespace);
+    hello.process = static_cast<std::uint64_t>(getpid());
+    hello.inode = about.st_ino;
   }
-  return words.to_bytes();
+  const auto bytes = hello.to_bytes();
+  return {bytes.begin(), bytes.end()};
 }
 
 Result<rdma::RemoteRegion> NetRdma::open_region(rdma::GroupId id, ConstBytes peer) {
   WEFT_TRY(const GroupState* const state, find_group(id));
   if (!state->is_connected)
     return Error{ErrorKind::kWrongState, fmt::format("group {} is not connected", id)};
-  WEFT_TRY(const RegionWords words, RegionWords::from_bytes(peer));
-  return rdma::RemoteRegion{
-      .at = words.at, .size = words.size, .rkey = words.rkey, .mapped = map_memory(*state, peer)};
+  WEFT_TRY(const RegionHello region, RegionHello::from_bytes(peer));
+  return rdma::RemoteRegion{.at = region.at,
+                            .size = region.size,
+                            .rkey = region.rkey,
+                            .mapped = map_memory(*state, region)};
 }
 
 // The peer's memory, found through its process; null where this process may not, or where what is
 // there is not the sealed memory that was described. Only peers that share rings share memory.
-const std::byte* NetRdma::map_memory(const GroupState& group, ConstBytes description) {
-  const RegionWords words = RegionWords::from_bytes(description).value();
-  if (!group.over_shared_memory || words.descriptor < 0 || words.size == 0) return nullptr;
-  if (words.host != os::host_identity(options_.world.network_namespace)) return nullptr;
-  const std::string path = fmt::format("/proc/{}/fd/{}", words.process, words.descriptor);
+const std::byte* NetRdma::map_memory(const GroupState& group, const RegionHello& region) {
+  if (!group.over_shared_memory || region.descriptor < 0 || region.size == 0) return nullptr;
+  if (region.host != os::host_identity(options_.world.network_namespace)) return nullptr;
+  const std::string path = fmt::format("/proc/{}/fd/{}", region.process, region.descriptor);
   const os::FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about {};
-  if (!fd.is_open() || fstat(fd.get(), &about) != 0 || about.st_ino != words.inode) return nullptr;
+  if (!fd.is_open() || fstat(fd.get(), &about) != 0 || about.st_ino != region.inode) return nullptr;
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   const bool is_sealed = seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
-  if (!is_sealed || static_cast<std::uint64_t>(about.st_size) != words.size) return nullptr;
-  void* const at = mmap(nullptr, words.size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (!is_sealed || static_cast<std::uint64_t>(about.st_size) != region.size) return nullptr;
+  void* const at = mmap(nullptr, region.size, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) return nullptr;
-  mappings_.push_back({.at = at, .size = words.size});
+  mappings_.push_back({.at = at, .size = region.size});
   return static_cast<const std::byte*>(at);
 }
 

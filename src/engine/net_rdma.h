@@ -23,7 +23,10 @@ namespace weft::engine {
 
 struct NetRdmaOptions {
   net::UdpWorldConfig world{};
-  std::uint32_t burst = 15;
+  std::uint32_t mtu = 0;     // payload of a packet over the planes; 0: the largest that fits
+  std::uint32_t burst = 15;  // packets of one EV in one system call
+  // connect() sends packets to find the largest that arrives. It takes up to 0.6 s.
+  bool probes_paths = false;
   std::uint32_t qps_max = 16, regions_max = 64;
   // Over all QPs: the completion queue has a place for each.
   std::uint32_t sends_max = 1024, receives_max = 1024;
@@ -41,7 +44,12 @@ class NetRdma final : public EndpointRdma {
   void flush();
   // Makes a progress() that sleeps return. From any thread.
   void wake() { world_->wake(); }
+  net::UdpWorld& world() { return *world_; }
   const net::UdpWorld& world() const { return *world_; }
+  using EndpointRdma::endpoint;
+  transport::Qpn qpn(rdma::QpIndex index) const { return qp(index).qpn; }
+  // The payload of a packet, if the planes carry the group. REQUIRES that it is connected.
+  std::uint32_t mtu_of(rdma::GroupId group) const { return carriers_[group].mtu; }
 
   // --- rdma::Rdma
   Result<rdma::Region> allocate(std::uint64_t size) override;
@@ -61,6 +69,11 @@ class NetRdma final : public EndpointRdma {
     std::uint32_t rkey = 0;
     os::FileDescriptor memory{};  // of allocate(); else closed
   };
+  // What carries the packets of a group: a ring of shared memory, or the planes.
+  struct Carrier {
+    std::optional<fabric::Ev> ring{};
+    std::uint32_t mtu = 0;  // over the planes
+  };
   // Bytes of a peer's memory that are mapped here; unmapped with this object.
   struct Mapping {
     void* at = nullptr;
@@ -72,8 +85,9 @@ class NetRdma final : public EndpointRdma {
   Result<rdma::Region> keep_region(std::span<std::byte> memory, os::FileDescriptor fd);
   Hello hello() const;
   transport::QpConfig config_for(std::span<const fabric::Ev> evs) const;
-  Result<void> connect_qp(Time now, GroupState& state, std::uint32_t index, const Hello& peer);
-  const std::byte* map_memory(const GroupState& group, ConstBytes description);
+  Result<void> choose_carrier(GroupState& state, const Hello& peer);
+  Result<void> connect_qp(Time now, const GroupState& state, transport::Qpn qpn, const Hello& peer);
+  const std::byte* map_memory(const GroupState& group, const RegionHello& region);
 
   NetRdmaOptions options_;
   Prng prng_;
@@ -82,8 +96,8 @@ class NetRdma final : public EndpointRdma {
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<net::UdpWorld> world_;
   std::vector<fabric::Ev> evs_;
-  std::vector<std::optional<fabric::Ev>> rings_;  // by GroupId: over shared memory
-  std::vector<Backing> backings_;                 // by RegionId
+  std::vector<Carrier> carriers_;  // by GroupId
+  std::vector<Backing> backings_;  // by RegionId
   std::vector<Mapping> mappings_;
 };
 

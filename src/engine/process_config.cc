@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "net/host_facts.h"
+#include "os/waiter.h"
 #include "settings/secret_file.h"
 #include "transport/software_ends.h"
 
@@ -32,7 +32,7 @@ Result<net::UdpWorldConfig> world_config(const settings::NetSettings& settings) 
         "peers = mrc and icrc = headers: who is not Weft checks the payload too; leave icrc "
         "(WEFT_ICRC) out, or take full"};
   }
-  world.spin = settings.spin ? *settings.spin : net::usual_spin();
+  world.spin = settings.spin ? *settings.spin : os::usual_spin();
   world.rate_cap = settings.rate;
   world.shared_memory = settings.shared_memory != settings::SharedMemory::kOff;
   if (!settings.secret_file.empty()) {

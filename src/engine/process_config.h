@@ -1,6 +1,6 @@
 // The configuration of a process on the real network, composed in one place: the world that its
 // settings mean, an endpoint in that world, and QPs over planes or over a shared memory ring.
-// Everything that opens a UdpWorld takes its numbers from here: NetEnd, the device, probes, labs.
+// Everything that opens a UdpWorld takes its numbers from here: NetRdma, the device, probes, labs.
 //
 // Values in, values out; only world_config() reads the system (interfaces, the secret's file).
 #pragma once

@@ -1,7 +1,6 @@
 #include "net/host_facts.h"
 
 #include <linux/capability.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -14,7 +13,7 @@
 #include <sstream>
 
 #include "net/plane_facts.h"
-#include "net/udp_world.h"
+#include "os/cpu_quota.h"
 #include "os/file_descriptor.h"
 
 namespace weft::net {
@@ -40,54 +39,6 @@ std::optional<std::string> read_word(const std::string& path) {
   std::string word;
   if (!(in >> word)) return std::nullopt;
   return word;
-}
-
-// The path of this process in the hierarchy of the cgroup controller ("" for version 2).
-std::string group_of(const std::string& controller) {
-  std::istringstream in(read_text("/proc/self/cgroup"));
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    std::istringstream names(line.substr(first + 1, second - first - 1));
-    std::string name;
-    bool found = controller.empty() && first + 1 == second;
-    while (std::getline(names, name, ',')) found |= !controller.empty() && name == controller;
-    if (found) return line.substr(second + 1);
-  }
-  return "/";
-}
-
-std::string parent_of(const std::string& group) {
-  const std::size_t slash = group.rfind('/');
-  return slash == std::string::npos || slash == 0 ? "" : group.substr(0, slash);
-}
-
-// The smallest quota of the group and its ancestors, since each of them limits it. In a container
-// the path of the group may be missing; the root of the hierarchy is there.
-std::optional<double> read_cpu_quota() {
-  std::optional<double> least;
-  const auto note = [&](std::optional<double> quota) {
-    if (quota) least = std::min(least.value_or(*quota), *quota);
-  };
-  for (std::string group = group_of("");; group = parent_of(group)) {
-    note(quota_from(read_text("/sys/fs/cgroup" + group + "/cpu.max")));
-    if (group.empty() || group == "/") break;
-  }
-  for (const char* const root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
-    for (std::string group = group_of("cpu");; group = parent_of(group)) {
-      note(quota_from(read_text(root + group + "/cpu.cfs_quota_us") + " " +
-                      read_text(root + group + "/cpu.cfs_period_us")));
-      if (group.empty() || group == "/") break;
-    }
-  }
-  return least;
-}
-
-std::uint32_t count_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return static_cast<std::uint32_t>(std::max(CPU_COUNT(&set), 1));
 }
 
 bool try_memfd() {
@@ -139,18 +90,6 @@ std::optional<double> pressure_from(const std::string& text) {
   return percent;
 }
 
-std::optional<double> quota_from(const std::string& cpu_max) {
-  double quota = 0, period = 0;
-  if (std::sscanf(cpu_max.c_str(), "%lf %lf", &quota, &period) != 2) return std::nullopt;
-  if (quota <= 0 || period <= 0) return std::nullopt;
-  return quota / period;
-}
-
-Duration usual_spin() {
-  const std::optional<double> quota = read_cpu_quota();
-  return quota && *quota < count_cpus() ? Duration() : UdpWorldConfig{}.spin;
-}
-
 HostFacts host_facts(const FactQuestion& question) {
   HostFacts facts;
   facts.planes = plane_facts(question.planes);
@@ -166,12 +105,12 @@ HostFacts host_facts(const FactQuestion& question) {
   facts.udp_gro = socket.udp_gro;
   facts.dev_shm_bytes = size_of_dev_shm();
   facts.memfd = try_memfd();
-  facts.cpus = count_cpus();
+  facts.cpus = static_cast<std::uint32_t>(std::max<std::size_t>(os::own_cpus().size(), 1));
   facts.own_cpus = question.cpus.empty() ? os::own_cpus() : question.cpus;
   facts.numa_nodes = os::numa_nodes(question.sysfs);
   for (PlaneFacts& plane : facts.planes)
     plane.numa_node = os::numa_node_of(plane.plane.interface, question.sysfs);
-  facts.cpu_quota = read_cpu_quota();
+  facts.cpu_quota = os::cpu_quota();
   facts.namespaces = try_namespaces();
   facts.net_admin = has_net_admin();
   facts.aes = has_aes();

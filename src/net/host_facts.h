@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/ipv6.h"
-#include "base/time.h"
 #include "os/cpus.h"
 #include "os/interfaces.h"
 
@@ -63,13 +62,7 @@ struct FactQuestion {
 };
 HostFacts host_facts(const FactQuestion& question);
 
-// How long a world spins before it sleeps, by default. It is 0 under a CPU quota, because time
-// spent on spinning is then missing later.
-Duration usual_spin();
-
-// Parsers, public for tests. "some avg10=2.60 avg60=..." gives 2.6; "50000 100000" gives 0.5 CPUs,
-// and "max 100000" no quota.
+// Parses the kernel's text, public for tests: "some avg10=2.60 avg60=..." gives 2.6.
 std::optional<double> pressure_from(const std::string& text);
-std::optional<double> quota_from(const std::string& cpu_max);
 
 }  // namespace weft::net

@@ -70,7 +70,8 @@ void LinkWatch::note(std::uint32_t interface_index, bool running) {
   }
 }
 
-void LinkWatch::look() {
+world::PortMask LinkWatch::read_changes() {
+  const world::PortMask before = up_;
   alignas(nlmsghdr) std::array<char, 8192> buffer;
   bool rescan = false;
   for (;;) {
@@ -93,6 +94,7 @@ void LinkWatch::look() {
     }
   }
   if (rescan) scan();
+  return static_cast<world::PortMask>(before ^ up_);
 }
 
 }  // namespace weft::net

@@ -22,8 +22,8 @@ class LinkWatch {
 
   int fd() const { return fd_; }
   world::PortMask up() const { return up_; }
-  // Reads the announcements since the last call.
-  void look();
+  // Reads the announcements since the last call. Returns the planes that changed.
+  world::PortMask read_changes();
 
  private:
   explicit LinkWatch(std::span<const Ipv6> planes);

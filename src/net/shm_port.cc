@@ -71,7 +71,7 @@ ShmPort::Out* ShmPort::find(const world::Address& to) {
 }
 
 bool ShmPort::reach(const world::Address& peer) {
-  look();  // a predecessor in the same slot may have ended
+  handle_events();  // a predecessor in the same slot may have ended
   if (find(peer) != nullptr) return true;
   if (writers_.size() >= config_.links_max) return false;
   auto offer = shm_connect({.self = config_.self, .peer = peer, .capacity = config_.ring_bytes});
@@ -118,7 +118,7 @@ void ShmPort::greet(In& in) {
   ++counters_.links;
 }
 
-void ShmPort::look() {
+void ShmPort::handle_events() {
   std::array<epoll_event, 32> events;
   const int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -159,7 +159,7 @@ void ShmPort::note_broken(const world::Address& peer) {
   note_gone(peer);
 }
 
-void ShmPort::tell_refusals(Time now, world::Node& node) {
+void ShmPort::report_refusals(Time now, world::Node& node) {
   while (!gone_.empty()) {
     const auto note = world::Datagram::refusal(config_.port, gone_.back());
     gone_.pop_back();

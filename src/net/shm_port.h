@@ -52,7 +52,7 @@ class ShmPort {
 
   // Tells the node which peers have gone: their socket hung up, a send to them failed, or a ring
   // was broken.
-  void tell_refusals(Time now, world::Node& node);
+  void report_refusals(Time now, world::Node& node);
 
   // The room that every living link has.
   world::PortRoom room(Time now);
@@ -63,12 +63,12 @@ class ShmPort {
 
   // Handles new connections, hangups and wake-ups; costs a system call. To be called from time to
   // time, and after sleeping.
-  void look();
+  void handle_events();
   // Marks this end as sleeping in every ring. False: there is something to do. After true call
   // wake() when awake.
   bool sleep();
   void wake();
-  // Readable when look() has something to do; to be polled while asleep.
+  // Readable when handle_events() has something to do; to be polled while asleep.
   int fd() const { return epoll_fd_; }
 
   // For a forked child: closes the descriptors, so that peers see when the parent ends. It calls

@@ -60,8 +60,8 @@ std::vector<fabric::Ev> Steering::evs(std::uint16_t process) const {
   return out;
 }
 
-Steering::Way Steering::way(std::uint16_t process, std::uint32_t plane, std::uint32_t ev,
-                            const Ipv6& peer) const {
+Steering::Fields Steering::fields(std::uint16_t process, std::uint32_t plane, std::uint32_t ev,
+                                  const Ipv6& peer) const {
   if (config_.mode != EvMode::kSrv6) {
     const fabric::EntropyFields fields = fabric::fields_of_entropy(ev);
     const std::uint32_t socket =

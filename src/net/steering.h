@@ -55,14 +55,15 @@ class Steering {
   // The EVs of a process, with the planes interleaved.
   std::vector<fabric::Ev> evs(std::uint16_t process) const;
 
-  struct Way {
+  struct Fields {
     std::uint32_t socket = 0;  // below sockets()
     Ipv6 to{};                 // the destination address on the wire
     std::uint32_t flow_label = 0;
   };
   // The header fields that put a packet to `peer` on the path of an EV. An EV that is not ours (an
   // echoed one) takes the first socket.
-  Way way(std::uint16_t process, std::uint32_t plane, std::uint32_t ev, const Ipv6& peer) const;
+  Fields fields(std::uint16_t process, std::uint32_t plane, std::uint32_t ev,
+                const Ipv6& peer) const;
 
   // The fields of a received packet that identify its EV.
   struct Seen {

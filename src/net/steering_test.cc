@@ -29,12 +29,12 @@ TEST(Steering, EveryEvHasItsOwnPortAndLabel) {
     const Ipv6 peer{.high = 1, .low = 2};
     std::set<std::pair<std::uint32_t, std::uint32_t>> values;
     for (const fabric::Ev& ev : steering.evs(7)) {
-      const Steering::Way way = steering.way(7, ev.port, ev.value, peer);
-      EXPECT_EQ(way.to, peer);
-      ASSERT_LT(way.socket, steering.sockets());
+      const Steering::Fields fields = steering.fields(7, ev.port, ev.value, peer);
+      EXPECT_EQ(fields.to, peer);
+      ASSERT_LT(fields.socket, steering.sockets());
       EXPECT_EQ(steering.ev_of({.plane = ev.port,
-                                .source_port = wire::source_port(7, way.socket),
-                                .flow_label = way.flow_label}),
+                                .source_port = wire::source_port(7, fields.socket),
+                                .flow_label = fields.flow_label}),
                 ev.value);
       values.insert({ev.port, ev.value});
     }
@@ -45,7 +45,7 @@ TEST(Steering, EveryEvHasItsOwnPortAndLabel) {
 TEST(Steering, AnUnknownEvUsesTheFirstSocket) {
   const Steering steering = Steering::make({.evs_per_plane = 4}).value();
   for (const std::uint32_t ev : {0u, 0xffff'ffffu, 0x1234'0000u})
-    EXPECT_EQ(steering.way(0, 0, ev, {}).socket, 0u);
+    EXPECT_EQ(steering.fields(0, 0, ev, {}).socket, 0u);
 }
 
 TEST(Steering, TheCarrierAddressNamesThePathOfTheEv) {
@@ -60,13 +60,13 @@ TEST(Steering, TheCarrierAddressNamesThePathOfTheEv) {
     for (fabric::HostIndex to = 0; to < 4; ++to) {
       if (to == from) continue;
       for (const fabric::Ev& ev : steering.evs(0)) {
-        const Steering::Way way =
-            steering.way(0, ev.port, ev.value, fabric::address_of({.host = to, .plane = ev.port}));
-        const auto usids = fabric::usids_of(way.to);
+        const Steering::Fields fields = steering.fields(
+            0, ev.port, ev.value, fabric::address_of({.host = to, .plane = ev.port}));
+        const auto usids = fabric::usids_of(fields.to);
         ASSERT_TRUE(usids);
         const std::uint32_t path = fabric::path_of_ev(topology, from, to, ev.value);
         EXPECT_EQ(*usids, fabric::usids_for(topology, ev.port, from, to, path));
-        EXPECT_EQ(steering.ev_of({.plane = ev.port, .flow_label = way.flow_label}), ev.value);
+        EXPECT_EQ(steering.ev_of({.plane = ev.port, .flow_label = fields.flow_label}), ev.value);
       }
     }
   }

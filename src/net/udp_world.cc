@@ -1,144 +1,185 @@
 #include "net/udp_world.h"
 
-#include <sched.h>
-
 #include <algorithm>
+#include <bit>
 
 #include "base/assert.h"
 #include "os/courtesy.h"
+#include "os/log.h"
 
 namespace weft::net {
 namespace {
 
-// After spinning for so long the world yields the core.
-constexpr Duration kYieldAfter = Duration::us(20);
-// A yield that takes longer than kCrowdedGap shows that cores are oversubscribed. The world then
-// does not spin for kCrowded.
-constexpr Duration kCrowdedGap = Duration::us(30), kCrowded = Duration::ms(20);
-// SCHED_BATCH lasts longer, because detecting oversubscription takes spinning.
-constexpr Duration kCourteous = Duration::ms(500);
-// This ratio of packets sent to received means that this process sends messages and receives mostly
-// acknowledgements.
-constexpr std::uint64_t kSendsMostly = 2;
-// A configured spin time of this or more means that the world never sleeps.
-constexpr Duration kSpinForever = Duration::s(1);
 // No pass for that long: the process itself was not running.
 constexpr Duration kLate = Duration::ms(1);
-// How often all planes are polled while one is busy but empty: its packets may arrive on another.
-constexpr Duration kPlaneLookEvery = Duration::us(6);
-constexpr int kRingLooks = 4, kPlaneLooks = 4;
+// How often a ring, or the busy plane, is polled in a row until it gives something.
+constexpr int kRingPolls = 4, kPlanePolls = 4;
+// Packets of one port in one poll.
+constexpr std::uint32_t kPortRoom = 32;
+static_assert(HeldPackets::kMax >= kPortRoom);
 
 }  // namespace
 
-// --- time --------------------------------------------------------------------------------------
+// --- in ----------------------------------------------------------------------------------------
 
-void UdpWorld::tell_port(std::uint32_t plane) {
-  node_->on_port(now_, static_cast<world::PortIndex>(plane),
-                 {.up = (told_up_ >> plane & 1) != 0,
-                  .receive_bytes = receive_bytes(planes_[plane]),
-                  .overflows = planes_[plane].overflow,
-                  .singly = comes_singly_});
+bool UdpWorld::prepare_wait() {
+  if (!watch_->prepare_wait(now_)) return false;
+  if (shm_ == nullptr || shm_->sleep()) return true;
+  watch_->end_wait(now_);
+  return false;
 }
 
-bool UdpWorld::look_at_deadline(Time due) {
+void UdpWorld::end_wait() {
+  watch_->end_wait(clock());
+  if (shm_ != nullptr) shm_->wake();
+}
+
+bool UdpWorld::poll_ring() {
+  for (int i = 0; i < kRingPolls && shm_ != nullptr; ++i) {
+    if (!shm_->receive(now_, *node_)) continue;
+    order_.note_ring(now_);
+    return true;
+  }
+  return false;
+}
+
+bool UdpWorld::poll_busy_plane() {
+  for (int i = 0; i < kPlanePolls; ++i) {
+    if (receive(order_.busy_plane(), order_.runs_max())) return true;
+  }
+  return false;
+}
+
+// Handles what has arrived anywhere. Sleeps until something arrives if `sleep_until` is in the
+// future. True if anything arrived.
+bool UdpWorld::poll_all(Time sleep_until) {
+  order_.note_all_polled(now_);
+  bool moved = false;
+  if (!watch_->watches_planes(now_)) {
+    WEFT_ASSERT(sleep_until <= now_);
+    const SocketWatch::Polled polled = watch_->poll_planes();
+    if (polled.others) moved = handle_events(watch_->events());
+    const std::size_t runs_max =
+        std::has_single_bit(polled.planes) ? order_.runs_max() : PollOrder::kRunsWhenMany;
+    for (std::uint32_t left = polled.planes; left != 0; left &= left - 1)
+      moved |= receive(static_cast<std::uint32_t>(std::countr_zero(left)), runs_max);
+  } else if (sleep_until <= now_) {
+    moved = handle_events(watch_->events());
+  } else {
+    const Time until = sleep_until == kNever ? kNever : sleep_until + config_.epoch.since_start();
+    const auto events = watch_->sleep(until);
+    now_ = clock();
+    moved = handle_events(events);
+  }
+  if (shm_ != nullptr) shm_->report_refusals(now_, *node_);
+  return moved;
+}
+
+// Receives from rings and sockets, and handles deadlines that are due. True if anything moved.
+bool UdpWorld::receive_all(Time sleep_until) {
+  // Time that the world slept on purpose does not count as lateness.
+  const Time due = std::max(last_pass_, sleep_until);
+  // No socket is polled alone when the kernel is about to watch all of them for a sleep.
+  const bool plane_alone = sleep_until <= now_ && order_.is_plane_busy(now_);
+  bool moved = poll_ring() || (plane_alone && poll_busy_plane());
+  if (moved) sleep_until = Time();
+  const bool sleeps = sleep_until > now_ && prepare_wait();
+  if (sleeps || order_.is_poll_of_all_due(now_) ||
+      !(moved || order_.may_others_wait(now_, plane_alone))) {
+    moved |= poll_all(sleeps ? sleep_until : Time());
+  }
+  if (sleeps) end_wait();
+  return run_deadlines(due) || moved;
+}
+
+bool UdpWorld::run_deadlines(Time due) {
   const Duration late = now_ > due && now_ - due > kLate ? now_ - due : Duration();
   last_pass_ = now_;
-  if (now_ >= host_next_) try_host();
-  if (now_ >= refusals_next_) hear_next_refusals();
+  if (now_ >= host_.next_try()) try_host_port();
+  if (now_ >= refusals_.next()) poll_next_refusals();
   if (node_->next_deadline() > now_) return false;
   node_->on_deadline(now_, late);
   return true;
 }
 
-// Polls only the ring and the plane that recently received something. Polling a ring costs less
-// than reading the clock, and polling one socket less than polling all.
-bool UdpWorld::look_where_it_came(Time plane_busy_until) {
-  for (int i = 0; i < kRingLooks && shm_ != nullptr; ++i) {
-    if (!shm_->receive(now_, *node_)) continue;
-    ring_busy_until_ = now_ + kBusy;
-    return true;
+// --- out ---------------------------------------------------------------------------------------
+
+// Takes datagrams from the node as far as there is room, and sends them. True if there were any.
+bool UdpWorld::transmit() {
+  std::array<world::PortRoom, world::kPortsMax> room{};
+  bool any = false;
+  // The planes share the cap, rounded up; the excess is a debt that later polls wait for.
+  const auto plane_count = static_cast<std::uint32_t>(planes_.size());
+  const std::uint32_t plane_room =
+      cap_ ? std::min(kPortRoom, (cap_->packets(now_) + plane_count - 1) / plane_count) : kPortRoom;
+  for (std::size_t p = 0; p < plane_count; ++p) {
+    room[p].packets = planes_[p].held().is_empty() ? plane_room : 0;
+    any |= room[p].packets > 0;
   }
-  // If single runs arrived last time, asking for more runs would cost a second system call.
-  for (int i = 0; i < kPlaneLooks && now_ < plane_busy_until; ++i) {
-    if (receive(busy_plane_, busy_runs_)) return true;
+  if (shm_ != nullptr) {
+    room[plane_count] = shm_->room(now_);
+    any |= room[plane_count].packets > 0;
   }
-  return false;
+  order_.note_transmit(PollOrder::Sent::kNothing);
+  if (!any) return false;
+  const std::size_t count = node_->poll_transmit(now_, std::span(room).first(port_count()), out_);
+  for (std::size_t i = 0; cap_ && i < count; ++i) {
+    if (out_[i].port < plane_count) cap_->spend(out_[i].payload.size);
+  }
+  const std::span<const world::Datagram> out =
+      group_by_path(std::span(out_).first(count), grouped_);
+  for (std::size_t sent = 0; sent < count;) {
+    if (out[sent].port == plane_count) {
+      shm_->send(out[sent++]);
+    } else {
+      sent += sender_->send_run(now_, out.subspan(sent));
+    }
+  }
+  if (count == 0) return false;
+  if (shm_ != nullptr) shm_->flush();
+  order_.note_transmit(PollOrder::Sent::kPackets);
+  return true;
 }
 
-// Receives from rings and sockets, and handles deadlines that are due. While rings are busy,
-// sockets are polled only from time to time: polling them costs more than a whole round trip over a
-// ring.
-bool UdpWorld::take(Time sleep_until) {
-  // Time that the world slept on purpose does not count as lateness.
-  const Time due = std::max(last_pass_, sleep_until);
-  // The busy socket is not polled alone when the kernel is about to watch all sockets for a sleep,
-  // nor right after a send, when the answer cannot be here yet: that is the time to poll all
-  // sockets.
-  const Time plane_busy_until = has_sent_ || sleep_until > now_ ? Time() : plane_busy_until_;
-  bool moved = look_where_it_came(plane_busy_until);
-  if (moved) sleep_until = Time();
-  const bool sleeps = sleep_until > now_ && prepare_wait();
-  const bool busy = moved || now_ < ring_busy_until_ ||
-                    (now_ < plane_busy_until && now_ < look_next_ - kLookEvery + kPlaneLookEvery);
-  if (sleeps || now_ >= look_next_ || !busy) moved |= look(sleeps ? sleep_until : Time());
-  if (sleeps) end_wait();
-  return look_at_deadline(due) || moved;
-}
+// --- time --------------------------------------------------------------------------------------
 
 bool UdpWorld::pass(Time slept_until) {
   WEFT_ASSERT(node_ != nullptr);
   now_ = clock();
   last_pass_ = std::max(last_pass_, std::min(slept_until, now_));
-  const bool moved = take(Time());
+  const bool moved = receive_all(Time());
   return transmit() || moved;
 }
 
 Time UdpWorld::sleep_until(Time limit) const {
-  Time until = std::min({limit, node_->next_deadline(), host_next_, refusals_next_});
+  Time until = std::min({limit, node_->next_deadline(), host_.next_try(), refusals_.next()});
   if (cap_ && cap_->opens_at() > now_) until = std::min(until, cap_->opens_at());
   return until;
 }
 
-// How long to spin before sleeping.
-Duration UdpWorld::spin() const {
-  const bool crowded = now_ < crowded_until_ && config_.spin < kSpinForever;
-  return crowded ? Duration() : config_.spin;
-}
-
-// The cores are oversubscribed. A process that mostly sends to another process of this host must
-// not preempt it: each acknowledgement wakes the sender, which would take the core from the
-// receiver that still has packets to process.
-void UdpWorld::note_crowd() {
-  crowded_until_ = now_ + kCrowded;
-  const std::uint64_t sent = counters_.packets_sent - crowd_sent_;
-  const std::uint64_t received = counters_.packets_received - crowd_received_;
-  crowd_sent_ = counters_.packets_sent;
-  crowd_received_ = counters_.packets_received;
-  if (!is_from_here_ || sent <= kSendsMostly * received) return;
-  courteous_until_ = now_ + kCourteous;
-  os::set_courtesy(os::Courtesy::kWaitsForIt);
+// The cores are oversubscribed, as the waiter has just found.
+void UdpWorld::become_courteous() {
+  if (courtesy_.on_oversubscribed(now_, {.sent = counters_.packets_sent,
+                                         .received = counters_.packets_received,
+                                         .is_from_here = is_from_here_}))
+    os::set_courtesy(os::Courtesy::kWaitsForIt);
 }
 
 bool UdpWorld::progress(Time limit) {
   WEFT_ASSERT(node_ != nullptr);
-  if (now_ >= courteous_until_) os::set_courtesy(os::Courtesy::kTakesTheCore);
-  Time start = kNever;
-  for (;;) {
+  if (courtesy_.is_over(now_)) os::set_courtesy(os::Courtesy::kTakesTheCore);
+  for (bool first = true;; first = false) {
     now_ = clock();
-    start = std::min(start, now_);
+    if (first) waiter_.start(now_);
     bool moved = transmit();
-    // A world that never spins sleeps soon, and receives then.
-    if (moved && spin() == Duration() && now_ - last_pass_ < kLookEvery) return true;
-    const bool sleeps = !moved && now_ - start >= spin();
-    moved |= take(sleeps ? sleep_until(limit) : Time());
+    // A world that does not spin sleeps soon, and receives then, but at least this often.
+    if (moved && waiter_.spin(now_) == Duration() && now_ - last_pass_ < PollOrder::kAllEvery)
+      return true;
+    const bool sleeps = !moved && waiter_.may_sleep(now_);
+    moved |= receive_all(sleeps ? sleep_until(limit) : Time());
     if (moved) return true;
     if (now_ >= limit) return false;
-    // The process that we wait for may need this core.
-    if (now_ - start > kYieldAfter) {
-      sched_yield();
-      // Another thread had the core for long: cores are oversubscribed, and spinning delays others.
-      if (clock() - now_ > kCrowdedGap) note_crowd();
-    }
+    if (waiter_.yield(now_)) become_courteous();
   }
 }
 
@@ -168,7 +209,7 @@ CounterTable UdpWorld::counters() const {
         DropReason::kForged, DropReason::kReplayed}) {
     table.push_back({.name = "net.drop",
                      .unit = "packets",
-                     .value = drops_[static_cast<std::size_t>(reason)],
+                     .value = counters_.drops[static_cast<std::size_t>(reason)],
                      .labels = {.reason = to_string(reason)}});
   }
   if (shm_ != nullptr) {

@@ -1,93 +1,30 @@
-// UdpWorld, opening and closing: its slot and its sockets.
+// UdpWorld, opening and closing: its slot, its sockets, and what stands on them.
 #include <fmt/core.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "fabric/address.h"
+#include "net/srv6_form.h"
 #include "net/udp_world.h"
-#include "os/address.h"
 #include "os/interfaces.h"
 #include "os/log.h"
 #include "os/network_namespace.h"
-#include "os/system_error.h"
 
 namespace weft::net {
-// In the carrier form the address on arrival contains the last uSID.
-Ipv6 UdpWorld::listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
-  if (config.ev_mode != EvMode::kSrv6 || config.srv6 == Srv6Form::kMrc) return config.planes[plane];
-  return end_of_usids(config, plane);
-}
-
-std::vector<Ipv6> loopback_planes() {
-  std::vector<Ipv6> planes;
-  for (std::uint8_t p = 1; p <= 4; ++p) planes.push_back(base::ipv4(127, 0, p, 1));
-  return planes;
-}
 
 UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
     : config_(config),
       steering_(steering),
-      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
-      buffer_(kRunsMax * os::UdpSocket::kRunBytes) {
-  in_.reserve(kRunsMax * kRunPacketsMax);
-  host_.reserve(config_.planes.size());
+      refusals_(static_cast<std::uint32_t>(config.planes.size())),
+      waiter_({.spin = config.spin, .epoch = config.epoch}) {
   if (config_.rate_cap) cap_.emplace(*config_.rate_cap, config_.mtu);
   now_ = last_pass_ = clock();
 }
 
-UdpWorld::~UdpWorld() {
-  if (wake_fd_ >= 0) close(wake_fd_);
-  if (epoll_fd_ >= 0) close(epoll_fd_);
-}
-
-Result<void> UdpWorld::suit_peers(UdpWorldConfig& config) {
-  if (config.peers == Peers::kWeft) return {};
-  if (!config.job_secret.empty())
-    return Error{ErrorKind::kInvalid, "a job secret is between Weft's ends; take peers = weft"};
-  for (const Ipv6& plane : config.planes) {
-    if (!base::is_ipv4(plane) || base::is_loopback(plane)) continue;
-    return Error{ErrorKind::kInvalid,
-                 fmt::format("peers = mrc over {}: an ICRC covers IPv4's header, which the system "
-                             "writes; take IPv6 planes",
-                             os::text_of(plane))};
-  }
-  config.icrc = IcrcCover::kFull;
-  config.shared_memory = false;
-  // The EVs of other MRC implementations are ports and flow labels.
-  if (config.ev_mode == EvMode::kUdpPort && !base::is_ipv4(config.planes[0]))
-    config.ev_mode = EvMode::kPortAndLabel;
-  return {};
-}
-
-Result<UdpWorldConfig> UdpWorld::settle(UdpWorldConfig config) {
-  if (config.ev_mode == EvMode::kSrv6 && config.place) {
-    config.planes.clear();
-    for (std::uint32_t p = 0; p < config.place->topology.plane_count(); ++p)
-      config.planes.push_back(fabric::address_of({.host = config.place->self, .plane = p}));
-  }
-  if (config.planes.empty() || config.planes.size() > world::kPortsMax)
-    return Error{ErrorKind::kInvalid, "a device has 1 to 8 planes"};
-  for (auto plane = config.planes.begin(); plane != config.planes.end(); ++plane) {
-    if (std::find(config.planes.begin(), plane, *plane) != plane)
-      return Error{ErrorKind::kInvalid, os::text_of(*plane) + " is given for two planes"};
-  }
-  for (const Ipv6& plane : config.planes) {
-    if (config.ev_mode != EvMode::kPortAndLabel || !base::is_ipv4(plane)) continue;
-    return Error{ErrorKind::kInvalid,
-                 fmt::format("EV mode stev over {}: IPv4 has no flow labels; take IPv6 planes, or "
-                             "EV mode port (--ev-mode, ev_mode)",
-                             os::text_of(plane))};
-  }
-  WEFT_CHECK(suit_peers(config));
-  return config;
-}
+UdpWorld::~UdpWorld() = default;
 
 Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
-  WEFT_TRY(UdpWorldConfig config, settle(wanted));
+  WEFT_TRY(UdpWorldConfig config, complete_config(wanted));
   WEFT_TRY(const Steering steering,
            Steering::make({.mode = config.ev_mode,
                            .plane_count = static_cast<std::uint32_t>(config.planes.size()),
@@ -95,70 +32,73 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
                            .place = config.place}));
   WEFT_TRY(const os::NamespaceScope scope, os::NamespaceScope::enter(config.network_namespace));
   if (config.ev_mode == EvMode::kSrv6) {
-    WEFT_TRY(config.srv6, choose_srv6_form(config));
+    WEFT_TRY(config.srv6, choose_srv6_form(config.srv6, config.planes));
     // MRC's form has no UDP checksum, so the ICRC has to cover the payload.
     if (config.srv6 == Srv6Form::kMrc) config.icrc = IcrcCover::kFull;
   }
   std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
-  if (world->wake_fd_ < 0 || world->epoll_fd_ < 0) return os::system_error("eventfd, epoll");
+  WEFT_TRY(world->watch_, SocketWatch::open());
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
-  world->links_ = std::make_unique<LinkWatch>(std::move(links));
-  WEFT_TRY(world->alarm_, os::Alarm::open());
+  world->links_.emplace(std::move(links));
+  WEFT_CHECK(world->open_slot());
+  WEFT_CHECK(world->watch_all());
+  WEFT_CHECK(world->open_runs());
+  // Not with a job secret: only processes that know each other have keys. Not in MRC's SRv6 form:
+  // there the kernel refuses no single port, so peers of a process that has gone would not learn of
+  // it.
+  if (world->process_ != 0 && world->sealed_ == nullptr && world->srv6_form() != Srv6Form::kMrc) {
+    std::vector<Ipv6> addresses;
+    for (std::uint32_t p = 0; p < config.planes.size(); ++p)
+      addresses.push_back(listen_address(config, p));
+    world->host_.start(world->clock(), std::move(addresses));
+  }
+  os::log(os::LogLevel::kInfo,
+          "slot {}, UDP port {}, {} planes, receive buffers of {} bytes (asked {})",
+          world->process_, wire::listen_port(world->process_), world->planes_.size(),
+          world->receive_bytes(), 2 * std::uint64_t{config.receive_buffer_bytes});
+  return world;
+}
+
+// Takes the first slot that is free: its ports, and its name for shared memory.
+Result<void> UdpWorld::open_slot() {
   // Peers that do not know slots send to the first.
-  const std::uint16_t slots = config.peers == Peers::kMrc ? 1 : wire::kProcessesMax;
-  for (std::uint16_t process = 0; process < slots; ++process) {
-    auto opened = world->open_slot(process);
-    if (opened) opened = world->open_tunnels();
-    if (opened) opened = world->open_shared_memory();
-    if (!opened && opened.error().kind == ErrorKind::kExhausted) continue;
-    WEFT_CHECK(opened);
-    WEFT_CHECK(world->watch_all());
-    WEFT_CHECK(world->open_security());
-    world->open_host();
-    os::log(os::LogLevel::kInfo,
-            "slot {}, UDP port {}, {} planes, receive buffers of {} bytes (asked {})", process,
-            wire::listen_port(process), world->planes_.size(), world->receive_bytes(),
-            2 * std::uint64_t{config.receive_buffer_bytes});
-    return world;
+  const std::uint16_t slots = config_.peers == Peers::kMrc ? 1 : wire::kProcessesMax;
+  for (process_ = 0; process_ < slots; ++process_) {
+    auto opened = open_planes();
+    if (opened) opened = open_shared_memory();
+    if (opened || opened.error().kind != ErrorKind::kExhausted) return opened;
   }
   if (slots > 1)
     return Error{ErrorKind::kExhausted, "all 256 process slots of these addresses are taken"};
   return Error{ErrorKind::kBusy,
                fmt::format("UDP port {} of {} is taken, and peers that are not Weft send nowhere "
                            "else; end the process that has it (ss -ulnp)",
-                           wire::listen_port(0), os::text_of(config.planes[0]))};
+                           wire::listen_port(0), os::text_of(config_.planes[0]))};
 }
 
 // Binds the listening ports first: the process that has them owns the slot.
-Result<void> UdpWorld::open_slot(std::uint16_t process) {
+Result<void> UdpWorld::open_planes() {
   planes_.clear();
-  process_ = process;
-  // Peers whose ICRC covers the whole packet may send no UDP checksum.
-  const bool others = srv6_form() == Srv6Form::kMrc || config_.peers == Peers::kMrc;
+  planes_.reserve(config_.planes.size());
+  const bool encapsulates = srv6_form() == Srv6Form::kMrc;
   for (std::uint32_t p = 0; p < config_.planes.size(); ++p) {
-    WEFT_TRY(os::UdpSocket listen,
-             os::UdpSocket::open({.address = listen_address(config_, p),
-                                  .port = wire::listen_port(process),
-                                  .receive_bytes = config_.receive_buffer_bytes,
-                                  .receives = true,
-                                  .singly = srv6_form() == Srv6Form::kMrc,
-                                  .any_checksum = others}));
-    planes_.push_back(
-        {.address = config_.planes[p], .listen = std::move(listen), .senders = {}, .held = {}});
-    planes_.back().held.reserve(kPortRoom);
-    for (auto& bytes : planes_.back().held_bytes) bytes.resize(kPortRoom * config_.mtu);
-  }
-  for (Plane& plane : planes_) {
-    for (std::uint32_t i = 0; i < steering_->sockets(); ++i) {
-      WEFT_TRY(os::UdpSocket sender,
-               os::UdpSocket::open({.address = plane.address,
-                                    .port = wire::source_port(process, i),
-                                    .send_bytes = config_.send_buffer_bytes,
-                                    .hears_refusals = true,
-                                    .by_carrier = config_.ev_mode == EvMode::kSrv6}));
-      plane.senders.push_back(std::move(sender));
+    Plane::Options options{.address = config_.planes[p],
+                           .listen = listen_address(config_, p),
+                           .process = process_,
+                           .mtu = config_.mtu,
+                           .receive_bytes = config_.receive_buffer_bytes,
+                           .send_bytes = config_.send_buffer_bytes,
+                           .encapsulates = encapsulates,
+                           .by_carrier = config_.ev_mode == EvMode::kSrv6,
+                           .any_checksum = encapsulates || config_.peers == Peers::kMrc};
+    if (encapsulates) {
+      options.usids_end =
+          usids_end(config_.place->topology, {.host = config_.place->self, .plane = p});
     }
+    WEFT_TRY(Plane plane, Plane::listen(options));
+    planes_.push_back(std::move(plane));
   }
+  for (Plane& plane : planes_) WEFT_CHECK(plane.open_senders(steering_.sockets()));
   return {};
 }
 
@@ -186,38 +126,39 @@ Result<void> UdpWorld::open_shared_memory() {
   return {};
 }
 
-std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer) {
-  if (shm_ == nullptr) return std::nullopt;
-  // A name belongs to a network namespace: here that of this world.
-  const auto scope = os::NamespaceScope::enter(config_.network_namespace);
-  if (!scope || !shm_->reach(peer)) return std::nullopt;
-  return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};
-}
-
-void UdpWorld::abandon() {
-  for (const Plane& plane : planes_) {
-    close(plane.listen.fd());
-    for (const os::UdpSocket& sender : plane.senders) close(sender.fd());
-    if (plane.tunnel) close(plane.tunnel->receive_fd()), close(plane.tunnel->send_fd());
+Result<void> UdpWorld::watch_all() {
+  for (std::uint8_t p = 0; p < planes_.size(); ++p) {
+    for (const int fd : planes_[p].receive_fds()) WEFT_CHECK(watch_->add_plane(p, fd));
   }
-  for (const os::UdpSocket& socket : host_) close(socket.fd());
-  if (shm_ != nullptr) shm_->abandon();
-  close(links_->fd());
-  close(alarm_->fd());
-  close(wake_fd_);
-  close(epoll_fd_);
+  WEFT_CHECK(watch_->add(links_->fd(), {.source = SocketWatch::Source::kLinks}));
+  if (shm_ != nullptr)
+    WEFT_CHECK(watch_->add(shm_->fd(), {.source = SocketWatch::Source::kSharedMemory}));
+  return {};
 }
 
-std::vector<world::Address> UdpWorld::addresses() const {
-  std::vector<world::Address> out;
-  for (const Plane& plane : planes_) out.push_back(world::Address::of(plane.address, process_));
-  return out;
-}
-
-std::uint32_t UdpWorld::receive_bytes() const {
-  std::uint32_t least = 0xffff'ffff;
-  for (const Plane& plane : planes_) least = std::min(least, receive_bytes(plane));
-  return least;
+// What makes runs of datagrams and datagrams of runs, plain or sealed.
+Result<void> UdpWorld::open_runs() {
+  if (!config_.job_secret.empty()) {
+    WEFT_TRY(sealed_, SealedPackets::make({.job_secret = config_.job_secret,
+                                           .process = process_,
+                                           .qps_max = config_.secured_qps_max,
+                                           .evs = evs()}));
+    // The keys are derived; the secret itself is not needed any more.
+    std::fill(config_.job_secret.begin(), config_.job_secret.end(), std::byte{0});
+  }
+  sender_.emplace(RunSender::Parts{.planes = planes_,
+                                   .steering = steering_,
+                                   .watch = *watch_,
+                                   .refusals = refusals_,
+                                   .counters = counters_,
+                                   .sealed = sealed_.get()},
+                  process_, config_.icrc);
+  receiver_.emplace(RunReceiver::Options{.peers = config_.peers,
+                                         .icrc = config_.icrc,
+                                         .sealed = sealed_.get(),
+                                         .sender = &*sender_},
+                    steering_, counters_);
+  return {};
 }
 
 Result<void> UdpWorld::attach(std::span<const world::Address> ports, world::Node& node) {
@@ -226,9 +167,59 @@ Result<void> UdpWorld::attach(std::span<const world::Address> ports, world::Node
   if (!std::equal(ports.begin(), ports.end(), ours.begin(), ours.end()))
     return Error{ErrorKind::kInvalid, "a node takes this world's own addresses"};
   node_ = &node;
-  told_up_ = links_->up();
-  for (std::uint32_t p = 0; p < planes_.size(); ++p) tell_port(p);
+  for (std::uint32_t p = 0; p < planes_.size(); ++p) report_port(p);
   return {};
+}
+
+void UdpWorld::abandon() {
+  for (const Plane& plane : planes_) plane.abandon();
+  host_.abandon();
+  if (shm_ != nullptr) shm_->abandon();
+  close(links_->fd());
+  watch_->abandon();
+}
+
+// --- what others ask ---------------------------------------------------------------------------
+
+std::vector<world::Address> UdpWorld::addresses() const {
+  std::vector<world::Address> out;
+  for (const Plane& plane : planes_) out.push_back(world::Address::of(plane.address(), process_));
+  return out;
+}
+
+std::uint32_t UdpWorld::receive_bytes() const {
+  std::uint32_t least = 0xffff'ffff;
+  for (const Plane& plane : planes_) least = std::min(least, plane.receive_bytes());
+  return least;
+}
+
+std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer) {
+  if (shm_ == nullptr) return std::nullopt;
+  // A name belongs to a network namespace: here that of this world.
+  const auto scope = os::NamespaceScope::enter(config_.network_namespace);
+  if (!scope || !shm_->reach(peer)) return std::nullopt;
+  return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};
+}
+
+PathPayload UdpWorld::path_payload() const {
+  return PathPayload({.network_namespace = config_.network_namespace,
+                      .planes = config_.planes,
+                      .process = process_,
+                      .uses_usids = config_.ev_mode == EvMode::kSrv6,
+                      .encapsulates = srv6_form() == Srv6Form::kMrc,
+                      .is_sealed = sealed_ != nullptr},
+                     steering_);
+}
+
+Result<void> UdpWorld::secure(std::uint32_t local_qpn, const seal::SecurePeer& peer) {
+  if (sealed_ == nullptr) return {};
+  WEFT_CHECK(sealed_->sessions().secure(clock(), local_qpn, peer));
+  sender_->send_hellos(now_);
+  return {};
+}
+
+void UdpWorld::end_session(std::uint32_t local_qpn) {
+  if (sealed_ != nullptr) sealed_->sessions().close(local_qpn);
 }
 
 }  // namespace weft::net

@@ -74,7 +74,7 @@ void Fleet::add_host(HostIndex host, const transport::EndpointConfig& config,
 Result<void> Fleet::create_qps(const fabric::Topology& topology, const Options& options,
                                HostIndex host, Prng prng) {
   transport::QpConfig config = scenario::qp_config(scenario_, topology);
-  if (options.suit_qp) options.suit_qp(config);
+  if (options.adjust_qp) options.adjust_qp(config);
   const auto ends = plan_.ends_of(host);
   const auto ops = plan_.ops_of(host);
   const bool has_first_flow = !ops.empty() && plan_.ops_from[host] == 0;

@@ -12,14 +12,15 @@
 #include "os/clock.h"
 #include "os/interruption.h"
 #include "os/say.h"
+#include "os/waiter.h"
 #include "run/fault_thread.h"
+#include "run/fleet.h"
 #include "run/lab_host.h"
 #include "run/lab_parts.h"
 #include "run/lab_spec.h"
 #include "run/path_story.h"
 #include "run/switch_config.h"
 #include "scenario/faults.h"
-#include "run/fleet.h"
 #include "scenario/settings.h"
 #include "transport/software_ends.h"
 
@@ -36,7 +37,7 @@ class OwnLab {
                                             const softswitch::LiveFabricConfig& fabric) {
     const bool software = spec.switches == lab::LabSwitches::kSoftware;
     WEFT_TRY(lab::Lab lab,
-             lab::Lab::up(spec, software ? &fabric : nullptr, lab::LabLife::kWithMaker));
+             lab::Lab::up(spec, software ? &fabric : nullptr, lab::LabLife::kWithCreator));
     return std::unique_ptr<OwnLab>(new OwnLab(std::move(lab), spec.name));
   }
   ~OwnLab() {
@@ -69,7 +70,7 @@ class LabRun {
   bool pass();
   void sleep(Time until);
   LabOutcome finish(const PartReport& all);
-  Time now() const { return os::clock_now() - epoch_.since_start(); }
+  Time now() const { return waiter_.clock(); }
 
   const scenario::Scenario& scenario_;
   const LabRunOptions& options_;
@@ -87,6 +88,7 @@ class LabRun {
   scenario::FaultPlan faults_;
   std::uint64_t flows_of_others_ = 0;
   Time epoch_;
+  os::Waiter waiter_;
 };
 
 Result<void> LabRun::build() {
@@ -99,14 +101,14 @@ Result<void> LabRun::build() {
     return memories_.emplace_back(plan, host, pattern_);
   };
   WEFT_TRY(fleet_, Fleet::make(scenario_, topology,
-                                         {.seed = options_.seed,
-                                          .memory = memory_of,
-                                          .trace = &trace_,
-                                          .suit_qp = [this](transport::QpConfig& config) {
-                                            suit_process(config, transport::PeerKind::kSoftware);
-                                            config.sack_bytes = 0;  // 0: the peer kind's value
-                                            config.nscc.trimming = software_switches_;
-                                          }}));
+                               {.seed = options_.seed,
+                                .memory = memory_of,
+                                .trace = &trace_,
+                                .adjust_qp = [this](transport::QpConfig& config) {
+                                  suit_process(config, transport::PeerKind::kSoftware);
+                                  config.sack_bytes = 0;  // 0: the peer kind's value
+                                  config.nscc.trimming = software_switches_;
+                                }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
   if (options_.processes > 1 && !faults_.events.empty()) {
     return Error{ErrorKind::kInvalid,
@@ -116,6 +118,7 @@ Result<void> LabRun::build() {
   WEFT_TRY(parts_, LabParts::make(*fleet_, options_.processes));
   // Time begins now, for all processes.
   epoch_ = os::clock_now();
+  waiter_ = os::Waiter({.epoch = epoch_});
   WEFT_CHECK(parts_->split());
   return open_worlds(topology);
 }
@@ -157,9 +160,7 @@ void LabRun::sleep(Time until) {
     until = std::min(until, nodes_[i].next_deadline());
   }
   slept_until_ = until;  // on purpose: the world does not count this sleep as lateness
-  const std::int64_t ns = std::max<std::int64_t>((until - now()).ns(), 0);
-  const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  if (waits) ppoll(fds.data(), fds.size(), &timeout, nullptr);
+  if (waits) waiter_.sleep(fds, until);
   for (auto& world : worlds_) world->end_wait();
 }
 
@@ -197,7 +198,8 @@ PartReport LabRun::report() const {
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
     if (!parts_->is_mine(host)) continue;
     add_values(fleet_->node(host).counters(), out.counters);
-    if (std::string line = fleet_->host(host).stuck(fleet_->node(host).endpoint()); !is_done() && !line.empty())
+    if (std::string line = fleet_->host(host).stuck(fleet_->node(host).endpoint());
+        !is_done() && !line.empty())
       out.stuck.push_back(std::move(line));
   }
   for (const auto& world : worlds_) add_values(world->counters(), out.world);
@@ -222,7 +224,7 @@ LabOutcome LabRun::finish(const PartReport& all) {
   facts.planes_bad = value_of(out.counters, "transport.planes_condemned");
   facts.ev_floor_reached = all.ev_floor_reached;
   const auto traffic = lab_->lab().traffic();
-  facts.switches_tell = software_switches_ && traffic;
+  facts.switches_report = software_switches_ && traffic;
   if (traffic) {
     for (const lab::LabTraffic& link : *traffic) {
       facts.trims += link.trims;

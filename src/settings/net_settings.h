@@ -43,7 +43,7 @@ struct NetSettings {
   net::Peers peers = net::Peers::kWeft;
   std::optional<net::IcrcCover> icrc{};  // none: follows from `peers`
   std::string secret_file{};
-  std::optional<Duration> spin{};        // none: net::usual_spin()
+  std::optional<Duration> spin{};        // none: os::usual_spin()
   Duration poll_gap = Duration::us(50);  // after the last poll, until the device's thread is back
   os::LogLevel log = os::LogLevel::kWarn;
   std::optional<Rate> rate{};

@@ -40,7 +40,10 @@ std::optional<std::uint64_t> number_of(std::string_view text, std::string_view k
 LiveFabricLoop::LiveFabricLoop(const LiveFabricConfig& config, std::unique_ptr<FabricEdge> edge,
                                std::optional<os::ControlSocket> control,
                                const LiveFabricLoopOptions& options)
-    : options_(options), fabric_(config), edge_(std::move(edge)) {
+    : options_(options),
+      waiter_({.back_early = options.spin}),
+      fabric_(config),
+      edge_(std::move(edge)) {
   if (control) control_.emplace(std::move(*control));
 }
 
@@ -77,16 +80,7 @@ bool LiveFabricLoop::wait(int stop_fd) {
   fds[1] = {.fd = edge_->fd(), .events = POLLIN, .revents = 0};
   std::size_t count = 2;
   if (control_) count += control_->descriptors(std::span(fds).subspan<2>());
-  const Time deadline = fabric_.next_deadline();
-  timespec timeout{};
-  if (deadline != kNever) {
-    const std::int64_t ns =
-        std::max<std::int64_t>((deadline - os::clock_now() - options_.spin).ns(), 0);
-    timeout = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  }
-  const int ready = ppoll(fds.data(), static_cast<nfds_t>(count),
-                          deadline == kNever ? nullptr : &timeout, nullptr);
-  if (ready <= 0) return true;
+  if (!waiter_.sleep(std::span(fds).first(count), fabric_.next_deadline())) return true;
   if (fds[0].revents != 0) return false;
   for (std::size_t i = 2; i < count; ++i) {
     if (fds[i].revents == 0) continue;

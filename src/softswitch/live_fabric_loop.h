@@ -24,6 +24,7 @@
 
 #include "base/result.h"
 #include "os/control_socket.h"
+#include "os/waiter.h"
 #include "softswitch/fabric_edge.h"
 #include "softswitch/live_fabric.h"
 
@@ -60,6 +61,7 @@ class LiveFabricLoop {
   void take_precedence();
 
   LiveFabricLoopOptions options_;
+  os::Waiter waiter_;
   std::string_view precedence_ = "none";  // over other processes: realtime, nice or none
   LiveFabric fabric_;
   std::unique_ptr<FabricEdge> edge_;

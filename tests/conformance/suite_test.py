@@ -79,7 +79,7 @@ class OwnLibrary(Conformance):
         with open("/proc/self/maps") as maps:
             libc = next(line.split()[-1] for line in maps if "/libc.so" in line or "/libc-" in line)
         for words, says in [(("run", "/no/such/lib_mrc.so"), "no such file"),
-                            (("run", here), "invalid ELF header"),
+                            (("run", here), "invalid ELF header; expected a lib_mrc.so"),
                             (("run", os.path.dirname(here)), "not a file"),
                             (("run", "/proc/self/exe"), ""),
                             (("run", LIBRARY, "--device", "mlx5_7"), "mlx5_7"),

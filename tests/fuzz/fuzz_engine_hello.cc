@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/assert.h"
-#include "engine/net_end.h"
+#include "engine/net_hello.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using weft::engine::Hello;

@@ -123,18 +123,7 @@ TEST_F(Devices, SeveralDevicesOfOneProcessWorkAtTheSameTime) {
       line.send(ends[i].wire());
       peers[i] = line.receive<Wire>();
       EXPECT_EQ(ends[i].to_init(), 0);
-      ibv_qp_attr attr{};
-      attr.qp_state = IBV_QPS_RTR;
-      attr.path_mtu = i == 0 ? IBV_MTU_4096 : IBV_MTU_1024;
-      attr.ah_attr.is_global = 1;
-      attr.ah_attr.grh.dgid = peers[i].gid;
-      attr.dest_qp_num = peers[i].qpn;
-      attr.rq_psn = peers[i].psn;
-      EXPECT_EQ(mrc_modify_qp(
-                    ends[i].qp, &attr,
-                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-                    nullptr, 0),
-                0);
+      EXPECT_EQ(ends[i].to_rtr(peers[i], i == 0 ? IBV_MTU_4096 : IBV_MTU_1024), 0);
       EXPECT_EQ(ends[i].to_rts(), 0);
     }
     line.send(1);

@@ -34,11 +34,8 @@ struct Crowd {
     cq = mrc_create_cq(host.context, static_cast<int>(count * options.depth) * 2, nullptr, nullptr,
                        0);
     for (std::size_t i = 0; i < count; ++i) {
-      mrc_qp_init_attr init{};
-      init.send_cq = init.recv_cq = cq;
-      init.pd = host.pd;
-      init.cap.max_send_wr = init.cap.max_recv_wr = options.depth;
-      init.cap.max_send_sge = 1;
+      mrc_qp_init_attr init = mrclib::qp_init({.pd = host.pd, .send_cq = cq, .receive_cq = cq},
+                                              {.sends = options.depth, .receives = options.depth});
       qps.push_back(mrc_create_qp(host.context, &init));
     }
   }
@@ -78,16 +75,17 @@ struct Crowd {
     std::uint32_t message = 0, immediate = 0;
   };
   void post(std::size_t i, const Wire& peer, const Post& what) {
-    ibv_sge sge{.addr = wire(i).at + 64 * what.message, .length = 64, .lkey = mr->lkey};
+    ibv_sge piece{};
     ibv_send_wr wr{}, *bad = nullptr;
-    wr.wr_id = i;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    wr.imm_data = htobe32(what.immediate);
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.rdma.remote_addr = peer.at + 64 * what.message;
-    wr.wr.rdma.rkey = peer.rkey;
+    mrclib::set_write({.id = i,
+                       .from = wire(i).at + 64 * what.message,
+                       .to = peer.at + 64 * what.message,
+                       .size = 64,
+                       .lkey = mr->lkey,
+                       .rkey = peer.rkey,
+                       .with_immediate = true,
+                       .immediate = what.immediate},
+                      wr, piece);
     ASSERT_EQ(mrc_post_send(qps[i], &wr, &bad), 0);
   }
 };

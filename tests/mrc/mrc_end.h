@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "mrclib/set_up.h"
+
 namespace weft::mrc_test {
 
 using Clock = std::chrono::steady_clock;
@@ -76,7 +78,7 @@ struct EndOptions {
   int signal_all = 0;
   mrc_comp_channel* channel = nullptr;
   int cq_entries = 256;
-  int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  int access = mrclib::kRemoteWrite;
 };
 
 struct End {
@@ -92,15 +94,14 @@ struct End {
     EXPECT_NE(mr, nullptr);
     send_cq = mrc_create_cq(host.context, options.cq_entries, this, options.channel, 0);
     receive_cq = mrc_create_cq(host.context, options.cq_entries, this, options.channel, 0);
-    mrc_qp_init_attr init{};
-    init.send_cq = send_cq;
-    init.recv_cq = receive_cq;
-    init.pd = host.pd;
+    const auto depth = static_cast<std::uint32_t>(options.depth);
+    mrc_qp_init_attr init =
+        mrclib::qp_init({.pd = host.pd, .send_cq = send_cq, .receive_cq = receive_cq},
+                        {.sends = depth,
+                         .receives = depth,
+                         .pieces = options.pieces,
+                         .inline_bytes = options.inline_bytes});
     init.sq_sig_all = options.signal_all;
-    init.cap.max_send_wr = init.cap.max_recv_wr = static_cast<std::uint32_t>(options.depth);
-    init.cap.max_send_sge = options.pieces;
-    init.cap.max_recv_sge = 1;
-    init.cap.max_inline_data = options.inline_bytes;
     qp = mrc_create_qp(host.context, &init);
     EXPECT_NE(qp, nullptr);
   }
@@ -128,44 +129,22 @@ struct End {
     return out;
   }
 
-  int to_init(unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qp_access_flags = access;
-    return mrc_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-                         nullptr, 0);
+  int modify(mrclib::QpChange change, const mrc_qp_attr* mrc = nullptr, int mask = 0) {
+    mrc_qp_attr copy{};
+    if (mrc != nullptr) copy = *mrc;
+    return mrc_modify_qp(qp, &change.attr, change.mask, mrc != nullptr ? &copy : nullptr, mask);
   }
-  int to_rtr(const Wire& peer) {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_RTR;
-    attr.path_mtu = IBV_MTU_4096;
-    attr.ah_attr.is_global = 1;
-    attr.ah_attr.grh.dgid = peer.gid;
-    attr.ah_attr.grh.sgid_index = 3;
-    attr.ah_attr.port_num = 1;
-    attr.dest_qp_num = peer.qpn;
-    attr.rq_psn = peer.psn;
-    return mrc_modify_qp(
-        qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-        nullptr, 0);
+  int to_init(int access = mrclib::kRemoteWrite) {
+    return modify(mrclib::to_init({.access = access}));
+  }
+  int to_rtr(const Wire& peer, ibv_mtu mtu = IBV_MTU_4096) {
+    return modify(mrclib::to_rtr({.gid = peer.gid, .qpn = peer.qpn, .psn = peer.psn, .mtu = mtu}));
   }
   // Only the given retry counters are set.
   int to_rts(const mrc_qp_attr* mrc = nullptr, int mask = 0) {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_RTS;
-    attr.sq_psn = psn;
-    mrc_qp_attr copy{};
-    if (mrc != nullptr) copy = *mrc;
-    return mrc_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, mrc != nullptr ? &copy : nullptr,
-                         mask);
+    return modify(mrclib::to_rts(psn), mrc, mask);
   }
-  int to(ibv_qp_state state) {
-    ibv_qp_attr attr{};
-    attr.qp_state = state;
-    return mrc_modify_qp(qp, &attr, IBV_QP_STATE, nullptr, 0);
-  }
+  int to(ibv_qp_state state) { return modify(mrclib::to_state(state)); }
   void connect(const Wire& peer) {
     EXPECT_EQ(to_init(), 0);
     EXPECT_EQ(to_rtr(peer), 0);
@@ -186,18 +165,18 @@ struct End {
     std::uint32_t immediate = 0;
   };
   int post(const Wire& peer, const Write& write) {
-    ibv_sge sge{.addr = reinterpret_cast<std::uintptr_t>(memory.data()) + write.from,
-                .length = write.size,
-                .lkey = mr->lkey};
+    ibv_sge piece{};
     ibv_send_wr wr{}, *bad = nullptr;
-    wr.wr_id = write.id;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = write.with_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-    wr.imm_data = htobe32(write.immediate);
-    wr.send_flags = write.flags;
-    wr.wr.rdma.remote_addr = peer.at + write.to;
-    wr.wr.rdma.rkey = peer.rkey;
+    mrclib::set_write({.id = write.id,
+                       .from = reinterpret_cast<std::uintptr_t>(memory.data()) + write.from,
+                       .to = peer.at + write.to,
+                       .size = write.size,
+                       .lkey = mr->lkey,
+                       .rkey = peer.rkey,
+                       .with_immediate = write.with_immediate,
+                       .immediate = write.immediate,
+                       .flags = write.flags},
+                      wr, piece);
     return mrc_post_send(qp, &wr, &bad);
   }
   int post_receive(std::uint64_t id) {

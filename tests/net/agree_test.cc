@@ -1,4 +1,4 @@
-// The two ends agree on what carries their QPs before the first packet.
+// What carries the QPs of two ends is chosen before the first packet.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -9,16 +9,15 @@
 namespace weft::hostile {
 namespace {
 
-using engine::NetEnd;
-using engine::NetOptions;
+using engine::NetRdma;
+using engine::NetRdmaOptions;
 
 class Agree : public ::testing::Test {
  protected:
-  void open(const NetOptions& a, const NetOptions& b) {
-    pair.a.net = NetEnd::open(a).value();
-    pair.b.net = NetEnd::open(b).value();
-    for (End* end : {&pair.a, &pair.b})
-      end->hello = end->net->create_qp(end->landing.region()).value();
+  void open(const NetRdmaOptions& a, const NetRdmaOptions& b) {
+    pair.a.net = NetRdma::open(a).value();
+    pair.b.net = NetRdma::open(b).value();
+    for (End* end : {&pair.a, &pair.b}) end->create_qp();
   }
   void transfer() {
     pair.post(pair.a, pair.b, {});
@@ -32,17 +31,17 @@ class Agree : public ::testing::Test {
 TEST_F(Agree, BothEndsUseSharedMemoryIfBothCan) {
   open({}, {});
   ASSERT_TRUE(pair.connect());
-  EXPECT_TRUE(pair.agreed.shared_memory);
+  EXPECT_TRUE(pair.a.over_shared_memory() && pair.b.over_shared_memory());
   transfer();
   EXPECT_GT(pair.a.counter("net.shm_packets_sent"), 0u);
 }
 
 TEST_F(Agree, BothEndsUseThePlanesIfOneRefusesSharedMemory) {
-  NetOptions without;
+  NetRdmaOptions without;
   without.world.shared_memory = false;
   open({}, without);
   ASSERT_TRUE(pair.connect());
-  EXPECT_FALSE(pair.agreed.shared_memory);
+  EXPECT_FALSE(pair.a.over_shared_memory() || pair.b.over_shared_memory());
   transfer();
 }
 
@@ -65,21 +64,15 @@ class NoRings {
   void (*handler_)(int) = nullptr;
 };
 
-// Without an agreement the two ends would decide differently here.
-TEST_F(Agree, BothEndsUseThePlanesIfOnlyOneCanMakeRings) {
+// Each end chooses for what it sends, and takes what comes either way.
+TEST_F(Agree, AnEndThatCannotMakeRingsSendsOverThePlanes) {
   open({}, {});
-  const auto can = pair.a.net->offer(pair.b.hello).value();
-  const auto cannot = [&] {
+  ASSERT_TRUE(pair.a.connect(pair.b.hello));
+  {
     const NoRings scope;
-    return pair.b.net->offer(pair.a.hello).value();
-  }();
-  EXPECT_TRUE(can.shared_memory);
-  EXPECT_FALSE(cannot.shared_memory);
-  const auto agreed = NetEnd::agree(can, cannot);
-  ASSERT_EQ(pair.a.net->connect(pair.a.hello.qpn, pair.b.hello, agreed).value(),
-            NetEnd::Carrier::kPlanes);
-  ASSERT_EQ(pair.b.net->connect(pair.b.hello.qpn, pair.a.hello, agreed).value(),
-            NetEnd::Carrier::kPlanes);
+    ASSERT_TRUE(pair.b.connect(pair.a.hello));
+  }
+  EXPECT_FALSE(pair.b.over_shared_memory());
   transfer();
 }
 
@@ -89,12 +82,12 @@ TEST_F(Agree, LoopbackAddressesOfTwoHostsAreRefused) {
   EXPECT_NE(pair.a.hello.host, 0u);
   engine::Hello elsewhere = pair.b.hello;
   elsewhere.host += 2;
-  const auto refused = pair.a.net->offer(elsewhere);
+  const auto refused = pair.a.connect(elsewhere);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
   EXPECT_NE(refused.error().message.find("--ifname"), std::string::npos);
   elsewhere.host = 0;  // a system that does not report a host id
-  EXPECT_TRUE(pair.a.net->offer(elsewhere));
+  EXPECT_TRUE(pair.a.connect(elsewhere));
 }
 
 }  // namespace

@@ -7,14 +7,10 @@
 namespace weft::net {
 namespace {
 
-TEST(HostFacts, KernelTextsOfPressureAndQuotaAreParsed) {
+TEST(HostFacts, KernelTextOfPressureIsParsed) {
   EXPECT_DOUBLE_EQ(pressure_from("some avg10=2.60 avg60=16.39 avg300=23.38 total=1\n").value(),
                    2.6);
   EXPECT_FALSE(pressure_from(""));
-  EXPECT_DOUBLE_EQ(quota_from("150000 100000\n").value(), 1.5);
-  EXPECT_FALSE(quota_from("max 100000\n"));
-  EXPECT_FALSE(quota_from("-1\n 100000\n"));  // cgroup version 1: no limit
-  EXPECT_FALSE(quota_from(" "));
 }
 
 TEST(HostFacts, FactsOfThisHostAreFound) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "engine/net_end.h"
+#include "engine/net_rdma.h"
 #include "os/clock.h"
 #include "os/udp_socket.h"
 #include "seal/secure_layout.h"
@@ -47,10 +47,12 @@ class Guarded {
 };
 
 struct End {
-  std::unique_ptr<engine::NetEnd> net;
+  std::unique_ptr<engine::NetRdma> net;
   Guarded landing;
   std::vector<std::byte> source = std::vector<std::byte>(kRegion);
-  engine::Hello hello;
+  rdma::Group group;
+  engine::Hello hello;         // of its QP
+  engine::RegionHello region;  // where the peer's bytes land
   std::uint64_t failed = 0, done = 0;
 
   std::uint64_t counter(std::string_view name) {
@@ -60,6 +62,18 @@ struct End {
     ADD_FAILURE() << "no counter " << name;
     return 0;
   }
+  // One QP, and the landing as its region.
+  void create_qp() {
+    group = net->create_group({}).value();
+    const auto words = net->describe(group.id);
+    hello = engine::Hello::from_bytes(ConstBytes(words).first<engine::Hello::kSize>()).value();
+    const auto landing_id = net->add_region(landing.region()).value().id;
+    region = engine::RegionHello::from_bytes(net->describe_region(landing_id)).value();
+  }
+  Result<void> connect(const engine::Hello& peer) {
+    return net->connect(os::clock_now(), group.id, peer.to_bytes());
+  }
+  bool over_shared_memory() const { return net->health(group.id).over_shared_memory; }
   void collect() {
     std::array<transport::Completion, 32> batch;
     for (std::size_t n = batch.size(); n == batch.size();) {
@@ -77,30 +91,22 @@ class HostilePair {
   // False: the ends are not connected, and the test has failed.
   bool open(Security security) {
     for (End* end : {&a, &b}) {
-      engine::NetOptions options;
+      engine::NetRdmaOptions options;
       // So that all packets use the network, where an attacker can send.
       options.world.shared_memory = false;
       if (security == Security::kSecured) options.world.job_secret = job_secret();
-      auto net = engine::NetEnd::open(options);
+      auto net = engine::NetRdma::open(options);
       EXPECT_TRUE(net) << net.error().message;
       if (!net) return false;
       end->net = std::move(net).value();
-      auto hello = end->net->create_qp(end->landing.region());
-      EXPECT_TRUE(hello);
-      if (!hello) return false;
-      end->hello = *hello;
+      end->create_qp();
       for (std::size_t i = 0; i < kRegion; ++i)
         end->source[i] = static_cast<std::byte>(i * 31 + (i >> 9) + (end == &a ? 1 : 2));
     }
     return connect();
   }
   bool connect() {
-    const auto one = a.net->offer(b.hello), other = b.net->offer(a.hello);
-    EXPECT_TRUE(one && other);
-    if (!one || !other) return false;
-    agreed = engine::NetEnd::agree(*one, *other);
-    const auto first = a.net->connect(a.hello.qpn, b.hello, agreed);
-    const auto second = b.net->connect(b.hello.qpn, a.hello, agreed);
+    const auto first = a.connect(b.hello), second = b.connect(a.hello);
     EXPECT_TRUE(first && second);
     return first && second;
   }
@@ -113,8 +119,8 @@ class HostilePair {
     const auto posted = from.net->endpoint().post_write(
         os::clock_now(), from.hello.qpn,
         {.local_at = reinterpret_cast<std::uintptr_t>(from.source.data() + what.offset),
-         .remote_at = to.hello.region_at + what.offset,
-         .rkey = to.hello.rkey,
+         .remote_at = to.region.at + what.offset,
+         .rkey = to.region.rkey,
          .size = what.size});
     EXPECT_TRUE(posted) << posted.error().message;
   }
@@ -161,7 +167,6 @@ class HostilePair {
   bool canaries_whole() { return a.landing.is_whole() && b.landing.is_whole(); }
 
   End a, b;
-  engine::Offer agreed;
 };
 
 // An attacker that sends from any address and port. On the loopback it needs no privilege to use a

@@ -54,7 +54,7 @@ TEST_P(AnyMode, PacketsFromAnAddressOfNoPeerDisturbNothing) {
       forge_nack(stranger, *victim, psn);
       forge_acknowledgement(stranger, *victim, psn);
       forge_write(stranger, *victim,
-                  {.psn = psn, .va = victim->hello.region_at, .rkey = victim->hello.rkey}, payload);
+                  {.psn = psn, .va = victim->region.at, .rkey = victim->region.rkey}, payload);
       forge_port_status(stranger, *victim, static_cast<std::uint16_t>(round + 1));
     }
   });
@@ -93,10 +93,9 @@ TEST_F(Plain, AForgedAcknowledgementCompletesWhatNeverArrived) {
 TEST_F(Plain, AForgedWriteWithASeenKeyChangesTheRegionAndNothingElse) {
   Stranger as_a = Stranger::as(pair.a);
   const std::vector<std::byte> payload(100, std::byte{0xee});
-  forge_write(
-      as_a, pair.b,
-      {.psn = first_psn(pair.a), .va = pair.b.hello.region_at + 5, .rkey = pair.b.hello.rkey},
-      payload);
+  forge_write(as_a, pair.b,
+              {.psn = first_psn(pair.a), .va = pair.b.region.at + 5, .rkey = pair.b.region.rkey},
+              payload);
   pair.settle();
   EXPECT_EQ(pair.b.landing.region()[4], std::byte{0});
   EXPECT_EQ(pair.b.landing.region()[5], std::byte{0xee});
@@ -119,8 +118,8 @@ TEST_F(Plain, AForgedWriteOutsideOrUnderAWrongKeyPlacesNothingAndKillsTheQp) {
     const std::vector<std::byte> payload(100, std::byte{0xee});
     forge_write(as_a, own.b,
                 {.psn = first_psn(own.a),
-                 .va = own.b.hello.region_at + static_cast<std::uint64_t>(c.offset),
-                 .rkey = own.b.hello.rkey ^ c.key_change},
+                 .va = own.b.region.at + static_cast<std::uint64_t>(c.offset),
+                 .rkey = own.b.region.rkey ^ c.key_change},
                 payload);
     own.settle();
     EXPECT_TRUE(own.canaries_whole()) << c.name;
@@ -216,9 +215,9 @@ TEST_F(Secured, AttacksFromAPeersAddressDoNotDisturbTheTransfer) {
                        Psn::kMask);
       forge_nack(*from, *to, own);
       forge_acknowledgement(*from, *to, own);
-      forge_write(*from, *to, {.psn = theirs, .va = to->hello.region_at, .rkey = to->hello.rkey},
+      forge_write(*from, *to, {.psn = theirs, .va = to->region.at, .rkey = to->region.rkey},
                   payload);
-      forge_write(*from, *to, {.psn = theirs, .va = 1, .rkey = to->hello.rkey ^ 1}, payload);
+      forge_write(*from, *to, {.psn = theirs, .va = 1, .rkey = to->region.rkey ^ 1}, payload);
       forge_port_status(*from, *to, static_cast<std::uint16_t>(round + 1));
       sent += 6;
     }
@@ -278,7 +277,10 @@ TEST(SecuredEnds, EndWithoutTheSecretIsRefusedAtConnect) {
   HostilePair plain, secured;
   ASSERT_TRUE(plain.open(Security::kPlain));
   ASSERT_TRUE(secured.open(Security::kSecured));
-  const auto refused = plain.a.net->offer(secured.a.hello);
+  const auto refused = [&] {
+    plain.a.create_qp();
+    return plain.a.connect(secured.a.hello);
+  }();
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("--secret-file"), std::string::npos);
 }

@@ -19,20 +19,18 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     options.world.shared_memory = GetParam() == Way::kSharedMemory;
     if (GetParam() == Way::kSecured) options.world.job_secret = job_secret();
     peer = std::make_unique<NetProcess>(options);
-    auto net = engine::NetEnd::open(options);
+    auto net = engine::NetRdma::open(options);
     ASSERT_TRUE(net) << net.error().message;
     end.net = std::move(net).value();
     descriptors = open_descriptors();
   }
   // Connects and completes one write, so that both ends are awake and have keys.
   void meet() {
-    end.hello = end.net->create_qp(end.landing.region()).value();
+    end.create_qp();
     theirs = peer->create_qp();
-    const auto agreed =
-        engine::NetEnd::agree(end.net->offer(theirs).value(), peer->offer(end.hello));
-    ASSERT_EQ(agreed.shared_memory, GetParam() == Way::kSharedMemory);
-    ASSERT_TRUE(end.net->connect(end.hello.qpn, theirs, agreed));
-    peer->connect(end.hello, agreed);
+    ASSERT_TRUE(end.connect(theirs.hello));
+    ASSERT_EQ(end.over_shared_memory(), GetParam() == Way::kSharedMemory);
+    peer->connect({.hello = end.hello, .region = end.region});
     post();
     const Time until = os::clock_now() + Duration::s(10);
     while (end.done == 0 && os::clock_now() < until) step();
@@ -42,8 +40,8 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     const auto posted = end.net->endpoint().post_write(
         os::clock_now(), end.hello.qpn,
         {.local_at = reinterpret_cast<std::uintptr_t>(end.source.data()),
-         .remote_at = theirs.region_at,
-         .rkey = theirs.rkey,
+         .remote_at = theirs.region.at,
+         .rkey = theirs.region.rkey,
          .size = kRegion});
     ASSERT_TRUE(posted) << posted.error().message;
   }
@@ -55,10 +53,10 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     return end.net->endpoint().qp_state(end.hello.qpn) == transport::QpState::kError;
   }
 
-  engine::NetOptions options;
+  engine::NetRdmaOptions options;
   std::unique_ptr<NetProcess> peer;
   End end;
-  engine::Hello theirs;
+  QpHello theirs;
   std::size_t descriptors = 0;
 };
 INSTANTIATE_TEST_SUITE_P(Net, KilledPeer,
@@ -88,7 +86,7 @@ TEST_P(KilledPeer, ReleasesAllResourcesAndItsSlotAtOnce) {
   EXPECT_EQ(ring_mappings(), rings ? 4u : 0u);
   peer->kill();
   {
-    auto next = engine::NetEnd::open(options);
+    auto next = engine::NetRdma::open(options);
     ASSERT_TRUE(next) << next.error().message;
     EXPECT_EQ((*next)->world().process(), peer->slot());
   }

@@ -16,18 +16,23 @@
 namespace weft {
 namespace {
 
-enum class Order : std::uint8_t { kSlot, kCreateQp, kOffer, kConnect };
-constexpr std::size_t kOrderMax = 1 + engine::Hello::kSize + engine::Offer::kSize;
+enum class Order : std::uint8_t { kSlot, kCreateQp, kConnect };
+constexpr std::size_t kOrderMax = 1 + engine::Hello::kSize + engine::RegionHello::kSize;
 
 // Two writes in flight, so that one is always in the middle.
 constexpr std::uint32_t kWriteSize = 256u << 10;
 constexpr std::uint32_t kUnderWay = 2;
 
+QpHello hello_of(ConstBytes words) {
+  return {.hello = engine::Hello::from_bytes(words.first<engine::Hello::kSize>()).value(),
+          .region = engine::RegionHello::from_bytes(words.subspan(engine::Hello::kSize)).value()};
+}
+
 // The code of the child process. Any failure ends the process, and the test then misses an answer.
 class Work {
  public:
-  Work(const engine::NetOptions& options, NetProcess::Does does, int socket)
-      : end_(engine::NetEnd::open(options).value()),
+  Work(const engine::NetRdmaOptions& options, NetProcess::Does does, int socket)
+      : end_(engine::NetRdma::open(options).value()),
         writes_(does == NetProcess::Does::kWrites),
         socket_(socket) {}
 
@@ -48,7 +53,8 @@ class Work {
  private:
   struct Qp {
     std::vector<std::byte> region = std::vector<std::byte>(NetProcess::kRegion);
-    engine::Hello self, peer;
+    rdma::Group group;
+    QpHello peer{};
     bool connected = false;
   };
 
@@ -62,53 +68,55 @@ class Work {
       }
       case Order::kCreateQp: {
         Qp& qp = qps_.emplace_back();
-        qp.self = end_->create_qp(qp.region).value();
-        return say(qp.self.to_bytes());
+        qp.group = end_->create_group({}).value();
+        const auto region = end_->add_region(qp.region).value();
+        auto words = end_->describe(qp.group.id);
+        const auto more = end_->describe_region(region.id);
+        words.insert(words.end(), more.begin(), more.end());
+        return say(words);
       }
-      case Order::kOffer:
-        return say(end_->offer(hello_of(body)).value().to_bytes());
       case Order::kConnect: {
         Qp& qp = qps_.back();
         qp.peer = hello_of(body);
-        const auto agreed = engine::Offer::from_bytes(
-            body.subspan(engine::Hello::kSize).first<engine::Offer::kSize>());
-        if (!end_->connect(qp.self.qpn, qp.peer, agreed)) _exit(1);
+        if (!end_->connect(os::clock_now(), qp.group.id, body.first(engine::Hello::kSize)))
+          _exit(1);
         qp.connected = true;
         return say(order.first(1));
       }
     }
   }
-  static engine::Hello hello_of(ConstBytes body) {
-    return engine::Hello::from_bytes(body.first<engine::Hello::kSize>()).value();
-  }
   void say(ConstBytes words) {
     if (send(socket_, words.data(), words.size(), MSG_NOSIGNAL) < 0) _exit(1);
   }
+  transport::Qpn qpn_of(const Qp& qp) const { return end_->qpn(qp.group.first_qp); }
   // A failed QP accepts no more writes. That is expected, because its peer was killed.
   void write_more(const Qp& qp) {
     if (!writes_ || !qp.connected) return;
-    while (end_->endpoint().view(qp.self.qpn).incomplete < kUnderWay) {
+    while (end_->endpoint().view(qpn_of(qp)).incomplete < kUnderWay) {
       const auto posted =
-          end_->endpoint().post_write(os::clock_now(), qp.self.qpn,
+          end_->endpoint().post_write(os::clock_now(), qpn_of(qp),
                                       {.local_at = reinterpret_cast<std::uintptr_t>(source_.data()),
-                                       .remote_at = qp.peer.region_at,
-                                       .rkey = qp.peer.rkey,
+                                       .remote_at = qp.peer.region.at,
+                                       .rkey = qp.peer.region.rkey,
                                        .size = kWriteSize});
       if (!posted) return;
     }
   }
 
-  std::unique_ptr<engine::NetEnd> end_;
+  std::unique_ptr<engine::NetRdma> end_;
   std::vector<std::byte> source_ = std::vector<std::byte>(kWriteSize, std::byte{0x3c});
   std::vector<Qp> qps_;
   bool writes_;
   int socket_;
 };
 
-std::vector<std::byte> order_of(Order order, ConstBytes hello = {}, ConstBytes offer = {}) {
-  std::vector<std::byte> out(1 + hello.size() + offer.size());
-  out[0] = static_cast<std::byte>(order);
-  std::copy(offer.begin(), offer.end(), std::copy(hello.begin(), hello.end(), out.begin() + 1));
+std::vector<std::byte> order_of(Order order, const QpHello* peer = nullptr) {
+  std::vector<std::byte> out{static_cast<std::byte>(order)};
+  if (peer == nullptr) return out;
+  const auto hello = peer->hello.to_bytes();
+  const auto region = peer->region.to_bytes();
+  out.insert(out.end(), hello.begin(), hello.end());
+  out.insert(out.end(), region.begin(), region.end());
   return out;
 }
 
@@ -124,7 +132,7 @@ std::vector<Ipv6> own_planes() {
   return planes;
 }
 
-NetProcess::NetProcess(const engine::NetOptions& options, Does does) {
+NetProcess::NetProcess(const engine::NetRdmaOptions& options, Does does) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     ADD_FAILURE() << "socketpair";
@@ -163,27 +171,18 @@ std::vector<std::byte> NetProcess::ask(const std::vector<std::byte>& question) {
   return answer;
 }
 
-engine::Hello NetProcess::create_qp() {
+QpHello NetProcess::create_qp() {
   const auto answer = ask(order_of(Order::kCreateQp));
-  if (answer.size() != engine::Hello::kSize) return {};
-  return engine::Hello::from_bytes(ConstBytes(answer).first<engine::Hello::kSize>()).value();
+  if (answer.size() != kOrderMax - 1) return {};
+  return hello_of(answer);
 }
 
-engine::Offer NetProcess::offer(const engine::Hello& peer) {
-  const auto answer = ask(order_of(Order::kOffer, peer.to_bytes()));
-  if (answer.size() != engine::Offer::kSize) return {};
-  return engine::Offer::from_bytes(ConstBytes(answer).first<engine::Offer::kSize>());
-}
-
-void NetProcess::connect(const engine::Hello& peer, const engine::Offer& agreed) {
-  ask(order_of(Order::kConnect, peer.to_bytes(), agreed.to_bytes()));
-}
+void NetProcess::connect(const QpHello& peer) { ask(order_of(Order::kConnect, &peer)); }
 
 void connect(NetProcess& a, NetProcess& b) {
-  const engine::Hello hello_a = a.create_qp(), hello_b = b.create_qp();
-  const engine::Offer agreed = engine::NetEnd::agree(a.offer(hello_b), b.offer(hello_a));
-  a.connect(hello_b, agreed);
-  b.connect(hello_a, agreed);
+  const QpHello hello_a = a.create_qp(), hello_b = b.create_qp();
+  a.connect(hello_b);
+  b.connect(hello_a);
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// NetProcess: a separate process with a NetEnd, controlled by the test. It is for tests that need
+// NetProcess: a separate process with a NetRdma, controlled by the test. It is for tests that need
 // SIGKILL. It uses loopback addresses of this test alone, so that the slots are those that the test
 // expects.
 //
@@ -11,27 +11,32 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/net_end.h"
+#include "engine/net_rdma.h"
 
 namespace weft {
 
 // The planes of this test process, in one /24; its children get them as an argument.
 std::vector<Ipv6> own_planes();
 
+// All that a peer must know of a QP and of the region that it may write to.
+struct QpHello {
+  engine::Hello hello;
+  engine::RegionHello region;
+};
+
 class NetProcess {
  public:
   enum class Does : std::uint8_t { kListens, kWrites };  // kWrites: to each peer, without end
-  explicit NetProcess(const engine::NetOptions& options, Does does = Does::kListens);
+  explicit NetProcess(const engine::NetRdmaOptions& options, Does does = Does::kListens);
   ~NetProcess();
   NetProcess(const NetProcess&) = delete;
   NetProcess& operator=(const NetProcess&) = delete;
 
   std::uint16_t slot() const { return slot_; }
-  // Creates a QP with a region of kRegion bytes. offer() and connect() apply to the newest QP.
+  // Creates a QP with a region of kRegion bytes. connect() applies to the newest QP.
   static constexpr std::size_t kRegion = 1u << 20;
-  engine::Hello create_qp();
-  engine::Offer offer(const engine::Hello& peer);
-  void connect(const engine::Hello& peer, const engine::Offer& agreed);
+  QpHello create_qp();
+  void connect(const QpHello& peer);
 
   // Sends SIGKILL and waits until the process is gone.
   void kill();

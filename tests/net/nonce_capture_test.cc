@@ -51,7 +51,7 @@ class NonceOnTheWire : public ::testing::Test {
   }
 
   PacketTap tap;
-  engine::NetOptions options;
+  engine::NetRdmaOptions options;
   CaptureReader reader{job_secret()};
   PacketTap::Seen last;
 };

@@ -211,11 +211,11 @@ TEST_P(Narrowed, AForgedPacketTooBigDisturbsNothing) {
 TEST(RefusedRing, KilledPeerOverSharedMemoryFailsTheQpSoon) {
   HostilePair pair;
   for (End* end : {&pair.a, &pair.b}) {
-    end->net = engine::NetEnd::open({}).value();
-    end->hello = end->net->create_qp(end->landing.region()).value();
+    end->net = engine::NetRdma::open({}).value();
+    end->create_qp();
   }
   ASSERT_TRUE(pair.connect());
-  ASSERT_TRUE(pair.agreed.shared_memory);
+  ASSERT_TRUE(pair.a.over_shared_memory());
   pair.b.net = nullptr;
   EXPECT_LT(time_to_fail(pair.a).to_us(), kSoon.to_us());  // although the QP is idle
   EXPECT_EQ(pair.a.counter("transport.qps_refused"), 1u);

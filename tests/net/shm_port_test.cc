@@ -112,7 +112,7 @@ TEST(ShmPort, TwoProcessesReceiveWhatTheOtherSends) {
     std::size_t sent = 0;
     if (!until([&] { return port->reach(ours); })) return false;
     return until([&] {
-      port->look();
+      port->handle_events();
       port->receive(os::clock_now(), node);
       for (; sent < node.payloads.size() && port->room(Time()).packets > 0; ++sent) {
         port->send(datagram(ours, node.payloads[sent]));
@@ -127,7 +127,7 @@ TEST(ShmPort, TwoProcessesReceiveWhatTheOtherSends) {
   std::size_t sent = 0;
   std::vector<std::byte> payload;
   ASSERT_TRUE(until([&] {
-    port->look();
+    port->handle_events();
     port->receive(os::clock_now(), node);
     for (; sent < kCount && port->room(Time()).packets > 0; ++sent) {
       payload.assign(sent * 37 % 65537, static_cast<std::byte>(sent));
@@ -158,7 +158,7 @@ TEST(ShmPort, FasterCopyRoutineIsChosen) {
     std::uint64_t bytes = 0;
     return until([&] {
       Listener node;
-      port->look();
+      port->handle_events();
       port->receive(os::clock_now(), node);
       for (const auto& came : node.payloads) bytes += came.size();
       return bytes >= kBytes;
@@ -197,7 +197,7 @@ TEST(ShmPort, DeadProcessFreesItsLinks) {
     Listener node;
     ASSERT_TRUE(until([&] { return port->reach(theirs); }));
     ASSERT_TRUE(until([&] {
-      port->look();
+      port->handle_events();
       return counter(*port, "net.shm_links") == 2;
     }));
     EXPECT_EQ(ring_mappings(), 4u);
@@ -205,7 +205,7 @@ TEST(ShmPort, DeadProcessFreesItsLinks) {
     // Everything that the dead process sent before is still received; then its resources are
     // released.
     ASSERT_TRUE(until([&] {
-      port->look();
+      port->handle_events();
       port->receive(os::clock_now(), node);
       return port->link_count() == 0;
     }));
@@ -240,7 +240,7 @@ TEST(ShmPort, SleepingReaderIsWoken) {
       poll(&p, 1, 5000);
       port->wake();
     }
-    port->look();
+    port->handle_events();
     port->receive(os::clock_now(), node);
     return node.payloads.size() == 20;
   }));
@@ -252,7 +252,7 @@ TEST(ShmPort, StuckReaderDoesNotBlockOtherLinks) {
   ASSERT_TRUE(ours->reach(name(2)));
   ASSERT_TRUE(ours->reach(name(3)));
   Listener node;
-  busy->look();
+  busy->handle_events();
   const std::vector<std::byte> payload(kShmPayloadMax);
   Time now = os::clock_now();
   for (int i = 0; i < 100 && ours->room(now).packets > 0; ++i)
@@ -270,12 +270,12 @@ TEST(ShmPort, NumberOfLinksIsBounded) {
   auto few = open_port(name(1), 1);
   auto a = open_port(name(2)), b = open_port(name(3));
   ASSERT_TRUE(a->reach(name(1)));
-  few->look();
+  few->handle_events();
   ASSERT_TRUE(b->reach(name(1)));  // b cannot know of the limit before the other end looks
-  few->look();
+  few->handle_events();
   EXPECT_EQ(few->link_count(), 1u);
   EXPECT_EQ(counter(*few, "net.shm_links_refused"), 1u);
-  b->look();
+  b->handle_events();
   EXPECT_EQ(b->link_count(), 0u);
   ASSERT_TRUE(few->reach(name(2)));
   EXPECT_FALSE(few->reach(name(3)));
@@ -297,7 +297,7 @@ TEST(ShmPort, BrokenRingClosesItsLink) {
   ASSERT_TRUE(offer);
   ASSERT_TRUE(other->reach(name(1)));
   Listener node;
-  ours->look();
+  ours->handle_events();
   EXPECT_EQ(ours->link_count(), 2u);
   std::memset(offer->memory.data(), 0xff, 64);
   const std::vector<std::byte> payload(10);
@@ -306,7 +306,7 @@ TEST(ShmPort, BrokenRingClosesItsLink) {
   EXPECT_EQ(ours->link_count(), 1u);
   EXPECT_EQ(counter(*ours, "net.shm_links_broken"), 1u);
   Listener told;
-  ours->tell_refusals(os::clock_now(), told);
+  ours->report_refusals(os::clock_now(), told);
   ASSERT_EQ(told.came.size(), 1u);
   EXPECT_EQ(told.came[0].peer, name(2));
 }
@@ -339,7 +339,7 @@ TEST(ShmPort, BrokenReadIndexClosesItsLink) {
   // dead peer.
   EXPECT_FALSE(ours->sleep());
   Listener node;
-  ours->tell_refusals(now, node);
+  ours->report_refusals(now, node);
   ASSERT_EQ(node.came.size(), 1u);
   EXPECT_TRUE(node.came[0].is_refusal());
   EXPECT_EQ(node.came[0].peer, name(2));
@@ -349,7 +349,7 @@ TEST(ShmPort, BrokenReadIndexClosesItsLink) {
   ours->wake();
 
   Listener served;
-  other->look();
+  other->handle_events();
   ours->send(datagram(name(3), payload));
   ours->flush();
   EXPECT_TRUE(until([&] { return other->receive(os::clock_now(), served); }));
@@ -360,7 +360,7 @@ TEST(ShmPort, PeerThatConnectsAndDiesLeavesNothing) {
   ASSERT_TRUE(shm_connect({.self = name(2), .peer = name(1), .capacity = 1u << 20}));
   Listener node;
   for (int i = 0; i < 2; ++i) {
-    ours->look();
+    ours->handle_events();
     ours->receive(os::clock_now(), node);
   }
   EXPECT_EQ(ours->link_count(), 0u);
@@ -391,7 +391,7 @@ TEST(ShmPort, PeerOfAnotherUserIsRefused) {
     return !offer && offer.error().kind == ErrorKind::kNotFound;
   });
   EXPECT_EQ(child.wait(), 0);
-  port->look();
+  port->handle_events();
   EXPECT_EQ(port->link_count(), 0u);
   EXPECT_EQ(counter(*port, "net.shm_links"), 0u);
 }

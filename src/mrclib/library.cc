@@ -1,13 +1,27 @@
-#include "conformance/library.h"
+#include "mrclib/library.h"
 
 #include <dlfcn.h>
+#include <fmt/core.h>
 
-namespace weft::conformance {
+namespace weft::mrclib {
+namespace {
 
-// Never closed: a library that started threads would crash, and the process ends soon.
+// The loader begins its message with the file that it could not load, which need not be `path`.
+Error not_loaded(const std::string& path, std::string reason) {
+  const std::string prefix = path + ": ";
+  if (reason.starts_with(prefix)) reason.erase(0, prefix.size());
+  return {ErrorKind::kSystem,
+          fmt::format("{}: cannot be loaded as a library: {}; expected a lib_mrc.so for this "
+                      "machine; `file -L` shows what the file is, `ldd` which libraries it misses",
+                      path, reason)};
+}
+
+}  // namespace
+
+// Never closed: a library that started threads would crash.
 Result<Library> Library::open(const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return Error{ErrorKind::kSystem, dlerror()};
+  if (handle == nullptr) return not_loaded(path, dlerror());
   Library out;
 #define WEFT_BIND(name) out.name.bind(dlsym(handle, #name));
   WEFT_MRC_FUNCTIONS(WEFT_BIND)
@@ -52,4 +66,4 @@ std::vector<std::string> Library::missing_verbs() const {
   return out;
 }
 
-}  // namespace weft::conformance
+}  // namespace weft::mrclib

@@ -1,11 +1,12 @@
-// UdpWorld, path MTU: how large packets to a peer may be.
+#include "net/path_payload.h"
+
 #include <algorithm>
 
 #include "net/path_mtu.h"
-#include "net/udp_world.h"
 #include "os/interfaces.h"
 #include "os/network_namespace.h"
 #include "seal/secure_layout.h"
+#include "wire/framing.h"
 
 namespace weft::net {
 namespace {
@@ -13,18 +14,19 @@ namespace {
 // The minimum MTU of IPv6, which today's IPv4 links have too. A smaller reported value is not
 // believed, because ICMP is not authenticated.
 constexpr std::uint32_t kPathMtuMin = 1280;
+constexpr std::size_t kIpv4Size = 20;
 
 }  // namespace
 
-std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
+std::uint32_t PathPayload::known(std::span<const world::Address> peer) const {
   std::uint32_t payload = seal::kPayloads[0];
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
   if (!scope) return payload;  // nothing is known about the paths
   const auto interfaces = os::list_interfaces();
-  for (const fabric::Ev& ev : evs()) {
+  for (const fabric::Ev& ev : steering_->evs(config_.process)) {
     if (ev.port >= peer.size()) continue;
-    const Ipv6& from = planes_[ev.port].address;
-    const Ipv6 to = steering_->way(process_, ev.port, ev.value, peer[ev.port].ip()).to;
+    const Ipv6& from = config_.planes[ev.port];
+    const Ipv6 to = steering_->fields(config_.process, ev.port, ev.value, peer[ev.port].ip()).to;
     std::uint32_t mtu = path_mtu({.from = from, .to = to});
     if (mtu != 0) mtu = std::max(mtu, kPathMtuMin);
     // A plane that is down has no route now, but will be used when it is up.
@@ -33,38 +35,37 @@ std::uint32_t UdpWorld::payload_to(std::span<const world::Address> peer) const {
       mtu = mtu == 0 ? on->mtu : std::min(mtu, on->mtu);
     }
     if (mtu == 0) continue;
-    const std::size_t ip_size = base::is_ipv4(from)             ? 20
-                                : srv6_form() == Srv6Form::kMrc ? 2 * wire::kIpv6Size
-                                                                : wire::kIpv6Size;
-    const std::uint32_t fits = seal::payload_that_fits(
-        {.path_mtu = mtu, .ip_size = ip_size, .secured = sessions_ != nullptr});
-    payload = std::min(payload, fits);
+    const std::size_t ip_size =
+        base::is_ipv4(from) ? kIpv4Size : (config_.encapsulates ? 2 : 1) * wire::kIpv6Size;
+    payload =
+        std::min(payload, seal::payload_that_fits(
+                              {.path_mtu = mtu, .ip_size = ip_size, .secured = config_.is_sealed}));
   }
   return payload;
 }
 
-std::uint32_t UdpWorld::payload_that_arrives(std::span<const world::Address> peer) const {
-  const std::uint32_t fits = payload_to(peer);
+std::uint32_t PathPayload::probed(std::span<const world::Address> peer) const {
+  const std::uint32_t fits = known(peer);
   // With uSIDs, routers' reports name other addresses than ours.
-  if (fits <= seal::kPayloads.back() || config_.ev_mode == EvMode::kSrv6) return fits;
+  if (fits <= seal::kPayloads.back() || config_.uses_usids) return fits;
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
   const auto interfaces = os::list_interfaces();
   if (!scope || !interfaces) return fits;
-  std::vector<PathEnds> ways;
-  for (std::size_t p = 0; p < planes_.size() && p < peer.size(); ++p) {
+  std::vector<PathEnds> paths;
+  for (std::size_t p = 0; p < config_.planes.size() && p < peer.size(); ++p) {
     // No network lies between two addresses of this host.
     if (os::interface_of(peer[p].ip(), *interfaces) != nullptr || base::is_loopback(peer[p].ip()))
       continue;
-    ways.push_back({.from = planes_[p].address, .to = peer[p].ip()});
+    paths.push_back({.from = config_.planes[p], .to = peer[p].ip()});
   }
   std::vector<std::uint32_t> payloads;
   std::vector<std::size_t> sizes;
   for (const std::uint32_t payload : seal::kPayloads) {
     if (payload > fits) continue;
     payloads.push_back(payload);
-    sizes.push_back(seal::write_size_max({.payload = payload, .secured = sessions_ != nullptr}));
+    sizes.push_back(seal::write_size_max({.payload = payload, .secured = config_.is_sealed}));
   }
-  const std::size_t size = size_that_arrives(ways, sizes);
+  const std::size_t size = size_that_arrives(paths, sizes);
   const auto at = std::find(sizes.begin(), sizes.end(), size) - sizes.begin();
   return payloads[static_cast<std::size_t>(at)];
 }

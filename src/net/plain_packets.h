@@ -1,0 +1,47 @@
+// PlainPackets: builds runs of packets with an ICRC each, and takes received ones apart. Packets
+// are not copied: a run names the pieces of memory that they lie in.
+//
+// One for each direction: it caches the beginnings of ICRCs. No allocation.
+#pragma once
+
+#include <array>
+
+#include "base/result.h"
+#include "net/packet_run.h"
+#include "wire/datagram.h"
+#include "wire/drop_reason.h"
+#include "wire/framing.h"
+#include "wire/icrc.h"
+
+namespace weft::net {
+
+class PlainPackets {
+ public:
+  explicit PlainPackets(wire::IcrcCover cover) : cover_(cover) {}
+
+  // Both ends of a packet: what its ICRC covers of IP and UDP besides the size.
+  struct Ends {
+    Ipv6 from{}, to{};
+    std::uint16_t from_port = 0, to_port = 0;
+  };
+  // The longest run at the front of `out` that one system call takes. Its count is 0 if the first
+  // datagram is too large for a packet. REQUIRES that `out` is not empty.
+  OutgoingRun join(std::span<const world::Datagram> out, const Ends& ends);
+  // The parts of a packet of that traffic class.
+  Result<IncomingPacket, DropReason> take_apart(ConstBytes packet, world::Dscp dscp,
+                                                const Ends& ends);
+
+ private:
+  struct Trailer {
+    std::array<std::byte, 3 + wire::kIcrcSize> bytes;
+  };
+
+  bool is_intact(const wire::DatagramParts& parts, const Ends& ends);
+
+  wire::IcrcCover cover_;
+  wire::IcrcStart starts_;
+  std::array<iovec, 3 * kPollDatagramsMax> pieces_;
+  std::array<Trailer, kPollDatagramsMax> trailers_;
+};
+
+}  // namespace weft::net

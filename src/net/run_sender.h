@@ -1,0 +1,57 @@
+// RunSender: sends datagrams over the planes, each run of one path in one system call.
+//
+// Packets that the kernel does not accept now are held in their plane, which accepts nothing else
+// until its socket has room; retry_held() sends them then. Hellos of sealed sessions leave here too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "net/net_counters.h"
+#include "net/plain_packets.h"
+#include "net/plane.h"
+#include "net/refusal_polls.h"
+#include "net/sealed_packets.h"
+#include "net/socket_watch.h"
+
+namespace weft::net {
+
+class RunSender {
+ public:
+  // Parts of the world, which outlive the sender.
+  struct Parts {
+    std::vector<Plane>& planes;
+    const Steering& steering;
+    SocketWatch& watch;      // told which sockets wait for room
+    RefusalPolls& refusals;  // told of sends, which may be refused
+    NetCounters& counters;
+    SealedPackets* sealed = nullptr;  // null: packets are plain
+  };
+  RunSender(const Parts& parts, std::uint16_t process, wire::IcrcCover cover);
+
+  // Sends the longest run at the front of `out`, and returns its datagrams: those that cannot be
+  // sent are held or dropped. A packet for which there are no keys yet is not sent; a hello goes in
+  // its place, and the transport retransmits the packet. REQUIRES that `out` is not empty.
+  std::size_t send_run(Time now, std::span<const world::Datagram> out);
+  // The socket that the plane waits for has room. True if anything was sent.
+  bool retry_held(Time now, std::uint32_t plane);
+  // Sends the hellos that are due.
+  void send_hellos(Time now);
+
+ private:
+  OutgoingRun join(Time now, std::span<const world::Datagram> out, const Steering::Fields& fields);
+  void send_pieces(Time now, std::span<const world::Datagram> datagrams,
+                   const Steering::Fields& fields, const OutgoingRun& run);
+  void hold(std::span<const world::Datagram> datagrams, int sender_fd);
+  void keep(Plane& plane, const world::Datagram& datagram);
+
+  Parts parts_;
+  std::uint16_t process_;
+  PlainPackets plain_;
+  // By plane: the socket that is watched until it has room; -1: none.
+  std::array<int, world::kPortsMax> without_room_;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,20 @@
+#include "net/run_shape.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::net {
+namespace {
+
+TEST(RunShape, IsDecidedAnewAfterSoManyRuns) {
+  RunShape shape;
+  EXPECT_FALSE(shape.note({.count = RunShape::kRunsJudged - 1, .packets = 255}));
+  EXPECT_FALSE(shape.is_single());
+  EXPECT_TRUE(shape.note({.count = 1, .packets = 1}));
+  EXPECT_TRUE(shape.is_single());
+  EXPECT_FALSE(shape.note({.count = RunShape::kRunsJudged, .packets = 300}));  // as before
+  EXPECT_TRUE(shape.note({.count = RunShape::kRunsJudged, .packets = 2 * RunShape::kRunsJudged}));
+  EXPECT_FALSE(shape.is_single());
+}
+
+}  // namespace
+}  // namespace weft::net

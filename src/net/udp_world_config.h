@@ -1,0 +1,66 @@
+// UdpWorldConfig: the network as one process uses it: planes, steering, peers, buffers, and limits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ipv6.h"
+#include "base/rate.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "net/steering.h"
+#include "os/waiter.h"
+#include "wire/icrc.h"
+
+namespace weft::net {
+
+using wire::IcrcCover;
+
+// The kind of the peers. Weft's processes share an address, and their ports distinguish them. Other
+// MRC implementations send to port 4791 from any port, and check an ICRC over the whole packet.
+enum class Peers : std::uint8_t { kWeft, kMrc };
+
+// Four planes on the loopback, 127.0.1.1 to 127.0.4.1. They need no set-up and no privilege.
+std::vector<Ipv6> loopback_planes();
+
+struct UdpWorldConfig {
+  // Our address in each; with SRv6 they follow from `place`.
+  std::vector<Ipv6> planes = loopback_planes();
+  EvMode ev_mode = EvMode::kUdpPort;
+  std::uint32_t evs_per_plane = 4;
+  std::optional<FabricPlace> place{};  // of this host, in a fabric steered by SRv6
+  Srv6Form srv6 = Srv6Form::kAuto;     // where the uSIDs are in a packet
+  std::string network_namespace{};     // a path such as /run/netns/NAME; empty: this process's own
+  std::uint32_t mtu = 4096;            // payload of a full packet
+  Peers peers = Peers::kWeft;
+  IcrcCover icrc = IcrcCover::kHeaders;  // kFull with Peers::kMrc
+  // Requested sizes; receive_bytes() returns what the system gave.
+  std::uint32_t receive_buffer_bytes = 4u << 20;
+  std::uint32_t send_buffer_bytes = 256u << 10;
+  // Time 0 of the world, by the system's monotonic clock.
+  Time epoch{};
+  // How long an idle world spins before it sleeps.
+  Duration spin = os::kSpin;
+  // The most payload bits per second over all planes; absent: no limit.
+  std::optional<Rate> rate_cap{};
+  // The secret that all processes of the job share, at least 32 bytes. Empty: packets are not
+  // sealed.
+  std::vector<std::byte> job_secret{};
+  std::uint32_t secured_qps_max = 1024;
+  // Whether to reach processes of this host over shared memory too. It takes a port: with 8 planes
+  // there is none left, and it is off.
+  bool shared_memory = true;
+  std::size_t ring_bytes = 1u << 20;  // for each direction; a power of two
+};
+
+// The configuration that a world uses: planes follow from the place, other fields from the kind of
+// peers. Errors: kInvalid.
+Result<UdpWorldConfig> complete_config(UdpWorldConfig config);
+
+// The address at which packets of a plane arrive. In the carrier form of SRv6 it contains the last
+// uSID.
+Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane);
+
+}  // namespace weft::net
