@@ -196,14 +196,7 @@ transport::Endpoint::MemoryView Fleet::memory() const {
 CounterTable Fleet::counters() const {
   CounterTable sum;
   for (const Seat& seat : hosts_) {
-    const CounterTable table = seat.node.counters();
-    if (sum.empty()) sum.assign(table.size(), {});
-    WEFT_ASSERT(sum.size() == table.size());
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      sum[i].name = table[i].name;
-      sum[i].unit = table[i].unit;
-      sum[i].value += table[i].value;
-    }
+    add_values(seat.node.counters(), sum);
   }
   return sum;
 }

@@ -195,19 +195,14 @@ PartReport LabRun::report() const {
   out.series = fleet_->scoreboard().series.bytes();
   out.errors = fleet_->qp_errors();
   out.ev_floor_reached = fleet_->ev_floor_reached();
-  const auto add = [](const CounterTable& table, CounterTable& sum) {
-    if (sum.empty()) sum.assign(table.size(), {});
-    for (std::size_t i = 0; i < table.size(); ++i)
-      sum[i] = {table[i].name, table[i].unit, sum[i].value + table[i].value};
-  };
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
     if (!parts_->is_mine(host)) continue;
-    add(fleet_->node(host).counters(), out.counters);
+    add_values(fleet_->node(host).counters(), out.counters);
     if (std::string line = fleet_->host(host).stuck(fleet_->node(host).endpoint());
         !is_done() && !line.empty())
       out.stuck.push_back(std::move(line));
   }
-  for (const auto& world : worlds_) add(world->counters(), out.world);
+  for (const auto& world : worlds_) add_values(world->counters(), out.world);
   for (const LabMemory& memory : memories_) out.bytes_wrong += memory.bytes_wrong();
   return out;
 }
