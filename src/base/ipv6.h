@@ -2,9 +2,11 @@
 // IPv4 address is written as ::ffff:a.b.c.d.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "base/bytes.h"
 
@@ -47,6 +49,16 @@ inline void store_ipv6(Bytes out, std::size_t at, const Ipv6& address) {
   store64(out, at, address.high);
   store64(out, at + 8, address.low);
 }
+
+// The eight groups of 16 bits that the text of an address consists of.
+inline constexpr std::size_t kIpv6Groups = 8;
+using Ipv6Groups = std::array<std::uint16_t, kIpv6Groups>;
+Ipv6Groups groups_of(const Ipv6& address);
+Ipv6 from_groups(const Ipv6Groups& groups);
+
+// RFC 5952: lower case, no leading zeros, the longest run of zero groups as "::", ::ffff:a.b.c.d
+// for mapped IPv4.
+std::string to_text(const Ipv6& address);
 
 }  // namespace base
 }  // namespace weft

@@ -159,8 +159,8 @@ Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,
 
 nlohmann::json counters_json(BenchEnd& end) {
   nlohmann::json counters;
-  for (const Counter& counter : end.counters()) {
-    if (counter.value != 0) counters[std::string(counter.name)] = counter.value;
+  for (const CounterRow& row : rows_of(end.counters())) {
+    if (row.value != 0) counters[row.name] = row.value;
   }
   return counters;
 }

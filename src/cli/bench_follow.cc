@@ -13,11 +13,11 @@
 
 namespace weft::cli {
 
-Result<Round> hear_while_answering(os::Stream& stream, BenchEnd& end) {
+Result<Round> receive_round_while_answering(os::Stream& stream, BenchEnd& end) {
   while (!stream.has_something() && !os::interrupted())
     end.answer(os::clock_now() + Duration::us(500));
   if (os::interrupted()) return os::interruption();
-  return hear(stream);
+  return receive_round(stream);
 }
 
 std::uint32_t depth_for(std::uint64_t size) {
@@ -37,9 +37,9 @@ Result<void> follow(const Bench& bench, Client& client) {
   Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.link)};
   for (;;) {
     // Answers until the other end has all of its completions.
-    const auto heard = hear_while_answering(stream, *c.end);
+    const auto heard = receive_round_while_answering(stream, *c.end);
     if (os::interrupted()) {
-      WEFT_CHECK(tell(stream, kInterruption));
+      WEFT_CHECK(send_round(stream, kInterruption));
       return os::interruption();
     }
     WEFT_TRY(const Round round, heard);
@@ -52,7 +52,7 @@ Result<void> follow(const Bench& bench, Client& client) {
     if (round.size > buffers.memory().landing.size() || round.size == 0)
       return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
     buffers.memory().landing[round.size - 1] = std::byte{0};
-    WEFT_CHECK(tell(stream, round));  // says that this end is ready
+    WEFT_CHECK(send_round(stream, round));  // says that this end is ready
     if (terms.latency) {
       WEFT_CHECK(measure_latency(*c.end, c.link, buffers.memory(),
                                  {.size = static_cast<std::uint32_t>(round.size),
@@ -66,8 +66,8 @@ Result<void> follow(const Bench& bench, Client& client) {
                                     .depth = depth_for(round.size)},
                                    watch));
     }
-    if (watch.early.is_here(os::clock_now())) continue;        // the next message says why
-    if (terms.bidirectional) WEFT_CHECK(tell(stream, round));  // says: done
+    if (watch.early.is_here(os::clock_now())) continue;              // the next message says why
+    if (terms.bidirectional) WEFT_CHECK(send_round(stream, round));  // says: done
   }
 }
 
@@ -77,23 +77,23 @@ namespace {
 enum class Part : std::uint8_t { kOpen, kOver, kInterrupted, kGone };
 
 // REQUIRES that the stream has bytes to read.
-Part heed(os::Stream& stream) {
-  const auto round = hear(stream);
+Part handle_round(os::Stream& stream) {
+  const auto round = receive_round(stream);
   // An interruption of this end is kOpen here, because the caller handles it.
   if (!round) return os::interrupted() ? Part::kOpen : Part::kGone;
   if (round->is_interruption()) return Part::kInterrupted;
   if (round->iterations == 0) return Part::kOver;
-  return tell(stream, *round) ? Part::kOpen : Part::kGone;  // ready
+  return send_round(stream, *round) ? Part::kOpen : Part::kGone;  // ready
 }
 
 // Returns when each leading end has ended in some form, or when this end is interrupted.
-std::vector<Part> heed_all(std::vector<Client>& clients, BenchEnd& end) {
+std::vector<Part> handle_rounds(std::vector<Client>& clients, BenchEnd& end) {
   std::vector<Part> parts(clients.size(), Part::kOpen);
   while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !os::interrupted()) {
     end.answer(os::clock_now() + Duration::us(500));
     for (std::size_t i = 0; i < clients.size(); ++i) {
       if (parts[i] != Part::kOpen || !clients[i].stream.has_something()) continue;
-      parts[i] = heed(clients[i].stream);
+      parts[i] = handle_round(clients[i].stream);
       if (parts[i] != Part::kGone) continue;
       os::log(os::LogLevel::kWarn, "client {} of {} has gone; the others go on", i + 1,
               clients.size());
@@ -105,7 +105,7 @@ std::vector<Part> heed_all(std::vector<Client>& clients, BenchEnd& end) {
 // Informs the ends that are still open. An end that has disconnected meanwhile needs no message.
 void tell_interruption(std::vector<Client>& clients, const std::vector<Part>& parts) {
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    if (parts[i] == Part::kOpen) (void)tell(clients[i].stream, kInterruption);
+    if (parts[i] == Part::kOpen) (void)send_round(clients[i].stream, kInterruption);
   }
 }
 
@@ -136,7 +136,7 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
     os::say("{} is connected, {}\n", client.from, words_of_carrier(bench, link, *end));
   }
   buffers.touch();
-  const std::vector<Part> parts = heed_all(clients, *end);
+  const std::vector<Part> parts = handle_rounds(clients, *end);
   if (os::interrupted()) {
     tell_interruption(clients, parts);
     return os::interruption();

@@ -13,7 +13,7 @@
 namespace weft::cli {
 
 // Waits for the next message of the other end, and answers its packets meanwhile.
-Result<Round> hear_while_answering(os::Stream& stream, BenchEnd& end);
+Result<Round> receive_round_while_answering(os::Stream& stream, BenchEnd& end);
 // How many writes of messages of that size are in flight on a QP.
 std::uint32_t depth_for(std::uint64_t size);
 

@@ -108,7 +108,7 @@ class Lead {
       if (!style_.json) fmt::print("idle: {:.2f} % of a core\n", idle);
     }
     const Round last = os::interrupted() ? kInterruption : Round();
-    const auto told = stream_ != nullptr ? tell(*stream_, last) : Result<void>();
+    const auto told = stream_ != nullptr ? send_round(*stream_, last) : Result<void>();
     if (style_.json) {
       all["counters"] = counters_json(end);
       fmt::print("{}\n", all.dump());
@@ -122,8 +122,8 @@ class Lead {
   // Tells the other end and waits until it is ready. False: one of the two has ended the run.
   Result<bool> make_ready(const Round& round) {
     if (stream_ == nullptr) return true;
-    WEFT_CHECK(tell(*stream_, round));
-    const auto ready = hear(*stream_);
+    WEFT_CHECK(send_round(*stream_, round));
+    const auto ready = receive_round(*stream_);
     if (os::interrupted()) return false;
     WEFT_CHECK(ready);
     if (ready->iterations == 0) watch_.early.set();
@@ -153,7 +153,7 @@ class Lead {
                                watch_);
     if (!measured) return watch_.silence.explain(measured.error());
     if (style_.bidirectional && !watch_.early.is_here(os::clock_now())) {
-      const auto done = hear_while_answering(*stream_, *connected_.end);
+      const auto done = receive_round_while_answering(*stream_, *connected_.end);
       if (!os::interrupted()) WEFT_CHECK(done);
       if (done && done->iterations == 0) watch_.early.set();
     }

@@ -128,7 +128,7 @@ engine::Hello MrcEnd::hello() const {
   engine::Hello out;
   out.mtu = mtu_said_;
   out.host = os::host_identity({});
-  out.as_nic = as_nic_;
+  out.peers_are_nics = as_nic_;
   out.whole_icrc = whole_icrc_;
   out.labelled = labelled_;
   for (const Ipv6& plane : planes_) out.ports.push_back(world::Address::of(plane));

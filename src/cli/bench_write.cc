@@ -19,14 +19,14 @@ constexpr Duration kLookEvery = Duration::ms(50);
 
 }  // namespace
 
-Result<void> tell(os::Stream& stream, const Round& round) {
+Result<void> send_round(os::Stream& stream, const Round& round) {
   std::array<std::byte, 16> bytes;
   base::store64(Bytes(bytes), 0, round.size);
   base::store64(Bytes(bytes), 8, round.iterations);
   return stream.send(bytes);
 }
 
-Result<Round> hear(os::Stream& stream) {
+Result<Round> receive_round(os::Stream& stream) {
   std::array<std::byte, 16> bytes;
   WEFT_CHECK(stream.receive(bytes));
   return Round{.size = base::load64(ConstBytes(bytes), 0),

@@ -23,8 +23,8 @@ struct Round {
 inline constexpr Round kInterruption{.size = 1};
 // The error at the end that receives the peer's interruption.
 Error other_interrupted();
-Result<void> tell(os::Stream& stream, const Round& round);
-Result<Round> hear(os::Stream& stream);
+Result<void> send_round(os::Stream& stream, const Round& round);
+Result<Round> receive_round(os::Stream& stream);
 
 // Whether a measurement must end early: after Ctrl-C here, or when the other end says that the run
 // is over. A peer that died is not noticed here but by the transport.

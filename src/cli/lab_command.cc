@@ -63,10 +63,10 @@ Result<lab::Lab> open_chosen(const LabArguments& arguments) {
   return open_lab(name);
 }
 
-Result<LabWay> way_of(const LabArguments& arguments) {
-  if (arguments.way.empty()) return LabWay::kBoth;
-  if (arguments.way == "up") return LabWay::kUp;
-  if (arguments.way == "down") return LabWay::kDown;
+Result<LinkDirection> way_of(const LabArguments& arguments) {
+  if (arguments.way.empty()) return LinkDirection::kBoth;
+  if (arguments.way == "up") return LinkDirection::kUp;
+  if (arguments.way == "down") return LinkDirection::kDown;
   return Error{
       ErrorKind::kInvalid,
       fmt::format("lab: --way {}: expected up (away from the hosts) or down", arguments.way)};
@@ -157,7 +157,7 @@ Result<void> show(const LabArguments& arguments) {
 }
 
 Result<void> fault(const LabArguments& arguments) {
-  WEFT_TRY(const LabWay way, way_of(arguments));
+  WEFT_TRY(const LinkDirection way, way_of(arguments));
   WEFT_TRY(lab::Lab lab, open_chosen(arguments));
   std::span<const std::string> words(arguments.words);
   WEFT_TRY(const auto links, take_links(lab.plan().topology(), words, way));
@@ -167,11 +167,11 @@ Result<void> fault(const LabArguments& arguments) {
 }
 
 Result<void> heal(const LabArguments& arguments) {
-  WEFT_TRY(const LabWay way, way_of(arguments));
+  WEFT_TRY(const LinkDirection way, way_of(arguments));
   WEFT_TRY(lab::Lab lab, open_chosen(arguments));
   std::span<const std::string> words(arguments.words);
   const bool all = words.empty() || (words.size() == 1 && words.front() == "all");
-  if (all && way == LabWay::kBoth) return lab.heal();
+  if (all && way == LinkDirection::kBoth) return lab.heal();
   if (all) return Error{ErrorKind::kInvalid, "lab: --way: name the links that it is about"};
   WEFT_TRY(const auto links, take_links(lab.plan().topology(), words, way));
   if (!words.empty())

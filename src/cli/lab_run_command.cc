@@ -31,8 +31,8 @@ struct LabRunArguments {
 nlohmann::ordered_json counters_json(const run::LabOutcome& outcome) {
   nlohmann::ordered_json out;
   for (const CounterTable* table : {&outcome.counters, &outcome.world}) {
-    for (const Counter& c : *table) {
-      if (c.value != 0) out[std::string(c.name)] = c.value;
+    for (const CounterRow& row : rows_of(*table)) {
+      if (row.value != 0) out[row.name] = row.value;
     }
   }
   return out;

@@ -61,20 +61,20 @@ Result<Planes> take_planes(Words& words, const Topology& topology) {
 
 class Picker {
  public:
-  Picker(const Topology& topology, LabWay way) : topology_(topology), way_(way) {}
+  Picker(const Topology& topology, LinkDirection way) : topology_(topology), way_(way) {}
   void add(LinkId up) {
-    if (way_ != LabWay::kDown) links_.push_back(up);
-    if (way_ != LabWay::kUp) links_.push_back(topology_.reverse(up));
+    if (way_ != LinkDirection::kDown) links_.push_back(up);
+    if (way_ != LinkDirection::kUp) links_.push_back(topology_.reverse(up));
   }
   std::vector<LinkId> take() { return std::move(links_); }
 
  private:
   const Topology& topology_;
-  LabWay way_;
+  LinkDirection way_;
   std::vector<LinkId> links_;
 };
 
-Result<std::vector<LinkId>> take_link(const Topology& topology, Words& words, LabWay way) {
+Result<std::vector<LinkId>> take_link(const Topology& topology, Words& words, LinkDirection way) {
   Picker picker(topology, way);
   if (take_word(words, "host")) {
     WEFT_TRY(const auto host, take_number(words, {"host", topology.host_count()}));
@@ -107,11 +107,12 @@ FaultEvent event_on(LinkId link, FaultAction action) {
 
 }  // namespace
 
-Result<std::vector<LinkId>> take_links(const Topology& topology, Words& words, LabWay way) {
+Result<std::vector<LinkId>> take_links(const Topology& topology, Words& words, LinkDirection way) {
   if (take_word(words, "link")) return take_link(topology, words, way);
   if (take_word(words, "nics")) {
-    if (way == LabWay::kUp) return wrong("--way up: `nics` are what hosts receive, which is down");
-    Picker picker(topology, LabWay::kDown);
+    if (way == LinkDirection::kUp)
+      return wrong("--way up: `nics` are what hosts receive, which is down");
+    Picker picker(topology, LinkDirection::kDown);
     for (std::uint32_t p = 0; p < topology.plane_count(); ++p) {
       for (fabric::HostIndex h = 0; h < topology.host_count(); ++h)
         picker.add(topology.host_up(p, h));
@@ -130,11 +131,11 @@ Result<std::vector<LinkId>> take_links(const Topology& topology, Words& words, L
                            kSelectorExpected));
 }
 
-Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LabWay way) {
+Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LinkDirection way) {
   LabEffect effect;
   const bool down = !words.empty() && words.front() == "down";
   if (words.size() == 1 && (down || words.front() == "silent")) {
-    if (down && way != LabWay::kBoth)
+    if (down && way != LinkDirection::kBoth)
       return wrong("--way: a link goes down both ways; `silent` and `loss` can be one way");
     for (const LinkId link : links) {
       effect.events.push_back(event_on(link, FaultAction::kLinkDown));

@@ -20,11 +20,12 @@
 
 namespace weft::cli {
 
-enum class LabWay : std::uint8_t { kBoth, kUp, kDown };  // up: away from the hosts
+enum class LinkDirection : std::uint8_t { kBoth, kUp, kDown };  // up: away from the hosts
 
 // Takes a selector from the front of `words`. Errors: kInvalid, with what was expected.
 Result<std::vector<fabric::LinkId>> take_links(const fabric::Topology& topology,
-                                               std::span<const std::string>& words, LabWay way);
+                                               std::span<const std::string>& words,
+                                               LinkDirection way);
 
 struct LabEffect {
   std::vector<fabric::FaultEvent> events;  // either these events,
@@ -33,6 +34,6 @@ struct LabEffect {
 };
 // Converts an effect on these links. REQUIRES that `words` holds the effect and nothing else.
 Result<LabEffect> effect_on(std::span<const fabric::LinkId> links,
-                            std::span<const std::string> words, LabWay way);
+                            std::span<const std::string> words, LinkDirection way);
 
 }  // namespace weft::cli

@@ -23,7 +23,8 @@ Topology fabric_of_two_tiers() {
 
 class LabWords : public testing::Test {
  protected:
-  Result<std::vector<LinkId>> links(const std::string& text, LabWay way = LabWay::kBoth) {
+  Result<std::vector<LinkId>> links(const std::string& text,
+                                    LinkDirection way = LinkDirection::kBoth) {
     words_.clear();
     std::istringstream in(text);
     for (std::string word; in >> word;) words_.push_back(word);
@@ -40,8 +41,9 @@ TEST_F(LabWords, SelectorsNameLinks) {
   const Topology& t = topology_;
   EXPECT_EQ(*links("link host 1 plane 1 down"), (Links{t.host_up(1, 1), t.host_down(1, 1)}));
   EXPECT_EQ(rest_.size(), 1u);
-  EXPECT_EQ(*links("link host 3", LabWay::kUp), (Links{t.host_up(0, 3), t.host_up(1, 3)}));
-  EXPECT_EQ(*links("link t0 1 t1 2 plane 0 silent", LabWay::kDown), (Links{t.t0_down(0, 1, 2)}));
+  EXPECT_EQ(*links("link host 3", LinkDirection::kUp), (Links{t.host_up(0, 3), t.host_up(1, 3)}));
+  EXPECT_EQ(*links("link t0 1 t1 2 plane 0 silent", LinkDirection::kDown),
+            (Links{t.t0_down(0, 1, 2)}));
   EXPECT_EQ(links("plane 1")->size(), 8u);
   const auto nics = links("nics loss 1%");
   ASSERT_EQ(nics->size(), 8u);
@@ -57,12 +59,13 @@ TEST_F(LabWords, WrongSelectorsSayWhatWasExpected) {
     ASSERT_FALSE(got) << text;
     EXPECT_EQ(got.error().kind, ErrorKind::kInvalid);
   }
-  EXPECT_FALSE(links("nics", LabWay::kUp));
+  EXPECT_FALSE(links("nics", LinkDirection::kUp));
 }
 
 TEST_F(LabWords, EffectsBecomeEvents) {
   const std::vector<LinkId> on{3, 7};
-  const auto effect = [&](std::vector<std::string> words, LabWay way = LabWay::kBoth) {
+  const auto effect = [&](std::vector<std::string> words,
+                          LinkDirection way = LinkDirection::kBoth) {
     return effect_on(on, words, way);
   };
   auto down = effect({"down"}).value();
@@ -76,8 +79,8 @@ TEST_F(LabWords, EffectsBecomeEvents) {
   const auto rate = effect({"rate", "100Mbps"}).value();
   EXPECT_EQ(rate.slowed, on);
   EXPECT_EQ(rate.rate, Rate::bps(100'000'000));
-  EXPECT_FALSE(effect({"down"}, LabWay::kUp));
-  EXPECT_TRUE(effect({"silent"}, LabWay::kUp));
+  EXPECT_FALSE(effect({"down"}, LinkDirection::kUp));
+  EXPECT_TRUE(effect({"silent"}, LinkDirection::kUp));
   for (const auto& words : std::vector<std::vector<std::string>>{{},
                                                                  {"up"},
                                                                  {"loss"},

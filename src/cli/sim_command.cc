@@ -99,8 +99,10 @@ void print_details(const run::Outcome& outcome) {
   fmt::print("  {:<24} {:>10.1f} MB\n", "process, at most", outcome.results.facts.rss_mb);
   fmt::print("  built in {:.2f} s\n", outcome.memory.build_s);
   fmt::print("\ncounters\n");
-  for (const Counter& c : outcome.counters) {
-    if (c.value != 0) fmt::print("  {:<34} {:>14} {}\n", c.name, c.value, c.unit);
+  for (const CounterTable& table : {outcome.counters, sim::table_of(outcome.world)}) {
+    for (const CounterRow& row : rows_of(table)) {
+      if (row.value != 0) fmt::print("  {:<40} {:>14} {}\n", row.name, row.value, row.unit);
+    }
   }
 }
 

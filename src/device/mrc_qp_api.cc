@@ -154,7 +154,7 @@ int mrc_modify_qp(mrc_qp* qp, ibv_qp_attr* verbs, int verbs_mask, mrc_qp_attr* a
     if (hint != nullptr && &hint->context != qp->context) return EINVAL;
     const auto done = qp->qp->modify(
         {.change = {.verbs = verbs, .verbs_mask = verbs_mask, .mrc = attr, .mrc_mask = mask},
-         .crowd = crowd_of(hint)});
+         .qps_sharing_path = crowd_of(hint)});
     if (!done) {
       os::log(os::LogLevel::kInfo, "QP {:#x}: mrc_modify_qp: {}", qp->qp->qpn(),
               done.error().message);

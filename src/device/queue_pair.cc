@@ -66,7 +66,8 @@ QueuePair::~QueuePair() {
 }
 
 transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
-                                          const QpProfiles& profiles, std::uint32_t crowd) const {
+                                          const QpProfiles& profiles,
+                                          std::uint32_t qps_sharing_path) const {
   transport::QpConfig config;
   config.mtu = mtu_fits_ == 0 ? attributes.mtu : std::min(attributes.mtu, mtu_fits_);
   config.mtu_dest = attributes.mtu;
@@ -90,7 +91,7 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   config.peer = engine_.config().world.peers;
   config.nscc = engine::plane_congestion();
   if (profiles.uses != nullptr) control::apply_cc(profiles.uses->cc.view, config.nscc);
-  config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / crowd,
+  config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / qps_sharing_path,
                                             std::min(kWindowMin, config.nscc.cwnd_bytes_initial));
   if (shared_memory_) engine::use_shared_memory(*shared_memory_, config);
   return config;
@@ -124,9 +125,10 @@ Result<void> QueuePair::modify(const Modification& modification) {
     } else if (other || profiles.uses == nullptr) {
       WEFT_TRY(profiles, find_profiles(parts.agent, {.ev = to.ev_profile, .cc = to.cc_profile}));
     }
-    WEFT_CHECK(go(
-        parts,
-        {.from = from, .to = to, .profiles = profiles, .crowd = std::max(modification.crowd, 1u)}));
+    WEFT_CHECK(go(parts, {.from = from,
+                          .to = to,
+                          .profiles = profiles,
+                          .qps_sharing_path = std::max(modification.qps_sharing_path, 1u)}));
     attributes_ = to;
     profiles_ = std::move(profiles);
     // The endpoint has made the paths anew, or they have another meaning: denied EVs must be set
@@ -146,7 +148,7 @@ Result<void> QueuePair::go(DeviceEngine::Parts& parts, const Step& step) {
   const ibv_qp_state to = step.to.state;
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) parts.endpoint.flush_answers(parts.now);
   if (to == IBV_QPS_RESET) {
-    start_over(parts);
+    reset(parts);
   } else if (to == IBV_QPS_ERR) {
     if (step.from.state == to) return {};
     WEFT_CHECK(parts.endpoint.fail_qp(parts.now, qp_.qpn));
@@ -154,8 +156,9 @@ Result<void> QueuePair::go(DeviceEngine::Parts& parts, const Step& step) {
   } else if (to == IBV_QPS_RTR && step.from.state != to) {
     return receive_from_peer(parts, step);
   } else if (to == IBV_QPS_RTS && step.from.state != to) {
-    return parts.endpoint.start_sending(
-        parts.now, qp_.qpn, config_for(step.to, step.profiles, step.crowd), Psn(step.to.send_psn));
+    return parts.endpoint.start_sending(parts.now, qp_.qpn,
+                                        config_for(step.to, step.profiles, step.qps_sharing_path),
+                                        Psn(step.to.send_psn));
   }
   return {};
 }
@@ -166,8 +169,9 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
                                              .qpn = step.to.peer_qpn,
                                              .kind = engine_.config().world.peers}));
   peer.first_psn = Psn(step.to.receive_psn);
-  WEFT_CHECK(choose_way(parts, step, peer));
-  WEFT_CHECK(parts.endpoint.configure_qp(qp_.qpn, config_for(step.to, step.profiles, step.crowd)));
+  WEFT_CHECK(choose_carrier(parts, step, peer));
+  WEFT_CHECK(parts.endpoint.configure_qp(
+      qp_.qpn, config_for(step.to, step.profiles, step.qps_sharing_path)));
   // Before the peer is known: acknowledgements must not use denied EVs either.
   if (step.profiles.uses != nullptr && !shared_memory_)
     parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, step.profiles.uses);
@@ -186,8 +190,8 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
 // Each end chooses for what it sends, without negotiation: the name of a process of this host and
 // user that accepts rings says so (docs/decisions/0022). A profile with EVs of a controller means
 // planes, and a QP to this process itself needs no ring.
-Result<void> QueuePair::choose_way(DeviceEngine::Parts& parts, const Step& step,
-                                   const transport::PeerInfo& peer) {
+Result<void> QueuePair::choose_carrier(DeviceEngine::Parts& parts, const Step& step,
+                                       const transport::PeerInfo& peer) {
   shared_memory_.reset();
   const std::span<const world::Address> planes(peer.ports.data(), engine_.addresses().size());
   const bool by_profile =
@@ -209,7 +213,7 @@ Result<void> QueuePair::choose_way(DeviceEngine::Parts& parts, const Step& step,
 }
 
 // Work requests posted before do not complete any more.
-void QueuePair::start_over(DeviceEngine::Parts& parts) {
+void QueuePair::reset(DeviceEngine::Parts& parts) {
   shared_memory_.reset();
   mtu_fits_ = 0;
   QpAttributes fresh;

@@ -43,11 +43,11 @@ class QueuePair {
   const DeviceQp& qp() const { return qp_; }
   const Options& options() const { return options_; }
 
-  // `crowd`: how many QPs share the path to the peer, as a hint; at least 1. Errors: kInvalid,
+  // `qps_sharing_path`: how many QPs share the path to the peer, as a hint; at least 1. Errors: kInvalid,
   // kExhausted; nothing is changed then.
   struct Modification {
     QpChange change{};
-    std::uint32_t crowd = 1;
+    std::uint32_t qps_sharing_path = 1;
   };
   Result<void> modify(const Modification& modification);
 
@@ -62,15 +62,15 @@ class QueuePair {
     const QpAttributes& from;
     const QpAttributes& to;
     const QpProfiles& profiles;
-    std::uint32_t crowd = 1;
+    std::uint32_t qps_sharing_path = 1;
   };
   transport::QpConfig config_for(const QpAttributes& attributes, const QpProfiles& profiles,
-                                 std::uint32_t crowd) const;
-  Result<void> choose_way(DeviceEngine::Parts& parts, const Step& step,
-                          const transport::PeerInfo& peer);
+                                 std::uint32_t qps_sharing_path) const;
+  Result<void> choose_carrier(DeviceEngine::Parts& parts, const Step& step,
+                              const transport::PeerInfo& peer);
   Result<void> go(DeviceEngine::Parts& parts, const Step& step);
   Result<void> receive_from_peer(DeviceEngine::Parts& parts, const Step& step);
-  void start_over(DeviceEngine::Parts& parts);
+  void reset(DeviceEngine::Parts& parts);
   int put(const ibv_send_wr& work);
   void put_pieces(std::uint32_t slot, std::span<const ibv_sge> sges);
   void put_inline(std::uint32_t slot, std::span<const ibv_sge> sges);

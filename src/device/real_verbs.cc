@@ -4,7 +4,7 @@
 
 namespace weft::device {
 
-void* find_real(const char* name, const char* version) {
+void* find_next_function(const char* name, const char* version) {
   if (void* const next = dlvsym(RTLD_NEXT, name, version)) return next;
   static void* const library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
   return library == nullptr ? nullptr : dlvsym(library, name, version);

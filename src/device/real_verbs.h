@@ -6,11 +6,11 @@ namespace weft::device {
 
 // The next function of that name and version behind ours; null if there is none. The library is
 // looked up once: one that the program has already loaded, otherwise libibverbs.so.1.
-void* find_real(const char* name, const char* version);
+void* find_next_function(const char* name, const char* version);
 
 template <typename Function>
 Function* real(const char* name, const char* version) {
-  return reinterpret_cast<Function*>(find_real(name, version));
+  return reinterpret_cast<Function*>(find_next_function(name, version));
 }
 
 }  // namespace weft::device

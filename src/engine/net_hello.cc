@@ -74,9 +74,9 @@ Error of_one_end(bool ours, fmt::format_string<const char*, const char*> words) 
 }
 
 Result<void> check_evs(const Hello& ours, const Hello& theirs) {
-  if (ours.steered != theirs.steered) {
-    return of_one_end(ours.steered,
-                      "{} is steered through a fabric, {} is not; give both --fabric FILE, or "
+  if (ours.uses_usids != theirs.uses_usids) {
+    return of_one_end(ours.uses_usids,
+                      "{} is uses_usids through a fabric, {} is not; give both --fabric FILE, or "
                       "neither");
   }
   if (ours.encapsulates != theirs.encapsulates) {
@@ -92,8 +92,8 @@ Result<void> check_evs(const Hello& ours, const Hello& theirs) {
 }
 
 Result<void> check_icrcs(const Hello& ours, const Hello& theirs) {
-  if (ours.as_nic != theirs.as_nic) {
-    return of_one_end(ours.as_nic,
+  if (ours.peers_are_nics != theirs.peers_are_nics) {
+    return of_one_end(ours.peers_are_nics,
                       "{} has peers = mrc, {} has not; give both devices the same (WEFT_PEERS)");
   }
   if (ours.whole_icrc != theirs.whole_icrc) {
@@ -158,8 +158,8 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store32(out, hello_at::kFirstPsn, first_psn);
   base::store32(out, hello_at::kPortCount, static_cast<std::uint32_t>(ports.size()));
   base::store32(out, hello_at::kFlags,
-                (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u) | (as_nic ? 4u : 0u) |
-                    (whole_icrc ? 8u : 0u) | (steered ? 16u : 0u) | (labelled ? 32u : 0u));
+                (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u) | (peers_are_nics ? 4u : 0u) |
+                    (whole_icrc ? 8u : 0u) | (uses_usids ? 16u : 0u) | (labelled ? 32u : 0u));
   base::store32(out, hello_at::kFingerprint, secret_fingerprint);
   base::store64(out, hello_at::kIncarnation, incarnation);
   base::store64(out, hello_at::kHost, host);
@@ -189,9 +189,9 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.host = base::load64(in, hello_at::kHost);
   hello.shared_memory = (flags & 1) != 0;
   hello.encapsulates = (flags & 2) != 0;
-  hello.as_nic = (flags & 4) != 0;
+  hello.peers_are_nics = (flags & 4) != 0;
   hello.whole_icrc = (flags & 8) != 0;
-  hello.steered = (flags & 16) != 0;
+  hello.uses_usids = (flags & 16) != 0;
   hello.labelled = (flags & 32) != 0;
   const std::uint32_t count = base::load32(in, hello_at::kPortCount);
   if (count == 0 || count > world::kPortsMax)

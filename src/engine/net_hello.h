@@ -27,8 +27,8 @@ struct Hello {
   std::uint64_t host = 0;                // os::host_identity()
   bool shared_memory = false;            // it can use shared memory if both ends are on one host
   bool encapsulates = false;             // MRC's own SRv6 form
-  bool steered = false;                  // its packets follow a fabric's uSIDs, in either SRv6 form
-  bool as_nic = false;                   // a device whose peers are not Weft (`peers = mrc`)
+  bool uses_usids = false;               // its packets follow a fabric's uSIDs, in either SRv6 form
+  bool peers_are_nics = false;           // a device whose peers are not Weft (`peers = mrc`)
   bool whole_icrc = false;               // the ICRC covers the payload too (`icrc = full`)
   bool labelled = false;                 // EVs are ports and flow labels (`ev_mode = stev`)
   std::vector<world::Address> ports;     // one in each plane

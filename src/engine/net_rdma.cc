@@ -138,10 +138,10 @@ Hello NetRdma::hello() const {
   out.host = os::host_identity(options_.world.network_namespace);
   out.shared_memory = world_->has_shared_memory();
   out.encapsulates = world_->srv6_form() == fabric::Srv6Form::kMrc;
-  out.steered = world_->srv6_form() != fabric::Srv6Form::kAuto;
+  out.uses_usids = world_->srv6_form() != fabric::Srv6Form::kAuto;
   out.labelled = world_->ev_carrier() == fabric::EvCarrier::kPortAndLabel;
   out.whole_icrc = world_->icrc() == wire::IcrcCover::kFull;
-  out.as_nic = options_.world.peers == wire::PeerKind::kNic;
+  out.peers_are_nics = options_.world.peers == wire::PeerKind::kNic;
   return out;
 }
 
@@ -193,12 +193,6 @@ Result<void> NetRdma::choose_carrier(GroupState& state, const Hello& peer) {
     carrier.mtu = said != 0 ? std::min(fits, said) : fits;
     WEFT_CHECK(check_mtu(carrier.mtu, said));
   }
-  os::log(os::LogLevel::kInfo, "group {} is connected to slot {} over {}", state.group.id,
-          peer.ports[0].process,
-          carrier.ring                   ? "shared memory"
-          : !world_->has_shared_memory() ? "the planes"
-          : peer.shared_memory           ? "the planes: the ends are on two hosts or of two users"
-                                         : "the planes: the other end takes no shared memory");
   return {};
 }
 
@@ -218,7 +212,14 @@ Result<void> NetRdma::connect_qp(Time now, const GroupState& state, transport::Q
   std::copy(peer.ports.begin(), peer.ports.end(), info.ports.begin());
   info.qpn = peer.qpn;
   info.first_psn = Psn(peer.first_psn);
-  return endpoint_->connect(now, qpn, info);
+  WEFT_CHECK(endpoint_->connect(now, qpn, info));
+  os::log(os::LogLevel::kInfo, "QP {:#x} is connected to QP {:#x} of slot {} over {}", qpn,
+          peer.qpn, peer.ports[0].process,
+          carrier.ring                   ? "shared memory"
+          : !world_->has_shared_memory() ? "the planes"
+          : peer.shared_memory           ? "the planes: the ends are on two hosts or of two users"
+                                         : "the planes: the other end takes no shared memory");
+  return {};
 }
 
 std::vector<std::byte> NetRdma::describe_region(rdma::RegionId id) const {

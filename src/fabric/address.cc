@@ -6,65 +6,12 @@
 namespace weft::fabric {
 namespace {
 
-constexpr std::size_t kGroups = 8;
-using Groups = std::array<std::uint16_t, kGroups>;
+using base::from_groups;
+using base::groups_of;
+using Groups = base::Ipv6Groups;
 
+constexpr std::size_t kGroups = base::kIpv6Groups;
 constexpr std::uint64_t kHostPrefix = 0xfd00;  // first group; the second is plane + 1
-
-Groups groups_of(const Ipv6& address) {
-  Groups groups{};
-  for (std::size_t i = 0; i < kGroups; ++i) {
-    const std::uint64_t half = i < 4 ? address.high : address.low;
-    groups[i] = static_cast<std::uint16_t>(half >> (48 - 16 * (i % 4)));
-  }
-  return groups;
-}
-
-Ipv6 from_groups(const Groups& groups) {
-  Ipv6 address;
-  for (std::size_t i = 0; i < kGroups; ++i) {
-    std::uint64_t& half = i < 4 ? address.high : address.low;
-    half = half << 16 | groups[i];
-  }
-  return address;
-}
-
-struct Run {
-  std::size_t at = kGroups, size = 0;
-};
-
-// The first of the longest runs of at least two zero groups.
-Run longest_zero_run(const Groups& groups) {
-  Run best, run;
-  for (std::size_t i = 0; i < kGroups; ++i) {
-    if (groups[i] != 0) {
-      run = {};
-      continue;
-    }
-    if (run.size == 0) run.at = i;
-    if (++run.size > best.size) best = run;
-  }
-  return best.size >= 2 ? best : Run{};
-}
-
-std::string hex_text(std::uint32_t group) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (int shift = 12; shift >= 0; shift -= 4) {
-    const std::uint32_t digit = group >> shift & 0xf;
-    if (digit != 0 || !text.empty() || shift == 0) text += kDigits[digit];
-  }
-  return text;
-}
-
-std::string ipv4_text(std::uint64_t address) {
-  std::string text;
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    text += std::to_string(address >> shift & 0xff);
-    if (shift > 0) text += '.';
-  }
-  return text;
-}
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -178,23 +125,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::string to_text(const Ipv6& address) {
-  if (address.high == 0 && address.low >> 32 == 0xffff) return "::ffff:" + ipv4_text(address.low);
-  const Groups groups = groups_of(address);
-  const Run zeros = longest_zero_run(groups);
-  std::string text;
-  for (std::size_t i = 0; i < kGroups; ++i) {
-    if (i == zeros.at) {
-      text += "::";
-      i += zeros.size - 1;
-      continue;
-    }
-    if (!text.empty() && text.back() != ':') text += ':';
-    text += hex_text(groups[i]);
-  }
-  return text;
-}
 
 Result<Ipv6> parse_ipv6(std::string_view text) { return Parser(text).parse(); }
 

@@ -20,9 +20,7 @@
 
 namespace weft::fabric {
 
-// RFC 5952: lower case, no leading zeros, the longest run of zero groups as "::", ::ffff:a.b.c.d
-// for mapped IPv4.
-std::string to_text(const Ipv6& address);
+using base::to_text;
 // Accepts every form of RFC 4291, without zone or prefix length. The error says what is wrong and
 // in which column (from 1).
 Result<Ipv6> parse_ipv6(std::string_view text);

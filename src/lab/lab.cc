@@ -19,7 +19,7 @@ using fabric::HostIndex;
 using fabric::LinkId;
 
 // Runs `tool` with a batch on its stdin. An empty batch runs nothing.
-Result<void> run_batch(const LabDoor& door, const std::string& netns, const char* tool,
+Result<void> run_batch(const LabEntry& door, const std::string& netns, const char* tool,
                        std::string batch) {
   if (batch.empty()) return {};
   WEFT_TRY(std::string program, find_tool(tool));
@@ -94,7 +94,7 @@ Result<Lab> Lab::up(const LabSpec& spec, const softswitch::LiveFabricConfig* sof
     WEFT_CHECK(check_free(plan));
   }
   os::FileDescriptor mark;
-  if (life == LabLife::kWithMaker) {
+  if (life == LabLife::kWithCreator) {
     WEFT_TRY(mark, folder.hold(spec.name));
   }
   WEFT_CHECK(folder.write(state));
@@ -111,7 +111,7 @@ Result<Lab> Lab::up(const LabSpec& spec, const softswitch::LiveFabricConfig* sof
 }
 
 Result<void> Lab::build(const softswitch::LiveFabricConfig* software) {
-  const LabDoor door = this->door();
+  const LabEntry door = this->door();
   WEFT_CHECK(run_batch(door, "", "ip", netns_batch(plan_)));
   for (const LabNode& node : plan_.nodes()) {
     const auto set = run(door, {.netns = node.netns, .writes = sysctls(node)});
@@ -143,7 +143,7 @@ Result<void> Lab::start_software(const softswitch::LiveFabricConfig& config) {
   state_.software = started.process();
   WEFT_CHECK(folder_.write(state_));
   WEFT_CHECK(started.let_go());
-  if (mark_.is_open()) leash_ = started.take_leash();
+  if (mark_.is_open()) lifetime_socket_ = started.take_leash();
   return {};
 }
 
@@ -218,7 +218,7 @@ Result<void> Lab::tell_switch(const LabFaults& before, const LabFaults& after,
 Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after, Extent extent) const {
   if (plan_.is_software()) return tell_switch(before, after, extent);
   const bool all = extent == Extent::kAll;
-  const LabDoor door = this->door();
+  const LabEntry door = this->door();
   Result<void> first;  // the first failure; the rest is done all the same
   const auto run = [&](const LabNode& node, const char* tool, std::string lines) {
     auto done = run_batch(door, node.netns, tool, std::move(lines));

@@ -33,26 +33,26 @@ struct LabTraffic {
 };
 
 enum class LabLife : std::uint8_t {
-  kStays,      // until it is taken down
-  kWithMaker,  // the same, but sweep() takes it down after its maker has ended
+  kPersistent,   // until it is taken down
+  kWithCreator,  // the same, but sweep() takes it down after its maker has ended
 };
 
 class Lab {
  public:
   // Makes a lab. On an error everything made so far is taken down. Errors: an invalid spec, an
   // existing lab of this name, something that this machine lacks. `software` configures the
-  // software switch. REQUIRES it if and only if spec.switches says kSoftware. A lab with kWithMaker
+  // software switch. REQUIRES it if and only if spec.switches says kSoftware. A lab with kWithCreator
   // belongs to its maker as long as this handle, or a child's copy of it, exists; the software
   // switch ends with them.
   static Result<Lab> up(const LabSpec& spec, const softswitch::LiveFabricConfig* software = nullptr,
-                        LabLife life = LabLife::kStays);
+                        LabLife life = LabLife::kPersistent);
   static Result<Lab> open(const std::string& name);
   // The labs of this user; sorted.
   static Result<std::vector<std::string>> names();
   // Takes down what the file of this name lists, however far up() came, and removes the file.
   static Result<void> down(const std::string& name);
 
-  // Whether a lab with kWithMaker has lost its maker; sweep() takes such a lab down.
+  // Whether a lab with kWithCreator has lost its maker; sweep() takes such a lab down.
   static Result<bool> is_abandoned(const std::string& name);
   struct Swept {
     std::string name;
@@ -97,7 +97,7 @@ class Lab {
  private:
   Lab(LabFolder folder, LabPlan plan, LabState state)
       : folder_(std::move(folder)), plan_(std::move(plan)), state_(std::move(state)) {}
-  LabDoor door() const { return {.keeper = state_.keeper, .lock = lock_}; }
+  LabEntry door() const { return {.keeper = state_.keeper, .lock = lock_}; }
   static std::string path_of(const LabNode& node) {
     return std::string(kNetnsFolder) + "/" + node.netns;
   }
@@ -118,9 +118,9 @@ class Lab {
   LabFolder folder_;
   LabPlan plan_;
   LabState state_;
-  int lock_ = -1;             // held during a change
-  os::FileDescriptor mark_;   // kWithMaker: held by the maker as long as this handle exists
-  os::FileDescriptor leash_;  // kWithMaker: keeps the software switch alive
+  int lock_ = -1;            // held during a change
+  os::FileDescriptor mark_;  // kWithCreator: held by the maker as long as this handle exists
+  os::FileDescriptor lifetime_socket_;  // kWithCreator: keeps the software switch alive
 };
 
 }  // namespace weft::lab

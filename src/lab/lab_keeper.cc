@@ -216,16 +216,16 @@ Result<NewKeeper> NewKeeper::start() {
   if (!keeper) return forbidden("keeper", ESRCH);
   NewKeeper made;
   made.keeper_ = *keeper;
-  made.leash_ = std::move(leash_hand);
+  made.lifetime_socket_ = std::move(leash_hand);
   return made;
 }
 
 void NewKeeper::let_go() {
-  WEFT_ASSERT(leash_.is_open());
+  WEFT_ASSERT(lifetime_socket_.is_open());
   const char byte = 1;
   // If the keeper has already ended, the next check of it finds out.
-  [[maybe_unused]] const ssize_t sent = send(leash_.get(), &byte, 1, MSG_NOSIGNAL);
-  leash_.reset();
+  [[maybe_unused]] const ssize_t sent = send(lifetime_socket_.get(), &byte, 1, MSG_NOSIGNAL);
+  lifetime_socket_.reset();
 }
 
 }  // namespace weft::lab

@@ -48,7 +48,7 @@ class NewKeeper {
   NewKeeper() = default;
   LabKeeper keeper_{};
   // The keeper reads it: a byte makes it independent, the end of the stream makes it exit.
-  os::FileDescriptor leash_;
+  os::FileDescriptor lifetime_socket_;
 };
 
 }  // namespace weft::lab

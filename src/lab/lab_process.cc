@@ -22,12 +22,12 @@ namespace {
 constexpr std::size_t kOutputMax = 4 << 20;
 
 // The keeper's namespaces, opened before the fork.
-struct Ways {
+struct Namespaces {
   os::FileDescriptor user, mount, net;
 };
 
-Result<Ways> open_ways(const LabDoor& door) {
-  Ways ways;
+Result<Namespaces> open_ways(const LabEntry& door) {
+  Namespaces ways;
   if (!door.keeper) return ways;
   const auto way = [&](const char* kind) {
     const std::string path = fmt::format("/proc/{}/ns/{}", door.keeper->pid, kind);
@@ -52,13 +52,13 @@ Result<Ways> open_ways(const LabDoor& door) {
   }, ours{};
   if (fstat(ways.user.get(), &theirs) == 0 && stat("/proc/self/ns/user", &ours) == 0 &&
       theirs.st_ino == ours.st_ino)
-    return Ways{};
+    return Namespaces{};
   return ways;
 }
 
 // Runs between fork and exec, with system calls only. Returns the step that failed, with errno;
 // null on success.
-const char* go(const Ways& ways, const char* netns_path) {
+const char* go(const Namespaces& ways, const char* netns_path) {
   if (ways.user.is_open()) {
     // Entering a mount namespace changes the working directory to its root. Relative names are
     // meant from the current directory.
@@ -91,7 +91,7 @@ void put(const char* text) {
   _exit(125);
 }
 
-[[noreturn]] void child(const Ways& ways, const LabJob& job, const char* netns_path,
+[[noreturn]] void child(const Namespaces& ways, const LabJob& job, const char* netns_path,
                         char* const* command) {
   if (const char* failed = go(ways, netns_path)) fail(failed);
   for (const auto& [path, value] : job.writes) {
@@ -166,8 +166,8 @@ std::string netns_path_of(const std::string& netns) {
 
 }  // namespace
 
-Result<std::string> run(const LabDoor& door, const LabJob& job) {
-  WEFT_TRY(const Ways ways, open_ways(door));
+Result<std::string> run(const LabEntry& door, const LabJob& job) {
+  WEFT_TRY(const Namespaces ways, open_ways(door));
   WEFT_TRY(const os::FileDescriptor input, as_file(job.input));
   const std::string path = job.netns.empty() ? std::string() : netns_path_of(job.netns);
   std::vector<char*> command;
@@ -199,8 +199,8 @@ Result<std::string> run(const LabDoor& door, const LabJob& job) {
                fmt::format("lab: {}{}: {}", who, where, complaint(job, output))};
 }
 
-Result<void> enter(const LabDoor& door, const std::string& netns) {
-  WEFT_TRY(const Ways ways, open_ways(door));
+Result<void> enter(const LabEntry& door, const std::string& netns) {
+  WEFT_TRY(const Namespaces ways, open_ways(door));
   const std::string path = netns_path_of(netns);
   if (const char* failed = go(ways, netns.empty() ? nullptr : path.c_str()))
     return os::system_error(std::string("lab: ") + failed);

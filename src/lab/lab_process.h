@@ -1,4 +1,4 @@
-// Running programs inside a lab. LabDoor says where its namespaces have their names and how to
+// Running programs inside a lab. LabEntry says where its namespaces have their names and how to
 // enter them. run() does one job there in a child process.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace weft::lab {
 
-struct LabDoor {
+struct LabEntry {
   std::optional<LabKeeper> keeper{};  // nullopt: names are in /run/netns of this machine
   // A lock that child processes hold too, so that it is held until they have finished; -1: none.
   int lock = -1;
@@ -28,11 +28,11 @@ struct LabJob {
 };
 
 // Returns the output of the job. Errors: kSystem, one line with the step, the place and the reason.
-Result<std::string> run(const LabDoor& door, const LabJob& job);
+Result<std::string> run(const LabEntry& door, const LabJob& job);
 
 // Moves the calling process into a node of the lab; without a name, to where the nodes have their
 // names. REQUIRES a process without threads.
-Result<void> enter(const LabDoor& door, const std::string& netns);
+Result<void> enter(const LabEntry& door, const std::string& netns);
 
 // The tools that a lab needs.
 inline constexpr const char* kLabTools[] = {"ip", "tc", "nft"};

@@ -20,7 +20,7 @@ class NewSwitch {
  public:
   struct Orders {
     softswitch::LiveFabricConfig config;
-    LabDoor door;
+    LabEntry door;
     std::string netns;
     std::string control_path;  // its path outside the lab
     bool leashed = false;      // it ends when the descriptor of take_leash() is closed

@@ -122,10 +122,12 @@ class LibRdma final : public rdma::Rdma {
   // Returns what mrc_modify_qp does: 0, or an errno.
   int modify(const OneQp& qp, const QpChange& change, const MrcChange& mrc) const;
 
+  std::size_t post_batch(rdma::QpIndex qp, std::span<const rdma::Write> writes);
   bool refill();
   void sleep(Time limit);
-  void take_events();
+  bool take_events();
   void on_event(const mrc_async_event& event);
+  void note_refusal(OneQp& qp, int error);
   void fail(OneQp& qp, const Reason& reason);
   void fail_all();
 

@@ -21,7 +21,6 @@ using rdma::Status;
 
 // Async events are taken at most once in this time while the program does not sleep.
 constexpr Duration kEventsEvery = Duration::us(100);
-constexpr Duration kSleepMax = Duration::s(1);
 
 // The kind, QP and id of a request: the opcode of an error's completion means nothing in verbs.
 std::uint64_t wr_id_of(Completion::Kind kind, rdma::QpIndex qp, std::uint32_t id) {
@@ -65,42 +64,49 @@ std::size_t accepted_before(const Request* bad, const std::array<Request, N>& ba
 // --- posting -------------------------------------------------------------------------------------
 
 std::size_t LibRdma::post_writes(Time, rdma::QpIndex qp, std::span<const rdma::Write> writes) {
-  OneQp& one = qps_[qp];
-  if (one.has_failed || one.qp == nullptr) return 0;
   // A peer sees what the poster stored once it has the immediate.
   std::atomic_thread_fence(std::memory_order_release);
-  const auto room = std::min<std::size_t>(writes.size(), one.sends_max - one.sends);
+  if (writes.size() <= kBatch) [[likely]]
+    return post_batch(qp, writes);
   std::size_t taken = 0;
-  while (taken < room) {
-    const std::size_t count = std::min(kBatch, room - taken);
-    for (std::size_t i = 0; i < count; ++i) {
-      const rdma::Write& write = writes[taken + i];
-      const ibv_mr* const mr = regions_[write.from].mr;
-      WEFT_ASSERT(mr != nullptr && write.from_offset <= mr->length &&
-                  write.size <= mr->length - write.from_offset);
-      set_write({.id = wr_id_of(Completion::Kind::kWrite, qp, write.id),
-                 .from = reinterpret_cast<std::uintptr_t>(mr->addr) + write.from_offset,
-                 .to = write.to->at + write.to_offset,
-                 .size = write.size,
-                 .lkey = mr->lkey,
-                 .rkey = write.to->rkey,
-                 .with_immediate = write.with_immediate,
-                 .immediate = write.immediate},
-                sends_[i], pieces_[i]);
-    }
-    ibv_send_wr* bad = nullptr;
-    ibv_send_wr* const next = std::exchange(sends_[count - 1].next, nullptr);
-    const int error = library_.mrc_post_send(one.qp, sends_.data(), &bad);
-    sends_[count - 1].next = next;
-    const std::size_t accepted = error == 0 ? count : accepted_before(bad, sends_);
-    one.sends += static_cast<std::uint32_t>(accepted);
+  while (taken < writes.size()) {
+    const auto batch = writes.subspan(taken, std::min(kBatch, writes.size() - taken));
+    const std::size_t accepted = post_batch(qp, batch);
     taken += accepted;
-    if (error == 0) continue;
-    // The queue is full, or the QP failed a moment ago.
-    if (error != ENOMEM) fail(one, {.status = Status::kLocalAccess, .is_guess = true});
-    break;
+    if (accepted < batch.size()) break;
   }
   return taken;
+}
+
+// REQUIRES at most kBatch writes. Returns how many were taken.
+std::size_t LibRdma::post_batch(rdma::QpIndex qp, std::span<const rdma::Write> writes) {
+  OneQp& one = qps_[qp];
+  if (one.has_failed || one.qp == nullptr) return 0;
+  const auto count = std::min<std::size_t>(writes.size(), one.sends_max - one.sends);
+  if (count == 0) return 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const rdma::Write& write = writes[i];
+    const ibv_mr* const mr = regions_[write.from].mr;
+    WEFT_ASSERT(mr != nullptr && write.from_offset <= mr->length &&
+                write.size <= mr->length - write.from_offset);
+    set_write({.id = wr_id_of(Completion::Kind::kWrite, qp, write.id),
+               .from = reinterpret_cast<std::uintptr_t>(mr->addr) + write.from_offset,
+               .to = write.to->at + write.to_offset,
+               .size = write.size,
+               .lkey = mr->lkey,
+               .rkey = write.to->rkey,
+               .with_immediate = write.with_immediate,
+               .immediate = write.immediate},
+              sends_[i], pieces_[i]);
+  }
+  ibv_send_wr* bad = nullptr;
+  ibv_send_wr* const next = std::exchange(sends_[count - 1].next, nullptr);
+  const int error = library_.mrc_post_send(one.qp, sends_.data(), &bad);
+  sends_[count - 1].next = next;
+  const std::size_t accepted = error == 0 ? count : accepted_before(bad, sends_);
+  one.sends += static_cast<std::uint32_t>(accepted);
+  if (error != 0) note_refusal(one, error);
+  return accepted;
 }
 
 std::uint32_t LibRdma::post_receives(Time, rdma::QpIndex qp, std::uint32_t count) {
@@ -120,9 +126,16 @@ std::uint32_t LibRdma::post_receives(Time, rdma::QpIndex qp, std::uint32_t count
         static_cast<std::uint32_t>(error == 0 ? batch : accepted_before(bad, receives_));
     one.receives += accepted;
     taken += accepted;
-    if (error != 0) break;
+    if (error == 0) continue;
+    note_refusal(one, error == -1 ? errno : error);  // libraries differ
+    break;
   }
   return taken;
+}
+
+// The queue is full, although less is posted than it was made for, or the QP failed a moment ago.
+void LibRdma::note_refusal(OneQp& qp, int error) {
+  if (error != ENOMEM) fail(qp, {.status = Status::kLocalAccess, .is_guess = true});
 }
 
 // --- completions and failures --------------------------------------------------------------------
@@ -145,6 +158,7 @@ bool LibRdma::refill() {
     const Status status = status_of(wc.status);
     // A request is flushed because something else failed: as a rule the peer violated our memory.
     const bool is_guess = status == Status::kFlushed;
+    WEFT_ASSERT(qp_of(wc.wr_id) < qps_.size());
     fail(qps_[qp_of(wc.wr_id)],
          {.status = is_guess ? Status::kLocalAccess : status, .is_guess = is_guess});
   }
@@ -158,6 +172,7 @@ std::size_t LibRdma::poll(std::span<Completion> out) {
     for (const ibv_wc& wc : std::span(done_).subspan(next_, count)) {
       const rdma::QpIndex qp = qp_of(wc.wr_id);
       const Completion::Kind kind = kind_of(wc.wr_id);
+      WEFT_ASSERT(qp < qps_.size());
       OneQp& one = qps_[qp];
       std::uint32_t& posted = kind == Completion::Kind::kWrite ? one.sends : one.receives;
       if (posted > 0) --posted;  // 0: the QP was destroyed meanwhile
@@ -193,7 +208,7 @@ void LibRdma::fail_all() {
 
 // A failure whose reason is a guess is told when no completion is left that may know better.
 bool LibRdma::poll_failure(rdma::Failure& out) {
-  if (os::clock_now() - events_looked_at_ >= kEventsEvery) take_events();
+  if (os::clock_now() - events_looked_at_ >= kEventsEvery) (void)take_events();
   if (failures_untold_ == 0) return false;
   const bool is_drained = !refill();
   for (rdma::QpIndex i = 0; i < qps_.size(); ++i) {
@@ -214,18 +229,21 @@ void LibRdma::fail_group(Time, rdma::GroupId id) {
   for (std::uint32_t i = 0; i < state.group.qps; ++i) {
     OneQp& one = qps_[state.group.first_qp + i];
     (void)modify(one, to_state(IBV_QPS_ERR), {});  // or it has failed already
-    fail(one, {.status = Status::kFlushed});
+    fail(one, {.status = Status::kFlushed, .is_guess = true});
   }
 }
 
-void LibRdma::take_events() {
+// True if there was one.
+bool LibRdma::take_events() {
   events_looked_at_ = os::clock_now();
+  const std::uint64_t before = async_events_;
   mrc_async_event event{};
   while (library_.mrc_get_async_event(context_, &event) == 0) {
     ++async_events_;
     on_event(event);
     library_.mrc_ack_async_event(&event);
   }
+  return async_events_ != before;
 }
 
 void LibRdma::on_event(const mrc_async_event& event) {
@@ -270,6 +288,7 @@ Time LibRdma::progress(Time limit) {
   const Time start = os::clock_now();
   for (Time now = start;; now = os::clock_now()) {
     if (has_news() || now >= limit) return now;
+    if (now - events_looked_at_ >= kEventsEvery && take_events()) return now;
     if (now - start >= options_.spin) break;
     sched_yield();  // more programs than cores get on
   }
@@ -281,7 +300,7 @@ void LibRdma::sleep(Time limit) {
   for (Time now = os::clock_now(); now < limit; now = os::clock_now()) {
     library_.mrc_req_notify_cq(cq_, 0);
     if (has_news()) return;  // it came between the last look and the request
-    const std::int64_t ns = std::min(limit - now, kSleepMax).ns();
+    const std::int64_t ns = (limit - now).ns();
     const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
     std::array<pollfd, 3> fds{pollfd{.fd = channel_fd_, .events = POLLIN, .revents = 0},
                               {.fd = verbs_->async_fd, .events = POLLIN, .revents = 0},
@@ -292,9 +311,8 @@ void LibRdma::sleep(Time limit) {
     void* ours = nullptr;
     while (fds[0].revents != 0 && library_.mrc_get_cq_event(channel_, &cq, &ours) == 0)
       library_.mrc_ack_cq_events(cq, 1);
-    const bool has_event = fds[1].revents != 0;
-    if (has_event) take_events();
-    if (has_news() || has_event) return;
+    if (fds[1].revents != 0 && take_events()) return;
+    if (has_news()) return;
   }
 }
 

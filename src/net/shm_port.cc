@@ -302,15 +302,15 @@ void ShmPort::flush() {
 }
 
 CounterTable ShmPort::counters() const {
-  return {{"net.shm_links", "", counters_.links},
-          {"net.shm_links_refused", "", counters_.refused},
-          {"net.shm_links_broken", "", counters_.broken},
-          {"net.shm_peers_gone", "", counters_.gone},
+  return {{"net.shm_links", "links", counters_.links},
+          {"net.shm_links_refused", "links", counters_.refused},
+          {"net.shm_links_broken", "links", counters_.broken},
+          {"net.shm_peers_gone", "peers", counters_.gone},
           {"net.shm_packets_sent", "packets", counters_.packets_sent},
           {"net.shm_packets_received", "packets", counters_.packets_received},
           {"net.shm_calls", "calls", counters_.calls},
-          {"net.shm_drops_gone", "packets", counters_.drops_gone},
-          {"net.shm_drops_full", "packets", counters_.drops_full},
+          {"net.shm_drops", "packets", counters_.drops_gone, {.reason = "gone"}},
+          {"net.shm_drops", "packets", counters_.drops_full, {.reason = "full"}},
           {"net.shm_bulk_bytes", "bytes", counters_.bulk_bytes},
           {"net.shm_bulk_past_caches", "bytes", counters_.bulk_past_caches}};
 }

@@ -203,18 +203,15 @@ CounterTable UdpWorld::counters() const {
                         {"net.host_requests", "packets", counters_.host_requests},
                         {"net.host_strays", "packets", counters_.host_strays}};
   // The drop reasons of this layer; the node counts its own.
-  const auto add = [&](std::string_view name, DropReason reason) {
-    table.push_back({name, "packets", counters_.drops[static_cast<std::size_t>(reason)]});
-  };
-  add("net.drop_too_short", DropReason::kTooShort);
-  add("net.drop_bad_opcode", DropReason::kBadOpcode);
-  add("net.drop_bad_version", DropReason::kBadVersion);
-  add("net.drop_bad_header", DropReason::kBadHeader);
-  add("net.drop_no_buffer", DropReason::kNoBuffer);
-  add("net.drop_stale", DropReason::kStale);
-  add("net.drop_no_session", DropReason::kNoSession);
-  add("net.drop_forged", DropReason::kForged);
-  add("net.drop_replayed", DropReason::kReplayed);
+  for (const DropReason reason :
+       {DropReason::kTooShort, DropReason::kBadOpcode, DropReason::kBadVersion,
+        DropReason::kBadHeader, DropReason::kNoBuffer, DropReason::kStale, DropReason::kNoSession,
+        DropReason::kForged, DropReason::kReplayed}) {
+    table.push_back({.name = "net.drop",
+                     .unit = "packets",
+                     .value = counters_.drops[static_cast<std::size_t>(reason)],
+                     .labels = {.reason = to_string(reason)}});
+  }
   if (shm_ != nullptr) {
     const CounterTable shared = shm_->counters();
     table.insert(table.end(), shared.begin(), shared.end());

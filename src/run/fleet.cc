@@ -74,7 +74,7 @@ void Fleet::add_host(HostIndex host, const transport::EndpointConfig& config,
 Result<void> Fleet::create_qps(const fabric::Topology& topology, const Options& options,
                                HostIndex host, Prng prng) {
   transport::QpConfig config = scenario::qp_config(scenario_, topology);
-  if (options.suit_qp) options.suit_qp(config);
+  if (options.adjust_qp) options.adjust_qp(config);
   const auto ends = plan_.ends_of(host);
   const auto ops = plan_.ops_of(host);
   const bool has_first_flow = !ops.empty() && plan_.ops_from[host] == 0;
@@ -196,14 +196,7 @@ transport::Endpoint::MemoryView Fleet::memory() const {
 CounterTable Fleet::counters() const {
   CounterTable sum;
   for (const Seat& seat : hosts_) {
-    const CounterTable table = seat.node.counters();
-    if (sum.empty()) sum.assign(table.size(), {});
-    WEFT_ASSERT(sum.size() == table.size());
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      sum[i].name = table[i].name;
-      sum[i].unit = table[i].unit;
-      sum[i].value += table[i].value;
-    }
+    add_values(seat.node.counters(), sum);
   }
   return sum;
 }

@@ -34,7 +34,7 @@ class Fleet {
     std::function<world::Memory&(HostIndex, const Plan&)> memory;
     Trace* trace = nullptr;
     // Changes that the world makes to the QP configuration of the scenario; may be empty.
-    std::function<void(transport::QpConfig&)> suit_qp{};
+    std::function<void(transport::QpConfig&)> adjust_qp{};
   };
   // REQUIRES a scenario from parse() and its topology.
   static Result<std::unique_ptr<Fleet>> make(const scenario::Scenario& scenario,

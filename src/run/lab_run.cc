@@ -14,13 +14,13 @@
 #include "os/say.h"
 #include "os/waiter.h"
 #include "run/fault_thread.h"
+#include "run/fleet.h"
 #include "run/lab_host.h"
 #include "run/lab_parts.h"
 #include "run/lab_spec.h"
 #include "run/path_story.h"
 #include "run/switch_config.h"
 #include "scenario/faults.h"
-#include "run/fleet.h"
 #include "scenario/settings.h"
 #include "transport/software_ends.h"
 
@@ -37,7 +37,7 @@ class OwnLab {
                                             const softswitch::LiveFabricConfig& fabric) {
     const bool software = spec.switches == lab::LabSwitches::kSoftware;
     WEFT_TRY(lab::Lab lab,
-             lab::Lab::up(spec, software ? &fabric : nullptr, lab::LabLife::kWithMaker));
+             lab::Lab::up(spec, software ? &fabric : nullptr, lab::LabLife::kWithCreator));
     return std::unique_ptr<OwnLab>(new OwnLab(std::move(lab), spec.name));
   }
   ~OwnLab() {
@@ -101,14 +101,14 @@ Result<void> LabRun::build() {
     return memories_.emplace_back(plan, host, pattern_);
   };
   WEFT_TRY(fleet_, Fleet::make(scenario_, topology,
-                                         {.seed = options_.seed,
-                                          .memory = memory_of,
-                                          .trace = &trace_,
-                                          .suit_qp = [this](transport::QpConfig& config) {
-                                            suit_process(config, transport::PeerKind::kSoftware);
-                                            config.sack_bytes = 0;  // 0: the peer kind's value
-                                            config.nscc.trimming = software_switches_;
-                                          }}));
+                               {.seed = options_.seed,
+                                .memory = memory_of,
+                                .trace = &trace_,
+                                .adjust_qp = [this](transport::QpConfig& config) {
+                                  suit_process(config, transport::PeerKind::kSoftware);
+                                  config.sack_bytes = 0;  // 0: the peer kind's value
+                                  config.nscc.trimming = software_switches_;
+                                }}));
   faults_ = scenario::make_fault_plan(scenario_.faults, topology, fleet_->first_flow_evs());
   if (options_.processes > 1 && !faults_.events.empty()) {
     return Error{ErrorKind::kInvalid,
@@ -195,18 +195,14 @@ PartReport LabRun::report() const {
   out.series = fleet_->scoreboard().series.bytes();
   out.errors = fleet_->qp_errors();
   out.ev_floor_reached = fleet_->ev_floor_reached();
-  const auto add = [](const CounterTable& table, CounterTable& sum) {
-    if (sum.empty()) sum.assign(table.size(), {});
-    for (std::size_t i = 0; i < table.size(); ++i)
-      sum[i] = {table[i].name, table[i].unit, sum[i].value + table[i].value};
-  };
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
     if (!parts_->is_mine(host)) continue;
-    add(fleet_->node(host).counters(), out.counters);
-    if (std::string line = fleet_->host(host).stuck(fleet_->node(host).endpoint()); !is_done() && !line.empty())
+    add_values(fleet_->node(host).counters(), out.counters);
+    if (std::string line = fleet_->host(host).stuck(fleet_->node(host).endpoint());
+        !is_done() && !line.empty())
       out.stuck.push_back(std::move(line));
   }
-  for (const auto& world : worlds_) add(world->counters(), out.world);
+  for (const auto& world : worlds_) add_values(world->counters(), out.world);
   for (const LabMemory& memory : memories_) out.bytes_wrong += memory.bytes_wrong();
   return out;
 }
@@ -228,7 +224,7 @@ LabOutcome LabRun::finish(const PartReport& all) {
   facts.planes_bad = value_of(out.counters, "transport.planes_condemned");
   facts.ev_floor_reached = all.ev_floor_reached;
   const auto traffic = lab_->lab().traffic();
-  facts.switches_tell = software_switches_ && traffic;
+  facts.switches_report = software_switches_ && traffic;
   if (traffic) {
     for (const lab::LabTraffic& link : *traffic) {
       facts.trims += link.trims;

@@ -7,10 +7,10 @@
 
 #include "base/huge_pages.h"
 #include "fabric/topology.h"
+#include "run/fleet.h"
 #include "run/path_story.h"
 #include "run/switch_config.h"
 #include "scenario/faults.h"
-#include "run/fleet.h"
 #include "scenario/settings.h"
 #include "sim/flow_memory.h"
 
@@ -80,8 +80,8 @@ class Run {
   Result<void> build();
   void drive();
   void step_to(Time limit);
-  void hand_on();
-  void tell_story();
+  void deliver_trace();
+  void feed_story();
   void finish();
   void look_at_memory();
   void mark(TraceKind kind, HostIndex host = 0);
@@ -149,10 +149,10 @@ void Run::mark(TraceKind kind, HostIndex host) {
 }
 
 // Passes the trace and the capture to their readers, then clears both.
-void Run::hand_on() {
+void Run::deliver_trace() {
   if (judge_) judge_->read(trace_.records());
   if (options_.on_trace) options_.on_trace(trace_.records());
-  if (options_.story) tell_story();
+  if (options_.story) feed_story();
   trace_.clear();
   if (options_.on_captured) {
     const auto captured = world_->take_captured();
@@ -164,7 +164,7 @@ void Run::hand_on() {
 }
 
 // A phase of the story begins at every moment at which faults change.
-void Run::tell_story() {
+void Run::feed_story() {
   const auto& records = trace_.records();
   for (std::size_t from = 0; from < records.size();) {
     while (fault_next_ < faults_.events.size() &&
@@ -188,7 +188,7 @@ void Run::step_to(Time limit) {
   const Duration slice = std::clamp(fleet_->plan().ideal / 64, Duration::us(1), Duration::us(200));
   while (world_->now() < limit && !fleet_->is_done()) {
     const bool more = world_->step(std::min(limit, world_->now() + slice));
-    hand_on();
+    deliver_trace();
     if (!more) break;
   }
 }
@@ -200,7 +200,7 @@ void Run::drive() {
     // Slices end at a crash, so that the fleet learns of it at its exact time.
     while (world_->now() < fault.at && world_->now() < end) {
       if (!world_->step(std::min({fault.at, end, world_->now() + Duration::us(200)}))) break;
-      hand_on();
+      deliver_trace();
     }
     if (world_->now() < fault.at) break;  // the run ended before
     fleet_->on_crash(fault.host);
@@ -214,7 +214,7 @@ void Run::drive() {
   const Duration settle =
       scenario::base_rtt(scenario_, *fabric::Topology::make(scenario_.topology)) * 8;
   world_->step(world_->now() + settle);
-  hand_on();
+  deliver_trace();
 }
 
 void Run::look_at_memory() {
@@ -259,7 +259,7 @@ void Run::look_at_memory() {
 void Run::finish() {
   look_at_memory();
   mark(TraceKind::kEnd);
-  hand_on();
+  deliver_trace();
   if (judge_) outcome_.complaints = judge_->finish();
   if (options_.story) outcome_.story = story_.lines();
   outcome_.passing = story_.passing();

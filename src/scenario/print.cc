@@ -76,7 +76,7 @@ std::string to_json(const Results& results) {
   json["packets_sent"] = facts.packets_sent;
   json["retransmits"] = facts.retransmits;
   const auto told = [&facts](std::uint64_t value) {
-    return facts.switches_tell ? nlohmann::json(value) : nlohmann::json();
+    return facts.switches_report ? nlohmann::json(value) : nlohmann::json();
   };
   json["trims"] = told(facts.trims);
   json["drops"] = told(facts.drops);
@@ -128,7 +128,7 @@ std::string to_table(const Results& results) {
   if (results.victim_share) row("victim", fmt::format("{:.3f} of alone", *results.victim_share));
   row("packets",
       fmt::format("{} sent, {} again, {}", count(facts.packets_sent), count(facts.retransmits),
-                  facts.switches_tell
+                  facts.switches_report
                       ? fmt::format("{} trimmed, {} dropped, {} marked", count(facts.trims),
                                     count(facts.drops), count(facts.ecn_marks))
                       : "what the kernel's switches dropped is not counted"));

@@ -21,7 +21,7 @@ struct RunFacts {
   std::uint64_t packets_sent = 0;  // by endpoints, including control packets
   std::uint64_t retransmits = 0;
   // False if the switches do not report trims, drops and marks, as the kernel's do not.
-  bool switches_tell = true;
+  bool switches_report = true;
   std::uint64_t trims = 0, drops = 0, ecn_marks = 0;
   std::uint64_t ev_bad = 0;      // condemnations of an EV, total
   std::uint64_t planes_bad = 0;  // condemnations of a plane by a QP, total

@@ -313,6 +313,23 @@ void SimWorld::give(HostIndex host, std::span<const std::uint32_t> indices) {
   arm_deadline(host);
 }
 
+CounterTable table_of(const SimCounters& counters) {
+  const auto drops = [](std::string_view reason, std::uint64_t value) {
+    return Counter{"sim.drops", "packets", value, {.reason = reason}};
+  };
+  return {{"sim.packets_sent", "packets", counters.packets_sent},
+          {"sim.packets_delivered", "packets", counters.packets_delivered},
+          {"sim.packet_hops", "packets", counters.packet_hops},
+          {"sim.trims", "packets", counters.trims},
+          {"sim.ecn_marks", "packets", counters.ecn_marks},
+          drops("queue", counters.drops_queue),
+          drops("down", counters.drops_down),
+          drops("fault", counters.drops_fault),
+          drops("route", counters.drops_route),
+          drops("host", counters.drops_host),
+          {"sim.events", "events", counters.events}};
+}
+
 std::vector<MemoryPart> SimWorld::memory() const {
   std::uint64_t backlog = 0;
   for (const HostState& h : hosts_)

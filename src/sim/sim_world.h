@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counters.h"
 #include "base/hash.h"
 #include "fabric/fault.h"
 #include "fabric/forward.h"
@@ -54,6 +55,9 @@ struct SimCounters {
     return drops_queue + drops_down + drops_fault + drops_route + drops_host;
   }
 };
+
+// sim.*: the same as a table, drops by reason.
+CounterTable table_of(const SimCounters& counters);
 
 // The memory of one part of a run. Tests compare it with the memory budget.
 struct MemoryPart {

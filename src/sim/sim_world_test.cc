@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_counters.h"
 #include "sim/test_node.h"
 
 namespace weft::sim {
@@ -262,6 +263,17 @@ TEST(SimWorld, CaptureHoldsPacketsAsHostsSentThem) {
   EXPECT_EQ(captured[0].route.usids, fabric::usids_for(bench.topology(), 0, 0, 2, 0))
       << "all uSIDs, as sent";
   EXPECT_TRUE(bench.world().take_captured().empty());
+}
+
+TEST(SimWorld, ItsCountersAsATableAreThoseOfTheStruct) {
+  const auto bench = incast(shallow(4), 8, {.at = kStart, .dscp = world::Dscp::kNoTrim});
+  const SimCounters& counters = bench->world().counters();
+  const CounterTable table = table_of(counters);
+  expect_well_formed(table);
+  EXPECT_EQ(value_of(table, "sim.packets_sent"), 8u);
+  EXPECT_EQ(value_of(table, "sim.drops_queue"), 4u);
+  EXPECT_EQ(value_of(table, "sim.drops"), counters.drops());
+  EXPECT_EQ(value_of(table, "sim.events"), counters.events);
 }
 
 TEST(SimWorld, CountsThePacketsOfEachLink) {

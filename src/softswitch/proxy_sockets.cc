@@ -148,8 +148,8 @@ os::UdpSocket* ProxySockets::sender(const fabric::HostPort& from, std::uint16_t 
   return &senders_.emplace(key, std::move(*opened)).first->second;
 }
 
-void ProxySockets::mend_icrc(const fabric::HostPort& from, const fabric::HostPort& to,
-                             Bytes datagram) const {
+void ProxySockets::update_icrc(const fabric::HostPort& from, const fabric::HostPort& to,
+                               Bytes datagram) const {
   const auto parts = wire::split_datagram(datagram.subspan(wire::kUdpSize));
   if (!parts || parts->icrc.size() != wire::kIcrcSize) return;
   const auto icrc_between = [&](const Ipv6& source, const Ipv6& destination) {
@@ -185,7 +185,7 @@ void ProxySockets::send(std::span<const LiveFabric::Delivery> packets) {
     const Bytes datagram = Bytes(outgoing_).first(delivery.packet.size() - wire::kIpv6Size);
     std::memcpy(datagram.data(), delivery.packet.data() + wire::kIpv6Size, datagram.size());
     // A trimmed packet has no ICRC.
-    if (!world::is_trimmed(facts->dscp)) mend_icrc(*from, to, datagram);
+    if (!world::is_trimmed(facts->dscp)) update_icrc(*from, to, datagram);
     os::UdpSocket* const socket = sender(*from, base::load16(datagram, wire::udp_at::kSourcePort));
     iovec piece{datagram.data() + wire::kUdpSize, datagram.size() - wire::kUdpSize};
     const bool sent =

@@ -60,7 +60,7 @@ class ProxySockets final : public FabricEdge {
   void take(const Listener& listener, const os::UdpSocket::Incoming& run, ConstBytes bytes,
             Time now, std::span<Incoming> out, std::size_t& count);
   os::UdpSocket* sender(const fabric::HostPort& from, std::uint16_t port);
-  void mend_icrc(const fabric::HostPort& from, const fabric::HostPort& to, Bytes packet) const;
+  void update_icrc(const fabric::HostPort& from, const fabric::HostPort& to, Bytes packet) const;
 
   static constexpr std::size_t kSlot = 9'216;
   ProxySocketsOptions options_;

@@ -79,6 +79,7 @@ bool Endpoint::poll_failure(QpFailure& out) {
 
 void Endpoint::fail(Time now, Qp& qp, Status status) {
   qp.state = QpState::kError;
+  ++counters_.qp_failures[static_cast<std::size_t>(status)];
   if (config_.tell_failures && !failures_.full()) failures_.push({.qpn = qp.qpn, .status = status});
   qp.requestor.fail(status);
   complete(qp);

@@ -149,9 +149,12 @@ class Endpoint final : public world::Node {
   QpView view(Qpn qpn) const;
   // Goes up when an EV, a plane, or a port of either end is lost or comes back, or an EV is denied.
   std::uint64_t path_changes() const { return requestor_counters_.path_changes; }
-  // transport.*: packets, bytes, retransmits, NACKs by reason, drops by reason, probes, EVs
-  // condemned and revived ...
+  // transport.*: packets, bytes, retransmits and EVs condemned by plane, NACKs, drops and failures of
+  // QPs by reason, probes ... Its layout depends on port_count only.
   CounterTable counters() const;
+  // What is known of each peer now: RTT, windows, bytes in flight. Peers beyond kLabelledPeersMax are
+  // one. Looks at every QP.
+  CounterTable peer_counters() const;
   // Bytes taken, this object included.
   struct MemoryView {
     std::uint64_t endpoint = 0;  // queues, peers, tables
@@ -171,9 +174,9 @@ class Endpoint final : public world::Node {
  private:
   struct Batch;
   struct Counters {
-    std::uint64_t control_packets = 0, quiet_sacks = 0;
-    std::uint64_t evs_revived = 0, planes_revived = 0;
-    std::uint64_t refusals = 0, qps_refused = 0;
+    PerPlane control_packets{}, evs_revived{}, planes_revived{};
+    std::uint64_t quiet_sacks = 0, refusals = 0, qps_refused = 0;
+    std::array<std::uint64_t, kStatusCount> qp_failures{};
     std::array<std::uint64_t, kDropReasonCount> drops{};
   };
 

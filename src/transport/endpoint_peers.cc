@@ -67,7 +67,7 @@ void Endpoint::on_peer_ports(Time now, const Peer& peer, PortStatus::Change chan
 
 // A condemned EV or plane has answered its probes.
 void Endpoint::revive(Time now, const EvProber::Watch& watch) {
-  ++(watch.plane ? counters_.planes_revived : counters_.evs_revived);
+  ++(watch.plane ? counters_.planes_revived : counters_.evs_revived)[watch.ev.port];
   ++requestor_counters_.path_changes;
   qps_.for_each_of(peers_[watch.peer], [&](Qp& qp) {
     PathSet& paths = qp.requestor.paths();

@@ -162,7 +162,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
       .marked = in.ecn == world::Ecn::kCe,
       .trimmed = trimmed,
       .trimmed_last_hop = in.dscp == world::Dscp::kTrimmedLastHop,
-      .unlisted = (config_.unlisted_ports >> in.port & 1) != 0};
+      .unlisted = (config_.unlisted_ports >> in.port & 1) != 0,
+      .port = in.port};
   const Status status = qp->responder.on_write(
       arrival, *memory_, {qp->receives, completions_.ring()}, control_, responder_counters_);
   if (status != Status::kOk) return fail(now, *qp, status);

@@ -94,7 +94,7 @@ void Endpoint::put_control(Time now, const ControlPacket& packet, PortIndex port
   }
   batch.add(port);
   if (packet.ask != 0) asks_.on_sent(now, packet.ask);
-  ++counters_.control_packets;
+  ++counters_.control_packets[port];
   reverse_evs_.on_packet_sent();
 }
 

@@ -1,4 +1,4 @@
-// Endpoint, seen from outside: QPs and counters.
+// Endpoint, seen from outside: QPs and memory. Counters are in endpoint_counters.cc.
 #include "transport/endpoint.h"
 
 namespace weft::transport {
@@ -48,62 +48,6 @@ Endpoint::MemoryView Endpoint::memory() const {
   });
   view.psn_records = pool_.bytes();
   return view;
-}
-
-CounterTable Endpoint::counters() const {
-  const RequestorCounters& q = requestor_counters_;
-  const ResponderCounters& p = responder_counters_;
-  CounterTable table = {
-      {"transport.data_packets", "packets", q.packets},
-      {"transport.data_bytes", "bytes", q.bytes},
-      {"transport.control_packets", "packets", counters_.control_packets},
-      {"transport.retransmits", "packets", q.retransmits},
-      {"transport.spurious_losses", "packets", q.spurious},
-      {"transport.lost_inferred", "packets", q.lost_inferred},
-      {"transport.lost_trimmed", "packets", q.lost_trimmed},
-      {"transport.lost_port", "packets", q.lost_port},
-      {"transport.lost_timer", "packets", q.lost_timer},
-      {"transport.lost_overflow", "packets", q.lost_overflow},
-      {"transport.timeouts", "", q.timeouts},
-      {"transport.silences", "", q.silences},
-      {"transport.completion_resends", "packets", q.completion_resends},
-      {"transport.nacks_resource", "packets", q.nacks_resource},
-      {"transport.nacks_window", "packets", q.nacks_window},
-      {"transport.marks", "packets", q.marks},
-      {"transport.stale", "packets", q.stale},
-      {"transport.unbalanced", "", q.unbalanced},
-      {"transport.reliability_probes", "packets", q.probes},
-      {"transport.ev_probes", "packets", prober_.asked() + reverse_evs_.probes()},
-      {"transport.quiet_sacks", "packets", counters_.quiet_sacks},
-      {"transport.port_status_updates", "packets", ports_.updates_sent()},
-      {"transport.evs_condemned", "", q.evs_condemned},
-      {"transport.evs_withdrawn", "", q.evs_withdrawn},
-      {"transport.evs_revived", "", counters_.evs_revived},
-      {"transport.planes_condemned", "", q.planes_condemned},
-      {"transport.planes_revived", "", counters_.planes_revived},
-      {"transport.refusals", "", counters_.refusals},
-      {"transport.qps_refused", "", counters_.qps_refused},
-      {"transport.packets_placed", "packets", p.packets_placed},
-      {"transport.bytes_placed", "bytes", p.bytes_placed},
-      {"transport.duplicates", "packets", p.duplicates},
-      {"transport.trimmed_received", "packets", p.trimmed},
-      {"transport.out_of_window_received", "packets", p.out_of_window},
-      {"transport.sacks_sent", "packets", p.sacks},
-      {"transport.nacks_sent", "packets", p.nacks},
-      {"transport.transport_acks_sent", "packets", p.transport_acks},
-      {"transport.naks_sent", "packets", p.naks},
-      {"transport.control_overflow", "packets", control_.dropped()},
-  };
-  static constexpr std::array<std::string_view, kDropReasonCount> kDropNames = {
-      "transport.drop_too_short",    "transport.drop_bad_opcode",   "transport.drop_bad_version",
-      "transport.drop_bad_header",   "transport.drop_damaged",      "transport.drop_unknown_qp",
-      "transport.drop_unknown_peer", "transport.drop_not_expected", "transport.drop_out_of_window",
-      "transport.drop_qp_in_error",  "transport.drop_no_buffer",    "transport.drop_stale",
-      "transport.drop_no_session",   "transport.drop_forged",       "transport.drop_replayed",
-      "transport.drop_port_disabled"};
-  for (std::size_t i = 0; i < kDropReasonCount; ++i)
-    table.push_back({kDropNames[i], "packets", counters_.drops[i]});
-  return table;
 }
 
 }  // namespace weft::transport

@@ -90,7 +90,7 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   if (slot == PathSet::kNone) return Polled::kNoPort;
   window_.sent(psn, record, context.now, slot);
   nscc_.on_send(size);
-  ++context.counters.retransmits;
+  ++context.counters.retransmits[paths_.ev(slot).port];
   emit(context, entry, p, {.psn = psn, .slot = slot, .rtx = true, .ack_request = true}, header,
        out);
   arm_timers(context);
@@ -198,8 +198,8 @@ void Requestor::emit(Context& context, const WriteQueue::Entry& entry, const Pie
   out.dscp = !params_->config.trim_nack ? world::Dscp::kNoTrim
              : copy.rtx                 ? world::Dscp::kTrimmableRetx
                                         : world::Dscp::kTrimmable;
-  ++context.counters.packets;
-  context.counters.bytes += p.size;
+  ++context.counters.packets[out.ev.port];
+  context.counters.bytes[out.ev.port] += p.size;
   last_send_ = context.now;
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 
+#include "base/counters.h"
 #include "base/trace.h"
 #include "transport/answer_times.h"
 #include "transport/control_queue.h"
@@ -43,11 +44,12 @@ constexpr Duration age_of(Time now, wire::Timestamp sent) {
 }
 
 struct RequestorCounters {
-  std::uint64_t packets = 0, bytes = 0, retransmits = 0, spurious = 0, completion_resends = 0;
+  PerPlane packets{}, bytes{}, retransmits{}, evs_condemned{}, planes_condemned{};
+  std::uint64_t spurious = 0, completion_resends = 0;
   std::uint64_t lost_inferred = 0, lost_trimmed = 0, lost_port = 0, lost_timer = 0,
                 lost_overflow = 0, timeouts = 0, silences = 0;
   std::uint64_t nacks_resource = 0, nacks_window = 0, probes = 0, marks = 0, stale = 0;
-  std::uint64_t evs_condemned = 0, planes_condemned = 0, evs_withdrawn = 0, unbalanced = 0;
+  std::uint64_t evs_withdrawn = 0, unbalanced = 0;
   std::uint64_t path_changes = 0;  // of all these kinds, and those that the endpoint finds
 };
 

@@ -76,7 +76,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
     case Verdict::kNothing:
       break;
     case Verdict::kEvCondemned:
-      ++context.counters.evs_condemned;
+      ++context.counters.evs_condemned[paths_.ev(slot).port];
       ++context.counters.path_changes;
       // An EV that cannot be watched could never come back.
       if (!context.prober.watch(context.now, qp_.peer, paths_.ev(slot), false)) {
@@ -84,7 +84,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
       }
       break;
     case Verdict::kPlaneCondemned:
-      ++context.counters.planes_condemned;
+      ++context.counters.planes_condemned[paths_.ev(slot).port];
       ++context.counters.path_changes;
       watch_plane(context, paths_.ev(slot).port);
       break;

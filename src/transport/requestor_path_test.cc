@@ -88,8 +88,8 @@ TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
   const auto sent = Flow(bench).send(400, [&](const Out& out) { return out.outgoing.ev == bad; });
   const auto slot = bench.requestor.paths().find(bad);
   EXPECT_EQ(bench.requestor.paths().state(slot), EvState::kAssumedBad);
-  EXPECT_EQ(bench.counters.evs_condemned, 1u);
-  EXPECT_EQ(bench.counters.planes_condemned, 0u);
+  EXPECT_EQ(bench.counters.evs_condemned.sum(), 1u);
+  EXPECT_EQ(bench.counters.planes_condemned.sum(), 0u);
   EXPECT_EQ(bench.prober.watched(), 1u);
   for (std::size_t i = 200; i < sent.size(); ++i) EXPECT_NE(sent[i].outgoing.ev, bad);
 }
@@ -111,7 +111,7 @@ TEST(RequestorPath, DeadPlaneIsCondemnedWhileTheOtherDelivers) {
   Flow flow(bench);
   flow.send_well(100);
   flow.send(100, [](const Out& out) { return out.outgoing.ev.port == 1; });
-  EXPECT_EQ(bench.counters.planes_condemned, 1u);
+  EXPECT_EQ(bench.counters.planes_condemned.sum(), 1u);
   EXPECT_EQ(bench.requestor.paths().planes_down(), 0b10);
   EXPECT_GE(bench.prober.watched(), 3u);
   for (const Out& out : flow.send_well(100)) EXPECT_EQ(out.outgoing.ev.port, 0);
@@ -135,7 +135,7 @@ TEST(RequestorPath, WithdrawnEvStaysUnderWatch) {
   }
   ASSERT_GE(lost.size(), 2u);
   bench.hear(bench.sack(RequestorBench::trigger(*last)));
-  ASSERT_EQ(bench.counters.evs_condemned, 1u);
+  ASSERT_EQ(bench.counters.evs_condemned.sum(), 1u);
   ASSERT_EQ(bench.prober.watched(), 1u);
   for (const Out& out : lost) bench.acknowledge(out);
   EXPECT_EQ(bench.counters.evs_withdrawn, 1u);
@@ -153,12 +153,12 @@ TEST(RequestorPath, RunEndsWithItsPlane) {
     Flow flow(bench);
     flow.send_well(100);
     flow.send(200, [&](const Out& out) {
-      if (bench.counters.planes_condemned > 0) {
+      if (bench.counters.planes_condemned.sum() > 0) {
         EXPECT_EQ(out.outgoing.ev.port, 0) << "burst " << options.burst;
       }
       return out.outgoing.ev.port == 1;
     });
-    EXPECT_EQ(bench.counters.planes_condemned, 1u) << "burst " << options.burst;
+    EXPECT_EQ(bench.counters.planes_condemned.sum(), 1u) << "burst " << options.burst;
   }
 }
 
@@ -182,7 +182,7 @@ TEST(RequestorPath, MarkSkipsAndAlwaysSkipCondemns) {
   hear(1, wire::PathMark::kAlwaysSkip);
   EXPECT_EQ(bench.requestor.paths().state(slot(1)), EvState::kAssumedBad);
   EXPECT_EQ(bench.prober.watched(), 1u);
-  EXPECT_EQ(bench.counters.evs_condemned, 1u);
+  EXPECT_EQ(bench.counters.evs_condemned.sum(), 1u);
   hear(2, wire::PathMark::kNone);
   EXPECT_EQ(bench.requestor.paths().state(slot(2)), EvState::kGood);
 }

@@ -184,7 +184,7 @@ void Requestor::apply_path_mark(Context& context, PathSet::Slot slot, wire::Path
     case wire::PathMark::kAlwaysSkip:
       if (context.prober.watch(context.now, qp_.peer, paths_.ev(slot), false) &&
           paths_.condemn(context.now, slot)) {
-        ++context.counters.evs_condemned;
+        ++context.counters.evs_condemned[paths_.ev(slot).port];
         ++context.counters.path_changes;
       }
   }

@@ -84,8 +84,8 @@ wire::AckSyndrome Responder::place(const Arrival& arrival, world::Memory& memory
   if (wire::has_immediate(arrival.bth.opcode) && !stash_immediate(arrival))
     return wire::AckSyndrome::kNakInvalidRequest;
   if (size > 0) memory.place(region, arrival.payload);
-  ++counters.packets_placed;
-  counters.bytes_placed += size;
+  ++counters.packets_placed[arrival.port];
+  counters.bytes_placed[arrival.port] += size;
   return wire::AckSyndrome::kAck;
 }
 

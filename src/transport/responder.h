@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "base/counters.h"
 #include "base/psn.h"
 #include "base/time.h"
 #include "transport/config.h"
@@ -26,8 +27,8 @@
 namespace weft::transport {
 
 struct ResponderCounters {
-  std::uint64_t packets_placed = 0, bytes_placed = 0, duplicates = 0, out_of_window = 0,
-                trimmed = 0;
+  PerPlane packets_placed{}, bytes_placed{};
+  std::uint64_t duplicates = 0, out_of_window = 0, trimmed = 0;
   std::uint64_t sacks = 0, nacks = 0, transport_acks = 0, naks = 0;
 };
 
@@ -55,6 +56,7 @@ class Responder {
     bool marked = false;  // CE
     bool trimmed = false, trimmed_last_hop = false;
     bool unlisted = false;  // came over one of EndpointConfig::unlisted_ports
+    PortIndex port = 0;
   };
   // The receives posted, and where completions of them go.
   struct ReceiveSide {

@@ -162,11 +162,9 @@ class Pair {
     return all;
   }
   std::uint64_t counter(int i, std::string_view name) {
-    for (const Counter& c : end(i).counters()) {
-      if (c.name == name) return c.value;
-    }
-    WEFT_ASSERT(!"no such counter");
-    return 0;
+    const CounterTable table = end(i).counters();
+    WEFT_ASSERT(has_counter(table, name));
+    return value_of(table, name);
   }
 
   Time now = Time::from_start(Duration::us(1));

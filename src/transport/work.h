@@ -36,6 +36,7 @@ enum class Status : std::uint8_t {
   kLocalAccess,      // as responder: a peer's write violated our memory or limits
   kFlushed,          // the QP was in error or left RTS
 };
+inline constexpr std::size_t kStatusCount = 7;
 
 enum class CompletionKind : std::uint8_t { kWrite, kReceiveImmediate };
 

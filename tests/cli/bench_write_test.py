@@ -412,9 +412,9 @@ class TwoProcesses(unittest.TestCase):
         self.assertIn("does not answer", said)
 
     def test_a_listener_rejects_strangers_and_continues(self):
-        terms = struct.pack(">QIIII", 1 << 40, 1, 0x77656606, 15, 0)  # "wef" and the version; an impossible size
+        terms = struct.pack(">QIIII", 1 << 40, 1, 0x77656607, 15, 0)  # "wef" and the version; an impossible size
         strangers = {b"": "has gone", b"GET / HTTP/1.0\r\n\r\n" + b"x" * 400: "not weft", b"hm": "says nothing",
-                     terms: "cannot be", terms.replace(b"wef\x06", b"wef\xff"): "version 255.*install the same weft"}
+                     terms: "cannot be", terms.replace(b"wef\x07", b"wef\xff"): "version 255.*install the same weft"}
         for words, said in strangers.items():
             with socket.create_connection(("127.0.0.1", int(self.port))) as s:
                 s.sendall(words)

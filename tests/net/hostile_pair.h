@@ -57,9 +57,7 @@ struct End {
 
   std::uint64_t counter(std::string_view name) {
     for (const auto& table : {net->world().counters(), net->endpoint().counters()}) {
-      for (const Counter& c : table) {
-        if (c.name == name) return c.value;
-      }
+      if (has_counter(table, name)) return value_of(table, name);
     }
     ADD_FAILURE() << "no counter " << name;
     return 0;

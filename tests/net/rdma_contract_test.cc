@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -14,6 +12,7 @@
 #include "engine/net_rdma.h"
 #include "mrclib/lib_rdma.h"
 #include "os/clock.h"
+#include "own_library.h"
 
 namespace weft {
 namespace {
@@ -26,19 +25,6 @@ using rdma::Write;
 constexpr Duration kPatience = Duration::s(20);
 
 enum class Kind : std::uint8_t { kPlanes, kSharedMemory, kLibrary };
-
-// Ours, beside the folder of this program. Its device keeps what controllers say in a folder of
-// this process.
-const mrclib::Library& library() {
-  static const mrclib::Library loaded = [] {
-    static char folder[] = "/tmp/weft-rdma-XXXXXX";
-    setenv("WEFT_STATE_DIR", mkdtemp(folder), 1);
-    std::atexit([] { std::filesystem::remove_all(folder); });
-    const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    return mrclib::Library::open((here / "../lib_mrc.so").string()).value();
-  }();
-  return loaded;
-}
 
 // One end with one group, a region of its own and the peer's.
 struct End {
@@ -62,7 +48,7 @@ struct End {
   }
   void open(Kind kind) {
     if (kind == Kind::kLibrary)
-      return drive(mrclib::LibRdma::open(library(), {.changes_ports = true}));
+      return drive(mrclib::LibRdma::open(own_library(), {.changes_ports = true}));
     engine::NetRdmaOptions options;
     options.world.shared_memory = kind == Kind::kSharedMemory;
     drive(engine::NetRdma::open(options));
@@ -105,6 +91,7 @@ class RdmaContract : public ::testing::TestWithParam<Kind> {
     ASSERT_TRUE(connected) << connected.error().message;
     end.peer =
         end.rdma->open_region(end.group.id, other.rdma->describe_region(other.region.id)).value();
+    EXPECT_EQ(end.peer.size, kRegion);
   }
   static bool is_shared() { return GetParam() == Kind::kSharedMemory; }
   template <typename Condition>
@@ -307,16 +294,45 @@ TEST_P(RdmaContract, DescriptionsThatAreNoneAreRefused) {
   EXPECT_FALSE(a_.rdma->connect(os::clock_now(), a_.group.id, good)) << "connected already";
 }
 
-TEST_P(RdmaContract, AGroupThatIsFailedIsToldOnceAndItsRequestsAreFlushed) {
-  open({.receives_max = 4, .receives_posted = 3});
+TEST_P(RdmaContract, EachQpOfAFailedGroupIsToldOnceAndItsRequestsAreFlushed) {
+  open({.qps = 2, .receives_max = 4, .receives_posted = 3});
   a_.rdma->fail_group(os::clock_now(), a_.group.id);
-  ASSERT_TRUE(drive_until([&] { return a_.failures.size() == 1 && a_.receives.size() == 3; }));
+  ASSERT_TRUE(drive_until([&] { return a_.failures.size() == 2 && a_.receives.size() == 6; }));
   for (const Completion& one : a_.receives) EXPECT_EQ(one.status, Status::kFlushed);
-  EXPECT_EQ(a_.failures[0].qp, a_.group.first_qp);
-  EXPECT_EQ(a_.failures[0].reason, Status::kFlushed);
+  EXPECT_EQ(a_.failures[0].qp + a_.failures[1].qp, 2 * a_.group.first_qp + 1);
+  for (const Failure& one : a_.failures) EXPECT_EQ(one.reason, Status::kFlushed);
   EXPECT_EQ(a_.rdma->post_receives(os::clock_now(), a_.group.first_qp, 1), 0u);
   for (int i = 0; i < 20; ++i) a_.look();
-  EXPECT_EQ(a_.failures.size(), 1u);
+  EXPECT_EQ(a_.failures.size(), 2u);
+}
+
+TEST_P(RdmaContract, TheReasonOfAFailureIsKnownBeforeItsCompletionIsPolled) {
+  open({});
+  ASSERT_EQ(a_.post({.to_offset = kRegion, .size = 8}), 1u);
+  Failure failure;
+  bool is_told = false;
+  for (const Time limit = os::clock_now() + kPatience; !is_told && os::clock_now() < limit;) {
+    b_.look();
+    // A device works by itself; its event may come before anything else is seen of the failure.
+    if (GetParam() != Kind::kLibrary) (void)a_.progress(os::clock_now() + Duration::us(50));
+    is_told = a_.rdma->poll_failure(failure);
+  }
+  ASSERT_TRUE(is_told);
+  EXPECT_EQ(failure.reason, Status::kRemoteAccess);
+  ASSERT_TRUE(drive_until([&] { return a_.writes.size() == 1; }));
+  EXPECT_EQ(a_.writes[0].status, Status::kRemoteAccess);
+}
+
+TEST_P(RdmaContract, QueuesTakeNoMoreThanTheirBounds) {
+  if (GetParam() != Kind::kLibrary)
+    GTEST_SKIP() << "the queues of an endpoint have a power of two of places, at least the bound";
+  open({.sends_max = 5, .receives_max = 3, .receives_posted = 2});
+  EXPECT_EQ(b_.rdma->post_receives(os::clock_now(), b_.group.first_qp, 9), 1u);
+  std::array<Write, 9> writes;
+  writes.fill({.from = a_.region.id, .to = &a_.peer, .size = 100});
+  EXPECT_EQ(a_.rdma->post_writes(os::clock_now(), a_.group.first_qp, writes), 5u);
+  ASSERT_TRUE(drive_until([&] { return a_.writes.size() == 5; }));
+  EXPECT_EQ(a_.rdma->post_writes(os::clock_now(), a_.group.first_qp, writes), 5u);
 }
 
 TEST_P(RdmaContract, ReceivesBeyondTheBoundAreNotTaken) {
@@ -361,10 +377,12 @@ TEST_P(RdmaContract, AnEndThatSleepsUntilAnImmediateComesGetsIt) {
   });
   std::array<Completion, 1> one;
   std::size_t count = 0;
-  for (const Time limit = os::clock_now() + kPatience; count == 0 && os::clock_now() < limit;) {
+  const Time start = os::clock_now(), limit = start + kPatience;
+  while (count == 0 && os::clock_now() < limit) {
     (void)b_.progress(limit);
     count = b_.rdma->poll(one);
   }
+  EXPECT_LT(os::clock_now() - start, kPatience / 2) << "it slept on";
   for (const Time until = os::clock_now() + Duration::ms(50); os::clock_now() < until;)
     (void)b_.progress(until);  // acknowledgements may be delayed
   writer.join();

@@ -73,11 +73,9 @@ bool until(const std::function<bool()>& done) {
 }
 
 std::uint64_t counter(const ShmPort& port, std::string_view wanted) {
-  for (const Counter& c : port.counters()) {
-    if (c.name == wanted) return c.value;
-  }
-  ADD_FAILURE() << wanted;
-  return 0;
+  const CounterTable table = port.counters();
+  EXPECT_TRUE(has_counter(table, wanted)) << wanted;
+  return value_of(table, wanted);
 }
 
 // A separate process that runs `body` and exits with 0 if the result is true.

@@ -22,11 +22,9 @@ class SecureWorldTest : public ::testing::Test {
     std::unique_ptr<UdpWorld> world;
     ScriptedNode node;
     std::uint64_t counter(std::string_view name) const {
-      for (const Counter& c : world->counters()) {
-        if (c.name == name) return c.value;
-      }
-      ADD_FAILURE() << "no counter " << name;
-      return 0;
+      const CounterTable table = world->counters();
+      EXPECT_TRUE(has_counter(table, name)) << name;
+      return value_of(table, name);
     }
   };
   void open(UdpWorldConfig config = {}, std::uint8_t secret_of_b = 1) {

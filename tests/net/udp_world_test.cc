@@ -119,11 +119,7 @@ TEST_F(UdpWorldTest, RunIsOneSystemCallAndKeepsItsOrder) {
       EXPECT_EQ(b.node.came[psn].payload.size(), psn < 14 ? 4096u : 77u);
       EXPECT_TRUE(b.node.came[psn].datagram.intact);
     }
-    for (const Counter& c : a.world->counters()) {
-      if (c.name == "net.sends") {
-        EXPECT_EQ(c.value, 1u);
-      }
-    }
+    EXPECT_EQ(value_of(a.world->counters(), "net.sends"), 1u);
   }
 }
 
@@ -145,11 +141,7 @@ TEST_F(UdpWorldTest, PacketsOfOnePathAreGathered) {
     EXPECT_TRUE(came.datagram.intact);
     next[psn % kPaths] += kPaths;
   }
-  for (const Counter& c : a.world->counters()) {
-    if (c.name == "net.sends") {
-      EXPECT_EQ(c.value, kPaths);
-    }
-  }
+  EXPECT_EQ(value_of(a.world->counters(), "net.sends"), kPaths);
 }
 
 TEST_F(UdpWorldTest, PayloadOfEverySizeArrivesWhole) {
@@ -177,13 +169,7 @@ TEST_F(UdpWorldTest, GarbageIsCountedAndHasNoOtherEffect) {
     stranger.send({.to = base::ipv4(127, 0, 1, 1), .port = wire::listen_port(b.world->process())},
                   {&piece, 1});
   }
-  const auto dropped = [&] {
-    std::uint64_t sum = 0;
-    for (const Counter& c : b.world->counters()) {
-      if (c.name.starts_with("net.drop_")) sum += c.value;
-    }
-    return sum;
-  };
+  const auto dropped = [&] { return value_of(b.world->counters(), "net.drop"); };
   const std::uint64_t sent = (bytes.size() + 6) / 7;
   const Time until = os::clock_now() + Duration::s(20);
   while (dropped() < sent && os::clock_now() < until) b.world->pass();

@@ -62,11 +62,8 @@ inline run::Outcome run(const scenario::Scenario& scenario, std::uint64_t seed) 
 }
 
 inline std::uint64_t counter(const run::Outcome& outcome, std::string_view name) {
-  for (const Counter& c : outcome.counters) {
-    if (c.name == name) return c.value;
-  }
-  ADD_FAILURE() << "no counter " << name;
-  return 0;
+  if (!has_counter(outcome.counters, name)) ADD_FAILURE() << "no counter " << name;
+  return value_of(outcome.counters, name);
 }
 
 // All failed expectations, and the command that repeats the run.
