@@ -29,7 +29,7 @@ class RunReceiver {
     SealedPackets* sealed = nullptr;  // null: packets are plain
     RunSender* sender = nullptr;      // of hellos that received ones cause; with `sealed`
   };
-  // What is referred to outlives the receiver.
+  // Everything that the arguments refer to outlives the receiver.
   RunReceiver(const Options& options, const Steering& steering, NetCounters& counters);
 
   // Receives up to `runs_max` runs from a Plane or a UdpSocket. REQUIRES at most

@@ -136,7 +136,7 @@ Result<void> UdpWorld::watch_all() {
   return {};
 }
 
-// What makes runs of datagrams and datagrams of runs, plain or sealed.
+// Opens the sender and the receiver of runs, plain or sealed.
 Result<void> UdpWorld::open_runs() {
   if (!config_.job_secret.empty()) {
     WEFT_TRY(sealed_, SealedPackets::make({.job_secret = config_.job_secret,
@@ -179,7 +179,7 @@ void UdpWorld::abandon() {
   watch_->abandon();
 }
 
-// --- what others ask ---------------------------------------------------------------------------
+// --- answers to users --------------------------------------------------------------------------
 
 std::vector<world::Address> UdpWorld::addresses() const {
   std::vector<world::Address> out;

@@ -76,7 +76,7 @@ class Waiter {
   // enough. `since`: a time after which this thread only worked, such as the begin of the pass.
   // True: the cores are oversubscribed, as this yield shows.
   bool yield(Time since);
-  // What yield() makes of its times: this thread ran again at `back`.
+  // The decision of yield(), by its times: this thread ran again at `back`.
   bool note_yield(Time since, Time back);
 
   // Sleeps until a descriptor is ready, as ppoll() does, or until `until`; kNever: without limit.
