@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 
 #include "base/assert.h"
 
@@ -35,6 +36,11 @@ rdma::Status status_of(transport::Status status) {
   return rdma::Status::kFlushed;
 }
 
+// The queues of an endpoint have a power of two of places.
+std::uint64_t places(std::uint32_t bound) {
+  return bound == 0 ? 0 : std::bit_ceil(std::uint64_t{bound});
+}
+
 Error no_such(const char* what, std::uint32_t id) {
   return {ErrorKind::kNotFound, fmt::format("{} {} is not there", what, id)};
 }
@@ -51,8 +57,8 @@ void EndpointRdma::bound_queues(const rdma::GroupRequest& request, transport::Qp
 
 Result<rdma::Group> EndpointRdma::create_qps(Time now, const rdma::GroupRequest& request,
                                              transport::QpConfig config, Prng& prng) {
-  const std::uint64_t sends = std::uint64_t{request.qps} * request.sends_max;
-  const std::uint64_t receives = std::uint64_t{request.qps} * request.receives_max;
+  const std::uint64_t sends = request.qps * places(request.sends_max);
+  const std::uint64_t receives = request.qps * places(request.receives_max);
   if (sends_reserved_ + sends > bounds_.sends_max ||
       receives_reserved_ + receives > bounds_.receives_max) {
     return Error{
@@ -95,8 +101,10 @@ Result<void> EndpointRdma::destroy_qps(Time now, GroupState& state) {
   WEFT_ASSERT(state.is_there);
   for (std::uint32_t i = 0; i < state.group.qps; ++i)
     WEFT_CHECK(endpoint_->destroy_qp(now, qps_[state.group.first_qp + i].qpn));
-  sends_reserved_ -= state.request.qps * state.request.sends_max;
-  receives_reserved_ -= state.request.qps * state.request.receives_max;
+  sends_reserved_ -=
+      static_cast<std::uint32_t>(state.request.qps * places(state.request.sends_max));
+  receives_reserved_ -=
+      static_cast<std::uint32_t>(state.request.qps * places(state.request.receives_max));
   state.is_there = false;
   return {};
 }
@@ -137,10 +145,30 @@ rdma::Limits EndpointRdma::limits() const {
 
 // --- work --------------------------------------------------------------------------------------
 
+transport::WriteRequest EndpointRdma::request_for(rdma::QpIndex qp,
+                                                  const rdma::Write& write) const {
+  const OwnRegion& from = region(write.from);
+  WEFT_ASSERT(from.is_there && write.from_offset <= from.size &&
+              write.size <= from.size - write.from_offset);
+  return {.id = std::uint64_t{qp} << 32 | write.id,
+          .local_at = from.at + write.from_offset,
+          .remote_at = write.to->at + write.to_offset,
+          .rkey = write.to->rkey,
+          .size = write.size,
+          .with_immediate = write.with_immediate,
+          .immediate = write.immediate};
+}
+
 std::size_t EndpointRdma::post_writes(Time now, rdma::QpIndex qp,
                                       std::span<const rdma::Write> writes) {
   // What the poster stored is visible to a peer that maps the memory once it has the immediate.
   std::atomic_thread_fence(std::memory_order_release);
+  const transport::Qpn qpn = qps_[qp].qpn;
+  if (writes.size() == 1) {  // by far the most calls
+    const transport::WriteRequest request = request_for(qp, writes[0]);
+    const transport::WriteRequest* const one = &request;
+    return endpoint_->post_writes(now, qpn, {&one, 1});
+  }
   constexpr std::size_t kBatch = 16;
   std::size_t taken = 0;
   while (taken < writes.size()) {
@@ -148,22 +176,10 @@ std::size_t EndpointRdma::post_writes(Time now, rdma::QpIndex qp,
     std::array<const transport::WriteRequest*, kBatch> pointers{};
     const std::size_t count = std::min(kBatch, writes.size() - taken);
     for (std::size_t i = 0; i < count; ++i) {
-      const rdma::Write& write = writes[taken + i];
-      WEFT_ASSERT(write.from < regions_.size());
-      const OwnRegion& region = regions_[write.from];
-      WEFT_ASSERT(region.is_there && write.from_offset <= region.size &&
-                  write.size <= region.size - write.from_offset);
-      requests[i] = {.id = std::uint64_t{qp} << 32 | write.id,
-                     .local_at = region.at + write.from_offset,
-                     .remote_at = write.to->at + write.to_offset,
-                     .rkey = write.to->rkey,
-                     .size = write.size,
-                     .with_immediate = write.with_immediate,
-                     .immediate = write.immediate};
+      requests[i] = request_for(qp, writes[taken + i]);
       pointers[i] = &requests[i];
     }
-    const std::size_t accepted =
-        endpoint_->post_writes(now, qps_[qp].qpn, std::span(pointers).first(count));
+    const std::size_t accepted = endpoint_->post_writes(now, qpn, std::span(pointers).first(count));
     taken += accepted;
     if (accepted < count) break;
   }

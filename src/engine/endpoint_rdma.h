@@ -77,6 +77,8 @@ class EndpointRdma : public rdma::Rdma {
   std::size_t table_bytes() const;
 
  private:
+  transport::WriteRequest request_for(rdma::QpIndex qp, const rdma::Write& write) const;
+
   transport::Endpoint* endpoint_;
   Bounds bounds_;
   std::vector<OneQp> qps_;          // by QpIndex

@@ -51,7 +51,8 @@ struct Group {
   std::uint32_t qps = 0;
 };
 
-// Bounds hold for each QP. `receives_posted` are there before any peer can reach the QP.
+// Each QP takes at least as many as its bounds say; the next power of two at most.
+// `receives_posted` are there before any peer can reach the QP.
 struct GroupRequest {
   std::uint32_t qps = 1;
   std::uint32_t sends_max = 64, receives_max = 64;

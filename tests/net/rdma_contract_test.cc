@@ -323,16 +323,18 @@ TEST_P(RdmaContract, TheReasonOfAFailureIsKnownBeforeItsCompletionIsPolled) {
   EXPECT_EQ(a_.writes[0].status, Status::kRemoteAccess);
 }
 
-TEST_P(RdmaContract, QueuesTakeNoMoreThanTheirBounds) {
-  if (GetParam() != Kind::kLibrary)
-    GTEST_SKIP() << "the queues of an endpoint have a power of two of places, at least the bound";
+TEST_P(RdmaContract, QueuesTakeTheirBoundsAndAtMostTheNextPowerOfTwo) {
   open({.sends_max = 5, .receives_max = 3, .receives_posted = 2});
-  EXPECT_EQ(b_.rdma->post_receives(os::clock_now(), b_.group.first_qp, 9), 1u);
+  const std::uint32_t receives = b_.rdma->post_receives(os::clock_now(), b_.group.first_qp, 9);
+  EXPECT_GE(receives, 1u);
+  EXPECT_LE(receives, 2u);
   std::array<Write, 9> writes;
   writes.fill({.from = a_.region.id, .to = &a_.peer, .size = 100});
-  EXPECT_EQ(a_.rdma->post_writes(os::clock_now(), a_.group.first_qp, writes), 5u);
-  ASSERT_TRUE(drive_until([&] { return a_.writes.size() == 5; }));
-  EXPECT_EQ(a_.rdma->post_writes(os::clock_now(), a_.group.first_qp, writes), 5u);
+  const std::size_t sends = a_.rdma->post_writes(os::clock_now(), a_.group.first_qp, writes);
+  EXPECT_GE(sends, 5u);
+  EXPECT_LE(sends, 8u);
+  ASSERT_TRUE(drive_until([&] { return a_.writes.size() == sends; }));
+  EXPECT_EQ(a_.rdma->post_writes(os::clock_now(), a_.group.first_qp, writes), sends);
 }
 
 TEST_P(RdmaContract, ReceivesBeyondTheBoundAreNotTaken) {
