@@ -98,7 +98,6 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
   options.qps_max = terms.qps;
   options.sends_max = terms.qps * kBenchDepthMax;
   options.receives_max = 0;
-  options.probes_paths = true;
   options.world.spin = bench.settings.spin ? *bench.settings.spin : os::usual_spin();
   if (bench.settings.icrc) options.world.icrc = *bench.settings.icrc;
   options.world.shared_memory =
@@ -115,7 +114,15 @@ Result<BenchLink> connect_group(const Bench& bench, const Terms& terms, Role rol
   // that were sent.
   WEFT_TRY(const auto group, exchange(stream, role, ours.description));
   WEFT_TRY(const auto landing, exchange(stream, role, end.describe_landing()));
-  WEFT_TRY(BenchLink link, end.connect(ours.group, {.group = group, .landing = landing}));
+  WEFT_TRY(const std::uint32_t there, end.payload_that_arrives(group));
+  // Only one end may know that a path takes less.
+  std::array<std::byte, 4> word;
+  base::store32(Bytes(word), 0, there);
+  WEFT_TRY(const auto here, exchange(stream, role, word));
+  WEFT_TRY(BenchLink link,
+           end.connect(ours.group, {.group = group,
+                                    .landing = landing,
+                                    .payload_max = std::min(there, base::load32(here, 0))}));
   if (link.landing.size < buffers.memory().source.size())
     return Error{ErrorKind::kInvalid, "the other end's region is smaller than ours"};
   WEFT_CHECK(accept_carrier(bench, link, stream));
@@ -150,9 +157,12 @@ Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms,
   WEFT_TRY(const BenchEnd::Created sender, out.end->create_group(terms.qps));
   WEFT_TRY(const BenchEnd::Created receiver, out.end->create_group(terms.qps));
   const auto landing = out.end->describe_landing();
-  WEFT_TRY(out.link,
-           out.end->connect(sender.group, {.group = receiver.description, .landing = landing}));
-  WEFT_CHECK(out.end->connect(receiver.group, {.group = sender.description, .landing = landing}));
+  WEFT_TRY(const std::uint32_t payload, out.end->payload_that_arrives(receiver.description));
+  WEFT_TRY(out.link, out.end->connect(sender.group, {.group = receiver.description,
+                                                     .landing = landing,
+                                                     .payload_max = payload}));
+  WEFT_CHECK(out.end->connect(
+      receiver.group, {.group = sender.description, .landing = landing, .payload_max = payload}));
   buffers.touch();
   return out;
 }

@@ -48,10 +48,13 @@ class BenchEnd {
   virtual Result<Created> create_group(std::uint32_t qps) = 0;
   // The landing region, as a RegionHello.
   virtual std::vector<std::byte> describe_landing() const = 0;
+  // The largest payload that arrives at the peer over the planes.
+  virtual Result<std::uint32_t> payload_that_arrives(ConstBytes peer_group) = 0;
   // What a peer of either kind has sent: any bytes. Errors: kInvalid in one line, if the two ends do
   // not fit.
   struct PeerWords {
     ConstBytes group{}, landing{};
+    std::uint32_t payload_max = 0;  // that arrives at either end
   };
   virtual Result<BenchLink> connect(const rdma::Group& group, const PeerWords& peer) = 0;
 

@@ -26,7 +26,11 @@ class EngineEnd final : public BenchEnd {
   std::vector<std::byte> describe_landing() const override {
     return rdma_->describe_region(landing_);
   }
+  Result<std::uint32_t> payload_that_arrives(ConstBytes peer_group) override {
+    return rdma_->payload_that_arrives(peer_group);
+  }
   Result<BenchLink> connect(const rdma::Group& group, const PeerWords& peer) override {
+    rdma_->limit_payload(peer.payload_max);
     WEFT_CHECK(rdma_->connect(os::clock_now(), group.id, peer.group));
     WEFT_TRY(const rdma::RemoteRegion landing, rdma_->open_region(group.id, peer.landing));
     WEFT_TRY(const engine::Hello first,

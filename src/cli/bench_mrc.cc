@@ -18,13 +18,11 @@
 #include "os/clock.h"
 #include "os/host_identity.h"
 #include "os/log.h"
+#include "os/waiter.h"
 #include "settings/setting_table.h"
 
 namespace weft::cli {
 namespace {
-
-// After that time without a completion, this thread yields its core to others.
-constexpr Duration kYieldAfter = Duration::us(20);
 
 // Passes the command line to the device through the environment. REQUIRES that there is one thread.
 void tell_device(const SettingFlags& flags) {
@@ -63,6 +61,7 @@ class MrcEnd final : public BenchEnd {
 
   Result<Created> create_group(std::uint32_t qps) override;
   std::vector<std::byte> describe_landing() const override;
+  Result<std::uint32_t> payload_that_arrives(ConstBytes peer_group) override;
   Result<BenchLink> connect(const rdma::Group& group, const PeerWords& peer) override;
 
   rdma::Rdma& rdma() override { return *rdma_; }
@@ -72,7 +71,7 @@ class MrcEnd final : public BenchEnd {
     now_ = os::clock_now();
     if (news) {
       came_at_ = now_;
-    } else if (now_ - came_at_ > kYieldAfter) {
+    } else if (now_ - came_at_ > os::kYieldAfter) {
       sched_yield();
     }
   }
@@ -160,6 +159,19 @@ std::vector<std::byte> MrcEnd::describe_landing() const {
   return {bytes.begin(), bytes.end()};
 }
 
+// The MTU of the port is what the device may send; the planes may carry less.
+Result<std::uint32_t> MrcEnd::payload_that_arrives(ConstBytes peer_group) {
+  if (peer_group.size() < engine::Hello::kSize)
+    return Error{ErrorKind::kInvalid, "the peer describes no QP"};
+  WEFT_TRY(const engine::Hello first,
+           engine::Hello::from_bytes(peer_group.first<engine::Hello::kSize>()));
+  WEFT_TRY(const auto engine, device::SoftwareContext::of(rdma_->verbs())->engine());
+  const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
+    return parts.world.payload_that_arrives(first.ports);
+  });
+  return std::min(rdma_->mtu(), fits);
+}
+
 Result<BenchLink> MrcEnd::connect(const rdma::Group& group, const PeerWords& words) {
   BenchLink out{.group = group};
   mrclib::GroupDescription peer;
@@ -171,13 +183,8 @@ Result<BenchLink> MrcEnd::connect(const rdma::Group& group, const PeerWords& wor
     peer.qps.push_back({.qpn = one.qpn, .first_psn = one.first_psn});
     if (at > 0) continue;
     out.peer_ports = one.ports;
-    // The MTU of the port is what the device may send; the planes may carry less.
-    WEFT_TRY(const auto engine, device::SoftwareContext::of(rdma_->verbs())->engine());
-    const std::uint32_t fits = engine->with_lock([&](device::DeviceEngine::Parts& parts) {
-      return parts.world.payload_that_arrives(one.ports);
-    });
     const std::uint32_t said = mtu_said_ != 0 ? mtu_said_ : one.mtu;
-    out.mtu = std::min(rdma_->mtu(), said != 0 ? std::min(fits, said) : fits);
+    out.mtu = said != 0 ? std::min(words.payload_max, said) : words.payload_max;
     WEFT_CHECK(engine::check_mtu(out.mtu, said));
     base::store_ipv6(Bytes(peer.gid), 0, one.ports[0].ip());
   }

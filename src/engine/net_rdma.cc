@@ -159,6 +159,12 @@ std::vector<std::byte> NetRdma::describe(rdma::GroupId id) const {
   return out;
 }
 
+Result<std::uint32_t> NetRdma::payload_that_arrives(ConstBytes peer) const {
+  if (peer.size() < Hello::kSize) return Error{ErrorKind::kInvalid, "the peer describes no QP"};
+  WEFT_TRY(const Hello first, Hello::from_bytes(peer.first<Hello::kSize>()));
+  return world_->payload_that_arrives(first.ports);
+}
+
 Result<void> NetRdma::connect(Time now, rdma::GroupId id, ConstBytes peer) {
   WEFT_TRY(GroupState* const state, find_group(id));
   if (state->is_connected)
@@ -187,8 +193,7 @@ Result<void> NetRdma::choose_carrier(GroupState& state, const Hello& peer) {
   if (peer.shared_memory) carrier.ring = world_->shared_memory_ev(peer.ports[0]);
   state.over_shared_memory = carrier.ring.has_value();
   if (!carrier.ring) {
-    const std::uint32_t fits = options_.probes_paths ? world_->payload_that_arrives(peer.ports)
-                                                     : world_->payload_to(peer.ports);
+    const std::uint32_t fits = std::min(world_->payload_to(peer.ports), payload_max_);
     const std::uint32_t said = options_.mtu != 0 ? options_.mtu : peer.mtu;
     carrier.mtu = said != 0 ? std::min(fits, said) : fits;
     WEFT_CHECK(check_mtu(carrier.mtu, said));

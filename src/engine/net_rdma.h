@@ -25,8 +25,6 @@ struct NetRdmaOptions {
   net::UdpWorldConfig world{};
   std::uint32_t mtu = 0;     // payload of a packet over the planes; 0: the largest that fits
   std::uint32_t burst = 15;  // packets of one EV in one system call
-  // connect() sends packets to find the largest that arrives. It takes up to 0.6 s.
-  bool probes_paths = false;
   std::uint32_t qps_max = 16, regions_max = 64;
   // Over all QPs: the completion queue has a place for each.
   std::uint32_t sends_max = 1024, receives_max = 1024;
@@ -48,6 +46,11 @@ class NetRdma final : public EndpointRdma {
   const net::UdpWorld& world() const { return *world_; }
   using EndpointRdma::endpoint;
   transport::Qpn qpn(rdma::QpIndex index) const { return qp(index).qpn; }
+  // Sends packets to the process that describe() of a peer's group names, to find the largest payload
+  // that arrives there: up to 0.6 s. Errors: kInvalid for other bytes.
+  Result<std::uint32_t> payload_that_arrives(ConstBytes peer) const;
+  // From now on connect() uses no larger payload over the planes.
+  void limit_payload(std::uint32_t payload) { payload_max_ = payload; }
   // The payload of a packet, if the planes carry the group. REQUIRES that it is connected.
   std::uint32_t mtu_of(rdma::GroupId group) const { return carriers_[group].mtu; }
 
@@ -99,6 +102,7 @@ class NetRdma final : public EndpointRdma {
   std::vector<Carrier> carriers_;  // by GroupId
   std::vector<Backing> backings_;  // by RegionId
   std::vector<Mapping> mappings_;
+  std::uint32_t payload_max_ = ~0u;
 };
 
 }  // namespace weft::engine
