@@ -24,7 +24,7 @@ Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   for (const os::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
   if (!bench.fabric) return {};
   WEFT_TRY(const fabric::Topology topology, fabric::Topology::make(bench.fabric->topology));
-  out.ev_mode = net::EvMode::kSrv6;
+  out.ev_carrier = fabric::EvCarrier::kSrv6;
   out.place = net::FabricPlace{topology, bench.arguments.fabric_host};
   return {};
 }
@@ -87,7 +87,7 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
   if (bench.arguments.api == BenchApi::kMrc)
     return open_mrc_end(bench, terms.qps, buffers.memory());
   engine::NetRdmaOptions options;
-  options.world.ev_mode = bench.settings.ev_mode;
+  options.world.ev_carrier = bench.settings.ev_carrier;
   WEFT_CHECK(choose_planes(bench, options.world));
   options.world.evs_per_plane = bench.settings.evs;
   options.world.srv6 = bench.settings.srv6;

@@ -112,10 +112,10 @@ Result<void> MrcEnd::open(const BenchMemory& memory, std::uint32_t qps_max,
   WEFT_TRY(source_, rdma_->add_region(memory.source));
   WEFT_TRY(landing_, rdma_->add_region(memory.landing));
   WEFT_TRY(const auto engine, device::SoftwareContext::of(rdma_->verbs())->engine());
-  as_nic_ = engine->config().world.peers == net::Peers::kMrc;
+  as_nic_ = engine->config().world.peers == wire::PeerKind::kNic;
   engine->with_lock([&](device::DeviceEngine::Parts& parts) {
-    whole_icrc_ = parts.world.icrc() == net::IcrcCover::kFull;
-    labelled_ = parts.world.ev_mode() == net::EvMode::kPortAndLabel;
+    whole_icrc_ = parts.world.icrc() == wire::IcrcCover::kFull;
+    labelled_ = parts.world.ev_carrier() == fabric::EvCarrier::kPortAndLabel;
     return 0;
   });
   return {};
@@ -212,7 +212,7 @@ void warn_of_controllers(const Bench& bench) {
 
 Result<void> check_mrc(const Bench& bench) {
   const BenchArguments& a = bench.arguments;
-  if (bench.settings.peers == net::Peers::kMrc && a.host.empty() && !a.listen && !a.to_itself) {
+  if (bench.settings.peers == wire::PeerKind::kNic && a.host.empty() && !a.listen && !a.to_itself) {
     return Error{
         ErrorKind::kInvalid,
         "with peers = mrc one process at a time has these addresses, so not both ends; run "

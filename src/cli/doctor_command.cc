@@ -63,7 +63,8 @@ Result<void> check(const NetSettings& settings) {
   }
   WEFT_TRY(net::UdpWorldConfig world, engine::world_config(settings));
   WEFT_TRY(world, net::complete_config(std::move(world)));
-  WEFT_CHECK(net::Steering::make({.mode = world.ev_mode, .evs_per_plane = world.evs_per_plane}));
+  WEFT_CHECK(
+      net::Steering::make({.carrier = world.ev_carrier, .evs_per_plane = world.evs_per_plane}));
   return {};
 }
 

@@ -34,7 +34,7 @@ Result<transport::PeerInfo> peer_planes(std::span<const world::Address> ours,
     return Error{ErrorKind::kInvalid, fmt::format("{:#x} is no QP number", peer.qpn)};
   transport::PeerInfo info;
   const auto process =
-      static_cast<std::uint16_t>(peer.kind == net::Peers::kWeft ? peer.qpn >> 16 : 0);
+      static_cast<std::uint16_t>(peer.kind == wire::PeerKind::kSoftware ? peer.qpn >> 16 : 0);
   for (std::size_t p = 0; p < info.ports.size(); ++p) {
     const world::Address& plane = ours[p < ours.size() ? p : 0];
     info.ports[p] = {.high = (peer.gid.high & ~field.high) | (plane.high & field.high),

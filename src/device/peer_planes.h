@@ -19,7 +19,7 @@ namespace weft::device {
 struct VerbsPeer {
   Ipv6 gid{};
   std::uint32_t qpn = 0;
-  net::Peers kind = net::Peers::kWeft;  // kMrc: one UDP port serves all QPs of the peer
+  wire::PeerKind kind = wire::PeerKind::kSoftware;  // kMrc: one UDP port serves all QPs of the peer
 };
 
 // The QP number of a host's first process, which answers requests that are for no QP.

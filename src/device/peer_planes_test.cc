@@ -55,7 +55,7 @@ TEST(PeerPlanesTest, GidOfAnyPortGivesTheSamePlanes) {
 TEST(PeerPlanesTest, QpNumberOfANicNamesNoProcess) {
   const auto peer = peer_planes(
       addresses({"fd00:1::7"}),
-      {.gid = *os::parse_address("fd00:1::9"), .qpn = 0x07'1234, .kind = net::Peers::kMrc});
+      {.gid = *os::parse_address("fd00:1::9"), .qpn = 0x07'1234, .kind = wire::PeerKind::kNic});
   ASSERT_TRUE(peer);
   EXPECT_EQ(peer->ports[0].process, 0);
   EXPECT_EQ(peer->qpn, 0x07'1234u);

@@ -88,7 +88,7 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   config.retry = {.timeout = attributes.timeout,
                   .linear_count = attributes.linear_count,
                   .exponential_count = attributes.exponential_count};
-  config.peer = engine::peer_kind_of(engine_.config().world.peers);
+  config.peer = engine_.config().world.peers;
   config.nscc = engine::plane_congestion();
   if (profiles.uses != nullptr) control::apply_cc(profiles.uses->cc.view, config.nscc);
   config.nscc.cwnd_bytes_initial = std::max(config.nscc.cwnd_bytes_initial / qps_sharing_path,

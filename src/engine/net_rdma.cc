@@ -103,7 +103,7 @@ Result<void> NetRdma::remove_region(rdma::RegionId id) {
 }
 
 transport::QpConfig NetRdma::config_for(std::span<const fabric::Ev> evs) const {
-  transport::QpConfig config = plane_config(evs, peer_kind_of(options_.world.peers));
+  transport::QpConfig config = plane_config(evs, options_.world.peers);
   config.mtu_dest = options_.world.mtu;
   config.mtu_dest_unlisted = net::kShmPayloadMax;  // the peer chooses by itself what it sends over
   config.mpr = config.mpr_dest = kMpr;
@@ -137,11 +137,11 @@ Hello NetRdma::hello() const {
   out.incarnation = world_->incarnation();
   out.host = os::host_identity(options_.world.network_namespace);
   out.shared_memory = world_->has_shared_memory();
-  out.encapsulates = world_->srv6_form() == net::Srv6Form::kMrc;
-  out.uses_usids = world_->srv6_form() != net::Srv6Form::kAuto;
-  out.labelled = world_->ev_mode() == net::EvMode::kPortAndLabel;
-  out.whole_icrc = world_->icrc() == net::IcrcCover::kFull;
-  out.peers_are_nics = options_.world.peers == net::Peers::kMrc;
+  out.encapsulates = world_->srv6_form() == fabric::Srv6Form::kMrc;
+  out.uses_usids = world_->srv6_form() != fabric::Srv6Form::kAuto;
+  out.labelled = world_->ev_carrier() == fabric::EvCarrier::kPortAndLabel;
+  out.whole_icrc = world_->icrc() == wire::IcrcCover::kFull;
+  out.peers_are_nics = options_.world.peers == wire::PeerKind::kNic;
   return out;
 }
 

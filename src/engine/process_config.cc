@@ -23,10 +23,10 @@ Result<net::UdpWorldConfig> world_config(const settings::NetSettings& settings) 
   for (const os::PlaneChoice& plane : planes) world.planes.push_back(plane.address);
   if (settings.mtu != 0) world.mtu = settings.mtu;
   world.evs_per_plane = settings.evs;
-  world.ev_mode = settings.ev_mode;
+  world.ev_carrier = settings.ev_carrier;
   world.peers = settings.peers;
   if (settings.icrc) world.icrc = *settings.icrc;
-  if (settings.peers == net::Peers::kMrc && settings.icrc == net::IcrcCover::kHeaders) {
+  if (settings.peers == wire::PeerKind::kNic && settings.icrc == wire::IcrcCover::kHeaders) {
     return Error{
         ErrorKind::kInvalid,
         "peers = mrc and icrc = headers: who is not Weft checks the payload too; leave icrc "
@@ -39,10 +39,6 @@ Result<net::UdpWorldConfig> world_config(const settings::NetSettings& settings) 
     WEFT_TRY(world.job_secret, settings::read_secret_file(settings.secret_file));
   }
   return world;
-}
-
-transport::PeerKind peer_kind_of(net::Peers peers) {
-  return peers == net::Peers::kMrc ? transport::PeerKind::kNic : transport::PeerKind::kSoftware;
 }
 
 transport::EndpointConfig endpoint_config(const net::UdpWorld& world, const EndpointBounds& bounds,

@@ -19,8 +19,6 @@ namespace weft::engine {
 // The world for these settings; reads the job secret's file. Errors: kInvalid, kSystem.
 Result<net::UdpWorldConfig> world_config(const settings::NetSettings& settings);
 
-transport::PeerKind peer_kind_of(net::Peers peers);
-
 // Bounds that the caller chooses; everything else follows from the world.
 struct EndpointBounds {
   std::uint32_t mtu = 4096;

@@ -15,13 +15,13 @@ TEST(ProcessConfig, TheWorldFollowsFromTheSettings) {
   EXPECT_EQ(world->planes.size(), 1u);
   EXPECT_EQ(world->mtu, 2048u);
   EXPECT_FALSE(world->shared_memory);
-  EXPECT_EQ(world->icrc, net::IcrcCover::kHeaders);
+  EXPECT_EQ(world->icrc, wire::IcrcCover::kHeaders);
   // A NIC checks the ICRC of the payload too; a setting that contradicts this is an error.
-  set.peers = net::Peers::kMrc;
+  set.peers = wire::PeerKind::kNic;
   EXPECT_TRUE(world_config(set));
-  set.icrc = net::IcrcCover::kFull;
+  set.icrc = wire::IcrcCover::kFull;
   EXPECT_TRUE(world_config(set));
-  set.icrc = net::IcrcCover::kHeaders;
+  set.icrc = wire::IcrcCover::kHeaders;
   world = world_config(set);
   ASSERT_FALSE(world);
   EXPECT_NE(world.error().message.find("peers = mrc and icrc = headers"), std::string::npos);
@@ -56,8 +56,6 @@ TEST(ProcessConfig, AQpOverPlanesHasTheKindOfItsPeer) {
     EXPECT_TRUE(config.nscc.enabled);
     EXPECT_EQ(config.nscc, plane_congestion());
   }
-  EXPECT_EQ(peer_kind_of(net::Peers::kMrc), transport::PeerKind::kNic);
-  EXPECT_EQ(peer_kind_of(net::Peers::kWeft), transport::PeerKind::kSoftware);
 }
 
 }  // namespace

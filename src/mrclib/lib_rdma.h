@@ -122,6 +122,7 @@ class LibRdma final : public rdma::Rdma {
   // Returns what mrc_modify_qp does: 0, or an errno.
   int modify(const OneQp& qp, const QpChange& change, const MrcChange& mrc) const;
 
+  std::size_t post_batch(rdma::QpIndex qp, std::span<const rdma::Write> writes);
   bool refill();
   void sleep(Time limit);
   bool take_events();

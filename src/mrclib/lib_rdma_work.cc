@@ -64,41 +64,49 @@ std::size_t accepted_before(const Request* bad, const std::array<Request, N>& ba
 // --- posting -------------------------------------------------------------------------------------
 
 std::size_t LibRdma::post_writes(Time, rdma::QpIndex qp, std::span<const rdma::Write> writes) {
-  OneQp& one = qps_[qp];
-  if (one.has_failed || one.qp == nullptr) return 0;
   // A peer sees what the poster stored once it has the immediate.
   std::atomic_thread_fence(std::memory_order_release);
-  const auto room = std::min<std::size_t>(writes.size(), one.sends_max - one.sends);
+  if (writes.size() <= kBatch) [[likely]]
+    return post_batch(qp, writes);
   std::size_t taken = 0;
-  while (taken < room) {
-    const std::size_t count = std::min(kBatch, room - taken);
-    for (std::size_t i = 0; i < count; ++i) {
-      const rdma::Write& write = writes[taken + i];
-      const ibv_mr* const mr = regions_[write.from].mr;
-      WEFT_ASSERT(mr != nullptr && write.from_offset <= mr->length &&
-                  write.size <= mr->length - write.from_offset);
-      set_write({.id = wr_id_of(Completion::Kind::kWrite, qp, write.id),
-                 .from = reinterpret_cast<std::uintptr_t>(mr->addr) + write.from_offset,
-                 .to = write.to->at + write.to_offset,
-                 .size = write.size,
-                 .lkey = mr->lkey,
-                 .rkey = write.to->rkey,
-                 .with_immediate = write.with_immediate,
-                 .immediate = write.immediate},
-                sends_[i], pieces_[i]);
-    }
-    ibv_send_wr* bad = nullptr;
-    ibv_send_wr* const next = std::exchange(sends_[count - 1].next, nullptr);
-    const int error = library_.mrc_post_send(one.qp, sends_.data(), &bad);
-    sends_[count - 1].next = next;
-    const std::size_t accepted = error == 0 ? count : accepted_before(bad, sends_);
-    one.sends += static_cast<std::uint32_t>(accepted);
+  while (taken < writes.size()) {
+    const auto batch = writes.subspan(taken, std::min(kBatch, writes.size() - taken));
+    const std::size_t accepted = post_batch(qp, batch);
     taken += accepted;
-    if (error == 0) continue;
-    note_refusal(one, error);
-    break;
+    if (accepted < batch.size()) break;
   }
   return taken;
+}
+
+// REQUIRES at most kBatch writes. Returns how many were taken.
+std::size_t LibRdma::post_batch(rdma::QpIndex qp, std::span<const rdma::Write> writes) {
+  OneQp& one = qps_[qp];
+  if (one.has_failed || one.qp == nullptr) return 0;
+  const auto count = std::min<std::size_t>(writes.size(), one.sends_max - one.sends);
+  if (count == 0) return 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const rdma::Write& write = writes[i];
+    const ibv_mr* const mr = regions_[write.from].mr;
+    WEFT_ASSERT(mr != nullptr && write.from_offset <= mr->length &&
+                write.size <= mr->length - write.from_offset);
+    set_write({.id = wr_id_of(Completion::Kind::kWrite, qp, write.id),
+               .from = reinterpret_cast<std::uintptr_t>(mr->addr) + write.from_offset,
+               .to = write.to->at + write.to_offset,
+               .size = write.size,
+               .lkey = mr->lkey,
+               .rkey = write.to->rkey,
+               .with_immediate = write.with_immediate,
+               .immediate = write.immediate},
+              sends_[i], pieces_[i]);
+  }
+  ibv_send_wr* bad = nullptr;
+  ibv_send_wr* const next = std::exchange(sends_[count - 1].next, nullptr);
+  const int error = library_.mrc_post_send(one.qp, sends_.data(), &bad);
+  sends_[count - 1].next = next;
+  const std::size_t accepted = error == 0 ? count : accepted_before(bad, sends_);
+  one.sends += static_cast<std::uint32_t>(accepted);
+  if (error != 0) note_refusal(one, error);
+  return accepted;
 }
 
 std::uint32_t LibRdma::post_receives(Time, rdma::QpIndex qp, std::uint32_t count) {

@@ -30,7 +30,7 @@ void RunReceiver::add_run(const Arrival& at, Bytes bytes) {
   const os::UdpSocket::Incoming& run = at.run;
   // The ports of processes of other kinds do not distinguish them.
   const std::uint16_t process =
-      options_.peers == Peers::kWeft ? wire::process_of(run.port) : std::uint16_t{0};
+      options_.peers == PeerKind::kSoftware ? wire::process_of(run.port) : std::uint16_t{0};
   for (std::size_t from = 0; from < bytes.size(); from += run.segment) {
     const auto packet =
         open(at, bytes.subspan(from, std::min<std::size_t>(run.segment, bytes.size() - from)));

@@ -24,7 +24,7 @@ namespace weft::net {
 class RunReceiver {
  public:
   struct Options {
-    Peers peers = Peers::kWeft;
+    PeerKind peers = PeerKind::kSoftware;
     IcrcCover icrc = IcrcCover::kHeaders;
     SealedPackets* sealed = nullptr;  // null: packets are plain
     RunSender* sender = nullptr;      // of hellos that received ones cause; with `sealed`

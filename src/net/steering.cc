@@ -20,8 +20,8 @@ Result<Steering> Steering::make(const SteeringConfig& config) {
   if (config.evs_per_plane == 0 || config.evs_per_plane > kEvsPerPlaneMax)
     return Error{ErrorKind::kInvalid, "evs: expected 1 to 4096 in a plane"};
   Steering out(config);
-  switch (config.mode) {
-    case EvMode::kUdpPort:
+  switch (config.carrier) {
+    case EvCarrier::kUdpPort:
       if (config.evs_per_plane > wire::kSourcePortsMax) {
         return Error{ErrorKind::kInvalid,
                      fmt::format("evs {}: expected at most {} in a plane, as an EV is a UDP source "
@@ -30,11 +30,11 @@ Result<Steering> Steering::make(const SteeringConfig& config) {
       }
       out.sockets_ = config.evs_per_plane;
       break;
-    case EvMode::kPortAndLabel:
+    case EvCarrier::kPortAndLabel:
       out.sockets_ = std::min((config.evs_per_plane + kEvsPerSocket - 1) / kEvsPerSocket,
                               wire::kSourcePortsMax);
       break;
-    case EvMode::kSrv6:
+    case EvCarrier::kSrv6:
       if (!config.place) return Error{ErrorKind::kInvalid, "SRv6 needs a fabric to steer in"};
       if (config.place->self >= config.place->topology.host_count())
         return Error{ErrorKind::kInvalid,
@@ -50,7 +50,7 @@ std::vector<fabric::Ev> Steering::evs(std::uint16_t process) const {
   for (std::uint32_t i = 0; i < config_.evs_per_plane; ++i) {
     for (std::uint32_t plane = 0; plane < config_.plane_count; ++plane) {
       std::uint32_t value = plane << kSrv6PlaneShift | i;
-      if (config_.mode != EvMode::kSrv6) {
+      if (config_.carrier != EvCarrier::kSrv6) {
         value = fabric::entropy_of_fields(
             {.source_port = wire::source_port(process, i % sockets_), .flow_label = i / sockets_});
       }
@@ -62,7 +62,7 @@ std::vector<fabric::Ev> Steering::evs(std::uint16_t process) const {
 
 Steering::Fields Steering::fields(std::uint16_t process, std::uint32_t plane, std::uint32_t ev,
                                   const Ipv6& peer) const {
-  if (config_.mode != EvMode::kSrv6) {
+  if (config_.carrier != EvCarrier::kSrv6) {
     const fabric::EntropyFields fields = fabric::fields_of_entropy(ev);
     const std::uint32_t socket =
         static_cast<std::uint32_t>(fields.source_port) - wire::source_port(process, 0);
@@ -81,11 +81,11 @@ Steering::Fields Steering::fields(std::uint16_t process, std::uint32_t plane, st
 }
 
 std::uint32_t Steering::ev_of(const Seen& seen) const {
-  if (config_.mode == EvMode::kSrv6)
+  if (config_.carrier == EvCarrier::kSrv6)
     return seen.plane << kSrv6PlaneShift | (seen.flow_label & wire::ipv6_at::kFlowLabelMask);
   return fabric::entropy_of_fields(
       {.source_port = seen.source_port,
-       .flow_label = config_.mode == EvMode::kPortAndLabel ? seen.flow_label : 0});
+       .flow_label = config_.carrier == EvCarrier::kPortAndLabel ? seen.flow_label : 0});
 }
 
 }  // namespace weft::net

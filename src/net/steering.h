@@ -1,11 +1,8 @@
 // Steering: converts an EV to a path on the real network, and a received packet's fields to its EV.
 //
-// There are three modes (EvMode):
-//   UDP port        an EV is a UDP source port; switches that hash flows give each its own path
-//   port and label  the same with the IPv6 flow label: more EVs than sockets (STEV)
-//   SRv6            the destination is the carrier of a uSID list, and the flow label holds the EV
-//                   as an index. The lab's form (Srv6Form) has no inner header, so the UDP checksum
-//                   is computed for the carrier: only for links that do not verify it (veth)
+// There are three carriers of EVs (fabric/ev_carrier.h). In the lab's form of SRv6 there is no inner
+// header, so the UDP checksum is computed for the carrier: only for links that do not verify it
+// (veth).
 //
 // The sender's process follows from the source port (docs/decisions/0008). A value; arithmetic
 // only.
@@ -18,17 +15,14 @@
 #include "base/ipv6.h"
 #include "base/result.h"
 #include "fabric/ev.h"
+#include "fabric/ev_carrier.h"
 #include "fabric/topology.h"
 #include "wire/process_ports.h"
 
 namespace weft::net {
 
-enum class EvMode : std::uint8_t { kUdpPort, kPortAndLabel, kSrv6 };
-
-// Where the uSIDs are (docs/decisions/0020). kCarrier, for the lab: in the destination of the UDP
-// packet itself. kMrc: in the destination of an outer IPv6 header. kAuto: kCarrier if every link is
-// the lab's, otherwise kMrc.
-enum class Srv6Form : std::uint8_t { kAuto, kCarrier, kMrc };
+using fabric::EvCarrier;
+using fabric::Srv6Form;
 
 // The place of this host in a fabric that is steered by uSIDs.
 struct FabricPlace {
@@ -37,7 +31,7 @@ struct FabricPlace {
 };
 
 struct SteeringConfig {
-  EvMode mode = EvMode::kUdpPort;
+  EvCarrier carrier = EvCarrier::kUdpPort;
   std::uint32_t plane_count = 1;
   std::uint32_t evs_per_plane = 4;
   std::optional<FabricPlace> place{};  // for SRv6

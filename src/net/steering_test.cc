@@ -21,10 +21,10 @@ fabric::Topology two_plane() {
 }
 
 TEST(Steering, EveryEvHasItsOwnPortAndLabel) {
-  for (const EvMode mode : {EvMode::kUdpPort, EvMode::kPortAndLabel}) {
-    const std::uint32_t count = mode == EvMode::kUdpPort ? 64 : 1000;
+  for (const EvCarrier mode : {EvCarrier::kUdpPort, EvCarrier::kPortAndLabel}) {
+    const std::uint32_t count = mode == EvCarrier::kUdpPort ? 64 : 1000;
     const Steering steering =
-        Steering::make({.mode = mode, .plane_count = 3, .evs_per_plane = count}).value();
+        Steering::make({.carrier = mode, .plane_count = 3, .evs_per_plane = count}).value();
     EXPECT_LE(steering.sockets(), wire::kSourcePortsMax);
     const Ipv6 peer{.high = 1, .low = 2};
     std::set<std::pair<std::uint32_t, std::uint32_t>> values;
@@ -51,7 +51,7 @@ TEST(Steering, AnUnknownEvUsesTheFirstSocket) {
 TEST(Steering, TheCarrierAddressNamesThePathOfTheEv) {
   const fabric::Topology topology = two_plane();
   for (fabric::HostIndex from = 0; from < 4; ++from) {
-    const Steering steering = Steering::make({.mode = EvMode::kSrv6,
+    const Steering steering = Steering::make({.carrier = EvCarrier::kSrv6,
                                               .plane_count = 2,
                                               .evs_per_plane = 6,
                                               .place = FabricPlace{topology, from}})
@@ -75,9 +75,9 @@ TEST(Steering, TheCarrierAddressNamesThePathOfTheEv) {
 TEST(Steering, InvalidConfigurationsAreRefused) {
   EXPECT_FALSE(Steering::make({.evs_per_plane = 0}));
   EXPECT_FALSE(Steering::make({.evs_per_plane = 65}));
-  EXPECT_FALSE(Steering::make({.mode = EvMode::kPortAndLabel, .evs_per_plane = 5000}));
-  EXPECT_FALSE(Steering::make({.mode = EvMode::kSrv6}));
-  EXPECT_FALSE(Steering::make({.mode = EvMode::kSrv6, .place = FabricPlace{two_plane(), 4}}));
+  EXPECT_FALSE(Steering::make({.carrier = EvCarrier::kPortAndLabel, .evs_per_plane = 5000}));
+  EXPECT_FALSE(Steering::make({.carrier = EvCarrier::kSrv6}));
+  EXPECT_FALSE(Steering::make({.carrier = EvCarrier::kSrv6, .place = FabricPlace{two_plane(), 4}}));
 }
 
 }  // namespace

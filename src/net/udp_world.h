@@ -58,9 +58,9 @@ class UdpWorld final : public world::World {
   std::uint16_t process() const { return process_; }
   // Where the uSIDs are; both ends must agree. kAuto: there are none.
   Srv6Form srv6_form() const {
-    return config_.ev_mode == EvMode::kSrv6 ? config_.srv6 : Srv6Form::kAuto;
+    return config_.ev_carrier == EvCarrier::kSrv6 ? config_.srv6 : Srv6Form::kAuto;
   }
-  EvMode ev_mode() const { return config_.ev_mode; }
+  EvCarrier ev_carrier() const { return config_.ev_carrier; }
   // The part of a packet that ICRCs cover, by the kind of peers and the SRv6 form. Both ends must
   // agree.
   IcrcCover icrc() const { return config_.icrc; }

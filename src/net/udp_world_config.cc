@@ -14,7 +14,7 @@ namespace {
 
 // Completes what follows from the kind of the peers.
 Result<void> follow_peers(UdpWorldConfig& config) {
-  if (config.peers == Peers::kWeft) return {};
+  if (config.peers == PeerKind::kSoftware) return {};
   if (!config.job_secret.empty())
     return Error{ErrorKind::kInvalid, "a job secret is between Weft's ends; take peers = weft"};
   for (const Ipv6& plane : config.planes) {
@@ -27,21 +27,15 @@ Result<void> follow_peers(UdpWorldConfig& config) {
   config.icrc = IcrcCover::kFull;
   config.shared_memory = false;
   // The EVs of other MRC implementations are ports and flow labels.
-  if (config.ev_mode == EvMode::kUdpPort && !base::is_ipv4(config.planes[0]))
-    config.ev_mode = EvMode::kPortAndLabel;
+  if (config.ev_carrier == EvCarrier::kUdpPort && !base::is_ipv4(config.planes[0]))
+    config.ev_carrier = EvCarrier::kPortAndLabel;
   return {};
 }
 
 }  // namespace
 
-std::vector<Ipv6> loopback_planes() {
-  std::vector<Ipv6> planes;
-  for (std::uint8_t p = 1; p <= 4; ++p) planes.push_back(base::ipv4(127, 0, p, 1));
-  return planes;
-}
-
 Result<UdpWorldConfig> complete_config(UdpWorldConfig config) {
-  if (config.ev_mode == EvMode::kSrv6 && config.place) {
+  if (config.ev_carrier == EvCarrier::kSrv6 && config.place) {
     config.planes.clear();
     for (std::uint32_t p = 0; p < config.place->topology.plane_count(); ++p)
       config.planes.push_back(fabric::address_of({.host = config.place->self, .plane = p}));
@@ -53,7 +47,7 @@ Result<UdpWorldConfig> complete_config(UdpWorldConfig config) {
       return Error{ErrorKind::kInvalid, os::text_of(*plane) + " is given for two planes"};
   }
   for (const Ipv6& plane : config.planes) {
-    if (config.ev_mode != EvMode::kPortAndLabel || !base::is_ipv4(plane)) continue;
+    if (config.ev_carrier != EvCarrier::kPortAndLabel || !base::is_ipv4(plane)) continue;
     return Error{ErrorKind::kInvalid,
                  fmt::format("EV mode stev over {}: IPv4 has no flow labels; take IPv6 planes, or "
                              "EV mode port (--ev-mode, ev_mode)",
@@ -64,7 +58,8 @@ Result<UdpWorldConfig> complete_config(UdpWorldConfig config) {
 }
 
 Ipv6 listen_address(const UdpWorldConfig& config, std::uint32_t plane) {
-  if (config.ev_mode != EvMode::kSrv6 || config.srv6 == Srv6Form::kMrc) return config.planes[plane];
+  if (config.ev_carrier != EvCarrier::kSrv6 || config.srv6 == Srv6Form::kMrc)
+    return config.planes[plane];
   return usids_end(config.place->topology, {.host = config.place->self, .plane = plane});
 }
 

@@ -11,31 +11,27 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "net/steering.h"
+#include "os/interfaces.h"
 #include "os/waiter.h"
 #include "wire/icrc.h"
+#include "wire/peer_kind.h"
 
 namespace weft::net {
 
 using wire::IcrcCover;
-
-// The kind of the peers. Weft's processes share an address, and their ports distinguish them. Other
-// MRC implementations send to port 4791 from any port, and check an ICRC over the whole packet.
-enum class Peers : std::uint8_t { kWeft, kMrc };
-
-// Four planes on the loopback, 127.0.1.1 to 127.0.4.1. They need no set-up and no privilege.
-std::vector<Ipv6> loopback_planes();
+using wire::PeerKind;
 
 struct UdpWorldConfig {
   // Our address in each; with SRv6 they follow from `place`.
-  std::vector<Ipv6> planes = loopback_planes();
-  EvMode ev_mode = EvMode::kUdpPort;
+  std::vector<Ipv6> planes = os::loopback_planes();
+  EvCarrier ev_carrier = EvCarrier::kUdpPort;
   std::uint32_t evs_per_plane = 4;
   std::optional<FabricPlace> place{};  // of this host, in a fabric steered by SRv6
   Srv6Form srv6 = Srv6Form::kAuto;     // where the uSIDs are in a packet
   std::string network_namespace{};     // a path such as /run/netns/NAME; empty: this process's own
   std::uint32_t mtu = 4096;            // payload of a full packet
-  Peers peers = Peers::kWeft;
-  IcrcCover icrc = IcrcCover::kHeaders;  // kFull with Peers::kMrc
+  PeerKind peers = PeerKind::kSoftware;
+  IcrcCover icrc = IcrcCover::kHeaders;  // kFull with PeerKind::kNic
   // Requested sizes; receive_bytes() returns what the system gave.
   std::uint32_t receive_buffer_bytes = 4u << 20;
   std::uint32_t send_buffer_bytes = 256u << 10;

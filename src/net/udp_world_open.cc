@@ -26,12 +26,12 @@ UdpWorld::~UdpWorld() = default;
 Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   WEFT_TRY(UdpWorldConfig config, complete_config(wanted));
   WEFT_TRY(const Steering steering,
-           Steering::make({.mode = config.ev_mode,
+           Steering::make({.carrier = config.ev_carrier,
                            .plane_count = static_cast<std::uint32_t>(config.planes.size()),
                            .evs_per_plane = config.evs_per_plane,
                            .place = config.place}));
   WEFT_TRY(const os::NamespaceScope scope, os::NamespaceScope::enter(config.network_namespace));
-  if (config.ev_mode == EvMode::kSrv6) {
+  if (config.ev_carrier == EvCarrier::kSrv6) {
     WEFT_TRY(config.srv6, choose_srv6_form(config.srv6, config.planes));
     // MRC's form has no UDP checksum, so the ICRC has to cover the payload.
     if (config.srv6 == Srv6Form::kMrc) config.icrc = IcrcCover::kFull;
@@ -62,7 +62,7 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
 // Takes the first slot that is free: its ports, and its name for shared memory.
 Result<void> UdpWorld::open_slot() {
   // Peers that do not know slots send to the first.
-  const std::uint16_t slots = config_.peers == Peers::kMrc ? 1 : wire::kProcessesMax;
+  const std::uint16_t slots = config_.peers == PeerKind::kNic ? 1 : wire::kProcessesMax;
   for (process_ = 0; process_ < slots; ++process_) {
     auto opened = open_planes();
     if (opened) opened = open_shared_memory();
@@ -89,8 +89,8 @@ Result<void> UdpWorld::open_planes() {
                            .receive_bytes = config_.receive_buffer_bytes,
                            .send_bytes = config_.send_buffer_bytes,
                            .encapsulates = encapsulates,
-                           .by_carrier = config_.ev_mode == EvMode::kSrv6,
-                           .any_checksum = encapsulates || config_.peers == Peers::kMrc};
+                           .by_carrier = config_.ev_carrier == EvCarrier::kSrv6,
+                           .any_checksum = encapsulates || config_.peers == PeerKind::kNic};
     if (encapsulates) {
       options.usids_end =
           usids_end(config_.place->topology, {.host = config_.place->self, .plane = p});
@@ -205,7 +205,7 @@ PathPayload UdpWorld::path_payload() const {
   return PathPayload({.network_namespace = config_.network_namespace,
                       .planes = config_.planes,
                       .process = process_,
-                      .uses_usids = config_.ev_mode == EvMode::kSrv6,
+                      .uses_usids = config_.ev_carrier == EvCarrier::kSrv6,
                       .encapsulates = srv6_form() == Srv6Form::kMrc,
                       .is_sealed = sealed_ != nullptr},
                      steering_);

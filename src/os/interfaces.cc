@@ -157,4 +157,10 @@ std::string text_of(std::span<const PlaneChoice> planes) {
   return text;
 }
 
+std::vector<Ipv6> loopback_planes() {
+  std::vector<Ipv6> planes;
+  for (std::uint8_t p = 1; p <= 4; ++p) planes.push_back(base::ipv4(127, 0, p, 1));
+  return planes;
+}
+
 }  // namespace weft::os

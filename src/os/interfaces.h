@@ -49,4 +49,7 @@ std::string text_of(std::span<const PlaneChoice> planes);
 // "10.0.1.7", "fd00:1::7".
 std::string text_of(const Ipv6& address);
 
+// Four planes on the loopback, 127.0.1.1 to 127.0.4.1. They need no set-up and no privilege.
+std::vector<Ipv6> loopback_planes();
+
 }  // namespace weft::os

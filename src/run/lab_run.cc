@@ -130,7 +130,7 @@ Result<void> LabRun::open_worlds(const fabric::Topology& topology) {
       continue;
     }
     net::UdpWorldConfig config;
-    config.ev_mode = net::EvMode::kSrv6;
+    config.ev_carrier = fabric::EvCarrier::kSrv6;
     config.place = net::FabricPlace{topology, host};
     config.network_namespace = lab_->lab().namespace_path(host);
     config.mtu = scenario_.transport.mtu;

@@ -135,7 +135,7 @@ Result<void> set_log_level_or(os::LogLevel otherwise) {
 Result<std::vector<os::PlaneChoice>> planes_of(const NetSettings& settings) {
   WEFT_TRY(const auto interfaces, os::list_interfaces());
   if (!settings.interfaces.empty()) return os::planes_on(settings.interfaces, interfaces);
-  std::vector<Ipv6> addresses = net::loopback_planes();
+  std::vector<Ipv6> addresses = os::loopback_planes();
   if (!settings.planes.empty()) {
     addresses.clear();
     for (const std::string& text : settings.planes) {

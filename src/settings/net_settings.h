@@ -18,10 +18,12 @@
 #include "base/rate.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "net/udp_world.h"
+#include "fabric/ev_carrier.h"
 #include "os/cpus.h"
 #include "os/interfaces.h"
 #include "os/log.h"
+#include "wire/icrc.h"
+#include "wire/peer_kind.h"
 
 namespace weft::settings {
 
@@ -37,17 +39,18 @@ struct NetSettings {
   std::vector<std::string> interfaces{};  // or the interfaces of the planes; not both
   std::uint32_t mtu = 0;                  // payload of a packet; 0: the largest that fits
   std::uint32_t evs = 4, burst = 15;
-  net::EvMode ev_mode = net::EvMode::kUdpPort;  // kPortAndLabel for STEVs; a lab uses SRv6
+  fabric::EvCarrier ev_carrier =
+      fabric::EvCarrier::kUdpPort;  // kPortAndLabel for STEVs; a lab uses SRv6
   SharedMemory shared_memory = SharedMemory::kAuto;
   // For devices only: the two ends of `weft bench write` negotiate this.
-  net::Peers peers = net::Peers::kWeft;
-  std::optional<net::IcrcCover> icrc{};  // none: follows from `peers`
+  wire::PeerKind peers = wire::PeerKind::kSoftware;
+  std::optional<wire::IcrcCover> icrc{};  // none: follows from `peers`
   std::string secret_file{};
   std::optional<Duration> spin{};        // none: os::usual_spin()
   Duration poll_gap = Duration::us(50);  // after the last poll, until the device's thread is back
   os::LogLevel log = os::LogLevel::kWarn;
   std::optional<Rate> rate{};
-  net::Srv6Form srv6 = net::Srv6Form::kAuto;
+  fabric::Srv6Form srv6 = fabric::Srv6Form::kAuto;
   std::vector<std::uint32_t> cpus{};  // for the process or the device's thread; empty: unchanged
 
   friend bool operator==(const NetSettings&, const NetSettings&) = default;

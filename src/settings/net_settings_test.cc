@@ -43,15 +43,15 @@ TEST(NetSettings, EverySettingCanBeGivenInTheFile) {
                              .mtu = 1024,
                              .evs = 8,
                              .burst = 1,
-                             .ev_mode = net::EvMode::kPortAndLabel,
+                             .ev_carrier = fabric::EvCarrier::kPortAndLabel,
                              .shared_memory = SharedMemory::kOff,
-                             .peers = net::Peers::kMrc,
-                             .icrc = net::IcrcCover::kFull,
+                             .peers = wire::PeerKind::kNic,
+                             .icrc = wire::IcrcCover::kFull,
                              .secret_file = "/a/b",
                              .spin = Duration(),
                              .log = os::LogLevel::kDebug,
                              .rate = Rate::gbps(2),
-                             .srv6 = net::Srv6Form::kMrc,
+                             .srv6 = fabric::Srv6Form::kMrc,
                              .cpus = {0, 1, 3}};
   EXPECT_EQ(*out, expected);
   // The environment and flags can undo settings of the file.

@@ -62,7 +62,7 @@ bool set_mtu(std::string_view text, NetSettings& out) {
 }
 
 bool set_ev_mode(std::string_view text, NetSettings& out) {
-  out.ev_mode = text == "stev" ? net::EvMode::kPortAndLabel : net::EvMode::kUdpPort;
+  out.ev_carrier = text == "stev" ? fabric::EvCarrier::kPortAndLabel : fabric::EvCarrier::kUdpPort;
   return text == "port" || text == "stev";
 }
 
@@ -83,12 +83,12 @@ bool set_shared_memory(std::string_view text, NetSettings& out) {
 }
 
 bool set_peers(std::string_view text, NetSettings& out) {
-  out.peers = text == "mrc" ? net::Peers::kMrc : net::Peers::kWeft;
+  out.peers = text == "mrc" ? wire::PeerKind::kNic : wire::PeerKind::kSoftware;
   return text == "weft" || text == "mrc";
 }
 
 bool set_icrc(std::string_view text, NetSettings& out) {
-  out.icrc = text == "full" ? net::IcrcCover::kFull : net::IcrcCover::kHeaders;
+  out.icrc = text == "full" ? wire::IcrcCover::kFull : wire::IcrcCover::kHeaders;
   return text == "full" || text == "headers";
 }
 
@@ -131,9 +131,9 @@ bool set_rate(std::string_view text, NetSettings& out) {
 
 bool set_srv6(std::string_view text, NetSettings& out) {
   if (text != "auto" && text != "carrier" && text != "mrc") return false;
-  out.srv6 = text == "auto"      ? net::Srv6Form::kAuto
-             : text == "carrier" ? net::Srv6Form::kCarrier
-                                 : net::Srv6Form::kMrc;
+  out.srv6 = text == "auto"      ? fabric::Srv6Form::kAuto
+             : text == "carrier" ? fabric::Srv6Form::kCarrier
+                                 : fabric::Srv6Form::kMrc;
   return true;
 }
 

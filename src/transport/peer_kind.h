@@ -9,10 +9,11 @@
 #include <cstdint>
 
 #include "base/time.h"
+#include "wire/peer_kind.h"
 
 namespace weft::transport {
 
-enum class PeerKind : std::uint8_t { kNic, kSoftware };
+using wire::PeerKind;
 
 struct PeerRules {
   // --- our acknowledgements, as responder

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "os/clock.h"
 #include "own_library.h"
 

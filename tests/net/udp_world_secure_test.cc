@@ -85,7 +85,7 @@ TEST_F(SecureWorldTest, EveryEvInEveryModeCarriesItsPackets) {
   for (const UdpWorldConfig& config :
        {UdpWorldConfig{}, UdpWorldConfig{.planes = {loopback}},
         UdpWorldConfig{
-            .planes = {loopback}, .ev_mode = EvMode::kPortAndLabel, .evs_per_plane = 40}}) {
+            .planes = {loopback}, .ev_carrier = EvCarrier::kPortAndLabel, .evs_per_plane = 40}}) {
     a = {}, b = {};
     open(config);
     secure_both();

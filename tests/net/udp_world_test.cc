@@ -212,8 +212,9 @@ TEST_F(UdpWorldTest, GarbageIsCountedAndHasNoOtherEffect) {
 }
 
 TEST_F(UdpWorldTest, FlowLabelsCarryMoreEvsThanThereAreSockets) {
-  const UdpWorldConfig config{
-      .planes = {Ipv6{.high = 0, .low = 1}}, .ev_mode = EvMode::kPortAndLabel, .evs_per_plane = 40};
+  const UdpWorldConfig config{.planes = {Ipv6{.high = 0, .low = 1}},
+                              .ev_carrier = EvCarrier::kPortAndLabel,
+                              .evs_per_plane = 40};
   open(a, config);
   open(b, config);
   const auto evs = a.world->evs();
@@ -340,7 +341,7 @@ TEST_F(UdpWorldTest, AwakeThreadWatchesNoPlaneAndWaitingThreadWatchesAll) {
     return watched_by(b.world->wait_fd()) == watched;
   };
   const std::size_t all = watched_by(b.world->wait_fd());
-  const std::size_t others = all - loopback_planes().size();
+  const std::size_t others = all - os::loopback_planes().size();
   EXPECT_TRUE(stay_awake(others));
   const auto send = [&](std::uint32_t psn) {
     a.node.to_send.push_back(write(psn, 4096, a.world->evs()[psn]));
@@ -374,7 +375,7 @@ TEST_F(UdpWorldTest, AwakeThreadWatchesNoPlaneAndWaitingThreadWatchesAll) {
 // Peers that are not Weft. These tests have their own addresses, so that no other process has port
 // 4791 there.
 TEST(UdpWorldOfOthers, OneProcessHasTheAddressAndAcceptsAnySourcePort) {
-  const UdpWorldConfig config{.planes = {base::ipv4(127, 0, 21, 7)}, .peers = Peers::kMrc};
+  const UdpWorldConfig config{.planes = {base::ipv4(127, 0, 21, 7)}, .peers = PeerKind::kNic};
   auto world = UdpWorld::open(config);
   ASSERT_TRUE(world) << world.error().message;
   EXPECT_EQ((*world)->process(), 0);
@@ -413,9 +414,10 @@ TEST(UdpWorldOfOthers, MrcPeersNeedIpv6AndNoSecret) {
   const auto kind = [](const UdpWorldConfig& config) {
     return UdpWorld::open(config).error().kind;
   };
-  EXPECT_EQ(kind({.planes = {base::ipv4(10, 0, 1, 7)}, .peers = Peers::kMrc}), ErrorKind::kInvalid);
+  EXPECT_EQ(kind({.planes = {base::ipv4(10, 0, 1, 7)}, .peers = PeerKind::kNic}),
+            ErrorKind::kInvalid);
   EXPECT_EQ(kind({.planes = {base::ipv4(127, 0, 21, 9)},
-                  .peers = Peers::kMrc,
+                  .peers = PeerKind::kNic,
                   .job_secret = std::vector<std::byte>(32)}),
             ErrorKind::kInvalid);
 }
