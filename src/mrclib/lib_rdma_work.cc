@@ -346,8 +346,8 @@ bool LibRdma::change_plane(Time, const PlaneChange& change) {
 }
 
 CounterTable LibRdma::counters() const {
-  return {{.name = "mrclib.async_events", .unit = "", .value = async_events_},
-          {.name = "mrclib.sleeps", .unit = "", .value = sleeps_}};
+  return {{.name = "mrclib.async_events", .unit = "events", .value = async_events_},
+          {.name = "mrclib.sleeps", .unit = "calls", .value = sleeps_}};
 }
 
 }  // namespace weft::mrclib

@@ -4,16 +4,18 @@
 #include <array>
 #include <cstdint>
 
+#include "base/counters.h"
 #include "wire/drop_reason.h"
 
 namespace weft::net {
 
 struct NetCounters {
-  std::uint64_t packets_sent = 0, packets_received = 0, sends = 0, receives = 0;
+  PerPlane packets_sent{}, packets_received{};
+  std::uint64_t sends = 0, receives = 0;
   std::uint64_t sends_held = 0;  // the send buffer was full; the send is retried later
   std::uint64_t drops_send = 0;  // the kernel refused them
   // Runs dropped because our receive buffer was full, as the kernel counts.
-  std::uint64_t drops_host = 0;
+  PerPlane drops_host{};
   std::uint64_t refusals = 0;                         // ICMP answers: no such process
   std::uint64_t hellos_sent = 0, waits_for_keys = 0;  // waits: packets not sent for lack of keys
   // On port 4791, in place of a process that has gone.

@@ -57,7 +57,7 @@ void RunSender::send_pieces(Time now, std::span<const world::Datagram> datagrams
   parts_.refusals.note_send(now);
   switch (plane.send(fields, first.peer.ip(), what, run.pieces)) {
     case os::UdpSocket::Sent::kTaken:
-      parts_.counters.packets_sent += run.count;
+      parts_.counters.packets_sent[first.port] += run.count;
       return;
     case os::UdpSocket::Sent::kNotNow:
       ++parts_.counters.sends_held;

@@ -159,8 +159,8 @@ Time UdpWorld::sleep_until(Time limit) const {
 
 // The cores are oversubscribed, as the waiter has just found.
 void UdpWorld::become_courteous() {
-  if (courtesy_.on_oversubscribed(now_, {.sent = counters_.packets_sent,
-                                         .received = counters_.packets_received,
+  if (courtesy_.on_oversubscribed(now_, {.sent = counters_.packets_sent.sum(),
+                                         .received = counters_.packets_received.sum(),
                                          .is_from_here = is_from_here_}))
     os::set_courtesy(os::Courtesy::kWaitsForIt);
 }
@@ -190,18 +190,25 @@ bool UdpWorld::step(Time limit) {
 }
 
 CounterTable UdpWorld::counters() const {
-  CounterTable table = {{"net.packets_sent", "packets", counters_.packets_sent},
-                        {"net.packets_received", "packets", counters_.packets_received},
-                        {"net.sends", "calls", counters_.sends},
-                        {"net.receives", "calls", counters_.receives},
-                        {"net.sends_held", "calls", counters_.sends_held},
-                        {"net.drops_send", "packets", counters_.drops_send},
-                        {"net.drops_host", "runs", counters_.drops_host},
-                        {"net.refusals", "packets", counters_.refusals},
-                        {"net.hellos_sent", "packets", counters_.hellos_sent},
-                        {"net.waits_for_keys", "packets", counters_.waits_for_keys},
-                        {"net.host_requests", "packets", counters_.host_requests},
-                        {"net.host_strays", "packets", counters_.host_strays}};
+  CounterTable table;
+  const auto add = [&table, this](std::string_view name, std::string_view unit,
+                                  const PerPlane& counts) {
+    add_per_plane({.name = name, .unit = unit}, counts, planes_.size(), table);
+  };
+  add("net.packets_sent", "packets", counters_.packets_sent);
+  add("net.packets_received", "packets", counters_.packets_received);
+  add("net.drops_host", "runs", counters_.drops_host);
+  const std::initializer_list<Counter> others = {
+      {"net.sends", "calls", counters_.sends},
+      {"net.receives", "calls", counters_.receives},
+      {"net.sends_held", "calls", counters_.sends_held},
+      {"net.drops_send", "packets", counters_.drops_send},
+      {"net.refusals", "packets", counters_.refusals},
+      {"net.hellos_sent", "packets", counters_.hellos_sent},
+      {"net.waits_for_keys", "packets", counters_.waits_for_keys},
+      {"net.host_requests", "packets", counters_.host_requests},
+      {"net.host_strays", "packets", counters_.host_strays}};
+  table.insert(table.end(), others);
   // The drop reasons of this layer; the node counts its own.
   for (const DropReason reason :
        {DropReason::kTooShort, DropReason::kBadOpcode, DropReason::kBadVersion,

@@ -59,7 +59,7 @@ bool UdpWorld::receive(std::uint32_t index, std::size_t runs_max) {
   const auto in = receiver_->datagrams(now_, {.port = static_cast<world::PortIndex>(index),
                                               .address = plane.address(),
                                               .listen_port = wire::listen_port(process_)});
-  counters_.packets_received += in.size();
+  counters_.packets_received[static_cast<world::PortIndex>(index)] += in.size();
   // How packets arrive decides how much the receive buffer holds.
   if (!answers && run_shape_.note({.count = runs.size(), .packets = in.size()})) {
     for (std::uint32_t p = 0; p < planes_.size(); ++p) report_port(p);
@@ -80,14 +80,14 @@ void UdpWorld::report_port(std::uint32_t plane) {
 
 void UdpWorld::report_overflow(std::uint32_t index) {
   const Plane& plane = planes_[index];
-  if (counters_.drops_host == 0) {
+  if (counters_.drops_host.sum() == 0) {
     os::log(os::LogLevel::kWarn,
             "plane {} ({}): packets come faster than they are taken and are dropped in a receive "
             "buffer of "
             "{} bytes; `weft doctor` says how to enlarge it (said once)",
             index, os::text_of(plane.address()), plane.receive_bytes());
   }
-  counters_.drops_host += plane.overflows_new();
+  counters_.drops_host[static_cast<world::PortIndex>(index)] += plane.overflows_new();
   report_port(index);
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "base/test_counters.h"
 #include "net/host_memory.h"
 #include "net/shm_link.h"
 #include "net/test_scripted_node.h"
@@ -142,6 +143,39 @@ TEST_F(UdpWorldTest, PacketsOfOnePathAreGathered) {
     next[psn % kPaths] += kPaths;
   }
   EXPECT_EQ(value_of(a.world->counters(), "net.sends"), kPaths);
+}
+
+TEST_F(UdpWorldTest, EveryCounterHasAUnitAndItsOwnNameAndLabels) {
+  for (const bool shared_memory : {false, true}) {
+    a = {};
+    open(a, {.shared_memory = shared_memory});
+    expect_well_formed(a.world->counters());
+    EXPECT_EQ(has_counter(a.world->counters(), "net.shm_drops_full"), shared_memory);
+  }
+}
+
+TEST_F(UdpWorldTest, PacketsAreCountedOnTheirPlaneAtBothEnds) {
+  open(a);
+  open(b);
+  const auto evs = a.world->evs();
+  for (const fabric::Ev& ev : evs) {
+    if (ev.port < 2) a.node.to_send.push_back(write(0, 100, ev));
+  }
+  const std::size_t count = a.node.to_send.size();
+  run(count);
+  ASSERT_EQ(b.node.came.size(), count);
+  const CounterTable sent = a.world->counters(), received = b.world->counters();
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const bool used = sent[i].labels.plane.value_or(0) < 2;
+    if (sent[i].name == "net.packets_sent") {
+      EXPECT_EQ(sent[i].value, used ? count / 2 : 0) << text_of(sent[i]);
+    }
+    if (received[i].name == "net.packets_received") {
+      EXPECT_EQ(received[i].value, used ? count / 2 : 0) << text_of(received[i]);
+    }
+  }
+  EXPECT_EQ(value_of(sent, "net.packets_sent"), count);
+  EXPECT_EQ(value_of(received, "net.packets_received"), count);
 }
 
 TEST_F(UdpWorldTest, PayloadOfEverySizeArrivesWhole) {
