@@ -16,7 +16,7 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu, const
   p.trimming = config.trimming;
   p.unmarked_congestion = peer.unmarked_congestion;
   p.mtu = mtu;
-  // The largest packet: full, with immediate.
+  // The largest packet: a full one with an immediate.
   p.window_min =
       wire::nominal_size({.header_size = wire::header_size(
                               {.opcode = wire::Opcode::kWriteLastImm, .has_timestamp = true}),
@@ -33,7 +33,7 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu, const
     p.target = config.trimming ? config.base_rtt * 3 / 4 : config.base_rtt;
   if (config.target_delay == Duration() && peer.target_rtts > 0)
     p.target = config.base_rtt * peer.target_rtts;
-  // Below the target: TCP beside us fills what is left of the switch's queue and must find some.
+  // Below the target: a TCP flow that shares the switch's queue must find room left in it.
   p.standing_queue = p.target * 4 / 5;
   p.qa_threshold = config.qa_threshold;
   if (p.qa_threshold == Duration() && !config.trimming) p.qa_threshold = p.target * 4;
