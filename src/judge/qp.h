@@ -64,8 +64,8 @@ struct Qp {
   std::uint64_t post_count = 0;
   PsnIndex packets_posted = 0;
   PsnSet sent;
-  PsnIndex cack = -1;   // the highest cumulative index of any SACK or Transport ACK received
-  PsnIndex acked = -1;  // the highest index of any Transport ACK received
+  PsnIndex cack = -1;   // index of the highest cumulative PSN in any SACK or Transport ACK
+  PsnIndex acked = -1;  // index of the highest PSN in any Transport ACK
   // State as a responder.
   std::deque<std::uint64_t> receives;  // ids of posted receives that are not completed, in order
   PsnSet received;                     // data packets that arrived neither trimmed nor damaged

@@ -35,9 +35,9 @@ TEST(PsnBlockPool, IsBoundedAndCounts) {
   EXPECT_EQ(pool[1].lost, 0u);
 }
 
-// With a window that is no power of two, a modulo would collide at the wrap. Each
-// record keeps what was written to it while the whole window is open, for every MPR, from before
-// the wrap to behind it.
+// With a window that is no power of two, a modulo would make records collide at the wrap. For every
+// MPR each record keeps its content while the whole window is open, from before the wrap to after
+// it.
 TEST(PsnWindow, RecordsNeverCollideForAnyMprAcrossTheWrap) {
   for (std::uint32_t mpr = 1; mpr <= 255; ++mpr) {
     const std::uint32_t size = mpr * 128;
@@ -108,7 +108,7 @@ TEST(PsnWindow, PoolAtItsBoundOpensAgainLater) {
   EXPECT_NE(window.open(), nullptr);
 }
 
-TEST(PsnWindow, OldestIsByTheTimeOfTheNewestCopy) {
+TEST(PsnWindow, OldestIsThePsnWhoseNewestCopyWasSentFirst) {
   PsnBlockPool pool(8);
   PsnWindow window(pool, 256, Psn(0xff'fffe));
   for (int i = 0; i < 4; ++i) open_and_send(window, at(i));
@@ -148,7 +148,7 @@ TEST(PsnWindowDeathTest, BrokenListStopsTheProgram) {
   EXPECT_DEATH(window.receive(Psn(1), window.record(Psn(1))), "assertion failed");
 }
 
-TEST(PsnWindow, ContainsIsExact) {
+TEST(PsnWindow, ContainsHoldsForExactlyThePsnsOfTheWindow) {
   PsnBlockPool pool(8);
   PsnWindow window(pool, 256, Psn(0xff'ffff));
   EXPECT_FALSE(window.contains(Psn(0xff'ffff)));
@@ -161,7 +161,7 @@ TEST(PsnWindow, ContainsIsExact) {
   EXPECT_FALSE(window.contains(Psn(0x7f'ffff)));
 }
 
-// Against a plain model: a map of states and a list in send order.
+// Compared with a plain model: a map of states and a list in send order.
 TEST(PsnWindow, AgreesWithAModel) {
   enum class State { kOutstanding, kLost, kReceived };
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
