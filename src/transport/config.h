@@ -18,11 +18,11 @@ using world::Address;
 using world::PortIndex;
 using world::PortMask;
 
-// How the next EV is chosen. kMrc skips a marked EV once; the others are for comparison.
+// How the next EV is chosen. kMrc: a marked EV is skipped once. The others are for comparison.
 enum class Policy : std::uint8_t { kMrc, kOblivious, kReps, kFlowHash };
 
-// When an EV is condemned (docs/decisions/0003): on evidence relative to its siblings, or at its
-// first loss as the MRC paper does.
+// When an EV is condemned (docs/decisions/0003): when it loses more than the QP's other EVs, or at
+// its first loss as in the MRC paper.
 enum class Condemn : std::uint8_t { kRelative, kFirstLoss };
 
 // NSCC. Zero means: derive from rate, base_rtt and mtu.

@@ -14,7 +14,7 @@
 
 namespace weft::transport {
 
-// Which port a control packet takes.
+// The rule by which a control packet gets its port.
 struct PortChoice {
   enum class Rule : std::uint8_t {
     kInTurn,       // any port: the planes take turns

@@ -1,4 +1,4 @@
-// What the counter tables of an endpoint say after traffic, losses and failures.
+// The counter tables of an endpoint after traffic, losses and failures.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,5 +1,5 @@
-// What a controller does with an endpoint: sends requests to other hosts, disables ports, learns of
-// bad EVs.
+// A controller and an endpoint: the controller sends requests to other hosts, disables ports,
+// learns of bad EVs.
 #include <gtest/gtest.h>
 
 #include "transport/test_pair.h"

@@ -127,7 +127,7 @@ TEST(EndpointPort, UnreachablePeerDoesNotHoldUpOtherPeers) {
   };
   std::array<world::Datagram, 16> out;
   const std::array<world::PortRoom, 2> room = {world::PortRoom{16}, world::PortRoom{16}};
-  // Of peer 0 only port 0 is left, and our own port 0 goes down.
+  // Peer 0 has only port 0 left, and our own port 0 goes down.
   give(0, {.opcode = Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(1)},
        wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate, .port_status = 0b010});
   endpoint.poll_transmit(now, room, out);

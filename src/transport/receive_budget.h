@@ -51,7 +51,8 @@ class ReceiveBudget {
     ++receiving_;
   }
 
-  // What a SACK says now, with SACK.mpr in units of `unit_bytes`. REQUIRES is_bounded().
+  // The limit that a SACK reports now, with SACK.mpr in units of `unit_bytes`. REQUIRES
+  // is_bounded().
   ReceiveLimit limit(Time now, std::uint32_t unit_bytes) const {
     WEFT_ASSERT(is_bounded());
     const std::uint32_t sharing = std::max({receiving_, receiving_before_, 1u});

@@ -1,4 +1,4 @@
-// What a responder with little buffer space tells its requestors, and how they obey.
+// A responder with little buffer space tells its requestors, and they obey.
 #include "transport/receive_budget.h"
 
 #include <gtest/gtest.h>

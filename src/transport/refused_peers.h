@@ -24,7 +24,7 @@ class RefusedPeers {
     Time since;    // when the refusal came
     Time next_at;  // when the next probe is due, or the wait for an answer ends
   };
-  // What is known of a QP and its peer.
+  // The state of a QP and its peer that a decision needs.
   struct Seen {
     bool may_send = true;  // false: a QP that failed, or does not send yet, does not probe
     Time last_heard;       // when the peer was last heard

@@ -1,4 +1,4 @@
-// Which packets are declared lost, what follows from that, and that inflight stays correct:
+// Lost packets: when they are declared lost, what follows, and that inflight stays correct:
 // docs/decisions/0002.
 #include <gtest/gtest.h>
 

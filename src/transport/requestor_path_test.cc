@@ -1,4 +1,4 @@
-// Which paths the requestor condemns, and on what evidence.
+// The requestor condemns paths on evidence of losses, and takes them back.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -1,4 +1,4 @@
-// Which packets are placed, which are answered, and how.
+// Packets that arrive: which are placed, and how each is answered.
 #include "transport/responder.h"
 
 #include <gtest/gtest.h>
