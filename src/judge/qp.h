@@ -84,7 +84,7 @@ struct Qp {
     std::unordered_map<std::uint64_t, EvTraceState> unusable;  // bad or denied, by EV and port
   } ev;
   struct {
-    PsnIndex size = 0;  // in PSNs
+    PsnIndex size = 0;  // the window's size in PSNs
     PsnIndex edge = 0;  // new data must have a lower index
   } psn_window;
   struct {

@@ -53,7 +53,7 @@ enum class Loss : std::uint8_t {
 // The link that a packet is on. Stored with the packet.
 struct Transit {
   fabric::LinkId link = fabric::kNoLink;
-  std::uint32_t epoch = 0;  // of the link when the packet left
+  std::uint32_t epoch = 0;  // epoch of the link when the packet left
   bool past_nic = false;    // the receiving NIC's impairments were already applied
 };
 

@@ -39,7 +39,7 @@ class AnswerScheduler {
   };
   struct OfQp {
     Time received_at;                // when the newest data packet came
-    bool is_unanswered = false;      // in prompt() or delayed()
+    bool is_unanswered = false;      // its index is in prompt() or delayed()
     bool is_watched = false;         // in watched_: may owe a quiet report
     std::uint8_t times_blocked = 0;  // delayed answers in a row that the peer was blocked on
     // Data before this time shows that the peer was blocked on its last delayed answers.
@@ -89,7 +89,7 @@ class AnswerScheduler {
   // owes a SACK and received data since then stays watched.
   struct Watched {
     bool owes_sack = false;
-    Duration quiet{};  // as for watch()
+    Duration quiet{};  // the time given to watch()
   };
   bool is_quiet(Time now, std::uint32_t index, OfQp& qp, const Watched& watched);
 

@@ -58,7 +58,7 @@ struct Bench {
 
 using Indices = std::vector<std::uint32_t>;
 
-TEST(AnswerScheduler, NothingReceivedIsNeverDue) {
+TEST(AnswerScheduler, NothingIsDueBeforeDataIsReceived) {
   Bench bench(kDelay);
   EXPECT_FALSE(bench.answers.is_due(at(1)));
   EXPECT_EQ(bench.answers.answer_at(), kNever);
@@ -139,7 +139,7 @@ TEST(AnswerScheduler, OneBlockedAnswerAfterAPauseIsNoProof) {
   Bench bench(kDelay);
   Time answered = bench.delay_one(at(1000));
   answered = bench.delay_one(answered + Duration::us(20));  // blocked once
-  answered = bench.delay_one(answered + Duration::ms(10));  // it did not wait for this answer
+  answered = bench.delay_one(answered + Duration::ms(10));  // not blocked
   const Time now = answered + Duration::us(20);
   bench.data(now);  // blocked once: the count began anew
   bench.answers.on_data_sent(now);
@@ -159,7 +159,7 @@ TEST(AnswerScheduler, PeerThatSendsDuringTheDelayIsNotBlocked) {
   }
 }
 
-TEST(AnswerScheduler, AnswersThatLeaveEarlyForgetThatThePeerWasBlocked) {
+TEST(AnswerScheduler, AnswersThatLeaveEarlyResetTheCountOfBlockedAnswers) {
   Bench bench(kDelay);
   Time answered = bench.delay_one(at(1000));
   const Time early = answered + Duration::us(20);
@@ -204,14 +204,14 @@ TEST(AnswerScheduler, QpThatOwesNoSackIsNoLongerWatched) {
   EXPECT_EQ(bench.answers.quiet_at(), at(800));
 }
 
-TEST(AnswerScheduler, WithoutAQuietTimeNothingIsWatched) {
+TEST(AnswerScheduler, NothingIsWatchedWithoutAQuietTime) {
   Bench bench({});
   bench.answers.watch(at(1), 0, bench.qps[0], Duration());
   EXPECT_EQ(bench.answers.quiet_at(), kNever);
   EXPECT_EQ(bench.answers.begin_quiet_round(), 0u);
 }
 
-TEST(AnswerScheduler, AQpThatIsGoneIsInNoList) {
+TEST(AnswerScheduler, DestroyedQpIsInNoList) {
   Bench bench({});
   for (std::uint32_t index = 0; index < 3; ++index) {
     bench.data(at(1), index);

@@ -19,7 +19,7 @@ struct AnswerTimes {
   const LossDetector& loss;
   const DelaySpread& answers;  // delays of the peer's recent answers, over all QPs to it
   Duration base_rtt;
-  Duration target;  // of queueing delay
+  Duration target;  // target queueing delay
 
   // How much longer a software peer's answers take than the network does, as this QP or another saw
   // it. Bounded: after a pause of seconds the next answers are not expected to take seconds.
@@ -27,7 +27,7 @@ struct AnswerTimes {
     if (!peer.measures_lateness) return Duration();
     return std::min(std::max(loss.spread(), answers.value() - base_rtt), RetryTimer::kSlackMax / 2);
   }
-  // A round trip and a full queue.
+  // A NIC answers within a round trip and a full queue; a software peer may be later.
   Duration answer_time() const { return base_rtt + target + lateness(); }
   // How long the retry timer waits beyond its interval, which is made for networks of microseconds.
   // Before a software peer's first answer a queue of any length may stand in front of it, above all

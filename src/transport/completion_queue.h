@@ -19,7 +19,7 @@ class CompletionQueue {
   explicit CompletionQueue(std::uint32_t capacity) : ring_(capacity), capacity_(capacity) {}
 
   bool empty() const { return ring_.empty(); }
-  // A place may be reserved.
+  // True if a place can be reserved.
   bool has_room() const { return reserved_ < capacity_; }
   // REQUIRES has_room().
   void reserve() {

@@ -28,9 +28,9 @@ enum class Condemn : std::uint8_t { kRelative, kFirstLoss };
 // NSCC. Zero means: derive from rate, base_rtt and mtu.
 struct NsccConfig {
   bool enabled = true;   // false: the window stays at cwnd_bytes_max
-  Rate rate;             // of all ports together
+  Rate rate;             // sum over all ports
   Duration base_rtt;     // of a full packet on the longest idle path; software peer: a lower bound
-  bool trimming = true;  // the fabric trims: target 0.75 base_rtt, no delay-triggered quick adapt
+  bool trimming = true;  // the fabric trims: no quick adapt by delay, shorter default target
   bool quick_adapt = true;
   std::uint32_t cwnd_bytes_max = 0;      // default 1.5 * rate * base_rtt
   std::uint32_t cwnd_bytes_initial = 0;  // default cwnd_bytes_max
@@ -41,15 +41,15 @@ struct NsccConfig {
   std::uint32_t fair_increase_bytes = 0;  // fi
   std::uint32_t eta_bytes = 0;
   std::uint32_t fast_increase_q10 = 0;  // fi_scale, in 1/1024
-  std::uint32_t gamma_q10 = 0;          // 0.8
-  std::uint32_t jump_min_q10 = 0;       // max_md_jump: 0.5
-  std::uint32_t adjust_bytes = 0;       // 8 MTU
+  std::uint32_t gamma_q10 = 0;          // default 0.8
+  std::uint32_t jump_min_q10 = 0;       // max_md_jump; default 0.5
+  std::uint32_t adjust_bytes = 0;       // default 8 MTU
   Duration adjust_period;               // default: the current base RTT
   friend bool operator==(const NsccConfig&, const NsccConfig&) = default;
 };
 
 struct RetryConfig {
-  std::uint8_t timeout = 10;            // interval 1.024 us * 2^timeout
+  std::uint8_t timeout = 10;            // an interval is 1.024 us * 2^timeout
   std::uint8_t linear_count = 7;        // expiries at that interval,
   std::uint8_t exponential_count = 13;  // then doubling it; kRetryForever: never gives up
   friend bool operator==(const RetryConfig&, const RetryConfig&) = default;
@@ -65,8 +65,8 @@ struct EndpointConfig {
   PortMask unlisted_ports = 0;
   std::uint32_t qp_count_max = 16;
   std::uint32_t peer_count_max = 16;
-  std::uint32_t ev_count_max = 4096;        // over all QPs, backups included
-  std::uint32_t psn_block_count_max = 256;  // PSN records in use over all QPs, in blocks of 64
+  std::uint32_t ev_count_max = 4096;        // EVs of all QPs together, backups included
+  std::uint32_t psn_block_count_max = 256;  // blocks of 64 PSN records in use over all QPs
   std::uint32_t send_queue_max = 16;        // work requests per QP
   std::uint32_t receive_queue_max = 16;
   std::uint32_t completion_queue_max = 64;
@@ -89,14 +89,14 @@ struct EndpointConfig {
 };
 
 struct QpConfig {
-  PeerKind peer = PeerKind::kNic;  // what is at the other end
+  PeerKind peer = PeerKind::kNic;  // kind of the peer: a NIC or software
   std::uint32_t mtu = 0;           // payload bytes of a full packet; 0: as in EndpointConfig
   std::uint32_t mtu_dest = 0;      // largest payload that we accept as responder; 0: same as mtu
   std::uint32_t mtu_dest_unlisted = 0;  // the same for packets from unlisted ports; 0: mtu_dest
   std::uint32_t sack_bytes = 0;         // a SACK after so many bytes; 0: by the kind of the peer
   std::uint32_t mpr = 32;               // our window as requestor, units of 128 PSNs
   std::uint32_t mpr_dest = 32;          // the window that we grant as responder
-  bool dynamic_mpr = false;             // obey SACK.mpr
+  bool dynamic_mpr = false;             // obey the responder's changes of the MPR in SACK.mpr
   // Between software ends SACK.mpr is the responder's receive budget. False where the link itself
   // holds the sender back (shared memory): SACK.mpr then has MRC's meaning, as with a NIC.
   bool receive_budget = true;
@@ -111,14 +111,14 @@ struct QpConfig {
   std::uint32_t ev_active = 128;  // EVs in rotation; the other EVs of `evs` are backups
   std::uint32_t ev_min_active_share_percent = 25;
   std::uint32_t ev_min_active = 0;  // absolute number; 0: use the share above
-  std::span<const fabric::Ev> evs;  // copied
+  std::span<const fabric::Ev> evs;  // the QP copies them
   RetryConfig retry;
   NsccConfig nscc;
 };
 
 // How much a responder is ready to receive. Every SACK carries it to the requestor.
 struct ReceiveLimit {
-  std::uint8_t mpr = 0;  // units of 128 PSNs, or of the budget; 0: the QP's mpr_dest
+  std::uint8_t mpr = 0;  // units of 128 PSNs, or of the receive budget; 0: the QP's mpr_dest
   // 0: none; 64: halves the window in a round trip; 127: leaves one packet
   std::uint8_t cwnd_penalty = 0;
   bool overflow = false;  // the responder lost packets because its buffer was full

@@ -34,8 +34,8 @@ struct PortChoice {
   friend bool operator==(const PortChoice&, const PortChoice&) = default;
 };
 
-// Where a control packet goes: to a known peer over its plane's reverse EV, or to a given address
-// over a given EV and port.
+// A control packet and its destination: a known peer on a plane's reverse EV, or a given address on
+// a given EV and port.
 struct ControlPacket {
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::array<std::byte, wire::kHeaderSizeMax> header;
@@ -46,7 +46,7 @@ struct ControlPacket {
   // it has no payload.
   bool data_class;
   std::uint32_t entropy;
-  std::uint32_t peer;  // index of the peer; kNoPeer: it goes to the address `to`
+  std::uint32_t peer;  // index of the peer; kNoPeer: the packet goes to the address `to`
   std::uint32_t qpn;   // the QP that sends it, for the trace; 0: the endpoint
   std::uint64_t to_high, to_low;
   std::uint16_t to_process;
@@ -81,7 +81,7 @@ class ControlQueue {
       if (packet.peer != peer) ring_.push(packet);
     }
   }
-  // A place to write the next packet to; null when full (counted).
+  // Adds a packet for the caller to fill. Null when the queue is full (counted).
   ControlPacket* add() {
     if (ring_.full()) {
       ++dropped_;

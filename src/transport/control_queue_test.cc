@@ -25,7 +25,7 @@ TEST(ControlQueue, FullQueueDropsTheNewestPacketAndCountsIt) {
   EXPECT_NE(queue.add(), nullptr);
 }
 
-TEST(ControlQueue, ReusedSlotHoldsNothingOfItsLastPacket) {
+TEST(ControlQueue, ReusedPlaceHoldsNothingOfItsLastPacket) {
   ControlQueue queue(1);
   ControlPacket* packet = queue.add();
   packet->port = PortChoice::only(3);

@@ -54,7 +54,7 @@ TEST(ControlRouter, PlanesThatAreFullOrInDoubtMissTheirTurn) {
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 2);
 }
 
-TEST(ControlRouter, APlaneInDoubtIsNotTakenWhileAGoodOneIsOnlyFull) {
+TEST(ControlRouter, PlaneInDoubtIsNotTakenWhileAGoodOneIsOnlyFull) {
   Bench bench;
   bench.doubt(0);
   bench.doubt(1);
@@ -66,7 +66,7 @@ TEST(ControlRouter, APlaneInDoubtIsNotTakenWhileAGoodOneIsOnlyFull) {
   EXPECT_EQ(bench.route(PortChoice::in_turn(), left), 0);
 }
 
-TEST(ControlRouter, APlaneWithoutAReverseEvIsNeverTaken) {
+TEST(ControlRouter, PlaneWithoutAReverseEvIsNeverTaken) {
   Bench bench;
   bench.peer.present = 0b110;
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 1);
@@ -153,7 +153,7 @@ TEST(ControlRouter, CopyWithoutAnotherGoodPortIsDropped) {
   EXPECT_EQ(bench.route(PortChoice::copy(), {.up = kAll, .with_room = 0b011}), kDropped);
 }
 
-TEST(ControlRouter, PacketsToOnePeerShareAPortWhereRunsCostTime) {
+TEST(ControlRouter, PacketsToOnePeerShareAPortWhereSystemCallsCostTime) {
   Bench bench(true);
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 0);
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 0);

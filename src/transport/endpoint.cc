@@ -8,7 +8,7 @@
 namespace weft::transport {
 namespace {
 
-// Half of the PSN space: beyond it "before" and "after" mean nothing.
+// A write has at most half of the PSN space: beyond that the order of two PSNs is undefined.
 std::uint64_t write_size_max(const Qp& qp) { return std::uint64_t{qp.params->mtu} << 22; }
 
 }  // namespace

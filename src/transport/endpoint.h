@@ -144,8 +144,8 @@ class Endpoint final : public world::Node {
     std::int64_t cwnd_bytes = 0, inflight_bytes = 0;
     Psn cack, next_psn;
     std::uint32_t ev_active = 0, ev_bad = 0;  // EVs in rotation; condemned EVs
-    std::uint32_t ev_active_min = 0;          // the smallest ev_active ever was since connect
-    std::uint32_t incomplete = 0;             // work requests not completed
+    std::uint32_t ev_active_min = 0;          // the lowest ev_active since connect
+    std::uint32_t incomplete = 0;             // work requests that are not completed
     std::uint32_t lost_waiting = 0;           // packets that wait to be retransmitted
     bool peer_silent = false;
     // Ports that are condemned, down at either end, or without an EV in rotation.
@@ -156,8 +156,8 @@ class Endpoint final : public world::Node {
   // Counts changes of paths: an EV, a plane, or a port of either end is lost or comes back, or an
   // EV is denied.
   std::uint64_t path_changes() const { return requestor_counters_.path_changes; }
-  // transport.*: packets, bytes, retransmits and EVs condemned by plane, NACKs, drops and failures of
-  // QPs by reason, probes ... Its layout depends on port_count only.
+  // transport.*: packets, bytes, retransmits and EVs condemned by plane, NACKs, drops and failures
+  // of QPs by reason, probes. The table's layout depends on port_count only.
   CounterTable counters() const;
   // Per peer, now: RTT, windows, bytes in flight. Peers beyond kLabelledPeersMax share one entry.
   // Costs a walk over all QPs.

@@ -25,7 +25,7 @@ struct EndpointAsk {
   Address to{};
   PortIndex port = 0;
   std::uint32_t ev = 0;
-  std::uint32_t port_status = 0;  // as on the wire: bit N is port N, from 1
+  std::uint32_t port_status = 0;  // as on the wire: bit N is port N, counted from 1
   AskClass traffic = AskClass::kData;
 };
 

@@ -17,7 +17,7 @@ Pair::Options with_asks(std::uint32_t most) {
   return options;
 }
 
-TEST(EndpointCtl, AProbeIsAnsweredWithItsRttAndPortWithoutAQp) {
+TEST(EndpointCtl, ProbeWithoutAQpIsAnsweredWithItsRttAndPort) {
   Pair pair(with_asks(8));
   const EndpointAsk ask{.id = 7, .to = Pair::address(1, 1), .port = 1, .ev = 0xabcd};
   std::uint32_t on_the_wire = 0;
@@ -39,7 +39,7 @@ TEST(EndpointCtl, AProbeIsAnsweredWithItsRttAndPortWithoutAQp) {
   EXPECT_EQ(pair.end(0).poll_endpoint_answers(answers), 0u);
 }
 
-TEST(EndpointCtl, AnswersKeepTheirOrderAndUnansweredRequestsStayUnderWay) {
+TEST(EndpointCtl, AnswersKeepTheirOrderAndUnansweredRequestsStayOpen) {
   Pair pair(with_asks(8));
   int seen = 0;
   pair.fate = [&](int from, const world::Datagram&) {
@@ -63,7 +63,7 @@ TEST(EndpointCtl, AnswersKeepTheirOrderAndUnansweredRequestsStayUnderWay) {
   EXPECT_TRUE(pair.end(0).post_endpoint_request(pair.now, {.id = 1, .to = Pair::address(1, 0)}));
 }
 
-TEST(EndpointCtl, RequestsUnderWayAreBounded) {
+TEST(EndpointCtl, OpenRequestsAreBounded) {
   Pair pair(with_asks(4));
   for (std::uint16_t id = 1; id <= 4; ++id) {
     ASSERT_TRUE(pair.end(0).post_endpoint_request(pair.now, {.id = id, .to = Pair::address(1, 0)}));
@@ -87,15 +87,15 @@ TEST(EndpointCtl, AnswerFromAnotherHostIsIgnored) {
   EXPECT_EQ(pair.counter(0, "transport.drop_unknown_peer"), 1u);
 }
 
-TEST(EndpointCtl, APortStatusUpdateMovesThePeersTraffic) {
+TEST(EndpointCtl, PortStatusUpdateMovesThePeersTraffic) {
   Pair pair(with_asks(4));
   const auto qps = pair.connect();
-  ASSERT_TRUE(
-      pair.end(0).post_endpoint_request(pair.now, {.id = 1,
-                                                   .op = wire::EndpointOp::kPortStatusUpdate,
-                                                   .to = Pair::address(1, 0),
-                                                   .port_status = 0b010,  // port 1 only
-                                                   .traffic = AskClass::kControl}));
+  ASSERT_TRUE(pair.end(0).post_endpoint_request(
+      pair.now, {.id = 1,
+                 .op = wire::EndpointOp::kPortStatusUpdate,
+                 .to = Pair::address(1, 0),
+                 .port_status = 0b010,  // bit 1: only port 1 is reachable
+                 .traffic = AskClass::kControl}));
   pair.run_for(Duration::us(20));
   EndpointAnswer answers[1];
   EXPECT_EQ(pair.end(0).poll_endpoint_answers(answers), 1u);
@@ -110,7 +110,7 @@ TEST(EndpointCtl, APortStatusUpdateMovesThePeersTraffic) {
   EXPECT_EQ(data[1], 0u);
 }
 
-TEST(EndpointCtl, ADisabledPortCarriesNothingWhateverItsCarrier) {
+TEST(EndpointCtl, DisabledPortCarriesNothingWhateverItsCarrier) {
   Pair pair(with_asks(4));
   const auto qps = pair.connect();
   std::uint32_t sent[2]{};

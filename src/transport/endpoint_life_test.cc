@@ -40,7 +40,7 @@ ErrorKind kind_of(const auto& result) {
   return result.has_value() ? ErrorKind::kSystem : result.error().kind;
 }
 
-TEST(EndpointLife, InvalidSetUpIsRefused) {
+TEST(EndpointLife, InvalidConfigurationIsRefused) {
   auto options = Pair::defaults();
   options.endpoint.qp_count_max = 2;
   options.endpoint.ev_count_max = 40;

@@ -28,7 +28,7 @@ Pair::Qps connect_by_link(Pair& pair, std::uint32_t sack_bytes = 64u << 10) {
   return qps;
 }
 
-TEST(EndpointLink, AQpHasItsOwnMtuAndPath) {
+TEST(EndpointLink, QpHasItsOwnMtuAndPath) {
   Pair pair;
   const auto qps = connect_by_link(pair);
   const auto other = pair.connect();  // a QP without the link: the endpoint's MTU, both ports
@@ -103,7 +103,7 @@ TEST(EndpointLink, QpHasItsOwnSackThreshold) {
   EXPECT_LE(sacks(1u << 20), 8u);
 }
 
-TEST(EndpointLink, ConfigureKeepsNumberAndReceives) {
+TEST(EndpointLink, ConfigureKeepsTheNumberAndThePostedReceives) {
   Pair pair;
   auto qps = pair.create();
   ASSERT_TRUE(pair.end(1).post_receive(pair.now, qps.qpn[1], 5));
@@ -216,7 +216,7 @@ class Echo {
     request_.give(pair_);
     ASSERT_TRUE(pair_.write(1, qps.qpn[1], {.offset = 5000}));
   }
-  // The time until the write of end 0 is complete.
+  // Runs one round, and returns the time until the write of end 0 is complete.
   Duration round(const Pair::Qps& qps) {
     const Time start = pair_.now;
     go(qps);

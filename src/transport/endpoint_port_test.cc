@@ -1,4 +1,4 @@
-// Ports, planes and paths: what an endpoint tells its peers, asks them, and counts.
+// Ports, planes and paths: port status updates, EV probes, and counters of drops.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -96,8 +96,8 @@ TEST(EndpointPort, TransfersResumeAfterAllPortsWereDown) {
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(500)), (Ports{0, 1}));
 }
 
-// Each end's only port that is up is the other end's port that is down: nothing reaches that peer,
-// and packets to other peers must not wait for it.
+// Each end's only port that is up is the other end's port that is down: packets for that peer
+// cannot leave, and packets to other peers must not wait for them.
 TEST(EndpointPort, UnreachablePeerDoesNotHoldUpOtherPeers) {
   EndpointConfig config;
   config.port_count = 2;
@@ -208,7 +208,7 @@ TEST(EndpointPort, PortStatusUpdateOfAnUnknownHostIsDropped) {
   EXPECT_EQ(pair.sent, 0u);
 }
 
-TEST(EndpointPort, DeadPlaneIsLeftAndUsedAgainWhenItWorks) {
+TEST(EndpointPort, DeadPlaneIsNotUsedUntilItWorks) {
   Pair pair;
   const auto qps = pair.connect();
   ports_used(pair, qps, 0, Duration::us(300));
@@ -325,7 +325,7 @@ TEST(EndpointPort, DeniedEvCarriesNoAnswersEither) {
   for (const auto& path : used) EXPECT_FALSE(before.contains(path)) << path.second;
 }
 
-TEST(EndpointPort, APlaneWhoseEvsAreAllDeniedCarriesNoAnswers) {
+TEST(EndpointPort, PlaneWhoseEvsAreAllDeniedCarriesNoAnswers) {
   Pair pair;
   const auto qps = pair.connect();
   std::set<world::PortIndex> used;

@@ -28,7 +28,7 @@ class EndpointRefused : public ::testing::Test {
   Pair::Qps qps = pair.connect();
 };
 
-TEST_F(EndpointRefused, AKilledPeerFailsTheQpWithinASecond) {
+TEST_F(EndpointRefused, KilledPeerFailsTheQpWithinASecond) {
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 1, .size = 100'000}));
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 2, .size = 100}));
   kill_peer();
@@ -52,7 +52,7 @@ TEST_F(EndpointRefused, SilenceWithoutARefusalDoesNotFailTheQpSoon) {
   EXPECT_EQ(state(), QpState::kReadyToSend);
 }
 
-TEST_F(EndpointRefused, IdleQpAsksThreeTimesOnEachPlane) {
+TEST_F(EndpointRefused, IdleQpProbesThreeTimesOnEachPlane) {
   int asked[2] = {0, 0};
   pair.fate = [&](int from, const world::Datagram& d) {
     if (from == 0 && opcode_of(d) == Opcode::kProbe) ++asked[d.port];
@@ -115,7 +115,7 @@ TEST_F(EndpointRefused, RefusalOfAnUnknownHostIsDropped) {
   EXPECT_EQ(pair.counter(0, "transport.reliability_probes"), 0u);
 }
 
-TEST_F(EndpointRefused, DestroyedQpAsksNoMore) {
+TEST_F(EndpointRefused, DestroyedQpProbesNoMore) {
   kill_peer();
   refuse();
   ASSERT_TRUE(pair.end(0).destroy_qp(pair.now, qps.qpn[0]));

@@ -6,7 +6,7 @@
 
 namespace weft::transport {
 
-// The datagrams of one poll_transmit, and the room that is left.
+// The datagrams of one poll_transmit, and the room that is left on each port.
 struct Endpoint::Batch {
   std::span<world::Datagram> out;
   std::array<std::uint32_t, world::kPortsMax> room{};
@@ -101,7 +101,7 @@ void Endpoint::put_control(Time now, const ControlPacket& packet, PortIndex port
 // A control packet went to this peer, which is the moment to check one of its reverse EVs.
 void Endpoint::check_reverse_ev(Time now, std::uint32_t index) {
   Peer& peer = peers_[index];
-  if (peer.first_qp == Peer::kNobody) return;  // its QPs are gone: no EVs to choose from
+  if (peer.first_qp == Peer::kNobody) return;  // no QP, so no EVs
   reverse_evs_.check({.now = now,
                       .index = index,
                       .paths = qps_[peer.first_qp].requestor.paths(),
@@ -112,7 +112,7 @@ void Endpoint::check_reverse_ev(Time now, std::uint32_t index) {
 
 void Endpoint::transmit_data(Time now, Batch& batch) {
   auto c = context(now);
-  std::size_t idle = 0;  // QPs in a row that had no port
+  std::size_t idle = 0;  // consecutive QPs that had no port with room
   std::uint32_t run = 0;
   bool enough = false;
   while (!ready_.empty() && !batch.full() && batch.with_room != 0 && idle < ready_.size() &&

@@ -62,7 +62,7 @@ class EvProber {
   // `active` is false if the answer revived the EV.
   const Watch* on_answer(Time now, std::uint32_t peer, std::uint16_t request_id);
 
-  // True once after an EV or plane came under watch.
+  // True on the first call after an EV or plane was added to the watched ones.
   bool take_new() { return std::exchange(new_, false); }
 
   std::uint32_t watched() const { return active_; }

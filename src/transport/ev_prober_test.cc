@@ -36,7 +36,7 @@ std::uint16_t id_of(const test::Sent& sent) {
   return static_cast<std::uint16_t>(sent.packet.bth.psn.value());
 }
 
-TEST(EvProber, AsksOnTheEvItselfAMillisecondLater) {
+TEST(EvProber, EvIsProbedOnItselfAMillisecondLater) {
   Bench bench;
   EXPECT_EQ(bench.prober.next_deadline(), kNever);
   EXPECT_TRUE(bench.prober.watch(bench.at(0), 7, kEv, false));
@@ -70,7 +70,7 @@ int answers_to_revive(Bench& bench, Time& now) {
   return -1;
 }
 
-TEST(EvProber, ThreeAnswersReviveAndFailingAgainSoonDoublesThem) {
+TEST(EvProber, ThreeAnswersReviveAnEvAndTwiceAsManyAfterEachFailureSoonAfter) {
   Bench bench;
   Time now;
   for (int needed : {3, 6, 12, 12}) {
@@ -118,7 +118,7 @@ Time revived_at(Bench& bench, Duration rtt, int lost_every = 1000) {
   return kNever;
 }
 
-TEST(EvProber, AnswersThatComeLateCount) {
+TEST(EvProber, LateAnswersCount) {
   for (const int ms : {2, 6, 12, 30, 45, 70, 120}) {
     Bench bench;
     bench.answer_time = Duration::ms(ms);
@@ -152,7 +152,7 @@ TEST(EvProber, DeadEvIsProbedOftenHoweverLateAnswersWere) {
   }
 }
 
-TEST(EvProber, OnlyItsOwnAnswersCount) {
+TEST(EvProber, OnlyAnswersToItsOwnProbesFromItsPeerCount) {
   Bench bench;
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
   EXPECT_EQ(bench.prober.on_answer(bench.at(1), 7, 0), nullptr);

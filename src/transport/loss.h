@@ -89,8 +89,8 @@ class LossDetector {
 
 // How complete our knowledge of the PSNs is that the responder has above its cumulative PSN.
 enum class Knowledge : std::uint8_t {
-  kComplete,  // we know each PSN it has: any other sent before the trigger is missing there
-  kPartial,   // a SACK was lost or overtaken: only the 64 PSNs that this one speaks of count
+  kComplete,  // every PSN there is known: any other PSN sent before the trigger is missing
+  kPartial,   // a SACK was lost or overtaken: only the 64 PSNs of this SACK's bitmap are known
 };
 constexpr Knowledge knowledge(bool newest, std::uint32_t ooo_count,
                               std::uint32_t known_above_cack) {

@@ -132,7 +132,7 @@ Nscc::Congestion Nscc::congestion_of(Time now, const SackSample& sack) const {
 }
 
 void Nscc::average_delay(const Congestion& congestion) {
-  // An unmarked late packet comes from a queue that is draining.
+  // An unmarked but late packet waited in a queue that is draining now.
   const bool draining = !congestion.marked && congestion.delay > params_->target;
   const Duration delay = draining ? base_rtt_ / 4 : congestion.delay;
   delay_average_ += (delay - delay_average_) / 80;

@@ -73,7 +73,7 @@ class Nscc {
     bool last_hop = false;   // trimmed at the receiver's own port
   };
   void on_trim(Time now, const Trim& trim);
-  // A packet was declared lost without a trim.
+  // A packet was declared lost, and no trim was reported for it.
   void on_loss(Time now, std::int64_t size);
   // Under heavy incast even one packet per round trip is too much. Nothing may be sent before this
   // time.
@@ -88,7 +88,7 @@ class Nscc {
   // The state of the network, as shown by a SACK with an RTT sample.
   struct Congestion {
     Duration delay;         // above the base RTT
-    bool marked = false;    // by a switch, or a queue stands
+    bool marked = false;    // a switch marked the packet, or a queue stands
     bool standing = false;  // a queue stands without a switch's signal
   };
   struct Signal {

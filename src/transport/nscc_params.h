@@ -28,9 +28,9 @@ struct NsccParams {
   std::int64_t fair_increase = 0;  // fi
   std::int64_t eta = 0;
   std::int64_t fast_q10 = 0;        // fi_scale
-  std::int64_t gamma_q10 = 819;     // 0.8
-  std::int64_t jump_min_q10 = 512;  // max_md_jump 0.5
-  std::int64_t adjust_bytes = 0;    // 8 MTU
+  std::int64_t gamma_q10 = 819;     // gamma: 0.8
+  std::int64_t jump_min_q10 = 512;  // max_md_jump: 0.5
+  std::int64_t adjust_bytes = 0;    // default 8 MTU
   Duration adjust_period;           // zero: the current base RTT
   Rate rate;
 

@@ -26,7 +26,7 @@ namespace weft::transport {
 
 enum class EvState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
 
-// The consequence of a loss.
+// What a loss leads to.
 enum class Verdict : std::uint8_t { kNothing, kEvCondemned, kPlaneCondemned };
 
 class PathSet {
@@ -70,15 +70,15 @@ class PathSet {
   bool is_condemned(Slot slot) const {
     return slots_[slot].state == EvState::kAssumedBad || slots_[slot].floor;
   }
-  // The slot of an EV, or kNone.
+  // The slot that holds this EV, or kNone.
   Slot find(fabric::Ev ev) const;
   // The slot of an echoed EV value. kNone if no slot has the value, or several on different ports
   // have it (STEV values do not contain the plane).
   Slot find_echo(std::uint32_t value) const;
-  // Any EV of that port, in rotation if possible, else kNone: for probes and control packets.
-  // `draw` picks.
+  // Any EV of that port, in rotation if possible; kNone if there is none. For probes and control
+  // packets. `draw` is the random number that picks it.
   Slot any_on(PortIndex port, std::uint32_t draw) const;
-  // Whether an EV of these ports is in rotation.
+  // True if an EV of these ports is in rotation.
   bool any_in_rotation(PortMask ports) const;
 
   // A packet on this EV was marked CE, or trimmed in the core: the EV misses one turn.
@@ -139,7 +139,7 @@ class PathSet {
     std::uint16_t nominal = 0;
     std::uint16_t cursor = 0;
     Slot drawn = kNone;             // order_[begin + cursor], if it was drawn ahead of its use
-    std::uint16_t lost_run = 0;     // packets lost since one arrived
+    std::uint16_t lost_run = 0;     // losses since the last packet that arrived
     std::uint32_t acks_before = 0;  // acks_ when lost_run began
     Time loss_first, loss_last = kLongAgo;  // first and last loss of a series without a long pause
   };
@@ -165,16 +165,16 @@ class PathSet {
   std::uint32_t active_ = 0, active_min_ = 0;
   std::uint32_t rotation_losses_ = 0;  // set bits in the histories of all EVs in rotation
   std::uint32_t rotation_count_ = 0;
-  std::uint32_t acks_ = 0;  // packets that arrived, wrapping
+  std::uint32_t acks_ = 0;  // packets that arrived; wraps
   bool any_lost_ = false;   // a packet was lost once: from then on arrivals are recorded
   PortMask planes_down_ = 0;
   PortIndex turn_ = 0;  // the plane whose turn it is
   Time floor_next_;
   Prng prng_;
-  std::array<Slot, 8> clean_{};  // REPS
+  std::array<Slot, 8> clean_{};  // REPS: EVs whose last packet was not marked
   std::uint8_t clean_count_ = 0, clean_head_ = 0;
   std::array<Plane, world::kPortsMax>
-      planes_{};  // last: only the first port_count are ever touched
+      planes_{};  // last member: only the first port_count are ever touched
 };
 
 }  // namespace weft::transport

@@ -129,7 +129,7 @@ TEST(PathSetLoss, LossThatArrivedAfterAllIsWithdrawn) {
   EXPECT_EQ(path.paths.on_loss(path.now, 3), Verdict::kNothing);
 }
 
-TEST(PathSetLoss, WithdrawnLossesDoNotAddUp) {
+TEST(PathSetLoss, WithdrawnLossesDoNotCount) {
   Path path({.ports = 1, .per_port = 8, .active = 8, .min_active = 2});
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(path.paths.on_loss(path.now, 3), Verdict::kNothing);
@@ -202,7 +202,7 @@ TEST(PathSetLoss, DeadEvInRotationGetsOnePacketAnRttWhileAGoodOneIsLeft) {
     for (int i = 0; i < 100; ++i) path.send(dead);
     ASSERT_TRUE(path.paths.is_condemned(0));
     int kept = 0;
-    for (int i = 0; i < 2000; ++i) kept += path.send(dead) == 0;  // 20 RTTs
+    for (int i = 0; i < 2000; ++i) kept += path.send(dead) == 0;  // for 20 RTTs
     EXPECT_LE(kept, 21);
   }
 }

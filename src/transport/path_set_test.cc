@@ -1,4 +1,4 @@
-// The choice of the next EV: turns, marks, policies, denial. Reference sections 4.4, 4.5, 4.7.
+// The choice of the next EV: turns, marks, policies, denial (reference sections 4.4, 4.5, 4.7).
 #include "transport/path_set.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(PathSet, EveryCycleUsesEachEvInRotationOnce) {
   EXPECT_GT(orders.size(), 15u);  // in a fresh order each time
 }
 
-TEST(PathSet, SeedDecidesTheOrder) {
+TEST(PathSet, OrderDependsOnTheSeed) {
   PathSet a = make({.seed = 5}), b = make({.seed = 5}), c = make({.seed = 6});
   const auto first = take(a, 64);
   EXPECT_EQ(first, take(b, 64));
@@ -85,7 +85,7 @@ TEST(PathSet, OnlyUsablePortsAreChosen) {
   EXPECT_EQ(paths.next(at(1), 0b1000'0000, kRtt), PathSet::kNone);
 }
 
-TEST(PathSet, OneMarkIsExactlyOneMissedTurn) {
+TEST(PathSet, OneMarkCausesExactlyOneMissedTurn) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     PathSet paths = make({.per_port = 8, .active = 8, .seed = seed});
@@ -148,7 +148,7 @@ TEST(PathSet, CondemnedEvIsReplacedByABackupOfItsPlaneAndNeverUsed) {
   EXPECT_EQ(on_plane_1, 35);
 }
 
-TEST(PathSet, MarkedBackupIsStillABackup) {
+TEST(PathSet, MarkedBackupRemainsABackup) {
   PathSet paths = make({.per_port = 5, .active = 4, .min_active = 1});
   const auto cycle = take(paths, 4);
   Slot backup = 0;

@@ -16,7 +16,7 @@ namespace weft::transport {
 struct alignas(64) Peer {
   static constexpr std::uint32_t kNobody = 0xffff'ffff;
 
-  // The EV of control packets in one plane; ReverseEvs decides.
+  // The EV that control packets take in one plane. ReverseEvs chooses it.
   struct Reverse {
     std::uint32_t ev = 0;
     bool present = false;          // false: no control packet takes this plane
@@ -41,7 +41,7 @@ struct alignas(64) Peer {
   }
 
   std::uint32_t host = kNobody;      // its name in the trace
-  std::uint32_t first_qp = kNobody;  // head of the list of QPs to it (index of the QP)
+  std::uint32_t first_qp = kNobody;  // first QP of the peer's list, by index
   PortStatus::OfPeer ports;
   PortIndex turn = 0;    // the plane that takes the next control packet
   PortIndex heard = 0;   // plane on which the peer's last packet for a QP came

@@ -27,7 +27,7 @@ class PortStatus {
     PortMask unlisted = 0;
   };
   struct OfPeer {
-    PortMask reachable = 0xff;  // as its updates say
+    PortMask reachable = 0xff;  // as the peer's updates say
     // Our update that the peer has not answered yet, if there is one.
     std::uint8_t tries = 0;  // how often it was sent
     std::uint16_t id = 0;    // request id; 0: there is none

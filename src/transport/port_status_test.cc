@@ -49,7 +49,7 @@ TEST(PortStatus, UpdateCountsPortsFromOneAndLeavesOutUnlistedOnes) {
   const auto sent = test::take_all(bench.control);
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].control.peer, 5u);
-  EXPECT_EQ(bench.status(sent[0]), 0b100u);  // port 1 alone
+  EXPECT_EQ(bench.status(sent[0]), 0b100u);  // bit 2 is port 1
   EXPECT_TRUE(bench.peer.was_updated);
 }
 
@@ -76,7 +76,7 @@ TEST(PortStatus, UpdateIsNotSentAgainBeforeItIsDue) {
   EXPECT_EQ(bench.ports.resend_at(), at(100));
 }
 
-TEST(PortStatus, AnsweredUpdateIsNotSentAgain) {
+TEST(PortStatus, UpdateIsNotSentAgainOnceItIsAnswered) {
   Bench bench;
   bench.start(at(0));
   const std::uint16_t id = bench.peer.id;

@@ -31,7 +31,7 @@ enum class PsnState : std::uint8_t { kOutstanding, kLost, kReceived };
 struct PsnRecord {
   std::int64_t sent_at_ps;  // when the newest copy was sent
   std::uint16_t ev;         // path set slot of the newest copy's EV
-  std::uint16_t older;      // neighbours in send order: PSN mod 2^16
+  std::uint16_t older;      // neighbours in the list of send order, as PSN mod 2^16
   std::uint16_t newer;
   std::uint8_t copies;  // how often it was sent, saturating
   PsnState state : 2;
@@ -64,8 +64,7 @@ class PsnBlockPool {
  private:
   std::unique_ptr<PsnBlock[]> blocks_;
   std::vector<std::uint32_t> free_;
-  std::uint32_t fresh_ =
-      0;  // blocks never touched yet: memory is used only as far as the run needs it
+  std::uint32_t fresh_ = 0;  // first untouched block: memory is used up to it
   std::uint32_t count_max_ = 0;
   std::uint32_t in_use_ = 0;
 };
@@ -115,7 +114,7 @@ class PsnWindow {
     return psn_of_slot(oldest_);
   }
   Psn after(const PsnRecord& record) const { return psn_of_slot(record.newer); }
-  // The lowest lost PSN. REQUIRES lost() > 0.
+  // The lowest PSN in state lost. REQUIRES lost() > 0.
   Psn first_lost();
 
   // The memory of the records that the next acknowledgement reads first, for prefetching.
@@ -146,7 +145,7 @@ class PsnWindow {
   std::uint32_t window_max_ = 0;
   Psn cack_, next_, lost_hint_;
   std::uint32_t outstanding_ = 0, lost_ = 0, received_ = 0;
-  std::uint16_t oldest_ = 0, newest_ = 0;  // ends of the list in send order
+  std::uint16_t oldest_ = 0, newest_ = 0;  // ends of the list of send order
 };
 
 }  // namespace weft::transport

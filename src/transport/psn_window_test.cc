@@ -21,7 +21,7 @@ Psn open_and_send(PsnWindow& window, Time now, std::uint16_t ev = 0) {
   return psn;
 }
 
-TEST(PsnBlockPool, IsBoundedAndCounts) {
+TEST(PsnBlockPool, PoolIsBoundedAndCountsItsBlocks) {
   PsnBlockPool pool(3);
   std::set<std::uint32_t> taken;
   for (int i = 0; i < 3; ++i) taken.insert(pool.take());
@@ -78,7 +78,7 @@ TEST(PsnWindow, WindowMovesAcrossTheWrapWithABoundedPool) {
   }
 }
 
-TEST(PsnWindow, IdleHoldsNoBlock) {
+TEST(PsnWindow, IdleWindowHoldsNoBlock) {
   for (std::uint32_t first : {0u, 1u, 63u, 64u, 0xff'ffffu, 0xff'ffc0u}) {
     PsnBlockPool pool(64);
     PsnWindow window(pool, 1024, Psn(first));
@@ -97,7 +97,7 @@ TEST(PsnWindow, IdleHoldsNoBlock) {
   }
 }
 
-TEST(PsnWindow, PoolAtItsBoundOpensAgainLater) {
+TEST(PsnWindow, WindowAtThePoolsBoundOpensAgainLater) {
   PsnBlockPool pool(1);
   PsnWindow window(pool, 1024, Psn(0));
   for (int i = 0; i < 64; ++i) open_and_send(window, at(1));
@@ -120,7 +120,7 @@ TEST(PsnWindow, OldestIsThePsnWhoseNewestCopyWasSentFirst) {
   window.sent(first, window.record(first), at(9), 5);
   EXPECT_EQ(window.record(first).copies, 2);
   EXPECT_EQ(window.record(first).ev, 5);
-  // In send order: 1, 2, 3, 0.
+  // The send order is 1, 2, 3, 0.
   Psn psn = window.oldest();
   for (std::int32_t i : {1, 2, 3}) {
     EXPECT_EQ(psn, first + i);

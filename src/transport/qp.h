@@ -50,13 +50,13 @@ struct Qp {
   // First members: every packet reads them.
   Qpn qpn;
   QpState state = QpState::kInit;
-  bool ready = false;           // in the endpoint's ReadyRing
+  bool ready = false;           // the QP is in the endpoint's ReadyRing
   bool peer_is_silent = false;  // until any packet of the peer comes
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::uint32_t peer = kNoPeer;  // index of the peer; kNoPeer before connect
   std::uint32_t peer_qpn = 0;
   const QpParams* params;
-  std::uint32_t next_of_peer = Peer::kNobody;  // list of the peer's QPs
+  std::uint32_t next_of_peer = Peer::kNobody;  // next QP in the list of the peer's QPs
   Psn first_psn, peer_first_psn;
   std::uint32_t budget_epoch = 0;  // receive budget epoch in which the QP last received
   AnswerScheduler::OfQp answers;

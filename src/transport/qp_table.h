@@ -80,14 +80,14 @@ class QpTable {
   // REQUIRES that the QP is in no list.
   void erase(std::uint32_t index);
 
-  // f(Qp&) for each QP, by index.
+  // Calls f(Qp&) for each QP, in the order of indices.
   template <typename F>
   void for_each(F f) const {
     for (std::uint32_t i = 0; i <= mask_; ++i) {
       if (slots_[i]) f(*slots_[i]);
     }
   }
-  // f(Qp&) for each QP to that peer, newest first. `f` links and unlinks none.
+  // Calls f(Qp&) for each QP to that peer, newest first. `f` must not link or unlink QPs.
   template <typename F>
   void for_each_of(const Peer& peer, F f) const {
     for (std::uint32_t i = peer.first_qp; i != Peer::kNobody;) {

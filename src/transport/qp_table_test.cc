@@ -56,7 +56,7 @@ TEST(QpTable, NumbersAreUsedAgainOnlyAfterAllOthers) {
   std::set<Qpn> used;
   for (int i = 0; i < 8; ++i) {
     const Qp& qp = bench.create();
-    EXPECT_EQ(qp.qpn >> 16, 1u);  // the high bits stay
+    EXPECT_EQ(qp.qpn >> 16, 1u);  // the high bits do not change
     EXPECT_TRUE(used.insert(qp.qpn).second) << std::hex << qp.qpn;
     bench.table.erase(bench.table.index_of(qp));
   }

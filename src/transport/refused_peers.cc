@@ -31,7 +31,7 @@ RefusedPeers::Step RefusedPeers::next_step(Time now, OfQp& qp, const Seen& seen)
     return Step::kWait;
   }
   if (!seen.may_send || seen.last_heard > qp.since) {
-    qp.is_in_question = false;  // the QP failed for another reason, or its peer lives
+    qp.is_in_question = false;  // the QP failed for another reason, or the peer was heard
     return Step::kWait;
   }
   if (qp.times_asked < kQuestions) return Step::kAsk;

@@ -33,7 +33,7 @@
 
 namespace weft::transport {
 
-// 128 ns ticks, as TSETH carries them.
+// The time in ticks of 128 ns, as TSETH carries it.
 constexpr wire::Timestamp timestamp(Time at) {
   return {static_cast<std::uint16_t>(at.ps() / 128'000)};
 }
@@ -111,9 +111,9 @@ class Requestor {
 
   // False: the SACK cannot be valid here (counted as stale).
   bool on_sack(Context& context, const wire::Bth& bth, const wire::Sack& sack);
-  // kOk, or the status with which the QP must fail.
+  // Returns kOk, or the status with which the QP must fail.
   Status on_nack(Context& context, const wire::Nack& nack);
-  // kOk, or the status with which the QP must fail.
+  // Returns kOk, or the status with which the QP must fail.
   Status on_transport_ack(Context& context, Psn psn, const wire::TransportAck& ack);
   // Any packet of the peer for this QP arrived.
   void on_heard(Context& context);

@@ -329,7 +329,7 @@ Duration mistake(RequestorBench& bench, std::uint32_t missing, Duration soon) {
     bench.acknowledge(*later);
   }
   const Duration found_after = bench.now - start;
-  while (bench.poll()) {  // the copies
+  while (bench.poll()) {  // sends the copies
   }
   for (std::size_t i = 1; i <= missing; ++i) bench.arrive(packets[i]);
   bench.pass(soon);

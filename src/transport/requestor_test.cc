@@ -1,4 +1,4 @@
-// How writes become packets, and when they are done.
+// How writes are cut into packets, and when they are done.
 #include "transport/requestor.h"
 
 #include <gtest/gtest.h>
@@ -150,7 +150,7 @@ TEST(Requestor, DynamicMprNeverMovesTheWindowsEndBackNorBeyondTheRing) {
   EXPECT_EQ(acknowledge(256, 4), 512u);
   EXPECT_EQ(acknowledge(256, 4), 512u);
   EXPECT_EQ(acknowledge(256, 0), 512u);     // 0: no change
-  EXPECT_EQ(acknowledge(256, 8), 1024u);    // it grows again
+  EXPECT_EQ(acknowledge(256, 8), 1024u);    // the window grows again
   EXPECT_EQ(acknowledge(256, 255), 1024u);  // but not beyond the ring
 }
 
@@ -186,7 +186,7 @@ TEST(Requestor, ImmediatesInFlightAreLimited) {
   EXPECT_EQ(bench.poll_all().size(), 2u);
 }
 
-TEST(Requestor, WriteIsDoneWhenSackAndTransportAckCoverIt) {
+TEST(Requestor, WriteIsDoneWhenASackAndATransportAckCoverIt) {
   for (bool sack_first : {true, false}) {
     RequestorBench bench;
     bench.post(2048);

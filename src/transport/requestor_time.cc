@@ -28,7 +28,7 @@ void Requestor::advance_tail_if_stuck(const Context& context) {
   tail_.no_later_than(std::max(tail_due(context), context.now));
 }
 
-// A packet was sent.
+// Called after a packet was sent.
 void Requestor::arm_timers(const Context& context) {
   const Time now = context.now;
   if (window_.outstanding() == 1) {

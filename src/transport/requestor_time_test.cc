@@ -13,7 +13,7 @@ using Out = RequestorBench::Out;
 
 constexpr Duration kRtt = Duration::us(10);
 
-TEST(RequestorTime, TailTimerAsksForALostTransportAck) {
+TEST(RequestorTime, TailTimerRequestsALostTransportAck) {
   RequestorBench bench;
   bench.post(3 * 1024);
   bench.post(1024);

@@ -200,7 +200,7 @@ class Responder {
   Time sack_with_holes_at_;  // when a SACK is due if holes are left
   Trigger trigger_;
   ReceiveLimit limit_;
-  bool restore_ = false;           // a penalty has ended
+  bool restore_ = false;           // a penalty has ended: the next SACK says restore
   bool probe_walks_ = false;       // the last answer to a probe reported a later part of the window
   bool late_ = false;              // late_first_ and late_last_ are valid
   bool report_low_ = false;        // the next SACK starts at the lowest unreported PSN

@@ -60,7 +60,7 @@ TEST(ResponderSack, SackThresholdCountsAtLeastAKilobyteAPacket) {
   }
 }
 
-TEST(ResponderSack, HolesAreReportedInTime) {
+TEST(ResponderSack, HolesAreReportedAfterAnInterval) {
   ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &kSoftwareRules});
   const auto at = [](std::int64_t us) { return Time() + Duration::us(us); };
   bench.write_and_flush(Psn(0), {.now = at(0)});
@@ -99,7 +99,7 @@ TEST(ResponderSack, UnmovedCumulativePsnIsReportedToSoftwareOnTwoPlanes) {
     bench.write_and_flush(Psn(1));
     EXPECT_EQ(ports(3), in_turn);  // the cumulative PSN has moved since
     EXPECT_EQ(ports(4), peer == PeerKind::kSoftware ? both : in_turn) << "a NIC gets no copies";
-    EXPECT_EQ(ports(2), in_turn);  // the hole is closed
+    EXPECT_EQ(ports(2), in_turn);  // no PSN is missing any more
   }
 }
 
@@ -159,7 +159,7 @@ TEST(ResponderSack, EachBurstOnOneEvInABatchGetsOneSack) {
   }
 }
 
-TEST(ResponderSack, BitmapEndsAtTheTrigger) {
+TEST(ResponderSack, BitmapEndsAtThePacketThatTriggeredTheSack) {
   ResponderBench bench(Psn(0xff'ff00));
   const Psn first(0xff'ff00);
   bench.write_and_flush(first);

@@ -31,7 +31,7 @@ TEST(Responder, NewPacketInTheWindowIsPlacedAndMovesTheCumulativePsn) {
   }
 }
 
-TEST(Responder, DuplicateInWindowIsSackedWithoutTransportAck) {
+TEST(Responder, DuplicateInTheWindowGetsASackAndNoTransportAck) {
   for (Psn first : kFirsts) {
     ResponderBench bench(first);
     bench.write_and_flush(first);

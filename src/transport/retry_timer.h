@@ -42,7 +42,7 @@ class RetryTimer {
     deadline_ += slack - slack_;  // the interval's start stays
     slack_ = slack;
   }
-  // The interval starts anew.
+  // Starts the interval anew.
   void restart(Time now) {
     armed_ = true;
     deadline_ = now + interval() + slack_;

@@ -51,7 +51,7 @@ class ReverseEvs {
   struct Check {
     Time now;
     std::uint32_t index = 0;  // of the peer
-    const PathSet& paths;     // of a QP to the peer
+    const PathSet& paths;     // paths of a QP to the peer
     PortMask ports_up = 0;
     std::uint32_t port_count = 1;
   };

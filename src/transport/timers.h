@@ -16,7 +16,7 @@ enum class EndpointTimer : std::uint8_t {
   kRequestor,       // a requestor: an answer is overdue (retry, tail), or pacing allows a packet
   kEvProbe,         // EvProber: a condemned EV or plane is probed again
   kPortStatus,      // PortStatus: an update that a peer has not answered is sent again
-  kRefused,         // RefusedPeers: a QP asks again whether its peer lives, or fails
+  kRefused,         // RefusedPeers: a QP probes a peer that may be gone once more, or fails
   kDelayedAnswers,  // AnswerScheduler: SACKs and Transport ACKs have waited long enough for data
   kQuietReport,     // AnswerScheduler: data that no SACK reports is reported unasked
 };
@@ -43,7 +43,7 @@ class DeadlineHeap {
     return heap_[0].index;
   }
 
-  // `index` must be looked at no later than `at`. REQUIRES index < count_max.
+  // Moves the deadline of `index` to `at` if it is later than that. REQUIRES index < count_max.
   void at_latest(std::uint32_t index, Time at) {
     WEFT_ASSERT(index < place_.size());
     if (at == kNever) return;

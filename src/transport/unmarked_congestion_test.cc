@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint32_t kMtu = 4096;
 constexpr Duration kBase = Duration::us(100);
 constexpr std::int64_t kWindow = 1 << 20;
-constexpr std::int64_t kRound = 64 * kMtu;  // the smallest round
+constexpr std::int64_t kRound = 64 * kMtu;  // a round has at least 64 packets
 
 class UnmarkedCongestionTest : public testing::Test {
  protected:
@@ -61,7 +61,7 @@ TEST_F(UnmarkedCongestionTest, BaseRttIsTheSmallestSeenAboveTheConfiguredFloor) 
   EXPECT_EQ(unmarked.rtt_min(), Duration::us(7));
 }
 
-TEST_F(UnmarkedCongestionTest, QueueStandsWhenAllPacketsOfTwoIntervalsAreLate) {
+TEST_F(UnmarkedCongestionTest, QueueStandsWhenAllPacketsOfTwoIntervalsWereLate) {
   sample(kBase, Duration::ms(1));
   sample(kBase + params.standing_queue, Duration::ms(15));
   EXPECT_FALSE(unmarked.has_standing_queue(now)) << "an early packet was in the interval before";
@@ -78,7 +78,7 @@ TEST_F(UnmarkedCongestionTest, QueueDoesNotStandBelowItsThreshold) {
   EXPECT_FALSE(unmarked.has_standing_queue(now));
 }
 
-TEST_F(UnmarkedCongestionTest, SignalHidesAStandingQueue) {
+TEST_F(UnmarkedCongestionTest, NoQueueStandsWhileASwitchSignals) {
   sample(kBase, Duration::ms(1));
   sample(kBase * 10, Duration::ms(50));
   ASSERT_TRUE(unmarked.has_standing_queue(now));
@@ -111,7 +111,7 @@ TEST_F(UnmarkedCongestionTest, ManyMarksMakeUpToHalfOfTheBaseRttDoubtful) {
   EXPECT_EQ(unmarked.base_rtt_less_doubt(), rtt / 2 + rtt / 16) << "an eighth of the doubt is gone";
 }
 
-TEST_F(UnmarkedCongestionTest, MarksOnASmallWindowDoubtNothing) {
+TEST_F(UnmarkedCongestionTest, MarksAtASmallWindowMakeNothingDoubtful) {
   sample_marked(Duration::us(1600), 320, 2, 2 * params.window_min);
   EXPECT_EQ(unmarked.base_rtt_less_doubt(), Duration::us(1600));
 }

@@ -14,14 +14,14 @@ struct QpEnds {
   std::uint32_t peer = 0;  // index of the peer in this endpoint's table
 };
 
-// An RDMA write. The local range stays valid and unchanged until its completion.
+// An RDMA write. The local range must stay valid and unchanged until the completion.
 struct WriteRequest {
   std::uint64_t id = 0;        // returned in the completion
   std::uint64_t local_at = 0;  // goes into PayloadRef::at
   std::uint64_t remote_at = 0;
   std::uint32_t rkey = 0;
   std::uint32_t size = 0;       // 0 is legal: one packet without payload
-  bool with_immediate = false;  // consumes a receive at the peer, delivered in post order
+  bool with_immediate = false;  // consumes a posted receive at the peer; delivered in post order
   std::uint32_t immediate = 0;
   bool signalled = true;  // false: a write that succeeds has no completion
   bool solicited = false;
@@ -32,7 +32,7 @@ enum class Status : std::uint8_t {
   kRetryExceeded,    // the peer did not answer
   kRemoteAccess,     // rkey or bounds refused by the peer
   kRemoteInvalid,    // the peer found the request invalid (as with too many immediates)
-  kRemoteOperation,  // the peer could not carry it out (no receive posted)
+  kRemoteOperation,  // the peer could not carry it out (no posted receive)
   kLocalAccess,      // as responder: a peer's write violated our memory or limits
   kFlushed,          // the QP was in error or left RTS
 };

@@ -13,7 +13,7 @@ WriteRequest request(std::uint64_t id, std::uint32_t size, bool immediate = fals
   return {.id = id, .size = size, .with_immediate = immediate};
 }
 
-TEST(WriteQueue, PacketsAreCutInOrder) {
+TEST(WriteQueue, PacketsAreCutFromWritesInOrder) {
   WriteQueue writes(4, kMtu);
   writes.post(request(1, 2 * kMtu + 1, true));
   const WriteQueue::Entry& entry = writes.first_unsent();
@@ -61,7 +61,7 @@ TEST_F(ThreeWrites, EachPsnBelongsToItsWrite) {
   EXPECT_EQ(writes.immediates_under_way(), 1);
 }
 
-TEST_F(ThreeWrites, CompleteInOrder) {
+TEST_F(ThreeWrites, WritesCompleteInOrder) {
   Completion done;
   EXPECT_FALSE(writes.poll_completion(7, done));
   writes.retire();
