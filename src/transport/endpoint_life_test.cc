@@ -272,7 +272,7 @@ TEST(EndpointLife, QpNumbersKeepTheirHighBits) {
 
 // A write was paced under heavy incast, and completed before its pacing time. The next write must
 // not wait for that time.
-TEST(EndpointLife, WritePostedAfterAPacedOneIsSentSoon) {
+TEST(EndpointLife, WritePostedAfterAPacedWriteIsSentSoon) {
   auto options = Pair::defaults();
   options.qp.nscc.cwnd_bytes_initial = 1;
   Pair pair(options);

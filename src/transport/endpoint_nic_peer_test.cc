@@ -148,7 +148,7 @@ TEST_P(EndpointNicPeer, ReceivesOnlyMrcPacketsWhenSomeAreLateTrimmedMarkedOrDoub
 }
 
 // Everything is lost in both directions for longer than a retry interval, in the middle of flows.
-TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsInAndAfterASilence) {
+TEST_P(EndpointNicPeer, ReceivesOnlyMrcPacketsDuringAndAfterASilence) {
   const Time from = peer.pair.now + Duration::ms(1), until = from + Duration::ms(3);
   peer.fate = [this, from, until](int, const world::Datagram&) {
     return peer.pair.now >= from && peer.pair.now < until ? Fate::kDrop : Fate::kDeliver;
@@ -159,7 +159,7 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsInAndAfterASilence) {
 }
 
 // One of two planes is dead: something is missing for long while the rest goes on.
-TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereAPlaneIsDead) {
+TEST_P(EndpointNicPeer, ReceivesOnlyMrcPacketsWhenAPlaneIsDead) {
   const int direction = static_cast<int>(GetParam() % 3);
   const Time from_then = peer.pair.now + Duration::ms(1);
   peer.fate = [this, direction, from_then](int from, const world::Datagram& d) {
@@ -172,7 +172,7 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereAPlaneIsDead) {
 
 // The packet that asks for a SACK is lost, and nothing follows. The NIC will ask when it needs a
 // SACK.
-TEST_P(EndpointNicPeer, IsNotAnsweredUnasked) {
+TEST_P(EndpointNicPeer, ReceivesNoSackThatItDidNotAskFor) {
   Time lost_at;  // declared outside the loop: the lambda below reads it later
   for (int i = 0; i < 8; ++i) {
     lost_at = kNever;
@@ -197,7 +197,7 @@ TEST_P(EndpointNicPeer, IsNotAnsweredUnasked) {
 
 // Retry timers are the specification's: timeout intervals of 1.024 us * 2^timeout, then doubling
 // ones.
-TEST(EndpointNicPeerTimers, AreTheSpecifications) {
+TEST(EndpointNicPeerTimers, RetryIntervalsAreTheSpecifications) {
   NicPeer peer(1);
   peer.run(Duration::ms(1));
   const Duration interval = Duration::ns(1024) * (1 << RetryConfig().timeout);

@@ -270,7 +270,7 @@ TEST(EndpointPort, NoPlaneIsInDoubtWhenNoProbeIsAnswered) {
 
 // All EVs but one die, and ev_min_active keeps some of the dead EVs in rotation. When they work
 // again, all of them carry data.
-TEST(EndpointPort, EvsThatTheFloorKeptCarryDataAgain) {
+TEST(EndpointPort, EvsThatTheMinimumKeptInRotationCarryDataAgain) {
   auto options = Pair::defaults();
   options.endpoint.port_count = 1;
   options.qp.ev_active = 8;

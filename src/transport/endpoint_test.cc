@@ -240,7 +240,7 @@ TEST(Endpoint, ReceiveLimitReachesTheRequestor) {
 }
 
 // Only the write that the NAK refused gets that status, wherever the write stands in the queue.
-TEST(Endpoint, NakFailsTheWriteThatItIsAbout) {
+TEST(Endpoint, NakFailsTheWriteThatItNames) {
   Pair pair;
   const auto qps = pair.connect();
   pair.fate = [&](int from, const world::Datagram& d) {
@@ -282,7 +282,7 @@ TEST(Endpoint, WriteWithoutAnyPortFailsInTime) {
 }
 
 // The peer is alive and answers, but data never arrives: retries are bounded all the same.
-TEST(Endpoint, AnswersWithoutProgressDoNotPutOffTheRetryLimit) {
+TEST(Endpoint, AnswersWithoutProgressDoNotPostponeTheRetryLimit) {
   Pair pair;
   const auto qps = pair.connect();
   pair.fate = [](int, const world::Datagram& d) {

@@ -33,7 +33,7 @@ TEST(Evidence, ThresholdsRiseWithTheLossOfTheOtherEvs) {
 }
 
 // At the upper end of each step chance alone reaches the threshold about once in a million packets.
-TEST(Evidence, ChanceRarelyReachesTheBars) {
+TEST(Evidence, ChanceRarelyReachesTheThresholds) {
   for (std::uint32_t ambient : {64u, 655u, 2048u, 4096u, 8192u}) {
     const double p = ambient / 65536.0;
     EXPECT_LT(std::pow(p, losses_in_a_row(ambient)), 2e-6) << ambient;
@@ -44,7 +44,7 @@ TEST(Evidence, ChanceRarelyReachesTheBars) {
 }
 
 // A path that loses half of its packets is distinguished from paths that lose one in a hundred.
-TEST(Evidence, BarsCanBeReached) {
+TEST(Evidence, LossyPathReachesTheThresholds) {
   EXPECT_GT(tail_of_32(0.5, losses_of_32(655)), 0.99);
   EXPECT_GT(tail_of_32(0.2, losses_of_32(0)), 0.99);
 }

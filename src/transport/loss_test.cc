@@ -40,7 +40,7 @@ TEST(LossDetector, WindowGrowsWithEverySpuriousLossUpToTwoRtts) {
 }
 
 // All delays are long, but no packet overtakes another: a small window is enough.
-TEST(LossDetector, OvertakingSeenBoundsTheWindow) {
+TEST(LossDetector, LargestOvertakingSeenBoundsTheWindow) {
   LossDetector loss;
   const auto sacks = [&](int count, Duration overtaken_by) {
     for (int i = 0; i < count; ++i) {

@@ -26,7 +26,7 @@ NsccParams derive(const Case& c) {
 Time at(Duration d) { return Time::from_start(d); }
 
 // The specification's worked values, within 1/1024. Where b is held at 1 the gain is 4 a MTU.
-TEST(NsccParams, WorkedTable) {
+TEST(NsccParams, DerivedValuesMatchTheSpecificationsTable) {
   struct Row {
     Case c;
     std::int64_t window_max, target_ns, gain, fair_increase, eta, gate;

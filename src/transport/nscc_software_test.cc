@@ -105,7 +105,7 @@ TEST_F(NsccSoftware, QueueThatNeverDrainsIsNotTakenForALongerPath) {
 
 // TCP fills a switch's queue: Weft must give way beside it before its own target of 400 us is
 // reached, and not below 320 us.
-TEST_F(NsccSoftware, QueueStandsFromFourFifthsOfTheTargetOn) {
+TEST_F(NsccSoftware, StandingQueueCountsFromFourFifthsOfTheTargetDelay) {
   const auto window_with = [this](Duration queue) {
     nscc = Nscc(params, now);
     for (int i = 0; i < 100; ++i) sack(kFloor);
@@ -137,7 +137,7 @@ TEST_F(NsccSoftware, OldMarkDoesNotHideMuchLoss) {
 }
 
 // An old mark does not turn a peer's pause into a queue that quick adapt would cut the window for.
-TEST_F(NsccSoftware, OldMarkDoesNotMakeAPauseOfAProcessAQueue) {
+TEST_F(NsccSoftware, OldMarkDoesNotTurnAPauseOfAProcessIntoAQueue) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
   for (int i = 0; i < 2; ++i) {

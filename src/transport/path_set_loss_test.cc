@@ -280,7 +280,7 @@ TEST(PathSetLoss, LastPlaneIsNeverCondemned) {
 
 // Random events in any order: next() always returns an allowed EV, the counts agree, and sending
 // never stalls.
-TEST(PathSetLoss, InvariantsHoldUnderAnyOrderOfEvents) {
+TEST(PathSetLoss, InvariantsHoldWhateverTheOrderOfEvents) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

@@ -267,7 +267,7 @@ TEST(PathSet, SlotIsFoundByItsEvAndByItsPort) {
 }
 
 // STEV values do not contain the plane: an echoed value that two planes share names no EV.
-TEST(PathSet, EchoThatTwoPlanesShareNamesNoSlot) {
+TEST(PathSet, EchoedValueThatTwoPlanesShareNamesNoSlot) {
   const fabric::Ev evs[] = {
       {.value = 5, .port = 0}, {.value = 5, .port = 1}, {.value = 6, .port = 1}};
   PathSet paths({.active = 3, .min_active = 1, .port_count = 2}, evs);

@@ -162,7 +162,7 @@ TEST(PsnWindow, ContainsHoldsForExactlyThePsnsOfTheWindow) {
 }
 
 // Compared with a plain model: a map of states and a list in send order.
-TEST(PsnWindow, AgreesWithAModel) {
+TEST(PsnWindow, WindowAgreesWithAModelUnderRandomCalls) {
   enum class State { kOutstanding, kLost, kReceived };
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -254,7 +254,7 @@ constexpr Duration kSoon = Duration::us(40);
 
 // The retransmitted copy overwrote the send time in the record. The SACK carries the old copy's own
 // time.
-TEST(RequestorLoss, OldCopyThatArrivesTeachesSoftwareHowLatePacketsAre) {
+TEST(RequestorLoss, LateFirstCopyShowsHowLatePacketsOfSoftwareAre) {
   for (const bool software : {true, false}) {
     RequestorBench bench(software ? software_ends() : RequestorBench::defaults());
     const LeftOut late = leave_out(bench, 45);
@@ -275,7 +275,7 @@ TEST(RequestorLoss, OldCopyThatArrivesTeachesSoftwareHowLatePacketsAre) {
 }
 
 // SACKs that acknowledge nothing new are copies of the same SACK, or forged.
-TEST(RequestorLoss, SacksWithoutNewsTeachNothingAboutLateness) {
+TEST(RequestorLoss, SacksThatAcknowledgeNothingNewShowNoLateness) {
   RequestorBench bench(software_ends());
   bench.post(1024);
   const auto packet = bench.poll();
@@ -292,7 +292,7 @@ TEST(RequestorLoss, SacksWithoutNewsTeachNothingAboutLateness) {
 
 // The same for a packet that was retransmitted and then acknowledged. An earlier packet is missing,
 // so that the record stays.
-TEST(RequestorLoss, RetransmittedPacketTeachesLatenessOnce) {
+TEST(RequestorLoss, RetransmittedPacketShowsLatenessOnce) {
   RequestorBench bench(software_ends());
   const LeftOut missing = leave_out(bench, 45, 2);
   ASSERT_GE(bench.counters.retransmits.sum(), 2u);
@@ -363,7 +363,7 @@ TEST(RequestorLoss, SoftwareLearnsOnceFromABurstOfSpuriousLosses) {
 }
 
 // A dead plane must be left within 10 ms, however often packets of a live plane were late.
-TEST(RequestorLoss, SpuriousLossesAddAtMostFourMilliseconds) {
+TEST(RequestorLoss, SpuriousLossesExtendTheReorderWindowByAtMostFourMilliseconds) {
   RequestorBench bench(software_ends());
   for (int i = 0; i < 70; ++i) mistake(bench, 1, kRtt / 2);
   const Duration found_after = mistake(bench, 1, kRtt / 2);
@@ -422,7 +422,7 @@ TEST(RequestorLoss, DeadPortLosesWhatIsInFlightOnItAndBlamesNoEv) {
 
 // Packets are lost, trimmed, duplicated and late: everything completes in order, and inflight ends
 // at 0.
-TEST(RequestorLoss, InflightBalancesUnderLossTrimsAndReordering) {
+TEST(RequestorLoss, InflightEndsAtZeroUnderLossTrimsAndReordering) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

@@ -46,7 +46,7 @@ class Flow {
 };
 
 // Between software ends, and the shorter of two planes is lost: docs/decisions/0036.
-TEST(RequestorPath, RemainingPlanesMayBeLonger) {
+TEST(RequestorPath, WindowKeepsItsSizeWhenTheRemainingPlaneIsLonger) {
   auto options = RequestorBench::defaults();
   options.config.peer = PeerKind::kSoftware;
   constexpr Duration kWay = Duration::us(100);

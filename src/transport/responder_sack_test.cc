@@ -312,7 +312,7 @@ TEST(ResponderSack, FullControlQueueDropsTheSackAndNothingElse) {
 
 // A retransmission that fills a hole far below is reported by one SACK. The PSNs above it are not
 // reported once more.
-TEST(ResponderSack, LatePacketIsReportedOnce) {
+TEST(ResponderSack, RetransmissionBelowReportedPsnsIsReportedOnce) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   constexpr std::uint32_t kEnd = 1000;

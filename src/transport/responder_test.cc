@@ -94,7 +94,7 @@ TEST(Responder, OutOfWindowNacksAreLimitedToOnePerInterval) {
 
 // Appendix C 3: in whatever order packets arrive, every byte is placed once, and the cumulative PSN
 // reaches the end.
-TEST(Responder, AnyOrderPlacesEveryByteOnce) {
+TEST(Responder, EveryByteIsPlacedOnceWhateverTheOrderOfArrival) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

@@ -42,7 +42,7 @@ TEST(DeadlineHeap, EqualTimesAreOrderedByIndex) {
 }
 
 // Compared with a plain table: the top is always the least (time, index), whatever calls were made.
-TEST(DeadlineHeap, TopIsAlwaysTheLeast) {
+TEST(DeadlineHeap, TopIsAlwaysTheEarliestDeadline) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);
