@@ -70,8 +70,9 @@ class EvProber {
   std::size_t bytes() const { return watches_.capacity() * sizeof(Watch); }
 
  private:
-  // Probes of one EV are at most 16 ms apart, so that a working path is found soon. With eight in
-  // flight, answers may take half of 128 ms.
+  // Largest answer time that lengthens the time between probes: probes of one EV stay at most 16 ms
+  // apart, so that a working path is found soon. With eight in flight, answers may take twice this
+  // time.
   static constexpr Duration kAnswerTimeMax = Duration::ms(64);
 
   Watch* find(std::uint32_t peer, fabric::Ev ev);

@@ -127,7 +127,7 @@ class PathSet {
     std::uint32_t history = 0;  // its last 32 packets, newest in bit 0; 1: lost
     std::uint8_t port = 0;
     EvState state : 4 = EvState::kGood;
-    bool rotating : 1 = false;  // one of the first `count` EVs of its plane in order_
+    bool rotating : 1 = false;  // in rotation: in the first part of its plane's order_
     bool floor : 1 = false;     // condemned, but kept in rotation because too few are left
     std::uint8_t lost_run = 0;  // losses since the last packet that arrived
   };
