@@ -16,7 +16,7 @@ using test::opcode_of;
 using test::Pair;
 using wire::Opcode;
 
-// Gives an endpoint a packet as if it came from that address and port.
+// The source of a packet that inject() gives to an endpoint.
 struct From {
   world::Address peer = Pair::address(1, 0);
   PortIndex port = 0;
