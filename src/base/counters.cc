@@ -95,7 +95,7 @@ std::vector<CounterRow> rows_of(const CounterTable& table) {
       rows[sum_at].value += counter.value;
       rows.push_back({.name = text_of(counter), .unit = counter.unit, .value = counter.value});
     }
-    // A counter that is alone is its own sum.
+    // A single counter equals its sum: the extra row is left out.
     if (rows.size() == sum_at + 2) rows.pop_back();
   }
   return rows;

@@ -34,7 +34,7 @@ struct PeerLabel {
   friend bool operator==(const PeerLabel&, const PeerLabel&) = default;
 };
 inline constexpr std::uint32_t kLabelledPeersMax = 64;
-inline constexpr PeerLabel kOtherPeers{};  // all that have no label of their own
+inline constexpr PeerLabel kOtherPeers{};  // all peers beyond kLabelledPeersMax
 
 struct CounterLabels {
   // Index of the port. Where a world has shared memory, that is the port behind the planes.

@@ -67,14 +67,14 @@ TEST(Counters, RowsAreSumsFollowedByTheCountersThatAddUpToThem) {
                   }));
 }
 
-TEST(Counters, OnePlaneIsItsOwnSum) {
+TEST(Counters, ASingleCounterGivesOneRow) {
   const auto rows = rows_of({per_plane(0, 5)});
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].name, "transport.retransmits");
   EXPECT_EQ(rows[0].value, 5u);
 }
 
-TEST(Counters, ACountPerPlaneIsOneCounterForEachPlaneThatThereIs) {
+TEST(Counters, EachExistingPlaneHasOneCounter) {
   PerPlane counts;
   for (std::uint8_t plane = 0; plane < PerPlane::kPlanesMax; ++plane) counts[plane] = plane + 1;
   EXPECT_EQ(counts.sum(), 36u);

@@ -23,7 +23,7 @@ namespace base {
 
 // ::ffff:0:0/96
 constexpr bool is_ipv4(const Ipv6& ip) { return ip.high == 0 && ip.low >> 32 == 0xffff; }
-// None of many, as multicast and broadcast are, nor none at all.
+// False for multicast, broadcast and unspecified addresses.
 constexpr bool is_of_one_host(const Ipv6& ip) {
   const auto v4 = static_cast<std::uint32_t>(ip.low);
   if (is_ipv4(ip)) return v4 >> 24 != 0 && v4 >> 28 < 14;
@@ -50,7 +50,7 @@ inline void store_ipv6(Bytes out, std::size_t at, const Ipv6& address) {
   store64(out, at + 8, address.low);
 }
 
-// The eight groups of 16 bits that the text of an address consists of.
+// An address as text has eight groups of 16 bits.
 inline constexpr std::size_t kIpv6Groups = 8;
 using Ipv6Groups = std::array<std::uint16_t, kIpv6Groups>;
 Ipv6Groups groups_of(const Ipv6& address);

@@ -46,8 +46,8 @@ class Ring {
     WEFT_ASSERT(!empty());
     return slots_[head_ & mask_];
   }
-  // A ring that becomes empty restarts at its first slot, so that a short queue keeps using the
-  // same cache lines.
+  // When the ring becomes empty it restarts at its first element, so that a short queue keeps using
+  // the same cache lines.
   void pop() {
     WEFT_ASSERT(!empty());
     if (++head_ == tail_) clear();

@@ -1,4 +1,4 @@
-// For tests: what holds for every counter table.
+// For tests: invariants of every counter table.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,13 +32,13 @@ inline void expect_well_formed(const CounterTable& table) {
       EXPECT_EQ(other.labels.reason.empty(), counter.labels.reason.empty()) << text;
     }
   }
-  // No name and reason is the name of another counter.
+  // No name with its reason equals the name of another counter.
   std::set<std::string> names;
   for (const CounterRow& row : rows_of(table))
     EXPECT_TRUE(names.insert(row.name).second) << row.name << " occurs twice";
 }
 
-// Of two snapshots of one thing.
+// `before` and `after` are snapshots of the same table.
 inline void expect_no_count_fell(const CounterTable& before, const CounterTable& after) {
   ASSERT_EQ(before.size(), after.size());
   for (std::size_t i = 0; i < before.size(); ++i) {

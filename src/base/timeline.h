@@ -1,5 +1,5 @@
-// Timeline: when did bytes arrive? Bytes in each millisecond, and every gap that somebody would
-// notice. Bounded: what comes after its last bin counts there.
+// Timeline: the arrival times of bytes: bytes per millisecond, and every gap that a user would
+// notice. Bounded: bytes that arrive after the last bin are counted in the last bin.
 #pragma once
 
 #include <cstdint>

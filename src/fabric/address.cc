@@ -45,7 +45,7 @@ class Parser {
   static constexpr std::size_t kNoGap = kGroups + 1;
 
   Error wrong(const std::string& what) const {
-    // Only the start of the text, so that the message stays one short line.
+    // Only the start of the text is shown, so that the message stays one short line.
     std::string shown(text_.substr(0, 64));
     for (char& c : shown) {
       if (c < ' ' || c > '~') c = '?';

@@ -70,7 +70,7 @@ std::vector<Ev> draw_evs(const Topology& topology, Forwarding mode, HostIndex fr
   for (std::uint32_t plane = 0; plane < planes; ++plane) {
     for (std::uint32_t i = 0; i < count_per_plane; ++i) {
       // One step of a shuffle: position `at` gets a path that this round has not drawn yet. The
-      // order that the previous round or plane left is as good a start as any.
+      // shuffle may start from the order that the previous round or plane left.
       const std::uint32_t at = i % path_count;
       std::swap(paths[at], paths[at + prng.below(path_count - at)]);
       evs[std::size_t{i} * planes + plane] = make_ev(

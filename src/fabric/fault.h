@@ -1,4 +1,4 @@
-// Faults as a list of timed events on links and hosts. The scenario room expands a scenario to this
+// Faults as a list of timed events on links and hosts. `src/scenario` expands a scenario to this
 // list, and a world carries it out.
 #pragma once
 
@@ -57,7 +57,7 @@ struct FaultEvent {
   LinkId link = kNoLink;
   HostIndex host = 0;
   std::uint32_t percent = 100;
-  bool carrier = true;  // kLinkDown, kLinkUp of a host's link: the port of the host sees the change
+  bool carrier = true;  // kLinkDown, kLinkUp of a host's link: its port sees the change
   Impairment impairment{};
   friend bool operator==(const FaultEvent&, const FaultEvent&) = default;
 };

@@ -23,7 +23,7 @@ TEST(Fault, EveryImpairmentAndPlaceHasAWordOfItsOwn) {
   }
 }
 
-TEST(Fault, EveryActionHasAWordOrIsOfAHost) {
+TEST(Fault, EveryActionOnALinkHasAWord) {
   for (int i = 0; i <= static_cast<int>(FaultAction::kCrash); ++i) {
     const auto action = static_cast<FaultAction>(i);
     EXPECT_EQ(word_of(action).empty(), is_of_host(action)) << i;

@@ -14,7 +14,7 @@ struct FaultWord {
   E value;
 };
 
-// Without the actions on a host, which no request to a switch can name.
+// Actions on a host are missing: no request to a switch can name them.
 inline constexpr FaultWord<FaultAction> kFaultActionWords[] = {
     {"link-down", FaultAction::kLinkDown},
     {"link-up", FaultAction::kLinkUp},

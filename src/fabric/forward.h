@@ -1,15 +1,14 @@
-// Forwarding: given the link on which a packet arrived at a switch, the link on which it leaves.
-// The static forwarding tables of the switches are computed, not stored.
+// Forwarding: from the link on which a packet arrives at a switch, computes the link on which it
+// leaves. The static forwarding tables of the switches are computed, not stored.
 //
-// There are three modes:
-//   SRv6   The destination is a list of 16-bit uSIDs. A switch checks that the first uSID is its
-//          own, removes it, and sends the packet towards the next uSID. It drops the packet if the
-//          first uSID is wrong or no link leads to the next.
-//   STEV   The 32 bits of the EV hold one field per tier, the most significant first. Upwards a
-//          switch takes the field of its tier modulo its number of uplinks. Downwards the
-//          destination decides.
-//   hashed Upwards a hash of source, destination, EV and the salt of the switch decides. Downwards
-//          the destination decides.
+// A fabric runs in one of three modes, which differ in how a switch chooses among its uplinks:
+//   SRv6   The packet lists its whole path as 16-bit uSIDs in the destination address. A switch
+//          checks that the first uSID is its own, removes it, and sends the packet towards the next
+//          uSID. It drops the packet if the first uSID is wrong or no link leads to the next.
+//   STEV   The 32 bits of the EV hold one field per tier, that of the T0s in the most significant
+//          bits. Uplink number = field of the tier modulo the number of uplinks.
+//   hashed Uplink number = hash of source, destination, EV and the salt of the switch.
+// In the modes STEV and hashed the destination alone decides on the way down.
 #pragma once
 
 #include <array>

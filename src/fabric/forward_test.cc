@@ -116,7 +116,7 @@ TEST(Forwarder, APacketWithAWrongUsidIsDropped) {
       key.usids = right;
       std::uint16_t& usid = key.usids.usid[prng.below(topology.path(plane, from, to, path).hops)];
       const std::uint16_t good = usid;
-      // Another plane, numbers that no switch has, the end of the list.
+      // uSIDs of another plane, with numbers that no switch has, and the end of the list.
       for (const int bad : {good ^ 0x0800, good & 0xf800, good | 0x07ff, 0}) {
         usid = static_cast<std::uint16_t>(bad);
         EXPECT_TRUE(is_dropped(topology, forwarder, key)) << std::hex << good << " " << usid;

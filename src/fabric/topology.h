@@ -100,8 +100,8 @@ class Topology {
   std::uint32_t host_count() const { return hosts_; }
   std::uint32_t plane_count() const { return spec_.planes; }
   std::uint32_t link_count() const { return link_count_; }
-  std::uint32_t switch_count() const;           // in all planes
-  std::uint32_t switch_count(Tier tier) const;  // in one plane; 0 for kHost
+  std::uint32_t switch_count() const;           // over all planes
+  std::uint32_t switch_count(Tier tier) const;  // per plane; 0 for kHost
 
   std::uint32_t hosts_per_t0() const { return by_hosts_per_t0_.divisor(); }
   std::uint32_t t0_per_pod() const {
@@ -172,7 +172,7 @@ class Topology {
   Duration one_way(std::uint32_t hops, std::uint32_t bytes) const;
 
   std::uint32_t hosts_ = 0;
-  std::uint32_t t0_count_ = 0, t1_count_ = 0, t2_count_ = 0;  // in one plane
+  std::uint32_t t0_count_ = 0, t1_count_ = 0, t2_count_ = 0;  // per plane
   std::uint32_t t0_uplinks_ = 0, t1_uplinks_ = 0;
   std::uint32_t machines_ = 0;                       // hosts / rails; block layout: hosts
   std::uint32_t t0_links_ = 0, t1_links_ = 0;        // t0_count * t0_uplinks, t1_count * t1_uplinks

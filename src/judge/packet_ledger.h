@@ -61,7 +61,7 @@ class PacketLedger {
   Config config_;
   std::vector<Entry> entries_;
   std::vector<Slot> buckets_;
-  Slot free_ = kNone;  // first free entry; bucket_next leads to the others
+  Slot free_ = kNone;  // first free entry; the next ones follow by bucket_next
   Slot oldest_ = kNone, newest_ = kNone;
   std::size_t count_ = 0;
   bool forgot_beyond_bound_ = false;

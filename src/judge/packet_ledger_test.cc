@@ -29,7 +29,7 @@ TEST(RuleConservation, APacketMayArriveAsOftenAsItWasSent) {
   EXPECT_EQ(broken(run, {.duplicates = true}), "");
 }
 
-TEST(RuleConservation, OneChangedBitMakesItAnUnsentPacket) {
+TEST(RuleConservation, APacketWithOneChangedBitCountsAsUnsent) {
   for (const std::size_t at : {10u, 20u, 39u}) {
     TraceBuilder run = one_sent();
     TraceRecord sent = run.records().back();

@@ -9,7 +9,7 @@ PsnSet::Added PsnSet::add(PsnIndex index) {
   if (index < edge_) return Added::kDuplicate;
   if (index - edge_ >= kSpanMax) return Added::kTooFar;
   end_ = std::max(end_, index + 1);
-  if (index == edge_ && count_above_ == 0) {  // in order and no gap above: no bits to set
+  if (index == edge_ && count_above_ == 0) {  // in order, none seen above: no bits to set
     ++edge_;
     return Added::kNew;
   }
@@ -38,8 +38,8 @@ std::uint64_t PsnSet::bits_from(PsnIndex from) const {
   return bits | known;
 }
 
-// Makes room for `span` indices from the edge on, plus one word because the edge may lie inside
-// one.
+// Makes room for `span` indices from the first missing one on, plus one word because that index may
+// lie inside a word.
 void PsnSet::reserve(PsnIndex span) {
   const std::size_t wanted = static_cast<std::size_t>(span) / 64 + 2;
   if (wanted <= words_.size()) return;

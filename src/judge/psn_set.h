@@ -1,8 +1,9 @@
-// PsnSet: the PSNs seen in one direction of a QP: all below an edge, and some above it.
+// PsnSet: the PSNs seen in one direction of a QP: all below the first missing one, and some above
+// it.
 //
-// PSNs are converted to indices that never wrap: 0 is the first PSN of the direction, -1 the one
-// before it. Memory is bounded: at most kSpanMax indices above the edge, twice what the largest MPR
-// allows.
+// PSNs are converted to indices that never wrap: 0 is the first PSN of the direction, -1 the PSN
+// before it. Memory is bounded: at most kSpanMax indices above the first missing one, twice as many
+// as the largest MPR allows.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +32,13 @@ class PsnSet {
 
   enum class Added : std::uint8_t { kNew, kDuplicate, kTooFar };
 
-  // kTooFar: the index is kSpanMax or more above the edge, and is not added.
+  // kTooFar: the index is kSpanMax or more above the first missing one, and is not added.
   Added add(PsnIndex index);
   // Negative indices lie before the first PSN and count as seen.
   bool contains(PsnIndex index) const { return index < edge_ || (bits_from(index) & 1) != 0; }
   // The lowest index that was not seen.
   PsnIndex edge() const { return edge_; }
-  // The number of indices seen above the edge.
+  // The number of indices seen above the first missing one.
   PsnIndex count_above() const { return count_above_; }
   // One past the highest index ever seen.
   PsnIndex end() const { return end_; }

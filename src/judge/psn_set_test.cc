@@ -16,7 +16,7 @@ TEST(PsnSet, ConvertsPsnsToIndicesAcrossTheWrap) {
   EXPECT_EQ(index_of_psn(Psn(7), Psn(0), (PsnIndex{5} << 24) - 1), (PsnIndex{5} << 24) + 7);
 }
 
-TEST(PsnSet, AddingInOrderMovesTheEdge) {
+TEST(PsnSet, AddingInOrderMovesTheFirstMissingIndex) {
   PsnSet set;
   for (PsnIndex i = 0; i < 1000; ++i) EXPECT_EQ(set.add(i), PsnSet::Added::kNew);
   EXPECT_EQ(set.edge(), 1000);

@@ -64,8 +64,8 @@ struct Qp {
   std::uint64_t post_count = 0;
   PsnIndex packets_posted = 0;
   PsnSet sent;
-  PsnIndex cack = -1;   // the highest cumulative index of any SACK or Transport ACK received
-  PsnIndex acked = -1;  // the highest index of any Transport ACK received
+  PsnIndex cack = -1;   // index of the highest cumulative PSN in any SACK or Transport ACK
+  PsnIndex acked = -1;  // index of the highest PSN in any Transport ACK
   // State as a responder.
   std::deque<std::uint64_t> receives;  // ids of posted receives that are not completed, in order
   PsnSet received;                     // data packets that arrived neither trimmed nor damaged
@@ -84,7 +84,7 @@ struct Qp {
     std::unordered_map<std::uint64_t, EvTraceState> unusable;  // bad or denied, by EV and port
   } ev;
   struct {
-    PsnIndex size = 0;  // in PSNs
+    PsnIndex size = 0;  // the window's size in PSNs
     PsnIndex edge = 0;  // new data must have a lower index
   } psn_window;
   struct {

@@ -23,7 +23,7 @@ void note_psn_window(Qp& qp, PsnIndex cack, std::uint8_t mpr) {
   // therefore widen the window here, but not narrow it.
   if (cack >= qp.cack) qp.psn_window.size = window_psns;
   const PsnIndex known = std::max(cack, qp.cack);
-  // The right edge never moves left.
+  // The end of the window never moves back.
   qp.psn_window.edge = std::max(qp.psn_window.edge, known + window_psns + 1);
 }
 

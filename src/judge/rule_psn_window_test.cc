@@ -43,7 +43,7 @@ TEST(RulePsnWindow, TheWindowMovesOnlyWithSacksThatArrived) {
   EXPECT_EQ(broken(beyond), "psn-window");
 }
 
-TEST(RulePsnWindow, AChangedMprNeverMovesTheRightEdgeBack) {
+TEST(RulePsnWindow, AChangedMprNeverMovesTheEndOfTheWindowBack) {
   const auto run_with = [](std::uint8_t mpr, std::int64_t last) {
     TraceBuilder run = sent(128);
     run.arrive(run.sack(9, [&](wire::Sack& s) { s.mpr = mpr; }));

@@ -1,9 +1,10 @@
-// ByteMemory: the registered memory of all simulated hosts, for programs that use what they receive.
+// ByteMemory: the registered memory of all simulated hosts, for programs that use the data they
+// receive.
 //
-// Addresses are made up, one range of 2^40 for each region, so that packets do not depend on where
-// the heap put the bytes, and the trace hash with them. A packet refers to bytes of its sender until
-// it is placed: bytes that are gone by then leave the destination as it was. Without bytes there are
-// only the bounds, for the largest runs. Owned by the run; its regions are those of the hosts.
+// Addresses are assigned, one range of 2^40 per region. So packets, and with them the trace hash,
+// do not depend on where the heap puts the bytes. A packet refers to bytes of its sender until it
+// is placed: if those bytes are gone by then, the destination is left unchanged. A region without
+// bytes has only bounds, for the largest runs. Owned by the run; its regions belong to the hosts.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +30,14 @@ class ByteMemory {
     std::uint32_t key = 0;
     std::byte* bytes = nullptr;  // null: bounds only
   };
-  // Zeroed bytes that this object owns. Errors: kExhausted.
+  // Adds a range of zeroed bytes that this object owns. Errors: kExhausted.
   Result<Range> allocate(fabric::HostIndex owner, std::uint64_t size);
-  // The caller's bytes, which outlive the range. Errors: kExhausted.
+  // Adds the caller's bytes, which must outlive the range. Errors: kExhausted.
   Result<Range> add(fabric::HostIndex owner, std::span<std::byte> bytes);
-  // REQUIRES a key of a range that is there.
+  // REQUIRES the key of an existing range.
   void remove(std::uint32_t key);
-  // Allocated bytes, of any host; null for any other key or size. The holder keeps them alive.
+  // The bytes of an allocated range of any host; null for any other key or size. The holder keeps
+  // the bytes alive.
   std::shared_ptr<const std::byte> share(std::uint32_t key, std::uint64_t size) const;
 
   world::Memory& of(fabric::HostIndex host) { return views_[host]; }
@@ -59,11 +61,11 @@ class ByteMemory {
     fabric::HostIndex host_;
   };
   Result<Range> keep(Held held);
-  // The bytes of a range of addresses; null if not all of them are there.
+  // The bytes of a range of addresses; null if not all of them exist.
   std::byte* find(std::uint64_t at, std::uint64_t size) const;
 
   Kind kind_;
-  std::vector<Held> held_;  // key - 1
+  std::vector<Held> held_;  // index: key - 1
   std::deque<View> views_;
 };
 

@@ -41,7 +41,7 @@ TEST(ByteMemory, RegionChecksOwnerKeyAndBounds) {
   EXPECT_FALSE(memory.of(1).region(query(range, 0, 1), region)) << "removed";
 }
 
-TEST(ByteMemory, BytesThatAreGoneLeaveTheDestinationAsItWas) {
+TEST(ByteMemory, BytesThatAreGoneLeaveTheDestinationUnchanged) {
   ByteMemory memory(ByteMemory::Kind::kBytes, 2);
   const auto from = memory.allocate(0, kSize).value();
   const auto to = memory.allocate(1, kSize).value();
@@ -52,7 +52,7 @@ TEST(ByteMemory, BytesThatAreGoneLeaveTheDestinationAsItWas) {
   memory.of(1).place(region, {.at = from.at, .size = kSize});
   EXPECT_EQ(to.bytes[0], std::byte{7});
   memory.remove(to.key);
-  memory.of(1).place(region, {.at = from.at, .size = kSize});  // neither is there
+  memory.of(1).place(region, {.at = from.at, .size = kSize});  // both are gone
 }
 
 TEST(ByteMemory, SharedBytesOutliveTheirRange) {

@@ -53,7 +53,7 @@ void EventQueue::push(Time time, std::uint32_t what, std::uint32_t arg) {
   }
 }
 
-// Inserts into the current bucket, after all events of the same time.
+// Inserts an event into the current bucket, after all events of the same time.
 void EventQueue::insert_current(const Event& event) {
   WEFT_ASSERT(cursor_ == 0 || event.at >= current_[cursor_ - 1].at);
   const auto place =
@@ -75,7 +75,7 @@ std::uint32_t EventQueue::first_occupied(const Wheel& wheel, std::uint32_t from)
 bool EventQueue::refill(std::int64_t limit) {
   if (pending_ == 0) return false;
   for (;;) {
-    // A later bucket of the current near window.
+    // First choice: a later bucket of the current near window.
     const std::int64_t window_start = near_window_ << kWheelBits;
     const auto from =
         static_cast<std::uint32_t>(std::max<std::int64_t>(current_step_ + 1 - window_start, 0));
@@ -85,7 +85,7 @@ bool EventQueue::refill(std::int64_t limit) {
       activate(bucket);
       return true;
     }
-    // The next near window in the current window of the middle wheel.
+    // Second choice: the next near window in the current window of the middle wheel.
     const std::int64_t turn_start = middle_window_ << kWheelBits;
     const auto next = static_cast<std::uint32_t>(near_window_ + 1 - turn_start);
     const std::uint32_t window = next < kBuckets ? first_occupied(middle_, next) : kNone;
@@ -95,7 +95,7 @@ bool EventQueue::refill(std::int64_t limit) {
       cascade(window);
       continue;
     }
-    // The next window of the middle wheel that has events.
+    // Third choice: the next window of the middle wheel that has events.
     if (far_.empty()) return false;
     if (far_.front().event.at > limit) return false;
     fetch_far();
@@ -108,7 +108,7 @@ void EventQueue::fetch_far() {
     return a.event.at != b.event.at ? a.event.at > b.event.at : a.sequence > b.sequence;
   };
   middle_window_ = far_.front().event.at >> (kStepBits + 2 * kWheelBits);
-  near_window_ = (middle_window_ << kWheelBits) - 1;  // one before its first near window
+  near_window_ = (middle_window_ << kWheelBits) - 1;  // refill() adds one
   while (!far_.empty() && far_.front().event.at >> (kStepBits + 2 * kWheelBits) == middle_window_) {
     const Event event = far_.front().event;
     std::pop_heap(far_.begin(), far_.end(), later);

@@ -57,7 +57,7 @@ void compare_with_model(std::uint64_t seed, int operations) {
   std::int64_t now = 0;
   std::uint32_t number = 0;
   for (int i = 0; i < operations; ++i) {
-    // The queue grows to some hundred events and shrinks, sometimes to none.
+    // The queue repeatedly grows to some hundred events and shrinks, sometimes to none.
     const std::uint32_t pushes = prng.below(i / 64 % 2 == 0 ? 4 : 2);
     for (std::uint32_t k = 0; k < pushes; ++k) {
       const Event event{

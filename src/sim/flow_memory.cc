@@ -61,7 +61,8 @@ void FlowMemory::View::place(const world::Region& to, world::PayloadRef from) {
     if (known < end) content.bytes.resize(end);
     const std::span<std::byte> bytes(content.bytes);
     if (known < offset) {
-      // Bytes that are never written must not be correct by chance: store the inverted pattern.
+      // Bytes that are never written must not be correct by chance: the gap is filled with the
+      // inverted pattern.
       const auto gap = bytes.subspan(known, offset - known);
       fill_pattern(range->base + known, gap);
       for (std::byte& b : gap) b = ~b;

@@ -1,4 +1,4 @@
-// FlowMemory: the memory of all simulated hosts, as ranges that flows are written to.
+// FlowMemory: the memory of all simulated hosts, as ranges into which flows write.
 //
 // A range is registered at one host under one key. A write is correct if its address at the sender
 // equals its address here. There are three kinds. kNone keeps only the bounds, for the largest

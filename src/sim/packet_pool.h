@@ -46,7 +46,7 @@ class PacketPool {
     if (free_.empty()) return take_fresh();
     const std::uint32_t index = free_.back();
     free_.pop_back();
-    // Prefetches the packets that will be taken next while the caller fills this one.
+    // Prefetches the packets that will be taken next, while the caller fills this one.
     constexpr std::size_t kAhead = 3;
     if (free_.size() >= kAhead) {
       const Packet& soon = (*this)[free_[free_.size() - kAhead]];

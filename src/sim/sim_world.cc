@@ -40,7 +40,7 @@ SimConfig completed(SimConfig config) {
 switching::HopsConfig hops_config(const SimConfig& config) {
   return {.fabric_queue = config.fabric_queue,
           .last_hop_queue = config.last_hop_queue,
-          .nic_bytes_max = 1ull << 40,  // the NIC bounds its queue by the room that it offers
+          .nic_bytes_max = 1ull << 40,  // the room that the port offers bounds its queue
           .shared_buffer_bytes = config.shared_buffer_bytes,
           .shared_alpha_percent = config.shared_alpha_percent,
           .seed = config.seed};
@@ -275,7 +275,7 @@ void SimWorld::deliver(HostIndex host, std::uint32_t index) {
   accept(host, index);
 }
 
-// No fault applies any more: passes the packet to the node, or stores it for a paused host.
+// All faults are applied: passes the packet to the node, or stores it for a paused host.
 void SimWorld::accept(HostIndex host, std::uint32_t index) {
   HostState& h = hosts_[host];
   packets_[index].arrived = now_;

@@ -56,7 +56,7 @@ struct SimCounters {
   }
 };
 
-// sim.*: the same as a table, drops by reason.
+// The same counters as a table: sim.*, with drops by reason.
 CounterTable table_of(const SimCounters& counters);
 
 // The memory of one part of a run. Tests compare it with the memory budget.
@@ -86,7 +86,7 @@ class SimWorld final : public world::World {
   std::uint64_t trace_hash() const { return hash_.value(); }
   std::vector<MemoryPart> memory() const;
   bool is_crashed(fabric::HostIndex host) const { return hosts_[host].crashed; }
-  // The number of packets sent on each link, by LinkId. Counted only after count_links().
+  // Starts counting the packets sent on each link, by LinkId.
   void count_links() { link_packets_.assign(config_.topology.link_count(), 0); }
   const std::vector<std::uint64_t>& link_packets() const { return link_packets_; }
 

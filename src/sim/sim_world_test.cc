@@ -265,7 +265,7 @@ TEST(SimWorld, CaptureHoldsPacketsAsHostsSentThem) {
   EXPECT_TRUE(bench.world().take_captured().empty());
 }
 
-TEST(SimWorld, ItsCountersAsATableAreThoseOfTheStruct) {
+TEST(SimWorld, TableOfCountersEqualsTheStruct) {
   const auto bench = incast(shallow(4), 8, {.at = kStart, .dscp = world::Dscp::kNoTrim});
   const SimCounters& counters = bench->world().counters();
   const CounterTable table = table_of(counters);

@@ -1,5 +1,5 @@
-// Hops: all links of one fabric, and the algorithm of one hop. It knows neither clock nor packets:
-// times and facts about a packet are arguments, and its fate is the result.
+// Hops: all links of one fabric, and the algorithm of one hop. It has neither a clock nor packets:
+// times and properties of a packet are arguments, and the packet's fate is the result.
 //
 // The output port at the start of a link belongs to the link. The calls for one packet are, in order:
 //   send      at the sending host: the queue of its NIC
@@ -43,8 +43,8 @@ struct HopsConfig {
 // The reason for which a packet is dropped.
 enum class Loss : std::uint8_t {
   kNone,
-  kInTransit,  // the link that it came by went down meanwhile
-  kLinkDown,   // the link that it was to leave on is down
+  kInTransit,  // the link it arrived on went down meanwhile
+  kLinkDown,   // the link it was to leave on is down
   kQueueFull,
   kImpairment,
   kNoRoute,  // the switch has no link towards the destination
@@ -53,8 +53,8 @@ enum class Loss : std::uint8_t {
 // The link that a packet is on. Stored with the packet.
 struct Transit {
   fabric::LinkId link = fabric::kNoLink;
-  std::uint32_t epoch = 0;  // of the link when the packet left
-  bool past_nic = false;    // the impairments of the receiving NIC were applied
+  std::uint32_t epoch = 0;  // epoch of the link when the packet left
+  bool past_nic = false;    // the receiving NIC's impairments were already applied
 };
 
 struct Admitted {
@@ -85,7 +85,7 @@ struct Arrived {
   Loss loss = Loss::kNone;
   bool corrupted = false;
   bool duplicated = false;  // a copy arrives now
-  Duration delayed{};       // above 0: it arrives again, that much later
+  Duration delayed{};       // above 0: it arrives once more, that much later
 };
 
 constexpr bool is_control(world::Dscp dscp) {
@@ -104,12 +104,12 @@ class Hops {
   // Queues a packet on its host's own link. This queue neither marks nor trims: it holds packets that
   // a NIC would keep in the host. A packet occupies the port for the same time if the link is down.
   Admitted send(Time now, fabric::LinkId link, const Arriving& packet);
-  // Queues a packet that came by `from` at the output port of `link`.
+  // Queues a packet that arrived on `from` at the output port of `link`.
   Admitted admit(Time now, const Transit& from, fabric::LinkId link, const Arriving& packet);
   // Takes an admitted packet's bytes, after trimming, from the shared buffer of its switch until it
   // has left.
   void occupy(fabric::LinkId link, std::uint32_t wire_size, Time leaves_at);
-  // `passing()` returns the packet's Passing. It is called only if an impairment may apply.
+  // `passing()` returns the packet's Passing. Called only if an impairment may apply.
   template <typename PassingOf>
   Departed depart(const Departing& packet, PassingOf passing);
   template <typename PassingOf>
@@ -157,7 +157,8 @@ class Hops {
   fabric::Topology topology_;
   QueueParams fabric_queue_, last_hop_queue_, nic_queue_;
   Duration link_delay_, switch_delay_;
-  // False: no packet can have been lost in transit, so the link that it came by is not read.
+  // False: no packet can have been lost in transit, so the link on which it arrived need not be
+  // read.
   bool a_link_went_down_ = false;
   std::vector<Link> links_;
   std::vector<SharedBuffer> buffers_;  // by switch; empty if buffers are not shared

@@ -18,7 +18,7 @@ using fabric::ImpairmentKind;
 using fabric::LinkId;
 
 constexpr std::uint32_t kFull = 1000;     // the size of a full packet on the wire
-constexpr std::uint32_t kTrimmed = 100;   // and after trimming
+constexpr std::uint32_t kTrimmed = 100;   // its size after trimming
 constexpr std::int64_t kPsPerByte = 800;  // at 10 Gb/s
 constexpr Duration kLinkDelay = Duration::ns(500), kSwitchDelay = Duration::ns(300);
 
@@ -186,7 +186,7 @@ TEST(Hops, TheQueueOfANicNeitherMarksNorTrimsAndIsBounded) {
   EXPECT_EQ(fabric.hops.send(us(1), fabric.first(), packet).loss, Loss::kQueueFull);
 }
 
-TEST(Hops, ASharedBufferIsThatOfAllPortsOfOneSwitch) {
+TEST(Hops, ASharedBufferIsSharedByAllPortsOfOneSwitch) {
   const fabric::Topology topology = fabric::must_make(fabric::fat_tree({.radix = 4, .planes = 2}));
   HopsConfig config = config_of(1000);
   config.shared_buffer_bytes = kFull;
@@ -224,7 +224,7 @@ TEST(Hops, ALinkThatGoesDownLosesItsPacketsAndItsQueue) {
   EXPECT_EQ(fabric.hops.queue(fabric.first()).data_backlog(us(1)), Duration());
   EXPECT_EQ(fabric.hops.admit(us(2), before.transit, fabric.second(), kData).loss,
             Loss::kInTransit);
-  // A packet occupies the port of a dead link for its time.
+  // A packet sent on a dead link occupies the port for the time of its transmission.
   EXPECT_EQ(fabric.hops.send(us(2), fabric.first(), kData).loss, Loss::kLinkDown);
   EXPECT_EQ(fabric.hops.queue(fabric.first()).data_backlog(us(2)), sent_in(kFull));
   EXPECT_TRUE(fabric.apply(us(3), up));
@@ -277,7 +277,7 @@ TEST(Hops, AnImpairmentActsOnItsLinkUntilItEnds) {
   Packet packet = fabric.packet();
   Departed departed = fabric.depart(packet, link, us(1));
   EXPECT_TRUE(departed.corrupted && departed.duplicated);
-  // Both directions of a link may share an id: its end is the end of both.
+  // Both directions of a link may share an id: kHeal then ends both impairments.
   fabric.apply(us(2), {.action = FaultAction::kHeal, .id = 1});
   packet = fabric.packet();
   departed = fabric.depart(packet, link, us(2));
@@ -296,7 +296,7 @@ TEST(Hops, AnImpairmentActsOnItsLinkUntilItEnds) {
   EXPECT_EQ(fabric.arrive(packet).loss, Loss::kNone);
 }
 
-TEST(Hops, AReceivingNicActsOnAPacketOnce) {
+TEST(Hops, ImpairmentsOfAReceivingNicApplyToAPacketOnce) {
   Fabric fabric;
   fabric.apply(us(1), impair(1, FaultPlace::kNicReceive, ImpairmentKind::kReorder));
   fabric.apply(us(1), impair(2, FaultPlace::kNicReceive, ImpairmentKind::kDuplicate));
@@ -316,7 +316,7 @@ TEST(Hops, ReorderingDelaysTheArrivalAtTheNextNode) {
   EXPECT_LT(late, Duration::us(1));
 }
 
-TEST(Hops, APassingIsAskedForOnlyWhereAnImpairmentMayApply) {
+TEST(Hops, PassingIsCalledOnlyWhereAnImpairmentMayApply) {
   Fabric fabric;
   Packet packet = fabric.packet();
   const auto asked = [&fabric, &packet] {

@@ -7,8 +7,8 @@
 //
 // Control packets and trimmed headers have strict priority over data: they wait only for the packet
 // being sent. They do not delay data that was admitted before them, whose departure is already
-// scheduled; they delay data that is admitted later. This error is small, because control packets
-// are a few per cent of the bytes except under heavy trimming.
+// scheduled; they delay data that is admitted later. The error of this model is small, because
+// control packets are a few per cent of the bytes except under heavy trimming.
 //
 // The queue length at which trimming begins is drawn per packet from the last quarter of the queue.
 // With a fixed length, synchronised senders would always win or always lose for milliseconds, which
@@ -27,7 +27,7 @@ namespace weft::switching {
 struct QueueParams {
   std::uint64_t data_bytes_max = 0;
   std::uint64_t control_bytes_max = 0;
-  std::uint64_t ecn_bytes_min = 0, ecn_bytes_max = 0;  // backlog: marking begins, is certain
+  std::uint64_t ecn_bytes_min = 0, ecn_bytes_max = 0;  // backlog: marking begins; is certain
   std::uint32_t mtu_wire_size = 0;                     // size of a full packet
   bool ecn = true;
   bool trimming = true;
@@ -36,7 +36,7 @@ struct QueueParams {
 struct Arriving {
   std::uint32_t wire_size = 0;
   std::uint32_t trimmed_wire_size = 0;  // its size after trimming
-  bool control = false;                 // a control packet or a trimmed header
+  bool control = false;                 // true: a control packet or a trimmed header
   bool trimmable = false;
   bool ecn_capable = false;
 };
@@ -74,8 +74,8 @@ struct PortQueue {
 };
 
 inline Time PortQueue::send_control(Time now, std::uint32_t size, const QueueParams& params) {
-  // The packet being sent is finished first. Data packets are taken to be full and back to back, so
-  // the packet being sent ends a multiple of the packet time before the last one does.
+  // The packet being sent is finished first. Data packets are assumed to be full and back to back,
+  // so the packet being sent ends a multiple of the packet time before the last queued packet does.
   Time start = now;
   if (data_free_at > now) {
     const Duration packet = time_for(params.mtu_wire_size);

@@ -7,9 +7,9 @@
 namespace weft::transport {
 namespace {
 
-// So many data packets without an answer end the delay.
+// The delay ends when this many data packets are unanswered.
 constexpr std::uint32_t kPacketsDelayedMax = 16;
-// Delayed answers in a row that a peer must be blocked on.
+// A peer counts as blocked when it waited for this many delayed answers in a row.
 constexpr std::uint8_t kTimesBlocked = 2;
 constexpr Duration kUndelayedFor = Duration::ms(50);
 
@@ -35,7 +35,7 @@ bool AnswerScheduler::on_data(Time now, std::uint32_t index, OfQp& qp, bool may_
   if (qp.is_unanswered) return false;
   qp.is_unanswered = true;
   std::vector<std::uint32_t>& unanswered = is_delayed ? delayed_ : prompt_;
-  WEFT_ASSERT(unanswered.size() < unanswered.capacity());  // each QP is in it once
+  WEFT_ASSERT(unanswered.size() < unanswered.capacity());  // each QP is in the list once
   unanswered.push_back(index);
   return true;
 }
@@ -52,7 +52,7 @@ void AnswerScheduler::on_delayed_answered(Time now, OfQp& qp) const {
   if (answer_at_ > now) {
     qp.times_blocked = 0;
   } else if (now - qp.received_at >= delay_ / 2) {
-    // Half of the delay: another QP's data may have begun it.
+    // Silence for half of the delay is enough, as another QP's data may have begun the delay.
     const bool went_on_last_time = qp.blocked_if_before == Time();
     if (!went_on_last_time) qp.times_blocked = 0;
     qp.blocked_if_before = now + delay_;

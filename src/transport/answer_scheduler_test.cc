@@ -21,7 +21,7 @@ struct Bench {
   bool data_of_a_nic(Time now, std::uint32_t index) {
     return answers.on_data(now, index, qps[index], false);
   }
-  // Answers the QPs whose answers are prompt, or may be delayed; returns which.
+  // Sends the prompt answers. Returns the indices of the QPs in order.
   std::vector<std::uint32_t> answer_prompt() {
     const std::vector<std::uint32_t> all(answers.prompt().begin(), answers.prompt().end());
     for (const std::uint32_t index : all) answers.on_prompt_answered(qps[index]);
@@ -34,14 +34,14 @@ struct Bench {
     answers.on_all_delayed_answered();
     return all;
   }
-  // Data comes and its answer waits for the whole delay. Returns when it left.
+  // Data comes, and its answer waits for the whole delay. Returns when the answer left.
   Time delay_one(Time now) {
     data(now);
     answers.on_data_sent(now);
     answer_delayed(now + kDelay);
     return now + kDelay;
   }
-  // The QPs whose quiet reports are due, all owing a SACK or none.
+  // The QPs whose quiet reports are due. `owes_sack` holds for all of them.
   std::vector<std::uint32_t> quiet(Time now, bool owes_sack = true) {
     std::vector<std::uint32_t> due;
     for (std::size_t left = answers.begin_quiet_round(); left > 0; --left) {
@@ -58,7 +58,7 @@ struct Bench {
 
 using Indices = std::vector<std::uint32_t>;
 
-TEST(AnswerScheduler, NothingReceivedIsNeverDue) {
+TEST(AnswerScheduler, NothingIsDueBeforeDataIsReceived) {
   Bench bench(kDelay);
   EXPECT_FALSE(bench.answers.is_due(at(1)));
   EXPECT_EQ(bench.answers.answer_at(), kNever);
@@ -80,7 +80,7 @@ TEST(AnswerScheduler, AnswersToANicAreNeverDelayed) {
   bench.data(at(1), 0);
   for (int i = 0; i < 20; ++i) bench.data_of_a_nic(at(1), 1);
   bench.answers.on_data_sent(at(1));
-  EXPECT_FALSE(bench.answers.is_due(at(1)));  // its packets do not end the delay of others
+  EXPECT_FALSE(bench.answers.is_due(at(1)));  // packets of a NIC do not end the delay of other QPs
   EXPECT_EQ(bench.answer_prompt(), Indices{1});
   EXPECT_EQ(bench.answer_delayed(at(251)), Indices{0});
 }
@@ -111,7 +111,7 @@ TEST(AnswerScheduler, SixteenUnansweredPacketsEndTheDelay) {
   bench.answers.on_data_sent(at(1));
   for (int i = 1; i < 15; ++i) bench.data(at(1));
   EXPECT_FALSE(bench.answers.is_due(at(1)));
-  bench.data(at(1), 1);  // whichever QP they are for
+  bench.data(at(1), 1);  // packets of all QPs count
   EXPECT_TRUE(bench.answers.is_due(at(1)));
 }
 
@@ -120,11 +120,11 @@ TEST(AnswerScheduler, PeerBlockedOnTwoDelayedAnswersInARowIsAnsweredAtOnce) {
   Time answered = bench.delay_one(at(1000));
   answered = bench.delay_one(answered + Duration::us(20));  // blocked once: may be chance
   const Time now = answered + Duration::us(20);
-  bench.data(now);  // twice
+  bench.data(now);  // blocked twice in a row
   bench.answers.on_data_sent(now);
   EXPECT_TRUE(bench.answers.is_due(now));
   bench.answer_delayed(now);
-  // For 50 ms; then it must show again.
+  // The answers are prompt for 50 ms. Then new proof is needed.
   const Time still = now + Duration::ms(50) - Duration::us(1);
   bench.data(still);
   bench.answers.on_data_sent(still);
@@ -139,9 +139,9 @@ TEST(AnswerScheduler, OneBlockedAnswerAfterAPauseIsNoProof) {
   Bench bench(kDelay);
   Time answered = bench.delay_one(at(1000));
   answered = bench.delay_one(answered + Duration::us(20));  // blocked once
-  answered = bench.delay_one(answered + Duration::ms(10));  // it did not wait for this answer
+  answered = bench.delay_one(answered + Duration::ms(10));  // not blocked
   const Time now = answered + Duration::us(20);
-  bench.data(now);  // once, anew
+  bench.data(now);  // blocked once: the count began anew
   bench.answers.on_data_sent(now);
   EXPECT_FALSE(bench.answers.is_due(now));
 }
@@ -159,7 +159,7 @@ TEST(AnswerScheduler, PeerThatSendsDuringTheDelayIsNotBlocked) {
   }
 }
 
-TEST(AnswerScheduler, AnswersThatLeaveEarlyForgetThatThePeerWasBlocked) {
+TEST(AnswerScheduler, AnswersThatLeaveEarlyResetTheCountOfBlockedAnswers) {
   Bench bench(kDelay);
   Time answered = bench.delay_one(at(1000));
   const Time early = answered + Duration::us(20);
@@ -167,7 +167,7 @@ TEST(AnswerScheduler, AnswersThatLeaveEarlyForgetThatThePeerWasBlocked) {
   bench.answers.on_data_sent(early);
   bench.answer_delayed(early + Duration::us(1));
   answered = bench.delay_one(early + Duration::ms(1));
-  bench.data(answered + Duration::us(20));  // once, anew
+  bench.data(answered + Duration::us(20));  // blocked once: the count began anew
   bench.answers.on_data_sent(answered + Duration::us(20));
   EXPECT_FALSE(bench.answers.is_due(answered + Duration::us(20)));
 }
@@ -204,14 +204,14 @@ TEST(AnswerScheduler, QpThatOwesNoSackIsNoLongerWatched) {
   EXPECT_EQ(bench.answers.quiet_at(), at(800));
 }
 
-TEST(AnswerScheduler, WithoutAQuietTimeNothingIsWatched) {
+TEST(AnswerScheduler, NothingIsWatchedWithoutAQuietTime) {
   Bench bench({});
   bench.answers.watch(at(1), 0, bench.qps[0], Duration());
   EXPECT_EQ(bench.answers.quiet_at(), kNever);
   EXPECT_EQ(bench.answers.begin_quiet_round(), 0u);
 }
 
-TEST(AnswerScheduler, AQpThatIsGoneIsInNoList) {
+TEST(AnswerScheduler, DestroyedQpIsInNoList) {
   Bench bench({});
   for (std::uint32_t index = 0; index < 3; ++index) {
     bench.data(at(1), index);

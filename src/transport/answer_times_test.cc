@@ -16,7 +16,7 @@ class AnswerTimesTest : public testing::Test {
   DelaySpread answers;
 };
 
-TEST_F(AnswerTimesTest, OfANicAreARoundTripAndAFullQueueHoweverLateItIs) {
+TEST_F(AnswerTimesTest, NicIsExpectedToAnswerInARoundTripAndAFullQueueHoweverLateItIs) {
   answers.on_delay(Duration::ms(20));
   loss.on_delay(Duration::ms(20));
   EXPECT_EQ(times(kNicRules).lateness(), Duration());
@@ -25,7 +25,7 @@ TEST_F(AnswerTimesTest, OfANicAreARoundTripAndAFullQueueHoweverLateItIs) {
   EXPECT_EQ(times(kNicRules).proof_time(), loss.reorder_window(kBase));
 }
 
-TEST_F(AnswerTimesTest, OfSoftwareGrowWithWhatThisQpOrAnotherSaw) {
+TEST_F(AnswerTimesTest, AnswerTimeOfSoftwareGrowsWithTheDelaysThatAnyQpSaw) {
   answers.on_delay(Duration::ms(5));
   EXPECT_EQ(times(kSoftwareRules).lateness(), Duration::ms(5) - kBase);
   loss.on_delay(Duration::ms(7));
@@ -35,13 +35,13 @@ TEST_F(AnswerTimesTest, OfSoftwareGrowWithWhatThisQpOrAnotherSaw) {
   EXPECT_EQ(times(kSoftwareRules).proof_time(), loss.reorder_window(kBase) + kBase * 2);
 }
 
-TEST_F(AnswerTimesTest, PauseOfSecondsIsNotWaitedForAgain) {
+TEST_F(AnswerTimesTest, PauseOfSecondsIsNotExpectedAgain) {
   answers.on_delay(Duration::s(3));
   EXPECT_EQ(times(kSoftwareRules).lateness(), RetryTimer::kSlackMax / 2);
   EXPECT_EQ(times(kSoftwareRules).retry_slack(), RetryTimer::kSlackMax);
 }
 
-TEST_F(AnswerTimesTest, SoftwareThatAnsweredNothingYetGetsAFixedSlack) {
+TEST_F(AnswerTimesTest, SoftwareThatHasNotAnsweredYetGetsAFixedSlack) {
   EXPECT_EQ(times(kSoftwareRules).retry_slack(), Duration::ms(40));
 }
 

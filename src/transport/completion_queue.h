@@ -1,7 +1,8 @@
 // CompletionQueue: the completions of an endpoint that the application has not polled yet.
 //
-// Whatever is posted reserves a place for its completion first, so that the queue never overflows.
-// Invariant: waiting completions <= reserved places <= capacity. Owned by the endpoint.
+// Each work request and receive reserves a place for its completion before it is posted, so that
+// the queue never overflows. Invariant: waiting completions <= reserved places <= capacity. Owned
+// by the endpoint.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +19,25 @@ class CompletionQueue {
   explicit CompletionQueue(std::uint32_t capacity) : ring_(capacity), capacity_(capacity) {}
 
   bool empty() const { return ring_.empty(); }
-  // A place may be reserved.
+  // True if a place can be reserved.
   bool has_room() const { return reserved_ < capacity_; }
   // REQUIRES has_room().
   void reserve() {
     WEFT_ASSERT(has_room());
     ++reserved_;
   }
-  // Gives places back: their work ended without a completion. REQUIRES that they are reserved.
+  // Gives back the places of work that ended without a completion. REQUIRES count <= reserved
+  // places.
   void release(std::uint32_t count) {
     WEFT_ASSERT(count <= reserved_ && ring_.size() <= reserved_ - count);
     reserved_ -= count;
   }
-  // REQUIRES a reserved place for it.
+  // REQUIRES that a place was reserved for this completion.
   void push(const Completion& completion) {
     WEFT_ASSERT(ring_.size() < reserved_);
     ring_.push(completion);
   }
-  // For a responder, which pushes the completions of posted receives.
+  // The queue itself, for a responder: it pushes the completions of posted receives.
   Ring<Completion>& ring() { return ring_; }
 
   // Takes up to out.size() completions, oldest first, and gives their places back.

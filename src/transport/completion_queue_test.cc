@@ -36,7 +36,7 @@ TEST(CompletionQueueDeathTest, CompletionWithoutAReservedPlaceIsABug) {
   EXPECT_DEATH(queue.release(1), "weft bug");
   queue.reserve();
   queue.push({});
-  EXPECT_DEATH(queue.release(1), "weft bug");  // the waiting completion's place
+  EXPECT_DEATH(queue.release(1), "weft bug");  // the place belongs to the waiting completion
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // ControlQueue: the control packets of an endpoint that wait for a port: SACKs, NACKs, Transport
-// ACKs, probes, port status updates and their answers. Bounded; when it is full the newest is
-// dropped and counted: each of them is repeated by its sender's timers.
+// ACKs, probes, port status updates and their answers. Bounded: when the queue is full the newest
+// packet is dropped and counted. That is safe, because timers repeat every control packet that
+// matters.
 #pragma once
 
 #include <array>
@@ -13,17 +14,17 @@
 
 namespace weft::transport {
 
-// Which port a control packet takes.
+// The rule by which a control packet gets its port.
 struct PortChoice {
   enum class Rule : std::uint8_t {
     kInTurn,       // any port: the planes take turns
-    kOnly,         // `port`; when that is down the packet is dropped
-    kPrefer,       // `port`; when that is full or its reverse EV in doubt, the planes in turn
-    kPreferHeard,  // the same, with the port on which the peer was last heard
-    kCopy,         // a port other than the packet before took; when there is none it is dropped
+    kOnly,         // only `port`; when that port is down the packet is dropped
+    kPrefer,       // `port`; when it is full or its reverse EV in doubt, the planes in turn
+    kPreferHeard,  // like kPrefer, with the port on which the peer was last heard
+    kCopy,         // a port other than that of the previous packet; dropped when there is none
   };
   Rule rule;
-  world::PortIndex port;  // with kOnly and kPrefer
+  world::PortIndex port;  // for kOnly and kPrefer
 
   static constexpr PortChoice in_turn() { return {Rule::kInTurn, 0}; }
   static constexpr PortChoice only(world::PortIndex port) { return {Rule::kOnly, port}; }
@@ -33,22 +34,23 @@ struct PortChoice {
   friend bool operator==(const PortChoice&, const PortChoice&) = default;
 };
 
-// Where a control packet goes: to a known peer over its plane's reverse EV, or to a given address
-// over a given EV and port.
+// A control packet and its destination: a known peer on a plane's reverse EV, or a given address on
+// a given EV and port.
 struct ControlPacket {
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
   std::array<std::byte, wire::kHeaderSizeMax> header;
   std::uint8_t header_size;
   PortChoice port;
-  bool fixed_ev;  // `entropy` is the EV; else the peer's reverse EV of the port taken
-  // A probe that travels with the data; a full queue trims it, which does it no harm.
+  bool fixed_ev;  // true: `entropy` is the EV; false: the peer's reverse EV of the chosen port
+  // A probe in the data class shares the queues of data. A full queue trims it, which does no harm:
+  // it has no payload.
   bool data_class;
   std::uint32_t entropy;
-  std::uint32_t peer;  // index of the peer; kNoPeer: it goes to the address `to`
+  std::uint32_t peer;  // index of the peer; kNoPeer: the packet goes to the address `to`
   std::uint32_t qpn;   // the QP that sends it, for the trace; 0: the endpoint
   std::uint64_t to_high, to_low;
   std::uint16_t to_process;
-  std::uint16_t ask;  // number of the controller's request that this is; 0: none
+  std::uint16_t ask;  // id of the controller's request that this packet carries; 0: none
 
   world::Address to() const { return {.high = to_high, .low = to_low, .process = to_process}; }
   void set_to(const world::Address& address) {
@@ -58,7 +60,7 @@ struct ControlPacket {
   }
 };
 static_assert(std::is_trivially_default_constructible_v<
-              ControlPacket>);  // no ring is filled before it is used
+              ControlPacket>);  // the ring is not cleared before use
 
 class ControlQueue {
  public:
@@ -68,10 +70,10 @@ class ControlQueue {
   std::size_t size() const { return ring_.size(); }
   std::uint64_t dropped() const { return dropped_; }
   std::size_t bytes() const { return ring_.bytes(); }
-  // REQUIRES !empty(), as pop() does.
+  // REQUIRES !empty(); so does pop().
   ControlPacket& front() { return ring_.front(); }
   void pop() { ring_.pop(); }
-  // Drops the packets to that peer: its index is given to another.
+  // Drops the packets to that peer, whose index is given to another peer.
   void forget_peer(std::uint32_t peer) {
     for (std::size_t left = ring_.size(); left > 0; --left) {
       const ControlPacket packet = ring_.front();
@@ -79,7 +81,7 @@ class ControlQueue {
       if (packet.peer != peer) ring_.push(packet);
     }
   }
-  // A place to write the next packet to; null when full (counted).
+  // Adds a packet for the caller to fill. Null when the queue is full (counted).
   ControlPacket* add() {
     if (ring_.full()) {
       ++dropped_;

@@ -14,7 +14,7 @@ TEST(ControlQueue, PacketsLeaveInTheOrderTheyCame) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(ControlQueue, WhenFullTheNewestIsDroppedAndCounted) {
+TEST(ControlQueue, FullQueueDropsTheNewestPacketAndCountsIt) {
   ControlQueue queue(4);
   for (std::uint32_t i = 0; i < 4; ++i) queue.add()->qpn = i;
   EXPECT_EQ(queue.add(), nullptr);
@@ -25,7 +25,7 @@ TEST(ControlQueue, WhenFullTheNewestIsDroppedAndCounted) {
   EXPECT_NE(queue.add(), nullptr);
 }
 
-TEST(ControlQueue, ReusedSlotHoldsNothingOfItsLastPacket) {
+TEST(ControlQueue, ReusedPlaceHoldsNothingOfItsLastPacket) {
   ControlQueue queue(1);
   ControlPacket* packet = queue.add();
   packet->port = PortChoice::only(3);

@@ -21,7 +21,7 @@ ControlRouter::Decision ControlRouter::decide(const ControlPacket& packet, Peer*
     return {Verdict::kSend, packet.port.port};
   }
   WEFT_ASSERT(peer != nullptr);
-  // Nothing reaches that peer: its packet must not hold up what goes to others.
+  // No port of ours reaches that peer: its packet must not hold up packets to other peers.
   if (peer->usable(ports.up) == 0) return {Verdict::kDrop};
   if (rule == Rule::kCopy) {
     const PortIndex taken = copied_on_.value_or(peer->heard);
@@ -66,8 +66,8 @@ std::optional<PortIndex> ControlRouter::next_good(Peer& peer, PortMask with_room
   return std::nullopt;
 }
 
-// The next port in turn at all. A plane in doubt is better than silence only when no other plane
-// could ever do: one that is good and full now is waited for.
+// The next port in turn, also one whose reverse EV is in doubt. Such a port is used only when no
+// port without doubt exists; a good port that is full now is waited for.
 std::optional<PortIndex> ControlRouter::next_in_doubt(Peer& peer, Ports ports) const {
   for (std::uint32_t port = 0; port < options_.port_count; ++port) {
     if (peer.is_good(static_cast<PortIndex>(port), ports.up)) return std::nullopt;

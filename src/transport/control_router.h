@@ -1,11 +1,11 @@
 // ControlRouter: which port does the next control packet take?
 //
-// The planes take turns, so that a dead one costs its share of control packets only, unless a packet
-// asks for a port (PortChoice, docs/decisions/0028). Planes whose reverse EV is in doubt are left out
-// while another works; when all are in doubt all take turns, as one of them may work.
+// The planes take turns, so that a dead plane loses only its share of control packets. A packet may
+// ask for a port instead (PortChoice, docs/decisions/0028). Planes whose reverse EV is in doubt are
+// left out while another works; when all are in doubt all take turns, since any of them may work.
 //
-// Owned by the endpoint. It decides for one packet after the other within a pass over the control
-// queue, and keeps nothing between passes but the turn in each Peer.
+// Owned by the endpoint. It decides packet by packet within a pass over the control queue. Between
+// passes only the turn, which is in each Peer, is kept.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ class ControlRouter {
  public:
   struct Options {
     std::uint32_t port_count = 1;
-    // Packets to one peer that follow each other share a port, where each run costs its sender time.
+    // Consecutive packets to one peer share a port, in worlds in which each system call costs time.
     bool shares_port = false;
   };
   struct Ports {
     PortMask up = 0;
-    PortMask with_room = 0;  // of those
+    PortMask with_room = 0;  // ports of `up` that have room
   };
   enum class Verdict : std::uint8_t {
     kSend,  // on `port`
-    kWait,  // no port that it may take has room
-    kDrop,  // no port can take it: its sender's timers send it again
+    kWait,  // no allowed port has room
+    kDrop,  // no port can take the packet: timers of its sender repeat it
   };
   struct Decision {
     Verdict verdict = Verdict::kWait;
@@ -44,10 +44,10 @@ class ControlRouter {
     shared_.reset();
     copied_on_.reset();
   }
-  // REQUIRES that `peer` is the packet's; it is null only for a packet to an address, with a port
-  // of its own.
+  // REQUIRES that `peer` is the packet's peer. It is null only for a packet that goes to an address
+  // on a given port.
   Decision decide(const ControlPacket& packet, Peer* peer, Ports ports) const;
-  // The packet that was last decided on left by this port.
+  // The packet of the last decide() left on this port.
   void on_sent(const ControlPacket& packet, PortIndex port);
 
  private:
@@ -63,8 +63,8 @@ class ControlRouter {
     PortIndex port = 0;
   };
   Options options_;
-  std::optional<Shared> shared_;        // what packets in turn to that peer take, too
-  std::optional<PortIndex> copied_on_;  // the port of the packet whose copy may follow
+  std::optional<Shared> shared_;        // port that the next packets to this peer share
+  std::optional<PortIndex> copied_on_;  // the port of the previous packet, which its copy avoids
 };
 
 }  // namespace weft::transport

@@ -12,7 +12,7 @@ using Verdict = ControlRouter::Verdict;
 constexpr std::uint32_t kPorts = 3;
 constexpr PortMask kAll = 0b111;
 
-// A peer that all three planes reach.
+// A peer that can be reached on all three planes.
 struct Bench {
   explicit Bench(bool shares_port = false)
       : router({.port_count = kPorts, .shares_port = shares_port}) {
@@ -54,19 +54,19 @@ TEST(ControlRouter, PlanesThatAreFullOrInDoubtMissTheirTurn) {
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 2);
 }
 
-TEST(ControlRouter, APlaneInDoubtIsNotTakenWhileAGoodOneIsOnlyFull) {
+TEST(ControlRouter, PlaneInDoubtIsNotTakenWhileAGoodOneIsOnlyFull) {
   Bench bench;
   bench.doubt(0);
   bench.doubt(1);
   EXPECT_EQ(bench.route(PortChoice::in_turn(), {.up = kAll, .with_room = 0b011}), kWaits);
-  // The good one is down: those in doubt take turns.
+  // The good plane is down: the planes in doubt take turns.
   const ControlRouter::Ports left{.up = 0b011, .with_room = 0b011};
   EXPECT_EQ(bench.route(PortChoice::in_turn(), left), 0);
   EXPECT_EQ(bench.route(PortChoice::in_turn(), left), 1);
   EXPECT_EQ(bench.route(PortChoice::in_turn(), left), 0);
 }
 
-TEST(ControlRouter, APlaneWithoutAReverseEvIsNeverTaken) {
+TEST(ControlRouter, PlaneWithoutAReverseEvIsNeverTaken) {
   Bench bench;
   bench.peer.present = 0b110;
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 1);
@@ -81,7 +81,7 @@ TEST(ControlRouter, PacketToAPeerThatNothingReachesIsDropped) {
   bench.peer.ports.reachable = 0;
   EXPECT_EQ(bench.route(PortChoice::in_turn()), kDropped);
   EXPECT_EQ(bench.route(PortChoice::prefer(1)), kDropped);
-  EXPECT_EQ(bench.route(PortChoice::only(1)), 1);  // asks for this port all the same
+  EXPECT_EQ(bench.route(PortChoice::only(1)), 1);  // a packet for one port is sent all the same
 }
 
 TEST(ControlRouter, PacketForOnePortWaitsForItAndIsDroppedWhenItIsDown) {
@@ -113,7 +113,7 @@ TEST(ControlRouter, PreferHeardTakesThePortThatThePeerWasHeardOn) {
   Bench bench;
   bench.peer.heard = 1;
   EXPECT_EQ(bench.route(PortChoice::prefer_heard()), 1);
-  EXPECT_EQ(bench.route(PortChoice::in_turn()), 0);  // the turn stays
+  EXPECT_EQ(bench.route(PortChoice::in_turn()), 0);  // the turn has not moved
 }
 
 TEST(ControlRouter, CopyTakesAnotherPortThanTheOriginal) {
@@ -129,7 +129,7 @@ TEST(ControlRouter, CopyOfAnOriginalSentInAnotherPassAvoidsThePortLastHeard) {
   bench.router.begin_pass();
   bench.peer.heard = bench.peer.turn = 2;
   EXPECT_EQ(bench.route(PortChoice::copy()), 0);
-  // The same when another packet was sent meanwhile.
+  // The same when another packet was sent between the original and its copy.
   EXPECT_EQ(bench.route(PortChoice::prefer_heard()), 2);
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 1);
   bench.peer.heard = 0;
@@ -153,7 +153,7 @@ TEST(ControlRouter, CopyWithoutAnotherGoodPortIsDropped) {
   EXPECT_EQ(bench.route(PortChoice::copy(), {.up = kAll, .with_room = 0b011}), kDropped);
 }
 
-TEST(ControlRouter, PacketsToOnePeerShareAPortWhereRunsCostTime) {
+TEST(ControlRouter, PacketsToOnePeerShareAPortWhereSystemCallsCostTime) {
   Bench bench(true);
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 0);
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 0);
@@ -161,7 +161,7 @@ TEST(ControlRouter, PacketsToOnePeerShareAPortWhereRunsCostTime) {
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 1);
   bench.router.begin_pass();
   EXPECT_EQ(bench.route(PortChoice::in_turn()), 2);
-  // Not those to another peer, nor those that prefer a port.
+  // Packets to another peer, and packets that prefer a port, do not share it.
   const ControlRouter::Ports all{.up = kAll, .with_room = kAll};
   EXPECT_EQ(bench.route(PortChoice::in_turn(), all, 8), 0);
   EXPECT_EQ(bench.route(PortChoice::prefer(2), {.up = kAll, .with_room = 0b011}, 8), 1);

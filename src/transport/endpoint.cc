@@ -1,4 +1,4 @@
-// Endpoint, the application's side: what is posted, what came of it, and what falls due.
+// Endpoint, the application's side: posting, completions, and timers.
 #include "transport/endpoint.h"
 
 #include <algorithm>
@@ -8,15 +8,14 @@
 namespace weft::transport {
 namespace {
 
-// Half of the PSN space: beyond it "before" and "after" mean nothing.
+// A write has at most half of the PSN space: beyond that the order of two PSNs is undefined.
 std::uint64_t write_size_max(const Qp& qp) { return std::uint64_t{qp.params->mtu} << 22; }
 
 }  // namespace
 
 // --- work --------------------------------------------------------------------------------------
 
-// The messages are short enough for a string that allocates nothing: a full queue is an everyday
-// event.
+// These error messages fit into a string without allocation: a full queue is an everyday event.
 Result<void> Endpoint::post_write(Time now, Qpn qpn, const WriteRequest& request) {
   Qp* qp = qps_.find(qpn);
   if (qp == nullptr) return Error{ErrorKind::kNotFound, "no such QP"};
@@ -63,7 +62,7 @@ Result<void> Endpoint::post_receive(Time, Qpn qpn, std::uint64_t id) {
 
 std::size_t Endpoint::poll_completions(std::span<Completion> out) { return completions_.poll(out); }
 
-// Finished writes go to the application.
+// Hands the finished writes to the application.
 void Endpoint::complete(Qp& qp) {
   Completion completion;
   while (qp.requestor.poll_completion(completion)) completions_.push(completion);
@@ -184,7 +183,7 @@ void Endpoint::ask_refused(Time now) {
   });
 }
 
-// A report goes out on every plane: the packet that would have asked for it may be lost.
+// A quiet report is sent on every plane: the packet that would have asked for a SACK may be lost.
 void Endpoint::report_quiet(Time now) {
   for (std::size_t left = answers_.begin_quiet_round(); left > 0; --left) {
     const std::uint32_t index = answers_.take_watched();

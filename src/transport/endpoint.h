@@ -1,5 +1,5 @@
-// Endpoint: the MRC protocol of one host, as a passive node. It owns the QPs and what they share,
-// and answers one question of its own: which QP is this datagram for?
+// Endpoint: the MRC protocol of one process, as a passive node. It owns the QPs and what they
+// share, and finds the QP of each datagram.
 //
 // Kinds of methods, by their names:
 //   create_, connect, fail_, destroy_ ...  set-up, from above; only these and the constructor
@@ -69,54 +69,60 @@ class Endpoint final : public world::Node {
   ~Endpoint() override;
 
   // --- set-up ----------------------------------------------------------------------------------
-  // A QP in INIT, sending from `first_psn` on. Errors: kExhausted (a bound of the config), kInvalid.
+  // A QP in INIT that will send from `first_psn` on. Errors: kExhausted (a bound of the config),
+  // kInvalid.
   Result<Qpn> create_qp(const QpConfig& config, Psn first_psn);
-  // The QP as if it had been created so: for what is only known with its peer, as the paths and the
-  // MTU. REQUIRES INIT; posted receives stay. Errors: as create_qp, kNotFound, kWrongState.
+  // Gives the QP another configuration, as if it had been created with it: paths and MTU are often
+  // known only with the peer. REQUIRES INIT; posted receives stay. Errors: as create_qp, kNotFound,
+  // kWrongState.
   Result<void> configure_qp(Qpn qpn, const QpConfig& config);
-  // INIT -> RTR -> RTS: knows its peer from here on.
+  // INIT -> RTR -> RTS: from now on the QP has a peer.
   Result<void> connect(Time now, Qpn qpn, const PeerInfo& peer);
-  // The same in two steps. INIT -> RTR: takes what the peer sends. Errors: as connect.
+  // The first half of connect(), INIT -> RTR: the QP takes what the peer sends. Errors: as connect.
   Result<void> start_receiving(Time now, Qpn qpn, const PeerInfo& peer);
-  // RTR -> RTS: sends from `first_psn` on, with the requestor's half of `config`. Errors: as
-  // create_qp, kNotFound, kWrongState.
+  // The second half of connect(), RTR -> RTS: the QP sends from `first_psn` on, with the
+  // requestor's part of `config`. Errors: as create_qp, kNotFound, kWrongState.
   Result<void> start_sending(Time now, Qpn qpn, const QpConfig& config, Psn first_psn);
-  // Any state -> INIT, under the same number: what was posted is gone without a completion, and so
-  // are the peer and everything learnt. Completions not yet polled stay. Errors: as create_qp,
+  // Any state -> INIT, with the same number. Posted work is dropped without a completion, and the
+  // peer and everything learnt is forgotten. Completions not yet polled stay. Errors: as create_qp,
   // kNotFound.
   Result<void> reset_qp(Time now, Qpn qpn, const QpConfig& config);
-  // Any state -> ERR: everything posted completes as flushed.
+  // Any state -> ERR: all posted work completes as flushed.
   Result<void> fail_qp(Time now, Qpn qpn);
-  // Any state -> gone. Completions not yet polled stay.
+  // Destroys the QP in any state. Completions not yet polled stay.
   Result<void> destroy_qp(Time now, Qpn qpn);
-  // Queues the answers to all that was received. Before a QP is destroyed: its peer would otherwise
-  // ask for them in vain.
+  // Queues the answers to everything received. Call it before a QP is destroyed: its peer would
+  // otherwise ask in vain for those answers.
   void flush_answers(Time now);
-  // What the next SACKs of this QP tell its requestor about room here.
+  // Sets what the next SACKs of this QP tell the requestor about room at this end.
   Result<void> limit_receive(Qpn qpn, const ReceiveLimit& limit);
-  // Controller: this EV carries nothing until allowed again, on the QPs that there are now.
+  // Controller: this EV carries nothing until it is allowed again. Applies to the QPs that exist
+  // now.
   void deny_ev(Time now, fabric::Ev ev, bool denied);
-  // The same on one QP; nothing if it is gone.
+  // The same on one QP. Does nothing if the QP is gone.
   void deny_ev(Time now, Qpn qpn, fabric::Ev ev, bool denied);
-  // Controller: other parameters of congestion control from now on. Errors: kNotFound.
+  // Controller: new parameters of congestion control from now on. Errors: kNotFound.
   Result<void> set_congestion(Qpn qpn, const NsccConfig& nscc);
-  // Controller: a port that is disabled is down whatever its carrier, and what comes in on it is
+  // Controller: a disabled port is down even if it has a carrier, and packets that arrive on it are
   // dropped.
   void set_port_admin(Time now, PortIndex port, bool enabled);
-  // Controller: asks another host, once. Errors: kInvalid (port, an id that is under way),
-  // kExhausted.
+  // Controller: sends a request to another host, once. Errors: kInvalid (bad port, or an id that is
+  // in use), kExhausted.
   Result<void> post_endpoint_request(Time now, const EndpointAsk& ask);
-  // Takes answers, oldest first. A request without an answer stays under way until cancelled.
+  // Takes answers to those requests, oldest first. A request without an answer stays open until it
+  // is cancelled.
   std::size_t poll_endpoint_answers(std::span<EndpointAnswer> out) { return asks_.poll(out); }
   void cancel_endpoint_requests() { asks_.clear(); }
-  // Takes the oldest news of an EV; false if there is none. Only with EndpointConfig::ev_news_max.
+  // Takes the oldest change of an EV (bad or good again); false if there is none. Only with
+  // EndpointConfig::ev_news_max.
   bool poll_ev_news(EvNews& out) { return journal_.poll(out); }
   std::uint64_t ev_news_dropped() const { return journal_.dropped(); }
 
   // --- work ------------------------------------------------------------------------------------
   // Errors: kWrongState, kExhausted (queue full), kNotFound, kInvalid (more than 2^22 packets).
   Result<void> post_write(Time now, Qpn qpn, const WriteRequest& request);
-  // Several at once, in order: how many were taken. The next one would have been refused.
+  // Posts several writes in order and returns how many were taken. The next one would have been
+  // refused.
   std::size_t post_writes(Time now, Qpn qpn, std::span<const WriteRequest* const> requests);
   Result<void> post_receive(Time now, Qpn qpn, std::uint64_t id);
   // Takes up to out.size() completions, oldest first.
@@ -128,7 +134,7 @@ class Endpoint final : public world::Node {
     Status status = Status::kOk;
   };
   bool poll_failure(QpFailure& out);
-  // Something can be polled: a completion or a failure.
+  // There is a completion or a failure to poll.
   bool has_news() const { return !completions_.empty() || !failures_.empty(); }
 
   // --- what is known ---------------------------------------------------------------------------
@@ -137,29 +143,30 @@ class Endpoint final : public world::Node {
     QpState state = QpState::kReset;
     std::int64_t cwnd_bytes = 0, inflight_bytes = 0;
     Psn cack, next_psn;
-    std::uint32_t ev_active = 0, ev_bad = 0;  // in rotation; condemned
-    std::uint32_t ev_active_min = 0;          // the smallest ev_active ever was since connect
-    std::uint32_t incomplete = 0;             // work requests not completed
-    std::uint32_t lost_waiting = 0;           // packets waiting to be sent again
+    std::uint32_t ev_active = 0, ev_bad = 0;  // EVs in rotation; condemned EVs
+    std::uint32_t ev_active_min = 0;          // the lowest ev_active since connect
+    std::uint32_t incomplete = 0;             // work requests that are not completed
+    std::uint32_t lost_waiting = 0;           // packets that wait to be retransmitted
     bool peer_silent = false;
-    // Condemned, down at either end, or without an EV in rotation.
+    // Ports that are condemned, down at either end, or without an EV in rotation.
     PortMask ports_left_out = 0;
     Time deadline;
   };
   QpView view(Qpn qpn) const;
-  // Goes up when an EV, a plane, or a port of either end is lost or comes back, or an EV is denied.
+  // Counts changes of paths: an EV, a plane, or a port of either end is lost or comes back, or an
+  // EV is denied.
   std::uint64_t path_changes() const { return requestor_counters_.path_changes; }
-  // transport.*: packets, bytes, retransmits and EVs condemned by plane, NACKs, drops and failures of
-  // QPs by reason, probes ... Its layout depends on port_count only.
+  // transport.*: packets, bytes, retransmits and EVs condemned by plane, NACKs, drops and failures
+  // of QPs by reason, probes. The table's layout depends on port_count only.
   CounterTable counters() const;
-  // What is known of each peer now: RTT, windows, bytes in flight. Peers beyond kLabelledPeersMax are
-  // one. Looks at every QP.
+  // Per peer, now: RTT, windows, bytes in flight. Peers beyond kLabelledPeersMax share one entry.
+  // Costs a walk over all QPs.
   CounterTable peer_counters() const;
-  // Bytes taken, this object included.
+  // Bytes of memory in use, with this object.
   struct MemoryView {
     std::uint64_t endpoint = 0;  // queues, peers, tables
     std::uint64_t qps = 0, evs = 0;
-    std::uint64_t psn_records = 0;  // as far as they were ever used
+    std::uint64_t psn_records = 0;  // of blocks that were ever used
   };
   MemoryView memory() const;
 
@@ -236,7 +243,7 @@ class Endpoint final : public world::Node {
   Requestor::Context context(Time now);
   Hot& hot(Call call) { return hot_table_[static_cast<std::size_t>(call)]; }
 
-  // What every packet looks at comes first.
+  // First member: every packet reads it.
   HotTable hot_table_{};
   QpTable qps_;
   world::Memory* memory_;
@@ -266,7 +273,7 @@ class Endpoint final : public world::Node {
   ResponderCounters responder_counters_;
   Counters counters_;
   std::vector<std::unique_ptr<QpParams>> params_;
-  std::unique_ptr<std::array<std::byte, wire::kHeaderSizeMax>[]> headers_;  // of one batch
+  std::unique_ptr<std::array<std::byte, wire::kHeaderSizeMax>[]> headers_;  // headers of one batch
 };
 
 }  // namespace weft::transport

@@ -1,9 +1,8 @@
-// EndpointAsks: what a controller asks of other hosts: EV probes and port status updates of its own,
-// and their answers.
+// EndpointAsks: requests that a controller sends to other hosts, EV probes and port status updates,
+// and the answers to them.
 //
-// They are apart from the endpoint's own probes (EvProber, reverse EVs): they may go to hosts with
-// which there is no QP, each is sent once, and they change no state. Bounded; owned by the
-// endpoint.
+// Separate from the endpoint's own probes (EvProber, reverse EVs): these requests may go to hosts
+// without a QP, each is sent once, and none changes any state. Bounded; owned by the endpoint.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +20,19 @@ namespace weft::transport {
 enum class AskClass : std::uint8_t { kData, kControl };
 
 struct EndpointAsk {
-  std::uint16_t id = 0;  // the asker's, unique among those under way
+  std::uint16_t id = 0;  // chosen by the controller, unique among open requests
   wire::EndpointOp op = wire::EndpointOp::kEvProbe;
   Address to{};
   PortIndex port = 0;
   std::uint32_t ev = 0;
-  std::uint32_t port_status = 0;  // as on the wire: bit N is port N, from 1
+  std::uint32_t port_status = 0;  // as on the wire: bit N is port N, counted from 1
   AskClass traffic = AskClass::kData;
 };
 
 struct EndpointAnswer {
   std::uint16_t id = 0;
-  PortIndex port = 0;  // that the answer came in on
-  Duration rtt{};      // from the world's time of sending to that of arrival
+  PortIndex port = 0;  // on which the answer arrived
+  Duration rtt{};      // from sending to arrival, in the world's time
 };
 
 class EndpointAsks {
@@ -50,7 +49,7 @@ class EndpointAsks {
     }
     return false;
   }
-  // REQUIRES !full(). `wire_id`: the number in the packet.
+  // REQUIRES !full(). `wire_id`: the request's number on the wire.
   void add(Time now, const EndpointAsk& ask, std::uint16_t wire_id) {
     WEFT_ASSERT(!full());
     asks_.push_back({.id = ask.id, .wire_id = wire_id, .to = ask.to, .sent_at = now});
@@ -60,7 +59,7 @@ class EndpointAsks {
       if (ask.wire_id == wire_id) ask.sent_at = now;
     }
   }
-  // False: it answers none of these. The host must match, not the process.
+  // False: the packet answers none of these requests. The host must match; the process need not.
   struct Arrival {
     Address from{};
     PortIndex port = 0;
@@ -77,7 +76,7 @@ class EndpointAsks {
     }
     return false;
   }
-  // In the order they came.
+  // Takes answers in the order of arrival.
   std::size_t poll(std::span<EndpointAnswer> out) {
     std::size_t count = 0;
     for (; count < out.size() && !answers_.empty(); ++count) {
@@ -87,7 +86,7 @@ class EndpointAsks {
     return count;
   }
   std::size_t bytes() const { return asks_.capacity() * sizeof(Outstanding) + answers_.bytes(); }
-  // The controller waits for no answer any more.
+  // Forgets all open requests: the controller no longer waits for answers.
   void clear() {
     asks_.clear();
     answers_.clear();

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, kStatusCount> kStatusWords = {
     "ok",           "retry_exceeded", "remote_access", "remote_invalid", "remote_operation",
     "local_access", "flushed"};
 
-// Adds families of counters, one counter for each plane or reason.
+// Adds families of counters, with one counter per plane or per reason.
 class TableWriter {
  public:
   explicit TableWriter(std::uint32_t port_count) : port_count_(port_count) {}
@@ -57,7 +57,7 @@ CounterTable Endpoint::counters() const {
            {"trimmed", q.lost_trimmed},
            {"port", q.lost_port},
            {"timer", q.lost_timer}});
-  // Of those inferred: the peer had no room for them.
+  // Part of lost_inferred: the peer had no room for these packets.
   out.add("transport.lost_overflow", "packets", q.lost_overflow);
   out.add("transport.timeouts", "events", q.timeouts);
   out.add("transport.silences", "events", q.silences);
@@ -101,7 +101,7 @@ CounterTable Endpoint::peer_counters() const {
   struct OfPeer {
     PeerLabel label{};
     std::uint64_t qps = 0, window = 0, inflight = 0;
-    Duration rtt{};  // the shortest base RTT; 0: no QP to it sends
+    Duration rtt{};  // the shortest base RTT; 0: no QP sends to this peer
   };
   std::vector<OfPeer> peers;
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {

@@ -1,4 +1,4 @@
-// What the counter tables of an endpoint say after traffic, losses and failures.
+// The counter tables of an endpoint after traffic, losses and failures.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,7 +23,7 @@ TEST(EndpointCounters, EveryCounterHasAUnitAndItsOwnNameAndLabels) {
   }
 }
 
-TEST(EndpointCounters, CountsNeverFallAndGaugesAreOfPeersOnly) {
+TEST(EndpointCounters, CountersNeverFallAndOnlyPeersHaveGauges) {
   Pair pair;
   const auto qps = pair.connect();
   std::uint32_t n = 0;
@@ -88,7 +88,7 @@ TEST(EndpointCounters, PacketsBytesAndRetransmitsAreCountedOnThePlaneThatCarries
   EXPECT_EQ(pair.counter(0, "transport.data_bytes"), bytes[0] + bytes[1]);
 }
 
-TEST(EndpointCounters, APlaneThatIsLostHasItsCondemnedEvs) {
+TEST(EndpointCounters, EvsOfALostPlaneAreCountedAsCondemnedOnThatPlane) {
   Pair pair;
   const auto qps = pair.connect();
   pair.fate = [](int, const world::Datagram& d) {
@@ -146,7 +146,7 @@ TEST(EndpointCounters, GaugesOfAPeerAreTheSumsOverItsQps) {
   EXPECT_TRUE(pair.end(0).peer_counters().empty());
 }
 
-TEST(EndpointCounters, PeersBeyondTheBoundAreOne) {
+TEST(EndpointCounters, PeersBeyondTheBoundShareOneEntry) {
   constexpr std::uint32_t kPeers = kLabelledPeersMax + 10;
   Pair::Options options = Pair::defaults();
   options.endpoint.qp_count_max = options.endpoint.peer_count_max = kPeers;

@@ -1,4 +1,5 @@
-// What a controller does with an endpoint: asks other hosts, disables ports, learns of bad EVs.
+// A controller and an endpoint: the controller sends requests to other hosts, disables ports,
+// learns of bad EVs.
 #include <gtest/gtest.h>
 
 #include "transport/test_pair.h"
@@ -16,7 +17,7 @@ Pair::Options with_asks(std::uint32_t most) {
   return options;
 }
 
-TEST(EndpointCtl, AProbeIsAnsweredWithItsRttAndPortWithoutAQp) {
+TEST(EndpointCtl, ProbeWithoutAQpIsAnsweredWithItsRttAndPort) {
   Pair pair(with_asks(8));
   const EndpointAsk ask{.id = 7, .to = Pair::address(1, 1), .port = 1, .ev = 0xabcd};
   std::uint32_t on_the_wire = 0;
@@ -38,7 +39,7 @@ TEST(EndpointCtl, AProbeIsAnsweredWithItsRttAndPortWithoutAQp) {
   EXPECT_EQ(pair.end(0).poll_endpoint_answers(answers), 0u);
 }
 
-TEST(EndpointCtl, AnswersKeepTheirOrderAndUnansweredRequestsStayUnderWay) {
+TEST(EndpointCtl, AnswersKeepTheirOrderAndUnansweredRequestsStayOpen) {
   Pair pair(with_asks(8));
   int seen = 0;
   pair.fate = [&](int from, const world::Datagram&) {
@@ -49,7 +50,7 @@ TEST(EndpointCtl, AnswersKeepTheirOrderAndUnansweredRequestsStayUnderWay) {
         pair.now, {.id = id, .to = Pair::address(1, 0), .traffic = AskClass::kControl}));
   }
   EXPECT_EQ(pair.end(0).post_endpoint_request(pair.now, {.id = 3}).error().kind,
-            ErrorKind::kInvalid);  // under way
+            ErrorKind::kInvalid);  // the id is in use
   EXPECT_EQ(pair.end(0).post_endpoint_request(pair.now, {.id = 9, .port = 2}).error().kind,
             ErrorKind::kInvalid);
   pair.run_for(Duration::us(20));
@@ -62,39 +63,39 @@ TEST(EndpointCtl, AnswersKeepTheirOrderAndUnansweredRequestsStayUnderWay) {
   EXPECT_TRUE(pair.end(0).post_endpoint_request(pair.now, {.id = 1, .to = Pair::address(1, 0)}));
 }
 
-TEST(EndpointCtl, RequestsUnderWayAreBounded) {
+TEST(EndpointCtl, OpenRequestsAreBounded) {
   Pair pair(with_asks(4));
   for (std::uint16_t id = 1; id <= 4; ++id) {
     ASSERT_TRUE(pair.end(0).post_endpoint_request(pair.now, {.id = id, .to = Pair::address(1, 0)}));
   }
   EXPECT_EQ(pair.end(0).post_endpoint_request(pair.now, {.id = 5}).error().kind,
             ErrorKind::kExhausted);
-  pair.run_for(Duration::us(20));  // answered, and not taken: still no room
+  pair.run_for(Duration::us(20));  // answered but not polled: still no room
   EXPECT_FALSE(pair.end(0).post_endpoint_request(pair.now, {.id = 5}));
   EndpointAnswer answers[4];
   EXPECT_EQ(pair.end(0).poll_endpoint_answers(answers), 4u);
   EXPECT_TRUE(pair.end(0).post_endpoint_request(pair.now, {.id = 5, .to = Pair::address(1, 0)}));
 }
 
-TEST(EndpointCtl, AnswerOfAnotherHostIsIgnored) {
+TEST(EndpointCtl, AnswerFromAnotherHostIsIgnored) {
   Pair pair(with_asks(4));
   ASSERT_TRUE(pair.end(0).post_endpoint_request(
-      pair.now, {.id = 1, .to = {.high = 0xfd00, .low = 0x99}}));  // carried to end 1 all the same
+      pair.now, {.id = 1, .to = {.high = 0xfd00, .low = 0x99}}));  // reaches end 1
   pair.run_for(Duration::us(20));
   EndpointAnswer answers[1];
   EXPECT_EQ(pair.end(0).poll_endpoint_answers(answers), 0u);
   EXPECT_EQ(pair.counter(0, "transport.drop_unknown_peer"), 1u);
 }
 
-TEST(EndpointCtl, APortStatusUpdateMovesThePeersTraffic) {
+TEST(EndpointCtl, PortStatusUpdateMovesThePeersTraffic) {
   Pair pair(with_asks(4));
   const auto qps = pair.connect();
-  ASSERT_TRUE(
-      pair.end(0).post_endpoint_request(pair.now, {.id = 1,
-                                                   .op = wire::EndpointOp::kPortStatusUpdate,
-                                                   .to = Pair::address(1, 0),
-                                                   .port_status = 0b010,  // port 1 only
-                                                   .traffic = AskClass::kControl}));
+  ASSERT_TRUE(pair.end(0).post_endpoint_request(
+      pair.now, {.id = 1,
+                 .op = wire::EndpointOp::kPortStatusUpdate,
+                 .to = Pair::address(1, 0),
+                 .port_status = 0b010,  // bit 1: only port 1 is reachable
+                 .traffic = AskClass::kControl}));
   pair.run_for(Duration::us(20));
   EndpointAnswer answers[1];
   EXPECT_EQ(pair.end(0).poll_endpoint_answers(answers), 1u);
@@ -109,7 +110,7 @@ TEST(EndpointCtl, APortStatusUpdateMovesThePeersTraffic) {
   EXPECT_EQ(data[1], 0u);
 }
 
-TEST(EndpointCtl, ADisabledPortCarriesNothingWhateverItsCarrier) {
+TEST(EndpointCtl, DisabledPortCarriesNothingWhateverItsCarrier) {
   Pair pair(with_asks(4));
   const auto qps = pair.connect();
   std::uint32_t sent[2]{};
@@ -120,7 +121,7 @@ TEST(EndpointCtl, ADisabledPortCarriesNothingWhateverItsCarrier) {
   pair.end(0).set_port_admin(pair.now, 1, false);
   pair.run_for(Duration::us(20));
   sent[0] = sent[1] = 0;
-  pair.set_port(0, 1, false);  // the carrier comes and goes
+  pair.set_port(0, 1, false);  // the carrier is lost and returns
   pair.set_port(0, 1, true);
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 50'000}));
   ASSERT_TRUE(pair.write(1, qps.qpn[1], {.size = 50'000}));
@@ -129,7 +130,7 @@ TEST(EndpointCtl, ADisabledPortCarriesNothingWhateverItsCarrier) {
   EXPECT_EQ(sent[1], 0u);
   EXPECT_EQ(pair.completions(0).size(), 1u);
   EXPECT_EQ(pair.completions(1).size(), 1u);
-  // What comes in on it is not looked at.
+  // Packets that arrive on a disabled port are dropped.
   ASSERT_TRUE(
       pair.end(1).post_endpoint_request(pair.now, {.id = 1, .to = Pair::address(0, 1), .port = 1}));
   pair.run_for(Duration::us(20));
@@ -150,7 +151,7 @@ TEST(EndpointCtl, CondemnedAndRevivedEvsAreReported) {
   EvNews news;
   while (pair.end(0).poll_ev_news(news)) {
   }
-  // One EV loses everything, for a while.
+  // One EV loses everything for a while.
   const std::uint32_t victim = 3;
   std::uint32_t value = 0;
   bool chosen = false;
@@ -214,7 +215,7 @@ TEST(EndpointCtl, CongestionParametersChangeWhileAQpRuns) {
   EXPECT_FALSE(pair.run_for(Duration::ms(5)));
   EXPECT_LE(pair.end(0).view(qps.qpn[0]).cwnd_bytes, 8'000);
   ASSERT_EQ(pair.completions(0).size(), 1u);
-  // And back: it grows again.
+  // With the old parameters the window grows again.
   ASSERT_TRUE(pair.end(0).set_congestion(qps.qpn[0], Pair::defaults().qp.nscc));
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 400'000}));
   EXPECT_FALSE(pair.run_for(Duration::ms(5)));

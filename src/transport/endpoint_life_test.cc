@@ -1,4 +1,4 @@
-// QPs come and go, queues fill, and bounds hold.
+// Life of QPs: creation, destruction, full queues, bounds.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,7 +16,7 @@ using test::opcode_of;
 using test::Pair;
 using wire::Opcode;
 
-// Gives a packet to an endpoint as if it came from there.
+// The source of a packet that inject() gives to an endpoint.
 struct From {
   world::Address peer = Pair::address(1, 0);
   PortIndex port = 0;
@@ -40,7 +40,7 @@ ErrorKind kind_of(const auto& result) {
   return result.has_value() ? ErrorKind::kSystem : result.error().kind;
 }
 
-TEST(EndpointLife, InvalidSetUpIsRefused) {
+TEST(EndpointLife, InvalidConfigurationIsRefused) {
   auto options = Pair::defaults();
   options.endpoint.qp_count_max = 2;
   options.endpoint.ev_count_max = 40;
@@ -62,7 +62,7 @@ TEST(EndpointLife, InvalidSetUpIsRefused) {
   const auto three = make_evs({.ports = 3, .per_port = 1});
   QpConfig far = config;
   far.evs = three;
-  EXPECT_EQ(kind_of(e.create_qp(far, Psn(0))), ErrorKind::kInvalid);  // a port that is not there
+  EXPECT_EQ(kind_of(e.create_qp(far, Psn(0))), ErrorKind::kInvalid);  // no such port
 
   const Qpn qpn = e.create_qp(config, Psn(0)).value();
   EXPECT_EQ(e.qp_state(qpn), QpState::kInit);
@@ -101,11 +101,11 @@ TEST(EndpointLife, FullQueuesRefuseWork) {
   const auto qps = pair.connect();
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(pair.write(0, qps.qpn[0], {}));
   EXPECT_EQ(kind_of(pair.write(0, qps.qpn[0], {})), ErrorKind::kExhausted);
-  // Ten completions are promised in all: six receives are left.
+  // Ten places for completions: four are reserved by writes, so six receives fit.
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(pair.end(0).post_receive(pair.now, qps.qpn[0], 1));
   EXPECT_EQ(kind_of(pair.end(0).post_receive(pair.now, qps.qpn[0], 1)), ErrorKind::kExhausted);
   pair.run_for(Duration::ms(1));
-  // Done, but not taken: their places are still taken.
+  // Completed but not polled: the places are still reserved.
   EXPECT_EQ(kind_of(pair.write(0, qps.qpn[0], {})), ErrorKind::kExhausted);
   EXPECT_EQ(pair.completions(0).size(), 4u);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(pair.write(0, qps.qpn[0], {}));
@@ -160,7 +160,7 @@ TEST(EndpointLife, QpThatFailsBeforeItIsConnectedDropsAllPackets) {
   ASSERT_TRUE(e.post_receive(pair.now, qps.qpn[0], 5));
   ASSERT_TRUE(e.fail_qp(pair.now, qps.qpn[0]));
   EXPECT_EQ(pair.completions(0).size(), 1u);
-  // All packets for it are dropped.
+  // The failed QP drops packets of every kind.
   const auto bth = [&](Opcode opcode) {
     return wire::Bth{.opcode = opcode, .dest_qpn = qps.qpn[0]};
   };
@@ -213,7 +213,7 @@ TEST(EndpointLife, PacketsForADestroyedQpAreDropped) {
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 50'000}));
   pair.run_for(Duration::us(3));
   ASSERT_TRUE(pair.end(1).destroy_qp(pair.now, qps.qpn[1]));
-  // Its peer goes on asking; the endpoint itself still answers EV probes.
+  // The peer goes on asking. The endpoint itself still answers EV probes.
   for (int i = 0; i < 50; ++i) {
     pair.run_for(Duration::us(300));
     inject(pair.end(1), pair.now,
@@ -253,7 +253,7 @@ TEST(EndpointLife, ManyQpsTakeFairTurns) {
   }
 }
 
-// The high bits are the process's slot, in the real world.
+// In the real world the high bits of a QPN hold the process's slot.
 TEST(EndpointLife, QpNumbersKeepTheirHighBits) {
   auto options = Pair::defaults();
   options.endpoint.first_qpn = 0x05'0013;
@@ -270,9 +270,9 @@ TEST(EndpointLife, QpNumbersKeepTheirHighBits) {
   EXPECT_EQ(seen.size(), 256u);
 }
 
-// A write was paced under heavy incast, and completed before its pacing time: the next write must
+// A write was paced under heavy incast, and completed before its pacing time. The next write must
 // not wait for that time.
-TEST(EndpointLife, WritePostedAfterAPacedOneIsSentSoon) {
+TEST(EndpointLife, WritePostedAfterAPacedWriteIsSentSoon) {
   auto options = Pair::defaults();
   options.qp.nscc.cwnd_bytes_initial = 1;
   Pair pair(options);
@@ -280,7 +280,7 @@ TEST(EndpointLife, WritePostedAfterAPacedOneIsSentSoon) {
   Endpoint& e = pair.end(0);
   std::array<world::Datagram, 8> out;
   const std::array<world::PortRoom, 2> room = {world::PortRoom{8}, world::PortRoom{8}};
-  // The data packet that goes next, however long it takes.
+  // Polls until the next data packet goes, however long that takes.
   wire::Timestamp sent;
   const auto next_write = [&] {
     for (int i = 0; i < 50; ++i) {
@@ -305,13 +305,13 @@ TEST(EndpointLife, WritePostedAfterAPacedOneIsSentSoon) {
     inject(e, pair.now, {.opcode = Opcode::kNack, .dest_qpn = qps.qpn[0]},
            wire::Nack{.reason = wire::NackReason::kTrimmedLastHop, .psn = psn, .echo = sent});
   }
-  // A second copy of the last one arrived.
+  // A second copy of the last packet arrived.
   inject(e, pair.now, {.opcode = Opcode::kSack, .dest_qpn = qps.qpn[0]},
          wire::Sack{.cack = psn, .rcvd_bytes_256 = 1});
   inject(e, pair.now, {.opcode = Opcode::kTransportAck, .dest_qpn = qps.qpn[0], .psn = psn},
          wire::TransportAck{});
   ASSERT_EQ(pair.completions(0).size(), 1u);
-  // Deadlines of the time before pass: nothing is waited for any more.
+  // Old deadlines pass. Nothing is waited for any more.
   const Time done_at = pair.now;
   while (e.next_deadline() <= done_at + Duration::us(20)) {
     pair.now = std::max(pair.now, e.next_deadline());

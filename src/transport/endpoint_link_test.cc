@@ -1,5 +1,5 @@
-// What a link asks of its QPs: an MTU and a SACK threshold of their own, paths that are known only
-// with the peer, and answers that wait for data.
+// QPs whose ends share a link (such as shared memory): an MTU and a SACK threshold of their own,
+// paths that are known only with the peer, and answers that wait for data.
 #include <gtest/gtest.h>
 
 #include "transport/endpoint.h"
@@ -13,8 +13,7 @@ using test::opcode_of;
 using test::Pair;
 using wire::Opcode;
 
-// Both ends' QPs as they are once it is known that they share a link: on port 1 only, 8 KiB
-// packets.
+// Both ends' QPs, configured for a link they turn out to share: port 1 only, 8 KiB packets.
 Pair::Qps connect_by_link(Pair& pair, std::uint32_t sack_bytes = 64u << 10) {
   const fabric::Ev ev{.value = 99, .port = 1};
   auto qps = pair.create();
@@ -29,10 +28,10 @@ Pair::Qps connect_by_link(Pair& pair, std::uint32_t sack_bytes = 64u << 10) {
   return qps;
 }
 
-TEST(EndpointLink, AQpHasItsOwnMtuAndPath) {
+TEST(EndpointLink, QpHasItsOwnMtuAndPath) {
   Pair pair;
   const auto qps = connect_by_link(pair);
-  const auto other = pair.connect();  // as before: the endpoint's MTU, both ports
+  const auto other = pair.connect();  // a QP without the link: the endpoint's MTU, both ports
   std::uint64_t large = 0, small = 0;
   bool elsewhere = false;
   pair.fate = [&](int from, const world::Datagram& d) {
@@ -57,7 +56,8 @@ TEST(EndpointLink, AQpHasItsOwnMtuAndPath) {
   EXPECT_EQ(pair.counter(0, "transport.unbalanced"), 0u);
 }
 
-// One end found the link, the other did not: each sends by its own way, and takes what comes.
+// One end found the link and the other did not: each sends on its own paths and accepts both packet
+// sizes.
 TEST(EndpointLink, EndsMayDifferInPathAndMtu) {
   Pair pair;
   const fabric::Ev ev{.value = 99, .port = 1};
@@ -90,7 +90,7 @@ TEST(EndpointLink, EndsMayDifferInPathAndMtu) {
   EXPECT_EQ(largest[1], 1024u);
 }
 
-TEST(EndpointLink, AQpHasItsOwnSackThreshold) {
+TEST(EndpointLink, QpHasItsOwnSackThreshold) {
   const auto sacks = [](std::uint32_t sack_bytes) {
     Pair pair;
     const auto qps = connect_by_link(pair, sack_bytes);
@@ -103,7 +103,7 @@ TEST(EndpointLink, AQpHasItsOwnSackThreshold) {
   EXPECT_LE(sacks(1u << 20), 8u);
 }
 
-TEST(EndpointLink, ConfigureKeepsNumberAndReceives) {
+TEST(EndpointLink, ConfigureKeepsTheNumberAndThePostedReceives) {
   Pair pair;
   auto qps = pair.create();
   ASSERT_TRUE(pair.end(1).post_receive(pair.now, qps.qpn[1], 5));
@@ -113,7 +113,7 @@ TEST(EndpointLink, ConfigureKeepsNumberAndReceives) {
   EXPECT_EQ(pair.end(1).configure_qp(qps.qpn[1], config).error().kind, ErrorKind::kInvalid);
   config.evs = {&ev, 1};
   EXPECT_EQ(pair.end(1).configure_qp(0x55'5555, config).error().kind, ErrorKind::kNotFound);
-  // Again and again: nothing of the bounds is used up.
+  // Many times: repeated configuration must not use up any bound.
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(pair.end(1).configure_qp(qps.qpn[1], config));
   for (int i = 0; i < Pair::kEnds; ++i) pair.connect_one(qps, i);
   EXPECT_EQ(pair.end(1).configure_qp(qps.qpn[1], config).error().kind, ErrorKind::kWrongState);
@@ -133,7 +133,7 @@ Pair::Options with_delay() {
   return options;
 }
 
-// A packet of end 0 that is delivered to end 1 by hand.
+// A packet of end 0 that the test delivers to end 1 by hand.
 class Caught {
  public:
   bool is_there() const { return !datagram_.header.empty(); }
@@ -170,7 +170,7 @@ TEST(EndpointLink, AnswersFollowDataOnOnePortAfterADelay) {
   pair.fate = [&](int from, const world::Datagram& d) {
     if (from == 0 && !request.is_there()) {
       request.take(d);
-      return test::Fate::kDrop;  // delivered by hand
+      return test::Fate::kDrop;  // the test delivers it by hand
     }
     if (from == 1) {
       from_b.push_back(opcode_of(d));
@@ -181,7 +181,7 @@ TEST(EndpointLink, AnswersFollowDataOnOnePortAfterADelay) {
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {}));
   pair.run_for(Duration::us(1));
   ASSERT_TRUE(request.is_there());
-  // It comes, and the application replies before anything is sent.
+  // The request arrives, and the application replies before anything else is sent.
   request.give(pair);
   ASSERT_TRUE(pair.write(1, qps.qpn[1], {.offset = 5000}));
   pair.run_for(Duration::us(20));
@@ -190,14 +190,14 @@ TEST(EndpointLink, AnswersFollowDataOnOnePortAfterADelay) {
   ASSERT_GE(from_b.size(), 2u);
   EXPECT_EQ(from_b[from_b.size() - 2], Opcode::kSack);
   EXPECT_EQ(from_b.back(), Opcode::kTransportAck);
-  EXPECT_EQ(ports[ports.size() - 2], ports.back());  // and together
+  EXPECT_EQ(ports[ports.size() - 2], ports.back());  // the last two packets took the same port
   EXPECT_FALSE(pair.run_for(Duration::ms(1)));
   EXPECT_EQ(pair.completions(0).size(), 1u);
   EXPECT_EQ(pair.completions(1).size(), 1u);
   EXPECT_EQ(pair.counter(0, "transport.retransmits"), 0u);
 }
 
-// End 1 echoes what comes; end 0 posts its next write when its last is complete.
+// End 1 echoes every write. End 0 posts its next write when the last one is complete.
 class Echo {
  public:
   Echo() : pair_(with_delay()) {
@@ -208,7 +208,7 @@ class Echo {
     };
   }
   Pair& pair() { return pair_; }
-  // End 0 writes, end 1 gets it and writes back; completions are not waited for.
+  // End 0 writes; end 1 receives it and writes back. Does not wait for completions.
   void go(const Pair::Qps& qps) {
     ASSERT_TRUE(pair_.write(0, qps.qpn[0], {}));
     pair_.run_for(Duration::us(1));
@@ -216,7 +216,7 @@ class Echo {
     request_.give(pair_);
     ASSERT_TRUE(pair_.write(1, qps.qpn[1], {.offset = 5000}));
   }
-  // The time until the write of end 0 is complete.
+  // Runs one round, and returns the time until the write of end 0 is complete.
   Duration round(const Pair::Qps& qps) {
     const Time start = pair_.now;
     go(qps);
@@ -236,12 +236,12 @@ TEST(EndpointLink, PeerBlockedOnDelayedAnswersIsAnsweredAtOnce) {
   for (int again = 0; again < 2; ++again) {
     for (int i = 0; i < 2; ++i) EXPECT_GE(echo.round(qps), Duration::us(30)) << i;
     for (int i = 0; i < 10; ++i) EXPECT_LT(echo.round(qps), Duration::us(20)) << i;
-    // The proof holds for 50 ms: the program may have changed.
+    // After 50 ms new proof is needed, since the program may have changed.
     echo.pair().run_for(Duration::ms(60));
   }
 }
 
-TEST(EndpointLink, PeerThatPausesNowAndThenIsNotTakenForBlocked) {
+TEST(EndpointLink, PeerThatPausesOccasionallyIsNotTakenForBlocked) {
   Echo echo;
   const auto qps = echo.pair().connect();
   constexpr int kNotWaitedFor = 16;  // data packets that are answered together
@@ -258,7 +258,7 @@ TEST(EndpointLink, PeerBlockedOnEverySecondAnswerIsNotTakenForBlocked) {
   Echo echo;
   const auto qps = echo.pair().connect();
   for (int i = 0; i < 4; ++i) {
-    // The peer goes on as soon as it has the delayed answer; then it does not.
+    // The peer is blocked on one delayed answer, and not on the next.
     for (int n = 0; n < 2; ++n) EXPECT_GE(echo.round(qps), Duration::us(30)) << i;
     echo.pair().run_for(Duration::us(500));
   }
@@ -327,21 +327,21 @@ TEST(EndpointLink, DeadPlaneComesBackOverALongPath) {
   EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ports_left_out, 0);
 }
 
-// The packet that would have asked for a SACK is lost. Data that came is reported on every plane all
-// the same, so that the requestor learns of the loss before its own timers run.
+// The packet that would have asked for a SACK is lost. The data before it is reported on every
+// plane all the same, so that the requestor learns of the loss before its own timers fire.
 TEST(EndpointLink, UnreportedDataIsReportedOnEveryPlaneWhenNothingFollows) {
   const auto sacks_of = [](PeerKind peer) {
     auto options = Pair::defaults();
     options.qp.peer = peer;
     options.qp.sack_bytes = 1u << 20;
-    options.qp.nscc.base_rtt = Duration::ms(1);  // timers come later
+    options.qp.nscc.base_rtt = Duration::ms(1);  // the requestor's timers fire later
     Pair pair(options);
     const auto qps = pair.connect();
     std::uint32_t data = 0, sacks = 0;
     PortMask on = 0;
     pair.fate = [&](int from, const world::Datagram& d) {
       if (from == 0 && d.payload.size > 0 && ++data == 8)
-        return test::Fate::kDrop;  // the last: it asks
+        return test::Fate::kDrop;  // the last packet, which asks for a SACK
       if (from == 1 && opcode_of(d) == Opcode::kSack && data == 8) {
         ++sacks;
         on = static_cast<PortMask>(on | 1u << d.port);

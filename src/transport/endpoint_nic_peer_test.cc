@@ -1,5 +1,5 @@
-// A software end whose peer is a NIC that speaks MRC 1.0 and nothing else: no packet leaves that
-// MRC does not allow, whatever happens on the way (docs/decisions/0024).
+// A software end whose peer is a NIC that speaks MRC 1.0 and nothing else: every packet that leaves
+// must be allowed by MRC, whatever happens in the network (docs/decisions/0024).
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
@@ -18,7 +18,7 @@ using wire::Opcode;
 
 constexpr int kSoftware = 0, kNic = 1;  // the ends
 
-// End 0 as a device configures itself for `peers = mrc`; end 1 as the specification has it.
+// End 0 is configured as a device is with `peers = mrc`; end 1 as the specification says.
 Pair::Options options_of(std::uint64_t seed) {
   auto options = Pair::defaults();
   options.endpoint.send_queue_max = 64;
@@ -54,14 +54,15 @@ class NicPeer {
       return fate ? fate(from, d) : Fate::kDeliver;
     };
   }
-  // The software end's sockets hold so little that a software peer would be told, and overflow.
+  // Gives the software end small socket buffers: a software peer would be told of the budget and of
+  // overflows.
   void bound_buffers(std::uint32_t overflows) {
     for (PortIndex port = 0; port < 2; ++port) {
       pair.end(kSoftware).on_port(pair.now, port,
                                   {.up = true, .receive_bytes = 100'000, .overflows = overflows});
     }
   }
-  // Both ends write for so long; then everything heals and comes to rest.
+  // Both ends write for `length`. Then all faults end and the traffic drains.
   void run(Duration length) {
     for (const Time end = pair.now + length; pair.now < end;) {
       write_all();
@@ -110,14 +111,14 @@ class EndpointNicPeer : public testing::TestWithParam<std::uint64_t> {
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, EndpointNicPeer, testing::Range<std::uint64_t>(1, 9));
 
-TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereNothingIsLost) {
+TEST_P(EndpointNicPeer, ReceivesOnlyMrcPacketsWithoutLoss) {
   peer.run(Duration::ms(5));
   peer.expect_clean();
 }
 
-TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsUnderLoss) {
+TEST_P(EndpointNicPeer, ReceivesOnlyMrcPacketsUnderLoss) {
   peer.run(Duration::ms(1));
-  peer.bound_buffers(1);  // some of it for want of room
+  peer.bound_buffers(1);  // some losses are buffer overflows
   peer.fate = [this](int, const world::Datagram&) {
     return peer.prng.below(100) < 4 ? Fate::kDrop : Fate::kDeliver;
   };
@@ -126,7 +127,7 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsUnderLoss) {
   EXPECT_GT(peer.pair.counter(kSoftware, "transport.retransmits"), 0u);
 }
 
-TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereSomeAreLateTrimmedMarkedOrDoubled) {
+TEST_P(EndpointNicPeer, ReceivesOnlyMrcPacketsWhenSomeAreLateTrimmedMarkedOrDoubled) {
   peer.fate = [this](int, const world::Datagram& d) {
     const bool data = d.payload.size > 0;
     switch (peer.prng.below(data ? 24 : 60)) {
@@ -146,8 +147,8 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereSomeAreLateTrimmedMarkedOrDoubled
   peer.expect_clean();
 }
 
-// All is lost in both directions for longer than a retry interval, in the middle of flows.
-TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsInAndAfterASilence) {
+// Everything is lost in both directions for longer than a retry interval, in the middle of flows.
+TEST_P(EndpointNicPeer, ReceivesOnlyMrcPacketsDuringAndAfterASilence) {
   const Time from = peer.pair.now + Duration::ms(1), until = from + Duration::ms(3);
   peer.fate = [this, from, until](int, const world::Datagram&) {
     return peer.pair.now >= from && peer.pair.now < until ? Fate::kDrop : Fate::kDeliver;
@@ -157,8 +158,8 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsInAndAfterASilence) {
   EXPECT_GT(peer.rules.left(Opcode::kProbe), 0);
 }
 
-// One of two planes is dead, so that something is missing for long while the rest goes on.
-TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereAPlaneIsDead) {
+// One of two planes is dead: something is missing for long while the rest goes on.
+TEST_P(EndpointNicPeer, ReceivesOnlyMrcPacketsWhenAPlaneIsDead) {
   const int direction = static_cast<int>(GetParam() % 3);
   const Time from_then = peer.pair.now + Duration::ms(1);
   peer.fate = [this, direction, from_then](int from, const world::Datagram& d) {
@@ -169,9 +170,10 @@ TEST_P(EndpointNicPeer, GetsOnlyMrcPacketsWhereAPlaneIsDead) {
   peer.expect_clean();
 }
 
-// The packet that asks for a SACK is lost, and nothing follows: the NIC asks when it wants to know.
-TEST_P(EndpointNicPeer, IsNotAnsweredUnasked) {
-  Time lost_at;  // outlives the loop, as what reads it does
+// The packet that asks for a SACK is lost, and nothing follows. The NIC will ask when it needs a
+// SACK.
+TEST_P(EndpointNicPeer, ReceivesNoSackThatItDidNotAskFor) {
+  Time lost_at;  // declared outside the loop: the lambda below reads it later
   for (int i = 0; i < 8; ++i) {
     lost_at = kNever;
     peer.fate = [&](int from, const world::Datagram& d) {
@@ -193,8 +195,9 @@ TEST_P(EndpointNicPeer, IsNotAnsweredUnasked) {
   peer.expect_clean();
 }
 
-// Retry timers are the specification's: 1.024 us * 2^timeout, so often, then doubling.
-TEST(EndpointNicPeerTimers, AreTheSpecifications) {
+// Retry timers are the specification's: timeout intervals of 1.024 us * 2^timeout, then doubling
+// ones.
+TEST(EndpointNicPeerTimers, RetryIntervalsAreTheSpecifications) {
   NicPeer peer(1);
   peer.run(Duration::ms(1));
   const Duration interval = Duration::ns(1024) * (1 << RetryConfig().timeout);

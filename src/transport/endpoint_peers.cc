@@ -26,7 +26,7 @@ void Endpoint::set_port_admin(Time now, PortIndex port, bool enabled) {
   if (ports_.set_disabled(port, !enabled)) on_own_port(now, port);
 }
 
-// A port of ours went down or up: the QPs and the peers are told.
+// A port of ours went down or up: tells the QPs and the peers.
 void Endpoint::on_own_port(Time now, PortIndex port) {
   const bool up = ports_.is_up(port);
   ++requestor_counters_.path_changes;
@@ -78,7 +78,7 @@ void Endpoint::revive(Time now, const EvProber::Watch& watch) {
   });
 }
 
-// Beyond MRC: what one QP found bad, the other QPs to the same peer need not find again.
+// Beyond MRC: EVs that one QP condemned are condemned for the other QPs to the same peer.
 void Endpoint::share_condemned(Time now, const Qp& from) {
   const PathSet& known = from.requestor.paths();
   qps_.for_each_of(peers_[from.peer], [&](Qp& qp) {

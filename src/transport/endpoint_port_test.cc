@@ -1,4 +1,4 @@
-// Ports, planes and paths: what an endpoint tells its peers, asks them, and counts.
+// Ports, planes and paths: port status updates, EV probes, and counters of drops.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -15,7 +15,7 @@ using test::opcode_of;
 using test::Pair;
 using wire::Opcode;
 
-// Writes for a while, and which ports the data took.
+// Writes for a while. Returns the ports that the data took.
 std::set<PortIndex> ports_used(Pair& pair, const Pair::Qps& qps, int from, Duration d) {
   std::set<PortIndex> ports;
   const Time until = pair.now + d;
@@ -74,7 +74,7 @@ TEST(EndpointPort, PortStatusUpdateIsRepeatedUntilAnswered) {
     return from == 1 && status && requests++ < 5 ? Fate::kDrop : Fate::kDeliver;
   };
   pair.set_port(1, 0, false);
-  // 100 us three times, then 10 ms.
+  // Repeated after 100 us three times, then after 10 ms.
   EXPECT_TRUE(pair.run_for(Duration::us(350)));
   EXPECT_EQ(requests, 4);
   EXPECT_FALSE(pair.run_for(Duration::ms(30)));
@@ -96,8 +96,8 @@ TEST(EndpointPort, TransfersResumeAfterAllPortsWereDown) {
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(500)), (Ports{0, 1}));
 }
 
-// Each end's only port that is up is the other end's port that is down: nothing reaches that peer,
-// and packets to other peers must not wait for it.
+// Each end's only port that is up is the other end's port that is down: packets for that peer
+// cannot leave, and packets to other peers must not wait for them.
 TEST(EndpointPort, UnreachablePeerDoesNotHoldUpOtherPeers) {
   EndpointConfig config;
   config.port_count = 2;
@@ -127,7 +127,7 @@ TEST(EndpointPort, UnreachablePeerDoesNotHoldUpOtherPeers) {
   };
   std::array<world::Datagram, 16> out;
   const std::array<world::PortRoom, 2> room = {world::PortRoom{16}, world::PortRoom{16}};
-  // Peer 0 has only port 0 left; we lose ours.
+  // Peer 0 has only port 0 left, and our own port 0 goes down.
   give(0, {.opcode = Opcode::kEndpointRequest, .dest_qpn = wire::kEndpointQpn, .psn = Psn(1)},
        wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate, .port_status = 0b010});
   endpoint.poll_transmit(now, room, out);
@@ -141,7 +141,7 @@ TEST(EndpointPort, UnreachablePeerDoesNotHoldUpOtherPeers) {
   EXPECT_EQ(out[0].port, 1);
 }
 
-TEST(EndpointPort, EvProbeOfAStrangerIsAnswered) {
+TEST(EndpointPort, EvProbeOfAnUnknownHostIsAnswered) {
   for (bool known : {true, false}) {
     Pair pair;
     pair.connect();
@@ -184,17 +184,17 @@ TEST(EndpointPort, LatePortStatusUpdateDoesNotUndoANewerOne) {
     pair.end(0).on_datagrams(pair.now, {&d, 1});
   };
   status(500, 0b110);
-  status(499, 0b010);  // overtaken
+  status(499, 0b010);  // the older update arrives late
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(200)), (Ports{0, 1}));
   status(501, 0b100);
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(200)), Ports{1});
-  // The numbers have come half round since: it is news all the same.
+  // Since then the request numbers have gone half round: this update is news all the same.
   pair.run_for(Duration::ms(50));
   status(static_cast<std::uint16_t>(501 + 0x9000), 0b110);
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(200)), (Ports{0, 1}));
 }
 
-TEST(EndpointPort, PortStatusUpdateOfAStrangerIsDropped) {
+TEST(EndpointPort, PortStatusUpdateOfAnUnknownHostIsDropped) {
   Pair pair;
   pair.connect();
   std::array<std::byte, wire::kHeaderSizeMax> bytes;
@@ -208,11 +208,11 @@ TEST(EndpointPort, PortStatusUpdateOfAStrangerIsDropped) {
   EXPECT_EQ(pair.sent, 0u);
 }
 
-TEST(EndpointPort, DeadPlaneIsLeftAndUsedAgainWhenItWorks) {
+TEST(EndpointPort, DeadPlaneIsNotUsedUntilItWorks) {
   Pair pair;
   const auto qps = pair.connect();
   ports_used(pair, qps, 0, Duration::us(300));
-  // Plane 1 dies in silence: no carrier is lost.
+  // Plane 1 drops everything, and its carriers stay up.
   pair.fate = [](int, const world::Datagram& d) {
     return d.port == 1 ? Fate::kDrop : Fate::kDeliver;
   };
@@ -226,7 +226,7 @@ TEST(EndpointPort, DeadPlaneIsLeftAndUsedAgainWhenItWorks) {
   EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ev_active, 12u);
 }
 
-// Writes from end 0 for a while, and which ports end 1's SACKs took.
+// End 0 writes for a while. Returns the ports that end 1's SACKs took.
 Ports ports_of_sacks(Pair& pair, const Pair::Qps& qps, Duration d) {
   Ports ports;
   const Pair::Decide before = pair.fate;
@@ -248,15 +248,15 @@ TEST(EndpointPort, SacksLeaveAPlaneThatDropsThem) {
   };
   ports_used(pair, qps, 0, Duration::ms(10));
   EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(5)), Ports{0});
-  // Data still takes both: its way there is whole.
+  // Data still takes both planes: its direction works.
   EXPECT_EQ(ports_used(pair, qps, 0, Duration::us(500)), (Ports{0, 1}));
   pair.fate = nullptr;
   ports_used(pair, qps, 0, Duration::ms(5));
   EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(2)), (Ports{0, 1}));
 }
 
-// Answers to probes come too late on all planes, or never. No plane is worse than another, and SACKs
-// do not all take one plane, which may be the dead one.
+// Answers to probes come too late, or never, on all planes alike. So no plane is in doubt, and
+// SACKs do not all take one plane, which may be the dead one.
 TEST(EndpointPort, NoPlaneIsInDoubtWhenNoProbeIsAnswered) {
   Pair pair;
   const auto qps = pair.connect();
@@ -268,9 +268,9 @@ TEST(EndpointPort, NoPlaneIsInDoubtWhenNoProbeIsAnswered) {
     EXPECT_EQ(ports_of_sacks(pair, qps, Duration::ms(1)), (Ports{0, 1})) << i;
 }
 
-// All but one of the EVs die, so that the floor keeps some of the dead; when they work again all of
-// them carry.
-TEST(EndpointPort, EvsThatTheFloorKeptCarryDataAgain) {
+// All EVs but one die, and ev_min_active keeps some of the dead EVs in rotation. When they work
+// again, all of them carry data.
+TEST(EndpointPort, EvsThatTheMinimumKeptInRotationCarryDataAgain) {
   auto options = Pair::defaults();
   options.endpoint.port_count = 1;
   options.qp.ev_active = 8;
@@ -325,7 +325,7 @@ TEST(EndpointPort, DeniedEvCarriesNoAnswersEither) {
   for (const auto& path : used) EXPECT_FALSE(before.contains(path)) << path.second;
 }
 
-TEST(EndpointPort, APlaneWhoseEvsAreAllDeniedCarriesNoAnswers) {
+TEST(EndpointPort, PlaneWhoseEvsAreAllDeniedCarriesNoAnswers) {
   Pair pair;
   const auto qps = pair.connect();
   std::set<world::PortIndex> used;
@@ -393,7 +393,7 @@ TEST(EndpointPort, DropsAreCountedByReason) {
   EXPECT_EQ(count("transport.drop_qp_in_error"), 1u);
 }
 
-TEST(EndpointPort, PortThatIsDownBeforeAnyQpIsToldAtConnect) {
+TEST(EndpointPort, PortThatIsDownBeforeTheFirstQpIsReportedAtConnect) {
   Pair pair;
   pair.set_port(1, 0, false);
   const auto qps = pair.connect();
@@ -402,7 +402,7 @@ TEST(EndpointPort, PortThatIsDownBeforeAnyQpIsToldAtConnect) {
   EXPECT_EQ(pair.counter(0, "transport.planes_condemned"), 0u);
 }
 
-TEST(EndpointPort, PortThatReturnsWhileThereIsNoQpIsToldAtTheNextConnect) {
+TEST(EndpointPort, PortThatReturnsWhileThereIsNoQpIsReportedAtTheNextConnect) {
   Pair pair;
   const auto old = pair.connect();
   pair.set_port(1, 0, false);

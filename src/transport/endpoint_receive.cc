@@ -1,4 +1,4 @@
-// Endpoint, incoming: which QP is this datagram for, and what does the endpoint itself answer?
+// Endpoint, incoming: finds the QP of each datagram, and answers endpoint requests.
 #include <algorithm>
 #include <variant>
 
@@ -35,7 +35,8 @@ void Endpoint::on_datagrams(Time now, std::span<const world::Datagram> in) {
   flush_prompt_answers();
 }
 
-// Sends the answers that are not delayed: all to NICs, and to everybody where the world delays none.
+// Sends the answers that are not delayed: those to NICs, and all answers in a world that delays
+// none.
 void Endpoint::flush_prompt_answers() {
   for (const std::uint32_t index : answers_.prompt()) {
     Qp& qp = qps_[index];
@@ -69,8 +70,8 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
   on_answer(now, in, *qp, packet);
 }
 
-// The QP that a packet is for. Null, and the packet dropped, if there is none or another host than
-// its peer sent it.
+// The QP that a packet is for. Returns null, and drops the packet, if there is no such QP or the
+// sender is not its peer.
 Qp* Endpoint::find_receiver(const world::Datagram& in, Qpn qpn) {
   Qp* const qp = qps_.find(qpn);
   if (qp == nullptr || qp->peer == Qp::kNoPeer) {
@@ -116,7 +117,7 @@ void Endpoint::on_answer(Time now, const world::Datagram& in, Qp& qp, const wire
   after_requestor(now, qp, status);
 }
 
-// After each event of a requestor.
+// Called after each event of a requestor.
 void Endpoint::after_requestor(Time now, Qp& qp, Status status) {
   if (status != Status::kOk) return fail(now, qp, status);
   complete(qp);
@@ -125,8 +126,8 @@ void Endpoint::after_requestor(Time now, Qp& qp, Status status) {
   if (config_.share_path_health && prober_.take_new()) share_condemned(now, qp);
 }
 
-// A peer that was silent sends again, if only its own data or probes: the requestor need not wait
-// out its interval.
+// A silent peer sends again, even if only its own data or probes: the requestor need not wait until
+// its retry interval ends.
 void Endpoint::on_silence_over(Time now, Qp& qp) {
   qp.peer_is_silent = false;
   auto c = context(now);
@@ -139,7 +140,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   Qp* const qp = find_receiver(in, bth.dest_qpn);
   if (qp == nullptr) return;
   if (qp->state == QpState::kError) {
-    // The requestor may have missed our NAK: it is repeated for as long as it sends.
+    // The requestor may have missed our NAK. The NAK is repeated for as long as the requestor
+    // sends.
     if (qp->responder.repeat_nak(control_)) return;
     qp->responder.send_unexpected(bth, control_, responder_counters_);
     return drop(DropReason::kQpInError);
@@ -170,7 +172,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
   answers_.watch(now, qps_.index_of(*qp), qp->answers, qp->params->peer->sack_after_quiet);
 }
 
-// What the ports hold is shared among the QPs that receive: this one's part goes with its SACKs.
+// The ports' receive buffers are shared among the QPs that receive. Each QP's SACKs carry its
+// share.
 void Endpoint::share_budget(Time now, Qp& qp) {
   const std::uint32_t unit = qp.params->budget_unit_bytes;
   if (unit == 0) return;
@@ -221,7 +224,7 @@ void Endpoint::on_endpoint_response(Time now, const world::Datagram& in, const w
   if (!watch->active) revive(now, *watch);
 }
 
-// The peer's host says that no process has its address: is it gone? (RefusedPeers)
+// The peer's host says that no process has this address: is the peer gone? (RefusedPeers)
 void Endpoint::on_refusal(Time now, const Address& address) {
   ++counters_.refusals;
   const std::uint32_t index = peers_.find(address);

@@ -1,4 +1,4 @@
-// A host refuses a QP's packets: is its peer gone, or is the refusal forged?
+// A host refuses a QP's packets: the peer is gone, or the refusal is forged.
 #include <gtest/gtest.h>
 
 #include "transport/endpoint.h"
@@ -28,13 +28,13 @@ class EndpointRefused : public ::testing::Test {
   Pair::Qps qps = pair.connect();
 };
 
-TEST_F(EndpointRefused, AKilledPeerFailsTheQpWithinASecond) {
+TEST_F(EndpointRefused, KilledPeerFailsTheQpWithinASecond) {
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 1, .size = 100'000}));
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.id = 2, .size = 100}));
   kill_peer();
   refuse();
   pair.run_for(Duration::ms(500));
-  EXPECT_EQ(state(), QpState::kReadyToSend);  // three questions were not asked yet
+  EXPECT_EQ(state(), QpState::kReadyToSend);  // the QP fails only after three unanswered probes
   EXPECT_TRUE(pair.completions(0).empty());
   pair.run_for(Duration::ms(500));
   EXPECT_EQ(state(), QpState::kError);
@@ -52,7 +52,7 @@ TEST_F(EndpointRefused, SilenceWithoutARefusalDoesNotFailTheQpSoon) {
   EXPECT_EQ(state(), QpState::kReadyToSend);
 }
 
-TEST_F(EndpointRefused, IdleQpAsksThreeTimesOnEachPlane) {
+TEST_F(EndpointRefused, IdleQpProbesThreeTimesOnEachPlane) {
   int asked[2] = {0, 0};
   pair.fate = [&](int from, const world::Datagram& d) {
     if (from == 0 && opcode_of(d) == Opcode::kProbe) ++asked[d.port];
@@ -65,7 +65,7 @@ TEST_F(EndpointRefused, IdleQpAsksThreeTimesOnEachPlane) {
   EXPECT_EQ(asked[1], 3);
 }
 
-TEST_F(EndpointRefused, AForgedRefusalChangesNothing) {
+TEST_F(EndpointRefused, ForgedRefusalChangesNothing) {
   for (int i = 0; i < 40; ++i) {
     const Pair::Write write{.id = static_cast<std::uint64_t>(i), .size = 5000};
     ASSERT_TRUE(pair.write(0, qps.qpn[0], write));
@@ -77,10 +77,10 @@ TEST_F(EndpointRefused, AForgedRefusalChangesNothing) {
   EXPECT_EQ(state(), QpState::kReadyToSend);
   EXPECT_EQ(pair.counter(0, "transport.refusals"), 80u);
   EXPECT_EQ(pair.counter(0, "transport.qps_refused"), 0u);
-  // However many were forged: a question on each of two planes, 20 ms apart.
+  // However many refusals were forged: one probe on each of two planes per 20 ms.
   EXPECT_LE(pair.counter(0, "transport.reliability_probes"), 2u * 100u);
   pair.run_for(Duration::s(1));
-  EXPECT_EQ(pair.end(0).next_deadline(), kNever);  // nothing is left of it
+  EXPECT_EQ(pair.end(0).next_deadline(), kNever);  // no timer is left
 }
 
 TEST_F(EndpointRefused, OneAnswerToSixProbesIsEnough) {
@@ -95,9 +95,9 @@ TEST_F(EndpointRefused, OneAnswerToSixProbesIsEnough) {
   EXPECT_EQ(state(), QpState::kReadyToSend);
 }
 
-TEST_F(EndpointRefused, AnswerThatWasInFlightWhenThePeerDiedDoesNotSaveTheQp) {
+TEST_F(EndpointRefused, AnswerThatWasInFlightWhenThePeerDiedDoesNotKeepTheQpAlive) {
   ASSERT_TRUE(pair.write(0, qps.qpn[0], {.size = 1000}));
-  pair.run_for(Duration::us(7));  // the answer is on its way
+  pair.run_for(Duration::us(7));  // the answer is in flight
   refuse();
   pair.run_for(Duration::us(10));
   kill_peer();
@@ -108,14 +108,14 @@ TEST_F(EndpointRefused, AnswerThatWasInFlightWhenThePeerDiedDoesNotSaveTheQp) {
   EXPECT_EQ(state(), QpState::kError);
 }
 
-TEST_F(EndpointRefused, RefusalOfAStrangerIsDropped) {
+TEST_F(EndpointRefused, RefusalOfAnUnknownHostIsDropped) {
   refuse(Pair::address(7, 0));
   EXPECT_EQ(pair.counter(0, "transport.drop_unknown_peer"), 1u);
   pair.run_for(Duration::s(1));
   EXPECT_EQ(pair.counter(0, "transport.reliability_probes"), 0u);
 }
 
-TEST_F(EndpointRefused, DestroyedQpAsksNoMore) {
+TEST_F(EndpointRefused, DestroyedQpProbesNoMore) {
   kill_peer();
   refuse();
   ASSERT_TRUE(pair.end(0).destroy_qp(pair.now, qps.qpn[0]));

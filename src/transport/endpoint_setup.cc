@@ -50,7 +50,7 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
 
 Endpoint::~Endpoint() = default;
 
-// `evs_used`: by the other QPs.
+// `evs_used`: EVs that other QPs hold.
 Result<void> Endpoint::check(const QpConfig& config, std::uint32_t evs_used) const {
   if (config.mpr == 0 || config.mpr > 255 || config.mpr_dest == 0 || config.mpr_dest > 255) {
     return Error{ErrorKind::kInvalid, "mpr must be 1 to 255 (units of 128 PSNs)"};
@@ -134,8 +134,8 @@ Qp::Options Endpoint::options_for(const QpConfig& config, Qpn qpn, Psn first_psn
   return options;
 }
 
-// QPs that are created alike share their parameters. What only the path set needs is told to it,
-// and is not shared.
+// QPs with the same configuration share one set of parameters. Options that only the path set needs
+// are passed to it directly, and are not shared.
 const QpParams* Endpoint::params_for(const QpConfig& config) {
   QpConfig key = config;
   key.evs = {};
@@ -148,7 +148,8 @@ const QpParams* Endpoint::params_for(const QpConfig& config) {
   }
   std::unique_ptr<QpParams> params;
   if (params_.size() >= config_.qp_count_max) {
-    // The table is full: there are no more QPs than entries, so one entry has no QP any more.
+    // The table is full. It has at least as many entries as there can be QPs, so one entry is
+    // unused.
     for (auto& candidate : params_) {
       bool used = false;
       qps_.for_each([&](const Qp& qp) { used |= qp.params == candidate.get(); });
@@ -181,7 +182,7 @@ Result<void> Endpoint::start_receiving(Time now, Qpn qpn, const PeerInfo& info) 
   if (qp->state != QpState::kInit) return Error{ErrorKind::kWrongState, "the QP is not in INIT"};
   WEFT_TRY(const std::uint32_t index, add_peer(info));
   Peer& peer = peers_[index];
-  // It may not know which of our ports are up, or hold a state that is no longer so.
+  // The peer may not know which of our ports are up, or may hold an outdated state.
   const bool is_first_qp = peer.first_qp == Peer::kNobody;
   const bool tell_ports = is_first_qp && (peer.ports.was_updated || !ports_.are_all_up());
   WEFT_ASSERT(qp->peer == Qp::kNoPeer);
@@ -241,12 +242,12 @@ Result<void> Endpoint::limit_receive(Qpn qpn, const ReceiveLimit& limit) {
   return {};
 }
 
-// No list or timer of the endpoint names this QP any more, and its place is free.
+// Removes the QP from all lists and timers of the endpoint, and frees its place.
 void Endpoint::remove(Qp& qp) {
   const std::uint32_t index = qps_.index_of(qp);
   if (qp.peer != Qp::kNoPeer) qps_.unlink(peers_[qp.peer], qp);
   completions_.release(static_cast<std::uint32_t>(qp.requestor.incomplete() + qp.receives.size()));
-  qp.requestor.fail(Status::kFlushed);  // gives its records back
+  qp.requestor.fail(Status::kFlushed);  // gives back the QP's PSN records
   ready_.forget(index);
   deadlines_.remove(index);
   answers_.forget(index);

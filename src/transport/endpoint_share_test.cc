@@ -13,10 +13,11 @@ using test::Pair;
 
 struct Bad {
   PortIndex port = 0;
-  std::optional<std::uint32_t> value{};  // none: the whole plane
+  std::optional<std::uint32_t> value{};  // none: the whole plane is bad
 };
 
-// The first QP finds out what is bad; then the second sends. How many of its packets went there?
+// The first QP finds out what is bad. Then the second QP sends: returns how many of its packets
+// took the bad paths.
 std::uint32_t wasted_by_second(bool share, const Bad& bad) {
   Pair::Options options = Pair::defaults();
   options.endpoint.share_path_health = share;

@@ -1,5 +1,4 @@
-// Two endpoints and a wire: writes both ways, errors at both ends, what an endpoint drops and
-// counts.
+// Two endpoints and a wire: writes in both directions, errors at both ends, drops and counters.
 #include "transport/endpoint.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@ using test::opcode_of;
 using test::Pair;
 using wire::Opcode;
 
-TEST(Endpoint, WritesEverySizeBothWays) {
+TEST(Endpoint, WritesOfEverySizeInBothDirectionsArrive) {
   for (std::uint32_t size : {0u, 1u, 1023u, 1024u, 1025u, 100'000u}) {
     SCOPED_TRACE(size);
     Pair pair;
@@ -144,7 +143,7 @@ TEST(Endpoint, SilentPeerFailsTheQpAfterAllRetries) {
   EXPECT_EQ(pair.end(0).qp_state(qps.qpn[0]), QpState::kError);
 }
 
-TEST(Endpoint, PausedPeerLosesNothing) {
+TEST(Endpoint, PausedPeerCausesNoLoss) {
   for (std::int64_t pause_ms : {5, 50, 2000}) {
     SCOPED_TRACE(pause_ms);
     Pair pair;
@@ -158,7 +157,7 @@ TEST(Endpoint, PausedPeerLosesNothing) {
     EXPECT_EQ(pair.end(0).view(qps.qpn[0]).ev_bad, 0u);
     EXPECT_TRUE(pair.end(0).view(qps.qpn[0]).peer_silent);
     pair.fate = nullptr;
-    // The peer speaks first: that is enough to go on at once.
+    // The peer sends first. That is enough for this end to continue at once.
     ASSERT_TRUE(pair.write(1, qps.qpn[1], {.id = 99, .size = 10}));
     pair.run_for(Duration::ms(1));
     EXPECT_EQ(pair.completions(0).size(), 8u);
@@ -240,12 +239,13 @@ TEST(Endpoint, ReceiveLimitReachesTheRequestor) {
   EXPECT_EQ(pair.completions(0).size(), 1u);
 }
 
-// Only the write whose key was refused has that status, wherever it stands in the queue.
-TEST(Endpoint, NakFailsTheWriteThatItIsAbout) {
+// Only the write that the NAK refused gets that status, wherever the write stands in the queue.
+TEST(Endpoint, NakFailsTheWriteThatItNames) {
   Pair pair;
   const auto qps = pair.connect();
   pair.fate = [&](int from, const world::Datagram& d) {
-    // The first write's first packet never arrives: the NAK comes while it is incomplete.
+    // The first packet of the first write never arrives: that write is incomplete when the NAK
+    // comes.
     const bool first =
         from == 0 && wire::is_write(opcode_of(d)) && wire::parse(d.header)->bth.psn == qps.first[0];
     return first ? Fate::kDrop : Fate::kDeliver;
@@ -261,7 +261,7 @@ TEST(Endpoint, NakFailsTheWriteThatItIsAbout) {
     EXPECT_EQ(c.status, c.id == 3 ? Status::kRemoteAccess : Status::kFlushed) << c.id;
 }
 
-// The write posted is given up, not before ten seconds and not after forty.
+// The posted write fails no sooner than after ten seconds and no later than after forty.
 void expect_given_up_in_time(Pair& pair) {
   pair.run_for(Duration::s(10));
   EXPECT_TRUE(pair.completions(0).empty());
@@ -271,7 +271,7 @@ void expect_given_up_in_time(Pair& pair) {
   EXPECT_EQ(done[0].status, Status::kRetryExceeded);
 }
 
-// Posted while no port is up: it is given up in time instead of waiting for ever.
+// Posted while no port is up: the write fails in time instead of waiting for ever.
 TEST(Endpoint, WriteWithoutAnyPortFailsInTime) {
   Pair pair;
   const auto qps = pair.connect();
@@ -281,8 +281,8 @@ TEST(Endpoint, WriteWithoutAnyPortFailsInTime) {
   expect_given_up_in_time(pair);
 }
 
-// The peer lives and answers, but data never gets through: bounded all the same.
-TEST(Endpoint, AnswersWithoutProgressDoNotPutOffTheRetryLimit) {
+// The peer is alive and answers, but data never arrives: retries are bounded all the same.
+TEST(Endpoint, AnswersWithoutProgressDoNotPostponeTheRetryLimit) {
   Pair pair;
   const auto qps = pair.connect();
   pair.fate = [](int, const world::Datagram& d) {

@@ -1,5 +1,5 @@
-// EndpointTrace: what an endpoint tells the trace of a judged run. Without a trace it tells nothing,
-// and costs a comparison.
+// EndpointTrace: reports an endpoint's events to the trace of a judged run. Without a trace each
+// report costs one comparison.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class EndpointTrace {
   void qp_gone(Time now, const Qp& qp) const;
   void port(Time now, world::PortIndex port, bool up) const;
   struct Party {
-    Qpn qpn = 0;                       // of the QP that sends; 0: the endpoint, or an arrival
-    std::uint32_t host = 0xffff'ffff;  // of the peer
+    Qpn qpn = 0;  // QP that sends the packet; 0: the endpoint sends it, or the packet arrived
+    std::uint32_t host = 0xffff'ffff;  // the peer's host
   };
   void sent(Time now, const world::Datagram& datagram, Party party) const;
   void received(Time now, const world::Datagram& datagram, Party party) const;

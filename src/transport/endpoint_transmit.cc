@@ -6,7 +6,7 @@
 
 namespace weft::transport {
 
-// The datagrams of one poll_transmit, and the room that is left.
+// The datagrams of one poll_transmit, and the room that is left on each port.
 struct Endpoint::Batch {
   std::span<world::Datagram> out;
   std::array<std::uint32_t, world::kPortsMax> room{};
@@ -14,7 +14,7 @@ struct Endpoint::Batch {
   std::size_t count = 0;
 
   bool full() const { return count == out.size(); }
-  // One more datagram, out[count], leaves by that port.
+  // Adds the datagram out[count], which leaves on that port.
   void add(PortIndex port) {
     WEFT_ASSERT(!full() && room[port] > 0);
     ++count;
@@ -43,16 +43,16 @@ std::size_t Endpoint::poll_transmit(Time now, std::span<const world::PortRoom> r
   return batch.count;
 }
 
-// A peer that gets data from us now is not waiting for the answers alone.
+// A peer that gets data from us now is not blocked on our answers alone.
 bool Endpoint::may_delay_answers(Time now) const {
-  if (answers_.answer_at() != kNever) return false;  // they wait already
+  if (answers_.answer_at() != kNever) return false;  // answers are delayed already
   for (const std::uint32_t index : answers_.delayed()) {
     if (peers_[qps_[index].peer].data_at != now) return false;
   }
   return !answers_.delayed().empty();
 }
 
-// False when control packets are left waiting for room: data must not overtake them.
+// False when control packets still wait for room: data must not overtake them.
 bool Endpoint::transmit_control(Time now, Batch& batch) {
   router_.begin_pass();
   while (!control_.empty()) {
@@ -62,7 +62,7 @@ bool Endpoint::transmit_control(Time now, Batch& batch) {
     const bool has_peer = index != ControlPacket::kNoPeer;
     const auto decision = router_.decide(packet, has_peer ? &peers_[index] : nullptr,
                                          {.up = ports_.up(), .with_room = batch.with_room});
-    // No port with room reaches that peer; data to others may go.
+    // No port with room reaches that peer. Data to other peers may go.
     if (decision.verdict == ControlRouter::Verdict::kWait) return true;
     const bool sent = decision.verdict == ControlRouter::Verdict::kSend;
     if (sent) {
@@ -98,10 +98,10 @@ void Endpoint::put_control(Time now, const ControlPacket& packet, PortIndex port
   reverse_evs_.on_packet_sent();
 }
 
-// A control packet went to this peer: a moment to look at one of its reverse EVs.
+// A control packet went to this peer, which is the moment to check one of its reverse EVs.
 void Endpoint::check_reverse_ev(Time now, std::uint32_t index) {
   Peer& peer = peers_[index];
-  if (peer.first_qp == Peer::kNobody) return;  // its QPs are gone: no EVs to choose from
+  if (peer.first_qp == Peer::kNobody) return;  // no QP, so no EVs
   reverse_evs_.check({.now = now,
                       .index = index,
                       .paths = qps_[peer.first_qp].requestor.paths(),
@@ -112,7 +112,7 @@ void Endpoint::check_reverse_ev(Time now, std::uint32_t index) {
 
 void Endpoint::transmit_data(Time now, Batch& batch) {
   auto c = context(now);
-  std::size_t idle = 0;  // QPs in a row that had no port
+  std::size_t idle = 0;  // consecutive QPs that had no port with room
   std::uint32_t run = 0;
   bool enough = false;
   while (!ready_.empty() && !batch.full() && batch.with_room != 0 && idle < ready_.size() &&
@@ -125,12 +125,12 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
     const auto polled = qp.may_send() ? qp.requestor.poll(c, usable, headers_[batch.count], out)
                                       : Requestor::Polled::kNothing;
     if (polled == Requestor::Polled::kPacket) {
-      WEFT_ASSERT((usable >> out.ev.port & 1) != 0);  // what poll() was asked for
+      WEFT_ASSERT((usable >> out.ev.port & 1) != 0);  // poll() was asked for a usable port
       put_data(now, qp, out, batch);
       idle = 0;
       deadlines_.at_latest(index, qp.requestor.deadline());
       if (++run < config_.burst && !qp.requestor.is_run_over()) continue;
-      // Between turns is where a batch ends, so that no run of full packets is cut in two.
+      // A batch ends only between turns of QPs, so that no burst of full packets is cut in two.
       enough = config_.burst > 1 && batch.count >= world::kBatchMin;
       if (ready_.size() == 1) {
         run = 0;
@@ -139,7 +139,7 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
     } else if (polled == Requestor::Polled::kNoPort) {
       ++idle;
     } else {
-      // If time alone may open its window, the deadline is that time.
+      // The pacing time may be all that the QP waits for: it is then the deadline.
       deadlines_.at_latest(index, qp.requestor.deadline());
       ready_.pop(qp.ready);
       run = 0;

@@ -1,4 +1,4 @@
-// Endpoint, seen from outside: QPs and memory. Counters are in endpoint_counters.cc.
+// Endpoint, inspection: QPs and memory. Counters are in endpoint_counters.cc.
 #include "transport/endpoint.h"
 
 namespace weft::transport {

@@ -1,6 +1,7 @@
-// EvJournal: which EVs of which QPs were found bad, or good again, for a controller that asked.
+// EvJournal: changes of EVs (bad, or good again), recorded for a controller that asked for them.
 //
-// Written by path sets, read by whoever drives the endpoint. Bounded: what does not fit is counted.
+// Written by path sets, read by the driver of the endpoint. Bounded: changes that do not fit are
+// counted.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace weft::transport {
 struct EvNews {
   std::uint32_t qpn = 0;
   fabric::Ev ev{};
-  bool bad = false;  // condemned, by itself or with its plane; false: in use again
+  bool bad = false;  // true: condemned, alone or with its plane; false: in use again
   friend bool operator==(const EvNews&, const EvNews&) = default;
 };
 
@@ -28,7 +29,7 @@ class EvJournal {
       ring_.push(news);
     }
   }
-  // Takes the oldest; false if there is none.
+  // Takes the oldest change; false if there is none.
   bool poll(EvNews& out) {
     if (ring_.empty()) return false;
     out = ring_.front();

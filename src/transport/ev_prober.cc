@@ -21,7 +21,7 @@ bool EvProber::watch(Time now, std::uint32_t peer, fabric::Ev ev, bool plane) {
     if (watches_.size() < watched_max_) {
       w = &watches_.emplace_back();
     } else {
-      // A watch that is over, remembered for its record, gives up its place.
+      // A revived EV's watch is kept only for its record. A new watch may take its place.
       auto idle =
           std::find_if(watches_.begin(), watches_.end(), [](const Watch& x) { return !x.active; });
       if (idle == watches_.end()) return false;
@@ -64,7 +64,7 @@ const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::ui
     const auto question = std::find(w.questions.begin(), end, request_id);
     if (question == end) continue;
     const auto before = static_cast<std::uint8_t>(question - w.questions.begin());
-    if (before > 0) w.answers = 0;  // earlier ones were not answered
+    if (before > 0) w.answers = 0;  // earlier probes were not answered
     forget_questions(w, static_cast<std::uint8_t>(before + 1));
     ++w.answers;
     std::uint32_t answers = w.answers;
@@ -99,7 +99,7 @@ const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::ui
   return nullptr;
 }
 
-// The oldest `count` of those under way.
+// Drops the oldest `count` probes in progress.
 void EvProber::forget_questions(Watch& watch, std::uint8_t count) {
   WEFT_ASSERT(count <= watch.under_way);
   std::copy(watch.questions.begin() + count, watch.questions.begin() + watch.under_way,

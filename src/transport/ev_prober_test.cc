@@ -19,14 +19,14 @@ class Bench {
   void queue_questions(Time now) {
     prober.ask(now, control, ids_, [this](std::uint32_t) { return answer_time; });
   }
-  // The questions that are due at that time.
+  // The probes that are due at that time.
   std::vector<test::Sent> ask(Time now) {
     queue_questions(now);
     return test::take_all(control);
   }
   EvProber prober;
   ControlQueue control{256};
-  Duration answer_time;  // of every peer
+  Duration answer_time;  // of all peers
 
  private:
   RequestIds ids_;
@@ -36,7 +36,7 @@ std::uint16_t id_of(const test::Sent& sent) {
   return static_cast<std::uint16_t>(sent.packet.bth.psn.value());
 }
 
-TEST(EvProber, AsksOnTheEvItselfAMillisecondLater) {
+TEST(EvProber, EvIsProbedOnItselfAMillisecondLater) {
   Bench bench;
   EXPECT_EQ(bench.prober.next_deadline(), kNever);
   EXPECT_TRUE(bench.prober.watch(bench.at(0), 7, kEv, false));
@@ -56,7 +56,7 @@ TEST(EvProber, AsksOnTheEvItselfAMillisecondLater) {
   EXPECT_GT(bench.prober.next_deadline(), bench.at(1000));
 }
 
-// Answers each question after 10 us until it is revived; how many that took.
+// Answers each probe after 10 us until the EV is revived. Returns the number of answers.
 int answers_to_revive(Bench& bench, Time& now) {
   for (int answers = 1; answers < 50; ++answers) {
     now = bench.prober.next_deadline();
@@ -70,7 +70,7 @@ int answers_to_revive(Bench& bench, Time& now) {
   return -1;
 }
 
-TEST(EvProber, ThreeAnswersReviveAndFailingAgainSoonDoublesThem) {
+TEST(EvProber, ThreeAnswersReviveAnEvAndTwiceAsManyAfterEachFailureSoonAfter) {
   Bench bench;
   Time now;
   for (int needed : {3, 6, 12, 12}) {
@@ -80,12 +80,12 @@ TEST(EvProber, ThreeAnswersReviveAndFailingAgainSoonDoublesThem) {
     EXPECT_EQ(bench.prober.next_deadline(), kNever);
     now += Duration::ms(100);
   }
-  now += Duration::s(1);  // forgotten
+  now += Duration::s(1);  // the earlier failure is forgotten
   ASSERT_TRUE(bench.prober.watch(now, 7, kEv, false));
   EXPECT_EQ(answers_to_revive(bench, now), 3);
 }
 
-TEST(EvProber, UnansweredQuestionStartsTheCountAgain) {
+TEST(EvProber, UnansweredProbeRestartsTheCount) {
   Bench bench;
   Time now;
   ASSERT_TRUE(bench.prober.watch(now, 7, kEv, false));
@@ -94,12 +94,12 @@ TEST(EvProber, UnansweredQuestionStartsTheCountAgain) {
     ASSERT_NE(bench.prober.on_answer(now, 7, id_of(bench.ask(now)[0])), nullptr);
   }
   now = bench.prober.next_deadline();
-  bench.ask(now);  // lost
+  bench.ask(now);  // the probe is lost
   EXPECT_EQ(answers_to_revive(bench, now), 3);
 }
 
-// Asks when it is due, over a path that takes that long there and back and loses every
-// `lost_every`-th question; when it was revived, or kNever if it never is.
+// Probes whenever due, over a path with that RTT that loses every `lost_every`-th probe. Returns
+// when the EV was revived, or kNever.
 Time revived_at(Bench& bench, Duration rtt, int lost_every = 1000) {
   std::multimap<Time, std::uint16_t> answers;
   int count = 0;
@@ -118,28 +118,28 @@ Time revived_at(Bench& bench, Duration rtt, int lost_every = 1000) {
   return kNever;
 }
 
-TEST(EvProber, AnswersThatComeLateCount) {
+TEST(EvProber, LateAnswersCount) {
   for (const int ms : {2, 6, 12, 30, 45, 70, 120}) {
     Bench bench;
     bench.answer_time = Duration::ms(ms);
     ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
-    // Two questions after the first, and the way back of the third.
+    // Two more probes after the first, and the answer to the last.
     EXPECT_LE(revived_at(bench, Duration::ms(ms)), bench.at(1000 * (ms + 3 + 2 * ms / 4)));
     EXPECT_LE(bench.prober.asked(), 2 * EvProber::kUnderWayMax);
   }
 }
 
-TEST(EvProber, LostAnswerAmongLateOnesStartsTheCountAgain) {
+TEST(EvProber, LostAnswerAmongLateOnesRestartsTheCount) {
   for (const int lost_every : {3, 4}) {
     Bench bench;
     bench.answer_time = Duration::ms(6);
     ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
-    // Two in a row are not three.
+    // Every third probe is lost: never three answers in a row.
     EXPECT_EQ(revived_at(bench, Duration::ms(6), lost_every) == kNever, lost_every == 3);
   }
 }
 
-TEST(EvProber, DeadEvIsAskedForOftenHoweverLateAnswersWere) {
+TEST(EvProber, DeadEvIsProbedOftenHoweverLateAnswersWere) {
   Bench bench;
   bench.answer_time = Duration::s(10);
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
@@ -152,7 +152,7 @@ TEST(EvProber, DeadEvIsAskedForOftenHoweverLateAnswersWere) {
   }
 }
 
-TEST(EvProber, OnlyItsOwnAnswersCount) {
+TEST(EvProber, OnlyAnswersToItsOwnProbesFromItsPeerCount) {
   Bench bench;
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
   EXPECT_EQ(bench.prober.on_answer(bench.at(1), 7, 0), nullptr);
@@ -160,10 +160,10 @@ TEST(EvProber, OnlyItsOwnAnswersCount) {
   EXPECT_EQ(bench.prober.on_answer(bench.at(1010), 8, id), nullptr);  // another peer
   EXPECT_EQ(bench.prober.on_answer(bench.at(1010), 7, static_cast<std::uint16_t>(id + 1)), nullptr);
   EXPECT_NE(bench.prober.on_answer(bench.at(1010), 7, id), nullptr);
-  EXPECT_EQ(bench.prober.on_answer(bench.at(1020), 7, id), nullptr);  // twice
+  EXPECT_EQ(bench.prober.on_answer(bench.at(1020), 7, id), nullptr);  // the same answer twice
 }
 
-TEST(EvProber, ManyBadEvsShareTheBudget) {
+TEST(EvProber, ManyBadEvsShareTheProbeBudget) {
   Bench bench(500);
   for (std::uint32_t i = 0; i < 200; ++i)
     ASSERT_TRUE(bench.prober.watch(Time(), 7, {.value = i, .port = 0}, false));
@@ -180,14 +180,14 @@ TEST(EvProber, ManyBadEvsShareTheBudget) {
   EXPECT_EQ(asked.size(), 200u);
 }
 
-TEST(EvProber, FullTableRefusesUnlessARecordIsIdle) {
+TEST(EvProber, FullTableRefusesUnlessOneOfItsEvsIsRevived) {
   Bench bench(2);
   EXPECT_TRUE(bench.prober.watch(Time(), 1, {.value = 1}, false));
   EXPECT_TRUE(bench.prober.watch(Time(), 1, {.value = 2}, false));
   EXPECT_FALSE(bench.prober.watch(Time(), 1, {.value = 3}, false));
-  EXPECT_TRUE(bench.prober.watch(Time(), 1, {.value = 2}, false));  // already
+  EXPECT_TRUE(bench.prober.watch(Time(), 1, {.value = 2}, false));  // this EV is watched already
   EXPECT_EQ(bench.prober.watched(), 2u);
-  // One is revived: its record gives way.
+  // One EV is revived: its record gives way to a new watch.
   for (int i = 0; i < 3; ++i) {
     const Time now = bench.prober.next_deadline();
     for (const auto& sent : bench.ask(now)) {
@@ -202,7 +202,7 @@ TEST(EvProber, FullTableRefusesUnlessARecordIsIdle) {
   EXPECT_FALSE(bench.prober.watch(bench.at(10'000), 1, {.value = 4}, false));
 }
 
-TEST(EvProber, FullQueueAsksLater) {
+TEST(EvProber, FullQueueDelaysTheProbe) {
   Bench bench;
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
   while (bench.control.add() != nullptr) {
@@ -214,7 +214,7 @@ TEST(EvProber, FullQueueAsksLater) {
   EXPECT_EQ(bench.ask(bench.prober.next_deadline()).size(), 1u);
 }
 
-TEST(EvProber, FullQueueForgetsNoQuestion) {
+TEST(EvProber, FullQueueDropsNoProbeInFlight) {
   Bench bench;
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
   const std::uint16_t id = id_of(bench.ask(bench.at(1000))[0]);
@@ -224,7 +224,7 @@ TEST(EvProber, FullQueueForgetsNoQuestion) {
   EXPECT_NE(bench.prober.on_answer(bench.at(2100), 7, id), nullptr);
 }
 
-TEST(EvProber, PlaneIsRevivedByItsWitnessesTogether) {
+TEST(EvProber, PlaneIsRevivedByAnswersOfItsWatchedEvsTogether) {
   Bench bench;
   for (std::uint32_t i = 0; i < 3; ++i)
     ASSERT_TRUE(bench.prober.watch(Time(), 7, {.value = i + 1, .port = 1}, true));
@@ -237,16 +237,16 @@ TEST(EvProber, PlaneIsRevivedByItsWitnessesTogether) {
   ASSERT_NE(watch, nullptr);
   EXPECT_TRUE(watch->plane);
   EXPECT_FALSE(watch->active);
-  EXPECT_EQ(bench.prober.watched(), 1u);  // the EV of the other plane
+  EXPECT_EQ(bench.prober.watched(), 1u);  // only the EV of the other plane is left
 }
 
-TEST(EvProber, PlaneDoesNotSpeakForAnEvCondemnedAlone) {
+TEST(EvProber, RevivedPlaneDoesNotReviveAnEvCondemnedAlone) {
   Bench bench;
   const fabric::Ev alone{.value = 1, .port = 1}, witness{.value = 2, .port = 1};
   ASSERT_TRUE(bench.prober.watch(Time(), 7, alone, false));
   ASSERT_TRUE(bench.prober.watch(Time(), 7, alone, true));
   ASSERT_TRUE(bench.prober.watch(Time(), 7, witness, true));
-  // The witness answers, the other does not.
+  // An EV watched for the plane answers; the EV condemned by itself does not.
   const EvProber::Watch* watch = nullptr;
   Time now;
   for (int i = 0; i < 20 && (watch == nullptr || watch->active); ++i) {
@@ -264,7 +264,7 @@ TEST(EvProber, PlaneDoesNotSpeakForAnEvCondemnedAlone) {
   EXPECT_EQ(bench.prober.watched(), 0u);
 }
 
-TEST(EvProber, NewWatchIsToldOnce) {
+TEST(EvProber, NewWatchIsReportedOnce) {
   Bench bench;
   EXPECT_FALSE(bench.prober.take_new());
   ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));

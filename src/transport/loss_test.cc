@@ -7,14 +7,14 @@ namespace {
 
 constexpr Duration kRtt = Duration::us(12);
 
-TEST(LossDetector, QuarterOfTheRttWhenPathsAreAlike) {
+TEST(LossDetector, WindowIsAQuarterOfTheRttWhenPathsAreAlike) {
   LossDetector loss;
   EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4);
   for (int i = 0; i < 100; ++i) loss.on_delay(Duration());
   EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4);
 }
 
-TEST(LossDetector, FollowsTheSpreadUpAtOnceAndDownSlowly) {
+TEST(LossDetector, WindowFollowsTheSpreadUpAtOnceAndDownSlowly) {
   LossDetector loss;
   loss.on_delay(Duration::us(8));
   EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + Duration::us(8));
@@ -24,7 +24,7 @@ TEST(LossDetector, FollowsTheSpreadUpAtOnceAndDownSlowly) {
   EXPECT_LT(loss.reorder_window(kRtt), kRtt / 4 + Duration::ns(10));
 }
 
-TEST(LossDetector, GrowsWithEverySpuriousLossUpToTwoRtts) {
+TEST(LossDetector, WindowGrowsWithEverySpuriousLossUpToTwoRtts) {
   LossDetector loss;
   const LossDetector::Spurious mistake{.more = kRtt / 4, .most = kRtt * 2};
   Duration last = loss.reorder_window(kRtt);
@@ -39,8 +39,8 @@ TEST(LossDetector, GrowsWithEverySpuriousLossUpToTwoRtts) {
   EXPECT_LT(loss.reorder_window(kRtt), kRtt / 4 + Duration::ns(10));
 }
 
-// All delays are long, and nothing overtakes: what was sent a little earlier is missing.
-TEST(LossDetector, OvertakingSeenBoundsTheWindow) {
+// All delays are long, but no packet overtakes another: a small window is enough.
+TEST(LossDetector, LargestOvertakingSeenBoundsTheWindow) {
   LossDetector loss;
   const auto sacks = [&](int count, Duration overtaken_by) {
     for (int i = 0; i < count; ++i) {
@@ -49,17 +49,17 @@ TEST(LossDetector, OvertakingSeenBoundsTheWindow) {
     }
   };
   sacks(255, Duration::us(2));
-  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt);  // not seen for long enough
+  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt);  // too few samples
   sacks(1, Duration::us(2));
   EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + Duration::us(4));
   sacks(1, Duration::us(5));
   EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + Duration::us(10));
   sacks(64, Duration());
-  EXPECT_GT(loss.reorder_window(kRtt), kRtt / 4 + Duration::us(9));  // kept for long
+  EXPECT_GT(loss.reorder_window(kRtt), kRtt / 4 + Duration::us(9));  // decays slowly
   loss.forget_order();
   EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt);
   sacks(256, kRtt * 10);
-  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt);  // delays bound it too
+  EXPECT_EQ(loss.reorder_window(kRtt), kRtt / 4 + kRtt);  // the delays bound the window too
 }
 
 TEST(Knowledge, CompleteOnlyWhenTheCountsAgree) {

@@ -5,15 +5,15 @@
 namespace weft::transport {
 namespace {
 
-// Pacing ends when the gap would let so many packets go in a round trip.
+// Pacing ends when the gap would let this many packets go in a round trip.
 constexpr std::int64_t kPacketsAfterPacing = 4;
 
-// Additive increase, seen from the gap between packets: a rate of 1 / gap grows by the same step a
-// round trip whatever it is, so that senders in one incast come to equal shares. At most twice the
-// rate at once.
+// Additive increase, expressed by the gap between packets: the rate 1 / gap grows by a fixed step
+// each round trip, so that the senders of an incast converge to equal shares. The rate at most
+// doubles at once.
 Duration shorter_gap(Duration gap, Duration base_rtt) {
   const std::int64_t rtts_q4 = gap.ps() * 16 / std::max<std::int64_t>(base_rtt.ps(), 1);
-  // The step: one part in so many of a packet a round trip, for each squared round trip.
+  // The step is 1/kStep packet per round trip, times the square of the round trips in a gap.
   constexpr std::int64_t kStep = 125;
   const std::int64_t share = std::min(rtts_q4 * rtts_q4 / 256, kStep);
   return std::min(gap - gap / 8, gap * kStep / (kStep + share));
@@ -31,9 +31,9 @@ Nscc::Nscc(const NsccParams& params, Time now)
       unmarked_(params) {}
 
 void Nscc::reconfigure(const NsccParams& params) {
-  WEFT_ASSERT(params.mtu == params_->mtu);  // sizes in flight stay what they are
+  WEFT_ASSERT(params.mtu == params_->mtu);  // packets in flight were counted with it
   if (params.base_rtt != params_->base_rtt) base_rtt_ = params.base_rtt;
-  // Without control the window is what it would be at first.
+  // With control off the window is always its initial size.
   if (!params.enabled) window_ = params.window_initial;
   window_max_ = params.window_max;
   window_ = std::clamp(window_, params.window_min, window_max_);
@@ -64,19 +64,19 @@ void Nscc::on_sack(Time now, const SackSample& sack) {
   } else if (congestion.delay >=
              (congestion.standing ? params_->standing_queue : params_->target)) {
     decrease(now, congestion.standing);
-  }  // else marked but early: the path set moves the load, the window stays
+  }  // else marked but early: the path set moves the load, and the window stays
   if (now - last_adjust_ >= adjust_period() || received_ > params_->adjust_bytes)
     apply_increase(now);
 }
 
-// A switch marked or trimmed.
+// A switch marked or trimmed a packet.
 void Nscc::on_signal(Time now) {
   if (!unmarked_.on_signal(now)) return;
   achieved_ = 0;
   qa_armed_ = trigger_qa_ = false;
 }
 
-// Unmarked congestion at the end of a round.
+// A round ended in which much was lost, and no switch signalled.
 void Nscc::on_much_loss(Time now) {
   window_ = std::max(window_ * 7 / 10, std::min(window_, unmarked_window_min()));
   increase_ = 0;
@@ -84,7 +84,7 @@ void Nscc::on_much_loss(Time now) {
   last_decrease_ = now;
 }
 
-// The receiver asks for a smaller window, until it says that it is over.
+// The receiver asks for a smaller window, until it says that the penalty has ended.
 void Nscc::apply_penalty(const SackSample& sack) {
   if (sack.penalty > 0) {
     if (saved_window_ == 0) saved_window_ = window_;
@@ -98,13 +98,13 @@ void Nscc::apply_penalty(const SackSample& sack) {
   }
 }
 
-// A paced packet got through: the next ones follow closer, more so when the queue was short, but
-// there is no window yet.
+// A paced packet was acknowledged: the gap shrinks, by more when the queue was short. Pacing goes
+// on.
 void Nscc::shorten_gap(Time now, const SackSample& sack) {
   const bool short_queue = sack.rtt_valid && sack.rtt - base_rtt_ < params_->target / 2;
   gap_ = short_queue ? gap_ / 4 : shorter_gap(gap_, base_rtt_);
   if (gap_ < base_rtt_ / kPacketsAfterPacing) {
-    // A window again, at the rate that the gap had.
+    // Pacing ends: the window takes over with the rate that the gap had.
     gap_ = Duration();
     window_ = std::max(window_, kPacketsAfterPacing * params_->window_min);
   }
@@ -132,13 +132,14 @@ Nscc::Congestion Nscc::congestion_of(Time now, const SackSample& sack) const {
 }
 
 void Nscc::average_delay(const Congestion& congestion) {
-  // An unmarked late packet comes from a queue that is draining.
+  // An unmarked but late packet waited in a queue that is draining now.
   const bool draining = !congestion.marked && congestion.delay > params_->target;
   const Duration delay = draining ? base_rtt_ / 4 : congestion.delay;
   delay_average_ += (delay - delay_average_) / 80;
 }
 
-// No mark: fairly where packets are late, else in proportion to what is left of the target.
+// No mark: additive increase where packets are late; else in proportion to the distance from the
+// target.
 void Nscc::increase(std::int64_t newly, Duration delay) {
   if (delay >= params_->target) {
     increase_ += params_->fair_increase * newly;
@@ -166,8 +167,8 @@ void Nscc::stop_fast_increase() {
   fast_count_ = 0;
 }
 
-// Marked and late: once a round trip, by what the average delay is above the target. A standing
-// queue is known once an interval.
+// Marked and late: once a round trip, by how much the average delay exceeds the target. A standing
+// queue without marks shrinks the window once per interval.
 void Nscc::decrease(Time now, bool standing) {
   stop_fast_increase();
   const Duration average = delay_average_;
@@ -181,11 +182,11 @@ void Nscc::decrease(Time now, bool standing) {
   const std::int64_t window_min = standing ? unmarked_window_min() : params_->window_min;
   window_ = std::max(window_ * keep >> 10, std::min(window_, window_min));
   last_decrease_ = now;
-  // Back slowly, or the queue stands again before it is seen.
+  // The window must grow back slowly, or the queue stands again before it is noticed.
   if (standing) unmarked_.limit_growth();
 }
 
-// The window grows by what increase() collected.
+// The window grows by the sum that increase() collected.
 void Nscc::apply_increase(Time now) {
   const std::int64_t growth_max = unmarked_.growth_max();
   std::int64_t more = increase_ / std::max<std::int64_t>(window_, 1);
@@ -235,13 +236,13 @@ void Nscc::on_trim(Time now, const Trim& trim) {
   trigger_qa_ = true;
   const bool at_floor = window_ <= params_->window_min;
   if (!quick_adapt(now, {.loss = true, .marked = true, .delay = Duration()})) {
-    // At the last hop a window that the flow never filled says nothing: what was in flight is what
-    // was too much. In the core another path may take it.
+    // At the last hop all paths meet, and what was in flight was too much: the window is set to
+    // that less the trimmed packet. In the core another path may take the packet.
     if (trim.last_hop) window_ = std::min(window_, inflight_ + trim.size);
     window_ = std::max(window_ - trim.size, params_->window_min);
   }
-  // Trimmed although there was only this one: many senders share the last hop. Packets that were
-  // under way when the gap last grew say nothing new.
+  // Trimmed although this was the only packet in flight: many senders share the last hop. A packet
+  // that was in flight when the gap last grew is not counted twice.
   if (at_floor && trim.sent_at >= gap_since_) {
     constexpr std::int64_t kGapRttMax = 8;
     gap_ = std::clamp(gap_ + gap_, base_rtt_, base_rtt_ * kGapRttMax);
@@ -250,14 +251,14 @@ void Nscc::on_trim(Time now, const Trim& trim) {
   if (gap_ > Duration()) pace(now, trim.draw);
 }
 
-// The next packet in half to one and a half gaps.
+// The next packet goes after half to one and a half gaps.
 void Nscc::pace(Time now, std::uint32_t draw) {
   WEFT_ASSERT(gap_ > Duration());
   paced_until_ = now + gap_ / 2 + Duration::ps(gap_.ps() / 65536 * (draw & 0xffff));
 }
 
-// Where switches trim, congestion shows as trims: what is lost without one fell to an error or a
-// fault, and sending less would not save the next (docs/decisions/0004).
+// Where switches trim, congestion shows as trims: a loss without a trim comes from an error or a
+// fault, and sending less would not prevent the next one (docs/decisions/0004).
 void Nscc::on_loss(Time now, std::int64_t size) {
   account(-size);
   if (!params_->enabled || params_->trimming) return;

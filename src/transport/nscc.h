@@ -1,13 +1,13 @@
-// Nscc: how many bytes may be in flight? UET's network-signalled congestion control (reference
-// section 7).
+// Nscc: sets the congestion window, the number of bytes that may be in flight. UET's
+// network-signalled congestion control (reference section 7).
 //
-// One window over all paths, clocked by what the responder says it received. Integers only: shares
-// are in 1/1024. What between software ends stands in for the signals of switches is
-// UnmarkedCongestion, which this asks. Owned by one requestor; NsccParams outlive it.
+// One window over all paths, driven by the SACKs of the responder. Integers only: fractions are in
+// 1/1024. Between software ends UnmarkedCongestion replaces the signals of switches; this class
+// asks it. Owned by one requestor; NsccParams outlive it.
 //
-// Invariant: what was sent, less what was declared lost, is what the responder will have counted
-// when everything has arrived. That sum (accounted()) is exact; inflight() is what of it the peer
-// has not reported yet, and so as right as the peer is.
+// Invariant: the bytes sent, less those declared lost, equal the bytes that the responder will have
+// counted when everything has arrived. That sum, accounted(), is exact. inflight() is the part of
+// it that the peer has not reported yet, and so only as correct as the peer's reports.
 #pragma once
 
 #include <algorithm>
@@ -27,67 +27,69 @@ class Nscc {
 
   std::int64_t window() const { return window_; }
   std::int64_t inflight() const { return inflight_; }
-  // Bytes sent, less those declared lost, since the beginning.
+  // Bytes sent less bytes declared lost, since the beginning.
   std::int64_t accounted() const { return accounted_; }
   Duration base_rtt() const { return base_rtt_; }
-  // An acknowledgement that comes sooner after a packet was sent is not an answer to it.
+  // An acknowledgement that comes sooner than this after a packet was sent is not caused by that
+  // packet.
   Duration answer_time_min() const {
     return params_->unmarked_congestion ? unmarked_.rtt_min() : base_rtt_ / 2;
   }
-  // May a packet of that nominal size go now? One is always allowed when nothing is in flight.
+  // True if a packet of that nominal size may be sent now. With nothing in flight one packet is
+  // always allowed.
   bool allows(std::int64_t size) const { return inflight_ + size <= allowance() || inflight_ <= 0; }
-  // How much may be in flight: by the network, and by the peer.
+  // How much may be in flight: the smaller of the congestion window and the peer's limit.
   std::int64_t allowance() const { return std::min(window_, limit_); }
   std::int64_t limit() const { return limit_; }
-  // The peer takes so many bytes at a time, whatever the network does.
+  // The peer accepts at most this many bytes in flight, whatever the network allows.
   void set_limit(std::int64_t bytes) { limit_ = std::max(bytes, params_->window_min); }
 
-  // Other parameters from now on: what was learnt stays, within the new bounds.
+  // Takes new parameters. The state stays, within the new bounds.
   void reconfigure(const NsccParams& params);
 
   // All sizes are nominal, and above zero.
   void on_send(std::int64_t size) { account(size); }
-  // A packet declared lost arrived after all and was not sent again: the responder counted it, we
-  // had not.
+  // A packet that was declared lost has arrived and was not retransmitted: the responder counted
+  // it, so we count it again.
   void on_unlost(std::int64_t size) { account(size); }
-  // Lost for a reason that has nothing to do with congestion (resource NACK, dead port, error).
+  // A packet was lost for a reason other than congestion (resource NACK, dead port, error).
   void on_forget(std::int64_t size) { account(-size); }
 
   struct SackSample {
-    std::int64_t newly = 0;  // bytes that the responder newly reports as received
+    std::int64_t newly = 0;  // bytes that this SACK is the first to report as received
     bool marked = false;
     bool rtt_valid = false;
-    bool full_size = false;  // the RTT is that of a full packet: may lower base_rtt
+    bool full_size = false;  // the RTT is of a full packet: it may lower base_rtt
     Duration rtt;
-    std::uint8_t penalty = 0;  // rcv_cwnd_pen
+    std::uint8_t penalty = 0;  // rcv_cwnd_pen of the SACK
     bool restore = false;
   };
   // REQUIRES sack.newly >= 0.
   void on_sack(Time now, const SackSample& sack);
   struct Trim {
     std::int64_t size = 0;
-    Time sent_at{};          // of the copy that was trimmed
-    std::uint32_t draw = 0;  // random: spreads the next attempts of many senders
-    bool last_hop = false;   // at the receiver's own port
+    Time sent_at{};          // when the trimmed copy was sent
+    std::uint32_t draw = 0;  // random number: spreads the retries of many senders
+    bool last_hop = false;   // trimmed at the receiver's own port
   };
   void on_trim(Time now, const Trim& trim);
-  // A packet was declared lost without a trim.
+  // A packet was declared lost, and no trim was reported for it.
   void on_loss(Time now, std::int64_t size);
-  // Under heavy incast even one packet a round trip is too much: then there is a time before which
-  // nothing may go.
+  // Under heavy incast even one packet per round trip is too much. Nothing may be sent before this
+  // time.
   Time paced_until() const { return paced_until_; }
-  // A plane is gone: what is left may be longer.
+  // A plane was lost: the remaining paths may be longer.
   void on_plane_lost() { unmarked_.on_plane_lost(); }
-  // Nothing is outstanding: rounding of the responder's count is forgotten. Returns what was left
-  // over.
+  // Called when nothing is outstanding: clears the rounding error of the responder's count. Returns
+  // what was left in flight.
   std::int64_t settle();
 
  private:
-  // The state of the network as a SACK with an RTT shows it.
+  // The state of the network, as shown by a SACK with an RTT sample.
   struct Congestion {
     Duration delay;         // above the base RTT
-    bool marked = false;    // by a switch, or a queue stands
-    bool standing = false;  // a queue stands: no switch said so
+    bool marked = false;    // a switch marked the packet, or a queue stands
+    bool standing = false;  // a queue stands without a switch's signal
   };
   struct Signal {
     bool loss = false, marked = false;
@@ -123,14 +125,14 @@ class Nscc {
   std::int64_t window_, window_max_;
   std::int64_t limit_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t inflight_ = 0, accounted_ = 0;
-  std::int64_t saved_window_ = 0;  // before the receiver's penalty; 0: there is none
+  std::int64_t saved_window_ = 0;  // the window before the receiver's penalty; 0: no penalty
   Duration base_rtt_;
   Duration delay_average_;
   std::int64_t achieved_ = 0, received_ = 0, fast_count_ = 0, increase_ = 0;
   std::int64_t ignore_ = 0, ignored_ = 0;
   Time qa_end_, last_adjust_, last_decrease_;
-  // Below a window of one packet: the mean time between packets, when it last grew, and the
-  // earliest next packet.
+  // Pacing, below a window of one packet: the mean time between packets, when it last grew, and the
+  // earliest time of the next packet.
   Duration gap_;
   Time gap_since_, paced_until_;
   bool trigger_qa_ = false, increasing_ = false, limited_ = false, qa_armed_ = false;

@@ -16,7 +16,7 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu, const
   p.trimming = config.trimming;
   p.unmarked_congestion = peer.unmarked_congestion;
   p.mtu = mtu;
-  // The largest packet: full, with immediate.
+  // The largest packet: a full one with an immediate.
   p.window_min =
       wire::nominal_size({.header_size = wire::header_size(
                               {.opcode = wire::Opcode::kWriteLastImm, .has_timestamp = true}),
@@ -33,12 +33,12 @@ NsccParams NsccParams::derive(const NsccConfig& config, std::uint32_t mtu, const
     p.target = config.trimming ? config.base_rtt * 3 / 4 : config.base_rtt;
   if (config.target_delay == Duration() && peer.target_rtts > 0)
     p.target = config.base_rtt * peer.target_rtts;
-  // Below the target: TCP beside us fills what is left of the switch's queue and must find some.
+  // Below the target: a TCP flow that shares the switch's queue must find room left in it.
   p.standing_queue = p.target * 4 / 5;
   p.qa_threshold = config.qa_threshold;
   if (p.qa_threshold == Duration() && !config.trimming) p.qa_threshold = p.target * 4;
-  // scaling_a = BDP / (100 Gb/s * 12 us), scaling_b = target / 12 us. b grows with long software
-  // RTTs until the gain approaches a BDP a round trip: it is held at 1.
+  // scaling_a = BDP / (100 Gb/s * 12 us), scaling_b = target / 12 us. With the long RTTs of
+  // software, b would grow until the gain is near one BDP per round trip: b is at most 1.
   const std::int64_t a_q10 = std::max<std::int64_t>(bdp * 1024 / 150'000, 1);
   const std::int64_t b_q10 = std::clamp<std::int64_t>(p.target.ns() * 1024 / 12'000, 1, 1024);
   p.gain = std::max<std::int64_t>(4 * a_q10 * b_q10 * p.mtu >> 20, 1);

@@ -21,17 +21,17 @@ struct NsccParams {
   std::int64_t window_initial = 0;
   Duration base_rtt;
   Duration target;
-  Duration standing_queue;  // unmarked congestion: a queue longer than that which lasts is one
-  Duration qa_threshold;    // quick adapt on delay beyond this; zero: never on delay
+  Duration standing_queue;  // a longer queue that lasts is unmarked congestion
+  Duration qa_threshold;    // a delay beyond this triggers quick adapt; zero: no delay does
   std::uint32_t qa_gate = 3;
-  std::int64_t gain = 0;           // alpha * target: bytes a window may grow per RTT at no delay
+  std::int64_t gain = 0;  // alpha * target: most bytes that a window grows per RTT, at zero delay
   std::int64_t fair_increase = 0;  // fi
   std::int64_t eta = 0;
   std::int64_t fast_q10 = 0;        // fi_scale
-  std::int64_t gamma_q10 = 819;     // 0.8
-  std::int64_t jump_min_q10 = 512;  // max_md_jump 0.5
-  std::int64_t adjust_bytes = 0;    // 8 MTU
-  Duration adjust_period;           // zero: the base RTT of the moment
+  std::int64_t gamma_q10 = 819;     // gamma: 0.8
+  std::int64_t jump_min_q10 = 512;  // max_md_jump: 0.5
+  std::int64_t adjust_bytes = 0;    // default 8 MTU
+  Duration adjust_period;           // zero: the current base RTT
   Rate rate;
 
   // REQUIRES an MTU of at least one byte.

@@ -25,9 +25,8 @@ NsccParams derive(const Case& c) {
 }
 Time at(Duration d) { return Time::from_start(d); }
 
-// NSCC's worked values, within 1/1024; the gain where b is held at 1 is
-// 4 a MTU.
-TEST(NsccParams, WorkedTable) {
+// The specification's worked values, within 1/1024. Where b is held at 1 the gain is 4 a MTU.
+TEST(NsccParams, DerivedValuesMatchTheSpecificationsTable) {
   struct Row {
     Case c;
     std::int64_t window_max, target_ns, gain, fair_increase, eta, gate;
@@ -73,7 +72,7 @@ TEST(NsccParams, WorkedTable) {
   }
 }
 
-TEST(NsccParams, ConfiguredValuesAreKept) {
+TEST(NsccParams, ConfiguredValuesOverrideDerivedOnes) {
   NsccConfig config;
   config.rate = Rate::gbps(100);
   config.base_rtt = kRtt;
@@ -86,12 +85,12 @@ TEST(NsccParams, ConfiguredValuesAreKept) {
   EXPECT_EQ(p.window_initial, 50'000);
   EXPECT_EQ(p.target, Duration::us(3));
   EXPECT_EQ(p.qa_threshold, Duration::us(40));
-  // However little is asked for, two packets fit.
+  // The window holds two packets, however small the configured maximum.
   config.cwnd_bytes_max = 1;
   EXPECT_EQ(NsccParams::derive(config, kMtu, kNicRules).window_max, 2 * kPacket);
 }
 
-TEST(Nscc, DisabledKeepsItsWindow) {
+TEST(Nscc, WindowNeverChangesWhenDisabled) {
   NsccConfig config;
   config.enabled = false;
   config.rate = Rate::gbps(100);

@@ -1,4 +1,4 @@
-// NSCC between software ends, where an RTT is what schedulers make of it: docs/decisions/0011.
+// NSCC between software ends, where scheduling delays dominate the RTT: docs/decisions/0011.
 #include <gtest/gtest.h>
 
 #include "transport/nscc.h"
@@ -22,7 +22,7 @@ class NsccSoftware : public testing::Test {
     params = NsccParams::derive(config, kMtu, kSoftwareRules);
     nscc = Nscc(params, now);
   }
-  // A run goes, and its SACK comes after `rtt`.
+  // A burst is sent, and its SACK comes after `rtt`.
   void sack(Duration rtt, bool marked = false) {
     nscc.on_send(kRun);
     now += Duration::us(20);
@@ -30,7 +30,7 @@ class NsccSoftware : public testing::Test {
         now, {.newly = kRun, .marked = marked, .rtt_valid = true, .full_size = true, .rtt = rtt});
   }
 
-  // A window each round trip, for so long.
+  // Sends one window each round trip, for `length`.
   void run(Duration rtt, Duration length) {
     for (const Time end = now + length; now < end;) {
       const std::int64_t window = nscc.window();
@@ -48,7 +48,7 @@ class NsccSoftware : public testing::Test {
   Nscc nscc{params, now};
 };
 
-TEST_F(NsccSoftware, SampleBelowTheFloorDoesNotShrinkTheWindow) {
+TEST_F(NsccSoftware, RttBelowTheConfiguredBaseDoesNotShrinkTheWindow) {
   for (int i = 0; i < 100; ++i) sack(Duration::us(7));
   EXPECT_EQ(nscc.base_rtt(), kFloor);
   EXPECT_EQ(nscc.window(), 2 << 20);
@@ -66,22 +66,22 @@ TEST_F(NsccSoftware, StandingQueueCountsAsAMark) {
   for (int i = 0; i < 5000; ++i) sack(Duration::us(900 + i % 50));
   EXPECT_LT(nscc.window(), before / 4);
   EXPECT_GE(nscc.window(), 4 * (kMtu + 92));
-  // It drains: back to the whole window.
+  // The queue drains, and the window returns to its maximum.
   for (int i = 0; i < 5000; ++i) sack(Duration::us(60));
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
-// The shorter of two planes is gone, and what is left takes 600 us instead of 100.
-TEST_F(NsccSoftware, LongerPathAfterAPlaneWasLostIsNoQueue) {
+// The shorter of two planes is lost, and the other takes 600 us instead of 100.
+TEST_F(NsccSoftware, LongerPathAfterALostPlaneIsNotAQueue) {
   run(kFloor, Duration::ms(10));
   nscc.on_plane_lost();
-  now += Duration::s(10);  // nothing was to be sent
+  now += Duration::s(10);  // nothing was sent meanwhile
   run(Duration::us(600), Duration::ms(500));
   EXPECT_EQ(nscc.base_rtt(), Duration::us(600));
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
 
-TEST_F(NsccSoftware, PathMayBeLongerByLittleOrMuch) {
+TEST_F(NsccSoftware, RemainingPathMayBeLongerByLittleOrMuch) {
   for (const Duration rtt : {Duration::us(430), Duration::ms(1), Duration::ms(3)}) {
     SCOPED_TRACE(rtt.to_us());
     nscc = Nscc(params, now);
@@ -93,7 +93,7 @@ TEST_F(NsccSoftware, PathMayBeLongerByLittleOrMuch) {
   }
 }
 
-// Otherwise a delay is a queue, also that of other flows and long after a plane was lost.
+// Without a lost plane just before, a delay is a queue, even one that other flows made.
 TEST_F(NsccSoftware, QueueThatNeverDrainsIsNotTakenForALongerPath) {
   run(kFloor, Duration::ms(10));
   nscc.on_plane_lost();
@@ -103,9 +103,9 @@ TEST_F(NsccSoftware, QueueThatNeverDrainsIsNotTakenForALongerPath) {
   EXPECT_LE(nscc.window(), 8 * params.window_min);
 }
 
-// TCP fills what is left of a switch's queue: beside it Weft must give way before its own target of
-// 400 us is reached, and not for less than 320.
-TEST_F(NsccSoftware, QueueStandsFromFourFifthsOfTheTargetOn) {
+// TCP fills a switch's queue: Weft must give way beside it before its own target of 400 us is
+// reached, and not below 320 us.
+TEST_F(NsccSoftware, StandingQueueCountsFromFourFifthsOfTheTargetDelay) {
   const auto window_with = [this](Duration queue) {
     nscc = Nscc(params, now);
     for (int i = 0; i < 100; ++i) sack(kFloor);
@@ -136,8 +136,8 @@ TEST_F(NsccSoftware, OldMarkDoesNotHideMuchLoss) {
   EXPECT_LT(nscc.window(), before * 3 / 4);
 }
 
-// Nor does it make a peer's pause a queue that quick adapt would cut the window for.
-TEST_F(NsccSoftware, OldMarkDoesNotMakeAPauseOfAProcessAQueue) {
+// An old mark does not turn a peer's pause into a queue that quick adapt would cut the window for.
+TEST_F(NsccSoftware, OldMarkDoesNotTurnAPauseOfAProcessIntoAQueue) {
   sack(kFloor, true);
   for (int i = 0; i < 5000; ++i) sack(kFloor);
   for (int i = 0; i < 2; ++i) {
@@ -147,14 +147,15 @@ TEST_F(NsccSoftware, OldMarkDoesNotMakeAPauseOfAProcessAQueue) {
   EXPECT_GE(nscc.window(), 1 << 20);
 }
 
-// Bytes that arrived while no switch signalled count neither for nor against a queue of now.
+// Bytes that arrived while no switch signalled are not counted in the quick adapt period that a new
+// signal starts.
 TEST_F(NsccSoftware, QuickAdaptStartsCountingAtTheFirstSignalAfterSilence) {
   const auto trim = [this] {
     nscc.on_send(kMtu);
     nscc.on_trim(now, {.size = kMtu, .sent_at = now});
   };
   trim();
-  for (int i = 0; i < 1000; ++i) {  // slow, and long
+  for (int i = 0; i < 1000; ++i) {  // few packets over a long time
     now += Duration::ms(1);
     sack(kFloor);
   }
@@ -168,8 +169,8 @@ TEST_F(NsccSoftware, QuickAdaptStartsCountingAtTheFirstSignalAfterSilence) {
   EXPECT_LT(nscc.window(), before / 4);
 }
 
-TEST_F(NsccSoftware, PauseOfAProcessIsNoQueue) {
-  // Every fourth packet waits for milliseconds until somebody gets the core.
+TEST_F(NsccSoftware, PauseOfAProcessIsNotAQueue) {
+  // Every fourth packet waits for milliseconds until the peer's process gets a core.
   for (int i = 0; i < 4000; ++i) sack(i % 4 == 0 ? Duration::ms(5) : Duration::us(60));
   EXPECT_EQ(nscc.window(), 2 << 20);
 }
@@ -182,8 +183,8 @@ TEST_F(NsccSoftware, MarksOfASwitchCountInsteadOfTheDelay) {
   EXPECT_GE(nscc.window(), before);
 }
 
-// The QP came into a queue that never emptied, and takes that for the length of its path
-// (docs/decisions/0034).
+// The QP started when a queue stood that never emptied: it takes the queue for the length of its
+// path (docs/decisions/0034).
 TEST_F(NsccSoftware, ManyMarksWithoutDelayShrinkTheWindow) {
   const auto window_after = [this](int marked_every) {
     nscc = Nscc(params, now);
@@ -196,8 +197,8 @@ TEST_F(NsccSoftware, ManyMarksWithoutDelayShrinkTheWindow) {
   EXPECT_GE(window_after(64), 1 << 20) << "a mark now and then is a path's, not a queue's";
   EXPECT_LT(window_after(2), 3 << 18);
   EXPECT_EQ(nscc.base_rtt(), Duration::us(1500)) << "what timers go by";
-  // The other flows are gone and nothing is marked: the base RTT is not doubted any more, and the first
-  // marks after that are those of a path.
+  // The other flows end and marks stop: the base RTT is no longer doubted, and the first marks
+  // after that count as marks of one path.
   for (int i = 0; i < 8000; ++i) sack(Duration::us(1500));
   const std::int64_t before = nscc.window();
   EXPECT_GE(before, 1 << 20);

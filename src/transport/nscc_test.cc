@@ -22,7 +22,7 @@ class NsccTest : public testing::Test {
     params = NsccParams::derive(config, kMtu, kNicRules);
     nscc = Nscc(params, now);
   }
-  // One packet goes, and its SACK comes with that delay above the base RTT.
+  // Sends one packet, whose SACK shows that delay above the base RTT.
   void sack(Duration delay, bool marked = false, Duration step = Duration::us(1)) {
     nscc.on_send(kPacket);
     now += step;
@@ -38,7 +38,7 @@ class NsccWithoutTrimming : public NsccTest {
   NsccWithoutTrimming() : NsccTest(false) {}
 };
 
-TEST_F(NsccTest, AllowsWhatFitsAndOneAlways) {
+TEST_F(NsccTest, WindowAllowsWhatFitsAndAlwaysOnePacket) {
   EXPECT_TRUE(nscc.allows(100'000));
   EXPECT_TRUE(nscc.allows(1'000'000));  // nothing is in flight
   nscc.on_send(96'000);
@@ -46,30 +46,30 @@ TEST_F(NsccTest, AllowsWhatFitsAndOneAlways) {
   EXPECT_FALSE(nscc.allows(4'001));
 }
 
-TEST_F(NsccTest, UnmarkedAndEarlyGrowsInProportion) {
-  // Half the target: half the gain per window.
+TEST_F(NsccTest, WindowGrowsInProportionWhenUnmarkedAndEarly) {
+  // At half the target delay the window grows by half the gain per round trip.
   const std::int64_t before = nscc.window();
   for (int i = 0; i < 24; ++i) sack(params.target / 2);
   const std::int64_t grown = nscc.window() - before;
   EXPECT_NEAR(static_cast<double>(grown), static_cast<double>(params.gain) / 2 + 614 * 2, 1500);
 }
 
-TEST_F(NsccTest, UnmarkedAndLateGrowsFairly) {
+TEST_F(NsccTest, WindowGrowsAdditivelyWhenUnmarkedAndLate) {
   const std::int64_t before = nscc.window();
   for (int i = 0; i < 24; ++i) sack(params.target * 2);
   const std::int64_t grown = nscc.window() - before;
   EXPECT_NEAR(static_cast<double>(grown), static_cast<double>(params.fair_increase), 3500);
 }
 
-TEST_F(NsccTest, MarkedAndEarlyStays) {
+TEST_F(NsccTest, WindowStaysWhenMarkedAndEarly) {
   const std::int64_t before = nscc.window();
   for (int i = 0; i < 10; ++i) sack(params.target / 2, true);
   EXPECT_EQ(nscc.window(), before);
 }
 
-TEST_F(NsccTest, MarkedAndLateShrinksOncePerRttByNoMoreThanHalf) {
+TEST_F(NsccTest, WindowShrinksOncePerRttByNoMoreThanHalfWhenMarkedAndLate) {
   for (int i = 0; i < 200; ++i)
-    sack(params.target / 2, true, Duration::ns(10));  // an average to start from
+    sack(params.target / 2, true, Duration::ns(10));  // sets the average delay
   const std::int64_t before = nscc.window();
   std::int64_t last = before;
   int cuts = 0;
@@ -85,30 +85,30 @@ TEST_F(NsccTest, MarkedAndLateShrinksOncePerRttByNoMoreThanHalf) {
   EXPECT_GE(nscc.window(), kPacket);
 }
 
-TEST_F(NsccTest, FastIncreaseAfterAWindowWithoutDelay) {
+TEST_F(NsccTest, WindowGrowsFasterAfterAWindowWithoutDelay) {
   const std::int64_t before = nscc.window();
   for (int i = 0; i < 60; ++i) sack(Duration());
   const std::int64_t grown = nscc.window() - before;
   EXPECT_GT(grown, params.gain * 3);  // faster than the proportional rule
-  // A delayed packet ends it.
+  // A delayed packet ends the fast increase.
   const std::int64_t fast = nscc.window();
   sack(params.target / 2);
   EXPECT_LT(nscc.window() - fast, 700);
 }
 
-TEST_F(NsccTest, NeverBeyondTheMaximum) {
+TEST_F(NsccTest, WindowNeverExceedsItsMaximum) {
   for (int i = 0; i < 2000; ++i) sack(Duration());
   EXPECT_EQ(nscc.window(), params.window_max);
 }
 
-TEST_F(NsccTest, WithoutAnRttOnlyInflightMoves) {
+TEST_F(NsccTest, SackWithoutAnRttChangesOnlyInflight) {
   nscc.on_send(kPacket);
   nscc.on_sack(now, {.newly = kPacket, .rtt = {}});
   EXPECT_EQ(nscc.inflight(), 0);
   EXPECT_EQ(nscc.window(), 100'000);
 }
 
-TEST_F(NsccTest, ShorterRttOfAFullPacketLowersTheBase) {
+TEST_F(NsccTest, ShorterRttOfAFullPacketLowersTheBaseRtt) {
   nscc.on_sack(now, {.newly = 0, .rtt_valid = true, .full_size = false, .rtt = kRtt / 2});
   EXPECT_EQ(nscc.base_rtt(), kRtt);
   nscc.on_sack(now, {.newly = 0, .rtt_valid = true, .full_size = true, .rtt = kRtt / 2});
@@ -121,7 +121,7 @@ TEST_F(NsccTest, ShorterRttOfAFullPacketLowersTheBase) {
   EXPECT_EQ(nscc.window(), params.window_max / 2);  // 1.5 times the new BDP
 }
 
-TEST_F(NsccTest, PenaltyHalvesInAnRttAndEndsWithRestore) {
+TEST_F(NsccTest, PenaltyHalvesTheWindowInAnRttAndEndsWithRestore) {
   nscc.on_send(96'000);
   const std::int64_t before = nscc.window();
   for (std::int64_t got = 0; got < 96'000; got += 3'000) {
@@ -131,7 +131,7 @@ TEST_F(NsccTest, PenaltyHalvesInAnRttAndEndsWithRestore) {
   }
   EXPECT_NEAR(static_cast<double>(nscc.window()), static_cast<double>(before) / 2, 8'000);
   const std::int64_t limited = nscc.window();
-  // No increase while it lasts, nor afterwards until the receiver says so.
+  // The window does not grow during the penalty, nor after it until the receiver says restore.
   for (int i = 0; i < 50; ++i) sack(Duration());
   EXPECT_LE(nscc.window(), limited);
   nscc.on_sack(now, {.newly = 0, .rtt = {}, .restore = true});
@@ -149,7 +149,7 @@ TEST_F(NsccTest, FullPenaltyLeavesOnePacket) {
   EXPECT_EQ(nscc.window(), kPacket);
 }
 
-TEST_F(NsccTest, TrimTakesItsOwnSizeOffTheWindow) {
+TEST_F(NsccTest, TrimReducesTheWindowByThePacketsSize) {
   nscc.on_send(99'000);
   const std::int64_t before = nscc.window();
   ASSERT_GT(before, 99'000);
@@ -158,7 +158,7 @@ TEST_F(NsccTest, TrimTakesItsOwnSizeOffTheWindow) {
   EXPECT_EQ(nscc.inflight(), 99'000 - kPacket);
 }
 
-TEST_F(NsccTest, TrimAtTheLastHopTakesItOffWhatWasInFlight) {
+TEST_F(NsccTest, TrimAtTheLastHopSetsTheWindowToWhatWasInFlightLessThePacket) {
   nscc.on_send(99'000);
   ASSERT_GT(nscc.window(), 99'000);
   nscc.on_trim(now, {.size = kPacket, .sent_at = now, .last_hop = true});
@@ -166,7 +166,7 @@ TEST_F(NsccTest, TrimAtTheLastHopTakesItOffWhatWasInFlight) {
   EXPECT_EQ(nscc.inflight(), 99'000 - kPacket);
 }
 
-TEST_F(NsccTest, QuickAdaptOncePerPeriodToWhatGotThrough) {
+TEST_F(NsccTest, QuickAdaptSetsTheWindowOncePerPeriodToTheBytesThatArrived) {
   nscc.on_send(90'000);
   nscc.on_trim(now, {.size = kPacket, .sent_at = now});  // the first period begins
   for (int i = 0; i < 3; ++i) {
@@ -175,13 +175,13 @@ TEST_F(NsccTest, QuickAdaptOncePerPeriodToWhatGotThrough) {
   }
   const std::int64_t before = nscc.window();
   now += kRtt;
-  nscc.on_trim(now, {.size = kPacket, .sent_at = now});  // not yet: base RTT + target
+  nscc.on_trim(now, {.size = kPacket, .sent_at = now});  // base RTT + target has not passed
   EXPECT_EQ(nscc.window(), before - kPacket);
   now += params.target;
   nscc.on_trim(now, {.size = kPacket, .sent_at = now});
   EXPECT_EQ(nscc.window(), 3 * kPacket);
-  // Then marks of packets that were already under way are ignored, and so is their decrease; and no second
-  // cut in this period.
+  // Marks of packets that were already in flight are then ignored, and there is no second cut in
+  // this period.
   const std::int64_t adapted = nscc.window();
   now += Duration::us(1);
   nscc.on_sack(now,
@@ -194,7 +194,8 @@ TEST_F(NsccTest, QuickAdaptOncePerPeriodToWhatGotThrough) {
 TEST_F(NsccTest, QuickAdaptActsOnlyBelowItsGate) {
   nscc.on_send(90'000);
   nscc.on_trim(now, {.size = kPacket, .sent_at = now});
-  // More than an eighth of the maximum got through: the window is not far off.
+  // More than an eighth of the maximum arrived: the window is not far off, and quick adapt does not
+  // act.
   nscc.on_sack(now, {.newly = params.window_max / 8 + 1, .rtt = {}});
   now += kRtt + params.target;
   const std::int64_t before = nscc.window();
@@ -202,7 +203,7 @@ TEST_F(NsccTest, QuickAdaptActsOnlyBelowItsGate) {
   EXPECT_GE(nscc.window(), std::min(before, nscc.inflight() + 100) - 100);
 }
 
-TEST_F(NsccTest, TrimsAtTheFloorSpaceThePacketsOut) {
+TEST_F(NsccTest, TrimsAtTheMinimumWindowStartPacing) {
   Duration gap_max;
   Time sent;
   for (int i = 0; i < 30; ++i) {
@@ -214,8 +215,8 @@ TEST_F(NsccTest, TrimsAtTheFloorSpaceThePacketsOut) {
     if (nscc.paced_until() > now) now = nscc.paced_until();
   }
   EXPECT_EQ(nscc.window(), kPacket);
-  EXPECT_NEAR(gap_max.to_us(), (kRtt * 8).to_us(), 0.1);  // no longer than eight RTTs in the mean
-  // Packets that get through shorten the gap again, and then the window opens.
+  EXPECT_NEAR(gap_max.to_us(), (kRtt * 8).to_us(), 0.1);  // the mean gap is at most eight RTTs
+  // Acknowledged packets shorten the gap again, until the window replaces pacing.
   int packets = 0;
   for (; nscc.window() == kPacket && packets < 1000; ++packets) {
     now = std::max(now, nscc.paced_until()) + kRtt;
@@ -226,7 +227,7 @@ TEST_F(NsccTest, TrimsAtTheFloorSpaceThePacketsOut) {
   EXPECT_LT(packets, 50);
 }
 
-TEST_F(NsccTest, OldTrimsDoNotWidenTheGap) {
+TEST_F(NsccTest, TrimsOfPacketsSentBeforeDoNotWidenTheGap) {
   const Time sent = now;
   nscc.on_send(100'000);
   now += kRtt;
@@ -238,14 +239,14 @@ TEST_F(NsccTest, OldTrimsDoNotWidenTheGap) {
   EXPECT_EQ(nscc.paced_until() - now, gap);
 }
 
-TEST_F(NsccTest, LossWithTrimmingIsNoCongestion) {
+TEST_F(NsccTest, LossIsNotCongestionWhereSwitchesTrim) {
   nscc.on_send(50'000);
   nscc.on_loss(now, kPacket);
   EXPECT_EQ(nscc.window(), 100'000);
   EXPECT_EQ(nscc.inflight(), 50'000 - kPacket);
 }
 
-TEST_F(NsccWithoutTrimming, LossTakesItsOwnSizeOffTheWindow) {
+TEST_F(NsccWithoutTrimming, LossReducesTheWindowByThePacketsSize) {
   nscc.on_send(50'000);
   nscc.on_loss(now, kPacket);
   EXPECT_EQ(nscc.window(), 100'000 - kPacket);
@@ -260,7 +261,8 @@ TEST_F(NsccWithoutTrimming, LongDelayTriggersQuickAdapt) {
   EXPECT_LT(nscc.window(), 3 * kPacket);
 }
 
-// A peer that reports more or less than it received moves inflight, and not our own sum.
+// A peer that reports more or fewer bytes than it received changes inflight(), and never
+// accounted().
 TEST_F(NsccTest, AccountedIsWhatWasSentAndNotLostWhateverThePeerReports) {
   for (int i = 0; i < 4; ++i) nscc.on_send(1000);
   nscc.on_loss(now, 1000);
@@ -270,7 +272,7 @@ TEST_F(NsccTest, AccountedIsWhatWasSentAndNotLostWhateverThePeerReports) {
   EXPECT_EQ(nscc.accounted(), 3000);
 }
 
-TEST_F(NsccTest, InflightBalancesAndSettles) {
+TEST_F(NsccTest, InflightReturnsToZeroAndSettles) {
   nscc.on_send(1000);
   nscc.on_send(1000);
   nscc.on_loss(now, 1000);

@@ -17,7 +17,7 @@ PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
       prng_(options.seed) {
   WEFT_ASSERT(!evs.empty() && evs.size() < kNone);
   WEFT_ASSERT(options.port_count >= 1 && options.port_count <= world::kPortsMax);
-  // A QP need not have EVs on every port of its host.
+  // A QP may have no EV on some ports of its host.
   PortMask present = 0;
   for (const fabric::Ev& ev : evs) present = static_cast<PortMask>(present | 1u << ev.port);
   const auto plane_count = static_cast<std::uint32_t>(std::popcount(present));
@@ -47,8 +47,8 @@ PathSet::PathSet(const Options& options, std::span<const fabric::Ev> evs)
 
 PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
   if (options_.policy == Policy::kFlowHash) {
-    // One path for the life of the QP, as ECMP on the five-tuple gives it; another only when the
-    // controller denies it.
+    // One path for the life of the QP, as ECMP on the five-tuple chooses it. The path changes only
+    // when the controller denies it.
     Slot slot = 0;
     while (slot < slot_count_ && slots_[slot].state == EvState::kDenied) ++slot;
     return slot < slot_count_ && (usable >> slots_[slot].port & 1) != 0 ? slot : kNone;
@@ -69,8 +69,8 @@ PathSet::Slot PathSet::next(Time now, PortMask usable, Duration rtt) {
   return kNone;
 }
 
-// A step of Fisher-Yates: what was not yet used this cycle, in random order. Taken one packet
-// ahead, so that the EV can be fetched before it is needed. REQUIRES plane.count > 0.
+// One step of a Fisher-Yates shuffle: draws an EV that was not used in this cycle. Drawn one packet
+// ahead, so that the EV can be prefetched. REQUIRES plane.count > 0.
 PathSet::Slot PathSet::draw_ahead(Plane& plane) {
   WEFT_ASSERT(plane.count > 0 && plane.count <= plane.size);
   if (plane.cursor >= plane.count) plane.cursor = 0;
@@ -83,7 +83,7 @@ PathSet::Slot PathSet::draw_ahead(Plane& plane) {
 
 PathSet::Slot PathSet::next_in_plane(Time now, Plane& plane, Duration rtt) {
   Slot restored = kNone, floor = kNone;
-  // The rest of this cycle and one more: then each was met at least once.
+  // The rest of this cycle and one full cycle: after that each EV was looked at.
   if (plane.cursor >= plane.count) plane.cursor = 0;
   const std::uint32_t steps = 2u * plane.count - plane.cursor;
   for (std::uint32_t walked = 0; walked < steps; ++walked) {
@@ -119,8 +119,8 @@ PathSet::Slot PathSet::next_reps(PortMask usable) {
   return kNone;
 }
 
-// The place of a slot in its plane's order. Searched: the order changes with every packet, this is
-// needed once a fault.
+// The index of a slot in its plane's part of order_. A linear search is enough: the order changes
+// with every packet, and the index is needed only on a fault.
 std::uint32_t PathSet::position_of(const Plane& plane, Slot slot) const {
   const Slot* const begin = &order_[plane.begin];
   const Slot* const found = std::find(begin, begin + plane.size, slot);
@@ -156,7 +156,7 @@ PathSet::Slot PathSet::any_on(PortIndex port, std::uint32_t draw) const {
   const Plane& plane = planes_[port];
   if (plane.size == 0) return kNone;
   if (plane.count > 0) return order_[plane.begin + draw % plane.count];
-  // None carries data just now: one that may, if there is one.
+  // No EV of this port is in rotation: returns one that may carry data, if there is one.
   for (std::uint32_t i = 0; i < plane.size; ++i) {
     const Slot slot = order_[plane.begin + (draw % plane.size + i) % plane.size];
     if (slots_[slot].state != EvState::kDenied) return slot;
@@ -224,9 +224,9 @@ Verdict PathSet::on_loss(Time now, Slot slot, Duration late) {
   return guilty && demote(now, slot) ? Verdict::kEvCondemned : Verdict::kNothing;
 }
 
-// A loss, now: whether those of its plane have gone on for long enough.
+// Called for a loss of a plane. True if the plane's losses have gone on for long enough to count.
 bool PathSet::confirm_losses(Time now, Plane& plane, Duration late) const {
-  constexpr std::int64_t kPause = 50;  // without a loss, in times of `confirm`: they begin anew
+  constexpr std::int64_t kPause = 50;  // a pause of this many `confirm` starts the count anew
   if (now - plane.loss_last > options_.confirm * kPause) plane.loss_first = now;
   plane.loss_last = now;
   return now - plane.loss_first >= std::clamp(late, options_.confirm, kLateMax);
@@ -234,12 +234,12 @@ bool PathSet::confirm_losses(Time now, Plane& plane, Duration late) const {
 
 bool PathSet::plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const {
   if (options_.condemn == Condemn::kFirstLoss || plane.lost_run < losses_needed) return false;
-  // Others deliver meanwhile.
+  // The other planes deliver meanwhile.
   if (2 * (acks_ - plane.acks_before) < plane.lost_run) return false;
   return may_lose_plane(static_cast<PortIndex>(&plane - planes_.data()));
 }
 
-// One plane at least must stay.
+// At least one plane must stay in use.
 bool PathSet::may_lose_plane(PortIndex port) const {
   if (planes_down_ >> port & 1) return false;
   std::uint32_t living = 0;
@@ -274,8 +274,8 @@ bool PathSet::condemn_plane(Time now, PortIndex port) {
   return true;
 }
 
-// Takes an EV out of rotation, a backup of the same plane in. Where too few are left it stays, with
-// one packet an RTT. False when nothing changes.
+// Takes an EV out of rotation and puts a backup of the same plane in. Where too few EVs are left,
+// the EV stays and gets one packet per RTT. Returns false if nothing changed.
 bool PathSet::demote(Time now, Slot slot) {
   EvSlot& s = slots_[slot];
   Plane& plane = planes_[s.port];
@@ -355,7 +355,7 @@ void PathSet::deny(Time now, Slot slot, bool denied) {
   }
   if (s.state == EvState::kDenied) return;
   s.floor = false;
-  // The controller's decision stands above the floor.
+  // A denial by the controller overrides ev_min_active.
   const std::uint32_t floor = options_.min_active;
   options_.min_active = 0;
   if (s.state != EvState::kAssumedBad) demote(now, slot);
@@ -386,7 +386,8 @@ void PathSet::trace_state(Time now, const EvSlot& s, EvState state) const {
   options_.trace->append(record);
 }
 
-// After every change of a plane's order or count: what was drawn ahead may not be there any more.
+// Called after every change of a plane's order or count: the slot that was drawn ahead may no
+// longer be valid.
 void PathSet::count_active() {
   std::uint32_t active = 0;
   for (std::uint32_t p = 0; p < options_.port_count; ++p) {

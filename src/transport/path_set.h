@@ -1,10 +1,10 @@
-// PathSet: which EV comes next, and which EVs are suspect?
+// PathSet: chooses the EV of the next packet, and judges which EVs are bad.
 //
 // Holds a QP's EVs, some in rotation and some as backups, grouped by port (plane). Planes take
 // turns, so they carry equal shares; inside a plane every cycle goes through the EVs in a fresh
-// random order. An EV marked by ECN or a trim misses one turn (kSkip). An EV is condemned
-// (kAssumedBad) on evidence relative to its siblings: see evidence.h; a backup of the same plane
-// takes its place, and it comes back when probes say so.
+// random order. An EV marked by ECN or a trim misses one turn (kSkip). An EV that loses more than
+// the QP's other EVs is condemned (kAssumedBad): see evidence.h. A backup of the same plane takes
+// its place, until probes show that the EV works again.
 //
 // Owned by one requestor; at most 65,535 EVs; memory taken at construction.
 #pragma once
@@ -26,7 +26,7 @@ namespace weft::transport {
 
 enum class EvState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
 
-// The consequence of a loss.
+// What a loss leads to.
 enum class Verdict : std::uint8_t { kNothing, kEvCondemned, kPlaneCondemned };
 
 class PathSet {
@@ -42,10 +42,10 @@ class PathSet {
     std::uint32_t port_count = 1;
     // PeerRules::prior_losses.
     std::uint32_t prior_losses = 0;
-    // PeerRules::loss_confirmation: losses of a plane judge none of its EVs before they have gone on
-    // for that long, or for as long as packets are late. Where a peer looks at one port after the
-    // other some packets seem lost that are not, and a plane that stands still for a moment is not
-    // dead. 0: at once.
+    // PeerRules::loss_confirmation. Losses of a plane do not count against its EVs before they have
+    // gone on for this long, or for as long as packets are late. A software peer reads one port
+    // after the other, so some packets only seem lost, and a plane that stands still for a moment
+    // is not dead. 0: losses count at once.
     Duration confirm{};
     std::uint64_t seed = 1;
     // For the trace; null: none.
@@ -56,12 +56,12 @@ class PathSet {
   // REQUIRES !evs.empty().
   PathSet(const Options& options, std::span<const fabric::Ev> evs);
 
-  // The EV for the next run of packets, on one of `usable` ports. kNone when none of those ports
-  // has an EV that may carry data. `rtt`: EVs kept only by the ev_min_active floor get one packet
+  // The EV for the next burst, on one of the `usable` ports. kNone when none of those ports has an
+  // EV that may carry data. `rtt`: an EV that only ev_min_active keeps in rotation gets one packet
   // in that time.
   Slot next(Time now, PortMask usable, Duration rtt);
 
-  // Here and below: REQUIRES a slot of this set.
+  // REQUIRES here and below: a slot of this set.
   fabric::Ev ev(Slot slot) const {
     WEFT_ASSERT(slot < slot_count_);
     return {.value = slots_[slot].value, .port = slots_[slot].port};
@@ -70,43 +70,45 @@ class PathSet {
   bool is_condemned(Slot slot) const {
     return slots_[slot].state == EvState::kAssumedBad || slots_[slot].floor;
   }
-  // The slot of an EV, or kNone.
+  // The slot that holds this EV, or kNone.
   Slot find(fabric::Ev ev) const;
-  // The slot of an echoed value; kNone if there is none, or one on several ports (STEV has no plane
-  // in it).
+  // The slot of an echoed EV value. kNone if no slot has the value, or several on different ports
+  // have it (STEV values do not contain the plane).
   Slot find_echo(std::uint32_t value) const;
-  // Any EV of that port, in rotation if possible, else kNone: for probes and control packets.
-  // `draw` picks.
+  // Any EV of that port, in rotation if possible; kNone if there is none. For probes and control
+  // packets. `draw` is the random number that picks it.
   Slot any_on(PortIndex port, std::uint32_t draw) const;
-  // Whether an EV of these ports is in rotation.
+  // True if an EV of these ports is in rotation.
   bool any_in_rotation(PortMask ports) const;
 
-  // A packet on it was marked CE or trimmed in the core: it misses one turn.
+  // A packet on this EV was marked CE, or trimmed in the core: the EV misses one turn.
   void on_mark(Slot slot);
-  // The newest copy of a packet sent on it arrived.
+  // A packet whose newest copy was sent on this EV has arrived.
   void on_ack(Slot slot);
-  // The same, and its SACK carried no mark: REPS remembers it.
+  // The same, and its SACK carried no mark: the REPS policy remembers the EV.
   void on_clean_echo(Slot slot);
-  // A packet sent on it was declared lost. `late`: how late packets are that arrive.
+  // A packet sent on this EV was declared lost. `late`: how late the packets are that arrive.
   Verdict on_loss(Time now, Slot slot, Duration late = {});
-  // ... and arrived after all: the mark is withdrawn. True if that brought the EV back.
+  // A packet that was declared lost on this EV arrived after all: the loss is withdrawn. True if
+  // that brought the EV back into use.
   bool on_unlost(Time now, Slot slot);
-  // The responder judged the path bad (ALWAYS_SKIP), or a sibling QP did. True if that condemned
-  // it.
+  // Condemns the EV: the responder asked for that (ALWAYS_SKIP), or another QP to the same peer
+  // condemned it. True if the EV was not condemned before.
   bool condemn(Time now, Slot slot);
-  // A sibling QP found the whole plane dead. False if it was known, or no other plane is left.
+  // Another QP to the same peer found the whole plane dead. False if that was known, or no other
+  // plane is left.
   bool condemn_plane(Time now, PortIndex port);
-  // Probes say it works again.
+  // Probes show that the EV works again.
   void revive(Time now, Slot slot);
   void revive_plane(Time now, PortIndex port);
   void deny(Time now, Slot slot, bool denied);
 
-  // A random number, for other purposes of this QP.
+  // A random number, for other uses of this QP.
   std::uint32_t draw() { return static_cast<std::uint32_t>(prng_.next() >> 32); }
 
-  // The part of this object that is in use.
+  // The end of the part of this object that is in use: planes_ is used up to port_count.
   const void* end() const { return &planes_[options_.port_count - 1] + 1; }
-  // The EV that next() will look at first.
+  // The memory of the EV that next() will look at first, for prefetching.
   world::Node::Part hot() const {
     const Slot slot = planes_[turn_].drawn;
     return slot == kNone ? world::Node::Part() : world::Node::Part{&slots_[slot], sizeof(EvSlot)};
@@ -114,32 +116,32 @@ class PathSet {
 
   PortMask planes_down() const { return planes_down_; }
   std::uint32_t active() const { return active_; }          // in rotation on living planes
-  std::uint32_t active_min() const { return active_min_; }  // the least there ever were
-  std::uint32_t bad() const;  // condemned, with those of condemned planes
+  std::uint32_t active_min() const { return active_min_; }  // the lowest active() so far
+  std::uint32_t bad() const;  // condemned EVs, and all EVs of condemned planes
   std::uint32_t size() const { return slot_count_; }
   std::size_t bytes() const { return slot_count_ * (sizeof(EvSlot) + sizeof(Slot)); }
 
  private:
   struct EvSlot {
     std::uint32_t value = 0;
-    std::uint32_t history = 0;  // of its last 32 packets, newest lowest: 1 = lost
+    std::uint32_t history = 0;  // its last 32 packets, newest in bit 0; 1: lost
     std::uint8_t port = 0;
     EvState state : 4 = EvState::kGood;
-    bool rotating : 1 = false;  // among the first `count` of its plane's order
+    bool rotating : 1 = false;  // in rotation: in the first part of its plane's order_
     bool floor : 1 = false;     // condemned, but kept in rotation because too few are left
-    std::uint8_t lost_run = 0;  // lost since the last one that arrived
+    std::uint8_t lost_run = 0;  // losses since the last packet that arrived
   };
   static constexpr Time kLongAgo = Time::from_start(Duration::s(-1'000'000));
   struct Plane {
-    std::uint32_t begin = 0;  // its part of order_
-    std::uint16_t size = 0;   // all its EVs
-    std::uint16_t count = 0;  // in rotation: order_[begin .. begin + count)
+    std::uint32_t begin = 0;  // where the plane's part of order_ begins
+    std::uint16_t size = 0;   // EVs of the plane
+    std::uint16_t count = 0;  // EVs in rotation: order_[begin .. begin + count)
     std::uint16_t nominal = 0;
     std::uint16_t cursor = 0;
     Slot drawn = kNone;             // order_[begin + cursor], if it was drawn ahead of its use
-    std::uint16_t lost_run = 0;     // packets lost since one arrived
-    std::uint32_t acks_before = 0;  // acks_ when that run began
-    Time loss_first, loss_last = kLongAgo;  // of those that no long pause separates
+    std::uint16_t lost_run = 0;     // losses since the last packet that arrived
+    std::uint32_t acks_before = 0;  // acks_ when lost_run began
+    Time loss_first, loss_last = kLongAgo;  // first and last loss of a series without a long pause
   };
 
   bool confirm_losses(Time now, Plane& plane, Duration late) const;
@@ -161,18 +163,18 @@ class PathSet {
   std::unique_ptr<Slot[]> order_;
   std::uint32_t slot_count_ = 0;
   std::uint32_t active_ = 0, active_min_ = 0;
-  std::uint32_t rotation_losses_ = 0;  // ones in the histories of EVs in rotation
+  std::uint32_t rotation_losses_ = 0;  // set bits in the histories of all EVs in rotation
   std::uint32_t rotation_count_ = 0;
-  std::uint32_t acks_ = 0;  // packets that arrived, wrapping
-  bool any_lost_ = false;   // something was lost once: arrivals are of interest
+  std::uint32_t acks_ = 0;  // packets that arrived; wraps
+  bool any_lost_ = false;   // a packet was lost once: from then on arrivals are recorded
   PortMask planes_down_ = 0;
   PortIndex turn_ = 0;  // the plane whose turn it is
   Time floor_next_;
   Prng prng_;
-  std::array<Slot, 8> clean_{};  // REPS
+  std::array<Slot, 8> clean_{};  // REPS: EVs whose last packet was not marked
   std::uint8_t clean_count_ = 0, clean_head_ = 0;
   std::array<Plane, world::kPortsMax>
-      planes_{};  // last: only the first port_count are ever touched
+      planes_{};  // last member: only the first port_count are ever touched
 };
 
 }  // namespace weft::transport

@@ -1,4 +1,5 @@
-// Which EVs are suspect: evidence relative to siblings, the floor, planes. docs/decisions/0003.
+// How losses condemn EVs and planes: relative to the QP's other EVs, down to ev_min_active.
+// docs/decisions/0003.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +18,7 @@ using Slot = PathSet::Slot;
 constexpr Duration kRtt = Duration::us(10);
 constexpr PortMask kAll = 0xff;
 
-// Packets one after the other, each lost or not, reported in order.
+// Sends packets one by one, each lost or not, and reports them in order.
 struct Trial {
   std::uint32_t ports = 4, per_port = 40, active = 128, min_active = 32;
   Condemn condemn = Condemn::kRelative;
@@ -36,7 +37,8 @@ class Path {
               make_evs({.ports = t.ports, .per_port = t.per_port})),
         prng(Prng(t.seed).fork("loss")) {}
 
-  // `chance_of(slot)` in parts per million. Returns the slot used.
+  // Sends one packet. `chance_of(slot)`: chance of a loss in parts per million. Returns the slot
+  // used.
   template <typename ChanceOf>
   Slot send(ChanceOf chance_of) {
     now += Duration::ns(100);
@@ -58,13 +60,13 @@ class Path {
   std::uint32_t condemned = 0, planes = 0, sent = 0;
 };
 
-TEST(PathSetLoss, UniformLossNeverComesToTheFloor) {
+TEST(PathSetLoss, UniformLossNeverReducesTheEvsToTheMinimum) {
   for (std::uint32_t ppm : {1'000u, 10'000u, 50'000u}) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       SCOPED_TRACE(testing::Message() << ppm << " ppm, seed " << seed);
       Path path({.seed = seed});
       for (int i = 0; i < 400'000; ++i) path.send([&](Slot) { return ppm; });
-      // No EV is brought back here: every mistake stays.
+      // Nothing revives EVs here: an EV that was wrongly condemned stays condemned.
       EXPECT_GT(path.paths.active_min(), 32u);
       EXPECT_LE(path.condemned, 8u);
       EXPECT_EQ(path.planes, 0u);
@@ -72,10 +74,10 @@ TEST(PathSetLoss, UniformLossNeverComesToTheFloor) {
   }
 }
 
-TEST(PathSetLoss, OneLossyEvIsFoundSoon) {
+TEST(PathSetLoss, OneLossyEvIsCondemnedSoon) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    // 16 paths, two a plane, as the paper's figure 12 has them; one backup each.
+    // 16 paths, two per plane, as in figure 12 of the MRC paper, and one backup per plane.
     Path path({.ports = 8, .per_port = 3, .active = 16, .min_active = 4, .seed = seed});
     const Slot bad = path.paths.any_on(3, 0);
     const auto chance = [&](Slot slot) { return slot == bad ? 200'000u : 0u; };
@@ -86,7 +88,7 @@ TEST(PathSetLoss, OneLossyEvIsFoundSoon) {
   }
 }
 
-TEST(PathSetLoss, LossyEvIsFoundUnderUniformLoss) {
+TEST(PathSetLoss, LossyEvIsCondemnedUnderUniformLoss) {
   std::uint64_t sum = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Path path({.ports = 4, .per_port = 10, .active = 32, .min_active = 8, .seed = seed});
@@ -100,14 +102,14 @@ TEST(PathSetLoss, LossyEvIsFoundUnderUniformLoss) {
   EXPECT_LT(sum / 20, 2000u);
 }
 
-TEST(PathSetLoss, FirstLossCondemnsAtOnceInThatMode) {
+TEST(PathSetLoss, FirstLossCondemnsAtOnceWithCondemnFirstLoss) {
   Path path({.condemn = Condemn::kFirstLoss});
   const Slot slot = path.paths.next(path.now, kAll, kRtt);
   EXPECT_EQ(path.paths.on_loss(path.now, slot), Verdict::kEvCondemned);
   EXPECT_EQ(path.paths.state(slot), EvState::kAssumedBad);
 }
 
-TEST(PathSetLoss, OneLossAloneProvesNothing) {
+TEST(PathSetLoss, OneLossAloneCondemnsNothing) {
   Path path({});
   const Slot slot = path.paths.next(path.now, kAll, kRtt);
   EXPECT_EQ(path.paths.on_loss(path.now, slot), Verdict::kNothing);
@@ -123,11 +125,11 @@ TEST(PathSetLoss, LossThatArrivedAfterAllIsWithdrawn) {
   EXPECT_EQ(path.paths.state(3), EvState::kGood);
   EXPECT_EQ(path.paths.active(), 8u);
   EXPECT_FALSE(path.paths.on_unlost(path.now, 3));
-  // Nothing is remembered against it.
+  // The withdrawn loss no longer counts against the EV.
   EXPECT_EQ(path.paths.on_loss(path.now, 3), Verdict::kNothing);
 }
 
-TEST(PathSetLoss, WithdrawnLossesDoNotAddUp) {
+TEST(PathSetLoss, WithdrawnLossesDoNotCount) {
   Path path({.ports = 1, .per_port = 8, .active = 8, .min_active = 2});
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(path.paths.on_loss(path.now, 3), Verdict::kNothing);
@@ -135,8 +137,8 @@ TEST(PathSetLoss, WithdrawnLossesDoNotAddUp) {
   }
 }
 
-// A software peer looks at one port after the other: a run that seems lost is often there a moment
-// later. Only losses that go on judge an EV or a plane.
+// A software peer reads one port after the other: packets that seem lost often arrive a moment
+// later. Only losses that go on condemn an EV or a plane.
 TEST(PathSetLoss, BurstOfLossCondemnsNothingWhereLossMustBeConfirmed) {
   const auto make = [] {
     return PathSet({.active = 8, .port_count = 2, .confirm = Duration::ms(1)},
@@ -161,7 +163,7 @@ TEST(PathSetLoss, BurstOfLossCondemnsNothingWhereLossMustBeConfirmed) {
     EXPECT_EQ(lose_run(again, now), Verdict::kNothing) << turn;
     for (int i = 0; i < 15; ++i) again.on_unlost(now, 0);
   }
-  // Packets are known to be late by milliseconds, or by seconds: then it takes longer, up to a
+  // Where packets are known to be late by milliseconds, losses must go on for longer, up to a
   // bound.
   for (const auto& [late, judged_ms] :
        {std::pair{Duration::us(10), 1}, {Duration::ms(4), 4}, {Duration::s(2), 8}}) {
@@ -172,11 +174,11 @@ TEST(PathSetLoss, BurstOfLossCondemnsNothingWhereLossMustBeConfirmed) {
   }
 }
 
-TEST(PathSetLoss, FloorKeepsTheMinimumOfEvsWithOnePacketAnRtt) {
+TEST(PathSetLoss, MinimumOfEvsIsKeptWithOnePacketAnRttOnDeadOnes) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Path path({.ports = 1, .per_port = 8, .active = 8, .min_active = 4, .seed = seed});
-    // Five are dead: four go, the fifth is kept by the floor.
+    // Five EVs are dead: four are taken out, and ev_min_active keeps the fifth in rotation.
     const auto dead = [](Slot slot) { return slot < 5 ? 1'000'000u : 0u; };
     for (int i = 0; i < 2000; ++i) path.send(dead);
     EXPECT_EQ(path.paths.active(), 4u);
@@ -192,7 +194,7 @@ TEST(PathSetLoss, FloorKeepsTheMinimumOfEvsWithOnePacketAnRtt) {
   }
 }
 
-TEST(PathSetLoss, FloorEvGetsOnePacketAnRttWhileAGoodOneIsLeft) {
+TEST(PathSetLoss, DeadEvInRotationGetsOnePacketAnRttWhileAGoodOneIsLeft) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Path path({.ports = 1, .per_port = 2, .active = 2, .min_active = 2, .seed = seed});
@@ -200,16 +202,16 @@ TEST(PathSetLoss, FloorEvGetsOnePacketAnRttWhileAGoodOneIsLeft) {
     for (int i = 0; i < 100; ++i) path.send(dead);
     ASSERT_TRUE(path.paths.is_condemned(0));
     int kept = 0;
-    for (int i = 0; i < 2000; ++i) kept += path.send(dead) == 0;  // 20 RTTs
+    for (int i = 0; i < 2000; ++i) kept += path.send(dead) == 0;  // for 20 RTTs
     EXPECT_LE(kept, 21);
   }
 }
 
-TEST(PathSetLoss, EvKeptByTheFloorCountsAsCondemned) {
+TEST(PathSetLoss, EvThatIsKeptByTheMinimumCountsAsCondemned) {
   Path path({.ports = 1, .per_port = 4, .active = 4, .min_active = 3});
   for (Slot slot : {Slot{0}, Slot{1}}) {
     path.paths.on_loss(path.now, slot);
-    // Told to the caller, who has it probed: nothing else could bring it back.
+    // The caller is told, and probes the EV: only probes can revive it.
     EXPECT_EQ(path.paths.on_loss(path.now, slot), Verdict::kEvCondemned) << slot;
     EXPECT_TRUE(path.paths.is_condemned(slot));
   }
@@ -221,14 +223,14 @@ TEST(PathSetLoss, EvKeptByTheFloorCountsAsCondemned) {
   EXPECT_EQ(path.paths.state(1), EvState::kGood);
 }
 
-TEST(PathSetLoss, EvsAllAtTheFloorStillSend) {
+TEST(PathSetLoss, EvsStillSendWhenAllAreKeptOnlyByTheMinimum) {
   Path path({.ports = 1, .per_port = 4, .active = 4, .min_active = 4});
   for (int i = 0; i < 1000; ++i)
     ASSERT_NE(path.send([](Slot) { return 1'000'000u; }), PathSet::kNone);
   EXPECT_EQ(path.paths.active(), 4u);
 }
 
-TEST(PathSetLoss, DeadPlaneIsFoundWhileOthersDeliver) {
+TEST(PathSetLoss, DeadPlaneIsCondemnedWhileOthersDeliver) {
   for (std::uint32_t ports : {2u, 3u, 4u, 8u}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       SCOPED_TRACE(testing::Message() << ports << " planes, seed " << seed);
@@ -266,7 +268,7 @@ TEST(PathSetLoss, NoPlaneIsCondemnedWhileNothingArrives) {
   EXPECT_EQ(path.paths.planes_down(), 0);
 }
 
-TEST(PathSetLoss, LastPlaneStays) {
+TEST(PathSetLoss, LastPlaneIsNeverCondemned) {
   Path path({.ports = 2, .per_port = 16, .active = 32, .min_active = 2});
   for (int i = 0; i < 200; ++i)
     path.send([&](Slot s) { return path.paths.ev(s).port == 1 ? 1'000'000u : 0u; });
@@ -276,9 +278,9 @@ TEST(PathSetLoss, LastPlaneStays) {
   EXPECT_EQ(path.paths.planes_down(), 0b10);
 }
 
-// Random events in any order: the EV of next() is always allowed, counts never disagree, nothing
-// stalls.
-TEST(PathSetLoss, InvariantsHoldUnderAnyOrderOfEvents) {
+// Random events in any order: next() always returns an allowed EV, the counts agree, and sending
+// never stalls.
+TEST(PathSetLoss, InvariantsHoldWhateverTheOrderOfEvents) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);
@@ -328,7 +330,7 @@ TEST(PathSetLoss, InvariantsHoldUnderAnyOrderOfEvents) {
       for (Slot s = 0; s < all; ++s) denied += paths.state(s) == EvState::kDenied;
       const Slot next = paths.next(now, kAll, kRtt);
       if (next == PathSet::kNone) {
-        ASSERT_GT(denied, 0u);  // only the controller can stop it
+        ASSERT_GT(denied, 0u);  // only the controller can stop a QP completely
         continue;
       }
       ASSERT_NE(paths.state(next), EvState::kDenied);

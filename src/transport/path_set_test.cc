@@ -1,4 +1,4 @@
-// The choice of the next EV: turns, marks, policies, denial. Reference sections 4.4, 4.5, 4.7.
+// The choice of the next EV: turns, marks, policies, denial (reference sections 4.4, 4.5, 4.7).
 #include "transport/path_set.h"
 
 #include <gtest/gtest.h>
@@ -71,31 +71,31 @@ TEST(PathSet, EveryCycleUsesEachEvInRotationOnce) {
   EXPECT_GT(orders.size(), 15u);  // in a fresh order each time
 }
 
-TEST(PathSet, SeedDecidesTheOrder) {
+TEST(PathSet, OrderDependsOnTheSeed) {
   PathSet a = make({.seed = 5}), b = make({.seed = 5}), c = make({.seed = 6});
   const auto first = take(a, 64);
   EXPECT_EQ(first, take(b, 64));
   EXPECT_NE(first, take(c, 64));
 }
 
-TEST(PathSet, OnlyUsablePorts) {
+TEST(PathSet, OnlyUsablePortsAreChosen) {
   PathSet paths = make({.ports = 4, .active = 32});
   for (Slot slot : take(paths, 100, 0b0101)) EXPECT_EQ(paths.ev(slot).port % 2, 0);
   EXPECT_EQ(paths.next(at(1), 0, kRtt), PathSet::kNone);
   EXPECT_EQ(paths.next(at(1), 0b1000'0000, kRtt), PathSet::kNone);
 }
 
-TEST(PathSet, OneMarkIsExactlyOneMissedTurn) {
+TEST(PathSet, OneMarkCausesExactlyOneMissedTurn) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     PathSet paths = make({.per_port = 8, .active = 8, .seed = seed});
     take(paths, 8 * 3);
     const auto marked = static_cast<Slot>(seed % 8);
     paths.on_mark(marked);
-    paths.on_mark(marked);  // more marks do not re-arm
+    paths.on_mark(marked);  // further marks do not add missed turns
     paths.on_mark(marked);
     EXPECT_EQ(paths.state(marked), EvState::kSkip);
-    // The cycle that misses it has seven, then it has its turn again in each.
+    // The cycle with the missed turn has seven EVs. In every later cycle the EV has its turn.
     const auto without = take(paths, 7);
     EXPECT_EQ(std::count(without.begin(), without.end(), marked), 0);
     for (int cycle = 0; cycle < 5; ++cycle) {
@@ -105,7 +105,7 @@ TEST(PathSet, OneMarkIsExactlyOneMissedTurn) {
   }
 }
 
-TEST(PathSet, AllSkippedNeverStalls) {
+TEST(PathSet, SendingNeverStallsWhenAllEvsAreMarked) {
   for (std::uint32_t count : {1u, 2u, 8u}) {
     PathSet paths = make({.ports = 2, .per_port = count, .active = 2 * count});
     for (int round = 0; round < 200; ++round) {
@@ -115,11 +115,11 @@ TEST(PathSet, AllSkippedNeverStalls) {
   }
 }
 
-TEST(PathSet, CondemnedIsReplacedFromItsPlaneAndNeverUsed) {
+TEST(PathSet, CondemnedEvIsReplacedByABackupOfItsPlaneAndNeverUsed) {
   PathSet paths = make({.ports = 2, .per_port = 6, .active = 8, .min_active = 1});
   const auto used = take(paths, 8);
   EXPECT_EQ(paths.active(), 8u);
-  // All of plane 1's in turn, until its backups are used up.
+  // Condemns the EVs of plane 1 one by one, until its backups are used up.
   std::set<Slot> bad;
   for (int i = 0; i < 2; ++i) {
     Slot victim = PathSet::kNone;
@@ -139,7 +139,7 @@ TEST(PathSet, CondemnedIsReplacedFromItsPlaneAndNeverUsed) {
     EXPECT_EQ(seen[1].size(), 4u);
   }
   EXPECT_EQ(paths.bad(), 2u);
-  // No backup is left: the plane goes on with fewer, and its share stays.
+  // No backup is left: the plane continues with fewer EVs, and its share of packets stays.
   const Slot third = paths.any_on(1, 0);
   ASSERT_TRUE(paths.condemn(at(1), third));
   EXPECT_EQ(paths.active(), 7u);
@@ -148,17 +148,17 @@ TEST(PathSet, CondemnedIsReplacedFromItsPlaneAndNeverUsed) {
   EXPECT_EQ(on_plane_1, 35);
 }
 
-TEST(PathSet, MarkedBackupIsStillABackup) {
+TEST(PathSet, MarkedBackupRemainsABackup) {
   PathSet paths = make({.per_port = 5, .active = 4, .min_active = 1});
   const auto cycle = take(paths, 4);
   Slot backup = 0;
   while (std::count(cycle.begin(), cycle.end(), backup) > 0) ++backup;
-  paths.on_mark(backup);  // a late mark of a packet from an earlier turn
+  paths.on_mark(backup);  // a late mark, of a packet from an earlier turn
   ASSERT_TRUE(paths.condemn(at(1), cycle[0]));
   EXPECT_EQ(paths.active(), 4u);
 }
 
-TEST(PathSet, ReviveBringsItBack) {
+TEST(PathSet, RevivedEvIsUsedAgain) {
   PathSet paths = make({.per_port = 4, .active = 4, .min_active = 1});
   ASSERT_TRUE(paths.condemn(at(1), 2));
   EXPECT_EQ(paths.active(), 3u);
@@ -178,7 +178,7 @@ TEST(PathSet, RevivedEvIsABackupWhileItsReplacementIsInRotation) {
   paths.revive(at(2), victim);
   EXPECT_EQ(paths.active(), 4u);
   for (Slot slot : take(paths, 16)) EXPECT_NE(slot, victim);
-  // It is the next to stand in.
+  // The revived EV is the next backup to be used.
   const Slot other = take(paths, 1)[0];
   ASSERT_TRUE(paths.condemn(at(3), other));
   const auto slots = take(paths, 16);
@@ -209,7 +209,7 @@ TEST(PathSet, DeniedEvIsNeverUsedUntilItIsAllowed) {
   }
 }
 
-TEST(PathSet, DeniedBackupIsNotABackup) {
+TEST(PathSet, DeniedEvNeverReplacesACondemnedOne) {
   PathSet paths = make({.per_port = 5, .active = 4, .min_active = 1});
   for (Slot slot = 0; slot < 5; ++slot) {
     const auto used = take(paths, 8);
@@ -220,38 +220,38 @@ TEST(PathSet, DeniedBackupIsNotABackup) {
   for (Slot slot : take(paths, 32)) EXPECT_EQ(paths.state(slot), EvState::kGood);
 }
 
-TEST(PathSet, ObliviousIgnoresMarks) {
+TEST(PathSet, ObliviousPolicyIgnoresMarks) {
   PathSet paths = make({.policy = Policy::kOblivious});
   for (Slot slot = 0; slot < 4; ++slot) paths.on_mark(slot);
   const auto slots = take(paths, 8);
   EXPECT_EQ(std::set<Slot>(slots.begin(), slots.end()).size(), 8u);
 }
 
-TEST(PathSet, FlowHashStaysOnOneEv) {
+TEST(PathSet, FlowHashPolicyStaysOnOneEv) {
   PathSet paths = make({.ports = 2, .policy = Policy::kFlowHash});
   for (Slot slot : take(paths, 50)) EXPECT_EQ(slot, 0);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(paths.on_loss(at(1), 0), Verdict::kNothing);
   paths.on_mark(0);
   EXPECT_EQ(paths.next(at(1), kAll, kRtt), 0);
-  EXPECT_EQ(paths.next(at(1), 0b10, kRtt), PathSet::kNone);  // its port has no room
+  EXPECT_EQ(paths.next(at(1), 0b10, kRtt), PathSet::kNone);  // the EV's port has no room
 }
 
-TEST(PathSet, RepsReusesCleanEvsOldestFirst) {
+TEST(PathSet, RepsPolicyReusesCleanEvsOldestFirst) {
   PathSet paths = make({.per_port = 32, .active = 32, .policy = Policy::kReps});
   for (Slot slot : {Slot{9}, Slot{4}, Slot{30}}) paths.on_clean_echo(slot);
   EXPECT_EQ(take(paths, 3), (std::vector<Slot>{9, 4, 30}));
-  // Then it explores; and remembers eight at most.
+  // After that it explores new EVs. It remembers at most eight clean ones.
   take(paths, 32);
   for (Slot slot = 0; slot < 12; ++slot) paths.on_clean_echo(slot);
   EXPECT_EQ(take(paths, 8), (std::vector<Slot>{0, 1, 2, 3, 4, 5, 6, 7}));
-  // An EV that was condemned since is passed over.
+  // A clean EV that was condemned meanwhile is not reused.
   paths.on_clean_echo(3);
   paths.on_clean_echo(5);
   ASSERT_TRUE(paths.condemn(at(1), 3));
   EXPECT_EQ(paths.next(at(1), kAll, kRtt), 5);
 }
 
-TEST(PathSet, FindAndAnyOn) {
+TEST(PathSet, SlotIsFoundByItsEvAndByItsPort) {
   PathSet paths = make({.ports = 2, .per_port = 4, .active = 8});
   for (Slot slot = 0; slot < 8; ++slot) {
     EXPECT_EQ(paths.find(paths.ev(slot)), slot);
@@ -266,8 +266,8 @@ TEST(PathSet, FindAndAnyOn) {
   }
 }
 
-// Where the value does not tell the plane, an echo that fits two planes names no EV.
-TEST(PathSet, EchoThatTwoPlanesShareNamesNoSlot) {
+// STEV values do not contain the plane: an echoed value that two planes share names no EV.
+TEST(PathSet, EchoedValueThatTwoPlanesShareNamesNoSlot) {
   const fabric::Ev evs[] = {
       {.value = 5, .port = 0}, {.value = 5, .port = 1}, {.value = 6, .port = 1}};
   PathSet paths({.active = 3, .min_active = 1, .port_count = 2}, evs);

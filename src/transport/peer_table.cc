@@ -46,7 +46,7 @@ Result<PeerTable::Added> PeerTable::add(const PeerInfo& info) {
   return added;
 }
 
-// At most half of the slots are taken, so every search ends at an empty one.
+// At most half of slots_ is used, so every search ends at an empty entry.
 void PeerTable::hash(std::uint32_t index) {
   const std::size_t mask = slots_.size() - 1;
   for (std::uint32_t port = 0; port < port_count_; ++port) {

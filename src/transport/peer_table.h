@@ -1,7 +1,8 @@
-// PeerTable: which host has this address?
+// PeerTable: finds the peer that has a given address.
 //
-// The hosts that QPs lead to, each with one address a port, found by any of them. An index names a
-// peer as long as it has QPs; then another host may take its place. Bounded; owned by the endpoint.
+// Holds the peers of all QPs, each with one address per port, found by any of its addresses. An
+// index names a peer as long as the peer has QPs; after that another peer may get the index.
+// Bounded; owned by the endpoint.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ class PeerTable {
 
   struct Added {
     std::uint32_t index = 0;
-    bool is_new = false;     // it was not in the table
-    bool is_reused = false;  // the index stood for another host before
+    bool is_new = false;     // the peer was not in the table
+    bool is_reused = false;  // the index named another peer before
   };
   // The peer with these addresses, added if it is new. Errors: kExhausted.
   Result<Added> add(const PeerInfo& info);

@@ -30,7 +30,7 @@ TEST(PeerTable, PeerIsFoundByTheAddressOfAnyOfItsPorts) {
     EXPECT_EQ(peers[host].host, host);
   }
   EXPECT_EQ(peers.find(address(4, 0)), Peer::kNobody);
-  EXPECT_EQ(peers.find(address(0, 0, 1)), Peer::kNobody);  // another process
+  EXPECT_EQ(peers.find(address(0, 0, 1)), Peer::kNobody);  // another process of the same host
 }
 
 TEST(PeerTable, KnownPeerIsNotAddedTwice) {
@@ -52,12 +52,12 @@ TEST(PeerTable, FullTableReusesAPeerWithoutQps) {
   EXPECT_TRUE(added->is_new);
   EXPECT_TRUE(added->is_reused);
   EXPECT_EQ(added->index, 1u);
-  EXPECT_EQ(peers[1].heard, 0);  // nothing of the other host is left
+  EXPECT_EQ(peers[1].heard, 0);  // the earlier peer's state is gone
   EXPECT_EQ(peers.find(address(1, 0)), Peer::kNobody);
   EXPECT_EQ(peers.find(address(9, 1)), 1u);
   EXPECT_EQ(peers.find(address(2, 0)), 2u);
   EXPECT_EQ(peers.find({}), Peer::kNobody);
-  // However often: no address of an earlier host takes up room.
+  // Many times: addresses of earlier peers take up no room.
   for (std::uint32_t host = 10; host < 60; ++host) ASSERT_EQ(peers.add(info(host))->index, 1u);
   EXPECT_EQ(peers.find(address(58, 0)), Peer::kNobody);
   EXPECT_EQ(peers.find(address(59, 0)), 1u);

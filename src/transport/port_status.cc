@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::uint8_t kQuickTries = 3;
 constexpr Duration kResendQuickly = Duration::us(100), kResendSlowly = Duration::ms(10);
-// Request numbers are shared with probes and go round: for so long they tell the order of updates.
+// Request ids are shared with probes and wrap around. For this long they tell which update is
+// newer.
 constexpr Duration kIdsTellOrder = Duration::ms(10);
 
 PortMask with_bit(PortMask mask, PortIndex port, bool set) {
@@ -56,7 +57,7 @@ void PortStatus::resend_if_due(Time now, std::uint32_t index, OfPeer& peer, Cont
   }
 }
 
-// An update that finds no room in the queue is sent at its next turn.
+// An update that finds the queue full is sent when it is due next.
 void PortStatus::send(Time now, std::uint32_t index, OfPeer& peer, ControlQueue& out) {
   WEFT_ASSERT(peer.id != 0);
   peer.resend_at = now + (peer.tries < kQuickTries ? kResendQuickly : kResendSlowly);

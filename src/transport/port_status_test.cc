@@ -49,7 +49,7 @@ TEST(PortStatus, UpdateCountsPortsFromOneAndLeavesOutUnlistedOnes) {
   const auto sent = test::take_all(bench.control);
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].control.peer, 5u);
-  EXPECT_EQ(bench.status(sent[0]), 0b100u);  // port 1 alone
+  EXPECT_EQ(bench.status(sent[0]), 0b100u);  // bit 2 is port 1
   EXPECT_TRUE(bench.peer.was_updated);
 }
 
@@ -68,7 +68,7 @@ TEST(PortStatus, UnansweredUpdateIsRepeatedQuicklyThreeTimesAndThenSlowly) {
   EXPECT_EQ(bench.ports.updates_sent(), 6u);
 }
 
-TEST(PortStatus, NotDueUpdateIsNotSentAgain) {
+TEST(PortStatus, UpdateIsNotSentAgainBeforeItIsDue) {
   Bench bench;
   bench.start(at(0));
   bench.resend(at(99));
@@ -76,7 +76,7 @@ TEST(PortStatus, NotDueUpdateIsNotSentAgain) {
   EXPECT_EQ(bench.ports.resend_at(), at(100));
 }
 
-TEST(PortStatus, AnsweredUpdateIsNotSentAgain) {
+TEST(PortStatus, UpdateIsNotSentAgainOnceItIsAnswered) {
   Bench bench;
   bench.start(at(0));
   const std::uint16_t id = bench.peer.id;
@@ -89,7 +89,7 @@ TEST(PortStatus, AnsweredUpdateIsNotSentAgain) {
   EXPECT_EQ(bench.ports.resend_at(), kNever);
 }
 
-TEST(PortStatus, NewUpdateTakesThePlaceOfAnUnansweredOne) {
+TEST(PortStatus, NewUpdateReplacesAnUnansweredOne) {
   Bench bench;
   bench.start(at(0));
   const std::uint16_t old = bench.peer.id;
@@ -98,7 +98,7 @@ TEST(PortStatus, NewUpdateTakesThePlaceOfAnUnansweredOne) {
   EXPECT_EQ(bench.peer.tries, 1);
 }
 
-TEST(PortStatus, UpdateThatFindsNoRoomIsSentAtItsNextTurn) {
+TEST(PortStatus, UpdateThatFindsTheQueueFullIsSentWhenDueNext) {
   Bench bench;
   while (bench.control.add() != nullptr) {
   }
@@ -109,7 +109,7 @@ TEST(PortStatus, UpdateThatFindsNoRoomIsSentAtItsNextTurn) {
   EXPECT_EQ(bench.ports.updates_sent(), 1u);
 }
 
-TEST(PortStatus, PeersUpdateSaysWhatIsLostAndWhatIsBack) {
+TEST(PortStatus, PeersUpdateSaysWhichPortsAreLostAndWhichAreBack) {
   Bench bench;
   auto change = bench.ports.on_update(at(0), bench.peer, 1, 0b1100);  // ports 1 and 2, from 0
   EXPECT_EQ(change.lost & 0b111, 0b001);
@@ -129,11 +129,11 @@ TEST(PortStatus, UnlistedPortsStayReachable) {
 TEST(PortStatus, LateUpdateDoesNotUndoANewerOne) {
   Bench bench;
   bench.ports.on_update(at(0), bench.peer, 0xffff, 0b1110);
-  bench.ports.on_update(at(1), bench.peer, 3, 0b0010);  // newer: numbers go round
+  bench.ports.on_update(at(1), bench.peer, 3, 0b0010);  // newer: ids wrap around
   const auto change = bench.ports.on_update(at(2), bench.peer, 0xffff, 0b1110);
   EXPECT_EQ(change.lost | change.back, 0);
   EXPECT_EQ(bench.peer.reachable, 0b001);
-  // After 10 ms the numbers say nothing about the order.
+  // After 10 ms the ids no longer tell the order.
   bench.ports.on_update(at(10'001), bench.peer, 0xffff, 0b1110);
   EXPECT_EQ(bench.peer.reachable, 0b111);
 }

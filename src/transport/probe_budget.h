@@ -1,5 +1,6 @@
-// ProbeBudget: how many reliability probes an endpoint may send. To software each costs both ends as
-// much as a run of data: a thousand QPs whose peer is slow to answer would keep it so by asking.
+// ProbeBudget: how many reliability probes an endpoint may send. Between software ends a probe
+// costs both ends as much as a burst of data. The probes of a thousand QPs to a slow peer would by
+// themselves keep it slow.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +12,12 @@ namespace weft::transport {
 
 class ProbeBudget {
  public:
-  // So many a millisecond in the long run, 8 ms' worth at once; 0: as many as there are reasons.
+  // `per_ms` probes per millisecond on average, and 8 ms' worth at once. 0: no bound.
   explicit ProbeBudget(std::uint32_t per_ms)
       : per_ms_(per_ms), tokens_milli_(std::int64_t{per_ms} * kBurst * 1000) {}
 
   bool is_bounded() const { return per_ms_ > 0; }
-  // A probe is about to be sent. False: not now.
+  // A probe is about to be sent. False: the budget is used up for now.
   bool take(Time now) {
     if (per_ms_ == 0) return true;
     const std::int64_t us = std::max<std::int64_t>((now - filled_at_).us(), 0);

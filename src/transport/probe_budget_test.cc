@@ -11,17 +11,17 @@ int taken(ProbeBudget& budget, Time now, int asked) {
   return out;
 }
 
-TEST(ProbeBudget, GivesABurstThenItsRate) {
+TEST(ProbeBudget, BudgetGivesABurstAndThenItsRate) {
   ProbeBudget budget(10);
   const Time start = Time::from_start(Duration::s(3));
   EXPECT_EQ(taken(budget, start, 1000), 80);
   EXPECT_EQ(taken(budget, start + Duration::us(50), 1000), 0);
-  EXPECT_EQ(taken(budget, start + Duration::us(150), 1000), 1);  // what is left over is not lost
+  EXPECT_EQ(taken(budget, start + Duration::us(150), 1000), 1);  // the remainder is not lost
   EXPECT_EQ(taken(budget, start + Duration::ms(2), 1000), 19);
   EXPECT_EQ(taken(budget, start + Duration::s(9), 1000), 80);
 }
 
-TEST(ProbeBudget, WithoutARateHasNoBound) {
+TEST(ProbeBudget, BudgetOfRateZeroHasNoBound) {
   ProbeBudget budget(0);
   EXPECT_EQ(taken(budget, Time(), 100'000), 100'000);
 }

@@ -7,7 +7,7 @@ namespace {
 
 Time at(std::int64_t us) { return Time::from_start(Duration::us(us)); }
 
-TEST(ProbeLog, KnowsTheLastEightById) {
+TEST(ProbeLog, TimeOfEachOfTheLastEightProbesIsFoundByItsId) {
   ProbeLog log;
   EXPECT_EQ(log.sent_at(0), kNever);
   EXPECT_EQ(log.sent_at(0xffff), kNever);

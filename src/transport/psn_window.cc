@@ -33,7 +33,7 @@ void PsnBlockPool::give_back(std::uint32_t index) {
 PsnWindow::PsnWindow(PsnBlockPool& pool, std::uint32_t window_max, Psn first)
     : pool_(&pool), window_max_(window_max), cack_(first - 1), next_(first), lost_hint_(first) {
   WEFT_ASSERT(window_max > 0 && window_max <= kWindowMax);
-  // One block more than the window: it may begin and end inside a block.
+  // One block more than the window: the window may begin and end inside a block.
   std::uint32_t count = std::bit_ceil(window_max / PsnBlock::kSize + 2);
   blocks_ = std::make_unique<std::uint32_t[]>(count);
   for (std::uint32_t i = 0; i < count; ++i) blocks_[i] = PsnBlockPool::kNone;
@@ -49,13 +49,13 @@ PsnRecord* PsnWindow::open() {
   }
   PsnRecord& record = (*pool_)[block].records[next_.value() % PsnBlock::kSize];
   record = PsnRecord{};
-  record.state = PsnState::kLost;  // until sent() says otherwise; never counted as such
+  record.state = PsnState::kLost;  // sent() changes this; not counted as lost
   next_ = next_ + 1;
   return &record;
 }
 
 void PsnWindow::sent(Psn psn, PsnRecord& record, Time now, std::uint16_t ev) {
-  WEFT_ASSERT(record.state == PsnState::kLost);  // or only opened
+  WEFT_ASSERT(record.state == PsnState::kLost);  // lost, or opened and not sent yet
   if (record.copies > 0) {
     WEFT_ASSERT(lost_ > 0);
     --lost_;
@@ -128,9 +128,9 @@ bool PsnWindow::receive(Psn psn, PsnRecord& record) {
 void PsnWindow::advance(Psn cack) {
   WEFT_ASSERT(contains(cack));
   const auto passed = static_cast<std::uint32_t>(cack.since(cack_));
-  WEFT_ASSERT(received_ >= passed);  // each of them, and none above it
+  WEFT_ASSERT(received_ >= passed);  // each of them was received
   received_ -= passed;
-  // Blocks that lie wholly at or below the new edge go back.
+  // Gives back the blocks that lie wholly at or below the new cumulative PSN.
   const Psn old_first = cack_ + 1;
   const std::uint32_t new_block = (cack + 1).value() / PsnBlock::kSize;
   std::uint32_t block = old_first.value() / PsnBlock::kSize;

@@ -1,16 +1,16 @@
-// PsnWindow: which PSNs are missing, acknowledged, selectively acknowledged? The requestor's memory
-// of what it sent.
+// PsnWindow: the requestor's record of each packet that it sent: outstanding, lost or received.
 //
-// One record a PSN from cack + 1 to the newest sent. Records live in blocks of 64 that come from
-// the endpoint's pool as the window opens and go back as cack passes them: an idle QP holds none.
-// The ring of blocks has a power-of-two size, so that it has no seam where PSNs wrap at 2^24.
+// One record per PSN from cack + 1 to the newest sent. Records live in blocks of 64, which come
+// from the endpoint's pool as the window opens and return to it as cack passes them: an idle QP
+// holds no block. The ring of blocks has a power-of-two size, so that it has no seam where PSNs
+// wrap at 2^24.
 //
-// Each PSN is in one state: outstanding (sent, nothing known), lost (to be sent again), received.
-// Outstanding ones form a list in the order in which their newest copies were sent: loss detection
-// reads its head. In flight are exactly the outstanding ones.
+// Each PSN is in one state: outstanding (sent, nothing known), lost (to be retransmitted),
+// received. The outstanding PSNs form a list in the order in which their newest copies were sent;
+// loss detection reads its head. They are exactly the packets in flight.
 //
-// Invariants: cack < next; the three states together are all PSNs between them, but for one that was
-// just opened and not sent yet.
+// Invariants: cack < next; each PSN between them is in one of the three states, except a PSN that
+// was just opened and not sent yet.
 #pragma once
 
 #include <cstddef>
@@ -29,14 +29,14 @@ namespace weft::transport {
 enum class PsnState : std::uint8_t { kOutstanding, kLost, kReceived };
 
 struct PsnRecord {
-  std::int64_t sent_at_ps;  // of the newest copy
-  std::uint16_t ev;         // the newest copy's slot in the path set
-  std::uint16_t older;      // neighbours in send order: PSN mod 2^16
+  std::int64_t sent_at_ps;  // when the newest copy was sent
+  std::uint16_t ev;         // path set slot of the newest copy's EV
+  std::uint16_t older;      // neighbours in the list of send order, as PSN mod 2^16
   std::uint16_t newer;
-  std::uint8_t copies;  // times sent, saturating
+  std::uint8_t copies;  // how often it was sent, saturating
   PsnState state : 2;
-  bool blamed : 1;  // its loss was held against its EV
-  bool full : 1;    // a whole MTU without immediate: its size needs no look-up
+  bool blamed : 1;  // the loss counts against its EV
+  bool full : 1;    // a full packet without immediate: its size is known
 
   Time sent_at() const { return Time::from_start(Duration::ps(sent_at_ps)); }
 };
@@ -48,37 +48,36 @@ struct PsnBlock {
   PsnRecord records[kSize];
 };
 
-// The blocks of all QPs of an endpoint. Bounded; never grows after construction.
+// The PSN blocks of all QPs of an endpoint. Bounded; never grows after construction.
 class PsnBlockPool {
  public:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
   explicit PsnBlockPool(std::uint32_t count_max);
-  // kNone when the bound is reached.
+  // Returns kNone when the bound is reached.
   std::uint32_t take();
   void give_back(std::uint32_t index);
   PsnBlock& operator[](std::uint32_t index) { return blocks_[index]; }
   std::uint32_t in_use() const { return in_use_; }
-  // As far as it was ever touched.
+  // Bytes of memory that were ever touched.
   std::size_t bytes() const { return fresh_ * sizeof(PsnBlock) + free_.capacity() * 4; }
 
  private:
   std::unique_ptr<PsnBlock[]> blocks_;
   std::vector<std::uint32_t> free_;
-  std::uint32_t fresh_ =
-      0;  // blocks never touched yet: memory is used only as far as the run needs it
+  std::uint32_t fresh_ = 0;  // first untouched block: memory is used up to it
   std::uint32_t count_max_ = 0;
   std::uint32_t in_use_ = 0;
 };
 
 class PsnWindow {
  public:
-  // Room for windows up to `window_max` PSNs; `first` is the first PSN that will be sent. REQUIRES
-  // 0 < window_max <= kWindowMax.
+  // For windows up to `window_max` PSNs; `first` is the first PSN that will be sent. REQUIRES 0 <
+  // window_max <= kWindowMax.
   static constexpr std::uint32_t kWindowMax = 0x8000;  // a PSN mod 2^16 names one of the window
   PsnWindow(PsnBlockPool& pool, std::uint32_t window_max, Psn first);
 
-  Psn cack() const { return cack_; }  // everything up to it is received
-  Psn next() const { return next_; }  // the next new PSN
+  Psn cack() const { return cack_; }  // every PSN up to this one is received
+  Psn next() const { return next_; }  // the next PSN to be sent for the first time
   std::uint32_t span() const { return static_cast<std::uint32_t>(next_.since(cack_)) - 1; }
   std::uint32_t window_max() const { return window_max_; }
   std::uint32_t outstanding() const { return outstanding_; }
@@ -94,34 +93,38 @@ class PsnWindow {
     return pool_->operator[](blocks_[block_slot(psn)]).records[psn.value() % PsnBlock::kSize];
   }
 
-  // Takes the next new PSN. Null when the pool is exhausted or the ring is full: try again later.
+  // Takes the next new PSN. Null when the pool is exhausted or the ring is full: the caller retries
+  // later.
   PsnRecord* open();
-  // A copy of `psn` was sent: outstanding, newest in send order. REQUIRES it is not outstanding.
+  // A copy of `psn` was sent: the PSN is outstanding, and newest in send order. REQUIRES that it is
+  // not outstanding.
   void sent(Psn psn, PsnRecord& record, Time now, std::uint16_t ev);
   // Outstanding -> lost. REQUIRES state kOutstanding.
   void lose(Psn psn, PsnRecord& record);
-  // Anything -> received; false if it was already.
+  // Any state -> received. False if it was received already.
   bool receive(Psn psn, PsnRecord& record);
-  // cack moves to `cack`. REQUIRES every PSN up to it received, and contains(cack).
+  // Moves the cumulative PSN to `cack`. REQUIRES that every PSN up to it is received, and
+  // contains(cack).
   void advance(Psn cack);
 
-  // The outstanding PSN whose newest copy was sent first; its follower. REQUIRES outstanding() > 0.
+  // The outstanding PSN whose newest copy was sent first, and the PSN after it in send order.
+  // REQUIRES outstanding() > 0.
   Psn oldest() const {
     WEFT_ASSERT(outstanding_ > 0);
     return psn_of_slot(oldest_);
   }
   Psn after(const PsnRecord& record) const { return psn_of_slot(record.newer); }
-  // The lowest lost PSN. REQUIRES lost() > 0.
+  // The lowest PSN in state lost. REQUIRES lost() > 0.
   Psn first_lost();
 
-  // The records that an acknowledgement looks at first.
+  // The memory of the records that the next acknowledgement reads first, for prefetching.
   world::Node::Part hot() {
     constexpr std::uint32_t kBytes = 128;
     const Psn first = cack_ + 1;
     return contains(first) ? world::Node::Part{&record(first), kBytes} : world::Node::Part();
   }
 
-  // Gives all blocks back; nothing is outstanding any more.
+  // Gives all blocks back. Nothing is outstanding after that.
   void clear();
 
  private:
@@ -142,7 +145,7 @@ class PsnWindow {
   std::uint32_t window_max_ = 0;
   Psn cack_, next_, lost_hint_;
   std::uint32_t outstanding_ = 0, lost_ = 0, received_ = 0;
-  std::uint16_t oldest_ = 0, newest_ = 0;  // ends of the list in send order
+  std::uint16_t oldest_ = 0, newest_ = 0;  // ends of the list of send order
 };
 
 }  // namespace weft::transport

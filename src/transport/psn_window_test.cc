@@ -21,7 +21,7 @@ Psn open_and_send(PsnWindow& window, Time now, std::uint16_t ev = 0) {
   return psn;
 }
 
-TEST(PsnBlockPool, IsBoundedAndCounts) {
+TEST(PsnBlockPool, PoolIsBoundedAndCountsItsBlocks) {
   PsnBlockPool pool(3);
   std::set<std::uint32_t> taken;
   for (int i = 0; i < 3; ++i) taken.insert(pool.take());
@@ -35,9 +35,9 @@ TEST(PsnBlockPool, IsBoundedAndCounts) {
   EXPECT_EQ(pool[1].lost, 0u);
 }
 
-// With a window that is no power of two, a modulo would collide at the wrap. Each
-// record keeps what was written to it while the whole window is open, for every MPR, from before
-// the wrap to behind it.
+// With a window that is no power of two, a modulo would make records collide at the wrap. For every
+// MPR each record keeps its content while the whole window is open, from before the wrap to after
+// it.
 TEST(PsnWindow, RecordsNeverCollideForAnyMprAcrossTheWrap) {
   for (std::uint32_t mpr = 1; mpr <= 255; ++mpr) {
     const std::uint32_t size = mpr * 128;
@@ -78,7 +78,7 @@ TEST(PsnWindow, WindowMovesAcrossTheWrapWithABoundedPool) {
   }
 }
 
-TEST(PsnWindow, IdleHoldsNoBlock) {
+TEST(PsnWindow, IdleWindowHoldsNoBlock) {
   for (std::uint32_t first : {0u, 1u, 63u, 64u, 0xff'ffffu, 0xff'ffc0u}) {
     PsnBlockPool pool(64);
     PsnWindow window(pool, 1024, Psn(first));
@@ -97,7 +97,7 @@ TEST(PsnWindow, IdleHoldsNoBlock) {
   }
 }
 
-TEST(PsnWindow, PoolAtItsBoundOpensAgainLater) {
+TEST(PsnWindow, WindowAtThePoolsBoundOpensAgainLater) {
   PsnBlockPool pool(1);
   PsnWindow window(pool, 1024, Psn(0));
   for (int i = 0; i < 64; ++i) open_and_send(window, at(1));
@@ -108,7 +108,7 @@ TEST(PsnWindow, PoolAtItsBoundOpensAgainLater) {
   EXPECT_NE(window.open(), nullptr);
 }
 
-TEST(PsnWindow, OldestIsByTheTimeOfTheNewestCopy) {
+TEST(PsnWindow, OldestIsThePsnWhoseNewestCopyWasSentFirst) {
   PsnBlockPool pool(8);
   PsnWindow window(pool, 256, Psn(0xff'fffe));
   for (int i = 0; i < 4; ++i) open_and_send(window, at(i));
@@ -120,7 +120,7 @@ TEST(PsnWindow, OldestIsByTheTimeOfTheNewestCopy) {
   window.sent(first, window.record(first), at(9), 5);
   EXPECT_EQ(window.record(first).copies, 2);
   EXPECT_EQ(window.record(first).ev, 5);
-  // In send order: 1, 2, 3, 0.
+  // The send order is 1, 2, 3, 0.
   Psn psn = window.oldest();
   for (std::int32_t i : {1, 2, 3}) {
     EXPECT_EQ(psn, first + i);
@@ -148,7 +148,7 @@ TEST(PsnWindowDeathTest, BrokenListStopsTheProgram) {
   EXPECT_DEATH(window.receive(Psn(1), window.record(Psn(1))), "assertion failed");
 }
 
-TEST(PsnWindow, ContainsIsExact) {
+TEST(PsnWindow, ContainsHoldsForExactlyThePsnsOfTheWindow) {
   PsnBlockPool pool(8);
   PsnWindow window(pool, 256, Psn(0xff'ffff));
   EXPECT_FALSE(window.contains(Psn(0xff'ffff)));
@@ -161,8 +161,8 @@ TEST(PsnWindow, ContainsIsExact) {
   EXPECT_FALSE(window.contains(Psn(0x7f'ffff)));
 }
 
-// Against a plain model: a map of states and a list in send order.
-TEST(PsnWindow, AgreesWithAModel) {
+// Compared with a plain model: a map of states and a list in send order.
+TEST(PsnWindow, WindowAgreesWithAModelUnderRandomCalls) {
   enum class State { kOutstanding, kLost, kReceived };
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

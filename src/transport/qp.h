@@ -1,5 +1,5 @@
-// Qp: what state are we in, what may happen next? The work is the requestor's and the responder's;
-// what other parts of the endpoint keep for each QP stands here too. Owned by the QpTable.
+// Qp: one queue pair, with its state, its requestor and its responder. Also holds what other parts
+// of the endpoint keep for each QP. Owned by the QpTable.
 #pragma once
 
 #include <cstdint>
@@ -38,27 +38,27 @@ struct Qp {
     return state == QpState::kReadyToReceive || state == QpState::kReadyToSend;
   }
 
-  // What every packet looks at.
+  // The first members, which every packet reads; for prefetching.
   world::Node::Part head() const { return {.at = this, .bytes = 8}; }
-  // What the next data packet will touch, of this object.
+  // The part of this object that the next data packet will touch; for prefetching.
   world::Node::Part responder_part() const {
     const auto* begin = reinterpret_cast<const char*>(this);
     const auto* end = reinterpret_cast<const char*>(&responder + 1);
     return {.at = begin, .bytes = static_cast<std::uint32_t>(end - begin)};
   }
 
-  // What every packet looks at comes first.
+  // First members: every packet reads them.
   Qpn qpn;
   QpState state = QpState::kInit;
-  bool ready = false;           // in the endpoint's ReadyRing
-  bool peer_is_silent = false;  // the requestor waits for a silent peer: any packet ends that
+  bool ready = false;           // the QP is in the endpoint's ReadyRing
+  bool peer_is_silent = false;  // until any packet of the peer comes
   static constexpr std::uint32_t kNoPeer = 0xffff'ffff;
-  std::uint32_t peer = kNoPeer;  // index of the peer; none before it is connected
+  std::uint32_t peer = kNoPeer;  // index of the peer; kNoPeer before connect
   std::uint32_t peer_qpn = 0;
   const QpParams* params;
-  std::uint32_t next_of_peer = Peer::kNobody;  // list of the peer's QPs
+  std::uint32_t next_of_peer = Peer::kNobody;  // next QP in the list of the peer's QPs
   Psn first_psn, peer_first_psn;
-  std::uint32_t budget_epoch = 0;  // when it last received, to the receive budget
+  std::uint32_t budget_epoch = 0;  // receive budget epoch in which the QP last received
   AnswerScheduler::OfQp answers;
   Ring<std::uint64_t> receives;  // ids of posted receives
   Responder responder;

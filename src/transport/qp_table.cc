@@ -49,7 +49,7 @@ void QpTable::link(Peer& peer, Qp& qp) const {
 void QpTable::unlink(Peer& peer, const Qp& qp) const {
   std::uint32_t* link = &peer.first_qp;
   while (*link != index_of(qp)) {
-    WEFT_ASSERT(*link != Peer::kNobody && slots_[*link]);  // else the QP is in no list
+    WEFT_ASSERT(*link != Peer::kNobody && slots_[*link]);  // asserts that the QP is in the list
     link = &slots_[*link]->next_of_peer;
   }
   *link = qp.next_of_peer;

@@ -1,8 +1,8 @@
-// QpTable: the QPs of an endpoint, by number, by index, and as lists by peer.
+// QpTable: the QPs of an endpoint, found by number or index, and listed by peer.
 //
-// They lie in one array, so that a QPN leads to its QP without a search: the index is the QPN's low
-// bits. QPNs go round in their low bits; a number is used again only after all others. Bounded;
-// owned by the endpoint.
+// The QPs lie in one array, and the low bits of a QPN are the index: no search is needed. QPNs
+// count up in their low bits and wrap around, so that a number is used again only after all others.
+// Bounded; owned by the endpoint.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace weft::transport {
 
-// A place for a QP. Whether one lives there stands before it, on the cache line that every packet
-// looks at anyway; std::optional has it behind the QP.
+// Room for one QP. The flag that says whether a QP lives here comes first, on the cache line that
+// every packet reads anyway; std::optional has the flag behind its value.
 class alignas(64) QpSlot {
  public:
   QpSlot() {}
@@ -26,11 +26,11 @@ class alignas(64) QpSlot {
   QpSlot& operator=(const QpSlot&) = delete;
 
   explicit operator bool() const { return used_; }
-  // REQUIRES that one lives here; unchecked, as every packet passes here.
+  // REQUIRES that a QP lives here; unchecked, as every packet passes here.
   Qp& operator*() { return qp_; }
   Qp* operator->() { return &qp_; }
 
-  // REQUIRES that none lives here.
+  // REQUIRES that no QP lives here.
   void emplace(const Qp::Options& options, std::span<const fabric::Ev> evs) {
     WEFT_ASSERT(!used_);
     std::construct_at(&qp_, options, evs);
@@ -57,7 +57,7 @@ class QpTable {
   };
   explicit QpTable(const Options& options);
 
-  // Null: there is no such QP.
+  // Null if there is no such QP.
   Qp* find(Qpn qpn) const {
     QpSlot& qp = slots_[index_of(qpn)];
     return qp && qp->qpn == qpn ? &*qp : nullptr;
@@ -66,28 +66,28 @@ class QpTable {
   std::uint32_t index_of(const Qp& qp) const { return index_of(qp.qpn); }
   // REQUIRES that a QP has this index.
   Qp& operator[](std::uint32_t index) const {
-    WEFT_ASSERT(slots_[index]);  // no list or timer names a QP that is gone
+    WEFT_ASSERT(slots_[index]);  // no list or timer names a destroyed QP
     return *slots_[index];
   }
 
   bool full() const { return count_ >= qp_count_max_; }
-  // Indices are below this.
+  // All indices are below this.
   std::uint32_t size() const { return mask_ + 1; }
-  // A number for one more QP. REQUIRES !full().
+  // A number for a new QP. REQUIRES !full().
   Qpn next_number();
-  // REQUIRES that no QP has this number, and that it is one of next_number().
+  // REQUIRES that `options` has a number from next_number() that no QP has.
   Qp& emplace(const Qp::Options& options, std::span<const fabric::Ev> evs);
   // REQUIRES that the QP is in no list.
   void erase(std::uint32_t index);
 
-  // f(Qp&) for each QP, by index.
+  // Calls f(Qp&) for each QP, in the order of indices.
   template <typename F>
   void for_each(F f) const {
     for (std::uint32_t i = 0; i <= mask_; ++i) {
       if (slots_[i]) f(*slots_[i]);
     }
   }
-  // f(Qp&) for each QP to that peer, newest first. `f` links and unlinks none.
+  // Calls f(Qp&) for each QP to that peer, newest first. `f` must not link or unlink QPs.
   template <typename F>
   void for_each_of(const Peer& peer, F f) const {
     for (std::uint32_t i = peer.first_qp; i != Peer::kNobody;) {
@@ -96,19 +96,19 @@ class QpTable {
       f(qp);
     }
   }
-  // Puts the QP into, or takes it from, the list of its peer.
+  // Puts the QP into the list of its peer, or takes it out.
   void link(Peer& peer, Qp& qp) const;
   void unlink(Peer& peer, const Qp& qp) const;
 
   std::size_t bytes() const { return size() * sizeof(QpSlot); }
 
  private:
-  // What every packet looks at comes first.
+  // First members: every packet reads them.
   std::uint32_t first_qpn_, mask_;
   std::unique_ptr<QpSlot[]> slots_;  // by index
   std::uint32_t qp_count_max_, qpn_bits_;
   std::uint32_t count_ = 0;
-  std::uint32_t numbered_ = 0;  // how often a number was looked at
+  std::uint32_t numbered_ = 0;  // numbers that next_number() has looked at
 };
 
 }  // namespace weft::transport

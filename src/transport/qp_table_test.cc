@@ -41,30 +41,30 @@ struct Bench {
 
 using Numbers = std::vector<Qpn>;
 
-TEST(QpTable, QpIsFoundByItsWholeNumber) {
+TEST(QpTable, QpIsFoundByAllBitsOfItsNumber) {
   Bench bench({.qp_count_max = 4, .first_qpn = 0x200});
   Qp& qp = bench.create();
   EXPECT_EQ(qp.qpn, 0x200u);
   EXPECT_EQ(bench.table.find(0x200), &qp);
   EXPECT_EQ(bench.table.find(0x201), nullptr);
-  EXPECT_EQ(bench.table.find(0x204), nullptr);  // the same index
+  EXPECT_EQ(bench.table.find(0x204), nullptr);  // another number with the same index
   EXPECT_EQ(&bench.table[bench.table.index_of(qp)], &qp);
 }
 
-TEST(QpTable, NumbersGoRoundBeforeOneIsUsedAgain) {
+TEST(QpTable, NumbersAreUsedAgainOnlyAfterAllOthers) {
   Bench bench({.qp_count_max = 2, .first_qpn = 0x1fffe, .qpn_bits = 16});
   std::set<Qpn> used;
   for (int i = 0; i < 8; ++i) {
     const Qp& qp = bench.create();
-    EXPECT_EQ(qp.qpn >> 16, 1u);  // the high bits stay
+    EXPECT_EQ(qp.qpn >> 16, 1u);  // the high bits do not change
     EXPECT_TRUE(used.insert(qp.qpn).second) << std::hex << qp.qpn;
     bench.table.erase(bench.table.index_of(qp));
   }
-  EXPECT_EQ(used.count(0x10000), 1u);  // the low bits went round
+  EXPECT_EQ(used.count(0x10000), 1u);  // the low bits wrapped around
   EXPECT_EQ(used.count(0x20000), 0u);
 }
 
-TEST(QpTable, NumbersWhoseIndexIsTakenAndReservedOnesAreLeftOut) {
+TEST(QpTable, ReservedNumbersAndThoseWhoseIndexIsTakenAreLeftOut) {
   Bench bench({.qp_count_max = 2});
   bench.create();
   bench.table.erase(bench.table.index_of(bench.create()));
@@ -73,7 +73,7 @@ TEST(QpTable, NumbersWhoseIndexIsTakenAndReservedOnesAreLeftOut) {
   EXPECT_EQ(low.create().qpn, wire::kEndpointQpn + 1);
 }
 
-TEST(QpTable, FullTableHasAsManyQpsAsItMayHave) {
+TEST(QpTable, FullTableHoldsTheMaximumOfQps) {
   Bench bench({.qp_count_max = 3});
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(bench.table.full());
@@ -86,7 +86,7 @@ TEST(QpTable, FullTableHasAsManyQpsAsItMayHave) {
   EXPECT_EQ(bench.all(), (Numbers{0x100, 0x102}));
 }
 
-TEST(QpTable, QpsOfAPeerAreAListNewestFirst) {
+TEST(QpTable, QpsOfAPeerAreListedNewestFirst) {
   Bench bench({.qp_count_max = 4});
   Peer peer;
   EXPECT_TRUE(bench.all_of(peer).empty());

@@ -1,7 +1,7 @@
 // ReadyRing: the QPs that may have something to send, in turn.
 //
-// Invariant: a QP is in the ring exactly once if its `ready` flag, which stands in the QP, is set,
-// and not at all otherwise. QPs are named by their index. Owned by the endpoint.
+// Invariant: a QP whose `ready` flag is set is in the ring exactly once; other QPs are not in the
+// ring. The flag is in the QP. QPs are named by their index. Owned by the endpoint.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ class ReadyRing {
   std::size_t size() const { return ring_.size(); }
   std::size_t bytes() const { return ring_.bytes(); }
 
-  // The QP takes its turn after all others; nothing if it is in the ring.
+  // Puts the QP behind all others. Does nothing if the QP is in the ring.
   void add(std::uint32_t index, bool& ready) {
     if (ready) return;
     ready = true;
     ring_.push(index);
   }
-  // Whose turn it is. REQUIRES !empty().
+  // The QP whose turn it is. REQUIRES !empty().
   std::uint32_t front() { return ring_.front(); }
-  // The next QP's turn. REQUIRES !empty().
+  // The QP whose turn it is goes behind all others. REQUIRES !empty().
   void rotate() {
     const std::uint32_t index = ring_.front();
     ring_.pop();
@@ -39,7 +39,7 @@ class ReadyRing {
     ready = false;
     ring_.pop();
   }
-  // The QP is gone.
+  // The QP is destroyed.
   void forget(std::uint32_t index) {
     for (std::size_t left = ring_.size(); left > 0; --left) {
       const std::uint32_t other = ring_.front();

@@ -22,7 +22,7 @@ TEST(ReadyRing, EachQpIsInTheRingOnce) {
   EXPECT_TRUE(ring.empty());
 }
 
-TEST(ReadyRing, AQpThatIsGoneLosesItsTurnAndTheOthersKeepTheirs) {
+TEST(ReadyRing, DestroyedQpLosesItsTurnAndTheOthersKeepTheirs) {
   ReadyRing ring(4);
   bool ready[4] = {};
   for (std::uint32_t i = 0; i < 4; ++i) ring.add(i, ready[i]);
@@ -34,7 +34,7 @@ TEST(ReadyRing, AQpThatIsGoneLosesItsTurnAndTheOthersKeepTheirs) {
   EXPECT_TRUE(ring.empty());
 }
 
-TEST(ReadyRingDeathTest, AQpWhoseFlagIsNotSetIsNotInTheRing) {
+TEST(ReadyRingDeathTest, QpWhoseFlagIsNotSetIsNotInTheRing) {
   ReadyRing ring(4);
   bool ready = false, other = false;
   ring.add(0, ready);

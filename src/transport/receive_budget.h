@@ -1,12 +1,14 @@
-// ReceiveBudget: how much may each peer have under way to us?
+// ReceiveBudget: how many bytes each peer may have in flight to us.
 //
-// The buffer in which packets wait until we look at them (a socket's) is often the narrowest queue of
-// all, and no sender learns when it overflows. So the buffers of all ports are shared among the QPs
-// that receive, and every SACK tells its requestor how much that is. When a buffer overflows all the
-// same, the SACKs of the next 2 ms say so: what is missing was lost here, and no path is to blame.
+// The buffer in which packets wait until we read them (a socket's) is often the smallest queue of
+// the whole path, and no sender learns when it overflows. So the buffers of all ports are shared
+// among the QPs that receive, and every SACK tells its requestor that QP's share. When a buffer
+// overflows all the same, the SACKs of the next 2 ms report it: the missing packets were lost at
+// this host, and no path is to blame.
 //
-// Counts QPs by epochs: a QP that received something in this epoch or the last has a share. Owned
-// by the endpoint; a world whose ports are not bounded (the simulator) never makes it speak.
+// QPs are counted in epochs: a QP that received something in this epoch or the last has a share.
+// Owned by the endpoint. In a world whose ports have no bounded buffers (the simulator) no budget
+// is reported.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +28,7 @@ class ReceiveBudget {
     Port& p = ports_[port];
     const std::uint32_t share = state.singly ? kShareSingly : kShareInRuns;
     const std::uint32_t shared = state.up ? state.receive_bytes / 16 * share : 0;
-    WEFT_ASSERT(total_ >= p.shared);  // the sum of what each port shares
+    WEFT_ASSERT(total_ >= p.shared);  // total_ is the sum of what each port shares
     total_ += shared;
     total_ -= p.shared;
     p.shared = shared;
@@ -35,7 +37,8 @@ class ReceiveBudget {
   }
   bool is_bounded() const { return total_ > 0; }
 
-  // A QP received something; `last_epoch` stands in the QP: the epoch in which it last did.
+  // A QP received something. `last_epoch` is a member of the QP: the epoch in which it last
+  // received.
   void on_receive(Time now, std::uint32_t& last_epoch) {
     if (now >= epoch_end_) {
       receiving_before_ = now >= epoch_end_ + kEpoch ? 0 : receiving_;
@@ -48,7 +51,8 @@ class ReceiveBudget {
     ++receiving_;
   }
 
-  // What a SACK says now, with SACK.mpr in units of `unit_bytes`. REQUIRES is_bounded().
+  // The limit that a SACK reports now, with SACK.mpr in units of `unit_bytes`. REQUIRES
+  // is_bounded().
   ReceiveLimit limit(Time now, std::uint32_t unit_bytes) const {
     WEFT_ASSERT(is_bounded());
     const std::uint32_t sharing = std::max({receiving_, receiving_before_, 1u});
@@ -65,7 +69,7 @@ class ReceiveBudget {
   static constexpr Duration kOverflowTold = Duration::ms(2);
   static constexpr std::uint8_t kOverflowPenalty = 32;
 
-  // Parts of 16 of a buffer that are shared as bytes of packets: the kernel's bookkeeping takes room
+  // Sixteenths of a buffer that are shared as bytes of packets: the kernel's bookkeeping takes room
   // too, and several senders may choose the same port (docs/decisions/0026).
   static constexpr std::uint32_t kShareInRuns = 9, kShareSingly = 6;
 

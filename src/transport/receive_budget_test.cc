@@ -1,4 +1,4 @@
-// What a receiver with little room tells its senders, and what they make of it.
+// A responder with little buffer space tells its requestors, and they obey.
 #include "transport/receive_budget.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ constexpr std::uint32_t kUnit = 16 * 1024;
 
 Time at(Duration d) { return Time::from_start(d); }
 
-TEST(ReceiveBudget, SaysNothingWherePortsAreNotBounded) {
+TEST(ReceiveBudget, NothingIsReportedWherePortsAreNotBounded) {
   ReceiveBudget budget;
   EXPECT_FALSE(budget.is_bounded());
   budget.on_port({}, 0, {.receive_bytes = 1000});
@@ -23,7 +23,7 @@ TEST(ReceiveBudget, SaysNothingWherePortsAreNotBounded) {
   EXPECT_FALSE(budget.is_bounded());
 }
 
-TEST(ReceiveBudget, IsSharedAmongTheQpsThatReceive) {
+TEST(ReceiveBudget, BudgetIsSharedAmongTheQpsThatReceive) {
   ReceiveBudget budget;
   for (PortIndex port = 0; port < 4; ++port) budget.on_port({}, port, {.receive_bytes = 425'984});
   const std::uint64_t whole = 4 * 425'984ull / 16 * 9;
@@ -32,9 +32,9 @@ TEST(ReceiveBudget, IsSharedAmongTheQpsThatReceive) {
   budget.on_receive(now, epochs[0]);
   EXPECT_EQ(budget.limit(now, kUnit).mpr, whole / kUnit);
   for (auto& epoch : epochs) budget.on_receive(now, epoch);
-  for (auto& epoch : epochs) budget.on_receive(now, epoch);  // each counts once
+  for (auto& epoch : epochs) budget.on_receive(now, epoch);  // each QP counts once
   EXPECT_EQ(budget.limit(now, kUnit).mpr, whole / 8 / kUnit);
-  // Those who stopped have no share two epochs later.
+  // QPs that stopped receiving have no share two epochs later.
   for (int i = 0; i < 3; ++i) {
     now += Duration::ms(6);
     budget.on_receive(now, epochs[0]);
@@ -54,7 +54,7 @@ TEST(ReceiveBudget, OverflowIsReportedForTwoMilliseconds) {
   EXPECT_EQ(budget.limit(now + Duration::ms(3), kUnit).cwnd_penalty, 0);
 }
 
-TEST(ReceiveBudget, IsLessWherePacketsComeOneByOne) {
+TEST(ReceiveBudget, BudgetIsSmallerWherePacketsArriveOneByOne) {
   ReceiveBudget budget;
   const auto told = [&](bool singly) {
     for (PortIndex port = 0; port < 4; ++port)
@@ -66,7 +66,7 @@ TEST(ReceiveBudget, IsLessWherePacketsComeOneByOne) {
   EXPECT_EQ(told(false), 4 * 425'984u * 9 / 16 / kUnit);
 }
 
-TEST(ReceiveBudget, BoundsWhatIsInFlight) {
+TEST(ReceiveBudget, BudgetBoundsTheBytesInFlight) {
   for (const auto& [room, least, most] : {std::tuple{4096u, 2u, 3u}, {32 * 1024u, 24u, 31u}}) {
     auto options = test::RequestorBench::defaults();
     options.budget_unit_bytes = room;
@@ -80,13 +80,13 @@ TEST(ReceiveBudget, BoundsWhatIsInFlight) {
     sack.mpr = 1;
     ASSERT_TRUE(bench.hear(sack));
     const auto sent = bench.poll_all();
-    // Of 1,024 bytes and their headers.
+    // Packets of 1,024 bytes and their headers.
     EXPECT_GE(sent.size(), least);
     EXPECT_LE(sent.size(), most);
   }
 }
 
-TEST(ReceiveBudget, LossByOverflowAtThePeerBlamesNoEv) {
+TEST(ReceiveBudget, LossByOverflowAtThePeerCondemnsNoEv) {
   for (const bool overflow : {true, false}) {
     auto options = test::RequestorBench::defaults();
     options.budget_unit_bytes = 16 * 1024;

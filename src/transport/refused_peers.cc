@@ -6,20 +6,21 @@ namespace weft::transport {
 namespace {
 
 constexpr std::uint8_t kQuestions = 3;
-// What a living peer has to answer in; three of them stay below a second.
+// Time in which a live peer must answer. Three of them are below a second.
 constexpr Duration kAskEvery = Duration::ms(250);
-// Refusals come as fast as somebody sends them; questions do not.
+// Refusals may be forged at any rate; probes must not follow that rate.
 constexpr Duration kAskAgain = Duration::ms(20);
 
 }  // namespace
 
 void RefusedPeers::on_refusal(Time now, OfQp& qp, const Seen& seen) {
   if (!seen.may_send) return;
-  // A packet that was in flight when the peer died is heard after the first refusal: count anew.
+  // A packet that was in flight when the peer died may arrive after the first refusal: the count
+  // starts anew.
   if (qp.is_in_question && seen.last_heard <= qp.since) return;
   const Time next_at = std::max(now, qp.next_at - kAskEvery + kAskAgain);
   qp = {.is_in_question = true, .times_asked = 0, .since = now, .next_at = next_at};
-  // Asked by deadline, even if that is now: not in the middle of a batch.
+  // Probes are sent by deadline, even if that is now, and never in the middle of a batch.
   wake_at(next_at);
 }
 
@@ -30,7 +31,7 @@ RefusedPeers::Step RefusedPeers::next_step(Time now, OfQp& qp, const Seen& seen)
     return Step::kWait;
   }
   if (!seen.may_send || seen.last_heard > qp.since) {
-    qp.is_in_question = false;  // the QP failed for another reason, or its peer lives
+    qp.is_in_question = false;  // the QP failed for another reason, or the peer was heard
     return Step::kWait;
   }
   if (qp.times_asked < kQuestions) return Step::kAsk;

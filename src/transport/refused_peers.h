@@ -1,8 +1,9 @@
-// RefusedPeers: a peer's host says that no process has the peer's address. Is the peer gone?
+// RefusedPeers: finds out whether a peer is gone whose host says that no process has the peer's
+// address.
 //
-// The host of a killed process refuses what comes for it. That is better than silence, but anybody
-// can forge it. So the QP asks: three times, 250 ms apart, on each plane. It fails only if it hears
-// nothing at all from its peer meanwhile (docs/decisions/0013).
+// The host of a killed process refuses packets for it. Such a refusal comes sooner than a timeout,
+// but anybody can forge it. So the QP probes the peer: three times, 250 ms apart, on each plane. It
+// fails only if it hears nothing at all from its peer meanwhile (docs/decisions/0013).
 //
 // Owned by the endpoint, which sends the probes and fails the QP. The state of a QP is an `OfQp`
 // inside it.
@@ -20,27 +21,27 @@ class RefusedPeers {
   struct OfQp {
     bool is_in_question = false;
     std::uint8_t times_asked = 0;
-    Time since;    // the refusal
-    Time next_at;  // the next question, or the end of waiting for an answer
+    Time since;    // when the refusal came
+    Time next_at;  // when the next probe is due, or the wait for an answer ends
   };
-  // What is known of a QP and its peer.
+  // The state of a QP and its peer that a decision needs.
   struct Seen {
-    bool may_send = true;  // the QP: one that failed, or was not started again, asks nothing
-    Time last_heard;       // from the peer
+    bool may_send = true;  // false: a QP that failed, or does not send yet, does not probe
+    Time last_heard;       // when the peer was last heard
   };
   enum class Step : std::uint8_t { kWait, kAsk, kFail };
 
   // The host of the QP's peer refused a packet.
   void on_refusal(Time now, OfQp& qp, const Seen& seen);
 
-  // When the QPs in question must be looked at.
+  // When the next probe or decision is due.
   Time next_at() const { return next_at_; }
-  // Begins a round over the QPs: each is passed to next_step().
+  // Begins a round over the QPs: pass each to next_step().
   void begin_round() { next_at_ = kNever; }
-  // What to do for this QP. kAsk: probe each plane, then on_asked(). kFail: the peer is gone, and
-  // the QP no longer in question.
+  // The next step for this QP. kAsk: probe each plane, then call on_asked(). kFail: the peer is
+  // gone, and the QP is no longer in question.
   Step next_step(Time now, OfQp& qp, const Seen& seen);
-  // `sent`: the question found room in the control queue; otherwise it does not count.
+  // `sent`: the probe found room in the control queue. A probe that did not does not count.
   void on_asked(Time now, OfQp& qp, bool sent);
 
  private:

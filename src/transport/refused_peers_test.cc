@@ -9,7 +9,7 @@ using Step = RefusedPeers::Step;
 
 Time at(std::int64_t ms) { return Time::from_start(Duration::ms(ms)); }
 
-// One QP. Whenever it is told to ask, the question is sent.
+// One QP, which sends its probes whenever it is told to.
 struct Bench {
   Step step(Time now) {
     refused.begin_round();
@@ -27,7 +27,7 @@ struct Bench {
   int asked = 0;
 };
 
-TEST(RefusedPeers, SilentPeerIsAskedThreeTimesAndThenGone) {
+TEST(RefusedPeers, SilentPeerIsProbedThreeTimesAndThenGone) {
   Bench bench;
   EXPECT_EQ(bench.refused.next_at(), kNever);
   bench.refused.on_refusal(at(1000), bench.qp, bench.seen);
@@ -43,7 +43,7 @@ TEST(RefusedPeers, SilentPeerIsAskedThreeTimesAndThenGone) {
   EXPECT_EQ(bench.refused.next_at(), kNever);
 }
 
-TEST(RefusedPeers, AnythingHeardAfterTheRefusalEndsTheQuestion) {
+TEST(RefusedPeers, PacketHeardAfterTheRefusalSavesThePeer) {
   Bench bench;
   bench.refused.on_refusal(at(1000), bench.qp, bench.seen);
   EXPECT_EQ(bench.step(at(1000)), Step::kAsk);
@@ -53,7 +53,7 @@ TEST(RefusedPeers, AnythingHeardAfterTheRefusalEndsTheQuestion) {
   EXPECT_EQ(bench.refused.next_at(), kNever);
 }
 
-TEST(RefusedPeers, WhatWasHeardBeforeTheRefusalDoesNotCount) {
+TEST(RefusedPeers, PacketHeardBeforeTheRefusalDoesNotCount) {
   Bench bench;
   bench.seen.last_heard = at(1000);
   bench.refused.on_refusal(at(1000), bench.qp, bench.seen);
@@ -69,7 +69,7 @@ TEST(RefusedPeers, FurtherRefusalsOfASilentPeerChangeNothing) {
   EXPECT_EQ(bench.qp.times_asked, 1);
 }
 
-TEST(RefusedPeers, RefusalAfterAnAnswerBeginsAnewTwentyMillisecondsAfterTheLastQuestion) {
+TEST(RefusedPeers, RefusalAfterAnAnswerRestartsTwentyMillisecondsAfterTheLastProbe) {
   Bench bench;
   bench.refused.on_refusal(at(1000), bench.qp, bench.seen);
   EXPECT_EQ(bench.step(at(1000)), Step::kAsk);
@@ -91,7 +91,7 @@ TEST(RefusedPeers, QpThatMayNotSendIsNotInQuestion) {
   EXPECT_FALSE(bench.qp.is_in_question);
 }
 
-TEST(RefusedPeers, QuestionThatFoundNoRoomDoesNotCount) {
+TEST(RefusedPeers, ProbeThatFoundTheQueueFullDoesNotCount) {
   Bench bench;
   bench.refused.on_refusal(at(1000), bench.qp, bench.seen);
   bench.refused.begin_round();

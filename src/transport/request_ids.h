@@ -1,5 +1,5 @@
-// RequestIds: the numbers of an endpoint's requests, shared by EV probes, port status updates and
-// what a controller asks. They go round and are never 0: 0 stands for "no request".
+// RequestIds: the ids of an endpoint's requests, shared by EV probes, port status updates and a
+// controller's requests. They wrap around and are never 0, which stands for "no request".
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ void Requestor::start(Time now, const QpEnds& ends) {
 
 void Requestor::post(Time now, const WriteRequest& request) {
   writes_.post(request);
-  retry_.arm(now);  // also when no port ever takes it
+  retry_.arm(now);  // armed now: must also expire if no port ever takes a packet of the write
 }
 
 std::int64_t Requestor::nominal_size(Psn psn, const PsnRecord& record) const {
@@ -44,15 +44,15 @@ Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes heade
   return Polled::kNothing;
 }
 
-// In sixteenths of a full packet, rounded up: a change of EV costs both ends more than a small packet
-// does.
+// The packet's part of a burst, in sixteenths of a full packet, rounded up. Small packets count at
+// least one sixteenth, since a change of EV costs both ends more than a small packet.
 std::uint32_t Requestor::part_of_run(const Piece& p) const {
   return std::max((kFullPart * p.size + params_->mtu - 1) / params_->mtu, 1u);
 }
 
-// Runs of up to `burst` full packets, or more small ones, stay on one EV. A retransmission avoids the
-// plane of the copy that was lost, or at least its EV; new packets follow it in its run, so that it
-// costs no run of its own.
+// Bursts of up to `burst` full packets, or more small ones, stay on one EV. A retransmission avoids
+// the plane of the lost copy, or at least its EV. New packets follow it in the same burst, so that
+// it costs no burst of its own.
 PathSet::Slot Requestor::pick(Time now, PortMask usable, const Piece& p, PathSet::Slot avoid) {
   auto living = static_cast<PortMask>(usable & ~paths_.planes_down());
   if (avoid != PathSet::kNone) {
@@ -97,8 +97,8 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
   return Polled::kPacket;
 }
 
-// Runs are a part of the window: a small window in a single run would hit a small queue at once. The
-// peer's receive budget may come in two.
+// A burst is at most a quarter of the window: a small window sent in a single burst would overflow
+// a small queue. It is at most half of the peer's receive budget.
 std::uint32_t Requestor::run_packets() const {
   if (sends_singly()) return 1;
   const std::int64_t bytes = std::min(nscc_.window() / 4, nscc_.limit() / 2);
@@ -106,7 +106,8 @@ std::uint32_t Requestor::run_packets() const {
       std::clamp<std::int64_t>(bytes / params_->nscc.window_min, 1, params_->burst));
 }
 
-// A run that the window would cut is not begun: one packet costs a world as much as a run of them.
+// A burst that the window would cut is not begun: one packet costs a world as much as a burst of
+// packets.
 std::int64_t Requestor::size_to_begin(const WriteQueue::Entry& entry, std::int64_t size) const {
   if (sends_singly() || run_.left > 0) return size;
   const std::uint32_t left = writes_.packet_count(entry) - entry.packets_sent;
@@ -115,8 +116,9 @@ std::int64_t Requestor::size_to_begin(const WriteQueue::Entry& entry, std::int64
   return std::max(size, size * packets);
 }
 
-// Four times a window; where that is less than a run, when the window may have no room for the next
-// run or the rest of this one: the peer's SACK then opens it for as much as has arrived.
+// A SACK is requested four times per window. Where a quarter of the window is less than a burst, a
+// SACK is requested when the window may have no room for the next burst or for the rest of this
+// one: the peer's SACK then opens the window for as much as has arrived.
 bool Requestor::needs_ack_request(std::int64_t size) const {
   const std::int64_t allowance = nscc_.allowance(), run_bytes = run_packets() * size;
   if (sends_singly() || allowance >= 4 * run_bytes)
@@ -140,7 +142,7 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   const PathSet::Slot slot = pick(context.now, usable, p, PathSet::kNone);
   if (slot == PathSet::kNone) return Polled::kNoPort;
   PsnRecord* record = window_.open();
-  if (record == nullptr) return Polled::kNoPort;  // no records left: acknowledgements free some
+  if (record == nullptr) return Polled::kNoPort;  // acknowledgements free records
   const Psn psn = window_.next() - 1;
   record->full = p.size == params_->mtu && !wire::has_immediate(p.opcode);
   window_.sent(psn, *record, context.now, slot);
@@ -156,9 +158,9 @@ Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes h
   return Polled::kPacket;
 }
 
-// The last packet of the oldest incomplete message once more: it lies below the responder's edge,
-// is not placed, and is answered with SACK and Transport ACK. Not in inflight; says nothing about
-// any EV.
+// Sends the last packet of the oldest incomplete message once more. It lies at or below the
+// responder's cumulative PSN, is not placed, and is answered with SACK and Transport ACK. It does
+// not count in inflight, and says nothing about any EV.
 Requestor::Polled Requestor::poll_completion_resend(Context& context, PortMask usable, Bytes header,
                                                     Outgoing& out) {
   if (!writes_.has_incomplete()) {
@@ -207,7 +209,7 @@ void Requestor::fail(Status status) {
   writes_.fail(status, refused_ ? &*refused_ : nullptr);
   window_.clear();
   nscc_.settle();
-  opened_bytes_ = nscc_.accounted();  // what was lost and not sent again never will be
+  opened_bytes_ = nscc_.accounted();  // packets that are lost and not retransmitted never arrive
   retry_.disarm();
   tail_.disarm();
   completion_resend_ = false;

@@ -1,11 +1,11 @@
-// Requestor: what should be sent now, and is it done?
+// Requestor: decides what to send now, and when each write is done.
 //
-// Turns posted writes into packets, keeps each PSN until the responder has it, and each write until
-// its Transport ACK. Takes an EV from the path set and permission from the congestion window; SACKs,
-// NACKs and Transport ACKs come back. Owned by one Qp.
+// Turns posted writes into packets. Keeps each PSN until the responder has it, and each write until
+// its Transport ACK. Takes an EV from the path set and permission from the congestion window; gets
+// SACKs, NACKs and Transport ACKs. Owned by one Qp.
 //
-// In four files: what is sent (requestor.cc), what answers change (requestor_receive.cc), what is
-// taken for lost (requestor_loss.cc), and timers (requestor_time.cc).
+// In four files: sending (requestor.cc), answers (requestor_receive.cc), lost packets
+// (requestor_loss.cc), and timers (requestor_time.cc).
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,12 @@
 
 namespace weft::transport {
 
-// 128 ns ticks, as TSETH carries them.
+// The time in ticks of 128 ns, as TSETH carries it.
 constexpr wire::Timestamp timestamp(Time at) {
   return {static_cast<std::uint16_t>(at.ps() / 128'000)};
 }
 
-// How long ago that was, as far as 16 bits tell: up to 8.4 ms.
+// The age of a timestamp, as far as 16 bits tell: up to 8.4 ms.
 constexpr Duration age_of(Time now, wire::Timestamp sent) {
   return Duration::ns(128) * static_cast<std::uint16_t>(timestamp(now).ticks - sent.ticks);
 }
@@ -50,14 +50,14 @@ struct RequestorCounters {
                 lost_overflow = 0, timeouts = 0, silences = 0;
   std::uint64_t nacks_resource = 0, nacks_window = 0, probes = 0, marks = 0, stale = 0;
   std::uint64_t evs_withdrawn = 0, unbalanced = 0;
-  std::uint64_t path_changes = 0;  // of all these kinds, and those that the endpoint finds
+  std::uint64_t path_changes = 0;  // of all the kinds above, and those that the endpoint finds
 };
 
-// Shared by all QPs that are created alike.
+// Shared by all QPs that have the same configuration.
 struct QpParams {
   QpConfig config;                      // without its EVs
-  const PeerRules* peer = &kNicRules;   // by config.peer
-  std::uint32_t budget_unit_bytes = 0;  // of SACK.mpr; 0: it counts PSNs
+  const PeerRules* peer = &kNicRules;   // the rules of config.peer
+  std::uint32_t budget_unit_bytes = 0;  // unit of SACK.mpr; 0: it counts PSNs
   NsccParams nscc;
   std::uint32_t mtu = 4096;
   std::uint32_t burst = 1;
@@ -72,10 +72,10 @@ class Requestor {
     std::uint32_t send_queue_max = 16;
     PathSet::Options paths;
   };
-  // The rest of the endpoint that a requestor works with: an argument of each call, never kept.
+  // The parts of the endpoint that a requestor uses: an argument of each call, never kept.
   struct Context {
     Time now;
-    Time received_at;  // when the packet in hand came: a world may be late
+    Time received_at;  // when the current packet arrived: may be before `now`
     ControlQueue& control;
     EvProber& prober;
     RequestorCounters& counters;
@@ -93,10 +93,10 @@ class Requestor {
   // REQUIRES !is_full().
   void post(Time now, const WriteRequest& request);
 
-  // The packet polled last was the last of its run on one EV.
+  // The packet polled last was the last of its burst.
   bool is_run_over() const { return run_.left == 0; }
-  // True while there may be something to send: lost packets, unsent data, a packet that asks for a
-  // completion again.
+  // True while there may be something to send: lost packets, unsent data, or a packet that asks for
+  // a completion again.
   bool has_work() const { return window_.lost() > 0 || writes_.has_unsent() || completion_resend_; }
   enum class Polled : std::uint8_t { kPacket, kNothing, kWindowClosed, kNoPort };
   struct Outgoing {
@@ -105,38 +105,39 @@ class Requestor {
     world::PayloadRef payload;
     std::uint8_t header_size = 0;
   };
-  // One packet on one of `usable` ports; its header goes to `header`. REQUIRES room for
-  // wire::kHeaderSizeMax bytes there.
+  // Polls one packet, on one of the `usable` ports. Its header is written to `header`. REQUIRES
+  // room for wire::kHeaderSizeMax bytes there.
   Polled poll(Context& context, PortMask usable, Bytes header, Outgoing& out);
 
-  // False: the packet makes no sense here (counted as stale).
+  // False: the SACK cannot be valid here (counted as stale).
   bool on_sack(Context& context, const wire::Bth& bth, const wire::Sack& sack);
-  // kOk, or the status with which the QP must fail.
+  // Returns kOk, or the status with which the QP must fail.
   Status on_nack(Context& context, const wire::Nack& nack);
-  // kOk, or the status with which the QP must fail.
+  // Returns kOk, or the status with which the QP must fail.
   Status on_transport_ack(Context& context, Psn psn, const wire::TransportAck& ack);
-  // Any packet of the peer for this QP came.
+  // Any packet of the peer for this QP arrived.
   void on_heard(Context& context);
-  // A port of ours or the peer's is gone: packets under way on it are lost.
+  // A port of ours or of the peer is down: packets in flight on it are lost.
   void on_port_lost(Context& context, PortIndex port);
-  // It is there again, its queue empty: packets on it overtake the rest.
+  // The port is up again. Its queue is empty: packets on it overtake the others.
   void on_port_back(Time now, PortIndex port);
-  // kOk, or kRetryExceeded. REQUIRES now >= deadline().
+  // Returns kOk, or kRetryExceeded. REQUIRES now >= deadline().
   Status on_deadline(Context& context, Duration late_by);
   Time deadline() const;
 
-  // Takes one finished write; false if there is none. After fail(), all of them.
+  // Takes one finished write; false if there is none. After fail() all writes are finished.
   bool poll_completion(Completion& out) { return writes_.poll_completion(qp_.local_qpn, out); }
-  // How many finished without a completion since this was last called.
+  // The number of writes that finished without a completion since the last call.
   std::uint32_t take_silent_done() { return writes_.take_silent_done(); }
-  // The QP went to ERR: `status` for the write it happened to (that of the packet a NAK named, else
-  // the oldest), flushed for the rest.
+  // The QP went to ERR. `status` is for the write that failed (the write of the packet that a NAK
+  // named, else the oldest); all others complete as flushed.
   void fail(Status status);
 
-  // Tells the trace what window and inflight are now.
+  // Reports window and inflight to the trace.
   void trace_window(Context& context);
 
-  // The part of this object that the next SACK, and the next packet to send, will touch.
+  // The part of this object that the next SACK, and the next packet to send, will touch; for
+  // prefetching.
   world::Node::Part hot() const {
     const auto* begin = reinterpret_cast<const char*>(&params_);
     const auto* end = static_cast<const char*>(paths_.end());
@@ -158,9 +159,9 @@ class Requestor {
   std::size_t bytes() const { return writes_.bytes() + window_.bytes(); }
   std::uint32_t incomplete() const { return writes_.size(); }
   bool is_peer_silent() const { return silent_; }
-  // When the peer last answered anything.
+  // When the peer last sent any answer.
   Time last_heard() const { return last_heard_; }
-  // A reliability probe on each plane.
+  // Sends a reliability probe on each plane.
   void probe_planes(Context& context);
 
  private:
@@ -172,19 +173,19 @@ class Requestor {
   Polled poll_completion_resend(Context& context, PortMask usable, Bytes header, Outgoing& out);
   struct Run {
     PathSet::Slot slot = PathSet::kNone;
-    std::uint32_t left = 0;  // how much may follow on it, in parts of a full packet
+    std::uint32_t left = 0;  // how much of the burst is left, in sixteenths of a full packet
   };
   static constexpr std::uint32_t kFullPart = 16;
   std::uint32_t part_of_run(const Piece& p) const;
   PathSet::Slot pick(Time now, PortMask usable, const Piece& p, PathSet::Slot avoid);
-  struct Copy {  // one sending of a piece
+  struct Copy {  // one transmission of a piece
     Psn psn;
     PathSet::Slot slot = PathSet::kNone;
     bool rtx = false, ack_request = false;
   };
   void emit(Context& context, const WriteQueue::Entry& entry, const Piece& piece, const Copy& copy,
             Bytes header, Outgoing& out);
-  // Our world sends packet by packet, as in the simulator. Nothing that the peer must know of.
+  // Each packet is sent by itself, as in the simulator. The peer need not know.
   bool sends_singly() const { return params_->burst == 1; }
   std::uint32_t run_packets() const;
   std::int64_t size_to_begin(const WriteQueue::Entry& entry, std::int64_t size) const;
@@ -197,7 +198,7 @@ class Requestor {
     PathSet::Slot slot = PathSet::kNone;
     bool rtt_valid = false, full_size = false, of_probe = false;
     Duration rtt;
-    std::optional<Duration> earlier_copy_age;  // the trigger is a copy before the newest
+    std::optional<Duration> earlier_copy_age;  // set if a copy before the newest triggered the SACK
   };
   Trigger trigger_of(const Context& context, const wire::Bth& bth, const wire::Sack& sack);
   void acknowledge_all(Context& context, const wire::Sack& sack);
@@ -210,13 +211,13 @@ class Requestor {
   void apply_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
   void apply_receive_limit(const wire::Sack& sack);
   void extend_edge(std::uint8_t mpr);
-  // A packet of a write that was sent and is not done.
+  // The PSN is of a write that was sent and is not done.
   bool is_under_way(Psn psn) const {
     if (window_.contains(psn)) return true;
     return writes_.has_under_way() && psn.since(writes_.oldest().first) >= 0 &&
            window_.next().since(psn) > 0;
   }
-  // Everything sent has arrived, and a write still lacks its Transport ACK.
+  // Everything sent has arrived, and the Transport ACK of a write is missing.
   bool waits_for_transport_ack() const {
     return window_.outstanding() == 0 && window_.lost() == 0 && writes_.has_under_way();
   }
@@ -250,11 +251,11 @@ class Requestor {
   void on_timeout(Context& context, Time since);
   enum class ProbeClass : std::uint8_t { kData, kControl };
   void probe(Context& context, std::optional<PortIndex> port, ProbeClass probe_class);
-  // Waits for nothing but a time to send at.
+  // Only pacing keeps the QP from sending.
   bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
 
   ProbeLog probes_sent_;
-  // From here on, what every packet looks at.
+  // From here on: members that every packet reads.
   const QpParams* params_;
   QpEnds qp_;
   WriteQueue writes_;
@@ -262,26 +263,26 @@ class Requestor {
   Nscc nscc_;
   LossDetector loss_;
   RetryTimer retry_;
-  Psn edge_;                          // first PSN that may not be sent yet (MPR)
-  Psn acknowledged_;                  // by Transport ACK
-  std::uint32_t rcvd_bytes_256_ = 0;  // the newest the responder said
+  Psn edge_;                          // first PSN beyond the peer's window (MPR)
+  Psn acknowledged_;                  // last PSN that a Transport ACK covered
+  std::uint32_t rcvd_bytes_256_ = 0;  // the newest value of SACK.rcvd_bytes
   bool completion_resend_ = false;
   bool silent_ = false;
-  bool postponed_ = false;         // the deadline was put off once because the world stood still
-  std::int64_t opened_bytes_ = 0;  // nominal, of all PSNs ever sent, each once; since a failure
+  bool postponed_ = false;         // the deadline was postponed once because the world was late
+  std::int64_t opened_bytes_ = 0;  // nominal bytes of all PSNs sent, each counted once
   std::int64_t bytes_since_ack_request_ = 0;
   Run run_;
   Time last_heard_, last_send_;
-  Time spurious_learnt_at_;  // when the loss detector last learnt from a loss that was none
-  // When was sent: the oldest packet sent once that this SACK is the first to acknowledge, and the
-  // newest that triggered any SACK.
+  Time spurious_learnt_at_;  // when the loss detector last learnt from a spurious loss
+  // Send times: of the oldest packet sent once that this SACK is the first to acknowledge, and of
+  // the newest packet that triggered any SACK.
   Time oldest_news_sent_at_, newest_trigger_sent_at_;
-  Time resume_at_;  // resource NACKs: nothing is resent before
+  Time resume_at_;  // after a resource NACK: no retransmission before this time
   TailTimer tail_;
   Time paced_out_;               // the pacing time that was last waited for
-  bool peer_overflows_ = false;  // it loses packets for want of room
-  std::uint8_t peer_mpr_ = 0;    // dynamic MPR: the last that the peer said; 0: none yet
-  std::optional<Psn> refused_;   // the packet that a NAK was about
+  bool peer_overflows_ = false;  // the peer loses packets because its buffer is full
+  std::uint8_t peer_mpr_ = 0;    // dynamic MPR: the last value of the peer; 0: none yet
+  std::optional<Psn> refused_;   // the PSN that a NAK named
   PathSet paths_;
 };
 

@@ -1,5 +1,5 @@
-// Whatever a peer says: no crash, nothing completes out of order or twice, and what was never sent
-// is not believed.
+// A peer may send anything: the requestor does not crash, completes nothing out of order or twice,
+// and believes no acknowledgement of packets that were never sent.
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
@@ -99,7 +99,7 @@ TEST(RequestorHostile, InvariantsHoldWhateverAPeerSends) {
           break;
         case 3: {
           auto c = bench.context();
-          const auto reason = static_cast<wire::NackReason>(prng.below(0x18));  // not the fatal one
+          const auto reason = static_cast<wire::NackReason>(prng.below(0x18));  // none is fatal
           status = bench.requestor.on_nack(
               c, {.reason = reason,
                   .entropy = prng.below(8),

@@ -1,4 +1,4 @@
-// Requestor, loss: which packets are lost, and which path is to blame?
+// Requestor, loss: decides which packets are lost, and which path is to blame.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -6,9 +6,9 @@
 
 namespace weft::transport {
 
-// A packet that was declared lost had arrived: the loss detector must wait longer. Between software
-// ends one mistake loses a run of packets, so it is learnt from once a round trip, and by more: links
-// and peers stand still for milliseconds there.
+// A packet that was declared lost had arrived: the reorder window must grow. Between software ends
+// one such mistake concerns a burst of packets, so it is counted once per round trip. It counts for
+// more there, since links and peers stand still for milliseconds.
 void Requestor::on_spurious_loss(Context& context) {
   ++context.counters.spurious;
   const Duration base = nscc_.base_rtt();
@@ -27,7 +27,8 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
   if (window_.record(window_.oldest()).sent_at() > threshold) return;
   if (known == Knowledge::kComplete) return lose_all_before(context, threshold);
   lose_missing(context, sack, threshold);
-  // A probe for the rest, one at a time; a software peer also gets time to answer.
+  // A probe asks for the unknown rest. Only one probe is in flight; a software peer also gets time
+  // to answer.
   const Duration since = context.now - probes_sent_.newest_at();
   const bool may_probe = params_->peer->measures_lateness
                              ? since >= times(context).answer_time()
@@ -35,7 +36,8 @@ void Requestor::infer_losses(Context& context, const wire::Sack& sack, Time trig
   if (may_probe) probe(context, std::nullopt, ProbeClass::kData);
 }
 
-// Complete knowledge: all that was sent by then and is not acknowledged is missing.
+// Complete knowledge: every packet that was sent before `threshold` and is not acknowledged is
+// missing.
 void Requestor::lose_all_before(Context& context, Time threshold) {
   while (window_.outstanding() > 0) {
     const Psn psn = window_.oldest();
@@ -46,7 +48,8 @@ void Requestor::lose_all_before(Context& context, Time threshold) {
   }
 }
 
-// Partial knowledge: only what this SACK itself shows missing. The PSN behind the edge always is.
+// Partial knowledge: only packets that this SACK itself shows as missing are lost. The PSN after
+// the cumulative PSN always is.
 void Requestor::lose_missing(Context& context, const wire::Sack& sack, Time threshold) {
   lose_if_before(context, sack.cack + 1, threshold);
   const Psn base = sack.cack + sack.bitmap_offset;
@@ -78,7 +81,7 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
     case Verdict::kEvCondemned:
       ++context.counters.evs_condemned[paths_.ev(slot).port];
       ++context.counters.path_changes;
-      // An EV that cannot be watched could never come back.
+      // The EV could never be revived if there is no room to probe it: it stays in use.
       if (!context.prober.watch(context.now, qp_.peer, paths_.ev(slot), false)) {
         paths_.revive(context.now, slot);
       }
@@ -91,8 +94,8 @@ void Requestor::lose(Context& context, Psn psn, PsnRecord& record) {
   }
 }
 
-// A condemned plane is watched through up to three of its EVs; one that cannot be could never come
-// back.
+// A condemned plane is watched through up to three of its EVs. The plane stays in use if there is
+// no room to probe any, since it could never be revived.
 void Requestor::watch_plane(Context& context, PortIndex port) {
   bool watched = false;
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -104,8 +107,8 @@ void Requestor::watch_plane(Context& context, PortIndex port) {
   lose_on_port(context, port);
 }
 
-// Everything under way on a port is gone; no EV is blamed for it, and congestion has nothing to do
-// with it.
+// Declares everything in flight on a port lost. No EV is blamed, and it does not count as
+// congestion.
 void Requestor::lose_on_port(Context& context, PortIndex port) {
   nscc_.on_plane_lost();
   if (window_.outstanding() == 0) return;
@@ -121,7 +124,7 @@ void Requestor::lose_on_port(Context& context, PortIndex port) {
   }
 }
 
-// Lost for a reason that is no congestion and no EV's fault.
+// Forgets a packet lost for a reason that is neither congestion nor an EV's fault.
 void Requestor::forget_loss(Psn psn, PsnRecord& record) {
   window_.lose(psn, record);
   nscc_.on_forget(nominal_size(psn, record));

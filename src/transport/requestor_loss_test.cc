@@ -1,4 +1,4 @@
-// Which packets are taken for lost, what follows, and that inflight stays in balance:
+// Lost packets: when they are declared lost, what follows, and that inflight stays correct:
 // docs/decisions/0002.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using Out = RequestorBench::Out;
 
 constexpr Duration kRtt = Duration::us(10);
 
-// One packet a microsecond.
+// Sends one packet per microsecond.
 std::vector<Out> send_spaced(RequestorBench& bench, std::uint32_t count) {
   bench.post(count * 1024);
   std::vector<Out> packets;
@@ -36,8 +36,8 @@ TEST(RequestorLoss, PacketIsLostOnlyAfterTheReorderWindow) {
     if (i == 2) continue;
     bench.now = start + kRtt + Duration::us(i);
     ASSERT_TRUE(bench.acknowledge(packets[static_cast<std::size_t>(i)]));
-    // A quarter of the RTT is 2.5 us: packet 2, of microsecond 2, is lost when packet 5 is known to
-    // be there.
+    // A quarter of the RTT is 2.5 us: packet 2, sent at microsecond 2, is lost when packet 5 is
+    // known to have arrived.
     EXPECT_EQ(bench.requestor.window().lost(), i >= 5 ? 1u : 0u) << i;
   }
   EXPECT_EQ(bench.counters.lost_inferred, 1u);
@@ -69,24 +69,25 @@ TEST(RequestorLoss, RetransmissionIsTheSamePacketOnAnotherEv) {
   EXPECT_EQ(bench.counters.retransmits.sum(), 1u);
 }
 
-TEST(RequestorLoss, PartialKnowledgeCondemnsOnlyWhatTheSackShows) {
+TEST(RequestorLoss, PartialKnowledgeDeclaresLostOnlyWhatTheSackShowsMissing) {
   RequestorBench bench;
   const auto packets = send_spaced(bench, 150);
-  // The other end has 1..60 and 100..149. The SACK speaks of 86..149: of 1..60 nothing is known
-  // here.
+  // The responder has packets 1..60 and 100..149. The SACK covers only 86..149, so the requestor
+  // knows nothing about 1..85.
   for (std::size_t i = 1; i <= 60; ++i) bench.arrive(packets[i]);
   for (std::size_t i = 100; i < 150; ++i) bench.arrive(packets[i]);
   const wire::Sack sack = bench.sack(RequestorBench::trigger(packets[149]));
   ASSERT_EQ(sack.ooo_count, 110);
   EXPECT_TRUE(bench.hear(sack));
   EXPECT_EQ(bench.requestor.window().received_above_cack(), 50u);
-  // Lost: 0, behind the edge, and 86..99, clear in the bitmap. Nothing is said of 1..85.
+  // Lost: 0, the PSN after the cumulative PSN, and 86..99, whose bits are clear. Nothing is known
+  // about 1..85.
   EXPECT_EQ(bench.requestor.window().lost(), 15u);
   EXPECT_EQ(bench.requestor.window().outstanding(), 85u);
-  // For the rest it asks.
+  // The requestor probes for the rest.
   const auto probes = test::only<wire::Probe>(test::take_all(bench.control));
   ASSERT_EQ(probes.size(), 1u);
-  // The answer makes knowledge complete.
+  // The answer makes the knowledge complete.
   bench.pass(kRtt);
   wire::Sack answer = bench.sack({.psn = packets[63].psn(), .sent = {}});
   answer.answers_probe = true;
@@ -97,10 +98,10 @@ TEST(RequestorLoss, PartialKnowledgeCondemnsOnlyWhatTheSackShows) {
   EXPECT_EQ(bench.requestor.window().outstanding(), 0u);
 }
 
-TEST(RequestorLoss, ProbeCountsAsAPacketSentAtItsTime) {
+TEST(RequestorLoss, ProbeCountsAsAPacketSentWhenTheProbeWas) {
   RequestorBench bench;
   const auto packets = send_spaced(bench, 3);
-  // Nothing arrives. The tail probe goes out, and its answer proves them lost.
+  // None of the packets arrives. The answer to the tail probe proves them lost.
   ASSERT_EQ(bench.to_deadline(), Status::kOk);
   while (test::only<wire::Probe>(test::take_all(bench.control)).empty()) {
     ASSERT_EQ(bench.to_deadline(), Status::kOk);
@@ -114,7 +115,7 @@ TEST(RequestorLoss, ProbeCountsAsAPacketSentAtItsTime) {
   EXPECT_EQ(bench.counters.timeouts, 0u);
 }
 
-TEST(RequestorLoss, NackReasons) {
+TEST(RequestorLoss, EachNackReasonHasItsEffect) {
   struct Case {
     NackReason reason;
     bool at_once, skips;
@@ -136,7 +137,7 @@ TEST(RequestorLoss, NackReasons) {
     EXPECT_EQ(before - bench.inflight(), RequestorBench::nominal(packets[1]));
     EXPECT_EQ(bench.requestor.paths().state(slot), c.skips ? EvState::kSkip : EvState::kGood);
     EXPECT_EQ(bench.requestor.paths().bad(), 0u);
-    // As soon as the window lets it, before anything new.
+    // The retransmission goes as soon as the window allows it, before new packets.
     bench.acknowledge(packets[0]);
     auto again = bench.poll();
     EXPECT_EQ(again.has_value(), c.at_once);
@@ -180,7 +181,7 @@ TEST(RequestorLoss, NackOfAnOldCopyChangesNothing) {
   EXPECT_EQ(bench.inflight(), inflight);
   EXPECT_EQ(bench.requestor.congestion().window(), window);
   EXPECT_EQ(bench.counters.stale, 2u);
-  // Nor does a second NACK of the same copy, nor one of a PSN that is done.
+  // A second NACK of the same copy, or one of an acknowledged PSN, changes nothing either.
   bench.nack(*second, NackReason::kTrimmedLastHop);
   const std::int64_t after = bench.inflight();
   bench.nack(*second, NackReason::kTrimmedLastHop);
@@ -191,7 +192,7 @@ TEST(RequestorLoss, NackOfAnOldCopyChangesNothing) {
   EXPECT_EQ(bench.inflight(), then);
 }
 
-TEST(RequestorLoss, SpuriousLossIsNotSentAgainAndBalances) {
+TEST(RequestorLoss, SpuriousLossIsNotRetransmittedAndInflightStaysCorrect) {
   RequestorBench bench;
   const auto packets = send_spaced(bench, 10);
   bench.pass(kRtt);
@@ -207,18 +208,19 @@ TEST(RequestorLoss, SpuriousLossIsNotSentAgainAndBalances) {
   EXPECT_EQ(bench.counters.unbalanced, 0u);
 }
 
-// Between software ends: a round trip of 10 us, a packet a microsecond, and packets that come late.
+// Software ends with a round trip of 10 us, where packets may come late.
 RequestorBench::Options software_ends() {
   auto options = RequestorBench::defaults();
   options.config.peer = PeerKind::kSoftware;
   return options;
 }
 struct LeftOut {
-  std::vector<Out> packets;  // not acknowledged
-  Duration found_after;      // from when the first of them was sent, until it was taken for lost
+  std::vector<Out> packets;  // those that were not acknowledged
+  Duration found_after;      // from sending the first of them until it was declared lost
 };
-// Sends `count` packets and acknowledges each a round trip after it was sent, but for `left_out` from
-// the third on. Copies are sent when they are due, and are not acknowledged either.
+// Sends `count` packets, one per microsecond, and acknowledges each a round trip later, except
+// `left_out` packets from the third on. Copies are sent when they are due, and are not acknowledged
+// either.
 LeftOut leave_out(RequestorBench& bench, std::uint32_t count, std::uint32_t left_out = 1) {
   LeftOut result;
   const Time start = bench.now;
@@ -247,19 +249,19 @@ LeftOut leave_out(RequestorBench& bench, std::uint32_t count, std::uint32_t left
   }
   return result;
 }
-// That nothing is late is known by then.
+// Time within which the requestor knows that no packet is late.
 constexpr Duration kSoon = Duration::us(40);
 
-// Its copy has been sent, so that its record tells of that one's time: the SACK that it triggers
-// has its own.
-TEST(RequestorLoss, OldCopyThatArrivesTeachesSoftwareHowLatePacketsAre) {
+// The retransmitted copy overwrote the send time in the record. The SACK carries the old copy's own
+// time.
+TEST(RequestorLoss, LateFirstCopyShowsHowLatePacketsOfSoftwareAre) {
   for (const bool software : {true, false}) {
     RequestorBench bench(software ? software_ends() : RequestorBench::defaults());
     const LeftOut late = leave_out(bench, 45);
     ASSERT_GT(late.found_after, Duration());
     EXPECT_LE(late.found_after, kSoon);
     bench.pass(Duration::us(20));
-    bench.acknowledge(late.packets[0]);  // it took 72 us
+    bench.acknowledge(late.packets[0]);  // the packet took 72 us
     ASSERT_EQ(bench.counters.spurious, 0u);
     const LeftOut again = leave_out(bench, 45);
     if (software) {
@@ -272,8 +274,8 @@ TEST(RequestorLoss, OldCopyThatArrivesTeachesSoftwareHowLatePacketsAre) {
   }
 }
 
-// SACKs about packets acknowledged before: copies of the same SACK, or forged ones.
-TEST(RequestorLoss, SacksWithoutNewsTeachNothingAboutLateness) {
+// SACKs that acknowledge nothing new are copies of the same SACK, or forged.
+TEST(RequestorLoss, SacksThatAcknowledgeNothingNewShowNoLateness) {
   RequestorBench bench(software_ends());
   bench.post(1024);
   const auto packet = bench.poll();
@@ -288,9 +290,9 @@ TEST(RequestorLoss, SacksWithoutNewsTeachNothingAboutLateness) {
   EXPECT_LE(leave_out(bench, 200).found_after, kSoon);
 }
 
-// The same for a packet that was sent again and then acknowledged; another before it is missing, so that its
-// record stays.
-TEST(RequestorLoss, RetransmittedPacketTeachesLatenessOnce) {
+// The same for a packet that was retransmitted and then acknowledged. An earlier packet is missing,
+// so that the record stays.
+TEST(RequestorLoss, RetransmittedPacketShowsLatenessOnce) {
   RequestorBench bench(software_ends());
   const LeftOut missing = leave_out(bench, 45, 2);
   ASSERT_GE(bench.counters.retransmits.sum(), 2u);
@@ -304,8 +306,8 @@ TEST(RequestorLoss, RetransmittedPacketTeachesLatenessOnce) {
   EXPECT_LE(bench.peers[0].answers.value(), before);
 }
 
-// So many packets are taken for lost, and have arrived, as one SACK says that comes so soon after
-// their copies were sent. Gives how long after they were sent they were taken for lost.
+// `missing` packets are declared lost although they arrived. One SACK says so, `soon` after their
+// copies were sent. Returns how long after sending they were declared lost.
 Duration mistake(RequestorBench& bench, std::uint32_t missing, Duration soon) {
   bench.post(40 * 1024);
   const Time start = bench.now;
@@ -327,7 +329,7 @@ Duration mistake(RequestorBench& bench, std::uint32_t missing, Duration soon) {
     bench.acknowledge(*later);
   }
   const Duration found_after = bench.now - start;
-  while (bench.poll()) {  // the copies
+  while (bench.poll()) {  // sends the copies
   }
   for (std::size_t i = 1; i <= missing; ++i) bench.arrive(packets[i]);
   bench.pass(soon);
@@ -346,7 +348,7 @@ TEST(RequestorLoss, AcknowledgementSoonerThanAnyRttShowsASpuriousLoss) {
   }
 }
 
-TEST(RequestorLoss, SoftwareLearnsOnceFromARunOfSpuriousLosses) {
+TEST(RequestorLoss, SoftwareLearnsOnceFromABurstOfSpuriousLosses) {
   RequestorBench once(software_ends());
   mistake(once, 15, kRtt / 2);
   ASSERT_EQ(once.counters.spurious, 15u);
@@ -360,8 +362,8 @@ TEST(RequestorLoss, SoftwareLearnsOnceFromARunOfSpuriousLosses) {
   EXPECT_EQ(leave_out(often, 200).found_after, Duration()) << "not even after 200 us";
 }
 
-// A dead plane must be left within 10 ms, however often a live one was late.
-TEST(RequestorLoss, SpuriousLossesAddAtMostFourMilliseconds) {
+// A dead plane must be left within 10 ms, however often packets of a live plane were late.
+TEST(RequestorLoss, SpuriousLossesExtendTheReorderWindowByAtMostFourMilliseconds) {
   RequestorBench bench(software_ends());
   for (int i = 0; i < 70; ++i) mistake(bench, 1, kRtt / 2);
   const Duration found_after = mistake(bench, 1, kRtt / 2);
@@ -369,7 +371,7 @@ TEST(RequestorLoss, SpuriousLossesAddAtMostFourMilliseconds) {
   EXPECT_LE(found_after, Duration::us(4500));
 }
 
-// A plane that stands still for less than packets were late before is not dead.
+// A plane that stands still for less time than packets were late before is not dead.
 TEST(RequestorLoss, PlaneIsCondemnedLaterWherePacketsAreLate) {
   for (const bool late : {false, true}) {
     auto options = software_ends();
@@ -402,7 +404,7 @@ TEST(RequestorLoss, PlaneIsCondemnedLaterWherePacketsAreLate) {
   }
 }
 
-TEST(RequestorLoss, DeadPortLosesWhatIsOnItAndBlamesNoEv) {
+TEST(RequestorLoss, DeadPortLosesWhatIsInFlightOnItAndBlamesNoEv) {
   RequestorBench bench;
   const auto packets = send_spaced(bench, 20);
   const std::int64_t window = bench.requestor.congestion().window();
@@ -418,9 +420,9 @@ TEST(RequestorLoss, DeadPortLosesWhatIsOnItAndBlamesNoEv) {
   for (const Out& out : again) EXPECT_EQ(out.outgoing.ev.port, 0);
 }
 
-// Whatever is lost, trimmed, doubled or late: everything completes in order, and inflight ends at
-// 0.
-TEST(RequestorLoss, InflightBalancesUnderLossTrimsAndReordering) {
+// Packets are lost, trimmed, duplicated and late: everything completes in order, and inflight ends
+// at 0.
+TEST(RequestorLoss, InflightEndsAtZeroUnderLossTrimsAndReordering) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);
@@ -453,7 +455,7 @@ TEST(RequestorLoss, InflightBalancesUnderLossTrimsAndReordering) {
       }
       bench.pass(Duration::us(1 + prng.below(8)));
       for (const wire::Probe& probe : test::only<wire::Probe>(test::take_all(bench.control))) {
-        // Some part of the window: real ones walk through it.
+        // The bitmap covers a random part of the window: a real responder's SACKs walk through it.
         wire::Sack answer = bench.sack(
             {.psn = bench.cack() + static_cast<std::int32_t>(prng.below(256)), .sent = {}});
         answer.answers_probe = true;

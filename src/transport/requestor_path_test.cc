@@ -1,4 +1,4 @@
-// How a requestor judges its paths by evidence.
+// The requestor condemns paths on evidence of losses, and takes them back.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -15,7 +15,7 @@ using Out = RequestorBench::Out;
 
 constexpr Duration kRtt = Duration::us(10);
 
-// A long write, one packet a microsecond, each acknowledged an RTT later unless `is_lost` says
+// A long write, one packet per microsecond, each acknowledged an RTT later unless `is_lost` says
 // otherwise.
 class Flow {
  public:
@@ -45,15 +45,15 @@ class Flow {
   std::deque<std::pair<Time, Out>> arriving_;
 };
 
-// Between software ends, and the shorter of two planes dies: docs/decisions/0036.
-TEST(RequestorPath, RemainingPlanesMayBeLonger) {
+// Between software ends, and the shorter of two planes is lost: docs/decisions/0036.
+TEST(RequestorPath, WindowKeepsItsSizeWhenTheRemainingPlaneIsLonger) {
   auto options = RequestorBench::defaults();
   options.config.peer = PeerKind::kSoftware;
   constexpr Duration kWay = Duration::us(100);
   options.config.nscc.base_rtt = kWay;
   RequestorBench bench(options);
   bench.post(1u << 31);
-  // A window each round trip; returns how many packets the last one was.
+  // Sends one window each round trip. Returns the number of packets in the last one.
   const auto run = [&bench](Duration rtt, Duration length, PortMask usable) {
     std::size_t packets = 0;
     for (const Time end = bench.now + length; bench.now < end;) {
@@ -70,19 +70,19 @@ TEST(RequestorPath, RemainingPlanesMayBeLonger) {
   EXPECT_GE(run(kWay * 6, Duration::ms(600), 0b10), before);
 }
 
-TEST(RequestorPath, AFailedQpHearsOfALostPortWithLossesThatWereNeverRepaired) {
+TEST(RequestorPath, FailedQpHasNothingToSendWhenAPortIsLost) {
   RequestorBench bench;
   bench.post(3 * 4096);
   ASSERT_FALSE(bench.poll_all().empty());
   auto context = bench.context();
-  bench.requestor.on_port_lost(context, 0);  // whatever went there is lost
+  bench.requestor.on_port_lost(context, 0);  // packets in flight on it are lost
   bench.requestor.fail(Status::kRetryExceeded);
   bench.requestor.on_port_lost(context, 1);
   EXPECT_EQ(bench.inflight(), 0);
   EXPECT_FALSE(bench.requestor.has_work());
 }
 
-TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
+TEST(RequestorPath, LossyEvIsCondemnedAndProbed) {
   RequestorBench bench;
   const auto bad = test::make_evs({.ports = 2, .per_port = 4})[3];
   const auto sent = Flow(bench).send(400, [&](const Out& out) { return out.outgoing.ev == bad; });
@@ -94,7 +94,7 @@ TEST(RequestorPath, LossyEvIsCondemnedAndWatched) {
   for (std::size_t i = 200; i < sent.size(); ++i) EXPECT_NE(sent[i].outgoing.ev, bad);
 }
 
-TEST(RequestorPath, EvThatCannotBeWatchedIsNotCondemned) {
+TEST(RequestorPath, EvThatCannotBeProbedIsNotCondemned) {
   auto options = RequestorBench::defaults();
   options.watched_max = 0;
   RequestorBench bench(options);
@@ -117,8 +117,9 @@ TEST(RequestorPath, DeadPlaneIsCondemnedWhileTheOtherDelivers) {
   for (const Out& out : flow.send_well(100)) EXPECT_EQ(out.outgoing.ev.port, 0);
 }
 
-// An EV withdrawn here may still be condemned by another QP to the same peer: its probes go on.
-TEST(RequestorPath, WithdrawnEvStaysUnderWatch) {
+// An EV that this QP takes back may still be condemned by another QP to the same peer: its probes
+// continue.
+TEST(RequestorPath, EvWhoseLossIsWithdrawnIsStillProbed) {
   RequestorBench bench;
   bench.post(24 * 1024);
   std::vector<Out> lost;
@@ -143,8 +144,8 @@ TEST(RequestorPath, WithdrawnEvStaysUnderWatch) {
   EXPECT_EQ(bench.prober.watched(), 1u);
 }
 
-// A run of packets on one EV ends when its plane is condemned.
-TEST(RequestorPath, RunEndsWithItsPlane) {
+// A burst on one EV ends when the EV's plane is condemned.
+TEST(RequestorPath, BurstEndsWhenItsPlaneIsCondemned) {
   auto options = RequestorBench::defaults();
   options.evs = {.ports = 2, .per_port = 16};
   options.ev_active = 32;
@@ -162,7 +163,7 @@ TEST(RequestorPath, RunEndsWithItsPlane) {
   }
 }
 
-TEST(RequestorPath, MarkSkipsAndAlwaysSkipCondemns) {
+TEST(RequestorPath, MarkSkipsOnceAndAlwaysSkipCondemns) {
   RequestorBench bench;
   bench.post(4 * 1024);
   const auto packets = bench.poll_all();
@@ -212,7 +213,7 @@ TEST(RequestorPath, SilentPeerChangesNoEvAndIsProbedOnEachPlane) {
   EXPECT_EQ(bench.requestor.paths().active(), 8u);
   EXPECT_EQ(bench.requestor.congestion().window(), window);
   EXPECT_EQ(bench.requestor.window().lost(), 0u);
-  // It is back: asked at once, and the interval starts anew.
+  // The peer is back: it is probed at once, and the retry interval starts anew.
   auto c = bench.context();
   bench.requestor.on_heard(c);
   EXPECT_FALSE(bench.requestor.is_peer_silent());
@@ -220,7 +221,7 @@ TEST(RequestorPath, SilentPeerChangesNoEvAndIsProbedOnEachPlane) {
 }
 
 // Peers usually fall silent in the middle of a flow, after a SACK that let more packets go.
-TEST(RequestorPath, PeerThatFallsSilentInAFlowIsNotALoss) {
+TEST(RequestorPath, PeerThatFallsSilentInAFlowCausesNoLoss) {
   RequestorBench bench;
   Flow flow(bench);
   flow.send_well(200);
@@ -235,13 +236,13 @@ TEST(RequestorPath, PeerThatFallsSilentInAFlowIsNotALoss) {
   EXPECT_EQ(bench.requestor.paths().bad(), 0u);
 }
 
-TEST(RequestorPath, TimeoutWithAPeerThatAnswersLosesTheOldest) {
+TEST(RequestorPath, TimeoutWhileThePeerAnswersDeclaresTheOldestPacketLost) {
   RequestorBench bench;
   bench.post(3 * 1024);
   const auto packets = bench.poll_all();
   bench.pass(kRtt);
   bench.acknowledge(packets[1]);
-  // It says something now and then, but nothing new.
+  // The peer answers now and then, but acknowledges nothing new.
   const wire::Sack nothing_new = bench.sack({.psn = bench.cack(), .sent = {}});
   while (bench.counters.timeouts == 0) {
     bench.hear(nothing_new);

@@ -1,4 +1,4 @@
-// Requestor, answers: what did the responder get, and what is done?
+// Requestor, answers: records what the responder has received, and which writes are done.
 #include <algorithm>
 #include <bit>
 
@@ -11,13 +11,14 @@ void Requestor::on_heard(Context& context) {
   last_heard_ = context.now;
   silent_ = false;
   if (!retry_.is_backed_off()) return;
-  // The peer is back: instead of waiting out the interval the oldest gap goes out again, and a
-  // probe asks what else it lacks. Silence blames no EV and no congestion.
+  // The peer is back. Instead of waiting until the retry interval ends, the oldest missing packet
+  // is retransmitted, and a probe asks what else is missing. Silence counts neither against an EV
+  // nor as congestion.
   retry_.on_peer_alive(context.now);
   if (window_.outstanding() == 0) return;
   const Psn psn = window_.oldest();
   PsnRecord& record = window_.record(psn);
-  // A software peer that answers late may still come to it.
+  // A software peer that is late may still answer this packet.
   if (context.now - record.sent_at() < times(context).retry_slack()) return;
   forget_loss(psn, record);
   ++context.counters.lost_timer;
@@ -29,16 +30,16 @@ void Requestor::acknowledge(Context& context, Psn psn) {
   PsnRecord& record = window_.record(psn);
   if (record.state == PsnState::kReceived) return;
   if (record.state == PsnState::kLost) {
-    // Declared lost, not sent again, and there after all.
+    // The packet was declared lost and not retransmitted, and arrived after all.
     on_spurious_loss(context);
     nscc_.on_unlost(nominal_size(psn, record));
-    // Its probes go on: another QP may have condemned the same EV.
+    // The EV's probes go on: another QP may have condemned the same EV.
     if (record.blamed && paths_.on_unlost(context.now, record.ev)) {
       ++context.counters.evs_withdrawn;
       ++context.counters.path_changes;
     }
   } else {
-    // Too soon for the second copy: the first had arrived.
+    // The answer came too soon for the second copy: the first copy had arrived.
     if (record.copies > 1 && context.now - record.sent_at() < nscc_.answer_time_min())
       on_spurious_loss(context);
     paths_.on_ack(record.ev);
@@ -48,7 +49,7 @@ void Requestor::acknowledge(Context& context, Psn psn) {
 }
 
 bool Requestor::acknowledge_cumulative(Context& context, Psn cack) {
-  WEFT_ASSERT(window_.next().since(cack) > 0);  // on_sack believes no other
+  WEFT_ASSERT(window_.next().since(cack) > 0);  // on_sack rejects any other cack
   if (cack.since(window_.cack()) <= 0) return false;
   for (Psn psn = window_.cack() + 1; psn.since(cack) <= 0; psn = psn + 1) acknowledge(context, psn);
   window_.advance(cack);
@@ -65,7 +66,8 @@ bool Requestor::acknowledge_bitmap(Context& context, const wire::Sack& sack) {
   return window_.received_above_cack() != before;
 }
 
-// Takes all that the SACK reports as received; timers start anew if something of it is new.
+// Records all packets that the SACK reports as received. Timers restart if the SACK acknowledges
+// something new.
 void Requestor::acknowledge_all(Context& context, const wire::Sack& sack) {
   oldest_news_sent_at_ = kNever;
   bool progress = acknowledge_cumulative(context, sack.cack);
@@ -77,7 +79,7 @@ void Requestor::acknowledge_all(Context& context, const wire::Sack& sack) {
   }
 }
 
-// Which copy of which packet triggered this SACK, when was it sent, and on which EV?
+// Finds which copy of which packet triggered this SACK, when that copy was sent, and on which EV.
 Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth& bth,
                                          const wire::Sack& sack) {
   Trigger trigger;
@@ -94,8 +96,8 @@ Requestor::Trigger Requestor::trigger_of(const Context& context, const wire::Bth
       trigger.slot = record.ev;
     } else if (params_->peer->measures_lateness && record.copies > 1 &&
                record.state == PsnState::kOutstanding) {
-      // A copy before the newest: it was declared lost, and arrived after all. Such copies alone
-      // show how late packets are.
+      // The SACK was triggered by a copy before the newest. That copy was declared lost and arrived
+      // after all: only such copies show how late packets are.
       trigger.earlier_copy_age = age_of(context.received_at, sack.echo);
     }
   }
@@ -115,11 +117,12 @@ void Requestor::learn_delays(Context& context, const Trigger& trigger) {
   learn_order(context, trigger);
 }
 
-// How long the peer's answers take; timers go by it.
+// Learns how long the peer's answers take, for the timers.
 void Requestor::learn_answer_time(Context& context, const Trigger& trigger) {
   DelaySpread& answers = context.peers[qp_.peer].answers;
   if (trigger.of_probe) {
-    // It may be one that overtook: then it says nothing of how long others take.
+    // A probe may overtake data, and its short time then says nothing about other answers: only a
+    // longer time counts.
     const Duration took = context.received_at - trigger.sent_at - times(context).queue_time();
     if (took <= answers.value()) return;
     answers.on_delay(took);
@@ -133,7 +136,8 @@ void Requestor::learn_answer_time(Context& context, const Trigger& trigger) {
   retry_.set_slack(times(context).retry_slack());
 }
 
-// Whether what this SACK acknowledges first was overtaken by what was acknowledged before.
+// Learns whether the packets that this SACK is the first to acknowledge were overtaken by packets
+// acknowledged before.
 void Requestor::learn_order(const Context& context, const Trigger& trigger) {
   const auto overtaken_by = [this](Time sent_at) {
     return std::max(newest_trigger_sent_at_ - sent_at, Duration());
@@ -146,7 +150,7 @@ void Requestor::learn_order(const Context& context, const Trigger& trigger) {
 }
 
 bool Requestor::on_sack(Context& context, const wire::Bth& bth, const wire::Sack& sack) {
-  // A peer that acknowledges what was never sent is not believed at all.
+  // A SACK that acknowledges packets that were never sent is ignored entirely.
   if (window_.next().since(sack.cack) <= 0) return false;
   const std::uint32_t newly_256 = (sack.rcvd_bytes_256 - rcvd_bytes_256_) & 0xff'ffff;
   const bool newest = newly_256 < 0x80'0000;
@@ -190,7 +194,7 @@ void Requestor::apply_path_mark(Context& context, PathSet::Slot slot, wire::Path
   }
 }
 
-// How much the peer can take. SACKs of a peer that loses packets for want of room blame no EV.
+// Applies the peer's receive limit. Losses at a peer whose buffer overflows blame no EV.
 void Requestor::apply_receive_limit(const wire::Sack& sack) {
   const std::uint32_t unit = params_->budget_unit_bytes;
   if (unit == 0) return extend_edge(sack.mpr);
@@ -199,8 +203,8 @@ void Requestor::apply_receive_limit(const wire::Sack& sack) {
   peer_overflows_ = (sack.cc_flags & wire::kCcFlagOverflow) != 0;
 }
 
-// The first PSN that may not be sent: the peer's window from cack on. A dynamic one never moves
-// left, and the ring bounds it; 0 means no change.
+// Moves the first PSN that may not be sent: the peer's window counts from cack. A dynamic window's
+// end never moves back, and the ring bounds it; mpr 0 means no change.
 void Requestor::extend_edge(std::uint8_t mpr) {
   if (params_->config.dynamic_mpr && mpr != 0) peer_mpr_ = mpr;
   const std::uint32_t span =
@@ -224,7 +228,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
   const bool current =
       record.state == PsnState::kOutstanding && timestamp(record.sent_at()) == nack.echo;
   if (trimmed) {
-    // The path is congested whichever copy it was.
+    // The path is congested, whichever copy was trimmed.
     const PathSet::Slot slot = current ? record.ev : paths_.find_echo(nack.entropy);
     if (slot != PathSet::kNone) paths_.on_mark(slot);
   }
@@ -238,7 +242,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
   tail_.on_progress();
   if (trimmed || nack.reason == wire::NackReason::kTrimmedLastHop) {
     ++context.counters.lost_trimmed;
-    paths_.on_ack(record.ev);  // its header came through: the path lives
+    paths_.on_ack(record.ev);  // the packet's header arrived: the path works
     nscc_.on_trim(
         context.now,
         {.size = size, .sent_at = record.sent_at(), .draw = paths_.draw(), .last_hop = !trimmed});
@@ -260,7 +264,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
 
 Status Requestor::on_transport_ack(Context& context, Psn psn, const wire::TransportAck& ack) {
   if (ack.syndrome != wire::AckSyndrome::kAck) {
-    // A NAK about a write that is not under way any more is an old one.
+    // A NAK about a write that is not in progress is an old one.
     if (!is_under_way(psn)) {
       ++context.counters.stale;
       return Status::kOk;
@@ -286,7 +290,7 @@ Status Requestor::on_transport_ack(Context& context, Psn psn, const wire::Transp
   return Status::kOk;
 }
 
-// Writes whose last PSN both layers have acknowledged are done.
+// Writes are done when both a SACK and a Transport ACK have covered their last PSN.
 void Requestor::retire(Context& context) {
   while (writes_.has_under_way()) {
     const Psn last = writes_.oldest().last;
@@ -297,19 +301,20 @@ void Requestor::retire(Context& context) {
   if (window_.outstanding() == 0) settle(context);
   if (window_.is_idle()) tail_.disarm();
   if (waits_for_transport_ack()) {
-    // The SACK has come and its Transport ACK has not: it is on its way, or lost.
+    // The SACK has come and its Transport ACK has not: the Transport ACK is in flight, or lost.
     if (!tail_.is_exhausted()) tail_.set(context.now + times(context).answer_time());
   } else if (window_.is_idle() && !writes_.has_incomplete()) {
     retry_.disarm();
   }
 }
 
-// Nothing is on the wire: what is left of inflight is the rounding of the responder's count, or a
-// count that is wrong. Below zero while packets wait to be sent again, some of them have arrived
-// after all, and will be acknowledged.
+// Nothing is outstanding: what is left of inflight is the rounding of the responder's count, or a
+// wrong count. If packets wait for retransmission and inflight is zero or below, some of them have
+// arrived after all and will be acknowledged: nothing is settled yet.
 void Requestor::settle(Context& context) {
   WEFT_ASSERT(window_.outstanding() == 0);
-  // Each PSN was received once: whatever was sent and lost meanwhile, our own sum is that of all.
+  // Each PSN was received once, so our own sum equals that of all PSNs, whatever was lost and
+  // retransmitted.
   WEFT_ASSERT(!window_.is_idle() || nscc_.accounted() == opened_bytes_);
   if (!window_.is_idle() && nscc_.inflight() <= 0) return;
   const std::int64_t left = nscc_.settle();

@@ -1,4 +1,4 @@
-// How writes become packets, and when they are done.
+// How writes are cut into packets, and when they are done.
 #include "transport/requestor.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(Requestor, EverySizeIsCutIntoPackets) {
   }
 }
 
-TEST(Requestor, MessagesCountTheirNumbersAndImmediatesTheirs) {
+TEST(Requestor, MessagesAndImmediatesAreNumberedSeparately) {
   RequestorBench bench;
   for (bool immediate : {false, true, true, false, true}) bench.post(10, immediate);
   const auto packets = bench.poll_all();
@@ -61,7 +61,7 @@ TEST(Requestor, MessagesCountTheirNumbersAndImmediatesTheirs) {
   EXPECT_EQ(packets[4].write().rqmsn, 2);
 }
 
-TEST(Requestor, WithoutTrimNackNothingMayBeTrimmed) {
+TEST(Requestor, PacketsMayNotBeTrimmedWithoutTrimNack) {
   auto options = RequestorBench::defaults();
   options.config.trim_nack = false;
   RequestorBench bench(options);
@@ -69,7 +69,7 @@ TEST(Requestor, WithoutTrimNackNothingMayBeTrimmed) {
   EXPECT_EQ(bench.poll()->outgoing.dscp, world::Dscp::kNoTrim);
 }
 
-TEST(Requestor, LastPacketOfWhatIsPostedRequestsASack) {
+TEST(Requestor, LastPacketOfThePostedWritesRequestsASack) {
   RequestorBench bench;
   bench.post(4 * 1024);
   bench.post(1024);
@@ -78,7 +78,7 @@ TEST(Requestor, LastPacketOfWhatIsPostedRequestsASack) {
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(packets[i].packet.bth.ack_request, i == 4) << i;
 }
 
-TEST(Requestor, RequestsASackAboutFourTimesAWindow) {
+TEST(Requestor, SackIsRequestedAboutFourTimesAWindow) {
   RequestorBench bench;
   bench.post(1 << 20);
   const auto packets = bench.poll_all();
@@ -94,7 +94,7 @@ TEST(Requestor, RequestsASackAboutFourTimesAWindow) {
   EXPECT_LE(run_max, packets.size() / 3);
 }
 
-TEST(Requestor, CongestionWindowIsRespectedAndOnePacketAlwaysGoes) {
+TEST(Requestor, CongestionWindowIsRespectedAndOnePacketIsAlwaysAllowed) {
   auto options = RequestorBench::defaults();
   options.config.nscc.cwnd_bytes_initial = 10'000;
   RequestorBench bench(options);
@@ -109,7 +109,7 @@ TEST(Requestor, CongestionWindowIsRespectedAndOnePacketAlwaysGoes) {
   EXPECT_EQ(narrow.poll_all().size(), 1u);
 }
 
-TEST(Requestor, MprWindowEdgeIsExact) {
+TEST(Requestor, PeersWindowIsRespectedExactly) {
   auto options = RequestorBench::defaults();
   options.config.nscc.enabled = false;
   options.config.nscc.cwnd_bytes_max = 1u << 30;
@@ -120,14 +120,14 @@ TEST(Requestor, MprWindowEdgeIsExact) {
     auto packets = bench.poll_all();
     EXPECT_EQ(packets.size(), mpr * 128) << mpr;
     EXPECT_EQ(bench.polled, Requestor::Polled::kWindowClosed);
-    // As many go as the edge moves, no more.
+    // As many packets go as the window moved, and no more.
     packets.resize(5);
     EXPECT_TRUE(bench.acknowledge(packets));
     EXPECT_EQ(bench.poll_all().size(), 5u) << mpr;
   }
 }
 
-TEST(Requestor, DynamicMprNeverMovesTheEdgeLeftNorBeyondTheRing) {
+TEST(Requestor, DynamicMprNeverMovesTheWindowsEndBackNorBeyondTheRing) {
   auto options = RequestorBench::defaults();
   options.config.nscc.enabled = false;
   options.config.nscc.cwnd_bytes_max = 1u << 30;
@@ -146,12 +146,12 @@ TEST(Requestor, DynamicMprNeverMovesTheEdgeLeftNorBeyondTheRing) {
     for (const Out& out : bench.poll_all()) flying.push_back(out);
     return flying.size();
   };
-  EXPECT_EQ(acknowledge(256, 4), 768u);  // 1,024 are promised; the window is 512 from here on
+  EXPECT_EQ(acknowledge(256, 4), 768u);  // the peer grants 1,024; from here on the window is 512
   EXPECT_EQ(acknowledge(256, 4), 512u);
   EXPECT_EQ(acknowledge(256, 4), 512u);
   EXPECT_EQ(acknowledge(256, 0), 512u);     // 0: no change
-  EXPECT_EQ(acknowledge(256, 8), 1024u);    // it grows again
-  EXPECT_EQ(acknowledge(256, 255), 1024u);  // but not beyond what there is room for
+  EXPECT_EQ(acknowledge(256, 8), 1024u);    // the window grows again
+  EXPECT_EQ(acknowledge(256, 255), 1024u);  // but not beyond the ring
 }
 
 TEST(Requestor, MprOfThePeerIsIgnoredUnlessDynamic) {
@@ -170,7 +170,7 @@ TEST(Requestor, MprOfThePeerIsIgnoredUnlessDynamic) {
   EXPECT_EQ(bench.poll_all().size(), 256u);
 }
 
-TEST(Requestor, NoMoreImmediatesUnderWayThanAllowed) {
+TEST(Requestor, ImmediatesInFlightAreLimited) {
   auto options = RequestorBench::defaults();
   options.config.wimm_max = 3;
   RequestorBench bench(options);
@@ -178,7 +178,7 @@ TEST(Requestor, NoMoreImmediatesUnderWayThanAllowed) {
   auto packets = bench.poll_all();
   EXPECT_EQ(packets.size(), 3u);
   EXPECT_EQ(bench.polled, Requestor::Polled::kWindowClosed);
-  // The SACK alone frees nothing: the immediate is delivered when the Transport ACK says so.
+  // The SACK alone does not count: the immediate is delivered when the Transport ACK covers it.
   bench.pass(Duration::us(10));
   EXPECT_TRUE(bench.acknowledge(packets));
   EXPECT_EQ(bench.poll_all().size(), 0u);
@@ -186,7 +186,7 @@ TEST(Requestor, NoMoreImmediatesUnderWayThanAllowed) {
   EXPECT_EQ(bench.poll_all().size(), 2u);
 }
 
-TEST(Requestor, WriteIsDoneWhenSackAndTransportAckCoverIt) {
+TEST(Requestor, WriteIsDoneWhenASackAndATransportAckCoverIt) {
   for (bool sack_first : {true, false}) {
     RequestorBench bench;
     bench.post(2048);
@@ -216,20 +216,20 @@ TEST(Requestor, WriteIsDoneWhenSackAndTransportAckCoverIt) {
   }
 }
 
-TEST(Requestor, CompletesInPostOrderAndUnsignalledSilently) {
+TEST(Requestor, WritesCompleteInPostOrderAndUnsignalledOnesSilently) {
   RequestorBench bench;
   for (int i = 0; i < 6; ++i) bench.post(100, false, i % 3 != 0);
   const auto packets = bench.poll_all();
   ASSERT_EQ(packets.size(), 6u);
   bench.pass(Duration::us(10));
-  // The last arrives first: nothing is done.
+  // The last packet arrives first: nothing is done yet.
   bench.acknowledge(packets[5]);
   bench.transport_ack(packets[0].psn());
   EXPECT_TRUE(bench.completions().empty());
   bench.acknowledge(packets);
   bench.transport_ack(packets[4].psn());
   auto done = bench.completions();
-  ASSERT_EQ(done.size(), 3u);  // ids 2, 3, 5: 1 and 4 are not signalled
+  ASSERT_EQ(done.size(), 3u);  // the signalled writes 2, 3 and 5
   EXPECT_EQ(done[0].id, 2u);
   EXPECT_EQ(done[1].id, 3u);
   EXPECT_EQ(done[2].id, 5u);
@@ -241,7 +241,7 @@ TEST(Requestor, CompletesInPostOrderAndUnsignalledSilently) {
   EXPECT_EQ(done[0].id, 6u);
 }
 
-TEST(Requestor, FailureBlamesTheOldestAndFlushesTheRest) {
+TEST(Requestor, FailureIsReportedForTheOldestWriteAndTheRestIsFlushed) {
   RequestorBench bench;
   for (int i = 0; i < 4; ++i) bench.post(100, false, false);
   const auto packets = bench.poll_all();
@@ -250,7 +250,7 @@ TEST(Requestor, FailureBlamesTheOldestAndFlushesTheRest) {
   bench.transport_ack(packets[0].psn());
   bench.requestor.fail(Status::kRemoteAccess);
   const auto done = bench.completions();
-  ASSERT_EQ(done.size(), 3u);  // errors are told, signalled or not
+  ASSERT_EQ(done.size(), 3u);  // errors complete all writes, signalled or not
   EXPECT_EQ(done[0].id, 2u);
   EXPECT_EQ(done[0].status, Status::kRemoteAccess);
   EXPECT_EQ(done[1].status, Status::kFlushed);
@@ -260,7 +260,7 @@ TEST(Requestor, FailureBlamesTheOldestAndFlushesTheRest) {
   EXPECT_FALSE(bench.requestor.has_work());
 }
 
-TEST(Requestor, SendingWaitsForRecordsAndGoesOnWhenSomeComeBack) {
+TEST(Requestor, SendingWaitsForPsnRecordsAndContinuesWhenSomeAreFree) {
   auto options = RequestorBench::defaults();
   options.pool_blocks = 1;
   options.first = Psn(0);
@@ -290,7 +290,7 @@ TEST(Requestor, BurstStaysOnOneEv) {
   }
 }
 
-TEST(Requestor, SmallPacketsStayLongerOnAnEv) {
+TEST(Requestor, BurstHasMorePacketsIfTheyAreSmall) {
   auto options = RequestorBench::defaults();
   options.burst = 4;
   for (const std::uint32_t size : {0u, 8u, 64u, 65u, 127u, 256u, 512u, 700u, 1000u, 1024u}) {
@@ -309,16 +309,16 @@ TEST(Requestor, SmallPacketsStayLongerOnAnEv) {
       bench.completions();
       bench.pass(Duration::us(10));
     }
-    // No more than four full packets, and the rest of one.
+    // At most four full packets, and the rest of one.
     const std::uint32_t part = std::max((size + 63) / 64, 1u);
     EXPECT_EQ(on_first, (64 + part - 1) / part) << size;
     EXPECT_LT(on_first * size, 5 * 1024u) << size;
   }
 }
 
-// Where the peer's receive budget is less than four runs, a SACK must come in time, or neither end
-// sends.
-TEST(Requestor, RequestsASackBeforeAWindowOfFewRunsIsFull) {
+// Where the peer's receive budget is less than four bursts, a SACK must come in time, or both ends
+// wait for ever.
+TEST(Requestor, SackIsRequestedBeforeAWindowOfFewBurstsIsFull) {
   auto options = RequestorBench::defaults();
   options.burst = 15;
   options.mtu = 4096;
@@ -343,14 +343,14 @@ TEST(Requestor, RequestsASackBeforeAWindowOfFewRunsIsFull) {
         asked |= out->packet.bth.ack_request;
         ++sent;
       }
-      if (bench.polled != Requestor::Polled::kWindowClosed) continue;  // there is room for all
+      if (bench.polled != Requestor::Polled::kWindowClosed) continue;  // all may go
       EXPECT_GT(sent, 0u);
       EXPECT_TRUE(asked) << size << " bytes, " << int{units} << " units, " << sent << " sent";
     }
   }
 }
 
-TEST(Requestor, OnlyUsablePortsCarry) {
+TEST(Requestor, OnlyUsablePortsCarryPackets) {
   RequestorBench bench;
   bench.post(20 * 1024);
   for (const Out& out : bench.poll_all(0b10)) EXPECT_EQ(out.outgoing.ev.port, 1);

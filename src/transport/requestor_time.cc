@@ -1,4 +1,4 @@
-// Requestor, time: when must it be called, and what is done when nothing comes?
+// Requestor, time: deadlines, and what to do when no answer comes.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -6,15 +6,15 @@
 
 namespace weft::transport {
 
-// Something is missing, and the window is full of what may be gone: nothing is sent that would
-// prove it.
+// True when packets are missing and the window is full of packets that may be lost: no new packet
+// can be sent that would prove the loss.
 bool Requestor::is_stuck() const {
   return window_.received_above_cack() > 0 && window_.outstanding() > 0 && window_.lost() == 0 &&
          !nscc_.allows(run_packets() * writes_.full_size());
 }
 
-// When to probe for answers that are missing: after a round trip and a full queue in which nothing
-// was sent. A stuck sender to a software peer probes as soon as the answer is a proof
+// When to probe for missing answers: after a round trip and a full queue in which nothing was sent.
+// A stuck sender to a software peer probes as soon as the answer would prove a loss
 // (docs/decisions/0032).
 Time Requestor::tail_due(const Context& context) {
   const Time due = last_send_ + times(context).answer_time();
@@ -28,7 +28,7 @@ void Requestor::advance_tail_if_stuck(const Context& context) {
   tail_.no_later_than(std::max(tail_due(context), context.now));
 }
 
-// A packet was sent.
+// Called after a packet was sent.
 void Requestor::arm_timers(const Context& context) {
   const Time now = context.now;
   if (window_.outstanding() == 1) {
@@ -50,7 +50,7 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   const Time now = context.now;
   WEFT_ASSERT(now >= deadline());
   if (is_paced() && now >= nscc_.paced_until()) paced_out_ = nscc_.paced_until();
-  // The world itself stood still: timers that fell due meanwhile get one more chance.
+  // The world itself was late: timers that fell due meanwhile get one more chance.
   if (late_by > Duration::ms(1) && !postponed_) {
     postponed_ = true;
     if (retry_.is_armed()) retry_.restart(now);
@@ -59,10 +59,10 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   }
   postponed_ = false;
   if (now >= tail_.deadline()) on_tail(context);
-  // A resource NACK put retransmissions off: they go when its time is over.
+  // After a resource NACK retransmissions wait until resume_at_.
   if (window_.lost() > 0 && resume_at_ > now) tail_.no_later_than(resume_at_);
   if (!retry_.is_armed() || now < retry_.deadline()) return Status::kOk;
-  // Other QPs may have learnt meanwhile that answers take longer now.
+  // Other QPs may have learnt meanwhile that the peer's answers take longer.
   retry_.set_slack(times(context).retry_slack());
   if (now < retry_.deadline()) return Status::kOk;
   ++context.counters.timeouts;
@@ -73,7 +73,8 @@ Status Requestor::on_deadline(Context& context, Duration late_by) {
   return Status::kOk;
 }
 
-// Nothing was sent for a round trip and a full queue, and an answer is still missing: probe for it.
+// Nothing was sent for a round trip and a full queue, and an answer is still missing: probes for
+// it.
 void Requestor::on_tail(Context& context) {
   tail_.disarm();
   if (tail_.is_exhausted()) return;
@@ -83,7 +84,7 @@ void Requestor::on_tail(Context& context) {
   } else if (window_.outstanding() == 0) {
     return;
   } else if (context.now < due && !tail_.has_fired()) {
-    tail_.set(due);  // something was sent meanwhile
+    tail_.set(due);  // a packet was sent meanwhile
     return;
   } else {
     probe(context, std::nullopt, ProbeClass::kData);
@@ -92,14 +93,15 @@ void Requestor::on_tail(Context& context) {
                  params_->nscc.target);
 }
 
-// No progress for a whole retry interval, which began at `since`.
+// There was no progress for a whole retry interval, which began at `since`.
 void Requestor::on_timeout(Context& context, Time since) {
   if (waits_for_transport_ack()) completion_resend_ = true;
   if (window_.outstanding() == 0) return;
   const Psn psn = window_.oldest();
   PsnRecord& record = window_.record(psn);
   if (last_heard_ <= std::max(since, record.sent_at())) {
-    // Nothing came since: the peer is silent. Its paths are not to blame; probe each plane.
+    // Nothing was heard since then: the peer is silent. Its paths are not to blame; probe each
+    // plane.
     silent_ = true;
     ++context.counters.silences;
     return probe_planes(context);
@@ -112,7 +114,7 @@ void Requestor::on_timeout(Context& context, Time since) {
 }
 
 void Requestor::probe_planes(Context& context) {
-  // Where the budget does not suffice for all of them, each has its turn to be first.
+  // Where the probe budget does not cover all planes, each plane in turn is the first.
   const std::uint32_t first = params_->peer->probes_per_ms > 0 ? probes_sent_.next_id() : 0;
   for (std::uint32_t i = 0; i < world::kPortsMax; ++i) {
     const std::uint32_t port = (first + i) % world::kPortsMax;
@@ -121,10 +123,11 @@ void Requestor::probe_planes(Context& context) {
   }
 }
 
-// A reliability probe: on the given port, or wherever there is room. Counts as a packet sent now;
-// one of the control class overtakes what queues, so it counts as one sent a full queue earlier.
+// Sends a reliability probe on the given port, or on any port with room. It counts as a packet sent
+// now. A probe of the control class overtakes queued data, so it counts as sent a full queue
+// earlier.
 void Requestor::probe(Context& context, std::optional<PortIndex> port, ProbeClass probe_class) {
-  // Beyond the budget none goes; there is another chance when the timer fires again.
+  // No probe beyond the budget: the timer fires again later.
   if (params_->peer->probes_per_ms > 0 && !context.probes.take(context.now)) return;
   ControlPacket* packet = context.control.add();
   if (packet == nullptr) return;
@@ -140,7 +143,7 @@ void Requestor::probe(Context& context, std::optional<PortIndex> port, ProbeClas
     packet->fixed_ev = true;
     packet->entropy = paths_.ev(paths_.any_on(*port, id)).value;
   } else if (!tail_.has_fired()) {
-    packet->port = PortChoice::prefer_heard();  // later ones in turn
+    packet->port = PortChoice::prefer_heard();  // the next probes take the planes in turn
   }
   write_header(*packet, {.opcode = wire::Opcode::kProbe, .dest_qpn = qp_.peer_qpn},
                wire::Probe{.probe_id = id,

@@ -1,5 +1,5 @@
-// Deadlines: asking for lost Transport ACKs, retries, giving up. Reference section 6.2,
-// docs/decisions/0005.
+// Deadlines: asking for lost Transport ACKs, retries, and the end of retries. Reference section
+// 6.2, docs/decisions/0005.
 #include <gtest/gtest.h>
 
 #include "transport/requestor.h"
@@ -13,7 +13,7 @@ using Out = RequestorBench::Out;
 
 constexpr Duration kRtt = Duration::us(10);
 
-TEST(RequestorTime, TailTimerAsksForALostTransportAck) {
+TEST(RequestorTime, TailTimerRequestsALostTransportAck) {
   RequestorBench bench;
   bench.post(3 * 1024);
   bench.post(1024);
@@ -27,7 +27,7 @@ TEST(RequestorTime, TailTimerAsksForALostTransportAck) {
     ASSERT_EQ(bench.to_deadline(), Status::kOk);
     const auto again = bench.poll_all();
     ASSERT_EQ(again.size(), 1u) << round;
-    // The last packet of the oldest that is not done.
+    // The last packet of the oldest write that is not done.
     EXPECT_EQ(again[0].psn(), packets[2].psn());
     EXPECT_TRUE(again[0].packet.bth.rtx);
     EXPECT_TRUE(again[0].packet.bth.ack_request);
@@ -46,7 +46,7 @@ TEST(RequestorTime, TailTimerAsksForALostTransportAck) {
   EXPECT_FALSE(bench.requestor.has_work());
 }
 
-TEST(RequestorTime, RetryTimerProbesAfterTheTailAndThenGivesUp) {
+TEST(RequestorTime, RetryTimerProbesAfterTheTailTimerAndThenGivesUp) {
   auto options = RequestorBench::defaults();
   options.config.retry = {.timeout = 10, .linear_count = 2, .exponential_count = 2};
   RequestorBench bench(options);
@@ -65,7 +65,7 @@ TEST(RequestorTime, RetryTimerProbesAfterTheTailAndThenGivesUp) {
   EXPECT_GT(asked, 16u);
 }
 
-// The expiries of the ACK timer of a peer that never answers.
+// The times at which the retry timer expires when the peer never answers.
 std::vector<Duration> expiries(RequestorBench& bench, std::size_t count_max) {
   bench.post(1024);
   bench.poll_all();
@@ -84,7 +84,7 @@ std::vector<Duration> expiries(RequestorBench& bench, std::size_t count_max) {
   return all;
 }
 
-TEST(RequestorTime, RetriesAreLinearThenDoubleThenEnd) {
+TEST(RequestorTime, RetriesAreLinearThenDoublingThenEnd) {
   auto options = RequestorBench::defaults();
   options.config.retry = {.timeout = 8, .linear_count = 3, .exponential_count = 4};
   RequestorBench bench(options);
@@ -99,7 +99,7 @@ TEST(RequestorTime, RetriesAreLinearThenDoubleThenEnd) {
   }
 }
 
-TEST(RequestorTime, DefaultGivesUpAfterSeventeenSeconds) {
+TEST(RequestorTime, DefaultConfigurationGivesUpAfterSeventeenSeconds) {
   RequestorBench bench;
   const auto at = expiries(bench, 100);
   ASSERT_EQ(at.size(), 21u);
@@ -116,14 +116,14 @@ TEST(RequestorTime, RetryCount25NeverGivesUp) {
   EXPECT_EQ((at[299] - at[298]).ns(), std::int64_t{1024} << 24);
 }
 
-TEST(RequestorTime, ProgressForgetsEarlierExpiries) {
+TEST(RequestorTime, ProgressResetsTheCountOfExpiries) {
   auto options = RequestorBench::defaults();
   options.config.retry = {.timeout = 10, .linear_count = 2, .exponential_count = 1};
   RequestorBench bench(options);
   bench.post(200 * 1024);
   auto packets = bench.poll_all();
   for (std::size_t i = 0; i < 10; ++i) {
-    // Three expiries are allowed; each time one packet arrives after two.
+    // Three expiries are allowed. Each time one packet arrives after two.
     const std::uint64_t until = bench.counters.timeouts + 2;
     while (bench.counters.timeouts < until) {
       ASSERT_EQ(bench.to_deadline(), Status::kOk) << i;
@@ -133,7 +133,7 @@ TEST(RequestorTime, ProgressForgetsEarlierExpiries) {
   }
 }
 
-TEST(RequestorTime, WorldThatStoodStillGetsOneMoreChance) {
+TEST(RequestorTime, WorldThatWasLateGivesTimersOneMoreChance) {
   RequestorBench bench;
   bench.post(1024);
   bench.poll_all();
@@ -142,7 +142,7 @@ TEST(RequestorTime, WorldThatStoodStillGetsOneMoreChance) {
   EXPECT_EQ(bench.counters.timeouts, 0u);
   EXPECT_TRUE(bench.control.empty());
   EXPECT_GT(bench.requestor.deadline(), bench.now);
-  // Once: a world that is always late does not stop the clock.
+  // Only once: retries end also in a world that is always late.
   bench.pass(Duration::ms(50));
   ASSERT_EQ(bench.on_deadline(Duration::ms(50)), Status::kOk);
   EXPECT_EQ(bench.counters.timeouts, 1u);
@@ -157,7 +157,7 @@ TEST(RequestorTime, ShortLatenessOfTheWorldPostponesNothing) {
   EXPECT_EQ(bench.counters.timeouts, 1u);
 }
 
-// A host that is busy answers all QPs late, and those that ask again keep it so.
+// A busy host answers all QPs late, and retransmissions keep it busy.
 struct LateSoftwarePeer : testing::Test {
   static RequestorBench::Options options() {
     auto options = RequestorBench::defaults();
@@ -169,20 +169,20 @@ struct LateSoftwarePeer : testing::Test {
   RequestorBench bench{options()};
 };
 
-TEST_F(LateSoftwarePeer, IsWaitedForByQpsThatItNeverAnswered) {
+TEST_F(LateSoftwarePeer, TimersWaitForItOnQpsThatItNeverAnswered) {
   bench.peers[0].answers.on_delay(Duration());
   bench.post(1024);
   bench.poll_all();
-  bench.peers[0].answers.on_delay(kLate);  // as another QP saw it
+  bench.peers[0].answers.on_delay(kLate);  // measured by another QP
   const Time sent = bench.now;
   while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
   EXPECT_GE(bench.now - sent, kLate * 2);
   EXPECT_LT(bench.now - sent, kLate * 3);
 }
 
-// Nobody knows what queues before it. Its answer to a question that overtakes that says nothing
-// either.
-TEST_F(LateSoftwarePeer, IsWaitedForLongerBeforeItsFirstAnswer) {
+// Before the first answer the peer's queue is not known. An answer to a probe, which overtakes the
+// queue, tells nothing about it.
+TEST_F(LateSoftwarePeer, TimersWaitLongerBeforeItsFirstAnswer) {
   bench.post(2 * 1024);
   const auto packets = bench.poll_all();
   const Time sent = bench.now;
@@ -196,10 +196,10 @@ TEST_F(LateSoftwarePeer, IsWaitedForLongerBeforeItsFirstAnswer) {
   EXPECT_LT(bench.now - sent, Duration::ms(50));
 }
 
-// A round trip of five milliseconds, one packet at a time: the timer is no shorter than that.
-TEST_F(LateSoftwarePeer, OverALongPathIsWaitedForLonger) {
+// A round trip of five milliseconds, one packet at a time: the timer is at least that long.
+TEST_F(LateSoftwarePeer, TimersWaitLongerOverALongPath) {
   constexpr Duration kWay = Duration::ms(5);
-  bench.peers[0].answers.on_delay(kWay);  // another QP was here before, this one has no RTT yet
+  bench.peers[0].answers.on_delay(kWay);  // measured by another QP; this one has no RTT yet
   for (int i = 0; i < 10; ++i) {
     bench.post(1024);
     const auto packets = bench.poll_all();
@@ -219,13 +219,13 @@ TEST_F(LateSoftwarePeer, OverALongPathIsWaitedForLonger) {
   EXPECT_EQ(bench.counters.spurious, 0u);
 }
 
-TEST_F(LateSoftwarePeer, GetsNoRetransmissionOfWhatItMayStillAnswer) {
+TEST_F(LateSoftwarePeer, PacketsThatItMayStillAnswerAreNotRetransmitted) {
   bench.peers[0].answers.on_delay(Duration());
   bench.post(1024);
   bench.poll_all();
   while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
   bench.peers[0].answers.on_delay(kLate);
-  bench.transport_ack(bench.cack());  // an answer, but not the one that is waited for
+  bench.transport_ack(bench.cack());  // an answer, but not the missing one
   EXPECT_TRUE(bench.poll_all().empty());
   bench.pass(kLate * 3);
   while (bench.counters.timeouts == 1) ASSERT_EQ(bench.to_deadline(), Status::kOk);
@@ -233,8 +233,8 @@ TEST_F(LateSoftwarePeer, GetsNoRetransmissionOfWhatItMayStillAnswer) {
   EXPECT_EQ(bench.poll_all().size(), 1u);
 }
 
-// It stood still for seconds, once: what is lost later is not waited for as long.
-TEST_F(LateSoftwarePeer, IsNotWaitedForAsLongAsItsLongestPause) {
+// The peer stood still for seconds, once. Timers do not wait that long for later losses.
+TEST_F(LateSoftwarePeer, TimersDoNotWaitAsLongAsItsLongestPause) {
   bench.post(1024);
   bench.acknowledge(bench.poll_all());
   bench.peers[0].answers.on_delay(Duration::s(2));
@@ -243,12 +243,12 @@ TEST_F(LateSoftwarePeer, IsNotWaitedForAsLongAsItsLongestPause) {
   ASSERT_EQ(packets.size(), 1u);
   const Time sent = bench.now;
   while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
-  bench.transport_ack(bench.cack());  // the peer lives
+  bench.transport_ack(bench.cack());  // the peer is alive
   EXPECT_EQ(bench.poll_all().size(), 1u);
   EXPECT_LT(bench.now - sent, Duration::ms(150));
 }
 
-TEST_F(LateSoftwarePeer, IsWaitedForLessOnceItAnswersQuicklyAgain) {
+TEST_F(LateSoftwarePeer, TimersWaitLessOnceItAnswersQuicklyAgain) {
   bench.post(1024);
   bench.acknowledge(bench.poll_all());
   bench.peers[0].answers.on_delay(kLate);
@@ -262,8 +262,8 @@ TEST_F(LateSoftwarePeer, IsWaitedForLessOnceItAnswersQuicklyAgain) {
   EXPECT_LT(bench.now - sent, Duration::ms(2));
 }
 
-// A peer that answers a question that was never asked.
-TEST_F(LateSoftwarePeer, CannotMakeItselfLate) {
+// The peer answers a probe that was never sent.
+TEST_F(LateSoftwarePeer, ForgedAnswersDoNotLengthenTheTimers) {
   bench.post(2 * 1024);
   const auto packets = bench.poll_all();
   bench.arrive(packets[0]);
@@ -276,7 +276,7 @@ TEST_F(LateSoftwarePeer, CannotMakeItselfLate) {
   }
 }
 
-TEST_F(LateSoftwarePeer, ShowsItsLatenessByAnswersToProbesToo) {
+TEST_F(LateSoftwarePeer, AnswersToProbesShowItsLatenessToo) {
   bench.post(2 * 1024);
   const auto packets = bench.poll_all();
   while (bench.control.empty()) ASSERT_EQ(bench.to_deadline(), Status::kOk);
@@ -292,9 +292,9 @@ TEST_F(LateSoftwarePeer, ShowsItsLatenessByAnswersToProbesToo) {
   EXPECT_LT(known, bench.now - asked);
 }
 
-// One of two planes is dead, and the window is full of what it swallowed: nothing can be sent whose
-// answer would prove that (docs/decisions/0032).
-TEST_F(LateSoftwarePeer, IsProbedAsSoonAsTheAnswerProvesALoss) {
+// One of two planes is dead, and the window is full of packets lost there: nothing can be sent
+// whose answer would prove the loss (docs/decisions/0032).
+TEST_F(LateSoftwarePeer, StuckSenderProbesItAsSoonAsTheAnswerProvesALoss) {
   bench.peers[0].answers.on_delay(kLate);
   for (int i = 0; i < 60; ++i) bench.post(64 * 1024);
   const Time began = bench.now;
@@ -327,8 +327,8 @@ TEST_F(LateSoftwarePeer, IsProbedAsSoonAsTheAnswerProvesALoss) {
   EXPECT_EQ(bench.counters.spurious, 0u);
 }
 
-// Something is missing, and nothing holds the sender up: it is asked for in its time.
-TEST_F(LateSoftwarePeer, IsNotProbedSoonerWhileTheSenderIsNotStuck) {
+// A packet is missing, and the sender is not blocked: the probe waits for its normal time.
+TEST_F(LateSoftwarePeer, SenderThatIsNotStuckDoesNotProbeItSooner) {
   bench.peers[0].answers.on_delay(kLate);
   bench.post(4 * 1024);
   const Time began = bench.now;
@@ -339,7 +339,7 @@ TEST_F(LateSoftwarePeer, IsNotProbedSoonerWhileTheSenderIsNotStuck) {
   EXPECT_GE(bench.now - began, kLate);
 }
 
-TEST(RequestorTime, NaksEndTheQpWithTheirReason) {
+TEST(RequestorTime, NakEndsTheQpWithItsReason) {
   const std::pair<wire::AckSyndrome, Status> cases[] = {
       {wire::AckSyndrome::kNakRemoteAccess, Status::kRemoteAccess},
       {wire::AckSyndrome::kNakInvalidRequest, Status::kRemoteInvalid},
@@ -350,7 +350,7 @@ TEST(RequestorTime, NaksEndTheQpWithTheirReason) {
     const auto packets = bench.poll_all();
     EXPECT_EQ(bench.transport_ack(packets[0].psn(), syndrome), status);
   }
-  // About something long over.
+  // A NAK about a completed write changes nothing.
   RequestorBench bench;
   bench.post(1024);
   auto packets = bench.poll_all();

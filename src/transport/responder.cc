@@ -17,7 +17,7 @@ Responder::Responder(const Options& options) : options_(options) {
 void Responder::start(Psn first, const QpEnds& ends) {
   qp_ = ends;
   cack_ = max_received_ = first - 1;
-  probe_edge_ = sack_edge_ = first - 2;  // none yet
+  probe_edge_ = sack_edge_ = first - 2;  // no SACK and no probe yet
   unreported_ = first;
 }
 
@@ -45,7 +45,7 @@ Status Responder::on_write(const Arrival& arrival, world::Memory& memory, Receiv
   return status;
 }
 
-// One NACK in an interval: the requestor needs no more of them.
+// At most one NACK per interval: the requestor needs no more.
 void Responder::on_out_of_window(const Arrival& arrival, ControlQueue& out,
                                  ResponderCounters& counters) {
   ++counters.out_of_window;
@@ -54,7 +54,8 @@ void Responder::on_out_of_window(const Arrival& arrival, ControlQueue& out,
   send_nack(arrival, wire::NackReason::kPsnOutOfWindow, out, counters);
 }
 
-// Never placed again. Below the edge the requestor may lack our Transport ACK.
+// A duplicate is never placed. At or below the cumulative PSN the requestor may lack our Transport
+// ACK.
 void Responder::on_duplicate(const Arrival& arrival, ControlQueue& out,
                              ResponderCounters& counters) {
   ++counters.duplicates;
@@ -104,8 +105,8 @@ void Responder::set_received(const Arrival& arrival) {
   if (psn.since(unreported_) < 0) note_late(psn);
 }
 
-// After the edge moved. A request for a SACK that found holes is remembered: there is another when
-// they are closed.
+// Called after the cumulative PSN moved. A SACK request that found holes is remembered: another
+// SACK is due when the holes are closed.
 bool Responder::is_sack_due(const Arrival& arrival) {
   const wire::Bth& bth = arrival.bth;
   bool due = bth.ack_request || bth.rtx || arrival.marked || first_ ||
@@ -119,8 +120,8 @@ bool Responder::is_sack_due(const Arrival& arrival) {
   return due;
 }
 
-// Remembers the packet that the next SACK reflects. Packets of one run share one SACK; the first
-// packet on another EV sends that of the run before.
+// Remembers the packet that the next SACK reflects. The packets of one burst share one SACK. The
+// first packet on another EV sends the SACK of the burst before.
 void Responder::note_trigger(const Arrival& arrival, bool due, ControlQueue& out,
                              ResponderCounters& counters) {
   if (trigger_.due && trigger_.entropy != arrival.entropy) flush_sack(out, counters);
@@ -132,8 +133,8 @@ void Responder::note_trigger(const Arrival& arrival, bool due, ControlQueue& out
   trigger_.sent = arrival.write.sent;
 }
 
-// The edge moves over everything that is in; messages that it completes are acknowledged and
-// delivered.
+// Moves the cumulative PSN over all PSNs that have arrived. Messages completed by that are
+// acknowledged and delivered.
 Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters) {
   while (test(received_.get(), cack_ + 1)) {
     const Psn psn = cack_ + 1;
@@ -157,21 +158,22 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
   return Status::kOk;
 }
 
-// The cumulative PSN reports everything up to the edge: no bitmap needs to.
+// The cumulative PSN in each SACK reports everything up to it: no bitmap needs to.
 void Responder::drop_reports_below_edge() {
   if (unreported_.since(cack_) <= 0) unreported_ = cack_ + 1;
   if (late_ && late_first_.since(cack_) <= 0) late_first_ = cack_ + 1;
   late_ = late_ && late_last_.since(cack_) > 0;
 }
 
-// A packet came after its neighbours were reported, so it was sent again.
+// Notes a packet that arrived after its neighbours were reported, as a retransmission does.
 void Responder::note_late(Psn psn) {
   if (!late_ || psn.since(late_first_) < 0) late_first_ = psn;
   if (!late_ || psn.since(late_last_) > 0) late_last_ = psn;
   late_ = true;
 }
 
-// An immediate waits for the edge. False: there are as many as were agreed.
+// Keeps an immediate until the cumulative PSN passes its message. False if as many wait as were
+// agreed.
 bool Responder::stash_immediate(const Arrival& arrival) {
   if (immediate_count_ == options_.wimm_max) return false;
   std::uint16_t at = immediate_count_++;
@@ -195,7 +197,8 @@ Responder::Immediate Responder::take_first_immediate() {
   return first;
 }
 
-// PSN order is post order, so rqmsn says nothing new: it is checked, counting from 0 or from 1.
+// PSN order is post order, so rqmsn adds no information. It is only checked, counting from 0 or
+// from 1.
 wire::AckSyndrome Responder::deliver(const Immediate& immediate, ReceiveSide side) {
   const bool follows = next_rqmsn_ ? immediate.rqmsn == *next_rqmsn_ : immediate.rqmsn <= 1;
   if (!follows) return wire::AckSyndrome::kNakInvalidRequest;
@@ -253,16 +256,16 @@ void Responder::on_probe(const wire::Probe& probe, const ProbeArrival& arrival, 
   sack.entropy = arrival.entropy;
   sack.mark = arrival.marked ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
   sack.echo = probe.sent;
-  // The map begins at the edge; while probes follow each other and the edge has not moved, every
-  // second answer is about a later part of the window.
+  // The bitmap begins after the cumulative PSN. While probes follow each other and the cumulative
+  // PSN has not moved, every second answer reports a later part of the window.
   const bool again = probe_edge_ == cack_;
   if (!again || probe_next_.since(max_received_) > 0) probe_next_ = cack_ + 65;
   probe_walks_ = again && !probe_walks_;
   probe_edge_ = cack_;
   const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
   if (probe_walks_) probe_next_ = probe_next_ + 64;
-  // Probed again about the same edge: the first answer may have been lost, since each direction may
-  // have another dead plane.
+  // A second probe with the cumulative PSN unmoved: the first answer may have been lost. The answer
+  // takes another plane, since each direction may have a different dead plane.
   const bool in_turn = again && options_.peer->repeats_sacks;
   const PortChoice port = in_turn ? PortChoice::in_turn() : PortChoice::prefer(arrival.port);
   send_sack(sack, base, {.port = port}, out, counters);
@@ -283,8 +286,9 @@ void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
 }
 
 void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
-  // If the edge has not moved since the last SACK, that one may not have got through. The plane on
-  // which data comes is the likeliest to work; where its other direction is dead, another one does.
+  // If the cumulative PSN has not moved since the last SACK, that SACK may be lost. This SACK then
+  // takes two planes: that on which data arrives, which most likely works, and another one in case
+  // its reverse direction is dead.
   const bool twice = options_.peer->repeats_sacks && above_cack_ > 0 && cack_ == sack_edge_;
   const PortChoice port = twice ? PortChoice::prefer_heard() : PortChoice::in_turn();
   report({.port = port, .twice = twice}, out, counters);
@@ -306,7 +310,7 @@ void Responder::report(SackRoute route, ControlQueue& out, ResponderCounters& co
   sack.echo = trigger_.sent;
   Psn base = trigger_.psn - 63;
   if (base.since(cack_) <= 0) base = cack_ + 1;
-  // PSNs that lie below and were never reported get every second SACK.
+  // Lower PSNs that were never reported are in every second SACK.
   const Psn lowest = late_ ? late_first_ : unreported_;
   const bool unreported_below = lowest.since(base) < 0;
   if (unreported_below && report_low_) base = lowest;
@@ -335,7 +339,7 @@ std::uint64_t Responder::bits_from(Psn base) const {
   const std::uint32_t word = base.value() >> 6, shift = base.value() & 63;
   std::uint64_t bits = received_[word & word_mask_] >> shift;
   if (shift != 0) bits |= received_[(word + 1) & word_mask_] << (64 - shift);
-  // Beyond the window the ring begins again: those bits are of its start.
+  // Beyond the window the ring wraps: those bits belong to the window's start and are cleared.
   const std::int32_t left = (cack_ + static_cast<std::int32_t>(options_.window)).since(base) + 1;
   if (left <= 0) return 0;
   return left < 64 ? bits & ((1ull << left) - 1) : bits;
@@ -363,7 +367,7 @@ void Responder::send_sack(const wire::Sack& state, Psn base, SackRoute route, Co
   note_reported(base);
 }
 
-// Everything received in base .. base + 63 is reported now.
+// Every PSN received in base .. base + 63 is reported now.
 void Responder::note_reported(Psn base) {
   WEFT_ASSERT(base.since(cack_) > 0);
   Psn next = base + 64;

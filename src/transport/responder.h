@@ -1,12 +1,12 @@
-// Responder: what does this packet change here, and what do we answer?
+// Responder: places the data that arrives, and acknowledges it.
 //
-// Places every packet as it comes, in any order; remembers which PSNs of the window are in; reports
-// them in SACKs (reliability) and, as the cumulative edge passes the end of messages, in Transport
-// ACKs (semantics: two layers, kept apart). Immediates wait for the edge to pass their message's
-// last PSN, which is post order.
+// Places every packet as it arrives, in any order, and remembers which PSNs of the window have
+// arrived. SACKs report packets; as the cumulative PSN passes the end of messages, Transport ACKs
+// report complete messages. An immediate waits until the cumulative PSN passes the last PSN of its
+// message, so immediates are delivered in post order.
 //
-// Owned by one Qp. Answers go to the endpoint's ControlQueue: at most one SACK for each run of
-// packets on one EV, decided at the end of a batch.
+// Owned by one Qp. Answers go to the endpoint's ControlQueue: at most one SACK for each burst on
+// one EV, decided at the end of a batch.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ class Responder {
     std::uint32_t window = 4096;  // PSNs
     std::uint16_t wimm_max = 128;
     std::uint32_t mtu = 4096;
-    std::uint32_t mtu_unlisted = 4096;  // over EndpointConfig::unlisted_ports
+    std::uint32_t mtu_unlisted = 4096;  // largest payload over EndpointConfig::unlisted_ports
     std::uint32_t sack_bytes = 16 * 1024;
     const PeerRules* peer = &kNicRules;
     bool trim_nack = true;
     std::uint32_t domain = 0;
-    Duration nack_interval = Duration::us(10);  // out-of-window NACKs: one in that time
+    Duration nack_interval = Duration::us(10);  // at most one out-of-window NACK in that time
   };
   // A data packet, and how it travelled.
   struct Arrival {
@@ -55,10 +55,10 @@ class Responder {
     std::uint32_t entropy = 0;
     bool marked = false;  // CE
     bool trimmed = false, trimmed_last_hop = false;
-    bool unlisted = false;  // came over one of EndpointConfig::unlisted_ports
+    bool unlisted = false;  // arrived on one of EndpointConfig::unlisted_ports
     PortIndex port = 0;
   };
-  // The receives posted, and where completions of them go.
+  // The posted receives, and the ring for their completions.
   struct ReceiveSide {
     Ring<std::uint64_t>& receives;
     Ring<Completion>& completions;
@@ -66,14 +66,14 @@ class Responder {
 
   explicit Responder(const Options& options);
 
-  // At RTR: the first PSN that will come.
+  // QP goes to RTR: `first` is the first PSN that will arrive.
   void start(Psn first, const QpEnds& ends);
 
-  // One data packet. kOk, or why the QP must go to ERR (the NAK is queued).
+  // Takes one data packet. Returns kOk, or why the QP must go to ERR (the NAK is queued).
   Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
                   ControlQueue& out, ResponderCounters& counters);
-  // A reliability probe, and how it travelled: answered at once, the first by the plane that it came
-  // by.
+  // A reliability probe, and how it travelled. It is answered at once; the first answer takes the
+  // plane on which the probe arrived.
   struct ProbeArrival {
     std::uint32_t entropy;
     bool marked;
@@ -81,52 +81,52 @@ class Responder {
   };
   void on_probe(const wire::Probe& probe, const ProbeArrival& arrival, ControlQueue& out,
                 ResponderCounters& counters);
-  // The batch is over: the SACK and Transport ACK that it made due.
+  // Called at the end of a batch: queues the SACK and Transport ACK that the batch made due.
   void flush(ControlQueue& out, ResponderCounters& counters);
-  // Something came that no SACK has reported.
+  // Data has arrived that no SACK has reported.
   bool owes_sack() const { return bytes_since_sack_ > 0; }
-  // Queues a SACK that reports it, on that route. It is still owed: settle() when it was sent on all
-  // ports.
+  // Queues a SACK that reports this data, on that route. The SACK is still owed: call settle() when
+  // one was queued for each port.
   struct SackRoute {
     bool rtx = false;
     PortChoice port = PortChoice::in_turn();
-    bool twice = false;  // a copy by another plane too
+    bool twice = false;  // send a copy on another plane too
   };
   void report(SackRoute route, ControlQueue& out, ResponderCounters& counters);
   void settle();
-  // How much room the next SACKs offer. When a penalty ends they also tell the requestor to
+  // Sets how much room the next SACKs report. When a penalty ends, they also tell the requestor to
   // restore its window.
   void limit(const ReceiveLimit& limit) {
     WEFT_ASSERT(limit.cwnd_penalty <= 127);  // 7 bits
     restore_ = limit.cwnd_penalty == 0 && (limit_.cwnd_penalty > 0 || restore_);
     limit_ = limit;
   }
-  // The QP failed without a NAK: a NACK tells the requestor that it is over.
+  // The QP failed without a NAK: a NACK tells the requestor that the QP has failed.
   void send_unexpected(const wire::Bth& bth, ControlQueue& out, ResponderCounters& counters) const;
-  // The QP is in ERR after a NAK of ours: it is repeated for every later packet. False if there is
-  // none.
+  // The QP is in ERR after our NAK: the NAK is repeated for every later packet. False if there was
+  // no NAK.
   bool repeat_nak(ControlQueue& out) const;
 
   Psn cack() const { return cack_; }
   std::size_t bytes() const {
     return 2 * (word_mask_ + 1) * sizeof(std::uint64_t) + options_.wimm_max * sizeof(Immediate);
   }
-  // The part of the bitmap that the next packet will set a bit in.
+  // The word of the bitmap in which the next packet will set a bit; for prefetching.
   world::Node::Part hot_bits() const {
     return {.at = &received_[max_received_.value() >> 6 & word_mask_], .bytes = 8};
   }
 
  private:
-  // Why, and for which packet, a SACK is due.
+  // Whether and why a SACK is due, and the packet that it reflects.
   struct Trigger {
     bool due = false, marked = false, rtx = false;
     Psn psn;
     std::uint32_t entropy = 0;
     wire::Timestamp sent;
   };
-  // An immediate that waits for the edge.
+  // An immediate that waits until the cumulative PSN passes its message.
   struct Immediate {
-    std::uint32_t last_psn;  // of its message
+    std::uint32_t last_psn;  // last PSN of its message
     std::uint32_t value, size;
     std::uint16_t rqmsn;
     bool solicited;
@@ -148,7 +148,7 @@ class Responder {
   void on_out_of_window(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
   void on_duplicate(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
   void on_trimmed(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
-  // kAck, or why the payload was refused.
+  // kAck, or why the payload is refused.
   wire::AckSyndrome place(const Arrival& arrival, world::Memory& memory,
                           ResponderCounters& counters);
   void set_received(const Arrival& arrival);
@@ -160,14 +160,14 @@ class Responder {
   void note_trigger(const Arrival& arrival, bool due, ControlQueue& out,
                     ResponderCounters& counters);
   Status advance(ReceiveSide side, ControlQueue& out, ResponderCounters& counters);
-  // kAck, or what is wrong.
+  // kAck, or why the immediate is refused.
   wire::AckSyndrome deliver(const Immediate& immediate, ReceiveSide side);
   bool stash_immediate(const Arrival& arrival);
   Immediate take_first_immediate();
   void send_sack(const wire::Sack& base, Psn bitmap_base, SackRoute route, ControlQueue& out,
                  ResponderCounters& counters);
   wire::Sack sack_state() const;
-  // Something is missing, and no SACK said so for PeerRules::sack_interval_with_holes.
+  // PSNs are missing, and no SACK has reported it for PeerRules::sack_interval_with_holes.
   bool is_sack_due_for_holes(Time now) const {
     return options_.peer->sack_interval_with_holes > Duration() && above_cack_ > 0 &&
            now >= sack_with_holes_at_;
@@ -180,32 +180,32 @@ class Responder {
 
   Options options_;
   QpEnds qp_;
-  std::unique_ptr<std::uint64_t[]> received_;  // one bit a PSN of the window, and
-  std::uint64_t* ends_ = nullptr;              // 'ends a message'; in one allocation
-  // Sorted by PSN; few are waiting.
+  std::unique_ptr<std::uint64_t[]> received_;  // per PSN of the window: has arrived
+  std::uint64_t* ends_ = nullptr;              // per PSN: ends a message; in the same allocation
+  // Sorted by PSN. Few immediates wait at a time.
   std::unique_ptr<Immediate[]> immediates_;
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_;
-  Psn sack_edge_;  // cack at the last SACK that was due
-  // Everything received below `unreported_` was reported, but for late packets, if any: those that
-  // came after their neighbours were reported, from the first to the last of them.
+  Psn sack_edge_;  // cumulative PSN at the last SACK that was due
+  // Everything received below `unreported_` was reported, except late packets between `late_first_`
+  // and `late_last_`: they arrived after their neighbours were reported.
   Psn unreported_, late_first_, late_last_;
-  Psn probe_edge_, probe_next_;   // the edge at the last probe, and the PSN behind its answer's map
-  std::uint32_t above_cack_ = 0;  // received above cack
+  Psn probe_edge_, probe_next_;   // cack at the last probe; PSN after its answer's map
+  std::uint32_t above_cack_ = 0;  // PSNs received above the cumulative PSN
   std::uint32_t msn_ = 0;
   std::optional<std::uint16_t> next_rqmsn_;  // none before the first immediate
   std::uint64_t bytes_received_ = 0;         // nominal sizes
   std::uint32_t bytes_since_sack_ = 0;
-  Time sack_with_holes_at_;  // when holes are worth a SACK
+  Time sack_with_holes_at_;  // when a SACK is due if holes are left
   Trigger trigger_;
   ReceiveLimit limit_;
-  bool restore_ = false;      // a penalty has ended
-  bool probe_walks_ = false;  // the last answer to a probe was about a later part of the window
-  bool late_ = false;         // late_first_ and late_last_ count
-  bool report_low_ = false;   // the next SACK starts at the lowest PSN not reported
-  bool ack_due_ = false;      // a Transport ACK
-  bool asked_with_holes_ = false;  // prev_ar
+  bool restore_ = false;           // a penalty has ended: the next SACK says restore
+  bool probe_walks_ = false;       // the last answer to a probe reported a later part of the window
+  bool late_ = false;              // late_first_ and late_last_ are valid
+  bool report_low_ = false;        // the next SACK starts at the lowest unreported PSN
+  bool ack_due_ = false;           // a Transport ACK is due
+  bool asked_with_holes_ = false;  // a SACK request came while PSNs were missing (prev_ar)
   bool first_ = true;
   Time out_of_window_next_;
   std::optional<wire::TransportAck> nak_;

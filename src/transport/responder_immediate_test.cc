@@ -1,5 +1,5 @@
-// Immediates: delivered in post order, each once everything before it is in; their limit; receives
-// that are missing.
+// Immediates: delivered in post order, each after everything before it has arrived. Their limit,
+// and missing receives.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -16,7 +16,7 @@ using test::only;
 using test::ResponderBench;
 using wire::Opcode;
 
-TEST(ResponderImmediate, WaitsForEverythingBeforeIt) {
+TEST(ResponderImmediate, ImmediateWaitsForEverythingBeforeIt) {
   ResponderBench bench(Psn(10));
   bench.receives.push(501);
   bench.write(Psn(12), {.opcode = Opcode::kWriteLastImm,
@@ -39,7 +39,7 @@ TEST(ResponderImmediate, WaitsForEverythingBeforeIt) {
   EXPECT_TRUE(bench.receives.empty());
 }
 
-TEST(ResponderImmediate, AnyOrderDeliversInPostOrder) {
+TEST(ResponderImmediate, ImmediatesAreDeliveredInPostOrderWhateverTheOrderOfArrival) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);
@@ -75,12 +75,12 @@ TEST(ResponderImmediate, AnyOrderDeliversInPostOrder) {
   }
 }
 
-TEST(ResponderImmediate, LimitHoldsAndOneMoreIsInvalid) {
+TEST(ResponderImmediate, AsManyImmediatesWaitAsAgreedAndOneMoreIsInvalid) {
   for (std::uint16_t limit = 1; limit <= 300; ++limit) {
     const Psn first = Psn(0) - limit / 2 - 1;
     ResponderBench bench(first, {.window = 512, .wimm_max = limit});
     for (std::uint32_t i = 0; i <= limit; ++i) bench.receives.push(i);
-    // Everything but the first comes: all of them wait.
+    // All packets but the first arrive: all immediates wait.
     for (std::int32_t i = limit; i >= 1; --i) {
       ASSERT_EQ(bench.write(first + i, {.opcode = Opcode::kWriteOnlyImm}), Status::kOk) << limit;
     }
@@ -94,9 +94,9 @@ TEST(ResponderImmediate, LimitHoldsAndOneMoreIsInvalid) {
   }
 }
 
-// Full windows of immediates, again and again, across the wraps of PSN (2^24) and of what a sender
-// counts in 16 bits.
-TEST(ResponderImmediate, EveryLimitGoesRoundAndRound) {
+// Full windows of immediates, many times, across the wraps of PSNs (2^24) and of the sender's
+// 16-bit count.
+TEST(ResponderImmediate, EveryLimitWorksAcrossAllWraps) {
   for (std::uint16_t limit = 1; limit <= 300; ++limit) {
     const std::uint32_t total = 1200u - 1200u % limit;
     const Psn first = Psn(0) - static_cast<std::int32_t>(total / 2);
@@ -142,7 +142,7 @@ TEST(ResponderImmediate, RqmsnCountsFromZeroOrOneAndNeverSkips) {
   EXPECT_EQ(naks_after({0, 1, 1}), 1);
 }
 
-TEST(ResponderImmediate, NoReceivePostedIsAnErrorThatIsRepeated) {
+TEST(ResponderImmediate, ImmediateWithoutAPostedReceiveIsRefusedAndTheNakRepeated) {
   ResponderBench bench(Psn(10));
   bench.receives.push(1);
   EXPECT_EQ(bench.write(Psn(10), {.opcode = Opcode::kWriteOnlyImm}), Status::kOk);
@@ -156,7 +156,7 @@ TEST(ResponderImmediate, NoReceivePostedIsAnErrorThatIsRepeated) {
   EXPECT_EQ(only<wire::TransportAck>(test::take_all(bench.control)).size(), 3u);
 }
 
-TEST(ResponderImmediate, ReceivePostedLateIsInTime) {
+TEST(ResponderImmediate, ReceivePostedBeforeDeliveryIsInTime) {
   ResponderBench bench(Psn(10));
   EXPECT_EQ(bench.write(Psn(11), {.opcode = Opcode::kWriteOnlyImm}), Status::kOk);
   bench.receives.push(1);
@@ -164,7 +164,7 @@ TEST(ResponderImmediate, ReceivePostedLateIsInTime) {
   EXPECT_EQ(bench.completions.size(), 1u);
 }
 
-TEST(ResponderImmediate, DuplicateDeliversNothing) {
+TEST(ResponderImmediate, DuplicateImmediateIsNotDelivered) {
   ResponderBench bench(Psn(10));
   bench.receives.push(1);
   bench.receives.push(2);

@@ -1,4 +1,4 @@
-// When a SACK is due, and what it says: docs/decisions/0002.
+// When a SACK is due, and what it reports: docs/decisions/0002.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@ wire::Sack one_sack(const std::vector<test::Sent>& sent) {
   return all.empty() ? wire::Sack{} : all[0];
 }
 
-TEST(ResponderSack, FirstPacketAtOnceThenQuiet) {
+TEST(ResponderSack, FirstPacketIsReportedAtOnceAndLaterOnesAreNot) {
   ResponderBench bench(Psn(10));
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(10))), 1u);
   for (std::int32_t i = 1; i < 50; ++i) EXPECT_EQ(sacks(bench.write_and_flush(Psn(10) + i)), 0u);
 }
 
-TEST(ResponderSack, EachReasonTriggersOneSack) {
+TEST(ResponderSack, EachReasonForASackCausesOneSack) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(11), {.ask = true})), 1u);
@@ -42,16 +42,16 @@ TEST(ResponderSack, EachReasonTriggersOneSack) {
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(16))), 0u);
 }
 
-TEST(ResponderSack, ThresholdCountsAtLeastAKilobyteAPacket) {
+TEST(ResponderSack, SackThresholdCountsAtLeastAKilobyteAPacket) {
   ResponderBench bench(Psn(0), {.sack_bytes = 16 * 1024});
   bench.write_and_flush(Psn(0));
   std::uint32_t psn = 1;
-  // Small packets count 1 KiB each: every sixteenth.
+  // Small packets count 1 KiB each: a SACK after every sixteenth packet.
   for (int round = 0; round < 3; ++round) {
     for (int i = 1; i <= 16; ++i)
       EXPECT_EQ(sacks(bench.write_and_flush(Psn(psn++))), i == 16 ? 1u : 0u) << i;
   }
-  // Full ones count what they are: every fourth.
+  // Full packets count their size: a SACK after every fourth packet.
   for (int round = 0; round < 3; ++round) {
     for (int i = 1; i <= 4; ++i) {
       EXPECT_EQ(sacks(bench.write_and_flush(Psn(psn++), {.nominal_size = 4184})), i == 4 ? 1u : 0u)
@@ -60,14 +60,14 @@ TEST(ResponderSack, ThresholdCountsAtLeastAKilobyteAPacket) {
   }
 }
 
-TEST(ResponderSack, HolesAreReportedInTime) {
+TEST(ResponderSack, HolesAreReportedAfterAnInterval) {
   ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &kSoftwareRules});
   const auto at = [](std::int64_t us) { return Time() + Duration::us(us); };
   bench.write_and_flush(Psn(0), {.now = at(0)});
-  // Nothing is missing: bytes alone count.
+  // No PSN is missing: only bytes count.
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(1), {.now = at(1)})), 0u);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(2), {.now = at(1000)})), 0u);
-  // From the first packet on that no SACK reported.
+  // The interval begins with the first packet that no SACK reported.
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(4), {.now = at(1001)})), 1u);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(5), {.now = at(1100)})), 0u);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(6), {.now = at(1399)})), 0u);
@@ -75,8 +75,8 @@ TEST(ResponderSack, HolesAreReportedInTime) {
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(8), {.now = at(1401)})), 0u);
 }
 
-// The second of them may be the first that gets through: it goes by two planes.
-TEST(ResponderSack, EdgeThatHasNotMovedIsReportedToSoftwareByTwoPlanes) {
+// A SACK that repeats the cumulative PSN may be the first to get through: it takes two planes.
+TEST(ResponderSack, UnmovedCumulativePsnIsReportedToSoftwareOnTwoPlanes) {
   for (const PeerKind peer : {PeerKind::kSoftware, PeerKind::kNic}) {
     ResponderBench bench(Psn(0), {.sack_bytes = 1u << 30, .peer = &rules_of(peer)});
     using Ports = std::vector<PortChoice>;
@@ -97,13 +97,13 @@ TEST(ResponderSack, EdgeThatHasNotMovedIsReportedToSoftwareByTwoPlanes) {
     const Ports both{PortChoice::prefer_heard(), PortChoice::copy()};
     EXPECT_EQ(ports(0), in_turn);
     bench.write_and_flush(Psn(1));
-    EXPECT_EQ(ports(3), in_turn);  // the edge had moved since
+    EXPECT_EQ(ports(3), in_turn);  // the cumulative PSN has moved since
     EXPECT_EQ(ports(4), peer == PeerKind::kSoftware ? both : in_turn) << "a NIC gets no copies";
-    EXPECT_EQ(ports(2), in_turn);  // the hole is closed
+    EXPECT_EQ(ports(2), in_turn);  // no PSN is missing any more
   }
 }
 
-TEST(ResponderSack, ReflectsWhatTriggeredIt) {
+TEST(ResponderSack, SackReflectsThePacketThatTriggeredIt) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
   const auto sent =
@@ -123,7 +123,7 @@ TEST(ResponderSack, ReflectsWhatTriggeredIt) {
   EXPECT_EQ(sent[0].packet.bth.dest_qpn, ResponderBench::kPeerQpn);
 }
 
-TEST(ResponderSack, HolesThatCloseAfterARequestAreReportedOnce) {
+TEST(ResponderSack, HolesThatCloseAfterARequestCauseOneSack) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(12), {.ask = true})), 1u);
@@ -133,17 +133,17 @@ TEST(ResponderSack, HolesThatCloseAfterARequestAreReportedOnce) {
   EXPECT_EQ(sack.cack, Psn(14));
   EXPECT_EQ(sack.ooo_count, 0);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(15))), 0u);
-  // Without a request no SACK is due for it.
+  // Without a request no SACK is due when holes close.
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(17))), 0u);
   EXPECT_EQ(sacks(bench.write_and_flush(Psn(16))), 0u);
 }
 
-TEST(ResponderSack, OneSackForEachRunOfAnEvInABatch) {
+TEST(ResponderSack, EachBurstOnOneEvInABatchGetsOneSack) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   for (std::uint32_t i = 1; i <= 12; ++i)
     bench.write(Psn(i), {.marked = i == 6, .entropy = 1 + (i - 1) / 4});
-  // Runs on EVs 1, 2, 3; only the second was marked.
+  // The batch has bursts on EVs 1, 2 and 3; only the second was marked.
   auto all = only<wire::Sack>(bench.flush());
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].entropy, 2u);
@@ -159,7 +159,7 @@ TEST(ResponderSack, OneSackForEachRunOfAnEvInABatch) {
   }
 }
 
-TEST(ResponderSack, BitmapEndsAtTheTrigger) {
+TEST(ResponderSack, BitmapEndsAtThePacketThatTriggeredTheSack) {
   ResponderBench bench(Psn(0xff'ff00));
   const Psn first(0xff'ff00);
   bench.write_and_flush(first);
@@ -170,12 +170,12 @@ TEST(ResponderSack, BitmapEndsAtTheTrigger) {
   EXPECT_EQ(sack.ooo_count, 101);
 }
 
-TEST(ResponderSack, UnreportedPsnsGetEverySecondSack) {
+TEST(ResponderSack, UnreportedPsnsAreInEverySecondSack) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   for (std::uint32_t psn = 100; psn < 400; ++psn) bench.write_and_flush(Psn(psn));
-  // The first speaks of its trigger, the second of the lowest that were not reported, and so on: no
-  // gap, none twice.
+  // SACKs alternate between their trigger and the lowest unreported PSNs, without a gap or a
+  // repetition.
   EXPECT_EQ(reported(one_sack(bench.write_and_flush(Psn(400), {.ask = true}))).front(), 337u);
   const Psns low = reported(one_sack(bench.write_and_flush(Psn(401), {.ask = true})));
   EXPECT_EQ(low.front(), 100u);
@@ -185,15 +185,16 @@ TEST(ResponderSack, UnreportedPsnsGetEverySecondSack) {
   EXPECT_EQ(next.size(), 64u);
 }
 
-// Every PSN that is in is reported after a bounded number of SACKs, whatever the order of arrival.
-TEST(ResponderSack, EverythingIsReportedInTheEnd) {
+// Every PSN that has arrived is reported after a bounded number of SACKs, whatever the order of
+// arrival.
+TEST(ResponderSack, EveryPsnIsReportedInTheEnd) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);
     const Psn first(0xff'ffff - prng.below(2000));
     ResponderBench bench(first, {.window = 2048});
     std::set<std::uint32_t> in, told;
-    // PSN `first` itself never comes: the edge stays.
+    // PSN `first` itself never arrives: the cumulative PSN stays.
     for (int i = 0; i < 1500; ++i) {
       const Psn psn = first + static_cast<std::int32_t>(1 + prng.below(2047));
       in.insert(psn.value());
@@ -203,7 +204,7 @@ TEST(ResponderSack, EverythingIsReportedInTheEnd) {
         EXPECT_LE(sack.ooo_count, in.size());
       }
     }
-    // A quiet end: requests on the newest PSN. Each second SACK walks 64 PSNs on.
+    // At the end only requests on the newest PSN come. Every second SACK reports the next 64 PSNs.
     const Psn last = first + 2047;
     in.insert(last.value());
     for (int i = 0; i < 2 * 2048 / 64 + 2; ++i) {
@@ -216,7 +217,7 @@ TEST(ResponderSack, EverythingIsReportedInTheEnd) {
   }
 }
 
-TEST(ResponderSack, BytesReceivedRoundUpAndCountEachPacketOnce) {
+TEST(ResponderSack, BytesReceivedAreRoundedUpAndCountEachPacketOnce) {
   ResponderBench bench(Psn(0));
   EXPECT_EQ(one_sack(bench.write_and_flush(Psn(0), {.nominal_size = 1})).rcvd_bytes_256, 1u);
   EXPECT_EQ(
@@ -245,7 +246,7 @@ TEST(ResponderSack, BytesReceivedWrapAt24Bits) {
       1u);
 }
 
-TEST(ResponderSack, ProbeIsAnsweredFromTheEdge) {
+TEST(ResponderSack, ProbeIsAnsweredFromTheCumulativePsn) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   bench.write_and_flush(Psn(5));
@@ -261,19 +262,19 @@ TEST(ResponderSack, ProbeIsAnsweredFromTheEdge) {
   EXPECT_EQ(reported(sack), Psns{5});
 }
 
-TEST(ResponderSack, ProbeIsAnsweredOnThePlaneItCameBy) {
+TEST(ResponderSack, ProbeIsAnsweredOnThePlaneOnWhichItCame) {
   ResponderBench bench(Psn(0), {.peer = &kSoftwareRules});
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
   EXPECT_EQ(bench.control.front().port, PortChoice::prefer(3));
-  // Asked again: that answer was lost.
+  // Probed a second time: the first answer may be lost.
   bench.control.pop();
   bench.responder.on_probe({}, {.entropy = 1, .marked = false, .port = 3}, bench.control,
                            bench.counters);
   EXPECT_EQ(bench.control.front().port, PortChoice::in_turn());
 }
 
-TEST(ResponderSack, ProbesThatFollowEachOtherWalkTheWindow) {
+TEST(ResponderSack, AnswersToConsecutiveProbesWalkThroughTheWindow) {
   ResponderBench bench(Psn(0), {.window = 512});
   bench.write_and_flush(Psn(0));
   std::set<std::uint32_t> in;
@@ -291,12 +292,12 @@ TEST(ResponderSack, ProbesThatFollowEachOtherWalkTheWindow) {
   EXPECT_EQ((std::vector<std::int16_t>(offsets.begin(), offsets.begin() + 6)),
             (std::vector<std::int16_t>{1, 65, 1, 129, 1, 193}));
   EXPECT_EQ(told, in);
-  // The edge moves: back to it.
+  // The cumulative PSN moves: answers begin there again.
   bench.write_and_flush(Psn(1));
   EXPECT_EQ(one_sack(bench.probe(99)).bitmap_offset, 1);
 }
 
-TEST(ResponderSack, FullControlQueueLosesTheSackAndNothingElse) {
+TEST(ResponderSack, FullControlQueueDropsTheSackAndNothingElse) {
   ResponderBench bench(Psn(0));
   while (bench.control.add() != nullptr) {
   }
@@ -309,9 +310,9 @@ TEST(ResponderSack, FullControlQueueLosesTheSackAndNothingElse) {
   EXPECT_EQ(only<wire::TransportAck>(sent).size(), 1u);
 }
 
-// A packet that was sent again and fills a hole far below is reported by one SACK; it does not make
-// the responder report everything above it once more.
-TEST(ResponderSack, LatePacketIsReportedOnce) {
+// A retransmission that fills a hole far below is reported by one SACK. The PSNs above it are not
+// reported once more.
+TEST(ResponderSack, RetransmissionBelowReportedPsnsIsReportedOnce) {
   ResponderBench bench(Psn(0));
   bench.write_and_flush(Psn(0));
   constexpr std::uint32_t kEnd = 1000;

@@ -1,4 +1,4 @@
-// Which packets are placed, which are answered, and with what.
+// Packets that arrive: which are placed, and how each is answered.
 #include "transport/responder.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using wire::Opcode;
 
 constexpr Psn kFirsts[] = {Psn(0), Psn(1000), Psn(0xff'fff0), Psn(0xff'ffff)};
 
-TEST(Responder, NewPacketInWindowIsPlacedAndMovesTheEdge) {
+TEST(Responder, NewPacketInTheWindowIsPlacedAndMovesTheCumulativePsn) {
   for (Psn first : kFirsts) {
     ResponderBench bench(first);
     EXPECT_EQ(bench.responder.cack(), first - 1);
@@ -31,7 +31,7 @@ TEST(Responder, NewPacketInWindowIsPlacedAndMovesTheEdge) {
   }
 }
 
-TEST(Responder, DuplicateInWindowIsSackedWithoutTransportAck) {
+TEST(Responder, DuplicateInTheWindowGetsASackAndNoTransportAck) {
   for (Psn first : kFirsts) {
     ResponderBench bench(first);
     bench.write_and_flush(first);
@@ -44,7 +44,7 @@ TEST(Responder, DuplicateInWindowIsSackedWithoutTransportAck) {
   }
 }
 
-TEST(Responder, DuplicateBelowTheEdgeGetsTransportAckAndSack) {
+TEST(Responder, DuplicateBelowTheCumulativePsnGetsTransportAckAndSack) {
   for (Psn first : kFirsts) {
     ResponderBench bench(first);
     for (std::int32_t i = 0; i < 4; ++i) bench.write_and_flush(first + i);
@@ -59,14 +59,14 @@ TEST(Responder, DuplicateBelowTheEdgeGetsTransportAckAndSack) {
   }
 }
 
-TEST(Responder, WindowEdgeIsExact) {
+TEST(Responder, WindowEndsAtExactlyItsLastPsn) {
   for (std::uint32_t mpr : {1u, 8u, 24u, 32u, 100u, 255u}) {
     const auto window = static_cast<std::int32_t>(mpr * 128);
     ResponderBench bench(
         Psn(0xff'ff80),
         {.window = mpr * 128, .sack_bytes = 1u << 30, .nack_interval = Duration::us(10)});
     const Psn expected = Psn(0xff'ff80);
-    // The last PSN of the window has a place of its own in the region; nothing else is near it.
+    // The last PSN of the window is placed at an address of its own; nothing next to it is written.
     const std::uint64_t va = bench.memory.options().at;
     EXPECT_EQ(bench.write(expected + (window - 1), {.va = va}), Status::kOk);
     EXPECT_EQ(bench.counters.packets_placed.sum(), 1u) << mpr;
@@ -80,7 +80,7 @@ TEST(Responder, WindowEdgeIsExact) {
   }
 }
 
-TEST(Responder, OutOfWindowNacksAreLimitedToOneAnInterval) {
+TEST(Responder, OutOfWindowNacksAreLimitedToOnePerInterval) {
   ResponderBench bench(Psn(0), {.window = 128, .nack_interval = Duration::us(10)});
   const auto at = [](std::int64_t us) { return Time::from_start(Duration::us(us)); };
   std::size_t nacks = 0;
@@ -92,8 +92,9 @@ TEST(Responder, OutOfWindowNacksAreLimitedToOneAnInterval) {
   EXPECT_EQ(bench.counters.out_of_window, 100u);
 }
 
-// Appendix C 3: whatever the order, every byte once, and the edge at the end.
-TEST(Responder, AnyOrderPlacesEveryByteOnce) {
+// Appendix C 3: in whatever order packets arrive, every byte is placed once, and the cumulative PSN
+// reaches the end.
+TEST(Responder, EveryByteIsPlacedOnceWhateverTheOrderOfArrival) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);
@@ -107,7 +108,7 @@ TEST(Responder, AnyOrderPlacesEveryByteOnce) {
     for (std::int32_t i : order) {
       ASSERT_EQ(bench.write(first + i, {.entropy = prng.below(8)}), Status::kOk);
       if (prng.below(4) == 0) bench.flush();
-      // Some come twice.
+      // Some packets arrive twice.
       if (prng.below(8) == 0) {
         ASSERT_EQ(bench.write(first + i), Status::kOk);
       }
@@ -121,15 +122,15 @@ TEST(Responder, AnyOrderPlacesEveryByteOnce) {
   }
 }
 
-// Many windows one after the other: nothing of an old window is taken for the new one, across both
-// wraps of the ring.
-TEST(Responder, EveryWindowSizeGoesRoundTheCircle) {
+// Many windows one after the other, across both wraps of the ring: no PSN of an old window is taken
+// for one of the new window.
+TEST(Responder, EveryWindowSizeWorksAcrossAllWraps) {
   for (std::uint32_t mpr = 1; mpr <= 255; mpr += mpr < 16 ? 1 : 17) {
     const auto window = static_cast<std::int32_t>(mpr * 128);
     const Psn first = Psn(0) - 3 * window / 2;
     ResponderBench bench(first, {.window = mpr * 128});
     const std::uint64_t va = bench.memory.options().at;
-    // The first of each window comes last.
+    // The first PSN of each window arrives last.
     for (Psn edge = first; edge.since(first) < 3 * window; edge = edge + window) {
       for (std::int32_t i = window - 1; i >= 0; --i) {
         ASSERT_EQ(bench.write(edge + i, {.size = 0, .va = va}), Status::kOk);
@@ -145,7 +146,7 @@ TEST(Responder, EveryWindowSizeGoesRoundTheCircle) {
   }
 }
 
-TEST(Responder, TrimmedIsNackedWithItsReasonAndNotPlaced) {
+TEST(Responder, TrimmedPacketGetsANackWithItsReasonAndIsNotPlaced) {
   ResponderBench bench(Psn(10));
   auto nacks = only<wire::Nack>(bench.write_and_flush(
       Psn(12), {.rtx = true, .trimmed = true, .entropy = 0xabc, .sent = 4711}));
@@ -161,7 +162,7 @@ TEST(Responder, TrimmedIsNackedWithItsReasonAndNotPlaced) {
   EXPECT_EQ(bench.counters.trimmed, 2u);
 }
 
-TEST(Responder, TrimmedCopyOfWhatIsInGetsASack) {
+TEST(Responder, TrimmedCopyOfAReceivedPacketGetsASack) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(12));
   for (Psn psn : {Psn(12), Psn(9)}) {
@@ -171,7 +172,7 @@ TEST(Responder, TrimmedCopyOfWhatIsInGetsASack) {
   }
 }
 
-TEST(Responder, TrimmedIsSilentWithoutTrimNack) {
+TEST(Responder, TrimmedPacketIsNotAnsweredWithoutTrimNack) {
   ResponderBench bench(Psn(10), {.trim_nack = false});
   EXPECT_TRUE(bench.write_and_flush(Psn(10), {.trimmed = true}).empty());
 }
@@ -182,7 +183,7 @@ TEST(Responder, BadKeyOrBoundsIsRefused) {
       {.rkey = 0x78},
       {.va = region.at - 1},
       {.va = region.at + region.size - 63},
-      {.va = 0xffff'ffff'ffff'ffe0},  // the range wraps
+      {.va = 0xffff'ffff'ffff'ffe0},  // the address range wraps
   };
   for (const Came& came : bad) {
     ResponderBench bench(Psn(10));
@@ -196,7 +197,7 @@ TEST(Responder, BadKeyOrBoundsIsRefused) {
   }
 }
 
-TEST(Responder, ZeroBytesNeedNoKey) {
+TEST(Responder, WriteOfZeroBytesNeedsNoKey) {
   ResponderBench bench(Psn(10));
   EXPECT_EQ(
       bench.write(Psn(10), {.opcode = Opcode::kWriteOnly, .size = 0, .rkey = 1, .message_size = 0}),
@@ -204,7 +205,7 @@ TEST(Responder, ZeroBytesNeedNoKey) {
   EXPECT_EQ(only<wire::TransportAck>(bench.flush()).size(), 1u);
 }
 
-TEST(Responder, MoreThanTheMessageOrTheMtuIsInvalid) {
+TEST(Responder, PacketLargerThanItsMessageOrTheMtuIsInvalid) {
   for (const Came& came :
        {Came{.size = 64, .message_size = 63}, Came{.size = 4097, .message_size = 1 << 20}}) {
     ResponderBench bench(Psn(10));
@@ -231,16 +232,16 @@ TEST(Responder, NakIsRepeatedAndNoTransportAckFollowsIt) {
   }
 }
 
-TEST(Responder, NothingIsRepeatedWithoutANak) {
+TEST(Responder, NothingIsRepeatedBeforeANak) {
   ResponderBench bench(Psn(10));
   EXPECT_FALSE(bench.responder.repeat_nak(bench.control));
   EXPECT_TRUE(bench.control.empty());
 }
 
-TEST(Responder, TransportAckComesWhenTheEdgePassesAMessageEnd) {
+TEST(Responder, TransportAckComesWhenTheCumulativePsnPassesAMessageEnd) {
   ResponderBench bench(Psn(0xff'fffe));
   const Psn first(0xff'fffe);
-  // A message of two, one of one, one of two whose first is missing.
+  // Messages of two packets, of one, and of two of which the first is missing.
   EXPECT_TRUE(
       only<wire::TransportAck>(bench.write_and_flush(first, {.opcode = Opcode::kWriteFirst}))
           .empty());

@@ -1,5 +1,5 @@
-// RetryTimer: the local ACK timer. It expires so often at one interval, then at doubling ones, then
-// it gives up.
+// RetryTimer: the local ACK timer. It expires a number of times at one interval, then at doubling
+// intervals, and then gives up.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class RetryTimer {
 
   bool is_armed() const { return armed_; }
   Time deadline() const { return armed_ ? deadline_ : kNever; }
-  // When the interval under way began. REQUIRES is_armed().
+  // When the current interval began. REQUIRES is_armed().
   Time started() const {
     WEFT_ASSERT(armed_);
     return deadline_ - interval() - slack_;
@@ -28,37 +28,38 @@ class RetryTimer {
     armed_ = false;
     expiries_ = 0;
   }
-  // An answer is waited for from now on.
+  // Starts waiting for an answer. Does nothing if an interval has begun.
   void arm(Time now) {
     if (armed_) return;
     waiting_since_ = now;
     restart(now);
   }
-  // Answers are known to take that much longer: intervals are longer by it.
+  // Sets how much longer answers are known to take: each interval is extended by it.
   static constexpr Duration kSlackMax = Duration::ms(100);
   void set_slack(Duration slack) {
     WEFT_ASSERT(slack >= Duration());
     slack = std::min(slack, kSlackMax);
-    deadline_ += slack - slack_;  // the same start
+    deadline_ += slack - slack_;  // the interval's start stays
     slack_ = slack;
   }
-  // The interval starts anew.
+  // Starts the interval anew.
   void restart(Time now) {
     armed_ = true;
     deadline_ = now + interval() + slack_;
   }
-  // The peer lives: back to the first interval. No progress: the time until it gives up goes on.
+  // The peer is alive: back to the first interval. There was no progress: the total time until it
+  // gives up goes on.
   void on_peer_alive(Time now) {
     expiries_ = 0;
     if (armed_) restart(now);
   }
-  // The answer that was waited for came.
+  // The expected answer came.
   void on_progress(Time now) {
     waiting_since_ = now;
     on_peer_alive(now);
   }
-  // It fired. False: give up, after so many expiries, or after as much time as they take without
-  // progress. REQUIRES now >= deadline().
+  // The timer fired. False: give up, after the configured number of expiries, or after the sum of
+  // their intervals without progress. REQUIRES now >= deadline().
   bool expire(Time now) {
     WEFT_ASSERT(armed_ && now >= deadline_);
     if (expiries_ < 0xffff) ++expiries_;
@@ -77,7 +78,7 @@ class RetryTimer {
     return Duration::ns(1024) * (std::int64_t{1} << std::min(shift, kShiftMax));
   }
   Duration interval() const { return interval(expiries_); }
-  // All intervals one after another.
+  // The sum of all intervals.
   Duration patience() const {
     Duration sum;
     for (std::uint32_t n = 0; n <= config_.linear_count + config_.exponential_count; ++n)

@@ -8,7 +8,7 @@ namespace {
 constexpr RetryConfig kConfig{.timeout = 4, .linear_count = 3, .exponential_count = 4};
 constexpr Duration kUnit = Duration::ns(1024) * 16;
 
-TEST(RetryTimer, LinearThenDoublingThenOver) {
+TEST(RetryTimer, IntervalsAreLinearThenDoubleThenEnd) {
   RetryTimer timer(kConfig);
   EXPECT_FALSE(timer.is_armed());
   EXPECT_EQ(timer.deadline(), kNever);
@@ -25,7 +25,7 @@ TEST(RetryTimer, LinearThenDoublingThenOver) {
   EXPECT_FALSE(timer.expire(timer.deadline()));
 }
 
-TEST(RetryTimer, ArmKeepsAnIntervalUnderWay) {
+TEST(RetryTimer, ArmingDoesNotRestartTheCurrentInterval) {
   RetryTimer timer(kConfig);
   timer.arm(Time());
   const Time deadline = timer.deadline();
@@ -35,7 +35,7 @@ TEST(RetryTimer, ArmKeepsAnIntervalUnderWay) {
   EXPECT_EQ(timer.deadline(), deadline + Duration::us(1));
 }
 
-TEST(RetryTimer, RestartKeepsTheCountAndProgressForgetsIt) {
+TEST(RetryTimer, RestartKeepsTheCountOfExpiriesAndProgressResetsIt) {
   RetryTimer timer(kConfig);
   Time now;
   timer.arm(now);
@@ -47,7 +47,7 @@ TEST(RetryTimer, RestartKeepsTheCountAndProgressForgetsIt) {
   EXPECT_EQ((timer.deadline() - now).ns(), kUnit.ns());
 }
 
-TEST(RetryTimer, DisarmedStaysDisarmed) {
+TEST(RetryTimer, DisarmedTimerStaysDisarmed) {
   RetryTimer timer(kConfig);
   timer.arm(Time());
   timer.disarm();
@@ -56,7 +56,7 @@ TEST(RetryTimer, DisarmedStaysDisarmed) {
   EXPECT_FALSE(timer.is_armed());
 }
 
-TEST(RetryTimer, TwentyFiveNeverEndsAndTheIntervalIsBounded) {
+TEST(RetryTimer, RetryCount25NeverEndsAndTheIntervalIsBounded) {
   RetryTimer timer({.timeout = 20, .linear_count = 0, .exponential_count = kRetryForever});
   Time now;
   timer.arm(now);

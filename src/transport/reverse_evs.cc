@@ -7,7 +7,7 @@
 namespace weft::transport {
 namespace {
 
-// An EV of that plane drawn at random, or PathSet::kNone.
+// An EV of that plane, drawn at random, or PathSet::kNone.
 PathSet::Slot draw(const PathSet& paths, PortIndex port, Prng& prng) {
   return paths.any_on(port, static_cast<std::uint32_t>(prng.next() >> 32));
 }
@@ -18,7 +18,7 @@ PortMask bit_of(PortIndex port) { return static_cast<PortMask>(1u << port); }
 
 bool ProbeTokens::take(Time now) {
   const std::int64_t whole_us = (now - filled_at_).us();
-  milli_ = std::min(milli_ + whole_us, kMilliMax);  // 1,000 a second: a thousandth each microsecond
+  milli_ = std::min(milli_ + whole_us, kMilliMax);  // 1,000 tokens a second
   filled_at_ += Duration::us(whole_us);
   if (milli_ < kMilliPerProbe) return false;
   milli_ -= kMilliPerProbe;
@@ -42,7 +42,7 @@ void ReverseEvs::adopt(Time now, Peer& peer, const PathSet& paths, std::uint32_t
 void ReverseEvs::check(const Check& check, Peer& peer, Prng& prng, RequestIds& ids,
                        ControlQueue& out) {
   const Time now = check.now;
-  // One plane a time, also those that carry no control packets any more.
+  // One plane at a time, also planes that carry no control packets now.
   const auto port = static_cast<PortIndex>(prng.below(check.port_count));
   Peer::Reverse& reverse = peer.planes[port].reverse;
   if (!reverse.present || (check.ports_up & peer.ports.reachable & bit_of(port)) == 0) return;

@@ -18,7 +18,7 @@ Time at(std::int64_t us) { return Time::from_start(Duration::us(us)); }
 struct Bench {
   Bench() { ReverseEvs::adopt(at(0), peer, paths, 2, prng); }
 
-  // Control packets go out until each plane has been looked at.
+  // Sends control packets until each plane has been checked.
   std::vector<test::Sent> check_all(Time now) {
     for (int i = 0; i < 30; ++i) {
       evs.check({.now = now, .index = 7, .paths = paths, .ports_up = ports_up, .port_count = 2},
@@ -43,7 +43,7 @@ std::uint16_t id_of(const test::Sent& sent) {
   return static_cast<std::uint16_t>(sent.packet.bth.psn.value());
 }
 
-TEST(ProbeTokens, SixteenAtOnceThenAThousandASecond) {
+TEST(ProbeTokens, SixteenTokensAtOnceThenAThousandPerSecond) {
   ProbeTokens tokens;
   int taken = 0;
   while (tokens.take(at(0))) ++taken;
@@ -55,7 +55,7 @@ TEST(ProbeTokens, SixteenAtOnceThenAThousandASecond) {
   EXPECT_EQ(taken, 16);
 }
 
-TEST(ProbeTokens, OneForAHundredPackets) {
+TEST(ProbeTokens, OneTokenPerHundredPackets) {
   ProbeTokens tokens;
   while (tokens.take(at(0))) {
   }
@@ -65,20 +65,20 @@ TEST(ProbeTokens, OneForAHundredPackets) {
   EXPECT_TRUE(tokens.take(at(0)));
 }
 
-TEST(ReverseEvs, FirstQpGivesEachPlaneAnEv) {
+TEST(ReverseEvs, FirstQpGivesEachPlaneItsReverseEv) {
   Bench bench;
   EXPECT_EQ(bench.peer.present, 0b11);
   for (const PortIndex port : {PortIndex{0}, PortIndex{1}}) {
     EXPECT_TRUE(bench.plane(port).present);
     EXPECT_NE(bench.paths.find({.value = bench.plane(port).ev, .port = port}), PathSet::kNone);
   }
-  // A further QP changes nothing.
+  // A second QP changes nothing.
   const std::uint32_t ev = bench.plane(0).ev;
   for (int i = 0; i < 8; ++i) ReverseEvs::adopt(at(5), bench.peer, bench.paths, 2, bench.prng);
   EXPECT_EQ(bench.plane(0).ev, ev);
 }
 
-TEST(ReverseEvs, NewEvIsTakenForConfirmed) {
+TEST(ReverseEvs, NewReverseEvCountsAsConfirmed) {
   Bench bench;
   bench.peer = {};
   ReverseEvs::adopt(at(500), bench.peer, bench.paths, 2, bench.prng);
@@ -86,11 +86,11 @@ TEST(ReverseEvs, NewEvIsTakenForConfirmed) {
   EXPECT_EQ(bench.check_all(at(1500)).size(), 2u);
 }
 
-TEST(ReverseEvs, UnconfirmedEvIsProbedOnItself) {
+TEST(ReverseEvs, UnconfirmedReverseEvIsProbedOnItself) {
   Bench bench;
   EXPECT_TRUE(bench.check_all(at(999)).empty());
   const auto sent = bench.check_all(at(1000));
-  ASSERT_EQ(sent.size(), 2u);  // one a plane, however often it is looked at
+  ASSERT_EQ(sent.size(), 2u);  // one per plane, however often it is checked
   for (const test::Sent& probe : sent) {
     EXPECT_EQ(probe.control.port.rule, PortChoice::Rule::kOnly);
     EXPECT_EQ(probe.control.entropy, bench.plane(probe.control.port.port).ev);
@@ -99,9 +99,9 @@ TEST(ReverseEvs, UnconfirmedEvIsProbedOnItself) {
   EXPECT_EQ(bench.evs.probes(), 2u);
 }
 
-TEST(ReverseEvs, AnsweredProbeConfirmsTheEv) {
+TEST(ReverseEvs, AnsweredProbeConfirmsTheReverseEv) {
   Bench bench;
-  EXPECT_FALSE(bench.answer(at(10), 0));  // 0 is no number
+  EXPECT_FALSE(bench.answer(at(10), 0));  // 0 is no id
   const auto sent = bench.check_all(at(1000));
   ASSERT_EQ(sent.size(), 2u);
   EXPECT_FALSE(bench.answer(at(1010), 999));
@@ -111,7 +111,7 @@ TEST(ReverseEvs, AnsweredProbeConfirmsTheEv) {
   EXPECT_EQ(bench.check_all(at(2010)).size(), 2u);
 }
 
-TEST(ReverseEvs, UnansweredProbeIsSentAgainWithTheSameNumber) {
+TEST(ReverseEvs, UnansweredProbeIsSentAgainWithTheSameId) {
   Bench bench;
   const auto first = bench.check_all(at(1000));
   EXPECT_TRUE(bench.check_all(at(1499)).empty());
@@ -121,7 +121,7 @@ TEST(ReverseEvs, UnansweredProbeIsSentAgainWithTheSameNumber) {
             std::minmax(id_of(again[0]), id_of(again[1])));
 }
 
-TEST(ReverseEvs, UnansweredProbeIsSentAgainOverOtherEvs) {
+TEST(ReverseEvs, UnansweredProbeIsSentAgainOnOtherEvs) {
   Bench bench;
   std::set<std::uint32_t> evs;
   for (std::int64_t us = 1000; us < 10'000; us += 1000) {
@@ -140,7 +140,7 @@ TEST(ReverseEvs, ProbesKeepToTheirBudget) {
   EXPECT_LE(probes, 16u + 51u);
 }
 
-TEST(ReverseEvs, PlaneIsInDoubtWhenLaterProbesOfAnotherAreAnswered) {
+TEST(ReverseEvs, PlaneIsInDoubtWhenLaterProbesOfAnotherPlaneAreAnswered) {
   Bench bench;
   const auto answer_plane_1 = [&](Time now) {
     for (const test::Sent& probe : bench.check_all(now)) {
@@ -148,7 +148,7 @@ TEST(ReverseEvs, PlaneIsInDoubtWhenLaterProbesOfAnotherAreAnswered) {
     }
   };
   bench.plane(1).confirmed_at = at(1000);
-  answer_plane_1(at(1000));  // plane 0 alone is probed
+  answer_plane_1(at(1000));  // only plane 0 is probed
   EXPECT_EQ(bench.plane(0).failures, 0);
   for (std::int64_t us = 2000; us <= 12'000; us += 1000) answer_plane_1(at(us));
   EXPECT_EQ(bench.plane(0).failures, Peer::kFailuresMax);
@@ -158,34 +158,34 @@ TEST(ReverseEvs, PlaneIsInDoubtWhenLaterProbesOfAnotherAreAnswered) {
   EXPECT_TRUE(bench.peer.is_good(0, 0b11));
 }
 
-TEST(ReverseEvs, OneAnswerOvertakesAProbeOnce) {
+TEST(ReverseEvs, OneAnswerCountsAgainstAPlaneOnce) {
   Bench bench;
   bench.check_all(at(1000));
-  bench.peer.answered_open_at = at(1001);  // on another plane
+  bench.peer.answered_open_at = at(1001);  // a probe on another plane was answered
   for (std::int64_t us = 2000; us <= 5000; us += 1000) bench.check_all(at(us));
   EXPECT_EQ(bench.plane(0).failures, 1);
   EXPECT_EQ(bench.plane(1).failures, 1);
 }
 
-TEST(ReverseEvs, PlanesAreNotInDoubtWhileNoProbeIsAnswered) {
+TEST(ReverseEvs, NoPlaneIsInDoubtWhileNoProbeIsAnswered) {
   Bench bench;
   for (std::int64_t us = 1000; us <= 9000; us += 1000) bench.check_all(at(us));
   EXPECT_EQ(bench.plane(0).failures, 0);
   EXPECT_EQ(bench.plane(1).failures, 0);
 }
 
-TEST(ReverseEvs, PortThatIsDownOrOutOfReachIsNotProbed) {
+TEST(ReverseEvs, PortThatIsDownOrUnreachableIsNotProbed) {
   Bench bench;
   bench.ports_up = 0b10;
   bench.peer.ports.reachable = 0b01;
   EXPECT_TRUE(bench.check_all(at(1000)).empty());
 }
 
-TEST(ReverseEvs, DeniedEvGivesItsPlaceToAnotherOfItsPlane) {
+TEST(ReverseEvs, DeniedReverseEvIsReplacedByAnotherOfItsPlane) {
   Bench bench;
   const fabric::Ev ev{.value = bench.plane(0).ev, .port = 0};
   bench.check_all(at(1000));
-  for (const fabric::Ev& other : bench.list) {  // EVs that are not the reverse EV change nothing
+  for (const fabric::Ev& other : bench.list) {  // denial of other EVs changes nothing
     if (other.port == 0 && other.value != ev.value)
       ReverseEvs::deny(bench.peer, bench.paths, other);
     EXPECT_EQ(bench.plane(0).ev, ev.value);
@@ -194,11 +194,11 @@ TEST(ReverseEvs, DeniedEvGivesItsPlaceToAnotherOfItsPlane) {
   ReverseEvs::deny(bench.peer, bench.paths, ev);
   EXPECT_TRUE(bench.plane(0).present);
   EXPECT_NE(bench.plane(0).ev, ev.value);
-  EXPECT_EQ(bench.plane(0).request_id, 0);  // its probe says nothing about the other
+  EXPECT_EQ(bench.plane(0).request_id, 0);  // the old EV's probe says nothing about the new EV
   for (const auto& probe : bench.check_all(at(1999))) EXPECT_EQ(probe.control.port.port, 1);
 }
 
-TEST(ReverseEvs, PlaneWithoutAnAllowedEvIsLeftUnlessItIsTheLast) {
+TEST(ReverseEvs, PlaneWithoutAnAllowedEvIsNotUsedUnlessItIsTheLast) {
   Bench bench;
   const auto deny_plane = [&](PortIndex port) {
     for (const fabric::Ev& ev : bench.list) {
@@ -214,7 +214,7 @@ TEST(ReverseEvs, PlaneWithoutAnAllowedEvIsLeftUnlessItIsTheLast) {
   deny_plane(1);
   EXPECT_EQ(bench.peer.present, 0b10);
   ReverseEvs::allow(at(3000), bench.peer, bench.list[0]);
-  ReverseEvs::allow(at(3000), bench.peer, bench.list[2]);  // there is one
+  ReverseEvs::allow(at(3000), bench.peer, bench.list[2]);  // plane 0 has an allowed EV again
   EXPECT_EQ(bench.peer.present, 0b11);
   EXPECT_EQ(bench.plane(0).ev, bench.list[0].value);
   EXPECT_EQ(bench.plane(0).confirmed_at, at(3000));

@@ -1,6 +1,6 @@
-// TailTimer: when is an answer missed? Its deadline is set anew as packets are sent; when it passes,
-// the requestor probes, and again until something arrives, so many times at most. Then only the
-// retry timer is left.
+// TailTimer: fires when an answer is overdue, and the requestor then probes. Its deadline is set
+// anew as packets are sent. It fires again until something arrives, a limited number of times;
+// after that only the retry timer is left.
 #pragma once
 
 #include <algorithm>
@@ -17,16 +17,16 @@ class TailTimer {
 
   Time deadline() const { return deadline_; }
   bool is_armed() const { return deadline_ != kNever; }
-  // It fired since something last arrived.
+  // The timer has fired since an answer last arrived.
   bool has_fired() const { return tries_ > 0; }
   bool is_exhausted() const { return tries_ >= kTries; }
 
   void set(Time deadline) { deadline_ = deadline; }
   void no_later_than(Time deadline) { deadline_ = std::min(deadline_, deadline); }
   void disarm() { deadline_ = kNever; }
-  // Something new arrived: all tries again. The deadline stays.
+  // Something new arrived: the number of tries starts anew. The deadline stays.
   void on_progress() { tries_ = 0; }
-  // It fired, and an answer was asked for: the next one at `next`. REQUIRES !is_exhausted().
+  // The timer fired and a probe was sent: it fires next at `next`. REQUIRES !is_exhausted().
   void on_fired(Time next) {
     WEFT_ASSERT(!is_exhausted());
     ++tries_;

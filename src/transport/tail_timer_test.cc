@@ -7,7 +7,7 @@ namespace {
 
 Time at(std::int64_t us) { return Time::from_start(Duration::us(us)); }
 
-TEST(TailTimer, OnlyComesNearerUnlessItIsSet) {
+TEST(TailTimer, DeadlineOnlyMovesNearerUnlessItIsSet) {
   TailTimer timer;
   EXPECT_FALSE(timer.is_armed());
   timer.no_later_than(at(10));
@@ -20,7 +20,7 @@ TEST(TailTimer, OnlyComesNearerUnlessItIsSet) {
   EXPECT_FALSE(timer.is_armed());
 }
 
-TEST(TailTimer, FiresSixteenTimesWithoutProgress) {
+TEST(TailTimer, TimerFiresSixteenTimesWithoutProgress) {
   TailTimer timer;
   for (int i = 0; i < TailTimer::kTries; ++i) {
     EXPECT_FALSE(timer.is_exhausted());

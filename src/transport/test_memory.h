@@ -1,5 +1,5 @@
-// For tests: a memory that knows of each byte where it came from and how often it was placed, EVs
-// by the plane, and control packets as values.
+// For tests: a memory that records for each byte its source address and how often it was placed;
+// EVs by plane; control packets as values.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace weft::transport::test {
 
-// One registered region. A write outside it aborts: region() is the responder's only way in.
+// One registered region. A write outside it aborts, because the responder must ask region() first.
 class TestMemory final : public world::Memory {
  public:
   struct Options {
@@ -23,7 +23,7 @@ class TestMemory final : public world::Memory {
     std::uint32_t size = 1 << 20;
   };
   struct Byte {
-    std::uint64_t source = 0;  // the sender's address
+    std::uint64_t source = 0;  // the sender's address of the byte
     std::uint32_t times = 0;
   };
 
@@ -50,7 +50,7 @@ class TestMemory final : public world::Memory {
   const Options& options() const { return options_; }
   // The byte at that address. REQUIRES an address of the region.
   const Byte& at(std::uint64_t address) const { return bytes_[address - options_.at]; }
-  // True if each byte of the range holds the byte of the same place at `from`, placed once.
+  // True if each byte of the range was placed once, from the same offset at `from`.
   bool holds(std::uint64_t address, std::uint64_t from, std::uint32_t size) const {
     for (std::uint32_t i = 0; i < size; ++i) {
       if (at(address + i).times != 1 || at(address + i).source != from + i) return false;
@@ -71,7 +71,8 @@ class TestMemory final : public world::Memory {
 struct EvShape {
   std::uint32_t ports = 1, per_port = 4;
 };
-// EVs that interleave the planes, as draw_evs gives them; value = plane << 24 | number from 1.
+// EVs that alternate between the planes, as draw_evs gives them. Value: plane << 24 | number from
+// 1.
 inline std::vector<fabric::Ev> make_evs(EvShape shape) {
   std::vector<fabric::Ev> evs;
   for (std::uint32_t i = 0; i < shape.per_port; ++i) {
@@ -82,7 +83,7 @@ inline std::vector<fabric::Ev> make_evs(EvShape shape) {
   return evs;
 }
 
-// A control packet that was queued, and how it was addressed.
+// A control packet taken from the queue, and how it was addressed.
 struct Sent {
   wire::Packet packet;
   ControlPacket control;
@@ -97,7 +98,7 @@ inline std::vector<Sent> take_all(ControlQueue& queue) {
   }
   return all;
 }
-// The bodies of one kind among them.
+// The bodies of type `Body` among these packets.
 template <typename Body>
 std::vector<Body> only(const std::vector<Sent>& all) {
   std::vector<Body> bodies;

@@ -1,9 +1,10 @@
-// For tests: what MRC 1.0 allows an end of a QP to send, checked packet by packet. Knows the wire
-// format and the specification's rules only, nothing of the classes under test.
+// For tests: what MRC 1.0 allows an end of a QP to send, checked packet by packet. Uses the wire
+// format and the specification's rules only, none of the classes under test.
 //
-// One SACK has one cause: data that asks, is a retransmission, is marked CE, is a duplicate, comes
-// first of all, closes the holes that a request found, or fills the SACK threshold; or a probe.
-// It leaves in the moment of its cause, once, and its CC_STATE has no flag of ours.
+// Each SACK has one cause: a probe, or a data packet that requests a SACK, is a retransmission, is
+// marked CE, is a duplicate, is the first of the QP, closes the holes that a request found, or
+// reaches the SACK threshold. The SACK leaves at the time of its cause, once, and its CC_STATE has
+// none of our own flags.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class MrcRules {
     std::uint32_t mpr = 8, mpr_dest = 8;  // units of 128 PSNs
     std::uint32_t mtu = 1024;
     std::uint32_t sack_bytes = 16 * 1024;
-    Duration tail_time;  // base RTT and target delay: silence before a probe
+    Duration tail_time;  // base RTT plus target delay: silence before a probe
     Duration retry_interval = Duration::ns(1024 * 1024);  // 1.024 us * 2^timeout
   };
   explicit MrcRules(const Options& options)
@@ -39,14 +40,14 @@ class MrcRules {
         peer_cack_(options.first - 1),
         acknowledged_(options.first - 1) {}
 
-  // What was violated, and how often.
+  // Each violated rule, and how often.
   const std::map<std::string, int>& violations() const { return violations_; }
   int left(wire::Opcode opcode) const {
     const auto at = left_.find(opcode);
     return at == left_.end() ? 0 : at->second;
   }
 
-  // A datagram is about to be given to the end that is checked.
+  // A datagram arrives at the checked end.
   void on_arrival(Time now, const world::Datagram& d) {
     const bool trimmed = world::is_trimmed(d.dscp);
     const auto packet = wire::parse(d.header, {.trimmed = trimmed});
@@ -71,7 +72,7 @@ class MrcRules {
     }
   }
 
-  // The end that is checked sends it.
+  // The checked end sends a datagram.
   void on_departure(Time now, const world::Datagram& d) {
     const auto packet = wire::parse(d.header, {});
     if (!packet) return violated("a packet that does not parse");
@@ -90,7 +91,7 @@ class MrcRules {
     } else if (std::holds_alternative<wire::Write>(packet->body)) {
       on_write(now, d, packet->bth);
     } else if (std::holds_alternative<wire::Probe>(packet->body)) {
-      // With news of the peer, at the tail of a flow, or by the retry timer.
+      // A probe may leave when a packet arrives, at the tail of a flow, or by the retry timer.
       const bool at_tail = now - sent_at_ >= options_.tail_time;
       const bool by_timer = now - progress_at_ >= options_.retry_interval;
       if (now != arrived_at_ && !at_tail && !by_timer)
@@ -105,7 +106,7 @@ class MrcRules {
     }
   }
 
-  // Nothing is under way any more: what was due has left.
+  // The network is idle: everything that was due must have left.
   void on_end() {
     if (!sacks_due_.empty()) violated("a SACK that was due did not leave");
     if (!transport_acks_due_.empty()) violated("a Transport ACK that was due did not leave");
@@ -114,7 +115,7 @@ class MrcRules {
  private:
   void violated(const std::string& what) { ++violations_[what]; }
 
-  // One cause, of this moment, is used up.
+  // Uses up one cause, which must be of this moment.
   void take(Time now, std::vector<Time>& due, const char* otherwise) {
     const auto at = std::find(due.begin(), due.end(), now);
     if (at == due.end()) return violated(otherwise);
@@ -136,7 +137,7 @@ class MrcRules {
     unreported_bytes_ += std::max(
         wire::nominal_size({.header_size = d.header.size(), .payload_size = d.payload.size}),
         1024u);
-    bool completes = false;  // one Transport ACK for all messages that this packet completes
+    bool completes = false;  // one Transport ACK covers all messages that this packet completes
     while (above_.erase((cack_ + 1).value()) > 0) {
       cack_ = cack_ + 1;
       completes |= ends_.erase(cack_.value()) > 0;
@@ -185,11 +186,11 @@ class MrcRules {
   std::uint32_t reported_256_ = 0;
   // As responder.
   Psn cack_;
-  std::set<std::uint32_t> above_, ends_;  // PSNs: received above cack; that end a message
+  std::set<std::uint32_t> above_, ends_;  // PSNs received above cack; PSNs that end a message
   std::uint32_t unreported_bytes_ = 0;
   bool any_ = false, asked_with_holes_ = false;
   std::vector<Time> sacks_due_, transport_acks_due_, nacks_due_;  // when their causes arrived
-  std::multimap<std::uint16_t, Time> probes_;                     // not answered, by id
+  std::multimap<std::uint16_t, Time> probes_;                     // not answered yet, by id
   int requests_ = 0;
   // As requestor.
   Psn next_, peer_cack_, acknowledged_;

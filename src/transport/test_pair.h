@@ -1,6 +1,6 @@
-// For tests: endpoints joined by a wire of a few lines: every datagram takes 5 us (or what a test
-// says), in order, unless its fate says otherwise. Nothing here allocates after construction, so
-// that a test can count the endpoints' allocations.
+// For tests: endpoints joined by a simple wire. Every datagram takes 5 us (or what a test sets), in
+// order, unless its fate says otherwise. Nothing here allocates after construction, so that a test
+// can count the endpoints' allocations.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace weft::transport::test {
 
-// kLate: ten times the delay of the wire, so that what was sent later overtakes it.
+// kLate: ten times the delay of the wire, so that later datagrams overtake this one.
 enum class Fate : std::uint8_t {
   kDeliver,
   kDrop,
@@ -38,7 +38,7 @@ class Pair {
     EvShape evs{.ports = 2, .per_port = 8};
     Trace* trace = nullptr;
     Duration delay = kDelay;
-    // For tests in which the ends differ: changes the configuration of one of them.
+    // Changes the configuration of one end, for tests in which the ends differ.
     std::function<void(int end, EndpointConfig&)> suit_endpoint{};
     std::function<void(int end, QpConfig&)> suit_qp{};
   };
@@ -101,7 +101,7 @@ class Pair {
     end(i).connect(now, qps.qpn[i], peer).value();
   }
 
-  // A write to the other end's region, at `offset`.
+  // A write into the peer's region, at `offset`.
   struct Write {
     std::uint64_t id = 1;
     std::uint32_t offset = 0, size = 100;
@@ -136,7 +136,7 @@ class Pair {
     end(i).on_port(now, port, {.up = up});
   }
 
-  // Everything that happens up to `limit`. False if nothing is left to happen.
+  // Runs everything that happens up to `limit`. False if no event is left.
   bool run_until(Time limit) {
     for (;;) {
       transmit();
@@ -169,7 +169,7 @@ class Pair {
 
   Time now = Time::from_start(Duration::us(1));
   TestMemory memory[kEnds]{TestMemory({}), TestMemory({})};
-  std::uint64_t sent = 0;  // datagrams
+  std::uint64_t sent = 0;  // datagrams sent
 
  private:
   struct Flight {

@@ -1,5 +1,4 @@
-// For tests: a requestor with everything it works with, and SACKs made from what a responder would
-// have.
+// For tests: a requestor with everything it uses, and SACKs as a responder would send them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,13 +22,13 @@ class RequestorBench {
     QpConfig config{};
     Psn first = Psn(0xff'fff0);
     std::uint32_t mtu = 1024, burst = 1;
-    std::uint32_t budget_unit_bytes = 0;  // of SACK.mpr
+    std::uint32_t budget_unit_bytes = 0;  // unit of SACK.mpr
     std::uint32_t send_queue_max = 64;
     std::uint32_t pool_blocks = 1024;
     std::uint32_t watched_max = 64;
     EvShape evs{.ports = 2, .per_port = 4};
     std::uint32_t ev_active = 8, ev_min_active = 2;
-    Duration confirm{};  // before losses judge a plane
+    Duration confirm{};  // PathSet::Options::confirm
   };
   static Options defaults() {
     Options options;
@@ -92,7 +91,7 @@ class RequestorBench {
     Psn psn() const { return packet.bth.psn; }
     const wire::Write& write() const { return std::get<wire::Write>(packet.body); }
   };
-  // The next packet, or none; `polled` says why.
+  // The next packet, or none; `polled` has the reason.
   std::optional<Out> poll(PortMask usable = 0xff) {
     std::array<std::byte, wire::kHeaderSizeMax> header;
     Out out;
@@ -105,20 +104,20 @@ class RequestorBench {
     out.packet = *packet;
     return out;
   }
-  // Everything that may go now.
+  // All packets that may be sent now.
   std::vector<Out> poll_all(PortMask usable = 0xff) {
     std::vector<Out> all;
     while (auto out = poll(usable)) all.push_back(*out);
     return all;
   }
 
-  // The size that both ends count a packet with.
+  // The size with which both ends count a packet.
   static std::uint32_t nominal(const Out& out) {
     const std::uint32_t header = wire::has_immediate(out.packet.bth.opcode) ? 40 : 36;
     return 8 + header + ((out.outgoing.payload.size + 3) & ~3u) + 4 + wire::kNominalOverhead;
   }
 
-  // The state of the other end, packet by packet, answered as a responder would.
+  // The responder receives that packet. Sends no SACK.
   void arrive(const Out& out) {
     if (out.psn().since(next_) < 0 || above_[out.psn().value() & 0xffff]) return;
     above_[out.psn().value() & 0xffff] = true;
@@ -142,7 +141,7 @@ class RequestorBench {
             .rtx = out.packet.bth.rtx,
             .entropy = out.outgoing.ev.value};
   }
-  // The state of the other end, as a SACK triggered by that packet.
+  // The responder's state, as a SACK triggered by that packet.
   wire::Sack sack(const Trigger& t) const {
     wire::Sack s;
     s.cack = cack();
@@ -166,7 +165,7 @@ class RequestorBench {
     requestor.on_heard(c);
     return requestor.on_sack(c, {.opcode = wire::Opcode::kSack, .rtx = rtx, .psn = s.cack}, s);
   }
-  // The packet arrives, and its SACK comes back.
+  // The packet arrives at the responder, and its SACK comes back.
   bool acknowledge(const Out& out) {
     arrive(out);
     return hear(sack(trigger(out)), out.packet.bth.rtx);
@@ -192,7 +191,7 @@ class RequestorBench {
     auto c = context();
     return requestor.on_deadline(c, late_by);
   }
-  // Time passes to the next deadline, which acts.
+  // Time passes to the next deadline, at which the requestor acts.
   Status to_deadline() {
     now = std::max(now, requestor.deadline());
     return on_deadline();
@@ -224,7 +223,7 @@ class RequestorBench {
   Requestor::Polled polled = Requestor::Polled::kNothing;
 
  private:
-  Psn next_;  // the other end: the PSN behind its edge
+  Psn next_;  // the PSN after the responder's cumulative PSN
   std::vector<bool> above_ = std::vector<bool>(0x1'0000);
   std::uint32_t above_count_ = 0;
   std::uint32_t bytes_ = 0;

@@ -1,4 +1,4 @@
-// For tests: a responder with everything it works with, and packets made from a few numbers.
+// For tests: a responder with everything it uses, and packets made from a few numbers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@
 
 namespace weft::transport::test {
 
-// A packet, besides its PSN. Each PSN's payload goes to its own place in the region.
+// The fields of a data packet other than its PSN. Each PSN's payload has its own address in the
+// region.
 struct Came {
   wire::Opcode opcode = wire::Opcode::kWriteMiddle;
   std::uint32_t size = 64;
@@ -24,8 +25,8 @@ struct Came {
   std::uint16_t sent = 0;
   std::uint32_t rkey = 0x77;
   std::uint32_t message_size = 1 << 16;
-  std::uint64_t va = 0;            // 0: the PSN's own place
-  std::uint32_t nominal_size = 0;  // 0: what the sizes give
+  std::uint64_t va = 0;            // 0: the PSN's own address
+  std::uint32_t nominal_size = 0;  // 0: computed from the sizes
   Time now{};
 };
 
@@ -33,7 +34,7 @@ class ResponderBench {
  public:
   static constexpr std::uint32_t kPeerQpn = 0x321, kLocalQpn = 0x123;
 
-  // SACKs by bytes come only when a test asks for them: `sack_bytes` is large unless given.
+  // By default no SACK is due by bytes: `sack_bytes` is large.
   explicit ResponderBench(Psn first, Responder::Options options = {.sack_bytes = 1u << 30})
       : first_(first), responder(options) {
     responder.start(first, {.local_qpn = kLocalQpn, .peer_qpn = kPeerQpn, .peer = 0});
@@ -54,7 +55,7 @@ class ResponderBench {
                         .ack_request = came.ask,
                         .rtx = came.rtx,
                         .psn = psn};
-    // Unless the test says otherwise: as if every packet before it were an immediate.
+    // By default the packet is numbered as if every packet before it were an immediate.
     const wire::Write write{
         .rqmsn = came.rqmsn.value_or(static_cast<std::uint16_t>(psn.since(first_))),
         .sent = {came.sent},
@@ -75,7 +76,7 @@ class ResponderBench {
         .trimmed_last_hop = came.trimmed_last_hop};
     return responder.on_write(arrival, memory, {receives, completions}, control, counters);
   }
-  // The end of a batch: everything that is to be sent.
+  // Ends the batch. Returns everything that is to be sent.
   std::vector<Sent> flush() {
     responder.flush(control, counters);
     return take_all(control);

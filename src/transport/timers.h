@@ -1,4 +1,4 @@
-// When must an endpoint be called? Its timers, and the earliest deadline of its QPs.
+// When an endpoint must be called: its timers, and the earliest deadline of its QPs.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@
 
 namespace weft::transport {
 
-// All timers of an endpoint. Those that are due in one call fire in this order.
+// All timers of an endpoint. Timers that are due in the same call fire in this order.
 enum class EndpointTimer : std::uint8_t {
   kRequestor,       // a requestor: an answer is overdue (retry, tail), or pacing allows a packet
   kEvProbe,         // EvProber: a condemned EV or plane is probed again
   kPortStatus,      // PortStatus: an update that a peer has not answered is sent again
-  kRefused,         // RefusedPeers: a QP asks again whether its peer lives, or fails
+  kRefused,         // RefusedPeers: a QP probes a peer that may be gone once more, or fails
   kDelayedAnswers,  // AnswerScheduler: SACKs and Transport ACKs have waited long enough for data
   kQuietReport,     // AnswerScheduler: data that no SACK reports is reported unasked
 };
@@ -26,9 +26,9 @@ inline constexpr std::array kEndpointTimers = {
 static_assert(kEndpointTimers.size() ==
               std::size_t{1} + static_cast<std::size_t>(kEndpointTimers.back()));
 
-// DeadlineHeap: the earliest deadline of an endpoint's QPs. A binary heap with each QP's place in
-// it. A QP's entry may be earlier than its true deadline, as progress moves deadlines on all the
-// time: the caller that takes the top asks the QP again.
+// DeadlineHeap: the earliest deadline of an endpoint's QPs. A binary heap in which each QP's
+// position is known. An entry may be earlier than the QP's true deadline, as progress moves
+// deadlines on all the time: the caller that takes the top asks the QP for its deadline.
 class DeadlineHeap {
  public:
   explicit DeadlineHeap(std::uint32_t count_max) : place_(count_max, kAbsent) {
@@ -43,7 +43,7 @@ class DeadlineHeap {
     return heap_[0].index;
   }
 
-  // `index` must be looked at no later than `at`. REQUIRES index < count_max.
+  // Moves the deadline of `index` to `at` if it is later than that. REQUIRES index < count_max.
   void at_latest(std::uint32_t index, Time at) {
     WEFT_ASSERT(index < place_.size());
     if (at == kNever) return;
@@ -57,7 +57,7 @@ class DeadlineHeap {
     }
     top_ = heap_[0].at;
   }
-  // Exactly `at`; kNever takes it out.
+  // Sets the deadline to exactly `at`; kNever removes the entry.
   void set(std::uint32_t index, Time at) {
     if (at == kNever) return remove(index);
     const std::uint32_t place = place_[index];
@@ -88,7 +88,7 @@ class DeadlineHeap {
     Time at;
     std::uint32_t index;
   };
-  // Ties by index: the order never depends on history.
+  // Equal times are ordered by index, so that the order does not depend on the history of calls.
   static bool earlier(const Entry& a, const Entry& b) {
     return a.at != b.at ? a.at < b.at : a.index < b.index;
   }
@@ -112,7 +112,7 @@ class DeadlineHeap {
     }
   }
 
-  Time top_ = kNever;  // kept here, so that asking does not touch the heap
+  Time top_ = kNever;  // a copy, so that reading it does not touch the heap
   std::vector<Entry> heap_;
   std::vector<std::uint32_t> place_;
 };

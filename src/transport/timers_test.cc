@@ -12,7 +12,7 @@ namespace {
 
 Time at(std::int64_t us) { return Time::from_start(Duration::us(us)); }
 
-TEST(DeadlineHeap, EmptyIsNever) {
+TEST(DeadlineHeap, TopOfAnEmptyHeapIsNever) {
   DeadlineHeap heap(4);
   EXPECT_EQ(heap.top(), kNever);
   heap.at_latest(1, kNever);
@@ -21,7 +21,7 @@ TEST(DeadlineHeap, EmptyIsNever) {
   EXPECT_EQ(heap.top(), kNever);
 }
 
-TEST(DeadlineHeap, AtLatestOnlyMovesForward) {
+TEST(DeadlineHeap, AtLatestOnlyMovesADeadlineNearer) {
   DeadlineHeap heap(4);
   heap.at_latest(1, at(10));
   heap.at_latest(1, at(20));
@@ -32,7 +32,7 @@ TEST(DeadlineHeap, AtLatestOnlyMovesForward) {
   EXPECT_EQ(heap.top(), at(30));
 }
 
-TEST(DeadlineHeap, TiesGoByIndex) {
+TEST(DeadlineHeap, EqualTimesAreOrderedByIndex) {
   DeadlineHeap heap(8);
   for (std::uint32_t i : {5u, 2u, 7u, 3u}) heap.set(i, at(1));
   for (std::uint32_t i : {2u, 3u, 5u, 7u}) {
@@ -41,8 +41,8 @@ TEST(DeadlineHeap, TiesGoByIndex) {
   }
 }
 
-// Against a plain table: the top is always the least (time, index), whatever was done.
-TEST(DeadlineHeap, TopIsAlwaysTheLeast) {
+// Compared with a plain table: the top is always the least (time, index), whatever calls were made.
+TEST(DeadlineHeap, TopIsAlwaysTheEarliestDeadline) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prng prng(seed);

@@ -7,17 +7,17 @@
 namespace weft::transport {
 namespace {
 
-// No signal for so many base RTTs: no switch speaks.
+// After this many base RTTs without a signal switches count as unable to signal.
 constexpr std::int64_t kSilentRtts = 100;
-// An interval is no shorter than so many base RTTs.
+// An interval is at least this many base RTTs long.
 constexpr std::int64_t kIntervalRtts = 8;
-// After so many intervals at the smallest window a delay that stands is the length of the path.
+// A delay that stays for this many intervals at the smallest window is the length of the path.
 constexpr std::uint8_t kIntervalsAtFloor = 4;
-// Marks are counted over so many samples, and so many of them are many.
+// Marks are counted over kMarkSamples samples, of which kManyMarks count as many.
 constexpr std::uint8_t kMarkSamples = 32, kManyMarks = 8;
-// Loss is counted over a window, and over no fewer packets than these.
+// Loss is counted over one window of packets, but over at least this many.
 constexpr std::int64_t kRoundPackets = 64;
-// Much loss: so many packets at least, and one in so many.
+// Much loss: at least kLostPacketsMin packets, and at least one in kLostShare.
 constexpr std::int64_t kLostPacketsMin = 4, kLostShare = 16;
 
 }  // namespace
@@ -56,9 +56,10 @@ void UnmarkedCongestion::end_interval(Time now, const Sample& sample) {
   interval_end_ = now + std::max(base_rtt_ * kIntervalRtts, kIntervalMin);
 }
 
-// With the smallest window our own queue is gone: a delay that stands all the same, for some
-// intervals after a plane was lost, is the length of the remaining paths. Not at any time: each of
-// many flows would take the others' queue for the length of its path, add its own to it, and so on.
+// At the smallest window our own queue is gone. A delay that remains for some intervals after a
+// plane was lost is therefore the length of the remaining paths. At other times this must not be
+// concluded: each of many flows would take the others' queue for the length of its path, add its
+// own queue to it, and so on.
 bool UnmarkedCongestion::is_longer_path(Time now, std::int64_t window) {
   if (intervals_after_loss_ == 0) return false;
   --intervals_after_loss_;
@@ -71,9 +72,10 @@ bool UnmarkedCongestion::is_longer_path(Time now, std::int64_t window) {
   return true;
 }
 
-// Marks that go on are believed more than the smallest RTT ever seen: a sender that came into a
-// queue that never emptied takes it for the length of its path, finds no delay, and would keep more
-// than its share. Up to half of the base RTT is doubted: the rest may well be the path.
+// Marks that go on outweigh the smallest RTT ever seen. A sender that started when a queue stood
+// that never emptied takes that queue for the length of its path, sees no delay, and would keep
+// more than its share. So marks make up to half of the base RTT doubtful; the rest may well be the
+// path.
 void UnmarkedCongestion::count_mark(bool marked, std::int64_t window) {
   samples_marked_ = static_cast<std::uint8_t>(samples_marked_ + (marked ? 1 : 0));
   if (++samples_ < kMarkSamples) return;
@@ -98,8 +100,8 @@ Duration UnmarkedCongestion::standing_delay() const {
   return std::min(rtt_min_now_, rtt_min_before_) - base_rtt_;
 }
 
-// A little loss is not congestion. After much of it the window grows by a packet a round trip, as
-// TCP's, and quiet rounds let it grow faster again.
+// A little loss is not congestion. After much loss the window grows by one packet per round trip,
+// as TCP's does, and rounds without much loss let it grow faster again.
 bool UnmarkedCongestion::on_acked(std::int64_t bytes, std::int64_t window) {
   WEFT_ASSERT(bytes >= 0);
   round_acked_ += bytes;

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint32_t kMtu = 4096;
 constexpr Duration kBase = Duration::us(100);
 constexpr std::int64_t kWindow = 1 << 20;
-constexpr std::int64_t kRound = 64 * kMtu;  // the smallest round
+constexpr std::int64_t kRound = 64 * kMtu;  // a round has at least 64 packets
 
 class UnmarkedCongestionTest : public testing::Test {
  protected:
@@ -19,7 +19,7 @@ class UnmarkedCongestionTest : public testing::Test {
     config.trimming = false;
     return NsccParams::derive(config, kMtu, peer);
   }
-  // RTT samples, twenty microseconds apart.
+  // RTT samples, one every 20 us.
   void sample(Duration rtt, Duration length, std::int64_t window = kWindow) {
     for (const Time end = now + length; now < end; now += Duration::us(20))
       unmarked.on_rtt(now, {.rtt = rtt, .window = window});
@@ -42,7 +42,7 @@ TEST_F(UnmarkedCongestionTest, NeverAppliesToANic) {
   EXPECT_FALSE(none.on_signal(now));
 }
 
-TEST_F(UnmarkedCongestionTest, AppliesUntilASwitchSignalsAndAfterHundredRttsOfSilence) {
+TEST_F(UnmarkedCongestionTest, AppliesUntilASwitchSignalsAndAgainAfterHundredRttsOfSilence) {
   EXPECT_TRUE(unmarked.applies(now));
   EXPECT_TRUE(unmarked.on_signal(now)) << "the first signal";
   EXPECT_FALSE(unmarked.applies(now));
@@ -61,7 +61,7 @@ TEST_F(UnmarkedCongestionTest, BaseRttIsTheSmallestSeenAboveTheConfiguredFloor) 
   EXPECT_EQ(unmarked.rtt_min(), Duration::us(7));
 }
 
-TEST_F(UnmarkedCongestionTest, QueueStandsWhenAllPacketsOfTwoIntervalsAreLate) {
+TEST_F(UnmarkedCongestionTest, QueueStandsWhenAllPacketsOfTwoIntervalsWereLate) {
   sample(kBase, Duration::ms(1));
   sample(kBase + params.standing_queue, Duration::ms(15));
   EXPECT_FALSE(unmarked.has_standing_queue(now)) << "an early packet was in the interval before";
@@ -78,7 +78,7 @@ TEST_F(UnmarkedCongestionTest, QueueDoesNotStandBelowItsThreshold) {
   EXPECT_FALSE(unmarked.has_standing_queue(now));
 }
 
-TEST_F(UnmarkedCongestionTest, SignalHidesAStandingQueue) {
+TEST_F(UnmarkedCongestionTest, NoQueueStandsWhileASwitchSignals) {
   sample(kBase, Duration::ms(1));
   sample(kBase * 10, Duration::ms(50));
   ASSERT_TRUE(unmarked.has_standing_queue(now));
@@ -111,7 +111,7 @@ TEST_F(UnmarkedCongestionTest, ManyMarksMakeUpToHalfOfTheBaseRttDoubtful) {
   EXPECT_EQ(unmarked.base_rtt_less_doubt(), rtt / 2 + rtt / 16) << "an eighth of the doubt is gone";
 }
 
-TEST_F(UnmarkedCongestionTest, MarksOnASmallWindowDoubtNothing) {
+TEST_F(UnmarkedCongestionTest, MarksAtASmallWindowMakeNothingDoubtful) {
   sample_marked(Duration::us(1600), 320, 2, 2 * params.window_min);
   EXPECT_EQ(unmarked.base_rtt_less_doubt(), Duration::us(1600));
 }
@@ -121,8 +121,8 @@ TEST_F(UnmarkedCongestionTest, BaseRttIsNotDoubtedBelowTheConfiguredFloor) {
   EXPECT_EQ(unmarked.base_rtt_less_doubt(), kBase);
 }
 
-// In a round: as many bytes as the window, or 64 packets.
-TEST_F(UnmarkedCongestionTest, LossOfMoreThanOneInSixteenIsMuch) {
+// A round has as many bytes as the window, or 64 packets.
+TEST_F(UnmarkedCongestionTest, LossOfMoreThanOnePacketInSixteenIsMuch) {
   for (const auto& [lost, much] : {std::pair{kRound / 16, false}, {kRound / 16 + kMtu, true}}) {
     UnmarkedCongestion fresh(params);
     fresh.on_lost(lost);
@@ -132,7 +132,7 @@ TEST_F(UnmarkedCongestionTest, LossOfMoreThanOneInSixteenIsMuch) {
   }
 }
 
-TEST_F(UnmarkedCongestionTest, QuietRoundsLetTheWindowGrowFasterAndThenFreely) {
+TEST_F(UnmarkedCongestionTest, RoundsWithoutMuchLossLetTheWindowGrowFasterAndThenFreely) {
   unmarked.limit_growth();
   std::int64_t before = kMtu;
   int rounds = 0;
@@ -145,7 +145,7 @@ TEST_F(UnmarkedCongestionTest, QuietRoundsLetTheWindowGrowFasterAndThenFreely) {
   EXPECT_LT(rounds, 100);
 }
 
-TEST_F(UnmarkedCongestionTest, FirstSignalForgetsTheRoundAndTheLimitOfGrowth) {
+TEST_F(UnmarkedCongestionTest, FirstSignalClearsTheRoundAndTheLimitOfGrowth) {
   unmarked.on_lost(kRound);
   unmarked.limit_growth();
   unmarked.on_signal(now);

@@ -1,4 +1,4 @@
-// Work requests and completions: what the application hands down and gets back.
+// Work requests and completions: the application's input and output.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@ namespace weft::transport {
 // Identifies a QP at its endpoint: the 24-bit number on the wire.
 using Qpn = std::uint32_t;
 
-// The two ends of a QP: what its packets are addressed with.
+// The addresses of a QP's packets: its own QPN and its peer's.
 struct QpEnds {
   Qpn local_qpn = 0, peer_qpn = 0;
-  std::uint32_t peer = 0;  // index of the peer at this endpoint
+  std::uint32_t peer = 0;  // index of the peer in this endpoint's table
 };
 
-// An RDMA write. The local range stays valid and unchanged until its completion.
+// An RDMA write. The local range must stay valid and unchanged until the completion.
 struct WriteRequest {
-  std::uint64_t id = 0;        // given back in the completion
-  std::uint64_t local_at = 0;  // a PayloadRef::at
+  std::uint64_t id = 0;        // returned in the completion
+  std::uint64_t local_at = 0;  // goes into PayloadRef::at
   std::uint64_t remote_at = 0;
   std::uint32_t rkey = 0;
   std::uint32_t size = 0;       // 0 is legal: one packet without payload
-  bool with_immediate = false;  // consumes a receive at the peer, delivered in post order
+  bool with_immediate = false;  // consumes a posted receive at the peer; delivered in post order
   std::uint32_t immediate = 0;
-  bool signalled = true;  // false: complete silently when all went well
+  bool signalled = true;  // false: a write that succeeds has no completion
   bool solicited = false;
 };
 
@@ -31,8 +31,8 @@ enum class Status : std::uint8_t {
   kOk,
   kRetryExceeded,    // the peer did not answer
   kRemoteAccess,     // rkey or bounds refused by the peer
-  kRemoteInvalid,    // the peer found the request invalid (too many immediates)
-  kRemoteOperation,  // the peer could not carry it out (no receive posted)
+  kRemoteInvalid,    // the peer found the request invalid (as with too many immediates)
+  kRemoteOperation,  // the peer could not carry it out (no posted receive)
   kLocalAccess,      // as responder: a peer's write violated our memory or limits
   kFlushed,          // the QP was in error or left RTS
 };
@@ -45,7 +45,7 @@ struct Completion {
   Qpn qpn = 0;
   CompletionKind kind = CompletionKind::kWrite;
   Status status = Status::kOk;
-  std::uint32_t size = 0;  // of a receive: the message's
+  std::uint32_t size = 0;  // of a receive: size of the message
   std::uint32_t immediate = 0;
   bool solicited = false;
 };

@@ -38,7 +38,7 @@ void WriteQueue::retire() {
   ++done_count_;
 }
 
-// Few are under way, and they are in PSN order.
+// Finds the write by a linear search: few writes are in progress, in PSN order.
 std::size_t WriteQueue::place_of(Psn psn) const {
   std::size_t low = done_count_, high = queue_.size();
   while (high - low > 1) {

@@ -13,7 +13,7 @@ WriteRequest request(std::uint64_t id, std::uint32_t size, bool immediate = fals
   return {.id = id, .size = size, .with_immediate = immediate};
 }
 
-TEST(WriteQueue, PacketsAreCutInOrder) {
+TEST(WriteQueue, PacketsAreCutFromWritesInOrder) {
   WriteQueue writes(4, kMtu);
   writes.post(request(1, 2 * kMtu + 1, true));
   const WriteQueue::Entry& entry = writes.first_unsent();
@@ -36,7 +36,7 @@ TEST(WriteQueue, EmptyWriteIsOnePacket) {
   EXPECT_GT(WriteQueue::nominal_size(writes.piece(writes.first_unsent(), 0)), 0);
 }
 
-// Three writes of 2, 1 and 3 packets, over the wrap of PSNs.
+// Three writes of 2, 1 and 3 packets, across the wrap of PSNs.
 class ThreeWrites : public testing::Test {
  protected:
   ThreeWrites() {
@@ -61,7 +61,7 @@ TEST_F(ThreeWrites, EachPsnBelongsToItsWrite) {
   EXPECT_EQ(writes.immediates_under_way(), 1);
 }
 
-TEST_F(ThreeWrites, CompleteInOrder) {
+TEST_F(ThreeWrites, WritesCompleteInOrder) {
   Completion done;
   EXPECT_FALSE(writes.poll_completion(7, done));
   writes.retire();
@@ -78,7 +78,7 @@ TEST_F(ThreeWrites, CompleteInOrder) {
   EXPECT_TRUE(writes.has_under_way());
 }
 
-TEST_F(ThreeWrites, UnsignalledOnesThatWentWellAreOnlyCounted) {
+TEST_F(ThreeWrites, UnsignalledWritesThatSucceedAreOnlyCounted) {
   writes.post({.id = 4, .size = 1, .signalled = false});
   writes.on_sent(first + 6);
   for (int i = 0; i < 4; ++i) writes.retire();
@@ -90,7 +90,7 @@ TEST_F(ThreeWrites, UnsignalledOnesThatWentWellAreOnlyCounted) {
   EXPECT_EQ(writes.take_silent_done(), 0u);
 }
 
-TEST_F(ThreeWrites, FailureIsThatOfTheRefusedWriteAndTheRestIsFlushed) {
+TEST_F(ThreeWrites, RefusedWriteGetsTheFailureAndTheRestIsFlushed) {
   writes.retire();
   const Psn refused = first + 4;
   writes.fail(Status::kRemoteAccess, &refused);
@@ -103,7 +103,7 @@ TEST_F(ThreeWrites, FailureIsThatOfTheRefusedWriteAndTheRestIsFlushed) {
   EXPECT_EQ(writes.size(), 0u);
 }
 
-TEST_F(ThreeWrites, FailureThatNamesNoPacketIsTheOldestWrites) {
+TEST_F(ThreeWrites, FailureThatNamesNoPacketGoesToTheOldestWrite) {
   writes.fail(Status::kRetryExceeded, nullptr);
   Completion done;
   ASSERT_TRUE(writes.poll_completion(7, done));
@@ -112,7 +112,7 @@ TEST_F(ThreeWrites, FailureThatNamesNoPacketIsTheOldestWrites) {
   EXPECT_EQ(done.status, Status::kFlushed);
 }
 
-TEST(WriteQueueDeathTest, PsnsThatAreLeftOutAreABug) {
+TEST(WriteQueueDeathTest, SkippedPsnsAreABug) {
   WriteQueue writes(4, kMtu);
   writes.post(request(1, 2 * kMtu));
   writes.on_sent(Psn(5));

@@ -79,9 +79,9 @@ constexpr std::int64_t kQuotient = 0x1'f701'1641;
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(value, times), 1));
 }
 
-// Folds the last `count` bytes (1 to 15), those before `end`, into `value`. The first `count` bytes
-// of `value` are folded; its other bytes and the last `count` bytes form the new lane.
-// REQUIRES at least 16 bytes before `end`.
+// Folds the `count` bytes (1 to 15) before `end` into `value`. The first `count` bytes of `value`
+// are folded; its other bytes and the last `count` bytes form the new lane. REQUIRES at least 16
+// bytes before `end`.
 [[gnu::target("pclmul,sse4.1")]] inline __m128i fold_tail(__m128i value, __m128i by_16,
                                                           const std::byte* end,
                                                           std::ptrdiff_t count) {

@@ -100,8 +100,8 @@ Result<ConstBytes, DropReason> skip_srh(const Ipv6Packet& outer) {
 
 bool is_mrc_port(std::uint16_t port) { return port == kUdpPort || port == kUdpPortAlternate; }
 
-// Parses UDP and MRC into `frame`. REQUIRES that its envelope has source, destination and
-// `trimmed`.
+// Parses UDP and MRC into `frame`. REQUIRES that the caller has set source, destination and
+// `trimmed` of frame.envelope.
 Result<Frame, DropReason> parse_udp(const Ipv6Packet& inner, Frame frame) {
   const ConstBytes udp = inner.payload;
   const bool trimmed = frame.envelope.trimmed;

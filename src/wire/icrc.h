@@ -62,7 +62,7 @@ class Icrc {
   std::uint32_t state_;
 };
 
-// Returns Icrc(flow) from a cache. One transfer sends packets of a few flows in turn.
+// A cache of Icrc(flow), since one transfer sends packets of a few flows in turn.
 class IcrcStart {
  public:
   Icrc of(const IcrcFlow& flow) {
@@ -77,7 +77,7 @@ class IcrcStart {
     Icrc start{IcrcFlow{}};
   };
   static constexpr std::size_t kKnown = 64;
-  // The slot of a flow. The flows of one transfer differ in size, in source port (a few
+  // The cache entry of a flow. The flows of one transfer differ in size, in source port (a few
   // neighbouring values), and in plane, which is one of the last two bytes of the address.
   static std::size_t slot_of(const IcrcFlow& flow) {
     const std::uint64_t plane = flow.destination.low ^ flow.destination.low >> 8;

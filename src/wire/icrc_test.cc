@@ -96,8 +96,8 @@ TEST(Icrc, StartingFromTheFieldsEqualsStartingFromTheHeaders) {
   EXPECT_TRUE(icrc.matches(v1.icrc));
 }
 
-// Flips every bit of the packet in turn: the ICRC must change unless routers may change that bit.
-TEST(Icrc, EveryBitChangesItExceptTheMutableOnes) {
+// Flips every bit of the packet in turn: the ICRC must change, unless routers may change that bit.
+TEST(Icrc, EveryBitChangesTheIcrcExceptTheMutableOnes) {
   const V1 v1;
   for (std::size_t bit = 0; bit < 96 * 8; ++bit) {
     Buffer ip = v1.ip;
@@ -144,7 +144,7 @@ TEST(IcrcStart, EqualsAFreshIcrcForFlowsInTurn) {
   IcrcStart start;
   const IcrcFlow none{};
   EXPECT_EQ(start.of(none).value(), Icrc(none).value());
-  // Some of these flows share a slot of the cache.
+  // Some of these flows share a cache entry.
   for (std::uint16_t round = 0; round < 3; ++round) {
     for (std::uint16_t i = 0; i < 200; ++i) {
       const IcrcFlow flow{.source = {.low = 1},

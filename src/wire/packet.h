@@ -196,7 +196,7 @@ Result<Packet, DropReason> parse(ConstBytes header, ParseOptions options = {});
 // truncated WRITE ends before the RETH, or before the ImmDt if it has an immediate. REQUIRES
 // out.size() >= kHeaderSizeMax, a body that fits the opcode, pad <= 3, dest_qpn <= kQpnMask.
 std::size_t emit(const Packet& packet, Bytes out);
-// The same without building a variant, for the hot path of the transport.
+// The same without building a variant, for the transport's data path.
 std::size_t emit(const Bth& bth, const Write& write, Bytes out);
 std::size_t emit(const Bth& bth, const TransportAck& ack, Bytes out);
 std::size_t emit(const Bth& bth, const Sack& sack, Bytes out);

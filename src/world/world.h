@@ -106,8 +106,8 @@ class Node {
  public:
   virtual ~Node() = default;
 
-  // The memory that a call will probably touch, by kind of call, for a world that prefetches it.
-  // May be empty.
+  // The memory that a call will probably touch, so that a world can prefetch it. One entry per kind
+  // of call; may be empty.
   enum class Call : std::uint8_t { kData, kControl, kPoll };
   struct Part {
     const void* at = nullptr;
@@ -115,7 +115,7 @@ class Node {
   };
   using Hot = std::array<Part, 4>;
   using HotTable = std::array<Hot, 3>;
-  // Null if the node gave no such table.
+  // Null if the node set no table.
   const Hot* hot(Call call) const {
     return hot_ == nullptr ? nullptr : &(*hot_)[static_cast<std::size_t>(call)];
   }
