@@ -24,7 +24,7 @@ namespace base {
 // ::ffff:0:0/96
 constexpr bool is_ipv4(const Ipv6& ip) { return ip.high == 0 && ip.low >> 32 == 0xffff; }
 // False for multicast, broadcast and unspecified addresses.
-constexpr bool is_of_one_host(const Ipv6& ip) {
+constexpr bool is_unicast(const Ipv6& ip) {
   const auto v4 = static_cast<std::uint32_t>(ip.low);
   if (is_ipv4(ip)) return v4 >> 24 != 0 && v4 >> 28 < 14;
   return ip != Ipv6{} && ip.high >> 56 != 0xff;

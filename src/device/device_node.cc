@@ -26,7 +26,7 @@ DeviceNode::DeviceNode(const Options& options, transport::Endpoint& endpoint,
   again_.reserve(options.qps_max);
   pending_.reserve(options.qps_max);
   draining_.reserve(options.qps_max);
-  set_hot(endpoint_);
+  set_prefetch(endpoint_);
 }
 
 DeviceQp* DeviceNode::find(transport::Qpn qpn) const {

@@ -72,13 +72,13 @@ NodeRdma::NodeRdma(const NodeRdmaOptions& options, sim::ByteMemory& memory, Trac
       set_up_(std::make_unique<SetUp>(SetUp{
           .options = options, .memory = memory, .prng = Prng(options.endpoint.seed).fork("qps")})),
       endpoint_(options.endpoint, memory.of(options.host), trace) {
-  set_hot(endpoint_);
+  set_prefetch(endpoint_);
 }
 
 NodeRdma::NodeRdma(const transport::EndpointConfig& config, world::Memory& memory, Trace* trace)
     : EndpointRdma(&endpoint_, {.planes = static_cast<std::uint8_t>(config.port_count)}),
       endpoint_(config, memory, trace) {
-  set_hot(endpoint_);
+  set_prefetch(endpoint_);
 }
 
 Result<rdma::QpIndex> NodeRdma::create_qp(const transport::QpConfig& config, Psn first_psn) {

@@ -242,7 +242,7 @@ class NodePair : public ::testing::Test {
     one.to = &end.peer;
     const std::size_t taken =
         end.rdma->post_writes(world_.now(), end.group.first_qp, std::span(&one, 1));
-    world_.kick(from);
+    world_.poll_node(from);
     return taken;
   }
   void run_for(Duration time) { world_.step(world_.now() + time); }
@@ -334,7 +334,7 @@ TEST_F(NodePair, ADeniedPlaneCarriesNothing) {
   EXPECT_TRUE(ends_[0].rdma->change_plane(world_.now(), {.plane = 0, .denied = true}));
   EXPECT_FALSE(ends_[0].rdma->change_plane(world_.now(), {.plane = 2, .denied = true}));
   EXPECT_EQ(ends_[0].rdma->health(ends_[0].group.id).planes_left_out, 1u);
-  world_.kick(0);
+  world_.poll_node(0);
   run_for(Duration::us(50));
   world_.count_links();
   ASSERT_EQ(post(0, {.size = 60'000}), 1u);

@@ -59,14 +59,14 @@ transport::EndpointConfig endpoint_config(const net::UdpWorld& world, const Endp
   config.completion_queue_max = bounds.completions_max;
   config.control_queue_max = bounds.control_queue_max;
   config.answers_delay = transport::kAnswersDelay;
-  transport::number_qps(config, world.process(), prng);
+  transport::set_process_qpns(config, world.process(), prng);
   config.seed = prng.next();
   return config;
 }
 
 transport::NsccConfig plane_congestion() {
   transport::QpConfig config;
-  suit_process(config, transport::PeerKind::kSoftware);
+  configure_for_process(config, transport::PeerKind::kSoftware);
   config.nscc.rate = kRateMax;
   config.nscc.trimming = false;
   return config.nscc;

@@ -14,7 +14,8 @@ std::uint64_t number(const TraceRecord& record) {
 
 // REQUIRES a data packet that is neither trimmed nor damaged.
 void on_data_received(Qp& responder, const TraceRecord& record, const wire::Bth& bth) {
-  const PsnIndex index = index_of_psn(bth.psn, responder.rx_first, responder.received.edge());
+  const PsnIndex index =
+      index_of_psn(bth.psn, responder.rx_first, responder.received.first_missing());
   if (responder.received.add(index) != PsnSet::Added::kNew) return;
   responder.received_bytes += static_cast<std::uint64_t>(nominal_size(record, bth));
 }
@@ -179,7 +180,7 @@ void Judge::on_data_sent(const TraceRecord& record, const wire::Bth& bth,
                     bth.dest_qpn);
     return;
   }
-  const PsnIndex index = index_of_psn(bth.psn, qp->tx_first, qp->sent.edge());
+  const PsnIndex index = index_of_psn(bth.psn, qp->tx_first, qp->sent.first_missing());
   const DataSent data{.record = record,
                       .bth = bth,
                       .write = write,

@@ -35,9 +35,11 @@ class PsnSet {
   // kTooFar: the index is kSpanMax or more above the first missing one, and is not added.
   Added add(PsnIndex index);
   // Negative indices lie before the first PSN and count as seen.
-  bool contains(PsnIndex index) const { return index < edge_ || (bits_from(index) & 1) != 0; }
+  bool contains(PsnIndex index) const {
+    return index < first_missing_ || (bits_from(index) & 1) != 0;
+  }
   // The lowest index that was not seen.
-  PsnIndex edge() const { return edge_; }
+  PsnIndex first_missing() const { return first_missing_; }
   // The number of indices seen above the first missing one.
   PsnIndex count_above() const { return count_above_; }
   // One past the highest index ever seen.
@@ -52,10 +54,10 @@ class PsnSet {
   void reserve(PsnIndex span);
   void advance();
 
-  PsnIndex edge_ = 0;
+  PsnIndex first_missing_ = 0;
   PsnIndex end_ = 0;
   PsnIndex count_above_ = 0;
-  // A ring of words whose number is a power of two. Bits outside [edge_, edge_ + capacity) are 0.
+  // A ring of words whose number is a power of two. Bits outside [first_missing_, first_missing_ + capacity) are 0.
   std::vector<std::uint64_t> words_;
 };
 

@@ -19,7 +19,7 @@ TEST(PsnSet, ConvertsPsnsToIndicesAcrossTheWrap) {
 TEST(PsnSet, AddingInOrderMovesTheFirstMissingIndex) {
   PsnSet set;
   for (PsnIndex i = 0; i < 1000; ++i) EXPECT_EQ(set.add(i), PsnSet::Added::kNew);
-  EXPECT_EQ(set.edge(), 1000);
+  EXPECT_EQ(set.first_missing(), 1000);
   EXPECT_EQ(set.add(999), PsnSet::Added::kDuplicate);
   EXPECT_EQ(set.add(1000 + PsnSet::kSpanMax), PsnSet::Added::kTooFar);
   EXPECT_TRUE(set.contains(-1));
@@ -34,24 +34,24 @@ TEST(PsnSet, BehavesAsAStdSetUnderRandomAdditions) {
     std::set<PsnIndex> plain;
     const std::uint32_t spread = 1 + prng.below(3000);
     for (int step = 0; step < 5000; ++step) {
-      const PsnIndex index = set.edge() + prng.below(spread);
+      const PsnIndex index = set.first_missing() + prng.below(spread);
       const bool is_new = plain.insert(index).second;
       ASSERT_EQ(set.add(index) == PsnSet::Added::kNew, is_new);
       if (prng.below(4) == 0) {
-        const PsnIndex edge = set.edge();
-        if (plain.insert(edge).second) set.add(edge);
+        const PsnIndex first_missing = set.first_missing();
+        if (plain.insert(first_missing).second) set.add(first_missing);
       }
-      const PsnIndex from = set.edge() - 70 + prng.below(spread + 200);
+      const PsnIndex from = set.first_missing() - 70 + prng.below(spread + 200);
       std::uint64_t bits = 0;
       for (PsnIndex i = 0; i < 64; ++i) {
         if (from + i < 0 || plain.contains(from + i)) bits |= std::uint64_t{1} << i;
       }
       ASSERT_EQ(set.bits_from(from), bits);
     }
-    PsnIndex edge = 0;
-    while (plain.contains(edge)) ++edge;
-    EXPECT_EQ(set.edge(), edge);
-    EXPECT_EQ(set.count_above(), static_cast<PsnIndex>(plain.size()) - edge);
+    PsnIndex first_missing = 0;
+    while (plain.contains(first_missing)) ++first_missing;
+    EXPECT_EQ(set.first_missing(), first_missing);
+    EXPECT_EQ(set.count_above(), static_cast<PsnIndex>(plain.size()) - first_missing);
     EXPECT_EQ(set.end(), *plain.rbegin() + 1);
   }
 }

@@ -30,7 +30,7 @@ Qp& QpTable::add(const TraceRecord& record) {
   qp.mtu = record.c;
   qp.wimm_max = record.b;
   qp.psn_window.size = static_cast<PsnIndex>(std::min<std::uint64_t>(record.a, Psn::kMask / 2));
-  qp.psn_window.edge = qp.psn_window.size;
+  qp.psn_window.end = qp.psn_window.size;
   qp.host_down = is_down(qp.host);
   qp.peer_down = is_down(qp.peer_host);
   index(qp);

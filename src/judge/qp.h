@@ -85,7 +85,7 @@ struct Qp {
   } ev;
   struct {
     PsnIndex size = 0;  // the window's size in PSNs
-    PsnIndex edge = 0;  // new data must have a lower index
+    PsnIndex end = 0;   // new data must have a lower index
   } psn_window;
   struct {
     bool known = false;

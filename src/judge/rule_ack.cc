@@ -10,7 +10,7 @@ constexpr std::uint32_t kMask24 = 0xff'ffff;
 
 // PSNs received above `cack`.
 PsnIndex received_above(const Qp& responder, PsnIndex cack) {
-  return responder.received.edge() - (cack + 1) + responder.received.count_above();
+  return responder.received.first_missing() - (cack + 1) + responder.received.count_above();
 }
 
 void check_bitmap(const Qp& responder, const Place& place, const wire::Sack& sack, PsnIndex cack,
@@ -41,11 +41,12 @@ void check_counts(const Qp& responder, const Place& place, const wire::Sack& sac
 
 void check_sack(const Qp& responder, Time at, const wire::Sack& sack, Complaints& complaints) {
   const Place place = responder.place(at);
-  const PsnIndex cack = index_of_psn(sack.cack, responder.rx_first, responder.received.edge());
-  if (cack >= responder.received.edge()) {
+  const PsnIndex cack =
+      index_of_psn(sack.cack, responder.rx_first, responder.received.first_missing());
+  if (cack >= responder.received.first_missing()) {
     complaints.add(place, Rule::kAck, "a SACK acknowledges up to PSN {}, but PSN {} never arrived",
                    sack.cack.value(),
-                   psn_of_index(responder.received.edge(), responder.rx_first).value());
+                   psn_of_index(responder.received.first_missing(), responder.rx_first).value());
     return;
   }
   check_bitmap(responder, place, sack, cack, complaints);
@@ -55,12 +56,13 @@ void check_sack(const Qp& responder, Time at, const wire::Sack& sack, Complaints
 void check_transport_ack(const Qp& responder, Time at, const wire::Bth& bth,
                          const wire::TransportAck& ack, Complaints& complaints) {
   if (ack.syndrome != wire::AckSyndrome::kAck) return;
-  const PsnIndex cumulative = index_of_psn(bth.psn, responder.rx_first, responder.received.edge());
-  if (cumulative < responder.received.edge()) return;
+  const PsnIndex cumulative =
+      index_of_psn(bth.psn, responder.rx_first, responder.received.first_missing());
+  if (cumulative < responder.received.first_missing()) return;
   complaints.add(responder.place(at), Rule::kAck,
                  "a Transport ACK acknowledges up to PSN {}, but PSN {} never arrived",
                  bth.psn.value(),
-                 psn_of_index(responder.received.edge(), responder.rx_first).value());
+                 psn_of_index(responder.received.first_missing(), responder.rx_first).value());
 }
 
 }  // namespace weft::judge

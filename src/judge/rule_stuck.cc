@@ -14,8 +14,8 @@ void finish_stuck(const Qp& qp, Time end, Complaints& complaints) {
   complaints.add(qp.place(end), Rule::kStuck,
                  "{} posts never completed; the oldest, {}, has {} packets, {} of the QP's {} were"
                  " sent, {} received and {} acknowledged",
-                 std::max<std::ptrdiff_t>(waiting, 1), post.id, post.count, qp.sent.edge(),
-                 qp.packets_posted, qp.peer->received.edge(), qp.acked + 1);
+                 std::max<std::ptrdiff_t>(waiting, 1), post.id, post.count, qp.sent.first_missing(),
+                 qp.packets_posted, qp.peer->received.first_missing(), qp.acked + 1);
 }
 
 }  // namespace weft::judge

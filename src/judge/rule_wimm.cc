@@ -48,10 +48,11 @@ void check_delivery(Qp& responder, const TraceRecord& record, Complaints& compla
                    " order of posts",
                    record.c, record.b, due->immediate, due->length);
   }
-  if (responder.received.edge() <= due->last) {
+  if (responder.received.first_missing() <= due->last) {
     complaints.add(place, Rule::kWimmOrder,
                    "immediate {:#x} was delivered although PSN {} before its end {} never arrived",
-                   record.c, psn_of_index(responder.received.edge(), responder.rx_first).value(),
+                   record.c,
+                   psn_of_index(responder.received.first_missing(), responder.rx_first).value(),
                    psn_of_index(due->last, responder.rx_first).value());
   }
   prune(*sender);
@@ -78,7 +79,7 @@ void note_wimm_acked(Qp& qp) {
 void finish_wimm(const Qp& responder, Time end, Complaints& complaints) {
   if (!responder.is_healthy()) return;
   const Wimm* due = message(*responder.peer, responder.wimm.delivered);
-  if (due == nullptr || responder.received.edge() <= due->last) return;
+  if (due == nullptr || responder.received.first_missing() <= due->last) return;
   complaints.add(responder.place(end), Rule::kWimmOrder,
                  "immediate {:#x} and everything before it arrived, but it was never delivered",
                  due->immediate);

@@ -105,7 +105,7 @@ Result<void> LabRun::build() {
                                 .memory = memory_of,
                                 .trace = &trace_,
                                 .adjust_qp = [this](transport::QpConfig& config) {
-                                  suit_process(config, transport::PeerKind::kSoftware);
+                                  configure_for_process(config, transport::PeerKind::kSoftware);
                                   config.sack_bytes = 0;  // 0: the peer kind's value
                                   config.nscc.trimming = software_switches_;
                                 }}));

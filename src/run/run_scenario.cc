@@ -249,7 +249,7 @@ void Run::look_at_memory() {
       r.qpn = qpns[end.connection].qpn[connection.a == op.peer ? 0 : 1];
       r.peer = from;
       r.id = std::uint64_t{flow} << 32 | k;
-      r.a = memory_->right_bytes(flow, k, size);
+      r.a = memory_->correct_bytes(flow, k, size);
       r.b = size;
       trace_.append(r);
     }

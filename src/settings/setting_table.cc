@@ -30,7 +30,7 @@ bool set_planes(std::string_view text, NetSettings& out) {
   if (has_empty(words) || words.size() > world::kPortsMax) return false;
   for (const std::string& word : words) {
     const auto address = os::parse_address(word);
-    if (!address || !base::is_of_one_host(*address)) return false;
+    if (!address || !base::is_unicast(*address)) return false;
   }
   out.planes = words;
   out.interfaces.clear();

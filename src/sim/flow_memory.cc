@@ -75,8 +75,8 @@ void FlowMemory::View::place(const world::Region& to, world::PayloadRef from) {
   if (to.at == from.at) content.right[message] += to.size;
 }
 
-std::uint64_t FlowMemory::right_bytes(std::uint32_t index, std::uint64_t k,
-                                      std::uint32_t size) const {
+std::uint64_t FlowMemory::correct_bytes(std::uint32_t index, std::uint64_t k,
+                                        std::uint32_t size) const {
   const Range& range = ranges_[index];
   const Content& content = contents_[index];
   if (kind_ == MemoryKind::kProvenance) return k < content.right.size() ? content.right[k] : 0;

@@ -31,7 +31,7 @@ class FlowMemory {
   world::Memory& of(fabric::HostIndex host) { return views_[host]; }
   // The bytes of message `k` of range `index` that are in place and correct. The message has `size`
   // bytes.
-  std::uint64_t right_bytes(std::uint32_t index, std::uint64_t k, std::uint32_t size) const;
+  std::uint64_t correct_bytes(std::uint32_t index, std::uint64_t k, std::uint32_t size) const;
   std::uint64_t bytes() const;
 
  private:

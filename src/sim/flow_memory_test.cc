@@ -47,34 +47,34 @@ void place(FlowMemory& memory, std::uint64_t to, std::uint64_t from, std::uint32
 TEST(FlowMemory, BytesFromTheCorrectAddressCountAsRight) {
   for (const MemoryKind kind : {MemoryKind::kProvenance, MemoryKind::kBytes}) {
     FlowMemory memory = make(kind);
-    EXPECT_EQ(memory.right_bytes(0, 0, 1'000), 0u);
+    EXPECT_EQ(memory.correct_bytes(0, 0, 1'000), 0u);
     place(memory, 1'600, 1'600, 400);
-    EXPECT_EQ(memory.right_bytes(0, 1, 1'000), 400u);
+    EXPECT_EQ(memory.correct_bytes(0, 1, 1'000), 400u);
     place(memory, 1'000, 1'000, 600);
-    EXPECT_EQ(memory.right_bytes(0, 1, 1'000), 1'000u);
-    EXPECT_EQ(memory.right_bytes(0, 0, 1'000), 0u);
-    EXPECT_EQ(memory.right_bytes(0, 2, 1'000), 0u);
+    EXPECT_EQ(memory.correct_bytes(0, 1, 1'000), 1'000u);
+    EXPECT_EQ(memory.correct_bytes(0, 0, 1'000), 0u);
+    EXPECT_EQ(memory.correct_bytes(0, 2, 1'000), 0u);
   }
 }
 
 TEST(FlowMemory, BytesFromAnotherAddressDoNotCountAsRight) {
   FlowMemory provenance = make(MemoryKind::kProvenance);
   place(provenance, 0, 1, 1'000);
-  EXPECT_EQ(provenance.right_bytes(0, 0, 1'000), 0u);
+  EXPECT_EQ(provenance.correct_bytes(0, 0, 1'000), 0u);
   FlowMemory bytes = make(MemoryKind::kBytes);
   place(bytes, 0, 1, 1'000);
-  EXPECT_LT(bytes.right_bytes(0, 0, 1'000), 50u) << "one byte in 256 is equal by chance";
+  EXPECT_LT(bytes.correct_bytes(0, 0, 1'000), 50u) << "one byte in 256 is equal by chance";
 }
 
 TEST(FlowMemory, OneWrongByteIsDetected) {
   FlowMemory memory = make(MemoryKind::kBytes);
   place(memory, 0, 0, 1'000);
-  ASSERT_EQ(memory.right_bytes(0, 0, 1'000), 1'000u);
+  ASSERT_EQ(memory.correct_bytes(0, 0, 1'000), 1'000u);
   std::uint64_t from = 501;  // the loop finds a byte that differs from the correct one
   do {
     place(memory, 500, from++, 1);
-  } while (memory.right_bytes(0, 0, 1'000) == 1'000);
-  EXPECT_EQ(memory.right_bytes(0, 0, 1'000), 999u);
+  } while (memory.correct_bytes(0, 0, 1'000) == 1'000);
+  EXPECT_EQ(memory.correct_bytes(0, 0, 1'000), 999u);
 }
 
 // A packet that is placed twice was not recognised as a duplicate.
@@ -82,7 +82,7 @@ TEST(FlowMemory, ProvenanceCountsBytesThatWerePlacedTwice) {
   FlowMemory memory = make(MemoryKind::kProvenance);
   place(memory, 0, 0, 1'000);
   place(memory, 0, 0, 1'000);
-  EXPECT_EQ(memory.right_bytes(0, 0, 1'000), 2'000u);
+  EXPECT_EQ(memory.correct_bytes(0, 0, 1'000), 2'000u);
 }
 
 TEST(FlowMemory, KindNoneStoresNoContent) {

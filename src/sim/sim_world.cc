@@ -68,11 +68,11 @@ Result<void> SimWorld::attach(std::span<const world::Address> ports, world::Node
   if (hosts_[port->host].node != nullptr)
     return Error{ErrorKind::kInvalid, "this host has a node already"};
   hosts_[port->host].node = &node;
-  kick(port->host);
+  poll_node(port->host);
   return {};
 }
 
-void SimWorld::kick(HostIndex host) {
+void SimWorld::poll_node(HostIndex host) {
   HostState& h = hosts_[host];
   if (h.poll_at <= now_) return;
   h.poll_at = now_;
@@ -129,9 +129,9 @@ void SimWorld::schedule(std::span<const fabric::FaultEvent> faults) {
       const bool control = packets_[event->arg].dscp == world::Dscp::kControl;
       call = control ? world::Node::Call::kControl : world::Node::Call::kData;
     }
-    const world::Node::Hot* const hot = node->hot(call);
-    if (hot == nullptr) return;
-    for (const world::Node::Part& part : *hot) {
+    const world::Node::PrefetchParts* const prefetch = node->prefetch(call);
+    if (prefetch == nullptr) return;
+    for (const world::Node::Part& part : *prefetch) {
       for (std::uint32_t at = 0; at < part.bytes; at += 64) {
         __builtin_prefetch(static_cast<const char*>(part.at) + at, 1);
       }
@@ -285,11 +285,11 @@ void SimWorld::accept(HostIndex host, std::uint32_t index) {
     h.backlog->push_back(index);
     return;
   }
-  give(host, {&index, 1});
+  give_to_node(host, {&index, 1});
 }
 
 // Passes packets to the node of a host, and folds them into the trace hash.
-void SimWorld::give(HostIndex host, std::span<const std::uint32_t> indices) {
+void SimWorld::give_to_node(HostIndex host, std::span<const std::uint32_t> indices) {
   in_.clear();
   for (const std::uint32_t index : indices) {
     const Packet& packet = packets_[index];

@@ -80,7 +80,7 @@ class SimWorld final : public world::World {
   // Adds future faults in any order. REQUIRES that none is before now().
   void schedule(std::span<const fabric::FaultEvent> faults);
   // Polls a node now, because the caller has posted something to it.
-  void kick(fabric::HostIndex host);
+  void poll_node(fabric::HostIndex host);
 
   const SimCounters& counters() const { return counters_; }
   std::uint64_t trace_hash() const { return hash_.value(); }
@@ -123,7 +123,7 @@ class SimWorld final : public world::World {
   void travel(fabric::LinkId link, std::uint32_t packet, Time leaves_at);
   void deliver(fabric::HostIndex host, std::uint32_t packet);
   void accept(fabric::HostIndex host, std::uint32_t packet);
-  void give(fabric::HostIndex host, std::span<const std::uint32_t> packets);
+  void give_to_node(fabric::HostIndex host, std::span<const std::uint32_t> packets);
   void drop(std::uint32_t packet, std::uint64_t& counter);
   void drop(std::uint32_t packet, switching::Loss loss);
   std::uint32_t clone(std::uint32_t packet);

@@ -73,7 +73,7 @@ void SimWorld::resume(HostIndex host) {
   const std::vector<std::uint32_t> waited = std::exchange(*h.backlog, {});
   constexpr std::size_t kBatch = 64;
   for (std::size_t i = 0; i < waited.size(); i += kBatch) {
-    give(host, std::span(waited).subspan(i, std::min(kBatch, waited.size() - i)));
+    give_to_node(host, std::span(waited).subspan(i, std::min(kBatch, waited.size() - i)));
   }
   h.deadline_at = kNever;
   poll_host(host);

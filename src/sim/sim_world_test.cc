@@ -232,7 +232,7 @@ TEST(SimWorld, PacketsToUnknownHostsAreDropped) {
   bench.node(0).add(
       {.at = kStart, .peer = world::Address::of(fabric::address_of({.host = 99, .plane = 0}))});
   bench.node(0).add({.at = kStart, .peer = world::Address{}});
-  bench.world().kick(0);
+  bench.world().poll_node(0);
   bench.world().step(us(100));
   EXPECT_EQ(bench.world().counters().packets_sent, 2u);
   EXPECT_EQ(bench.world().counters().drops_route, 2u);

@@ -153,7 +153,7 @@ class Bench {
   void send(fabric::HostIndex from, fabric::HostIndex to, ScriptedNode::Send what) {
     what.peer = world::Address::of(fabric::address_of({.host = to, .plane = what.port}));
     nodes_[from]->add(what);
-    world_.kick(from);
+    world_.poll_node(from);
   }
   void fault(const fabric::FaultEvent& event) { world_.schedule({&event, 1}); }
   const fabric::Topology& topology() const { return topology_; }

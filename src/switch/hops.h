@@ -143,7 +143,7 @@ class Hops {
   };
   static_assert(sizeof(Link) == 32);
 
-  bool survives(const Transit& transit) const {
+  bool is_still_on_link(const Transit& transit) const {
     return !a_link_went_down_ || links_[transit.link].epoch == transit.epoch;
   }
   static QueueParams slowed(QueueParams params, std::uint32_t percent);
@@ -191,7 +191,7 @@ inline Admitted Hops::send(Time now, fabric::LinkId id, const Arriving& packet) 
 [[gnu::always_inline]] inline Admitted Hops::admit(Time now, const Transit& from, fabric::LinkId id,
                                                    const Arriving& packet) {
   Link& link = links_[id];
-  if (!survives(from)) return {.loss = Loss::kInTransit};
+  if (!is_still_on_link(from)) return {.loss = Loss::kInTransit};
   if (!link.up) return {.loss = Loss::kLinkDown};
   const QueueParams* params = link.last_hop ? &last_hop_queue_ : &fabric_queue_;
   QueueParams of_slow_port;
@@ -238,7 +238,7 @@ inline Departed Hops::depart(const Departing& packet, PassingOf passing) {
 template <typename PassingOf>
 inline Arrived Hops::arrive(Transit& transit, fabric::HostIndex host, PassingOf passing) {
   Arrived out;
-  if (!survives(transit)) {
+  if (!is_still_on_link(transit)) {
     out.loss = Loss::kInTransit;
     return out;
   }

@@ -28,7 +28,7 @@ class SharedBuffer {
   void take(std::uint32_t size, Time leaves_at) {
     free_ -= size;
     departures_.push_back({leaves_at, size});
-    std::push_heap(departures_.begin(), departures_.end(), later);
+    std::push_heap(departures_.begin(), departures_.end(), leaves_later);
   }
   std::uint64_t free_bytes() const { return free_; }
 
@@ -37,11 +37,11 @@ class SharedBuffer {
     Time at;
     std::uint32_t size;
   };
-  static bool later(const Departure& a, const Departure& b) { return a.at > b.at; }
+  static bool leaves_later(const Departure& a, const Departure& b) { return a.at > b.at; }
   void drain(Time now) {
     while (!departures_.empty() && departures_.front().at <= now) {
       free_ += departures_.front().size;
-      std::pop_heap(departures_.begin(), departures_.end(), later);
+      std::pop_heap(departures_.begin(), departures_.end(), leaves_later);
       departures_.pop_back();
     }
   }

@@ -30,7 +30,7 @@ ControlRouter::Decision ControlRouter::decide(const ControlPacket& packet, Peer*
     return port ? Decision{Verdict::kSend, *port} : Decision{Verdict::kDrop};
   }
   const auto wanted = preferred(packet, *peer);
-  if (wanted && peer->is_good(*wanted, ports.with_room)) return {Verdict::kSend, *wanted};
+  if (wanted && peer->can_carry_control(*wanted, ports.with_room)) return {Verdict::kSend, *wanted};
   if (rule == Rule::kInTurn && shared_ && shared_->peer == packet.peer &&
       has(ports.with_room, shared_->port)) {
     return {Verdict::kSend, shared_->port};
@@ -59,7 +59,7 @@ std::optional<PortIndex> ControlRouter::preferred(const ControlPacket& packet,
 std::optional<PortIndex> ControlRouter::next_good(Peer& peer, PortMask with_room) const {
   PortIndex port = peer.turn;
   for (std::uint32_t tried = 0; tried < options_.port_count; ++tried, port = after(port)) {
-    if (!peer.is_good(port, with_room)) continue;
+    if (!peer.can_carry_control(port, with_room)) continue;
     peer.turn = after(port);
     return port;
   }
@@ -70,7 +70,7 @@ std::optional<PortIndex> ControlRouter::next_good(Peer& peer, PortMask with_room
 // port without doubt exists; a good port that is full now is waited for.
 std::optional<PortIndex> ControlRouter::next_in_doubt(Peer& peer, Ports ports) const {
   for (std::uint32_t port = 0; port < options_.port_count; ++port) {
-    if (peer.is_good(static_cast<PortIndex>(port), ports.up)) return std::nullopt;
+    if (peer.can_carry_control(static_cast<PortIndex>(port), ports.up)) return std::nullopt;
   }
   const PortMask possible = peer.usable(ports.with_room);
   PortIndex port = peer.turn;

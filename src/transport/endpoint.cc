@@ -66,7 +66,7 @@ std::size_t Endpoint::poll_completions(std::span<Completion> out) { return compl
 void Endpoint::complete(Qp& qp) {
   Completion completion;
   while (qp.requestor.poll_completion(completion)) completions_.push(completion);
-  completions_.release(qp.requestor.take_silent_done());
+  completions_.release(qp.requestor.take_unsignalled_done());
 }
 
 bool Endpoint::poll_failure(QpFailure& out) {

@@ -197,8 +197,8 @@ class Endpoint final : public world::Node {
 
   // --- incoming
   void on_packet(Time now, const world::Datagram& in, const wire::Packet& packet);
-  void on_write(Time now, const world::Datagram& in, const wire::Bth& bth,
-                const wire::Write& write);
+  void on_write_packet(Time now, const world::Datagram& in, const wire::Bth& bth,
+                       const wire::Write& write);
   void on_probe(Time now, const world::Datagram& in, Qp& qp, const wire::Probe& probe);
   void on_answer(Time now, const world::Datagram& in, Qp& qp, const wire::Packet& packet);
   Qp* find_receiver(const world::Datagram& in, Qpn qpn);
@@ -241,10 +241,10 @@ class Endpoint final : public world::Node {
   void fail(Time now, Qp& qp, Status status);
   void complete(Qp& qp);
   Requestor::Context context(Time now);
-  Hot& hot(Call call) { return hot_table_[static_cast<std::size_t>(call)]; }
+  PrefetchParts& prefetch(Call call) { return prefetch_table_[static_cast<std::size_t>(call)]; }
 
   // First member: every packet reads it.
-  HotTable hot_table_{};
+  PrefetchTable prefetch_table_{};
   QpTable qps_;
   world::Memory* memory_;
   EndpointTrace trace_;

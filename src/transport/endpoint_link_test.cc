@@ -302,7 +302,7 @@ TEST(EndpointLink, AnswersLeaveWhileBothDirectionsSendData) {
 TEST(EndpointLink, DeadPlaneComesBackOverALongPath) {
   auto options = Pair::defaults();
   options.delay = Duration::ms(3);
-  suit_process(options.qp, PeerKind::kSoftware);
+  configure_for_process(options.qp, PeerKind::kSoftware);
   options.qp.mpr = options.qp.mpr_dest = 32;
   Pair pair(options);
   const auto qps = pair.connect();

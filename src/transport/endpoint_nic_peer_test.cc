@@ -30,7 +30,7 @@ Pair::Options options_of(std::uint64_t seed) {
   };
   options.suit_qp = [](int end, QpConfig& config) {
     if (end != kSoftware) return;
-    suit_process(config, PeerKind::kNic);
+    configure_for_process(config, PeerKind::kNic);
     config.nscc.trimming = false;
   };
   return options;

@@ -41,7 +41,7 @@ void Endpoint::flush_prompt_answers() {
   for (const std::uint32_t index : answers_.prompt()) {
     Qp& qp = qps_[index];
     answers_.on_prompt_answered(qp.answers);
-    qp.responder.flush(control_, responder_counters_);
+    qp.responder.queue_due_answers(control_, responder_counters_);
   }
   answers_.on_all_prompt_answered();
 }
@@ -50,7 +50,7 @@ void Endpoint::flush_answers(Time now) {
   for (const std::uint32_t index : answers_.delayed()) {
     Qp& qp = qps_[index];
     answers_.on_delayed_answered(now, qp.answers);
-    qp.responder.flush(control_, responder_counters_);
+    qp.responder.queue_due_answers(control_, responder_counters_);
   }
   answers_.on_all_delayed_answered();
 }
@@ -62,7 +62,7 @@ void Endpoint::on_packet(Time now, const world::Datagram& in, const wire::Packet
   if (std::holds_alternative<wire::EndpointResponse>(packet.body))
     return on_endpoint_response(now, in, bth);
   if (const auto* write = std::get_if<wire::Write>(&packet.body))
-    return on_write(now, in, bth, *write);
+    return on_write_packet(now, in, bth, *write);
   Qp* const qp = find_receiver(in, bth.dest_qpn);
   if (qp == nullptr) return;
   if (const auto* probe = std::get_if<wire::Probe>(&packet.body))
@@ -112,8 +112,9 @@ void Endpoint::on_answer(Time now, const world::Datagram& in, Qp& qp, const wire
   } else if (const auto* ack = std::get_if<wire::TransportAck>(&packet.body)) {
     status = qp.requestor.on_transport_ack(c, packet.bth.psn, *ack);
   }
-  hot(Call::kControl) = {qp.head(), qp.requestor.hot(), peers_[qp.peer].part(ports_.count()),
-                         qp.requestor.hot_records()};
+  prefetch(Call::kControl) = {qp.head(), qp.requestor.prefetch(),
+                              peers_[qp.peer].part(ports_.count()),
+                              qp.requestor.prefetch_records()};
   after_requestor(now, qp, status);
 }
 
@@ -135,8 +136,8 @@ void Endpoint::on_silence_over(Time now, Qp& qp) {
   after_requestor(now, qp, Status::kOk);
 }
 
-void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bth,
-                        const wire::Write& write) {
+void Endpoint::on_write_packet(Time now, const world::Datagram& in, const wire::Bth& bth,
+                               const wire::Write& write) {
   Qp* const qp = find_receiver(in, bth.dest_qpn);
   if (qp == nullptr) return;
   if (qp->state == QpState::kError) {
@@ -146,8 +147,8 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
     qp->responder.send_unexpected(bth, control_, responder_counters_);
     return drop(DropReason::kQpInError);
   }
-  hot(Call::kData) = {qp->responder_part(), peers_[qp->peer].part(ports_.count()),
-                      qp->responder.hot_bits()};
+  prefetch(Call::kData) = {qp->responder_part(), peers_[qp->peer].part(ports_.count()),
+                           qp->responder.prefetch_bits()};
   const bool is_first =
       answers_.on_data(now, qps_.index_of(*qp), qp->answers, qp->params->peer->delays_answers);
   if (is_first && budget_.is_bounded()) share_budget(now, *qp);
@@ -166,7 +167,7 @@ void Endpoint::on_write(Time now, const world::Datagram& in, const wire::Bth& bt
       .trimmed_last_hop = in.dscp == world::Dscp::kTrimmedLastHop,
       .unlisted = (config_.unlisted_ports >> in.port & 1) != 0,
       .port = in.port};
-  const Status status = qp->responder.on_write(
+  const Status status = qp->responder.on_write_packet(
       arrival, *memory_, {qp->receives, completions_.ring()}, control_, responder_counters_);
   if (status != Status::kOk) return fail(now, *qp, status);
   answers_.watch(now, qps_.index_of(*qp), qp->answers, qp->params->peer->sack_after_quiet);

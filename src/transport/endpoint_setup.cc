@@ -45,7 +45,7 @@ Endpoint::Endpoint(const EndpointConfig& config, world::Memory& memory, Trace* t
       headers_(std::make_unique_for_overwrite<std::array<std::byte, wire::kHeaderSizeMax>[]>(
           config.batch_max)) {
   WEFT_ASSERT(config.batch_max >= world::kBatchMin);
-  set_hot(hot_table_);
+  set_prefetch(prefetch_table_);
 }
 
 Endpoint::~Endpoint() = default;

@@ -113,7 +113,7 @@ void Endpoint::check_reverse_ev(Time now, std::uint32_t index) {
 void Endpoint::transmit_data(Time now, Batch& batch) {
   auto c = context(now);
   std::size_t idle = 0;  // consecutive QPs that had no port with room
-  std::uint32_t run = 0;
+  std::uint32_t sent_in_burst = 0;
   bool enough = false;
   while (!ready_.empty() && !batch.full() && batch.with_room != 0 && idle < ready_.size() &&
          !enough) {
@@ -129,11 +129,11 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
       put_data(now, qp, out, batch);
       idle = 0;
       deadlines_.at_latest(index, qp.requestor.deadline());
-      if (++run < config_.burst && !qp.requestor.is_run_over()) continue;
+      if (++sent_in_burst < config_.burst && !qp.requestor.is_burst_over()) continue;
       // A batch ends only between turns of QPs, so that no burst of full packets is cut in two.
       enough = config_.burst > 1 && batch.count >= world::kBatchMin;
       if (ready_.size() == 1) {
-        run = 0;
+        sent_in_burst = 0;
         continue;
       }
     } else if (polled == Requestor::Polled::kNoPort) {
@@ -142,18 +142,18 @@ void Endpoint::transmit_data(Time now, Batch& batch) {
       // The pacing time may be all that the QP waits for: it is then the deadline.
       deadlines_.at_latest(index, qp.requestor.deadline());
       ready_.pop(qp.ready);
-      run = 0;
+      sent_in_burst = 0;
       continue;
     }
     ready_.rotate();
-    run = 0;
+    sent_in_burst = 0;
   }
 }
 
 void Endpoint::put_data(Time now, const Qp& qp, const Requestor::Outgoing& out, Batch& batch) {
   Peer& peer = peers_[qp.peer];
-  hot(Call::kPoll) = {qp.head(), qp.requestor.hot(), peer.part(ports_.count()),
-                      qp.requestor.paths().hot()};
+  prefetch(Call::kPoll) = {qp.head(), qp.requestor.prefetch(), peer.part(ports_.count()),
+                           qp.requestor.paths().prefetch()};
   world::Datagram& d = batch.out[batch.count];
   d.port = out.ev.port;
   d.ecn = world::Ecn::kEct0;

@@ -60,12 +60,12 @@ void EvProber::forget_peer(std::uint32_t peer) {
 const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::uint16_t request_id) {
   for (Watch& w : watches_) {
     if (!w.active || w.peer != peer) continue;
-    const auto end = w.questions.begin() + w.under_way;
-    const auto question = std::find(w.questions.begin(), end, request_id);
+    const auto end = w.probe_ids.begin() + w.under_way;
+    const auto question = std::find(w.probe_ids.begin(), end, request_id);
     if (question == end) continue;
-    const auto before = static_cast<std::uint8_t>(question - w.questions.begin());
+    const auto before = static_cast<std::uint8_t>(question - w.probe_ids.begin());
     if (before > 0) w.answers = 0;  // earlier probes were not answered
-    forget_questions(w, static_cast<std::uint8_t>(before + 1));
+    forget_probes(w, static_cast<std::uint8_t>(before + 1));
     ++w.answers;
     std::uint32_t answers = w.answers;
     if (w.plane) {
@@ -100,10 +100,10 @@ const EvProber::Watch* EvProber::on_answer(Time now, std::uint32_t peer, std::ui
 }
 
 // Drops the oldest `count` probes in progress.
-void EvProber::forget_questions(Watch& watch, std::uint8_t count) {
+void EvProber::forget_probes(Watch& watch, std::uint8_t count) {
   WEFT_ASSERT(count <= watch.under_way);
-  std::copy(watch.questions.begin() + count, watch.questions.begin() + watch.under_way,
-            watch.questions.begin());
+  std::copy(watch.probe_ids.begin() + count, watch.probe_ids.begin() + watch.under_way,
+            watch.probe_ids.begin());
   watch.under_way = static_cast<std::uint8_t>(watch.under_way - count);
 }
 

@@ -37,7 +37,7 @@ class EvProber {
     Time next_at, revived_at;
     std::uint32_t peer = 0;
     fabric::Ev ev;
-    std::array<std::uint16_t, kUnderWayMax> questions{};  // probes in flight, oldest first
+    std::array<std::uint16_t, kUnderWayMax> probe_ids{};  // probes in flight, oldest first
     std::uint8_t under_way = 0;
     std::uint8_t answers = 0, needed = 3;
     bool plane = false;   // watched on behalf of the whole plane
@@ -66,7 +66,7 @@ class EvProber {
   bool take_new() { return std::exchange(new_, false); }
 
   std::uint32_t watched() const { return active_; }
-  std::uint64_t asked() const { return asked_; }
+  std::uint64_t asked() const { return probes_asked_; }
   std::size_t bytes() const { return watches_.capacity() * sizeof(Watch); }
 
  private:
@@ -76,13 +76,13 @@ class EvProber {
   static constexpr Duration kAnswerTimeMax = Duration::ms(64);
 
   Watch* find(std::uint32_t peer, fabric::Ev ev);
-  static void forget_questions(Watch& watch, std::uint8_t count);
+  static void forget_probes(Watch& watch, std::uint8_t count);
   void reschedule();
 
   std::vector<Watch> watches_;  // capacity taken at construction
   std::uint32_t watched_max_;
   std::uint32_t active_ = 0;
-  std::uint64_t asked_ = 0;
+  std::uint64_t probes_asked_ = 0;
   Time next_at_ = kNever;
   bool new_ = false;
 };
@@ -105,11 +105,11 @@ void EvProber::ask(Time now, ControlQueue& out, RequestIds& ids, AnswerTime answ
       w.next_at = now + Duration::ms(1);  // tried again soon: the queue was full
       continue;
     }
-    if (unanswered) forget_questions(w, static_cast<std::uint8_t>(w.under_way - waited_for + 1));
+    if (unanswered) forget_probes(w, static_cast<std::uint8_t>(w.under_way - waited_for + 1));
     const std::uint16_t id = ids.next();
     WEFT_ASSERT(w.under_way < kUnderWayMax);  // the oldest probe was dropped above
-    w.questions[w.under_way++] = id;
-    ++asked_;
+    w.probe_ids[w.under_way++] = id;
+    ++probes_asked_;
     packet->peer = w.peer;
     packet->port = PortChoice::only(w.ev.port);
     packet->fixed_ev = true;

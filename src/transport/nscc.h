@@ -51,9 +51,9 @@ class Nscc {
   void on_send(std::int64_t size) { account(size); }
   // A packet that was declared lost has arrived and was not retransmitted: the responder counted
   // it, so we count it again.
-  void on_unlost(std::int64_t size) { account(size); }
+  void on_lost_packet_arrived(std::int64_t size) { account(size); }
   // A packet was lost for a reason other than congestion (resource NACK, dead port, error).
-  void on_forget(std::int64_t size) { account(-size); }
+  void on_loss_without_congestion(std::int64_t size) { account(-size); }
 
   struct SackSample {
     std::int64_t newly = 0;  // bytes that this SACK is the first to report as received

@@ -276,8 +276,8 @@ TEST_F(NsccTest, InflightReturnsToZeroAndSettles) {
   nscc.on_send(1000);
   nscc.on_send(1000);
   nscc.on_loss(now, 1000);
-  nscc.on_unlost(1000);
-  nscc.on_forget(1000);
+  nscc.on_lost_packet_arrived(1000);
+  nscc.on_loss_without_congestion(1000);
   EXPECT_EQ(nscc.inflight(), 1000);
   nscc.on_sack(now, {.newly = 1024, .rtt = {}});
   EXPECT_EQ(nscc.settle(), -24);

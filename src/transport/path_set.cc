@@ -92,8 +92,8 @@ PathSet::Slot PathSet::next_in_plane(Time now, Plane& plane, Duration rtt) {
     plane.drawn = kNone;
     EvSlot& s = slots_[slot];
     if (s.floor) {
-      if (now >= floor_next_) {
-        floor_next_ = now + rtt;
+      if (now >= kept_ev_next_at_) {
+        kept_ev_next_at_ = now + rtt;
         return slot;
       }
       floor = slot;
@@ -191,8 +191,8 @@ void PathSet::on_ack(Slot slot) {
   ++acks_;
   if (!any_lost_) return;
   EvSlot& s = slots_[slot];
-  s.lost_run = 0;
-  planes_[s.port].lost_run = 0;
+  s.losses_in_row = 0;
+  planes_[s.port].losses_in_row = 0;
   if (s.history != 0) set_history(s, s.history << 1);
 }
 
@@ -206,9 +206,9 @@ Verdict PathSet::on_loss(Time now, Slot slot, Duration late) {
   EvSlot& s = slots_[slot];
   Plane& plane = planes_[s.port];
   any_lost_ = true;
-  if (s.lost_run < 0xff) ++s.lost_run;
-  if (plane.lost_run == 0) plane.acks_before = acks_;
-  if (plane.lost_run < 0xffff) ++plane.lost_run;
+  if (s.losses_in_row < 0xff) ++s.losses_in_row;
+  if (plane.losses_in_row == 0) plane.acks_before = acks_;
+  if (plane.losses_in_row < 0xffff) ++plane.losses_in_row;
   set_history(s, s.history << 1 | 1);
   if (options_.policy == Policy::kFlowHash || s.state == EvState::kAssumedBad)
     return Verdict::kNothing;
@@ -219,7 +219,7 @@ Verdict PathSet::on_loss(Time now, Slot slot, Duration late) {
     return Verdict::kPlaneCondemned;
   }
   const bool guilty = options_.condemn == Condemn::kFirstLoss ||
-                      s.lost_run >= losses_in_a_row(ambient) ||
+                      s.losses_in_row >= losses_in_a_row(ambient) ||
                       static_cast<std::uint32_t>(std::popcount(s.history)) >= losses_of_32(ambient);
   return guilty && demote(now, slot) ? Verdict::kEvCondemned : Verdict::kNothing;
 }
@@ -233,9 +233,9 @@ bool PathSet::confirm_losses(Time now, Plane& plane, Duration late) const {
 }
 
 bool PathSet::plane_is_dead(const Plane& plane, std::uint32_t losses_needed) const {
-  if (options_.condemn == Condemn::kFirstLoss || plane.lost_run < losses_needed) return false;
+  if (options_.condemn == Condemn::kFirstLoss || plane.losses_in_row < losses_needed) return false;
   // The other planes deliver meanwhile.
-  if (2 * (acks_ - plane.acks_before) < plane.lost_run) return false;
+  if (2 * (acks_ - plane.acks_before) < plane.losses_in_row) return false;
   return may_lose_plane(static_cast<PortIndex>(&plane - planes_.data()));
 }
 
@@ -249,11 +249,11 @@ bool PathSet::may_lose_plane(PortIndex port) const {
   return living > 1;
 }
 
-bool PathSet::on_unlost(Time now, Slot slot) {
+bool PathSet::on_lost_packet_arrived(Time now, Slot slot) {
   EvSlot& s = slots_[slot];
   set_history(s, s.history & (s.history - 1));
-  s.lost_run = 0;
-  planes_[s.port].lost_run = 0;
+  s.losses_in_row = 0;
+  planes_[s.port].losses_in_row = 0;
   planes_[s.port].loss_last = kLongAgo;
   if (s.state != EvState::kAssumedBad && !s.floor) return false;
   revive(now, slot);
@@ -317,7 +317,7 @@ void PathSet::revive(Time now, Slot slot) {
   EvSlot& s = slots_[slot];
   if (s.state == EvState::kDenied) return;
   set_history(s, 0);
-  s.lost_run = 0;
+  s.losses_in_row = 0;
   s.floor = false;
   set_state(now, s, EvState::kGood);
   Plane& plane = planes_[s.port];
@@ -334,11 +334,11 @@ void PathSet::revive(Time now, Slot slot) {
 void PathSet::revive_plane(Time now, PortIndex port) {
   const bool was_down = (planes_down_ >> port & 1) != 0;
   planes_down_ = static_cast<PortMask>(planes_down_ & ~(1u << port));
-  planes_[port].lost_run = 0;
+  planes_[port].losses_in_row = 0;
   for (std::uint32_t i = 0; i < planes_[port].size; ++i) {
     EvSlot& s = slots_[order_[planes_[port].begin + i]];
     set_history(s, 0);
-    s.lost_run = 0;
+    s.losses_in_row = 0;
     if (was_down) trace_state(now, s, s.state);
   }
   count_active();

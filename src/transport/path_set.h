@@ -91,7 +91,7 @@ class PathSet {
   Verdict on_loss(Time now, Slot slot, Duration late = {});
   // A packet that was declared lost on this EV arrived after all: the loss is withdrawn. True if
   // that brought the EV back into use.
-  bool on_unlost(Time now, Slot slot);
+  bool on_lost_packet_arrived(Time now, Slot slot);
   // Condemns the EV: the responder asked for that (ALWAYS_SKIP), or another QP to the same peer
   // condemned it. True if the EV was not condemned before.
   bool condemn(Time now, Slot slot);
@@ -109,7 +109,7 @@ class PathSet {
   // The end of the part of this object that is in use: planes_ is used up to port_count.
   const void* end() const { return &planes_[options_.port_count - 1] + 1; }
   // The memory of the EV that next() will look at first, for prefetching.
-  world::Node::Part hot() const {
+  world::Node::Part prefetch() const {
     const Slot slot = planes_[turn_].drawn;
     return slot == kNone ? world::Node::Part() : world::Node::Part{&slots_[slot], sizeof(EvSlot)};
   }
@@ -127,9 +127,9 @@ class PathSet {
     std::uint32_t history = 0;  // its last 32 packets, newest in bit 0; 1: lost
     std::uint8_t port = 0;
     EvState state : 4 = EvState::kGood;
-    bool rotating : 1 = false;  // in rotation: in the first part of its plane's order_
-    bool floor : 1 = false;     // condemned, but kept in rotation because too few are left
-    std::uint8_t lost_run = 0;  // losses since the last packet that arrived
+    bool rotating : 1 = false;       // in rotation: in the first part of its plane's order_
+    bool floor : 1 = false;          // condemned, but kept in rotation because too few are left
+    std::uint8_t losses_in_row = 0;  // losses since the last packet that arrived
   };
   static constexpr Time kLongAgo = Time::from_start(Duration::s(-1'000'000));
   struct Plane {
@@ -138,9 +138,9 @@ class PathSet {
     std::uint16_t count = 0;  // EVs in rotation: order_[begin .. begin + count)
     std::uint16_t nominal = 0;
     std::uint16_t cursor = 0;
-    Slot drawn = kNone;             // order_[begin + cursor], if it was drawn ahead of its use
-    std::uint16_t lost_run = 0;     // losses since the last packet that arrived
-    std::uint32_t acks_before = 0;  // acks_ when lost_run began
+    Slot drawn = kNone;               // order_[begin + cursor], if it was drawn ahead of its use
+    std::uint16_t losses_in_row = 0;  // losses since the last packet that arrived
+    std::uint32_t acks_before = 0;    // acks_ when losses_in_row began
     Time loss_first, loss_last = kLongAgo;  // first and last loss of a series without a long pause
   };
 
@@ -169,7 +169,7 @@ class PathSet {
   bool any_lost_ = false;   // a packet was lost once: from then on arrivals are recorded
   PortMask planes_down_ = 0;
   PortIndex turn_ = 0;  // the plane whose turn it is
-  Time floor_next_;
+  Time kept_ev_next_at_;
   Prng prng_;
   std::array<Slot, 8> clean_{};  // REPS: EVs whose last packet was not marked
   std::uint8_t clean_count_ = 0, clean_head_ = 0;

@@ -121,10 +121,10 @@ TEST(PathSetLoss, LossThatArrivedAfterAllIsWithdrawn) {
   path.paths.on_loss(path.now, 3);
   ASSERT_EQ(path.paths.on_loss(path.now, 3), Verdict::kEvCondemned);
   EXPECT_EQ(path.paths.active(), 7u);
-  EXPECT_TRUE(path.paths.on_unlost(path.now, 3));
+  EXPECT_TRUE(path.paths.on_lost_packet_arrived(path.now, 3));
   EXPECT_EQ(path.paths.state(3), EvState::kGood);
   EXPECT_EQ(path.paths.active(), 8u);
-  EXPECT_FALSE(path.paths.on_unlost(path.now, 3));
+  EXPECT_FALSE(path.paths.on_lost_packet_arrived(path.now, 3));
   // The withdrawn loss no longer counts against the EV.
   EXPECT_EQ(path.paths.on_loss(path.now, 3), Verdict::kNothing);
 }
@@ -133,7 +133,7 @@ TEST(PathSetLoss, WithdrawnLossesDoNotCount) {
   Path path({.ports = 1, .per_port = 8, .active = 8, .min_active = 2});
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(path.paths.on_loss(path.now, 3), Verdict::kNothing);
-    EXPECT_FALSE(path.paths.on_unlost(path.now, 3));
+    EXPECT_FALSE(path.paths.on_lost_packet_arrived(path.now, 3));
   }
 }
 
@@ -161,7 +161,7 @@ TEST(PathSetLoss, BurstOfLossCondemnsNothingWhereLossMustBeConfirmed) {
   for (int turn = 0; turn < 20; ++turn) {
     const Time now = start + Duration::us(900) * turn;
     EXPECT_EQ(lose_run(again, now), Verdict::kNothing) << turn;
-    for (int i = 0; i < 15; ++i) again.on_unlost(now, 0);
+    for (int i = 0; i < 15; ++i) again.on_lost_packet_arrived(now, 0);
   }
   // Where packets are known to be late by milliseconds, losses must go on for longer, up to a
   // bound.
@@ -306,7 +306,7 @@ TEST(PathSetLoss, InvariantsHoldWhateverTheOrderOfEvents) {
           paths.on_loss(now, slot);
           break;
         case 2:
-          paths.on_unlost(now, slot);
+          paths.on_lost_packet_arrived(now, slot);
           break;
         case 3:
           paths.condemn(now, slot);

@@ -200,7 +200,7 @@ TEST(PathSet, DeniedEvIsNeverUsedUntilItIsAllowed) {
     paths.on_clean_echo(0);
     EXPECT_FALSE(paths.condemn(at(2), 0));
     paths.on_loss(at(2), 0);
-    paths.on_unlost(at(2), 0);
+    paths.on_lost_packet_arrived(at(2), 0);
     for (Slot slot : take(paths, 64)) EXPECT_GE(slot, 2);
     paths.deny(at(3), 0, false);
     EXPECT_EQ(paths.state(0), EvState::kGood);

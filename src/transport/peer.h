@@ -23,8 +23,8 @@ struct alignas(64) Peer {
     std::uint8_t failures = 0;     // probes in a row that were overtaken by answers on other planes
     std::uint16_t request_id = 0;  // of the probe in progress; 0: none
     Time confirmed_at;             // when the newest answer came
-    Time open_at;   // when the probe in progress was first sent, or last found to have failed
-    Time asked_at;  // when the newest copy of the probe was sent
+    Time probe_began_at;  // when the probe in progress was first sent, or last found to have failed
+    Time probe_sent_at;   // when the newest copy of the probe was sent
   };
 
   // The part that belongs to one plane.
@@ -48,7 +48,7 @@ struct alignas(64) Peer {
   PortMask present = 0;  // ports with a reverse EV
   Time data_at;          // when data was last sent to the peer
   // When the newest reverse EV probe that the peer answered was sent, on any plane.
-  Time answered_open_at;
+  Time answered_probe_began_at;
   // Delays of the peer's answers, over all QPs. Kept for software peers only: a busy or distant
   // host answers all QPs late, also those that it has not answered yet.
   DelaySpread answers{};
@@ -63,7 +63,7 @@ struct alignas(64) Peer {
     return static_cast<PortMask>(ports_up & ports.reachable & present);
   }
   // True if `port` is one of `ports_up`, can reach the peer, and its reverse EV is not in doubt.
-  bool is_good(PortIndex port, PortMask ports_up) const {
+  bool can_carry_control(PortIndex port, PortMask ports_up) const {
     return (usable(ports_up) >> port & 1) != 0 && planes[port].reverse.failures < kFailuresMax;
   }
 };

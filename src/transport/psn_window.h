@@ -118,7 +118,7 @@ class PsnWindow {
   Psn first_lost();
 
   // The memory of the records that the next acknowledgement reads first, for prefetching.
-  world::Node::Part hot() {
+  world::Node::Part prefetch() {
     constexpr std::uint32_t kBytes = 128;
     const Psn first = cack_ + 1;
     return contains(first) ? world::Node::Part{&record(first), kBytes} : world::Node::Part();

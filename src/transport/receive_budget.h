@@ -26,7 +26,7 @@ class ReceiveBudget {
  public:
   void on_port(Time now, PortIndex port, const world::PortState& state) {
     Port& p = ports_[port];
-    const std::uint32_t share = state.singly ? kShareSingly : kShareInRuns;
+    const std::uint32_t share = state.singly ? kShareSingly : kShareInBursts;
     const std::uint32_t shared = state.up ? state.receive_bytes / 16 * share : 0;
     WEFT_ASSERT(total_ >= p.shared);  // total_ is the sum of what each port shares
     total_ += shared;
@@ -71,7 +71,7 @@ class ReceiveBudget {
 
   // Sixteenths of a buffer that are shared as bytes of packets: the kernel's bookkeeping takes room
   // too, and several senders may choose the same port (docs/decisions/0026).
-  static constexpr std::uint32_t kShareInRuns = 9, kShareSingly = 6;
+  static constexpr std::uint32_t kShareInBursts = 9, kShareSingly = 6;
 
   struct Port {
     std::uint32_t shared = 0, overflows = 0;

@@ -78,7 +78,7 @@ TEST(ReceiveBudget, BudgetBoundsTheBytesInFlight) {
     bench.arrive(*first);
     auto sack = bench.sack(test::RequestorBench::trigger(*first));
     sack.mpr = 1;
-    ASSERT_TRUE(bench.hear(sack));
+    ASSERT_TRUE(bench.take_sack(sack));
     const auto sent = bench.poll_all();
     // Packets of 1,024 bytes and their headers.
     EXPECT_GE(sent.size(), least);
@@ -104,7 +104,7 @@ TEST(ReceiveBudget, LossByOverflowAtThePeerCondemnsNoEv) {
     }
     auto sack = bench.sack(test::RequestorBench::trigger(packets.back()));
     sack.cc_flags = overflow ? wire::kCcFlagOverflow : 0;
-    ASSERT_TRUE(bench.hear(sack));
+    ASSERT_TRUE(bench.take_sack(sack));
     EXPECT_GE(bench.requestor.window().lost(), 5u);
     EXPECT_EQ(bench.counters.lost_overflow, overflow ? 5u : 0u);
     EXPECT_EQ(bench.counters.evs_condemned.sum() > 0, !overflow);

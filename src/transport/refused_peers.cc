@@ -5,7 +5,7 @@
 namespace weft::transport {
 namespace {
 
-constexpr std::uint8_t kQuestions = 3;
+constexpr std::uint8_t kProbeRounds = 3;
 // Time in which a live peer must answer. Three of them are below a second.
 constexpr Duration kAskEvery = Duration::ms(250);
 // Refusals may be forged at any rate; probes must not follow that rate.
@@ -34,13 +34,13 @@ RefusedPeers::Step RefusedPeers::next_step(Time now, OfQp& qp, const Seen& seen)
     qp.is_in_question = false;  // the QP failed for another reason, or the peer was heard
     return Step::kWait;
   }
-  if (qp.times_asked < kQuestions) return Step::kAsk;
+  if (qp.times_asked < kProbeRounds) return Step::kAsk;
   qp.is_in_question = false;
   return Step::kFail;
 }
 
 void RefusedPeers::on_asked(Time now, OfQp& qp, bool sent) {
-  WEFT_ASSERT(qp.is_in_question && qp.times_asked < kQuestions);
+  WEFT_ASSERT(qp.is_in_question && qp.times_asked < kProbeRounds);
   if (sent) ++qp.times_asked;
   qp.next_at = now + kAskEvery;
   wake_at(qp.next_at);

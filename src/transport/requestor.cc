@@ -12,7 +12,7 @@ Requestor::Requestor(const Options& options, std::span<const fabric::Ev> evs)
       window_(*options.pool, options.params->config.mpr * 128, options.first_psn),
       nscc_(options.params->nscc, Time()),
       retry_(options.params->config.retry),
-      edge_(options.first_psn + static_cast<std::int32_t>(options.params->config.mpr * 128)),
+      window_end_(options.first_psn + static_cast<std::int32_t>(options.params->config.mpr * 128)),
       acknowledged_(options.first_psn - 1),
       paths_(options.paths, evs) {
   WEFT_ASSERT(options.params->burst > 0);
@@ -46,7 +46,7 @@ Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes heade
 
 // The packet's part of a burst, in sixteenths of a full packet, rounded up. Small packets count at
 // least one sixteenth, since a change of EV costs both ends more than a small packet.
-std::uint32_t Requestor::part_of_run(const Piece& p) const {
+std::uint32_t Requestor::part_of_burst(const Piece& p) const {
   return std::max((kFullPart * p.size + params_->mtu - 1) / params_->mtu, 1u);
 }
 
@@ -59,10 +59,10 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, const Piece& p, PathSet
     const auto others = static_cast<PortMask>(living & ~(1u << paths_.ev(avoid).port));
     if (paths_.any_in_rotation(others)) living = others;
   }
-  if (run_.left > 0 && run_.slot != avoid && (living >> paths_.ev(run_.slot).port & 1) != 0 &&
-      paths_.state(run_.slot) == EvState::kGood) {
-    run_.left -= std::min(run_.left, part_of_run(p));
-    return run_.slot;
+  if (burst_.left > 0 && burst_.slot != avoid && (living >> paths_.ev(burst_.slot).port & 1) != 0 &&
+      paths_.state(burst_.slot) == EvState::kGood) {
+    burst_.left -= std::min(burst_.left, part_of_burst(p));
+    return burst_.slot;
   }
   PathSet::Slot slot = PathSet::kNone;
   if (avoid != PathSet::kNone) slot = paths_.next(now, living, nscc_.base_rtt());
@@ -74,7 +74,7 @@ PathSet::Slot Requestor::pick(Time now, PortMask usable, const Piece& p, PathSet
     }
   }
   const bool alone = slot == PathSet::kNone || sends_singly();
-  run_ = {.slot = slot, .left = alone ? 0 : run_packets() * kFullPart - part_of_run(p)};
+  burst_ = {.slot = slot, .left = alone ? 0 : burst_packets() * kFullPart - part_of_burst(p)};
   return slot;
 }
 
@@ -99,7 +99,7 @@ Requestor::Polled Requestor::poll_lost(Context& context, PortMask usable, Bytes 
 
 // A burst is at most a quarter of the window: a small window sent in a single burst would overflow
 // a small queue. It is at most half of the peer's receive budget.
-std::uint32_t Requestor::run_packets() const {
+std::uint32_t Requestor::burst_packets() const {
   if (sends_singly()) return 1;
   const std::int64_t bytes = std::min(nscc_.window() / 4, nscc_.limit() / 2);
   return static_cast<std::uint32_t>(
@@ -109,10 +109,10 @@ std::uint32_t Requestor::run_packets() const {
 // A burst that the window would cut is not begun: one packet costs a world as much as a burst of
 // packets.
 std::int64_t Requestor::size_to_begin(const WriteQueue::Entry& entry, std::int64_t size) const {
-  if (sends_singly() || run_.left > 0) return size;
+  if (sends_singly() || burst_.left > 0) return size;
   const std::uint32_t left = writes_.packet_count(entry) - entry.packets_sent;
   const std::uint32_t packets =
-      writes_.is_last_unsent() ? std::min(left, run_packets()) : run_packets();
+      writes_.is_last_unsent() ? std::min(left, burst_packets()) : burst_packets();
   return std::max(size, size * packets);
 }
 
@@ -120,17 +120,17 @@ std::int64_t Requestor::size_to_begin(const WriteQueue::Entry& entry, std::int64
 // SACK is requested when the window may have no room for the next burst or for the rest of this
 // one: the peer's SACK then opens the window for as much as has arrived.
 bool Requestor::needs_ack_request(std::int64_t size) const {
-  const std::int64_t allowance = nscc_.allowance(), run_bytes = run_packets() * size;
+  const std::int64_t allowance = nscc_.allowance(), run_bytes = burst_packets() * size;
   if (sends_singly() || allowance >= 4 * run_bytes)
     return bytes_since_ack_request_ >= std::max(allowance / 4, run_bytes);
   const std::int64_t full_size = writes_.full_size();
-  return !nscc_.allows(run_.left > 0 ? full_size : run_packets() * full_size);
+  return !nscc_.allows(burst_.left > 0 ? full_size : burst_packets() * full_size);
 }
 
 Requestor::Polled Requestor::poll_new(Context& context, PortMask usable, Bytes header,
                                       Outgoing& out) {
   const WriteQueue::Entry& entry = writes_.first_unsent();
-  if (window_.next().since(edge_) >= 0) return Polled::kWindowClosed;
+  if (window_.next().since(window_end_) >= 0) return Polled::kWindowClosed;
   if (entry.packets_sent == 0 && entry.request.with_immediate &&
       writes_.immediates_under_way() >= params_->config.wimm_max) {
     return Polled::kWindowClosed;

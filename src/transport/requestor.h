@@ -94,7 +94,7 @@ class Requestor {
   void post(Time now, const WriteRequest& request);
 
   // The packet polled last was the last of its burst.
-  bool is_run_over() const { return run_.left == 0; }
+  bool is_burst_over() const { return burst_.left == 0; }
   // True while there may be something to send: lost packets, unsent data, or a packet that asks for
   // a completion again.
   bool has_work() const { return window_.lost() > 0 || writes_.has_unsent() || completion_resend_; }
@@ -128,7 +128,7 @@ class Requestor {
   // Takes one finished write; false if there is none. After fail() all writes are finished.
   bool poll_completion(Completion& out) { return writes_.poll_completion(qp_.local_qpn, out); }
   // The number of writes that finished without a completion since the last call.
-  std::uint32_t take_silent_done() { return writes_.take_silent_done(); }
+  std::uint32_t take_unsignalled_done() { return writes_.take_unsignalled_done(); }
   // The QP went to ERR. `status` is for the write that failed (the write of the packet that a NAK
   // named, else the oldest); all others complete as flushed.
   void fail(Status status);
@@ -138,13 +138,13 @@ class Requestor {
 
   // The part of this object that the next SACK, and the next packet to send, will touch; for
   // prefetching.
-  world::Node::Part hot() const {
+  world::Node::Part prefetch() const {
     const auto* begin = reinterpret_cast<const char*>(&params_);
     const auto* end = static_cast<const char*>(paths_.end());
     return {.at = begin, .bytes = static_cast<std::uint32_t>(end - begin)};
   }
 
-  world::Node::Part hot_records() { return window_.hot(); }
+  world::Node::Part prefetch_records() { return window_.prefetch(); }
 
   PathSet& paths() { return paths_; }
   const PathSet& paths() const { return paths_; }
@@ -171,12 +171,12 @@ class Requestor {
   Polled poll_lost(Context& context, PortMask usable, Bytes header, Outgoing& out);
   Polled poll_new(Context& context, PortMask usable, Bytes header, Outgoing& out);
   Polled poll_completion_resend(Context& context, PortMask usable, Bytes header, Outgoing& out);
-  struct Run {
+  struct Burst {
     PathSet::Slot slot = PathSet::kNone;
     std::uint32_t left = 0;  // how much of the burst is left, in sixteenths of a full packet
   };
   static constexpr std::uint32_t kFullPart = 16;
-  std::uint32_t part_of_run(const Piece& p) const;
+  std::uint32_t part_of_burst(const Piece& p) const;
   PathSet::Slot pick(Time now, PortMask usable, const Piece& p, PathSet::Slot avoid);
   struct Copy {  // one transmission of a piece
     Psn psn;
@@ -187,7 +187,7 @@ class Requestor {
             Bytes header, Outgoing& out);
   // Each packet is sent by itself, as in the simulator. The peer need not know.
   bool sends_singly() const { return params_->burst == 1; }
-  std::uint32_t run_packets() const;
+  std::uint32_t burst_packets() const;
   std::int64_t size_to_begin(const WriteQueue::Entry& entry, std::int64_t size) const;
   bool needs_ack_request(std::int64_t size) const;
   std::int64_t nominal_size(Psn psn, const PsnRecord& record) const;
@@ -210,7 +210,7 @@ class Requestor {
   void learn_order(const Context& context, const Trigger& trigger);
   void apply_path_mark(Context& context, PathSet::Slot slot, wire::PathMark mark);
   void apply_receive_limit(const wire::Sack& sack);
-  void extend_edge(std::uint8_t mpr);
+  void extend_window(std::uint8_t mpr);
   // The PSN is of a write that was sent and is not done.
   bool is_under_way(Psn psn) const {
     if (window_.contains(psn)) return true;
@@ -252,7 +252,7 @@ class Requestor {
   enum class ProbeClass : std::uint8_t { kData, kControl };
   void probe(Context& context, std::optional<PortIndex> port, ProbeClass probe_class);
   // Only pacing keeps the QP from sending.
-  bool is_paced() const { return nscc_.paced_until() > paced_out_ && has_work(); }
+  bool is_paced() const { return nscc_.paced_until() > pacing_waited_for_ && has_work(); }
 
   ProbeLog probes_sent_;
   // From here on: members that every packet reads.
@@ -263,7 +263,7 @@ class Requestor {
   Nscc nscc_;
   LossDetector loss_;
   RetryTimer retry_;
-  Psn edge_;                          // first PSN beyond the peer's window (MPR)
+  Psn window_end_;                    // first PSN beyond the peer's window (MPR)
   Psn acknowledged_;                  // last PSN that a Transport ACK covered
   std::uint32_t rcvd_bytes_256_ = 0;  // the newest value of SACK.rcvd_bytes
   bool completion_resend_ = false;
@@ -271,15 +271,15 @@ class Requestor {
   bool postponed_ = false;         // the deadline was postponed once because the world was late
   std::int64_t opened_bytes_ = 0;  // nominal bytes of all PSNs sent, each counted once
   std::int64_t bytes_since_ack_request_ = 0;
-  Run run_;
+  Burst burst_;
   Time last_heard_, last_send_;
   Time spurious_learnt_at_;  // when the loss detector last learnt from a spurious loss
   // Send times: of the oldest packet sent once that this SACK is the first to acknowledge, and of
   // the newest packet that triggered any SACK.
-  Time oldest_news_sent_at_, newest_trigger_sent_at_;
+  Time oldest_newly_acked_sent_at_, newest_trigger_sent_at_;
   Time resume_at_;  // after a resource NACK: no retransmission before this time
   TailTimer tail_;
-  Time paced_out_;               // the pacing time that was last waited for
+  Time pacing_waited_for_;       // the pacing time that was last waited for
   bool peer_overflows_ = false;  // the peer loses packets because its buffer is full
   std::uint8_t peer_mpr_ = 0;    // dynamic MPR: the last value of the peer; 0: none yet
   std::optional<Psn> refused_;   // the PSN that a NAK named

@@ -19,7 +19,7 @@ TEST(RequestorHostile, CackBeyondWhatWasSentIsRefused) {
   for (std::int32_t beyond : {1, 2, 100, 1 << 22}) {
     wire::Sack sack = bench.sack(RequestorBench::trigger(packets[0]));
     sack.cack = packets.back().psn() + beyond;
-    EXPECT_FALSE(bench.hear(sack)) << beyond;
+    EXPECT_FALSE(bench.take_sack(sack)) << beyond;
   }
   EXPECT_EQ(bench.requestor.window().outstanding(), 4u);
   for (std::int32_t beyond : {1, 2, 100, 1 << 22}) {
@@ -38,11 +38,11 @@ TEST(RequestorHostile, BitsOutsideTheWindowAreIgnored) {
   for (std::int16_t offset :
        {std::int16_t{-64}, std::int16_t{5}, std::int16_t{0x7fff}, std::int16_t{-0x8000}}) {
     sack.bitmap_offset = offset;
-    EXPECT_TRUE(bench.hear(sack));
+    EXPECT_TRUE(bench.take_sack(sack));
     EXPECT_EQ(bench.requestor.window().received_above_cack(), 0u) << offset;
   }
   sack.bitmap_offset = -60;
-  EXPECT_TRUE(bench.hear(sack));
+  EXPECT_TRUE(bench.take_sack(sack));
   EXPECT_EQ(bench.requestor.window().received_above_cack(), 3u);
 }
 
@@ -95,7 +95,7 @@ TEST(RequestorHostile, InvariantsHoldWhateverAPeerSends) {
         case 0:
         case 1:
         case 2:
-          bench.hear(random_sack(prng, bench, near), prng.below(2) == 0);
+          bench.take_sack(random_sack(prng, bench, near), prng.below(2) == 0);
           break;
         case 3: {
           auto c = bench.context();

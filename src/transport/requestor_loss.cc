@@ -127,7 +127,7 @@ void Requestor::lose_on_port(Context& context, PortIndex port) {
 // Forgets a packet lost for a reason that is neither congestion nor an EV's fault.
 void Requestor::forget_loss(Psn psn, PsnRecord& record) {
   window_.lose(psn, record);
-  nscc_.on_forget(nominal_size(psn, record));
+  nscc_.on_loss_without_congestion(nominal_size(psn, record));
 }
 
 void Requestor::on_port_back(Time now, PortIndex port) {

@@ -78,7 +78,7 @@ TEST(RequestorLoss, PartialKnowledgeDeclaresLostOnlyWhatTheSackShowsMissing) {
   for (std::size_t i = 100; i < 150; ++i) bench.arrive(packets[i]);
   const wire::Sack sack = bench.sack(RequestorBench::trigger(packets[149]));
   ASSERT_EQ(sack.ooo_count, 110);
-  EXPECT_TRUE(bench.hear(sack));
+  EXPECT_TRUE(bench.take_sack(sack));
   EXPECT_EQ(bench.requestor.window().received_above_cack(), 50u);
   // Lost: 0, the PSN after the cumulative PSN, and 86..99, whose bits are clear. Nothing is known
   // about 1..85.
@@ -92,7 +92,7 @@ TEST(RequestorLoss, PartialKnowledgeDeclaresLostOnlyWhatTheSackShowsMissing) {
   wire::Sack answer = bench.sack({.psn = packets[63].psn(), .sent = {}});
   answer.answers_probe = true;
   answer.probe_id = probes[0].probe_id;
-  EXPECT_TRUE(bench.hear(answer));
+  EXPECT_TRUE(bench.take_sack(answer));
   EXPECT_EQ(bench.requestor.window().received_above_cack(), 110u);
   EXPECT_EQ(bench.requestor.window().lost(), 40u);
   EXPECT_EQ(bench.requestor.window().outstanding(), 0u);
@@ -110,7 +110,7 @@ TEST(RequestorLoss, ProbeCountsAsAPacketSentWhenTheProbeWas) {
   wire::Sack answer = bench.sack({.psn = bench.cack(), .sent = {}});
   answer.answers_probe = true;
   answer.probe_id = 0;
-  EXPECT_TRUE(bench.hear(answer));
+  EXPECT_TRUE(bench.take_sack(answer));
   EXPECT_EQ(bench.requestor.window().lost(), 3u);
   EXPECT_EQ(bench.counters.timeouts, 0u);
 }
@@ -197,7 +197,7 @@ TEST(RequestorLoss, SpuriousLossIsNotRetransmittedAndInflightStaysCorrect) {
   const auto packets = send_spaced(bench, 10);
   bench.pass(kRtt);
   for (std::size_t i = 1; i < 10; ++i) bench.arrive(packets[i]);
-  bench.hear(bench.sack(RequestorBench::trigger(packets[9])));
+  bench.take_sack(bench.sack(RequestorBench::trigger(packets[9])));
   EXPECT_EQ(bench.requestor.window().lost(), 1u);
   bench.acknowledge(packets[0]);
   EXPECT_EQ(bench.requestor.window().lost(), 0u);
@@ -285,7 +285,7 @@ TEST(RequestorLoss, SacksThatAcknowledgeNothingNewShowNoLateness) {
     bench.pass(Duration::us(60));
     wire::Sack sack = bench.sack(RequestorBench::trigger(*packet));
     sack.trigger_offset = static_cast<std::int16_t>(-i * 10);
-    bench.hear(sack);
+    bench.take_sack(sack);
   }
   EXPECT_LE(leave_out(bench, 200).found_after, kSoon);
 }
@@ -301,7 +301,7 @@ TEST(RequestorLoss, RetransmittedPacketShowsLatenessOnce) {
   EXPECT_GT(before, kSoon) << "that time it told";
   for (int i = 0; i < 100; ++i) {
     bench.pass(Duration::us(60));
-    bench.hear(bench.sack(RequestorBench::trigger(missing.packets[1])));
+    bench.take_sack(bench.sack(RequestorBench::trigger(missing.packets[1])));
   }
   EXPECT_LE(bench.peers[0].answers.value(), before);
 }
@@ -460,7 +460,7 @@ TEST(RequestorLoss, InflightEndsAtZeroUnderLossTrimsAndReordering) {
             {.psn = bench.cack() + static_cast<std::int32_t>(prng.below(256)), .sent = {}});
         answer.answers_probe = true;
         answer.probe_id = probe.probe_id;
-        bench.hear(answer);
+        bench.take_sack(answer);
         bench.transport_ack(bench.cack());
       }
       for (std::uint32_t n = 1 + prng.below(8); n > 0 && !feedback.empty(); --n) {
@@ -472,7 +472,7 @@ TEST(RequestorLoss, InflightEndsAtZeroUnderLossTrimsAndReordering) {
         if (f.trimmed) {
           bench.nack(f.out, NackReason::kTrimmed);
         } else {
-          bench.hear(f.sack, f.out.packet.bth.rtx);
+          bench.take_sack(f.sack, f.out.packet.bth.rtx);
           bench.transport_ack(f.sack.cack);
         }
       }

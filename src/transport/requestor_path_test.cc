@@ -135,7 +135,7 @@ TEST(RequestorPath, EvWhoseLossIsWithdrawnIsStillProbed) {
     }
   }
   ASSERT_GE(lost.size(), 2u);
-  bench.hear(bench.sack(RequestorBench::trigger(*last)));
+  bench.take_sack(bench.sack(RequestorBench::trigger(*last)));
   ASSERT_EQ(bench.counters.evs_condemned.sum(), 1u);
   ASSERT_EQ(bench.prober.watched(), 1u);
   for (const Out& out : lost) bench.acknowledge(out);
@@ -171,20 +171,20 @@ TEST(RequestorPath, MarkSkipsOnceAndAlwaysSkipCondemns) {
   const auto slot = [&](std::size_t i) {
     return bench.requestor.paths().find(packets[i].outgoing.ev);
   };
-  const auto hear = [&](std::size_t i, wire::PathMark mark) {
+  const auto take_sack = [&](std::size_t i, wire::PathMark mark) {
     bench.arrive(packets[i]);
     auto trigger = RequestorBench::trigger(packets[i]);
     trigger.mark = mark;
-    bench.hear(bench.sack(trigger));
+    bench.take_sack(bench.sack(trigger));
   };
-  hear(0, wire::PathMark::kSkipOnce);
+  take_sack(0, wire::PathMark::kSkipOnce);
   EXPECT_EQ(bench.requestor.paths().state(slot(0)), EvState::kSkip);
   EXPECT_EQ(bench.counters.marks, 1u);
-  hear(1, wire::PathMark::kAlwaysSkip);
+  take_sack(1, wire::PathMark::kAlwaysSkip);
   EXPECT_EQ(bench.requestor.paths().state(slot(1)), EvState::kAssumedBad);
   EXPECT_EQ(bench.prober.watched(), 1u);
   EXPECT_EQ(bench.counters.evs_condemned.sum(), 1u);
-  hear(2, wire::PathMark::kNone);
+  take_sack(2, wire::PathMark::kNone);
   EXPECT_EQ(bench.requestor.paths().state(slot(2)), EvState::kGood);
 }
 
@@ -245,7 +245,7 @@ TEST(RequestorPath, TimeoutWhileThePeerAnswersDeclaresTheOldestPacketLost) {
   // The peer answers now and then, but acknowledges nothing new.
   const wire::Sack nothing_new = bench.sack({.psn = bench.cack(), .sent = {}});
   while (bench.counters.timeouts == 0) {
-    bench.hear(nothing_new);
+    bench.take_sack(nothing_new);
     ASSERT_EQ(bench.to_deadline(), Status::kOk);
     test::take_all(bench.control);
   }

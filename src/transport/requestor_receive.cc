@@ -32,9 +32,9 @@ void Requestor::acknowledge(Context& context, Psn psn) {
   if (record.state == PsnState::kLost) {
     // The packet was declared lost and not retransmitted, and arrived after all.
     on_spurious_loss(context);
-    nscc_.on_unlost(nominal_size(psn, record));
+    nscc_.on_lost_packet_arrived(nominal_size(psn, record));
     // The EV's probes go on: another QP may have condemned the same EV.
-    if (record.blamed && paths_.on_unlost(context.now, record.ev)) {
+    if (record.blamed && paths_.on_lost_packet_arrived(context.now, record.ev)) {
       ++context.counters.evs_withdrawn;
       ++context.counters.path_changes;
     }
@@ -44,7 +44,8 @@ void Requestor::acknowledge(Context& context, Psn psn) {
       on_spurious_loss(context);
     paths_.on_ack(record.ev);
   }
-  if (record.copies == 1) oldest_news_sent_at_ = std::min(oldest_news_sent_at_, record.sent_at());
+  if (record.copies == 1)
+    oldest_newly_acked_sent_at_ = std::min(oldest_newly_acked_sent_at_, record.sent_at());
   window_.receive(psn, record);
 }
 
@@ -69,7 +70,7 @@ bool Requestor::acknowledge_bitmap(Context& context, const wire::Sack& sack) {
 // Records all packets that the SACK reports as received. Timers restart if the SACK acknowledges
 // something new.
 void Requestor::acknowledge_all(Context& context, const wire::Sack& sack) {
-  oldest_news_sent_at_ = kNever;
+  oldest_newly_acked_sent_at_ = kNever;
   bool progress = acknowledge_cumulative(context, sack.cack);
   if (progress) retry_.on_progress(context.now);
   progress = acknowledge_bitmap(context, sack) || progress;
@@ -144,7 +145,8 @@ void Requestor::learn_order(const Context& context, const Trigger& trigger) {
   };
   if (trigger.earlier_copy_age)
     loss_.on_order(overtaken_by(context.received_at - *trigger.earlier_copy_age));
-  if (oldest_news_sent_at_ != kNever) loss_.on_order(overtaken_by(oldest_news_sent_at_));
+  if (oldest_newly_acked_sent_at_ != kNever)
+    loss_.on_order(overtaken_by(oldest_newly_acked_sent_at_));
   if (trigger.sent_at != kNever)
     newest_trigger_sent_at_ = std::max(newest_trigger_sent_at_, trigger.sent_at);
 }
@@ -197,21 +199,21 @@ void Requestor::apply_path_mark(Context& context, PathSet::Slot slot, wire::Path
 // Applies the peer's receive limit. Losses at a peer whose buffer overflows blame no EV.
 void Requestor::apply_receive_limit(const wire::Sack& sack) {
   const std::uint32_t unit = params_->budget_unit_bytes;
-  if (unit == 0) return extend_edge(sack.mpr);
-  extend_edge(0);
+  if (unit == 0) return extend_window(sack.mpr);
+  extend_window(0);
   if (sack.mpr != 0) nscc_.set_limit(std::int64_t{sack.mpr} * unit);
   peer_overflows_ = (sack.cc_flags & wire::kCcFlagOverflow) != 0;
 }
 
 // Moves the first PSN that may not be sent: the peer's window counts from cack. A dynamic window's
 // end never moves back, and the ring bounds it; mpr 0 means no change.
-void Requestor::extend_edge(std::uint8_t mpr) {
+void Requestor::extend_window(std::uint8_t mpr) {
   if (params_->config.dynamic_mpr && mpr != 0) peer_mpr_ = mpr;
   const std::uint32_t span =
       std::min((peer_mpr_ != 0 ? peer_mpr_ : params_->config.mpr) * 128, window_.window_max());
   const Psn edge = window_.cack() + 1 + static_cast<std::int32_t>(span);
-  if (edge.since(edge_) > 0) edge_ = edge;
-  WEFT_ASSERT(edge_.since(window_.cack()) > 0);
+  if (edge.since(window_end_) > 0) window_end_ = edge;
+  WEFT_ASSERT(window_end_.since(window_.cack()) > 0);
 }
 
 Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
@@ -247,7 +249,7 @@ Status Requestor::on_nack(Context& context, const wire::Nack& nack) {
         context.now,
         {.size = size, .sent_at = record.sent_at(), .draw = paths_.draw(), .last_hop = !trimmed});
   } else {
-    nscc_.on_forget(size);
+    nscc_.on_loss_without_congestion(size);
     if (nack.reason == wire::NackReason::kPsnOutOfWindow) {
       ++context.counters.nacks_window;
       probe(context, std::nullopt, ProbeClass::kData);

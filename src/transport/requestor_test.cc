@@ -141,7 +141,7 @@ TEST(Requestor, DynamicMprNeverMovesTheWindowsEndBackNorBeyondTheRing) {
     for (std::size_t i = 0; i < count; ++i) bench.arrive(flying[i]);
     wire::Sack sack = bench.sack(RequestorBench::trigger(flying[count - 1]));
     sack.mpr = mpr;
-    EXPECT_TRUE(bench.hear(sack));
+    EXPECT_TRUE(bench.take_sack(sack));
     flying.erase(flying.begin(), flying.begin() + static_cast<std::ptrdiff_t>(count));
     for (const Out& out : bench.poll_all()) flying.push_back(out);
     return flying.size();
@@ -166,7 +166,7 @@ TEST(Requestor, MprOfThePeerIsIgnoredUnlessDynamic) {
   for (const Out& out : packets) bench.arrive(out);
   wire::Sack sack = bench.sack(RequestorBench::trigger(packets.back()));
   sack.mpr = 1;
-  EXPECT_TRUE(bench.hear(sack));
+  EXPECT_TRUE(bench.take_sack(sack));
   EXPECT_EQ(bench.poll_all().size(), 256u);
 }
 
@@ -233,8 +233,8 @@ TEST(Requestor, WritesCompleteInPostOrderAndUnsignalledOnesSilently) {
   EXPECT_EQ(done[0].id, 2u);
   EXPECT_EQ(done[1].id, 3u);
   EXPECT_EQ(done[2].id, 5u);
-  EXPECT_EQ(bench.requestor.take_silent_done(), 2u);
-  EXPECT_EQ(bench.requestor.take_silent_done(), 0u);
+  EXPECT_EQ(bench.requestor.take_unsignalled_done(), 2u);
+  EXPECT_EQ(bench.requestor.take_unsignalled_done(), 0u);
   bench.transport_ack(packets[5].psn());
   done = bench.completions();
   ASSERT_EQ(done.size(), 1u);
@@ -336,7 +336,7 @@ TEST(Requestor, SackIsRequestedBeforeAWindowOfFewBurstsIsFull) {
       wire::Sack sack = bench.sack(RequestorBench::trigger(*first));
       sack.mpr = units;
       bench.pass(Duration::us(10));
-      ASSERT_TRUE(bench.hear(sack));
+      ASSERT_TRUE(bench.take_sack(sack));
       std::size_t sent = 0;
       bool asked = false;
       while (const auto out = bench.poll()) {

@@ -10,7 +10,7 @@ namespace weft::transport {
 // can be sent that would prove the loss.
 bool Requestor::is_stuck() const {
   return window_.received_above_cack() > 0 && window_.outstanding() > 0 && window_.lost() == 0 &&
-         !nscc_.allows(run_packets() * writes_.full_size());
+         !nscc_.allows(burst_packets() * writes_.full_size());
 }
 
 // When to probe for missing answers: after a round trip and a full queue in which nothing was sent.
@@ -49,7 +49,7 @@ Time Requestor::deadline() const {
 Status Requestor::on_deadline(Context& context, Duration late_by) {
   const Time now = context.now;
   WEFT_ASSERT(now >= deadline());
-  if (is_paced() && now >= nscc_.paced_until()) paced_out_ = nscc_.paced_until();
+  if (is_paced() && now >= nscc_.paced_until()) pacing_waited_for_ = nscc_.paced_until();
   // The world itself was late: timers that fell due meanwhile get one more chance.
   if (late_by > Duration::ms(1) && !postponed_) {
     postponed_ = true;

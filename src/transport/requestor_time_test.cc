@@ -190,7 +190,7 @@ TEST_F(LateSoftwarePeer, TimersWaitLongerBeforeItsFirstAnswer) {
   wire::Sack answer = bench.sack(RequestorBench::trigger(packets[0]));
   answer.answers_probe = true;
   answer.probe_id = 0;
-  ASSERT_TRUE(bench.hear(answer));
+  ASSERT_TRUE(bench.take_sack(answer));
   while (bench.counters.timeouts == 0) ASSERT_EQ(bench.to_deadline(), Status::kOk);
   EXPECT_GE(bench.now - sent, Duration::ms(40));
   EXPECT_LT(bench.now - sent, Duration::ms(50));
@@ -271,7 +271,7 @@ TEST_F(LateSoftwarePeer, ForgedAnswersDoNotLengthenTheTimers) {
     wire::Sack answer = bench.sack(RequestorBench::trigger(packets[0]));
     answer.answers_probe = true;
     answer.probe_id = id;
-    bench.hear(answer);
+    bench.take_sack(answer);
     EXPECT_EQ(bench.peers[0].answers.value(), Duration()) << id;
   }
 }
@@ -286,7 +286,7 @@ TEST_F(LateSoftwarePeer, AnswersToProbesShowItsLatenessToo) {
   wire::Sack answer = bench.sack(RequestorBench::trigger(packets[0]));
   answer.answers_probe = true;
   answer.probe_id = 0;
-  ASSERT_TRUE(bench.hear(answer));
+  ASSERT_TRUE(bench.take_sack(answer));
   const Duration known = bench.peers[0].answers.value();
   EXPECT_GT(known, (bench.now - asked) / 2);
   EXPECT_LT(known, bench.now - asked);
@@ -322,7 +322,7 @@ TEST_F(LateSoftwarePeer, StuckSenderProbesItAsSoonAsTheAnswerProvesALoss) {
   wire::Sack answer = bench.sack({.psn = bench.cack() + 64, .sent = {}});
   answer.answers_probe = true;
   answer.probe_id = 0;
-  ASSERT_TRUE(bench.hear(answer));
+  ASSERT_TRUE(bench.take_sack(answer));
   EXPECT_GT(bench.counters.lost_inferred, 0u);
   EXPECT_EQ(bench.counters.spurious, 0u);
 }

@@ -17,12 +17,12 @@ Responder::Responder(const Options& options) : options_(options) {
 void Responder::start(Psn first, const QpEnds& ends) {
   qp_ = ends;
   cack_ = max_received_ = first - 1;
-  probe_edge_ = sack_edge_ = first - 2;  // no SACK and no probe yet
+  cack_at_last_probe_ = cack_at_last_sack_ = first - 2;  // no SACK and no probe yet
   unreported_ = first;
 }
 
-Status Responder::on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
-                           ControlQueue& out, ResponderCounters& counters) {
+Status Responder::on_write_packet(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
+                                  ControlQueue& out, ResponderCounters& counters) {
   const Psn psn = arrival.bth.psn;
   const std::int32_t ahead = psn.since(cack_);
   if (ahead > static_cast<std::int32_t>(options_.window)) {
@@ -112,9 +112,9 @@ bool Responder::is_sack_due(const Arrival& arrival) {
   bool due = bth.ack_request || bth.rtx || arrival.marked || first_ ||
              bytes_since_sack_ >= options_.sack_bytes || is_sack_due_for_holes(arrival.now);
   first_ = false;
-  if (bth.ack_request && above_cack_ > 0) asked_with_holes_ = true;
-  if (asked_with_holes_ && above_cack_ == 0) {
-    asked_with_holes_ = false;
+  if (bth.ack_request && above_cack_ > 0) sack_requested_with_holes_ = true;
+  if (sack_requested_with_holes_ && above_cack_ == 0) {
+    sack_requested_with_holes_ = false;
     due = true;
   }
   return due;
@@ -147,29 +147,29 @@ Status Responder::advance(ReceiveSide side, ControlQueue& out, ResponderCounters
     if (immediate_count_ > 0 && immediates_[0].psn() == psn) {
       const wire::AckSyndrome syndrome = deliver(take_first_immediate(), side);
       if (syndrome != wire::AckSyndrome::kAck) {
-        drop_reports_below_edge();
+        drop_reports_below_cack();
         return refuse(syndrome, psn, out, counters);
       }
     }
     ++msn_;
     ack_due_ = true;
   }
-  drop_reports_below_edge();
+  drop_reports_below_cack();
   return Status::kOk;
 }
 
 // The cumulative PSN in each SACK reports everything up to it: no bitmap needs to.
-void Responder::drop_reports_below_edge() {
+void Responder::drop_reports_below_cack() {
   if (unreported_.since(cack_) <= 0) unreported_ = cack_ + 1;
-  if (late_ && late_first_.since(cack_) <= 0) late_first_ = cack_ + 1;
-  late_ = late_ && late_last_.since(cack_) > 0;
+  if (has_late_ && late_first_.since(cack_) <= 0) late_first_ = cack_ + 1;
+  has_late_ = has_late_ && late_last_.since(cack_) > 0;
 }
 
 // Notes a packet that arrived after its neighbours were reported, as a retransmission does.
 void Responder::note_late(Psn psn) {
-  if (!late_ || psn.since(late_first_) < 0) late_first_ = psn;
-  if (!late_ || psn.since(late_last_) > 0) late_last_ = psn;
-  late_ = true;
+  if (!has_late_ || psn.since(late_first_) < 0) late_first_ = psn;
+  if (!has_late_ || psn.since(late_last_) > 0) late_last_ = psn;
+  has_late_ = true;
 }
 
 // Keeps an immediate until the cumulative PSN passes its message. False if as many wait as were
@@ -258,10 +258,10 @@ void Responder::on_probe(const wire::Probe& probe, const ProbeArrival& arrival, 
   sack.echo = probe.sent;
   // The bitmap begins after the cumulative PSN. While probes follow each other and the cumulative
   // PSN has not moved, every second answer reports a later part of the window.
-  const bool again = probe_edge_ == cack_;
+  const bool again = cack_at_last_probe_ == cack_;
   if (!again || probe_next_.since(max_received_) > 0) probe_next_ = cack_ + 65;
   probe_walks_ = again && !probe_walks_;
-  probe_edge_ = cack_;
+  cack_at_last_probe_ = cack_;
   const Psn base = probe_walks_ ? probe_next_ : cack_ + 1;
   if (probe_walks_) probe_next_ = probe_next_ + 64;
   // A second probe with the cumulative PSN unmoved: the first answer may have been lost. The answer
@@ -271,7 +271,7 @@ void Responder::on_probe(const wire::Probe& probe, const ProbeArrival& arrival, 
   send_sack(sack, base, {.port = port}, out, counters);
 }
 
-void Responder::flush(ControlQueue& out, ResponderCounters& counters) {
+void Responder::queue_due_answers(ControlQueue& out, ResponderCounters& counters) {
   if (trigger_.due) flush_sack(out, counters);
   if (!ack_due_ || nak_) return;
   ack_due_ = false;
@@ -289,10 +289,10 @@ void Responder::flush_sack(ControlQueue& out, ResponderCounters& counters) {
   // If the cumulative PSN has not moved since the last SACK, that SACK may be lost. This SACK then
   // takes two planes: that on which data arrives, which most likely works, and another one in case
   // its reverse direction is dead.
-  const bool twice = options_.peer->repeats_sacks && above_cack_ > 0 && cack_ == sack_edge_;
+  const bool twice = options_.peer->repeats_sacks && above_cack_ > 0 && cack_ == cack_at_last_sack_;
   const PortChoice port = twice ? PortChoice::prefer_heard() : PortChoice::in_turn();
   report({.port = port, .twice = twice}, out, counters);
-  sack_edge_ = cack_;
+  cack_at_last_sack_ = cack_;
   settle();
 }
 
@@ -311,7 +311,7 @@ void Responder::report(SackRoute route, ControlQueue& out, ResponderCounters& co
   Psn base = trigger_.psn - 63;
   if (base.since(cack_) <= 0) base = cack_ + 1;
   // Lower PSNs that were never reported are in every second SACK.
-  const Psn lowest = late_ ? late_first_ : unreported_;
+  const Psn lowest = has_late_ ? late_first_ : unreported_;
   const bool unreported_below = lowest.since(base) < 0;
   if (unreported_below && report_low_) base = lowest;
   report_low_ = unreported_below && !report_low_;
@@ -329,7 +329,7 @@ wire::Sack Responder::sack_state() const {
                              : static_cast<std::uint8_t>(std::min(options_.window / 128, 255u));
   sack.cwnd_penalty = limit_.cwnd_penalty;
   if (limit_.overflow) sack.cc_flags = wire::kCcFlagOverflow;
-  sack.restore_cwnd = restore_;
+  sack.restore_cwnd = restores_window_;
   sack.ooo_count = static_cast<std::uint16_t>(std::min(above_cack_, 0x7fffu));
   sack.rcvd_bytes_256 = static_cast<std::uint32_t>((bytes_received_ + 255) / 256 & 0xff'ffff);
   return sack;
@@ -371,9 +371,9 @@ void Responder::send_sack(const wire::Sack& state, Psn base, SackRoute route, Co
 void Responder::note_reported(Psn base) {
   WEFT_ASSERT(base.since(cack_) > 0);
   Psn next = base + 64;
-  if (late_ && late_first_.since(base) >= 0 && late_first_.since(next) < 0) {
+  if (has_late_ && late_first_.since(base) >= 0 && late_first_.since(next) < 0) {
     late_first_ = next;
-    late_ = late_last_.since(next) >= 0;
+    has_late_ = late_last_.since(next) >= 0;
   }
   if (unreported_.since(base) < 0 || unreported_.since(next) >= 0) return;
   while (next.since(max_received_) <= 0 && !test(received_.get(), next)) next = next + 1;

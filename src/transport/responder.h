@@ -70,8 +70,8 @@ class Responder {
   void start(Psn first, const QpEnds& ends);
 
   // Takes one data packet. Returns kOk, or why the QP must go to ERR (the NAK is queued).
-  Status on_write(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
-                  ControlQueue& out, ResponderCounters& counters);
+  Status on_write_packet(const Arrival& arrival, world::Memory& memory, ReceiveSide side,
+                         ControlQueue& out, ResponderCounters& counters);
   // A reliability probe, and how it travelled. It is answered at once; the first answer takes the
   // plane on which the probe arrived.
   struct ProbeArrival {
@@ -82,7 +82,7 @@ class Responder {
   void on_probe(const wire::Probe& probe, const ProbeArrival& arrival, ControlQueue& out,
                 ResponderCounters& counters);
   // Called at the end of a batch: queues the SACK and Transport ACK that the batch made due.
-  void flush(ControlQueue& out, ResponderCounters& counters);
+  void queue_due_answers(ControlQueue& out, ResponderCounters& counters);
   // Data has arrived that no SACK has reported.
   bool owes_sack() const { return bytes_since_sack_ > 0; }
   // Queues a SACK that reports this data, on that route. The SACK is still owed: call settle() when
@@ -98,7 +98,7 @@ class Responder {
   // restore its window.
   void limit(const ReceiveLimit& limit) {
     WEFT_ASSERT(limit.cwnd_penalty <= 127);  // 7 bits
-    restore_ = limit.cwnd_penalty == 0 && (limit_.cwnd_penalty > 0 || restore_);
+    restores_window_ = limit.cwnd_penalty == 0 && (limit_.cwnd_penalty > 0 || restores_window_);
     limit_ = limit;
   }
   // The QP failed without a NAK: a NACK tells the requestor that the QP has failed.
@@ -112,7 +112,7 @@ class Responder {
     return 2 * (word_mask_ + 1) * sizeof(std::uint64_t) + options_.wimm_max * sizeof(Immediate);
   }
   // The word of the bitmap in which the next packet will set a bit; for prefetching.
-  world::Node::Part hot_bits() const {
+  world::Node::Part prefetch_bits() const {
     return {.at = &received_[max_received_.value() >> 6 & word_mask_], .bytes = 8};
   }
 
@@ -143,7 +143,7 @@ class Responder {
     bits[psn.value() >> 6 & word_mask_] &= ~(1ull << (psn.value() & 63));
   }
   std::uint64_t bits_from(Psn base) const;
-  // --- the steps of on_write
+  // --- the steps of on_write_packet
   bool is_received(Psn psn) const { return psn.since(cack_) <= 0 || test(received_.get(), psn); }
   void on_out_of_window(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
   void on_duplicate(const Arrival& arrival, ControlQueue& out, ResponderCounters& counters);
@@ -154,7 +154,7 @@ class Responder {
   void set_received(const Arrival& arrival);
   bool is_sack_due(const Arrival& arrival);
 
-  void drop_reports_below_edge();
+  void drop_reports_below_cack();
   void note_late(Psn psn);
   void note_reported(Psn base);
   void note_trigger(const Arrival& arrival, bool due, ControlQueue& out,
@@ -187,12 +187,12 @@ class Responder {
   std::uint32_t word_mask_ = 0;
   std::uint16_t immediate_count_ = 0;
   Psn cack_, max_received_;
-  Psn sack_edge_;  // cumulative PSN at the last SACK that was due
+  Psn cack_at_last_sack_;  // cumulative PSN at the last SACK that was due
   // Everything received below `unreported_` was reported, except late packets between `late_first_`
   // and `late_last_`: they arrived after their neighbours were reported.
   Psn unreported_, late_first_, late_last_;
-  Psn probe_edge_, probe_next_;   // cack at the last probe; PSN after its answer's map
-  std::uint32_t above_cack_ = 0;  // PSNs received above the cumulative PSN
+  Psn cack_at_last_probe_, probe_next_;  // cack at the last probe; PSN after its answer's map
+  std::uint32_t above_cack_ = 0;         // PSNs received above the cumulative PSN
   std::uint32_t msn_ = 0;
   std::optional<std::uint16_t> next_rqmsn_;  // none before the first immediate
   std::uint64_t bytes_received_ = 0;         // nominal sizes
@@ -200,12 +200,12 @@ class Responder {
   Time sack_with_holes_at_;  // when a SACK is due if holes are left
   Trigger trigger_;
   ReceiveLimit limit_;
-  bool restore_ = false;           // a penalty has ended: the next SACK says restore
-  bool probe_walks_ = false;       // the last answer to a probe reported a later part of the window
-  bool late_ = false;              // late_first_ and late_last_ are valid
-  bool report_low_ = false;        // the next SACK starts at the lowest unreported PSN
-  bool ack_due_ = false;           // a Transport ACK is due
-  bool asked_with_holes_ = false;  // a SACK request came while PSNs were missing (prev_ar)
+  bool restores_window_ = false;  // a penalty has ended: the next SACK says restore
+  bool probe_walks_ = false;      // the last answer to a probe reported a later part of the window
+  bool has_late_ = false;         // late_first_ and late_last_ are valid
+  bool report_low_ = false;       // the next SACK starts at the lowest unreported PSN
+  bool ack_due_ = false;          // a Transport ACK is due
+  bool sack_requested_with_holes_ = false;  // a SACK request came while PSNs were missing (prev_ar)
   bool first_ = true;
   Time out_of_window_next_;
   std::optional<wire::TransportAck> nak_;

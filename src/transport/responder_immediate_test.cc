@@ -88,7 +88,7 @@ TEST(ResponderImmediate, AsManyImmediatesWaitAsAgreedAndOneMoreIsInvalid) {
     ASSERT_EQ(bench.write(first + (limit + 1), {.opcode = Opcode::kWriteOnlyImm}),
               Status::kLocalAccess)
         << limit;
-    const auto naks = only<wire::TransportAck>(bench.flush());
+    const auto naks = only<wire::TransportAck>(bench.queue_due_answers());
     ASSERT_EQ(naks.size(), 1u);
     ASSERT_EQ(naks[0].syndrome, wire::AckSyndrome::kNakInvalidRequest);
   }
@@ -114,7 +114,7 @@ TEST(ResponderImmediate, EveryLimitWorksAcrossAllWraps) {
         ASSERT_EQ(bench.completions.front().id, delivered);
         ++delivered;
       }
-      bench.flush();
+      bench.queue_due_answers();
     }
     ASSERT_EQ(delivered, total) << limit;
   }
@@ -130,7 +130,7 @@ TEST(ResponderImmediate, RqmsnCountsFromZeroOrOneAndNeverSkips) {
       psn = psn + 1;
     }
     int invalid = 0;
-    for (const auto& ack : only<wire::TransportAck>(bench.flush()))
+    for (const auto& ack : only<wire::TransportAck>(bench.queue_due_answers()))
       invalid += ack.syndrome == wire::AckSyndrome::kNakInvalidRequest;
     return invalid;
   };
@@ -148,7 +148,7 @@ TEST(ResponderImmediate, ImmediateWithoutAPostedReceiveIsRefusedAndTheNakRepeate
   EXPECT_EQ(bench.write(Psn(10), {.opcode = Opcode::kWriteOnlyImm}), Status::kOk);
   EXPECT_EQ(bench.write(Psn(11), {.opcode = Opcode::kWriteOnlyImm}), Status::kLocalAccess);
   EXPECT_EQ(bench.completions.size(), 1u);
-  const auto naks = only<wire::TransportAck>(bench.flush());
+  const auto naks = only<wire::TransportAck>(bench.queue_due_answers());
   ASSERT_EQ(naks.size(), 1u);
   EXPECT_EQ(naks[0].syndrome, wire::AckSyndrome::kNakRemoteOperational);
   EXPECT_EQ(naks[0].msn, 1u);

@@ -82,7 +82,7 @@ TEST(ResponderSack, UnmovedCumulativePsnIsReportedToSoftwareOnTwoPlanes) {
     using Ports = std::vector<PortChoice>;
     const auto ports = [&](std::uint32_t psn) {
       EXPECT_EQ(bench.write(Psn(psn), {.ask = true}), Status::kOk);
-      bench.responder.flush(bench.control, bench.counters);
+      bench.responder.queue_due_answers(bench.control, bench.counters);
       Ports taken;
       const auto header = bench.control.front().header;
       for (; !bench.control.empty(); bench.control.pop()) {
@@ -144,14 +144,14 @@ TEST(ResponderSack, EachBurstOnOneEvInABatchGetsOneSack) {
   for (std::uint32_t i = 1; i <= 12; ++i)
     bench.write(Psn(i), {.marked = i == 6, .entropy = 1 + (i - 1) / 4});
   // The batch has bursts on EVs 1, 2 and 3; only the second was marked.
-  auto all = only<wire::Sack>(bench.flush());
+  auto all = only<wire::Sack>(bench.queue_due_answers());
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].entropy, 2u);
   EXPECT_EQ(all[0].mark, wire::PathMark::kSkipOnce);
   EXPECT_EQ(all[0].cack + all[0].trigger_offset, Psn(8));
   for (std::uint32_t i = 13; i <= 24; ++i)
     bench.write(Psn(i), {.ask = true, .entropy = 1 + (i - 1) / 4});
-  all = only<wire::Sack>(bench.flush());
+  all = only<wire::Sack>(bench.queue_due_answers());
   ASSERT_EQ(all.size(), 3u);
   for (std::uint32_t run = 0; run < 3; ++run) {
     EXPECT_EQ(all[run].entropy, 4 + run);
@@ -302,7 +302,7 @@ TEST(ResponderSack, FullControlQueueDropsTheSackAndNothingElse) {
   while (bench.control.add() != nullptr) {
   }
   EXPECT_EQ(bench.write(Psn(0), {.opcode = Opcode::kWriteOnly}), Status::kOk);
-  bench.responder.flush(bench.control, bench.counters);
+  bench.responder.queue_due_answers(bench.control, bench.counters);
   EXPECT_EQ(bench.counters.sacks, 0u);
   while (!bench.control.empty()) bench.control.pop();
   const auto sent = bench.write_and_flush(Psn(0), {.opcode = Opcode::kWriteOnly});

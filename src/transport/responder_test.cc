@@ -25,7 +25,7 @@ TEST(Responder, NewPacketInTheWindowIsPlacedAndMovesTheCumulativePsn) {
     EXPECT_EQ(bench.responder.cack(), first - 1);
     EXPECT_EQ(bench.write(first), Status::kOk);
     EXPECT_EQ(bench.responder.cack(), first);
-    EXPECT_TRUE(bench.memory.holds(bench.place_of(first), ResponderBench::source_of(first), 64));
+    EXPECT_TRUE(bench.memory.holds(bench.address_of(first), ResponderBench::source_of(first), 64));
     EXPECT_EQ(bench.counters.packets_placed.sum(), 1u);
     EXPECT_EQ(bench.counters.bytes_placed.sum(), 64u);
   }
@@ -73,7 +73,7 @@ TEST(Responder, WindowEndsAtExactlyItsLastPsn) {
     EXPECT_EQ(bench.write(expected + window, {.va = va}), Status::kOk);
     EXPECT_EQ(bench.counters.packets_placed.sum(), 1u) << mpr;
     EXPECT_EQ(bench.counters.out_of_window, 1u) << mpr;
-    const auto nacks = only<wire::Nack>(bench.flush());
+    const auto nacks = only<wire::Nack>(bench.queue_due_answers());
     ASSERT_EQ(nacks.size(), 1u);
     EXPECT_EQ(nacks[0].reason, wire::NackReason::kPsnOutOfWindow);
     EXPECT_EQ(nacks[0].psn, expected + window);
@@ -86,7 +86,7 @@ TEST(Responder, OutOfWindowNacksAreLimitedToOnePerInterval) {
   std::size_t nacks = 0;
   for (std::int64_t us = 0; us < 100; ++us) {
     bench.write(Psn(500), {.now = at(us)});
-    nacks += only<wire::Nack>(bench.flush()).size();
+    nacks += only<wire::Nack>(bench.queue_due_answers()).size();
   }
   EXPECT_EQ(nacks, 10u);
   EXPECT_EQ(bench.counters.out_of_window, 100u);
@@ -107,7 +107,7 @@ TEST(Responder, EveryByteIsPlacedOnceWhateverTheOrderOfArrival) {
     for (std::uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[prng.below(i)]);
     for (std::int32_t i : order) {
       ASSERT_EQ(bench.write(first + i, {.entropy = prng.below(8)}), Status::kOk);
-      if (prng.below(4) == 0) bench.flush();
+      if (prng.below(4) == 0) bench.queue_due_answers();
       // Some packets arrive twice.
       if (prng.below(8) == 0) {
         ASSERT_EQ(bench.write(first + i), Status::kOk);
@@ -115,8 +115,8 @@ TEST(Responder, EveryByteIsPlacedOnceWhateverTheOrderOfArrival) {
     }
     EXPECT_EQ(bench.responder.cack(), first + static_cast<std::int32_t>(count - 1));
     for (std::int32_t i : order) {
-      ASSERT_TRUE(
-          bench.memory.holds(bench.place_of(first + i), ResponderBench::source_of(first + i), 64));
+      ASSERT_TRUE(bench.memory.holds(bench.address_of(first + i),
+                                     ResponderBench::source_of(first + i), 64));
     }
     EXPECT_EQ(bench.memory.times_placed(), 64u * count);
   }
@@ -139,7 +139,7 @@ TEST(Responder, EveryWindowSizeWorksAcrossAllWraps) {
         }
       }
       ASSERT_EQ(bench.responder.cack(), edge + (window - 1)) << mpr;
-      bench.flush();
+      bench.queue_due_answers();
     }
     EXPECT_EQ(bench.counters.duplicates, 0u) << mpr;
     EXPECT_EQ(bench.counters.packets_placed.sum(), static_cast<std::uint64_t>(3 * window));
@@ -189,7 +189,7 @@ TEST(Responder, BadKeyOrBoundsIsRefused) {
     ResponderBench bench(Psn(10));
     bench.write_and_flush(Psn(10));
     EXPECT_EQ(bench.write(Psn(11), came), Status::kLocalAccess);
-    const auto answers = bench.flush();
+    const auto answers = bench.queue_due_answers();
     const auto naks = only<wire::TransportAck>(answers);
     ASSERT_EQ(naks.size(), 1u);
     EXPECT_EQ(naks[0].syndrome, wire::AckSyndrome::kNakRemoteAccess);
@@ -202,7 +202,7 @@ TEST(Responder, WriteOfZeroBytesNeedsNoKey) {
   EXPECT_EQ(
       bench.write(Psn(10), {.opcode = Opcode::kWriteOnly, .size = 0, .rkey = 1, .message_size = 0}),
       Status::kOk);
-  EXPECT_EQ(only<wire::TransportAck>(bench.flush()).size(), 1u);
+  EXPECT_EQ(only<wire::TransportAck>(bench.queue_due_answers()).size(), 1u);
 }
 
 TEST(Responder, PacketLargerThanItsMessageOrTheMtuIsInvalid) {
@@ -210,7 +210,7 @@ TEST(Responder, PacketLargerThanItsMessageOrTheMtuIsInvalid) {
        {Came{.size = 64, .message_size = 63}, Came{.size = 4097, .message_size = 1 << 20}}) {
     ResponderBench bench(Psn(10));
     EXPECT_EQ(bench.write(Psn(10), came), Status::kLocalAccess);
-    const auto naks = only<wire::TransportAck>(bench.flush());
+    const auto naks = only<wire::TransportAck>(bench.queue_due_answers());
     ASSERT_EQ(naks.size(), 1u);
     EXPECT_EQ(naks[0].syndrome, wire::AckSyndrome::kNakInvalidRequest);
     EXPECT_EQ(bench.memory.times_placed(), 0u);
@@ -221,7 +221,7 @@ TEST(Responder, NakIsRepeatedAndNoTransportAckFollowsIt) {
   ResponderBench bench(Psn(10));
   bench.write_and_flush(Psn(10));
   bench.write(Psn(11), {.opcode = Opcode::kWriteOnly, .rkey = 1});
-  const auto first = bench.flush();
+  const auto first = bench.queue_due_answers();
   ASSERT_EQ(only<wire::TransportAck>(first).size(), 1u);
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(bench.responder.repeat_nak(bench.control));

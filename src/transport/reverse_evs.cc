@@ -18,10 +18,10 @@ PortMask bit_of(PortIndex port) { return static_cast<PortMask>(1u << port); }
 
 bool ProbeTokens::take(Time now) {
   const std::int64_t whole_us = (now - filled_at_).us();
-  milli_ = std::min(milli_ + whole_us, kMilliMax);  // 1,000 tokens a second
+  token_thousandths_ = std::min(token_thousandths_ + whole_us, kMilliMax);  // 1,000 tokens a second
   filled_at_ += Duration::us(whole_us);
-  if (milli_ < kMilliPerProbe) return false;
-  milli_ -= kMilliPerProbe;
+  if (token_thousandths_ < kMilliPerProbe) return false;
+  token_thousandths_ -= kMilliPerProbe;
   return true;
 }
 
@@ -47,11 +47,11 @@ void ReverseEvs::check(const Check& check, Peer& peer, Prng& prng, RequestIds& i
   Peer::Reverse& reverse = peer.planes[port].reverse;
   if (!reverse.present || (check.ports_up & peer.ports.reachable & bit_of(port)) == 0) return;
   if (reverse.request_id == 0) {
-    if (now - std::max(reverse.confirmed_at, reverse.asked_at) < confirm_) return;
+    if (now - std::max(reverse.confirmed_at, reverse.probe_sent_at) < confirm_) return;
   } else {
-    if (now - reverse.asked_at < confirm_ / 2) return;
-    if (peer.answered_open_at > reverse.open_at) {
-      reverse.open_at = now;
+    if (now - reverse.probe_sent_at < confirm_ / 2) return;
+    if (peer.answered_probe_began_at > reverse.probe_began_at) {
+      reverse.probe_began_at = now;
       if (reverse.failures < Peer::kFailuresMax) ++reverse.failures;
     }
     const PathSet::Slot slot = draw(check.paths, port, prng);
@@ -63,9 +63,9 @@ void ReverseEvs::check(const Check& check, Peer& peer, Prng& prng, RequestIds& i
   ++probes_;
   if (reverse.request_id == 0) {
     reverse.request_id = ids.next();
-    reverse.open_at = now;
+    reverse.probe_began_at = now;
   }
-  reverse.asked_at = now;
+  reverse.probe_sent_at = now;
   packet->peer = check.index;
   packet->port = PortChoice::only(port);
   packet->fixed_ev = true;
@@ -86,7 +86,7 @@ bool ReverseEvs::on_answer(Time now, Peer& peer, std::uint32_t port_count, std::
     reverse.request_id = 0;
     reverse.failures = 0;
     reverse.confirmed_at = now;
-    peer.answered_open_at = std::max(peer.answered_open_at, reverse.open_at);
+    peer.answered_probe_began_at = std::max(peer.answered_probe_began_at, reverse.probe_began_at);
     return true;
   }
   return false;

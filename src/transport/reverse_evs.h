@@ -25,13 +25,13 @@ namespace weft::transport {
 // Tokens for probes: earned by packets sent and by time, at most 16 at once.
 class ProbeTokens {
  public:
-  void on_packet_sent() { milli_ += kMilliPerPacket; }
+  void on_packet_sent() { token_thousandths_ += kMilliPerPacket; }
   bool take(Time now);
 
  private:
   static constexpr std::int64_t kMilliPerPacket = 10, kMilliPerProbe = 1000, kMilliMax = 16'000;
 
-  std::int64_t milli_ = kMilliMax;
+  std::int64_t token_thousandths_ = kMilliMax;
   Time filled_at_;
 };
 

@@ -153,15 +153,15 @@ TEST(ReverseEvs, PlaneIsInDoubtWhenLaterProbesOfAnotherPlaneAreAnswered) {
   for (std::int64_t us = 2000; us <= 12'000; us += 1000) answer_plane_1(at(us));
   EXPECT_EQ(bench.plane(0).failures, Peer::kFailuresMax);
   EXPECT_EQ(bench.plane(1).failures, 0);
-  EXPECT_FALSE(bench.peer.is_good(0, 0b11));
+  EXPECT_FALSE(bench.peer.can_carry_control(0, 0b11));
   EXPECT_TRUE(bench.answer(at(12'001), bench.plane(0).request_id));
-  EXPECT_TRUE(bench.peer.is_good(0, 0b11));
+  EXPECT_TRUE(bench.peer.can_carry_control(0, 0b11));
 }
 
 TEST(ReverseEvs, OneAnswerCountsAgainstAPlaneOnce) {
   Bench bench;
   bench.check_all(at(1000));
-  bench.peer.answered_open_at = at(1001);  // a probe on another plane was answered
+  bench.peer.answered_probe_began_at = at(1001);  // a probe on another plane was answered
   for (std::int64_t us = 2000; us <= 5000; us += 1000) bench.check_all(at(us));
   EXPECT_EQ(bench.plane(0).failures, 1);
   EXPECT_EQ(bench.plane(1).failures, 1);

@@ -13,13 +13,13 @@ inline constexpr Duration kAnswersDelay = Duration::us(250);
 
 // Bits 23-16 of a QPN are the process's slot. The other bits start at random and wrap around
 // (docs/decisions/0008).
-inline void number_qps(EndpointConfig& config, std::uint16_t process, Prng& prng) {
+inline void set_process_qpns(EndpointConfig& config, std::uint16_t process, Prng& prng) {
   config.qpn_bits = 16;
   config.first_qpn = std::uint32_t{process} << 16 | (0x100 + prng.below(0x7000));
 }
 
 // Adapts the configuration of a QP to a software process and that kind of peer.
-inline void suit_process(QpConfig& config, PeerKind peer) {
+inline void configure_for_process(QpConfig& config, PeerKind peer) {
   config.peer = peer;
   config.nscc.base_rtt = Duration::us(100);
   // Large enough for bursts and for scheduling delays. The receive budget of a software peer bounds

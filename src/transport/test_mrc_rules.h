@@ -89,7 +89,7 @@ class MrcRules {
     } else if (std::holds_alternative<wire::Nack>(packet->body)) {
       take(now, nacks_due_, "a NACK without a cause, or late");
     } else if (std::holds_alternative<wire::Write>(packet->body)) {
-      on_write(now, d, packet->bth);
+      on_write_packet(now, d, packet->bth);
     } else if (std::holds_alternative<wire::Probe>(packet->body)) {
       // A probe may leave when a packet arrives, at the tail of a flow, or by the retry timer.
       const bool at_tail = now - sent_at_ >= options_.tail_time;
@@ -146,9 +146,9 @@ class MrcRules {
     bool due = bth.ack_request || bth.rtx || d.ecn == world::Ecn::kCe || !any_ ||
                unreported_bytes_ >= options_.sack_bytes;
     any_ = true;
-    asked_with_holes_ |= bth.ack_request && !above_.empty();
-    if (asked_with_holes_ && above_.empty()) {
-      asked_with_holes_ = false;
+    sack_requested_with_holes_ |= bth.ack_request && !above_.empty();
+    if (sack_requested_with_holes_ && above_.empty()) {
+      sack_requested_with_holes_ = false;
       due = true;
     }
     if (!due) return;
@@ -168,7 +168,7 @@ class MrcRules {
     probes_.erase(asked);
   }
 
-  void on_write(Time now, const world::Datagram& d, const wire::Bth& bth) {
+  void on_write_packet(Time now, const world::Datagram& d, const wire::Bth& bth) {
     sent_at_ = now;
     if (d.payload.size > options_.mtu) violated("a payload above the MTU");
     const bool is_new = bth.psn == next_;
@@ -188,7 +188,7 @@ class MrcRules {
   Psn cack_;
   std::set<std::uint32_t> above_, ends_;  // PSNs received above cack; PSNs that end a message
   std::uint32_t unreported_bytes_ = 0;
-  bool any_ = false, asked_with_holes_ = false;
+  bool any_ = false, sack_requested_with_holes_ = false;
   std::vector<Time> sacks_due_, transport_acks_due_, nacks_due_;  // when their causes arrived
   std::multimap<std::uint16_t, Time> probes_;                     // not answered yet, by id
   int requests_ = 0;

@@ -160,7 +160,7 @@ class RequestorBench {
     }
     return s;
   }
-  bool hear(const wire::Sack& s, bool rtx = false) {
+  bool take_sack(const wire::Sack& s, bool rtx = false) {
     auto c = context();
     requestor.on_heard(c);
     return requestor.on_sack(c, {.opcode = wire::Opcode::kSack, .rtx = rtx, .psn = s.cack}, s);
@@ -168,11 +168,11 @@ class RequestorBench {
   // The packet arrives at the responder, and its SACK comes back.
   bool acknowledge(const Out& out) {
     arrive(out);
-    return hear(sack(trigger(out)), out.packet.bth.rtx);
+    return take_sack(sack(trigger(out)), out.packet.bth.rtx);
   }
   bool acknowledge(const std::vector<Out>& all) {
     for (const Out& out : all) arrive(out);
-    return hear(sack(trigger(all.back())), all.back().packet.bth.rtx);
+    return take_sack(sack(trigger(all.back())), all.back().packet.bth.rtx);
   }
   Status nack(const Out& out, wire::NackReason reason) {
     auto c = context();

@@ -40,7 +40,7 @@ class ResponderBench {
     responder.start(first, {.local_qpn = kLocalQpn, .peer_qpn = kPeerQpn, .peer = 0});
   }
 
-  std::uint64_t place_of(Psn psn) const {
+  std::uint64_t address_of(Psn psn) const {
     return memory.options().at + static_cast<std::uint64_t>(psn.since(first_)) * 64;
   }
   static std::uint64_t source_of(Psn psn) {
@@ -59,7 +59,7 @@ class ResponderBench {
     const wire::Write write{
         .rqmsn = came.rqmsn.value_or(static_cast<std::uint16_t>(psn.since(first_))),
         .sent = {came.sent},
-        .va = came.va != 0 ? came.va : place_of(psn),
+        .va = came.va != 0 ? came.va : address_of(psn),
         .rkey = came.rkey,
         .message_size = came.message_size,
         .immediate = came.immediate};
@@ -74,16 +74,16 @@ class ResponderBench {
         .marked = came.marked,
         .trimmed = trimmed,
         .trimmed_last_hop = came.trimmed_last_hop};
-    return responder.on_write(arrival, memory, {receives, completions}, control, counters);
+    return responder.on_write_packet(arrival, memory, {receives, completions}, control, counters);
   }
   // Ends the batch. Returns everything that is to be sent.
-  std::vector<Sent> flush() {
-    responder.flush(control, counters);
+  std::vector<Sent> queue_due_answers() {
+    responder.queue_due_answers(control, counters);
     return take_all(control);
   }
   std::vector<Sent> write_and_flush(Psn psn, const Came& came = {}) {
     EXPECT_EQ(write(psn, came), Status::kOk);
-    return flush();
+    return queue_due_answers();
   }
   std::vector<Sent> probe(std::uint16_t id, std::uint32_t entropy = 9, bool marked = false) {
     responder.on_probe({.probe_id = id, .sent = {77}},

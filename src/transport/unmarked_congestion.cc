@@ -29,14 +29,14 @@ void UnmarkedCongestion::reconfigure(const NsccParams& params) {
 
 bool UnmarkedCongestion::applies(Time now) const {
   return params_->unmarked_congestion &&
-         (!signalled_ || now - signal_at_ >= base_rtt_ * kSilentRtts);
+         (!signalled_ || now - last_signal_at_ >= base_rtt_ * kSilentRtts);
 }
 
 bool UnmarkedCongestion::on_signal(Time now) {
   const bool first = applies(now);
   if (first) round_acked_ = round_lost_ = growth_max_ = 0;
   signalled_ = true;
-  signal_at_ = now;
+  last_signal_at_ = now;
   return first;
 }
 

@@ -90,8 +90,8 @@ class UnmarkedCongestion {
   // Intervals left in which the remaining paths may prove longer, and consecutive intervals in
   // which a queue stood at the smallest window.
   std::uint8_t intervals_after_loss_ = 0, intervals_at_floor_ = 0;
-  bool signalled_ = false;  // a switch has marked or trimmed, last at `signal_at_`
-  Time signal_at_;
+  bool signalled_ = false;  // a switch has marked or trimmed, last at `last_signal_at_`
+  Time last_signal_at_;
   std::int64_t round_acked_ = 0, round_lost_ = 0;
   std::int64_t growth_max_ = 0;
 };

@@ -39,7 +39,7 @@ void WriteQueue::retire() {
 }
 
 // Finds the write by a linear search: few writes are in progress, in PSN order.
-std::size_t WriteQueue::place_of(Psn psn) const {
+std::size_t WriteQueue::index_of(Psn psn) const {
   std::size_t low = done_count_, high = queue_.size();
   while (high - low > 1) {
     const std::size_t middle = (low + high) / 2;
@@ -84,7 +84,7 @@ bool WriteQueue::poll_completion(Qpn qpn, Completion& out) {
     --done_count_;
     --sent_count_;
     if (!entry.request.signalled && entry.status == Status::kOk) {
-      ++silent_done_;
+      ++unsignalled_done_;
       continue;
     }
     out = {.id = entry.request.id,
@@ -99,7 +99,7 @@ bool WriteQueue::poll_completion(Qpn qpn, Completion& out) {
 
 void WriteQueue::fail(Status status, const Psn* refused) {
   if (!has_incomplete()) return;
-  const std::size_t blamed = refused != nullptr ? place_of(*refused) : done_count_;
+  const std::size_t blamed = refused != nullptr ? index_of(*refused) : done_count_;
   for (std::size_t i = done_count_; i < queue_.size(); ++i)
     queue_[i].status = i == blamed ? status : Status::kFlushed;
   sent_count_ = done_count_ = size();

@@ -69,7 +69,7 @@ class WriteQueue {
   void retire();
 
   // The write that a sent PSN belongs to. REQUIRES that this write is not done.
-  const Entry& entry_of(Psn psn) const { return queue_[place_of(psn)]; }
+  const Entry& entry_of(Psn psn) const { return queue_[index_of(psn)]; }
   Piece piece(const Entry& entry, std::uint32_t index) const;
   Piece piece_of(Psn psn, const Entry& entry) const {
     return piece(entry, static_cast<std::uint32_t>(psn.since(entry.first)));
@@ -86,12 +86,12 @@ class WriteQueue {
   }
 
   // Takes a write that is done; false if there is none. Unsignalled writes that succeeded have no
-  // completion: take_silent_done() counts them.
+  // completion: take_unsignalled_done() counts them.
   bool poll_completion(Qpn qpn, Completion& out);
   // The number of writes that were done without a completion since the last call.
-  std::uint32_t take_silent_done() {
-    const std::uint32_t count = silent_done_;
-    silent_done_ = 0;
+  std::uint32_t take_unsignalled_done() {
+    const std::uint32_t count = unsignalled_done_;
+    unsignalled_done_ = 0;
     return count;
   }
   // Ends all writes: `status` for the write that holds `refused` (if null, the oldest), flushed for
@@ -99,13 +99,13 @@ class WriteQueue {
   void fail(Status status, const Psn* refused);
 
  private:
-  std::size_t place_of(Psn psn) const;
+  std::size_t index_of(Psn psn) const;
 
   Ring<Entry> queue_;
   std::uint32_t mtu_;
-  std::uint32_t done_count_ = 0;   // from the front: finished, and not yet polled
-  std::uint32_t sent_count_ = 0;   // from the front: all packets sent once
-  std::uint32_t silent_done_ = 0;  // finished without a completion, not yet taken
+  std::uint32_t done_count_ = 0;        // from the front: finished, and not yet polled
+  std::uint32_t sent_count_ = 0;        // from the front: all packets sent once
+  std::uint32_t unsignalled_done_ = 0;  // finished without a completion, not yet taken
   std::uint16_t next_msn_ = 0, next_rqmsn_ = 0;
   std::uint16_t immediates_under_way_ = 0;
 };

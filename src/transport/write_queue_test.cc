@@ -86,8 +86,8 @@ TEST_F(ThreeWrites, UnsignalledWritesThatSucceedAreOnlyCounted) {
   int completions = 0;
   while (writes.poll_completion(7, done)) ++completions;
   EXPECT_EQ(completions, 3);
-  EXPECT_EQ(writes.take_silent_done(), 1u);
-  EXPECT_EQ(writes.take_silent_done(), 0u);
+  EXPECT_EQ(writes.take_unsignalled_done(), 1u);
+  EXPECT_EQ(writes.take_unsignalled_done(), 0u);
 }
 
 TEST_F(ThreeWrites, RefusedWriteGetsTheFailureAndTheRestIsFlushed) {

@@ -113,11 +113,11 @@ class Node {
     const void* at = nullptr;
     std::uint32_t bytes = 0;
   };
-  using Hot = std::array<Part, 4>;
-  using HotTable = std::array<Hot, 3>;
+  using PrefetchParts = std::array<Part, 4>;
+  using PrefetchTable = std::array<PrefetchParts, 3>;
   // Null if the node set no table.
-  const Hot* hot(Call call) const {
-    return hot_ == nullptr ? nullptr : &(*hot_)[static_cast<std::size_t>(call)];
+  const PrefetchParts* prefetch(Call call) const {
+    return prefetch_ == nullptr ? nullptr : &(*prefetch_)[static_cast<std::size_t>(call)];
   }
 
   // Headers are valid during the call only.
@@ -136,11 +136,11 @@ class Node {
 
  protected:
   // Sets the table that hot() reads: the node's own, or that of the node it wraps.
-  void set_hot(const HotTable& table) { hot_ = &table; }
-  void set_hot(const Node& wrapped) { hot_ = wrapped.hot_; }
+  void set_prefetch(const PrefetchTable& table) { prefetch_ = &table; }
+  void set_prefetch(const Node& wrapped) { prefetch_ = wrapped.prefetch_; }
 
  private:
-  const HotTable* hot_ = nullptr;
+  const PrefetchTable* prefetch_ = nullptr;
 };
 
 enum class Access : std::uint8_t { kLocal = 0, kRemoteWrite = 1 };

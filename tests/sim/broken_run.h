@@ -142,7 +142,7 @@ class BrokenRun {
     record.qpn = fleet_->host(record.host).qpn(0);
     record.peer = plan.host_of(0);
     record.b = plan.ops.front().bytes;
-    record.a = memory_->right_bytes(0, 0, static_cast<std::uint32_t>(record.b));
+    record.a = memory_->correct_bytes(0, 0, static_cast<std::uint32_t>(record.b));
     trace_.append(record);
   }
 
