@@ -17,8 +17,9 @@ constexpr std::size_t kLine = 64;
 const __m128i* vectors(const std::byte* at) { return reinterpret_cast<const __m128i*>(at); }
 __m128i* vectors(std::byte* at) { return reinterpret_cast<__m128i*>(at); }
 
-// Not memcpy: for such sizes glibc's is one `rep movsb`, whose stores bypass the caches on some
-// processors. The compiler may turn a plain loop into the same.
+// Plain stores in place of memcpy: for such sizes glibc's memcpy is one `rep movsb`, whose stores
+// bypass the caches on some processors. The compiler may turn a plain loop into the same
+// instruction.
 void through_caches(std::byte* to, const std::byte* from) {
   const __m128i a = _mm_loadu_si128(vectors(from)), b = _mm_loadu_si128(vectors(from) + 1);
   const __m128i c = _mm_loadu_si128(vectors(from) + 2), d = _mm_loadu_si128(vectors(from) + 3);
@@ -63,7 +64,7 @@ void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t si
   }
   std::memcpy(to + lines, from + lines, size - lines);
 #else
-  (void)way;  // without SSE2 there is one good routine, memcpy
+  (void)way;  // without SSE2 both routines are memcpy
   std::memcpy(to, from, size);
 #endif
 }
@@ -82,11 +83,11 @@ std::uint64_t CopyChoice::length() const {
   return stay_;
 }
 
-// The time since the last look that cannot have been spent on copying is a pause. Copies are faster
-// than 2 GB/s, and waiting for half a ring (1 MiB in all) takes no longer than kMoment.
+// Moves began_ later by the pause since the last call: the time that copying cannot explain. Copies
+// are faster than 2 GB/s, and waiting for half a ring (1 MiB in all) takes no longer than kMoment.
 void CopyChoice::leave_out_pauses(Time now, std::uint64_t bytes) {
   constexpr Duration kMoment = Duration::us(250);
-  constexpr std::int64_t kSlowestPs = 500;  // a byte
+  constexpr std::int64_t kSlowestPs = 500;  // per byte
   if (bytes == looked_at_) return;
   const Duration most =
       kMoment + Duration::ps(kSlowestPs * static_cast<std::int64_t>(bytes - looked_at_));
@@ -123,8 +124,8 @@ void CopyChoice::look(Time now, std::uint64_t bytes) {
 }
 
 void CopyChoice::judge() {
-  // A gain must be clear (8 %) to be taken. A routine that is not faster at all in its first turn
-  // is not tried another time.
+  // The other routine is taken only if it is clearly faster (8 %). If it is not faster at all in
+  // its first turn, the trial ends at once.
   constexpr double kAtAll = 0.97, kClearly = 0.92;
   if (theirs_ < kAtAll * ours_ && ++turns_ < kTurns) {
     way_ = other(way_);

@@ -32,7 +32,7 @@ TEST(BulkCopy, BothRoutinesCopyEveryByteAndNoOther) {
   }
 }
 
-// A flow whose copies take a given number of ps per byte with each routine. look() is called every
+// A flow of copies: `Cost` gives the time per byte, in ps, of each routine. look() is called every
 // 256 KiB.
 class Flow {
  public:
@@ -60,7 +60,7 @@ class Flow {
     return used;
   }
   void rest(Duration pause) { now_ += pause; }
-  // Runs until a change outlasts a trial.
+  // Runs until the routine has changed for good, not only for a trial: it stays changed for 8 MiB.
   void run_until_it_changes(Cost cost) {
     const CopyWay before = choice_.way();
     for (std::uint64_t other = 0; other < (8u << 20);) {
@@ -82,7 +82,7 @@ TEST(CopyChoice, TheFasterRoutineIsFoundAndKept) {
   Flow flow;
   flow.run(64 * kMiB, {.through = 100, .past = 50});
   const Flow::Used later = flow.run(4096 * kMiB, {.through = 100, .past = 50});
-  EXPECT_LT(later.through, 4096 * kMiB / 50);  // only trials
+  EXPECT_LT(later.through, 4096 * kMiB / 50);  // the slower routine is used in trials only
   EXPECT_GT(later.through, 0u);
 }
 
@@ -91,7 +91,7 @@ TEST(CopyChoice, TheRoutineChangesWhenTheOtherBecomesFaster) {
   for (int turn = 0; turn < 3; ++turn) {
     flow.run(4096 * kMiB, {.through = 50, .past = 100});
     EXPECT_LT(flow.run(1024 * kMiB, {.through = 50, .past = 100}).past, 1024 * kMiB / 50);
-    // A trial comes at the latest after the longest stay.
+    // The next trial begins after at most 512 MiB, the longest stay.
     flow.run(520 * kMiB, {.through = 100, .past = 50});
     EXPECT_LT(flow.run(1024 * kMiB, {.through = 100, .past = 50}).through, 1024 * kMiB / 25);
   }
@@ -108,20 +108,21 @@ TEST(CopyChoice, AfterAChangeTheNextTrialComesSoon) {
   Flow flow;
   const Flow::Cost usual{.through = 50, .past = 100};
   flow.run(4096 * kMiB, usual);
-  flow.run_until_it_changes({.through = 100, .past = 50});  // a change by chance
+  flow.run_until_it_changes(
+      {.through = 100, .past = 50});  // a change that the usual costs do not justify
   EXPECT_LT(flow.run(128 * kMiB, usual).past, 32 * kMiB);
 }
 
 TEST(CopyChoice, TheRoutineStaysWhenTheOtherIsNotFaster) {
   Flow even;
   EXPECT_LT(even.run(4096 * kMiB, {.through = 50, .past = 47}).past, 4096 * kMiB / 32);
-  // The times of a flow that mostly waits say nothing about copies.
+  // A flow that mostly waits: its times say nothing about copies.
   Flow slow;
   EXPECT_LT(slow.run(4096 * kMiB, {.through = 50, .past = 40}, Duration::us(100)).past,
             4096 * kMiB / 50);
 }
 
-// Messages of 1 MiB with pauses between them.
+// Messages of 1 MiB with pauses between them do not make the slower routine win.
 TEST(CopyChoice, PausesDoNotInfluenceTheChoice) {
   for (const Duration longest : {Duration::us(300), Duration::ms(5)}) {
     std::uint64_t slower = 0, all = 0;
@@ -139,7 +140,7 @@ TEST(CopyChoice, PausesDoNotInfluenceTheChoice) {
   }
 }
 
-// The writer and the reader of one ring, each with its own choice. The slower one sets the pace.
+// The writer and the reader of one ring, each with its own choice. The slower end sets the pace.
 TEST(CopyChoice, AGainOfOneEndIsNotCreditedToTheOther) {
   CopyChoice writer(CopyChoice::kWriterStay), reader(CopyChoice::kReaderStay);
   constexpr std::uint64_t kStep = 256u << 10;

@@ -22,12 +22,12 @@
 namespace weft::net {
 namespace {
 
-// No process listens on this port. It lies between the ports of processes and their source ports
-// (steering.h), so that firewalls for those let it pass.
+// No process listens on this port. It lies between the listening ports of processes and their
+// source ports (steering.h), so that a firewall that lets those pass lets this port pass too.
 constexpr std::uint16_t kNobodysPort = 15'100;
 constexpr Duration kPatience = Duration::ms(50);
 
-// A socket connected from one end to the other; not open if there is no route.
+// A UDP socket connected from one end of a path to the other; not open if there is no route.
 os::FileDescriptor open_way(const PathEnds& ends, std::uint16_t port) {
   const bool v4 = base::is_ipv4(ends.from);
   if (v4 != base::is_ipv4(ends.to)) return {};
@@ -54,7 +54,7 @@ Word word_of(const sock_extended_err& error) {
       return Word::kArrived;
     if (error.ee_type == ICMP6_PACKET_TOO_BIG) return Word::kTooBig;
   }
-  // The local interface is too narrow.
+  // The MTU of the local interface is smaller than the packet.
   if (error.ee_origin == SO_EE_ORIGIN_LOCAL && error.ee_errno == EMSGSIZE) return Word::kTooBig;
   return Word::kSilence;
 }
@@ -76,7 +76,8 @@ Word take_word(int fd) {
   return Word::kSilence;
 }
 
-// Sends one packet of that size on each path, each from a port of its own.
+// Sends one packet of `size` bytes on each path, each from its own source port, and waits for the
+// ICMP answers.
 std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
   const std::vector<std::byte> packet(size);
   std::vector<Word> words(ways.size(), Word::kSilence);
@@ -85,7 +86,7 @@ std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
   for (const PathEnds& way : ways) {
     sockets.push_back(open_way(way, kNobodysPort));
     const int fd = sockets.back().get();
-    asked.push_back({.fd = fd, .events = 0, .revents = 0});  // errors are always reported
+    asked.push_back({.fd = fd, .events = 0, .revents = 0});  // poll() always reports errors
     if (fd < 0) continue;
     const int level = base::is_ipv4(way.from) ? IPPROTO_IP : IPPROTO_IPV6;
     os::never_fragment(fd, level);
@@ -101,7 +102,7 @@ std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (asked[i].fd < 0 || asked[i].revents == 0) continue;
       words[i] = take_word(asked[i].fd);
-      if (words[i] != Word::kSilence) asked[i].fd = -1;  // poll() skips it
+      if (words[i] != Word::kSilence) asked[i].fd = -1;  // poll() ignores this entry from now on
     }
   }
   return words;
@@ -120,11 +121,11 @@ bool has(const std::vector<Word>& words, Word word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Whether some path reports that packets of that size do not arrive, or answers a small packet but
-// not this one.
+// Whether a path reports that packets of `size` bytes are too big, or answers a packet of `small`
+// bytes but not one of `size` bytes.
 bool is_refused(std::span<const PathEnds> ways, std::size_t size, std::size_t small) {
   std::vector<PathEnds> silent(ways.begin(), ways.end());
-  constexpr int kTries = 2;  // single packets get lost, and hosts limit their ICMP rate
+  constexpr int kTries = 2;  // packets get lost, and hosts limit their ICMP rate
   for (int i = 0; i < kTries && !silent.empty(); ++i) {
     const auto words = ask(silent, size);
     if (has(words, Word::kTooBig)) return true;

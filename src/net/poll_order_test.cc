@@ -41,7 +41,7 @@ TEST(PollOrder, AfterASingleRunOnlyOneIsAskedFor) {
   EXPECT_EQ(order.runs_max(), 1u);
   order.note_plane(at(2), 0, kData);
   EXPECT_EQ(order.runs_max(), PollOrder::kRunsMax);
-  order.note_plane(at(3), 0, kAnswers);  // a SACK and its Transport ACK
+  order.note_plane(at(3), 0, kAnswers);  // one control packet may come with a Transport ACK
   EXPECT_EQ(order.runs_max(), 1u);
   order.note_plane(at(4), 0, {.count = 3, .size = 64'000, .segment = 4000});
   EXPECT_EQ(order.runs_max(), 2u);

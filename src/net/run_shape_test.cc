@@ -11,7 +11,8 @@ TEST(RunShape, IsDecidedAnewAfterSoManyRuns) {
   EXPECT_FALSE(shape.is_single());
   EXPECT_TRUE(shape.note({.count = 1, .packets = 1}));
   EXPECT_TRUE(shape.is_single());
-  EXPECT_FALSE(shape.note({.count = RunShape::kRunsJudged, .packets = 300}));  // as before
+  EXPECT_FALSE(shape.note(
+      {.count = RunShape::kRunsJudged, .packets = 300}));  // packets arrive alone, as before
   EXPECT_TRUE(shape.note({.count = RunShape::kRunsJudged, .packets = 2 * RunShape::kRunsJudged}));
   EXPECT_FALSE(shape.is_single());
 }

@@ -10,13 +10,13 @@
 namespace weft::net {
 namespace {
 
-// Records given to the node in one call: few enough that the writer gets space back while we still
-// copy.
+// The most records that the node gets in one call. Few, so that the writer gets space back while we
+// still copy later records.
 constexpr std::size_t kBatchMax = 32;
 constexpr std::size_t kBatchBytes = 256u << 10;
-// A ring that is full for that long has a reader that does not read.
+// If a ring is full for this long, its reader counts as stuck.
 constexpr Duration kStuck = Duration::ms(100);
-// The room reported to the node is limited, because records become visible to readers only with
+// The most room reported to the node. Limited, because records become visible to readers only with
 // flush().
 constexpr std::uint32_t kRoomMax = 64;
 
@@ -71,7 +71,7 @@ ShmPort::Out* ShmPort::find(const world::Address& to) {
 }
 
 bool ShmPort::reach(const world::Address& peer) {
-  handle_events();  // a predecessor in the same slot may have ended
+  handle_events();  // learns whether a predecessor in the same slot has ended
   if (find(peer) != nullptr) return true;
   if (writers_.size() >= config_.links_max) return false;
   auto offer = shm_connect({.self = config_.self, .peer = peer, .capacity = config_.ring_bytes});
@@ -89,7 +89,7 @@ bool ShmPort::reach(const world::Address& peer) {
 // --- sockets -----------------------------------------------------------------------------------
 
 void ShmPort::accept_all() {
-  // Bounded, so that processes that keep connecting do not hold us here.
+  // Bounded, so that processes that keep connecting do not block this process.
   for (int i = 0; i < 16; ++i) {
     auto socket = shm_accept(listener_);
     if (!socket) return;
@@ -107,7 +107,7 @@ void ShmPort::accept_all() {
 void ShmPort::greet(In& in) {
   auto greeting = shm_greeting(in.socket);
   if (!greeting) {
-    if (greeting.error().kind == ErrorKind::kNotFound) return;  // its greeting is not here yet
+    if (greeting.error().kind == ErrorKind::kNotFound) return;  // the greeting has not arrived yet
     ++counters_.refused;
     in.gone = true;
     return;
@@ -133,7 +133,8 @@ void ShmPort::handle_events() {
       if (!in->socket.take_calls() && !in->gone) {
         in->gone = true;
         in->taken_max = in->reader ? in->reader->taken() + in->memory.capacity() : 0;
-        // Stop watching this socket. Records that are left in its ring are still read.
+        // Stops watching the socket of a peer that has gone. Records left in its ring are still
+        // read.
         epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
       }
     }
@@ -152,8 +153,8 @@ void ShmPort::note_gone(const world::Address& peer) {
   if (!known && gone_.size() < gone_.capacity()) gone_.push_back(peer);
 }
 
-// The peer cannot be reached over a closed ring. Telling the node saves its QPs from waiting for
-// their timers.
+// A broken ring is closed, so its peer cannot be reached over it. Telling the node saves the peer's
+// QPs from waiting for their timers.
 void ShmPort::note_broken(const world::Address& peer) {
   ++counters_.broken;
   note_gone(peer);
@@ -173,9 +174,9 @@ void ShmPort::call(ShmSocket& socket) {
 }
 
 bool ShmPort::sleep() {
-  bool nothing = gone_.empty();  // otherwise the node must be told first
+  bool nothing = gone_.empty();  // a peer that has gone must be reported to the node first
   for (const auto& in : readers_) nothing &= !in->reader || in->gone || in->reader->sleep();
-  // The reader of a full ring wakes us when there is space.
+  // If a ring is full, its reader must wake us when there is space.
   for (const auto& out : writers_) {
     if (out->full_since != kNever && !out->stuck) nothing &= out->writer->sleep();
   }
@@ -246,7 +247,7 @@ world::PortRoom ShmPort::room(Time now) {
   bool any_broken = false;
   for (const auto& out : writers_) {
     const std::uint32_t room = out->writer->room();
-    if (out->writer->is_broken()) {  // it accepts nothing any more, and must not block the others
+    if (out->writer->is_broken()) {  // a broken ring accepts nothing, and must not block the others
       any_broken = true;
       continue;
     }
