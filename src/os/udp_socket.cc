@@ -22,7 +22,7 @@
 namespace weft::os {
 namespace {
 
-// A packet up to this size is copied into one buffer: that costs less than a list of pieces.
+// A packet up to this size is copied into one buffer, which costs less than a list of pieces.
 constexpr std::size_t kSmall = 256;
 // The upper bound of strange_max_, which doubles each time the socket is disconnected.
 constexpr std::uint16_t kStrangeLimit = 4096;
@@ -31,7 +31,7 @@ void set_flow_label(SocketAddress& to, std::uint32_t label) {
   reinterpret_cast<sockaddr_in6*>(&to.storage)->sin6_flowinfo = htonl(label & kFlowLabelMask);
 }
 
-// The control messages of one sendmsg(), in a buffer of their own.
+// The control messages of one sendmsg() call, with the buffer that holds them.
 class Control {
  public:
   template <typename T>
@@ -73,7 +73,7 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
     set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
     if (!v4) set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
     set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    // Without GRO packets arrive one by one.
+    // Without GRO packets are received one by one.
     if (!options.singly) set_option(fd, SOL_UDP, UDP_GRO, 1);
     if (options.any_checksum) set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
   }
@@ -142,7 +142,7 @@ void UdpSocket::let_go() {
       std::min<std::uint16_t>(static_cast<std::uint16_t>(strange_max_ * 2), kStrangeLimit);
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
-  // Disconnects: the socket accepts packets from everywhere.
+  // Disconnects the socket, so that it accepts packets from everywhere.
   connect(fd_, &nowhere, sizeof(nowhere));
 }
 
@@ -150,7 +150,7 @@ ssize_t UdpSocket::send_by_habit(std::uint16_t segment, std::span<iovec> pieces)
   std::size_t size = 0;
   for (const iovec& piece : pieces) size += piece.iov_len;
   if (segment == 0 && size <= kSmall) {
-    // One buffer and no message header: the kernel has less to copy.
+    // One buffer and no msghdr, so that the kernel has less to copy.
     std::array<std::byte, kSmall> whole;
     std::size_t at = 0;
     for (const iovec& piece : pieces) {
@@ -220,12 +220,13 @@ UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
   if (usual) {
     strange_ = 0;
   } else if (may_connect_) {
-    // A connected socket gets ICMP errors only about the address that it is connected to. It is
-    // disconnected for other destinations, so that their errors arrive too.
+    // The kernel reports ICMP errors to a connected socket only about the address that it is
+    // connected to. So it is disconnected before a send to another destination, to get the errors
+    // of that one too.
     if (has_habit_ && (habit_.to != wanted.to || habit_.port != wanted.port)) let_go();
     if (++strange_ >= strange_max_) adopt(wanted);
   }
-  // The kernel reports an ICMP error about an earlier packet once, in place of sending this one. So
+  // The kernel reports an ICMP error about an earlier packet once, as the failure of this send. So
   // a failed send is retried once.
   for (int tries = 0; tries < 2; ++tries) {
     const ssize_t sent =
@@ -240,7 +241,7 @@ UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
 }
 
 std::optional<IpPort> UdpSocket::poll_refusal() const {
-  constexpr int kErrorsMax = 64;  // read in one call
+  constexpr int kErrorsMax = 64;  // errors read in one call
   for (int i = 0; i < kErrorsMax; ++i) {
     sockaddr_storage to{};
     alignas(cmsghdr) std::array<char, 256> control;

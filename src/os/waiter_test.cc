@@ -65,7 +65,7 @@ TEST(Waiter, LoopThatSpinsForeverDoesSoAlsoWhenOversubscribed) {
 
 TEST(Waiter, FirstPassesDoNotYieldTheCore) {
   Waiter waiter({.yield_after = Duration::us(20)});
-  // A yield would take its end from the clock, long after these times, and count as a long one.
+  // yield() would read the real clock, which is far beyond these times, so it would count as long.
   waiter.start(at(1));
   EXPECT_FALSE(waiter.yield(at(20)));
   EXPECT_TRUE(waiter.yield(at(21)));
