@@ -112,7 +112,7 @@ HelloTag KeySchedule::hello_tag(ConstBytes hello) const {
 
 Key KeySchedule::traffic_secret(const SessionEnd& from, const SessionEnd& to) const {
   WEFT_ASSERT(from.id != to.id);
-  // The salt is the same for both directions; the other inputs differ.
+  // Both directions have the same salt; the other inputs differ.
   const bool in_order = from.id < to.id;
   const SessionEnd& low = in_order ? from : to;
   const SessionEnd& high = in_order ? to : from;

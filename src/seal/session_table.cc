@@ -22,7 +22,7 @@ Result<std::unique_ptr<SessionTable>> SessionTable::create(const SessionTableCon
   WEFT_TRY(const SessionRandom drawn, draw_random());
   std::unique_ptr<SessionTable> out(new SessionTable(keys));
   out->config_ = config;
-  out->config_.job_secret = {};  // the caller may release its bytes
+  out->config_.job_secret = {};  // only create() needs it; the caller may release its bytes
   out->incarnation_ = base::load64(ConstBytes(drawn), 0);
   out->due_.reserve(2);
   return out;
@@ -42,8 +42,8 @@ Result<std::unique_ptr<SecureSession>> SessionTable::make_session(std::uint32_t 
           .epoch_shift = config_.epoch_shift});
 }
 
-// A free place for another peer. A peer without QPs keeps its place until another needs it: its
-// process may still have QPs, and the keys of the endpoints, which are made only once.
+// A free place for another peer. A peer without QPs keeps its place until another peer needs it:
+// its process may get QPs later, and the keys of the endpoints are made only once.
 Result<std::uint32_t> SessionTable::free_peer() const {
   if (peers_.size() < config_.peers_max) return static_cast<std::uint32_t>(peers_.size());
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
@@ -53,8 +53,8 @@ Result<std::uint32_t> SessionTable::free_peer() const {
   return Error{ErrorKind::kExhausted, "no room for another secured peer"};
 }
 
-// Returns the peer's place, with a session for the endpoints. A process with the same addresses as
-// an earlier one takes its place.
+// Returns the index of the peer, which has a session for endpoint packets. A process with the
+// addresses of an earlier process replaces it.
 Result<std::uint32_t> SessionTable::place_peer(const SecurePeer& peer) {
   const EndId id{
       .incarnation = peer.incarnation, .process = peer.ports[0].process, .qpn = wire::kEndpointQpn};
@@ -203,7 +203,8 @@ Result<void, DropReason> SessionTable::on_hello(Time now, ConstBytes packet) {
   if (hello->to.qpn != wire::kEndpointQpn) {
     found = find_incoming({}, hello->to.qpn);
   } else {
-    // The address of the sender proves nothing: the hello itself names the ends.
+    // The sender's address proves nothing, so the session is found by the ends that the hello
+    // names.
     for (std::uint32_t i = 0; i < peers_.size() && found.session == nullptr; ++i) {
       if (peers_[i].endpoints != nullptr && peers_[i].endpoints->peer() == hello->from)
         found = {.session = peers_[i].endpoints.get(), .peer = i};
@@ -218,9 +219,9 @@ Result<void, DropReason> SessionTable::on_hello(Time now, ConstBytes packet) {
   return {};
 }
 
-// The hello of a QP told the peer's incarnation, so a session for the endpoints' packets of that
-// process can be made. If there is no memory for it, those packets are not sent, and probes cannot
-// find that dead paths work once more.
+// Called when the hello of a QP has told the peer's incarnation: now a session for endpoint packets
+// between the two processes can be made. If there is no memory for it, those packets are not sent,
+// and then no probe can find that a dead path works once more.
 void SessionTable::meet(Time now, std::uint32_t peer, const EndId& said) {
   if (said.qpn == wire::kEndpointQpn || said.incarnation == incarnation_) return;
   const EndId id{
@@ -245,7 +246,7 @@ Result<ReceiveDirection::Opened, DropReason> SessionTable::open(Time now, const 
   const Found found = find_incoming(arrival.from, dest_qpn(packet));
   if (found.session == nullptr) return DropReason::kNoSession;
   if (!found.session->is_established()) {
-    // The peer has keys and we do not, because the last hello of one of us was lost.
+    // The peer has keys and we do not: the last hello was lost.
     ask_for(found.session->poll_hello(now), found.peer);
     return DropReason::kNoSession;
   }

@@ -21,8 +21,8 @@ constexpr std::size_t kTcpChecksumAt = kUdpAt + 16;
 constexpr std::size_t kChecksumAt = kUdpAt + wire::udp_at::kChecksum;
 constexpr std::uint32_t kDscpMask = 0x3fu << wire::ipv6_at::kDscpShift;
 
-// Adds up words of 16 bits, 32 bits at a time; folding the sum adds the carries of both halves. An
-// odd last byte counts as the upper half of a word.
+// The sum of all 16-bit words, added 32 bits at a time; folded() later adds both halves and the
+// carries. An odd last byte counts as the upper half of a word.
 std::uint64_t sum_of(ConstBytes bytes) {
   std::uint64_t sum = 0;
   std::size_t at = 0;
@@ -37,13 +37,13 @@ std::uint32_t folded(std::uint64_t sum) {
   return static_cast<std::uint32_t>(sum);
 }
 
-// The checksum over the addresses and the bytes behind the IP header, without its own field. 0 is
-// sent as 0xffff, because 0 means "no checksum".
+// The UDP or TCP checksum: the sum over the addresses and the bytes behind the IP header, except
+// the checksum field at `field`. A result of 0 is sent as 0xffff, because 0 means "no checksum".
 std::uint16_t checksum_at(ConstBytes packet, std::size_t field) {
   const ConstBytes behind = packet.subspan(kUdpAt);
   std::uint64_t sum = sum_of(packet.subspan(wire::ipv6_at::kSource, 2 * kIpv6AddressSize));
   sum += behind.size() + load8(packet, wire::ipv6_at::kNextHeader) + sum_of(behind);
-  // The subtraction cannot underflow, because the field is a part of the sum.
+  // The subtraction cannot underflow, because the field's value is a part of the sum.
   const std::uint32_t checksum = ~folded(sum - load16(packet, field)) & 0xffff;
   return static_cast<std::uint16_t>(checksum == 0 ? 0xffff : checksum);
 }
@@ -54,8 +54,8 @@ bool is_udp(ConstBytes packet) {
          load16(packet, kUdpAt + wire::udp_at::kSize) == packet.size() - kUdpAt;
 }
 
-// RFC 1624: replaces the old words in the sum by the new ones. 0 is sent as 0xffff, because 0 means
-// "no checksum".
+// Updates the UDP checksum by RFC 1624: subtracts the old words and adds the new words. A result of
+// 0 is sent as 0xffff, because 0 means "no checksum".
 void update_checksum(Bytes packet, std::uint64_t old_sum, std::uint64_t new_sum) {
   const std::uint32_t checksum = load16(packet, kChecksumAt);
   if (checksum == 0) return;
@@ -115,7 +115,7 @@ void readdress(Bytes packet, const Ipv6& destination) {
 void damage(Bytes packet) {
   if (!is_udp(packet) || packet.size() == kUdpAt + wire::kUdpSize) return;
   const std::size_t last = packet.size() - 1;
-  const bool upper = (last - kUdpAt) % 2 == 0;  // the half of the word that the last byte is in
+  const bool upper = (last - kUdpAt) % 2 == 0;  // which half of its word the last byte is
   const auto word_of = [&] { return std::uint64_t{load8(packet, last)} << (upper ? 8 : 0); };
   const std::uint64_t before = word_of();
   // Adds one instead of flipping a bit, so that a packet damaged twice is still damaged.

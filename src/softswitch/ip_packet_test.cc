@@ -1,4 +1,4 @@
-// The fields that a switch reads, and that lengths and checksums are valid after each rewrite.
+// The fields that a switch reads. After each change the lengths and checksums are valid.
 #include "softswitch/ip_packet.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ PacketSpec sample() {
 std::uint32_t field(ConstBytes packet, std::size_t at) { return base::load16(packet, at); }
 
 TEST(IpPacket, TheChecksumOfAKnownPacketIsRight) {
-  // fd00:1::1 to fd00:1::2, ports 1 and 2, payload "abc"; added up by hand:
-  // 2 (fd00 + 1) + 1 + 2 + (17 + 11) + (1 + 2 + 11) + 6162 + 6300 = 2becc after carries.
+  // fd00:1::1 to fd00:1::2, ports 1 and 2, payload "abc". The sum by hand: 2 (fd00 + 1) + 1 + 2 +
+  // (17 + 11) + (1 + 2 + 11) + 6162 + 6300 = 2becc after carries.
   const auto packet = [] {
     PacketSpec spec{.source = {0xfd00'0001'0000'0000, 1},
                     .destination = {0xfd00'0001'0000'0000, 2},
@@ -117,7 +117,7 @@ TEST(IpPacket, APacketWithoutChecksumStaysWithoutOne) {
   EXPECT_EQ(field(packet, 46), 0u);
 }
 
-// For any address a right checksum stays right and a wrong one stays wrong.
+// For any new address a right checksum stays right and a wrong checksum stays wrong.
 TEST(IpPacket, ReaddressingKeepsTheChecksumRightOrWrong) {
   Prng prng(7);
   for (int i = 0; i < 2000; ++i) {

@@ -17,7 +17,7 @@ using switching::Loss;
 
 namespace {
 
-// The size on the wire with FCS, preamble and gap, as wire::wire_size() counts it.
+// The size of a packet on the wire: with FCS, preamble and gap, as wire::wire_size() counts.
 std::uint32_t wire_size_of(std::size_t ip_size) {
   constexpr std::size_t kAround = wire::kEthernetSize + wire::kEthernetFcsSize;
   return static_cast<std::uint32_t>(std::max(ip_size + kAround, wire::kEthernetFrameSizeMin) +
@@ -59,7 +59,7 @@ LiveFabric::LiveFabric(LiveFabricConfig config)
   events_.reserve(config_.packets_max);
   handed_.reserve(config_.packets_max);
   free_.reserve(config_.packets_max);
-  // Low slots are used first, so that few pages of the memory are touched.
+  // take() uses low slots first, so that few pages of the memory are touched.
   for (std::uint32_t i = config_.packets_max; i > 0; --i) free_.push_back(i - 1);
 }
 
@@ -97,8 +97,8 @@ void LiveFabric::drop(std::uint32_t packet, std::uint64_t& counter) {
   free_.push_back(packet);
 }
 
-// `link`: the one that the packet was to leave on or arrived by. A packet lost in transit counts for
-// the link that it was on.
+// Drops a packet and counts the loss at `link`: the link that it was to leave on, or the link on
+// which it was lost in transit.
 void LiveFabric::drop(std::uint32_t packet, Loss loss, LinkId link) {
   switch (loss) {
     case Loss::kNone:
@@ -145,8 +145,8 @@ Time LiveFabric::next_deadline() const {
 
 // --- the path of a packet --------------------------------------------------------------------
 
-// Sets the packet's route: by its destination address of the plan, or by its uSIDs. False: there is
-// no route inside the plane.
+// Sets the packet's route, by its destination address in the fabric's address plan or by its uSIDs.
+// False: there is no route inside the plane.
 bool LiveFabric::find_route(LinkId first, Packet& packet, const PacketFacts& facts) const {
   const fabric::LinkPlace from = config_.topology.place(first);
   packet.route = {.from = from.lower, .entropy = facts.entropy, .plane = from.plane};
@@ -219,7 +219,8 @@ void LiveFabric::forward(LinkId id, std::uint32_t index) {
   travel(id, index, admitted.leaves_at);
 }
 
-// The packet's last byte leaves on link `id` at `leaves_at`; its arrival is the next event.
+// The packet's last byte leaves on link `id` at `leaves_at`. Schedules its arrival at the other
+// end.
 void LiveFabric::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   Packet& packet = packets_[index];
   ++link_counters_[id].packets;

@@ -1,5 +1,6 @@
-// Departure times, marks, trims and drops as PortQueue computes them, and the paths that packets
-// take. Faults are in live_fabric_fault_test.cc. All tests use values: no clock, no socket.
+// Departure times, marks, trims and drops equal those of PortQueue, and packets take the right
+// paths. Tests of faults are in live_fabric_fault_test.cc. All tests use values: no clock, no
+// socket.
 #include "softswitch/live_fabric.h"
 
 #include <gtest/gtest.h>
@@ -52,8 +53,8 @@ TEST(LiveFabric, APacketIsDeliveredWhenItIsDueAndNotBefore) {
   EXPECT_EQ(bench.fabric.packets_under_way(), 0u);
 }
 
-// Runs two PortQueues with the same random draws beside the fabric, for random arrivals. The fabric
-// is polled often in one run, and once at the end in the other.
+// For random arrivals the fabric does the same as two PortQueues with the same random draws. It is
+// polled often in one run, and only at the end in the other.
 TEST(LiveFabric, ResultsEqualThoseOfPortQueue) {
   const LiveFabricConfig config = config_of(one_switch(3));
   switching::QueueParams params = config.last_hop_queue, nic;
@@ -181,7 +182,7 @@ TEST(LiveFabric, ATrimmedCarrierHasAValidChecksum) {
   LiveFabricConfig config = config_of(two_racks());
   config.fabric_queue.data_bytes_max = config.last_hop_queue.data_bytes_max = 3000;
   Bench bench(config);
-  // Both hosts of a rack send over one uplink.
+  // Both hosts of a rack send over one uplink, whose queue fills up.
   for (int i = 0; i < 20; ++i) {
     for (const fabric::HostIndex from : {0u, 1u}) {
       PacketSpec spec = Bench::spec(from, 2);
