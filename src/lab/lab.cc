@@ -18,7 +18,7 @@ namespace {
 using fabric::HostIndex;
 using fabric::LinkId;
 
-// Runs `tool` with a batch on its stdin. An empty batch runs nothing.
+// Runs `tool` in a namespace with the batch as its stdin. An empty batch runs nothing.
 Result<void> run_batch(const LabEntry& door, const std::string& netns, const char* tool,
                        std::string batch) {
   if (batch.empty()) return {};
@@ -33,7 +33,7 @@ Result<void> run_batch(const LabEntry& door, const std::string& netns, const cha
   return {};
 }
 
-// The counters of an interface in /proc/net/dev.
+// The packet counters of an interface, from /proc/net/dev.
 struct Counts {
   std::uint64_t received = 0, sent = 0, sent_bytes = 0;
 };
@@ -55,8 +55,8 @@ std::map<std::string, Counts> counts_from(const std::string& text) {
 
 }  // namespace
 
-// Refuses to start if a namespace of another owner has one of our names: the next `down` would
-// remove it.
+// Refuses to start if a namespace that this lab did not make has a name of this lab: a later down()
+// would remove it.
 Result<void> Lab::check_free(const LabPlan& plan) {
   for (const LabNode& node : plan.nodes()) {
     if (access(path_of(node).c_str(), F_OK) != 0) continue;
@@ -77,7 +77,7 @@ Result<Lab> Lab::up(const LabSpec& spec, const softswitch::LiveFabricConfig* sof
   WEFT_TRY(const os::FileDescriptor lock, folder.lock());
   const auto old = folder.read(spec.name);
   if (!old && old.error().kind != ErrorKind::kNotFound) return old.error();
-  // A lab whose keeper has ended left nothing but its file.
+  // If the keeper of an old lab has ended, only the lab's file is left, and the name is free.
   if (old && (!old->keeper || is_alive(*old->keeper))) {
     return Error{ErrorKind::kWrongState,
                  fmt::format("lab: {} is there already{}; `weft lab down --name {}`, or take "
@@ -133,7 +133,7 @@ Result<void> Lab::build(const softswitch::LiveFabricConfig* software) {
   return folder_.write(state_);
 }
 
-// The process is in the file before it does anything, so that `down` finds it.
+// The file names the process before the process does anything, so that down() finds it.
 Result<void> Lab::start_software(const softswitch::LiveFabricConfig& config) {
   WEFT_TRY(NewSwitch started, NewSwitch::start({.config = config,
                                                 .door = {.keeper = state_.keeper},
@@ -202,13 +202,13 @@ Result<void> Lab::change(Extent extent, Change change) {
 
 Result<void> Lab::tell_switch(const LabFaults& before, const LabFaults& after,
                               Extent extent) const {
-  Result<void> first;  // the first refusal; the other requests are sent all the same
+  Result<void> first;  // the first refusal; later requests are sent too
   for (const std::string& request : extent == Extent::kAll
                                         ? switch_requests_all(plan_, after)
                                         : switch_requests(plan_, before, after)) {
     const auto done = ask_software(request);
     if (!done && first) first = done.error();
-    // Stop at the first request without an answer, because each further request would wait for its
+    // Stop at the first request that gets no answer: each further request would wait until its
     // timeout.
     if (!done && done.error().kind != ErrorKind::kInvalid) break;
   }
@@ -219,12 +219,12 @@ Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after, Ext
   if (plan_.is_software()) return tell_switch(before, after, extent);
   const bool all = extent == Extent::kAll;
   const LabEntry door = this->door();
-  Result<void> first;  // the first failure; the rest is done all the same
+  Result<void> first;  // the first failure; later steps are done too
   const auto run = [&](const LabNode& node, const char* tool, std::string lines) {
     auto done = run_batch(door, node.netns, tool, std::move(lines));
     if (!done && first) first = std::move(done);
   };
-  // Links first, because tests wait for them.
+  // Links go down first, because tests wait for that.
   for (const LinkId link : after.cut) {
     if (before.cut.contains(link)) continue;
     const LinkId down = plan_.topology().reverse(link);

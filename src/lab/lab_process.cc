@@ -37,8 +37,8 @@ Result<Namespaces> open_ways(const LabEntry& door) {
   ways.mount = way("mnt");
   ways.net = way("net");
   const int error = errno;
-  // Checked after the files are open, which proves that they belong to the keeper and not to a
-  // later process.
+  // Check the keeper after opening the files. This proves that they belong to the keeper, not to a
+  // later process with its id.
   if (!is_alive(*door.keeper)) {
     return Error{ErrorKind::kNotFound,
                  fmt::format("lab: its keeper, process {}, is gone and everything with it; "
@@ -56,12 +56,12 @@ Result<Namespaces> open_ways(const LabEntry& door) {
   return ways;
 }
 
-// Runs between fork and exec, with system calls only. Returns the step that failed, with errno;
-// null on success.
+// Enters the namespaces. Runs between fork and exec, with system calls only. Returns the step that
+// failed, with errno; null on success.
 const char* go(const Namespaces& ways, const char* netns_path) {
   if (ways.user.is_open()) {
-    // Entering a mount namespace changes the working directory to its root. Relative names are
-    // meant from the current directory.
+    // Entering a mount namespace changes the working directory to its root. The program's relative
+    // file names refer to the caller's directory, so go back there.
     char here[PATH_MAX];
     const bool known = getcwd(here, sizeof(here)) != nullptr;
     if (setns(ways.user.get(), CLONE_NEWUSER) != 0) return "the keeper's user namespace";
@@ -143,7 +143,7 @@ int wait_for(pid_t pid) {
   return status;
 }
 
-// One line: the program's first message, and the line of its input that caused it.
+// One line: the first message of the failed program, and the line of its input that caused it.
 std::string complaint(const LabJob& job, const std::string& output) {
   std::string first = output.substr(0, output.find('\n'));
   const std::string mark = "Command failed -:";

@@ -21,8 +21,8 @@
 namespace weft::lab {
 namespace {
 
-constexpr int kTalk = 3;                 // the switch's end of the socket
-constexpr int kStartMs = 30'000;         // wait for an answer, on a busy machine
+constexpr int kTalk = 3;                 // descriptor of the switch's end of talk_
+constexpr int kStartMs = 30'000;         // how long to wait for an answer on a busy machine
 constexpr std::size_t kAnswerMax = 512;  // "ok", or an error message
 
 Error broken(const char* what) {
@@ -45,7 +45,8 @@ void say(std::string_view text) {
   if (send(kTalk, text.data(), std::min(text.size(), kAnswerMax), MSG_NOSIGNAL) < 0) _exit(1);
 }
 
-// A descriptor that is readable when SIGTERM has come or the leash is closed.
+// A descriptor that is readable when SIGTERM has come or, if `leashed`, the caller has closed its
+// end of the socket.
 int open_stop(bool leashed) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -60,8 +61,8 @@ int open_stop(bool leashed) {
 }
 
 [[noreturn]] void serve(int talk, const NewSwitch::Orders& orders) {
-  // Close our copies of the caller's descriptors: a program that waits for the end of its output,
-  // or for a lock of it, must not wait for the switch.
+  // Close our copies of the caller's descriptors. A program that waits until its output is closed
+  // or a lock is released must not wait for the switch.
   const int nothing = open("/dev/null", O_RDWR);
   if (nothing < 0) _exit(1);
   for (int fd = 0; fd < 3; ++fd) dup2(nothing, fd);
@@ -85,7 +86,7 @@ int open_stop(bool leashed) {
   _exit(0);
 }
 
-// Receives one message; on an error errno says why there is none.
+// Receives one message. On an error, errno is the reason.
 ssize_t hear(int fd, void* to, std::size_t size) {
   pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
   int ready = 0;

@@ -1,5 +1,5 @@
-// A lab with the software switch, as values: its plan, the requests to the switch when faults come
-// and go, and its state file.
+// A lab with the software switch, as values: its plan, the requests to the switch when faults begin
+// and end, and its state file.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -115,8 +115,8 @@ TEST(LabSwitch, RequestsCarryOutTheDifferenceOfTwoSetsOfFaults) {
   EXPECT_EQ(lossy.losses.size(), 1u);
 }
 
-// A switch that did not answer may be in any state: with faults that were healed since, and with
-// impairments of unknown ids.
+// The requests of switch_requests_all() set the state of every link, whatever the switch did
+// before: it may have faults that were healed since, and impairments of unknown ids.
 TEST(LabSwitch, AllRequestsTogetherSetTheStateWhateverItWasBefore) {
   const LabPlan p = plan();
   const Time now{};

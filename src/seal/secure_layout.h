@@ -50,7 +50,7 @@ struct PathShape {
   bool secured = false;
 };
 constexpr std::array<std::uint32_t, 3> kPayloads{4096, 2048, 1024};
-// For write_size(): the UDP payload size of the largest packet with this payload.
+// For write_size_max(): the UDP payload size of the largest packet with this payload.
 struct WriteShape {
   std::uint32_t payload = kPayloads[0];
   bool secured = false;

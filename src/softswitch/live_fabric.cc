@@ -97,8 +97,8 @@ void LiveFabric::drop(std::uint32_t packet, std::uint64_t& counter) {
   free_.push_back(packet);
 }
 
-// Drops a packet and counts the loss at `link`: the link that it was to leave on, or the link on
-// which it was lost in transit.
+// Drops a packet and counts the loss. A packet lost in transit counts for the link that it was on;
+// other packets count for `link`, by which they arrived or were to leave.
 void LiveFabric::drop(std::uint32_t packet, Loss loss, LinkId link) {
   switch (loss) {
     case Loss::kNone:
