@@ -117,7 +117,7 @@ TEST_F(LabFaultsTest, ALossCanApplyToEveryNicOrToEveryLink) {
   FAIL() << "losses are not bounded";
 }
 
-TEST_F(LabFaultsTest, ARateIsAPercentageOrInBitsPerSecond) {
+TEST_F(LabFaultsTest, ARateIsGivenAsAPercentageOrInBitsPerSecond) {
   const LinkId link = topology_.t0_down(1, 0, 1);
   FaultEvent e = event(FaultAction::kLinkRate, link);
   e.percent = 25;

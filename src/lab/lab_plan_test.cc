@@ -100,7 +100,7 @@ Walk follow(const LabPlan& plan, const LabNode& from, Ipv6 to, std::size_t choic
   return walk;
 }
 
-TEST(LabPlan, CarriersTakeThePathThatTheForwarderComputes) {
+TEST(LabPlan, PacketsWithUsidsTakeThePathThatTheForwarderComputes) {
   std::size_t walked = 0;
   for (const LabPlan& plan : sample_plans()) {
     const Topology& topology = plan.topology();

@@ -66,7 +66,7 @@ TEST(LabSwitch, ASpecWithoutRatesOrWithLargePacketsIsRefused) {
   EXPECT_FALSE(LabPlan::make(large));
 }
 
-TEST(LabSwitch, RequestsCarryOutTheDifferenceOfTwoSetsOfFaults) {
+TEST(LabSwitch, RequestsChangeOneSetOfFaultsIntoAnother) {
   const LabPlan p = plan();
   const LinkId up = p.topology().host_up(0, 3), down = p.topology().reverse(up);
   LabFaults sound, cut, both, silent;

@@ -82,7 +82,8 @@ TEST(CopyChoice, TheFasterRoutineIsFoundAndKept) {
   Flow flow;
   flow.run(64 * kMiB, {.through = 100, .past = 50});
   const Flow::Used later = flow.run(4096 * kMiB, {.through = 100, .past = 50});
-  EXPECT_LT(later.through, 4096 * kMiB / 50);  // the slower routine is used in trials only
+  EXPECT_LT(later.through,
+            4096 * kMiB / 50);  // the slower routine is used only while it is measured
   EXPECT_GT(later.through, 0u);
 }
 

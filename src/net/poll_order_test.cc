@@ -18,7 +18,7 @@ TEST(PollOrder, PlaneThatGaveDataIsPolledAloneForAMoment) {
   EXPECT_FALSE(order.is_plane_busy(at(120)));
 }
 
-TEST(PollOrder, AnswersPredictNoPlane) {
+TEST(PollOrder, ControlPacketsPredictNoPlane) {
   PollOrder order;
   order.note_plane(at(100), 2, kData);
   order.note_plane(at(101), 3, kAnswers);
@@ -47,7 +47,7 @@ TEST(PollOrder, AfterASingleRunOnlyOneIsAskedFor) {
   EXPECT_EQ(order.runs_max(), 2u);
 }
 
-TEST(PollOrder, OthersWaitWhileARingOrAPolledPlaneIsBusyButNotForLong) {
+TEST(PollOrder, OtherSocketsWaitForAShortTimeWhileARingOrAPolledPlaneIsBusy) {
   PollOrder order;
   order.note_all_polled(at(100));
   EXPECT_FALSE(order.may_others_wait(at(101), false));

@@ -5,7 +5,7 @@
 namespace weft::net {
 namespace {
 
-TEST(RunShape, IsDecidedAnewAfterSoManyRuns) {
+TEST(RunShape, ShapeOfArrivalsIsDecidedAnewAfter256Runs) {
   RunShape shape;
   EXPECT_FALSE(shape.note({.count = RunShape::kRunsJudged - 1, .packets = 255}));
   EXPECT_FALSE(shape.is_single());

@@ -46,7 +46,7 @@ TEST(Waiter, LongYieldEndsSpinningForTwentyMilliseconds) {
   EXPECT_FALSE(waiter.may_sleep(at(21'000)));
 }
 
-TEST(Waiter, OversubscribedLoopMayHaveATimeOfYieldsBeforeItSleeps) {
+TEST(Waiter, OversubscribedLoopMayYieldForAWhileBeforeItSleeps) {
   Waiter waiter({.spin = Duration::us(200), .spin_oversubscribed = Duration::us(50)});
   waiter.note_yield(at(1000), at(2000));
   waiter.start(at(2000));

@@ -14,7 +14,7 @@ using namespace test;
 
 const EndId kA = id_of(1), kB = id_of(2);
 
-TEST(SecureHello, IsParsedBackAndEveryChangedByteIsRefused) {
+TEST(SecureHello, HelloIsParsedBackAndAnyChangedByteIsRefused) {
   const KeySchedule keys = KeySchedule::from_secret(some_secret()).value();
   const SecureHello hello{.from = {.incarnation = 0x1122'3344'5566'7788, .process = 3, .qpn = 7},
                           .to = {.incarnation = 9, .process = 255, .qpn = 0xff'ffff},
@@ -35,7 +35,7 @@ TEST(SecureHello, IsParsedBackAndEveryChangedByteIsRefused) {
   EXPECT_EQ(parse_hello(packet, other).error(), DropReason::kForged);
 }
 
-TEST(Handshake, KeysAreAgreedWhateverHellosAreLost) {
+TEST(Handshake, BothEndsGetKeysWhicheverHellosAreLost) {
   // In each round another subset of the first eight packets is lost; later packets all arrive.
   for (unsigned lost = 0; lost < 256; ++lost) {
     TestEnd a(config_of(kA, kB, 1)), b(config_of(kB, kA, 2));
@@ -76,7 +76,7 @@ TEST(Handshake, TheRateOfHellosIsLimited) {
 
 // A process is killed. Another takes its slot and, by chance, its QPN. Packets recorded from the
 // killed process are useless, and no key is used a second time.
-TEST(Handshake, WhatWasRecordedOfAnEarlierIncarnationIsWorthless) {
+TEST(Handshake, PacketsRecordedFromAnEarlierIncarnationAreRefused) {
   std::vector<SecureHello::Packet> hellos;
   std::vector<std::vector<std::byte>> packets;
   std::set<std::uint64_t> key_ids;

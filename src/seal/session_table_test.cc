@@ -170,7 +170,7 @@ TEST(SessionTable, ARestartedPeerGetsANewSession) {
 }
 
 // The ends are not told the incarnations out of band; they learn them from hellos.
-TEST(SessionTable, HellosTellIncarnationsThatWereNotKnown) {
+TEST(SessionTable, UnknownIncarnationsAreLearnedFromHellos) {
   Process a(1, 0), b(2, 0);
   ASSERT_TRUE(a.secure_unnamed(0x100, b, 0x200));
   settle(a, b);

@@ -41,8 +41,8 @@ Result<std::string> find_file(const std::string& flag) {
   for (const std::string& candidate : candidates) {
     std::error_code why;
     const auto type = fs::symlink_status(candidate, why).type();
-    // The working directory may be another user's, as after `su`. Then the program warns and goes
-    // on without the file, because an unreadable file may name a secret.
+    // The folder may be closed to this user, as after `su`. The program goes on without the file,
+    // but warns, because the file may name a secret.
     if (type == fs::file_type::none) {
       os::log(os::LogLevel::kWarn, "settings in {} are not used: {}", candidate, why.message());
     } else if (type != fs::file_type::not_found) {

@@ -47,9 +47,8 @@ struct NetSettings {
   wire::PeerKind peers = wire::PeerKind::kSoftware;
   std::optional<wire::IcrcCover> icrc{};  // absent: follows from `peers`
   std::string secret_file{};
-  std::optional<Duration> spin{};  // absent: os::usual_spin()
-  Duration poll_gap = Duration::us(
-      50);  // from a program's last poll until the device's thread drives the network again
+  std::optional<Duration> spin{};        // absent: os::usual_spin()
+  Duration poll_gap = Duration::us(50);  // the device's thread runs after this time without a poll
   os::LogLevel log = os::LogLevel::kWarn;
   std::optional<Rate> rate{};
   fabric::Srv6Form srv6 = fabric::Srv6Form::kAuto;

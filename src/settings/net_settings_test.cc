@@ -21,7 +21,7 @@ std::string wrong(std::string_view file, const SettingWords& environment = {},
   return out ? "nothing is wrong" : out.error().message;
 }
 
-TEST(NetSettings, FlagWinsOverEnvironmentOverFileOverDefault) {
+TEST(NetSettings, AFlagWinsOverEnvironmentOverFileOverDefault) {
   const char* const file = "[net]\nmtu = 2048\n";
   EXPECT_EQ(settle("", {}, {})->mtu, 0u);
   EXPECT_EQ(settle(file, {}, {})->mtu, 2048u);

@@ -60,7 +60,7 @@ TEST(IpPacket, FactsAreTheFieldsThatASwitchReads) {
   EXPECT_EQ(facts->datagram.size(), 1001u);
 }
 
-TEST(IpPacket, ShortPacketsAndOthersThanIpv6AreRefused) {
+TEST(IpPacket, PacketsThatAreShortOrNotIpv6AreRefused) {
   const auto packet = make_packet(sample());
   for (std::size_t size = 0; size < packet.size(); ++size)
     EXPECT_FALSE(look_at(ConstBytes(packet).first(size)).has_value()) << size;
@@ -69,7 +69,7 @@ TEST(IpPacket, ShortPacketsAndOthersThanIpv6AreRefused) {
   EXPECT_FALSE(look_at(ipv4).has_value());
 }
 
-TEST(IpPacket, PacketsWithContradictingLengthsAreNotUdp) {
+TEST(IpPacket, PacketsWithContradictingLengthsDoNotCountAsUdp) {
   auto packet = make_packet(sample());
   base::store16(packet, 44, 500);
   const auto facts = look_at(packet);

@@ -158,7 +158,7 @@ TEST(LiveFabric, ResultsEqualThoseOfPortQueue) {
 
 // --- paths -------------------------------------------------------------------------------------
 
-TEST(LiveFabric, ACarrierTakesItsPathAndArrivesWithTheHostsUsid) {
+TEST(LiveFabric, APacketWithUsidsTakesItsPathAndArrivesWithTheHostsUsid) {
   for (std::uint32_t path = 0; path < 2; ++path) {
     Bench bench(two_racks());
     const fabric::Topology& topology = bench.fabric.topology();
@@ -178,7 +178,7 @@ TEST(LiveFabric, ACarrierTakesItsPathAndArrivesWithTheHostsUsid) {
   }
 }
 
-TEST(LiveFabric, ATrimmedCarrierHasAValidChecksum) {
+TEST(LiveFabric, ATrimmedPacketWithUsidsHasAValidChecksum) {
   LiveFabricConfig config = config_of(two_racks());
   config.fabric_queue.data_bytes_max = config.last_hop_queue.data_bytes_max = 3000;
   Bench bench(config);

@@ -1,4 +1,5 @@
-// A pair of ends in each of the two modes, and the invariants that must hold after any attack.
+// Test fixtures with a HostilePair in plain and in secured mode, and the invariants that must hold
+// after any attack.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -19,8 +19,8 @@ class SecureTrim : public ::testing::Test {
  protected:
   void SetUp() override { shake_hands(a, b); }
 
-  // Sends more than the port holds. The packets are writes with immediates and timestamps, which
-  // have the longest header.
+  // Sends more packets than the port's queue holds. They are writes with immediate and timestamp,
+  // which have the longest header.
   std::vector<softswitch::Got> crowd(std::size_t trimmed_size_after_ip) {
     softswitch::LiveFabricConfig config = softswitch::config_of(softswitch::one_switch(3));
     config.trimmed_size_after_ip = trimmed_size_after_ip;
