@@ -183,8 +183,7 @@ void LabPlan::add_host(LabNode& node) const {
 
 void LabPlan::add_switch(LabNode& node) const {
   const Ipv6 own = usid_address(topology_, node.id);
-  node.addresses.push_back(
-      {.ip = own, .on = fabric::kNoLink});  // the source address of the switch's ICMP errors
+  node.addresses.push_back({.ip = own, .on = fabric::kNoLink});  // source of its ICMP errors
   node.routes.push_back({.prefix = own, .prefix_bits = kUsidPrefixBits, .via = {}});
   for (const LabInterface& interface : node.interfaces) {
     const NodeId neighbour = topology_.ends(interface.out).to;

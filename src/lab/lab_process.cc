@@ -61,7 +61,7 @@ Result<Namespaces> open_ways(const LabEntry& door) {
 const char* go(const Namespaces& ways, const char* netns_path) {
   if (ways.user.is_open()) {
     // Entering a mount namespace changes the working directory to its root. The program's relative
-    // file names refer to the caller's directory, so go back there.
+    // file names refer to the caller's directory, so return there.
     char here[PATH_MAX];
     const bool known = getcwd(here, sizeof(here)) != nullptr;
     if (setns(ways.user.get(), CLONE_NEWUSER) != 0) return "the keeper's user namespace";

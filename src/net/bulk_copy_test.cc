@@ -60,7 +60,7 @@ class Flow {
     return used;
   }
   void rest(Duration pause) { now_ += pause; }
-  // Runs until the routine has changed for good, not only for a trial: it stays changed for 8 MiB.
+  // Runs until the routine has changed for good, not only while it is measured: for 8 MiB.
   void run_until_it_changes(Cost cost) {
     const CopyWay before = choice_.way();
     for (std::uint64_t other = 0; other < (8u << 20);) {
@@ -82,8 +82,7 @@ TEST(CopyChoice, TheFasterRoutineIsFoundAndKept) {
   Flow flow;
   flow.run(64 * kMiB, {.through = 100, .past = 50});
   const Flow::Used later = flow.run(4096 * kMiB, {.through = 100, .past = 50});
-  EXPECT_LT(later.through,
-            4096 * kMiB / 50);  // the slower routine is used only while it is measured
+  EXPECT_LT(later.through, 4096 * kMiB / 50);  // used only while it is measured
   EXPECT_GT(later.through, 0u);
 }
 
@@ -92,7 +91,7 @@ TEST(CopyChoice, TheRoutineChangesWhenTheOtherBecomesFaster) {
   for (int turn = 0; turn < 3; ++turn) {
     flow.run(4096 * kMiB, {.through = 50, .past = 100});
     EXPECT_LT(flow.run(1024 * kMiB, {.through = 50, .past = 100}).past, 1024 * kMiB / 50);
-    // The next trial begins after at most 512 MiB, the longest stay.
+    // The other routine is measured after at most 512 MiB, the longest stay.
     flow.run(520 * kMiB, {.through = 100, .past = 50});
     EXPECT_LT(flow.run(1024 * kMiB, {.through = 100, .past = 50}).through, 1024 * kMiB / 25);
   }
@@ -109,8 +108,7 @@ TEST(CopyChoice, AfterAChangeTheNextTrialComesSoon) {
   Flow flow;
   const Flow::Cost usual{.through = 50, .past = 100};
   flow.run(4096 * kMiB, usual);
-  flow.run_until_it_changes(
-      {.through = 100, .past = 50});  // a change that the usual costs do not justify
+  flow.run_until_it_changes({.through = 100, .past = 50});  // not justified by `usual`
   EXPECT_LT(flow.run(128 * kMiB, usual).past, 32 * kMiB);
 }
 

@@ -57,8 +57,7 @@ struct HostFacts {
 struct FactQuestion {
   std::vector<Ipv6> planes{};
   std::uint32_t receive_bytes = 4u << 20, send_bytes = 256u << 10;
-  std::vector<std::uint32_t>
-      cpus{};  // the CPUs named in the settings; empty: those of this process
+  std::vector<std::uint32_t> cpus{};  // named in the settings; empty: those of this process
   std::string sysfs = "/sys";
 };
 HostFacts host_facts(const FactQuestion& question);

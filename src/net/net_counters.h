@@ -15,8 +15,8 @@ struct NetCounters {
   // Runs that the kernel dropped because our receive buffer was full.
   std::uint64_t drops_host = 0;
   std::uint64_t refusals = 0;  // ICMP reports that a peer's UDP port is closed
-  std::uint64_t hellos_sent = 0,
-                waits_for_keys = 0;  // waits_for_keys: packets not sent for lack of keys
+  // waits_for_keys: packets not sent for lack of keys.
+  std::uint64_t hellos_sent = 0, waits_for_keys = 0;
   // Packets at port 4791 in place of an ended process: requests for the host, and all others.
   std::uint64_t host_requests = 0, host_strays = 0;
   // Packets that this layer dropped, by reason; the node counts its own drops.

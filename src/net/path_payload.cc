@@ -21,8 +21,7 @@ constexpr std::size_t kIpv4Size = 20;
 std::uint32_t PathPayload::known(std::span<const world::Address> peer) const {
   std::uint32_t payload = seal::kPayloads[0];
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
-  if (!scope)
-    return payload;  // the network namespace cannot be entered: no information about paths
+  if (!scope) return payload;  // without the network namespace nothing is known about paths
   const auto interfaces = os::list_interfaces();
   for (const fabric::Ev& ev : steering_->evs(config_.process)) {
     if (ev.port >= peer.size()) continue;

@@ -21,7 +21,7 @@ namespace weft::net {
 
 class RunSender {
  public:
-  // Parts of the world, which outlive the sender.
+  // The parts of the world that a sender uses. They outlive the sender.
   struct Parts {
     std::vector<Plane>& planes;
     const Steering& steering;

@@ -11,8 +11,7 @@ TEST(RunShape, ShapeOfArrivalsIsDecidedAnewAfter256Runs) {
   EXPECT_FALSE(shape.is_single());
   EXPECT_TRUE(shape.note({.count = 1, .packets = 1}));
   EXPECT_TRUE(shape.is_single());
-  EXPECT_FALSE(shape.note(
-      {.count = RunShape::kRunsJudged, .packets = 300}));  // packets arrive alone, as before
+  EXPECT_FALSE(shape.note({.count = RunShape::kRunsJudged, .packets = 300}));  // no change
   EXPECT_TRUE(shape.note({.count = RunShape::kRunsJudged, .packets = 2 * RunShape::kRunsJudged}));
   EXPECT_FALSE(shape.is_single());
 }

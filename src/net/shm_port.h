@@ -129,8 +129,7 @@ class ShmPort {
   std::size_t turn_ = 0;
   std::vector<world::Datagram> batch_;
   std::vector<std::array<std::byte, kShmHeaderMax>> headers_;
-  CopyChoice copies_{
-      CopyChoice::kWriterStay};  // one for all rings, because the choice depends on this thread
+  CopyChoice copies_{CopyChoice::kWriterStay};  // one for all rings, because it times this thread
   Counters counters_;
 };
 

@@ -25,8 +25,7 @@
 
 namespace weft::net {
 
-inline constexpr std::size_t kShmHeaderMax =
-    56;  // header and the record's word fill one cache line
+inline constexpr std::size_t kShmHeaderMax = 56;  // with the record's word: one cache line
 inline constexpr std::size_t kShmPayloadMax = 65536;
 
 // The layout of one record in the ring. Short payload follows its header. Longer payload starts on

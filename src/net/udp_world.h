@@ -193,7 +193,7 @@ class UdpWorld final : public world::World {
   std::array<world::Datagram, kPollDatagramsMax> out_, grouped_;
   NetCounters counters_;
 
-  // --- what is known about the paths
+  // --- the state of the paths
   std::optional<LinkWatch> links_;
   RunShape run_shape_;
   RefusalPolls refusals_;

@@ -30,8 +30,8 @@ class UdpSocket {
     bool singly = false;          // no GRO: another socket must see the packets one by one
     bool any_checksum = false;    // IPv6: accepts packets whose checksum is 0
     bool hears_refusals = false;  // see poll_refusal()
-    bool by_carrier =
-        false;  // ICMP errors match no connected socket, because switches rewrite addresses
+    // Switches rewrite addresses, so ICMP errors match no connected socket.
+    bool by_carrier = false;
   };
   // Errors: kExhausted when the port is taken, kSystem otherwise.
   static Result<UdpSocket> open(const Options& options);
@@ -102,10 +102,10 @@ class UdpSocket {
   bool may_connect_ = false;
   // True: the socket is connected to `habit_`, which saves the kernel a route lookup for each send.
   // A send to another address disconnects it. A destination and header that are used often enough
-  // become the new habit.
+  // replace it.
   bool has_habit_ = false;
-  std::uint16_t strange_ = 0;       // consecutive sends that differed from the habit
-  std::uint16_t strange_max_ = 16;  // after this many such sends the socket connects to a new habit
+  std::uint16_t strange_ = 0;       // consecutive sends elsewhere or with another header
+  std::uint16_t strange_max_ = 16;  // after this many such sends the socket connects anew
   Habit habit_{};
   bool singly_ = false;  // the kernel refused to segment a run
 };

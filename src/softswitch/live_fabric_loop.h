@@ -62,8 +62,7 @@ class LiveFabricLoop {
 
   LiveFabricLoopOptions options_;
   os::Waiter waiter_;
-  std::string_view precedence_ =
-      "none";  // priority over other processes: "realtime", "nice" or "none"
+  std::string_view precedence_ = "none";  // over other processes: "realtime", "nice" or "none"
   LiveFabric fabric_;
   std::unique_ptr<FabricEdge> edge_;
   std::optional<os::ControlSocket> control_;
