@@ -23,10 +23,10 @@ struct Value {
   Position at;
   std::string key;              // name of this value in its table
   Position key_at;              // place of that name
-  std::string text;             // kString
-  std::int64_t integer = 0;     // kInteger
-  double real = 0;              // kReal
-  bool boolean = false;         // kBool
+  std::string text;             // value of kind kString
+  std::int64_t integer = 0;     // value of kind kInteger
+  double real = 0;              // value of kind kReal
+  bool boolean = false;         // value of kind kBool
   std::vector<Value> children;  // in the order of the file
 
   // Null if the key is absent. REQUIRES kTable.

@@ -21,7 +21,7 @@ inline constexpr std::size_t kPollDatagramsMax = 45;
 
 // The first datagrams of a poll, in the form that the kernel sends in one system call.
 struct OutgoingRun {
-  std::size_t count = 0;      // datagrams
+  std::size_t count = 0;      // number of datagrams
   std::size_t segment = 0;    // bytes of each packet except the last
   std::span<iovec> pieces{};  // all bytes, in order; valid until the next run is built
 };

@@ -193,7 +193,7 @@ void ShmPort::wake() {
   }
 }
 
-// --- in ----------------------------------------------------------------------------------------
+// --- receiving ---------------------------------------------------------------------------------
 
 bool ShmPort::receive(Time now, world::Node& node) {
   for (std::size_t tried = 0; tried < readers_.size(); ++tried) {
@@ -239,7 +239,7 @@ bool ShmPort::receive_from(In& in, Time now, world::Node& node) {
   return true;
 }
 
-// --- out ---------------------------------------------------------------------------------------
+// --- sending -----------------------------------------------------------------------------------
 
 world::PortRoom ShmPort::room(Time now) {
   copies_.look(now, counters_.bulk_bytes);

@@ -20,7 +20,7 @@ static_assert(HeldPackets::kMax >= kPortRoom);
 
 }  // namespace
 
-// --- in ----------------------------------------------------------------------------------------
+// --- receiving ---------------------------------------------------------------------------------
 
 bool UdpWorld::prepare_wait() {
   if (!watch_->prepare_wait(now_)) return false;
@@ -103,7 +103,7 @@ bool UdpWorld::run_deadlines(Time due) {
   return true;
 }
 
-// --- out ---------------------------------------------------------------------------------------
+// --- sending -----------------------------------------------------------------------------------
 
 // Polls the node for datagrams as far as ports have room, and sends them. True if there were any.
 bool UdpWorld::transmit() {
@@ -142,7 +142,7 @@ bool UdpWorld::transmit() {
   return true;
 }
 
-// --- time --------------------------------------------------------------------------------------
+// --- passes and waiting ------------------------------------------------------------------------
 
 bool UdpWorld::pass(Time slept_until) {
   WEFT_ASSERT(node_ != nullptr);

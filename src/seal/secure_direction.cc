@@ -37,7 +37,7 @@ Nonce make_nonce(std::uint32_t ev, std::uint64_t counter) {
   return nonce;
 }
 
-// --- out ---------------------------------------------------------------------------------------
+// --- sending -----------------------------------------------------------------------------------
 
 SendDirection::SendDirection(const Key& traffic_secret, std::uint32_t epoch_shift)
     : secret_(traffic_secret),
@@ -88,7 +88,7 @@ std::size_t SendDirection::seal(const Packet& packet, Bytes out) {
   return size;
 }
 
-// --- in ----------------------------------------------------------------------------------------
+// --- receiving ---------------------------------------------------------------------------------
 
 ReceiveDirection::Epoch ReceiveDirection::make_epoch(std::uint64_t number, const Key& secret) {
   const TrafficKeys keys = traffic_keys(secret);
