@@ -29,7 +29,7 @@ std::uint32_t PathPayload::known(std::span<const world::Address> peer) const {
     const Ipv6 to = steering_->fields(config_.process, ev.port, ev.value, peer[ev.port].ip()).to;
     std::uint32_t mtu = path_mtu({.from = from, .to = to});
     if (mtu != 0) mtu = std::max(mtu, kPathMtuMin);
-    // A plane that is down has no route, but may carry packets later: the MTU of its interface counts.
+    // A plane that is down has no route, but may have one later: the MTU of its interface counts.
     if (const os::Interface* on = interfaces ? os::interface_of(from, *interfaces) : nullptr;
         on != nullptr && on->mtu != 0) {
       mtu = mtu == 0 ? on->mtu : std::min(mtu, on->mtu);
