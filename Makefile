@@ -106,7 +106,7 @@ test-asan: test-hash
 # is a failure. Not those whose reader hears from the other process that bytes have come (Way, Secret, TSAN_NOT): what
 # goes through another process is an order that TSan does not see.
 TSAN_NOT ?= ^mrc\.Write\.ProgressWithoutCalls
-TSAN_TESTS ?= ^(mrc\.(Threads|Many\.ThreadsAsVerbsPromise|Events|Write|Errors)|net\.ShmRing\.TwoThreads)
+TSAN_TESTS ?= ^(mrc\.(Threads|Many\.ThreadsAsVerbsPromise|Events|Write|Errors)|net\.ShmRing\.RecordsCrossBetweenTwoThreads)
 test-tsan:
 	@tools/install-deps build test
 	@$(TALLY) forget tsan

@@ -8,7 +8,7 @@
 namespace weft::config {
 namespace {
 
-// The part of the grammar that the scan is in: it decides whether an escape is possible there.
+// The part of the TOML grammar that the scan is in. Only some parts allow escapes.
 enum class Within { kPlain, kComment, kBasic, kLiteral, kBasicLines, kLiteralLines };
 
 bool is_lines(Within within) {
@@ -64,7 +64,8 @@ class Scan {
   }
 
  private:
-  // Takes a character outside ASCII. Returns what is wrong with it, or null.
+  // Converts a character outside ASCII. Returns the mistake if it is not allowed there, otherwise
+  // null.
   const char* take_other() {
     const CodePoint point = decode(text_.substr(i_));
     if (point.size == 0) return "bytes that are not UTF-8; expected text";
@@ -91,7 +92,7 @@ class Scan {
     } else if (c == '\n') {
       if (!is_lines(within_)) within_ = Within::kPlain;
     } else if (has_escapes(within_) && c == '\\') {
-      copy(1);  // an escaped quote does not end the string
+      copy(1);  // skip the escaped character: an escaped quote does not end the string
       if (i_ < text_.size() && (text_[i_] == '"' || text_[i_] == '\\')) copy(1);
       return;
     } else if (within_ != Within::kComment && c == quote()) {
@@ -114,7 +115,8 @@ class Scan {
     copy(three ? 3 : 1);
   }
 
-  // Three quotes close a multi-line string; up to two more before them belong to it.
+  // Handles quotes in a multi-line string. Three quotes close it; up to two quotes before those
+  // belong to the string.
   void close() {
     const std::size_t quotes = run_of(quote());
     if (!is_lines(within_)) {

@@ -8,8 +8,8 @@
 
 namespace weft::config {
 namespace {
-// Replaces the library's assertions: wrong input reaches some of them, and a mistake in a file must
-// not end the program.
+// Thrown in place of the TOML library's assertions: invalid input reaches some of them, and a
+// mistake in a file must not end the program.
 struct LibraryGaveUp : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -31,8 +31,9 @@ Position position_of(const toml::source_region& region) {
   return {region.begin.line, region.begin.column};
 }
 
-// The library, and convert() after it, recurse once for each part of a dotted key, so the depth
-// must be bounded. A key is in one line, and no useful line has so many dots.
+// The position at which a line has too many dots, if any. The library and convert() recurse once
+// for each part of a dotted key, so the number of parts must be bounded. A key lies in one line,
+// and no useful line has so many dots.
 std::optional<Position> too_deep(std::string_view text) {
   constexpr std::uint32_t kDotsMax = 1000;
   Position at{.line = 1, .column = 0};
@@ -95,7 +96,7 @@ const Value* Value::find(std::string_view name) const {
 }
 
 Result<Value> parse_document(std::string_view toml, std::string_view file_name) {
-  // Some editors begin every file with it.
+  // Some editors begin every file with a byte order mark.
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (toml.starts_with(kByteOrderMark)) toml.remove_prefix(kByteOrderMark.size());
   const auto ascii = to_ascii(toml);
@@ -123,7 +124,7 @@ Result<Value> parse_document(std::string_view toml, std::string_view file_name) 
 std::string message_at(std::string_view file_name, Position at, std::string_view what) {
   std::string message = std::string(file_name) + ":" + std::to_string(at.line) + ":" +
                         std::to_string(at.column) + ": " + std::string(what);
-  // A message to a person is one line of bounded length, whatever the file contains.
+  // Cuts the message to one line of bounded length, whatever the file contains.
   for (char& c : message) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }

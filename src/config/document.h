@@ -1,6 +1,5 @@
-// A TOML document as a plain tree of values, each with its place in the file. Only this header's
-// implementation uses the TOML library: one file compiles it, and readers do not depend on its
-// types.
+// A TOML document as a plain tree of values, each with its place in the file. Only document.cc uses
+// the TOML library, so that one file compiles it and no other code depends on its types.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +21,12 @@ enum class ValueKind : std::uint8_t { kString, kInteger, kReal, kBool, kDate, kA
 struct Value {
   ValueKind kind = ValueKind::kTable;
   Position at;
-  std::string key;              // name of the value in its table
+  std::string key;              // name of this value in its table
   Position key_at;              // place of that name
-  std::string text;             // kString
-  std::int64_t integer = 0;     // kInteger
-  double real = 0;              // kReal
-  bool boolean = false;         // kBool
+  std::string text;             // value of kind kString
+  std::int64_t integer = 0;     // value of kind kInteger
+  double real = 0;              // value of kind kReal
+  bool boolean = false;         // value of kind kBool
   std::vector<Value> children;  // in the order of the file
 
   // Null if the key is absent. REQUIRES kTable.
@@ -37,7 +36,7 @@ struct Value {
 // Returns the document, or the error "FILE:LINE:COL: what is wrong".
 Result<Value> parse_document(std::string_view toml, std::string_view file_name);
 
-// "FILE:LINE:COL: what".
+// The text "FILE:LINE:COL: what".
 std::string message_at(std::string_view file_name, Position at, std::string_view what);
 
 }  // namespace weft::config

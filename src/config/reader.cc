@@ -31,7 +31,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 std::string_view nearest(std::string_view word, std::span<const std::string> candidates) {
   std::string_view best;
   if (word.size() > 64) return best;
-  std::size_t best_distance = word.size() / 3 + 2;  // a larger distance means another word
+  // Candidates at a larger distance are other words.
+  std::size_t best_distance = word.size() / 3 + 2;
   for (const std::string& candidate : candidates) {
     const std::size_t d = distance(word, candidate);
     if (d < best_distance && d < candidate.size()) {

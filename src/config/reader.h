@@ -1,6 +1,6 @@
 // Reader: reads one table of a document, key by key, into typed members. A value that does not fit
-// is reported with its place. A key that no getter asked for is reported at the end. Owned by the
-// parse functions, one for each table.
+// is reported with its place. finish() reports keys that no getter asked for. Each parse function
+// has one Reader for each table.
 //
 // A getter leaves `out` at its default if the key is absent. Only the first mistake is reported: a
 // person gets one clear line.
@@ -20,7 +20,7 @@
 
 namespace weft::config {
 
-// Collects the first mistake.
+// Collects the first mistake that a reader finds.
 class Report {
  public:
   explicit Report(std::string_view file_name) : file_name_(file_name) {}
@@ -46,15 +46,15 @@ class Reader {
  public:
   static constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 40;
 
-  // `table` may be null (absent: all members keep their defaults) or not a table (a mistake).
-  // `name` is for messages: "[topology]".
+  // `table` is null if it is absent; then all members keep their defaults. A value of another kind
+  // is a mistake. `name` is for messages: "[topology]".
   Reader(Report& report, const Value* table, std::string name);
 
   bool present() const { return table_ != nullptr; }
   Position at() const { return at_; }
   bool has(std::string_view key) const { return table_ != nullptr && table_->find(key) != nullptr; }
 
-  // A whole number within the range. The range must fit T.
+  // Reads a whole number within the range. The range must fit T.
   template <typename T>
   void number(std::string_view key, T& out, Range range = {}) {
     if (const Value* value = take(key)) {
@@ -105,18 +105,18 @@ class Reader {
     }
   }
 
-  // A table or a list of tables within this one; null or empty if absent.
+  // A table, or a list of tables, within this table; null or empty if absent.
   const Value* table(std::string_view key);
   std::span<const Value> tables(std::string_view key);
 
-  // Reports a mistake unless the key is there.
+  // Reports a mistake if the key is absent.
   void require(std::string_view key, std::string_view expected);
-  // The key may be there only if `applies`; otherwise the report says: "KEY means nothing here;
+  // Reports a mistake if the key is there although `applies` is false: "KEY means nothing here;
   // WHY".
   void only_if(bool applies, std::string_view key, std::string_view why);
-  // For checks that the caller makes: reports at the key if it is there, otherwise at the table.
+  // Reports a mistake that the caller found: at the key if it is there, otherwise at the table.
   void fail_at(std::string_view key, std::string_view what);
-  // Reports a key that no getter asked for. Call it last.
+  // Reports each key that no getter asked for. To be called last.
   void finish();
 
  private:
@@ -127,7 +127,7 @@ class Reader {
   std::optional<Duration> time(const Value& value, std::string_view key);
   std::optional<std::uint32_t> share(const Value& value, std::string_view key);
   void fail(Position at, std::string_view what) { report_->fail(at, what); }
-  // How messages show a wrong value: " = 7" or " is a list".
+  // The text by which messages show a wrong value: " = 7" or " is a list".
   static std::string described(const Value& value);
 
   template <typename E, std::size_t N>

@@ -26,7 +26,7 @@ constexpr Unit kRates[] = {
     {"Mbps", 1'000'000}, {"Gbps", 1'000'000'000}, {"Tbps", 1'000'000'000'000}};
 constexpr Unit kShares[] = {{"%", 10'000}};
 
-// The number, and the text after it.
+// The number in a text such as "1.5ms", and the unit behind it.
 struct Parts {
   std::uint64_t digits = 0;       // without the decimal point
   std::uint64_t denominator = 1;  // 10 to the power of the number of decimals
@@ -61,7 +61,7 @@ Parts split(std::string_view text) {
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-// The text as a whole number of the smallest unit.
+// Converts a text with unit to a whole number of the smallest unit.
 Result<std::uint64_t, std::string> scaled(std::string_view text, std::span<const Unit> units,
                                           std::string_view smallest, std::string_view expected) {
   const Parts parts = split(text);
@@ -99,7 +99,7 @@ Result<std::uint64_t, std::string> size_from(std::string_view text) {
 Result<Duration, std::string> duration_from(std::string_view text) {
   const auto ps = scaled(text, kDurations, "one picosecond", kDurationExpected);
   if (!ps) return ps.error();
-  // Sums and small multiples of durations must not overflow Time.
+  // Limits durations to 1000 s, so that sums and small multiples of them do not overflow Time.
   if (*ps > static_cast<std::uint64_t>(Duration::s(1000).ps())) {
     return quoted(text) + " is too long; expected at most 1000s";
   }

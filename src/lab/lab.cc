@@ -18,8 +18,8 @@ namespace {
 using fabric::HostIndex;
 using fabric::LinkId;
 
-// Runs `tool` with a batch on its stdin. An empty batch runs nothing.
-Result<void> run_batch(const LabEntry& door, const std::string& netns, const char* tool,
+// Runs `tool` in a namespace with the batch as its stdin. An empty batch runs nothing.
+Result<void> run_batch(const LabEntry& lab_entry, const std::string& netns, const char* tool,
                        std::string batch) {
   if (batch.empty()) return {};
   WEFT_TRY(std::string program, find_tool(tool));
@@ -28,12 +28,12 @@ Result<void> run_batch(const LabEntry& door, const std::string& netns, const cha
   if (std::strcmp(tool, "ip") == 0) command.push_back("-6");
   command.insert(command.end(), {is_nft ? "-f" : "-batch", "-"});
   const auto ran =
-      run(door, {.netns = netns, .command = std::move(command), .input = std::move(batch)});
+      run(lab_entry, {.netns = netns, .command = std::move(command), .input = std::move(batch)});
   if (!ran) return ran.error();
   return {};
 }
 
-// The counters of an interface in /proc/net/dev.
+// The packet counters of an interface, from /proc/net/dev.
 struct Counts {
   std::uint64_t received = 0, sent = 0, sent_bytes = 0;
 };
@@ -55,8 +55,8 @@ std::map<std::string, Counts> counts_from(const std::string& text) {
 
 }  // namespace
 
-// Refuses to start if a namespace of another owner has one of our names: the next `down` would
-// remove it.
+// Refuses to start if a namespace that this lab did not make has a name of this lab: a later down()
+// would remove it.
 Result<void> Lab::check_free(const LabPlan& plan) {
   for (const LabNode& node : plan.nodes()) {
     if (access(path_of(node).c_str(), F_OK) != 0) continue;
@@ -77,7 +77,7 @@ Result<Lab> Lab::up(const LabSpec& spec, const softswitch::LiveFabricConfig* sof
   WEFT_TRY(const os::FileDescriptor lock, folder.lock());
   const auto old = folder.read(spec.name);
   if (!old && old.error().kind != ErrorKind::kNotFound) return old.error();
-  // A lab whose keeper has ended left nothing but its file.
+  // If the keeper of an old lab has ended, only the lab's file is left, and the name is free.
   if (old && (!old->keeper || is_alive(*old->keeper))) {
     return Error{ErrorKind::kWrongState,
                  fmt::format("lab: {} is there already{}; `weft lab down --name {}`, or take "
@@ -111,39 +111,39 @@ Result<Lab> Lab::up(const LabSpec& spec, const softswitch::LiveFabricConfig* sof
 }
 
 Result<void> Lab::build(const softswitch::LiveFabricConfig* software) {
-  const LabEntry door = this->door();
-  WEFT_CHECK(run_batch(door, "", "ip", netns_batch(plan_)));
+  const LabEntry lab_entry = this->lab_entry();
+  WEFT_CHECK(run_batch(lab_entry, "", "ip", netns_batch(plan_)));
   for (const LabNode& node : plan_.nodes()) {
-    const auto set = run(door, {.netns = node.netns, .writes = sysctls(node)});
+    const auto set = run(lab_entry, {.netns = node.netns, .writes = sysctls(node)});
     if (!set) {
       return Error{set.error().kind,
                    set.error().message +
                        "; expected a kernel with IPv6 and segment routing (SRv6), 6.1 or later"};
     }
   }
-  WEFT_CHECK(run_batch(door, "", "ip", wire_batch(plan_)));
+  WEFT_CHECK(run_batch(lab_entry, "", "ip", wire_batch(plan_)));
   for (const LabNode& node : plan_.nodes())
-    WEFT_CHECK(run_batch(door, node.netns, "ip", interface_batch(plan_, node)));
+    WEFT_CHECK(run_batch(lab_entry, node.netns, "ip", interface_batch(plan_, node)));
   for (const LabNode& node : plan_.nodes()) {
-    WEFT_CHECK(run_batch(door, node.netns, "ip", route_batch(plan_, node)));
-    WEFT_CHECK(run_batch(door, node.netns, "tc", rate_batch(plan_, state_.faults, node)));
+    WEFT_CHECK(run_batch(lab_entry, node.netns, "ip", route_batch(plan_, node)));
+    WEFT_CHECK(run_batch(lab_entry, node.netns, "tc", rate_batch(plan_, state_.faults, node)));
   }
   if (software != nullptr) WEFT_CHECK(start_software(*software));
   state_.complete = true;
   return folder_.write(state_);
 }
 
-// The process is in the file before it does anything, so that `down` finds it.
+// The file names the process before the process does anything, so that down() finds it.
 Result<void> Lab::start_software(const softswitch::LiveFabricConfig& config) {
   WEFT_TRY(NewSwitch started, NewSwitch::start({.config = config,
-                                                .door = {.keeper = state_.keeper},
+                                                .lab_entry = {.keeper = state_.keeper},
                                                 .netns = plan_.nodes().back().netns,
                                                 .control_path = control(),
-                                                .leashed = mark_.is_open()}));
+                                                .ends_with_caller = mark_.is_open()}));
   state_.software = started.process();
   WEFT_CHECK(folder_.write(state_));
   WEFT_CHECK(started.let_go());
-  if (mark_.is_open()) lifetime_socket_ = started.take_leash();
+  if (mark_.is_open()) lifetime_socket_ = started.take_lifetime_socket();
   return {};
 }
 
@@ -202,13 +202,13 @@ Result<void> Lab::change(Extent extent, Change change) {
 
 Result<void> Lab::tell_switch(const LabFaults& before, const LabFaults& after,
                               Extent extent) const {
-  Result<void> first;  // the first refusal; the other requests are sent all the same
+  Result<void> first;  // the first refusal; later requests are sent too
   for (const std::string& request : extent == Extent::kAll
-                                        ? switch_requests_all(plan_, after)
+                                        ? switch_requests_from_unknown_state(plan_, after)
                                         : switch_requests(plan_, before, after)) {
     const auto done = ask_software(request);
     if (!done && first) first = done.error();
-    // Stop at the first request without an answer, because each further request would wait for its
+    // Stop at the first request that gets no answer: each further request would wait until its
     // timeout.
     if (!done && done.error().kind != ErrorKind::kInvalid) break;
   }
@@ -218,13 +218,13 @@ Result<void> Lab::tell_switch(const LabFaults& before, const LabFaults& after,
 Result<void> Lab::carry_out(const LabFaults& before, const LabFaults& after, Extent extent) const {
   if (plan_.is_software()) return tell_switch(before, after, extent);
   const bool all = extent == Extent::kAll;
-  const LabEntry door = this->door();
-  Result<void> first;  // the first failure; the rest is done all the same
+  const LabEntry lab_entry = this->lab_entry();
+  Result<void> first;  // the first failure; later steps are done too
   const auto run = [&](const LabNode& node, const char* tool, std::string lines) {
-    auto done = run_batch(door, node.netns, tool, std::move(lines));
+    auto done = run_batch(lab_entry, node.netns, tool, std::move(lines));
     if (!done && first) first = std::move(done);
   };
-  // Links first, because tests wait for them.
+  // Links go down first, because tests wait for that.
   for (const LinkId link : after.cut) {
     if (before.cut.contains(link)) continue;
     const LinkId down = plan_.topology().reverse(link);
@@ -298,7 +298,7 @@ Result<std::vector<LabTraffic>> Lab::traffic() const {
   }
   for (const LabNode& node : plan_.nodes()) {
     WEFT_TRY(const std::string text,
-             run(door(), {.netns = node.netns, .show = "/proc/thread-self/net/dev"}));
+             run(lab_entry(), {.netns = node.netns, .show = "/proc/thread-self/net/dev"}));
     auto counts = counts_from(text);
     for (const LabInterface& interface : node.interfaces) {
       all[interface.out].missing = !counts.contains(interface.name);
@@ -314,15 +314,17 @@ Result<std::vector<LabTraffic>> Lab::traffic() const {
 Result<std::vector<std::string>> Lab::processes(HostIndex host) const {
   WEFT_TRY(std::string ip, find_tool("ip"));
   WEFT_TRY(const std::string text,
-           run(door(), {.command = {std::move(ip), "netns", "pids", namespace_of(host)}}));
+           run(lab_entry(), {.command = {std::move(ip), "netns", "pids", namespace_of(host)}}));
   std::istringstream in(text);
   std::vector<std::string> pids;
   for (std::string pid; in >> pid;) pids.push_back(pid);
   return pids;
 }
 
-Result<void> Lab::enter() const { return lab::enter(door(), ""); }
+Result<void> Lab::enter() const { return lab::enter(lab_entry(), ""); }
 
-Result<void> Lab::enter(HostIndex host) const { return lab::enter(door(), namespace_of(host)); }
+Result<void> Lab::enter(HostIndex host) const {
+  return lab::enter(lab_entry(), namespace_of(host));
+}
 
 }  // namespace weft::lab

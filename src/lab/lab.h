@@ -1,12 +1,12 @@
 // Lab: a scenario's fabric on this machine, made of network namespaces, veth pairs and the kernel's
-// SRv6 uSIDs. lab_plan.h computes the plan and lab_faults.h the faults; this class carries them
+// SRv6 uSIDs. LabPlan computes what to make and LabFaults which faults there are; Lab carries both
 // out.
 //
-// A lab outlives the process that made it: it exists in the kernel, and a file says what there is
+// A lab outlives the process that made it: it exists in the kernel, and a file records it
 // (lab_folder.h). A Lab is a handle that any process of the same user can open by name. Destroying
-// the handle takes nothing down. Every change takes the folder's lock, reads the file anew, and
-// writes it before it acts. Names of namespaces contain the lab's name; nothing else is touched. A
-// lab has at most kLabHostsMax hosts and kLabNamespacesMax namespaces.
+// the handle takes nothing down. Every change takes the lock of the folder, reads the file anew,
+// and writes the file before it changes the kernel. Names of namespaces contain the lab's name;
+// nothing else is touched. A lab has at most kLabHostsMax hosts and kLabNamespacesMax namespaces.
 #pragma once
 
 #include <cstdint>
@@ -26,30 +26,31 @@ namespace weft::lab {
 // The counters of one direction of a link, at its sender.
 struct LabTraffic {
   std::uint64_t packets = 0, bytes = 0;
-  std::uint64_t packets_received = 0;  // at the other end, before faults drop any
-  // Counted by the software switch only.
+  std::uint64_t packets_received = 0;  // at the receiver, before faults drop any
+  // Only the software switch counts these.
   std::uint64_t trims = 0, ecn_marks = 0, drops = 0;
   bool missing = false;  // the sending interface was removed
 };
 
 enum class LabLife : std::uint8_t {
-  kPersistent,   // until it is taken down
-  kWithCreator,  // the same, but sweep() takes it down after its maker has ended
+  kPersistent,   // the lab exists until down()
+  kWithCreator,  // as kPersistent, but sweep() takes it down after its maker has ended
 };
 
 class Lab {
  public:
   // Makes a lab. On an error everything made so far is taken down. Errors: an invalid spec, an
   // existing lab of this name, something that this machine lacks. `software` configures the
-  // software switch. REQUIRES it if and only if spec.switches says kSoftware. A lab with kWithCreator
-  // belongs to its maker as long as this handle, or a child's copy of it, exists; the software
-  // switch ends with them.
+  // software switch. REQUIRES `software` if and only if spec.switches is kSoftware. A lab with
+  // kWithCreator belongs to its maker as long as this handle, or a child process's copy of it,
+  // exists; the software switch ends with the last copy.
   static Result<Lab> up(const LabSpec& spec, const softswitch::LiveFabricConfig* software = nullptr,
                         LabLife life = LabLife::kPersistent);
   static Result<Lab> open(const std::string& name);
-  // The labs of this user; sorted.
+  // The names of this user's labs, sorted.
   static Result<std::vector<std::string>> names();
-  // Takes down what the file of this name lists, however far up() came, and removes the file.
+  // Takes down everything that the file of this name lists, also if up() did not finish, and
+  // removes the file.
   static Result<void> down(const std::string& name);
 
   // Whether a lab with kWithCreator has lost its maker; sweep() takes such a lab down.
@@ -69,16 +70,16 @@ class Lab {
   }
   std::string namespace_path(fabric::HostIndex host) const { return path_of(plan_.nodes()[host]); }
 
-  // Applies all events as one change; none if one is refused. Their times are ignored. See
-  // lab_faults.h.
+  // Applies all events as one change; if one event is refused, applies none. The times of the
+  // events are ignored. lab_faults.h says what each event means.
   Result<void> apply(std::span<const fabric::FaultEvent> events);
   Result<void> apply(const fabric::FaultEvent& event) { return apply(std::span(&event, 1)); }
   Result<void> set_rate(std::span<const fabric::LinkId> links, Rate rate);
-  // Ends all faults of these directions of links, or of all.
+  // Ends all faults of the given directions of links; without arguments, all faults.
   Result<void> heal(std::span<const fabric::LinkId> links);
   Result<void> heal();
 
-  // By link. Errors: kNotFound if the software switch has ended.
+  // The traffic of each link, by LinkId. Errors: kNotFound if the software switch has ended.
   Result<std::vector<LabTraffic>> traffic() const;
   // REQUIRES plan().is_software().
   bool is_switch_alive() const { return state_.software && is_alive(*state_.software); }
@@ -87,17 +88,17 @@ class Lab {
   // The ids of all processes in a host's namespace.
   Result<std::vector<std::string>> processes(fabric::HostIndex host) const;
 
-  // Moves the calling process into a host for the rest of its life. REQUIRES a process without
-  // threads, such as a child before it executes a program.
+  // Moves the calling process into the namespace of a host for the rest of its life. REQUIRES a
+  // process without threads, such as a child before it executes a program.
   Result<void> enter(fabric::HostIndex host) const;
-  // The same, but only to where namespace_path() is valid: for a process with sockets in several
-  // hosts. A process of root is there from the start.
+  // Moves the calling process to where namespace_path() is valid: for a process with sockets in
+  // several hosts. A process of root is there from the start. REQUIRES as above.
   Result<void> enter() const;
 
  private:
   Lab(LabFolder folder, LabPlan plan, LabState state)
       : folder_(std::move(folder)), plan_(std::move(plan)), state_(std::move(state)) {}
-  LabEntry door() const { return {.keeper = state_.keeper, .lock = lock_}; }
+  LabEntry lab_entry() const { return {.keeper = state_.keeper, .lock = lock_}; }
   static std::string path_of(const LabNode& node) {
     return std::string(kNetnsFolder) + "/" + node.netns;
   }
@@ -105,8 +106,8 @@ class Lab {
   static Result<void> check_free(const LabPlan& plan);
   static Result<void> remove(const LabFolder& folder, const std::string& name);
   Result<void> build(const softswitch::LiveFabricConfig* software);
-  // kDifference carries out what changed. kAll carries out everything, because an interrupted
-  // change, or changes by others, left a state that is not known.
+  // kDifference: carries out what changed. kAll: carries out everything, because the state of the
+  // kernel is not known, after an interrupted change or a change by somebody else.
   enum class Extent : std::uint8_t { kDifference, kAll };
   template <typename Change>
   Result<void> change(Extent extent, Change change);
@@ -118,7 +119,7 @@ class Lab {
   LabFolder folder_;
   LabPlan plan_;
   LabState state_;
-  int lock_ = -1;            // held during a change
+  int lock_ = -1;            // the lock of the folder, during a change
   os::FileDescriptor mark_;  // kWithCreator: held by the maker as long as this handle exists
   os::FileDescriptor lifetime_socket_;  // kWithCreator: keeps the software switch alive
 };

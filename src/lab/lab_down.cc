@@ -16,7 +16,7 @@ Result<void> Lab::take_down(const LabPlan& plan, const LabState& state) {
   for (const LabNode& node : plan.nodes()) {
     const std::string path = path_of(node);
     if (access(path.c_str(), F_OK) != 0) continue;
-    // EINVAL: the namespace's file was created but not mounted yet.
+    // EINVAL: the namespace's file was created, but the namespace was not mounted on it yet.
     if (umount2(path.c_str(), MNT_DETACH) != 0 && errno != EINVAL) {
       return Error{ErrorKind::kSystem,
                    fmt::format("lab: {} cannot be unmounted: {}", path, strerrordesc_np(errno))};
@@ -54,7 +54,7 @@ Result<std::vector<Lab::Swept>> Lab::sweep() {
   for (const std::string& name : folder.abandoned()) {
     auto done = remove(folder, name);
     const bool is_bare = !done && done.error().kind == ErrorKind::kNotFound;
-    // The maker ended before it made anything.
+    // There is a mark but no file: the maker ended before it made anything.
     if (is_bare) done = folder.forget(name);
     if (!is_bare || !done) all.push_back({.name = name, .done = std::move(done)});
   }

@@ -55,7 +55,8 @@ TEST_F(LabFaultsTest, ALinkDownWithCarrierCutsBothDirections) {
   EXPECT_TRUE(faults_.empty());
 }
 
-// A plan joins an overlapping silent fault and one with carrier: two link-downs, one link-up.
+// Where a silent fault and a fault with carrier overlap, a plan has two link-downs but one link-up,
+// which must end both.
 TEST_F(LabFaultsTest, OneLinkUpEndsBothKindsOfLinkDown) {
   FaultEvent e = event(FaultAction::kLinkDown, topology_.host_down(1, 2));
   e.carrier = false;
@@ -105,7 +106,7 @@ TEST_F(LabFaultsTest, ALossCanApplyToEveryNicOrToEveryLink) {
   FaultEvent e = loss(1, fabric::kNoLink, 1000);
   e.place = FaultPlace::kNicReceive;
   apply(e);
-  EXPECT_EQ(faults_.losses.size(), 8u);  // hosts times planes
+  EXPECT_EQ(faults_.losses.size(), 8u);  // one for each host and plane
   for (const auto& l : faults_.losses) EXPECT_TRUE(topology_.is_last_hop(l.link));
   e.place = FaultPlace::kAllLinks;
   apply(e);
@@ -116,7 +117,7 @@ TEST_F(LabFaultsTest, ALossCanApplyToEveryNicOrToEveryLink) {
   FAIL() << "losses are not bounded";
 }
 
-TEST_F(LabFaultsTest, ARateIsAPercentageOrInBitsPerSecond) {
+TEST_F(LabFaultsTest, ARateIsGivenAsAPercentageOrInBitsPerSecond) {
   const LinkId link = topology_.t0_down(1, 0, 1);
   FaultEvent e = event(FaultAction::kLinkRate, link);
   e.percent = 25;
@@ -132,7 +133,7 @@ TEST_F(LabFaultsTest, ARateIsAPercentageOrInBitsPerSecond) {
   const LabPlan fast = small_plan(Rate::gbps(400));
   EXPECT_EQ(rate_line(fast, {}, link), "");
   e.percent = 50;
-  EXPECT_FALSE(faults_.apply(fast, e));  // 200 Gb/s cannot be enforced either
+  EXPECT_FALSE(faults_.apply(fast, e));  // a lab cannot enforce 200 Gb/s either
 }
 
 TEST_F(LabFaultsTest, FaultsThatAKernelCannotProduceAreRefused) {
@@ -199,7 +200,7 @@ TEST_F(LabFaultsTest, TheStateFileKeepsAllFaults) {
   EXPECT_FALSE(lab_state_from(text + "hosts 99999999999\n"));
   EXPECT_FALSE(lab_state_from(text + "name ../x\n"));
   for (std::size_t size = 0; size < text.size(); ++size) {
-    // However the text is cut off, parsing gives a valid state or an error.
+    // The text may be cut off at any size: parsing gives a valid state or an error.
     const auto part = lab_state_from(text.substr(0, size));
     EXPECT_TRUE(!part || LabPlan::make(part->spec).has_value());
   }

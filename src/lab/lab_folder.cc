@@ -50,11 +50,12 @@ Result<LabFolder> LabFolder::open() {
   if (geteuid() == 0) candidates.push_back("/run/weft");
   if (runtime != nullptr && runtime[0] == '/') candidates.push_back(std::string(runtime) + "/weft");
   candidates.push_back(fmt::format("/tmp/weft-{}", geteuid()));
-  // Root of a user namespace may have no write access to /run. Then the next candidate is used.
+  // Root of a user namespace may be unable to write to /run. Then the next candidate is used.
   for (const std::string& path : candidates) {
     mkdir(path.c_str(), 0755);  // other users may read it: control sockets are here
     if (is_mine_alone(path) && access(path.c_str(), W_OK) == 0) return LabFolder(path);
-    // An unusable folder of ours may contain labs: taking another folder would hide them.
+    // If this folder belongs to us but cannot be used, it is an error: it may contain labs, and
+    // another folder would hide them.
     if (!is_ours(path)) continue;
     return Error{ErrorKind::kSystem,
                  is_mine_alone(path)
@@ -90,9 +91,9 @@ std::vector<std::string> LabFolder::stems(const char* suffix) const {
 
 std::vector<std::string> LabFolder::names() const { return stems(kLabSuffix); }
 
-// The lock belongs to the open file description, which the maker's children share. The kernel
-// releases it when the last of them has ended. is_abandoned() only tests the lock, so that it
-// delays no process.
+// The lock belongs to the open file description, which child processes of the maker share. The
+// kernel releases the lock when the last of these processes has ended. is_abandoned() only tests
+// the lock, so it never blocks a process.
 Result<os::FileDescriptor> LabFolder::hold(const std::string& name) const {
   const std::string path = mark(name);
   os::FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -155,7 +156,7 @@ Result<void> LabFolder::forget(const std::string& name) const {
     return cannot(control(name), "cannot be removed");
   if (unlink(file(name).c_str()) != 0 && errno != ENOENT)
     return cannot(file(name), "cannot be removed");
-  // The mark is removed last, because it makes anything else that is left findable.
+  // Remove the mark last: as long as it exists, a later sweep finds whatever else is left.
   if (unlink(mark(name).c_str()) != 0 && errno != ENOENT)
     return cannot(mark(name), "cannot be removed");
   return {};

@@ -26,17 +26,17 @@
 namespace weft::lab {
 namespace {
 
-constexpr int kEndMsMax = 5000;  // wait for a killed process to end
+constexpr int kEndMsMax = 5000;  // how long to wait until a killed process has ended
 
-// The keeper's message that it is ready, or the step that failed.
+// The message that the keeper sends when it is ready, or has failed at `step`.
 struct Report {
   pid_t pid = 0;
   int error = 0;
   char step[32] = {};
 };
 
-// State and start time of a process. The name between them in /proc/PID/stat may contain anything,
-// also ')'.
+// State and start time of a process, from /proc/PID/stat. The program name before them may contain
+// anything, also ')'.
 struct Life {
   char state = '?';
   std::uint64_t start = 0;
@@ -54,7 +54,7 @@ std::optional<Life> life_from(const std::string& text) {
   return life;
 }
 
-// nullopt: the process does not exist. Errors: it cannot be read, so it may be alive.
+// nullopt: the process does not exist. Errors: its state cannot be read, so it may be alive.
 Result<std::optional<Life>> life_of(pid_t pid) {
   const std::string path = fmt::format("/proc/{}/stat", pid);
   const os::FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -83,8 +83,8 @@ struct Maps {
   std::string uid, gid;
 };
 
-// Runs in the keeper, with system calls only. Returns the step that failed, with errno; null on
-// success.
+// Makes the keeper's namespaces. Runs in the keeper, with system calls only. Returns the step that
+// failed, with errno; null on success.
 const char* settle(const Maps& maps) {
   if (unshare(CLONE_NEWUSER) != 0) return "unshare(CLONE_NEWUSER)";
   if (!put_file("/proc/self/setgroups", "deny")) return "/proc/self/setgroups";
@@ -93,7 +93,8 @@ const char* settle(const Maps& maps) {
   if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) return "unshare(CLONE_NEWNS|NEWNET)";
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return "mount --make-rprivate";
-  // Namespaces are named by files, and we may not write to the machine's folder for them.
+  // A network namespace gets its name from a file in kNetnsFolder. We may not write to the
+  // machine's folder, so a tmpfs covers it.
   const bool has_folder = access(kNetnsFolder, F_OK) == 0;
   if (mount("weft", has_folder ? kNetnsFolder : "/run", "tmpfs", 0, "mode=0755") != 0)
     return "mount tmpfs";
@@ -146,9 +147,9 @@ bool is_alive(const LabKeeper& keeper) {
 }
 
 Result<void> end_keeper(const LabKeeper& keeper) {
-  // Open the process before checking it, so that the process that is killed is the one that was
-  // checked. The system call is made by number, because <sys/pidfd.h> of Debian 12 does not compile
-  // as C++.
+  // First open the process, then check it, so that the process that is killed is the process that
+  // was checked. The system call is made by number, because <sys/pidfd.h> of Debian 12 does not
+  // compile as C++.
   const os::FileDescriptor held(static_cast<int>(syscall(SYS_pidfd_open, keeper.pid, 0)));
   const int error = errno;
   if (!held.is_open() && error == ESRCH) return {};
@@ -168,7 +169,7 @@ Result<void> end_keeper(const LabKeeper& keeper) {
 
 bool is_lab_root() {
   if (geteuid() != 0) return false;
-  // Root of a user namespace is not root of the machine.
+  // uid 0 in a user namespace is not root of the machine.
   std::ifstream map("/proc/self/uid_map");
   std::uint64_t inside = 1, outside = 1, count = 0;
   if (!(map >> inside >> outside >> count) || outside != 0 || count != 0xffff'ffff) return false;
@@ -223,7 +224,7 @@ Result<NewKeeper> NewKeeper::start() {
 void NewKeeper::let_go() {
   WEFT_ASSERT(lifetime_socket_.is_open());
   const char byte = 1;
-  // If the keeper has already ended, the next check of it finds out.
+  // If the keeper has already ended, the next is_alive() finds out.
   [[maybe_unused]] const ssize_t sent = send(lifetime_socket_.get(), &byte, 1, MSG_NOSIGNAL);
   lifetime_socket_.reset();
 }

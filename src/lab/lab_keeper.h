@@ -1,7 +1,7 @@
-// LabKeeper: how a lab exists without root. A keeper process holds a user, a mount and a network
-// namespace in which we are root. The lab's namespaces have their names there, and everything ends
-// when the keeper does. It is identified by process id and start time, so that another process that
-// got the same id later is never mistaken for it.
+// LabKeeper: the process that makes a lab possible without root. It holds a user, a mount and a
+// network namespace in which we are root. The names of the lab's namespaces exist only there, and
+// the lab ends with the keeper. The keeper is identified by process id and start time, so that a
+// later process with the same id is never mistaken for it.
 //
 // With root there is no keeper: the namespaces have names in /run/netns, as `ip netns` gives them.
 #pragma once
@@ -25,18 +25,18 @@ struct LabKeeper {
   friend bool operator==(const LabKeeper&, const LabKeeper&) = default;
 };
 
-// The process that has this id now; nullopt if there is none.
+// The process that has this id now, with its start time; nullopt if there is none.
 std::optional<LabKeeper> find_process(pid_t pid);
 // A process that cannot be checked counts as alive, so that its lab is not taken over.
 bool is_alive(const LabKeeper& keeper);
-// Kills it and waits until it has ended; success also if it had already ended. Errors: kSystem,
-// also if its state cannot be found out (for lack of descriptors, say).
+// Kills the process and waits until it has ended; success also if it had already ended. Errors:
+// kSystem, also if its state cannot be read (for lack of descriptors, for example).
 Result<void> end_keeper(const LabKeeper& keeper);
 
 // Whether this process may make namespaces, mount and configure networks without a keeper.
 bool is_lab_root();
 
-// A keeper that ends with this object, or with this process, unless let_go() is called.
+// Starts a keeper. Until let_go() is called, the keeper ends with this object or with this process.
 class NewKeeper {
  public:
   // Errors: kUnsupported, with the permission that this machine lacks.
@@ -47,7 +47,8 @@ class NewKeeper {
  private:
   NewKeeper() = default;
   LabKeeper keeper_{};
-  // The keeper reads it: a byte makes it independent, the end of the stream makes it exit.
+  // The keeper reads from the other end: after one byte it lives on by itself, at the end of the
+  // stream it exits.
   os::FileDescriptor lifetime_socket_;
 };
 

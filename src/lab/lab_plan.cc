@@ -35,7 +35,8 @@ std::uint32_t tier_number(Tier tier) {
   return static_cast<std::uint32_t>(tier) - static_cast<std::uint32_t>(Tier::kT0);
 }
 
-// Such as "h3" or "t1-0": a switch's interface to that neighbour has this name.
+// The short name of a node, such as "h3" or "t1-0". A switch's interface to that node has this
+// name.
 std::string short_name(const NodeId& node) {
   if (node.tier == Tier::kHost) return fmt::format("h{}", node.index);
   return fmt::format("t{}-{}", tier_number(node.tier), node.index);
@@ -47,7 +48,8 @@ std::string netns_name(const std::string& lab, const NodeId& node) {
                      node.index);
 }
 
-// The address with this single uSID: a carrier that is left with it, and a switch's own address.
+// The address that consists of this node's uSID alone. It is the address of a switch, and of a
+// packet that has only this uSID left.
 Ipv6 usid_address(const Topology& topology, const NodeId& node) {
   fabric::UsidList list;
   list.usid[0] = fabric::usid_of(topology, node);
@@ -181,11 +183,11 @@ void LabPlan::add_host(LabNode& node) const {
 
 void LabPlan::add_switch(LabNode& node) const {
   const Ipv6 own = usid_address(topology_, node.id);
-  node.addresses.push_back({.ip = own, .on = fabric::kNoLink});  // the source of its ICMP errors
+  node.addresses.push_back({.ip = own, .on = fabric::kNoLink});  // source of its ICMP errors
   node.routes.push_back({.prefix = own, .prefix_bits = kUsidPrefixBits, .via = {}});
   for (const LabInterface& interface : node.interfaces) {
     const NodeId neighbour = topology_.ends(interface.out).to;
-    // The NodeId of a host names no plane, but its uSID does.
+    // `neighbour` may be a host, whose NodeId has no plane; its uSID needs one.
     const NodeId in_plane{node.id.plane, neighbour.tier, neighbour.index};
     node.routes.push_back({.prefix = usid_address(topology_, in_plane),
                            .prefix_bits = kUsidPrefixBits,
@@ -199,7 +201,8 @@ void LabPlan::add_switch(LabNode& node) const {
   }
 }
 
-// The link down if the host is below this switch, otherwise all uplinks.
+// The next hops towards a host: the link down if the host is below this switch, otherwise all
+// uplinks.
 std::vector<LinkId> LabPlan::towards(const SwitchId& from, HostIndex host) const {
   const Topology& t = topology_;
   const std::uint32_t to_t0 = t.t0_of(host);

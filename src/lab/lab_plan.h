@@ -1,19 +1,20 @@
-// LabPlan: a fabric of network namespaces as values: its nodes, and the interfaces, addresses and
-// routes of each. It is computed from a LabSpec alone, so that a test can follow the routes and a
-// later process can compute them anew. Nothing here touches the kernel; lab.h does.
+// LabPlan: a fabric of network namespaces, as values: its nodes, and the interfaces, addresses and
+// routes of each node. The plan follows from a LabSpec alone, so that a test can follow the routes
+// and a later process can compute the same plan. Nothing here touches the kernel; lab.h does.
 //
 // Each host and each switch is a namespace, and each link a veth pair. A switch forwards by the
-// kernel's SRv6 uSIDs. An End route with the flavour next-csid leads to its own uSID and shifts the
-// destination. A route to each neighbour's uSID leads to the link to that neighbour. After the last
-// switch only the host's own uSID is left, which is a local address of the host. Plain addresses
-// are routed too, over all uplinks, for ICMP errors and for traffic that does not choose its path.
+// kernel's SRv6 uSIDs. Each switch has an End route with the flavour next-csid for its own uSID,
+// which removes this uSID from the destination address. A route for each neighbour's uSID leads to
+// the link to that neighbour. After the last switch only the host's own uSID is left, which is a
+// local address of the host. Plain addresses are routed too, over all uplinks, for ICMP errors and
+// for traffic that does not choose its path.
 //
 // The interface of a host in plane p is p<p + 1>. A switch's interface is named after its
 // neighbour.
 //
-// With the software switch there is one namespace besides the hosts'. It has the other end of every
-// host's link (frame_socket.h) and neither addresses nor routes. Links between switches exist only
-// inside the switch and have no interface.
+// With the software switch there is one namespace besides the hosts'. This namespace has the other
+// end of every host's link (frame_socket.h), but neither addresses nor routes. Links between
+// switches exist only inside the software switch and have no interface.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ inline constexpr std::uint32_t kLabNameMax = 24;
 // The kernel of one machine cannot limit faster links to their rate, so those have no limit.
 inline constexpr std::uint64_t kLabRateMaxBps = 10'000'000'000;
 
-// The kind of switches. The software switch (live_fabric.h) also marks, trims, delays and damages
-// packets, and keeps its queues exactly; it is slower than the kernel.
+// Who forwards between the hosts. The software switch (live_fabric.h) also marks, trims, delays and
+// damages packets, and keeps its queues exactly; it is slower than the kernel.
 enum class LabSwitches : std::uint8_t { kKernel, kSoftware };
 
 struct LabSpec {
@@ -44,30 +45,30 @@ struct LabSpec {
   fabric::TopologySpec topology{};
   LabSwitches switches = LabSwitches::kKernel;
   std::uint32_t mtu = 4200;
-  // The bytes that may wait at a port whose link has a rate; more is dropped.
+  // The most bytes that may wait at a port of a link with a rate; more bytes are dropped.
   std::uint64_t queue_bytes = 150'000, last_hop_queue_bytes = 150'000;
-  std::uint64_t nic_queue_bytes = 1 << 20;  // of a host; its socket buffers fill up first
+  std::uint64_t nic_queue_bytes = 1 << 20;  // of a host's own port; socket buffers fill up first
   // False: hosts segment their data into packets themselves, so that loss and queues act on each
   // packet.
   bool offloads = true;
-  bool user_namespace = false;  // use one even with root
+  bool user_namespace = false;  // use a user namespace even as root
   friend bool operator==(const LabSpec&, const LabSpec&);
 };
 
 struct LabInterface {
   std::string name;
-  fabric::LinkId out = fabric::kNoLink;  // packets sent here travel on this link
+  fabric::LinkId out = fabric::kNoLink;  // the link that packets sent here travel on
 };
 
 struct LabAddress {
   Ipv6 ip;
-  fabric::LinkId on = fabric::kNoLink;  // kNoLink: the loopback
+  fabric::LinkId on = fabric::kNoLink;  // the interface's link; kNoLink: the loopback
 };
 
 struct LabRoute {
   Ipv6 prefix;
   std::uint32_t prefix_bits = 128;
-  std::vector<fabric::LinkId> via;  // empty: our own uSID, which is shifted out
+  std::vector<fabric::LinkId> via;  // next hops; empty: our own uSID, which is removed
   std::optional<Ipv6> source{};     // source address of a host's sockets that are not bound
 };
 
@@ -83,15 +84,15 @@ struct LabNode {
 
 class LabPlan {
  public:
-  // Errors: an invalid name or topology, more hosts or namespaces than a lab may have, an MTU that
-  // IPv6 does not allow.
+  // Errors: an invalid name or topology, more hosts or namespaces than a lab may have, or an MTU
+  // that IPv6 does not allow.
   static Result<LabPlan> make(const LabSpec& spec);
 
   const LabSpec& spec() const { return spec_; }
   bool is_software() const { return spec_.switches == LabSwitches::kSoftware; }
   const fabric::Topology& topology() const { return topology_; }
-  // The hosts, then for each plane the T0s, T1s and T2s; or the software switch in place of all
-  // switches.
+  // The hosts, then for each plane the T0s, T1s and T2s. With the software switch, one node takes
+  // the place of all switches.
   std::span<const LabNode> nodes() const { return nodes_; }
   std::uint32_t index_of(const fabric::NodeId& node) const;
   const LabNode& node(const fabric::NodeId& node) const { return nodes_[index_of(node)]; }
@@ -99,12 +100,12 @@ class LabPlan {
   // The sender and the receiver of a link. Both REQUIRE link < topology().link_count().
   const LabNode& sender(fabric::LinkId link) const { return node(topology_.ends(link).from); }
   const LabNode& receiver(fabric::LinkId link) const { return node(topology_.ends(link).to); }
-  // The sender's interface; empty if the link is inside the software switch.
+  // The name of the sender's interface; empty if the link is inside the software switch.
   const std::string& interface(fabric::LinkId link) const { return interface_of_[link]; }
-  // The direction of the same link that leads away from the hosts.
+  // The link itself, or the opposite direction: whichever leads away from the hosts.
   fabric::LinkId upward(fabric::LinkId link) const;
 
-  // The rate that the link is limited to; nullopt: no limit.
+  // The rate that the link is limited to; nullopt: the link has no limit.
   std::optional<Rate> rate(fabric::LinkId link) const;
   std::uint64_t queue_bytes(fabric::LinkId link) const;
 
@@ -121,7 +122,7 @@ class LabPlan {
   std::vector<std::string> interface_of_;  // by link
 };
 
-// The names of a lab's namespaces begin with this prefix; those of no other lab do.
+// The prefix of the names of a lab's namespaces. No namespace of another lab begins with it.
 std::string lab_prefix(const std::string& name);
 
 }  // namespace weft::lab

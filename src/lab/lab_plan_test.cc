@@ -22,7 +22,7 @@ LabSpec spec_of(const fabric::TopologySpec& topology) {
   return spec;
 }
 
-// Every shape that fits into a lab, in both layouts.
+// Plans of every shape of fabric that fits into a lab, in both layouts.
 std::vector<LabPlan> sample_plans() {
   std::vector<LabPlan> plans;
   for (const Topology& topology : fabric::sample_topologies()) {
@@ -55,7 +55,7 @@ bool matches(const LabRoute& route, const Ipv6& ip) {
   return route.prefix.high == ip.high && same_top(route.prefix.low, ip.low, route.prefix_bits - 64);
 }
 
-// The longest matching prefix, as the kernel chooses.
+// The route with the longest matching prefix, as the kernel chooses it.
 const LabRoute* lookup(const LabNode& node, const Ipv6& ip) {
   const LabRoute* best = nullptr;
   for (const LabRoute& route : node.routes) {
@@ -72,8 +72,8 @@ bool is_local(const LabNode& node, const Ipv6& ip) {
   return false;
 }
 
-// The links that a packet takes from a host until a node has its destination address. `choice`
-// selects among several next hops.
+// Follows a packet from a host until a node has its destination address, and lists the links.
+// `choice` selects among several next hops.
 struct Walk {
   std::vector<LinkId> links;
   const LabNode* taken_by = nullptr;  // null: there is no route
@@ -100,7 +100,7 @@ Walk follow(const LabPlan& plan, const LabNode& from, Ipv6 to, std::size_t choic
   return walk;
 }
 
-TEST(LabPlan, CarriersTakeThePathThatTheForwarderComputes) {
+TEST(LabPlan, PacketsWithUsidsTakeThePathThatTheForwarderComputes) {
   std::size_t walked = 0;
   for (const LabPlan& plan : sample_plans()) {
     const Topology& topology = plan.topology();
@@ -152,7 +152,7 @@ TEST(LabPlan, AWrongUsidHasNoRoute) {
   fabric::UsidList usids = fabric::usids_for(plan.topology(), 0, 0, 2, 1);
   usids.usid[1] = fabric::make_usid(fabric::UsidRole::kT1, 0, 7);
   EXPECT_EQ(follow(plan, plan.nodes()[0], fabric::address_of(usids), 0).taken_by, nullptr);
-  usids.usid[0] = fabric::make_usid(fabric::UsidRole::kT0, 0, 2);  // another host's
+  usids.usid[0] = fabric::make_usid(fabric::UsidRole::kT0, 0, 2);  // the uSID of another T0
   EXPECT_EQ(follow(plan, plan.nodes()[0], fabric::address_of(usids), 0).links.size(), 0u);
 }
 

@@ -26,48 +26,48 @@ struct Namespaces {
   os::FileDescriptor user, mount, net;
 };
 
-Result<Namespaces> open_ways(const LabEntry& door) {
-  Namespaces ways;
-  if (!door.keeper) return ways;
-  const auto way = [&](const char* kind) {
-    const std::string path = fmt::format("/proc/{}/ns/{}", door.keeper->pid, kind);
+Result<Namespaces> open_namespaces(const LabEntry& lab_entry) {
+  Namespaces namespaces;
+  if (!lab_entry.keeper) return namespaces;
+  const auto open_file = [&](const char* kind) {
+    const std::string path = fmt::format("/proc/{}/ns/{}", lab_entry.keeper->pid, kind);
     return os::FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   };
-  ways.user = way("user");
-  ways.mount = way("mnt");
-  ways.net = way("net");
+  namespaces.user = open_file("user");
+  namespaces.mount = open_file("mnt");
+  namespaces.net = open_file("net");
   const int error = errno;
-  // Checked after the files are open, which proves that they belong to the keeper and not to a
-  // later process.
-  if (!is_alive(*door.keeper)) {
+  // Check the keeper after opening the files. This proves that they belong to the keeper, not to a
+  // later process with its id.
+  if (!is_alive(*lab_entry.keeper)) {
     return Error{ErrorKind::kNotFound,
                  fmt::format("lab: its keeper, process {}, is gone and everything with it; "
                              "`weft lab down` forgets it",
-                             door.keeper->pid)};
+                             lab_entry.keeper->pid)};
   }
-  if (!ways.user.is_open() || !ways.mount.is_open() || !ways.net.is_open())
-    return os::system_error(fmt::format("lab: /proc/{}/ns", door.keeper->pid), error);
+  if (!namespaces.user.is_open() || !namespaces.mount.is_open() || !namespaces.net.is_open())
+    return os::system_error(fmt::format("lab: /proc/{}/ns", lab_entry.keeper->pid), error);
   // A process that is already inside needs no entry, and the kernel refuses to enter twice.
   struct stat theirs {
   }, ours{};
-  if (fstat(ways.user.get(), &theirs) == 0 && stat("/proc/self/ns/user", &ours) == 0 &&
+  if (fstat(namespaces.user.get(), &theirs) == 0 && stat("/proc/self/ns/user", &ours) == 0 &&
       theirs.st_ino == ours.st_ino)
     return Namespaces{};
-  return ways;
+  return namespaces;
 }
 
-// Runs between fork and exec, with system calls only. Returns the step that failed, with errno;
-// null on success.
-const char* go(const Namespaces& ways, const char* netns_path) {
-  if (ways.user.is_open()) {
-    // Entering a mount namespace changes the working directory to its root. Relative names are
-    // meant from the current directory.
+// Enters the namespaces. Runs between fork and exec, with system calls only. Returns the step that
+// failed, with errno; null on success.
+const char* enter_namespaces(const Namespaces& namespaces, const char* netns_path) {
+  if (namespaces.user.is_open()) {
+    // Entering a mount namespace changes the working directory to its root. The program's relative
+    // file names refer to the caller's directory, so return there.
     char here[PATH_MAX];
     const bool known = getcwd(here, sizeof(here)) != nullptr;
-    if (setns(ways.user.get(), CLONE_NEWUSER) != 0) return "the keeper's user namespace";
-    if (setns(ways.mount.get(), CLONE_NEWNS) != 0) return "the keeper's mount namespace";
+    if (setns(namespaces.user.get(), CLONE_NEWUSER) != 0) return "the keeper's user namespace";
+    if (setns(namespaces.mount.get(), CLONE_NEWNS) != 0) return "the keeper's mount namespace";
     if (known && chdir(here) != 0) errno = 0;  // the folder does not exist inside: stay at the root
-    if (setns(ways.net.get(), CLONE_NEWNET) != 0) return "the keeper's network namespace";
+    if (setns(namespaces.net.get(), CLONE_NEWNET) != 0) return "the keeper's network namespace";
   }
   if (netns_path == nullptr) return nullptr;
   const int fd = open(netns_path, O_RDONLY | O_CLOEXEC);
@@ -91,9 +91,9 @@ void put(const char* text) {
   _exit(125);
 }
 
-[[noreturn]] void child(const Namespaces& ways, const LabJob& job, const char* netns_path,
+[[noreturn]] void child(const Namespaces& namespaces, const LabJob& job, const char* netns_path,
                         char* const* command) {
-  if (const char* failed = go(ways, netns_path)) fail(failed);
+  if (const char* failed = enter_namespaces(namespaces, netns_path)) fail(failed);
   for (const auto& [path, value] : job.writes) {
     const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, value.data(), value.size()) < 0) fail(path.c_str());
@@ -143,7 +143,7 @@ int wait_for(pid_t pid) {
   return status;
 }
 
-// One line: the program's first message, and the line of its input that caused it.
+// One line: the first message of the failed program, and the line of its input that caused it.
 std::string complaint(const LabJob& job, const std::string& output) {
   std::string first = output.substr(0, output.find('\n'));
   const std::string mark = "Command failed -:";
@@ -166,8 +166,8 @@ std::string netns_path_of(const std::string& netns) {
 
 }  // namespace
 
-Result<std::string> run(const LabEntry& door, const LabJob& job) {
-  WEFT_TRY(const Namespaces ways, open_ways(door));
+Result<std::string> run(const LabEntry& lab_entry, const LabJob& job) {
+  WEFT_TRY(const Namespaces namespaces, open_namespaces(lab_entry));
   WEFT_TRY(const os::FileDescriptor input, as_file(job.input));
   const std::string path = job.netns.empty() ? std::string() : netns_path_of(job.netns);
   std::vector<char*> command;
@@ -182,8 +182,8 @@ Result<std::string> run(const LabEntry& door, const LabJob& job) {
     if (dup2(input.get(), STDIN_FILENO) < 0 || dup2(to_parent.get(), STDOUT_FILENO) < 0 ||
         dup2(to_parent.get(), STDERR_FILENO) < 0)
       _exit(125);
-    if (door.lock >= 0) fcntl(door.lock, F_SETFD, 0);
-    child(ways, job, path.empty() ? nullptr : path.c_str(), command.data());
+    if (lab_entry.lock >= 0) fcntl(lab_entry.lock, F_SETFD, 0);
+    child(namespaces, job, path.empty() ? nullptr : path.c_str(), command.data());
   }
   to_parent.reset();
   const std::string output = read_all(from_child.get());
@@ -199,10 +199,10 @@ Result<std::string> run(const LabEntry& door, const LabJob& job) {
                fmt::format("lab: {}{}: {}", who, where, complaint(job, output))};
 }
 
-Result<void> enter(const LabEntry& door, const std::string& netns) {
-  WEFT_TRY(const Namespaces ways, open_ways(door));
+Result<void> enter(const LabEntry& lab_entry, const std::string& netns) {
+  WEFT_TRY(const Namespaces namespaces, open_namespaces(lab_entry));
   const std::string path = netns_path_of(netns);
-  if (const char* failed = go(ways, netns.empty() ? nullptr : path.c_str()))
+  if (const char* failed = enter_namespaces(namespaces, netns.empty() ? nullptr : path.c_str()))
     return os::system_error(std::string("lab: ") + failed);
   return {};
 }

@@ -14,7 +14,7 @@ using fabric::LinkId;
 
 constexpr const char* kFirstLine = "weft-lab 1";
 
-// Visits the whole numbers of a spec, by name.
+// Calls visit(name, number) for each whole number of a spec.
 template <typename Spec, typename Visit>
 void each_number(Spec& spec, Visit visit) {
   visit("hosts", spec.topology.hosts);
@@ -143,7 +143,7 @@ Result<LabState> lab_state_from(const std::string& text) {
                                                     number, softswitch::shown(line))};
     }
   }
-  // Everything else follows from the spec. An invalid spec was not written by us.
+  // The plan must follow from the spec. We never write an invalid spec, so the text is damaged.
   const auto plan = LabPlan::make(state.spec);
   if (!plan) return plan.error();
   const std::uint32_t links = plan->topology().link_count();

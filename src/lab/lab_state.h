@@ -1,5 +1,5 @@
-// LabState: what is remembered about a lab between commands, as a value and as text. Its file
-// (lab_folder.h) tells later processes what was made and which faults there are.
+// LabState: what later commands must know about a lab: what was made, and which faults there are.
+// It is a value, and text for its file (lab_folder.h).
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct LabState {
   friend bool operator==(const LabState&, const LabState&) = default;
 };
 
-// Lines of `key value...`. lab_state_from(to_text(s)) equals s. Errors name the line.
+// The text has lines of `key value...`. lab_state_from(to_text(s)) equals s. Errors name the line.
 std::string to_text(const LabState& state);
 Result<LabState> lab_state_from(const std::string& text);
 

@@ -21,8 +21,8 @@
 namespace weft::lab {
 namespace {
 
-constexpr int kTalk = 3;                 // the switch's end of the socket
-constexpr int kStartMs = 30'000;         // wait for an answer, on a busy machine
+constexpr int kChannelFd = 3;            // descriptor of the switch's end of channel_
+constexpr int kStartMs = 30'000;         // how long to wait for an answer on a busy machine
 constexpr std::size_t kAnswerMax = 512;  // "ok", or an error message
 
 Error broken(const char* what) {
@@ -34,7 +34,7 @@ Error broken(const char* what) {
 // because its folder may be hidden inside the lab.
 Result<std::unique_ptr<softswitch::LiveFabricLoop>> open_loop(const NewSwitch::Orders& orders) {
   WEFT_TRY(os::ControlSocket control, os::ControlSocket::listen(orders.control_path));
-  WEFT_CHECK(enter(orders.door, orders.netns));
+  WEFT_CHECK(enter(orders.lab_entry, orders.netns));
   WEFT_TRY(softswitch::FrameSocket links, softswitch::FrameSocket::open(orders.config.topology));
   return std::make_unique<softswitch::LiveFabricLoop>(
       orders.config, std::make_unique<softswitch::FrameSocket>(std::move(links)),
@@ -42,11 +42,12 @@ Result<std::unique_ptr<softswitch::LiveFabricLoop>> open_loop(const NewSwitch::O
 }
 
 void say(std::string_view text) {
-  if (send(kTalk, text.data(), std::min(text.size(), kAnswerMax), MSG_NOSIGNAL) < 0) _exit(1);
+  if (send(kChannelFd, text.data(), std::min(text.size(), kAnswerMax), MSG_NOSIGNAL) < 0) _exit(1);
 }
 
-// A descriptor that is readable when SIGTERM has come or the leash is closed.
-int open_stop(bool leashed) {
+// A descriptor that is readable when SIGTERM has come or, if `leashed`, the caller has closed its
+// end of the socket.
+int open_stop(bool ends_with_caller) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -55,37 +56,37 @@ int open_stop(bool leashed) {
   const int stop = epoll_create1(EPOLL_CLOEXEC);
   epoll_event readable{.events = EPOLLIN, .data = {}};
   if (told < 0 || stop < 0 || epoll_ctl(stop, EPOLL_CTL_ADD, told, &readable) != 0) _exit(1);
-  if (leashed && epoll_ctl(stop, EPOLL_CTL_ADD, kTalk, &readable) != 0) _exit(1);
+  if (ends_with_caller && epoll_ctl(stop, EPOLL_CTL_ADD, kChannelFd, &readable) != 0) _exit(1);
   return stop;
 }
 
 [[noreturn]] void serve(int talk, const NewSwitch::Orders& orders) {
-  // Close our copies of the caller's descriptors: a program that waits for the end of its output,
-  // or for a lock of it, must not wait for the switch.
+  // Close our copies of the caller's descriptors. A program that waits until its output is closed
+  // or a lock is released must not wait for the switch.
   const int nothing = open("/dev/null", O_RDWR);
   if (nothing < 0) _exit(1);
   for (int fd = 0; fd < 3; ++fd) dup2(nothing, fd);
-  dup2(talk, kTalk);
-  close_range(kTalk + 1, ~0u, 0);
+  dup2(talk, kChannelFd);
+  close_range(kChannelFd + 1, ~0u, 0);
   prctl(PR_SET_NAME, "weft-switch");
-  const int stop = open_stop(orders.leashed);
+  const int stop = open_stop(orders.ends_with_caller);
   const pid_t own = getpid();
-  if (send(kTalk, &own, sizeof(own), MSG_NOSIGNAL) != sizeof(own)) _exit(1);
+  if (send(kChannelFd, &own, sizeof(own), MSG_NOSIGNAL) != sizeof(own)) _exit(1);
   char go = 0;
-  if (recv(kTalk, &go, 1, 0) != 1) _exit(1);
+  if (recv(kChannelFd, &go, 1, 0) != 1) _exit(1);
   auto loop = open_loop(orders);
   if (!loop) {
     say(loop.error().message);
     _exit(1);
   }
   say("ok");
-  if (!orders.leashed) close(kTalk);
+  if (!orders.ends_with_caller) close(kChannelFd);
   (*loop)->run(stop);
   loop->reset();
   _exit(0);
 }
 
-// Receives one message; on an error errno says why there is none.
+// Receives one message. On an error, errno is the reason.
 ssize_t hear(int fd, void* to, std::size_t size) {
   pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
   int ready = 0;
@@ -119,15 +120,15 @@ Result<NewSwitch> NewSwitch::start(const Orders& orders) {
   if (!process) return broken("it ended at once");
   NewSwitch out;
   out.process_ = *process;
-  out.talk_ = std::move(ours);
+  out.channel_ = std::move(ours);
   return out;
 }
 
 Result<void> NewSwitch::let_go() {
   const char go = 1;
-  if (send(talk_.get(), &go, 1, MSG_NOSIGNAL) != 1) return broken("it is gone");
+  if (send(channel_.get(), &go, 1, MSG_NOSIGNAL) != 1) return broken("it is gone");
   std::array<char, kAnswerMax> answer;
-  const ssize_t got = hear(talk_.get(), answer.data(), answer.size());
+  const ssize_t got = hear(channel_.get(), answer.data(), answer.size());
   if (got <= 0) return broken("it gave no answer");
   const std::string_view text(answer.data(), static_cast<std::size_t>(got));
   if (text == "ok") return {};

@@ -1,9 +1,9 @@
-// NewSwitch: starts the software switch of a lab as a process of its own. It outlives this process
-// and is identified by process id and start time, as a keeper is.
+// NewSwitch: starts the software switch of a lab as a process of its own. The switch outlives this
+// process. As a keeper, it is identified by process id and start time.
 //
-// It starts in two steps, so that a crash leaves no unknown process. First the process exists and
-// waits, while its id is written to the lab's file. Then let_go() lets it run, and it reports
-// whether it started. Until then it ends with this process; if `leashed`, also later.
+// It starts in two steps, so that a crash leaves no unknown process. First the new process waits
+// while its id is written to the lab's file. Then let_go() makes it run, and it reports whether it
+// started. Until let_go() it ends with this process; if `leashed`, afterwards too.
 #pragma once
 
 #include <string>
@@ -20,26 +20,30 @@ class NewSwitch {
  public:
   struct Orders {
     softswitch::LiveFabricConfig config;
-    LabEntry door;
+    LabEntry lab_entry;
     std::string netns;
-    std::string control_path;  // its path outside the lab
-    bool leashed = false;      // it ends when the descriptor of take_leash() is closed
+    std::string control_path;  // of the control socket, as seen outside the lab
+    bool ends_with_caller =
+        false;  // the switch ends when take_lifetime_socket()'s result is closed
   };
 
-  // REQUIRES a process without threads. The fork copies `orders` to the switch.
+  // Starts the process, which then waits for let_go(). The fork copies `orders` to it. REQUIRES a
+  // process without threads.
   static Result<NewSwitch> start(const Orders& orders);
   const LabKeeper& process() const { return process_; }
-  // Waits until it forwards packets. Errors: those that it reports.
+  // Makes the switch run, and waits until it forwards packets. Errors: those that the switch
+  // reports.
   Result<void> let_go();
-  // REQUIRES orders with `leashed`, and let_go() before.
-  os::FileDescriptor take_leash() { return std::move(talk_); }
+  // The descriptor that keeps the switch alive. REQUIRES orders with `leashed`, and let_go()
+  // before.
+  os::FileDescriptor take_lifetime_socket() { return std::move(channel_); }
 
  private:
   NewSwitch() = default;
   LabKeeper process_{};
-  // A socket: a byte makes the switch run, the end of the stream makes it exit; it answers with
-  // text.
-  os::FileDescriptor talk_;
+  // Our end of a socket. A byte makes the switch run, and the end of the stream makes it exit; the
+  // switch answers with text.
+  os::FileDescriptor channel_;
 };
 
 }  // namespace weft::lab

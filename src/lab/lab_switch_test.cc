@@ -1,5 +1,5 @@
-// A lab with the software switch, as values: its plan, the requests to the switch when faults come
-// and go, and its state file.
+// A lab with the software switch, as values: its plan, the requests to the switch when faults begin
+// and end, and its state file.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST(LabSwitch, ASpecWithoutRatesOrWithLargePacketsIsRefused) {
   EXPECT_FALSE(LabPlan::make(large));
 }
 
-TEST(LabSwitch, RequestsCarryOutTheDifferenceOfTwoSetsOfFaults) {
+TEST(LabSwitch, RequestsChangeOneSetOfFaultsIntoAnother) {
   const LabPlan p = plan();
   const LinkId up = p.topology().host_up(0, 3), down = p.topology().reverse(up);
   LabFaults sound, cut, both, silent;
@@ -115,8 +115,8 @@ TEST(LabSwitch, RequestsCarryOutTheDifferenceOfTwoSetsOfFaults) {
   EXPECT_EQ(lossy.losses.size(), 1u);
 }
 
-// A switch that did not answer may be in any state: with faults that were healed since, and with
-// impairments of unknown ids.
+// The requests of switch_requests_from_unknown_state() set the state of every link, whatever the switch did
+// before: it may have faults that were healed since, and impairments of unknown ids.
 TEST(LabSwitch, AllRequestsTogetherSetTheStateWhateverItWasBefore) {
   const LabPlan p = plan();
   const Time now{};
@@ -143,7 +143,7 @@ TEST(LabSwitch, AllRequestsTogetherSetTheStateWhateverItWasBefore) {
   apply(left, {.action = FaultAction::kLinkDown, .link = cut});
   apply(left, {.action = FaultAction::kImpair, .id = 70, .link = silent});
   apply(left, {.action = FaultAction::kLinkRate, .link = cut, .percent = 25});
-  const auto requests = switch_requests_all(p, left);
+  const auto requests = switch_requests_from_unknown_state(p, left);
   tell(requests);
   for (LinkId link = 0; link < p.topology().link_count(); ++link)
     EXPECT_EQ(fabric.is_up(link), link != silent && p.upward(link) != cut) << link;
@@ -155,7 +155,7 @@ TEST(LabSwitch, AllRequestsTogetherSetTheStateWhateverItWasBefore) {
   EXPECT_EQ(asks_for(fmt::format("rate link={} bps=1000000000", silent)), 1);
   EXPECT_EQ(asks_for(fmt::format("fault link-down link={} carrier=0", silent)), 1)
       << "the host has its carrier";
-  tell(switch_requests_all(p, {}));
+  tell(switch_requests_from_unknown_state(p, {}));
   for (LinkId link = 0; link < p.topology().link_count(); ++link) EXPECT_TRUE(fabric.is_up(link));
   EXPECT_EQ(fabric.impairment_count(), 0u);
 }

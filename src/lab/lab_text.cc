@@ -14,11 +14,12 @@ namespace {
 
 using fabric::LinkId;
 
-// A link has two ends, so that one name serves for the other end of any link. No interface owns
-// this address: it is a permanent neighbour entry, and there is no neighbour discovery.
+// The address of the other end of any link; one name is enough, because a link has two ends. No
+// interface owns this address: it is a permanent neighbour entry, and there is no neighbour
+// discovery.
 constexpr const char* kPeer = "fe80::1";
-// A uSID route needs an interface that is always up. A switch's links are not, and the kernel
-// refuses the loopback, so each switch has a veth pair for it.
+// A uSID route needs an interface that is always up. A switch's links may go down, and the kernel
+// refuses the loopback, so each switch has a veth pair for these routes.
 constexpr const char* kUsidInterface = "usid0";
 constexpr const char* kUsidPeer = "usid1";
 constexpr std::uint32_t kPpm = 1'000'000;
@@ -76,12 +77,13 @@ std::vector<std::pair<std::string, std::string>> sysctls(const LabNode& node) {
     all.emplace_back(std::string("/proc/sys/net/ipv6/") + name, value);
   };
   if (node.software) {
-    // The kernel of this namespace must send nothing: no addresses, no answers, no errors.
+    // The kernel of the software switch's namespace must send nothing: no addresses, no answers, no
+    // errors.
     set("conf/all/disable_ipv6", "1");
     set("conf/default/disable_ipv6", "1");
     return all;
   }
-  // First, so that a failure at this line shows a kernel without segment routing.
+  // This line comes first, because it fails on a kernel without segment routing.
   set("conf/all/seg6_enabled", "1");
   set("conf/default/seg6_enabled", "1");
   set("conf/default/addr_gen_mode", "1");  // no addresses except ours
@@ -127,8 +129,8 @@ std::string route_batch(const LabPlan& plan, const LabNode& node) {
   return text;
 }
 
-// Routes over several links need no restoring: these links lead up, and only upper ends are set
-// down.
+// Routes over several links need not be restored: they lead up, and only the upper end of a link is
+// set down, where the route does not leave.
 std::string restore_batch(const LabPlan& plan, LinkId out) {
   std::string text = neighbour_line(plan, out);
   for (const LabRoute& route : plan.sender(out).routes) {
@@ -143,7 +145,7 @@ std::string rate_line(const LabPlan& plan, const LabFaults& faults, LinkId link)
   const std::optional<Rate> rate =
       fault != faults.rates.end() ? std::optional(fault->second) : plan.rate(link);
   if (!rate) return {};
-  // The bucket holds the bytes of a late timer, and at least some packets.
+  // The token bucket holds the bytes that a late timer would miss, and at least some packets.
   const std::uint64_t frame = plan.spec().mtu + 18;
   const std::uint64_t burst = std::max(8 * frame, rate->bytes_in(Duration::us(100)));
   return fmt::format("qdisc replace dev {} root tbf rate {}bit burst {} limit {}\n",
@@ -164,8 +166,8 @@ std::string unlimited_line(const LabPlan& plan, LinkId link) {
 
 namespace {
 
-// The request that sets one direction of a link to its state under all faults. A link that is down
-// without carrier=1 leaves the host its carrier, and gives it back if it had none.
+// The request that sets the state of one direction of a link. A link-down with carrier=0 leaves the
+// host its carrier, and gives it back if it had none.
 std::string condition_request(const LabPlan& plan, const LabFaults& faults, LinkId link) {
   const bool cut = faults.cut.contains(plan.upward(link));
   const bool down = cut || faults.silent.contains(link);
@@ -179,7 +181,8 @@ std::string rate_request(const LabPlan& plan, const LabFaults& faults, LinkId li
   return fmt::format("rate link={} bps={}", link, rate.bits_per_second());
 }
 
-// Impairments get ids of the switch, numbered from 0, because ids of faults need not be unique.
+// All impairments as requests. They are numbered from 0 for the switch, because the ids of faults
+// need not be unique.
 std::vector<std::string> impairments_of(const LabFaults& faults) {
   std::vector<fabric::FaultEvent> events;
   for (const LabFaults::Loss& loss : faults.losses) {
@@ -218,7 +221,8 @@ std::vector<std::string> switch_requests(const LabPlan& plan, const LabFaults& b
   return requests;
 }
 
-std::vector<std::string> switch_requests_all(const LabPlan& plan, const LabFaults& after) {
+std::vector<std::string> switch_requests_from_unknown_state(const LabPlan& plan,
+                                                            const LabFaults& after) {
   std::vector<std::string> requests;
   for (LinkId link = 0; link < plan.topology().link_count(); ++link)
     requests.push_back(condition_request(plan, after, link));
@@ -240,12 +244,12 @@ std::string ruleset(const LabPlan& plan, const LabFaults& faults, const LabNode&
     if (faults.silent.contains(in)) drop("");
     for (const LabFaults::Loss& loss : faults.losses) {
       if (loss.link != in || loss.ppm == 0) continue;
-      // nft refuses a comparison that is always true.
+      // With ppm = 100 % the comparison would always be true, which nft refuses; so it is left out.
       drop(loss.ppm < kPpm ? fmt::format("numgen random mod {} < {} ", kPpm, loss.ppm) : "");
     }
   }
-  // The table is added first, so that deleting it cannot fail. nft carries a file out as one
-  // transaction.
+  // The table is added before it is deleted, so that deleting cannot fail. nft applies the whole
+  // file as one transaction.
   std::string text = "add table ip6 weft\ndelete table ip6 weft\n";
   if (rules.empty()) return text;
   text += "add table ip6 weft\n";

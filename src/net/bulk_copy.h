@@ -1,9 +1,10 @@
-// Copies bulk payload between memories that are in no cache, and finds out which routine is faster
+// Copies bulk payload between buffers that are in no cache, and finds out which routine is faster
 // here.
 //
-// Two processes' cores may or may not share their last-level cache, and on one machine that changes
-// from hour to hour. If they share it, plain stores into the ring are twice as fast as stores that
-// bypass the caches; if not, half as fast. glibc's memcpy considers neither (decision 35).
+// The cores of two processes may or may not share their last-level cache, and on one machine that
+// changes from hour to hour. If they share the cache, plain stores into the ring are twice as fast
+// as stores that bypass the caches; if not, half as fast. glibc's memcpy considers neither
+// (docs/decisions/0035).
 #pragma once
 
 #include <cstddef>
@@ -13,30 +14,31 @@
 
 namespace weft::net {
 
-// Smaller copies use memcpy.
+// For smaller copies use memcpy.
 inline constexpr std::size_t kBulkMin = 16u << 10;
 
-enum class CopyWay : std::uint8_t { kThroughCaches, kPastCaches };
+enum class CopyRoutine : std::uint8_t { kThroughCaches, kPastCaches };
 
-// Like memcpy, for kBulkMin bytes and more. Stores that follow become visible after the copied
-// bytes.
-void copy_bulk(CopyWay way, std::byte* to, const std::byte* from, std::size_t size);
+// Like memcpy, for kBulkMin bytes and more. Stores that the caller makes later become visible after
+// the copied bytes.
+void copy_bulk(CopyRoutine routine, std::byte* to, const std::byte* from, std::size_t size);
 
-// The routine by which a process copies into its rings, or out of them. From time to time the other
-// routine is tried for a few MiB, in up to three turns alternating with the current one, and is
-// kept if it was faster. The time of a turn is measured from its begin to its end, so that a
-// routine which only moves the cost to the peer gains nothing; a pause counts only up to a bound.
-// After a change the next trial comes soon, so that a change by chance is corrected.
+// Chooses the routine by which a process copies into its rings, or out of them. From time to time a
+// trial measures the other routine on a few MiB, in up to three turns alternating with the current
+// routine, and keeps it if it was faster. The time of a turn is measured from its begin to its end,
+// so that a routine which only moves the cost to the peer gains nothing. Pauses in the traffic
+// count only up to a bound. After a change the next trial comes soon, so that a wrong change is
+// soon undone.
 class CopyChoice {
  public:
-  // Bytes between two trials at first. They differ for the two ends of a ring, so that the trial of
-  // one end does not coincide with that of the other.
+  // The initial number of bytes between two trials. Writer and reader of a ring have different
+  // numbers, so that their trials do not coincide.
   static constexpr std::uint64_t kWriterStay = 16u << 20, kReaderStay = 48u << 20;
 
   explicit CopyChoice(std::uint64_t first_stay) : stay_(first_stay), stay_min_(first_stay) {}
 
-  CopyWay way() const { return way_; }
-  // To be called regularly. `bytes`: copied in bulk since the beginning.
+  CopyRoutine routine() const { return routine_; }
+  // To be called regularly. `bytes`: all bytes copied in bulk since the start.
   void look(Time now, std::uint64_t bytes);
 
  private:
@@ -51,15 +53,15 @@ class CopyChoice {
   void leave_out_pauses(Time now, std::uint64_t bytes);
   void judge();
 
-  CopyWay way_ = CopyWay::kThroughCaches;
+  CopyRoutine routine_ = CopyRoutine::kThroughCaches;
   Phase phase_ = Phase::kStay;
-  std::uint8_t turns_ = 0;  // turns of this trial
+  std::uint8_t turns_ = 0;  // turns of this trial that are done
   std::uint64_t stay_, stay_min_;
-  double ours_ = 0, theirs_ = 0;  // sums over the turns of this trial, in ps per byte
-  Time began_;                    // of the phase, moved later by pauses
-  std::uint64_t began_at_ = 0;
-  Time looked_;  // when the number of bytes last grew
-  std::uint64_t looked_at_ = 0;
+  double current_cost_ = 0, other_cost_ = 0;  // sums over the turns of this trial, in ps per byte
+  Time phase_began_;                          // begin of this phase, moved later by pauses
+  std::uint64_t phase_began_bytes_ = 0;
+  Time progress_time_;  // when the number of bytes last grew
+  std::uint64_t progress_bytes_ = 0;
 };
 
 }  // namespace weft::net

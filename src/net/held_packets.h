@@ -1,5 +1,5 @@
-// HeldPackets: packets of one plane that the kernel did not accept yet, with copies of header and
-// payload: the memory that they came from may be gone before the socket has room.
+// HeldPackets: packets of one plane that the kernel did not accept yet. Header and payload are
+// copied, because their memory may be reused before the socket has room.
 //
 // At most kMax packets. Allocates at construction only.
 #pragma once
@@ -26,17 +26,17 @@ class HeldPackets {
   std::size_t count() const { return sides_[side_].datagrams.size(); }
   // False: there is no room for this packet, and it is lost.
   bool add(const world::Datagram& datagram);
-  // Removes all packets and returns them in their order. They are valid until the next release();
-  // those that still cannot be sent may be added again meanwhile.
+  // Removes all packets and returns them in the order of add(). They are valid until the next
+  // release(); packets that still cannot be sent may be added again meanwhile.
   std::span<const world::Datagram> release();
   void clear() { sides_[side_].datagrams.clear(); }
 
  private:
-  // There are two sides, because a packet that was released may have to be held another time.
+  // Two sides in turn: add() copies into one side while release() has given out the other.
   struct Side {
     std::vector<world::Datagram> datagrams;
     std::vector<std::array<std::byte, wire::kHeaderSizeMax>> headers;
-    std::vector<std::byte> payloads;  // kMax of an MTU each
+    std::vector<std::byte> payloads;  // kMax payloads of one MTU each
   };
 
   std::uint32_t mtu_;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kMtu = 64;
 
-// A packet whose header and payload are bytes of that value.
+// A packet whose header and payload consist of bytes with the value `value`.
 struct Packet {
   explicit Packet(int value, std::size_t payload_size = kMtu)
       : header(20, static_cast<std::byte>(value)),

@@ -46,7 +46,7 @@ bool try_memfd() {
   return fd.is_open() && ftruncate(fd.get(), 4096) == 0;
 }
 
-// Tries them in a child process, so that this process keeps its own.
+// Creates a user and a network namespace in a child process, so that this process keeps its own.
 bool try_namespaces() {
   const pid_t child = fork();
   if (child < 0) return false;
@@ -66,7 +66,7 @@ bool has_net_admin() {
   return false;
 }
 
-// The line is "flags" on x86 and "Features" on ARM.
+// /proc/cpuinfo lists the features in the line "flags" on x86 and "Features" on ARM.
 std::optional<bool> has_aes() {
   std::istringstream in(read_text("/proc/cpuinfo"));
   for (std::string line; std::getline(in, line);) {

@@ -1,6 +1,6 @@
-// HostFacts: what this host offers a sending process, as values. It reads the system, and tries out
-// what cannot be read (sockets, memfd, namespaces in a child). It judges nothing and changes
-// nothing. A fact that cannot be found out is absent.
+// HostFacts: the resources and limits of this host that concern a Weft process, as values. Facts
+// that no file tells are found by trying: sockets, memfd, and namespaces in a child process.
+// Nothing is judged and nothing is changed. A fact that cannot be determined is absent.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace weft::net {
 
-// The outcome of a packet that the host sent to itself.
+// The result of sending a packet to this host itself.
 enum class PortCheck : std::uint8_t { kReached, kTaken, kRefused, kLost };
 
 struct PlaneFacts {
@@ -23,7 +23,7 @@ struct PlaneFacts {
   bool is_ipv4 = true;
   std::uint32_t mtu = 0;                        // of the interface; 0: unknown
   bool running = false;                         // the interface has a carrier
-  PortCheck first_port = PortCheck::kRefused;   // UDP 4791
+  PortCheck first_port = PortCheck::kRefused;   // UDP 4791, the port of slot 0
   PortCheck other_ports = PortCheck::kRefused;  // UDP ports of the first free slot above 0
   std::uint16_t other_port = 0;                 // the listening port of that slot
   std::string refusal{};                        // the system's error message, for kRefused
@@ -45,11 +45,11 @@ struct HostFacts {
   std::uint32_t cpus = 1;                  // CPUs that this process may run on
   std::vector<std::uint32_t> own_cpus{};   // their numbers, or those of the settings
   std::vector<os::NumaNode> numa_nodes{};  // empty: unknown
-  std::optional<double> cpu_quota{};       // of its control group, in CPUs; absent: no limit
+  std::optional<double> cpu_quota{};       // CPUs that the control group allows; absent: no limit
   bool namespaces = false;                 // a user and a network namespace can be made
   bool net_admin = false;                  // CAP_NET_ADMIN
   std::optional<bool> aes{};               // the CPU has AES instructions
-  // Per cent of the last 10 s in which a thread waited for a CPU.
+  // Per cent of the last 10 s in which some thread waited for a CPU.
   std::optional<double> cpu_pressure{};
   std::optional<std::string> clock_source{};
 };
@@ -57,12 +57,12 @@ struct HostFacts {
 struct FactQuestion {
   std::vector<Ipv6> planes{};
   std::uint32_t receive_bytes = 4u << 20, send_bytes = 256u << 10;
-  std::vector<std::uint32_t> cpus{};  // as in the settings; empty: those of this process
+  std::vector<std::uint32_t> cpus{};  // named in the settings; empty: those of this process
   std::string sysfs = "/sys";
 };
 HostFacts host_facts(const FactQuestion& question);
 
-// Parses the kernel's text, public for tests: "some avg10=2.60 avg60=..." gives 2.6.
+// Parses the text of /proc/pressure/cpu; public for tests: "some avg10=2.60 avg60=..." gives 2.6.
 std::optional<double> pressure_from(const std::string& text);
 
 }  // namespace weft::net

@@ -10,7 +10,7 @@ namespace weft::net {
 namespace {
 
 constexpr Duration kTryEvery = Duration::ms(500);
-// The port is kept at least this long whatever arrives.
+// The port is kept at least this long, whatever packets arrive.
 constexpr Duration kStay = Duration::s(1);
 // Requests are few; those that do not fit are lost, as any datagram may be.
 constexpr std::uint32_t kBufferBytes = 64u << 10;

@@ -1,13 +1,13 @@
-// HostListener: port 4791 in every plane, in place of the process of slot 0 that has gone.
+// HostListener: UDP port 4791 in every plane, for a host whose process of slot 0 has ended.
 //
-// Requests for a host and not for one of its processes (EV probes, port status) go to port 4791.
-// Every other process tries twice a second to bind that port; the one that succeeds answers the
-// requests besides its own work. Its own QPs stay on its own port. A new process finds the port
-// taken and takes another slot.
+// EV probes and port status updates concern a whole host and go to its port 4791, which the process
+// of slot 0 has. After its end every other process tries twice a second to bind that port. The
+// process that succeeds answers these requests besides its own work. Its own QPs stay on its own
+// port. A process that starts now finds port 4791 taken and uses another slot.
 //
-// While a process holds the port, the kernel refuses nothing there, and peers of the process that
-// has gone would wait for long. So a packet for one of its QPs makes the holder release the port
-// for a moment, so that the next packet is refused (docs/decisions/0019).
+// While a process holds the port, the kernel refuses nothing there, so peers of the ended process
+// would learn of its end only by timeout. So a packet for one of its QPs makes the holder release
+// the port for a moment, and the kernel refuses the next packet (docs/decisions/0019).
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,22 @@ namespace weft::net {
 
 class HostListener {
  public:
-  // Tries from then on to bind these addresses, one a plane.
+  // From `now` on tries to bind port 4791 at these addresses, one for each plane.
   void start(Time now, std::vector<Ipv6> addresses);
   Time next_try() const { return next_try_; }
   bool is_open() const { return !sockets_.empty(); }
-  // The socket of each plane; empty: it is not open.
+  // The socket of each plane; empty while the port is not bound.
   std::span<os::UdpSocket> sockets() { return sockets_; }
 
-  // Binds the port in all planes, in their order: of several processes that try at once, the one
-  // that gets the first plane gets the others too. False: the port is taken; it tries again later.
+  // Binds the port in all planes, in order. If several processes try at once, the process that
+  // binds plane 0 binds the others too. False: the port is taken, and the next attempt comes later.
   bool open(Time now);
   void close(Time now);
-  // Packets arrived that are not requests. Releases the port, unless it was bound a moment ago:
-  // strangers' packets cannot keep it closed.
+  // Packets arrived that are not requests for the host. Releases the port, unless it was bound less
+  // than a second ago, so that packets from strangers cannot keep the port unbound.
   void on_strays(Time now);
 
-  // For a forked child: as UdpWorld::abandon().
+  // For a forked child: closes the sockets, as UdpWorld::abandon() does.
   void abandon() const;
 
  private:

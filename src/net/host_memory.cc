@@ -79,7 +79,7 @@ void HostMemory::place(const world::Region& to, world::PayloadRef from) {
     return;
   }
   copies_.look(os::clock_now(), bulk_bytes_);
-  copy_bulk(copies_.way(), target, source, from.size);
+  copy_bulk(copies_.routine(), target, source, from.size);
   bulk_bytes_ += from.size;
 }
 

@@ -1,7 +1,7 @@
-// HostMemory: the registered memory of this process. Payload is only placed inside a region, under
-// its key and with its access.
+// HostMemory: the registered memory of this process. Payload is placed only inside a region, with
+// the key of the region and if its access allows.
 //
-// Keys are random, so that a stale or guessed key matches no region, and end with their
+// Keys are random, so that a stale or guessed key matches no region, and become invalid with their
 // registration. The number of regions is bounded. Not thread safe: the caller holds the lock of the
 // endpoint.
 #pragma once
@@ -24,8 +24,8 @@ class HostMemory final : public world::Memory {
   // Returns the key of the new region. The memory must outlive its registration. Errors:
   // kExhausted.
   Result<std::uint32_t> add(std::span<std::byte> memory, world::Access access);
-  // The same for one protection domain, and with the address by which peers name the region (iova)
-  // if it is not its own.
+  // add() for one protection domain. `iova` is the address by which peers name the region, if it
+  // differs from its own.
   struct Registration {
     std::span<std::byte> memory{};
     world::Access access = world::Access::kLocal;
@@ -33,21 +33,21 @@ class HostMemory final : public world::Memory {
     std::uint64_t named_at = 0;
   };
   Result<std::uint32_t> add(const Registration& what);
-  // False if there is no such key.
+  // Removes the region with this key. False: there is no such key.
   bool remove(std::uint32_t key);
 
   bool region(const world::RegionQuery& query, world::Region& out) const override;
-  // The location of a region, to be kept by a caller that uses it often. Valid until epoch()
-  // changes.
+  // The location of a region. A caller that uses the region often keeps it; it is valid until
+  // epoch() changes.
   struct Place {
     std::uint32_t key = 0;
     std::uint64_t named_at = 0, at = 0, size = 0;
-    // Whether the whole range is inside. `from` is an address as peers name it.
+    // Whether the whole range lies in the region. `from` is an address as peers name it.
     bool holds(std::uint64_t from, std::uint32_t bytes) const {
       return bytes <= size && from - named_at <= size - bytes;
     }
   };
-  // False: there is no such key in that domain.
+  // Looks up the region of a key. False: the domain has no such key.
   bool locate(std::uint32_t key, std::uint32_t domain, Place& out) const;
   std::uint64_t epoch() const { return epoch_; }
   void place(const world::Region& to, world::PayloadRef from) override;
@@ -63,9 +63,9 @@ class HostMemory final : public world::Memory {
 
   std::vector<Entry> entries_;  // sorted by key
   std::uint32_t regions_max_;
-  std::uint64_t epoch_ = 1;  // changes whenever a region is added or removed
+  std::uint64_t epoch_ = 1;  // changes when a region is added or removed
   CopyChoice copies_{CopyChoice::kReaderStay};
-  std::uint64_t bulk_bytes_ = 0;  // placed so far
+  std::uint64_t bulk_bytes_ = 0;  // bytes placed so far by copy_bulk()
   Prng prng_;
 };
 

@@ -32,7 +32,7 @@ TEST(HostMemoryTest, APlaceHoldsOnlyItsRegionAndIsValidUntilTheEpochChanges) {
   EXPECT_NE(memory.epoch(), epoch);
 }
 
-// The same rules for region(), which serves packets of the peer.
+// region(), which serves packets of the peer, obeys the same rules as locate().
 TEST(HostMemoryTest, RegionChecksTheSameBoundsAsPlace) {
   HostMemory memory(4, 1);
   std::array<std::byte, 64> bytes;

@@ -30,11 +30,11 @@ Result<LinkWatch> LinkWatch::open(std::span<const Ipv6> planes) {
       bind(watch.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return Error{ErrorKind::kSystem, std::string("netlink: ") + std::strerror(errno)};
   }
-  watch.scan();  // after listening began, so that no change in between is missed
+  watch.scan();  // after listening began, so that no change is missed
   return watch;
 }
 
-// Finds the interfaces that have our addresses now, and whether they have a carrier.
+// Finds the interfaces that have our plane addresses now, and whether each has a carrier.
 void LinkWatch::scan() {
   ifaddrs* interfaces = nullptr;
   if (getifaddrs(&interfaces) != 0) return;
@@ -84,7 +84,8 @@ world::PortMask LinkWatch::read_changes() {
     auto left = static_cast<unsigned>(got);
     for (auto* m = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(m, left);
          m = NLMSG_NEXT(m, left)) {
-      // An interface that was removed and created anew has another index.
+      // A new address may belong to an interface that was removed and created anew with another
+      // index.
       rescan |= m->nlmsg_type == RTM_NEWADDR && up_ != all();
       if (m->nlmsg_type != RTM_NEWLINK && m->nlmsg_type != RTM_DELLINK) continue;
       if (m->nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) continue;

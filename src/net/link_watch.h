@@ -14,7 +14,7 @@ namespace weft::net {
 
 class LinkWatch {
  public:
-  // `planes`: our address in each. A plane whose address is on no interface counts as up.
+  // `planes`: our address in each plane. A plane counts as up if no interface has its address.
   static Result<LinkWatch> open(std::span<const Ipv6> planes);
   LinkWatch(LinkWatch&& other) noexcept;
   LinkWatch& operator=(LinkWatch&& other) = delete;
@@ -33,7 +33,7 @@ class LinkWatch {
 
   int fd_ = -1;
   std::vector<Ipv6> planes_;
-  std::vector<std::uint32_t> interface_of_;  // by plane; 0: none
+  std::vector<std::uint32_t> interface_of_;  // by plane: interface index; 0: none
   world::PortMask up_ = 0;
 };
 

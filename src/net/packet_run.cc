@@ -16,7 +16,7 @@ bool have_one_path(const world::Datagram& a, const world::Datagram& b) {
 
 std::span<const world::Datagram> group_by_path(std::span<const world::Datagram> out,
                                                std::span<world::Datagram> room) {
-  constexpr std::size_t kShort = 4;  // packets a run, in the mean
+  constexpr std::size_t kShort = 4;  // fewer packets a run, in the mean, are worth grouping
   std::size_t runs = 1;
   for (std::size_t i = 1; i < out.size(); ++i) runs += have_one_path(out[i - 1], out[i]) ? 0 : 1;
   if (out.size() <= 2 || runs * kShort <= out.size()) return out;

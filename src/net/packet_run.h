@@ -1,8 +1,8 @@
-// Packets as they cross a socket in one system call. Pure functions and values.
+// Runs: the packets that cross a socket in one system call, as pure functions and values.
 //
-// A run has one path, one peer and one traffic class. Its packets have equal sizes on the wire,
-// except that the last may be shorter. PlainPackets and SealedPackets build runs of datagrams, and
-// take received packets apart.
+// The packets of a run have one path, one peer and one traffic class. They have equal sizes on the
+// wire, except that the last may be shorter. PlainPackets and SealedPackets build runs of
+// datagrams, and split received runs into packets.
 #pragma once
 
 #include <sys/uio.h>
@@ -15,32 +15,32 @@
 
 namespace weft::net {
 
-// Datagrams of one poll of the node. About two runs: the time at which a packet counts as sent must
-// be close to the time at which it is sent.
+// The most datagrams that a world takes from the node in one poll. This is about two runs: the node
+// notes the time of the poll as sending time, so the packets must leave soon after it.
 inline constexpr std::size_t kPollDatagramsMax = 45;
 
-// The leading datagrams of a poll, as they go to the kernel.
+// The first datagrams of a poll, in the form that the kernel sends in one system call.
 struct OutgoingRun {
-  std::size_t count = 0;      // datagrams
-  std::size_t segment = 0;    // bytes of each packet but the last
+  std::size_t count = 0;      // number of datagrams
+  std::size_t segment = 0;    // bytes of each packet except the last
   std::span<iovec> pieces{};  // all bytes, in order; valid until the next run is built
 };
 
-// A packet as it arrived, in the receive buffer. An empty header: the packet was for the layer that
-// seals, and is handled.
+// A packet in the receive buffer, as it arrived. Its header is empty if SealedPackets has already
+// handled the packet (a hello).
 struct IncomingPacket {
   ConstBytes header{}, payload{};
   bool intact = true;  // the ICRC matches
 };
 
-// Whether both may be in one run, as far as path and traffic class go. Retransmitted and new
-// packets may share a run, which has the class of its first packet.
+// Whether two datagrams have the same path, peer and traffic class, so that both may be in one run.
+// A retransmission may share a run with new packets; the run has the class of its first packet.
 bool have_one_path(const world::Datagram& a, const world::Datagram& b);
 
-// Puts packets of one path next to each other, so that they leave as one run for the kernel
-// (docs/decisions/0029). The order on each path is kept. Packets that already form long runs stay
-// as they are: then the result is `out`, otherwise it is in `room`. REQUIRES at most
-// kPollDatagramsMax datagrams and as much room.
+// Puts packets of one path next to each other, so that they leave as one run (docs/decisions/0029).
+// The order on each path is kept. Packets that already form long runs stay in place: then the
+// result is `out`, otherwise it is in `room`. REQUIRES at most kPollDatagramsMax datagrams, and
+// room for as many.
 std::span<const world::Datagram> group_by_path(std::span<const world::Datagram> out,
                                                std::span<world::Datagram> room);
 

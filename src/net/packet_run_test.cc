@@ -12,7 +12,7 @@ world::Datagram on_path(std::uint32_t entropy, std::uint32_t number) {
   return {.dscp = world::Dscp::kTrimmable, .entropy = entropy, .payload = {.size = number}};
 }
 
-// Entropy and number of each datagram after grouping.
+// EV and number of each datagram after grouping.
 using Order = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 Order grouped(const std::vector<world::Datagram>& out) {
   std::array<world::Datagram, kPollDatagramsMax> room;
@@ -50,7 +50,7 @@ TEST(PacketRun, PathIsPortEntropyPeerAndTrafficClass) {
   other = one;
   other.dscp = world::Dscp::kControl;
   EXPECT_FALSE(have_one_path(one, other));
-  other.dscp = world::Dscp::kTrimmableRetx;  // a retransmission may share the run
+  other.dscp = world::Dscp::kTrimmableRetx;  // a retransmission may share a run with new packets
   EXPECT_TRUE(have_one_path(one, other));
 }
 

@@ -22,13 +22,13 @@
 namespace weft::net {
 namespace {
 
-// No process listens on this port. It lies between the ports of processes and their source ports
-// (steering.h), so that firewalls for those let it pass.
+// No process listens on this port. It lies between the listening ports of processes and their
+// source ports (steering.h), so that a firewall that lets those pass lets this port pass too.
 constexpr std::uint16_t kNobodysPort = 15'100;
 constexpr Duration kPatience = Duration::ms(50);
 
-// A socket connected from one end to the other; not open if there is no route.
-os::FileDescriptor open_way(const PathEnds& ends, std::uint16_t port) {
+// A UDP socket connected from one end of a path to the other; not open if there is no route.
+os::FileDescriptor open_path_socket(const PathEnds& ends, std::uint16_t port) {
   const bool v4 = base::is_ipv4(ends.from);
   if (v4 != base::is_ipv4(ends.to)) return {};
   os::FileDescriptor fd(
@@ -42,52 +42,54 @@ os::FileDescriptor open_way(const PathEnds& ends, std::uint16_t port) {
   return fd;
 }
 
-enum class Word : std::uint8_t { kSilence, kArrived, kTooBig };
+enum class ProbeResult : std::uint8_t { kNoAnswer, kArrived, kTooBig };
 
-Word word_of(const sock_extended_err& error) {
+ProbeResult result_of(const sock_extended_err& error) {
   if (error.ee_origin == SO_EE_ORIGIN_ICMP && error.ee_type == ICMP_DEST_UNREACH) {
-    if (error.ee_code == ICMP_PORT_UNREACH) return Word::kArrived;
-    if (error.ee_code == ICMP_FRAG_NEEDED) return Word::kTooBig;
+    if (error.ee_code == ICMP_PORT_UNREACH) return ProbeResult::kArrived;
+    if (error.ee_code == ICMP_FRAG_NEEDED) return ProbeResult::kTooBig;
   }
   if (error.ee_origin == SO_EE_ORIGIN_ICMP6) {
     if (error.ee_type == ICMP6_DST_UNREACH && error.ee_code == ICMP6_DST_UNREACH_NOPORT)
-      return Word::kArrived;
-    if (error.ee_type == ICMP6_PACKET_TOO_BIG) return Word::kTooBig;
+      return ProbeResult::kArrived;
+    if (error.ee_type == ICMP6_PACKET_TOO_BIG) return ProbeResult::kTooBig;
   }
-  // The local interface is too narrow.
-  if (error.ee_origin == SO_EE_ORIGIN_LOCAL && error.ee_errno == EMSGSIZE) return Word::kTooBig;
-  return Word::kSilence;
+  // The MTU of the local interface is smaller than the packet.
+  if (error.ee_origin == SO_EE_ORIGIN_LOCAL && error.ee_errno == EMSGSIZE)
+    return ProbeResult::kTooBig;
+  return ProbeResult::kNoAnswer;
 }
 
-Word take_word(int fd) {
+ProbeResult read_result(int fd) {
   alignas(cmsghdr) std::array<char, 256> control;
   msghdr message{};
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return Word::kSilence;
+  if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return ProbeResult::kNoAnswer;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     const bool is_error = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
                           (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR);
     if (!is_error || c->cmsg_len < CMSG_LEN(sizeof(sock_extended_err))) continue;
     sock_extended_err error{};
     std::memcpy(&error, CMSG_DATA(c), sizeof(error));
-    return word_of(error);
+    return result_of(error);
   }
-  return Word::kSilence;
+  return ProbeResult::kNoAnswer;
 }
 
-// Sends one packet of that size on each path, each from a port of its own.
-std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
+// Sends one packet of `size` bytes on each path, each from its own source port, and waits for the
+// ICMP answers.
+std::vector<ProbeResult> ask(std::span<const PathEnds> paths, std::size_t size) {
   const std::vector<std::byte> packet(size);
-  std::vector<Word> words(ways.size(), Word::kSilence);
+  std::vector<ProbeResult> results(paths.size(), ProbeResult::kNoAnswer);
   std::vector<os::FileDescriptor> sockets;
   std::vector<pollfd> asked;
-  for (const PathEnds& way : ways) {
-    sockets.push_back(open_way(way, kNobodysPort));
+  for (const PathEnds& path : paths) {
+    sockets.push_back(open_path_socket(path, kNobodysPort));
     const int fd = sockets.back().get();
-    asked.push_back({.fd = fd, .events = 0, .revents = 0});  // errors are always reported
+    asked.push_back({.fd = fd, .events = 0, .revents = 0});  // poll() always reports errors
     if (fd < 0) continue;
-    const int level = base::is_ipv4(way.from) ? IPPROTO_IP : IPPROTO_IPV6;
+    const int level = base::is_ipv4(path.from) ? IPPROTO_IP : IPPROTO_IPV6;
     os::never_fragment(fd, level);
     os::set_option(fd, level, level == IPPROTO_IP ? IP_RECVERR : IPV6_RECVERR, 1);
     [[maybe_unused]] const ssize_t sent = send(fd, packet.data(), packet.size(), 0);
@@ -100,39 +102,40 @@ std::vector<Word> ask(std::span<const PathEnds> ways, std::size_t size) {
     poll(asked.data(), asked.size(), 1);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (asked[i].fd < 0 || asked[i].revents == 0) continue;
-      words[i] = take_word(asked[i].fd);
-      if (words[i] != Word::kSilence) asked[i].fd = -1;  // poll() skips it
+      results[i] = read_result(asked[i].fd);
+      if (results[i] != ProbeResult::kNoAnswer)
+        asked[i].fd = -1;  // poll() ignores this entry from now on
     }
   }
-  return words;
+  return results;
 }
 
-std::vector<PathEnds> those(std::span<const PathEnds> ways, const std::vector<Word>& words,
-                            Word word) {
+std::vector<PathEnds> those(std::span<const PathEnds> paths,
+                            const std::vector<ProbeResult>& results, ProbeResult result) {
   std::vector<PathEnds> out;
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    if (words[i] == word) out.push_back(ways[i]);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (results[i] == result) out.push_back(paths[i]);
   }
   return out;
 }
 
-bool has(const std::vector<Word>& words, Word word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+bool has(const std::vector<ProbeResult>& results, ProbeResult result) {
+  return std::find(results.begin(), results.end(), result) != results.end();
 }
 
-// Whether some path reports that packets of that size do not arrive, or answers a small packet but
-// not this one.
-bool is_refused(std::span<const PathEnds> ways, std::size_t size, std::size_t small) {
-  std::vector<PathEnds> silent(ways.begin(), ways.end());
-  constexpr int kTries = 2;  // single packets get lost, and hosts limit their ICMP rate
+// Whether a path reports that packets of `size` bytes are too big, or answers a packet of `small`
+// bytes but not one of `size` bytes.
+bool is_refused(std::span<const PathEnds> paths, std::size_t size, std::size_t small) {
+  std::vector<PathEnds> silent(paths.begin(), paths.end());
+  constexpr int kTries = 2;  // packets get lost, and hosts limit their ICMP rate
   for (int i = 0; i < kTries && !silent.empty(); ++i) {
-    const auto words = ask(silent, size);
-    if (has(words, Word::kTooBig)) return true;
-    silent = those(silent, words, Word::kSilence);
+    const auto results = ask(silent, size);
+    if (has(results, ProbeResult::kTooBig)) return true;
+    silent = those(silent, results, ProbeResult::kNoAnswer);
   }
   for (int i = 0; i < kTries && !silent.empty(); ++i) {
-    silent = those(silent, ask(silent, small), Word::kArrived);
-    silent = those(silent, ask(silent, size), Word::kSilence);
+    silent = those(silent, ask(silent, small), ProbeResult::kArrived);
+    silent = those(silent, ask(silent, size), ProbeResult::kNoAnswer);
   }
   return !silent.empty();
 }
@@ -140,7 +143,7 @@ bool is_refused(std::span<const PathEnds> ways, std::size_t size, std::size_t sm
 }  // namespace
 
 std::uint32_t path_mtu(const PathEnds& ends) {
-  const os::FileDescriptor fd = open_way(ends, kNobodysPort);
+  const os::FileDescriptor fd = open_path_socket(ends, kNobodysPort);
   const bool v4 = base::is_ipv4(ends.from);
   int mtu = 0;
   socklen_t size = sizeof(mtu);
@@ -151,10 +154,10 @@ std::uint32_t path_mtu(const PathEnds& ends) {
   return mtu > 0 ? static_cast<std::uint32_t>(mtu) : 0;
 }
 
-std::size_t size_that_arrives(std::span<const PathEnds> ways, std::span<const std::size_t> sizes) {
+std::size_t size_that_arrives(std::span<const PathEnds> paths, std::span<const std::size_t> sizes) {
   WEFT_ASSERT(!sizes.empty());
   for (const std::size_t size : sizes.first(sizes.size() - 1)) {
-    if (!is_refused(ways, size, sizes.back())) return size;
+    if (!is_refused(paths, size, sizes.back())) return size;
   }
   return sizes.back();
 }

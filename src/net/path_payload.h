@@ -1,5 +1,6 @@
-// How large packets from this process to a peer may be: as this host knows it from its own links
-// and from what routers reported, and as the paths themselves report (path_mtu.h).
+// PathPayload: the largest payload of packets from this process to a peer. known() uses what this
+// host knows from its links and from routers' reports; probed() also sends probes over the paths
+// (path_mtu.h).
 #pragma once
 
 #include <cstdint>
@@ -13,27 +14,27 @@
 
 namespace weft::net {
 
-// This process, as far as the size of its packets goes.
+// The properties of this process that limit its packet size.
 struct PathPayloadConfig {
   std::string network_namespace{};
-  std::vector<Ipv6> planes{};  // our address in each
+  std::vector<Ipv6> planes{};  // our address in each plane
   std::uint16_t process = 0;
-  bool uses_usids = false;    // paths by SRv6
+  bool uses_usids = false;    // SRv6 headers steer the packets
   bool encapsulates = false;  // packets have an outer IPv6 header
   bool is_sealed = false;     // packets are sealed
 };
 
 class PathPayload {
  public:
-  // `steering` outlives it.
+  // `steering` outlives this object.
   PathPayload(const PathPayloadConfig& config, const Steering& steering)
       : config_(config), steering_(&steering) {}
 
-  // The largest payload of 1024, 2048 and 4096 whose packets fit the paths to that peer, by its
-  // address in each plane. 0: none fits.
-  std::uint32_t known(std::span<const world::Address> peer) const;
-  // The same, and the paths are probed too, which takes up to half a second.
-  std::uint32_t probed(std::span<const world::Address> peer) const;
+  // The largest of the payloads 1024, 2048 and 4096 whose packets fit the paths to a peer. `peer`
+  // has its address in each plane. 0: none fits.
+  std::uint32_t known_payload(std::span<const world::Address> peer) const;
+  // As known(), but also probes the paths, which takes up to half a second.
+  std::uint32_t probe_payload(std::span<const world::Address> peer) const;
 
  private:
   PathPayloadConfig config_;

@@ -52,7 +52,7 @@ OutgoingRun PlainPackets::join(std::span<const world::Datagram> out, const Ends&
 }
 
 bool PlainPackets::is_intact(const wire::DatagramParts& parts, const Ends& ends) {
-  if (parts.icrc.empty()) return true;  // a trimmed packet has none
+  if (parts.icrc.empty()) return true;  // a trimmed packet has no ICRC
   wire::Icrc icrc = starts_.of(flow_of(
       ends, parts.header.size() + parts.payload.size() + parts.padding.size() + parts.icrc.size()));
   icrc.add_header(parts.header);

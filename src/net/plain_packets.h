@@ -1,7 +1,7 @@
-// PlainPackets: builds runs of packets with an ICRC each, and takes received ones apart. Packets
-// are not copied: a run names the pieces of memory that they lie in.
+// PlainPackets: builds runs of plain packets, each with an ICRC, and splits received packets into
+// their parts. Packets are not copied: a run names the pieces of memory that they lie in.
 //
-// One for each direction: it caches the beginnings of ICRCs. No allocation.
+// Each direction needs its own object, because it caches partial ICRCs. Nothing is allocated.
 #pragma once
 
 #include <array>
@@ -19,15 +19,16 @@ class PlainPackets {
  public:
   explicit PlainPackets(wire::IcrcCover cover) : cover_(cover) {}
 
-  // Both ends of a packet: what its ICRC covers of IP and UDP besides the size.
+  // Source and destination of a packet: the fields of IP and UDP, besides the size, that its ICRC
+  // covers.
   struct Ends {
     Ipv6 from{}, to{};
     std::uint16_t from_port = 0, to_port = 0;
   };
-  // The longest run at the front of `out` that one system call takes. Its count is 0 if the first
-  // datagram is too large for a packet. REQUIRES that `out` is not empty.
+  // Builds the longest run from the front of `out` that one system call takes. Its count is 0 if
+  // the first datagram is too large for a packet. REQUIRES that `out` is not empty.
   OutgoingRun join(std::span<const world::Datagram> out, const Ends& ends);
-  // The parts of a packet of that traffic class.
+  // Splits a packet of traffic class `dscp` into its parts and checks its ICRC.
   Result<IncomingPacket, DropReason> take_apart(ConstBytes packet, world::Dscp dscp,
                                                 const Ends& ends);
 

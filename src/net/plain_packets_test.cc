@@ -17,7 +17,7 @@ constexpr PlainPackets::Ends kEnds{.from = base::ipv4(127, 0, 1, 1),
                                    .from_port = 15'104,
                                    .to_port = 4791};
 
-// Writes on one path, with the memory that they lie in.
+// WRITE packets on one path, with the memory of their headers and payloads.
 class Writes {
  public:
   void add(std::uint32_t payload_size, std::uint32_t entropy = 1) {
@@ -39,7 +39,7 @@ class Writes {
   std::vector<world::Datagram> datagrams_;
 };
 
-// The bytes of a run as the kernel would send them, packet by packet.
+// The packets of a run, each as the bytes that the kernel would send.
 std::vector<std::vector<std::byte>> packets_of(const OutgoingRun& run) {
   std::vector<std::byte> all;
   for (const iovec& piece : run.pieces) {
@@ -61,7 +61,7 @@ TEST(PlainPackets, RunIsTakenApartIntoThePacketsThatItWasBuiltOf) {
     Writes writes;
     writes.add(1000);
     writes.add(1000);
-    writes.add(7);  // shorter, and padded
+    writes.add(7);  // shorter than the others, and padded
     const OutgoingRun run = out.join(writes.all(), kEnds);
     ASSERT_EQ(run.count, 3u);
     const auto packets = packets_of(run);

@@ -51,7 +51,7 @@ std::size_t Plane::receive(std::span<std::byte> buffer, std::span<os::UdpSocket:
   const bool by_tunnel = count > 0;
   if (!by_tunnel) count = listener_.receive(buffer, runs);
   overflows_new_ = 0;
-  // A plane with a tunnel counts the tunnel's losses only.
+  // Losses of a plane with a tunnel are counted at the tunnel only.
   if (count == 0 || by_tunnel != tunnel_.has_value()) return count;
   overflows_new_ = runs[count - 1].overflow - overflows_;
   overflows_ = runs[count - 1].overflow;

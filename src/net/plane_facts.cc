@@ -33,7 +33,7 @@ bool takes(int fd, int option, int value) {
   return setsockopt(fd, SOL_UDP, option, &value, sizeof(value)) == 0;
 }
 
-// Fills `question`, a struct of ethtool. False if the driver does not support it.
+// Fills `question`, a request struct of ethtool. False if the driver does not support the request.
 template <typename T>
 bool ask_ethtool(const std::string& interface, T& question) {
   const os::FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -54,7 +54,7 @@ struct Tried {
   std::string refusal{};
 };
 
-// Sends a byte from a source port of this slot to the port on which the slot listens.
+// Sends one byte to the port on which this slot listens, from a source port of the slot.
 Tried try_slot(const Ipv6& address, std::uint16_t process) {
   auto listen = os::UdpSocket::open(
       {.address = address, .port = wire::listen_port(process), .receives = true});
@@ -88,7 +88,7 @@ PlaneFacts facts_of(const Ipv6& address, std::span<const os::Interface> interfac
   Tried tried = try_slot(address, 0);
   facts.first_port = tried.check;
   facts.refusal = tried.refusal;
-  // A slot that another process holds says nothing about the ports: try the next.
+  // If another process has the slot, its ports cannot be tested here: try the next slot.
   for (std::uint16_t process = 1; process < wire::kProcessesMax; ++process) {
     tried = try_slot(address, process);
     facts.other_ports = tried.check;

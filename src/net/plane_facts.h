@@ -1,5 +1,5 @@
-// The part of HostFacts that is found out by sending packets, each to this host itself: what the
-// sockets and planes of this host can do.
+// The part of HostFacts that needs sockets: packets that this host sends to itself, interface
+// drivers, socket buffers.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 
 namespace weft::net {
 
-// In the order of `planes`. Waits a fifth of a second for each packet that does not arrive.
+// The facts of each plane, in the order of `planes`. Waits 0.2 s for each packet that does not
+// arrive.
 std::vector<PlaneFacts> plane_facts(std::span<const Ipv6> planes);
 
-// The name of an interface's driver, such as "veth". Empty: the kernel does not say, as for the
+// The name of an interface's driver, such as "veth". Empty if the kernel does not say, as for the
 // loopback.
 std::string driver_of(const std::string& interface);
 
-// Opens a UDP socket with these buffers and returns the sizes given: half of what the kernel
-// reports, to be compared with the request.
+// Opens a UDP socket with these buffers and returns the sizes granted: half of what the kernel
+// reports, so that they compare with the request.
 struct SocketBuffers {
   std::uint32_t receive_bytes = 0, send_bytes = 0;
 };

@@ -1,9 +1,9 @@
-// PollOrder: what a world polls next, and how much it asks for.
+// PollOrder: which ring or socket a world polls next, and how many runs it asks for.
 //
-// Traffic that came from a ring or a plane probably goes on there. Polling a ring costs less than
-// reading the clock, and polling one socket less than polling all, which costs more than a whole
-// round trip over a ring. So whatever was busy a moment ago is polled alone, and everything from
-// time to time. Arithmetic on the times that are given.
+// Traffic that came from a ring or a plane probably continues there. Polling a ring costs less than
+// reading the clock. Polling one socket costs less than polling all, which costs more than a round
+// trip over a ring. So a ring or plane that was busy a moment ago is polled alone, and all of them
+// from time to time. Reads no clock: times are arguments.
 #pragma once
 
 #include <cstddef>
@@ -15,61 +15,61 @@ namespace weft::net {
 
 class PollOrder {
  public:
-  // Runs received from one socket in a row; then the other sockets have their turn.
+  // The most runs received from one socket in a row, before the other sockets are read.
   static constexpr std::size_t kRunsMax = 8;
-  // The same when several sockets are readable. It is smaller, because a packet that waits at one
-  // socket while others are read is soon declared lost.
+  // kRunsMax when several sockets are readable: smaller, because a packet that waits at one socket
+  // while others are read is soon declared lost.
   static constexpr std::size_t kRunsWhenMany = 2;
-  // Everything is polled at least this often, however busy a ring or a plane is.
+  // All rings and planes are polled at least this often, however busy one of them is.
   static constexpr Duration kAllEvery = Duration::us(20);
 
   // --- what happened
   void note_ring(Time now) { ring_busy_until_ = now + kBusy; }
-  // The first of the runs that a plane gave in one system call.
+  // The runs that a plane gave in one system call.
   struct Runs {
     std::size_t count = 0;
-    std::uint32_t size = 0, segment = 0;  // of the first
-    bool answers = false;                 // SACKs and other control packets, not data
+    std::uint32_t size = 0, segment = 0;  // of the first run
+    bool answers = false;                 // control packets such as SACKs, not data
   };
   void note_plane(Time now, std::uint32_t plane, const Runs& runs) {
     const std::uint32_t single = runs.answers ? 2 : 1;  // a SACK and its Transport ACK
     runs_max_ = runs.count == 1 && runs.size <= single * runs.segment ? 1
                 : runs.size >= kLongRun                               ? kRunsWhenLong
                                                                       : kRunsMax;
-    // More data is likely to follow on the same plane. Answers arrive on all planes in turn, so
-    // they predict nothing.
+    // More data is likely to follow on the same plane. Control packets arrive on all planes in
+    // turn, so they predict nothing.
     if (runs.answers) return;
     busy_plane_ = plane;
     plane_busy_until_ = now + kBusy;
   }
-  // The node was polled, and gave packets or none.
+  // Whether the node gave packets when it was polled.
   enum class Sent : std::uint8_t { kNothing, kPackets };
   void note_transmit(Sent sent) { has_sent_ = sent == Sent::kPackets; }
   void note_all_polled(Time now) { all_polled_at_ = now; }
 
   // --- what is next
-  // Whether the busy plane may be polled alone. Not right after a send, when the answer cannot be
-  // here yet: that is the time to poll all sockets.
+  // Whether the busy plane may be polled alone. Right after a send it may not: the answer cannot
+  // have arrived yet, so this is the time to poll all sockets.
   bool is_plane_busy(Time now) const { return !has_sent_ && now < plane_busy_until_; }
   std::uint32_t busy_plane() const { return busy_plane_; }
-  // How many runs to ask for. If single runs arrived last time, asking for more would cost a second
-  // system call.
+  // The number of runs to ask for. If one short run arrived last time, the number is 1, because
+  // asking for more would cost a second system call.
   std::size_t runs_max() const { return runs_max_; }
   // Whether all sockets have to be polled, however busy a ring or a plane is.
   bool is_poll_of_all_due(Time now) const { return now >= all_polled_at_ + kAllEvery; }
-  // Whether a ring, or the plane if it was polled alone, is busy, so that the other sockets may wait
-  // until then.
+  // Whether the sockets that were not polled may wait: a ring is busy, or the plane that was polled
+  // alone.
   bool may_others_wait(Time now, bool plane_was_polled) const {
     return now < ring_busy_until_ || (plane_was_polled && now < all_polled_at_ + kAllEveryOfPlane);
   }
 
  private:
-  // The same for long runs, so that they are still in the cache when they are placed.
+  // kRunsMax when runs are long: fewer, so that they are still in the cache when they are placed.
   static constexpr std::size_t kRunsWhenLong = 2;
   static constexpr std::uint32_t kLongRun = 32u << 10;
-  // A ring or plane that moved within this time counts as busy.
+  // A ring or plane that gave packets within this time counts as busy.
   static constexpr Duration kBusy = Duration::us(20);
-  // The same while a plane is busy but empty: its packets may arrive on another.
+  // kAllEvery while the busy plane is empty: its packets may arrive on another plane.
   static constexpr Duration kAllEveryOfPlane = Duration::us(6);
 
   Time ring_busy_until_, plane_busy_until_, all_polled_at_;

@@ -18,7 +18,7 @@ TEST(PollOrder, PlaneThatGaveDataIsPolledAloneForAMoment) {
   EXPECT_FALSE(order.is_plane_busy(at(120)));
 }
 
-TEST(PollOrder, AnswersPredictNoPlane) {
+TEST(PollOrder, ControlPacketsPredictNoPlane) {
   PollOrder order;
   order.note_plane(at(100), 2, kData);
   order.note_plane(at(101), 3, kAnswers);
@@ -41,13 +41,13 @@ TEST(PollOrder, AfterASingleRunOnlyOneIsAskedFor) {
   EXPECT_EQ(order.runs_max(), 1u);
   order.note_plane(at(2), 0, kData);
   EXPECT_EQ(order.runs_max(), PollOrder::kRunsMax);
-  order.note_plane(at(3), 0, kAnswers);  // a SACK and its Transport ACK
+  order.note_plane(at(3), 0, kAnswers);  // one control packet may come with a Transport ACK
   EXPECT_EQ(order.runs_max(), 1u);
   order.note_plane(at(4), 0, {.count = 3, .size = 64'000, .segment = 4000});
   EXPECT_EQ(order.runs_max(), 2u);
 }
 
-TEST(PollOrder, OthersWaitWhileARingOrAPolledPlaneIsBusyButNotForLong) {
+TEST(PollOrder, OtherSocketsWaitForAShortTimeWhileARingOrAPolledPlaneIsBusy) {
   PollOrder order;
   order.note_all_polled(at(100));
   EXPECT_FALSE(order.may_others_wait(at(101), false));

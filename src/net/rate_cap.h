@@ -1,9 +1,9 @@
-// RateCap: limits the payload bits per second, over all planes together. A token bucket: it fills
-// at the rate, and sending empties it. A poll may take more than the tokens there are; later polls
-// wait for this debt, so that the average holds whatever the size of a poll.
+// RateCap: limits the payload bits per second, over all planes together. It is a token bucket that
+// fills at the rate; sending takes tokens. A poll may send more than the bucket holds. Later polls
+// wait until this debt is repaid, so the average rate holds.
 //
 // Sending is allowed when there are tokens for a quantum: a run of packets, or a quarter of a
-// millisecond's worth if that is less. So runs stay whole and no packet waits long. The bucket
+// millisecond's worth if that is less. So runs stay whole, and no packet waits for long. The bucket
 // holds two milliseconds' worth, so that a process that has to wait for its CPU loses no rate. A
 // value; time is an argument and does not go back.
 #pragma once
@@ -18,7 +18,7 @@ namespace weft::net {
 
 class RateCap {
  public:
-  // REQUIRES rate of 1 Mb/s or more. `mtu`: payload of a full packet.
+  // REQUIRES a rate of 1 Mb/s or more. `mtu`: payload of a full packet.
   RateCap(Rate rate, std::uint32_t mtu)
       : rate_(rate),
         depth_(std::max(static_cast<std::int64_t>(rate.bytes_in(kDepth)), 2 * std::int64_t{mtu})),
@@ -34,7 +34,8 @@ class RateCap {
     return static_cast<std::uint32_t>(std::max<std::int64_t>(tokens_ / mtu_, 1));
   }
   void spend(std::uint64_t payload_bytes) { tokens_ -= static_cast<std::int64_t>(payload_bytes); }
-  // When packets() becomes more than 0; not after `now` if it already is.
+  // The time at which packets() becomes more than 0. If packets may be sent now, it is not after
+  // `now`.
   Time opens_at() const {
     if (tokens_ >= quantum_) return filled_at_;
     // Rounded up to the next whole byte.
@@ -47,10 +48,10 @@ class RateCap {
 
   void fill(Time now) {
     if (now <= filled_at_) return;
-    // A longer pause would overflow; this one fills any bucket and repays any debt of one poll.
+    // Bounded against overflow. 60 s fill any bucket and repay any debt of one poll.
     const Duration passed = std::min(now - filled_at_, Duration::s(60));
     const auto bytes = static_cast<std::int64_t>(rate_.bytes_in(passed));
-    // Only the time of whole bytes is consumed; the fraction stays for the next call.
+    // Consumes the time of whole bytes only; the fraction of a byte is left for the next call.
     filled_at_ = now - (passed - rate_.time_for(static_cast<std::uint64_t>(bytes)));
     tokens_ = std::min(tokens_ + bytes, depth_);
   }

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::uint32_t kMtu = 4096;
 
-// Polls every `step` and sends all that is allowed plus `over` packets. Returns the bytes of one
-// second, without the first bucket.
+// Polls every `step`, and each time sends `over` packets more than allowed. Returns the bytes sent
+// in one second, not counting the initial bucket.
 std::uint64_t bytes_of_a_second(Rate rate, Duration step, std::uint32_t over) {
   RateCap cap(rate, kMtu);
   const Time start = Time::from_start(Duration::s(5));
@@ -30,7 +30,7 @@ TEST(RateCap, TheAverageRateEqualsTheCap) {
     for (const std::uint32_t over : {0u, 44u}) {
       const std::uint64_t expected = rate.bytes_in(Duration::s(1));
       const std::uint64_t bytes = bytes_of_a_second(rate, Duration::us(5), over);
-      // One bucket and one debt at each end of the second.
+      // The average may be off by one bucket and one debt at each end of the second.
       const std::uint64_t slack = rate.bytes_in(Duration::ms(4)) + 2 * (over + 16) * kMtu;
       EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(expected),
                   static_cast<double>(slack) + 0.01 * static_cast<double>(expected))

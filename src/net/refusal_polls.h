@@ -1,10 +1,10 @@
-// RefusalPolls: when the sending sockets of which plane are polled for refusals. A host answers
-// with ICMP when no process has the port that we sent to; the error queue of the sending socket
-// then holds the destination of the refused packet.
+// RefusalPolls: decides when, and for which plane, the sending sockets are polled for refusals. A
+// host sends an ICMP error when no process has the UDP port of a packet; the error queue of the
+// sending socket then holds the packet's destination.
 //
-// One plane has its turn at a time while packets are sent, and all of them once more after the
-// last. The sockets are not watched, because the kernel would notify a watcher of each packet that
-// is sent (docs/decisions/0013). Arithmetic on the times that are given.
+// While packets are sent, the planes are polled in turn; after the last packet each plane is polled
+// once more. The sockets are not watched, because the kernel would notify a watcher of each packet
+// that is sent (docs/decisions/0013). Reads no clock: times are arguments.
 #pragma once
 
 #include <algorithm>
@@ -24,10 +24,10 @@ class RefusalPolls {
     sent_at_ = now;
     next_ = std::min(next_, now + kEvery);
   }
-  // When the next plane is to be polled; kNever while nothing is sent.
+  // The time of the next poll; kNever while nothing is sent.
   Time next() const { return next_; }
   std::uint32_t plane() const { return plane_; }
-  // The plane was polled; kSome: it has more refusals, so polling goes on.
+  // plane() was polled. kSome: it has more refusals, so polling continues.
   enum class Left : std::uint8_t { kNone, kSome };
   void note_poll(Time now, Left left) {
     if (left == Left::kSome) sent_at_ = now;

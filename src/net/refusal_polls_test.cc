@@ -32,7 +32,7 @@ TEST(RefusalPolls, ASendDoesNotDelayThePollThatIsDue) {
   EXPECT_EQ(polls.next(), at(102));
 }
 
-TEST(RefusalPolls, RefusalsThatAreLeftKeepThePollsGoing) {
+TEST(RefusalPolls, PollingContinuesWhileRefusalsAreLeft) {
   RefusalPolls polls(1);
   polls.note_send(at(0));
   for (int ms = 2; ms < 100; ms += 2) {

@@ -28,7 +28,7 @@ std::span<world::Datagram> RunReceiver::datagrams(Time now, const Place& place) 
 void RunReceiver::add_run(const Arrival& at, Bytes bytes) {
   if (bytes.empty()) counters_->drop(DropReason::kTooShort);
   const os::UdpSocket::Incoming& run = at.run;
-  // The ports of processes of other kinds do not distinguish them.
+  // With PeerKind::kNic the source port does not identify a process.
   const std::uint16_t process =
       options_.peers == PeerKind::kSoftware ? wire::process_of(run.port) : std::uint16_t{0};
   for (std::size_t from = 0; from < bytes.size(); from += run.segment) {
@@ -38,7 +38,7 @@ void RunReceiver::add_run(const Arrival& at, Bytes bytes) {
       counters_->drop(packet.error());
       continue;
     }
-    if (packet->header.empty()) continue;  // a hello, which is handled
+    if (packet->header.empty()) continue;  // empty for a hello, which open() has handled
     if (datagrams_.size() == datagrams_.capacity()) {
       counters_->drop(DropReason::kNoBuffer);
       continue;

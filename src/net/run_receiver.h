@@ -1,5 +1,6 @@
-// RunReceiver: receives runs of packets, and makes datagrams of them in place: plain ones with a
-// checked ICRC, or opened ones. Invalid packets are dropped and counted.
+// RunReceiver: receives runs of packets, and makes datagrams of their packets in place. Plain
+// packets have their ICRC checked; sealed packets are opened. Invalid packets are dropped and
+// counted.
 //
 // Holds the receive buffer, which is allocated at construction; datagrams are valid until the next
 // receive().
@@ -27,22 +28,22 @@ class RunReceiver {
     PeerKind peers = PeerKind::kSoftware;
     IcrcCover icrc = IcrcCover::kHeaders;
     SealedPackets* sealed = nullptr;  // null: packets are plain
-    RunSender* sender = nullptr;      // of hellos that received ones cause; with `sealed`
+    RunSender* sender = nullptr;      // sends hellos that received hellos cause; with `sealed`
   };
-  // Everything that the arguments refer to outlives the receiver.
+  // The objects behind the references outlive the receiver.
   RunReceiver(const Options& options, const Steering& steering, NetCounters& counters);
 
-  // Receives up to `runs_max` runs from a Plane or a UdpSocket. REQUIRES at most
+  // Receives up to `runs_max` runs from `socket`, a Plane or a UdpSocket. REQUIRES runs_max <=
   // PollOrder::kRunsMax.
   template <typename Socket>
   std::span<const os::UdpSocket::Incoming> receive(Socket& socket, std::size_t runs_max) {
     count_ = socket.receive(buffer_, std::span(runs_).first(runs_max));
     return std::span(runs_).first(count_);
   }
-  // The packets of the received runs, which arrived there.
+  // The datagrams of the runs that the last receive() gave. `place` names the receiving port.
   struct Place {
     world::PortIndex port = 0;
-    Ipv6 address{};  // of the plane, as peers know it
+    Ipv6 address{};  // of the receiving plane, as peers know it
     std::uint16_t listen_port = 0;
   };
   std::span<world::Datagram> datagrams(Time now, const Place& place);
@@ -51,7 +52,7 @@ class RunReceiver {
   // The kernel joins at most this many packets into one run.
   static constexpr std::size_t kRunPacketsMax = 64;
 
-  // A run as it arrived.
+  // A received run, and where and when it arrived.
   struct Arrival {
     Time now;
     const Place& place;

@@ -4,7 +4,7 @@
 
 namespace weft::net {
 
-RunSender::RunSender(const Parts& parts, std::uint16_t process, wire::IcrcCover cover)
+RunSender::RunSender(const WorldParts& parts, std::uint16_t process, wire::IcrcCover cover)
     : parts_(parts), process_(process), plain_(cover) {
   without_room_.fill(-1);
 }
@@ -19,7 +19,7 @@ OutgoingRun RunSender::join(Time now, std::span<const world::Datagram> out,
                              .from_port = from_port,
                              .to_port = wire::listen_port(first.peer.process)});
   }
-  // The EV as the receiver computes it.
+  // The EV that the receiver computes from the header fields.
   const std::uint32_t ev = parts_.steering.ev_of(
       {.plane = first.port, .source_port = from_port, .flow_label = fields.flow_label});
   const OutgoingRun run = parts_.sealed->join(now, out, ev);
@@ -34,7 +34,7 @@ std::size_t RunSender::send_run(Time now, std::span<const world::Datagram> out) 
       parts_.steering.fields(process_, first.port, first.entropy, first.peer.ip());
   const OutgoingRun run = join(now, out, fields);
   if (run.count == 0) {
-    // A plain packet is too large; for a sealed one there are no keys yet.
+    // join() failed: a plain packet is too large, or a sealed packet has no keys yet.
     ++(parts_.sealed == nullptr ? parts_.counters.drops_send : parts_.counters.waits_for_keys);
     return 1;
   }
@@ -68,8 +68,8 @@ void RunSender::send_pieces(Time now, std::span<const world::Datagram> datagrams
   }
 }
 
-// The socket is watched only while packets are held, because the kernel notifies the watcher of a
-// socket of each packet that the socket sends.
+// The socket is watched only while packets are held, because otherwise the kernel would notify the
+// watcher of each packet that the socket sends.
 void RunSender::hold(std::span<const world::Datagram> datagrams, int sender_fd) {
   const world::PortIndex port = datagrams[0].port;
   Plane& plane = parts_.planes[port];
@@ -77,7 +77,7 @@ void RunSender::hold(std::span<const world::Datagram> datagrams, int sender_fd) 
   if (without_room_[port] >= 0) return;
   if (parts_.watch.add(sender_fd, {.source = SocketWatch::Source::kPlaneHasRoom, .plane = port})) {
     without_room_[port] = sender_fd;
-  } else {  // epoll cannot watch the socket: drop, as the network may
+  } else {  // epoll cannot watch the socket: drop the packets, as the network may
     parts_.counters.drops_send += plane.held().count();
     plane.held().clear();
   }
@@ -96,7 +96,7 @@ bool RunSender::retry_held(Time now, std::uint32_t index) {
     if (plane.held().is_empty()) {
       sent += send_run(now, held.subspan(sent));
     } else {
-      // Still no room: the rest stays behind the packet that was just held another time.
+      // Still no room: the later packets stay behind the packet that was just held again.
       keep(plane, held[sent++]);
     }
   }

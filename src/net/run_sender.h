@@ -1,7 +1,8 @@
 // RunSender: sends datagrams over the planes, each run of one path in one system call.
 //
-// Packets that the kernel does not accept now are held in their plane, which accepts nothing else
-// until its socket has room; retry_held() sends them then. Hellos of sealed sessions leave here too.
+// Packets that the kernel does not accept now are held. Their plane then accepts no other packets
+// until its socket has room and retry_held() has sent the held packets. RunSender also sends the
+// hellos of sealed sessions.
 #pragma once
 
 #include <array>
@@ -20,22 +21,23 @@ namespace weft::net {
 
 class RunSender {
  public:
-  // Parts of the world, which outlive the sender.
-  struct Parts {
+  // The parts of the world that a sender uses. They outlive the sender.
+  struct WorldParts {
     std::vector<Plane>& planes;
     const Steering& steering;
-    SocketWatch& watch;      // told which sockets wait for room
-    RefusalPolls& refusals;  // told of sends, which may be refused
+    SocketWatch& watch;      // learns which sockets wait for room
+    RefusalPolls& refusals;  // learns of sends, which a peer may refuse
     NetCounters& counters;
     SealedPackets* sealed = nullptr;  // null: packets are plain
   };
-  RunSender(const Parts& parts, std::uint16_t process, wire::IcrcCover cover);
+  RunSender(const WorldParts& parts, std::uint16_t process, wire::IcrcCover cover);
 
-  // Sends the longest run at the front of `out`, and returns its datagrams: those that cannot be
-  // sent are held or dropped. A packet for which there are no keys yet is not sent; a hello goes in
-  // its place, and the transport retransmits the packet. REQUIRES that `out` is not empty.
+  // Sends the longest run at the front of `out`, and returns the number of datagrams in it.
+  // Datagrams that cannot be sent are held or dropped. A packet for which there are no keys yet is
+  // not sent; a hello is sent in its place, and the transport retransmits the packet. REQUIRES that
+  // `out` is not empty.
   std::size_t send_run(Time now, std::span<const world::Datagram> out);
-  // The socket that the plane waits for has room. True if anything was sent.
+  // To be called when the socket that `plane` waits for has room. True if anything was sent.
   bool retry_held(Time now, std::uint32_t plane);
   // Sends the hellos that are due.
   void send_hellos(Time now);
@@ -47,10 +49,10 @@ class RunSender {
   void hold(std::span<const world::Datagram> datagrams, int sender_fd);
   void keep(Plane& plane, const world::Datagram& datagram);
 
-  Parts parts_;
+  WorldParts parts_;
   std::uint16_t process_;
   PlainPackets plain_;
-  // By plane: the socket that is watched until it has room; -1: none.
+  // By plane: the socket that is watched because its buffer is full; -1: none.
   std::array<int, world::kPortsMax> without_room_;
 };
 

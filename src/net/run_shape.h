@@ -1,5 +1,5 @@
-// RunShape: do data packets arrive joined in runs, or one by one? A packet that arrives by itself
-// takes more of the receive buffer. Decided anew after every kRunsJudged runs. A value.
+// RunShape: do data packets arrive joined in runs, or one by one? A packet that arrives alone takes
+// more space in the receive buffer. The answer is updated after every kRunsJudged runs. A value.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ class RunShape {
  public:
   static constexpr std::uint64_t kRunsJudged = 256;
 
-  bool is_single() const { return is_single_; }
-  // So many runs of data arrived, with so many packets. True: is_single() has changed.
+  bool packets_arrive_singly() const { return is_single_; }
+  // `runs.count` runs of data arrived, with `runs.packets` packets. True: packets_arrive_singly() has changed.
   struct Runs {
     std::uint64_t count = 0, packets = 0;
   };
@@ -27,7 +27,7 @@ class RunShape {
   }
 
  private:
-  std::uint64_t runs_ = 0, packets_ = 0;  // since it was last decided
+  std::uint64_t runs_ = 0, packets_ = 0;  // since the last decision
   bool is_single_ = false;
 };
 

@@ -5,15 +5,15 @@
 namespace weft::net {
 namespace {
 
-TEST(RunShape, IsDecidedAnewAfterSoManyRuns) {
+TEST(RunShape, ShapeOfArrivalsIsDecidedAnewAfter256Runs) {
   RunShape shape;
   EXPECT_FALSE(shape.note({.count = RunShape::kRunsJudged - 1, .packets = 255}));
-  EXPECT_FALSE(shape.is_single());
+  EXPECT_FALSE(shape.packets_arrive_singly());
   EXPECT_TRUE(shape.note({.count = 1, .packets = 1}));
-  EXPECT_TRUE(shape.is_single());
-  EXPECT_FALSE(shape.note({.count = RunShape::kRunsJudged, .packets = 300}));  // as before
+  EXPECT_TRUE(shape.packets_arrive_singly());
+  EXPECT_FALSE(shape.note({.count = RunShape::kRunsJudged, .packets = 300}));  // no change
   EXPECT_TRUE(shape.note({.count = RunShape::kRunsJudged, .packets = 2 * RunShape::kRunsJudged}));
-  EXPECT_FALSE(shape.is_single());
+  EXPECT_FALSE(shape.packets_arrive_singly());
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
-// SenderCourtesy: on oversubscribed cores a process that mostly sends to another process of this
-// host must not preempt it: each acknowledgement would wake the sender, which would take the core
-// from the receiver that still has packets to process.
-// Such a process waits for its core (os/courtesy.h). Arithmetic on the values that are given.
+// SenderCourtesy: decides whether this process waits for its core instead of preempting the running
+// thread (os/courtesy.h).
+//
+// On oversubscribed cores this matters for a process that mostly sends to another process of its
+// host. Each acknowledgement would wake the sender, and the sender would take the core from the
+// receiver, which still has packets to process. Reads no clock: times are arguments.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,8 @@ class SenderCourtesy {
     std::uint64_t sent = 0, received = 0;
     bool is_from_here = false;
   };
-  // The cores are oversubscribed. True: this process is courteous from now on, for a while.
+  // To be called when the cores are oversubscribed. True: this process does not preempt others for
+  // the time kFor.
   bool on_oversubscribed(Time now, const Traffic& traffic) {
     const std::uint64_t sent = traffic.sent - sent_, received = traffic.received - received_;
     sent_ = traffic.sent;
@@ -29,15 +32,15 @@ class SenderCourtesy {
   bool is_over(Time now) const { return now >= until_; }
 
  private:
-  // This ratio of packets sent to received means that this process sends messages and receives
-  // mostly acknowledgements.
+  // More packets sent than this multiple of the packets received: the process sends messages and
+  // receives mostly acknowledgements.
   static constexpr std::uint64_t kSendsMostly = 2;
-  // Longer than a yield counts that showed oversubscribed cores, because to detect them takes
+  // Longer than os::Waiter lets one long yield count, because detecting oversubscription takes
   // spinning.
   static constexpr Duration kFor = Duration::ms(500);
 
   Time until_;
-  std::uint64_t sent_ = 0, received_ = 0;  // when on_oversubscribed() was last called
+  std::uint64_t sent_ = 0, received_ = 0;  // totals at the last on_oversubscribed()
 };
 
 }  // namespace weft::net

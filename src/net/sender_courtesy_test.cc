@@ -20,7 +20,7 @@ TEST(SenderCourtesy, ReceiverIsNotCourteous) {
   SenderCourtesy courtesy;
   EXPECT_FALSE(
       courtesy.on_oversubscribed(at(10), {.sent = 200, .received = 100, .is_from_here = true}));
-  // Only the packets since the last time count.
+  // Counts only the packets since the previous call.
   EXPECT_FALSE(
       courtesy.on_oversubscribed(at(20), {.sent = 220, .received = 110, .is_from_here = true}));
   EXPECT_TRUE(

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x7765'6674'7368'6d01;  // "weftshm", version 1
 constexpr std::size_t kGreetingSize = 8 + kIpv6AddressSize + 2;
-// Connections that may wait until this process accepts them.
+// The most connections that wait in the backlog until this process accepts them.
 constexpr int kBacklog = 256;
 
 struct Name {
@@ -43,14 +43,14 @@ ShmSocket new_socket() {
   return ShmSocket(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// The control data of one descriptor that is passed with a message.
+// Control data of a message that passes one descriptor (SCM_RIGHTS).
 union Rights {
   cmsghdr aligned;
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;
 };
 
-// The descriptor passed with a message, which the caller then owns; -1 if there is not exactly one.
-// Alignment leaves room for a second one: all surplus descriptors are closed.
+// The descriptor passed with a message, owned by the caller; -1 if there is not exactly one.
+// Alignment leaves room for a second descriptor: surplus ones are closed.
 int only_descriptor(msghdr& message) {
   int only = -1, count = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
@@ -87,8 +87,8 @@ void ShmSocket::call() {
   [[maybe_unused]] const auto sent = send(fd_, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-bool ShmSocket::take_calls() {
-  // Bounded, so that a peer that keeps writing does not hold us here.
+bool ShmSocket::take_wakeups() {
+  // Bounded, so that a peer that keeps writing does not block this process.
   for (int i = 0; i < 64; ++i) {
     std::array<char, 16> words;
     const ssize_t got = recv(fd_, words.data(), words.size(), MSG_DONTWAIT);

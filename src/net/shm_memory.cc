@@ -55,7 +55,7 @@ Result<ShmMemory> ShmMemory::adopt(int fd) {
 
 Result<void> ShmMemory::map(std::size_t capacity) {
   const std::size_t once = kControlSize + capacity, all = once + capacity;
-  // Reserve the address range first, so that no other mapping gets between the two halves.
+  // Reserves the address range first, so that no other mapping gets between the two halves.
   void* const base = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) return os::system_error("mmap of shared memory");
   base_ = static_cast<std::byte*>(base);

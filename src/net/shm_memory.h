@@ -1,10 +1,9 @@
-// ShmMemory: the memory of one ring that two processes share, mapped into this one.
+// ShmMemory: the memory of one ring that two processes share, mapped into this process.
 //
-// It is a memfd, not a file in /dev/shm: it needs no name, no clean-up and no space there
-// (containers have 64 MB). Its size is sealed, so that neither process can shrink it and no access
-// ends in SIGBUS. It holds one page of control words, then `capacity` bytes that are mapped twice
-// in a row: a record that begins near the end continues at the beginning, so no record is ever
-// split.
+// The memory is a memfd, not a file in /dev/shm: it needs no name, no clean-up and no space in
+// /dev/shm (containers have 64 MB). Its size is sealed, so that neither process can shrink it and
+// no access ends in SIGBUS. The memory holds one page of control words, then `capacity` bytes.
+// These are mapped twice in a row, so that a record which begins near the end is still contiguous.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +17,11 @@ class ShmMemory {
  public:
   static constexpr std::size_t kCapacityMin = 256u << 10, kCapacityMax = 16u << 20;
 
-  // New memory, zeroed, with all pages present. REQUIRES a power of two from kCapacityMin to
-  // kCapacityMax. Errors: kSystem.
+  // Allocates zeroed memory with all pages present. REQUIRES a capacity that is a power of two from
+  // kCapacityMin to kCapacityMax. Errors: kSystem.
   static Result<ShmMemory> create(std::size_t capacity);
-  // Maps the memory that a peer sent. Refused unless its size is sealed and one that create()
-  // accepts. Takes ownership of the descriptor in any case. Errors: kInvalid, kSystem.
+  // Maps memory that a peer sent. Refuses it unless its size is sealed and is a size that create()
+  // makes. Always takes ownership of the descriptor. Errors: kInvalid, kSystem.
   static Result<ShmMemory> adopt(int fd);
 
   ShmMemory() = default;
@@ -30,7 +29,7 @@ class ShmMemory {
   ShmMemory& operator=(ShmMemory&& other) noexcept;
   ~ShmMemory();
 
-  // The descriptor to pass to the other process; -1 after close_fd().
+  // The memfd, to be passed to the other process; -1 after close_fd().
   int fd() const { return fd_; }
   // Closes the descriptor; the mapping stays.
   void close_fd();

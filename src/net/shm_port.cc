@@ -10,13 +10,13 @@
 namespace weft::net {
 namespace {
 
-// Records given to the node in one call: few enough that the writer gets space back while we still
-// copy.
+// The most records that the node gets in one call. Few, so that the writer gets space back while we
+// still copy later records.
 constexpr std::size_t kBatchMax = 32;
 constexpr std::size_t kBatchBytes = 256u << 10;
-// A ring that is full for that long has a reader that does not read.
+// If a ring is full for this long, its reader counts as stuck.
 constexpr Duration kStuck = Duration::ms(100);
-// The room reported to the node is limited, because records become visible to readers only with
+// The most room reported to the node. Limited, because records become visible to readers only with
 // flush().
 constexpr std::uint32_t kRoomMax = 64;
 
@@ -71,7 +71,7 @@ ShmPort::Out* ShmPort::find(const world::Address& to) {
 }
 
 bool ShmPort::reach(const world::Address& peer) {
-  handle_events();  // a predecessor in the same slot may have ended
+  handle_events();  // learns whether a predecessor in the same slot has ended
   if (find(peer) != nullptr) return true;
   if (writers_.size() >= config_.links_max) return false;
   auto offer = shm_connect({.self = config_.self, .peer = peer, .capacity = config_.ring_bytes});
@@ -89,7 +89,7 @@ bool ShmPort::reach(const world::Address& peer) {
 // --- sockets -----------------------------------------------------------------------------------
 
 void ShmPort::accept_all() {
-  // Bounded, so that processes that keep connecting do not hold us here.
+  // Bounded, so that processes that keep connecting do not block this process.
   for (int i = 0; i < 16; ++i) {
     auto socket = shm_accept(listener_);
     if (!socket) return;
@@ -107,7 +107,7 @@ void ShmPort::accept_all() {
 void ShmPort::greet(In& in) {
   auto greeting = shm_greeting(in.socket);
   if (!greeting) {
-    if (greeting.error().kind == ErrorKind::kNotFound) return;  // its greeting is not here yet
+    if (greeting.error().kind == ErrorKind::kNotFound) return;  // the greeting has not arrived yet
     ++counters_.refused;
     in.gone = true;
     return;
@@ -130,15 +130,16 @@ void ShmPort::handle_events() {
     for (const auto& in : readers_) {
       if (in->socket.fd() != fd) continue;
       if (!in->reader) greet(*in);
-      if (!in->socket.take_calls() && !in->gone) {
+      if (!in->socket.take_wakeups() && !in->gone) {
         in->gone = true;
         in->taken_max = in->reader ? in->reader->taken() + in->memory.capacity() : 0;
-        // Stop watching this socket. Records that are left in its ring are still read.
+        // Stops watching the socket of a peer that has gone. Records left in its ring are still
+        // read.
         epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
       }
     }
     std::erase_if(writers_, [this, fd](const auto& out) {
-      const bool gone = out->socket.fd() == fd && !out->socket.take_calls();
+      const bool gone = out->socket.fd() == fd && !out->socket.take_wakeups();
       counters_.gone += gone ? 1 : 0;
       if (gone) note_gone(out->to);
       return gone;
@@ -152,8 +153,8 @@ void ShmPort::note_gone(const world::Address& peer) {
   if (!known && gone_.size() < gone_.capacity()) gone_.push_back(peer);
 }
 
-// The peer cannot be reached over a closed ring. Telling the node saves its QPs from waiting for
-// their timers.
+// A broken ring is closed, so its peer cannot be reached over it. Telling the node saves the peer's
+// QPs from waiting for their timers.
 void ShmPort::note_broken(const world::Address& peer) {
   ++counters_.broken;
   note_gone(peer);
@@ -173,9 +174,9 @@ void ShmPort::call(ShmSocket& socket) {
 }
 
 bool ShmPort::sleep() {
-  bool nothing = gone_.empty();  // otherwise the node must be told first
+  bool nothing = gone_.empty();  // a peer that has gone must be reported to the node first
   for (const auto& in : readers_) nothing &= !in->reader || in->gone || in->reader->sleep();
-  // The reader of a full ring wakes us when there is space.
+  // If a ring is full, its reader must wake us when there is space.
   for (const auto& out : writers_) {
     if (out->full_since != kNever && !out->stuck) nothing &= out->writer->sleep();
   }
@@ -192,7 +193,7 @@ void ShmPort::wake() {
   }
 }
 
-// --- in ----------------------------------------------------------------------------------------
+// --- receiving ---------------------------------------------------------------------------------
 
 bool ShmPort::receive(Time now, world::Node& node) {
   for (std::size_t tried = 0; tried < readers_.size(); ++tried) {
@@ -238,7 +239,7 @@ bool ShmPort::receive_from(In& in, Time now, world::Node& node) {
   return true;
 }
 
-// --- out ---------------------------------------------------------------------------------------
+// --- sending -----------------------------------------------------------------------------------
 
 world::PortRoom ShmPort::room(Time now) {
   copies_.look(now, counters_.bulk_bytes);
@@ -246,7 +247,7 @@ world::PortRoom ShmPort::room(Time now) {
   bool any_broken = false;
   for (const auto& out : writers_) {
     const std::uint32_t room = out->writer->room();
-    if (out->writer->is_broken()) {  // it accepts nothing any more, and must not block the others
+    if (out->writer->is_broken()) {  // a broken ring accepts nothing, and must not block the others
       any_broken = true;
       continue;
     }
@@ -284,10 +285,10 @@ void ShmPort::send(const world::Datagram& d) {
   out->writer->push({.header = d.header,
                      .payload = {reinterpret_cast<const std::byte*>(d.payload.at), d.payload.size},
                      .note = to_note(d),
-                     .way = copies_.way()});
+                     .routine = copies_.routine()});
   if (d.payload.size >= kBulkMin) {
     counters_.bulk_bytes += d.payload.size;
-    if (copies_.way() == CopyWay::kPastCaches) counters_.bulk_past_caches += d.payload.size;
+    if (copies_.routine() == CopyRoutine::kPastCaches) counters_.bulk_past_caches += d.payload.size;
   }
   out->used = true;
   ++counters_.packets_sent;

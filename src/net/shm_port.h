@@ -2,13 +2,14 @@
 // address on plane 0, because the port is one more path to the same process.
 //
 // A ring is lossless and in order. A full ring blocks the whole port as long as its reader makes
-// progress. A reader that has made none for a while (stopped, or stuck) blocks nothing: packets to
-// it are dropped and counted, and its QPs' timers handle the loss. The memory and descriptors of a
-// peer that has ended are freed at once. The same happens to a peer that wrote invalid data into a
-// ring, as its reader or as its writer; the node is told that the peer is gone.
+// progress. If the reader has made no progress for a while (its process is stopped, or stuck), its
+// ring blocks nothing: packets to it are dropped and counted, and QP timers handle the loss. The
+// memory and descriptors of a peer that has ended are freed at once. So are those of a peer that
+// wrote invalid data into a ring, as its reader or as its writer. In both cases the node is told
+// that the peer is gone.
 //
 // Bounded: links_max rings in each direction. A link allocates only when it is made. Owned by one
-// world; one thread at a time.
+// world and used by one thread at a time.
 #pragma once
 
 #include <array>
@@ -36,43 +37,44 @@ struct ShmPortConfig {
 
 class ShmPort {
  public:
-  // The one EV of the port: there is one path to each peer.
+  // All packets of this port have this EV, because there is one path to each peer.
   static constexpr std::uint32_t kEv = 0;
 
   // Errors: kExhausted, kSystem.
   static Result<std::unique_ptr<ShmPort>> open(const ShmPortConfig& config);
   ~ShmPort();
 
-  // Connects to a process over shared memory. True if that process can be reached so, now and until
-  // it ends.
+  // Connects to a process over shared memory. True if the peer can be reached over shared memory,
+  // now and until it ends.
   bool reach(const world::Address& peer);
 
-  // Gives the next records of one peer to the node; peers take turns. True if there were any.
+  // Gives the next records of one peer to the node; the peers take turns. True if there were any
+  // records.
   bool receive(Time now, world::Node& node);
 
-  // Tells the node which peers have gone: their socket hung up, a send to them failed, or a ring
-  // was broken.
+  // Tells the node which peers have gone: their socket hung up, a send to them failed, or their
+  // ring is broken.
   void report_refusals(Time now, world::Node& node);
 
-  // The room that every living link has.
+  // The packets that may be sent now: the least room among the rings that are not stuck.
   world::PortRoom room(Time now);
-  // REQUIRES that room() allows it.
+  // REQUIRES that room() allows another packet.
   void send(const world::Datagram& datagram);
   // To be called after sends: wakes sleeping readers.
   void flush();
 
   // Handles new connections, hangups and wake-ups; costs a system call. To be called from time to
-  // time, and after sleeping.
+  // time, and after each sleep.
   void handle_events();
-  // Marks this end as sleeping in every ring. False: there is something to do. After true call
-  // wake() when awake.
+  // Marks this end as sleeping in every ring. False: there is work to do, so do not sleep. After a
+  // true result call wake() when awake.
   bool sleep();
   void wake();
-  // Readable when handle_events() has something to do; to be polled while asleep.
+  // A descriptor to poll while asleep: readable when handle_events() has something to do.
   int fd() const { return epoll_fd_; }
 
-  // For a forked child: closes the descriptors, so that peers see when the parent ends. It calls
-  // only close(), and nothing else of this object may be called afterwards.
+  // For a forked child: closes the descriptors, so that peers see when the parent ends. abandon()
+  // calls only close(), and nothing else of this object may be called afterwards.
   void abandon();
 
   std::uint32_t link_count() const {
@@ -86,16 +88,16 @@ class ShmPort {
     ShmSocket socket;
     world::Address from{};
     ShmMemory memory;
-    std::optional<ShmReader> reader;  // none before the greeting
-    bool gone = false;                // the peer has gone; its earlier records are still read,
-    std::uint64_t taken_max = 0;      // up to this position
+    std::optional<ShmReader> reader;  // none before the greeting arrived
+    bool gone = false;                // the peer has gone; its earlier records are still read
+    std::uint64_t taken_max = 0;      // position up to which they are read
   };
   struct Out {
     ShmSocket socket;
     world::Address to{};
     ShmMemory memory;
     std::optional<ShmWriter> writer;
-    bool used = false;   // since the last flush
+    bool used = false;   // packets were sent since the last flush()
     bool stuck = false;  // its reader makes no progress
     Time full_since = kNever;
   };
@@ -103,7 +105,7 @@ class ShmPort {
     std::uint64_t links = 0, refused = 0, broken = 0, gone = 0;
     std::uint64_t packets_sent = 0, packets_received = 0, calls = 0;
     std::uint64_t drops_gone = 0, drops_full = 0;
-    // Copied in bulk, and how many of them past the caches.
+    // Bytes copied in bulk, and how many of those with CopyRoutine::kPastCaches.
     std::uint64_t bulk_bytes = 0, bulk_past_caches = 0;
   };
 

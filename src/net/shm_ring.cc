@@ -7,14 +7,14 @@
 namespace weft::net {
 namespace {
 
-// Control words, each on a cache line of its own and not on adjacent lines, which the processor
-// fetches in pairs.
+// Offsets of the control words. Each is on a cache line of its own, and no two lines are adjacent,
+// because the processor fetches adjacent lines in pairs.
 constexpr std::size_t kTailAt = 0, kReaderSleepsAt = 128, kWriterSleepsAt = 256;
 
-// Every record's word has these bits set, so that it is never zero.
+// The word of every record has these bits set, so that it is never zero.
 constexpr std::uint64_t kIsRecord = 0xa5ull << 56;
 
-// kIsRecord, header size (8 bits), note (16), payload size (32).
+// The word of a record: kIsRecord, header size (8 bits), note (16), payload size (32).
 std::uint64_t to_word(const ShmWriter::Record& r) {
   return kIsRecord | std::uint64_t{r.header.size()} << 48 | std::uint64_t{r.note} << 32 |
          std::uint64_t{r.payload.size()};
@@ -29,9 +29,10 @@ std::atomic_ref<std::uint32_t> flag(std::byte* at) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
 }
 
-// Both ends exchange the flag atomically: the second one sees all that the first wrote before its
-// exchange. So either the sleeper finds the new record, or it is woken. While the peer does not
-// sleep, the cache line stays with this end, which makes the exchange cheap.
+// Both ends exchange the sleep flag atomically. The end that exchanges second sees all that the
+// other end wrote before its exchange. So either the sleeping end finds the new record, or it is
+// woken. While the peer does not sleep, the cache line stays with this end, which makes the
+// exchange cheap.
 bool take(std::byte* at) { return flag(at).exchange(0, std::memory_order_acq_rel) != 0; }
 void raise(std::byte* at) { flag(at).exchange(1, std::memory_order_acq_rel); }
 
@@ -44,7 +45,7 @@ ShmWriter::ShmWriter(const ShmMemory& memory)
 
 void ShmWriter::look() {
   const std::uint64_t tail = word64(control_ + kTailAt).load(std::memory_order_acquire);
-  // A valid index only grows, and not beyond the bytes written.
+  // A valid index never goes back, and never exceeds the bytes written.
   if (tail - tail_ > head_ - tail_) {
     broken_ = true;
     return;
@@ -53,10 +54,10 @@ void ShmWriter::look() {
 }
 
 std::uint32_t ShmWriter::room() {
-  // One cache line stays free: the word behind the last record belongs to the writer.
+  // One cache line stays free for the zero word behind the last record.
   constexpr std::size_t kNeeded = kShmRecordMax + ShmShape::kLine;
   static_assert(kNeeded <= ShmMemory::kCapacityMin / 2);  // ShmReader::release relies on it
-  // The reader's index is only read when space is short, because its cache line moves between the
+  // Read the reader's index only when space is short, because its cache line then moves between the
   // cores.
   if (free_bytes() < capacity_ / 2) look();
   if (broken_ || free_bytes() < kNeeded) return 0;
@@ -72,7 +73,8 @@ void ShmWriter::push(const Record& record) {
   if (!record.header.empty())
     std::memcpy(at + ShmShape::kWord, record.header.data(), record.header.size());
   if (record.payload.size() >= kBulkMin) {
-    copy_bulk(record.way, at + shape.payload_at(), record.payload.data(), record.payload.size());
+    copy_bulk(record.routine, at + shape.payload_at(), record.payload.data(),
+              record.payload.size());
   } else if (!record.payload.empty()) {
     std::memcpy(at + shape.payload_at(), record.payload.data(), record.payload.size());
   }
@@ -104,8 +106,8 @@ bool ShmReader::next(Bytes header, Record& out) {
   if (word == 0 || broken_) return false;
   const ShmShape shape{.header_size = static_cast<std::size_t>(word >> 48 & 0xff),
                        .payload_size = static_cast<std::size_t>(word & 0xffff'ffff)};
-  // Check the sizes first: they bound all that follows. Then the record must fit behind the bytes
-  // that are not yet released; an honest writer never exceeds that.
+  // First check the sizes, because later checks rely on them. Then check that the record lies in
+  // space that the writer may use: a correct writer never overwrites bytes that are not released.
   if (word >> 56 != kIsRecord >> 56 || shape.header_size > kShmHeaderMax ||
       shape.payload_size > kShmPayloadMax || tail_ + shape.size() - released_ >= capacity_) {
     broken_ = true;
@@ -123,8 +125,8 @@ bool ShmReader::release() {
   if (tail_ == released_) return false;
   released_ = tail_;
   word64(control_ + kTailAt).store(tail_, std::memory_order_release);
-  // A writer sleeps only while more than half of the ring is not released. All of those bytes still
-  // pass through here, so the flag need not be read for each short record.
+  // A writer sleeps only while more than half of the ring is not released. The reader releases all
+  // of these bytes here, so reading the flag once per quarter of the ring is enough.
   if (tail_ - called_at_ < capacity_ / 4) return false;
   called_at_ = tail_;
   return take(control_ + kWriterSleepsAt);

@@ -1,17 +1,18 @@
 // A ring of records in shared memory, from one process to another. ShmWriter and ShmReader are its
 // two ends.
 //
-// A record begins on a cache line with one word that holds its length. The writer clears the word
-// behind a record, then writes the record, then its word. A non-zero word is a record, so that a
-// short record reaches the reader in a single cache line and the writer shares no index. The reader
-// shares its index, to show the writer the free space.
+// A record begins on a cache line with one word that holds its sizes. The writer clears the word
+// behind a record, then writes the record, then its word. A non-zero word shows a complete record.
+// So a short record reaches the reader in a single cache line, and the writer needs no shared
+// index. The reader has a shared index, which shows the writer the free space.
 //
-// Neither end trusts the other. All positions are private. Data read from shared memory is copied
-// once and then checked; a ring with an impossible value is broken for good. Payload is read in
-// place: if it changes while it is copied, only the peer that changed it is harmed.
+// Neither end trusts the other. Each end keeps its own positions in private memory. Values read
+// from shared memory are copied once and then checked; a ring with an impossible value is broken
+// for good. Payload is read in place: if it changes while it is copied, only the peer that changed
+// it is harmed.
 //
 // Sleeping: an end that wants to sleep sets its flag in the ring, then checks the ring once more.
-// The peer wakes it over the link's socket. An end that finds no flag set sends no wake-up.
+// The peer wakes it over the link's socket. If no flag is set, no wake-up is sent.
 #pragma once
 
 #include <atomic>
@@ -24,11 +25,11 @@
 
 namespace weft::net {
 
-inline constexpr std::size_t kShmHeaderMax = 56;  // with its word: one cache line
+inline constexpr std::size_t kShmHeaderMax = 56;  // with the record's word: one cache line
 inline constexpr std::size_t kShmPayloadMax = 65536;
 
-// The space of one record in the ring. Short payload follows its header; longer payload, which is
-// copied in bulk, starts on a cache line.
+// The layout of one record in the ring. Short payload follows its header. Longer payload starts on
+// a cache line, because it is copied in bulk.
 struct ShmShape {
   std::size_t header_size = 0, payload_size = 0;
 
@@ -46,7 +47,7 @@ inline constexpr std::size_t kShmRecordMax =
 
 class ShmWriter {
  public:
-  // REQUIRES fresh memory; it outlives the writer.
+  // REQUIRES memory from create(), which outlives the writer.
   explicit ShmWriter(const ShmMemory& memory);
 
   // How many records of the largest size fit now; 0 also when the ring is broken.
@@ -54,16 +55,17 @@ class ShmWriter {
   struct Record {
     ConstBytes header;
     ConstBytes payload;
-    std::uint16_t note = 0;                 // passed to the reader unchanged
-    CopyWay way = CopyWay::kThroughCaches;  // how bulk payload is copied
+    std::uint16_t note = 0;                             // passed to the reader unchanged
+    CopyRoutine routine = CopyRoutine::kThroughCaches;  // how bulk payload is copied
   };
-  // REQUIRES room() > 0 since the last push, and header and payload within the bounds.
+  // Writes a record. REQUIRES room() > 0 after the previous push(), and header and payload of at
+  // most their maximum sizes.
   void push(const Record& record);
 
-  // After pushes: true, once, if the reader sleeps and must be woken.
+  // To be called after pushes. True, once, if the reader sleeps and must be woken.
   bool take_reader_asleep();
-  // To be called before sleeping. True if there is no room; the reader then wakes us when there is
-  // some.
+  // To be called before sleeping. True if the ring has no room: the reader then wakes us when there
+  // is room.
   bool sleep();
   void wake();
 
@@ -77,7 +79,7 @@ class ShmWriter {
   std::byte* control_;
   std::byte* data_;
   std::size_t capacity_;
-  std::uint64_t head_ = 0, tail_ = 0;  // bytes written; bytes read by the reader, as last seen
+  std::uint64_t head_ = 0, tail_ = 0;  // bytes written; bytes released by the reader, as last read
   bool broken_ = false;
 };
 
@@ -93,11 +95,11 @@ class ShmReader {
   // The next record, with its header copied to `header`; false if there is none. REQUIRES
   // header.size() >= kShmHeaderMax.
   bool next(Bytes header, Record& out);
-  // Releases all records that next() gave; the writer may overwrite them. True, once, if the writer
-  // sleeps for lack of space and must be woken.
+  // Releases all records that next() gave, so that the writer may overwrite them. True, once, if
+  // the writer sleeps for lack of space and must be woken.
   bool release();
 
-  // To be called before sleeping. False if there is already a record.
+  // To be called before sleeping. False if a record is already there.
   bool sleep();
   void wake();
 
@@ -111,7 +113,7 @@ class ShmReader {
   const std::byte* data_;
   std::size_t capacity_;
   std::uint64_t tail_ = 0, released_ = 0;
-  std::uint64_t called_at_ = 0;  // tail_ when the sleep flag of the writer was last read
+  std::uint64_t called_at_ = 0;  // tail_ when release() last read the writer's sleep flag
   bool broken_ = false;
 };
 

@@ -10,9 +10,10 @@
 namespace weft::net {
 namespace {
 
-// After being awake for so long the world polls. A shorter time would cost worlds that sleep often.
+// A world that has been awake this long polls instead of watching. A shorter time would be
+// expensive for worlds that sleep often.
 constexpr Duration kAwake = Duration::ms(1);
-// The data of the alarm's event; other events have source and plane.
+// Event data of the alarm. The data of other events holds their source and plane.
 constexpr std::uint32_t kAlarm = 0xffff'ffff;
 
 std::uint32_t word_of(const SocketWatch::Event& event) {

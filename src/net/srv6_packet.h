@@ -1,4 +1,4 @@
-// The inside of a packet in MRC's SRv6 form: an IPv6 header from host to host, and UDP. The kernel
+// The inner headers of a packet in MRC's SRv6 form: IPv6 from host to host, and UDP. The kernel
 // writes the outer header, which carries the uSIDs. Pure functions.
 #pragma once
 
@@ -24,12 +24,13 @@ inline constexpr std::size_t kInnerHeaderSize = wire::kIpv6Size + wire::kUdpSize
 // The hop limit that the kernel sets in the outer header.
 inline constexpr std::uint8_t kInnerHopLimit = 64;
 
-// Writes both headers for a UDP payload of that size. The UDP checksum is 0, as MRC requires: the
-// ICRC or the seal covers the packet. REQUIRES out.size() >= kInnerHeaderSize.
+// Writes the IPv6 and the UDP header for a UDP payload of `payload_size` bytes. The UDP checksum is
+// 0, as MRC requires: the ICRC or the seal covers the packet. REQUIRES out.size() >=
+// kInnerHeaderSize.
 void emit_inner(const InnerPacket& packet, std::size_t payload_size, Bytes out);
 
-// nullopt: the bytes are not UDP over IPv6, or shorter than both headers. The length fields are not
-// checked, because a switch may have trimmed the packet.
+// Parses the IPv6 and the UDP header. nullopt: the bytes are not UDP over IPv6, or too short. The
+// length fields are not checked, because a switch may have trimmed the packet.
 std::optional<InnerPacket> look_inside(ConstBytes headers);
 
 }  // namespace weft::net

@@ -19,7 +19,7 @@ const InnerPacket kPacket{.source = {.high = 0xfd00'0001'0000'0000, .low = 1},
                           .traffic_class = 4 << 2 | 2,
                           .flow_label = 0x123};
 
-// The simulator's frames are checked with Wireshark; these bytes equal them.
+// The expected bytes are those of the simulator's frames, which are checked with Wireshark.
 TEST(Srv6Packet, EmittedHeadersEqualThoseOfASimulatedFrame) {
   std::array<std::byte, wire::kHeaderSizeMax> header;
   const std::vector<std::byte> payload(1024, std::byte{7});

@@ -21,15 +21,15 @@
 namespace weft::net {
 namespace {
 
-constexpr std::size_t kPacketsMax = 64;  // of one system call
-constexpr std::size_t kPiecesMax = 6;    // of one packet
+constexpr std::size_t kPacketsMax = 64;  // packets in one system call
+constexpr std::size_t kPiecesMax = 6;    // pieces of memory in one packet
 
 bool attach(int fd, std::span<sock_filter> code) {
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
   return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
 }
 
-// Every raw socket of the host gets every packet. The filter passes only UDP to our port.
+// Every raw socket of the host gets every packet, so a filter passes only UDP packets to `port`.
 bool take_only(int fd, std::uint16_t port) {
   std::array<sock_filter, 6> code = {
       sock_filter BPF_STMT(BPF_LD | BPF_B | BPF_ABS, wire::ipv6_at::kNextHeader),
@@ -56,7 +56,7 @@ Result<os::FileDescriptor> open_raw(const Ipv6& address) {
                  "MRC's own SRv6 form (IPv6 in IPv6) needs CAP_NET_RAW, which this process has "
                  "not; run it as root or give the program `setcap cap_net_raw+ep`"};
   }
-  // No packet may be queued before the real filter is attached.
+  // Until the real filter is attached, no packet may enter the queue.
   if (!take_nothing(out.get())) return os::system_error("socket filter");
   const os::SocketAddress name = os::to_sockaddr(address, 0);
   if (bind(out.get(), reinterpret_cast<const sockaddr*>(&name.storage), name.size) != 0)
@@ -64,7 +64,7 @@ Result<os::FileDescriptor> open_raw(const Ipv6& address) {
   return out;
 }
 
-// A run of packets for sendmmsg: our headers before the pieces of the caller.
+// The packets of a run as arguments of sendmmsg(): our inner headers, then the caller's pieces.
 class Batch {
  public:
   Batch(const Srv6Socket::Outgoing& what, const Ipv6& from)
@@ -84,7 +84,7 @@ class Batch {
     std::memcpy(CMSG_DATA(header), &traffic_class, sizeof(traffic_class));
   }
 
-  // Cuts the pieces into packets of `segment` bytes. False: there are too many packets.
+  // Cuts the pieces into packets of `segment` bytes. False: the run has too many packets.
   bool cut(std::span<const iovec> pieces, std::size_t segment) {
     for (iovec piece : pieces) {
       while (piece.iov_len > 0) {
@@ -168,7 +168,7 @@ os::UdpSocket::Sent Srv6Socket::send(const Outgoing& what, std::span<const iovec
   const bool fits = batch.cut(pieces, what.segment == 0 ? size : what.segment);
   WEFT_ASSERT(fits);
   auto left = batch.messages();
-  // The kernel reports an ICMP error about an earlier packet once, in place of sending this one. So
+  // The kernel reports an ICMP error about an earlier packet once, as the failure of this send. So
   // a failed send is retried once.
   for (int refused = 0; !left.empty();) {
     const int sent = sendmmsg(out_.get(), left.data(), static_cast<unsigned>(left.size()), 0);
@@ -233,7 +233,7 @@ std::size_t Srv6Socket::receive(std::span<std::byte> buffer,
 }
 
 std::optional<os::IpPort> Srv6Socket::poll_refusal() const {
-  constexpr int kErrorsMax = 64;  // read in one call
+  constexpr int kErrorsMax = 64;  // errors read in one call
   for (int i = 0; i < kErrorsMax; ++i) {
     std::array<std::byte, kInnerHeaderSize> quoted;
     iovec piece{quoted.data(), quoted.size()};

@@ -10,7 +10,7 @@
 namespace weft::net {
 namespace {
 
-// With flow labels a few source ports suffice, because hashes cover both.
+// With flow labels a few source ports suffice, because switches hash both fields.
 constexpr std::uint32_t kEvsPerSocket = 16;
 constexpr std::uint32_t kSrv6PlaneShift = 24;
 

@@ -1,10 +1,10 @@
 // Steering: converts an EV to a path on the real network, and a received packet's fields to its EV.
 //
-// There are three carriers of EVs (fabric/ev_carrier.h). In the lab's form of SRv6 there is no inner
-// header, so the UDP checksum is computed for the carrier: only for links that do not verify it
-// (veth).
+// Three kinds of header fields can carry an EV (fabric/ev_carrier.h). In the lab's form of SRv6
+// there is no inner header, so the UDP checksum is computed for the address of the uSID carrier.
+// That form is only for links that do not verify checksums (veth).
 //
-// The sender's process follows from the source port (docs/decisions/0008). A value; arithmetic
+// The source port also identifies the sender's process (docs/decisions/0008). A value; arithmetic
 // only.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace weft::net {
 using fabric::EvCarrier;
 using fabric::Srv6Form;
 
-// The place of this host in a fabric that is steered by uSIDs.
+// The fabric and this host in it, for steering by uSIDs.
 struct FabricPlace {
   fabric::Topology topology;
   fabric::HostIndex self = 0;
@@ -46,20 +46,20 @@ class Steering {
 
   // The number of sending sockets of a plane.
   std::uint32_t sockets() const { return sockets_; }
-  // The EVs of a process, with the planes interleaved.
+  // The EVs of a process, the planes in turn.
   std::vector<fabric::Ev> evs(std::uint16_t process) const;
 
   struct Fields {
-    std::uint32_t socket = 0;  // below sockets()
+    std::uint32_t socket = 0;  // index of the sending socket, below sockets()
     Ipv6 to{};                 // the destination address on the wire
     std::uint32_t flow_label = 0;
   };
-  // The header fields that put a packet to `peer` on the path of an EV. An EV that is not ours (an
-  // echoed one) takes the first socket.
+  // The header fields that send a packet to `peer` over the path of an EV. An EV that is not ours
+  // (echoed by a peer) takes the first socket.
   Fields fields(std::uint16_t process, std::uint32_t plane, std::uint32_t ev,
                 const Ipv6& peer) const;
 
-  // The fields of a received packet that identify its EV.
+  // The fields of a received packet from which its EV is computed.
   struct Seen {
     std::uint32_t plane = 0;
     std::uint16_t source_port = 0;

@@ -1,5 +1,5 @@
-// For tests: a node that sends given datagrams and records those that arrive. (This layer may not
-// use the transport.)
+// ScriptedNode, for tests: sends the datagrams that the test gives it and records all that arrive.
+// It stands in for an endpoint, because this layer may not use the transport.
 #pragma once
 
 #include <algorithm>

@@ -10,17 +10,17 @@
 namespace weft::net {
 namespace {
 
-// No pass for that long: the process itself was not running.
+// A longer time between two passes means that this process itself was not running.
 constexpr Duration kLate = Duration::ms(1);
-// How often a ring, or the busy plane, is polled in a row until it gives something.
+// How often a ring, or the busy plane, is polled in a row before something else is tried.
 constexpr int kRingPolls = 4, kPlanePolls = 4;
-// Packets of one port in one poll.
+// The most packets that the node may give for one port in one poll.
 constexpr std::uint32_t kPortRoom = 32;
 static_assert(HeldPackets::kMax >= kPortRoom);
 
 }  // namespace
 
-// --- in ----------------------------------------------------------------------------------------
+// --- receiving ---------------------------------------------------------------------------------
 
 bool UdpWorld::prepare_wait() {
   if (!watch_->prepare_wait(now_)) return false;
@@ -50,8 +50,8 @@ bool UdpWorld::poll_busy_plane() {
   return false;
 }
 
-// Handles what has arrived anywhere. Sleeps until something arrives if `sleep_until` is in the
-// future. True if anything arrived.
+// Receives from all rings and sockets. If `sleep_until` is in the future, sleeps until something
+// arrives. True if anything arrived.
 bool UdpWorld::poll_all(Time sleep_until) {
   order_.note_all_polled(now_);
   bool moved = false;
@@ -75,11 +75,12 @@ bool UdpWorld::poll_all(Time sleep_until) {
   return moved;
 }
 
-// Receives from rings and sockets, and handles deadlines that are due. True if anything moved.
+// Receives from rings and sockets, and runs deadlines that are due. True if a packet or an event
+// was handled.
 bool UdpWorld::receive_all(Time sleep_until) {
-  // Time that the world slept on purpose does not count as lateness.
+  // Time that the world slept on purpose is not lateness.
   const Time due = std::max(last_pass_, sleep_until);
-  // No socket is polled alone when the kernel is about to watch all of them for a sleep.
+  // Before a sleep no plane is polled alone, because the kernel is about to watch all of them.
   const bool plane_alone = sleep_until <= now_ && order_.is_plane_busy(now_);
   bool moved = poll_ring() || (plane_alone && poll_busy_plane());
   if (moved) sleep_until = Time();
@@ -102,13 +103,13 @@ bool UdpWorld::run_deadlines(Time due) {
   return true;
 }
 
-// --- out ---------------------------------------------------------------------------------------
+// --- sending -----------------------------------------------------------------------------------
 
-// Takes datagrams from the node as far as there is room, and sends them. True if there were any.
+// Polls the node for datagrams as far as ports have room, and sends them. True if there were any.
 bool UdpWorld::transmit() {
   std::array<world::PortRoom, world::kPortsMax> room{};
   bool any = false;
-  // The planes share the cap, rounded up; the excess is a debt that later polls wait for.
+  // Each plane gets its share of the cap, rounded up; the excess is a debt that later polls repay.
   const auto plane_count = static_cast<std::uint32_t>(planes_.size());
   const std::uint32_t plane_room =
       cap_ ? std::min(kPortRoom, (cap_->packets(now_) + plane_count - 1) / plane_count) : kPortRoom;
@@ -141,7 +142,7 @@ bool UdpWorld::transmit() {
   return true;
 }
 
-// --- time --------------------------------------------------------------------------------------
+// --- passes and waiting ------------------------------------------------------------------------
 
 bool UdpWorld::pass(Time slept_until) {
   WEFT_ASSERT(node_ != nullptr);
@@ -157,7 +158,7 @@ Time UdpWorld::sleep_until(Time limit) const {
   return until;
 }
 
-// The cores are oversubscribed, as the waiter has just found.
+// Called when the waiter has found that the cores are oversubscribed.
 void UdpWorld::become_courteous() {
   if (courtesy_.on_oversubscribed(now_, {.sent = counters_.packets_sent.sum(),
                                          .received = counters_.packets_received.sum(),
@@ -172,7 +173,8 @@ bool UdpWorld::progress(Time limit) {
     now_ = clock();
     if (first) waiter_.start(now_);
     bool moved = transmit();
-    // A world that does not spin sleeps soon, and receives then, but at least this often.
+    // A world that does not spin soon sleeps, and receives then. Until it sleeps, it receives at
+    // least every kAllEvery.
     if (moved && waiter_.spin(now_) == Duration() && now_ - last_pass_ < PollOrder::kAllEvery)
       return true;
     const bool sleeps = !moved && waiter_.may_sleep(now_);
@@ -209,7 +211,7 @@ CounterTable UdpWorld::counters() const {
       {"net.host_requests", "packets", counters_.host_requests},
       {"net.host_strays", "packets", counters_.host_strays}};
   table.insert(table.end(), others);
-  // The drop reasons of this layer; the node counts its own.
+  // The drop reasons of this layer; the node counts its own drops.
   for (const DropReason reason :
        {DropReason::kTooShort, DropReason::kBadOpcode, DropReason::kBadVersion,
         DropReason::kBadHeader, DropReason::kNoBuffer, DropReason::kStale, DropReason::kNoSession,

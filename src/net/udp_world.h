@@ -1,15 +1,15 @@
 // UdpWorld: drives one node over UDP sockets, in real time.
 //
 // A port of the node is a plane: a local address with one receiving socket and some sending
-// sockets, because a UDP source port is (part of) an EV; see Steering. A run of packets on one EV
-// leaves in one system call and arrives in one. Processes of a host share its addresses. Each has a
-// slot, from which its UDP ports follow (docs/decisions/0008): the process that has bound the ports
-// owns the slot, and a crash frees it. Processes of one host may also share memory, which is one
-// more port of the node, after the planes (ShmPort, docs/decisions/0009).
+// sockets, because the UDP source port is an EV or a part of it (steering.h). A run of packets on
+// one EV takes one system call at the sender and one at the receiver. Processes of a host share its
+// addresses. Each has a slot, from which its UDP ports follow (docs/decisions/0008): the process
+// that has bound the ports owns the slot, and a crash frees it. Processes of one host may also
+// share memory, which is one more port of the node, after the planes (ShmPort,
+// docs/decisions/0009).
 //
-// With a job secret every packet is sealed before it is sent, where the copy into the run is the
-// encryption, and opened in place when it arrives. Packets that are not sealed are dropped
-// (docs/security.md).
+// With a job secret every packet is sealed when it is copied into its run, and opened in place when
+// it arrives. Packets that are not sealed are dropped (docs/security.md).
 //
 // Everything is allocated by open(), sessions by secure(). One thread at a time calls it; any
 // thread may call wake().
@@ -49,25 +49,26 @@ namespace weft::net {
 
 class UdpWorld final : public world::World {
  public:
-  // Takes the first free slot. Errors: kInvalid; kExhausted (all slots taken); kBusy (with peers
-  // that are not Weft there is only one slot, and another process has it); kSystem; kUnsupported
-  // (SRv6 over links that are not the lab's, or without the privilege).
+  // Takes the first free slot and opens all sockets. Errors: kInvalid; kExhausted (all slots are
+  // taken); kBusy (peers that are not Weft know only one slot, and another process has it);
+  // kUnsupported (SRv6 by carrier over links other than a lab's, or MRC's SRv6 without the
+  // privilege); kSystem.
   static Result<std::unique_ptr<UdpWorld>> open(const UdpWorldConfig& config);
   ~UdpWorld() override;
 
   std::uint16_t process() const { return process_; }
-  // Where the uSIDs are; both ends must agree. kAuto: there are none.
+  // The form of SRv6, which must be the same at both ends. kAuto: SRv6 is not used.
   Srv6Form srv6_form() const {
     return config_.ev_carrier == EvCarrier::kSrv6 ? config_.srv6 : Srv6Form::kAuto;
   }
   EvCarrier ev_carrier() const { return config_.ev_carrier; }
-  // The part of a packet that ICRCs cover, by the kind of peers and the SRv6 form. Both ends must
-  // agree.
+  // The part of a packet that its ICRC covers; it must be the same at both ends. It follows from
+  // the kind of peers and the SRv6 form.
   IcrcCover icrc() const { return config_.icrc; }
-  // Our addresses, one per plane: for attach(), and for peers to connect to.
+  // Our addresses, one for each plane: for attach(), and for peers that connect.
   std::vector<world::Address> addresses() const;
   std::vector<fabric::Ev> evs() const { return steering_.evs(process_); }
-  // The planes, plus the port of shared memory if there is one.
+  // The number of planes, plus one for shared memory if it is on.
   std::uint32_t port_count() const {
     return static_cast<std::uint32_t>(planes_.size()) + (shm_ != nullptr ? 1 : 0);
   }
@@ -76,64 +77,67 @@ class UdpWorld final : public world::World {
   world::PortMask shared_memory_port() const {
     return static_cast<world::PortMask>(shm_ != nullptr ? 1u << planes_.size() : 0);
   }
-  // The EV that reaches a process (by its address on plane 0) over shared memory. nullopt if it is
-  // on another host, belongs to another user, or has shared memory off.
+  // The EV that reaches a process over shared memory. `peer` is its address on plane 0. nullopt:
+  // the process is on another host, belongs to another user, or has shared memory off.
   std::optional<fabric::Ev> shared_memory_ev(const world::Address& peer);
-  // The largest payload of 1024, 2048 and 4096 whose packets fit the path to that peer in every
-  // plane, as this host knows it from its own links and from what routers reported. 0: none fits.
+  // The largest of the payloads 1024, 2048 and 4096 whose packets fit the path to a peer in every
+  // plane, as far as this host knows from its own links and from reports of routers. 0: none fits.
   std::uint32_t payload_to(std::span<const world::Address> peer) const {
-    return path_payload().known(peer);
+    return path_payload().known_payload(peer);
   }
-  // The same, and the paths are probed too (path_mtu.h), which takes up to half a second.
+  // As payload_to(), but also probes the paths (path_mtu.h), which takes up to half a second.
   std::uint32_t payload_that_arrives(std::span<const world::Address> peer) const {
-    return path_payload().probed(peer);
+    return path_payload().probe_payload(peer);
   }
-  // The smallest receive buffer of the planes, in bytes of payload and bookkeeping together.
+  // The smallest receive buffer of all planes, in bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
 
   // --- world::World
   Time now() const override { return now_; }
   Result<void> attach(std::span<const world::Address> ports, world::Node& node) override;
-  // Sleeps when there is nothing to do. Always true, because a peer may always send.
+  // Runs until `limit`, and sleeps when there is nothing to do. Always true, because a peer may
+  // send at any time.
   bool step(Time limit) override;
   void wake() override { watch_->wake(); }
 
-  // One pass over sockets, deadlines and the node, without sleeping. True if anything moved. A
-  // caller that slept on purpose passes the time until which it meant to sleep: that is not
-  // lateness.
+  // One pass over sockets, deadlines and the node, without sleeping. True if a packet or an event
+  // was handled. `slept_until`: the time until which the caller meant to sleep, if it did. Such a
+  // sleep is not lateness.
   bool pass(Time slept_until = Time());
-  // Runs until something moved, or until `limit`: it spins for a while, then sleeps, so that the
-  // process that we wait for gets the core. True if anything moved. The next call sends what the
-  // received packets cause, so that the caller sees them first.
+  // Makes passes until a packet or an event was handled, or until `limit`. Between passes it spins
+  // for a while, then sleeps, so that the process that we wait for gets the core. True if anything
+  // was handled. The datagrams that received packets cause are sent by the next call, so that the
+  // caller sees the packets first.
   bool progress(Time limit);
-  // For a loop that waits for several worlds: readable when pass() has something to receive,
-  // between prepare_wait() and end_wait(). It does not cover the node's deadline and refusals;
-  // sleep_until() covers both.
+  // For a loop that waits for several worlds: between prepare_wait() and end_wait(), this
+  // descriptor is readable when pass() has something to receive. It does not become readable at the
+  // node's deadlines and at refusal polls; sleep_until() gives their times.
   int wait_fd() const { return watch_->fd(); }
   // To be called before waiting for wait_fd(): from now on arrivals make it readable. False: do not
-  // wait, because something arrived meanwhile or the system cannot watch (logged once). It may be
-  // called another time during a wait, to handle new rings and wake-ups.
+  // wait, because something has already arrived, or the system cannot watch (logged once). It may
+  // be called repeatedly during a wait, to handle new rings and wake-ups.
   bool prepare_wait();
-  // The wait is over.
+  // To be called when the wait is over.
   void end_wait();
-  // The next time at which there is something to do without an arrival: a deadline, or tokens to
-  // send with. At the latest `limit`.
+  // The next time, at most `limit`, at which there is something to do without an arrival: a
+  // deadline of the node, a poll for refusals, or new tokens of the rate cap.
   Time sleep_until(Time limit) const;
 
   // --- security
-  // For peers, out of band: the fingerprint of the secret (0: there is none), and our incarnation.
+  // Peers get these two out of band: the fingerprint of the job secret (0: there is none), and our
+  // incarnation.
   std::uint32_t secret_fingerprint() const {
     return sealed_ ? sealed_->sessions().fingerprint() : 0;
   }
   std::uint64_t incarnation() const { return sealed_ ? sealed_->sessions().incarnation() : 0; }
-  // Opens a session for a QP that is being connected. Packets are sent once it has keys. Does
-  // nothing without a secret. Errors: kInvalid, kExhausted, kSystem.
+  // Opens a session for a QP that is being connected. Packets are sent once the session has keys.
+  // Does nothing without a job secret. Errors: kInvalid, kExhausted, kSystem.
   Result<void> secure(std::uint32_t local_qpn, const seal::SecurePeer& peer);
   // Ends the session of a QP and its keys.
   void end_session(std::uint32_t local_qpn);
 
-  // For a forked child: closes the descriptors, so that only the parent holds the slot. It calls
-  // only close(), and nothing else of this object may be called afterwards.
+  // For a forked child: closes the descriptors, so that only the parent holds the slot. abandon()
+  // calls only close(), and nothing else of this object may be called afterwards.
   void abandon();
 
   // The counters net.*: datagrams, system calls, and drops by reason.
@@ -143,10 +147,10 @@ class UdpWorld final : public world::World {
   UdpWorld(const UdpWorldConfig& config, const Steering& steering);
 
   // --- opening (udp_world_open.cc)
-  Result<void> open_slot();
+  Result<void> take_process_slot();
   Result<void> open_planes();
   Result<void> open_shared_memory();
-  Result<void> open_runs();
+  Result<void> make_run_ends();
   Result<void> watch_all();
   PathPayload path_payload() const;
 
@@ -189,7 +193,7 @@ class UdpWorld final : public world::World {
   std::array<world::Datagram, kPollDatagramsMax> out_, grouped_;
   NetCounters counters_;
 
-  // --- what is known of the paths
+  // --- the state of the paths
   std::optional<LinkWatch> links_;
   RunShape run_shape_;
   RefusalPolls refusals_;

@@ -12,7 +12,7 @@
 namespace weft::net {
 namespace {
 
-// Completes what follows from the kind of the peers.
+// Sets the fields that follow from the kind of peers.
 Result<void> follow_peers(UdpWorldConfig& config) {
   if (config.peers == PeerKind::kSoftware) return {};
   if (!config.job_secret.empty())
@@ -26,7 +26,7 @@ Result<void> follow_peers(UdpWorldConfig& config) {
   }
   config.icrc = IcrcCover::kFull;
   config.shared_memory = false;
-  // The EVs of other MRC implementations are ports and flow labels.
+  // In other MRC implementations an EV is a UDP port and a flow label.
   if (config.ev_carrier == EvCarrier::kUdpPort && !base::is_ipv4(config.planes[0]))
     config.ev_carrier = EvCarrier::kPortAndLabel;
   return {};

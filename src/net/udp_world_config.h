@@ -22,20 +22,20 @@ using wire::IcrcCover;
 using wire::PeerKind;
 
 struct UdpWorldConfig {
-  // Our address in each; with SRv6 they follow from `place`.
+  // Our address in each plane; with SRv6 they follow from `place`.
   std::vector<Ipv6> planes = os::loopback_planes();
   EvCarrier ev_carrier = EvCarrier::kUdpPort;
   std::uint32_t evs_per_plane = 4;
-  std::optional<FabricPlace> place{};  // of this host, in a fabric steered by SRv6
+  std::optional<FabricPlace> place{};  // of this host in a fabric steered by SRv6
   Srv6Form srv6 = Srv6Form::kAuto;     // where the uSIDs are in a packet
-  std::string network_namespace{};     // a path such as /run/netns/NAME; empty: this process's own
+  std::string network_namespace{};     // a path such as /run/netns/NAME; empty: the process's own
   std::uint32_t mtu = 4096;            // payload of a full packet
   PeerKind peers = PeerKind::kSoftware;
-  IcrcCover icrc = IcrcCover::kHeaders;  // kFull with PeerKind::kNic
-  // Requested sizes; receive_bytes() returns what the system gave.
+  IcrcCover icrc = IcrcCover::kHeaders;  // must be kFull with PeerKind::kNic
+  // The requested socket buffer; UdpWorld::receive_bytes() returns what the kernel granted.
   std::uint32_t receive_buffer_bytes = 4u << 20;
   std::uint32_t send_buffer_bytes = 256u << 10;
-  // Time 0 of the world, by the system's monotonic clock.
+  // Time 0 of the world, as a time of the monotonic clock.
   Time epoch{};
   // How long an idle world spins before it sleeps.
   Duration spin = os::kSpin;
@@ -45,14 +45,14 @@ struct UdpWorldConfig {
   // sealed.
   std::vector<std::byte> job_secret{};
   std::uint32_t secured_qps_max = 1024;
-  // Whether to reach processes of this host over shared memory too. It takes a port: with 8 planes
-  // there is none left, and it is off.
+  // Whether processes of this host are also reached over shared memory. It takes a port of its own,
+  // so with 8 planes it is off.
   bool shared_memory = true;
   std::size_t ring_bytes = 1u << 20;  // for each direction; a power of two
 };
 
-// The configuration that a world uses: planes follow from the place, other fields from the kind of
-// peers. Errors: kInvalid.
+// Returns the configuration that a world uses: planes follow from `place`, other fields from the
+// kind of peers. Errors: kInvalid.
 Result<UdpWorldConfig> complete_config(UdpWorldConfig config);
 
 // The address at which packets of a plane arrive. In the carrier form of SRv6 it contains the last

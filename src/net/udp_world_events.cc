@@ -1,4 +1,4 @@
-// UdpWorld, events: what the sockets, links and rings report, handed to the node.
+// UdpWorld, events: reports of the sockets, links and rings, passed to the node.
 #include <algorithm>
 
 #include "fabric/address.h"
@@ -19,7 +19,7 @@ bool UdpWorld::handle_events(std::span<const SocketWatch::Event> events) {
             receive(event.plane, events.size() == 1 ? order_.runs_max() : PollOrder::kRunsWhenMany);
         break;
       case SocketWatch::Source::kPlaneHasRoom:
-        // An error is reported as long as there is an ICMP error, with room or without.
+        // The socket reports an error whenever an ICMP error is queued, whether it has room or not.
         if (event.error) poll_refusals(event.plane);
         moved |= sender_->retry_held(now_, event.plane);
         break;
@@ -60,7 +60,7 @@ bool UdpWorld::receive(std::uint32_t index, std::size_t runs_max) {
                                               .address = plane.address(),
                                               .listen_port = wire::listen_port(process_)});
   counters_.packets_received[static_cast<world::PortIndex>(index)] += in.size();
-  // How packets arrive decides how much the receive buffer holds.
+  // The receive buffer holds fewer packets if they arrive singly than if they arrive in runs.
   if (!answers && run_shape_.note({.count = runs.size(), .packets = in.size()})) {
     for (std::uint32_t p = 0; p < planes_.size(); ++p) report_port(p);
   }
@@ -75,7 +75,7 @@ void UdpWorld::report_port(std::uint32_t plane) {
                  {.up = (links_->up() >> plane & 1) != 0,
                   .receive_bytes = planes_[plane].receive_bytes(),
                   .overflows = planes_[plane].overflows(),
-                  .singly = run_shape_.is_single()});
+                  .singly = run_shape_.packets_arrive_singly()});
 }
 
 void UdpWorld::report_overflow(std::uint32_t index) {
@@ -104,10 +104,10 @@ void UdpWorld::report_link_changes() {
 
 // --- refusals ----------------------------------------------------------------------------------
 
-// The node is told of a refused packet's destination, and checks it with a request of its own
-// (docs/decisions/0013).
+// Tells the node the destination of a refused packet. The node verifies with a probe of its own
+// that the peer is gone (docs/decisions/0013).
 void UdpWorld::report_refusal(std::uint32_t plane, const world::Address& peer) {
-  // ICMP is not authenticated. With sealed packets only refusals by this host count.
+  // ICMP is not authenticated: with sealed packets only refusals by this host count.
   const bool is_here = std::any_of(planes_.begin(), planes_.end(),
                                    [&](const Plane& p) { return p.address() == peer.ip(); });
   if (sealed_ != nullptr && !is_here) return;
@@ -115,14 +115,15 @@ void UdpWorld::report_refusal(std::uint32_t plane, const world::Address& peer) {
   node_->on_datagrams(now_, {&refusal, 1});
 }
 
-// A refused port that belongs to no process of Weft is ignored.
+// Finds the process of a refused port and tells the node. Ports that belong to no Weft process are
+// ignored.
 void UdpWorld::report_refused_port(std::uint32_t plane, const os::IpPort& refused) {
   const auto process = wire::process_listening(refused.port);
   if (!process) return;
   if (srv6_form() != Srv6Form::kCarrier)
     return report_refusal(plane, world::Address::of(refused.ip, *process));
-  // The refused packet went to its last uSID, which hosts at several leaves share: any of them may
-  // be meant.
+  // The destination of the refused packet was its last uSID, which hosts under several leaves
+  // share. So the refusal is reported for each of these hosts.
   const fabric::Topology& topology = config_.place->topology;
   for (fabric::HostIndex host = 0; host < topology.host_count(); ++host) {
     const fabric::HostPort port{.host = host, .plane = plane};
@@ -142,7 +143,7 @@ void UdpWorld::poll_next_refusals() {
   refusals_.note_poll(now_, all ? RefusalPolls::Left::kNone : RefusalPolls::Left::kSome);
 }
 
-// --- for the host ------------------------------------------------------------------------------
+// --- requests for the host, at port 4791 --------------------------------------------------------
 
 void UdpWorld::try_host_port() {
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
@@ -157,7 +158,7 @@ void UdpWorld::try_host_port() {
           process_, wire::listen_port(0));
 }
 
-// Everything that is not a request counts as a stray, also packets that another job sealed.
+// All packets that are not requests count as strays, even packets that another job sealed.
 bool UdpWorld::receive_for_host(std::uint32_t plane) {
   if (!host_.is_open()) return false;  // the port was released a moment ago
   std::size_t came = 0;

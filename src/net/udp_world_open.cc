@@ -1,4 +1,4 @@
-// UdpWorld, opening and closing: its slot, its sockets, and what stands on them.
+// UdpWorld, opening and closing: its slot, its sockets, and the objects that use them.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -33,19 +33,19 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   WEFT_TRY(const os::NamespaceScope scope, os::NamespaceScope::enter(config.network_namespace));
   if (config.ev_carrier == EvCarrier::kSrv6) {
     WEFT_TRY(config.srv6, choose_srv6_form(config.srv6, config.planes));
-    // MRC's form has no UDP checksum, so the ICRC has to cover the payload.
+    // In MRC's form there is no UDP checksum, so the ICRC has to cover the payload.
     if (config.srv6 == Srv6Form::kMrc) config.icrc = IcrcCover::kFull;
   }
   std::unique_ptr<UdpWorld> world(new UdpWorld(config, steering));
   WEFT_TRY(world->watch_, SocketWatch::open());
   WEFT_TRY(LinkWatch links, LinkWatch::open(config.planes));
   world->links_.emplace(std::move(links));
-  WEFT_CHECK(world->open_slot());
+  WEFT_CHECK(world->take_process_slot());
   WEFT_CHECK(world->watch_all());
-  WEFT_CHECK(world->open_runs());
-  // Not with a job secret: only processes that know each other have keys. Not in MRC's SRv6 form:
-  // there the kernel refuses no single port, so peers of a process that has gone would not learn of
-  // it.
+  WEFT_CHECK(world->make_run_ends());
+  // A HostListener is not started with a job secret: only processes that know each other have keys.
+  // Nor in MRC's SRv6 form: there the kernel cannot refuse packets to a single port, so peers of an
+  // ended process would not learn of its end.
   if (world->process_ != 0 && world->sealed_ == nullptr && world->srv6_form() != Srv6Form::kMrc) {
     std::vector<Ipv6> addresses;
     for (std::uint32_t p = 0; p < config.planes.size(); ++p)
@@ -59,9 +59,9 @@ Result<std::unique_ptr<UdpWorld>> UdpWorld::open(const UdpWorldConfig& wanted) {
   return world;
 }
 
-// Takes the first slot that is free: its ports, and its name for shared memory.
-Result<void> UdpWorld::open_slot() {
-  // Peers that do not know slots send to the first.
+// Takes the first slot whose UDP ports are free, and opens its planes and its shared memory.
+Result<void> UdpWorld::take_process_slot() {
+  // Peers that are not Weft do not know slots and send to the port of slot 0.
   const std::uint16_t slots = config_.peers == PeerKind::kNic ? 1 : wire::kProcessesMax;
   for (process_ = 0; process_ < slots; ++process_) {
     auto opened = open_planes();
@@ -104,7 +104,7 @@ Result<void> UdpWorld::open_planes() {
 
 Result<void> UdpWorld::open_shared_memory() {
   shm_ = nullptr;
-  // With a secret only sealed packets are accepted, and rings carry none.
+  // With a secret only sealed packets are accepted, and a ring carries plain records.
   const char* const why = !config_.shared_memory               ? "it is switched off"
                           : planes_.size() == world::kPortsMax ? "8 planes leave no port for it"
                           : !config_.job_secret.empty()        ? "there is a job secret"
@@ -116,8 +116,8 @@ Result<void> UdpWorld::open_shared_memory() {
   auto opened = ShmPort::open({.self = addresses()[0],
                                .port = static_cast<world::PortIndex>(planes_.size()),
                                .ring_bytes = config_.ring_bytes});
-  // The UDP ports prove that the slot is ours, but any process of this host may have taken the
-  // name.
+  // Owning the UDP ports proves that the slot is ours, but any process of this host may have taken
+  // the name. Then this world runs without shared memory.
   if (!opened && opened.error().kind == ErrorKind::kExhausted) {
     os::log(os::LogLevel::kWarn, "no shared memory: {}", opened.error().message);
     return {};
@@ -136,22 +136,22 @@ Result<void> UdpWorld::watch_all() {
   return {};
 }
 
-// Opens the sender and the receiver of runs, plain or sealed.
-Result<void> UdpWorld::open_runs() {
+// Makes the sender and the receiver, which convert between datagrams and runs, plain or sealed.
+Result<void> UdpWorld::make_run_ends() {
   if (!config_.job_secret.empty()) {
     WEFT_TRY(sealed_, SealedPackets::make({.job_secret = config_.job_secret,
                                            .process = process_,
                                            .qps_max = config_.secured_qps_max,
                                            .evs = evs()}));
-    // The keys are derived; the secret itself is not needed any more.
+    // The keys are derived: erase our copy of the secret.
     std::fill(config_.job_secret.begin(), config_.job_secret.end(), std::byte{0});
   }
-  sender_.emplace(RunSender::Parts{.planes = planes_,
-                                   .steering = steering_,
-                                   .watch = *watch_,
-                                   .refusals = refusals_,
-                                   .counters = counters_,
-                                   .sealed = sealed_.get()},
+  sender_.emplace(RunSender::WorldParts{.planes = planes_,
+                                        .steering = steering_,
+                                        .watch = *watch_,
+                                        .refusals = refusals_,
+                                        .counters = counters_,
+                                        .sealed = sealed_.get()},
                   process_, config_.icrc);
   receiver_.emplace(RunReceiver::Options{.peers = config_.peers,
                                          .icrc = config_.icrc,
@@ -179,7 +179,7 @@ void UdpWorld::abandon() {
   watch_->abandon();
 }
 
-// --- answers to users --------------------------------------------------------------------------
+// --- questions of callers -----------------------------------------------------------------------
 
 std::vector<world::Address> UdpWorld::addresses() const {
   std::vector<world::Address> out;
@@ -195,7 +195,7 @@ std::uint32_t UdpWorld::receive_bytes() const {
 
 std::optional<fabric::Ev> UdpWorld::shared_memory_ev(const world::Address& peer) {
   if (shm_ == nullptr) return std::nullopt;
-  // A name belongs to a network namespace: here that of this world.
+  // Names for shared memory belong to a network namespace: here that of this world.
   const auto scope = os::NamespaceScope::enter(config_.network_namespace);
   if (!scope || !shm_->reach(peer)) return std::nullopt;
   return fabric::Ev{.value = ShmPort::kEv, .port = static_cast<std::uint8_t>(planes_.size())};

@@ -11,7 +11,7 @@
 
 namespace weft::os {
 
-// "127.0.1.1", "fd00:1::7". Errors: kInvalid with what was expected.
+// Parses "127.0.1.1" or "fd00:1::7". Errors: kInvalid, with the expected form.
 Result<Ipv6> parse_address(const std::string& text);
 
 struct SocketAddress {

@@ -1,7 +1,9 @@
-// Alarm: a timer as a descriptor that becomes readable when it expires. It is made for loops that
-// sleep often and for short times. Arming the timer costs a system call and, in a virtual machine,
-// an exit to the hypervisor, so the timer is only armed anew when it would expire too late. It may
-// therefore expire early: the loop that it wakes has to check the clock.
+// Alarm: a timer as a descriptor that becomes readable when the timer expires, for loops that sleep
+// often and for short times.
+//
+// Arming the timer costs a system call and, in a virtual machine, an exit to the hypervisor. So the
+// timer is armed anew only if it would otherwise expire too late. It may therefore expire early:
+// the loop that it wakes has to check the clock.
 #pragma once
 
 #include "base/result.h"
@@ -16,10 +18,10 @@ class Alarm {
   static Result<Alarm> open();
 
   int fd() const { return fd_.get(); }
-  // The alarm expires at `at` of the monotonic clock, or earlier.
+  // Makes the alarm expire at the time `at` of the monotonic clock, or earlier.
   void ring_by(Time at);
-  // To be called when the descriptor was readable: it is not readable from then on, until ring_by()
-  // arms the timer.
+  // To be called when the descriptor was readable. Makes it unreadable until the alarm expires
+  // again.
   void rang();
 
  private:

@@ -79,7 +79,7 @@ std::size_t ControlSocket::descriptors(std::span<pollfd, kClientsMax + 1> out) c
   for (const int fd : clients_) {
     if (fd >= 0) out[count++] = {.fd = fd, .events = POLLIN, .revents = 0};
   }
-  // With all client slots taken, further clients wait in the kernel's backlog.
+  // When kClientsMax clients are connected, further clients wait in the kernel's backlog.
   if (count < kClientsMax) out[count++] = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
   return count;
 }

@@ -1,8 +1,10 @@
-// ControlSocket: the server of one-line requests to a running process, over a unix socket in a
-// folder of the process's user. Each request gets one answer. ask() is the client.
+// ControlSocket: the server end of a unix socket, through which other programs send one-line
+// requests to a running process. The socket file is in a folder of the process's user. Each request
+// gets one answer. ask() is the client end.
 //
-// Message boundaries are kept (SOCK_SEQPACKET). There are at most kClientsMax clients at a time. A
-// request of more than kRequestMax bytes is truncated. The server never blocks on a client.
+// Message boundaries are kept (SOCK_SEQPACKET). At most kClientsMax clients are served at a time. A
+// client with a request of more than kRequestMax bytes is disconnected. The server never blocks on
+// a client.
 #pragma once
 
 #include <poll.h>
@@ -26,21 +28,20 @@ class ControlSocket {
   static constexpr std::size_t kRequestMax = 4096;
   static constexpr std::size_t kAnswerMax = 1u << 20;
 
-  // Replaces a socket file whose process has ended. Errors: kWrongState (a running process listens
-  // there), kInvalid (path too long), kSystem.
+  // Creates the socket file; replaces a file whose process has ended. Errors: kWrongState (a
+  // running process listens there), kInvalid (path too long), kSystem.
   static Result<ControlSocket> listen(const std::string& path);
   ControlSocket(ControlSocket&& other) noexcept;
   ControlSocket& operator=(ControlSocket&& other) = delete;
   // Removes the socket file.
   ~ControlSocket();
 
-  // The descriptors to poll() before next(). They are written to the front of `out`; returns how
-  // many.
+  // Writes the descriptors to poll() before next() to the front of `out`, and returns their number.
   std::size_t descriptors(std::span<pollfd, kClientsMax + 1> out) const;
 
   struct Request {
     std::size_t client = 0;
-    std::string_view text{};  // valid till the next call
+    std::string_view text{};  // valid until the next call
   };
   // The next request that has arrived; nullopt if there is none.
   std::optional<Request> next();

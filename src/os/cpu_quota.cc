@@ -16,7 +16,8 @@ std::string read_text(const std::string& path) {
   return out.str();
 }
 
-// The path of this process in the hierarchy of the cgroup controller ("" for version 2).
+// The path of this process's control group in the hierarchy of a cgroup controller. `controller` is
+// "" for cgroup version 2.
 std::string group_of(const std::string& controller) {
   std::istringstream in(read_text("/proc/self/cgroup"));
   for (std::string line; std::getline(in, line);) {
@@ -38,8 +39,8 @@ std::string parent_of(const std::string& group) {
 
 }  // namespace
 
-// The smallest quota of the group and its ancestors, since each of them limits it. In a container
-// the path of the group may be missing; the root of the hierarchy is there.
+// The smallest quota of the group and its ancestors, since each of them limits the process. In a
+// container the path of the group may be missing; then the root of the hierarchy counts.
 std::optional<double> cpu_quota() {
   std::optional<double> least;
   const auto note = [&](std::optional<double> quota) {

@@ -6,11 +6,11 @@
 
 namespace weft::os {
 
-// In CPUs; nullopt: there is no limit.
+// The quota in CPUs; nullopt: there is no limit.
 std::optional<double> cpu_quota();
 
-// Parses the kernel's text, public for tests: "50000 100000" gives 0.5 CPUs, and "max 100000" no
-// quota.
+// Parses the text of cpu.max; public for tests: "50000 100000" gives 0.5 CPUs, and "max 100000"
+// gives no quota.
 std::optional<double> quota_from(const std::string& cpu_max);
 
 }  // namespace weft::os

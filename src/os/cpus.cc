@@ -86,7 +86,7 @@ Result<void> run_on(std::span<const std::uint32_t> cpus) {
 std::vector<NumaNode> numa_nodes(const std::string& sysfs) {
   std::vector<NumaNode> out;
   const std::filesystem::path folder = sysfs + "/devices/system/node";
-  // The same format as a list of CPUs.
+  // Node numbers have the same format as a list of CPUs.
   const auto numbers = cpus_from(first_line(folder / "online"));
   if (!numbers) return out;
   for (const std::uint32_t number : *numbers) {

@@ -7,7 +7,7 @@ namespace {
 
 using Cpus = std::vector<std::uint32_t>;
 
-TEST(Cpus, ListsAreParsedInTheKernelsFormat) {
+TEST(Cpus, ListsOfCpusAreParsedInTheKernelsFormat) {
   EXPECT_EQ(cpus_from("0"), Cpus{0});
   EXPECT_EQ(cpus_from("0-3,8"), (Cpus{0, 1, 2, 3, 8}));
   EXPECT_EQ(cpus_from("8,0-2,1-3"), (Cpus{0, 1, 2, 3, 8}));
@@ -18,7 +18,7 @@ TEST(Cpus, ListsAreParsedInTheKernelsFormat) {
   }
 }
 
-TEST(Cpus, AListIsWrittenAsItWasParsed) {
+TEST(Cpus, AListOfCpusIsWrittenAsItWasParsed) {
   for (const char* const text : {"0", "0-3", "0-3,8", "1,3,5-6"})
     EXPECT_EQ(text_of_cpus(*cpus_from(text)), text);
 }

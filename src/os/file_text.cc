@@ -13,8 +13,8 @@
 namespace weft::os {
 namespace {
 
-// Never blocks: a pipe may have no writer. Null with errno on an error; null with errno 0 when the
-// path is neither a file nor a character device.
+// Opens a file without waiting: a pipe may have no writer. Null with errno on an error; null with
+// errno 0 when the path is neither a file nor a character device.
 std::FILE* open_file(const char* path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return nullptr;

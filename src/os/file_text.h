@@ -8,9 +8,9 @@
 
 namespace weft::os {
 
-// `expected` says in the error message what the file should contain. Errors: kInvalid with the
-// system's reason, or because the file is larger than `bytes_max`. Pipes are refused, so that the
-// call never waits for a writer.
+// Returns the content of a file. Error messages say with `expected` what it should contain. Errors:
+// kInvalid, with the system's reason, or because the file is larger than `bytes_max`. Pipes are
+// refused, so that the call never waits for a writer.
 Result<std::string> file_text(const std::string& path, const std::string& expected,
                               std::size_t bytes_max = 64u << 20);
 

@@ -18,7 +18,7 @@ std::uint64_t host_identity(const std::string& network_namespace) {
   TraceHash hash;
   hash.fold(ConstBytes(reinterpret_cast<const std::byte*>(boot.data()), boot.size()));
   hash.fold(name_space.st_ino);
-  return hash.value() | 1;  // 0 means unknown
+  return hash.value() | 1;  // because 0 means unknown
 }
 
 }  // namespace weft::os

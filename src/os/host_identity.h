@@ -1,5 +1,5 @@
-// An identity of this host. Two processes compare theirs to learn whether they run on the same
-// host; it is not a name.
+// An identifier of this host, not its name. Two processes compare theirs to learn whether they run
+// on the same host.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace weft::os {
 
 // Equal for all processes that share a loopback interface: same boot of the same kernel, same
-// network namespace. `network_namespace` is a path; empty for the namespace of this process. 0: the
+// network namespace. `network_namespace` is a path; empty: the namespace of this process. 0: the
 // system does not say.
 std::uint64_t host_identity(const std::string& network_namespace = {});
 

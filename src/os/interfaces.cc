@@ -45,7 +45,7 @@ Error none_of(const std::string& word, std::span<const Interface> interfaces) {
                                    (there.empty() ? "there is none at all" : "there are " + there)};
 }
 
-// The usable interfaces that no exclusion prefix matches, without the loopback.
+// The usable interfaces whose names begin with none of the prefixes, without the loopback.
 std::vector<const Interface*> all_but(std::span<const std::string> prefixes,
                                       std::span<const Interface> interfaces) {
   std::vector<const Interface*> out;
@@ -67,7 +67,7 @@ Result<std::vector<Interface>> list_interfaces() {
     return Error{ErrorKind::kSystem, std::string("getifaddrs: ") + std::strerror(errno)};
   const FileDescriptor asking(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   std::vector<Interface> out;
-  // One family after the other, so that IPv4 addresses come first.
+  // Lists the families in this order, so that IPv4 addresses come first.
   for (const int family : {AF_PACKET, AF_INET, AF_INET6}) {
     for (const ifaddrs* a = all; a != nullptr; a = a->ifa_next) {
       if (a->ifa_addr == nullptr || a->ifa_addr->sa_family != family) continue;

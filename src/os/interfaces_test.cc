@@ -30,7 +30,7 @@ std::string chosen(std::vector<std::string> words) {
   return planes ? text_of(*planes) : planes.error().message;
 }
 
-TEST(Interfaces, AWordIsAFullNameOrAPrefixOfNames) {
+TEST(Interfaces, AWordSelectsByFullNameOrByPrefix) {
   EXPECT_EQ(chosen({"eth0"}), "10.0.1.7 (eth0)");
   EXPECT_EQ(chosen({"eth1"}), "10.0.2.7 (eth1)");  // eth10 is not selected
   EXPECT_EQ(chosen({"eth1", "eth0"}), "10.0.2.7 (eth1), 10.0.1.7 (eth0)");

@@ -11,16 +11,16 @@
 namespace weft::os {
 namespace {
 
-std::atomic<int> noted = 0;                            // the first signal that came; 0: none
+std::atomic<int> first_signal = 0;                     // the first signal that came; 0: none
 static_assert(std::atomic<int>::is_always_lock_free);  // because a signal handler writes it
 
-// Both are set before the handlers are installed.
+// catch_interruption() sets `words` and `speaker` before it installs the handlers.
 const char* words = "";
 // Child processes inherit the handler, but only this process writes the message.
-pid_t speaker = 0;
+pid_t writing_pid = 0;
 
-// A second signal ends the process at once, unless it comes so soon that it belongs to the first:
-// `timeout` signals the process and then its process group.
+// A second signal ends the process at once. A signal that comes sooner than this belongs to the
+// first, because `timeout` signals both the process and its process group.
 constexpr long kOneWishMs = 300;
 std::atomic<long> noted_ms = 0;
 static_assert(std::atomic<long>::is_always_lock_free);
@@ -33,16 +33,16 @@ long now_ms() {
 
 void note(int number) {
   int none = 0;
-  if (!noted.compare_exchange_strong(none, number)) {
-    // 0: another thread has the first signal and is about to write noted_ms
+  if (!first_signal.compare_exchange_strong(none, number)) {
+    // 0: another thread handles the first signal, and has not written noted_ms yet.
     const long first = noted_ms.load();
     if (first == 0 || now_ms() - first < kOneWishMs) return;
     std::signal(number, SIG_DFL);
-    raise(number);  // is delivered when this handler has returned
+    raise(number);  // delivered when this handler has returned
     return;
   }
   noted_ms.store(now_ms());
-  if (getpid() != speaker) return;
+  if (getpid() != writing_pid) return;
   const int before = errno;
   [[maybe_unused]] const auto told = write(STDERR_FILENO, words, std::strlen(words));
   errno = before;
@@ -52,21 +52,21 @@ void note(int number) {
 
 void catch_interruption(const char* last) {
   words = last;
-  speaker = getpid();
+  writing_pid = getpid();
   struct sigaction action {};
   action.sa_handler = note;
   for (const int one : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&action.sa_mask, one);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // SIGHUP comes when the terminal is closed. It stays ignored if it was (nohup).
+  // A closed terminal sends SIGHUP. A process that ignores it (nohup) keeps ignoring it.
   struct sigaction before {};
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
-bool interrupted() { return noted.load(std::memory_order_relaxed) != 0; }
+bool interrupted() { return first_signal.load(std::memory_order_relaxed) != 0; }
 
-int interrupted_status() { return 128 + noted.load(std::memory_order_relaxed); }
+int interrupted_status() { return 128 + first_signal.load(std::memory_order_relaxed); }
 
 Error interruption() { return {ErrorKind::kSystem, "interrupted"}; }
 

@@ -10,7 +10,7 @@ namespace weft::os {
 // written to stderr when the first signal comes; it must live as long as the process.
 void catch_interruption(const char* last = "");
 bool interrupted();
-// The error of a call that was interrupted.
+// The error that a call returns when it was interrupted.
 Error interruption();
 
 // The exit status of an interrupted process, 128 plus the signal as in shells: 130 after Ctrl-C.

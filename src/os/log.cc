@@ -37,8 +37,8 @@ void log_line(LogLevel level, std::string_view line) {
   const std::string whole =
       fmt::format("weft: {}: {:02}:{:02}:{:02}.{:03} {}\n", name_of(level), local.tm_hour,
                   local.tm_min, local.tm_sec, now.tv_nsec / 1'000'000, line);
-  // One write for the whole line, so that lines of several processes do not mix. A closed stderr is
-  // not an error.
+  // Write the whole line with one call, so that lines of several processes do not mix. A closed
+  // stderr is not an error.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, whole.data(), whole.size());
 }
 

@@ -1,8 +1,8 @@
-// The log of the edges: one line on stderr for each event.
+// The log of a process: one line on stderr for each event.
 //
 //   weft: info: 11:23:45.123 slot 0, receive buffers of 8388608 bytes
 //
-// The process has one level, at first kWarn. Any thread may log; each line is written whole.
+// The process has one level, kWarn by default. Any thread may log; each line is written whole.
 // Nothing is logged per packet, and a condition that repeats is logged once.
 #pragma once
 

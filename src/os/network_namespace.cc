@@ -29,7 +29,7 @@ NamespaceScope::NamespaceScope(NamespaceScope&& other) noexcept
 
 NamespaceScope::~NamespaceScope() {
   if (back_ < 0) return;
-  // This thread must not go on in another namespace than its own.
+  // The thread must return to its own namespace, or its later sockets would be in the wrong one.
   WEFT_ASSERT(setns(back_, CLONE_NEWNET) == 0);
   close(back_);
 }

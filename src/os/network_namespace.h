@@ -1,4 +1,4 @@
-// NamespaceScope: as long as it lives, this thread opens its sockets in another network namespace.
+// NamespaceScope: during its lifetime, this thread opens its sockets in another network namespace.
 // A socket stays in the namespace in which it was made.
 #pragma once
 
@@ -10,8 +10,8 @@ namespace weft::os {
 
 class NamespaceScope {
  public:
-  // `path` is such as /run/netns/NAME or /proc/PID/ns/net; empty: the thread stays in its
-  // namespace.
+  // Enters the namespace with this path, such as /run/netns/NAME or /proc/PID/ns/net. With an empty
+  // path the thread stays in its namespace.
   static Result<NamespaceScope> enter(const std::string& path);
   NamespaceScope(NamespaceScope&& other) noexcept;
   NamespaceScope& operator=(NamespaceScope&& other) = delete;

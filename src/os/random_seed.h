@@ -10,7 +10,7 @@
 
 namespace weft::os {
 
-// From the system's random numbers; from the clock if the system has none yet.
+// A random number of the system; from the clock if the system has no random numbers yet.
 inline std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))

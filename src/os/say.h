@@ -18,7 +18,7 @@ void say(fmt::format_string<Values...> text, Values&&... values) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-// Prints the error. Returns the exit status: 2 for misuse, otherwise 1.
+// Prints the error and returns the exit status: 2 for misuse, otherwise 1.
 inline int fail(const Error& error) {
   say("weft: {}\n", error.message);
   return error.kind == ErrorKind::kInvalid ? 2 : 1;

@@ -28,13 +28,13 @@
 
 namespace weft::os {
 
-// False: this kernel, or this kind of socket, does not have the option.
+// Sets a socket option. False: this kernel, or this kind of socket, does not have the option.
 inline bool set_option(int fd, int level, int name, int value) {
   return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
 
-// A packet is one datagram and is never fragmented. ICMP messages about the MTU are not
-// authenticated, so they are ignored while packets flow: a forged one would end a transfer.
+// Forbids fragmentation: each packet is one datagram. ICMP messages about the MTU are ignored while
+// packets flow. They are not authenticated, and a forged message would end a transfer.
 inline void never_fragment(int fd, int level) {
   if (level == IPPROTO_IP) {
     set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
@@ -43,7 +43,7 @@ inline void never_fragment(int fd, int level) {
   }
 }
 
-// Sets the buffer size, beyond the system's limit only with privilege. 0 keeps the default.
+// Sets the buffer size; more than the system's limit only with privilege. 0 keeps the default.
 inline void set_buffer(int fd, int name, int forced, std::uint32_t bytes) {
   if (bytes == 0) return;
   if (!set_option(fd, SOL_SOCKET, forced, static_cast<int>(bytes)))

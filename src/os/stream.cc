@@ -17,10 +17,11 @@
 namespace weft::os {
 namespace {
 
-// No single wait is longer than this, because a signal may come just before a wait begins.
+// No single wait is longer than this. A signal that comes just before a wait does not interrupt it,
+// so the wait must end by itself.
 constexpr int kWaitMs = 100;
 
-// Waits until `fd` is readable. False when the time is over or Ctrl-C came.
+// Waits until `fd` is readable. False at the time `until`, or after Ctrl-C.
 bool wait_readable(int fd, Time until) {
   while (os::clock_now() < until) {
     pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
@@ -30,8 +31,8 @@ bool wait_readable(int fd, Time until) {
   return false;
 }
 
-// Listens on every address of this host, on IPv4 only if the host has no IPv6. -1 with errno on an
-// error.
+// A socket that listens on every address of this host, on IPv4 only if the host has no IPv6. -1
+// with errno on an error.
 int listen_on(std::uint16_t port, std::uint32_t count) {
   const int on = 1, off = 0;
   sockaddr_in6 any6{};
@@ -59,7 +60,8 @@ int listen_on(std::uint16_t port, std::uint32_t count) {
   return -1;
 }
 
-// A broken network gives no error. Keepalive probes detect a silent peer and end the stream.
+// A broken network causes no error on an idle stream. So keepalive probes detect a silent peer, and
+// end the stream.
 void notice_silence(int fd) {
   const int on = 1, idle_s = 5, every_s = 5, tries = 3, unanswered_ms = 20'000;
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -120,7 +122,7 @@ bool Stream::peek(Bytes bytes) const {
 
 namespace {
 
-// Such as "10.0.1.7", without a port; "somebody" if the system cannot say.
+// The address without its port, such as "10.0.1.7"; "somebody" if the system cannot say.
 std::string text_of(const sockaddr_storage& address, socklen_t size) {
   char host[NI_MAXHOST];
   const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host,

@@ -1,5 +1,6 @@
-// Stream: a TCP connection for what two processes exchange besides packets. Listener and dial() set
-// it up. It owns its socket. Every wait is bounded, and Ctrl-C ends it (interruption.h).
+// Stream: a TCP connection through which two processes exchange what does not travel in packets.
+// Listener and dial() make it. It owns its socket. Every wait is bounded, and Ctrl-C ends it
+// (interruption.h).
 #pragma once
 
 #include <cstdint>
@@ -14,23 +15,24 @@ namespace weft::os {
 
 class Stream {
  public:
-  // How long receive() waits by default. A peer sends at once, or the caller polls has_something().
+  // The default time that receive() waits. It is long enough, because a peer sends at once, or the
+  // caller first polls has_something().
   static constexpr Duration kPatience = Duration::s(20);
 
-  // `name` is the name of the peer in error messages.
+  // `name` identifies the peer in error messages.
   explicit Stream(int fd, std::string name = "the other end") : fd_(fd), name_(std::move(name)) {}
   Stream(Stream&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
   Stream& operator=(Stream&&) = delete;
   ~Stream();
 
-  // Both transfer all bytes or fail. Errors: kSystem when the peer has closed, is silent for too
-  // long, or Ctrl-C came.
+  // send() and receive() transfer all bytes or fail. Errors: kSystem when the peer has closed the
+  // stream, is silent for too long, or Ctrl-C came.
   Result<void> send(ConstBytes bytes);
   Result<void> receive(Bytes bytes, Duration patience = kPatience);
-  // Bytes can be read, or the peer has closed.
+  // Whether bytes can be read, or the peer has closed the stream.
   bool has_something() const;
-  // The peer has closed; bytes that it sent before may still be unread.
+  // Whether the peer has closed the stream. Bytes that it sent before may still be unread.
   bool has_ended() const;
   // Copies the first bytes and leaves them in the stream. False if fewer have arrived.
   bool peek(Bytes bytes) const;
@@ -45,7 +47,7 @@ class Stream {
 // Accepts connections on every address of this host.
 class Listener {
  public:
-  // The backlog holds `count` connections. Errors: kSystem.
+  // Listens on `port`, with a backlog of `count` connections. Errors: kSystem.
   static Result<Listener> open(std::uint16_t port, std::uint32_t count);
   Listener(Listener&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Listener& operator=(Listener&&) = delete;

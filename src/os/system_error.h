@@ -11,7 +11,7 @@
 
 namespace weft::os {
 
-// `error` is by default that of the last failed call.
+// `error` is an errno value, by default that of the last failed call.
 inline Error system_error(std::string_view what, int error = errno) {
   std::string message = std::string(what) + ": " + std::strerror(error);
   if (error == EMFILE) message += "; raise `ulimit -n`";

@@ -22,16 +22,16 @@
 namespace weft::os {
 namespace {
 
-// A packet up to this size is copied into one buffer: that costs less than a list of pieces.
+// A packet up to this size is copied into one buffer, which costs less than a list of pieces.
 constexpr std::size_t kSmall = 256;
-// The upper bound of strange_max_, which doubles each time the socket is disconnected.
-constexpr std::uint16_t kStrangeLimit = 4096;
+// The upper bound of other_sends_max_, which doubles each time the socket is disconnected.
+constexpr std::uint16_t kOtherSendsLimit = 4096;
 
 void set_flow_label(SocketAddress& to, std::uint32_t label) {
   reinterpret_cast<sockaddr_in6*>(&to.storage)->sin6_flowinfo = htonl(label & kFlowLabelMask);
 }
 
-// The control messages of one sendmsg(), in a buffer of their own.
+// The control messages of one sendmsg() call, with the buffer that holds them.
 class Control {
  public:
   template <typename T>
@@ -73,7 +73,7 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
     set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, 1);
     if (!v4) set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
     set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    // Without GRO packets arrive one by one.
+    // Without GRO packets are received one by one.
     if (!options.singly) set_option(fd, SOL_UDP, UDP_GRO, 1);
     if (options.any_checksum) set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
   }
@@ -102,11 +102,11 @@ Result<UdpSocket> UdpSocket::open(const Options& options) {
 UdpSocket& UdpSocket::operator=(UdpSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(may_connect_, other.may_connect_);
-  std::swap(has_habit_, other.has_habit_);
-  std::swap(strange_, other.strange_);
-  std::swap(strange_max_, other.strange_max_);
+  std::swap(is_connected_, other.is_connected_);
+  std::swap(other_sends_, other.other_sends_);
+  std::swap(other_sends_max_, other.other_sends_max_);
   std::swap(singly_, other.singly_);
-  std::swap(habit_, other.habit_);
+  std::swap(connected_flow_, other.connected_flow_);
   return *this;
 }
 
@@ -121,36 +121,36 @@ std::uint32_t UdpSocket::receive_bytes() const {
   return static_cast<std::uint32_t>(std::max(value, 0));
 }
 
-void UdpSocket::adopt(const Habit& habit) {
-  has_habit_ = false;
-  strange_ = 0;
-  const bool v4 = base::is_ipv4(habit.to);
-  SocketAddress to = to_sockaddr(habit.to, habit.port);
-  if (!v4) set_flow_label(to, habit.flow_label);
+void UdpSocket::connect_to(const ConnectedFlow& flow) {
+  is_connected_ = false;
+  other_sends_ = 0;
+  const bool v4 = base::is_ipv4(flow.to);
+  SocketAddress to = to_sockaddr(flow.to, flow.port);
+  if (!v4) set_flow_label(to, flow.flow_label);
   if (!set_option(fd_, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS,
-                  habit.traffic_class))
+                  flow.traffic_class))
     return;
   if (connect(fd_, reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0) return;
-  habit_ = habit;
-  has_habit_ = true;
+  connected_flow_ = flow;
+  is_connected_ = true;
 }
 
-void UdpSocket::let_go() {
-  has_habit_ = false;
-  strange_ = 0;
-  strange_max_ =
-      std::min<std::uint16_t>(static_cast<std::uint16_t>(strange_max_ * 2), kStrangeLimit);
+void UdpSocket::disconnect() {
+  is_connected_ = false;
+  other_sends_ = 0;
+  other_sends_max_ =
+      std::min<std::uint16_t>(static_cast<std::uint16_t>(other_sends_max_ * 2), kOtherSendsLimit);
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
-  // Disconnects: the socket accepts packets from everywhere.
+  // Disconnects the socket, so that it accepts packets from everywhere.
   connect(fd_, &nowhere, sizeof(nowhere));
 }
 
-ssize_t UdpSocket::send_by_habit(std::uint16_t segment, std::span<iovec> pieces) const {
+ssize_t UdpSocket::send_connected(std::uint16_t segment, std::span<iovec> pieces) const {
   std::size_t size = 0;
   for (const iovec& piece : pieces) size += piece.iov_len;
   if (segment == 0 && size <= kSmall) {
-    // One buffer and no message header: the kernel has less to copy.
+    // One buffer and no msghdr, so that the kernel has less to copy.
     std::array<std::byte, kSmall> whole;
     std::size_t at = 0;
     for (const iovec& piece : pieces) {
@@ -212,24 +212,26 @@ ssize_t UdpSocket::send_explicitly(const Outgoing& what, std::span<iovec> pieces
 
 UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
   if (singly_ && what.segment != 0) return send_singly(what, pieces);
-  const Habit wanted{.to = what.to,
-                     .port = what.port,
-                     .traffic_class = what.traffic_class,
-                     .flow_label = what.flow_label};
-  const bool usual = has_habit_ && habit_ == wanted;
+  const ConnectedFlow wanted{.to = what.to,
+                             .port = what.port,
+                             .traffic_class = what.traffic_class,
+                             .flow_label = what.flow_label};
+  const bool usual = is_connected_ && connected_flow_ == wanted;
   if (usual) {
-    strange_ = 0;
+    other_sends_ = 0;
   } else if (may_connect_) {
-    // A connected socket gets ICMP errors only about the address that it is connected to. It is
-    // disconnected for other destinations, so that their errors arrive too.
-    if (has_habit_ && (habit_.to != wanted.to || habit_.port != wanted.port)) let_go();
-    if (++strange_ >= strange_max_) adopt(wanted);
+    // The kernel reports ICMP errors to a connected socket only about the address that it is
+    // connected to. So it is disconnected before a send to another destination, to get the errors
+    // of that one too.
+    if (is_connected_ && (connected_flow_.to != wanted.to || connected_flow_.port != wanted.port))
+      disconnect();
+    if (++other_sends_ >= other_sends_max_) connect_to(wanted);
   }
-  // The kernel reports an ICMP error about an earlier packet once, in place of sending this one. So
+  // The kernel reports an ICMP error about an earlier packet once, as the failure of this send. So
   // a failed send is retried once.
   for (int tries = 0; tries < 2; ++tries) {
     const ssize_t sent =
-        usual ? send_by_habit(what.segment, pieces) : send_explicitly(what, pieces);
+        usual ? send_connected(what.segment, pieces) : send_explicitly(what, pieces);
     if (sent >= 0) return Sent::kTaken;
     if (errno == EAGAIN || errno == ENOBUFS) return Sent::kNotNow;
   }
@@ -240,7 +242,7 @@ UdpSocket::Sent UdpSocket::send(const Outgoing& what, std::span<iovec> pieces) {
 }
 
 std::optional<IpPort> UdpSocket::poll_refusal() const {
-  constexpr int kErrorsMax = 64;  // read in one call
+  constexpr int kErrorsMax = 64;  // errors read in one call
   for (int i = 0; i < kErrorsMax; ++i) {
     sockaddr_storage to{};
     alignas(cmsghdr) std::array<char, 256> control;

@@ -24,13 +24,14 @@ class UdpSocket {
   struct Options {
     Ipv6 address{};
     std::uint16_t port = 0;
-    std::uint32_t receive_bytes = 0;  // requested; the system may give less. 0: its default
+    std::uint32_t receive_bytes = 0;  // requested, the kernel may grant less; 0: its default
     std::uint32_t send_bytes = 0;
-    bool receives = false;  // the socket receives: GRO, ECN and flow label are turned on
-    bool singly = false;    // no GRO, which would join packets that other sockets must see singly
+    bool receives = false;        // the socket receives: GRO, ECN and flow label are turned on
+    bool singly = false;          // no GRO: another socket must see the packets one by one
     bool any_checksum = false;    // IPv6: accepts packets whose checksum is 0
     bool hears_refusals = false;  // see poll_refusal()
-    bool by_carrier = false;  // switches rewrite addresses: ICMP errors match no connected socket
+    // Switches rewrite addresses, so ICMP errors match no connected socket.
+    bool by_carrier = false;
   };
   // Errors: kExhausted when the port is taken, kSystem otherwise.
   static Result<UdpSocket> open(const Options& options);
@@ -40,7 +41,7 @@ class UdpSocket {
   ~UdpSocket();
 
   int fd() const { return fd_; }
-  // The buffer that the system gave: bytes of payload and bookkeeping together.
+  // The receive buffer that the kernel granted: bytes of payload and bookkeeping together.
   std::uint32_t receive_bytes() const;
 
   struct Outgoing {
@@ -50,19 +51,20 @@ class UdpSocket {
     std::uint16_t segment = 0;       // bytes of each packet but the last; 0: one packet
     std::uint32_t flow_label = 0;    // IPv6
   };
-  // The whole run was sent, or nothing of it: kNotNow, the send buffer is full; kNever, it cannot
-  // be sent.
+  // kTaken: the whole run was sent. Otherwise nothing was sent: kNotNow, the send buffer is full;
+  // kNever, the run cannot be sent.
   enum class Sent : std::uint8_t { kTaken, kNotNow, kNever };
-  // If the kernel cannot segment runs (an interface without checksum offload), packets are sent one
-  // by one. If the send buffer then fills up in the middle, the result is kNotNow and the caller
-  // sends the first packets a second time.
+  // Sends a run of packets. If the kernel cannot segment it (an interface without checksum
+  // offload), the packets are sent one by one. If the send buffer then fills up in the middle, the
+  // result is kNotNow, and when the caller sends the run once more, its first packets are sent
+  // twice.
   Sent send(const Outgoing& what, std::span<iovec> pieces);
 
-  // A destination whose UDP port is closed, as an ICMP message reported; it may be forged. nullopt:
-  // there is no such report. Other ICMP errors in the queue are discarded.
+  // The destination of a packet whose UDP port is closed, as an ICMP message reported, which may be
+  // forged. nullopt: there is no such report. Other ICMP errors in the queue are discarded.
   std::optional<IpPort> poll_refusal() const;
 
-  // One run that arrived: `size` bytes in packets of `segment` bytes; the last one may be shorter.
+  // One received run: `size` bytes in packets of `segment` bytes; the last packet may be shorter.
   struct Incoming {
     Ipv6 from{};
     std::uint16_t port = 0;
@@ -71,40 +73,40 @@ class UdpSocket {
     std::uint32_t size = 0, segment = 0;
     std::uint32_t overflow = 0;  // runs that this socket lost so far because its buffer was full
   };
-  // Receives up to runs.size() runs, each into its own kRunBytes of `buffer`. Returns how many.
+  // Receives up to runs.size() runs, each into its own kRunBytes of `buffer`. Returns their number.
   static constexpr std::size_t kRunBytes = 65536;
-  // The most bytes of a run to be sent.
+  // The most bytes in a run that is sent.
   static constexpr std::size_t kSendBytesMax = 65'000;
   std::size_t receive(std::span<std::byte> buffer, std::span<Incoming> runs);
 
  private:
-  // The destination and header fields that a connected socket keeps, so that a send need not name
-  // them.
-  struct Habit {
+  // The destination and header fields to which the socket is connected, so that a send need not
+  // name them.
+  struct ConnectedFlow {
     Ipv6 to{};
     std::uint16_t port = 0;
     std::uint8_t traffic_class = 0;
     std::uint32_t flow_label = 0;
-    friend bool operator==(const Habit&, const Habit&) = default;
+    friend bool operator==(const ConnectedFlow&, const ConnectedFlow&) = default;
   };
   explicit UdpSocket(int fd) : fd_(fd) {}
-  void adopt(const Habit& habit);
-  void let_go();
+  void connect_to(const ConnectedFlow& flow);
+  void disconnect();
   Sent send_singly(const Outgoing& what, std::span<iovec> pieces);
   bool receive_one(std::span<std::byte> buffer, Incoming& run);
-  ssize_t send_by_habit(std::uint16_t segment, std::span<iovec> pieces) const;
+  ssize_t send_connected(std::uint16_t segment, std::span<iovec> pieces) const;
   ssize_t send_explicitly(const Outgoing& what, std::span<iovec> pieces) const;
 
   int fd_ = -1;
-  // A receiving socket must not be connected: it would only get packets of one peer.
+  // False for receiving sockets: a connected socket gets only the packets of one peer.
   bool may_connect_ = false;
-  // While has_habit_, the socket is connected to `habit_`, which saves the kernel a route lookup
-  // for each send. A send to another address disconnects it. A destination and header that are used
-  // often enough become the habit.
-  bool has_habit_ = false;
-  std::uint16_t strange_ = 0;       // sends in a row that differed from the habit
-  std::uint16_t strange_max_ = 16;  // after so many the socket is connected anew
-  Habit habit_{};
+  // True: the socket is connected to `connected_flow_`, which saves the kernel a route lookup for each send.
+  // A send to another address disconnects it. A destination and header that are used often enough
+  // replace it.
+  bool is_connected_ = false;
+  std::uint16_t other_sends_ = 0;       // consecutive sends elsewhere or with another header
+  std::uint16_t other_sends_max_ = 16;  // after this many such sends the socket connects anew
+  ConnectedFlow connected_flow_{};
   bool singly_ = false;  // the kernel refused to segment a run
 };
 

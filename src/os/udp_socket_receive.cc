@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kControlBytes = 128;
 struct Envelope {
   iovec piece;
-  sockaddr_in6 name;  // large enough for both families
+  sockaddr_in6 name;  // large enough for IPv4 and IPv6
   alignas(cmsghdr) std::array<char, kControlBytes> control;
 
   void address(msghdr& m, std::byte* to) {
@@ -55,7 +55,7 @@ void read_envelope(msghdr& m, std::size_t size, UdpSocket::Incoming& run) {
 
 }  // namespace
 
-// Cheaper than recvmmsg() for a single run; an empty socket is mostly polled this way.
+// Uses recvmsg(), which costs less than recvmmsg() when at most one run is there, as in most polls.
 bool UdpSocket::receive_one(std::span<std::byte> buffer, Incoming& run) {
   Envelope envelope;
   msghdr message;

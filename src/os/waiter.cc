@@ -11,9 +11,10 @@
 namespace weft::os {
 namespace {
 
-// Another thread had the core for that long: more threads are busy than there are cores.
+// A longer yield means that another thread had the core: more threads are busy than there are
+// cores.
 constexpr Duration kOtherHadCore = Duration::us(30);
-// How long one such yield counts.
+// How long one long yield counts as evidence of oversubscribed cores.
 constexpr Duration kOversubscribedFor = Duration::ms(20);
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Waiter: how a loop waits after a pass that found no work. It spins, so that an answer that is
-// near is seen at once. After a while it yields the core between passes, because the process that
-// it waits for may need this core. Then it sleeps.
+// Waiter: how a loop waits after a pass that found no work. First it spins, so that an answer which
+// is about to arrive is seen at once. After a while it yields the core between passes, because the
+// process that it waits for may need the core. Then it sleeps.
 //
-// A yield that lasts long shows that this host has more busy threads than cores. For a while the
-// loop then does not spin, because its spinning would delay the thread that it waits for.
+// A yield that takes long shows that this host has more busy threads than cores. Then the loop does
+// not spin for a while, because its spinning would delay the thread that it waits for.
 //
 //   waiter.start(now);
 //   for (;; now = waiter.clock()) {
@@ -16,8 +16,8 @@
 //     }
 //   }
 //
-// Another thread ends a sleep through one of the descriptors; see WakeEvent. Everything but
-// clock(), yield() and sleep() is arithmetic on the times that are given. One thread.
+// Another thread ends a sleep through one of the descriptors; see WakeEvent. Only clock(), yield()
+// and sleep() use the system; the other functions compute from their arguments. One thread.
 #pragma once
 
 #include <poll.h>
@@ -28,31 +28,31 @@
 
 namespace weft::os {
 
-// How long a thread spins that does nothing but wait for the network.
+// How long a thread spins whose only task is to wait for the network.
 inline constexpr Duration kSpin = Duration::us(200);
-// The same of a thread beside a program that needs the cores too.
+// How long a thread spins beside a program that needs the cores too.
 inline constexpr Duration kSpinBesideProgram = Duration::us(50);
-// A loop with that much to spin never sleeps, also when the cores are oversubscribed.
+// A loop with this spin time never sleeps, even when the cores are oversubscribed.
 inline constexpr Duration kSpinForever = Duration::s(1);
-// A loop that is idle for longer yields the core between passes.
+// A loop that has been idle for longer yields the core between passes.
 inline constexpr Duration kYieldAfter = Duration::us(20);
 
-// How long a loop of this process spins, by default: kSpin, or 0 under a CPU quota, because time
-// spent on spinning is then missing later.
+// The default spin time of this process: kSpin, or 0 under a CPU quota, because spinning would use
+// up time that is needed later.
 Duration usual_spin();
 
 struct WaiterConfig {
-  // How long a loop is idle before it sleeps.
+  // How long a loop is idle before it may sleep.
   Duration spin = kSpin;
   Duration yield_after = kYieldAfter;
-  // The same as `spin` while the cores are oversubscribed; the loop then yields after each pass. 0
+  // Replaces `spin` while the cores are oversubscribed; the loop then yields after each pass. 0
   // suits two processes that wait for each other: a sleep hands the core to the other at once.
   // Where more take turns, as in a ring of ranks, some 50 us of yields save most sleeps.
   Duration spin_oversubscribed{};
-  // The loop is back this long before the time that it sleeps for: to spin until then is exact to
+  // sleep() returns this long before its `until`, because spinning until then is exact to
   // microseconds.
   Duration back_early{};
-  // Time 0 of all times, by the system's monotonic clock.
+  // Time 0 of all times here, as a time of the monotonic clock.
   Time epoch{};
 };
 
@@ -62,9 +62,9 @@ class Waiter {
 
   Time clock() const;
 
-  // The loop is idle from now on: it found work, or begins to wait.
+  // The loop found work, or begins to wait: its idle time starts at `now`.
   void start(Time now) { idle_since_ = now; }
-  // How long the loop is idle, as things stand, before it sleeps.
+  // How long the loop must now be idle before it may sleep: `spin` or `spin_oversubscribed`.
   Duration spin(Time now) const {
     return gives_way(now) ? config_.spin_oversubscribed : config_.spin;
   }
@@ -72,15 +72,15 @@ class Waiter {
   // This host has more busy threads than cores, as a yield has shown.
   bool is_oversubscribed(Time now) const { return now < oversubscribed_until_; }
 
-  // After a pass that found no work, and no sleep: yields the core if the loop is idle for long
-  // enough. `since`: a time after which this thread only worked, such as the begin of the pass.
-  // True: the cores are oversubscribed, as this yield shows.
+  // To be called after a pass that found no work. Yields the core if the loop has been idle for
+  // long enough. `since`: a time from which on this thread only worked, such as the begin of the
+  // pass. True: this yield shows that the cores are oversubscribed.
   bool yield(Time since);
-  // The decision of yield(), by its times: this thread ran again at `back`.
+  // The evaluation of a yield: the thread worked from `since` on, and ran again at `back`.
   bool note_yield(Time since, Time back);
 
-  // Sleeps until a descriptor is ready, as ppoll() does, or until `until`; kNever: without limit.
-  // True: a descriptor is ready.
+  // Sleeps until a descriptor is ready, as ppoll() does, or until the time `until` (kNever: without
+  // limit). True: a descriptor is ready.
   bool sleep(std::span<pollfd> descriptors, Time until) const;
 
  private:

@@ -46,7 +46,7 @@ TEST(Waiter, LongYieldEndsSpinningForTwentyMilliseconds) {
   EXPECT_FALSE(waiter.may_sleep(at(21'000)));
 }
 
-TEST(Waiter, OversubscribedLoopMayHaveATimeOfYieldsBeforeItSleeps) {
+TEST(Waiter, OversubscribedLoopMayYieldForAWhileBeforeItSleeps) {
   Waiter waiter({.spin = Duration::us(200), .spin_oversubscribed = Duration::us(50)});
   waiter.note_yield(at(1000), at(2000));
   waiter.start(at(2000));
@@ -65,7 +65,7 @@ TEST(Waiter, LoopThatSpinsForeverDoesSoAlsoWhenOversubscribed) {
 
 TEST(Waiter, FirstPassesDoNotYieldTheCore) {
   Waiter waiter({.yield_after = Duration::us(20)});
-  // A yield would take its end from the clock, long after these times, and count as a long one.
+  // yield() would read the real clock, which is far beyond these times, so it would count as long.
   waiter.start(at(1));
   EXPECT_FALSE(waiter.yield(at(20)));
   EXPECT_TRUE(waiter.yield(at(21)));

@@ -22,13 +22,13 @@ class WakeEvent {
   }
 
   int fd() const { return fd_.get(); }
-  // From any thread, also from a signal handler.
+  // May be called from any thread, and from a signal handler.
   void signal() const {
     const std::uint64_t one = 1;
     // If the counter is full, the descriptor is readable anyway.
     [[maybe_unused]] const auto written = write(fd(), &one, sizeof(one));
   }
-  // The descriptor is not readable from here on, until the next signal().
+  // Makes the descriptor unreadable until the next signal().
   void clear() const {
     std::uint64_t signals = 0;
     [[maybe_unused]] const auto taken = read(fd(), &signals, sizeof(signals));

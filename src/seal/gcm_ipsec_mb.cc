@@ -13,7 +13,7 @@
 namespace weft::seal {
 namespace {
 
-// The functions for this CPU; null if it has no AES instructions.
+// The library's functions for this CPU; null if the CPU has no AES instructions.
 const IMB_MGR* functions() {
   static const IMB_MGR* const found = []() -> const IMB_MGR* {
     IMB_MGR* const manager = alloc_mb_mgr(0);

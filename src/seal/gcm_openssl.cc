@@ -64,7 +64,7 @@ class OpensslGcm final : public Gcm {
   }
 
  private:
-  // OpenSSL can only fail here if it is broken itself, because we choose the sizes.
+  // OpenSSL can fail here only by its own fault, because we choose the sizes.
   static void must(int done) { WEFT_ASSERT(done == 1); }
 
   EVP_CIPHER_CTX* evp_;

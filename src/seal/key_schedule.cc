@@ -112,7 +112,7 @@ HelloTag KeySchedule::hello_tag(ConstBytes hello) const {
 
 Key KeySchedule::traffic_secret(const SessionEnd& from, const SessionEnd& to) const {
   WEFT_ASSERT(from.id != to.id);
-  // The salt is the same for both directions; the other inputs differ.
+  // Both directions have the same salt; the other inputs differ.
   const bool in_order = from.id < to.id;
   const SessionEnd& low = in_order ? from : to;
   const SessionEnd& high = in_order ? to : from;
@@ -140,7 +140,7 @@ Key next_traffic_secret(const Key& traffic_secret) {
   return derive<Key>(traffic_secret, "next epoch");
 }
 
-bool is_same_secretly(ConstBytes a, ConstBytes b) {
+bool is_equal_in_constant_time(ConstBytes a, ConstBytes b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 

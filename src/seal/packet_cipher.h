@@ -1,5 +1,5 @@
-// PacketCipher: AES-256-GCM under one key, either to seal or to open, by the fastest library of
-// this host (Gcm). Nothing is allocated after construction.
+// PacketCipher: AES-256-GCM under one key, either to seal or to open, by the fastest library that
+// this host has (gcm.h). Nothing is allocated after construction.
 //
 // The caller must never give the same nonce twice under one key: see SendCounter.
 #pragma once
@@ -31,7 +31,7 @@ class PacketCipher {
   void set_key(const Key& key);
 
   // `header` is authenticated and stays in clear. `payload` and `padding` are encrypted; both may
-  // be empty. `out` takes them one behind the other.
+  // be empty. `out` gets encrypted payload and padding, one behind the other.
   struct Plain {
     ConstBytes header{};
     ConstBytes payload{}, padding{};
@@ -44,8 +44,8 @@ class PacketCipher {
     Bytes payload{};  // decrypted in place
     ConstBytes tag{};
   };
-  // False: the packet was not sealed under this key and nonce. The payload is then invalid.
-  // REQUIRES kOpen.
+  // Decrypts and verifies. False: the packet was not sealed under this key and nonce, and `payload`
+  // is now invalid. REQUIRES kOpen.
   bool open(const Nonce& nonce, const Sealed& in);
 
  private:

@@ -1,4 +1,4 @@
-// The cipher gives the test vectors of the standard, and opens nothing that was changed.
+// PacketCipher gives the test vectors of the standard, and opens no packet that was changed.
 #include "seal/packet_cipher.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ T array_of(std::string_view text) {
   return out;
 }
 
-// Test cases 14 and 16 of the GCM specification (McGrew, Viega; NIST's submission): AES-256.
+// Test cases 14 and 16 for AES-256, from the GCM specification (McGrew and Viega, submitted to
+// NIST).
 void check_vectors(PacketCipher::Library library) {
   {
     PacketCipher cipher(PacketCipher::Use::kSeal, Key{}, library);

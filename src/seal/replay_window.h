@@ -11,18 +11,19 @@ class ReplayWindow {
  public:
   static constexpr std::uint64_t kSize = 4096;
 
-  // Whether this counter may be new. It may still be forged: the packet is authenticated between
-  // is_new() and take().
+  // True: no packet with this counter was seen. Call is_new(), then authenticate the packet, then
+  // call take(): the counter of an unauthenticated packet may be forged.
   bool is_new(std::uint64_t counter) const {
     if (counter >= next_) return true;
     if (next_ - counter > kSize) return false;
     return (bits_[word(counter)] >> (counter % 64) & 1) == 0;
   }
 
-  // REQUIRES is_new(counter), and an authentic packet.
+  // Marks the counter as seen. REQUIRES is_new(counter), and an authentic packet.
   void take(std::uint64_t counter) {
     if (counter >= next_) {
-      // Clear the words that the window enters; the word that it already was in keeps its bits.
+      // Clear the words that the window enters now. The word that the window had already entered
+      // keeps its bits.
       const std::uint64_t from = next_ == 0 ? 0 : (next_ - 1) / 64 + 1;
       const std::uint64_t to = counter / 64;
       if (to >= from) {
@@ -38,13 +39,14 @@ class ReplayWindow {
   }
 
  private:
-  // One word more than the window, so that the word that is entered holds no bits of the window.
+  // One word more than the window, so that a word that is entered and cleared holds no bits of the
+  // window.
   static constexpr std::uint64_t kWords = kSize / 64 + 1;
   static std::size_t word(std::uint64_t counter) {
     return static_cast<std::size_t>(counter / 64 % kWords);
   }
 
-  std::uint64_t next_ = 0;  // one above the largest seen
+  std::uint64_t next_ = 0;  // one above the largest counter seen
   std::array<std::uint64_t, kWords> bits_{};
 };
 

@@ -24,7 +24,7 @@ TEST(ReplayWindow, AcceptsEachCounterInTheWindowOnce) {
   EXPECT_FALSE(window.is_new(5001));
 }
 
-// Compares with a model that remembers all counters.
+// Compares ReplayWindow with a model that remembers all counters.
 TEST(ReplayWindow, AgreesWithASetOfAllCountersForAnyOrder) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Prng prng(seed);

@@ -13,7 +13,7 @@ namespace {
 
 struct HeaderView {
   wire::Opcode opcode{};
-  std::size_t size = 0;  // 0: no such opcode
+  std::size_t size = 0;  // 0: the opcode is unknown
   std::size_t pad = 0;
 };
 
@@ -37,7 +37,7 @@ Nonce make_nonce(std::uint32_t ev, std::uint64_t counter) {
   return nonce;
 }
 
-// --- out ---------------------------------------------------------------------------------------
+// --- sending -----------------------------------------------------------------------------------
 
 SendDirection::SendDirection(const Key& traffic_secret, std::uint32_t epoch_shift)
     : secret_(traffic_secret),
@@ -88,7 +88,7 @@ std::size_t SendDirection::seal(const Packet& packet, Bytes out) {
   return size;
 }
 
-// --- in ----------------------------------------------------------------------------------------
+// --- receiving ---------------------------------------------------------------------------------
 
 ReceiveDirection::Epoch ReceiveDirection::make_epoch(std::uint64_t number, const Key& secret) {
   const TrafficKeys keys = traffic_keys(secret);
@@ -106,7 +106,8 @@ ReceiveDirection::ReceiveDirection(const Key& traffic_secret, std::uint32_t epoc
 ReceiveDirection::Epoch* ReceiveDirection::find_epoch(std::uint64_t number) {
   if (of(number).number == number) return &of(number);
   if (number != epoch_ + 1) return nullptr;
-  // The next epoch replaces the previous one. A forged counter can cause this once per epoch.
+  // The next epoch's keys replace the previous epoch's. A forged counter can cause this once per
+  // epoch.
   of(number) = make_epoch(number, next_traffic_secret(secret_));
   return &of(number);
 }
@@ -128,7 +129,8 @@ Result<ReceiveDirection::Opened, DropReason> ReceiveDirection::open(Bytes packet
   Epoch* const epoch = find_epoch(counter >> epoch_shift_);
   if (epoch == nullptr) return DropReason::kForged;
   const Nonce nonce = make_nonce(options.ev, counter);
-  // Switches may change this one byte. No receiver reads it, and the ICRC excludes it too.
+  // Switches may change this byte, so no tag covers its value. No receiver reads it, and the ICRC
+  // excludes it too.
   packet[wire::bth_at::kVariant] = std::byte{0};
 
   Opened opened{.header = packet.first(view.size)};

@@ -1,10 +1,10 @@
 // One direction of a session: SendDirection seals packets, ReceiveDirection opens them.
 //
-// Every packet sent, also a retransmission, takes the next value of a 64-bit counter and carries
-// it. The nonce is the EV and the counter. The counter alone never repeats. The EV is included so
-// that a receiver echoes the EV by which the packet was really sent. Header and payload have keys
-// of their own. After 2^epoch_shift packets the keys are replaced. The counter of a packet tells
-// its epoch, so late packets of the previous epoch can still be opened.
+// Every packet that is sent, also a retransmission, carries the next value of a 64-bit counter. The
+// nonce is the EV and the counter. The counter alone never repeats. The EV is included so that the
+// receiver echoes the EV that the packet was really sent with. Header and payload have keys of
+// their own. After 2^epoch_shift packets the keys are replaced. The counter of a packet tells its
+// epoch, so late packets of the previous epoch can still be opened.
 //
 // No packet causes an allocation, except that new keys are allocated every 2^31 packets.
 #pragma once
@@ -21,10 +21,11 @@
 
 namespace weft::seal {
 
-// 2^31 packets per key: below 2^32, with a margin for a receiver that lags behind.
+// 2^31 packets per key. This is below the limit of 2^32, with a margin for a receiver that lags
+// behind.
 inline constexpr std::uint32_t kEpochShift = 31;
 
-// The only source of counters, and so of nonces.
+// The only source of the counters of a direction, and so of its nonces.
 class SendCounter {
  public:
   explicit SendCounter(std::uint32_t epoch_shift) : epoch_shift_(epoch_shift) {}
@@ -49,7 +50,7 @@ class SendDirection {
 
   struct Packet {
     ConstBytes header{};
-    ConstBytes payload{};  // for a write only
+    ConstBytes payload{};  // empty except in a write
     std::uint32_t ev = 0;
   };
   // Writes the sealed packet to `out` and returns its size. REQUIRES a header of a known opcode
@@ -75,12 +76,13 @@ class ReceiveDirection {
     std::uint32_t ev = 0;
     bool trimmed = false;
   };
-  // Both are parts of the packet. A trimmed write has no payload.
+  // Header and payload lie in the packet. A trimmed write has no payload.
   struct Opened {
     ConstBytes header{};
     ConstBytes payload{};
   };
-  // Decrypts in place. Errors: kTooShort, kBadOpcode, kBadHeader, kReplayed, kForged.
+  // Verifies a packet and decrypts it in place. Errors: kTooShort, kBadOpcode, kBadHeader,
+  // kReplayed, kForged.
   Result<Opened, DropReason> open(Bytes packet, Options options);
 
   std::uint64_t key_id() const { return of(epoch_).key_id; }
@@ -94,7 +96,7 @@ class ReceiveDirection {
   static Epoch make_epoch(std::uint64_t number, const Key& secret);
   Epoch& of(std::uint64_t number) { return epochs_[number % 2]; }
   const Epoch& of(std::uint64_t number) const { return epochs_[number % 2]; }
-  // Null: the number is neither the current nor the next nor the previous epoch.
+  // The keys of an epoch. Null unless it is the current, the next or the previous epoch.
   Epoch* find_epoch(std::uint64_t number);
 
   Key secret_;  // the secret of epoch_

@@ -53,7 +53,7 @@ Result<SecureHello, DropReason> parse_hello(ConstBytes packet, const KeySchedule
     return DropReason::kBadHeader;
   if (base::load8(packet, hello_at::kVersion) != kVersion) return DropReason::kBadVersion;
   const HelloTag tag = keys.hello_tag(packet.first(hello_at::kTag));
-  if (!is_same_secretly(packet.subspan(hello_at::kTag), tag)) return DropReason::kForged;
+  if (!is_equal_in_constant_time(packet.subspan(hello_at::kTag), tag)) return DropReason::kForged;
   const std::uint8_t flags = base::load8(packet, hello_at::kFlags);
   if (flags > kEstablished || base::load16(packet, hello_at::kZero) != 0)
     return DropReason::kBadHeader;

@@ -1,6 +1,7 @@
-// The hello: the packet by which the two ends of a session exchange the random values that they
-// drew. It is a UDP datagram between the same ports as MRC's packets; its first byte, which is no
-// opcode, distinguishes it. It is in clear, with a tag under a key from the job secret.
+// The hello: a packet by which the two ends of a session exchange the random values that they drew.
+// It is a UDP datagram between the same ports as MRC packets; its first byte is no opcode, which
+// distinguishes it from them. A hello is not encrypted, but has a tag under a key from the job
+// secret.
 //
 //   0 magic "WEFT"   4 version   5 flags   6 from.process   8 from.incarnation   16 from.qpn
 //   20 to.qpn   24 to.incarnation   32 to.process   34 zero   36 drawn   52 echo   68 tag
@@ -22,8 +23,8 @@ struct SecureHello {
   using Packet = std::array<std::byte, kSize>;
 
   EndId from{}, to{};
-  SessionRandom drawn{};     // by the sender of this hello
-  SessionRandom echo{};      // the value that the receiver drew; zero: not known yet
+  SessionRandom drawn{};     // the random value of this hello's sender
+  SessionRandom echo{};      // the random value of this hello's receiver; zero: not known yet
   bool established = false;  // the sender has keys and needs no answer
   friend bool operator==(const SecureHello&, const SecureHello&) = default;
 

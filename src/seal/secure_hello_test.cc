@@ -1,4 +1,4 @@
-// Hellos: how two ends get keys, which hellos may be lost, and why old hellos are useless.
+// Hellos: two ends get keys although hellos are lost, and recorded hellos are useless.
 #include "seal/secure_hello.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using namespace test;
 
 const EndId kA = id_of(1), kB = id_of(2);
 
-TEST(SecureHello, IsParsedBackAndEveryChangedByteIsRefused) {
+TEST(SecureHello, HelloIsParsedBackAndAnyChangedByteIsRefused) {
   const KeySchedule keys = KeySchedule::from_secret(some_secret()).value();
   const SecureHello hello{.from = {.incarnation = 0x1122'3344'5566'7788, .process = 3, .qpn = 7},
                           .to = {.incarnation = 9, .process = 255, .qpn = 0xff'ffff},
@@ -35,15 +35,15 @@ TEST(SecureHello, IsParsedBackAndEveryChangedByteIsRefused) {
   EXPECT_EQ(parse_hello(packet, other).error(), DropReason::kForged);
 }
 
-TEST(Handshake, KeysAreAgreedWhateverHellosAreLost) {
-  // Every subset of the first eight packets is lost once; later packets all arrive.
+TEST(Handshake, BothEndsGetKeysWhicheverHellosAreLost) {
+  // In each round another subset of the first eight packets is lost; later packets all arrive.
   for (unsigned lost = 0; lost < 256; ++lost) {
     TestEnd a(config_of(kA, kB, 1)), b(config_of(kB, kA, 2));
     unsigned sent = 0;
     for (int round = 0; round < 12; ++round) {
       const Time now = kStart + Duration::ms(1) * round;
-      // Each end without keys wants to send data and says hello. An end with keys sends data, and
-      // the peer without keys, which cannot open it, says hello.
+      // Each end has data to send. An end without keys sends a hello instead. An end with keys
+      // sends data, and a peer without keys, which cannot open it, sends a hello.
       for (TestEnd* from : {&a, &b}) {
         TestEnd* to = from == &a ? &b : &a;
         auto packet = from->speak(now);
@@ -74,9 +74,9 @@ TEST(Handshake, TheRateOfHellosIsLimited) {
   EXPECT_TRUE(b.hear(*hello, kStart + Duration::ms(1)));
 }
 
-// A process is killed and another takes its slot and, by chance, its QPN. Packets recorded from the
-// first are useless, and no key is used a second time.
-TEST(Handshake, WhatWasRecordedOfAnEarlierIncarnationIsWorthless) {
+// A process is killed. Another takes its slot and, by chance, its QPN. Packets recorded from the
+// killed process are useless, and no key is used a second time.
+TEST(Handshake, PacketsRecordedFromAnEarlierIncarnationAreRefused) {
   std::vector<SecureHello::Packet> hellos;
   std::vector<std::vector<std::byte>> packets;
   std::set<std::uint64_t> key_ids;
@@ -94,7 +94,7 @@ TEST(Handshake, WhatWasRecordedOfAnEarlierIncarnationIsWorthless) {
     key_ids = {a.session.out().key_id(), b.session.out().key_id()};
   }
   ASSERT_EQ(hellos.size(), 3u);
-  // The ids are equal on purpose, even the random incarnation; only the drawn values differ.
+  // All ids are equal on purpose, even the incarnation; only the drawn random values differ.
   TestEnd a(config_of(kA, kB, 3)), b(config_of(kB, kA, 4));
   for (const auto& hello : hellos) {
     b.hear(hello);

@@ -23,8 +23,9 @@ inline constexpr std::size_t kPayloadTagSize = 16;
 // The bytes that sealing adds to header, payload and padding.
 inline constexpr std::size_t kSealedWriteExtra = kCounterSize + kHeaderTagSize + kPayloadTagSize;
 inline constexpr std::size_t kSealedControlExtra = kCounterSize + kPayloadTagSize;
-// A trimming switch must keep this much behind the IP header of a sealed write: UDP, the longest
-// header of a write, counter, header tag. A switch that keeps less loses the packet.
+// The bytes behind the IP header that a trimming switch must keep of a sealed write: UDP, the
+// longest header of a write, counter, header tag. If a switch keeps less, the packet counts as
+// lost.
 inline constexpr std::size_t kSealedTrimmedSizeAfterIp =
     wire::kUdpSize +
     wire::header_size({.opcode = wire::Opcode::kWriteOnlyImm, .has_timestamp = true}) +
@@ -35,21 +36,21 @@ struct SealedShape {
   std::size_t header_size = 0, payload_size = 0;
   bool is_write = true;
 };
-// The size of the UDP payload.
+// The size of a sealed packet as UDP payload.
 constexpr std::size_t sealed_size(SealedShape shape) {
   if (!shape.is_write) return shape.header_size + kSealedControlExtra;
   return shape.header_size + shape.payload_size + wire::pad_for(shape.payload_size) +
          kSealedWriteExtra;
 }
 
-// The path that payload_that_fits() is computed for. `ip_size`: all IP headers, 20 or 40, and 40
-// more for SRv6 with an outer header.
+// The properties of a path that limit the payload. `ip_size`: size of all IP headers, which is 20
+// or 40, and 40 more for SRv6 with an outer header.
 struct PathShape {
   std::size_t path_mtu = 1500, ip_size = 40;
   bool secured = false;
 };
 constexpr std::array<std::uint32_t, 3> kPayloads{4096, 2048, 1024};
-// The UDP payload size of the largest packet that carries such a payload.
+// For write_size_max(): the UDP payload size of the largest packet with this payload.
 struct WriteShape {
   std::uint32_t payload = kPayloads[0];
   bool secured = false;

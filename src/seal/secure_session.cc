@@ -6,8 +6,8 @@ namespace weft::seal {
 namespace {
 
 constexpr Duration kHelloEvery = Duration::ms(1);
-// A replayed hello of an old session is answered too, because only the answer shows that it is old.
-// The limit leaves room for the real ones.
+// The most answers per millisecond. Replayed hellos of old sessions are answered too, because only
+// the peer's answer shows that they are old. The limit leaves room for real hellos.
 constexpr std::uint32_t kAnswersMax = 16;
 
 }  // namespace
@@ -31,7 +31,8 @@ std::optional<SecureHello> SecureSession::poll_hello(Time now) {
   return hello_to(config_.peer, {});
 }
 
-// An end that does not know the other's incarnation writes 0. Then QP and process must match.
+// Whether the hello is addressed to this end. A peer that does not know our incarnation writes 0;
+// then QP and process must match.
 bool SecureSession::is_for_us(const SecureHello& hello) const {
   const auto is_same = [](EndId named, const EndId& known, std::uint64_t unknown) {
     if (unknown == 0) named.incarnation = known.incarnation;

@@ -62,7 +62,8 @@ TEST_F(SecurePairTest, PacketsOfEverySizeAreOpenedToTheBytesThatWereSealed) {
   EXPECT_TRUE(out->payload.empty());
 }
 
-// Except in byte 4 of the BTH, which switches may change and no receiver reads.
+// Changes of byte 4 of the BTH are not detected, because switches may change it and no receiver
+// reads it.
 TEST_F(SecurePairTest, EveryFlippedBitIsDetected) {
   const auto payload = some_payload(61);
   for (const auto& [header, body] :
@@ -139,12 +140,13 @@ TEST_F(SecurePairTest, EachPacketIsAcceptedOnceWhateverTheOrder) {
 
 TEST_F(SecurePairTest, APacketIsOpenedOnlyByItsOwnSession) {
   const auto packet = sealed(a_out(), nack_header());
-  // A packet reflected to its sender.
+  // A packet that is reflected to its sender is refused.
   auto copy = packet;
   EXPECT_EQ(opened(a.session.in(), copy).error(), DropReason::kForged);
-  // A packet that claims another EV than it was sealed for.
+  // A packet with another EV than it was sealed for is refused.
   EXPECT_EQ(why(packet, {.ev = kEv + 1}), DropReason::kForged);
-  // A session that differs in one of QP, process, incarnation, random values or secret.
+  // `refuses`: a session that differs in QP, process, incarnation, random values or secret refuses
+  // the packet.
   const auto refuses = [&](EndId self, EndId peer, std::uint8_t ours, std::uint8_t theirs,
                            std::uint8_t secret) {
     TestEnd c(config_of(self, peer, ours), secret), d(config_of(peer, self, theirs), secret);
@@ -180,7 +182,7 @@ TEST(Rekey, BothEndsChangeKeysTogetherAndLatePacketsAreOpened) {
     waiting.push_back(sealed(a.session.out(), nack_header()));
     key_ids.insert(a.session.out().key_id());
     if (waiting.size() < 8 && i + 1 < count) continue;
-    // In any order, also across the change of keys.
+    // Opens the packets in random order, also across the change of keys.
     while (!waiting.empty()) {
       const std::size_t at = prng.below(static_cast<std::uint32_t>(waiting.size()));
       ASSERT_TRUE(opened(b.session.in(), waiting[at])) << i;
@@ -211,7 +213,7 @@ TEST(Rekey, AForgedPacketOfALaterEpochDoesNotChangeTheEpoch) {
 }
 
 // Seals 2^24 + 1 packets, more than there are PSNs. The counter on the wire grows with each packet,
-// also over changes of the key, and the nonce contains all of it.
+// even when the keys change, and the nonce contains all of its bits.
 TEST(Nonce, NeverRepeatsUnderAKey) {
   constexpr std::uint32_t kShift = 20;
   TestEnd a(config_of(kA, kB, 1, kShift)), b(config_of(kB, kA, 2, kShift));

@@ -22,7 +22,7 @@ Result<std::unique_ptr<SessionTable>> SessionTable::create(const SessionTableCon
   WEFT_TRY(const SessionRandom drawn, draw_random());
   std::unique_ptr<SessionTable> out(new SessionTable(keys));
   out->config_ = config;
-  out->config_.job_secret = {};  // the caller may release its bytes
+  out->config_.job_secret = {};  // only create() needs it; the caller may release its bytes
   out->incarnation_ = base::load64(ConstBytes(drawn), 0);
   out->due_.reserve(2);
   return out;
@@ -42,8 +42,8 @@ Result<std::unique_ptr<SecureSession>> SessionTable::make_session(std::uint32_t 
           .epoch_shift = config_.epoch_shift});
 }
 
-// A free place for another peer. A peer without QPs keeps its place until another needs it: its
-// process may still have QPs, and the keys of the endpoints, which are made only once.
+// A free place for another peer. A peer without QPs keeps its place until another peer needs it:
+// its process may get QPs later, and the keys of the endpoints are made only once.
 Result<std::uint32_t> SessionTable::free_peer() const {
   if (peers_.size() < config_.peers_max) return static_cast<std::uint32_t>(peers_.size());
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
@@ -53,8 +53,8 @@ Result<std::uint32_t> SessionTable::free_peer() const {
   return Error{ErrorKind::kExhausted, "no room for another secured peer"};
 }
 
-// Returns the peer's place, with a session for the endpoints. A process with the same addresses as
-// an earlier one takes its place.
+// Returns the index of the peer, which has a session for endpoint packets. A process with the
+// addresses of an earlier process replaces it.
 Result<std::uint32_t> SessionTable::place_peer(const SecurePeer& peer) {
   const EndId id{
       .incarnation = peer.incarnation, .process = peer.ports[0].process, .qpn = wire::kEndpointQpn};
@@ -106,8 +106,9 @@ Result<void> SessionTable::secure(Time now, std::uint32_t local_qpn, const Secur
   const Entry& added =
       *entries_.insert(at, {.local_qpn = local_qpn, .peer = index, .session = std::move(session)});
   last_outgoing_ = {};
-  ask_for(added.session->poll_hello(now), index);
-  if (peers_[index].endpoints != nullptr) ask_for(peers_[index].endpoints->poll_hello(now), index);
+  queue_hello(added.session->poll_hello(now), index);
+  if (peers_[index].endpoints != nullptr)
+    queue_hello(peers_[index].endpoints->poll_hello(now), index);
   return {};
 }
 
@@ -170,7 +171,7 @@ SessionTable::Found SessionTable::find_incoming(const world::Address& from, std:
 
 // --- packets -----------------------------------------------------------------------------------
 
-void SessionTable::ask_for(std::optional<SecureHello> hello, std::uint32_t peer) {
+void SessionTable::queue_hello(std::optional<SecureHello> hello, std::uint32_t peer) {
   if (hello && due_.size() < due_.capacity()) due_.push_back({.hello = *hello, .peer = peer});
 }
 
@@ -186,7 +187,7 @@ std::size_t SessionTable::seal(Time now, const world::Datagram& datagram, std::u
   const Found found = find_outgoing(datagram.peer, dest_qpn(datagram.header));
   if (found.session == nullptr) return 0;
   if (!found.session->is_established()) {
-    ask_for(found.session->poll_hello(now), found.peer);
+    queue_hello(found.session->poll_hello(now), found.peer);
     return 0;
   }
   return found.session->out().seal(
@@ -203,7 +204,8 @@ Result<void, DropReason> SessionTable::on_hello(Time now, ConstBytes packet) {
   if (hello->to.qpn != wire::kEndpointQpn) {
     found = find_incoming({}, hello->to.qpn);
   } else {
-    // The address of the sender proves nothing: the hello itself names the ends.
+    // The sender's address proves nothing, so the session is found by the ends that the hello
+    // names.
     for (std::uint32_t i = 0; i < peers_.size() && found.session == nullptr; ++i) {
       if (peers_[i].endpoints != nullptr && peers_[i].endpoints->peer() == hello->from)
         found = {.session = peers_[i].endpoints.get(), .peer = i};
@@ -213,15 +215,16 @@ Result<void, DropReason> SessionTable::on_hello(Time now, ConstBytes packet) {
   const bool had_keys = found.session->is_established();
   auto answer = found.session->on_hello(now, *hello);
   if (!answer) return answer.error();
-  ask_for(*answer, found.peer);
-  if (!had_keys && found.session->is_established()) meet(now, found.peer, found.session->peer());
+  queue_hello(*answer, found.peer);
+  if (!had_keys && found.session->is_established())
+    add_endpoint_session(now, found.peer, found.session->peer());
   return {};
 }
 
-// The hello of a QP told the peer's incarnation, so a session for the endpoints' packets of that
-// process can be made. If there is no memory for it, those packets are not sent, and probes cannot
-// find that dead paths work once more.
-void SessionTable::meet(Time now, std::uint32_t peer, const EndId& said) {
+// Called when the hello of a QP has told the peer's incarnation: now a session for endpoint packets
+// between the two processes can be made. If there is no memory for it, those packets are not sent,
+// and then no probe can find that a dead path works once more.
+void SessionTable::add_endpoint_session(Time now, std::uint32_t peer, const EndId& said) {
   if (said.qpn == wire::kEndpointQpn || said.incarnation == incarnation_) return;
   const EndId id{
       .incarnation = said.incarnation, .process = said.process, .qpn = wire::kEndpointQpn};
@@ -231,7 +234,7 @@ void SessionTable::meet(Time now, std::uint32_t peer, const EndId& said) {
   if (!session) return;
   last_outgoing_ = {};
   endpoints = std::move(session).value();
-  ask_for(endpoints->poll_hello(now), peer);
+  queue_hello(endpoints->poll_hello(now), peer);
 }
 
 Result<ReceiveDirection::Opened, DropReason> SessionTable::open(Time now, const Arrival& arrival,
@@ -245,8 +248,8 @@ Result<ReceiveDirection::Opened, DropReason> SessionTable::open(Time now, const 
   const Found found = find_incoming(arrival.from, dest_qpn(packet));
   if (found.session == nullptr) return DropReason::kNoSession;
   if (!found.session->is_established()) {
-    // The peer has keys and we do not, because the last hello of one of us was lost.
-    ask_for(found.session->poll_hello(now), found.peer);
+    // The peer has keys and we do not: the last hello was lost.
+    queue_hello(found.session->poll_hello(now), found.peer);
     return DropReason::kNoSession;
   }
   return found.session->in().open(packet, arrival.options);

@@ -1,11 +1,12 @@
-// SessionTable: which session does this packet belong to? It seals and opens packets, and says
-// which hellos are to be sent. A UdpWorld has one if there is a job secret.
+// SessionTable: finds the session of each packet, seals and opens packets, and says which hellos
+// are to be sent. A UdpWorld has one if there is a job secret.
 //
 // The session of a QP is found by the local QPN for arriving packets, and by the peer's address and
 // QPN for packets to be sent. Packets between endpoints (QPN 2) belong to the session of the two
-// processes. The first QP between them opens it, as soon as the peer's incarnation is known.
-// Bounded by its config: a peer without QPs is replaced if there is no other place. secure()
-// allocates; packets do not, except a hello that shows that a peer is another process than before.
+// processes. The first QP between these processes opens that session, as soon as the peer's
+// incarnation is known. The table is bounded by its config: a peer without QPs is replaced if there
+// is no other place. secure() allocates. Packets do not, except a hello which shows that the peer
+// is another process than before.
 #pragma once
 
 #include <cstdint>
@@ -30,40 +31,40 @@ struct SessionTableConfig {
 
 // The peer of a QP, as exchanged out of band.
 struct SecurePeer {
-  // 0: not known; the first hello that echoes our random value tells it
+  // 0: not known. Then it is learned from the first hello that echoes our random value.
   std::uint64_t incarnation = 0;
   std::uint32_t qpn = 0;
-  std::span<const world::Address> ports{};  // all of one process
+  std::span<const world::Address> ports{};  // the addresses of the peer process
 };
 
 class SessionTable {
  public:
-  // Errors: kInvalid for a secret that is too short, kSystem.
+  // Errors: kInvalid for a job secret that is too short, kSystem.
   static Result<std::unique_ptr<SessionTable>> create(const SessionTableConfig& config);
 
   std::uint32_t fingerprint() const { return keys_.fingerprint(); }
-  // Drawn when this table is made, and announced to peers.
+  // The incarnation of this process, drawn when the table is made and told to peers.
   std::uint64_t incarnation() const { return incarnation_; }
 
-  // Makes a session for this QP, with new random values; an earlier one of the QP ends. Errors:
+  // Makes a session for this QP, with new random values. An earlier session of the QP ends. Errors:
   // kInvalid if the peer is this process or has no address, kExhausted, kSystem.
   Result<void> secure(Time now, std::uint32_t local_qpn, const SecurePeer& peer);
-  // False if this QP has no session.
+  // Ends the session of a QP. False if it has none.
   bool close(std::uint32_t local_qpn);
 
-  // Returns the size of the sealed packet. 0: there are no keys yet, and the packet must not be
-  // sent. REQUIRES a header of a known opcode and an `out` of at least sealed_size().
+  // Seals a packet into `out` and returns its size. 0: the session has no keys yet, and the packet
+  // must not be sent. REQUIRES a header of a known opcode and an `out` of at least sealed_size().
   std::size_t seal(Time now, const world::Datagram& datagram, std::uint32_t ev, Bytes out);
 
   struct Arrival {
     world::Address from{};
     ReceiveDirection::Options options{};
   };
-  // Opens a packet in place, or handles a hello, which gives an empty header.
+  // Opens a packet in place. If the packet is a hello, handles it and returns an empty header.
   Result<ReceiveDirection::Opened, DropReason> open(Time now, const Arrival& arrival, Bytes packet);
 
-  // The next hello to be sent after the last secure(), seal() or open(), if there is one; secure()
-  // may cause two.
+  // The next hello that is due because of secure(), seal() or open(), if there is one; secure() may
+  // cause two.
   struct HelloOut {
     std::span<const world::Address> to;  // in any plane
     SecureHello::Packet packet;
@@ -73,17 +74,17 @@ class SessionTable {
  private:
   struct Peer {
     std::vector<world::Address> ports;
-    std::unique_ptr<SecureSession> endpoints;  // null: its incarnation is not known yet
+    std::unique_ptr<SecureSession> endpoints;  // null until the peer's incarnation is known
   };
   struct Entry {
     std::uint32_t local_qpn = 0, peer = 0;
     std::unique_ptr<SecureSession> session;
   };
-  struct Place {  // the index in peers_ of an address
+  struct Place {  // maps an address to an index in peers_
     world::Address address;
     std::uint32_t peer = 0;
   };
-  struct Route {  // to an entry
+  struct Route {  // maps a peer's QPN to the entry of our QP
     std::uint32_t peer = 0, peer_qpn = 0;
     std::uint32_t local_qpn = 0;
   };
@@ -107,8 +108,8 @@ class SessionTable {
   Found find_outgoing(const world::Address& to, std::uint32_t qpn);
   Found find_incoming(const world::Address& from, std::uint32_t qpn);
   Result<void, DropReason> on_hello(Time now, ConstBytes packet);
-  void meet(Time now, std::uint32_t peer, const EndId& said);
-  void ask_for(std::optional<SecureHello> hello, std::uint32_t peer);
+  void add_endpoint_session(Time now, std::uint32_t peer, const EndId& said);
+  void queue_hello(std::optional<SecureHello> hello, std::uint32_t peer);
 
   SessionTableConfig config_;
   KeySchedule keys_;
@@ -117,7 +118,8 @@ class SessionTable {
   std::vector<Place> places_;   // sorted by address
   std::vector<Entry> entries_;  // sorted by local_qpn
   std::vector<Route> routes_;   // sorted by (peer, peer_qpn)
-  // The last lookup: packets come in runs of one QP, so that the next lookup is mostly the same.
+  // The result of the last lookup: packets come in runs of one QP, so the next lookup is mostly the
+  // same.
   struct Last {
     world::Address address;
     std::uint32_t qpn = 0;

@@ -33,7 +33,7 @@ struct Process {
         kStart, qpn,
         {.incarnation = peer.table->incarnation(), .qpn = peer_qpn, .ports = peer.ports});
   }
-  // The same without telling the peer's incarnation.
+  // As secure(), but without telling the peer's incarnation.
   Result<void> secure_unnamed(std::uint32_t qpn, const Process& peer, std::uint32_t peer_qpn) {
     return table->secure(kStart, qpn, {.qpn = peer_qpn, .ports = peer.ports});
   }
@@ -46,7 +46,7 @@ struct Process {
   DropReason why{};
 };
 
-// Delivers hellos until neither end has one.
+// Delivers hellos until neither process has one to send.
 void settle(Process& a, Process& b) {
   for (bool moved = true; moved;) {
     moved = false;
@@ -98,12 +98,12 @@ TEST(SessionTable, FindsTheSessionOfEachQpAndOfTheEndpoints) {
       EXPECT_FALSE(to->take(*from, packet)) << "again";
     }
   }
-  // The second process of b's host has its own keys.
+  // c is the second process of b's host and has its own keys.
   EXPECT_TRUE(c.take(a, send(a, c, 0x1'0100)));
   EXPECT_TRUE(c.take(a, send(a, c, wire::kEndpointQpn)));
   EXPECT_FALSE(b.take(a, send(a, c, wire::kEndpointQpn)));
   EXPECT_EQ(b.why, DropReason::kForged);
-  // A QPN that does not exist.
+  // No packet is sent to a QPN that does not exist.
   EXPECT_TRUE(send(a, b, 0x777).empty());
   EXPECT_FALSE(b.take(a, header_to(0x777)));
   EXPECT_EQ(b.why, DropReason::kNoSession);
@@ -140,7 +140,7 @@ TEST(SessionTable, WithoutKeysNothingIsSentExceptAHello) {
   EXPECT_TRUE(a.table->poll_hello());
 }
 
-// The peer process is killed and another starts in its slot with the same QPN.
+// The peer process is killed, and another starts in its slot with the same QPN.
 TEST(SessionTable, ARestartedPeerGetsANewSession) {
   Process a(1, 0);
   std::vector<std::byte> recorded;
@@ -163,14 +163,14 @@ TEST(SessionTable, ARestartedPeerGetsANewSession) {
   EXPECT_TRUE(a.take(b, send(b, a, 0x101)));
   base::store32(Bytes(recorded), 4, 0x101);
   EXPECT_FALSE(a.take(b, recorded));
-  // The local QP is made anew, which invalidates old packets to it.
+  // When the local QP is made anew, old packets to it become invalid.
   const auto late = send(b, a, 0x101);
   ASSERT_TRUE(a.secure(0x101, b, 0x100));
   EXPECT_FALSE(a.take(b, late));
 }
 
-// The incarnations were not told out of band; hellos tell them.
-TEST(SessionTable, HellosTellIncarnationsThatWereNotKnown) {
+// The ends are not told the incarnations out of band; they learn them from hellos.
+TEST(SessionTable, UnknownIncarnationsAreLearnedFromHellos) {
   Process a(1, 0), b(2, 0);
   ASSERT_TRUE(a.secure_unnamed(0x100, b, 0x200));
   settle(a, b);
@@ -193,8 +193,8 @@ TEST(SessionTable, HellosTellIncarnationsThatWereNotKnown) {
   EXPECT_TRUE(send(c, a, 0x100).empty());
 }
 
-// The peer process is killed and another starts in its slot. Old QPs keep their keys with the old
-// process; new QPs and the endpoints have keys with the new one.
+// The peer process is killed, and another starts in its slot. Old QPs keep their keys with the old
+// process; new QPs and the endpoints get keys with the new process.
 TEST(SessionTable, ARestartedPeerOfUnknownIncarnationGetsANewSession) {
   Process a(1, 0);
   std::vector<std::byte> hello;
@@ -260,7 +260,7 @@ TEST(SessionTable, APeerWithoutQpsIsReplacedWhenTheTableIsFull) {
     settle(a, next);
     EXPECT_FALSE(send(a, next, qpn).empty());
     EXPECT_FALSE(send(a, b, 0x100).empty()) << "b has QPs and keeps its place";
-    next = Process(qpn % 2 == 0 ? 4 : 3, 0);  // it restarts before it is used another time
+    next = Process(qpn % 2 == 0 ? 4 : 3, 0);  // the peer restarts before it is used once more
   }
 }
 

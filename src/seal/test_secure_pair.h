@@ -26,7 +26,7 @@ struct TestEnd {
   TestEnd(const SecureSession::Config& config, std::uint8_t secret = 1)
       : keys(KeySchedule::from_secret(some_secret(secret)).value()), session(keys, config) {}
   TestEnd(const TestEnd&) = delete;
-  // Parses and handles a hello; returns the answer, if there is one.
+  // Parses and handles a hello; returns the answer, if one is due.
   std::optional<SecureHello::Packet> hear(const SecureHello::Packet& packet, Time now = kStart) {
     const auto hello = parse_hello(packet, keys);
     if (!hello) return std::nullopt;

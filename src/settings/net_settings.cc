@@ -41,12 +41,12 @@ Result<std::string> find_file(const std::string& flag) {
   for (const std::string& candidate : candidates) {
     std::error_code why;
     const auto type = fs::symlink_status(candidate, why).type();
-    // The directory may be another user's, as after `su`. The program goes on, but warns, because
-    // that file may name a secret.
+    // The folder may be closed to this user, as after `su`. The program goes on without the file,
+    // but warns, because the file may name a secret.
     if (type == fs::file_type::none) {
       os::log(os::LogLevel::kWarn, "settings in {} are not used: {}", candidate, why.message());
     } else if (type != fs::file_type::not_found) {
-      return candidate;  // also a dangling link: opening it then fails with a message
+      return candidate;  // may be a dangling link: opening it then fails with a message
     }
   }
   return std::string();
@@ -80,7 +80,7 @@ SettingWords environment_words() {
   SettingWords words;
   for (const Setting& setting : settings_table()) {
     const char* const text = std::getenv(setting.environment);
-    // An empty variable counts as unset: scripts set variables so.
+    // An empty variable counts as unset, because scripts unset variables by emptying them.
     if (text != nullptr && *text != '\0') words[setting.key] = text;
   }
   return words;

@@ -5,7 +5,7 @@
 namespace weft::settings {
 namespace {
 
-// The same order of sources as in load_settings(), with the sources as arguments.
+// load_settings() with its sources as arguments, in the same order.
 Result<NetSettings> settle(std::string_view file, const SettingWords& environment,
                            const SettingWords& flags) {
   NetSettings out;
@@ -21,7 +21,7 @@ std::string wrong(std::string_view file, const SettingWords& environment = {},
   return out ? "nothing is wrong" : out.error().message;
 }
 
-TEST(NetSettings, FlagWinsOverEnvironmentOverFileOverDefault) {
+TEST(NetSettings, AFlagWinsOverEnvironmentOverFileOverDefault) {
   const char* const file = "[net]\nmtu = 2048\n";
   EXPECT_EQ(settle("", {}, {})->mtu, 0u);
   EXPECT_EQ(settle(file, {}, {})->mtu, 2048u);
@@ -54,7 +54,7 @@ TEST(NetSettings, EverySettingCanBeGivenInTheFile) {
                              .srv6 = fabric::Srv6Form::kMrc,
                              .cpus = {0, 1, 3}};
   EXPECT_EQ(*out, expected);
-  // The environment and flags can undo settings of the file.
+  // The environment and flags can reverse settings of the file.
   const auto back = settle("[net]\nrate = \"2Gbps\"\nshared_memory = \"must\"\n",
                            {{"shared_memory", "1"}}, {{"rate", "none"}});
   EXPECT_EQ(*back, NetSettings{});

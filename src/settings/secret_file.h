@@ -9,7 +9,8 @@
 
 namespace weft::settings {
 
-// The whole file, 32 to 4096 bytes of any kind. Errors: kInvalid, in one line that says what to do.
+// The whole file: 32 to 4096 bytes with any values. Errors: kInvalid, in one line that says what to
+// do.
 Result<std::vector<std::byte>> read_secret_file(const std::string& path);
 
 }  // namespace weft::settings

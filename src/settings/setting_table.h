@@ -9,17 +9,17 @@
 namespace weft::settings {
 
 struct Setting {
-  const char* key;          // in the file
+  const char* key;          // the name in the file
   const char* flag;         // null: the flags have another form
-  const char* environment;  // the variable
+  const char* environment;  // the name of the environment variable
   const char* help;
-  const char* expected;  // for messages
-  // Sets the value; false if the text is not valid.
+  const char* expected;  // describes valid values in error messages
+  // Parses the text and sets the value. False if the text is not valid.
   bool (*set)(std::string_view text, NetSettings& out);
 };
 
 std::span<const Setting> settings_table();
-// Null if no setting has that key.
+// The setting with that key; null if there is none.
 const Setting* find_setting(std::string_view key);
 
 }  // namespace weft::settings

@@ -1,4 +1,4 @@
-// The file of settings: [net] for every device, [device.NAME] for one device.
+// The configuration file: [net] for every device, [device.NAME] for one device.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace weft::settings {
 namespace {
 
-// A value of the file as a flag would give it; nothing if the value has no such text.
+// A value of the file, in the text form that a flag would have; nullopt if it has none.
 std::optional<std::string> text_of(const config::Value& value) {
   using Kind = config::ValueKind;
   switch (value.kind) {
@@ -47,7 +47,7 @@ std::string unknown_key(const std::string& key) {
                       : fmt::format("{} is not a setting; did you mean {}?", key, near);
 }
 
-// The number in a device's name; nothing if the name is none of a device.
+// The number in a device's name; nullopt if the text is not the name of a device.
 std::optional<std::uint32_t> number_of(std::string_view name) {
   constexpr std::string_view kBefore = "weft";
   if (!name.starts_with(kBefore)) return std::nullopt;
@@ -107,7 +107,7 @@ Result<void> apply_file(std::string_view toml, std::string_view file_name, NetSe
                         std::string_view device) {
   WEFT_TRY(const config::Value root, config::parse_document(toml, file_name));
   config::Report report(file_name);
-  // [net] comes first, wherever it stands in the file: a device's own settings win over it.
+  // [net] is applied first, wherever it stands in the file, so that a device's own settings win.
   for (const config::Value& table : root.children) {
     if (!is_net(table)) continue;
     if (table.kind == config::ValueKind::kTable) {

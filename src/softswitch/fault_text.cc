@@ -15,7 +15,7 @@ namespace {
 
 using fabric::FaultAction;
 
-// One day. No delay is longer, and sums of such delays do not overflow.
+// No delay is longer than one day, so that sums of delays do not overflow.
 constexpr std::uint64_t kDelayPsMax = 86'400ull * 1'000'000'000'000;
 
 template <typename E, std::size_t N>
@@ -44,7 +44,7 @@ Result<void> take_number(std::string_view key, std::string_view word, std::uint6
   return {};
 }
 
-// Removes the part before the next separator from the front of `text`, and returns it.
+// Splits `text` at the next separator: returns the part before it and removes both from `text`.
 std::string_view cut(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view word = text.substr(0, end);

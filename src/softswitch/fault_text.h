@@ -8,8 +8,9 @@
 //   impair id=5 place=all-links kind=reorder share=429496730 delay_ps=50000000
 //   heal id=3
 //
-// Words after the first are key=value, in any order, each once. `share` is in units of 2^-32.
-// Missing keys have FaultEvent's default. There is no `at`: an event takes effect when it arrives.
+// The first word is the kind of the event. The other words are key=value, in any order, each key
+// once. `share` is in units of 2^-32. A missing key means the default of that member of FaultEvent.
+// There is no time: an event takes effect when the switch gets it.
 #pragma once
 
 #include <string>
@@ -23,7 +24,7 @@ namespace weft::softswitch {
 inline constexpr std::size_t kFaultTextMax = 4096;
 inline constexpr std::size_t kFaultEvsMax = 256;
 
-// A word as an error message shows it: shortened, and printable whatever it holds.
+// A word in the form in which error messages show it: shortened, and printable whatever it holds.
 std::string shown(std::string_view word);
 
 std::string to_text(const fabric::FaultEvent& event);

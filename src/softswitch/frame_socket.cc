@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::uint32_t kNoPort = 0xffff'ffff;
 constexpr int kSendBytes = 16 << 20;
-// The ring has frames of one packet each, six in a block, 3,072 in 32 MiB. That holds 60 ms of
-// eight senders at 200 Mb/s.
+// The ring has 32 MiB of frames with one packet each: six frames in a block, 3,072 in all. That is
+// enough for 60 ms of eight senders at 200 Mb/s.
 constexpr std::size_t kBlockBytes = 64 * 1024;
 constexpr std::size_t kBlocks = 512;
 constexpr std::size_t kFrameBytes = 9'728;
@@ -32,9 +32,10 @@ constexpr std::size_t kFramesPerBlock = kBlockBytes / kFrameBytes;
 constexpr std::size_t kFrames = kBlocks * kFramesPerBlock;
 static_assert(kFrameBytes % TPACKET_ALIGNMENT == 0 &&
               kFrameBytes > LiveFabric::kPacketSizeMax + TPACKET2_HDRLEN + 64);
-// Interface indices of a namespace are small. A larger index belongs to no interface of ours.
+// Interface indices in a namespace are small, so a larger index cannot belong to one of our
+// interfaces.
 constexpr std::size_t kInterfacesMax = 1u << 16;
-// A packet that seems older than this was stamped by another clock.
+// A packet that seems older than this has a timestamp of another clock.
 constexpr std::int64_t kAgeMaxNs = 1'000'000'000;
 
 bool set(int fd, int level, int name, int value) {
@@ -45,7 +46,8 @@ std::int64_t ns_of(const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'00
 
 }  // namespace
 
-// The arguments of sendmmsg(). The address of the struct stays the same.
+// The arguments of sendmmsg(). They are on the heap, so that their address does not change when a
+// FrameSocket is moved.
 struct FrameSocket::Buffers {
   std::array<mmsghdr, kBatch> messages;
   std::array<iovec, kBatch> pieces;
@@ -53,7 +55,7 @@ struct FrameSocket::Buffers {
 };
 
 Mac link_mac(fabric::LinkId link) {
-  // A locally administered address; 0x57 is "W".
+  // The first byte marks a locally administered address; 0x57 is "W".
   return {0x02,
           0x57,
           static_cast<std::uint8_t>(link >> 24),
@@ -112,7 +114,7 @@ Result<FrameSocket> FrameSocket::open(const fabric::Topology& topology) {
           {.interface = static_cast<int>(index), .mac = link_mac(topology.host_up(plane, host))});
     }
   }
-  // Opened without a protocol, so that no packet arrives before there is a ring.
+  // The socket is opened without a protocol, so that no packet arrives before the ring exists.
   out.fd_ = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (out.fd_ < 0) {
     if (errno == EPERM)
@@ -156,12 +158,12 @@ std::size_t FrameSocket::receive(Time now, std::span<Incoming> out) {
   timespec wall{};
   clock_gettime(CLOCK_REALTIME, &wall);
   std::size_t count = 0;
-  // At most kFrames - 1 at once: with all frames given out, the end of the ring would equal its
+  // At most kFrames - 1 frames are given out: with all of them, the end of the ring would equal its
   // begin.
   while (count < out.size() && handed_ < kFrames - 1) {
     std::byte* const at = frame(ring_at_);
     auto* const header = reinterpret_cast<tpacket2_hdr*>(at);
-    // The kernel sets the status after all other fields.
+    // The kernel sets the status last, after all other fields of the frame.
     const std::uint32_t status = __atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE);
     if ((status & TP_STATUS_USER) == 0) break;
     ring_at_ = (ring_at_ + 1) % kFrames;
@@ -218,8 +220,8 @@ void FrameSocket::send(std::span<const LiveFabric::Delivery> packets) {
       m.msg_iov = &b.pieces[i];
       m.msg_iovlen = 1;
     }
-    // sendmmsg() stops at the first packet that is not accepted. That packet is lost; the rest is
-    // sent.
+    // sendmmsg() stops at the first packet that the kernel does not accept. That packet is lost;
+    // the others are sent.
     for (std::size_t done = 0; done < count;) {
       const int sent = sendmmsg(fd_, b.messages.data() + done, static_cast<unsigned>(count - done),
                                 MSG_DONTWAIT);

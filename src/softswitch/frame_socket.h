@@ -1,12 +1,12 @@
 // FrameSocket: the software switch's end of every host's link. One AF_PACKET socket serves all
-// interfaces of this network namespace. The kernel puts the packets of all hosts into one ring;
-// packets to all hosts leave in one call. Needs CAP_NET_RAW, which the creator of a namespace has
-// in it. A ring is used because we choose its size. The system limits a socket's buffer, to fifty
-// packets on a stock machine.
+// interfaces of this network namespace. The kernel puts the packets of all hosts into one receive
+// ring; one system call sends packets to many hosts. Needs CAP_NET_RAW, which the creator of a
+// namespace has in it. A ring is used because its size is our choice. The system limits a socket's
+// receive buffer, by default to about fifty packets.
 //
 // The port of host h in plane p is the interface h<h>p<p + 1>. The hosts' ends have the addresses
 // of link_mac() and a permanent neighbour entry (or `arp off`), because nothing answers neighbour
-// discovery here. They have no segmentation offload: a packet of more than kPacketSizeMax bytes is
+// discovery here. They have no segmentation offload: a frame of more than kPacketSizeMax bytes is
 // counted as too large and dropped. Checksums that a host left to its NIC are filled in here, as a
 // NIC would.
 //
@@ -30,7 +30,8 @@
 namespace weft::softswitch {
 
 using Mac = std::array<std::uint8_t, 6>;
-// The MAC address of the end that sends on this link. It is fixed, so that the other end knows it.
+// The MAC address of the end that sends on this link. It is computed, so that the other end knows
+// it without ARP.
 Mac link_mac(fabric::LinkId link);
 std::string to_text(const Mac& mac);
 // The name of the switch's end, such as "h0p1".
@@ -50,13 +51,13 @@ class FrameSocket final : public FabricEdge {
   void release() override;
   void send(std::span<const LiveFabric::Delivery> packets) override;
   Result<void> set_carrier(const fabric::HostPort& port, bool up) override;
-  // Includes the kernel's count of drops.
+  // The counters, with the kernel's count of dropped packets.
   const Counters& counters() override;
 
  private:
   struct Port {
     int interface = 0;
-    Mac mac{};  // the host's: link_mac(), or the source of its last frame
+    Mac mac{};  // of the host: link_mac(), or the source of its last frame
   };
   struct Buffers;
 
@@ -73,8 +74,8 @@ class FrameSocket final : public FabricEdge {
   std::vector<std::uint32_t> port_by_index_;  // by interface index; kNoPort: another interface
   std::unique_ptr<Buffers> buffers_;
   std::byte* ring_ = nullptr;
-  std::size_t ring_at_ = 0;  // the next frame to read
-  std::size_t handed_ = 0;   // frames before it that are not released yet
+  std::size_t ring_at_ = 0;  // the next frame to read from the ring
+  std::size_t handed_ = 0;   // frames before ring_at_ that are given out and not released yet
   Counters counters_;
 };
 

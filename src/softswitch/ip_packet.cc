@@ -21,8 +21,8 @@ constexpr std::size_t kTcpChecksumAt = kUdpAt + 16;
 constexpr std::size_t kChecksumAt = kUdpAt + wire::udp_at::kChecksum;
 constexpr std::uint32_t kDscpMask = 0x3fu << wire::ipv6_at::kDscpShift;
 
-// Adds up words of 16 bits, 32 bits at a time; folding the sum adds the carries of both halves. An
-// odd last byte counts as the upper half of a word.
+// The sum of all 16-bit words, added 32 bits at a time; folded() later adds both halves and the
+// carries. An odd last byte counts as the upper half of a word.
 std::uint64_t sum_of(ConstBytes bytes) {
   std::uint64_t sum = 0;
   std::size_t at = 0;
@@ -37,13 +37,13 @@ std::uint32_t folded(std::uint64_t sum) {
   return static_cast<std::uint32_t>(sum);
 }
 
-// The checksum over the addresses and the bytes behind the IP header, without its own field. 0 is
-// sent as 0xffff, because 0 means "no checksum".
+// The UDP or TCP checksum: the sum over the addresses and the bytes behind the IP header, except
+// the checksum field at `field`. A result of 0 is sent as 0xffff, because 0 means "no checksum".
 std::uint16_t checksum_at(ConstBytes packet, std::size_t field) {
   const ConstBytes behind = packet.subspan(kUdpAt);
   std::uint64_t sum = sum_of(packet.subspan(wire::ipv6_at::kSource, 2 * kIpv6AddressSize));
   sum += behind.size() + load8(packet, wire::ipv6_at::kNextHeader) + sum_of(behind);
-  // The subtraction cannot underflow, because the field is a part of the sum.
+  // The subtraction cannot underflow, because the field's value is a part of the sum.
   const std::uint32_t checksum = ~folded(sum - load16(packet, field)) & 0xffff;
   return static_cast<std::uint16_t>(checksum == 0 ? 0xffff : checksum);
 }
@@ -54,8 +54,8 @@ bool is_udp(ConstBytes packet) {
          load16(packet, kUdpAt + wire::udp_at::kSize) == packet.size() - kUdpAt;
 }
 
-// RFC 1624: replaces the old words in the sum by the new ones. 0 is sent as 0xffff, because 0 means
-// "no checksum".
+// Updates the UDP checksum by RFC 1624: subtracts the old words and adds the new words. A result of
+// 0 is sent as 0xffff, because 0 means "no checksum".
 void update_checksum(Bytes packet, std::uint64_t old_sum, std::uint64_t new_sum) {
   const std::uint32_t checksum = load16(packet, kChecksumAt);
   if (checksum == 0) return;
@@ -65,7 +65,7 @@ void update_checksum(Bytes packet, std::uint64_t old_sum, std::uint64_t new_sum)
 
 }  // namespace
 
-std::optional<PacketFacts> look_at(ConstBytes packet) {
+std::optional<PacketFacts> read_facts(ConstBytes packet) {
   if (packet.size() < wire::kIpv6Size || load8(packet, 0) >> 4 != 6) return std::nullopt;
   const std::size_t size = wire::kIpv6Size + load16(packet, wire::ipv6_at::kPayloadSize);
   if (size > packet.size()) return std::nullopt;
@@ -105,7 +105,7 @@ std::size_t trim(Bytes packet, const Trim& how) {
   return size;
 }
 
-void readdress(Bytes packet, const Ipv6& destination) {
+void set_destination(Bytes packet, const Ipv6& destination) {
   const ConstBytes field = packet.subspan(wire::ipv6_at::kDestination, kIpv6AddressSize);
   const std::uint64_t before = sum_of(field);
   base::store_ipv6(packet, wire::ipv6_at::kDestination, destination);
@@ -115,7 +115,7 @@ void readdress(Bytes packet, const Ipv6& destination) {
 void damage(Bytes packet) {
   if (!is_udp(packet) || packet.size() == kUdpAt + wire::kUdpSize) return;
   const std::size_t last = packet.size() - 1;
-  const bool upper = (last - kUdpAt) % 2 == 0;  // the half of the word that the last byte is in
+  const bool upper = (last - kUdpAt) % 2 == 0;  // which half of its word the last byte is
   const auto word_of = [&] { return std::uint64_t{load8(packet, last)} << (upper ? 8 : 0); };
   const std::uint64_t before = word_of();
   // Adds one instead of flipping a bit, so that a packet damaged twice is still damaged.
@@ -126,7 +126,7 @@ void damage(Bytes packet) {
 std::uint16_t udp_checksum(ConstBytes packet) { return checksum_at(packet, kChecksumAt); }
 
 void complete_checksum(Bytes packet) {
-  const auto facts = look_at(packet);
+  const auto facts = read_facts(packet);
   if (!facts) return;
   packet = packet.first(facts->size);
   const std::uint8_t next = load8(packet, wire::ipv6_at::kNextHeader);

@@ -1,4 +1,4 @@
-// The fields that a switch reads, and that lengths and checksums are valid after each rewrite.
+// The fields that a switch reads. After each change the lengths and checksums are valid.
 #include "softswitch/ip_packet.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ PacketSpec sample() {
 std::uint32_t field(ConstBytes packet, std::size_t at) { return base::load16(packet, at); }
 
 TEST(IpPacket, TheChecksumOfAKnownPacketIsRight) {
-  // fd00:1::1 to fd00:1::2, ports 1 and 2, payload "abc"; added up by hand:
-  // 2 (fd00 + 1) + 1 + 2 + (17 + 11) + (1 + 2 + 11) + 6162 + 6300 = 2becc after carries.
+  // fd00:1::1 to fd00:1::2, ports 1 and 2, payload "abc". The sum by hand: 2 (fd00 + 1) + 1 + 2 +
+  // (17 + 11) + (1 + 2 + 11) + 6162 + 6300 = 2becc after carries.
   const auto packet = [] {
     PacketSpec spec{.source = {0xfd00'0001'0000'0000, 1},
                     .destination = {0xfd00'0001'0000'0000, 2},
@@ -48,7 +48,7 @@ TEST(IpPacket, TheChecksumOfAKnownPacketIsRight) {
 TEST(IpPacket, FactsAreTheFieldsThatASwitchReads) {
   auto packet = make_packet(sample());
   packet.resize(packet.size() + 6);  // Ethernet padding
-  const auto facts = look_at(packet);
+  const auto facts = read_facts(packet);
   ASSERT_TRUE(facts.has_value());
   EXPECT_EQ(facts->size, 40u + 8 + 1001);
   EXPECT_EQ(facts->source, sample().source);
@@ -60,19 +60,19 @@ TEST(IpPacket, FactsAreTheFieldsThatASwitchReads) {
   EXPECT_EQ(facts->datagram.size(), 1001u);
 }
 
-TEST(IpPacket, ShortPacketsAndOthersThanIpv6AreRefused) {
+TEST(IpPacket, PacketsThatAreShortOrNotIpv6AreRefused) {
   const auto packet = make_packet(sample());
   for (std::size_t size = 0; size < packet.size(); ++size)
-    EXPECT_FALSE(look_at(ConstBytes(packet).first(size)).has_value()) << size;
+    EXPECT_FALSE(read_facts(ConstBytes(packet).first(size)).has_value()) << size;
   auto ipv4 = packet;
   ipv4[0] = std::byte{0x45};
-  EXPECT_FALSE(look_at(ipv4).has_value());
+  EXPECT_FALSE(read_facts(ipv4).has_value());
 }
 
-TEST(IpPacket, PacketsWithContradictingLengthsAreNotUdp) {
+TEST(IpPacket, PacketsWithContradictingLengthsDoNotCountAsUdp) {
   auto packet = make_packet(sample());
   base::store16(packet, 44, 500);
-  const auto facts = look_at(packet);
+  const auto facts = read_facts(packet);
   ASSERT_TRUE(facts.has_value());
   EXPECT_FALSE(facts->udp);
   EXPECT_TRUE(facts->datagram.empty());
@@ -82,8 +82,8 @@ TEST(IpPacket, ACeMarkChangesOnlyTheEcnBits) {
   const auto before = make_packet(sample());
   auto after = before;
   mark_ce(after);
-  EXPECT_EQ(look_at(after)->ecn, Ecn::kCe);
-  EXPECT_EQ(look_at(after)->dscp, Dscp::kTrimmable);
+  EXPECT_EQ(read_facts(after)->ecn, Ecn::kCe);
+  EXPECT_EQ(read_facts(after)->dscp, Dscp::kTrimmable);
   EXPECT_TRUE(checksum_holds(after));
   EXPECT_TRUE(std::equal(before.begin() + 2, before.end(), after.begin() + 2));
 }
@@ -97,7 +97,7 @@ TEST(IpPacket, ATrimmedPacketKeepsItsHeadersAndHasValidLengths) {
     const std::size_t size = trim(after, {.dscp = Dscp::kTrimmedLastHop});
     EXPECT_EQ(size, std::min<std::size_t>(before.size(), 40 + 44)) << payload;
     after.resize(size);
-    const auto facts = look_at(after);
+    const auto facts = read_facts(after);
     ASSERT_TRUE(facts.has_value());
     EXPECT_TRUE(facts->udp);
     EXPECT_EQ(facts->dscp, Dscp::kTrimmedLastHop);
@@ -111,13 +111,13 @@ TEST(IpPacket, ATrimmedPacketKeepsItsHeadersAndHasValidLengths) {
 TEST(IpPacket, APacketWithoutChecksumStaysWithoutOne) {
   auto packet = make_packet(sample());
   base::store16(packet, 46, 0);
-  readdress(packet, {1, 2});
+  set_destination(packet, {1, 2});
   EXPECT_EQ(field(packet, 46), 0u);
   packet.resize(trim(packet, {}));
   EXPECT_EQ(field(packet, 46), 0u);
 }
 
-// For any address a right checksum stays right and a wrong one stays wrong.
+// For any new address a right checksum stays right and a wrong checksum stays wrong.
 TEST(IpPacket, ReaddressingKeepsTheChecksumRightOrWrong) {
   Prng prng(7);
   for (int i = 0; i < 2000; ++i) {
@@ -128,8 +128,8 @@ TEST(IpPacket, ReaddressingKeepsTheChecksumRightOrWrong) {
     const bool wrong = i % 3 == 0;
     if (wrong) base::store16(packet, 46, field(packet, 46) == 0x1111 ? 0x2222 : 0x1111);
     const Ipv6 to{prng.next(), i % 2 == 0 ? 0 : prng.next()};
-    readdress(packet, to);
-    EXPECT_EQ(look_at(packet)->destination, to);
+    set_destination(packet, to);
+    EXPECT_EQ(read_facts(packet)->destination, to);
     EXPECT_EQ(checksum_holds(packet), !wrong) << i;
   }
 }

@@ -17,7 +17,7 @@ using switching::Loss;
 
 namespace {
 
-// The size on the wire with FCS, preamble and gap, as wire::wire_size() counts it.
+// The size of a packet on the wire: with FCS, preamble and gap, as wire::wire_size() counts.
 std::uint32_t wire_size_of(std::size_t ip_size) {
   constexpr std::size_t kAround = wire::kEthernetSize + wire::kEthernetFcsSize;
   return static_cast<std::uint32_t>(std::max(ip_size + kAround, wire::kEthernetFrameSizeMin) +
@@ -59,19 +59,19 @@ LiveFabric::LiveFabric(LiveFabricConfig config)
   events_.reserve(config_.packets_max);
   handed_.reserve(config_.packets_max);
   free_.reserve(config_.packets_max);
-  // Low slots are used first, so that few pages of the memory are touched.
+  // take() uses low slots first, so that few pages of the memory are touched.
   for (std::uint32_t i = config_.packets_max; i > 0; --i) free_.push_back(i - 1);
 }
 
 // --- packets and events ------------------------------------------------------------------------
 
-bool LiveFabric::later(const Event& a, const Event& b) {
+bool LiveFabric::is_after(const Event& a, const Event& b) {
   return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
 }
 
 void LiveFabric::push(Time at, LinkId link, std::uint32_t packet) {
   events_.push_back({.at = at, .sequence = sequence_++, .packet = packet, .link = link});
-  std::push_heap(events_.begin(), events_.end(), later);
+  std::push_heap(events_.begin(), events_.end(), is_after);
 }
 
 std::uint32_t LiveFabric::take() {
@@ -97,8 +97,8 @@ void LiveFabric::drop(std::uint32_t packet, std::uint64_t& counter) {
   free_.push_back(packet);
 }
 
-// `link`: the one that the packet was to leave on or arrived by. A packet lost in transit counts for
-// the link that it was on.
+// Drops a packet and counts the loss. A packet lost in transit counts for the link that it was on;
+// other packets count for `link`, by which they arrived or were to leave.
 void LiveFabric::drop(std::uint32_t packet, Loss loss, LinkId link) {
   switch (loss) {
     case Loss::kNone:
@@ -118,14 +118,14 @@ void LiveFabric::drop(std::uint32_t packet, Loss loss, LinkId link) {
 }
 
 switching::Passing LiveFabric::passing(std::uint32_t packet) {
-  const auto facts = look_at(bytes_of(packet));
+  const auto facts = read_facts(bytes_of(packet));
   WEFT_ASSERT(facts.has_value());
   return {.entropy = facts->entropy, .header = facts->datagram};
 }
 
 void LiveFabric::run(Time now) {
   while (!events_.empty() && events_.front().at <= now) {
-    std::pop_heap(events_.begin(), events_.end(), later);
+    std::pop_heap(events_.begin(), events_.end(), is_after);
     const Event event = events_.back();
     events_.pop_back();
     now_ = std::max(now_, event.at);
@@ -145,8 +145,8 @@ Time LiveFabric::next_deadline() const {
 
 // --- the path of a packet --------------------------------------------------------------------
 
-// Sets the packet's route: by its destination address of the plan, or by its uSIDs. False: there is
-// no route inside the plane.
+// Sets the packet's route, by its destination address in the fabric's address plan or by its uSIDs.
+// False: there is no route inside the plane.
 bool LiveFabric::find_route(LinkId first, Packet& packet, const PacketFacts& facts) const {
   const fabric::LinkPlace from = config_.topology.place(first);
   packet.route = {.from = from.lower, .entropy = facts.entropy, .plane = from.plane};
@@ -164,7 +164,7 @@ bool LiveFabric::find_route(LinkId first, Packet& packet, const PacketFacts& fac
 void LiveFabric::on_packet(Time now, HostIndex host, std::uint32_t plane, ConstBytes bytes) {
   WEFT_ASSERT(host < config_.topology.host_count() && plane < config_.topology.plane_count());
   run(now);
-  const auto facts = look_at(bytes);
+  const auto facts = read_facts(bytes);
   Packet packet;
   if (!facts || facts->size > kPacketSizeMax ||
       !find_route(config_.topology.host_up(plane, host), packet, *facts)) {
@@ -195,7 +195,7 @@ void LiveFabric::send(HostIndex host, std::uint32_t index, const PacketFacts& fa
 // Queues a packet at the output port of a switch.
 void LiveFabric::forward(LinkId id, std::uint32_t index) {
   Packet& packet = packets_[index];
-  const auto facts = look_at(bytes_of(index));
+  const auto facts = read_facts(bytes_of(index));
   WEFT_ASSERT(facts.has_value());
   const switching::Arriving arriving{
       .wire_size = wire_size_of(packet.size),
@@ -219,7 +219,8 @@ void LiveFabric::forward(LinkId id, std::uint32_t index) {
   travel(id, index, admitted.leaves_at);
 }
 
-// The packet's last byte leaves on link `id` at `leaves_at`; its arrival is the next event.
+// The packet's last byte leaves on link `id` at `leaves_at`. Schedules its arrival at the other
+// end.
 void LiveFabric::travel(LinkId id, std::uint32_t index, Time leaves_at) {
   Packet& packet = packets_[index];
   ++link_counters_[id].packets;
@@ -250,7 +251,7 @@ void LiveFabric::deliver(std::uint32_t index) {
     if (const std::uint32_t copy = clone(index); copy != kNone) push(now_, fabric::kNoLink, copy);
   }
   if (arrived.delayed > Duration()) return push(now_ + arrived.delayed, fabric::kNoLink, index);
-  if (packet.by_usid) readdress(bytes_of(index), fabric::address_of(packet.route.usids));
+  if (packet.by_usid) set_destination(bytes_of(index), fabric::address_of(packet.route.usids));
   delivered_at_[index] = now_;
   delivered_.push(index);
 }

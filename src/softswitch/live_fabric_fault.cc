@@ -61,7 +61,7 @@ std::string to_json(const LiveFabric& fabric) {
       R"({{"packets_in":{},"packets_out":{},"under_way":{},"trims":{},"ecn_marks":{},)"
       R"("drops_queue":{},"drops_down":{},"drops_fault":{},"drops_route":{},"drops_memory":{},)"
       R"("ignored":{},"links":[{}]}})",
-      c.packets_in, c.packets_out, fabric.packets_under_way(), total.trims, total.ecn_marks,
+      c.packets_in, c.packets_out, fabric.packets_in_fabric(), total.trims, total.ecn_marks,
       total.drops_queue, total.drops_down, total.drops_fault, c.drops_route, c.drops_memory,
       c.ignored, links);
 }

@@ -77,7 +77,7 @@ TEST(LiveFabric, ASlowLinkTakesLongerAndExtraDelaysAreAdded) {
             (time_of(1000) * 5 + Duration::us(4) + Duration::ms(3)).ps());
 }
 
-TEST(LiveFabric, FaultsThatItCannotCarryOutAreRefused) {
+TEST(LiveFabric, FaultsThatTheFabricCannotCarryOutAreRefused) {
   Bench bench(one_switch(2));
   EXPECT_FALSE(bench.fabric.apply(at_us(1), {.action = FaultAction::kLinkDown, .link = 4}));
   EXPECT_FALSE(bench.fabric.apply(at_us(1), {.action = FaultAction::kImpair, .link = 4}));

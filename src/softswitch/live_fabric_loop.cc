@@ -16,14 +16,15 @@
 namespace weft::softswitch {
 namespace {
 
-// Batches received in a row; then packets that are due are sent.
+// The most batches received in a row, before packets that are due are sent.
 constexpr int kBatchesMax = 4;
 constexpr int kNice = -20;
 constexpr std::uint64_t kDelayUsMax = 10'000'000;
 
 std::string error_line(const Error& error) { return "error: " + error.message; }
 
-// The number after "key=" in `text`; nullopt unless it extends to the next space or the end.
+// The number behind "key=" in `text`. nullopt: it is missing, or other characters follow before the
+// next space.
 std::optional<std::uint64_t> number_of(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -73,7 +74,7 @@ void LiveFabricLoop::give_packets() {
   }
 }
 
-// Sleeps until there is something to do. False: `stop_fd` is readable.
+// Sleeps until there is work. False: `stop_fd` is readable.
 bool LiveFabricLoop::wait(int stop_fd) {
   std::array<pollfd, 2 + os::ControlSocket::kClientsMax + 1> fds{};
   fds[0] = {.fd = stop_fd, .events = POLLIN, .revents = 0};
@@ -90,9 +91,9 @@ bool LiveFabricLoop::wait(int stop_fd) {
   return true;
 }
 
-// Takes precedence over the hosts' programs if permitted, because a late switch is a slow network.
-// Not when it spins, because it would leave the others no CPU time.
-void LiveFabricLoop::take_precedence() {
+// Raises the priority of this process over the hosts' programs if permitted, because a late switch
+// acts like a slow network. A loop that spins does not: it would leave the programs no CPU time.
+void LiveFabricLoop::raise_priority() {
   sched_param first{};
   first.sched_priority = 1;
   if (options_.spin == Duration() &&
@@ -104,9 +105,9 @@ void LiveFabricLoop::take_precedence() {
 }
 
 void LiveFabricLoop::run(int stop_fd) {
-  // By default the kernel may wake a sleeper 50 us late.
+  // The kernel's default may wake a sleeper 50 us late.
   prctl(PR_SET_TIMERSLACK, 1);
-  take_precedence();
+  raise_priority();
   do {
     take_packets();
     give_packets();
@@ -114,7 +115,8 @@ void LiveFabricLoop::run(int stop_fd) {
 }
 
 void LiveFabricLoop::answer_requests() {
-  // Bounded, so that a client with many requests does not delay packets.
+  // Handles a bounded number of requests, so that a client with many requests does not delay
+  // packets.
   for (std::size_t i = 0; i < os::ControlSocket::kClientsMax; ++i) {
     const auto request = control_->next();
     if (!request) return;

@@ -31,14 +31,14 @@
 namespace weft::softswitch {
 
 struct LiveFabricLoopOptions {
-  // Spins instead of sleeping when a packet is due within this time: exact to microseconds, but it
-  // uses a whole core.
+  // If a packet is due within this time, the loop spins instead of sleeping. Spinning is exact to
+  // microseconds, but uses a whole core.
   Duration spin{};
 };
 
 class LiveFabricLoop {
  public:
-  // `control` is the socket for requests; without it there are none.
+  // `control` is the socket for requests; if absent, no requests are accepted.
   LiveFabricLoop(const LiveFabricConfig& config, std::unique_ptr<FabricEdge> edge,
                  std::optional<os::ControlSocket> control,
                  const LiveFabricLoopOptions& options = {});
@@ -58,17 +58,17 @@ class LiveFabricLoop {
   Result<void> set_delay(std::string_view arguments);
   Result<void> set_rate(std::string_view arguments);
   bool wait(int stop_fd);
-  void take_precedence();
+  void raise_priority();
 
   LiveFabricLoopOptions options_;
   os::Waiter waiter_;
-  std::string_view precedence_ = "none";  // over other processes: realtime, nice or none
+  std::string_view precedence_ = "none";  // over other processes: "realtime", "nice" or "none"
   LiveFabric fabric_;
   std::unique_ptr<FabricEdge> edge_;
   std::optional<os::ControlSocket> control_;
   std::array<FabricEdge::Incoming, FabricEdge::kBatch> in_;
   std::array<LiveFabric::Delivery, FabricEdge::kBatch> out_;
-  // The time from when a packet was due to its sending.
+  // How late packets were sent: the time between a packet's due time and its sending.
   struct Lateness {
     std::uint64_t packets = 0, above_1ms = 0;
     Duration sum, most;

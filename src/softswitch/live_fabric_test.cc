@@ -1,5 +1,6 @@
-// Departure times, marks, trims and drops as PortQueue computes them, and the paths that packets
-// take. Faults are in live_fabric_fault_test.cc. All tests use values: no clock, no socket.
+// Departure times, marks, trims and drops equal those of PortQueue, and packets take the right
+// paths. Tests of faults are in live_fabric_fault_test.cc. All tests use values: no clock, no
+// socket.
 #include "softswitch/live_fabric.h"
 
 #include <gtest/gtest.h>
@@ -49,11 +50,11 @@ TEST(LiveFabric, APacketIsDeliveredWhenItIsDueAndNotBefore) {
   EXPECT_EQ(bench.receive(there).size(), 1u);
   EXPECT_EQ(bench.fabric.next_deadline(), kNever);
   EXPECT_TRUE(bench.receive(at_us(1'000'000)).empty());
-  EXPECT_EQ(bench.fabric.packets_under_way(), 0u);
+  EXPECT_EQ(bench.fabric.packets_in_fabric(), 0u);
 }
 
-// Runs two PortQueues with the same random draws beside the fabric, for random arrivals. The fabric
-// is polled often in one run, and once at the end in the other.
+// For random arrivals the fabric does the same as two PortQueues with the same random draws. It is
+// polled often in one run, and only at the end in the other.
 TEST(LiveFabric, ResultsEqualThoseOfPortQueue) {
   const LiveFabricConfig config = config_of(one_switch(3));
   switching::QueueParams params = config.last_hop_queue, nic;
@@ -140,7 +141,7 @@ TEST(LiveFabric, ResultsEqualThoseOfPortQueue) {
     for (Got& g : bench.receive(at_us(1'000'000))) got.push_back(std::move(g));
     ASSERT_EQ(got.size(), expected.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const auto facts = look_at(got[i].packet);
+      const auto facts = read_facts(got[i].packet);
       ASSERT_TRUE(facts && facts->udp);
       EXPECT_EQ(got[i].at.ps(), expected[i].at.ps()) << i;
       EXPECT_EQ(base::load8(got[i].packet, 50), expected[i].fill) << i;
@@ -151,13 +152,13 @@ TEST(LiveFabric, ResultsEqualThoseOfPortQueue) {
     EXPECT_EQ(bench.total(&LinkCounters::ecn_marks), marks);
     EXPECT_EQ(bench.total(&LinkCounters::trims), trims);
     EXPECT_EQ(bench.total(&LinkCounters::drops_queue), drops);
-    EXPECT_EQ(bench.fabric.packets_under_way(), 0u);
+    EXPECT_EQ(bench.fabric.packets_in_fabric(), 0u);
   }
 }
 
 // --- paths -------------------------------------------------------------------------------------
 
-TEST(LiveFabric, ACarrierTakesItsPathAndArrivesWithTheHostsUsid) {
+TEST(LiveFabric, APacketWithUsidsTakesItsPathAndArrivesWithTheHostsUsid) {
   for (std::uint32_t path = 0; path < 2; ++path) {
     Bench bench(two_racks());
     const fabric::Topology& topology = bench.fabric.topology();
@@ -170,18 +171,18 @@ TEST(LiveFabric, ACarrierTakesItsPathAndArrivesWithTheHostsUsid) {
     EXPECT_EQ(got[0].plane, 1u);
     fabric::UsidList own;
     own.usid[0] = fabric::usid_of(topology, {1, fabric::Tier::kHost, 2});
-    EXPECT_EQ(look_at(got[0].packet)->destination, fabric::address_of(own));
+    EXPECT_EQ(read_facts(got[0].packet)->destination, fabric::address_of(own));
     EXPECT_TRUE(checksum_holds(got[0].packet));
     EXPECT_EQ(bench.fabric.counters(topology.t0_up(1, 0, path)).packets, 1u);
     EXPECT_EQ(bench.fabric.counters(topology.t0_up(1, 0, 1 - path)).packets, 0u);
   }
 }
 
-TEST(LiveFabric, ATrimmedCarrierHasAValidChecksum) {
+TEST(LiveFabric, ATrimmedPacketWithUsidsHasAValidChecksum) {
   LiveFabricConfig config = config_of(two_racks());
   config.fabric_queue.data_bytes_max = config.last_hop_queue.data_bytes_max = 3000;
   Bench bench(config);
-  // Both hosts of a rack send over one uplink.
+  // Both hosts of a rack send over one uplink, whose queue fills up.
   for (int i = 0; i < 20; ++i) {
     for (const fabric::HostIndex from : {0u, 1u}) {
       PacketSpec spec = Bench::spec(from, 2);
@@ -195,7 +196,7 @@ TEST(LiveFabric, ATrimmedCarrierHasAValidChecksum) {
   std::size_t trimmed = 0;
   for (const Got& g : got) {
     EXPECT_TRUE(checksum_holds(g.packet));
-    trimmed += look_at(g.packet)->dscp == Dscp::kTrimmed;
+    trimmed += read_facts(g.packet)->dscp == Dscp::kTrimmed;
   }
   EXPECT_GT(trimmed, 0u);
   EXPECT_EQ(trimmed, bench.fabric.counters(bench.fabric.topology().t0_up(0, 0, 0)).trims);
@@ -231,7 +232,7 @@ TEST(LiveFabric, PacketsToAddressesOutsideTheFabricAreIgnored) {
   bench.send(at_us(1), lost_way);
   EXPECT_EQ(bench.fabric.counters().drops_route, 1u);
   EXPECT_TRUE(bench.receive(at_us(10'000)).empty());
-  EXPECT_EQ(bench.fabric.packets_under_way(), 0u);
+  EXPECT_EQ(bench.fabric.packets_in_fabric(), 0u);
 }
 
 // --- bounds ------------------------------------------------------------------------------------

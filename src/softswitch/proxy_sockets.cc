@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint32_t kHostsMax = 250;
 constexpr std::uint32_t kBufferBytes = 4u << 20;
 constexpr std::size_t kHeaders = wire::kIpv6Size + wire::kUdpSize;
-// The most packets in a run.
+// The most packets in a received run.
 constexpr std::size_t kRunPacketsMax = 64;
 
 Ipv6 loopback(const fabric::HostPort& port, std::uint8_t net, std::uint8_t last) {
@@ -81,10 +81,10 @@ Result<void> ProxySockets::listen(const fabric::Topology& topology) {
   return {};
 }
 
-// Converts every packet of a run to an IPv6 packet between addresses of the plan.
+// Converts each packet of a run to an IPv6 packet between addresses of the fabric's address plan.
 void ProxySockets::take(const Listener& listener, const os::UdpSocket::Incoming& run,
                         ConstBytes bytes, Time now, std::span<Incoming> out, std::size_t& count) {
-  // The address is 127.<net + plane>.<host + 1>.1.
+  // The sender's address has the form 127.<net + plane>.<host + 1>.1.
   const auto address = static_cast<std::uint32_t>(run.from.low);
   const fabric::HostPort from{.host = (address >> 8 & 0xff) - 1,
                               .plane = (address >> 16 & 0xff) - options_.net};
@@ -128,7 +128,7 @@ std::size_t ProxySockets::receive(Time now, std::span<Incoming> out) {
   std::size_t count = 0;
   for (int i = 0; i < events; ++i) {
     Listener& listener = listeners_[ready[static_cast<std::size_t>(i)].data.u64];
-    // One run at a time, as long as a full run still fits.
+    // Receives one run at a time, as long as a full run still fits into packets_.
     os::UdpSocket::Incoming run;
     if (count + kRunPacketsMax > out.size() && count > 0) break;
     if (listener.socket.receive(buffer_, std::span(&run, 1)) == 0) continue;
@@ -175,7 +175,7 @@ void ProxySockets::update_icrc(const fabric::HostPort& from, const fabric::HostP
 
 void ProxySockets::send(std::span<const LiveFabric::Delivery> packets) {
   for (const LiveFabric::Delivery& delivery : packets) {
-    const auto facts = look_at(delivery.packet);
+    const auto facts = read_facts(delivery.packet);
     const auto from = facts ? fabric::port_of(facts->source) : std::nullopt;
     const fabric::HostPort to{.host = delivery.host, .plane = delivery.plane};
     if (!from || !facts->udp) {

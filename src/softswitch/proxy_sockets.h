@@ -1,14 +1,14 @@
-// ProxySockets: the edge of a software switch without namespaces. Hosts are addresses on the
-// loopback. Each host has a second address, its proxy, which belongs to the switch.
+// ProxySockets: connects a software switch to its hosts without namespaces. Hosts are addresses on
+// the loopback. Each host has a second address, its proxy, which belongs to the switch.
 //
 //   host h, plane p   127.<100 + p>.<h + 1>.1   bound by the host
 //   its proxy         127.<100 + p>.<h + 1>.2   bound by the switch; stands for h to the others
 //
 // A datagram from host g to the proxy of host h enters the fabric as a packet from g to h. It
 // leaves the fabric from the proxy of g, with its original source port, to host h. So each host
-// knows the others by their proxies only. EVs are kept, and DSCP and CE arrive. The ICRC covers the
-// addresses: a valid one is computed anew. An invalid one is left as it is, because the packet was
-// damaged, or is sealed and has a tag in its place.
+// knows the other hosts only by their proxies. EV, DSCP and CE mark of a packet are kept. The ICRC
+// covers the addresses, so a valid ICRC is computed anew. An invalid ICRC is left as it is: the
+// packet was damaged, or it is sealed and has a tag in place of the ICRC.
 //
 // IPv4 only; at most 8 planes and 250 hosts. Ports always have a carrier. Sending sockets are
 // opened when an EV is first seen, at most kSendersMax.
@@ -26,7 +26,7 @@
 namespace weft::softswitch {
 
 struct ProxySocketsOptions {
-  std::uint32_t processes = 4;  // slots of each host for which the switch listens
+  std::uint32_t processes = 4;  // the switch listens for this many slots of each host
   bool icrc_full = false;       // the hosts' ICRCs cover the payload too (IcrcCover::kFull)
   std::uint8_t net = 100;       // addresses are 127.<net + p>
 };
@@ -68,8 +68,8 @@ class ProxySockets final : public FabricEdge {
   os::FileDescriptor poll_;
   std::vector<Listener> listeners_;
   std::map<std::uint64_t, os::UdpSocket> senders_;  // by host, plane and port
-  std::vector<std::byte> buffer_;                   // one received run
-  std::vector<std::byte> packets_;                  // kSlot each
+  std::vector<std::byte> buffer_;                   // one received run at a time
+  std::vector<std::byte> packets_;                  // packets of kSlot bytes each
   std::size_t used_ = 0;
   std::vector<std::byte> outgoing_;
   Counters counters_;

@@ -20,7 +20,7 @@ struct PacketSpec {
   world::Ecn ecn = world::Ecn::kEct0;
   std::uint16_t source_port = 15'104;
   std::uint32_t flow_label = 0;
-  std::size_t payload = 1000;  // of UDP
+  std::size_t payload = 1000;  // bytes of UDP payload
   std::uint8_t fill = 0x5a;
 };
 
@@ -47,7 +47,8 @@ inline std::vector<std::byte> make_packet(const PacketSpec& spec) {
   return out;
 }
 
-// The check of a receiving kernel: the sum over everything including the checksum is all ones.
+// Whether the checksum is valid, as a receiving kernel checks: the sum over everything, with the
+// checksum, is all ones.
 inline bool checksum_holds(ConstBytes packet) {
   const ConstBytes covered = packet.subspan(wire::ipv6_at::kSource);
   std::uint64_t sum = wire::kNextHeaderUdp + packet.size() - wire::kIpv6Size;

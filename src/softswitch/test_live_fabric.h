@@ -1,4 +1,5 @@
-// For tests: a fabric that gets packets of hosts and returns those that arrive, all as values.
+// For tests: a LiveFabric to which a test gives packets of hosts, and from which it takes those
+// that arrive. All are values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace weft::softswitch {
 
 constexpr Time at_us(std::int64_t n) { return Time::from_start(Duration::us(n)); }
 
-// At 200 Mb/s a byte takes 40 ns.
+// At the rate of these links a byte takes 40 ns.
 inline fabric::TopologySpec one_switch(std::uint32_t hosts, std::uint32_t planes = 1) {
   return {.shape = fabric::Shape::kSingle,
           .hosts = hosts,

@@ -39,7 +39,7 @@ void take_all(softswitch::LiveFabric& fabric, Time now) {
   std::array<softswitch::LiveFabric::Delivery, 8> out;
   while (const std::size_t count = fabric.poll(now, out)) {
     for (std::size_t i = 0; i < count; ++i) {
-      const auto facts = softswitch::look_at(out[i].packet);
+      const auto facts = softswitch::read_facts(out[i].packet);
       WEFT_ASSERT(facts.has_value() && facts->size == out[i].packet.size());
       WEFT_ASSERT(out[i].host < 4 && out[i].plane < 2 && out[i].at <= now);
     }
@@ -70,7 +70,7 @@ void check(ConstBytes in) {
   // All packets leave in the end; a packet may be delayed by at most a day, several times.
   take_all(fabric, now + Duration::s(86'400 * 20));
   take_all(fabric, now + Duration::s(86'400 * 20));
-  WEFT_ASSERT(fabric.packets_under_way() == 0);
+  WEFT_ASSERT(fabric.packets_in_fabric() == 0);
 }
 
 }  // namespace

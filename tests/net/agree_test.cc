@@ -1,4 +1,4 @@
-// What carries the QPs of two ends is chosen before the first packet.
+// Two ends choose before the first packet whether they use shared memory or the planes.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -45,7 +45,8 @@ TEST_F(Agree, BothEndsUseThePlanesIfOneRefusesSharedMemory) {
   transfer();
 }
 
-// While it exists no ring can be created: the limit on file size stops its memory from growing.
+// While a NoRings exists, no ring can be created: the limit on file size keeps the ring's memory
+// empty.
 class NoRings {
  public:
   NoRings() {
@@ -64,7 +65,7 @@ class NoRings {
   void (*handler_)(int) = nullptr;
 };
 
-// Each end chooses for what it sends, and takes what comes either way.
+// Each end chooses only for the packets that it sends, and accepts packets on both kinds of path.
 TEST_F(Agree, AnEndThatCannotMakeRingsSendsOverThePlanes) {
   open({}, {});
   ASSERT_TRUE(pair.a.connect(pair.b.hello));

@@ -30,7 +30,7 @@ void CaptureReader::take_hello(ConstBytes packet) {
     ++unattributed_;
     return;
   }
-  // The sender of this hello knows only its own random value.
+  // The first hello of a session: its sender does not know the receiver's random value yet.
   if (hello->echo == seal::SessionRandom{}) return;
   const seal::SessionEnd from{.id = hello->from, .random = hello->drawn};
   const seal::SessionEnd to{.id = hello->to, .random = hello->echo};
@@ -48,8 +48,9 @@ void CaptureReader::add(const seal::SessionEnd& from, const seal::SessionEnd& to
                 .header = seal::PacketCipher(seal::PacketCipher::Use::kOpen, keys.header)});
 }
 
-// Checks both tags of a write. Header and payload have separate keys and share the nonce.
-bool CaptureReader::opens(Direction& direction, const Shape& shape, const seal::Nonce& nonce,
+// Whether both tags of a write are valid (a control packet has one). Header and payload have
+// separate keys and share the nonce.
+bool CaptureReader::opens(Direction& direction, const PacketShape& shape, const seal::Nonce& nonce,
                           std::vector<std::byte> packet) {
   packet[wire::bth_at::kVariant] = std::byte{0};
   const Bytes all(packet);
@@ -68,7 +69,7 @@ bool CaptureReader::opens(Direction& direction, const Shape& shape, const seal::
 void CaptureReader::take(const PacketTap::Seen& packet) {
   const ConstBytes in(packet.bytes);
   if (seal::is_hello(in)) return take_hello(in);
-  Shape shape;
+  PacketShape shape;
   if (in.size() >= wire::bth_at::kSize) {
     const auto opcode = static_cast<wire::Opcode>(in[0]);
     const std::uint32_t psn_word = base::load32(in, wire::bth_at::kPsnWord);
@@ -83,7 +84,7 @@ void CaptureReader::take(const PacketTap::Seen& packet) {
     return;
   }
   const std::uint64_t counter = base::load64(in, shape.header_size);
-  // In this mode the EV is the source port.
+  // In these tests the EV is the source port.
   const seal::Nonce nonce = seal::make_nonce(
       fabric::entropy_of_fields({.source_port = packet.from_port, .flow_label = 0}), counter);
   for (auto& [key, direction] : directions_) {

@@ -28,7 +28,7 @@ class Folder {
   std::string path_;
 };
 
-// A raw client, because os::ask() would block.
+// A client socket without os::ask(), which would block.
 int connected(const std::string& path) {
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -103,7 +103,7 @@ TEST(ControlSocket, NewServerReplacesOnlyADeadOne) {
     EXPECT_EQ(second.error().kind, ErrorKind::kWrongState);
   }
   EXPECT_NE(access(folder.file().c_str(), F_OK), 0) << "its name went with it";
-  // A name without a listener, such as a crash leaves behind.
+  // A socket file without a listener, as a crash leaves it behind.
   const int dead = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

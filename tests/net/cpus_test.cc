@@ -46,7 +46,7 @@ TEST_F(FakeSysfs, NodesHaveTheirCpusAndDevices) {
 TEST(RunOn, ThreadStaysOnTheGivenCpus) {
   const auto before = os::own_cpus();
   ASSERT_FALSE(before.empty());
-  // In another thread, so that the affinity of this one does not change.
+  // run_on() is called in another thread, so that the affinity of this thread does not change.
   std::thread([&] {
     const std::uint32_t last = before.back();
     ASSERT_TRUE(os::run_on({&last, 1}));

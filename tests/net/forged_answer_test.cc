@@ -1,10 +1,11 @@
 // Attacks in plain mode with forged answers (SACKs, NACKs, Transport ACKs, endpoint responses): an
-// attacker with a peer's address can change windows, paths and retransmissions, and replace writes.
-// One test for each line of docs/security.md. With a job secret the same packets have no effect.
+// attacker that uses a peer's address can change windows, paths and retransmissions, and replace
+// writes. One test for each line of docs/security.md. With a job secret the same packets have no
+// effect.
 //
 // Some answers must repeat the time at which a packet was sent, in ticks of 128 ns. An attacker on
-// the path reads it in the packet. These tests try every possible tick instead, which needs no
-// privilege.
+// the path reads this time in the packet. These tests try every possible time instead, which needs
+// no privilege.
 #include <gtest/gtest.h>
 
 #include "hostile_modes.h"
@@ -14,8 +15,9 @@ namespace weft::hostile {
 namespace {
 
 constexpr std::uint32_t kPacket = 4096;  // one full packet
-constexpr std::uint32_t kSmall = 64;     // small, so that many fit into a window
-// One full packet, which is the smallest window. The first window is 256 KiB.
+constexpr std::uint32_t kSmall = 64;     // so small that many packets fit into a window
+// The bytes in flight that the smallest window allows: one full packet. The initial window is 256
+// KiB.
 constexpr std::int64_t kWindowOfOne = 4200;
 
 // A SACK that acknowledges nothing, so that only the fields that a test sets have an effect.
@@ -31,7 +33,7 @@ void forge_refusal(Stranger& from, const End& to, Psn psn, wire::AckSyndrome syn
   from.send(to, {.opcode = wire::Opcode::kTransportAck, .dest_qpn = to.hello.qpn, .psn = psn},
             wire::TransportAck{.syndrome = syndrome});
 }
-// A forged response to the endpoint request `id` of `to`.
+// Forges the response to the endpoint request `id` that `to` has sent.
 void forge_endpoint_answer(Stranger& from, const End& to, std::uint16_t id) {
   from.send(
       to,
@@ -49,7 +51,8 @@ void forge_immediate(Stranger& from, const End& to, Psn psn, std::uint32_t value
 
 transport::Endpoint::QpView view(End& end) { return end.net->endpoint().view(end.hello.qpn); }
 
-// One packet of `from` that stays in flight until `to` is driven.
+// A packet that `from` has sent, with the range of possible send times. It is in flight until `to`
+// is driven.
 struct Sent {
   Psn psn{};
   std::uint16_t first_tick = 0, ticks = 0;
@@ -64,13 +67,13 @@ Sent send_one(HostilePair& pair, End& from, const End& to) {
           .first_tick = sent.first_tick,
           .ticks = static_cast<std::uint16_t>(last - sent.first_tick + 1)};
 }
-// Processes all received packets; one pass takes only a few.
+// Processes all received packets. One pass processes only a few, so it makes many passes.
 void hear_all(End& end) {
   for (int i = 0; i < 1000 && end.net->world().pass(); ++i) {
   }
 }
-// Forges one answer for each tick at which the packet can have been sent. `to` is driven often
-// enough to take them before it retransmits the packet.
+// Forges one answer for each time at which the packet may have been sent. Drives `to` often enough
+// to process these answers before it retransmits the packet.
 void try_ticks(const Sent& sent, End& to, const std::function<void(wire::Timestamp)>& forge) {
   for (std::uint16_t i = 0; i < sent.ticks; ++i) {
     forge({static_cast<std::uint16_t>(sent.first_tick + i)});
@@ -81,8 +84,8 @@ void try_ticks(const Sent& sent, End& to, const std::function<void(wire::Timesta
 
 // --- plain: the window -----------------------------------------------------------------------------
 
-// One packet of the attacker limits the QP to one packet per RTT for the rest of its life, because
-// only the end that set a penalty clears it.
+// One forged packet limits the QP to one packet per RTT for the rest of its life: a penalty stays
+// until the end that set it clears it, and the real peer has set none.
 TEST_F(Plain, AForgedPenaltyLeavesAWindowOfOnePacketForGood) {
   EXPECT_GT(view(pair.a).cwnd_bytes, 8 * kWindowOfOne);
   Stranger as_b = Stranger::as(pair.b);
@@ -96,7 +99,7 @@ TEST_F(Plain, AForgedPenaltyLeavesAWindowOfOnePacketForGood) {
   EXPECT_LE(view(pair.a).cwnd_bytes, kWindowOfOne) << "it does not grow again";
 }
 
-// The most that `a` has in flight to a peer that is not driven.
+// The most bytes in flight that `a` reaches while its peer is not driven.
 std::int64_t most_in_flight(HostilePair& pair) {
   pair.post(pair.a, pair.b, {});
   std::int64_t most = 0;
@@ -107,8 +110,8 @@ std::int64_t most_in_flight(HostilePair& pair) {
   return most;
 }
 
-// The limit holds until the next SACK of the real peer.
-TEST_F(Plain, AForgedLimitHoldsTheSenderBack) {
+// The forged limit holds until the next SACK of the real peer.
+TEST_F(Plain, AForgedMprLimitsTheDataInFlight) {
   HostilePair other;
   ASSERT_TRUE(other.open(Security::kPlain));
   EXPECT_GT(most_in_flight(other), 100 << 10);
@@ -134,7 +137,8 @@ TEST_F(Plain, AForgedCountOfBytesOpensTheWindow) {
 
 // --- plain: paths ------------------------------------------------------------------------------------
 
-// Claims for each packet that its path must always be skipped.
+// Forges a mark for each packet, saying that its path must always be skipped, until `wanted` EVs
+// are ASSUMED_BAD.
 void condemn_paths(HostilePair& pair, Stranger& as_b, std::uint32_t wanted) {
   for (int i = 0; i < 200 && view(pair.a).ev_bad < wanted; ++i) {
     const Sent sent = send_one(pair, pair.a, pair.b);
@@ -148,8 +152,9 @@ void condemn_paths(HostilePair& pair, Stranger& as_b, std::uint32_t wanted) {
   }
 }
 
-// The EVs come back when their probes are answered, but the attacker can repeat the packet.
-TEST_F(Plain, AForgedMarkCondemnsPaths) {
+// The EVs are used again when their probes are answered, but the attacker can repeat the forged
+// packets.
+TEST_F(Plain, AForgedMarkTakesPathsOutOfUse) {
   Stranger as_b = Stranger::as(pair.b);
   const std::uint32_t all = view(pair.a).ev_active;
   condemn_paths(pair, as_b, all * 3 / 4);
@@ -158,9 +163,9 @@ TEST_F(Plain, AForgedMarkCondemnsPaths) {
   EXPECT_GE(pair.a.counter("transport.evs_condemned"), all * 3 / 4);
 }
 
-// An attacker on the path reads the number of a probe in its packet. Here the test computes it from
-// the counter of probes, since numbers count from 1.
-TEST_F(Plain, AForgedAnswerBringsBackAPathThatIsDead) {
+// The attacker needs the id of a probe, which an attacker on the path reads in the packet. Here the
+// test computes the id from the counter of probes: ids count from 1.
+TEST_F(Plain, AForgedProbeAnswerRestoresADeadPath) {
   Stranger as_b = Stranger::as(pair.b);
   condemn_paths(pair, as_b, 1);
   ASSERT_EQ(view(pair.a).ev_bad, 1u);
@@ -177,7 +182,7 @@ TEST_F(Plain, AForgedAnswerBringsBackAPathThatIsDead) {
 
 // --- plain: retransmissions, refusals -----------------------------------------------------------------
 
-TEST_F(Plain, AForgedNackHasAPacketSentAgain) {
+TEST_F(Plain, AForgedNackCausesARetransmission) {
   struct Case {
     wire::NackReason reason;
     const char* counter;
@@ -200,7 +205,7 @@ TEST_F(Plain, AForgedNackHasAPacketSentAgain) {
   }
 }
 
-// A forged trim looks like a full switch.
+// A forged NACK for a trimmed packet looks like a full switch.
 TEST_F(Plain, AForgedTrimShrinksTheWindow) {
   Stranger as_b = Stranger::as(pair.b);
   const std::int64_t before = view(pair.a).cwnd_bytes;
@@ -216,7 +221,7 @@ TEST_F(Plain, AForgedTrimShrinksTheWindow) {
   EXPECT_LE(view(pair.a).cwnd_bytes, before / 4);
 }
 
-TEST_F(Plain, AForgedRefusalOfAWriteKillsTheQp) {
+TEST_F(Plain, AForgedNakOfAWriteFailsTheQp) {
   for (const wire::AckSyndrome syndrome :
        {wire::AckSyndrome::kNakRemoteAccess, wire::AckSyndrome::kNakInvalidRequest,
         wire::AckSyndrome::kNakRemoteOperational}) {
@@ -234,13 +239,13 @@ TEST_F(Plain, AForgedRefusalOfAWriteKillsTheQp) {
   }
 }
 
-// While somebody forges answers for a dead peer, the QP does not notice that the peer is gone, for
-// up to the 17 s of the retry limit.
-TEST_F(Plain, AForgedWordKeepsTheQpOfAPeerThatIsGone) {
+// While an attacker forges answers of a dead peer, the QP does not notice that the peer is gone,
+// for up to the 17 s of the retry limit.
+TEST_F(Plain, ForgedAnswersHideThatThePeerIsGone) {
   Stranger as_b = Stranger::as(pair.b);
   pair.b.net = nullptr;
   pair.post(pair.a, pair.b, {});
-  // Without forged packets the QP would fail in half of it.
+  // Without forged packets the QP would fail in half of this time.
   const Time until = os::clock_now() + Duration::ms(1500);
   while (os::clock_now() < until) {
     pair.a.net->world().step(os::clock_now() + Duration::ms(5));
@@ -250,9 +255,10 @@ TEST_F(Plain, AForgedWordKeepsTheQpOfAPeerThatIsGone) {
   EXPECT_GT(pair.a.counter("transport.refusals"), 0u);
 }
 
-// --- plain: writes that take the place of others ------------------------------------------------------
+// --- plain: forged writes in place of real writes
+// -----------------------------------------------------
 
-TEST_F(Plain, AForgedWriteWithoutAKeyTakesThePlaceOfTheRealOne) {
+TEST_F(Plain, AForgedWriteWithoutAKeyReplacesTheRealWrite) {
   Stranger as_a = Stranger::as(pair.a);
   forge_empty_write(as_a, pair.b, first_psn(pair.a));
   pair.settle();
@@ -281,7 +287,7 @@ TEST_F(Plain, AForgedImmediateIsDelivered) {
 
 // --- with a job secret ------------------------------------------------------------------------------
 
-// Sends the attacks above in turn, with the current PSNs and times.
+// Sends the next of the attacks above, in turn, with the current PSNs and times.
 void send_next(Stranger& from, End& to, const End& peer, std::uint64_t turn) {
   const Psn under_way = view(to).next_psn - 1;
   const Psn theirs(static_cast<std::uint32_t>(peer.hello.first_psn + turn % 2048) & Psn::kMask);
@@ -329,7 +335,7 @@ TEST_F(Secured, ForgedAnswersChangeNothing) {
   as_b.look_sealed();
   for (End* end : {&pair.a, &pair.b})
     ASSERT_TRUE(end->net->endpoint().post_receive(os::clock_now(), end->hello.qpn, 7));
-  std::uint64_t sent = 0;  // packets sent to each end
+  std::uint64_t sent = 0;  // forged packets sent to each end
   pair.transfer_both_ways([&](std::uint64_t) {
     for (int i = 0; i < 3; ++i, ++sent) {
       send_next(as_b, pair.a, pair.b, sent);
@@ -339,8 +345,8 @@ TEST_F(Secured, ForgedAnswersChangeNothing) {
   pair.settle();
   EXPECT_GT(sent, 100u);
   for (End* end : {&pair.a, &pair.b}) {
-    // Before keys exist, or if the table of sessions is full, forged packets are dropped like those
-    // of any unknown sender.
+    // Forged packets are dropped as forged, or, before keys exist, like packets of any unknown
+    // sender.
     EXPECT_GE(end->counter("net.drop_forged") + end->counter("net.drop_no_session") +
                   end->counter("net.drops_host"),
               sent);

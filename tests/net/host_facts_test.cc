@@ -22,14 +22,14 @@ TEST(HostFacts, FactsOfThisHostAreFound) {
   const PlaneFacts& here = facts.planes[0];
   EXPECT_EQ(here.plane.interface, "lo");
   EXPECT_GT(here.mtu, 1000u);
-  // Other processes may hold slots, but the loopback loses no packets.
+  // Other processes may have slots, but the loopback loses no packets.
   EXPECT_TRUE(here.first_port == PortCheck::kReached || here.first_port == PortCheck::kTaken);
   EXPECT_EQ(here.other_ports, PortCheck::kReached);
   const PlaneFacts& nowhere = facts.planes[1];
   EXPECT_EQ(nowhere.plane.interface, "");
   EXPECT_EQ(nowhere.first_port, PortCheck::kRefused);
   EXPECT_FALSE(nowhere.refusal.empty());
-  // Every system grants at least that much.
+  // Every system grants a buffer of at least this size.
   EXPECT_EQ(facts.receive_got, 100'000u);
   EXPECT_EQ(facts.send_got, 50'000u);
   EXPECT_GE(facts.cpus, 1u);

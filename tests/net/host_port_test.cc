@@ -1,5 +1,5 @@
-// The host's UDP port 4791 after the process that had it was killed: which process answers? Real
-// processes, on loopback addresses of this test alone.
+// UDP port 4791 of a host, after the process that had the port was killed: which process answers
+// requests for the host? Real processes, on loopback addresses that only this test uses.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +22,8 @@ namespace weft::net {
 namespace {
 
 constexpr std::uint8_t kPlanes = 2;
-// The takeover takes a second; the limit is far above it, because machines may be busy.
+// How long to wait for a takeover. It takes a second; the limit is far higher, because machines may
+// be busy.
 constexpr Duration kSoon = Duration::s(20);
 
 Ipv6 plane_address(std::uint32_t plane) {
@@ -31,7 +32,7 @@ Ipv6 plane_address(std::uint32_t plane) {
                     static_cast<std::uint8_t>(pid / 100), static_cast<std::uint8_t>(1 + plane));
 }
 
-// A process with a world and an endpoint. It ends with this object.
+// A child process with a world and an endpoint. It ends with this object.
 class Rank {
  public:
   explicit Rank(const UdpWorldConfig& config) {
@@ -98,7 +99,7 @@ class HostPort : public ::testing::Test {
                     .value();
     }
   }
-  // An address that plays another host.
+  // The address from which the test sends, as if it were another host.
   static Ipv6 asker_address(std::uint32_t plane) {
     Ipv6 out = plane_address(plane);
     out.low += 100;
@@ -121,8 +122,9 @@ class HostPort : public ::testing::Test {
     iovec piece{packet.data(), packet.size()};
     asker[plane].send({.to = plane_address(plane), .port = wire::listen_port(0)}, {&piece, 1});
   }
-  // Returns the slot of the process that answered a probe in that plane, or nothing if none
-  // answered within 50 ms. It counts all answers, so that a second answer to a probe is seen.
+  // Sends an EV probe to the host in that plane. Returns the slot of the process that answered, or
+  // nothing if none answered within 50 ms. Counts all answers, so that a second answer to one probe
+  // is noticed.
   std::optional<std::uint16_t> probe(std::uint32_t plane) {
     const std::uint32_t id = ++ids;
     send(plane,
@@ -148,7 +150,7 @@ class HostPort : public ::testing::Test {
     }
     return who;
   }
-  // Probes until a process other than `before` answers.
+  // Sends probes until a process other than that of slot `before` answers.
   std::optional<std::uint16_t> wait_for_another(std::uint32_t plane, std::uint16_t before) {
     const Time until = os::clock_now() + kSoon;
     while (os::clock_now() < until) {
@@ -175,10 +177,10 @@ TEST_F(HostPort, AnotherProcessAnswersWhenTheFirstIsKilled) {
   first.kill(SIGKILL);
   for (std::uint32_t plane = 0; plane < kPlanes; ++plane)
     EXPECT_EQ(wait_for_another(plane, 0), 1) << plane;
-  // A process that starts later takes its own slot and changes nothing.
+  // A process that starts later takes a slot of its own; the same process keeps answering.
   Rank third(config);
   EXPECT_EQ(third.slot(), 2);
-  // Longer than two of its attempts to take over.
+  // This is longer than two takeover attempts of the new process.
   const Time until = os::clock_now() + Duration::ms(1200);
   while (os::clock_now() < until) EXPECT_EQ(probe(1), 1);
   expect_single_answers();
@@ -209,7 +211,7 @@ TEST_F(HostPort, OneOfSeveralCandidatesAnswersAndThenTheNext) {
     const Time until = os::clock_now() + Duration::ms(600);
     while (os::clock_now() < until) {
       EXPECT_EQ(probe(0), winner);
-      EXPECT_EQ(probe(1), winner);  // one process answers in all planes
+      EXPECT_EQ(probe(1), winner);  // the same process answers in all planes
     }
     others[*winner - 1u]->kill(SIGKILL);
     const auto next = wait_for_another(0, *winner);
@@ -220,13 +222,14 @@ TEST_F(HostPort, OneOfSeveralCandidatesAnswersAndThenTheNext) {
   expect_single_answers();
 }
 
-// The kernel must still refuse packets for the dead process, so that its peers notice.
+// The kernel must refuse packets for the dead process after the takeover too, so that its peers
+// notice.
 TEST_F(HostPort, PacketsForTheDeadProcessAreRefusedAgain) {
   Rank first(config), second(config);
   first.kill(SIGKILL);
   ASSERT_EQ(wait_for_another(0, 0), 1);
   while (asker[0].poll_refusal()) {
-  }  // discards refusals from before the takeover
+  }  // discards refusals that came before the takeover
   bool refused = false;
   const Time until = os::clock_now() + kSoon;
   for (std::uint32_t psn = 0; !refused && os::clock_now() < until; ++psn) {

@@ -1,5 +1,5 @@
-// Two ends with real sockets, endpoints and memory in one process, and an attacker (Stranger) that
-// sends any packet from any address. Canaries stand around every registered region.
+// HostilePair: two ends with real sockets, endpoints and memory in one process. Stranger: an
+// attacker that sends any packet from any address. Canaries stand around every registered region.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,12 +31,12 @@ inline constexpr std::byte kCanary{0xc5};
 
 inline std::vector<std::byte> job_secret() { return std::vector<std::byte>(32, std::byte{0x42}); }
 
-// A region between two canaries.
+// A registered region with a canary before and behind it.
 class Guarded {
  public:
   Guarded() : bytes_(kRegion + 2 * kGuard, kCanary) { std::memset(region().data(), 0, kRegion); }
   std::span<std::byte> region() { return std::span(bytes_).subspan(kGuard, kRegion); }
-  bool is_whole() const {
+  bool canaries_intact() const {
     const auto untouched = [](std::byte b) { return b == kCanary; };
     return std::all_of(bytes_.begin(), bytes_.begin() + kGuard, untouched) &&
            std::all_of(bytes_.end() - kGuard, bytes_.end(), untouched);
@@ -51,8 +51,8 @@ struct End {
   Guarded landing;
   std::vector<std::byte> source = std::vector<std::byte>(kRegion);
   rdma::Group group;
-  engine::Hello hello;         // of its QP
-  engine::RegionHello region;  // where the peer's bytes land
+  engine::Hello hello;         // of this end's QP
+  engine::RegionHello region;  // the region that the peer writes to
   std::uint64_t failed = 0, done = 0;
 
   std::uint64_t counter(std::string_view name) {
@@ -62,7 +62,7 @@ struct End {
     ADD_FAILURE() << "no counter " << name;
     return 0;
   }
-  // One QP, and the landing as its region.
+  // Creates a QP, and registers `landing` as the region for the peer.
   void create_qp() {
     group = net->create_group({}).value();
     const auto words = net->describe(group.id);
@@ -88,11 +88,11 @@ enum class Security { kPlain, kSecured };
 
 class HostilePair {
  public:
-  // False: the ends are not connected, and the test has failed.
+  // Opens and connects both ends. False: this failed, and so has the test.
   bool open(Security security) {
     for (End* end : {&a, &b}) {
       engine::NetRdmaOptions options;
-      // So that all packets use the network, where an attacker can send.
+      // Without shared memory all packets use the network, where an attacker can send.
       options.world.shared_memory = false;
       if (security == Security::kSecured) options.world.job_secret = job_secret();
       auto net = engine::NetRdma::open(options);
@@ -125,7 +125,8 @@ class HostilePair {
     EXPECT_TRUE(posted) << posted.error().message;
   }
 
-  // Drives both ends, and calls `stranger` after every round, until `is_over` or for 20 s.
+  // Drives both ends until `is_over`, or for 20 s, and calls `stranger` after every round. True: it
+  // is over.
   using Stranger = std::function<void(std::uint64_t round)>;
   bool run(const std::function<bool()>& is_over, const Stranger& stranger = nullptr) {
     const Time until = os::clock_now() + Duration::s(20);
@@ -139,7 +140,7 @@ class HostilePair {
     }
     return false;
   }
-  // Runs both ends long enough to process everything that was sent.
+  // Drives both ends long enough to process everything that was sent.
   void settle() {
     const Time until = os::clock_now() + Duration::ms(20);
     run([&] { return os::clock_now() >= until; });
@@ -161,20 +162,21 @@ class HostilePair {
       ASSERT_EQ(a.failed + b.failed, 0u);
       ASSERT_EQ(std::memcmp(b.landing.region().data(), a.source.data(), kRegion), 0);
       ASSERT_EQ(std::memcmp(a.landing.region().data(), b.source.data(), kRegion), 0);
-      ASSERT_TRUE(canaries_whole());
+      ASSERT_TRUE(all_canaries_intact());
     }
   }
-  bool canaries_whole() { return a.landing.is_whole() && b.landing.is_whole(); }
+  bool all_canaries_intact() { return a.landing.canaries_intact() && b.landing.canaries_intact(); }
 
   End a, b;
 };
 
 // An attacker that sends from any address and port. On the loopback it needs no privilege to use a
-// peer's address: not all of the peer's source ports are bound, and each of them identifies the
+// peer's address: some of the peer's source ports are not bound, and each of them identifies the
 // peer's process.
 class Stranger {
  public:
-  // An attacker with the address of `peer` in `plane`, and one of its unused source ports.
+  // An attacker that uses the address of `peer` in `plane`, and a free one of the peer's source
+  // ports.
   static Stranger as(const End& peer, std::size_t plane = 0) {
     const world::Address& address = peer.hello.ports[plane];
     for (std::uint32_t i = wire::kSourcePortsMax; i-- > 0;) {
@@ -187,7 +189,8 @@ class Stranger {
     ADD_FAILURE() << "no port left to send from";
     return elsewhere();
   }
-  // An address of no peer. It depends on the process id, so that parallel tests do not meet.
+  // An address that no peer has. It depends on the process id, so that parallel tests do not
+  // disturb each other.
   static Ipv6 nobodys_address() {
     const auto pid = static_cast<std::uint32_t>(getpid());
     return base::ipv4(127, 77, static_cast<std::uint8_t>(pid >> 7),
@@ -211,8 +214,8 @@ class Stranger {
                   .traffic_class = static_cast<std::uint8_t>(static_cast<unsigned>(dscp) << 2)},
                  {&piece, 1});
   }
-  // From now on the packets look sealed: they have the right size, and counters that are not used
-  // yet. The attacker has no keys, so the tags are zeros.
+  // From now on packets look sealed: they have the right size, and counters that were not used
+  // before. The attacker has no keys, so the tags are zeros.
   void look_sealed() { sealed_ = true; }
   // Sends a well-formed packet, with correct padding and ICRC.
   template <typename Body>
@@ -231,7 +234,7 @@ class Stranger {
     if (!sealed_) mend(to, packet);
     send_raw(to, packet);
   }
-  // Stores the correct ICRC, if the bytes have the form of a packet.
+  // Stores the correct ICRC if the bytes have the form of a packet.
   void mend(const End& to, Bytes packet) const {
     const auto parts = wire::split_datagram(packet);
     if (!parts) return;
@@ -261,7 +264,7 @@ inline void forge_nack(Stranger& from, const End& to, Psn psn) {
   from.send(to, {.opcode = wire::Opcode::kNack, .dest_qpn = to.hello.qpn, .psn = psn},
             wire::Nack{.reason = wire::NackReason::kUnexpectedEvent, .psn = psn});
 }
-// Claims that everything up to `psn` has arrived and is complete.
+// Forges a SACK and a Transport ACK: everything up to `psn` has arrived and is complete.
 inline void forge_acknowledgement(Stranger& from, const End& to, Psn psn) {
   from.send(to, {.opcode = wire::Opcode::kSack, .dest_qpn = to.hello.qpn, .psn = psn},
             wire::Sack{.cack = psn, .rcvd_bytes_256 = 1});

@@ -1,8 +1,8 @@
 // Attacks on the real ports. In both modes no packet may cause a crash or change a byte outside a
-// registered region, and an attacker without a peer's address has no effect. In plain mode one test
-// for each line of docs/security.md shows what an attacker with a peer's address can do. With a job
-// secret the same attacks do not disturb the transfer. Forged answers that only slow a QP down are
-// in forged_answer_test.cc.
+// registered region, and an attacker without a peer's address has no effect. In plain mode, one
+// test for each line of docs/security.md shows what an attacker that uses a peer's address can do.
+// With a job secret the same attacks do not disturb the transfer. Forged answers that only slow a
+// QP down are in forged_answer_test.cc.
 #include <gtest/gtest.h>
 
 #include "hostile_modes.h"
@@ -16,7 +16,7 @@ namespace {
 class AnyMode : public ::testing::TestWithParam<Security> {
  protected:
   void SetUp() override { ASSERT_TRUE(pair.open(GetParam())); }
-  void TearDown() override { EXPECT_TRUE(pair.canaries_whole()); }
+  void TearDown() override { EXPECT_TRUE(pair.all_canaries_intact()); }
   HostilePair pair;
 };
 INSTANTIATE_TEST_SUITE_P(Hostile, AnyMode, ::testing::Values(Security::kPlain, Security::kSecured),
@@ -63,7 +63,8 @@ TEST_P(AnyMode, PacketsFromAnAddressOfNoPeerDisturbNothing) {
   EXPECT_GT(pair.a.counter(plain ? "transport.drop_unknown_peer" : "net.drop_forged"), 0u);
 }
 
-// --- plain mode: what a forger of addresses can do ------------------------------------------------
+// --- plain mode: attacks from a peer's address
+// -----------------------------------------------------
 
 TEST_F(Plain, AForgedNackKillsTheQp) {
   Stranger as_b = Stranger::as(pair.b);
@@ -77,10 +78,10 @@ TEST_F(Plain, AForgedNackKillsTheQp) {
   EXPECT_EQ(pair.a.net->endpoint().qp_state(pair.a.hello.qpn), transport::QpState::kError);
 }
 
-TEST_F(Plain, AForgedAcknowledgementCompletesWhatNeverArrived) {
+TEST_F(Plain, AForgedAcknowledgementCompletesAWriteThatNeverArrived) {
   Stranger as_b = Stranger::as(pair.b);
   pair.post(pair.a, pair.b, {.size = 4096});
-  pair.a.net->world().pass();  // the write is sent; b is not driven
+  pair.a.net->world().pass();  // sends the write; b is not driven
   for (int i = 0; i < 1000 && pair.a.done + pair.a.failed == 0; ++i) {
     forge_acknowledgement(as_b, pair.a, first_psn(pair.a));
     pair.a.net->world().pass();
@@ -103,7 +104,7 @@ TEST_F(Plain, AForgedWriteWithASeenKeyChangesTheRegionAndNothingElse) {
   EXPECT_EQ(pair.b.landing.region()[105], std::byte{0});
 }
 
-// The same as for a real peer's mistake: the region is safe, but the QP fails.
+// As after a real peer's mistake: the region is safe, but the QP fails.
 TEST_F(Plain, AForgedWriteOutsideOrUnderAWrongKeyPlacesNothingAndKillsTheQp) {
   struct Case {
     const char* name;
@@ -122,14 +123,14 @@ TEST_F(Plain, AForgedWriteOutsideOrUnderAWrongKeyPlacesNothingAndKillsTheQp) {
                  .rkey = own.b.region.rkey ^ c.key_change},
                 payload);
     own.settle();
-    EXPECT_TRUE(own.canaries_whole()) << c.name;
+    EXPECT_TRUE(own.all_canaries_intact()) << c.name;
     for (const std::byte b : own.b.landing.region()) ASSERT_EQ(b, std::byte{0}) << c.name;
     EXPECT_EQ(own.b.net->endpoint().qp_state(own.b.hello.qpn), transport::QpState::kError)
         << c.name;
   }
 }
 
-TEST_F(Plain, AForgedPortStatusTakesThePlanesAway) {
+TEST_F(Plain, AForgedPortStatusTakesPlanesOutOfUse) {
   pair.post(pair.a, pair.b, {.size = 4096});
   ASSERT_TRUE(pair.run([&] { return pair.a.done == 1; }));
   Stranger as_b = Stranger::as(pair.b);
@@ -141,7 +142,7 @@ TEST_F(Plain, AForgedPortStatusTakesThePlanesAway) {
   EXPECT_EQ(pair.a.done, 1u) << "a thinks that b cannot be reached";
 }
 
-// Number of answers to an EV probe from an address of no peer.
+// The number of answers to an EV probe from an address that no peer has.
 std::size_t answers_to_a_probe(HostilePair& pair) {
   auto listener =
       os::UdpSocket::open(
@@ -160,7 +161,7 @@ std::size_t answers_to_a_probe(HostilePair& pair) {
 
 TEST_F(Plain, AnyoneGetsAnAnswerToAProbe) { EXPECT_EQ(answers_to_a_probe(pair), 1u); }
 
-TEST_F(Plain, MutatedCapturesFromThePeersAddressNeverCrashNorLeaveTheRegion) {
+TEST_F(Plain, MutatedCapturesFromThePeersAddressNeverCrashNorWriteOutsideTheRegion) {
   PacketTap tap;
   if (!tap.open()) GTEST_SKIP() << tap.why_not();
   pair.transfer_both_ways(nullptr);
@@ -188,12 +189,12 @@ TEST_F(Plain, MutatedCapturesFromThePeersAddressNeverCrashNorLeaveTheRegion) {
     }
   }
   pair.settle();
-  EXPECT_TRUE(pair.canaries_whole());
+  EXPECT_TRUE(pair.all_canaries_intact());
   EXPECT_GT(pair.a.counter("transport.drop_damaged") + pair.b.counter("transport.drop_damaged"),
             0u);
 }
 
-TEST_F(Plain, WhoListensReadsThePayload) {
+TEST_F(Plain, AnObserverReadsThePayload) {
   PacketTap tap;
   if (!tap.open()) GTEST_SKIP() << tap.why_not();
   pair.transfer_both_ways(nullptr);
@@ -209,7 +210,7 @@ TEST_F(Secured, AttacksFromAPeersAddressDoNotDisturbTheTransfer) {
   pair.transfer_both_ways([&](std::uint64_t round) {
     for (auto [from, to, peer] :
          {std::tuple(&as_a, &pair.b, &pair.a), std::tuple(&as_b, &pair.a, &pair.b)}) {
-      // The PSNs walk through the range, so that each is right at some time.
+      // The PSNs go through the whole range, so that each attack uses a valid PSN at some time.
       const Psn own(static_cast<std::uint32_t>(to->hello.first_psn + round % 2048) & Psn::kMask);
       const Psn theirs(static_cast<std::uint32_t>(peer->hello.first_psn + round % 2048) &
                        Psn::kMask);
@@ -249,7 +250,7 @@ TEST_F(Secured, ReplayedAndAlteredPacketsDoNotDisturbTheTransfer) {
       for (std::uint32_t edits = prng.below(3); edits > 0 && !bytes.empty(); --edits)
         bytes[prng.below(static_cast<std::uint32_t>(bytes.size()))] =
             static_cast<std::byte>(prng.next());
-      // Sent to its original receiver, or reflected to its sender.
+      // The packet goes to its original receiver, or back to its sender.
       const bool to_b = genuine.to_b != (prng.below(4) == 0);
       (to_b ? as_a : as_b)
           .send_raw(to_b ? pair.b : pair.a, bytes,
@@ -264,7 +265,7 @@ TEST_F(Secured, ReplayedAndAlteredPacketsDoNotDisturbTheTransfer) {
 
 TEST_F(Secured, ProbeOfAStrangerGetsNoAnswer) { EXPECT_EQ(answers_to_a_probe(pair), 0u); }
 
-TEST_F(Secured, ListenerCannotReadThePayload) {
+TEST_F(Secured, AnObserverCannotReadThePayload) {
   PacketTap tap;
   if (!tap.open()) GTEST_SKIP() << tap.why_not();
   pair.transfer_both_ways(nullptr);

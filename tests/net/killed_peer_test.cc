@@ -1,5 +1,4 @@
-// A peer is killed by SIGKILL: how soon does the survivor notice, and are all resources of the peer
-// released?
+// A peer is killed by SIGKILL: the survivor notices soon, and releases all resources of the peer.
 #include <gtest/gtest.h>
 
 #include "hostile_pair.h"
@@ -13,7 +12,7 @@ enum class Way { kPlain, kSecured, kSharedMemory };
 
 class KilledPeer : public ::testing::TestWithParam<Way> {
  protected:
-  // The peer is created first, because a child inherits all open descriptors.
+  // The peer is created first, because a child process inherits all open descriptors.
   void SetUp() override {
     options.world.planes = own_planes();
     options.world.shared_memory = GetParam() == Way::kSharedMemory;
@@ -24,7 +23,7 @@ class KilledPeer : public ::testing::TestWithParam<Way> {
     end.net = std::move(net).value();
     descriptors = open_descriptors();
   }
-  // Connects and completes one write, so that both ends are awake and have keys.
+  // Connects to the peer and completes one write, so that both ends are awake and have keys.
   void meet() {
     end.create_qp();
     theirs = peer->create_qp();

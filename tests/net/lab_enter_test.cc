@@ -1,6 +1,6 @@
-// A process that has entered a lab opens namespaces by path, breaks links and heals them, as a
-// runner with sockets in several hosts does. The test runs in a child, because a process cannot
-// leave a lab again.
+// A process that has entered a lab can open namespaces by path, and break and heal links, as `weft
+// lab run` with sockets in several hosts does. The test runs in a child, because a process cannot
+// leave a lab.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace weft::net {
 namespace {
 
-// Prints what went wrong to stderr; true if nothing did.
+// Uses the lab from inside. True if all of it works; otherwise prints to stderr what went wrong.
 bool works_inside(lab::Lab& lab) {
   const auto fine = [](const Result<void>& result, const char* what) {
     if (!result) std::fprintf(stderr, "%s: %s\n", what, result.error().message.c_str());
@@ -37,7 +37,7 @@ void try_it(bool user_namespace) {
   spec.user_namespace = user_namespace;
   auto lab = lab::Lab::up(spec);
   if (!lab) {
-    // Errors that mean that this machine cannot have labs; any other error is a defect.
+    // These errors mean that labs are not possible on this machine; any other error is a defect.
     const bool lacks =
         lab.error().kind == ErrorKind::kUnsupported || lab.error().kind == ErrorKind::kNotFound;
     if (lacks) GTEST_SKIP() << lab.error().message;
@@ -53,8 +53,8 @@ void try_it(bool user_namespace) {
   EXPECT_FALSE(lab::Lab::open(spec.name));
 }
 
-TEST(LabEnter, WorksWithThePrivilegesOfThisUser) { try_it(false); }
-TEST(LabEnter, WorksInAUserNamespace) { try_it(true); }
+TEST(LabEnter, ALabCanBeUsedFromInsideWithThePrivilegesOfThisUser) { try_it(false); }
+TEST(LabEnter, ALabCanBeUsedFromInsideInAUserNamespace) { try_it(true); }
 
 }  // namespace
 }  // namespace weft::net

@@ -1,4 +1,5 @@
-"""What the tests of labs share: the program, the address plan, datagrams between hosts, and what is left over."""
+"""Shared by the tests of labs: the program, the address plan, datagrams between hosts, processes and namespaces that a test
+left behind."""
 
 import collections
 import json
@@ -10,12 +11,12 @@ import time
 
 WEFT = os.environ["WEFT_BINARY"]
 SCENARIO = "scenarios/lab-two-plane.toml"
-HOSTS, PLANES, LEAVES, SPINES = 4, 2, 2, 2  # of that scenario
+HOSTS, PLANES, LEAVES, SPINES = 4, 2, 2, 2  # the topology of SCENARIO
 SECONDS_MAX = 120
-BASE = f"t{os.getpid()}"  # names of this run: tests may run in parallel
-os.environ["WEFT_LAB_TEST"] = BASE  # every process that comes from here carries it
+BASE = f"t{os.getpid()}"  # prefix of the lab names of this run, because tests may run in parallel
+os.environ["WEFT_LAB_TEST"] = BASE  # marks every process that this test starts
 
-# Runs in a host: counts datagrams by their text until stdin ends, then a little longer, and prints the counts.
+# Program for a host: counts datagrams by text and source until stdin ends and no more arrive, then prints the counts.
 RECEIVE = """
 import collections, json, select, socket, sys
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
@@ -35,7 +36,7 @@ while True:
 print(json.dumps(seen))
 """
 
-# Runs in a host: sends what stdin lists, and prints who sent ICMP errors about it.
+# Program for a host: sends the datagrams that stdin lists, and prints which addresses sent ICMP errors about them.
 SEND = """
 import collections, json, socket, sys, time
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
@@ -58,7 +59,7 @@ for to, text in job["to"]:
         try:
             s.sendto(text.encode().ljust(200 * max(1, job["segments"]), b"x"), (to, 7000))
         except OSError:
-            pass  # an earlier error is told at the next send
+            pass  # the error of an earlier send
         look()
         time.sleep(0.0002)
 time.sleep(0.05)
@@ -75,7 +76,7 @@ def weft(*words, expect=0):
 
 
 def reason_to_skip():
-    """Why this machine has no labs; None where it has."""
+    """Why labs are not possible on this machine; None if they are."""
     ran = weft("up", SCENARIO, "--name", f"{BASE}-probe", expect=None)
     if ran.returncode == 0:
         weft("down", "--name", f"{BASE}-probe")
@@ -92,7 +93,8 @@ def usid(role, plane, index):
 
 
 def carrier(plane, source, to, spine):
-    """The address that leads from a host to another; written from the address plan, not asked of the program."""
+    """The destination address whose uSIDs lead from one host to another. Computed here from the address plan, not by the
+    program under test."""
     leaf = lambda host: host // 2
     usids = [usid(0, plane, leaf(source))]
     if leaf(source) != leaf(to):
@@ -110,7 +112,8 @@ Send = collections.namedtuple("Send", "source to address text")
 
 
 def exchange(name, sends, count, segments=0):
-    """Counts of what arrived, {"text from address": count}, and of ICMP errors, {address: count}."""
+    """Sends datagrams; returns the counts of those that arrived, {"text from address": count}, and of ICMP errors,
+    {address: count}."""
     receivers = {to: inside(name, to, sys.executable, "-c", RECEIVE) for to in {send.to for send in sends}}
     seen, complaints = {}, collections.Counter()
     try:
@@ -135,7 +138,7 @@ def exchange(name, sends, count, segments=0):
 
 
 def own_processes():
-    """Of this run, keepers above all, ourselves aside."""
+    """The processes that this run has started, mostly keepers, without this process."""
     found = []
     for folder in pathlib.Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
@@ -144,7 +147,7 @@ def own_processes():
             if f"WEFT_LAB_TEST={BASE}".encode() in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(folder.name)
         except OSError:
-            pass  # gone, or not ours
+            pass  # has ended, or belongs to another user
     return found
 
 

@@ -1,5 +1,5 @@
-// A keeper is ended while this process has no free descriptors: the keeper must not be taken for
-// dead.
+// A keeper is looked up and ended while this process has no free descriptors: it must not be taken
+// for dead.
 #include "lab/lab_keeper.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ namespace {
 
 class FewDescriptors {
  public:
-  // From now on `spare` more descriptors can be opened, and no others.
+  // From now on this process can open only `spare` more descriptors.
   explicit FewDescriptors(rlim_t spare) {
     getrlimit(RLIMIT_NOFILE, &before_);
     const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -43,8 +43,8 @@ TEST(LabKeeper, LivingKeeperIsNotTakenForDeadWithoutDescriptors) {
   ASSERT_GT(child, 0);
   const auto keeper = lab::find_process(child);
   ASSERT_TRUE(keeper.has_value());
-  // With 0 spare descriptors it cannot hold the process; with 1 it can hold it, but not read its
-  // state.
+  // With 0 spare descriptors end_keeper() cannot open the process; with 1 it can open the process,
+  // but not read its state.
   for (const rlim_t spare : {0, 1}) {
     const FewDescriptors few(spare);
     EXPECT_FALSE(lab::end_keeper(*keeper)) << spare;

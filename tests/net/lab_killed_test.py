@@ -1,5 +1,6 @@
-"""What a `weft lab run` leaves that is killed is swept by the next command that makes or takes down a lab, and nothing else
-is. Runs itself again with a /run of its own, so that nobody else's commands sweep here. Skipped where no lab can be made."""
+"""A killed `weft lab run` leaves namespaces and processes. The next command that makes or takes down a lab removes them, and
+nothing else. This file runs itself once more with a /run of its own, so that commands of others do not interfere. Skipped
+where no lab can be made."""
 
 import json
 import os
@@ -33,7 +34,7 @@ class Killed(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def start(self, trimming):
-        """A run that lasts, with the software switch or without."""
+        """Starts a long `weft lab run`, with or without the software switch."""
         text = pathlib.Path("scenarios/lab-incast.toml").read_text()
         path = pathlib.Path(self.folder.name, "long.toml")
         path.write_text(text.replace('"3s"', '"100s"').replace('"30s"', '"110s"')
@@ -60,7 +61,7 @@ class Killed(unittest.TestCase):
         process.wait()
 
     def left(self, name):
-        """Namespaces, and files of its name."""
+        """The namespaces of the lab, and the files with its name."""
         files = [entry.name for folder in ("/run/weft", "/run/netns") if os.path.isdir(folder)
                  for entry in os.scandir(folder)]
         return [entry for entry in files if entry.startswith((f"{name}.", f"weft.{name}."))]
@@ -129,7 +130,7 @@ class Killed(unittest.TestCase):
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
         self.assertEqual(program.stdout.readline(), "in\n")
-        self.assertIn("host 1 still runs", weft("down", expect=1).stderr)  # the only one there is
+        self.assertIn("host 1 still runs", weft("down", expect=1).stderr)  # the only lab there is
         weft("status", "--name", name)
         down = weft("down", "--name", name)
         self.assertIn("it is cut off now", down.stderr)
@@ -145,7 +146,7 @@ class Killed(unittest.TestCase):
         # The second process ends a moment after the first, and holds the lab until then.
         wait_until(lambda: "is gone" in weft("status", "--name", name, expect=None).stderr,
                    "somebody still holds it")
-        weft("down")  # the only one there is
+        weft("down")  # the only lab there is
         self.assertEqual(self.left(name), [])
 
 

@@ -16,12 +16,12 @@ from lab_hosts import WEFT
 
 SCENARIOS = ["lab-two-plane", "lab-plane-down", "lab-plane-silent", "lab-uplink-down", "lab-one-way", "lab-loss",
              "lab-bad-rkey"]
-# The lab shares a real, busy machine: a run with a different outcome is repeated, and the repeats are counted.
+# The machine is busy and real time counts: a run whose outcome differs is repeated, at most this often.
 ATTEMPTS_MAX = 3
-# The limit of repeats for all files together, so that a defect in every second run is still found.
+# The most repeats for all files together. It is low, so that a defect in every second run is still found.
 REPEATS_MAX = 3
-# EVs that a lab may condemn and revive within one phase, beyond those of the simulation: when the machine pauses,
-# packets arrive late.
+# So many EVs more than in the simulation may become ASSUMED_BAD and GOOD again within one phase in the lab: when the
+# machine pauses, packets arrive late.
 PASSING_MAX = 4
 SAME = ["flows", "completed", "flows_abandoned", "remote_access_errors", "qp_errors", "qp_errors_expected", "story"]
 
@@ -39,7 +39,7 @@ def outcome(result):
 
 
 class SameOutcome(unittest.TestCase):
-    repeats = 0  # of all
+    repeats = 0  # of all files
 
     def check(self, name):
         simulated = run("sim", name, "--paths")
@@ -58,12 +58,12 @@ class SameOutcome(unittest.TestCase):
         self.assertLessEqual(passing, PASSING_MAX)
 
     def test_faults_are_told(self):
-        """The comparison is not one of empty lists."""
+        """The compared lists are not empty."""
         self.assertTrue(outcome(run("sim", "lab-plane-silent", "--paths"))["story"])
 
 
 class SeveralProcesses(unittest.TestCase):
-    """Hosts divided among processes: all flows are in the report, whichever process sent them."""
+    """The hosts are divided among several processes; the report has the flows of all of them."""
 
     def test_the_outcome_is_that_of_all(self):
         expected = outcome(run("sim", "lab-two-plane", "--paths"))

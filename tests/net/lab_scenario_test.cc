@@ -40,10 +40,10 @@ TEST(LabScenarios, FaultsAreCarriedOutOrRefusedByName) {
     const auto scenario = scenario::parse(text.str(), entry.path().string()).value();
     lab::LabSpec spec;
     spec.topology = scenario.topology;
-    // A rate so low that a lab enforces it; the links stay the same.
+    // A rate that a lab can enforce; the links of the topology stay the same.
     spec.topology.host_rate = spec.topology.fabric_rate = Rate::gbps(1);
     const auto plan = lab::LabPlan::make(spec);
-    if (!plan) continue;  // too large for a lab
+    if (!plan) continue;  // the fabric is too large for a lab
     const auto faults = scenario::make_fault_plan(scenario.faults, plan->topology(), {});
     lab::LabFaults broken;
     bool all_taken = true, ever_broken = false;
@@ -62,7 +62,7 @@ TEST(LabScenarios, FaultsAreCarriedOutOrRefusedByName) {
     EXPECT_TRUE(broken.empty() || faults.healed_at == kNever) << entry.path();
     for (const scenario::FaultSpec& fault : scenario.faults) taken.insert(fault.kind);
   }
-  // Without these kinds the test would cover little.
+  // Without these kinds of faults the test would cover little.
   for (const FaultKind kind : {FaultKind::kLinkDown, FaultKind::kPlaneDown, FaultKind::kSwitchDown,
                                FaultKind::kLinkFlap, FaultKind::kLoss})
     EXPECT_TRUE(taken.contains(kind)) << static_cast<int>(kind);

@@ -1,4 +1,4 @@
-"""`weft lab up` with the software switch, as root and in a user namespace. Skipped where neither can be had."""
+"""`weft lab up` with the software switch, as root and in a user namespace. Skipped where neither is possible."""
 
 import json
 import os
@@ -33,7 +33,7 @@ bytes = "1MiB"
 
 
 class Software:
-    """The tests of one lab; below they run as root and in a user namespace."""
+    """The tests of one lab. The subclasses below run them as root and in a user namespace."""
 
     flags = []
 
@@ -92,7 +92,7 @@ class Software:
         self.fault("link host 3 plane 0 down")
         self.assertFalse(has_carrier())
         self.assertEqual(self.status()["hosts"][3]["ports"][0]["state"], "down")
-        # The link is down and silent at once: repairing one fault leaves the other.
+        # The link is down and silent at the same time: repairing one fault leaves the other.
         self.fault("link host 3 plane 0 silent", "--way", "down")
         weft("heal", *"link host 3 plane 0".split(), "--way", "up", "--name", self.name)
         wait_until(has_carrier, "the carrier does not come back")

@@ -1,4 +1,4 @@
-"""`weft lab`: a fabric of network namespaces, as root and in a user namespace. Skipped where neither can be had."""
+"""`weft lab`: a fabric of network namespaces, as root and in a user namespace. Skipped where neither is possible."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from lab_hosts import (BASE, HOSTS, LEAVES, PLANES, SCENARIO, SECONDS_MAX, SPINE
 
 
 class Fabric:
-    """The tests of one lab; below they run as root and in a user namespace."""
+    """The tests of one lab. The subclasses below run them as root and in a user namespace."""
 
     flags = []
 
@@ -56,7 +56,8 @@ class Fabric:
         weft("heal", *text.split(), *flags, "--name", self.name)
 
     def send(self, routes, count=20):
-        """Sends along (plane, from, to, spine) each; gives what arrived, {route: count}, and who complained."""
+        """Sends datagrams over each route (plane, from, to, spine). Returns how many arrived, {route: count}, and which addresses
+        sent ICMP errors."""
         sends = [Send(r[1], r[2], carrier(*r), "-".join(map(str, r)) + "|") for r in routes]
         seen, complaints = exchange(self.name, sends, count)
         arrived = {}
@@ -89,7 +90,7 @@ class Fabric:
                     [sent] = [b["packets"] - a["packets"] for a, b in zip(before, after)
                               if a["from"].endswith(f".p{plane}.t1.{spine}") and a["to"].endswith(f".t0.{leaf}")]
                     self.assertGreater(expected, 0)
-                    # At times the kernel also sends packets about its multicast groups.
+                    # The kernel sometimes adds packets about its multicast groups.
                     self.assertTrue(expected <= sent <= expected + 8, f"{sent} packets, expected {expected}")
 
     def test_link_between_switches_down_and_repaired(self):
@@ -99,7 +100,7 @@ class Fabric:
         self.assertEqual(self.link("p0.t0.0", "p0.t1.1")["state"], "down")
         arrived, complaints = self.send([dead, beside, other_plane, back])
         self.assertEqual(arrived, {dead: 0, beside: 20, other_plane: 20, back: 0})
-        # The leaf before the dead link sends ICMP errors, and on the return path the spine does.
+        # In one direction the leaf before the dead link sends ICMP errors, in the other direction the spine.
         self.assertGreater(complaints["fd00:1:1::"], 0)
         self.assertGreater(complaints["fd00:1:4002::"], 0)
         self.heal("link t0 0 t1 1 plane 0")
@@ -143,7 +144,7 @@ class Fabric:
     def test_loss(self):
         route = (0, 0, 2, 0)
         self.fault("link t0 1 t1 0 plane 0 loss 90%", "--way", "down")
-        self.fault("link t0 1 t1 0 plane 0 loss 50%", "--way", "down")  # instead
+        self.fault("link t0 1 t1 0 plane 0 loss 50%", "--way", "down")  # replaces the first loss
         self.assertEqual(self.link("p0.t1.0", "p0.t0.1")["state"], "loss 50%")
         self.assertEqual(self.link("p0.t0.1", "p0.t1.0")["state"], "up")
         arrived, _ = self.send([route], 400)
@@ -192,7 +193,7 @@ class Fabric:
     def test_killed_while_it_is_built(self):
         name = self.name + "k"
         half_built = 0
-        # Ever later, and on a busy machine later still: until some kill found a lab that was half built.
+        # Kill later and later, until a kill finds a lab that is half built.
         for i in range(60):
             if i >= 12 and half_built > 0:
                 break
@@ -202,7 +203,7 @@ class Fabric:
             up.send_signal(signal.SIGKILL)
             up.wait()
             down = weft("down", "--name", name, expect=None)
-            # The program may have been killed before it made anything.
+            # The program may have been killed before it had made anything.
             self.assertTrue(down.returncode == 0 or "there is none called" in down.stderr, down.stderr)
             half_built += down.returncode == 0
             self.assertEqual([n for n in own_namespaces() if n.startswith(f"weft.{name}.")], [])
@@ -223,7 +224,7 @@ class Fabric:
             self.assertIn("over UDP", client.stderr.readline())
             time.sleep(0.5)
             listener.kill()
-            # This takes a second on an idle machine; without the refusal it would take 17.
+            # With the ICMP refusal this takes 1 s on an idle machine, without it 17 s.
             _, said = client.communicate(timeout=8)
             self.assertEqual(client.returncode, 1, said)
             self.assertIn("does not answer", said)
@@ -235,7 +236,7 @@ class Fabric:
 
     def test_interrupted_while_it_is_built(self):
         name = self.name + "i"
-        for send in os.killpg, os.kill:  # as a terminal does, and to it alone
+        for send in os.killpg, os.kill:  # to its process group as a terminal does, and to the process alone
             in_the_middle = 0
             for _ in range(5):
                 up = subprocess.Popen([WEFT, "lab", "up", SCENARIO, "--name", name, *self.flags],
@@ -245,7 +246,7 @@ class Fabric:
                 if up.poll() is None:
                     send(up.pid, signal.SIGINT)
                 said = up.communicate(timeout=SECONDS_MAX)[1]
-                # On a busy machine the program may finish before the signal.
+                # On a busy machine the program may have finished before the signal.
                 self.assertIn(up.returncode, (0, 128 + signal.SIGINT), said)
                 if up.returncode != 0:
                     in_the_middle += 1
@@ -291,7 +292,7 @@ class Root(Fabric, unittest.TestCase):
             subprocess.run(["ip", "-n", f"weft.{name}.h2", "link", "del", "p1"], check=True)
             self.assertIn("Cannot find device", weft("fault", "plane", "0", "down", "--name", name, expect=1).stderr)
             self.assertIn("fd00:1::1          down", weft("status", "--name", name, expect=1).stdout)
-            weft("heal", "--name", name, expect=1)  # the interface is still missing; everything else is mended
+            weft("heal", "--name", name, expect=1)  # the interface is still missing; everything else is repaired
             shown = subprocess.run(["ip", "-n", port, "link", "show", "h0"], check=True, capture_output=True, text=True)
             self.assertIn("UP", shown.stdout.split("<")[1].split(">")[0].split(","))
             said = weft("status", "--name", name, expect=1).stderr
@@ -322,12 +323,12 @@ class UserNamespace(Fabric, unittest.TestCase):
         [lab] = [text for text in weft("status", "--name", name).stdout.splitlines() if "of process" in text]
         os.kill(int(lab.split("of process ")[1]), signal.SIGKILL)
         wait_until(lambda: "is gone" in weft("status", "--name", name, expect=None).stderr, "its death is not noticed")
-        weft("up", SCENARIO, "--name", name, *self.flags)  # nothing was left but the file
+        weft("up", SCENARIO, "--name", name, *self.flags)  # of the killed lab only the file was left
         weft("down", "--name", name)
 
 
 class SinglePackets(Fabric, unittest.TestCase):
-    """Without offloads; only what differs."""
+    """A lab without offloads; only the tests whose result differs."""
 
     flags = ["--no-offloads"]
 
@@ -340,7 +341,7 @@ for inherited in [n for n in dir(Fabric) if n.startswith("test_") and n != "test
 
 
 class Shapes(unittest.TestCase):
-    """Other shapes stand too."""
+    """Fabrics of other shapes work too."""
 
     def setUp(self):
         self.name = f"{BASE}-shape"
@@ -371,7 +372,7 @@ class Shapes(unittest.TestCase):
         self.assertEqual([s["tier"] for s in lab["switches"]], [0] * 4 + [1] * 4 + [2] * 4)
         sends = [Send(0, 7, "fd00:1::8", "plain")]
         for j in range(2):
-            for k in range(2):  # six uSIDs: all that a carrier holds
+            for k in range(2):  # six uSIDs, as many as an address can hold
                 usids = [usid(0, 0, 0), usid(1, 0, j), usid(3, 0, 2 * j + k), usid(1, 0, 2 + j), usid(0, 0, 3),
                          usid(2, 0, 1)]
                 sends.append(Send(0, 7, "fd00:1:" + ":".join(f"{u:x}" for u in usids), f"{j}{k}"))
@@ -389,7 +390,7 @@ class Shapes(unittest.TestCase):
 
 class Nowhere(unittest.TestCase):
     def test_says_what_is_missing(self):
-        # A user namespace that forbids further ones offers neither root nor a new namespace.
+        # In a user namespace that forbids further user namespaces, a lab is not possible.
         forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
         command = ["unshare", "-Ur", "sh", "-c", forbid, "sh"]
         if subprocess.run([*command, "true"], capture_output=True).returncode != 0:

@@ -1,5 +1,5 @@
-// LibRdma apart from the contract of rdma/rdma.h: libraries and devices that cannot be used, and
-// what mrc.h can tell.
+// LibRdma, apart from the contract of rdma/rdma.h: errors for libraries and devices that cannot be
+// used, and the health that mrc.h reports.
 #include "mrclib/lib_rdma.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace weft::mrclib {
 namespace {
 
-// One line that has each of these texts.
+// The error message is one line and contains each of these texts.
 template <typename T>
 void expect_error(const Result<T>& result, ErrorKind kind,
                   std::initializer_list<const char*> says) {
@@ -57,7 +57,7 @@ TEST(LibRdma, AnUnknownDeviceOrGidIsNamed) {
                {"port 1 of weft0 has no GID 99"});
 }
 
-TEST(LibRdma, HealthSaysWhatMrcCanSay) {
+TEST(LibRdma, HealthHasTheValuesThatMrcReports) {
   auto rdma = LibRdma::open(own_library(), {}).value();
   const auto group = rdma->create_group({}).value();
   const auto health = rdma->health(group.id);

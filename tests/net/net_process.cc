@@ -19,7 +19,7 @@ namespace {
 enum class Order : std::uint8_t { kSlot, kCreateQp, kConnect };
 constexpr std::size_t kOrderMax = 1 + engine::Hello::kSize + engine::RegionHello::kSize;
 
-// Two writes in flight, so that one is always in the middle.
+// Two writes are always posted, so that a SIGKILL interrupts one of them.
 constexpr std::uint32_t kWriteSize = 256u << 10;
 constexpr std::uint32_t kUnderWay = 2;
 
@@ -28,7 +28,8 @@ QpHello hello_of(ConstBytes words) {
           .region = engine::RegionHello::from_bytes(words.subspan(engine::Hello::kSize)).value()};
 }
 
-// The code of the child process. Any failure ends the process, and the test then misses an answer.
+// The code of the child process. On any failure the process exits, and the test gets no answer from
+// it.
 class Work {
  public:
   Work(const engine::NetRdmaOptions& options, NetProcess::Does does, int socket)
@@ -89,7 +90,7 @@ class Work {
     if (send(socket_, words.data(), words.size(), MSG_NOSIGNAL) < 0) _exit(1);
   }
   transport::Qpn qpn_of(const Qp& qp) const { return end_->qpn(qp.group.first_qp); }
-  // A failed QP accepts no more writes. That is expected, because its peer was killed.
+  // After a failure a QP accepts no more writes. A failure is expected, because tests kill peers.
   void write_more(const Qp& qp) {
     if (!writes_ || !qp.connected) return;
     while (end_->endpoint().view(qpn_of(qp)).incomplete < kUnderWay) {

@@ -1,9 +1,9 @@
-// NetProcess: a separate process with a NetRdma, controlled by the test. It is for tests that need
-// SIGKILL. It uses loopback addresses of this test alone, so that the slots are those that the test
-// expects.
+// NetProcess: a separate process with a NetRdma, controlled by the test. It is for tests that kill
+// a process by SIGKILL. It uses loopback addresses that no other test uses, so that the test knows
+// the slots.
 //
-// A test creates it before it opens anything that must be closed when the test's own process closes
-// it. The process ends with this object, or with the test.
+// The child process inherits the descriptors of the test's process, so a test creates it before it
+// opens anything whose closing matters. The process ends with this object, or with the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +15,11 @@
 
 namespace weft {
 
-// The planes of this test process, in one /24; its children get them as an argument.
+// The addresses of this test process, one for each plane, in one /24. Child processes get them as
+// an argument.
 std::vector<Ipv6> own_planes();
 
-// All that a peer must know of a QP and of the region that it may write to.
+// The data that a peer needs: the QP, and the region that the peer may write to.
 struct QpHello {
   engine::Hello hello;
   engine::RegionHello region;
@@ -26,7 +27,7 @@ struct QpHello {
 
 class NetProcess {
  public:
-  enum class Does : std::uint8_t { kListens, kWrites };  // kWrites: to each peer, without end
+  enum class Does : std::uint8_t { kListens, kWrites };  // kWrites: to each peer, endlessly
   explicit NetProcess(const engine::NetRdmaOptions& options, Does does = Does::kListens);
   ~NetProcess();
   NetProcess(const NetProcess&) = delete;
@@ -49,7 +50,7 @@ class NetProcess {
   std::uint16_t slot_ = 0xffff;
 };
 
-// Creates one QP at each process and connects the two.
+// Creates one QP at each of the two processes and connects these QPs.
 void connect(NetProcess& a, NetProcess& b);
 
 }  // namespace weft

@@ -1,6 +1,6 @@
 // No pair (key, nonce) occurs twice on the wire. Real processes of a secured job run; one is killed
 // during a transfer and restarted in the same slot, and others share the same addresses.
-// CaptureReader assigns the captured packets to keys.
+// CaptureReader finds the key of each captured packet.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +13,7 @@
 namespace weft::hostile {
 namespace {
 
-// Packets that each process must have sealed.
+// The number of packets that each process must have sealed.
 constexpr std::uint64_t kEnough = 2000;
 
 class NonceOnTheWire : public ::testing::Test {
@@ -23,7 +23,7 @@ class NonceOnTheWire : public ::testing::Test {
     options.world.planes = own_planes();
     options.world.shared_memory = false;
     options.world.job_secret = job_secret();
-    options.world.rate_cap = Rate::bps(200'000'000);  // low enough for the tap to miss nothing
+    options.world.rate_cap = Rate::bps(200'000'000);  // so slow that the tap misses nothing
     ASSERT_TRUE(tap.narrow_to(options.world.planes[0]));
   }
   // Reads captured packets until `is_over`, for at most 20 s.
@@ -39,7 +39,7 @@ class NonceOnTheWire : public ::testing::Test {
     }
     return false;
   }
-  // Waits until that many processes have sealed enough packets each.
+  // Reads until this many processes have sealed enough packets each.
   bool read_enough_of(std::size_t processes) {
     return read_until(
         [&] { return reader.sealed_by().size() == processes && reader.least_sealed() >= kEnough; });
@@ -63,11 +63,11 @@ TEST_F(NonceOnTheWire, NeverRepeatsAfterAKillNorBesideOtherProcesses) {
   ASSERT_EQ(killed.slot(), 1);
   connect(survivor, killed);
   ASSERT_TRUE(read_enough_of(2));
-  killed.kill();  // it writes without end, so it is killed during a transfer
+  killed.kill();  // in the middle of a transfer, because it writes endlessly
 
   NetProcess again(options, NetProcess::Does::kWrites);
   ASSERT_EQ(again.slot(), 1) << "the slot is free at once";
-  // Two more processes on the same pair of addresses; one of them also connects to the survivor.
+  // Two more processes on the same pair of addresses; one of them connects also to the survivor.
   NetProcess third(options, NetProcess::Does::kWrites), fourth(options, NetProcess::Does::kWrites);
   ASSERT_EQ(fourth.slot(), 3);
   connect(survivor, again);
@@ -84,12 +84,12 @@ TEST_F(NonceOnTheWire, NeverRepeatsAfterAKillNorBesideOtherProcesses) {
   EXPECT_EQ(incarnations_in(1), 2u);
   EXPECT_EQ(incarnations_in(2), 1u);
   EXPECT_EQ(incarnations_in(3), 1u);
-  // Each of the four connections has its own keys for each direction; endpoints may have more.
+  // Each of the four connections has a key for each direction; endpoint packets may use more keys.
   EXPECT_GE(reader.key_count(), 8u);
   std::printf("%llu sealed packets of 5 processes under %zu keys\n",
               static_cast<unsigned long long>(reader.attributed()), reader.key_count());
 
-  // The reader would have seen a repetition.
+  // Reading one packet twice shows that the reader detects repetitions.
   reader.take(last);
   EXPECT_EQ(reader.repeated().size(), 1u);
 }

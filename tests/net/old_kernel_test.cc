@@ -1,4 +1,5 @@
-// Features that older kernels lack. A filter on system calls refuses them here, in a child process.
+// Weft works without features that older kernels lack. A filter on system calls refuses these
+// features here, in a child process.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -17,15 +18,15 @@
 namespace weft::hostile {
 namespace {
 
-// From now on this process has no such system call (with that first argument). False: filters are
-// not permitted.
+// Makes this system call fail from now on (only with this first argument, if it is set). False:
+// filters are not permitted.
 struct Forbidden {
   std::uint32_t number = 0;
   std::optional<std::uint32_t> argument{};
   std::uint32_t error = ENOSYS;
 };
 bool forbid(const Forbidden& what) {
-  constexpr std::size_t kArgument = offsetof(seccomp_data, args);  // its lower half
+  constexpr std::size_t kArgument = offsetof(seccomp_data, args);  // lower half of the argument
   std::array<sock_filter, 6> program = {
       sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, what.number, 0, 3),
@@ -33,7 +34,7 @@ bool forbid(const Forbidden& what) {
       sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, what.argument.value_or(0), 0, 1),
       sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | what.error),
       sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  // With any argument.
+  // Without an argument in `what`, every call is refused.
   if (!what.argument) program[3] = sock_filter BPF_STMT(BPF_MISC | BPF_TAX, 0);
   sock_fprog filter{.len = program.size(), .filter = program.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
@@ -42,7 +43,7 @@ bool forbid(const Forbidden& what) {
 
 constexpr int kHeld = 40, kNotAllowed = 41, kFailed = 42;
 
-// A listener and a dialling end without IPv6.
+// A listener and a dialling end connect although IPv6 is missing.
 int meet_over_ipv4() {
   if (!forbid({.number = SYS_socket, .argument = AF_INET6, .error = EAFNOSUPPORT}))
     return kNotAllowed;
@@ -63,7 +64,7 @@ int meet_over_ipv4() {
   return came && WEXITSTATUS(status) == kHeld ? kHeld : kFailed;
 }
 
-// Runs in a child process.
+// Runs `what` in a child process, because a filter cannot be removed.
 void expect_held(int (*what)()) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -75,7 +76,7 @@ void expect_held(int (*what)()) {
   EXPECT_EQ(WEXITSTATUS(status), kHeld);
 }
 
-TEST(OldKernel, MeetsOverIpv4WithoutIpv6) { expect_held(meet_over_ipv4); }
+TEST(OldKernel, EndsMeetOverIpv4WithoutIpv6) { expect_held(meet_over_ipv4); }
 
 }  // namespace
 }  // namespace weft::hostile

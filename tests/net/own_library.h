@@ -8,7 +8,8 @@
 
 namespace weft {
 
-// Loaded once. The devices of this process keep what controllers say in a folder of their own.
+// The library, loaded once. Devices of this process store the settings of controllers in a folder
+// of this process.
 inline const mrclib::Library& own_library() {
   static const mrclib::Library loaded = [] {
     static char folder[] = "/tmp/weft-rdma-XXXXXX";

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kFullPayload = 4096;
 
-// The size of the first packet of a run, read from its header. Only full packets come in runs.
+// The size of the first packet in `run`, from its header. Only full packets come in runs.
 std::size_t packet_size(ConstBytes run, Security security) {
   const bool secured = security == Security::kSecured;
   if (run.size() < wire::bth_at::kSize || seal::is_hello(run)) return run.size();
@@ -68,7 +68,7 @@ bool PacketTap::open() {
 
 bool PacketTap::narrow_to(const Ipv6& network) {
   const auto first = static_cast<std::uint32_t>(network.low) & 0xffff'ff00;
-  constexpr std::uint32_t kDestinationAt = 16;  // in the IPv4 header
+  constexpr std::uint32_t kDestinationAt = 16;  // offset in the IPv4 header
   std::array<sock_filter, 5> code{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kDestinationAt),
                                    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffff'ff00),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 0, 1),

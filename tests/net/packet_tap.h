@@ -26,18 +26,18 @@ class PacketTap {
   PacketTap& operator=(const PacketTap&) = delete;
   ~PacketTap();
 
-  // False: not permitted, see why_not().
+  // Starts capturing. False: this is not permitted, see why_not().
   bool open();
   const std::string& why_not() const { return why_not_; }
-  // Captures from now on only packets to addresses that differ from this IPv4 address in the last
-  // byte, so that other traffic does not fill the buffer.
+  // From now on captures only packets to the /24 of this IPv4 address, so that other traffic does
+  // not fill the buffer.
   bool narrow_to(const Ipv6& network);
-  // The packets between the two ends since the last call, as far as the buffer could hold them.
-  // Runs that the kernel sends in one piece are split as at a receiver.
+  // The packets captured between the two ends since the last call, as far as the buffer could hold
+  // them. Runs that the kernel sends in one piece are split into packets, as at a receiver.
   std::vector<Packet> take(const End& a, const End& b);
-  // The same for all UDP packets. REQUIRES that payloads of writes are multiples of 4096.
+  // As take(), for all UDP packets. REQUIRES that payloads of writes are multiples of 4096.
   std::vector<Seen> take_all(Security security);
-  // The number of packets lost for want of buffer since the last call.
+  // The number of packets lost since the last call because the buffer was full.
   std::uint32_t poll_missed();
   static bool shows(const std::vector<Packet>& packets, ConstBytes bytes);
 

@@ -1,5 +1,5 @@
-// Two hosts on the loopback with a fabric between them. Packets arrive from the proxy, on their EV,
-// with a correct ICRC. Real sockets; the test sets the time of the fabric.
+// Two hosts on the loopback with a fabric between them. Packets arrive from the sender's proxy, on
+// their EV, with a correct ICRC. Real sockets; the test sets the time of the fabric.
 #include "softswitch/proxy_sockets.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::uint32_t psn_of(const ScriptedNode::Came& came) {
 
 class ProxySocketsTest : public ::testing::TestWithParam<IcrcCover> {
  protected:
-  // A net for each process and plane, so that tests may run in parallel.
+  // Addresses of their own for each process, so that tests may run in parallel.
   const std::uint8_t net = static_cast<std::uint8_t>(110 + 2 * (getpid() % 60));
 
   softswitch::LiveFabricConfig config() const {
@@ -148,7 +148,7 @@ TEST_P(ProxySocketsTest, DamagedPacketArrivesDamaged) {
   EXPECT_FALSE(hosts[2].node.came[0].datagram.intact);
 }
 
-// A sealed packet has the header of a plain one, but a tag in place of the ICRC.
+// A sealed packet: the header is as in a plain packet, but a tag takes the place of the ICRC.
 TEST_P(ProxySocketsTest, PacketWithoutIcrcPassesUnchanged) {
   const fabric::HostPort from{.host = 0, .plane = 0}, to{.host = 2, .plane = 0};
   auto sender = os::UdpSocket::open(

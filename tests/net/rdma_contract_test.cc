@@ -1,5 +1,5 @@
-// The contract of rdma/rdma.h, for each implementation: two ends in this process, of the transport
-// over planes and over shared memory, and of lib_mrc.so.
+// The contract of rdma/rdma.h, tested for each implementation: the transport over planes, the
+// transport over shared memory, and lib_mrc.so. Both ends are in this process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,10 +26,10 @@ constexpr Duration kPatience = Duration::s(20);
 
 enum class Kind : std::uint8_t { kPlanes, kSharedMemory, kLibrary };
 
-// One end with one group, a region of its own and the peer's.
+// One end with one group, a region of its own, and the peer's region.
 struct End {
   std::unique_ptr<rdma::Rdma> rdma;
-  // Those of the implementation's driver.
+  // progress() of the implementation's driver.
   std::function<Time(Time)> progress;
   std::function<void()> wake;
   rdma::Group group{};
@@ -166,7 +166,7 @@ TEST_P(RdmaContract, AnImmediateWithoutAReceiveFailsTheQpAtBothEnds) {
   EXPECT_EQ(a_.post({}), 0u) << "a failed QP takes no more writes";
 }
 
-TEST_P(RdmaContract, AnEmptyWriteAsksWhetherThePeerLivesAndFailsWhenItsGroupHasFailed) {
+TEST_P(RdmaContract, AnEmptyWriteTestsWhetherThePeerLivesAndFailsWhenItsGroupHasFailed) {
   open({});
   ASSERT_EQ(a_.post({.id = 1}), 1u);
   ASSERT_TRUE(drive_until([&] { return a_.writes.size() == 1; }));
@@ -235,7 +235,7 @@ TEST_P(RdmaContract, WritesGoOnOverTheOtherPlanesWhileOneIsDenied) {
   ASSERT_TRUE(drive_until([&] { return a_.rdma->health(a_.group.id).planes_left_out == 0; }));
 }
 
-TEST_P(RdmaContract, SeveralQpsOfAGroupCarryTheirOwnOrder) {
+TEST_P(RdmaContract, EachQpOfAGroupKeepsItsOwnOrder) {
   open({.qps = 3, .sends_max = 8, .receives_max = 8, .receives_posted = 8});
   for (std::uint32_t i = 0; i < 24; ++i) {
     const Write write{.id = i,
@@ -265,7 +265,7 @@ TEST_P(RdmaContract, AGroupThatIsDestroyedMakesRoomForAnother) {
   EXPECT_NE(again->first_qp, a_.group.first_qp);
 }
 
-TEST_P(RdmaContract, DescriptionsThatAreNoneAreRefused) {
+TEST_P(RdmaContract, InvalidDescriptionsAreRefused) {
   open({});
   const auto group = a_.rdma->create_group({}).value();
   const auto good = b_.rdma->describe(b_.group.id);
@@ -282,7 +282,8 @@ TEST_P(RdmaContract, DescriptionsThatAreNoneAreRefused) {
     if (region.size() != good_region.size()) {
       EXPECT_FALSE(a_.rdma->open_region(a_.group.id, region)) << round;
     }
-    // The right size and any content: refused, or values that a write may use; nothing is mapped.
+    // A description of the right size with any content is refused, or gives values that a write may
+    // use; nothing is mapped.
     region = good_region;
     for (std::byte& byte : std::span(region).subspan(round % 2 == 0 ? 0 : 8))
       byte = std::byte(prng.next());
@@ -313,7 +314,7 @@ TEST_P(RdmaContract, TheReasonOfAFailureIsKnownBeforeItsCompletionIsPolled) {
   bool is_told = false;
   for (const Time limit = os::clock_now() + kPatience; !is_told && os::clock_now() < limit;) {
     b_.look();
-    // A device works by itself; its event may come before anything else is seen of the failure.
+    // A device works in a thread of its own: its event may be the first sign of the failure.
     if (GetParam() != Kind::kLibrary) (void)a_.progress(os::clock_now() + Duration::us(50));
     is_told = a_.rdma->poll_failure(failure);
   }
@@ -362,7 +363,7 @@ TEST_P(RdmaContract, AnEndThatSleepsIsWokenByAnotherThread) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     a_.wake();
   });
-  // What else comes, such as the peer's probes, may end a progress() before.
+  // Other arrivals, such as the peer's probes, may end a progress() earlier.
   while (os::clock_now() - start < Duration::ms(20)) (void)a_.progress(start + kPatience);
   waker.join();
   EXPECT_LT(os::clock_now() - start, kPatience / 2);

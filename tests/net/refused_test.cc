@@ -1,6 +1,6 @@
 // A dead peer is distinguished from an attacker that claims that the peer is dead: ICMP errors and
-// closed rings are hints, unanswered probes are the proof. The limits are far below the 17 s that
-// silence alone takes.
+// closed rings are hints, unanswered probes are the proof. Time limits are far below the 17 s after
+// which a QP with a silent peer fails.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr Duration kSoon = Duration::s(1);
 
-// Forges ICMP errors to `to` about its packets to `of`.
+// Sends forged ICMP errors to `to` about its packets to `of`.
 class IcmpForger {
  public:
   IcmpForger() : fd_(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP)) {}
@@ -27,13 +27,13 @@ class IcmpForger {
     if (fd_ >= 0) close(fd_);
   }
   bool is_allowed() const { return fd_ >= 0; }
-  // Claims that no socket has the port of `of`.
+  // Forges "port unreachable": no socket has the port of `of`.
   void refuse(const End& to, const End& of) {
     icmphdr icmp{};
     icmp.code = ICMP_PORT_UNREACH;
     say(to, of, icmp);
   }
-  // Claims that packets to `of` are larger than the path's MTU.
+  // Forges "packet too big": packets to `of` are larger than the path's MTU.
   void narrow(const End& to, const End& of, std::uint16_t mtu) {
     icmphdr icmp{};
     icmp.code = ICMP_FRAG_NEEDED;
@@ -116,7 +116,7 @@ TEST_P(Refused, AClosedPortFailsTheQpSoon) {
   EXPECT_EQ(pair.a.counter("transport.qps_refused"), 1u);
 }
 
-// In secured mode the ends had no time to agree on keys: only hellos are sent and refused.
+// In secured mode the ends had no time to agree on keys, so only hellos are sent and refused.
 TEST_P(Refused, AClosedPortIsNoticedBeforeAnythingWasSent) {
   pair.b.net = nullptr;
   pair.post(pair.a, pair.b, {});
@@ -133,7 +133,7 @@ TEST_P(Refused, AForgedRefusalDisturbsNothing) {
     forger.refuse(pair.a, pair.b);
     ++sent;
   });
-  // An idle QP must survive too, for longer than its probes take.
+  // An idle QP must survive too, for longer than the probes of its peer take.
   const Time until = os::clock_now() + Duration::ms(1200);
   for (int i = 0; i < 8; ++i) forger.refuse(pair.a, pair.b);
   pair.run([&] { return os::clock_now() >= until; });
@@ -148,8 +148,8 @@ TEST_P(Refused, AForgedRefusalDisturbsNothing) {
   EXPECT_TRUE(pair.run([&] { return pair.a.done == goal; }));
 }
 
-// A separate network namespace for this thread, with a loopback. Path MTUs that the kernel learns
-// in it are forgotten with it.
+// A network namespace of its own for this thread, with a loopback. The kernel forgets the learned
+// path MTUs with the namespace.
 class OwnNetwork {
  public:
   OwnNetwork() : back_(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {
@@ -173,8 +173,7 @@ class OwnNetwork {
   bool is_own_ = false;
 };
 
-// The kernel believes any ICMP error that quotes our ports, and would then let only small packets
-// pass.
+// The kernel believes any ICMP error that quotes our ports, and then lets only small packets pass.
 class Narrowed : public ::testing::TestWithParam<Security> {};
 INSTANTIATE_TEST_SUITE_P(Net, Narrowed, ::testing::Values(Security::kPlain, Security::kSecured),
                          [](const auto& param) {
@@ -195,7 +194,7 @@ TEST_P(Narrowed, AForgedPacketTooBigDisturbsNothing) {
     forger.narrow(pair.a, pair.b, kMtu);
     ++sent;
   });
-  // The kernel did believe the forged error.
+  // The kernel has believed the forged error.
   const Ipv6 from = pair.a.hello.ports[0].ip(), to = pair.b.hello.ports[0].ip();
   EXPECT_EQ(net::path_mtu({.from = from, .to = to}), kMtu);
   const std::uint64_t goal = pair.a.done + 1;
@@ -203,11 +202,11 @@ TEST_P(Narrowed, AForgedPacketTooBigDisturbsNothing) {
   EXPECT_TRUE(pair.run([&] { return pair.a.done == goal; }));
   EXPECT_EQ(pair.a.counter("net.drops_send"), 0u);
   EXPECT_EQ(pair.a.counter("transport.evs_condemned"), 0u);
-  // A QP that connects afterwards uses smaller packets, but it works.
+  // A QP that connects now uses smaller packets, but works.
   EXPECT_EQ(pair.a.net->world().payload_to(pair.b.hello.ports), 1024u);
 }
 
-// Over shared memory the socket of the ring reports the death.
+// Over shared memory the ring's socket reports that the peer was killed.
 TEST(RefusedRing, KilledPeerOverSharedMemoryFailsTheQpSoon) {
   HostilePair pair;
   for (End* end : {&pair.a, &pair.b}) {

@@ -1,6 +1,6 @@
 // The software switch must behave exactly as the simulator does. All packets that the hosts of a
-// simulated run sent pass a LiveFabric as real bytes at the same times; the same packets must be
-// marked, trimmed, dropped and delivered.
+// simulated run sent are given to a LiveFabric as real bytes, at the same times. It must mark,
+// trim, drop and deliver the same packets.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -49,7 +49,7 @@ class Replay {
                                       std::uint64_t seed) const {
     softswitch::LiveFabricConfig out = run::live_fabric_config(scenario, topology_, seed);
     out.trimmed_size_after_ip = softswitch::kTrimmedIpPayload;  // the same as in the simulator
-    // Unlimited, because simulated hosts limit themselves.
+    // Unlimited, because simulated hosts limit the bytes at their NIC themselves.
     out.nic_queue_bytes = std::uint64_t{1} << 40;
     return out;
   }
@@ -93,9 +93,9 @@ class Replay {
 
 struct Kind {
   std::uint64_t seed = 1;
-  bool trims = true;  // false: full queues drop
-  // Hosts that acknowledge at the rate of one port often meet at the same picosecond. The switch
-  // and the simulator may then order the packets differently.
+  bool trims = true;  // false: full queues drop packets
+  // Hosts that acknowledge at the rate of one port often send at the same picosecond. Then the
+  // switch and the simulator may order the packets differently.
   bool ties = false;
 };
 
@@ -126,8 +126,8 @@ void expect_same(const std::string& toml, const Kind& kind) {
   EXPECT_GT(kind.trims ? sim.trims : sim.drops_queue, 0u);
 }
 
-// Flows from `senders` hosts to host 0. Each starts at its own time, because the switch and
-// the simulator may order two packets of the same picosecond differently.
+// Each of `senders` hosts sends a flow to host 0. Each flow starts at its own time, because the
+// switch and the simulator may order packets of the same picosecond differently.
 std::string incast(std::uint32_t senders) {
   std::string out = "[workload]\nkind = \"flows\"\nbytes = \"300KiB\"\n";
   for (std::uint32_t i = 1; i <= senders; ++i) {
@@ -150,7 +150,7 @@ fabric_rate = "300Mbps"
 )" + incast(12);
 }
 
-TEST(Replay, TrimmedIncastIsTheSameInBoth) {
+TEST(Replay, ATrimmedIncastGivesTheSameResultInBoth) {
   for (const std::uint64_t seed : {1u, 2u}) {
     expect_same(R"(
 [topology]
@@ -165,7 +165,7 @@ last_hop_ecn = true
   }
 }
 
-TEST(Replay, QueuesThatDropAreTheSameInBoth) {
+TEST(Replay, QueuesThatDropGiveTheSameResultInBoth) {
   expect_same(two_tiers() + R"(
 [switch]
 forwarding = "hashed"
@@ -175,7 +175,7 @@ queue = "60kB"
               {.seed = 3, .trims = false});
 }
 
-TEST(Replay, SharedBuffersAndStevFieldsAreTheSameInBoth) {
+TEST(Replay, SharedBuffersAndStevRoutingGiveTheSameResultInBoth) {
   expect_same(two_tiers() + R"(
 [switch]
 forwarding = "stev"
@@ -185,9 +185,9 @@ shared_alpha = "50%"
               {.seed = 4, .ties = true});
 }
 
-TEST(Replay, FaultsAreTheSameInBoth) {
-  // Seeds without a tie. One seed in four has a tie, and a change of the engine moves it to other
-  // seeds.
+TEST(Replay, FaultsHaveTheSameEffectInBoth) {
+  // Seeds without two packets at the same picosecond. One seed in four has such a tie, and a change
+  // of the transport moves ties to other seeds.
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     expect_same(two_tiers() + R"(
 [switch]

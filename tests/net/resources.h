@@ -18,7 +18,7 @@ inline std::size_t open_descriptors() {
   return count;
 }
 
-// Mappings of rings; each ring has two.
+// The number of mapped ring memories in this process; each ring is mapped twice.
 inline std::size_t ring_mappings() {
   std::size_t count = 0;
   std::FILE* const maps = std::fopen("/proc/self/maps", "r");

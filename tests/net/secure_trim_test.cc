@@ -19,8 +19,8 @@ class SecureTrim : public ::testing::Test {
  protected:
   void SetUp() override { shake_hands(a, b); }
 
-  // Sends more than the port holds. The packets are writes with immediates and timestamps, which
-  // have the longest header.
+  // Sends more packets than the port's queue holds. They are writes with immediate and timestamp,
+  // which have the longest header.
   std::vector<softswitch::Got> crowd(std::size_t trimmed_size_after_ip) {
     softswitch::LiveFabricConfig config = softswitch::config_of(softswitch::one_switch(3));
     config.trimmed_size_after_ip = trimmed_size_after_ip;
@@ -40,7 +40,7 @@ class SecureTrim : public ::testing::Test {
     }
     auto got = bench.receive(softswitch::at_us(1'000'000));
     std::erase_if(got, [](const softswitch::Got& g) {
-      return !world::is_trimmed(softswitch::look_at(g.packet)->dscp);
+      return !world::is_trimmed(softswitch::read_facts(g.packet)->dscp);
     });
     return got;
   }

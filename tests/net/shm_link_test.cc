@@ -1,4 +1,4 @@
-// Checks of a process on the greeting of a peer that offers shared memory.
+// A process checks the greeting of a peer that offers shared memory.
 #include "net/shm_link.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-// Sends a greeting with that many descriptors of memory.
+// Sends a greeting with `descriptors` descriptors of memory.
 void greet_with(int fd, std::size_t descriptors) {
   std::array<char, 26> words{};
   iovec piece{words.data(), words.size()};

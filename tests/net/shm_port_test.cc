@@ -1,5 +1,5 @@
-// Links between real processes. Each child is created before anything else is opened, and reports
-// its result over a pipe.
+// Links between real processes. Each child process is created before anything else is opened, and
+// reports its result over a pipe.
 #include "net/shm_port.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace weft::net {
 namespace {
 
-// Keeps all received datagrams.
+// A node that keeps all received datagrams.
 class Listener final : public world::Node {
  public:
   std::vector<std::vector<std::byte>> payloads;
@@ -41,7 +41,7 @@ class Listener final : public world::Node {
   }
 };
 
-// Names that belong to this test process only, so that it meets no other process.
+// A name that no other test process uses.
 world::Address name(std::uint16_t process) {
   return world::Address::of(
       base::ipv4(0x7f80'0000u | (static_cast<std::uint32_t>(getpid()) & 0x3f'ffff)), process);
@@ -64,7 +64,7 @@ world::Datagram datagram(world::Address to, const std::vector<std::byte>& payloa
                       .size = static_cast<std::uint32_t>(payload.size())}};
 }
 
-// Repeats `done` until it is true; false after five seconds.
+// Calls `done` repeatedly until it is true; false after five seconds.
 bool until(const std::function<bool()>& done) {
   for (const Time limit = os::clock_now() + Duration::s(5); os::clock_now() < limit;) {
     if (done()) return true;
@@ -78,7 +78,7 @@ std::uint64_t counter(const ShmPort& port, std::string_view wanted) {
   return value_of(table, wanted);
 }
 
-// A separate process that runs `body` and exits with 0 if the result is true.
+// A child process that runs `body` and exits with 0 if its result is true.
 class Child {
  public:
   explicit Child(const std::function<bool()>& body) : pid_(fork()) {
@@ -105,7 +105,7 @@ class Child {
 TEST(ShmPort, TwoProcessesReceiveWhatTheOtherSends) {
   const world::Address ours = name(1), theirs = name(2);
   constexpr std::size_t kCount = 2000;
-  // The child returns each payload.
+  // The child process sends each payload back.
   Child child([=] {
     auto port = open_port(theirs);
     Listener node;
@@ -148,7 +148,7 @@ TEST(ShmPort, TwoProcessesReceiveWhatTheOtherSends) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-// The test sets the time: copies that bypass the caches take half as long.
+// The test sets the times: copies that bypass the caches take half as long.
 TEST(ShmPort, FasterCopyRoutineIsChosen) {
   const world::Address ours = name(1), theirs = name(2);
   constexpr std::uint64_t kBytes = 128u << 20;
@@ -202,7 +202,7 @@ TEST(ShmPort, DeadProcessFreesItsLinks) {
     }));
     EXPECT_EQ(ring_mappings(), 4u);
     child.kill_it();
-    // Everything that the dead process sent before is still received; then its resources are
+    // First everything that the dead process sent before is received; then its resources are
     // released.
     ASSERT_TRUE(until([&] {
       port->handle_events();
@@ -226,7 +226,7 @@ TEST(ShmPort, SleepingReaderIsWoken) {
     if (!until([&] { return port->reach(ours); })) return false;
     const std::vector<std::byte> word(8);
     for (int i = 0; i < 20; ++i) {
-      usleep(2000);  // lets the other end sleep; the assertions do not depend on it
+      usleep(2000);  // the other end probably sleeps then; nothing depends on it
       port->send(datagram(ours, word));
       port->flush();
     }
@@ -271,7 +271,7 @@ TEST(ShmPort, NumberOfLinksIsBounded) {
   auto a = open_port(name(2)), b = open_port(name(3));
   ASSERT_TRUE(a->reach(name(1)));
   few->handle_events();
-  ASSERT_TRUE(b->reach(name(1)));  // b cannot know of the limit before the other end looks
+  ASSERT_TRUE(b->reach(name(1)));  // b learns of the limit only when the other end accepts
   few->handle_events();
   EXPECT_EQ(few->link_count(), 1u);
   EXPECT_EQ(counter(*few, "net.shm_links_refused"), 1u);
@@ -289,7 +289,7 @@ TEST(ShmPort, NameHasOneOwner) {
   EXPECT_FALSE(first->reach(name(9)));
 }
 
-// A peer that writes nonsense into the ring loses its link; other links are not affected.
+// A peer that writes invalid data into the ring loses its link; other links are not affected.
 TEST(ShmPort, BrokenRingClosesItsLink) {
   auto ours = open_port(name(1));
   auto other = open_port(name(3));
@@ -311,7 +311,7 @@ TEST(ShmPort, BrokenRingClosesItsLink) {
   EXPECT_EQ(told.came[0].peer, name(2));
 }
 
-// A peer whose read index becomes impossible. The other link is not affected.
+// A peer that writes an impossible read index loses its link; other links are not affected.
 TEST(ShmPort, BrokenReadIndexClosesItsLink) {
   auto ours = open_port(name(1));
   auto other = open_port(name(3));
@@ -325,7 +325,7 @@ TEST(ShmPort, BrokenReadIndexClosesItsLink) {
   std::memset(greeting->memory.control(), 0xff, sizeof(std::uint64_t));
   const std::vector<std::byte> payload(kShmPayloadMax);
   const Time now = os::clock_now();
-  // The read index is only loaded when little room is left.
+  // The writer reads this index only when little room is left.
   for (int i = 0; i < 100 && counter(*ours, "net.shm_links_broken") == 0; ++i) {
     ASSERT_GT(ours->room(now).packets, 0u) << "the port is held back";
     ours->send(datagram(name(2), payload));
@@ -333,10 +333,10 @@ TEST(ShmPort, BrokenReadIndexClosesItsLink) {
   EXPECT_EQ(counter(*ours, "net.shm_links_broken"), 1u);
   EXPECT_EQ(ours->link_count(), 1u);
   EXPECT_EQ(ring_mappings(), 4u) << "two of the other link, two of the end that is broken";
-  EXPECT_FALSE(socket->take_calls()) << "the link is closed";
+  EXPECT_FALSE(socket->take_wakeups()) << "the link is closed";
 
-  // The peer is reported as gone before the port may sleep. Datagrams to it are dropped as to a
-  // dead peer.
+  // The port may sleep only after it has reported that the peer is gone. Datagrams to the peer are
+  // dropped, as for any dead peer.
   EXPECT_FALSE(ours->sleep());
   Listener node;
   ours->report_refusals(now, node);
@@ -380,7 +380,7 @@ TEST(ShmLink, WrongGreetingIsRefusedWhateverItsSize) {
   }
 }
 
-// As root, the child becomes another user. Neither end then accepts the other.
+// The child process becomes another user, which needs root. Then neither end accepts the other.
 TEST(ShmPort, PeerOfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const world::Address ours = name(1);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kCapacity = ShmMemory::kCapacityMin;
 
-// The n-th byte of the test pattern.
+// Byte n of the test pattern of `seed`.
 std::byte pattern(std::uint64_t seed, std::size_t n) {
   return static_cast<std::byte>(seed * 31 + n * 7 + (n >> 8));
 }
@@ -38,7 +38,7 @@ struct Sizes {
   std::size_t header = 0, payload = 0;
 };
 
-// Mostly short records, sometimes the longest possible.
+// Sizes of a random record: mostly short, sometimes the longest possible.
 Sizes draw(Prng& prng) {
   const std::uint32_t kind = prng.below(4);
   const std::uint32_t most = kind == 0 ? 16 : kind == 1 ? 300 : kind == 2 ? 5000 : kShmPayloadMax;
@@ -100,8 +100,8 @@ TEST(ShmRing, FullRingHasNoRoomUntilTheReaderReleases) {
   EXPECT_TRUE(ends.writer.sleep());
   ASSERT_TRUE(ends.reader.next(ends.header, ends.got));
   EXPECT_EQ(ends.writer.room(), 0u);    // taken, but not released
-  EXPECT_TRUE(ends.reader.release());   // true: the writer sleeps and must be woken
-  EXPECT_FALSE(ends.reader.release());  // only once
+  EXPECT_TRUE(ends.reader.release());   // the writer sleeps and must be woken
+  EXPECT_FALSE(ends.reader.release());  // nothing to release, nobody to wake
   EXPECT_EQ(ends.writer.room(), 1u);
   EXPECT_FALSE(ends.writer.sleep());
 }
@@ -110,7 +110,7 @@ TEST(ShmRing, WriterWakesOnlyASleepingReader) {
   Ends ends;
   ends.writer.push({});
   EXPECT_FALSE(ends.writer.take_reader_asleep());
-  EXPECT_FALSE(ends.reader.sleep());  // false: a record is there
+  EXPECT_FALSE(ends.reader.sleep());  // a record is there
   EXPECT_FALSE(ends.writer.take_reader_asleep());
   ASSERT_TRUE(ends.reader.next(ends.header, ends.got));
   EXPECT_TRUE(ends.reader.sleep());
@@ -119,7 +119,7 @@ TEST(ShmRing, WriterWakesOnlyASleepingReader) {
   EXPECT_FALSE(ends.writer.take_reader_asleep());
 }
 
-TEST(ShmRing, TwoThreads) {
+TEST(ShmRing, RecordsCrossBetweenTwoThreads) {
   Ends ends;
   constexpr std::uint64_t kRecords = 3000;
   std::thread writer([&ends] {
@@ -132,10 +132,11 @@ TEST(ShmRing, TwoThreads) {
       }
       const Sizes s = draw(prng);
       fill(std::span(payload).first(s.payload), n);
-      ends.writer.push({.header = ConstBytes(payload).first(std::min(s.header, s.payload)),
-                        .payload = ConstBytes(payload).first(s.payload),
-                        .note = static_cast<std::uint16_t>(n),
-                        .way = n % 2 == 0 ? CopyWay::kThroughCaches : CopyWay::kPastCaches});
+      ends.writer.push(
+          {.header = ConstBytes(payload).first(std::min(s.header, s.payload)),
+           .payload = ConstBytes(payload).first(s.payload),
+           .note = static_cast<std::uint16_t>(n),
+           .routine = n % 2 == 0 ? CopyRoutine::kThroughCaches : CopyRoutine::kPastCaches});
       ++n;
     }
   });
@@ -158,7 +159,7 @@ TEST(ShmRing, TwoThreads) {
   EXPECT_TRUE(right);
 }
 
-// A peer overwrites any byte of the ring while we read. No byte outside the ring may be read
+// A peer overwrites random words of the ring while we read. No byte outside the ring may be read
 // (checked by ASan and by the bounds of the returned spans), and the ring must end as broken, not
 // as a crash.
 TEST(ShmRing, HostileWriterBreaksOnlyTheRing) {
@@ -173,7 +174,7 @@ TEST(ShmRing, HostileWriterBreaksOnlyTheRing) {
       const std::uint64_t at = prng.below(2) == 0 ? ends.reader.taken() & (kCapacity - 1)
                                                   : prng.below(kCapacity / 64) * 64;
       std::uint64_t word = prng.next();
-      // Usually almost valid, so that the later checks are reached too.
+      // Most words are almost valid, so that later checks are reached too.
       if (prng.below(8) != 0) word = (word & 0x003f'ffff'0001'ffff) | 0xa5ull << 56;
       std::memcpy(ends.memory.data() + at, &word, sizeof(word));
       for (int i = 0; i < 4 && ends.reader.next(ends.header, ends.got); ++i) {

@@ -23,12 +23,12 @@ import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
 INSIDE = "WEFT_TEST_INSIDE"
-SECONDS_MAX = 20  # of anything here, also on a busy machine and under sanitizers
+SECONDS_MAX = 20  # limit of every wait here, for busy machines and sanitizers too
 PORT = 4791
 # DSCPs (src/world/world.h) and ECN bits.
 NO_TRIM, TRIMMABLE, TRIMMED, TRIMMED_LAST_HOP, CONTROL = 0, 4, 12, 16, 46
 ECT0, CE = 2, 3
-KEPT = 56  # bytes of UDP payload that a trim leaves: enough for sealed packets
+KEPT = 56  # bytes of UDP payload that a trim keeps: enough for sealed packets
 SO_TIMESTAMPNS = 35
 RATE = 200e6
 CLONE_NEWNET = 0x40000000
@@ -37,7 +37,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def reenter():
-    """Runs this file in namespaces of its own, or says why it cannot."""
+    """Runs this file once more in its own namespaces, or returns why it cannot."""
     command = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child"]
     try:
         tried = subprocess.run([*command, "sh", "-c", "ip link add name x0 type veth peer name x1"], capture_output=True,
@@ -62,7 +62,7 @@ def address(host, plane=0):
 
 
 class Fabric:
-    """Hosts in namespaces, their links in ours, and the switch between them."""
+    """Hosts in namespaces of their own, and the switch in our namespace, with the other ends of their links."""
 
     def __init__(self, hosts, switch, planes=1, topology='shape = "single"', bytes_="1MiB"):
         self.hosts, self.planes = hosts, planes
@@ -91,7 +91,7 @@ bytes = "{bytes_}"
             self.wait_for(lambda: os.readlink(f"/proc/{holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"))
             for plane in range(planes):
                 ours, theirs = f"h{host}p{plane + 1}", f"p{plane + 1}"
-                mac = f"02:57:00:00:00:{plane * 2 * hosts + host:02x}"  # of the link, on a single switch
+                mac = f"02:57:00:00:00:{plane * 2 * hosts + host:02x}"  # as the switch expects
                 sh("ip", "link", "add", "name", ours, "mtu", "4200", "type", "veth", "peer", "name", theirs, "address", mac,
                    "mtu", "4200", "netns", str(holder.pid))
                 sh("ip", "link", "set", ours, "addrgenmode", "none", "up")
@@ -124,7 +124,7 @@ bytes = "{bytes_}"
         self.sent += packets
 
     def settled(self):
-        """Counters once everything that was sent came in and nothing is under way."""
+        """The counters, once everything that was sent has reached the switch and has left it."""
         def is_over():
             self.last = self.counters()
             return self.last["packets_in"] >= self.sent and self.last["under_way"] == 0
@@ -133,7 +133,7 @@ bytes = "{bytes_}"
         return self.last
 
     def collect(self, receiver, count, got):
-        """Adds to `got` until it has `count`: the last may still be on their way to the socket."""
+        """Adds received packets to `got` until it has `count`, because the last ones may arrive late."""
         self.wait_for(lambda: got.extend(take(receiver)) or len(got) >= count)
         return got
 
@@ -171,7 +171,7 @@ bytes = "{bytes_}"
             s.close()
         self.process.terminate()
         last, _ = self.process.communicate(timeout=SECONDS_MAX)
-        for host in range(self.hosts):  # a namespace takes its time to go, and its links with it
+        for host in range(self.hosts):  # the kernel removes a namespace and its links late
             for plane in range(self.planes):
                 sh("ip", "link", "delete", f"h{host}p{plane + 1}")
         for holder in self.namespaces:
@@ -188,7 +188,7 @@ Packet = collections.namedtuple("Packet", "data dscp ecn at source")
 
 
 def take(receiver):
-    """Everything that is there now."""
+    """All packets in the receive buffer."""
     out = []
     while True:
         try:
@@ -206,7 +206,7 @@ def take(receiver):
 
 
 def payload(host, number, size):
-    """Bytes that name themselves, so that what is left of them can be checked."""
+    """A payload that depends on host and number, so that a trimmed packet can be checked too."""
     return struct.pack(">HI", host, number) + PATTERN[number & 255:][:size - 6]
 
 
@@ -217,7 +217,8 @@ class Switch(unittest.TestCase):
         return fabric
 
     def test_incast_is_trimmed_and_marked(self):
-        """8:1: each sender's own link spreads its burst over 40 ms at 200 Mb/s, so eight times too much arrives."""
+        """Eight senders, one receiver: the senders' links spread their bursts over 40 ms at 200 Mb/s each, so eight times the
+        rate of the receiver's port arrives."""
         fabric = self.fabric(9, 'queue = "150kB"\necn_min = "30kB"\necn_max = "100kB"\nlast_hop_ecn = true')
         receiver = fabric.receiver(0)
         senders = [fabric.sender(host, TRIMMABLE) for host in range(1, 9)]
@@ -235,7 +236,7 @@ class Switch(unittest.TestCase):
         self.assertEqual(len(whole) + len(trimmed), 8 * count)
         self.assertEqual(len(trimmed), counters["trims"])
         self.assertEqual(len(marked), counters["ecn_marks"])
-        # An eighth of the packets pass whole, and those that the queue holds at the end.
+        # An eighth of the packets pass untrimmed, and also those in the queue at the end.
         self.assertGreater(len(trimmed), 8 * count // 2)
         self.assertGreater(len(marked), len(whole) // 2)
         seen = set()
@@ -252,7 +253,7 @@ class Switch(unittest.TestCase):
         self.assertEqual(last["drops_send"] + last["drops_receive"] + last["too_large"], 0, last)
 
     def test_the_port_keeps_its_rate(self):
-        """Twice the port's rate for half a second: 200 Mb/s come out, framing included."""
+        """Twice the port's rate arrives for half a second; 200 Mb/s leave, framing included."""
         fabric = self.fabric(5, 'queue = "1MB"\ntrimming = false')
         receiver = fabric.receiver(0)
         senders = [fabric.sender(host, TRIMMABLE) for host in range(1, 5)]
@@ -270,7 +271,7 @@ class Switch(unittest.TestCase):
         self.assertGreater(counters["drops_queue"], 0)
         self.assertEqual(counters["trims"], 0)
         self.assertEqual(len(got), counters["packets_out"])
-        # A queue of 40 ms covers the pauses of this program; the times in which it fills and drains are left out.
+        # A queue of 40 ms covers pauses of this program. The times in which the queue fills and drains do not count.
         begin, end = got[0].at + 0.05, got[0].at + 0.5
         inside = [p for p in got if begin <= p.at < end]
         rate = len(inside) * on_the_wire * 8 / (end - begin)
@@ -320,7 +321,7 @@ class Switch(unittest.TestCase):
         self.assertIn("no such link", wrong.stderr)
 
     def test_delay_and_segments_of_the_host(self):
-        """A run that the host sends as one (UDP_SEGMENT) crosses as single packets; an added delay is seen."""
+        """A run that the host sends in one piece (UDP_SEGMENT) crosses as single packets. An added delay takes effect."""
         fabric = self.fabric(2, 'queue = "1MB"')
         receiver, sender = fabric.receiver(1), fabric.sender(0, TRIMMABLE)
         udp_segment = 103
@@ -337,7 +338,7 @@ class Switch(unittest.TestCase):
         self.assertGreater(fabric.collect(receiver, 1, [])[0].at - begin, 0.3)
 
     def test_between_sockets(self):
-        """No namespaces: hosts are addresses of the loopback, and the switch their proxies."""
+        """Without namespaces: hosts are loopback addresses, and the switch owns their proxy addresses."""
         sh("ip", "link", "set", "lo", "up")
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write('''[topology]
@@ -380,7 +381,7 @@ bytes = "1MiB"
                 self.assertEqual(data, payload(host, number, 4000)[:KEPT])
             else:
                 whole += 1
-                self.assertEqual(data[:3996], payload(host, number, 3996))  # then what would be the ICRC
+                self.assertEqual(data[:3996], payload(host, number, 3996))  # the last 4 bytes are in place of the ICRC
         self.assertGreater(trimmed, 10)
         self.assertGreater(whole, 60)
         switch.terminate()

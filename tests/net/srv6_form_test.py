@@ -14,17 +14,17 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-import clean_environment  # for what it does when imported
+import clean_environment  # the import itself changes the environment
 from lab_hosts import BASE, SCENARIO, SECONDS_MAX, SPINES, WEFT, carrier, own_namespaces, reason_to_skip, wait_until, weft
 import run_tests
 
-HERE, THERE = 0, 2  # on two leaves
+HERE, THERE = 0, 2  # hosts under different leaves
 PLANES = 2
 
-# Runs in a host: writes IPv6 frames that carry IPv6 to a pcap file until stdin ends.
+# Program for a host: writes frames with IPv6 in IPv6 to a pcap file until stdin ends.
 CAPTURE = r"""
 import select, socket, struct, sys
-s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # all: what is sent, too
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # ETH_P_ALL: sent frames too
 s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
 s.bind(("p1", 3))
 with open(sys.argv[1], "wb") as out:
@@ -120,8 +120,8 @@ class Srv6Form(unittest.TestCase):
             self.assertEqual(inner["to"], f"fd00:1::{THERE + 1}")
             self.assertEqual((outer["size"], inner["size"]), (len(frame) - 54, len(frame) - 94))
             self.assertEqual((udp[1], udp[2], udp[3]), (4791, inner["size"], 0))
-        self.assertGreater(data, 300)  # 1,024 each way, half of them in this plane, and the capture may lose some
-        # The first switch runs in the sender's softirq, and may have removed its uSID before the capture.
+        self.assertGreater(data, 300)  # of 512 per direction in this plane; the capture may lose some
+        # The kernel may run the first switch before the capture, so that its uSID is already removed.
         self.assertEqual({tuple(way.rstrip(":").split(":")[-3:]) for way in ways},
                          {tuple(carrier(0, HERE, THERE, spine).rstrip(":").split(":")[-3:]) for spine in range(SPINES)})
         if not shutil.which("tshark"):
@@ -136,7 +136,7 @@ class Srv6Form(unittest.TestCase):
         self.assertEqual({row[1] for row in rows}, {"1"}, "an ICRC that does not hold, or leaves the payload out")
 
     def test_by_carrier_nothing_arrives_here(self):
-        # Shows why the form is needed: over the same links nothing arrives without it.
+        # MRC's form is needed: over the same links no packet of the carrier form arrives.
         words = ["--srv6", "carrier"]
         listener = self.listen(*words)
         client = subprocess.Popen(self.bench(HERE, f"fd00:1::{THERE + 1}", "--size", "1MiB", "--iterations", "20",
@@ -174,14 +174,14 @@ class Srv6Form(unittest.TestCase):
         while "over UDP" not in (line := client.stderr.readline()):
             self.assertNotEqual(line, "")
         time.sleep(0.5)
-        # The program is a child of `weft lab exec`, so every process in the host's namespace belongs to this test.
+        # `weft lab exec` is the parent of the program, so every process in the host's namespace is killed.
         name = f"weft.{self.name}.h{THERE}"
         pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
         self.assertTrue(pids)
         for pid in pids:
             os.kill(int(pid), 9)
         listener.wait(timeout=SECONDS_MAX)
-        # Without the refusal it would take 17 s.
+        # Without the ICMP refusal this would take 17 s.
         _, said = client.communicate(timeout=12)
         self.assertEqual(client.returncode, 1, said)
         self.assertIn("does not answer", said)
@@ -192,7 +192,7 @@ class Srv6Form(unittest.TestCase):
             self.skipTest("setpriv cannot drop a capability here")
         ran = subprocess.run(self.bench(HERE, f"fd00:1::{THERE + 1}", "--srv6", "mrc", before=drop), capture_output=True,
                              text=True, timeout=SECONDS_MAX)
-        # Here the out-of-band stream failed first, because there was no listener; so start one and try again.
+        # The TCP connection failed first, because nothing listened; so start a listener and retry.
         if "CAP_NET_RAW" not in ran.stderr:
             listener = self.listen("--srv6", "mrc")
             ran = subprocess.run(self.bench(HERE, f"fd00:1::{THERE + 1}", "--srv6", "mrc", before=drop),

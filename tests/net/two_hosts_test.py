@@ -1,4 +1,4 @@
-"""`weft bench write` between two hosts: two network namespaces joined by veth pairs, one a plane. Skipped without root."""
+"""`weft bench write` between two hosts: two network namespaces joined by veth pairs, one for each plane. Skipped without root."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-import clean_environment  # for what it does when imported
+import clean_environment  # the import itself changes the environment
 import run_tests
 
 WEFT = os.environ["WEFT_BINARY"]
@@ -21,7 +21,7 @@ def ip(*words):
 
 
 class TwoHosts(unittest.TestCase):
-    """Each test has hosts of its own: a and b, with planes of the MTUs that it asks for."""
+    """Each test has its own hosts a and b, with one plane for each MTU that the test asks for."""
 
     def make(self, *mtus, family=4):
         tag = f"wt{os.getpid() % 100000}"
@@ -53,7 +53,7 @@ class TwoHosts(unittest.TestCase):
         return ["ip", "netns", "exec", self.names[end], WEFT, "bench", "write", *words]
 
     def run_both(self, here=(), there=(), planes=True):
-        """The two ends' exit statuses and what each said. `here` is a, which leads."""
+        """Runs both ends; returns the exit status and the output of each. `here` is for host a, the client."""
         own = {end: ["--planes", self.planes[end]] if planes else [] for end in "ab"}
         listener = subprocess.Popen(self.bench("b", "--listen", *own["b"], *there), stderr=subprocess.PIPE, text=True)
         self.addCleanup(listener.stderr.close)
@@ -89,7 +89,7 @@ class TwoHosts(unittest.TestCase):
     def test_the_smaller_of_both_ends_holds(self):
         self.make(4200, 4200)
         self.assertEqual(self.payload(), 4096)
-        # Only one end knows by its route that the path has a smaller MTU: first a, then b.
+        # Only one end has a route with the smaller MTU: first a, then b.
         for end in "ab":
             other = "b" if end == "a" else "a"
             ip("-n", self.names[end], "route", "add", f"{self.address(other, 1)}/32", "dev", "p1", "mtu", "2200")
@@ -97,7 +97,7 @@ class TwoHosts(unittest.TestCase):
             ip("-n", self.names[end], "route", "del", f"{self.address(other, 1)}/32")
 
     def narrow(self, mtu, family):
-        """a - r - b, wide at a and b, narrow between r and b in r's eyes alone."""
+        """Hosts a and b with a router r between them. Only r knows that its link to b has a small MTU."""
         if family == 6 and not os.path.exists("/proc/net/if_inet6"):
             self.skipTest("this host has no IPv6")
         self.make(family=family)
@@ -133,7 +133,7 @@ class TwoHosts(unittest.TestCase):
 
     def test_a_narrow_hop_that_says_nothing_is_noticed(self):
         router = self.narrow(1500, 4)
-        # Packets that are too large are dropped without an ICMP error, as in a switch.
+        # The router drops packets that are too large without an ICMP error, as a switch does.
         subprocess.run(["ip", "netns", "exec", router, "nft", "-f", "-"], check=True, text=True, input="""
             add table ip narrow
             add chain ip narrow out { type filter hook output priority 0; }
@@ -188,7 +188,7 @@ class TwoHosts(unittest.TestCase):
                                           check=True, capture_output=True, text=True).stdout)["nftables"]
         none, first, others = (e["counter"]["packets"] for r in rules if "rule" in r
                                for e in r["rule"]["expr"] if "counter" in e)
-        # 128 EVs are the labels 0 to 15 on each of 8 ports.
+        # 128 EVs: flow labels 0 to 15 on each of 8 source ports.
         self.assertGreater(none, 0)
         self.assertGreater(first, 3 * none)
         self.assertGreater(others, 3 * none)
@@ -214,7 +214,7 @@ class TwoHosts(unittest.TestCase):
         self.assertIn("over UDP", client.stderr.readline())
         time.sleep(0.5)
         listener.kill()
-        # This takes a second on an idle machine; without the refusal it would take 17.
+        # With the ICMP refusal this takes 1 s on an idle machine, without it 17 s.
         _, said = client.communicate(timeout=8)
         self.assertEqual(client.returncode, 1, said)
         self.assertIn("does not answer", said)
@@ -271,7 +271,7 @@ class TwoHosts(unittest.TestCase):
 
 
 class CarrierForm(unittest.TestCase):
-    """SRv6 by carrier is for links that do not look at UDP checksums: the lab's, not a NIC's."""
+    """The carrier form of SRv6 is for links that do not verify UDP checksums: those of a lab, not of a NIC."""
 
     def test_is_refused_on_what_is_no_veth(self):
         name = f"wt{os.getpid() % 100000}n"
@@ -279,7 +279,7 @@ class CarrierForm(unittest.TestCase):
         ip("netns", "add", name)
         ip("-n", name, "link", "set", "lo", "up")
         for plane in (1, 2):
-            kinds = ("dummy", "bridge", "ifb")  # whatever this kernel has
+            kinds = ("dummy", "bridge", "ifb")  # the first kind that this kernel has
             if not any(subprocess.run(["ip", "-n", name, "link", "add", f"eth{plane}", "type", kind],
                                       capture_output=True).returncode == 0 for kind in kinds):
                 self.skipTest(f"this kernel has none of {', '.join(kinds)}")
@@ -290,7 +290,7 @@ class CarrierForm(unittest.TestCase):
                              capture_output=True, text=True, timeout=SECONDS_MAX)
         self.assertEqual(ran.returncode, 1, ran.stderr)
         self.assertRegex(ran.stderr.strip().splitlines()[-1], "eth1 .* no veth link.*UDP checksum.*--srv6 mrc")
-        # By default it uses MRC's own form, which needs a privilege; the message must name both.
+        # The default is MRC's own form, which needs a privilege; the message must name both forms.
         drop = ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]
         if subprocess.run([*drop, "true"], capture_output=True).returncode != 0:
             self.skipTest("setpriv cannot drop a capability here")

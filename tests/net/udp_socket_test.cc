@@ -1,4 +1,4 @@
-// Sends runs of packets where the kernel cannot split them.
+// UdpSocket sends runs of packets, even where the kernel cannot segment them.
 #include "os/udp_socket.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 class UdpRuns : public ::testing::Test {
  protected:
-  // An address that depends on the process id, so that parallel tests do not meet.
+  // An address that depends on the process id, so that parallel tests do not disturb each other.
   static Ipv6 address() {
     const auto pid = static_cast<std::uint32_t>(getpid());
     return base::ipv4(127, 78, static_cast<std::uint8_t>(pid >> 7),
@@ -21,7 +21,8 @@ class UdpRuns : public ::testing::Test {
   }
   static constexpr std::uint16_t kPort = 14'999;
 
-  // Sends three packets of 1000 bytes and one of 300; each has a header, a payload and a trailer.
+  // Sends a run of three packets of 1000 bytes and one of 300; each has a header, a payload and a
+  // trailer.
   os::UdpSocket::Sent send_run() {
     std::vector<iovec> pieces;
     for (std::size_t packet = 0; packet < 4; ++packet) {
@@ -63,7 +64,7 @@ TEST_F(UdpRuns, RunArrivesAsOneRun) {
   EXPECT_EQ(runs_, 1);
 }
 
-// Without checksums the kernel refuses runs, as it does on an interface without checksum offload.
+// Without UDP checksums the kernel refuses to segment, as on an interface without checksum offload.
 TEST_F(UdpRuns, RunIsSentPacketByPacketIfTheKernelRefusesIt) {
   const int on = 1;
   ASSERT_EQ(setsockopt(sender_.fd(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)), 0);
@@ -81,8 +82,8 @@ TEST_F(UdpRuns, PacketThatNeverFitsIsReportedAsNever) {
             os::UdpSocket::Sent::kNever);
 }
 
-// A socket that repeatedly sends to one address connects to it, and must still receive refusals
-// from other addresses.
+// A socket that repeatedly sends to one address connects to it. It must still receive refusals from
+// other addresses.
 TEST_F(UdpRuns, RefusalFromAnyAddressIsReported) {
   os::UdpSocket sender =
       os::UdpSocket::open({.address = address(), .hears_refusals = true}).value();
@@ -102,7 +103,7 @@ TEST_F(UdpRuns, RefusalFromAnyAddressIsReported) {
     ASSERT_TRUE(refused) << round;
     EXPECT_EQ(refused->ip, address());
     EXPECT_EQ(refused->port, kNobody);
-    // The error of an earlier packet must not drop a later one.
+    // The ICMP error about an earlier packet must not drop a later packet.
     ASSERT_EQ(send_to(kNobody), os::UdpSocket::Sent::kTaken);
     ASSERT_EQ(send_to(kPort), os::UdpSocket::Sent::kTaken);
     while (sender.poll_refusal()) {

@@ -46,8 +46,8 @@ class SecureWorldTest : public ::testing::Test {
     secure(b, kQpnB, a, kQpnA);
     pump([&] { return false; }, Duration::ms(20));
   }
-  // Drives both worlds until `over`, for at least the given time and number of rounds, so that a
-  // busy machine does not matter.
+  // Drives both worlds until `over`, but at least for the given time and number of rounds, because
+  // a machine may be busy.
   template <typename Over>
   bool pump(Over is_over, Duration patience = Duration::s(20)) {
     const Time until = os::clock_now() + patience;
@@ -142,8 +142,8 @@ TEST_F(SecureWorldTest, PacketsWaitForKeysAndCauseTheKeyExchange) {
   EXPECT_TRUE(b.node.came.empty());
   EXPECT_EQ(a.counter("net.waits_for_keys"), 1u);
   EXPECT_GT(b.counter("net.drop_no_session"), 0u) << "b does not know of it yet";
-  // From now on b knows the session. The transport would retransmit the lost packet; here the test
-  // sends another.
+  // Now b gets its session. The transport would retransmit the lost packet; this test sends another
+  // packet.
   secure(b, kQpnB, a, kQpnA);
   ASSERT_TRUE(pump([&] {
     if (a.node.to_send.empty()) a.node.to_send.push_back(write(2, 100, a.world->evs()[0]));

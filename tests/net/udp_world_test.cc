@@ -1,4 +1,4 @@
-// Two worlds over real sockets on the loopback, as two processes would have them. The nodes are
+// Two worlds over real sockets on the loopback, which act like two processes. The nodes are
 // scripted, because this folder may not use the transport.
 #include "net/udp_world.h"
 
@@ -112,7 +112,7 @@ TEST_F(UdpWorldTest, RunIsOneSystemCallAndKeepsItsOrder) {
     open(b, {.icrc = cover});
     const fabric::Ev ev = a.world->evs()[1];
     for (std::uint32_t psn = 0; psn < 14; ++psn) a.node.to_send.push_back(write(psn, 4096, ev));
-    a.node.to_send.push_back(write(14, 77, ev));  // a shorter last packet fits the run
+    a.node.to_send.push_back(write(14, 77, ev));  // a shorter last packet fits into the run
     run(15);
     ASSERT_EQ(b.node.came.size(), 15u);
     for (std::uint32_t psn = 0; psn < 15; ++psn) {
@@ -124,8 +124,8 @@ TEST_F(UdpWorldTest, RunIsOneSystemCallAndKeepsItsOrder) {
   }
 }
 
-// Packets are sprayed one by one. Those that leave together on one path still take one system call,
-// in their order.
+// The node sprays single packets over the paths. Packets that leave together on one path still take
+// one system call, in their order.
 TEST_F(UdpWorldTest, PacketsOfOnePathAreGathered) {
   open(a);
   open(b);
@@ -280,12 +280,12 @@ TEST_F(UdpWorldTest, SharedMemoryCanBeTurnedOff) {
   EXPECT_EQ(b.world->port_count(), 4u);
   EXPECT_FALSE(a.world->shared_memory_ev(b.world->addresses()[0]));
   EXPECT_FALSE(b.world->shared_memory_ev(a.world->addresses()[0]));
-  // No process has that slot.
+  // No process has slot 255.
   EXPECT_FALSE(a.world->shared_memory_ev(world::Address::of(base::ipv4(127, 0, 1, 1), 255)));
 }
 
-// Any process can take any name, so a stolen name must cost a process only its shared memory.
-TEST_F(UdpWorldTest, ANameThatIsTakenCostsSharedMemoryAndNoSlot) {
+// Any process can take any name, so a process whose name is taken must lose only its shared memory.
+TEST_F(UdpWorldTest, ATakenNameDisablesSharedMemoryButCostsNoSlot) {
   open(a);
   const world::Address was = a.world->addresses()[0];
   a.world.reset();
@@ -295,8 +295,8 @@ TEST_F(UdpWorldTest, ANameThatIsTakenCostsSharedMemoryAndNoSlot) {
   open(b);
   EXPECT_EQ(a.world->addresses()[0], was);
   EXPECT_FALSE(a.world->shared_memory_ev(b.world->addresses()[0]));
-  // b finds the stranger under that name, since it has the same user. Ends that can agree out of
-  // band avoid this.
+  // b finds the stranger under a's name, since it has the same user. Ends that agree out of band
+  // avoid this.
   EXPECT_TRUE(b.world->shared_memory_ev(was));
 }
 
@@ -325,8 +325,8 @@ TEST(Ports, SourcePortIdentifiesTheProcess) {
             32'768);  // Linux assigns ephemeral ports from 32,768 on
 }
 
-// For each packet the kernel calls everybody that watches the socket, in the sender's time. A
-// thread that is awake therefore does not watch.
+// The kernel notifies everything that watches a socket of each packet, in the sender's time. So a
+// thread that is awake does not watch.
 TEST_F(UdpWorldTest, AwakeThreadWatchesNoPlaneAndWaitingThreadWatchesAll) {
   open(a);
   open(b);
@@ -334,7 +334,7 @@ TEST_F(UdpWorldTest, AwakeThreadWatchesNoPlaneAndWaitingThreadWatchesAll) {
     pollfd what{.fd = b.world->wait_fd(), .events = POLLIN, .revents = 0};
     return poll(&what, 1, timeout_ms) == 1;
   };
-  // Stays awake until that many descriptors are watched, or for 20 s.
+  // Keeps b awake until this many descriptors are watched, or for 20 s.
   const auto stay_awake = [&](std::size_t watched) {
     const Time until = os::clock_now() + Duration::s(20);
     while (watched_by(b.world->wait_fd()) != watched && os::clock_now() < until) b.world->pass();
@@ -347,19 +347,19 @@ TEST_F(UdpWorldTest, AwakeThreadWatchesNoPlaneAndWaitingThreadWatchesAll) {
     a.node.to_send.push_back(write(psn, 4096, a.world->evs()[psn]));
     a.world->pass();
   };
-  // An awake b receives without watching.
+  // While b is awake, it receives without watching.
   send(0);
   run(1);
   EXPECT_EQ(b.node.came.size(), 1u);
   EXPECT_EQ(watched_by(b.world->wait_fd()), others);
-  // A wait reports packets that arrived before it, and packets that arrive during it.
+  // A wait reports packets that arrived before it and packets that arrive during it.
   send(1);
   EXPECT_FALSE(is_told(0));
   ASSERT_TRUE(b.world->prepare_wait());
   EXPECT_TRUE(is_told(20'000));
   b.world->pass();
   EXPECT_EQ(b.node.came.size(), 2u);
-  // While the first thread waits, another thread stays awake for a long time.
+  // While one thread waits, another thread stays awake for a long time.
   for (int i = 0; i < 3; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
     b.world->pass();
     EXPECT_EQ(watched_by(b.world->wait_fd()), all);
@@ -372,8 +372,8 @@ TEST_F(UdpWorldTest, AwakeThreadWatchesNoPlaneAndWaitingThreadWatchesAll) {
   EXPECT_TRUE(stay_awake(others));
 }
 
-// Peers that are not Weft. These tests have their own addresses, so that no other process has port
-// 4791 there.
+// Peers that are not Weft. These tests use their own addresses, so that no other process has their
+// port 4791.
 TEST(UdpWorldOfOthers, OneProcessHasTheAddressAndAcceptsAnySourcePort) {
   const UdpWorldConfig config{.planes = {base::ipv4(127, 0, 21, 7)}, .peers = PeerKind::kNic};
   auto world = UdpWorld::open(config);
@@ -382,7 +382,7 @@ TEST(UdpWorldOfOthers, OneProcessHasTheAddressAndAcceptsAnySourcePort) {
   EXPECT_FALSE((*world)->has_shared_memory());
   EXPECT_EQ(UdpWorld::open(config).error().kind, ErrorKind::kBusy);
 
-  // A source port that would identify process 3 of a Weft host.
+  // This source port would identify process 3 of a Weft host.
   ScriptedNode node;
   ASSERT_TRUE((*world)->attach((*world)->addresses(), node));
   auto sender =

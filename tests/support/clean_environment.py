@@ -11,7 +11,7 @@ for name in [n for n in os.environ if n.startswith("WEFT_") and not n.startswith
     del os.environ[name]
 _folder = tempfile.mkdtemp(prefix="weft-tests-")
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)
-# An explicit configuration file, so that none is read from the home directory or /etc.
+# An explicit configuration file, so that the tests read none from the home directory or /etc.
 os.environ["XDG_CONFIG_HOME"] = _folder
 os.environ["WEFT_CONFIG"] = os.path.join(_folder, "empty.toml")
 with open(os.environ["WEFT_CONFIG"], "w"):

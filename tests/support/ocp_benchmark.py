@@ -12,18 +12,18 @@ import mrc_programs
 SIZES = [1 << i for i in range(27)]  # the benchmark's sweep, 1 B to 64 MiB
 
 
-# Of its tree, what is built and compared here.
+# The files of OCP's tree that are built and compared.
 NEEDED = ["mrc.h", "mrc_ctl.h", "examples/benchmark/mrc_example.c", "examples/benchmark/utils.c",
           "examples/ev_expansion/ev_expansion.c"]
 
 
 class Failed(Exception):
-    """The error, in one line."""
+    """The benchmark failed; the text is one line."""
 
 
 def tree_of_environment():
-    """OCP's tree, as WEFT_PEER_OCP names it; None where the variable is unset or empty. Another folder, or none, is a mistake
-    that ends the process with one line."""
+    """The folder that the variable WEFT_PEER_OCP names; None if the variable is unset or empty. A folder that does not exist,
+    or is not OCP's tree, ends the process with one line."""
     tree = os.environ.get("WEFT_PEER_OCP")
     if not tree:
         return None

@@ -66,7 +66,7 @@ inline std::uint64_t counter(const run::Outcome& outcome, std::string_view name)
   return value_of(outcome.counters, name);
 }
 
-// All failed expectations, and the command that repeats the run.
+// The text of all failed expectations, with the command that repeats the run.
 inline std::string failures(const run::Outcome& outcome) {
   std::ostringstream out;
   for (const std::string& line : outcome.faults) out << "fault: " << line << '\n';
@@ -79,7 +79,7 @@ inline std::string failures(const run::Outcome& outcome) {
   return out.str();
 }
 
-// Lines of a text file as words, without comments and empty lines.
+// The lines of a text file, each as its words, without comments and empty lines.
 inline std::vector<std::vector<std::string>> table_of(const std::string& path) {
   std::istringstream text(text_of(path));
   std::vector<std::vector<std::string>> rows;

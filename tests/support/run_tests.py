@@ -7,7 +7,7 @@ import pathlib
 import sys
 import unittest
 
-ALL_SKIPPED = 77  # SKIP_RETURN_CODE in cmake/tests.cmake
+ALL_SKIPPED = 77  # the exit status for "all skipped", SKIP_RETURN_CODE in cmake/tests.cmake
 
 
 def _name():

@@ -21,7 +21,7 @@ def skips(lines):
             reason = []
         elif line.startswith("[  SKIPPED ]"):
             if reason is not None:
-                # An entry may be a whole program: then its name says nothing of the case.
+                # The entry may be a whole program, whose name does not contain the test case.
                 case = line.split()[3]
                 name = test if test.endswith(case) else f"{test}.{case}"
                 found[f"skipped: {name}: {' '.join(' '.join(reason).split()) or 'no reason given'}"] = None

@@ -19,7 +19,7 @@ HALVES = {"release": "release", "hashes": "trace hashes of other builds", "asan"
 
 
 def cases(lines):
-    """How many passed and how many were skipped; of an entry that was run again, its last try."""
+    """How many test cases passed and how many were skipped. If an entry was repeated, its last run counts."""
     entries, last = {}, None
     for line in lines:
         line = line.rstrip("\n")
@@ -55,7 +55,7 @@ def note(half, *words):
 
 
 def sums(half):
-    """Of each word of the half's notes; None where there are none."""
+    """The sum of each word of the notes of one half; None if there are no notes."""
     if not (NOTES / half).exists():
         return None
     out = {"built": 0.0, "ran": 0.0, "passed": 0.0, "skipped": 0.0}
