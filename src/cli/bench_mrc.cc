@@ -122,8 +122,8 @@ Result<void> MrcEnd::open(const BenchMemory& memory, std::uint32_t qps_max,
   return {};
 }
 
-// --- set-up: the other end may be an engine's, so descriptions are Hellos as in net_hello.h
-// ----------
+// --- set-up ------------------------------------------------------------------------------------
+// The other end may be an engine's, so descriptions are Hellos as in net_hello.h.
 
 // The fields that are the same for every QP, except the ports.
 engine::Hello MrcEnd::hello() const {

@@ -309,8 +309,7 @@ Result<void> LibRdma::destroy_group(Time, rdma::GroupId id) {
   return {};
 }
 
-// --- describing and connecting
-// --------------------------------------------------------------------
+// --- describing and connecting -----------------------------------------------------------------
 
 std::vector<std::byte> LibRdma::describe(rdma::GroupId id) const {
   WEFT_ASSERT(id < groups_.size() && groups_[id].is_there);

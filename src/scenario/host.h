@@ -31,8 +31,7 @@ class Host final : public rdma::Program {
   };
   explicit Host(const Setup& setup);
 
-  // --- set-up: call add_end() for each end, then begin()
-  // ------------------------------------------
+  // --- set-up: call add_end() for each end, then begin() ---------------------------------------
   // Adds the next end, in the order of Plan::ends_of(). The QpIndex of its QP is the end's index.
   // `qpn` names the QP in the trace.
   void add_end(transport::Qpn qpn);

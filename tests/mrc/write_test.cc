@@ -200,7 +200,7 @@ __attribute__((no_sanitize("thread"), noinline)) bool spin_until(const std::uint
 }
 
 // Neither process calls the library while bytes are in flight: both only read their memory.
-TEST(Write, WritesArriveWhileNeitherProgramCallsTheLibrary) {
+TEST(Write, ProgressWithoutCalls) {
   OtherProcess other([](const Line& line) {
     Host host;
     End end(host);

@@ -242,8 +242,7 @@ TEST(TamperedEvTrace, DataOnAnEvThatIsStillBadIsReported) {
   EXPECT_TRUE(complains(judged(records), "ev"));
 }
 
-// --- a part of the simulated system makes a mistake
-// ------------------------------------------------
+// --- a part of the simulated system makes a mistake --------------------------------------------
 
 TEST(BrokenRun, AnUnbrokenRunHasNoComplaint) { EXPECT_TRUE(BrokenRun({}).complaints().empty()); }
 
