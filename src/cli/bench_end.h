@@ -62,7 +62,7 @@ class BenchEnd {
   // Drives the network until something may have happened, or until the time is `limit`.
   virtual void progress(Time limit) = 0;
   // Drives the network until the time is `until`, so that the peer's packets are acknowledged.
-  // REQUIRES that no own write is in flight.
+  // Meanwhile the caller posts nothing and expects no completion.
   virtual void answer(Time until) = 0;
   // The time of the last progress().
   virtual Time now() const = 0;

@@ -27,8 +27,8 @@ struct Test {
   Certainty certainty = Certainty::kPublished;
   Level level = Level::kMust;
   const char* what;  // one line that says what must be true
-  // The test; it runs in its own process. It fails by throwing Failure, Skip or SuiteError
-  // (checks.h), otherwise it passes.
+  // Runs the test, in its own process. The test passes if this returns; otherwise it throws Failure,
+  // Skip or SuiteError (checks.h).
   void (*body)(Session&);
 };
 

@@ -1,6 +1,6 @@
 // QueuePair: an MRC QP of this process in all states of verbs, from creation to destruction.
 //
-// Several threads may call any function except the destructor. Posts go through the rings of
+// Several threads may call any function except the destructor. Posts pass through the rings of
 // DeviceQp; states and attributes change under the engine's lock.
 #pragma once
 

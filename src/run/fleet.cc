@@ -143,7 +143,7 @@ void Fleet::on_crash(HostIndex host) {
 }
 
 Fleet::QpErrors Fleet::qp_errors() const {
-  // Whether a connection has a flow that is meant to fail.
+  // Whether a connection has a flow that has to fail.
   std::vector<bool> meant(plan_.connections.size(), false);
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
     for (const scenario::Op& op : plan_.ops_of(host)) {

@@ -230,7 +230,7 @@ from = "300us"
 until = "600us"
 )";
 
-// Removes the records that say that an EV became good. Later data on such an EV must be reported.
+// Removes the records that say that an EV became GOOD. Later data on such an EV must be reported.
 TEST(TamperedEvTrace, DataOnAnEvThatIsStillBadIsReported) {
   Records records = trace_of(parsed(kPathDies, "path-dies"));
   ASSERT_TRUE(judged(records).empty());
