@@ -1,13 +1,13 @@
-// many_qps: the memory and set-up time of QPs, with many QPs and many processes. It uses only
-// mrc.h, as any program.
+// many_qps: measures memory and set-up time with many QPs and many processes. Like any program, it
+// uses only mrc.h and verbs.
 //
 //   many_qps PROCESSES NEIGHBOURS QPS ROUNDS
 //
 // Each process opens the device and has QPS QPs with each of its next NEIGHBOURS processes in a
-// ring (two processes: with each other, once). On every QP both ends write ROUNDS messages with an
-// immediate. Each message has its own pattern and is checked byte by byte before the next one is
-// requested. Prints one JSON object. Exit status 1: a call failed, a byte was wrong, or a minute
-// passed.
+// ring. (Two processes have one group of QPs with each other.) On every QP both ends write ROUNDS
+// messages with an immediate. Each message has its own pattern, and is checked byte by byte before
+// the next one is requested. Prints one JSON object. Exit status 1: a call failed, a byte was
+// wrong, or the run took too long.
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ using namespace many_qps;
 
 namespace {
 
-// Forwards the values that the processes exchange.
+// The parent: forwards values between the processes, and returns their reports.
 std::vector<Report> lead(const Shape& shape, const std::vector<int>& lines) {
   std::vector<std::vector<std::uint32_t>> edges_of(shape.processes);
   for (std::uint32_t e = 0; e < shape.edges(); ++e) {
@@ -116,7 +116,7 @@ int main(int count, char** words) {
     const pid_t child = fork();
     check(child >= 0, "fork");
     if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies with its parent
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child must not outlive its parent
       close(pair[0]);
       for (const int line : lines) close(line);
       tell<Report>(pair[1], {Process(shape, p, pair[1]).run()});

@@ -11,11 +11,11 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr std::uint32_t kSize = 256;  // bytes of a message
-constexpr std::uint32_t kSlots = 2;   // one message is checked while the next arrives
+constexpr std::uint32_t kSlots = 2;   // the device may fill one slot while the other is checked
 constexpr std::uint32_t kStride =
-    2 * kSlots * kSize;  // memory of a QP: send slots and receive slots
+    2 * kSlots * kSize;  // memory of a QP: its send slots and its receive slots
 
-// Memory of this process; a shared page counts as its share (PSS).
+// Memory of this process in KiB. Of a page shared by n processes, each counts 1/n (PSS).
 std::uint64_t pss_kib() {
   std::ifstream in("/proc/self/smaps_rollup");
   for (std::string word; in >> word;) {
@@ -140,8 +140,8 @@ void Process::wait(Clock::time_point until) {
   check(Clock::now() < until, "not all messages came");
 }
 
-// A QP starts its next round when the peer's message of this round has arrived and its own is
-// acknowledged. So the two ends are never more than one round apart, and two slots are enough.
+// A QP begins its next round when the peer's message of this round has arrived and its own message
+// is acknowledged. So the two ends are never more than one round apart, and two slots are enough.
 void Process::exchange(const std::vector<Wire>& peers) {
   struct State {
     std::uint32_t sent = 0, done = 0, received = 0;

@@ -1,6 +1,6 @@
-// pointer_chase: the time of one dependent load on this machine at the moment. Memory latency limits a simulator of
-// many hosts, so its speeds can only be compared together with this figure. Prints one JSON object: nanoseconds per
-// load for working sets of several sizes.
+// pointer_chase: measures the present time of one dependent load on this machine. Memory latency
+// limits a simulator of many hosts, so its speeds can only be compared together with this figure.
+// Prints one JSON object: nanoseconds per load, for working sets of several sizes.
 //
 //   pointer_chase [MIB ...]      default: 1 16 128 1024
 #include <chrono>
@@ -40,7 +40,7 @@ double nanoseconds_a_load(const std::vector<Line>& lines, std::size_t loads) {
   const auto before = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < loads; ++i) at = lines[at].next;
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
-  start = at;  // uses the result, so that the compiler keeps the loop
+  start = at;  // a use of the result, so that the compiler keeps the loop
   return took.count() / static_cast<double>(loads);
 }
 
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   const char* comma = "";
   for (std::size_t size_mib : sizes_mib) {
     const auto lines = one_cycle((size_mib << 20) / sizeof(Line));
-    nanoseconds_a_load(lines, 200'000);  // warms pages and caches
+    nanoseconds_a_load(lines, 200'000);  // a first pass that fills caches and touches pages
     std::printf("%s\"%zu\": %.1f", comma, size_mib, nanoseconds_a_load(lines, 2'000'000));
     comma = ", ";
   }

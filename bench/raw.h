@@ -1,4 +1,5 @@
-// Shared by the bare peers: namespaces, addresses, large buffers, and exit with one line.
+// Used by all raw_* programs: network namespaces, addresses, large buffers, exit with a one-line
+// message.
 #pragma once
 
 #include <arpa/inet.h>
@@ -21,7 +22,7 @@ namespace raw {
   _exit(1);
 }
 
-// Enters a network namespace by name; an empty name changes nothing.
+// Enters the network namespace with this name. An empty name: stays in the present one.
 inline void enter(const std::string& name) {
   if (name.empty()) return;
   const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
-// raw_shm: the speed of shared memory, and of UDP, between two processes of this machine without
-// any protocol.
+// raw_shm: measures shared memory, and UDP, between two processes of this machine, without any
+// protocol.
 //
 //   raw_shm ring PIECE SECONDS    one direction through a ring of 2 MiB in pieces of PIECE bytes, each
 //                                 copied in from one buffer of 64 MiB and out to another: GB/s
@@ -128,7 +128,7 @@ double ring_bandwidth(Shared& shared, std::size_t piece, double seconds) {
 
 // --- round trips -------------------------------------------------------------------------------
 
-// The median of `rounds` round trips, in us.
+// Measures `rounds` round trips and returns their median in us.
 template <typename Round>
 double median_us(std::uint64_t rounds, Round round) {
   std::vector<double> us;
@@ -163,7 +163,7 @@ double flag_round_trip(Shared& shared, std::uint64_t rounds) {
   return us;
 }
 
-// One end of a UDP flow between two ports of the loopback.
+// One end of a UDP flow over the loopback.
 class Udp {
  public:
   Udp(bool sleeps) : sleeps_(sleeps), fd_(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
@@ -202,8 +202,8 @@ class Udp {
   int fd_, epoll_ = -1;
 };
 
-// Pins the ends to two cores: sleeping ends on one core or on two cores differ by a factor of four,
-// and the scheduler would choose differently in each run.
+// Pins a process to a core. Round trips between sleeping processes differ by a factor of four if
+// the processes are on one core or on two, and the scheduler would choose differently in each run.
 void keep_to_core(int core) {
   cpu_set_t one;
   CPU_ZERO(&one);

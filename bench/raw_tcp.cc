@@ -1,5 +1,5 @@
-// raw_tcp: the speed of the kernel's TCP or MPTCP between two processes of this machine. Messages
-// go from one large buffer into another; the times of arrival are recorded.
+// raw_tcp: measures the kernel's TCP or MPTCP between two processes of this machine. Messages go
+// from one large buffer into another, and the arrival times are recorded.
 //
 //   raw_tcp ADDRESS SECONDS [--mptcp] [--cubic|--bbr] [--from-netns NAME] [--to-netns NAME]
 //           [--buffer MIB] [--message BYTES] [--port PORT]
@@ -54,7 +54,8 @@ int open_socket(const Options& options, const Address& address) {
   return fd;
 }
 
-// Ends with the stream, or when no byte arrives for a while after the end of the run.
+// Receives until the stream ends, or until no byte has arrived for a while after the end of the
+// run.
 void receive(const Options& options, int listener) {
   const int fd = accept(listener, nullptr, nullptr);
   if (fd < 0) fail("accept");
@@ -95,7 +96,7 @@ void receive(const Options& options, int listener) {
 
 void send_all(const Options& options, const Address& to) {
   int fd = -1;
-  // The listener may not have started yet, or its interface may still be down.
+  // Retry: the listener may not have started yet, or its interface may still be down.
   for (int i = 0; i < 100; ++i) {
     fd = open_socket(options, to);
     if (connect(fd, to.get(), to.size) == 0) break;
@@ -157,8 +158,8 @@ int main(int argc, char** argv) {
     const int listener = open_socket(options, address);
     const int on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    // Listens on every address, because the other subflows of MPTCP arrive at the addresses of
-    // other links.
+    // Listen on every address, because MPTCP's other subflows arrive at the addresses of other
+    // links.
     Address any = address;
     any.set_any();
     if (bind(listener, any.get(), any.size) != 0 || listen(listener, 1) != 0) fail("bind");
@@ -173,7 +174,7 @@ int main(int argc, char** argv) {
   }
   enter(options.from_netns);
   send_all(options, address);
-  // A receiver whose sender has died must not wait for ever.
+  // Do not wait for ever: the sender may have died.
   for (int i = 0; i < 100; ++i) {
     if (waitpid(child, nullptr, WNOHANG) == child) return 0;
     usleep(20'000);

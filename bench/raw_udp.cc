@@ -1,12 +1,13 @@
-// raw_udp: the speed of UDP between two processes of this machine, without reliability. It sends
-// runs of packets with UDP_SEGMENT and UDP_GRO. Each packet is a header and a piece of a large
-// buffer, which the receiver copies to its place in another large buffer. Flow control costs
-// nothing: it is a counter in shared memory.
+// raw_udp: measures UDP between two processes of this machine, without reliability. It sends and
+// receives several packets in one system call (a run) with UDP_SEGMENT and UDP_GRO. Each packet is
+// a header and a piece of a large buffer; the receiver copies the piece to its place in another
+// large buffer. For flow control the receiver counts bytes in shared memory, which costs almost
+// nothing.
 //
 //   raw_udp ADDRESS[,ADDRESS...] [seconds] [packets a run] [payload] [sender's netns] [receiver's netns]
 //
-// Runs go to the addresses in turn; runs of one packet by sendmmsg, 16 at a time. Prints Gb/s of payload
-// received.
+// Successive runs go to the addresses in turn. With one packet a run, sendmmsg sends 16 runs at a
+// time. Prints Gb/s of payload received.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -115,7 +116,7 @@ double send(Shared& shared, const std::vector<Address>& addresses, double second
       moved = now();
     }
     if (sent - lost - received + bytes > kWindow) {
-      // Bytes that are missing for 5 ms count as lost.
+      // If no byte arrives for 5 ms, count all missing bytes as lost.
       if (now() - moved > 5e-3) lost = sent - received;
       continue;
     }
@@ -168,7 +169,7 @@ int main(int argc, char** argv) {
     addresses.push_back(parse(list.substr(at, comma - at), kPort));
     at = comma + 1;
   }
-  // With several addresses the receiver binds to any address.
+  // With several addresses, the receiver must bind to the wildcard address.
   Address address = addresses[0];
   if (addresses.size() > 1) address.set_any();
   const double seconds = argc > 2 ? std::atof(argv[2]) : 1;

@@ -1,7 +1,8 @@
-// stands_still: how long this machine pauses a process that only reads the clock, while nothing of ours runs. Pauses
-// of a transfer are meaningful only in comparison with it. Prints the longest gap in ms of each core. With --beside
-// it runs during a transfer: it sleeps for half a millisecond at a time, and prints each gap of more than a
-// millisecond in which it was not woken: its time (monotonic clock, s) and its length (ms).
+// stands_still: measures how long this machine stops a process that only reads the clock. Pauses of
+// a transfer can only be judged in comparison with this. Prints the longest gap of each core, in
+// ms. With --beside it is to run during a transfer: it sleeps for half a millisecond at a time. For
+// each gap of more than a millisecond it prints the time (monotonic clock, in s) and the length (in
+// ms).
 //
 //   stands_still SECONDS [--beside]
 #include <sched.h>
@@ -28,10 +29,11 @@ void stay_on(unsigned core) {
   CPU_ZERO(&one);
   CPU_SET(core, &one);
   sched_setaffinity(0, sizeof(one),
-                    &one);  // pins this thread; if that is not permitted, it is not pinned
+                    &one);  // pins this thread to the core, if that is permitted
 }
 
-// Prints every long gap if it runs beside a transfer; otherwise each gap that is longer than all before it.
+// With `beside`, returns every gap of more than a millisecond. Otherwise each gap that is longer
+// than all earlier ones.
 std::vector<Gap> watch(unsigned core, double seconds, bool beside) {
   stay_on(core);
   const auto start = Clock::now();

@@ -1,5 +1,5 @@
-// Forward declaration of CLI11's App. Its header takes seconds to compile, and most files only pass
-// an App on.
+// Forward declaration of CLI11's App. The header of CLI11 takes seconds to compile, and most files
+// only pass an App on to other functions.
 #pragma once
 
 namespace CLI {

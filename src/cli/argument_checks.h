@@ -15,7 +15,7 @@ inline CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = ~st
   return CLI::Validator(
       [least, most](const std::string& text) -> std::string {
         std::uint64_t value = 0;
-        const bool hex = text.starts_with("0x");  // masks are usually written in hexadecimal
+        const bool hex = text.starts_with("0x");  // masks are usually given in hexadecimal
         const char* const end = text.data() + text.size();
         const auto parsed = std::from_chars(text.data() + (hex ? 2 : 0), end, value, hex ? 16 : 10);
         const bool fits = value >= least && value <= most;
@@ -26,14 +26,14 @@ inline CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = ~st
       "");
 }
 
-// For values with a fraction, such as seconds and shares.
+// For values that may have a fraction, such as seconds.
 inline CLI::Validator number(double least, double most) {
   return CLI::Validator(
       [least, most](const std::string& text) -> std::string {
         double value = 0;
         const char* const end = text.data() + text.size();
         const auto parsed = std::from_chars(text.data(), end, value);
-        const bool fits = value >= least && value <= most;  // false for NaN
+        const bool fits = value >= least && value <= most;  // false if the value is NaN
         if (parsed.ec == std::errc() && parsed.ptr == end && fits) return {};
         return fmt::format("{}: expected a number from {} to {}", text, least, most);
       },

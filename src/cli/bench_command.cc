@@ -47,7 +47,7 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchArguments& arguments) {
   return sizes;
 }
 
-// Reads a short text that was written with one call, a few hundred bytes at most; closes `fd`.
+// Reads a short text that another process wrote with one call. Closes `fd`.
 std::string read_all(int fd) {
   std::array<char, 512> buffer;
   const ssize_t got = read(fd, buffer.data(), buffer.size());
@@ -55,7 +55,7 @@ std::string read_all(int fd) {
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
-// Refuses `--size 4KiB 64KiB`: the second size would be taken as the name of a host.
+// Refuses `--size 4KiB 64KiB`: CLI11 would take the second size for the name of a host.
 CLI::Validator no_size() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {
@@ -74,20 +74,20 @@ Result<void> follow_parent(const Bench& bench, os::Stream stream) {
   return follow(bench, parent);
 }
 
-// Both ends on this host: this process leads, a child follows.
+// Both ends on this host: this process leads, and a child process follows.
 Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return Error{ErrorKind::kSystem, fmt::format("socketpair: {}", std::strerror(errno))};
-  int words[2];  // carries the child's error to the parent
+  int words[2];  // a pipe for the child's error message
   if (pipe2(words, O_CLOEXEC) != 0)
     return Error{ErrorKind::kSystem, fmt::format("pipe: {}", std::strerror(errno))};
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return Error{ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno))};
   if (child == 0) {
-    // The child ends with its parent in any case. Ctrl-C and a hangup are handled by the parent
-    // alone, which then informs the child.
+    // The child must not outlive its parent. Only the parent handles Ctrl-C and hangup; it then
+    // informs the child.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
@@ -99,7 +99,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
       const std::string& why = done.error().message;
       [[maybe_unused]] const auto told = write(words[1], why.data(), why.size());
     }
-    // _exit, not exit(): the objects that the parent opened must not be destroyed here.
+    // Use _exit(): the objects that the parent opened must not be destroyed in the child.
     _exit(done ? 0 : 1);
   }
   close(pair[1]);
@@ -115,7 +115,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   int ended = 0;
   waitpid(child, &ended, 0);
   const std::string why = read_all(words[0]);
-  // The child's own error says more than the error that this end got from the child's failure.
+  // If the child failed, its error message is more precise than the resulting error of this end.
   const bool failed = !WIFEXITED(ended) || WEXITSTATUS(ended) != 0;
   if (failed && (done || noticed_gone)) {
     return Error{ErrorKind::kSystem,
@@ -124,7 +124,8 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
   return done;
 }
 
-// The flag that only the dialling end may use, if it was given here; else empty.
+// A flag that only the dialling end may use, if the user gave one to the listening end; otherwise
+// empty.
 std::string_view words_of_the_caller(const BenchArguments& arguments) {
   if (!arguments.sizes.empty()) return "--size";
   if (arguments.latency) return "--latency";
@@ -169,7 +170,7 @@ Result<void> check(const BenchArguments& arguments) {
   return {};
 }
 
-// "planes: 10.0.1.7 (eth0), 10.0.2.7 (eth1)".
+// Text such as "planes: 10.0.1.7 (eth0), 10.0.2.7 (eth1)".
 std::string words_of_planes(const Bench& bench) {
   if (!bench.arguments.fabric.empty()) {
     return fmt::format("planes: those of host {} of {}", bench.arguments.fabric_host,
@@ -178,7 +179,8 @@ std::string words_of_planes(const Bench& bench) {
   return "planes: " + os::text_of(bench.planes);
 }
 
-// Opens everything once before clients are accepted, so that errors of this host are found first.
+// Opens everything once and closes it again, so that errors of this host are found before clients
+// connect.
 Result<void> try_out(const Bench& bench) {
   WEFT_TRY(const Buffers buffers, Buffers::make(1));
   WEFT_CHECK(open_end(bench, Terms{}, buffers));
@@ -222,7 +224,7 @@ Result<void> run(const BenchArguments& arguments) {
   os::say("{}\n", words_of_planes(bench));
   if (arguments.to_itself) return lead(bench, nullptr, sizes);
   if (arguments.host.empty()) return run_alone(bench, sizes);
-  WEFT_CHECK(try_out(bench));  // errors of this host are reported before a client is called
+  WEFT_CHECK(try_out(bench));  // report this host's errors before clients connect
   WEFT_TRY(os::Stream stream, os::dial({.host = arguments.host, .port = arguments.control_port}));
   return lead(bench, &stream, sizes);
 }
@@ -280,7 +282,7 @@ void add_bench_command(CLI::App& app, int& status) {
       ->type_name("SIZE[,SIZE]...")
       ->delimiter(',')
       ->expected(1)
-      ->allow_extra_args(false)  // the next word is HOST
+      ->allow_extra_args(false)  // the next word is the argument HOST
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   auto* const iterations =
       write

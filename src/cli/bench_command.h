@@ -1,4 +1,4 @@
-// `weft bench write`: RDMA writes between two hosts, or two processes of this one.
+// `weft bench write`: measures RDMA writes between two hosts, or between two processes of one host.
 #pragma once
 
 #include "cli/app_fwd.h"

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::uint64_t kRegionMin = 64ull << 20;
 
-// The selected planes, or the planes of a host in a lab, where packets are steered by uSIDs.
+// Sets the planes that the user selected. In a lab, packets follow the uSIDs of the scenario's
+// fabric.
 Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   out.planes.clear();
   for (const os::PlaneChoice& plane : bench.planes) out.planes.push_back(plane.address);
@@ -29,8 +30,8 @@ Result<void> choose_planes(const Bench& bench, net::UdpWorldConfig& out) {
   return {};
 }
 
-// Sends our bytes and receives as many. One end speaks first and the other listens first, so that
-// neither fills the stream.
+// Sends `ours` and receives as many bytes. The leading end sends first and the other receives
+// first: if both sent first, both could block on a full stream.
 Result<std::vector<std::byte>> exchange(os::Stream& stream, Role role, ConstBytes ours) {
   std::vector<std::byte> theirs(ours.size());
   if (role == Role::kLeads) WEFT_CHECK(stream.send(ours));
@@ -39,7 +40,8 @@ Result<std::vector<std::byte>> exchange(os::Stream& stream, Role role, ConstByte
   return theirs;
 }
 
-// Either end may insist on shared memory; both ends learn it if that is not available.
+// Either end may require shared memory. If there is none, both ends fail with an error that says
+// so.
 Result<void> accept_carrier(const Bench& bench, const BenchLink& link, os::Stream& stream) {
   const bool refuses =
       bench.settings.shared_memory == SharedMemory::kMust && !link.over_shared_memory;
@@ -110,8 +112,8 @@ Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& term
 Result<BenchLink> connect_group(const Bench& bench, const Terms& terms, Role role,
                                 os::Stream& stream, const Buffers& buffers, BenchEnd& end) {
   WEFT_TRY(const BenchEnd::Created ours, end.create_group(terms.qps));
-  // All is read before any is refused: closing a stream with unread bytes discards the last bytes
-  // that were sent.
+  // Receive everything before refusing anything: closing a stream with unread bytes discards the
+  // bytes that this end sent last.
   WEFT_TRY(const auto group, exchange(stream, role, ours.description));
   WEFT_TRY(const auto landing, exchange(stream, role, end.describe_landing()));
   WEFT_TRY(const std::uint32_t there, end.payload_that_arrives(group));

@@ -1,4 +1,4 @@
-// How an end of `weft bench write` gets its memory, its world and its QPs.
+// How an end of `weft bench write` gets its memory, its BenchEnd and its connected QPs.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,26 @@
 
 namespace weft::cli {
 
-// The memory of one end: the bytes that it sends, and the region where the peer's bytes land.
+// The memory of one end: the bytes that it sends, and the region that the peer writes to.
 class Buffers {
  public:
-  // At least `size` bytes for each of the two; pages are taken by touch(). Errors: kSystem.
+  // Reserves at least `size` bytes each for sending and receiving. touch() allocates the pages.
+  // Errors: kSystem.
   static Result<Buffers> make(std::uint64_t size);
-  // Takes the pages. Called when the ends are connected, so that a client that disconnects early
-  // costs no memory.
+  // Makes the kernel allocate the pages. Call it when the ends are connected: a client that
+  // disconnects before that costs no memory.
   void touch() const;
   const BenchMemory& memory() const { return memory_; }
 
  private:
-  BenchMemory memory_;  // valid for the life of the process
+  BenchMemory memory_;  // stays mapped until the process ends
 };
 
-// Opens the end behind the interface that `bench` names.
+// Opens an end on the interface that `bench` selects: the engine, or mrc.h.
 Result<std::unique_ptr<BenchEnd>> open_end(const Bench& bench, const Terms& terms,
                                            const Buffers& buffers);
 
-// The leading end speaks first.
+// In each exchange on the stream the leading end sends first.
 enum class Role : std::uint8_t { kLeads, kFollows };
 // Connects a group of QPs of `end` with the end at the other side of `stream`.
 Result<BenchLink> connect_group(const Bench& bench, const Terms& terms, Role role,
@@ -46,9 +47,10 @@ struct Connected {
 };
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers);
-// "over UDP, 2 planes, 4096 bytes a packet": text for the user of either end.
+// Text for the user, such as "over UDP, 2 planes, 4096 bytes a packet".
 std::string words_of_carrier(const Bench& bench, const BenchLink& link, const BenchEnd& end);
-// Connects two groups of one end with each other, so that no second process is needed.
+// Opens one end and connects two of its groups with each other, so that no second process is
+// needed.
 Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms, const Buffers& buffers);
 
 // The counters that are not 0.

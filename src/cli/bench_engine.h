@@ -1,4 +1,4 @@
-// BenchEnd on the engine itself: a world, an endpoint and memory, driven by the calling thread.
+// A BenchEnd on the engine itself: a world, an endpoint and memory, driven by the calling thread.
 #pragma once
 
 #include <memory>

@@ -36,7 +36,7 @@ Result<void> follow(const Bench& bench, Client& client) {
     os::say("{} has come, {}\n", client.from, words_of_carrier(bench, c.link, *c.end));
   Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.link)};
   for (;;) {
-    // Answers until the other end has all of its completions.
+    // Keep acknowledging until the other end has all of its completions.
     const auto heard = receive_round_while_answering(stream, *c.end);
     if (os::interrupted()) {
       WEFT_CHECK(send_round(stream, kInterruption));
@@ -52,7 +52,7 @@ Result<void> follow(const Bench& bench, Client& client) {
     if (round.size > buffers.memory().landing.size() || round.size == 0)
       return Error{ErrorKind::kInvalid, "the other end asks for a size that was not agreed"};
     buffers.memory().landing[round.size - 1] = std::byte{0};
-    WEFT_CHECK(send_round(stream, round));  // says that this end is ready
+    WEFT_CHECK(send_round(stream, round));  // this end is ready
     if (terms.latency) {
       WEFT_CHECK(measure_latency(*c.end, c.link, buffers.memory(),
                                  {.size = static_cast<std::uint32_t>(round.size),
@@ -66,8 +66,9 @@ Result<void> follow(const Bench& bench, Client& client) {
                                     .depth = depth_for(round.size)},
                                    watch));
     }
-    if (watch.early.is_here(os::clock_now())) continue;              // the next message says why
-    if (terms.bidirectional) WEFT_CHECK(send_round(stream, round));  // says: done
+    // the next message of the other end says why
+    if (watch.early.is_here(os::clock_now())) continue;
+    if (terms.bidirectional) WEFT_CHECK(send_round(stream, round));  // this end is done
   }
 }
 
@@ -76,17 +77,17 @@ namespace {
 // The state of one of several leading ends.
 enum class Part : std::uint8_t { kOpen, kOver, kInterrupted, kGone };
 
-// REQUIRES that the stream has bytes to read.
+// Handles one message of a leading end. REQUIRES that the stream has bytes to read.
 Part handle_round(os::Stream& stream) {
   const auto round = receive_round(stream);
-  // An interruption of this end is kOpen here, because the caller handles it.
+  // If receive_round() failed because this process was interrupted, the caller handles that.
   if (!round) return os::interrupted() ? Part::kOpen : Part::kGone;
   if (round->is_interruption()) return Part::kInterrupted;
   if (round->iterations == 0) return Part::kOver;
-  return send_round(stream, *round) ? Part::kOpen : Part::kGone;  // ready
+  return send_round(stream, *round) ? Part::kOpen : Part::kGone;  // this end is ready
 }
 
-// Returns when each leading end has ended in some form, or when this end is interrupted.
+// Handles messages until no leading end is kOpen, or until this process is interrupted.
 std::vector<Part> handle_rounds(std::vector<Client>& clients, BenchEnd& end) {
   std::vector<Part> parts(clients.size(), Part::kOpen);
   while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !os::interrupted()) {
@@ -102,7 +103,7 @@ std::vector<Part> handle_rounds(std::vector<Client>& clients, BenchEnd& end) {
   return parts;
 }
 
-// Informs the ends that are still open. An end that has disconnected meanwhile needs no message.
+// Informs the leading ends that are still open. Failures are ignored: such an end has disconnected.
 void tell_interruption(std::vector<Client>& clients, const std::vector<Part>& parts) {
   for (std::size_t i = 0; i < clients.size(); ++i) {
     if (parts[i] == Part::kOpen) (void)send_round(clients[i].stream, kInterruption);
@@ -121,7 +122,7 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
            .qps = all.qps + one.qps,
            .burst = one.burst};
   }
-  // A secured world has no more sessions than that; the limit must be reported before the transfer.
+  // Sealed QPs are limited to kQpsMax; report this before the transfer.
   if (all.qps > kQpsMax) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("the other ends ask for {} QPs together; expected {} at most, give "

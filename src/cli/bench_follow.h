@@ -1,5 +1,5 @@
-// The following end of `weft bench write`: it answers until the leading ends say that the run is
-// over.
+// The following end of `weft bench write`: it acknowledges packets until the leading ends say that
+// the run is over.
 #pragma once
 
 #include <vector>
@@ -12,15 +12,16 @@
 
 namespace weft::cli {
 
-// Waits for the next message of the other end, and answers its packets meanwhile.
+// Waits for the next message of the other end. Meanwhile drives the network for the other end's
+// packets.
 Result<Round> receive_round_while_answering(os::Stream& stream, BenchEnd& end);
-// How many writes of messages of that size are in flight on a QP.
+// The most writes of this size that the benchmark keeps in flight on a QP.
 std::uint32_t depth_for(std::uint64_t size);
 
-// Follows one leading end.
+// The following end of one leading end.
 Result<void> follow(const Bench& bench, Client& client);
-// Follows several leading ends at once. If one of them disconnects early, the others continue;
-// serve() returns an error after they are done.
+// The following end of several leading ends at once. If one of them disconnects early, the others
+// continue; when they are done, serve() returns an error.
 Result<void> serve(const Bench& bench, std::vector<Client> clients);
 
 }  // namespace weft::cli

@@ -22,7 +22,8 @@
 namespace weft::cli {
 namespace {
 
-// Posts nothing for a while and returns the share of a core that this end uses, in per cent.
+// Posts nothing for a while. Returns the CPU time that this end uses meanwhile, in per cent of a
+// core.
 double measure_idle(BenchEnd& end, Duration how_long) {
   const auto cpu_us = [] {
     rusage usage{};
@@ -32,13 +33,14 @@ double measure_idle(BenchEnd& end, Duration how_long) {
   };
   const double before = cpu_us();
   const Time began = os::clock_now();
-  // Checks for Ctrl-C at intervals, because the world goes on sleeping after a signal.
+  // Waits in short pieces to check for Ctrl-C, because a signal does not end the world's sleep.
   for (Time now = began; now < began + how_long && !os::interrupted(); now = os::clock_now())
     end.answer(std::min(now + Duration::ms(100), began + how_long));
   return (cpu_us() - before) / (os::clock_now() - began).to_us() * 100;
 }
 
-// A dead plane reduces the rate by its share, and no other message says so.
+// Tells the user about planes that carry nothing: each reduces the rate, and no other message says
+// so.
 void say_planes_left_out(const Connected& c) {
   const std::uint8_t left_out = c.end->rdma().health(c.link.group.id).planes_left_out;
   for (std::size_t p = 0; p < c.end->plane_count(); ++p) {
@@ -50,14 +52,15 @@ void say_planes_left_out(const Connected& c) {
   }
 }
 
-// As many iterations as take some tenths of a second, unless the user set the number.
+// The number of iterations that the user set, or enough for some tenths of a second.
 std::uint64_t iterations_of(const BenchArguments& arguments, std::uint64_t size) {
   constexpr std::uint64_t kBytes = 1ull << 30;
   if (arguments.iterations != 0) return arguments.iterations;
   return arguments.latency ? 2000 : std::clamp<std::uint64_t>(kBytes / size, 4, 50'000);
 }
 
-// A run of the leading end: all sizes in turn, then the final report. All references outlive it.
+// A run of the leading end: all sizes in turn, then the final report. The constructor's arguments
+// outlive it.
 class Lead {
  public:
   Lead(const Bench& bench, os::Stream* stream, const Buffers& buffers, Connected& connected)
@@ -69,7 +72,7 @@ class Lead {
     show_header(style_);
   }
 
-  // Measures and shows one size. False: the run ended before it.
+  // Measures one size and prints the result. Returns false if the run has ended early.
   Result<bool> measure(std::uint64_t size) {
     if (watch_.early.is_here(os::clock_now())) return false;
     const std::uint64_t iterations = iterations_of(bench_.arguments, size);
@@ -84,7 +87,7 @@ class Lead {
     return true;
   }
 
-  // Prints the results so far before it returns the error.
+  // Prints the results so far, then returns the error.
   Error give_up(const Error& why) {
     if (style_.json && !rows_.empty()) {
       const nlohmann::json all{{"rows", std::move(rows_)}, {"error", why.message}};
@@ -119,7 +122,8 @@ class Lead {
   }
 
  private:
-  // Tells the other end and waits until it is ready. False: one of the two has ended the run.
+  // Sends `round` to the other end and waits for its reply. Returns false if either end has ended
+  // the run.
   Result<bool> make_ready(const Round& round) {
     if (stream_ == nullptr) return true;
     WEFT_CHECK(send_round(*stream_, round));
@@ -157,7 +161,8 @@ class Lead {
       if (!os::interrupted()) WEFT_CHECK(done);
       if (done && done->iterations == 0) watch_.early.set();
     }
-    measured->seconds = (os::clock_now() - began).to_us() * 1e-6;  // until both ends are done
+    // includes the time until both ends are done
+    measured->seconds = (os::clock_now() - began).to_us() * 1e-6;
     rows_.push_back(show_bandwidth(style_, size, *measured));
     return {};
   }

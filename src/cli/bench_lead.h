@@ -1,4 +1,4 @@
-// The leading end of `weft bench write`: decides what is measured, measures it, and shows the
+// The leading end of `weft bench write`: decides what is measured, measures it, and prints the
 // result.
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace weft::cli {
 
-// `stream` leads to the other end; null: this end writes to itself (--self).
+// Runs the benchmark with the end at the other side of `stream`. Null: this end writes to itself
+// (--self).
 Result<void> lead(const Bench& bench, os::Stream* stream, std::span<const std::uint64_t> sizes);
 
 }  // namespace weft::cli

@@ -24,22 +24,23 @@
 namespace weft::cli {
 namespace {
 
-// Passes the command line to the device through the environment. REQUIRES that there is one thread.
+// Passes the command line's settings to the device through environment variables. REQUIRES that
+// this process has one thread.
 void tell_device(const SettingFlags& flags) {
   for (const auto& [key, text] : flags.words) {
-    // Addresses and interfaces must come from the same source: a flag replaces the variables of
-    // both.
+    // Addresses and interfaces must come from the same source: if either is given as a flag, the
+    // environment variables of both are removed.
     if (key == "planes") unsetenv("WEFT_IFNAME");
     if (key == "interfaces") unsetenv("WEFT_PLANES");
     setenv(settings::find_setting(key)->environment, text.c_str(), 1);
   }
   if (!flags.config.empty()) setenv("WEFT_CONFIG", flags.config.c_str(), 1);
-  // With shared memory, the device would send larger packets than an engine's end accepts. An
-  // engine's end agrees on shared memory out of band, which the device does not do.
+  // Over shared memory the device would send larger packets than an engine's end accepts. Two
+  // engine ends agree on shared memory over their stream, but the device does not do that.
   setenv("WEFT_SHM", "off", 1);
 }
 
-// The functions of lib_mrc.so that are linked into this program.
+// A Library of the functions of lib_mrc.so that are linked into this program.
 mrclib::Library linked_library() {
   mrclib::Library out;
 #define WEFT_BIND(name) out.name.bind(reinterpret_cast<void*>(&::name));
@@ -67,7 +68,7 @@ class MrcEnd final : public BenchEnd {
   rdma::Rdma& rdma() override { return *rdma_; }
   rdma::RegionId source() const override { return source_.id; }
   void progress(Time) override {
-    const bool news = rdma_->has_news();  // which drives the device
+    const bool news = rdma_->has_news();  // has_news() also drives the device
     now_ = os::clock_now();
     if (news) {
       came_at_ = now_;
@@ -83,7 +84,7 @@ class MrcEnd final : public BenchEnd {
   Time now() const override { return now_; }
 
   std::size_t plane_count() const override { return planes_.size(); }
-  // mrc.h has no counters, so they are read from the device.
+  // mrc.h has no counters, so they are read from the device itself.
   CounterTable counters() override {
     const auto engine = device::SoftwareContext::of(rdma_->verbs())->engine();
     return engine ? (*engine)->counters() : CounterTable();
@@ -92,7 +93,7 @@ class MrcEnd final : public BenchEnd {
  private:
   engine::Hello hello() const;
 
-  bool as_nic_ = false, whole_icrc_ = false, labelled_ = false;  // as configured in the device
+  bool as_nic_ = false, whole_icrc_ = false, labelled_ = false;  // the settings of the device
   std::vector<Ipv6> planes_;
   std::uint32_t mtu_said_ = 0;
   std::unique_ptr<mrclib::LibRdma> rdma_;
@@ -120,9 +121,10 @@ Result<void> MrcEnd::open(const BenchMemory& memory, std::uint32_t qps_max,
   return {};
 }
 
-// --- set-up: the other end may be the engine, so both describe themselves in its words -----------
+// --- set-up ------------------------------------------------------------------------------------
+// The other end may be an engine's, so descriptions are Hellos as in net_hello.h.
 
-// What holds for every QP but its ports.
+// The fields that are the same for every QP, except the ports.
 engine::Hello MrcEnd::hello() const {
   engine::Hello out;
   out.mtu = mtu_said_;
@@ -143,7 +145,7 @@ Result<BenchEnd::Created> MrcEnd::create_group(std::uint32_t qps) {
   for (const mrclib::GroupDescription::Qp& qp : ours.qps) {
     one.qpn = qp.qpn;
     one.first_psn = qp.first_psn;
-    // A QP number contains the slot of its process.
+    // The upper bits of a QP number identify its process.
     for (world::Address& port : one.ports) port.process = static_cast<std::uint16_t>(qp.qpn >> 16);
     const auto bytes = one.to_bytes();
     out.description.insert(out.description.end(), bytes.begin(), bytes.end());
@@ -188,7 +190,7 @@ Result<BenchLink> MrcEnd::connect(const rdma::Group& group, const PeerWords& wor
     WEFT_CHECK(engine::check_mtu(out.mtu, said));
     base::store_ipv6(Bytes(peer.gid), 0, one.ports[0].ip());
   }
-  // The bounds of an end of the engine are the defaults of the device.
+  // The other bounds need no change: an engine's end has the same defaults as the device.
   peer.mtu = out.mtu;
   WEFT_CHECK(rdma_->connect(now_, group.id, peer.to_bytes()));
   WEFT_TRY(const auto region, engine::RegionHello::from_bytes(words.landing));
@@ -198,7 +200,8 @@ Result<BenchLink> MrcEnd::connect(const rdma::Group& group, const PeerWords& wor
   return out;
 }
 
-// If the state of the controller cannot be read, the device decides whether it continues.
+// Warns about controller settings that stop programs. If the controller's state cannot be read,
+// this warns only: the device itself decides whether it continues.
 void warn_of_controllers(const Bench& bench) {
   const auto word = controller_word({.settings = bench.arguments.flags});
   if (!word) {

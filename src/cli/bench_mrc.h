@@ -1,10 +1,10 @@
-// BenchEnd on mrc.h, through mrclib, as any program written for MRC. The flags reach the device
-// through the environment, as for other programs. The functions are those of lib_mrc.so, linked in,
-// so that the numbers that mrc.h does not have (counters, the payload that fits) can be read from
-// the device behind them.
+// A BenchEnd on mrc.h, through mrclib, like any program written for MRC. The command line's
+// settings reach the device through environment variables, as for other programs. The functions are
+// those of our lib_mrc.so, linked into this program. So values that mrc.h does not have (counters,
+// the payload that fits) can be read from the device.
 //
-// While it waits it polls the CQ and never sleeps. While it only answers it sleeps, and the thread
-// of the device drives the network.
+// During a measurement this end polls the CQ and never sleeps. In answer() it sleeps, and the
+// device's own thread drives the network.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace weft::cli {
 
-// Refuses what cannot be measured through mrc.h, with one line. Errors: kInvalid.
+// Refuses what cannot be measured through mrc.h. Errors: kInvalid with a one-line message.
 Result<void> check_mrc(const Bench& bench);
 // Call it at most once in a process. Errors: kSystem.
 Result<std::unique_ptr<BenchEnd>> open_mrc_end(const Bench& bench, std::uint32_t qps_max,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kQuietFor = Duration::s(2);
 
-// "UDP port 4791 of 10.0.1.7, 10.0.2.7": one process has the same port in all of its planes.
+// "UDP port 4791 of 10.0.1.7, 10.0.2.7": a process has the same port number in all planes.
 std::string text_of_ports(const std::vector<world::Address>& ports) {
   std::string out = fmt::format("UDP port {} of", wire::listen_port(ports[0].process));
   for (const world::Address& port : ports)

@@ -1,7 +1,7 @@
-// Silence: notices that no packet of the other end has arrived over the planes. The usual cause is
-// a filter that drops UDP; without this message the user would only see a program that waits.
+// Silence: detects that no packet of the other end has arrived over the planes. The usual cause is
+// a filter that drops UDP. Without this message the program would just wait.
 //
-// Made for one connection, and called during its measurements. It prints its message to stderr
+// Made for one connection and called during its measurements. The message goes to stderr, at most
 // once.
 #pragma once
 
@@ -15,19 +15,19 @@ namespace weft::cli {
 
 class Silence {
  public:
-  // `end` outlives this object. Over shared memory it does nothing.
+  // `end` outlives this object. If the link uses shared memory, this object does nothing.
   Silence(BenchEnd& end, const BenchLink& link);
-  // Costs little after the first seconds.
+  // Checks once, two seconds after the start.
   void look(Time now);
-  // The error as the user shall see it: if no packet ever arrived, it also says what to check.
+  // The error for the user: if no packet has ever arrived, a text about what to check is added.
   Error explain(const Error& error) const;
 
  private:
   bool is_silent() const;
 
   BenchEnd& end_;
-  std::string peer_;  // the address that our packets go to; empty: the planes are not used
-  Time look_at_{};    // kNever: the message is printed, or there is nothing to print
+  std::string peer_;  // the addresses that our packets go to; empty: the planes are not used
+  Time look_at_{};    // when to check; kNever: the check was made
 };
 
 }  // namespace weft::cli

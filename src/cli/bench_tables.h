@@ -1,4 +1,4 @@
-// How `weft bench write` shows its measurements: rows of a table on stdout, or of a JSON object.
+// Prints the measurements of `weft bench write`: as rows of a table, or later as one JSON object.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace weft::cli {
 
 struct TableStyle {
-  bool json = false;  // rows are only returned, not printed
+  bool json = false;  // rows are returned but not printed
   bool latency = false, bidirectional = false;
 };
 
 void show_header(const TableStyle& style);
-// Both return the row as JSON. REQUIRES that `us` is not empty.
+// Both return the row as JSON. show_latency() REQUIRES that `us` is not empty.
 nlohmann::json show_bandwidth(const TableStyle& style, std::uint64_t size, const Bandwidth& b);
 nlohmann::json show_latency(const TableStyle& style, std::uint64_t size, std::vector<double> us);
 

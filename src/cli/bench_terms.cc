@@ -13,7 +13,7 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x7765'6600;  // "wef"; the last byte is the version
+constexpr std::uint32_t kMagic = 0x7765'6600;  // "wef" in ASCII; the last byte is the version
 static_assert(engine::kBenchVersion < 0x100);
 
 std::vector<Client> still_there(std::vector<Client> clients) {
@@ -49,7 +49,8 @@ Result<Terms> accept_terms(os::Stream& stream, Duration patience) {
   if (magic != (kMagic | engine::kBenchVersion)) {
     if ((magic & ~0xffu) != kMagic)
       return Error{ErrorKind::kSystem, "it is not weft, or one of an older version"};
-    WEFT_CHECK(stream.send(engine::Hello{}.to_bytes()));  // the client reads our version from it
+    // its version tells the client which version this end has
+    WEFT_CHECK(stream.send(engine::Hello{}.to_bytes()));
     return Error{ErrorKind::kSystem,
                  fmt::format("it speaks version {}, this end {}; install the same weft on both",
                              magic & 0xffu, engine::kBenchVersion)};

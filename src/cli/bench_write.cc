@@ -11,10 +11,10 @@
 namespace weft::cli {
 namespace {
 
-// The longest duration of one wait for progress.
+// The longest wait in one progress().
 constexpr Duration kPatience = Duration::ms(100);
 
-// The interval at which the stream is checked during a measurement.
+// The interval between checks of the stream during a measurement.
 constexpr Duration kLookEvery = Duration::ms(50);
 
 }  // namespace
@@ -46,10 +46,10 @@ bool EarlyEnd::is_here(Time now) {
 
 namespace {
 
-// How many writes have completed since the last call. Errors: kSystem with the status of the first
-// that failed.
+// Returns how many writes have completed since the last call. Errors: kSystem with the status of
+// the first write that failed.
 Result<std::uint64_t> take_completions(rdma::Rdma& rdma) {
-  // Small, because it is polled in each iteration and is usually empty.
+  // A small array, because it is used in each iteration and usually stays empty.
   std::array<rdma::Completion, 4> batch;
   std::uint64_t done = 0;
   for (;;) {
@@ -69,7 +69,7 @@ Result<std::uint64_t> take_completions(rdma::Rdma& rdma) {
   }
 }
 
-// False: the queue of the QP is full.
+// Returns false if the QP's queue is full.
 bool post(BenchEnd& end, const BenchLink& link, rdma::QpIndex qp, const rdma::Write& write) {
   rdma::Write one = write;
   one.from = end.source();
@@ -81,7 +81,8 @@ bool post(BenchEnd& end, const BenchLink& link, rdma::QpIndex qp, const rdma::Wr
 
 Result<Bandwidth> measure_bandwidth(BenchEnd& end, const BenchLink& link, const BenchMemory& memory,
                                     const BandwidthPlan& plan, Watch& watch) {
-  // Messages move through both regions, so that large ones do not stay in the cache.
+  // Successive messages are at different places of both regions, so that large messages do not stay
+  // in the cache.
   const std::uint64_t places =
       std::max<std::uint64_t>(memory.source.size() / std::max(plan.size, 1u), 1);
   std::uint64_t posted = 0, done = 0;
@@ -125,7 +126,8 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, const BenchLink& link, const 
 Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchLink& link,
                                             const BenchMemory& memory, const LatencyPlan& plan,
                                             Watch& watch) {
-  // The user may ask for more iterations than memory permits, and end the run early.
+  // Bounds the memory reserved at once: the user may ask for more iterations than fit in memory,
+  // and end the run early.
   constexpr std::uint64_t kReserveMax = 1u << 20;
   constexpr std::uint64_t kRestEvery = 16;
   std::vector<double> halves;
@@ -134,7 +136,7 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchLink& link
     memory.source[plan.size - 1] = static_cast<std::byte>(round + 1);
     return post(end, link, link.group.first_qp, {.size = plan.size});
   };
-  // volatile: the device writes the payload, which the compiler cannot see.
+  // volatile: the device writes this byte, which the compiler cannot know.
   const volatile std::byte* const last = &memory.landing[plan.size - 1];
   Time start = os::clock_now();
   std::uint64_t completed = 0;
@@ -145,8 +147,8 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchLink& link
     if (plan.begins) WEFT_ASSERT(send(round));
     while (!is_here(round)) {
       end.progress(end.now() + kPatience);
-      // Checked before everything else, as a program does that waits for a message; each
-      // kRestEvery-th round also does the rest.
+      // Check memory first, like a program that waits for a message. The other checks are made only
+      // while nothing has arrived, and in every kRestEvery-th round.
       if (round % kRestEvery != 0 && is_here(round)) break;
       WEFT_TRY(const std::uint64_t taken, take_completions(end.rdma()));
       completed += taken;
@@ -155,13 +157,13 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchLink& link
       if (end.now() - start > Duration::s(30))
         return Error{ErrorKind::kSystem, "nothing came back for 30 s"};
     }
-    // The measuring end reads the clock once a round.
+    // Only the measuring end reads the clock in each round.
     const Time over = plan.begins ? os::clock_now() : end.now();
     if (!plan.begins) WEFT_ASSERT(send(round));
     if (plan.begins) halves.push_back((over - start).to_us() / 2);
     start = over;
   }
-  // The last reply and its acknowledgement must still be sent.
+  // The last message and its acknowledgement must still be sent.
   end.answer(os::clock_now() + Duration::ms(5));
   return halves;
 }

@@ -42,12 +42,12 @@ struct ConformanceArguments {
 
 Error misuse(std::string message) { return {ErrorKind::kInvalid, std::move(message)}; }
 
-// The library's place in a build tree or an installation, relative to the program.
+// Finds lib_mrc.so in a build tree or an installation, relative to this program.
 Result<std::string> library_of(const ConformanceArguments& a) {
   std::error_code error;
   if (!a.library.empty()) {
     if (std::filesystem::is_regular_file(a.library, error)) {
-      // The loader would search a name without a slash in the system's library folders.
+      // The loader would look for a name without a slash in the system's library folders.
       return std::filesystem::absolute(a.library).string();
     }
     const bool is_there = std::filesystem::exists(a.library, error);
@@ -73,7 +73,7 @@ Result<std::vector<Ipv6>> addresses_of(const char* flag, const std::vector<std::
   return out;
 }
 
-// These addresses must be local, because the tester opens sockets on them.
+// Checks that these addresses belong to this host, because the tester opens sockets on them.
 Result<void> check_local(const std::vector<std::string>& texts, const std::vector<Ipv6>& testers) {
   WEFT_TRY(const auto interfaces, os::list_interfaces());
   for (std::size_t i = 0; i < testers.size(); ++i) {
@@ -169,7 +169,7 @@ std::string json_of(const std::string& library, const Survey& survey,
                     {"conforms", sum.is_good() && !os::interrupted()},
                     {"interrupted", os::interrupted()},
                     {"results", std::move(results)}};
-  // The output of a library is not always UTF-8.
+  // The output of a library may contain bytes that are not UTF-8.
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -179,8 +179,8 @@ std::string not_written(const std::string& path) {
       std::strerror(errno));
 }
 
-// Checked before the tests, so that no user waits for minutes for a report that cannot be written.
-// An existing report stays until the new one replaces it.
+// Checked before the tests, so that nobody waits for minutes and then gets no report. The file is
+// not truncated: an existing report stays until the new one replaces it.
 Result<void> check_writable(const std::string& path) {
   if (std::ofstream(path, std::ios::binary | std::ios::app)) return {};
   return misuse(not_written(path));
@@ -194,12 +194,12 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return Error{ErrorKind::kSystem, not_written(path)};
 }
 
-// Empty if all tests ran without interruption.
+// Why not all requested tests ran; empty if all did.
 std::string why_cut_short(std::size_t ran, std::size_t asked) {
   return os::interrupted() ? fmt::format("interrupted after {} of {} tests", ran, asked) : "";
 }
 
-// True if the device holds every MUST.
+// Returns true if no MUST failed.
 Result<bool> run(const ConformanceArguments& a) {
   WEFT_TRY(conformance::Options options, options_of(a));
   WEFT_TRY(const auto tests, tests_of(a));
@@ -211,7 +211,7 @@ Result<bool> run(const ConformanceArguments& a) {
   const std::size_t width = id_width(tests);
   std::vector<Outcome> outcomes;
   for (const Test* test : tests) {
-    // Checked between tests only: at its end a test takes back its settings of the device.
+    // Check for Ctrl-C only between tests: at its end a test restores the settings of the device.
     if (os::interrupted()) break;
     outcomes.push_back(conformance::run_test(*test, options));
     if (a.json) continue;
@@ -247,7 +247,7 @@ Result<bool> list(const ConformanceArguments& a) {
 }
 
 void add_choice(CLI::App& verb, const std::shared_ptr<ConformanceArguments>& a) {
-  // One word for each flag, because the next word may be the library.
+  // Each of these flags takes one word, because the next word may be the library.
   for (const auto& [flag, ids, what] :
        {std::tuple{"--only", &a->only, "only tests whose id matches, as 'wire.sack.*'; repeatable"},
         {"--skip", &a->skip, "not those; repeatable"}}) {

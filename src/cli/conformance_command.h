@@ -1,4 +1,4 @@
-// `weft conformance`: the suite for any lib_mrc.so and the device behind it.
+// `weft conformance`: runs the conformance tests against any lib_mrc.so and its device.
 #pragma once
 
 #include "cli/app_fwd.h"

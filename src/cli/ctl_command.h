@@ -1,4 +1,4 @@
-// `weft ctl`: what mrc_ctl.h can do, as a command (docs/controller.md).
+// `weft ctl`: the functions of mrc_ctl.h as commands (docs/controller.md).
 #pragma once
 
 #include "cli/app_fwd.h"

@@ -149,8 +149,8 @@ std::uint64_t number_of(const Profile& profile) {
   return profile.id;
 }
 
-// All tables of a kind. Two tables with the same number are an error, because the plan would be
-// ambiguous.
+// Reads all tables of one kind. Two tables with the same number are an error, because it would be
+// unclear which is meant.
 template <typename T>
 void read_all(Reader& in, Report& report, const char* kind, T (*read)(Report&, const Value&),
               std::vector<T>& out) {
@@ -216,7 +216,7 @@ CtlResult<void> carry_out(const CtlPlan::Cc& wanted, Changes& state) {
   return state.modify_cc(wanted.id, {.state = ProfileState::kOnline});
 }
 
-// Adds to an error the kind and number of the profile.
+// Adds the profile's kind and number to the message of an error.
 CtlResult<void> told(const char* kind, std::uint64_t id, const CtlResult<void>& done) {
   if (done) return {};
   return control::ctl_error(done.error().code,
@@ -224,7 +224,7 @@ CtlResult<void> told(const char* kind, std::uint64_t id, const CtlResult<void>& 
 }
 
 CtlResult<void> carry_out(const CtlPlan& plan, Changes& state) {
-  // EV profiles go to INIT first: a format cannot change while EV profiles use it.
+  // EV profiles go to INIT before formats: a format cannot change while an EV profile uses it.
   for (const CtlPlan::Ev& wanted : plan.evs)
     WEFT_CHECK(told("ev", wanted.id, begin_anew(wanted, state)));
   for (const CtlPlan::Format& wanted : plan.formats)

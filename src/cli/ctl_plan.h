@@ -5,8 +5,8 @@
 //   [[cc]]         id, algorithm, the parameters of NSCC, state
 //   [[port]]       port, enabled
 //
-// A profile that is named in the file is set up from the beginning: it goes to INIT, gets the
-// values of the file, and goes on to `state` (online by default).
+// Each profile that the file names is set up from the beginning: it goes to INIT, gets the values
+// of the file, and goes to `state` (online by default).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace weft::cli {
 struct CtlPlan {
   struct Format {
     std::uint64_t id = 0;
-    control::FormatChange change{};  // without states
+    control::FormatChange change{};  // its states are not set
     control::ProfileState state = control::ProfileState::kOnline;
   };
   struct Ev {
@@ -42,11 +42,11 @@ struct CtlPlan {
   std::vector<control::PortChange> ports{};
 };
 
-// Errors: kInvalid with FILE:LINE:COLUMN.
+// Errors: kInvalid, with FILE:LINE:COLUMN in the message.
 Result<CtlPlan> ctl_plan_from(std::string_view toml, std::string_view file_name);
 
-// Applies the plan, formats first. If any change is refused, nothing is changed. REQUIRES valid
-// profile numbers.
+// Applies the plan, formats first. If a change is refused, none is made. REQUIRES valid profile
+// numbers.
 control::CtlResult<void> carry_out(const CtlPlan& plan, control::ControllerState& state);
 
 }  // namespace weft::cli

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint32_t kRequestsMax = 1024;
 
-// One request, and the EV that it is sent on.
+// One request, and the EV on which it is sent.
 struct Way {
   fabric::Ev ev{};
   std::optional<control::CtlEv> named{};
@@ -35,7 +35,8 @@ Error no_port(const std::string& flag, std::uint32_t port, std::size_t count) {
   return {ErrorKind::kInvalid, fmt::format("{} {}: expected 1 to {}", flag, port, count)};
 }
 
-// Requests on each port by several EVs of the device; if no port is named, on all enabled ports.
+// Requests on several of the device's EVs of each port. If the user names no port: on all enabled
+// ports.
 Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::size_t port_count,
                                       const ProbeRequest& request, std::uint32_t disabled) {
   std::vector<std::uint32_t> ports = request.ports;
@@ -55,7 +56,7 @@ Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::s
   return out;
 }
 
-// Requests by EVs as controllers name them.
+// Requests on EVs in the controller's form.
 Result<std::vector<Way>> ways_by_name(const std::vector<fabric::Ev>& evs, std::size_t port_count,
                                       const ProbeRequest& request,
                                       control::ControllerState& state) {
@@ -170,7 +171,7 @@ Result<void> print_events(CtlTarget& target, const EventRequest& request) {
   WEFT_TRY(os::FileDescriptor directory,
            target.state->events_directory(control::ControllerState::Make::kYes));
   WEFT_TRY(const auto queue, control::EvEventQueue::open(std::move(directory)));
-  // Processes look for listeners when the state changes.
+  // Processes look for new event listeners when the state's generation changes.
   if (const auto told = target.state->touch(); !told) return from_ctl(told.error());
   os::catch_interruption();
   const Time begin = os::clock_now();

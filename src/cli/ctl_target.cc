@@ -13,7 +13,7 @@
 namespace weft::cli {
 namespace {
 
-// Fills everything except the state, which is not opened.
+// Fills all members except `state`, which is not opened.
 Result<CtlTarget> find_ctl_target(const CtlFlags& flags) {
   CtlTarget target;
   WEFT_TRY(target.settings, load_settings(flags.settings, flags.device));

@@ -1,5 +1,5 @@
-// The device that a `weft ctl` command acts on: its name, its ports, its state. The network
-// settings select it.
+// The device that a `weft ctl` command changes or shows: name, ports, controller's state. The
+// network settings select it.
 #pragma once
 
 #include <functional>
@@ -29,30 +29,31 @@ struct CtlTarget {
 // Errors: kInvalid, kSystem.
 Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
 
-// An error of the controller becomes kSystem. Misuse is only a request that fails before the
-// controller is asked.
+// Converts an error of the controller's state to kSystem. kInvalid (misuse) is only for requests
+// that fail before they reach it.
 Error from_ctl(const control::CtlError& error);
-// Ends a verb that changes something: with --json it prints the generation of the state that the
-// change made.
+// Finishes a verb that changes something. With --json it prints the generation of the state after
+// the change.
 Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
                       const control::CtlResult<void>& result);
-// The whole model: what controllers set, and what QPs found out. Errors: kSystem.
+// The whole model: the settings of controllers, and which EVs QPs have found bad. Errors: kSystem.
 Result<std::shared_ptr<const control::CtlModel>> model_of(const CtlTarget& target);
-// Settings of controllers that stop programs, namely programs that select no profile.
+// Settings of controllers that would stop programs that select no profile (profile 0), and disabled
+// ports.
 struct ControllerWord {
-  std::uint32_t ports_disabled = 0;  // bit N: port N
+  std::uint32_t ports_disabled = 0;  // bit N: port N is disabled
   struct Hindrance {
-    std::string name{}, what{};  // "ev-profile 0"; "it is OFFLINE"
-    std::string mend{};          // the command that repairs it
+    std::string name{}, what{};  // such as "ev-profile 0" and "it is OFFLINE"
+    std::string mend{};          // the command that changes it back
   };
   std::vector<Hindrance> hindrances{};
 };
-// Does not create a state where none exists. Errors: kInvalid, kSystem.
+// If there is no state yet, none is created. Errors: kInvalid, kSystem.
 Result<ControllerWord> controller_word(const CtlFlags& flags);
-// The flags that select the device, for a command that shall act on the same device: " --planes
-// 10.0.1.7", or nothing.
+// The flags that select this device, as text for a command that is shown to the user: " --planes
+// 10.0.1.7", or empty.
 std::string device_flags(const SettingFlags& flags);
-// Runs a verb, prints its error, sets the exit status.
+// Runs `body`, prints its error, and sets the exit status.
 void run_ctl(int& status, const std::function<Result<void>()>& body);
 
 }  // namespace weft::cli

@@ -45,10 +45,11 @@ std::string line_of(const json& object) {
   return out;
 }
 
-// Adds facts about a profile that the profile itself does not contain.
+// add_more() adds to the JSON of a profile what the profile itself does not contain. A format needs
+// nothing.
 void add_more(const control::CtlModel&, const control::FormatProfile&, json&) {}
 void add_more(const control::CtlModel&, const control::CcProfile&, json&) {}
-// Adds the EVs as packets carry them, if format and fields are known.
+// Adds the bits of each EV in packets, if format and fields are known.
 void add_more(const control::CtlModel& model, const control::EvProfileRecord& profile,
               json& object) {
   const auto expansion = control::expansion_of(model, profile);
@@ -63,7 +64,7 @@ void add_more(const control::CtlModel& model, const control::EvProfileRecord& pr
   }
 }
 
-// The profiles that a controller has changed, or only the requested one.
+// The requested profile. If the user names none: all profiles that a controller has changed.
 template <typename Profile, std::size_t N>
 Result<void> show(const CtlFlags& flags, const control::CtlModel& model,
                   const std::array<Profile, N>& all, const std::optional<std::uint64_t>& id) {
@@ -89,7 +90,7 @@ Result<void> show(const CtlFlags& flags, const control::CtlModel& model,
   return {};
 }
 
-// "default" discards the words before it.
+// The word "default" cancels all words before it.
 Result<void> set_all(const std::vector<std::string>& words, control::NsccSettings& out) {
   for (const std::string& word : words) {
     if (word == "default") {
@@ -189,7 +190,7 @@ Result<void> set_ev(const ProfileArguments& a) {
   return finished(a.flags, target, target.state->modify_ev(*a.id, change));
 }
 
-// In a replacement, a missing `--ev` means an entry that is not populated.
+// For kReplace, without `--ev`, an entry that is not populated is replaced.
 Result<void> change_evs(const ProfileArguments& a, control::EvOp op) {
   WEFT_TRY(const control::EvState state, named("--ev-state", a.ev_state, kEvStates));
   const bool replaces = op == control::EvOp::kReplace;
@@ -213,8 +214,8 @@ Result<void> change_evs(const ProfileArguments& a, control::EvOp op) {
     ops.entries.push_back(entry);
   }
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  // All entries are changed or none. The API itself keeps the entries before the one that is
-  // refused.
+  // All entries are changed, or none. (A batch of the API itself keeps the entries before the
+  // refused one.)
   const auto done = target.state->change_together(
       [&](control::ControllerState::Changes& to) { return to.modify_ev(*a.id, {.ops = ops}); });
   if (!done && count > 1) {
@@ -231,13 +232,13 @@ Result<void> set_cc(const ProfileArguments& a) {
   if (!a.algorithm.empty()) {
     WEFT_TRY(change.algorithm, optional_of(named("--algorithm", a.algorithm, kAlgorithms)));
   }
-  // The first pass only finds mistakes in the words; the second one sets the values.
+  // This first pass only checks the words. The values are set in the second pass, under the lock.
   control::NsccSettings none;
   WEFT_CHECK(set_all(a.config, none));
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
   const auto done = target.state->change_together([&](control::ControllerState::Changes& state) {
     if (!a.config.empty()) {
-      // Parameters that are not given keep their values.
+      // Parameters that the user does not give keep their values.
       change.nscc = state.model().ccs[*a.id].nscc.value_or(control::NsccSettings());
       (void)set_all(a.config, *change.nscc);
     }

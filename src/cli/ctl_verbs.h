@@ -1,4 +1,4 @@
-// The verbs of `weft ctl` about profiles and the device.
+// The verbs of `weft ctl` that show or change profiles and the device.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace weft::cli {
 
-// The arguments of a verb about one profile.
+// The arguments of a verb that concerns one profile.
 struct ProfileArguments {
   CtlFlags flags;
   std::optional<std::uint64_t> id;
@@ -23,15 +23,16 @@ struct ProfileArguments {
   bool all_copies = false;
 };
 
-// These change something. Errors: kInvalid (misuse), kSystem (refused by the controller's state).
+// These verbs change something. Errors: kInvalid (misuse), kSystem (the controller's state
+// refuses).
 Result<void> set_format(const ProfileArguments& a);
 Result<void> set_ev(const ProfileArguments& a);
 Result<void> change_evs(const ProfileArguments& a, control::EvOp op);
 Result<void> set_cc(const ProfileArguments& a);
-// `only` restricts the change to one noun of the file; empty: all nouns.
+// Applies a TOML file. `only`: apply only this noun of the file; empty: all nouns.
 Result<void> apply_file(const CtlFlags& flags, const std::string& name, const std::string& only);
 
-// These print to stdout.
+// These verbs print to stdout.
 Result<void> show_device(const CtlFlags& flags);
 Result<void> show_formats(const ProfileArguments& a);
 Result<void> show_evs(const ProfileArguments& a);

@@ -20,7 +20,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   }
 }
 
-// A number in decimal, or in hexadecimal with 0x.
+// Reads a decimal number, or a hexadecimal number that begins with 0x.
 std::optional<std::uint32_t> number(std::string_view text) {
   int base = 10;
   if (text.starts_with("0x")) {

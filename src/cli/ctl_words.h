@@ -1,4 +1,4 @@
-// The textual forms of EVs, states, modes and fields, in both directions. Pure.
+// Conversions between values and text, both ways: EVs, states, modes and fields. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace weft::cli {
 
 using config::Name;
 
-// Every kind of profile has the same number of them.
+// The largest number of a profile, the same for each kind of profile.
 inline constexpr std::uint32_t kProfileIdMax = control::kEvProfilesMax - 1;
 static_assert(control::kFormatProfilesMax == control::kEvProfilesMax);
 static_assert(control::kCcProfilesMax == control::kEvProfilesMax);
@@ -37,27 +37,28 @@ inline constexpr Name<control::EvState> kEvStates[] = {
 inline constexpr Name<control::CcAlgorithm> kAlgorithms[] = {
     {control::kNsccName, control::CcAlgorithm::kNscc}, {"none", control::CcAlgorithm::kNone}};
 
-// "f3b04256@1": hexadecimal bytes, first byte first, optionally separated by ':', and the port.
-// Errors: kInvalid.
+// Reads text such as "f3b04256@1": the EV's bytes in hexadecimal, first byte first, with optional
+// ':' between bytes; after '@' the port. Errors: kInvalid.
 Result<control::CtlEv> ev_from(std::string_view text);
 // The inverse of ev_from(); "-" for an entry that is not populated.
 std::string text_of(const control::CtlEv& ev);
 
-// "16:0x100:1:15:0xf": width, init, min, max, mask. Errors: kInvalid.
+// Reads text such as "16:0x100:1:15:0xf": width, init, min, max, mask. Errors: kInvalid.
 Result<fabric::EvField> field_from(std::string_view text);
 std::string text_of(const fabric::EvField& field);
 
-// "16,16". Errors: kInvalid.
+// Reads text such as "16,16". Errors: kInvalid.
 Result<std::vector<std::uint32_t>> widths_from(std::string_view text);
 
-// "good,assumed-bad", "none". Errors: kInvalid.
+// Reads text such as "good,assumed-bad" or "none". Errors: kInvalid.
 Result<std::uint32_t> event_mask_from(std::string_view text);
 std::string event_mask_text(std::uint32_t mask);
 
-// Sets a parameter of NSCC from "gamma=0.8". Errors: kInvalid, with the list of keys.
+// Sets one NSCC parameter from text such as "gamma=0.8". Errors: kInvalid; the message lists the
+// keys.
 Result<void> set_nscc(std::string_view word, control::NsccSettings& out);
 
-// Finds a name in a list. Errors: kInvalid, with the names.
+// Finds the value with this name. Errors: kInvalid; the message lists the names.
 template <typename E, std::size_t N>
 Result<E> named(std::string_view what, std::string_view text, const Name<E> (&names)[N]) {
   if (const auto found = config::value_named(names, text)) return *found;
@@ -67,7 +68,7 @@ Result<E> named(std::string_view what, std::string_view text, const Name<E> (&na
                std::string(what) + " " + std::string(text) + ": expected one of " + list};
 }
 
-// JSON objects; `show --json` prints them and `show` prints them as lines.
+// Values as JSON objects. `show --json` prints the JSON, `show` prints it as lines of text.
 nlohmann::json to_json(const control::FormatProfile& profile);
 nlohmann::json to_json(const control::EvProfileRecord& profile);
 nlohmann::json to_json(const control::CcProfile& profile);

@@ -5,7 +5,7 @@
 namespace weft::cli {
 namespace {
 
-TEST(CtlWords, EvIsWrittenAsBytesAndPort) {
+TEST(CtlWords, EvTextHasBytesAndPort) {
   const auto ev = ev_from("f3b04256@1");
   ASSERT_TRUE(ev);
   EXPECT_EQ(fabric::ev_first32(ev->value), 0xf3b0'4256u);
@@ -23,7 +23,7 @@ TEST(CtlWords, EvIsWrittenAsBytesAndPort) {
   }
 }
 
-TEST(CtlWords, FieldsAndWidthsAreReadAndWrongOnesRefused) {
+TEST(CtlWords, ValidFieldsAndWidthsAreReadAndInvalidOnesRefused) {
   const fabric::EvField field{.width = 16, .init_val = 0x100, .min = 1, .max = 15, .mask = 0xf};
   ASSERT_TRUE(field_from("16:0x100:1:15:0xf"));
   EXPECT_EQ(*field_from("16:0x100:1:15:0xf"), field);

@@ -14,10 +14,11 @@ namespace {
 
 using Level = FindingLevel;
 
-// In a smaller buffer, a burst of two or three senders is lost before the process reads it.
+// With a smaller buffer, packets are lost when two or three senders send a burst before the process
+// reads.
 constexpr std::uint64_t kReceiveBytesMin = 1u << 20;
-// A note starts at this share of the last ten seconds in which a thread waited for a core, in per
-// cent.
+// From this share on a note is made: the share of the last ten seconds in which some thread waited
+// for a core, in per cent.
 constexpr double kPressureMax = 10;
 
 std::string kib(std::uint64_t bytes) { return fmt::format("{} KiB", bytes / 1024); }
@@ -45,7 +46,8 @@ Finding judge_send_buffer(const net::HostFacts& f) {
       .name = "send-buffer",
       .found = fmt::format("a UDP socket gets {} of {}", kib(f.send_got), kib(f.send_asked))};
   if (f.send_got >= f.send_asked) return out;
-  // A full run is 64 KiB and its bookkeeping: a buffer for less than two of them stalls the sender.
+  // The sender can fill 64 KiB in one system call, and the kernel adds its overhead. A buffer with
+  // room for less than two such calls stalls the sender.
   out.level = f.send_got < (128u << 10) ? Level::kProblem : Level::kNote;
   out.cost = "senders wait more often for the kernel";
   out.mend = fmt::format("sysctl -w net.core.wmem_max={}", f.send_asked);
@@ -103,7 +105,7 @@ Finding judge_cpus(const net::HostFacts& f) {
   return out;
 }
 
-// A process far from its NIC reads and writes every packet through the memory of the other socket.
+// A process on another NUMA node than its NIC moves every packet between the nodes.
 Finding judge_numa(const net::HostFacts& f) {
   Finding out{.name = "numa"};
   if (f.numa_nodes.size() < 2) {
@@ -148,7 +150,7 @@ Finding judge_pressure(const net::HostFacts& f) {
 }
 
 Finding judge_clock(const net::HostFacts& f) {
-  // Clock sources that are read without entering the kernel.
+  // Clock sources that a process reads without a system call.
   static const std::set<std::string> kFast = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
                                               "arch_sys_counter"};
   if (!f.clock_source) return {.name = "clock", .found = "unknown: the clock source is unreadable"};

@@ -51,7 +51,7 @@ nlohmann::json to_json(const Finding& f) {
           {"mend", f.mend}};
 }
 
-// Refuses settings that any program with these settings would refuse. Errors: kInvalid, kSystem.
+// Refuses settings that every program would refuse. Errors: kInvalid, kSystem.
 Result<void> check(const NetSettings& settings) {
   const std::vector<std::uint32_t> own = os::own_cpus();
   for (const std::uint32_t cpu : settings.cpus) {
@@ -68,7 +68,7 @@ Result<void> check(const NetSettings& settings) {
   return {};
 }
 
-// Returns the number of problems.
+// Prints the findings and returns the number of problems.
 Result<std::size_t> run(const DoctorArguments& arguments) {
   WEFT_TRY(const NetSettings settings, load_settings(arguments.flags));
   WEFT_TRY(const auto planes, planes_of(settings));

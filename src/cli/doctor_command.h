@@ -1,4 +1,4 @@
-// `weft doctor`: reports what on this host costs speed or safety, and how to repair it.
+// `weft doctor`: reports what on this host reduces speed or safety, and how to repair it.
 #pragma once
 
 #include "cli/app_fwd.h"

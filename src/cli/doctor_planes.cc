@@ -85,7 +85,7 @@ Finding judge_ports(const PlaneFacts& plane) {
   } else {
     out.found = fmt::format("UDP {} and {} can be bound, and reached from this host",
                             wire::listen_port(0), plane.other_port);
-    // A filter often lets packets pass that stay on a host.
+    // Packets that stay on the host often pass a filter that blocks others.
     if (!base::is_loopback(plane.plane.address))
       out.found += "; `weft bench write` between two hosts tells whether others reach them";
   }
@@ -132,7 +132,7 @@ void judge_same_mtu(std::span<const PlaneFacts> planes, const DoctorQuestion& qu
        .mend = fmt::format("ip link set dev {} mtu {}", least->plane.interface, most->mtu)});
 }
 
-// Only devices read this setting; the engine itself does not.
+// Only a device obeys disabled ports; the engine itself does not.
 Finding judge_admin(const PlaneFacts& plane, std::size_t port, const std::string& device_flags) {
   return {.level = Level::kProblem,
           .name = fmt::format("port {}", port),
@@ -145,7 +145,8 @@ Finding judge_admin(const PlaneFacts& plane, std::size_t port, const std::string
 
 void judge_planes(std::span<const PlaneFacts> planes, const DoctorQuestion& question,
                   std::vector<Finding>& out) {
-  // Interfaces already judged: carrier and offloads belong to an interface, which planes may share.
+  // Interfaces that are already judged. Several planes may share an interface, but carrier and
+  // offloads need only one finding for each.
   std::set<std::string> asked;
   for (std::size_t i = 0; i < planes.size(); ++i) {
     const PlaneFacts& plane = planes[i];

@@ -1,4 +1,4 @@
-// The doctor's judgement of planes: addresses, MTUs, ports, offloads.
+// The part of `weft doctor` that judges planes: addresses, MTUs, ports, offloads.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace weft::cli {
 
-// Appends the findings to `out`: first plane by plane, then those about all planes together.
+// Appends findings to `out`: first for each plane, then for all planes together.
 void judge_planes(std::span<const net::PlaneFacts> planes, const DoctorQuestion& question,
                   std::vector<Finding>& out);
 

@@ -41,7 +41,7 @@ net::HostFacts healthy() {
           .clock_source = "tsc"};
 }
 
-// The finding with that name; fails the test if there is none.
+// The finding with this name. The test fails if there is none.
 Finding find(const net::HostFacts& facts, const std::string& name, DoctorQuestion question = {}) {
   for (const Finding& f : diagnose(facts, question)) {
     if (f.name == name) return f;
@@ -60,7 +60,7 @@ FindingLevel worst(const net::HostFacts& facts) {
   return level;
 }
 
-TEST(Doctor, HealthyHostHasNothingToMend) {
+TEST(Doctor, HealthyHostHasNoProblem) {
   for (const Finding& f : diagnose(healthy(), {})) {
     EXPECT_EQ(f.level, FindingLevel::kOk) << f.name;
     EXPECT_EQ(f.mend, "") << f.name;
@@ -68,8 +68,8 @@ TEST(Doctor, HealthyHostHasNothingToMend) {
   }
 }
 
-TEST(Doctor, EveryFindingThatIsNotOkSaysItsCostAndCommand) {
-  net::HostFacts bad;  // every fact as bad as it can be
+TEST(Doctor, EveryFindingThatIsNotOkHasACostAndARepairCommand) {
+  net::HostFacts bad;  // every fact is as bad as possible
   bad.planes = {plane(1, 500), plane(2, 1500), {.plane = {base::ipv4(10, 9, 9, 9), ""}}};
   bad.planes[0].gro = bad.planes[0].gso = false;
   bad.planes[0].running = false;
@@ -94,7 +94,7 @@ TEST(Doctor, EveryFindingThatIsNotOkSaysItsCostAndCommand) {
 TEST(Doctor, SmallReceiveBufferIsAProblemUnlessMoreIsGranted) {
   net::HostFacts f = healthy();
   f.rmem_max = 212'992;
-  // A privileged process gets more than rmem_max.
+  // A privileged process may get a buffer larger than rmem_max.
   EXPECT_EQ(find(f, "receive-buffer").level, FindingLevel::kNote);
   f.receive_got = 2u << 20;
   EXPECT_EQ(find(f, "receive-buffer").level, FindingLevel::kNote);
@@ -104,17 +104,17 @@ TEST(Doctor, SmallReceiveBufferIsAProblemUnlessMoreIsGranted) {
   EXPECT_EQ(small.mend, "sysctl -w net.core.rmem_max=4194304");
 }
 
-TEST(Doctor, MtuDecidesWhichPayloadFits) {
+TEST(Doctor, PlaneMtuTooSmallForThePayloadIsAProblem) {
   net::HostFacts f = healthy();
   f.planes = {plane(1, 1500)};
   Finding mtu = find(f, "mtu 10.0.1.7");
-  EXPECT_EQ(mtu.level, FindingLevel::kProblem);  // the setting asks for 4096
+  EXPECT_EQ(mtu.level, FindingLevel::kProblem);  // the setting `mtu` is 4096
   EXPECT_TRUE(has(mtu.mend, "--mtu 1024")) << mtu.mend;
   EXPECT_EQ(find(f, "mtu 10.0.1.7", {.payload = 1024}).level, FindingLevel::kNote);
   f.planes = {plane(1, 500)};
   EXPECT_TRUE(has(find(f, "mtu 10.0.1.7", {.payload = 1024}).found, "no payload fits"));
   EXPECT_EQ(find(f, "mtu 10.0.1.7", {.payload = 0}).level, FindingLevel::kProblem);
-  // Sealed packets are longer, and so are those of IPv6.
+  // Sealed packets are longer than others, and IPv6 packets longer than IPv4 packets.
   f.planes = {plane(1, 4180)};
   EXPECT_EQ(find(f, "mtu 10.0.1.7").level, FindingLevel::kOk);
   EXPECT_EQ(find(f, "mtu 10.0.1.7", {.secured = true}).level, FindingLevel::kProblem);
@@ -129,7 +129,7 @@ TEST(Doctor, PlanesOfDifferentMtuAreReported) {
   EXPECT_EQ(mismatch.mend, "ip link set dev eth2 mtu 9000");
 }
 
-TEST(Doctor, PortsThatOthersHoldOrFiltersBlockAreReported) {
+TEST(Doctor, PortsInUseOrBlockedByFiltersAreReported) {
   net::HostFacts f = healthy();
   f.planes[0].first_port = PortCheck::kTaken;
   EXPECT_EQ(find(f, "ports 10.0.1.7").level, FindingLevel::kNote);
@@ -170,7 +170,7 @@ TEST(Doctor, CpuQuotaBelowTheCoresIsReported) {
   EXPECT_EQ(find(f, "cpus").level, FindingLevel::kProblem);
 }
 
-TEST(Doctor, ASmallDevShmDoesNoHarm) {
+TEST(Doctor, SmallDevShmIsNotAProblem) {
   net::HostFacts f = healthy();
   EXPECT_EQ(find(f, "dev-shm").level, FindingLevel::kOk);
   EXPECT_TRUE(has(find(f, "dev-shm").found, "64 MiB"));
@@ -178,7 +178,7 @@ TEST(Doctor, ASmallDevShmDoesNoHarm) {
   EXPECT_EQ(find(f, "shared-memory").level, FindingLevel::kNote);
 }
 
-TEST(Doctor, MissingAesIsAProblemOnlyWithASecret) {
+TEST(Doctor, MissingAesIsAProblemOnlyWithAJobSecret) {
   net::HostFacts f = healthy();
   f.aes = false;
   EXPECT_EQ(find(f, "aes").level, FindingLevel::kNote);
@@ -191,7 +191,7 @@ TEST(Doctor, InterfaceThatIsDownIsOneProblem) {
     p.plane.interface = "lo";
     p.running = false;
     p.first_port = p.other_ports =
-        PortCheck::kLost;  // no packet arrives, but not because of a filter
+        PortCheck::kLost;  // the packet was lost, but not because of a filter
   }
   ASSERT_GE(f.planes.size(), 2u);
   int problems = 0;
@@ -200,7 +200,7 @@ TEST(Doctor, InterfaceThatIsDownIsOneProblem) {
   EXPECT_EQ(find(f, "link lo").level, FindingLevel::kProblem);
 }
 
-TEST(Doctor, LabNeedsNamespacesOrPrivilege) {
+TEST(Doctor, LabWithoutNamespacesOrPrivilegeIsReported) {
   net::HostFacts f = healthy();
   f.namespaces = false;
   EXPECT_EQ(find(f, "lab").level, FindingLevel::kNote);
@@ -211,12 +211,13 @@ TEST(Doctor, LabNeedsNamespacesOrPrivilege) {
   EXPECT_EQ(find(f, "lab", incomplete).found, "not installed: tc, nft");
 }
 
-TEST(Doctor, PlaneFarFromTheProcessIsReported) {
+TEST(Doctor, PlaneOnAnotherNumaNodeIsReported) {
   net::HostFacts facts = healthy();
   EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);
   facts.numa_nodes = {{.number = 0, .cpus = {0, 1, 2, 3}}, {.number = 1, .cpus = {4, 5, 6, 7}}};
   facts.own_cpus = {0, 1};
-  EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);  // no interface says on which node it is
+  // the NUMA nodes of the interfaces are unknown
+  EXPECT_EQ(find(facts, "numa").level, FindingLevel::kOk);
   facts.planes[0].numa_node = 0;
   facts.planes[1].numa_node = 1;
   const Finding far = find(facts, "numa");

@@ -36,7 +36,7 @@ struct LabArguments {
   bool no_offloads = false, user_namespace = false, json = false;
 };
 
-// The lab named by --name, or the only one that exists.
+// The name of the lab: from --name, or of the only lab that exists.
 Result<std::string> chosen(const LabArguments& arguments) {
   if (!arguments.name.empty()) return arguments.name;
   WEFT_TRY(const auto names, lab::Lab::names());
@@ -48,7 +48,7 @@ Result<std::string> chosen(const LabArguments& arguments) {
   return Error{ErrorKind::kInvalid, "lab: there are " + all + "; say which with --name"};
 }
 
-// Errors: also kWrongState if the lab is only half built.
+// Opens a lab. Errors include kWrongState: the lab was not built completely.
 Result<lab::Lab> open_lab(const std::string& name) {
   WEFT_TRY(lab::Lab lab, lab::Lab::open(name));
   if (lab.state().complete) return lab;
@@ -72,7 +72,7 @@ Result<LinkDirection> way_of(const LabArguments& arguments) {
       fmt::format("lab: --way {}: expected up (away from the hosts) or down", arguments.way)};
 }
 
-// The value of the flag; without the flag what the scenario asks for.
+// The kind of switches from the flag; without the flag, what the scenario needs.
 Result<lab::LabSwitches> switches_of(const LabArguments& arguments, const lab::LabSpec& spec) {
   if (arguments.switches.empty()) return spec.switches;
   if (arguments.switches == "kernel") return lab::LabSwitches::kKernel;
@@ -82,12 +82,12 @@ Result<lab::LabSwitches> switches_of(const LabArguments& arguments, const lab::L
 }
 
 Result<void> up(const LabArguments& arguments) {
-  // An interrupt from the terminal also ends the child that is working. Everything made so far is
-  // taken down.
+  // Ctrl-C in a terminal also ends the child process that is working. This process then removes
+  // what was made so far.
   os::catch_interruption();
   const auto start = std::chrono::steady_clock::now();
   WEFT_TRY(auto scenario, run::load_scenario(arguments.file));
-  // Hosts of a lab may steer by uSIDs, even if the scenario's switches forward by hashing.
+  // Hosts of a lab may choose paths by uSIDs, even if the scenario's switches forward by hashing.
   scenario.topology.needs_usids = true;
   WEFT_TRY(const auto topology, fabric::Topology::make(scenario.topology));
   WEFT_TRY(lab::LabSpec spec, run::lab_spec(scenario, arguments.name));
@@ -131,7 +131,7 @@ Result<void> show(const LabArguments& arguments) {
   }
   auto labs = nlohmann::ordered_json::array();
   std::string text;
-  // The error of the last lab that has one; errors of earlier labs are printed at once.
+  // The last error. Errors of earlier labs are printed at once.
   std::optional<Error> wrong;
   const auto note = [&](const Error& error) {
     if (wrong) os::say("weft: {}\n", wrong->message);
@@ -180,7 +180,7 @@ Result<void> heal(const LabArguments& arguments) {
   return lab.heal(links);
 }
 
-// Returns only if it fails.
+// Returns only on failure.
 Result<void> execute(const LabArguments& arguments) {
   WEFT_TRY(const lab::Lab lab, open_chosen(arguments));
   const auto& words = arguments.words;
@@ -203,18 +203,18 @@ Result<void> execute(const LabArguments& arguments) {
   execvp(command[0], command.data());
   const int why = errno;
   os::say("weft: lab: {}: cannot be run: {}\n", command[0], std::strerror(why));
-  std::exit(why == ENOENT ? 127 : 126);  // as shells do; 1 could be the program's own status
+  std::exit(why == ENOENT ? 127 : 126);  // as shells do; 1 could also be the status of the program
 }
 
 Result<void> down(const LabArguments& arguments) {
-  os::catch_interruption();  // takes less than a second, and must not be interrupted half-way
+  os::catch_interruption();  // takes less than a second, and must not stop half-way
   const auto swept = sweep_labs();
   if (std::find(swept.begin(), swept.end(), arguments.name) != swept.end()) return {};
   WEFT_TRY(const auto left, lab::Lab::names());
   if (arguments.name.empty() && left.empty() && !swept.empty()) return {};
   WEFT_TRY(const std::string name, chosen(arguments));
-  // A process that is still inside keeps a namespace alive that has lost its name, so report it.
-  // The lab may belong to somebody else and happen to be the only one.
+  // A process inside keeps a namespace alive even after its name is removed, so report such
+  // processes. The lab may belong to another user and just be the only one.
   if (const auto lab = lab::Lab::open(name); lab && lab->state().complete) {
     for (fabric::HostIndex host = 0; host < lab->plan().topology().host_count(); ++host) {
       const auto inside = lab->processes(host);

@@ -55,7 +55,8 @@ int run(const LabRunArguments& arguments) {
     os::say("weft: {}\n", scenario.error().message);
     return 2;
   }
-  // Opening the sockets of many hosts takes tens of milliseconds of the scenario's time.
+  // The shortest repeat_for: opening the sockets of many hosts already takes tens of milliseconds
+  // of it.
   constexpr Duration kShortest = Duration::ms(200);
   if (const Duration all = scenario->workload.repeat_for; all > Duration() && all < kShortest) {
     os::say(
@@ -64,7 +65,8 @@ int run(const LabRunArguments& arguments) {
         arguments.file, all.to_us() / 1e3, kShortest.to_us() / 1e3);
     return 2;
   }
-  // All hosts are on this machine and their planes go down on purpose, so warnings would be noise.
+  // Show only errors by default: all hosts are on this machine and their planes go down on purpose,
+  // so warnings would be noise.
   if (const auto level = set_log_level_or(os::LogLevel::kError); !level) {
     os::say("weft: {}\n", level.error().message);
     return 2;
@@ -81,7 +83,7 @@ int run(const LabRunArguments& arguments) {
         arguments.file);
     return 1;
   }
-  // A closed pipe on stdout must not keep the lab from being taken down.
+  // If stdout is a closed pipe, the lab must still be removed.
   std::signal(SIGPIPE, SIG_IGN);
   sweep_labs();
   const auto outcome = run::run_in_lab(*scenario, options);

@@ -16,7 +16,7 @@ using fabric::LinkId;
 using fabric::Tier;
 using nlohmann::ordered_json;
 
-// "up", or all faults of this direction.
+// The faults in this direction of a link, or "up" if there are none.
 std::string condition(const lab::Lab& lab, LinkId link) {
   const lab::LabFaults& faults = lab.state().faults;
   std::string text;
@@ -31,7 +31,7 @@ std::string condition(const lab::Lab& lab, LinkId link) {
   return text.empty() ? "up" : text;
 }
 
-// The state of a pair of links, written once if both directions agree.
+// The condition of a link in both directions; one text if both are equal.
 std::string pair_condition(const lab::Lab& lab, LinkId up) {
   const std::string a = condition(lab, up);
   const std::string b = condition(lab, lab.plan().topology().reverse(up));
@@ -105,7 +105,7 @@ ordered_json software_json(const lab::Lab& lab) {
           {"control", lab.control()}};
 }
 
-// A part of the lab that was made and no longer exists, so that packets do not pass.
+// The first part of the lab that no longer exists, so that packets do not pass; otherwise empty.
 std::optional<Error> what_is_gone(const lab::Lab& lab,
                                   const std::vector<lab::LabTraffic>& traffic) {
   const auto& plan = lab.plan();
@@ -175,7 +175,8 @@ std::string hosts_table(const lab::Lab& lab) {
   return text;
 }
 
-// The ports of the highest switches, and every other link between switches that has a fault.
+// A table of the ports of the highest tier's switches, and of all other links between switches that
+// have a fault.
 std::string ports_table(const lab::Lab& lab, const std::vector<lab::LabTraffic>& traffic) {
   const auto& plan = lab.plan();
   std::string text =
@@ -197,7 +198,7 @@ std::string ports_table(const lab::Lab& lab, const std::vector<lab::LabTraffic>&
   return text;
 }
 
-// Every link that carried or lost a packet, or has a fault.
+// A table of all links that carried or lost a packet, or have a fault.
 std::string links_table(const lab::Lab& lab, const std::vector<lab::LabTraffic>& traffic) {
   std::string text = fmt::format("\n{:<28} {:>10} {:>10} {:>10} {:>10}  {}\n", "link", "packets",
                                  "trims", "marks", "drops", "state");
@@ -229,7 +230,7 @@ std::string rate_text(const lab::LabPlan& plan) {
 Result<LabStatus> lab_status(const lab::Lab& lab) {
   const auto& plan = lab.plan();
   auto known = lab.traffic();
-  // The status shows a dead switch in its own line; its counters are lost.
+  // If a software switch is dead, its counters are lost; the status reports it in its own line.
   if (!known && !plan.is_software()) return known.error();
   const auto traffic =
       known ? std::move(*known) : std::vector<lab::LabTraffic>(plan.topology().link_count());

@@ -1,4 +1,4 @@
-// The report of `weft lab status` about one lab, for people and as JSON.
+// The report of `weft lab status` about one lab, as text and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,13 +10,13 @@
 
 namespace weft::cli {
 
-// "1000 Mbps", or a text that says that links have no rate limit.
+// "1000 Mbps", or a text for links without a rate limit.
 std::string rate_text(const lab::LabPlan& plan);
 
 struct LabStatus {
   nlohmann::ordered_json json;
   std::string table;
-  std::optional<Error> broken;  // set if no packet can pass
+  std::optional<Error> broken;  // set if part of the lab is gone, so that no packets pass
 };
 Result<LabStatus> lab_status(const lab::Lab& lab);
 

@@ -8,7 +8,8 @@ namespace weft::cli {
 std::vector<std::string> sweep_labs() {
   std::vector<std::string> names;
   const auto swept = lab::Lab::sweep();
-  if (!swept) return names;  // there is no folder of labs; the calling command reports that itself
+  // the folder of labs cannot be read; the calling command reports that itself
+  if (!swept) return names;
   for (const auto& [name, done] : *swept) {
     if (done) {
       os::say("weft: lab: {} was left by a run that died; it is taken down\n", name);

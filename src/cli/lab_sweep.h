@@ -1,5 +1,5 @@
-// Removes what killed runs of `weft lab run` left in this kernel. Each command that makes or takes
-// down a lab calls it first.
+// Removes labs that killed runs of `weft lab run` left on this machine. Each command that makes or
+// removes a lab calls it first.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace weft::cli {
 
-// Takes those labs down and reports it. Returns the names of the removed labs. A lab that cannot be
-// removed is not an error of the calling command.
+// Removes these labs, reports that to the user, and returns their names. If a lab cannot be
+// removed, the calling command still continues.
 std::vector<std::string> sweep_labs();
 
 }  // namespace weft::cli

@@ -36,8 +36,8 @@ int fail(int status, const std::string& line) {
   return status;
 }
 
-// Turns SIGTERM, SIGINT and SIGHUP into a readable descriptor, so that no signal is lost between
-// two checks.
+// A descriptor that becomes readable on SIGTERM, SIGINT or SIGHUP. With handlers, a signal between
+// a check and a wait could be lost.
 int stop_descriptor() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -84,7 +84,7 @@ int run_switch(const SwitchArguments& arguments) {
   softswitch::LiveFabricLoop loop(
       run::live_fabric_config(*scenario, *topology, arguments.seed), std::move(*edge),
       std::move(control), {.spin = Duration::us(static_cast<std::int64_t>(arguments.spin_us))});
-  // The starting process waits for this line: from now on no packet is lost.
+  // The parent process waits for this line: from now on no packet is lost.
   fmt::print("{{\"ready\":true,\"hosts\":{},\"planes\":{},\"links\":{}}}\n", topology->host_count(),
              topology->plane_count(), topology->link_count());
   std::fflush(stdout);

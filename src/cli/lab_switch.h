@@ -1,12 +1,13 @@
-// `weft lab switch`: runs the software switch of a scenario's fabric, in this network namespace.
-// `weft lab ask`: sends a request to a running switch.
+// `weft lab switch`: runs the software switch for a scenario's fabric, in the present network
+// namespace. `weft lab ask`: sends a request to a running software switch.
 #pragma once
 
 #include "cli/app_fwd.h"
 
 namespace weft::cli {
 
-// Adds both to the noun `lab`. `status` becomes the exit status of the one that is called.
+// Adds `switch` and `ask` to the noun `lab`. If one of them is called, `status` becomes the exit
+// status.
 void add_lab_switch(CLI::App& lab, int& status);
 
 }  // namespace weft::cli

@@ -31,7 +31,7 @@ bool take_word(Words& words, const char* word) {
   return true;
 }
 
-// A kind of thing that has numbers from 0 to `count` - 1.
+// A kind of thing that is numbered from 0 to `count` - 1.
 struct Numbered {
   const char* name;
   std::uint32_t count;
@@ -49,7 +49,7 @@ Result<std::uint32_t> take_number(Words& words, Numbered what) {
   return value;
 }
 
-// The selected planes: all of them, or the named one.
+// The selected planes: all, or the one that the user names.
 struct Planes {
   std::uint32_t first = 0, end = 0;
 };
@@ -101,7 +101,8 @@ FaultEvent event_on(LinkId link, FaultAction action) {
   FaultEvent event;
   event.action = action;
   event.link = link;
-  event.id = 0x8000'0000u | link;  // no fault of a scenario has this id; a heal of the link ends it
+  // no scenario's fault has this id; a heal of the link ends the fault
+  event.id = 0x8000'0000u | link;
   return event;
 }
 
@@ -147,7 +148,7 @@ Result<LabEffect> effect_on(std::span<const LinkId> links, Words words, LinkDire
     const auto ppm = config::ppm_from(words[1]);
     if (!ppm) return wrong(fmt::format("loss: {}", ppm.error()));
     for (const LinkId link : links) {
-      // A new loss share replaces the previous one.
+      // A new loss replaces the previous loss of the link.
       effect.events.push_back(event_on(link, FaultAction::kHeal));
       if (*ppm == 0) continue;
       effect.events.push_back(event_on(link, FaultAction::kImpair));

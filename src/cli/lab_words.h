@@ -20,19 +20,21 @@
 
 namespace weft::cli {
 
-enum class LinkDirection : std::uint8_t { kBoth, kUp, kDown };  // up: away from the hosts
+enum class LinkDirection : std::uint8_t { kBoth, kUp, kDown };  // kUp: away from the hosts
 
-// Takes a selector from the front of `words`. Errors: kInvalid, with what was expected.
+// Removes a selector from the front of `words` and returns its links. Errors: kInvalid; the message
+// says what was expected.
 Result<std::vector<fabric::LinkId>> take_links(const fabric::Topology& topology,
                                                std::span<const std::string>& words,
                                                LinkDirection way);
 
 struct LabEffect {
-  std::vector<fabric::FaultEvent> events;  // either these events,
-  std::vector<fabric::LinkId> slowed;      // or these links at `rate`
+  std::vector<fabric::FaultEvent> events;  // either these events are set,
+  std::vector<fabric::LinkId> slowed;      // or `rate` for these links
   Rate rate{};
 };
-// Converts an effect on these links. REQUIRES that `words` holds the effect and nothing else.
+// The effect on these links that `words` describes. REQUIRES that `words` has the effect and
+// nothing else.
 Result<LabEffect> effect_on(std::span<const fabric::LinkId> links,
                             std::span<const std::string> words, LinkDirection way);
 

@@ -36,7 +36,7 @@ class LabWords : public testing::Test {
   std::span<const std::string> rest_;
 };
 
-TEST_F(LabWords, SelectorsNameLinks) {
+TEST_F(LabWords, EachSelectorGivesItsLinks) {
   using Links = std::vector<LinkId>;
   const Topology& t = topology_;
   EXPECT_EQ(*links("link host 1 plane 1 down"), (Links{t.host_up(1, 1), t.host_down(1, 1)}));
@@ -50,7 +50,7 @@ TEST_F(LabWords, SelectorsNameLinks) {
   for (const LinkId link : *nics) EXPECT_TRUE(t.is_last_hop(link));
 }
 
-TEST_F(LabWords, WrongSelectorsSayWhatWasExpected) {
+TEST_F(LabWords, InvalidSelectorIsRefusedWithWhatWasExpected) {
   for (const char* text :
        {"", "links", "link", "link host", "link host 4", "link host -1", "link host x",
         "link host 1 plane 2", "link host 1 plane", "link t0 2 t1 0", "link t0 0 t1 3", "link t0 0",
@@ -62,7 +62,7 @@ TEST_F(LabWords, WrongSelectorsSayWhatWasExpected) {
   EXPECT_FALSE(links("nics", LinkDirection::kUp));
 }
 
-TEST_F(LabWords, EffectsBecomeEvents) {
+TEST_F(LabWords, EachEffectGivesItsEvents) {
   const std::vector<LinkId> on{3, 7};
   const auto effect = [&](std::vector<std::string> words,
                           LinkDirection way = LinkDirection::kBoth) {

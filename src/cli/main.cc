@@ -1,5 +1,5 @@
-// weft: one program, `weft <noun> <verb>`, one file for each noun. Exit status 0: success. 1: it
-// ran and failed. 2: misuse.
+// weft: one program, `weft <noun> <verb>`; each noun has its own file. Exit status 0: success. 1:
+// the command ran and failed. 2: misuse.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -27,8 +27,8 @@ std::string commands_of(const CLI::App& app) {
   return out;
 }
 
-// Reports the first word that is no command, and the commands that exist; CLI11 only says that a
-// command is missing.
+// Reports the first word if it is not a command, with the list of commands. CLI11 would only say
+// that a command is missing.
 bool names_no_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   std::string command = "weft";
@@ -48,8 +48,8 @@ bool names_no_command(const CLI::App& app, int argc, char** argv) {
   return false;
 }
 
-// Picks a word of those that CLI11 did not use and lists in reverse order: the first flag, else the
-// first word.
+// Picks one word from those that CLI11 could not use, which it lists in reverse order: the first
+// flag, otherwise the first word.
 std::string first_of(const std::string& words) {
   std::istringstream in(words);
   std::string first;
@@ -59,10 +59,10 @@ std::string first_of(const std::string& words) {
   return first;
 }
 
-// The first unknown flag; empty: none. It is reported before missing arguments, because it may be
-// one of them, misspelt.
+// The first unknown flag, or empty. It is reported before missing arguments, because it may be a
+// misspelt one.
 std::string unknown_flag(const CLI::App& command) {
-  if (command.get_prefix_command()) return {};  // the rest are flags of another program
+  if (command.get_prefix_command()) return {};  // the following flags are for another program
   for (const std::string& word : command.remaining()) {
     if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
   }
@@ -78,7 +78,7 @@ std::string words_of_mismatch(const std::string& said) {
   return said;
 }
 
-// Prints what is wrong, and what was expected if CLI11 does not say it.
+// Prints what is wrong. If CLI11 does not say what was expected, adds that.
 void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = &app;
   std::string command = "weft";
@@ -101,8 +101,9 @@ void say_misuse(const CLI::App& app, const CLI::ParseError& error) {
   std::fprintf(stderr, "weft: %s; see `%s --help`\n", what.c_str(), command.c_str());
 }
 
-// Opens descriptors 0 to 2 if they are closed; otherwise a socket could become stdout and receive
-// what is printed. Writing to /dev/full fails, so that the program notices a missing stdout.
+// Opens descriptors 0 to 2 if they are closed. Otherwise a socket could become descriptor 1 and
+// receive what is printed to stdout. stdout becomes /dev/full, on which writing fails, so that the
+// missing stdout is noticed.
 void open_what_is_closed() {
   constexpr const char* kInstead[] = {"/dev/null", "/dev/full", "/dev/null"};
   for (int fd = 0; fd < 3; ++fd) {
@@ -116,8 +117,8 @@ void open_what_is_closed() {
 
 int main(int argc, char** argv) {
   open_what_is_closed();
-  // With a handler, write() on a file at its size limit fails with an error, which is reported. The
-  // signal is not ignored, because programs started from here would inherit that.
+  // With a handler, write() fails with an error at the file size limit, and the error is reported.
+  // SIGXFSZ is not ignored, because child programs would inherit that.
   std::signal(SIGXFSZ, [](int) {});
   CLI::App app{"Weft: MRC in software, and the fabric it is proved in"};
   app.require_subcommand(1);
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    status = app.exit(e);  // --help and --version: already printed
+    status = app.exit(e);  // --help and --version were printed
   } catch (const CLI::ParseError& e) {
     say_misuse(app, e);
     return 2;
@@ -142,12 +143,12 @@ int main(int argc, char** argv) {
         stderr,
         "weft: out of memory; fewer hosts or flows need less, --details says what takes it\n");
     return 1;
-  } catch (const std::system_error& e) {  // from printing
+  } catch (const std::system_error& e) {  // thrown when printing fails
     std::fprintf(stderr, "weft: stdout: %s\n", e.what());
     return 1;
   }
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written || status != 0) return status;  // a failure is already reported
+  if (written || status != 0) return status;  // a failure was already reported
   std::fprintf(stderr, "weft: stdout: not everything could be written\n");
   return 1;
 }

@@ -1,4 +1,5 @@
-// The flags of the settings (settings/net_settings.h), for a command that uses the real network.
+// Command-line flags for all settings (settings/net_settings.h), for commands that use the real
+// network.
 #pragma once
 
 #include "cli/app_fwd.h"
@@ -15,7 +16,8 @@ using settings::set_log_level_or;
 using settings::SettingFlags;
 using settings::SharedMemory;
 
-// Adds the flags of all settings and --config to a command; `flags` gets what was given.
+// Adds --config and the flags of all settings to a command. `flags` gets the values that the user
+// gives.
 void add_setting_flags(CLI::App& command, SettingFlags& flags);
 
 }  // namespace weft::cli

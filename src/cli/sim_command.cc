@@ -72,7 +72,7 @@ std::string repeat_command(const SimArguments& arguments, std::uint64_t seed) {
   return command;
 }
 
-// Prints for people what failed, and the command that repeats it.
+// Prints what failed, and a command that repeats the run.
 void report(const run::Outcome& outcome, const SimArguments& arguments, std::uint64_t seed) {
   for (const std::string& line : outcome.stuck) os::say("stuck: {}\n", line);
   for (const judge::Complaint& c : outcome.complaints) os::say("judge: {}\n", judge::to_string(c));
@@ -80,7 +80,7 @@ void report(const run::Outcome& outcome, const SimArguments& arguments, std::uin
   os::say("repeat: {}\n", repeat_command(arguments, seed));
 }
 
-// Prints what the scenario asks for, before the results.
+// Prints the scenario's description and the faults of the run, before the results.
 void print_story(const scenario::Scenario& scenario, const run::Outcome& outcome) {
   if (!scenario.description.empty()) fmt::print("{}\n", trimmed(scenario.description));
   constexpr std::size_t kFaultsMax = 12;
@@ -106,14 +106,14 @@ void print_details(const run::Outcome& outcome) {
   }
 }
 
-// True if both name the same existing file, or the same path that does not exist.
+// True if both name the same existing file, or are equal paths of a file that does not exist.
 bool is_same_file(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return false;
   std::error_code none;
   return a == b || std::filesystem::equivalent(a, b, none);
 }
 
-// REQUIRES that `error` is the errno of the attempt to open it.
+// The message for a file that cannot be written. REQUIRES that `error` is the errno of opening it.
 std::string not_writable(const char* flag, const std::string& file, int error) {
   return fmt::format("{} {}: cannot be written: {}; expected a file in a folder that is there",
                      flag, file, std::strerror(error));
@@ -203,7 +203,7 @@ int run_seeds(const SimArguments& arguments) {
       ++done;
       if (!outcome) {
         error = outcome.error().message;
-        next = arguments.count;  // no other thread shall begin another run
+        next = arguments.count;  // no thread begins another run
         return;
       }
       if (!outcome->held()) {

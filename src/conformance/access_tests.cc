@@ -1,4 +1,4 @@
-// Access rights and bounds of a QP's writes, and the errors and flushes after a violation.
+// Access rights and bounds of a QP's writes; errors and flushed requests after a violation.
 #include <sys/mman.h>
 
 #include "conformance/companion.h"
@@ -8,8 +8,8 @@
 namespace weft::conformance {
 namespace {
 
-// The bad write fails with REM_ACCESS_ERR, the next one is flushed, both ends are in ERR, and the
-// target memory is unchanged.
+// Checks that a bad write fails with REM_ACCESS_ERR, that the next write is flushed, that both ends
+// go to ERR, and that the target memory is unchanged.
 void write_is_refused_remotely(Pair& pair, const Address& wrong, const End::Write& write) {
   std::memset(pair.b.memory.data(), 0x77, pair.b.memory.size());
   fill(pair.a.memory.data(), write.size, 3);

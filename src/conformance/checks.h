@@ -1,6 +1,6 @@
-// Checks, and the exceptions that they throw: a check that fails ends its test at once. Only the
+// Checks, and the exceptions that they throw: a failed check ends its test at once. Only the
 // conformance suite uses exceptions, because a test is a sequence of steps and each step may end
-// it. The runner catches them in the test's own process.
+// the test. The runner catches them in the test's own process.
 #pragma once
 
 #include <fmt/core.h>
@@ -13,15 +13,15 @@
 
 namespace weft::conformance {
 
-// The device violated the clause. Both texts are printed on one line.
+// Thrown when the device violates the clause. Both texts are printed on one line.
 struct Failure {
   std::string expected, got;
 };
-// The test does not apply, and why.
+// Thrown when the test does not apply to this device; `reason` says why.
 struct Skip {
   std::string reason;
 };
-// The suite itself could not run the test.
+// Thrown when the suite itself could not run the test.
 struct SuiteError {
   std::string what;
 };
@@ -50,23 +50,23 @@ void equal(std::string_view what, const T& got, const U& expected) {
   if (got == wanted) return;
   fail(fmt::format("{} {}", what, text_of_value(wanted)), text_of_value(got));
 }
-// As equal(), but prints hexadecimal numbers.
+// As equal(), but the message has hexadecimal numbers.
 void equal_hex(std::string_view what, std::uint64_t got, std::uint64_t expected);
 inline void holds(bool held, std::string_view expected, std::string_view got) {
   if (!held) fail(std::string(expected), std::string(got));
 }
-// A step of the test's set-up must succeed: the call returns 0, or a pointer that is not NULL.
+// For set-up steps: throws Failure unless the call returned 0, or a pointer that is not NULL.
 void works(std::string_view what, int returned);
 void works(std::string_view what, const void* returned);
 
-// The three conventions by which functions of the API report errors. Each function takes the call's
-// return value and reads errno, so the call must be in the same expression.
+// For calls that must fail, one function for each convention by which the API reports errors. Each
+// function also reads errno, so the call must be in the same expression.
 using Errnos = std::initializer_list<int>;
 void fails_minus_one(std::string_view what, int returned, Errnos expected);
 void fails_null(std::string_view what, const void* returned, Errnos expected);
 void fails_value(std::string_view what, int returned, Errnos expected);
 
-// "EINVAL"; the number itself if it has no name.
+// The name, such as "EINVAL"; the number as text if the value has no name.
 std::string errno_name(int value);
 // The name of an ibv_wc_status, such as "REM_ACCESS_ERR".
 std::string status_name(int status);

@@ -21,9 +21,9 @@ namespace weft::conformance {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// A result is one or two lines, but a broken library may print any amount of text.
+// A result has one or two lines, but a broken library may print any amount of text.
 constexpr std::size_t kTextMax = 64 << 10, kPrintedMax = 4096;
-// Precedes a complete result, so that a truncated result is not accepted.
+// A complete result begins with this character; a truncated result must not be accepted.
 constexpr char kWhole = '\x06';
 
 using os::system_error;
@@ -45,11 +45,11 @@ using os::system_error;
     if (count <= 0) _exit(1);
     at += static_cast<std::size_t>(count);
   }
-  // Not exit(): the library's exit handlers are not under test.
+  // Use _exit(): the library's exit handlers are not part of the test.
   _exit(0);
 }
 
-// Returns when the other end closes or the time limit is reached.
+// Reads until the other end closes the pipe or the time is `until`.
 bool read_until(int fd, Clock::time_point until, std::string& out) {
   std::array<char, 4096> buffer;
   for (;;) {
@@ -89,14 +89,15 @@ Result<ChildResult> run_in_child(std::chrono::milliseconds limit,
   const pid_t pid = fork();
   if (pid < 0) return system_error("fork");
   if (pid == 0) be_child(text_in.get(), printed.get(), parent, body);
-  setpgid(pid, pid);  // parent and child both call it; the first call takes effect
+  setpgid(pid, pid);  // parent and child both call this; the first call takes effect
   text_in.reset();
 
   ChildResult out;
   out.timed_out = !read_until(text.get(), Clock::now() + limit, out.text);
   out.finished = !out.text.empty() && out.text.back() == kWhole;
   if (out.finished) out.text.pop_back();
-  // The child ended by itself. It stays a zombie, so that its process group id is not reused.
+  // Wait until the child ends by itself. WNOWAIT keeps it a zombie, so that its process group id is
+  // not reused.
   siginfo_t how{};
   if (!out.finished && !out.timed_out)
     waitid(P_PID, static_cast<id_t>(pid), &how, WEXITED | WNOWAIT);
@@ -106,7 +107,7 @@ Result<ChildResult> run_in_child(std::chrono::milliseconds limit,
     out.signal = how.si_status;
   }
   kill(-pid, SIGKILL);
-  kill(pid, SIGKILL);  // if it died before it became leader of its group
+  kill(pid, SIGKILL);  // in case it died before it became the leader of its group
   waitpid(pid, nullptr, 0);
   out.last_line = last_line_of(printed.get());
   return out;

@@ -11,14 +11,15 @@
 namespace weft::conformance {
 
 struct ChildResult {
-  bool finished = false;  // the function returned; otherwise the process died or timed out
+  bool finished = false;  // the function returned; false: the process died or timed out
   bool timed_out = false;
   int signal = 0, exit_status = 0;
-  std::string text;       // result of the function
-  std::string last_line;  // last line that the process printed
+  std::string text;       // the result of the function
+  std::string last_line;  // the last line that the process printed
 };
 
-// Errors: kSystem. On return the child and all processes that it started are dead.
+// Runs `body` for at most `limit`. When this returns, the child and all processes that it started
+// are dead. Errors: kSystem.
 Result<ChildResult> run_in_child(std::chrono::milliseconds limit,
                                  const std::function<std::string()>& body);
 

@@ -21,10 +21,10 @@ bool is_readable_in_time(const Session& session, int fd) {
   return left > 0 && poll(&what, 1, static_cast<int>(left)) == 1;
 }
 
-// The first byte of the text that reports a body's failure.
+// The second process reports a failure as text; its first byte says Failure or Skip.
 constexpr char kFailed = 'f', kSkipped = 's';
 
-// The body's failure as one line; empty if the body passed.
+// Runs the body. Returns its failure as text, empty if the body passed.
 std::string run_body(Session& session, const Line& line,
                      const std::function<void(Session&, const Line&)>& body) {
   try {

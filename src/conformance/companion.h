@@ -1,5 +1,5 @@
-// Companion: the second process of a test. It loads the library again, and exchanges values with
-// the first process over a socket (Line).
+// Companion: a second process in a test. It loads the library itself, and exchanges values with the
+// first process over a socket (Line).
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,8 @@
 
 namespace weft::conformance {
 
-// One end of the socket between the two processes: trivially copyable values, in order.
+// One end of the socket between the two processes. Values must be trivially copyable; they arrive
+// in order.
 class Line {
  public:
   explicit Line(int fd) : fd_(fd) {}
@@ -18,7 +19,7 @@ class Line {
   void send(const T& value) const {
     send(&value, sizeof(value));
   }
-  // Throws Failure if the other process ends, or sends nothing until the test's time is over.
+  // Throws Failure if the other process ends, or sends nothing before the test's time is over.
   template <typename T>
   T receive(const Session& session) const {
     T value{};
@@ -34,7 +35,7 @@ class Line {
 
 class Companion {
  public:
-  // Runs `body` in the second process. REQUIRES that session.library() was not called before.
+  // Runs `body` in the second process. REQUIRES that session.library() has not been called.
   Companion(Session& session, const std::function<void(Session&, const Line&)>& body);
   // Kills the second process if it still runs.
   ~Companion();
@@ -42,7 +43,7 @@ class Companion {
   Companion& operator=(const Companion&) = delete;
 
   Line line() const { return Line(fd_); }
-  // As Line::receive; if the other process ended early, throws the failure of that process.
+  // As Line::receive(). If the second process ended early, throws that process's failure.
   template <typename T>
   T receive() {
     try {
@@ -52,7 +53,7 @@ class Companion {
       throw;
     }
   }
-  // Waits for the end of the second process; throws the failure of that process.
+  // Waits until the second process ends. If it failed, throws its failure.
   void join();
   void kill_process();
 

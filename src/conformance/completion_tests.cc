@@ -63,8 +63,8 @@ void receive_fields(Session& session) {
   equal_hex("qp_num", wc.qp_num, pair.b.qpn());
 }
 
-// Immediates arrive in the order of posting, each after its own message and all earlier ones are in
-// place.
+// Immediates arrive in the order of posting. When one arrives, its own message and all earlier
+// messages must be in memory.
 void immediates_in_order(Session& session) {
   Pair pair(session);
   constexpr std::uint32_t kCount = 40;
@@ -87,7 +87,7 @@ void immediates_in_order(Session& session) {
   }
 }
 
-// An immediate proves that the plain writes posted before it are in place.
+// When an immediate arrives, plain writes posted before it must be in memory.
 void immediate_covers(Session& session) {
   Pair pair(session);
   for (std::uint64_t round = 1; round <= 10; ++round) {
@@ -114,7 +114,7 @@ void many_at_once(Session& session) {
   }
 }
 
-// More immediates than may be in flight: the others wait, and none is lost.
+// More immediates than may be in flight are posted: the rest must wait, and none may be lost.
 void more_immediates_than_in_flight(Session& session) {
   Host host(session);
   End a(host), b(host);

@@ -9,7 +9,7 @@ namespace {
 constexpr int kFormatAll =
     MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_MODE | MRC_CTL_EV_FMT_PROFILE_OP;
 
-// The highest number of a profile in INIT.
+// The highest number of a profile that is in INIT.
 template <typename State>
 std::uint64_t unused(const char* what, std::uint32_t count, const State& state) {
   for (std::uint64_t id = count; id-- > 0;) {
@@ -40,8 +40,8 @@ Controller::Controller(Session& session) : host(session), library(host.library) 
   });
 }
 
-// Steps down to INIT. A step that does not apply to the current state is refused, which is
-// harmless.
+// Makes every transition on the path to INIT. A transition that does not fit the present state is
+// refused, which does no harm.
 Controller::~Controller() {
   mrc_ctl_ev_profile_attr ev_attr{};
   mrc_ctl_ev_fmt_profile_attr format{};

@@ -1,4 +1,4 @@
-// Completion channels and completion queues without QPs.
+// Completion channels and completion queues that no QP uses.
 #include <fcntl.h>
 #include <poll.h>
 

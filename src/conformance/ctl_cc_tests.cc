@@ -1,4 +1,4 @@
-// CC profiles: algorithm, configuration, states.
+// CC profiles: algorithm, configuration, state transitions.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
@@ -108,7 +108,7 @@ void profile_in_use_is_busy(Session& session) {
   must_work("OFFLINE after the QP is gone", controller.move_cc(MRC_CTL_PROFILE_OFFLINE));
 }
 
-// Bytes arrive on a QP with profiles of a controller.
+// A QP that uses a controller's profiles must transfer bytes.
 void qp_with_profiles_carries_data(Session& session) {
   Controller controller(session);
   online(controller);

@@ -1,4 +1,4 @@
-// The attributes that a device reports to controllers, and the administrative state of its ports.
+// The device attributes that controllers can query, and the administrative state of ports.
 #include <bit>
 #include <cstring>
 
@@ -71,7 +71,7 @@ void free_count(Session& session) {
         fmt::format("{} of {}", now.ev.ev_free_count, before));
 }
 
-// The last port goes down and up again; its state is restored at the end.
+// Changes the administrative state of the last port. The destructor restores it.
 struct Port {
   Controller controller;
   std::uint8_t number;

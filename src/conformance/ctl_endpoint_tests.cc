@@ -1,11 +1,12 @@
-// Endpoint operations and EV events of a controller.
+// Endpoint operations and EV events of mrc_ctl.h.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-// Requests to the device's own address: it answers them like requests of another host.
+// Sends endpoint requests to the device's own address. The device must answer them like requests
+// from another host.
 struct Asking {
   Controller controller;
   std::vector<mrc_ctl_ep_req> requests;

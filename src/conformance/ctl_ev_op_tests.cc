@@ -1,4 +1,4 @@
-// Operations on the EVs of a profile, in batches.
+// Batches of operations on the EVs of a profile.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
@@ -9,7 +9,7 @@ void must_work(std::string_view what, int error) {
   if (error != 0) fail(fmt::format("{} works", what), errno_name(error));
 }
 
-// An explicit profile of four EVs, ONLINE.
+// An explicit EV profile with four EVs, ONLINE.
 struct Four {
   Controller controller;
   explicit Four(Session& session) : controller(session) {
@@ -120,7 +120,8 @@ void replace_replaces_one(Session& session) {
   fails_value("the old one", four.deny({four.controller.ev(0)}), {ENOENT});
 }
 
-// Copies of an EV give its path more weight; one operation replaces one copy, or all copies.
+// A profile may contain copies of an EV, which give its path more weight. One operation replaces
+// one copy, or all of them.
 void replace_of_copies(Session& session) {
   Controller controller(session);
   controller.format_online();

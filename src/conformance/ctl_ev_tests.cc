@@ -1,5 +1,4 @@
-// EV profiles: their states, the attributes that each state needs, their lifetime, and generated
-// EVs.
+// EV profiles: states, the attributes that each state needs, lifetime, generated EVs.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 
@@ -124,7 +123,7 @@ void query_returns_attributes(Session& session) {
   equal("ev_event_mask", attr.ev_event_mask, MRC_CTL_EV_GOOD | MRC_CTL_EV_ASSUMED_BAD);
 }
 
-// A profile outlives the context that configured it.
+// A profile must outlive the context that configured it.
 void profile_outlives_context(Session& session) {
   std::optional<Controller> first(std::in_place, session);
   online(*first, 2);
@@ -165,7 +164,7 @@ void offline_profile_is_refused(Session& session) {
               end.to_init(kRemoteWrite, &attr, MRC_QP_EV_PROFILE_ID), {EINVAL, EBUSY});
 }
 
-// The device may choose four bits of a field, and never changes any other bit.
+// The device may choose four bits of a field, and must not change any other bit.
 void generated_evs_stay_in_range(Session& session) {
   Controller controller(session);
   if ((controller.device.ev.ev_mode_mask & MRC_CTL_EV_MODE_GEN) == 0) skip("no mode GEN");

@@ -1,4 +1,4 @@
-// EV format profiles: the places of an EV's bits in a packet.
+// EV format profiles: where the bits of an EV are in a packet.
 #include "conformance/controller.h"
 #include "conformance/registry.h"
 

@@ -1,4 +1,4 @@
-// Devices and contexts: a device's attributes, and contexts created, refused and destroyed.
+// Devices and contexts: device attributes; creating, refusing and destroying contexts.
 #include <bit>
 
 #include "conformance/end.h"
@@ -7,7 +7,7 @@
 namespace weft::conformance {
 namespace {
 
-// A verbs context without an MRC context.
+// A verbs context on which no MRC context was created.
 struct Verbs {
   const Library& library;
   ibv_context* context;
@@ -80,7 +80,7 @@ void future_version_is_refused(Session& session) {
              verbs.library.mrc_create_context(verbs.context, &attr), {EINVAL, EOPNOTSUPP, ENOTSUP});
 }
 
-// EBUSY while an object of the context lives.
+// Destroying a context must fail with EBUSY while an object of the context exists.
 template <typename Make>
 void context_in_use_is_busy(Session& session, const char* what, Make make) {
   Host host(session);

@@ -76,7 +76,7 @@ void Duel::post(std::uint32_t size, std::uint64_t id, std::optional<std::uint32_
 bool is_write(const Seen& seen) { return seen.as<wire::Write>() != nullptr; }
 bool is_fresh_write(const Seen& seen) { return is_write(seen) && !seen.bth().rtx; }
 
-// Waiting includes polling the CQs, because some libraries make progress only during calls.
+// While waiting, this also polls the CQs, because some libraries make progress only inside calls.
 Seen Duel::next_where(std::string_view what, const std::function<bool(const Seen&)>& wanted) {
   while (!session.is_over()) {
     ibv_wc wc{};
@@ -122,7 +122,8 @@ void Duel::acknowledge(const Seen& write, Psn cack, std::uint64_t bits) {
   body.trigger_offset = static_cast<std::int16_t>(write.bth().psn.since(cack));
   body.entropy = write.entropy();
   body.echo = write.as<wire::Write>()->sent;
-  // Received bytes, counted as full packets: rounded up, so never less than the device's own count.
+  // rcvd_bytes in units of 256: every packet counts as a full one, so the value is never less than
+  // the device's own count.
   const auto packets =
       static_cast<std::uint32_t>(cack.since(Psn(options.device_psn)) + 1) + body.ooo_count;
   body.rcvd_bytes_256 = packets * ((mtu_bytes() + 40 + 8 + 36 + 4 + 255) / 256);

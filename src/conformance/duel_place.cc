@@ -8,8 +8,8 @@
 namespace weft::conformance {
 namespace {
 
-// Processes of Weft share the addresses of a host; bits 23 to 16 of a QP number select the UDP
-// port.
+// The UDP port of the Weft process with this QP number. Processes of one host share its addresses,
+// and bits 23 to 16 of a QP number select the process's UDP port.
 std::uint16_t weft_port(std::uint32_t qpn) {
   const std::uint32_t slot = qpn >> 16;
   return static_cast<std::uint16_t>(slot == 0 ? 4791 : 14'791 + slot);
@@ -43,7 +43,7 @@ Tester open_tester(Session& session, const Host& host, std::uint32_t device_qpn,
   if (config.device_port == 0) config.device_port = loopback ? weft_port(device_qpn) : 4791;
   if (config.device.empty()) {
     config.device = {gid};
-    // Weft's device on the loopback has the address 127.0.p.1 at port p.
+    // On the loopback, port p of a Weft device has the address 127.0.p.1.
     for (std::uint32_t p = 1; loopback && p < ports_of(host); ++p)
       config.device.push_back({.high = gid.high, .low = gid.low + (std::uint64_t{p} << 8)});
   }
@@ -53,7 +53,7 @@ Tester open_tester(Session& session, const Host& host, std::uint32_t device_qpn,
     return std::move(opened).value();
   }
   if (!loopback) throw Skip{"where the tester is was not said; give --tester and --device-address"};
-  // The first neighbouring address that is free.
+  // Take the first free address near the device's.
   std::string why;
   for (std::uint64_t last = 2; last < 250; ++last) {
     config.addresses.clear();

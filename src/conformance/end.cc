@@ -84,7 +84,7 @@ ibv_qp_state End::state() const {
 
 namespace {
 
-// The function takes no const pointer.
+// A wrapper for mrc_modify_qp, which takes pointers that are not const.
 int modify(const End& end, mrclib::QpChange change, const mrc_qp_attr* mrc = nullptr,
            int mrc_mask = 0) {
   mrc_qp_attr copy{};

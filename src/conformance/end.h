@@ -1,6 +1,7 @@
 // One end of a QP as an application uses it, through the library under test. Host has device,
-// context and domain; End has memory, CQs and a QP on it. Destructors destroy everything in order,
-// without checks; tests of destroy functions call these functions themselves.
+// context and protection domain; End has memory, CQs and a QP on a Host. Destructors destroy
+// everything in order and check nothing: the tests of destroy functions call these functions
+// themselves.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace weft::conformance {
 
-// The values that two ends exchange out of band.
+// What the other end must know about an end of a QP, exchanged outside of MRC.
 struct Address {
   ibv_gid gid{};
   std::uint32_t qpn = 0, psn = 0, rkey = 0;
@@ -23,7 +24,7 @@ struct Address {
 
 class Host {
  public:
-  // Throws Failure if there is no such device, or it does not open.
+  // Throws Failure if there is no such device, or if it cannot be opened.
   explicit Host(Session& session);
   ~Host();
   Host(const Host&) = delete;
@@ -38,7 +39,7 @@ class Host {
   mrc_device_attr attr{};
 };
 
-// The verbs context of the device that the options name. Throws Failure.
+// Opens the device that the options name. Throws Failure.
 ibv_context* open_device(Session& session);
 
 using mrclib::kRemoteWrite;
@@ -73,34 +74,34 @@ class End {
   std::uint32_t qpn() const;
   ibv_qp_state state() const;
 
-  // Each returns the result of mrc_modify_qp.
+  // Each function returns the result of mrc_modify_qp.
   int to_init(int access = kRemoteWrite, const mrc_qp_attr* mrc = nullptr, int mask = 0);
   int to_rtr(const Address& peer, ibv_mtu mtu = IBV_MTU_1024, const mrc_qp_attr* mrc = nullptr,
              int mask = 0);
   int to_rts(const mrc_qp_attr* mrc = nullptr, int mask = 0);
   int to(ibv_qp_state state);
-  // To RTS; throws Failure.
+  // Brings the QP to RTS. Throws Failure.
   void connect(const Address& peer, ibv_mtu mtu = IBV_MTU_1024);
 
   struct Write {
-    std::uint64_t from = 0, to = 0;  // offsets
+    std::uint64_t from = 0, to = 0;  // offsets in the memory of the two ends
     std::uint32_t size = 0;
     std::uint64_t id = 0;
     unsigned flags = IBV_SEND_SIGNALED;
     std::optional<std::uint32_t> immediate{};
   };
-  // Return the library's result.
+  // These return the library's result.
   int post(const Address& peer, const Write& write);
   int post_receive(std::uint64_t id);
-  // The same, but throw Failure on an error.
+  // As above, but they throw Failure on an error.
   void write(const Address& peer, const Write& write);
   void receive(std::uint64_t id);
 
-  // The next completion of a CQ; throws Failure if none arrives.
+  // The next completion of `cq`. Throws Failure if none arrives.
   ibv_wc wait(mrc_cq* cq) const;
   ibv_wc wait_send() const { return wait(send_cq); }
   ibv_wc wait_receive() const { return wait(receive_cq); }
-  // Fails if a request completes within this time.
+  // Throws Failure if a completion arrives within this time.
   void stays_quiet(mrc_cq* cq, milliseconds how_long) const;
   void reaches(ibv_qp_state state) const;
 };
@@ -117,10 +118,10 @@ struct Pair {
   }
 };
 
-// Throws Failure unless the status is this one.
+// Throws Failure unless `wc` has this status and id.
 void completed_as(const ibv_wc& wc, ibv_wc_status status, std::uint64_t id);
 
-// A pattern for each seed; `first_wrong` is `size` when all is right.
+// A pattern of bytes, different for each seed. first_wrong() returns `size` if all bytes are right.
 void fill(std::uint8_t* to, std::size_t size, std::uint64_t seed);
 std::size_t first_wrong(const std::uint8_t* at, std::size_t size, std::uint64_t seed);
 void is_pattern(const std::uint8_t* at, std::size_t size, std::uint64_t seed);

@@ -1,4 +1,4 @@
-// Events of completion queues on their channel, and asynchronous events of a context.
+// Events of CQs on their channel, and asynchronous events of a context.
 #include <fcntl.h>
 #include <poll.h>
 
@@ -12,7 +12,7 @@
 namespace weft::conformance {
 namespace {
 
-// Two connected ends. The CQs of `b` report to a channel, and `b` has posted receives.
+// Two connected ends. The CQs of `b` use a completion channel, and `b` has posted receives.
 struct Listening {
   Host host;
   const Library& library;
@@ -45,7 +45,7 @@ struct Listening {
              {.size = 8, .id = 1, .flags = flags | IBV_SEND_SIGNALED, .immediate = 1});
     completed_as(a->wait_send(), IBV_WC_SUCCESS, 1);
   }
-  // Waits until the channel is readable, at most until the test's time limit.
+  // Waits until the channel is readable. Throws Failure at the test's time limit.
   void expect_event() {
     pollfd what{.fd = fd, .events = POLLIN, .revents = 0};
     while (poll(&what, 1, 10) != 1) {
@@ -120,7 +120,7 @@ void destroy_waits_for_acknowledgement(Session& session) {
   holds(waited, "mrc_destroy_cq returns after the event is acknowledged", "before");
 }
 
-// The next asynchronous event; fails at the test's time limit.
+// The next asynchronous event. Throws Failure at the test's time limit.
 mrc_async_event next_event(Session& session, Host& host) {
   fcntl(host.verbs->async_fd, F_SETFL, fcntl(host.verbs->async_fd, F_GETFL) | O_NONBLOCK);
   mrc_async_event event{};

@@ -1,4 +1,4 @@
-// QP hints: an application's description of the traffic to come.
+// QP hints, in which an application describes the traffic to expect.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -58,7 +58,7 @@ void unknown_bit_is_refused(Session& session) {
                   hint.library.mrc_query_qp_hint(hint.hint, &attr, 1 << 12), {EINVAL});
 }
 
-// A QP keeps its hint through all transitions to RTS.
+// Runs `check` on a QP in INIT that was given a hint at its transition to INIT.
 void with_qp(Session& session, void (*check)(Hint&, End&)) {
   Hint hint(session);
   {

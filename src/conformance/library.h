@@ -1,5 +1,5 @@
-// Library: the functions of the library under test. A call of a missing function fails its test,
-// with the function's name.
+// Library: the functions of the library under test. If a test calls a function that is missing, the
+// test fails with the function's name.
 #pragma once
 
 #include <cerrno>
@@ -17,13 +17,13 @@ class Function<R(A...) noexcept(N)> {
  public:
   using Found = mrclib::Function<R(A...) noexcept(N)>;
   explicit Function(const Found& found) : found_(found) {}
-  // Throws Failure if the library does not have the function. errno is 0 before the call.
+  // Sets errno to 0 and calls the function. Throws Failure if the library does not have it.
   R operator()(A... arguments) const {
     if (!is_present()) fail(std::string("the library has ") + found_.name(), "no such symbol");
     errno = 0;
     return found_(arguments...);
   }
-  // For destructors, which must not throw: does nothing if the library does not have the function.
+  // For destructors, which must not throw. Does nothing if the library does not have the function.
   void call_if_present(A... arguments) const {
     if (is_present()) found_(arguments...);
   }

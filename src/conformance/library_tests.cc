@@ -1,4 +1,4 @@
-// The library as a file: its functions, and the layout that programs assume of its objects.
+// The library as a file: which functions it has, and the object layout that programs rely on.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 

@@ -1,4 +1,4 @@
-// Posting: requests that each state accepts or refuses, and the request that *bad_wr names.
+// Posting: which requests each QP state accepts, and which request *bad_wr names.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -43,7 +43,8 @@ void receive_in_init(Session& session) {
   works("mrc_post_recv in INIT", poster.end.post_receive(1));
 }
 
-// The second of two requests is bad: the first is carried out, and *bad_wr is the second.
+// Posts two requests; `spoil` makes the second invalid. The first must be carried out, and *bad_wr
+// must name the second.
 void second_is_bad(Session& session, void (*spoil)(ibv_send_wr&), Errnos errors) {
   Poster poster(session, {.pieces = 2, .inline_bytes = 32});
   End& end = poster.end;
@@ -65,8 +66,8 @@ void second_is_bad(Session& session, void (*spoil)(ibv_send_wr&), Errnos errors)
   equal("state", static_cast<int>(end.state()), static_cast<int>(IBV_QPS_RTS));
 }
 
-// The peer acknowledges nothing: the queue fills, posting returns ENOMEM, and *bad_wr names the
-// first request that did not fit.
+// The peer acknowledges nothing, so the queue fills. Then posting must return ENOMEM, and *bad_wr
+// must name the first request that did not fit.
 void queue_full(Session& session) {
   Poster poster(session, {.depth = 8});
   End& end = poster.end;

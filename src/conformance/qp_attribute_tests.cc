@@ -1,5 +1,5 @@
-// Attributes of a QP: MRC's attributes at their transitions, their limits and defaults, and
-// attributes of verbs without a meaning in MRC.
+// Attributes of a QP: the transitions, limits and defaults of MRC's attributes; verbs attributes
+// that mean nothing for MRC.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
@@ -22,7 +22,7 @@ struct One {
   }
 };
 
-// Sets an attribute at RTS and queries it.
+// Sets an attribute in RTS, and queries it.
 void rts_takes(Session& session, int mask, void (*set)(mrc_qp_attr&),
                void (*check)(const mrc_qp_attr&)) {
   One one(session);
@@ -81,7 +81,8 @@ void defaults_within_limits(Session& session) {
         fmt::format("{} and {}", attr.retry.linear_cnt, attr.retry.exp_cnt));
 }
 
-// PORT, TIMEOUT, RETRY_CNT, RNR_RETRY and similar attributes, as OCP's benchmark sets them.
+// OCP's benchmark sets PORT, TIMEOUT, RETRY_CNT, RNR_RETRY and similar attributes; they must be
+// accepted.
 void verbs_attributes_are_ignored(Session& session) {
   One one(session);
   const Address self = one.end.address();

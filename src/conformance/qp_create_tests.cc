@@ -1,4 +1,4 @@
-// QPs created, numbered, queried and destroyed.
+// Creating, querying and destroying QPs; QP numbers.
 #include <memory>
 #include <set>
 

@@ -1,11 +1,11 @@
-// State transitions of a QP: RESET, INIT, RTR, RTS, and from every state to ERR and RESET.
+// State transitions of a QP: RESET, INIT, RTR, RTS; and from every state to ERR and to RESET.
 #include "conformance/end.h"
 #include "conformance/registry.h"
 
 namespace weft::conformance {
 namespace {
 
-// An end in the given state, with itself as its peer.
+// An end in the given state. It is its own peer.
 struct InState {
   Host host;
   End end;
@@ -75,7 +75,7 @@ void cur_state_right(Session& session) {
             IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS, nullptr, 0));
 }
 
-// RTR without one attribute that has no default.
+// A transition to RTR must fail if an attribute without a default is missing.
 void missing_attribute(Session& session, int without) {
   InState in(session, IBV_QPS_INIT);
   const Address self = in.end.address();
@@ -113,7 +113,7 @@ void mtu_too_large(Session& session) {
               {EINVAL});
 }
 
-// After RESET the QP works like a new one.
+// After RESET a QP must work like a new one.
 void reset_and_reuse(Session& session) {
   Pair pair(session);
   const std::uint32_t qpn = pair.a.qpn();

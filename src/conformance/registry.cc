@@ -37,7 +37,7 @@ std::vector<const Test*> all_tests() {
   return out;
 }
 
-// Greedy matching with two positions: on a mismatch the last `*` consumes one character more.
+// Greedy matching with two positions: after a mismatch, the last `*` takes one character more.
 bool matches_glob(std::string_view text, std::string_view glob) {
   std::size_t t = 0, g = 0, star = std::string_view::npos, taken = 0;
   while (t < text.size()) {

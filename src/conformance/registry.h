@@ -1,4 +1,4 @@
-// All tests, in the order in which they run, and the selection of tests by glob.
+// All tests in the order in which they run, and the selection of tests by glob.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace weft::conformance {
 
-// One table per area. Each function is at the end of the file with the same name.
+// One table of tests for each area. X_tests() is at the end of X_tests.cc.
 std::span<const Test> library_tests();
 std::span<const Test> device_tests();
 std::span<const Test> cq_tests();
@@ -40,11 +40,11 @@ std::span<const Test> wire_probe_tests();
 
 std::vector<const Test*> all_tests();
 
-// `*` stands for any run of characters, `?` for one.
+// In `glob`, `*` stands for any characters and `?` for one character.
 bool matches_glob(std::string_view text, std::string_view glob);
 
 struct Choice {
-  std::vector<std::string> only;  // empty: all
+  std::vector<std::string> only;  // empty: all tests
   std::vector<std::string> skip;
 };
 std::vector<const Test*> chosen_tests(const Choice& choice);

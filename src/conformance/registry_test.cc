@@ -9,7 +9,7 @@
 namespace weft::conformance {
 namespace {
 
-TEST(Registry, IdsAreUniqueAndOfOneForm) {
+TEST(Registry, IdsAreUniqueAndHaveTheSameForm) {
   std::set<std::string> seen;
   for (const conformance::Test* test : all_tests()) {
     const std::string id = test->id;
@@ -24,7 +24,7 @@ TEST(Registry, IdsAreUniqueAndOfOneForm) {
   }
 }
 
-TEST(Registry, EveryTestCitesItsClauseAndSaysWhatItIs) {
+TEST(Registry, EveryTestHasAClauseAndALineThatSaysWhatMustBeTrue) {
   for (const conformance::Test* test : all_tests()) {
     EXPECT_GT(std::string(test->clause).size(), 3u) << test->id;
     EXPECT_GT(std::string(test->what).size(), 5u) << test->id;
@@ -32,12 +32,12 @@ TEST(Registry, EveryTestCitesItsClauseAndSaysWhatItIs) {
   }
 }
 
-TEST(Registry, CoversApiAndWire) {
+TEST(Registry, ThereAreTestsOfTheApiAndOfTheWire) {
   EXPECT_GE(all_tests().size(), 120u);
   EXPECT_GE(chosen_tests({.only = {"wire.*"}, .skip = {}}).size(), 40u);
 }
 
-TEST(Registry, Globs) {
+TEST(Registry, GlobMatchesAnyCharactersForStarAndOneForQuestionMark) {
   EXPECT_TRUE(matches_glob("wire.sack.mpr", "wire.*"));
   EXPECT_TRUE(matches_glob("wire.sack.mpr", "*"));
   EXPECT_TRUE(matches_glob("wire.sack.mpr", "*sack*"));
@@ -49,7 +49,7 @@ TEST(Registry, Globs) {
   EXPECT_TRUE(matches_glob("", "*"));
 }
 
-TEST(Registry, OnlyAndSkipChoose) {
+TEST(Registry, OnlyAndSkipSelectTests) {
   const auto all = chosen_tests({});
   EXPECT_EQ(all.size(), all_tests().size());
   const auto some = chosen_tests({.only = {"api.cq.*", "api.hint.*"}, .skip = {"*.null"}});

@@ -13,7 +13,7 @@ std::string reason_of(const Outcome& outcome) {
   return outcome.got;
 }
 
-// Characters that XML 1.0 permits in an attribute.
+// Escapes the text for an XML attribute; drops characters that XML 1.0 does not permit there.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -31,7 +31,7 @@ std::string escaped(std::string_view text) {
         out += "&quot;";
         break;
       default:
-        // The text comes from the library, so it may contain any bytes.
+        // The text may come from the library, so it may contain any bytes.
         out +=
             static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
     }
@@ -39,7 +39,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// "api.qp" of "api.qp.create.reset".
+// The area of a test's id: "api.qp" for "api.qp.create.reset".
 std::string area_of(std::string_view id) {
   const std::size_t first = id.find('.');
   return std::string(id.substr(0, id.find('.', first + 1)));
@@ -70,7 +70,7 @@ std::string case_of(const Outcome& outcome) {
   return out + "    </testcase>\n";
 }
 
-// Without this case the report would look complete.
+// An extra test case for a run that was cut short. Without it the report would look complete.
 std::string suite_cut_short(const std::string& why) {
   return fmt::format(
       "  <testsuite name=\"run\" tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\" "

@@ -23,7 +23,7 @@ std::vector<Outcome> outcomes() {
       {.test = &kMust, .status = Status::kError, .got = "no address"}};
 }
 
-TEST(Report, Counts) {
+TEST(Report, OutcomesAreCountedByStatusAndLevel) {
   const Count sum = count(outcomes());
   EXPECT_EQ(sum.pass, 1u);
   EXPECT_EQ(sum.fail_must, 1u);
@@ -34,20 +34,20 @@ TEST(Report, Counts) {
   EXPECT_EQ(summary_of(sum), "1 passed, 1 MUST and 1 SHOULD failed, 1 skipped, 1 error\n");
 }
 
-TEST(Report, OnlyShouldsAndSkipsAreGood) {
+TEST(Report, RunWithOnlyFailedShouldsAndSkipsIsGood) {
   const auto all = outcomes();
   EXPECT_TRUE(count({all[0], all[2], all[3]}).is_good());
   EXPECT_FALSE(count({all[0], all[4]}).is_good());
 }
 
-TEST(Report, AFailureNamesClauseAndBothSides) {
+TEST(Report, FailureLineHasClauseExpectedAndGot) {
   EXPECT_EQ(line_of(outcomes()[2], 12),
             "fail   SHOULD  wire.ip.ect   data is ECT(0)\n"
             "               expected 2; got 0 [MRC 7.5.5.2, readers agree]\n");
   EXPECT_EQ(line_of(outcomes()[0], 12), "pass   MUST    api.cq.sizes  w\n");
 }
 
-TEST(Report, JunitOfARunCutShortIsNotGreen) {
+TEST(Report, JunitOfARunThatWasCutShortHasAnError) {
   const Survey survey{.device = "weft0", .gid = ""};
   const std::vector<Outcome> passed{outcomes()[0]};
   EXPECT_EQ(junit("lib.so", survey, passed).find("<error"), std::string::npos);
@@ -57,7 +57,7 @@ TEST(Report, JunitOfARunCutShortIsNotGreen) {
             std::string::npos);
 }
 
-TEST(Report, JunitEscapesAndCounts) {
+TEST(Report, JunitEscapesTextAndCountsOutcomes) {
   const std::string xml = junit("lib.so", {.device = "weft0", .gid = ""}, outcomes());
   EXPECT_NE(xml.find("expected a &lt; b &amp; &quot;c&quot;; got ??&gt;"), std::string::npos)
       << xml;
@@ -68,7 +68,7 @@ TEST(Report, JunitEscapesAndCounts) {
   EXPECT_NE(xml.find("<skipped message=\"SHOULD: expected 2; got 0\"/>"), std::string::npos);
 }
 
-TEST(Report, Versions) { EXPECT_EQ(version_text(0x01020003), "1.2.3"); }
+TEST(Report, VersionNumberIsWrittenWithDots) { EXPECT_EQ(version_text(0x01020003), "1.2.3"); }
 
 }  // namespace
 }  // namespace weft::conformance

@@ -9,7 +9,7 @@
 namespace weft::conformance {
 namespace {
 
-// Separates the fields of a child's answer; no value contains this character.
+// Separates the fields of a child's result. No field contains this character.
 constexpr char kBetween = '\x1f';
 
 std::string one_line(std::string text) {
@@ -90,7 +90,7 @@ Outcome run_test(const Test& test, const Options& options) {
 
 namespace {
 
-// One write to the tester shows which bytes the ICRC covers.
+// Lets the device send one write to the tester: its packet shows which bytes the ICRC covers.
 void find_icrc_cover(Session& session, Survey& out) {
   if (session.options().icrc) {
     out.icrc = *session.options().icrc;
@@ -103,7 +103,7 @@ void find_icrc_cover(Session& session, Survey& out) {
     out.icrc_known = true;
     if (!seen.icrc_full && seen.icrc_headers) out.icrc = IcrcCover::kHeaders;
   } catch (const Failure&) {
-    // Each wire test reports the error itself.
+    // Ignore the error here: each wire test reports it.
   } catch (const Skip&) {
   } catch (const SuiteError&) {
   }

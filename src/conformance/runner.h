@@ -1,5 +1,5 @@
-// Runs tests, each in its own process with a time limit: a library that crashes or hangs fails one
-// test, and not the suite. The caller's process never loads the library.
+// Runs each test in its own process, with a time limit. So a library that crashes or hangs fails
+// one test and does not stop the suite. The caller's process never loads the library.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace weft::conformance {
 enum class Status : std::uint8_t {
   kPass,
   kFail,   // the device violated the clause, crashed, or hung
-  kSkip,   // the test does not apply; `got` says why
+  kSkip,   // the test does not apply; `got` has the reason
   kError,  // the suite could not run the test
 };
 std::string_view to_string(Status status);
@@ -27,25 +27,25 @@ struct Outcome {
   std::chrono::milliseconds took{0};
 };
 
-// Runs one test. Its process group is killed afterwards, so no process is left.
+// Runs one test. Afterwards kills its process group, so that no process remains.
 Outcome run_test(const Test& test, const Options& options);
 
-// Properties of the device, found before the first test. The ICRC coverage becomes an option of the
-// tests.
+// Properties of the device, found before the first test. The tests then use the ICRC cover found
+// here.
 struct Survey {
   std::string device, gid;
   std::uint32_t api_version = 0, ctl_version = 0;
   std::uint32_t ports = 0;
   IcrcCover icrc = IcrcCover::kFull;
-  bool icrc_known = false;  // a packet was seen
+  bool icrc_known = false;  // a packet arrived, so `icrc` is known
 };
-// Also runs in its own process. Errors: kInvalid if the library cannot be loaded or has no MRC
-// device, because then no test would be meaningful.
+// Finds the properties of the device, also in a process of its own. Errors: kInvalid if the library
+// cannot be loaded or has no MRC device, because then tests would mean nothing.
 Result<Survey> survey(const Options& options);
 
 struct Count {
   std::uint32_t pass = 0, fail_must = 0, fail_should = 0, skip = 0, error = 0;
-  // No MUST failed and no test had an error; a failed SHOULD does not count.
+  // A SHOULD that failed does not count.
   bool is_good() const { return fail_must == 0 && error == 0; }
 };
 Count count(const std::vector<Outcome>& outcomes);

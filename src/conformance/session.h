@@ -1,6 +1,6 @@
-// Session: the environment of a test: the options of the run, the library, and the time limit.
+// Session: what a test runs with: the options of the run, the library, and the time limit.
 //
-// The library is loaded at the first call of library(), so that a test may fork before
+// The library is loaded at the first call of library(), so that a test can fork before that
 // (companion.h).
 #pragma once
 
@@ -23,15 +23,15 @@ using wire::IcrcCover;
 
 struct Options {
   std::string library;
-  std::string device;  // empty: the first MRC device
+  std::string device;  // empty: the first device that supports MRC
   int gid_index = 3;
-  milliseconds timeout{20'000};  // of one test
-  // For wire tests. Empty or 0: chosen to fit the device (docs/conformance.md).
-  std::vector<Ipv6> tester_addresses;  // the tester's, one per port of the device
-  std::vector<Ipv6> device_addresses;  // the device's, one per port
-  std::uint16_t tester_port = 4791;    // destination port of the device's packets
-  std::uint16_t device_port = 0;       // port on which the device listens
-  std::optional<IcrcCover> icrc;       // none: as observed in the device's first packet
+  milliseconds timeout{20'000};  // for each test
+  // For wire tests. If empty or 0, values that fit the device are chosen (docs/conformance.md).
+  std::vector<Ipv6> tester_addresses;  // one for each port of the device
+  std::vector<Ipv6> device_addresses;  // one for each port of the device
+  std::uint16_t tester_port = 4791;    // UDP port to which the device sends
+  std::uint16_t device_port = 0;       // UDP port at which the device receives
+  std::optional<IcrcCover> icrc;       // not set: as found in the device's first packet
   std::uint8_t dscp_data = 4, dscp_control = 46, dscp_trimmed = 12, dscp_trimmed_last_hop = 16;
 };
 
@@ -43,13 +43,14 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const Options& options() const { return options_; }
-  // Throws SuiteError if it cannot be loaded.
+  // Throws SuiteError if the library cannot be loaded.
   const Library& library();
-  // Every wait of the test ends by then, so that it fails with a reason before the runner's time
-  // limit.
+  // When every wait of the test must end. This is earlier than the runner's time limit, so that the
+  // test can fail with a reason.
   Clock::time_point ends_at() const { return ends_at_; }
   bool is_over() const { return Clock::now() > ends_at_; }
-  // Two processes of this test use the device at the same time, which not every device permits.
+  // True if two processes of this test use the device at the same time. Not every device permits
+  // that.
   bool shares_device() const { return shares_device_; }
   void share_device() { shares_device_ = true; }
 

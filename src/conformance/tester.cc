@@ -12,7 +12,7 @@
 namespace weft::conformance {
 namespace {
 
-// The largest number of received packets that no test has read yet.
+// The most received packets that wait to be read by the test.
 constexpr std::size_t kWaitingMax = 16'384;
 
 }  // namespace
@@ -109,7 +109,7 @@ void Tester::drain(std::uint32_t plane) {
 }
 
 void Tester::take(std::uint32_t plane, const os::UdpSocket::Incoming& run, ConstBytes datagram) {
-  // If a library floods the tester, packets are dropped and the test fails by its time limit.
+  // If a library floods the tester, packets are dropped, and the test fails at its time limit.
   if (waiting_.size() >= kWaitingMax) return;
   const auto parts = wire::split_datagram(datagram);
   if (!parts) {

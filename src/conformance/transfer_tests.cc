@@ -1,4 +1,4 @@
-// Bytes written from one process into the memory of another.
+// Writes from one process into the memory of another process.
 #include "conformance/companion.h"
 #include "conformance/end.h"
 #include "conformance/registry.h"
@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t kMemory = 5 << 20, kGuard = 64;
 
-// The other process connects. For each Expectation that it receives it checks its memory and
-// answers: `size` bytes of pattern `seed` at `to`, and unchanged guard bytes on both sides.
+// Sent to the second process, which checks its memory and answers. It expects `size` bytes of
+// pattern `seed` at `to`, and unchanged guard bytes before and after them.
 struct Expectation {
   std::uint64_t seed = 0, to = 0, size = 0;
 };
@@ -38,7 +38,8 @@ void run_target(Session& session, const Line& line) {
   }
 }
 
-// Each write has its own pattern, and a write with immediate follows it and reports its arrival.
+// Each write has its own pattern. A write with immediate follows it and tells the receiver that it
+// has arrived.
 void transfer(Session& session, std::uint32_t size, std::uint64_t from, std::uint64_t to) {
   Companion other(session, run_target);
   Host host(session);
@@ -66,7 +67,7 @@ void bytes_arrive(Session& session) {
   transfer(session, kSize, 4096, 4096);
 }
 
-// The write with immediate itself carries the bytes.
+// Here the write with immediate itself carries the bytes.
 void with_immediate(Session& session) {
   Companion other(session, run_target);
   Host host(session);
@@ -89,7 +90,7 @@ void with_immediate(Session& session) {
   other.join();
 }
 
-// Both directions at the same time: each end writes into the other.
+// Both ends write to each other at the same time.
 void both_ways(Session& session) {
   Pair pair(session);
   constexpr std::uint32_t kSize = 400'000;
@@ -146,7 +147,8 @@ void inline_data(Session& session) {
     wr.wr.rdma.remote_addr = pair.b.address().at;
     wr.wr.rdma.rkey = pair.b.address().rkey;
     works("mrc_post_send of inline data", pair.a.library.mrc_post_send(pair.a.qp, &wr, &bad));
-    std::memset(bytes, 0, sizeof(bytes));  // the program may reuse inline bytes after the post
+    // after the post the program may reuse the memory of inline bytes
+    std::memset(bytes, 0, sizeof(bytes));
     completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, i);
     is_pattern(pair.b.memory.data(), 64, i);
   }

@@ -1,5 +1,5 @@
-// Malformed packets, and packets that are not for this QP: dropped, without an answer and without
-// harm.
+// Malformed packets, and packets that are not for this QP: the device must drop them, answer
+// nothing, and change nothing.
 #include "base/prng.h"
 #include "conformance/duel.h"
 #include "conformance/registry.h"
@@ -10,7 +10,8 @@ namespace {
 using Piece = Duel::Piece;
 using SendOptions = Tester::SendOptions;
 
-// Afterwards the memory is unchanged, and a good packet with the same PSN is accepted as new.
+// Afterwards memory must be unchanged, and a valid packet with the same PSN must be accepted as
+// new.
 void bad_packet_is_dropped(Session& session, const std::function<void(Duel&)>& send) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
@@ -31,7 +32,7 @@ void damaged_payload_is_dropped(Session& session) {
 void write_of_stranger_is_dropped(Session& session) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
-  // Another host, which is not the QP's peer.
+  // A host that is not the peer of the QP.
   Tester stranger = open_tester(session, duel.host, duel.end.qpn(), duel.cover);
   std::vector<std::byte> payload(64);
   stranger.send(duel.packet_of({.size = 64}), payload, {});
@@ -58,7 +59,7 @@ void nak_of_stranger_is_dropped(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-// Random bytes; some datagrams begin like a packet of this QP.
+// Datagrams of random bytes; some begin like a packet for this QP.
 void garbage(Session& session) {
   Duel duel(session);
   Prng prng(20260321);
@@ -78,7 +79,7 @@ void garbage(Session& session) {
   duel.still_works(0);
 }
 
-// A good packet, truncated at every length.
+// A valid packet, truncated at every length.
 void truncated_packets_are_dropped(Session& session) {
   Duel duel(session);
   for (std::size_t keep = 1; keep < 12 + 4 + 4 + 16 + 64 + 4; ++keep)
@@ -87,7 +88,7 @@ void truncated_packets_are_dropped(Session& session) {
   duel.still_works(0);
 }
 
-// A transfer continues while other hosts send garbage.
+// A transfer must continue while other hosts send random bytes.
 void transfer_among_garbage(Session& session) {
   Duel duel(session);
   Prng prng(7);

@@ -1,5 +1,4 @@
-// Loss: the packets that the device retransmits, when, and the recovery from a lost
-// acknowledgement.
+// Loss: which packets the device retransmits, and when; recovery from a lost acknowledgement.
 #include <set>
 
 #include "conformance/duel.h"
@@ -10,7 +9,7 @@ namespace {
 
 bool is_again(const Seen& seen) { return is_write(seen) && seen.bth().rtx; }
 
-// A timeout of 1.05 ms.
+// The timeout attribute 10 is 1.05 ms.
 constexpr DuelOptions kQuick{.timeout = 10};
 
 void timeout_retransmits(Session& session) {
@@ -21,7 +20,7 @@ void timeout_retransmits(Session& session) {
   equal_hex("PSN", again.bth().psn.value(), first.bth().psn.value());
 }
 
-// Compares everything except rtx, A and the timestamp.
+// Compares a retransmission with the first copy, except rtx, A and the timestamp.
 void retransmission_is_equal(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100, 1, 0x77);
@@ -43,13 +42,14 @@ void retransmission_uses_other_ev(Session& session) {
   holds(first.path() != again.path(), "the retransmission on another EV", "the same");
 }
 
-// The third of ten packets is lost and SACKs report it: only the third is retransmitted.
+// The third of ten packets is lost, and SACKs report that. Only the third may be retransmitted.
 void hole_is_retransmitted(Session& session) {
   Duel duel(session, {.timeout = 16});
   duel.post(10 * duel.mtu_bytes());
   const auto packets = duel.message(10);
   const Psn lost = packets[2].bth().psn;
-  const std::uint64_t bits = 0b1111'1110;  // bit 0 is cack + 1, the lost packet
+  // bit i is the PSN cack + 1 + i; bit 0, the lost packet, is not set
+  const std::uint64_t bits = 0b1111'1110;
   duel.acknowledge(packets[9], lost - 1, bits);
   const Seen again = duel.next_retransmission(lost - 1, bits);
   equal_hex("PSN sent again", again.bth().psn.value(), lost.value());
@@ -58,7 +58,7 @@ void hole_is_retransmitted(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-// Packets that a bitmap acknowledged are not retransmitted.
+// Packets that a SACK's bitmap acknowledges must not be retransmitted.
 void only_missing_is_retransmitted(Session& session) {
   Duel duel(session, kQuick);
   duel.post(8 * duel.mtu_bytes());
@@ -70,7 +70,7 @@ void only_missing_is_retransmitted(Session& session) {
   while (Clock::now() < until) {
     const auto seen = duel.tester.next(until);
     if (!seen || !is_again(*seen)) continue;
-    // Packets that were in flight when the SACK arrived do not count.
+    // Ignore packets that may have been in flight when the SACK arrived.
     if (seen->at > sacked_at + milliseconds(50)) again.insert(seen->bth().psn.value());
     duel.acknowledge(packets[7], first - 1, 0b1111'1110);
   }
@@ -80,7 +80,7 @@ void only_missing_is_retransmitted(Session& session) {
 }
 
 void nack_retransmits(Session& session, wire::NackReason reason) {
-  Duel duel(session);  // the timer alone would take 268 ms
+  Duel duel(session);  // with this timeout, a timer alone would retransmit after 268 ms
   duel.post(100);
   const Seen first = duel.next_write();
   duel.nack(first, reason);
@@ -91,7 +91,7 @@ void nack_retransmits(Session& session, wire::NackReason reason) {
   holds(took < 200, "sooner than the timer would", fmt::format("after {} ms", took));
 }
 
-// The Transport ACK is lost, but SACKs acknowledged every packet: the write must still complete.
+// The Transport ACK is lost, but SACKs acknowledge every packet: the write must still complete.
 void lost_transport_ack(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
@@ -104,7 +104,7 @@ void lost_transport_ack(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-// The SACK is lost and the Transport ACK arrives: the write must still complete.
+// The SACK is lost, but the Transport ACK arrives: the write must still complete.
 void lost_sack(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
@@ -131,7 +131,7 @@ void exhausted_retries_fail_qp(Session& session) {
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_ERR));
 }
 
-// 30 ms of silence must not fail a QP that has retries left.
+// A silence of 30 ms must not fail a QP that has retries left.
 void short_silence_fails_nothing(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);

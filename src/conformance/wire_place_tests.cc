@@ -1,4 +1,4 @@
-// The device as responder: the bytes that it places, when, and the completions of its own program.
+// The device as responder: which bytes it places, when, and which completions its program gets.
 #include <endian.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using wire::Opcode;
 using Piece = Duel::Piece;
 
 // Packet i of a message of `count` full packets, with its part of the pattern. `first` is the PSN
-// of packet 0.
+// of the message's first packet.
 Piece packet_of_message(std::int32_t first, std::uint32_t i, std::uint32_t count) {
   const Opcode opcode = i == 0          ? Opcode::kWriteFirst
                         : i + 1 < count ? Opcode::kWriteMiddle
@@ -57,7 +57,7 @@ void every_order(Session& session, std::array<std::uint32_t, 6> order) {
   for (std::uint32_t i = 0; i < 6; ++i) is_placed(duel, i);
 }
 
-// The packet must be placed before the hole closes.
+// A packet above a hole must be placed before the missing packet arrives.
 void placed_above_hole(Session& session) {
   Duel duel(session);
   duel.send(packet_of_message(0, 2, 3));
@@ -106,7 +106,7 @@ void immediate(Session& session) {
   equal("byte_len", wc.byte_len, 333u);
 }
 
-// The second immediate arrives first and must wait for the first.
+// The second immediate arrives first. It must wait for the first.
 void immediates_in_order(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
@@ -119,7 +119,8 @@ void immediates_in_order(Session& session) {
     equal("immediate", be32toh(duel.end.wait_receive().imm_data), expected);
 }
 
-// The last packet has arrived, and an earlier one is missing.
+// The last packet of the message has arrived, but an earlier one is missing: there must be no
+// completion.
 void waits_for_hole(Session& session) {
   Duel duel(session);
   duel.end.receive(1);
@@ -146,7 +147,7 @@ void immediate_is_delivered_once(Session& session) {
   duel.end.stays_quiet(duel.end.receive_cq, milliseconds(50));
 }
 
-// Some readers of the specification count rqmsn from 1.
+// The tester counts rqmsn from 1, as some readers of the specification do.
 void rqmsn_may_start_at_one(Session& session) {
   Duel duel(session);
   duel.end.receive(1);

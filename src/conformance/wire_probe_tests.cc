@@ -1,5 +1,5 @@
-// Probes and port status: the device's answers to packets without data, and its reaction to port
-// status updates.
+// Probes and port status updates: how the device answers packets without data, and how it reacts to
+// a peer's port status.
 #include <set>
 
 #include "conformance/duel.h"
@@ -85,7 +85,8 @@ void psu_answered(Session& session) {
   send_endpoint_request(duel, 0x43, wire::EndpointOp::kPortStatusUpdate, all);
 }
 
-// The peer reports its last port as unreachable: no data goes there. Then the port comes back.
+// The peer reports that its last port cannot be reached: the device must send no data there, until
+// the peer reports the port as usable again.
 void psu_obeyed(Session& session) {
   Duel duel(session);
   const std::uint32_t ports = duel.tester.plane_count();
@@ -111,7 +112,8 @@ void psu_obeyed(Session& session) {
   equal("ports used after it is back", planes_of(2).size(), std::size_t{ports});
 }
 
-// A port of the device is disabled: it tells its peers the remaining ports.
+// A port of the device is disabled: the device must send its peers an update with the remaining
+// ports.
 void psu_sent(Session& session) {
   Duel duel(session);
   const std::uint32_t ports = duel.tester.plane_count();

@@ -1,5 +1,5 @@
-// Packets that the device refuses as responder: foreign memory, too large, trimmed, out of the
-// window.
+// Packets that the device must refuse as responder: for memory that the peer may not write, too
+// large, trimmed, or outside the window.
 #include "conformance/duel.h"
 #include "conformance/registry.h"
 
@@ -15,7 +15,7 @@ bool is_nak(const Seen& seen) {
   return ack != nullptr && ack->syndrome != AckSyndrome::kAck;
 }
 
-// The packet is refused with this syndrome, nothing is placed, and the QP is in ERR.
+// The device must send a NAK with this syndrome, place nothing, and bring the QP to ERR.
 void refused_with_nak(Session& session, const Piece& piece, AckSyndrome syndrome) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, duel.end.memory.size());
@@ -32,7 +32,7 @@ void out_of_bounds(Session& session) {
   refused_with_nak(session, {.to = (1 << 20) - 8, .size = 16}, AckSyndrome::kNakRemoteAccess);
 }
 
-// The NAK may be lost, so every later packet gets it again.
+// A NAK may be lost, so the device must send it again for every later packet.
 void nak_is_repeated(Session& session) {
   Duel duel(session);
   duel.send({.size = 16, .rkey = 1});
@@ -59,7 +59,7 @@ void no_receive(Session& session) {
   equal_hex("destination", seen.bth().dest_qpn, Duel::kQpn);
 }
 
-// Three immediates wait above a hole; only two are allowed.
+// Three immediates wait above a hole, but max_wimm_dest is two.
 void excess_immediate_is_refused(Session& session) {
   Duel duel(session, {.max_wimm_dest = 2});
   for (std::uint64_t i = 0; i < 8; ++i) duel.end.receive(i);
@@ -81,7 +81,7 @@ struct Trimmed {
     if ((duel.host.attr.cap & MRC_DEVICE_CAP_TRIM_NACK) == 0)
       skip("the device does not answer trimmed packets (no CAP_TRIM_NACK)");
   }
-  // A trimmed packet as a switch forwards it: UDP header and 36 bytes, with another DSCP.
+  // Sends a packet as a switch trims it: the first `keep` bytes, with another DSCP.
   void send(std::uint8_t dscp, std::size_t keep) {
     duel.send({.size = 1024, .timestamp = 0x4321}, {.sender = 1, .dscp = dscp, .cut = keep});
   }
@@ -122,7 +122,7 @@ void retransmission_is_placed(Session& session) {
   is_pattern(in.duel.end.memory.data(), 1024, 6);
 }
 
-// The whole packet arrived before the trimmed copy.
+// The whole packet arrived before the trimmed copy of it.
 void trimmed_duplicate_gets_sack(Session& session) {
   Trimmed in(session);
   in.duel.send({.size = 1024});

@@ -52,12 +52,13 @@ void mpr_within_window(Duel& duel, const Seen& seen) {
   mrc_qp_attr attr{};
   works("mrc_query_qp",
         duel.end.library.mrc_query_qp(duel.end.qp, nullptr, 0, &attr, MRC_QP_MPR_DEST, nullptr));
-  // 0 leaves the window unchanged. A value above mpr_dest would promise more than was agreed.
+  // mpr == 0 means that the window is unchanged. A value above mpr_dest would promise more than was
+  // agreed.
   holds(sack_of(seen).mpr <= attr.mpr.mpr_dest, fmt::format("mpr of at most {}", attr.mpr.mpr_dest),
         text_of_value(sack_of(seen).mpr));
 }
 void counts_received_bytes(Duel&, const Seen& seen) {
-  // UDP header 8, BTH to RETH 36, payload 500, ICRC 4, and the nominal 40.
+  // Bytes: UDP header 8, headers from BTH to RETH 36, payload 500, ICRC 4, and a fixed 40.
   equal("rcvd_bytes in units of 256, rounded up,", sack_of(seen).rcvd_bytes_256,
         (8u + 36 + 500 + 4 + 40 + 255) / 256);
 }
@@ -92,7 +93,7 @@ void reports_holes(Session& session) {
   }
 }
 
-// One or several SACKs together report every PSN above the cumulative PSN.
+// The SACKs together must report every received PSN above the cumulative PSN.
 void reports_every_psn(Session& session) {
   Duel duel(session);
   std::uint64_t reported = 0;
@@ -122,8 +123,9 @@ void cack_moves_after_hole(Session& session) {
   equal("ooo_count", sack_of(seen).ooo_count, 0);
 }
 
-// --- triggers of a SACK. An earlier packet consumes the first SACK, which a device may send
-// without a trigger.
+// --- what triggers a SACK
+// A device may send its first SACK without a trigger. One packet before the test makes the device
+// send that SACK.
 void consume_first_sack(Duel& duel) {
   duel.send({.size = 16});
   duel.next_transport_ack();

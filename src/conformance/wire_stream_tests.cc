@@ -1,4 +1,4 @@
-// Many packets: spreading over paths, numbering across wraps and messages, and limits by windows.
+// Many packets: spreading over paths, numbers that wrap or cross messages, and window limits.
 #include <map>
 #include <set>
 
@@ -8,7 +8,8 @@
 namespace weft::conformance {
 namespace {
 
-// Receives `count` packets and acknowledges each on arrival. Returns them in order of arrival.
+// Receives `count` packets and acknowledges each on arrival. Returns the packets in order of
+// arrival.
 std::vector<Seen> receive_packets(Duel& duel, std::uint32_t count) {
   std::vector<Seen> out;
   Receipt receipt(duel);
@@ -65,7 +66,7 @@ void message_is_cut_by_mtu(Session& session) {
   equal("payload of the last", packets[3].payload.size(), 1u);
 }
 
-// Three messages; the second has an immediate.
+// Sends three messages; the second has an immediate.
 void message_numbers_match(Session& session) {
   Duel duel(session);
   duel.post(10, 1);
@@ -80,7 +81,7 @@ void message_numbers_match(Session& session) {
   equal("rqmsn: one more for each immediate,", rqmsn(3), static_cast<std::uint16_t>(rqmsn(1) + 1));
 }
 
-// The window of the QP in PSNs: without acknowledgements nothing is sent beyond it.
+// The window of the QP in PSNs: without acknowledgements the device must send nothing beyond it.
 void nothing_beyond_window(Session& session) {
   Duel duel(session, {.timeout = 20, .mpr = 1, .end = {.bytes = 1 << 20}});
   duel.post(300 * duel.mtu_bytes());
@@ -96,7 +97,7 @@ void nothing_beyond_window(Session& session) {
   holds(highest > 0, "packets at all", "none");
 }
 
-// The window moves with the cumulative PSN.
+// The window must move with the cumulative PSN.
 void window_follows_cack(Session& session) {
   Duel duel(session, {.mpr = 1, .end = {.bytes = 1 << 20}});
   duel.post(300 * duel.mtu_bytes());
@@ -145,7 +146,7 @@ void timestamps_count_128_ns(Session& session) {
 void ports(Session& session) {
   Duel duel(session);
   duel.post(100);
-  duel.next_write();  // the tester listens only on MRC's port
+  duel.next_write();  // arrives only at MRC's port: the tester has no other listening socket
   equal("the tester's UDP port", session.options().tester_port, 4791);
 }
 

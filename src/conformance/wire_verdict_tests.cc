@@ -1,5 +1,5 @@
-// Answers of a responder: packets that complete a write, that fail it, and that must have no
-// effect.
+// Packets of the responder that complete a write, packets that fail it, and packets that must have
+// no effect on it.
 #include "conformance/duel.h"
 #include "conformance/registry.h"
 
@@ -23,7 +23,7 @@ void sack_alone_completes_nothing(Session& session) {
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-// One ACK for three messages completes them, in order.
+// One Transport ACK covers three messages: it must complete all three, in order.
 void one_ack_covers_messages(Session& session) {
   Duel duel(session);
   for (std::uint64_t id = 1; id <= 3; ++id) duel.post(100, id);
@@ -32,7 +32,7 @@ void one_ack_covers_messages(Session& session) {
   for (std::uint64_t id = 1; id <= 3; ++id) completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, id);
 }
 
-// A Transport ACK covers two of three messages: the third does not complete.
+// A Transport ACK covers two of three messages: the third must not complete.
 void later_message_waits(Session& session) {
   Duel duel(session);
   for (std::uint64_t id = 1; id <= 3; ++id) duel.post(100, id);
@@ -64,7 +64,7 @@ void nack_fails_qp(Session& session) {
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_ERR));
 }
 
-// Sends a packet that must have no effect; then the write completes normally.
+// `say` sends a packet that must have no effect. Afterwards the write must complete normally.
 void no_effect(Session& session, void (*say)(Duel&, const Seen&)) {
   Duel duel(session);
   duel.post(100);
@@ -106,7 +106,7 @@ void damaged_nak_is_ignored(Duel& duel, const Seen& write) {
   duel.tester.send(nak_fails_write, {}, {.corrupt_icrc = true});
 }
 
-// Responders of other vendors may put any value into the PDC ids.
+// A device must ignore the PDC ids: responders of other vendors may set any value.
 void pdcid_is_ignored(Session& session) {
   Duel duel(session);
   duel.post(100);
@@ -132,7 +132,8 @@ void credit_is_ignored(Session& session) {
                            .psn = write.bth().psn},
                    .body = wire::TransportAck{.msn = 1}};
   duel.tester.send(ack, {},
-                   {.patch = {{12, 3}}});  // MRC sends 0x1f; RC has a credit count in this field
+                   // offset 12: MRC sends 0x1f here; in RC this field has a credit count
+                   {.patch = {{12, 3}}});
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 

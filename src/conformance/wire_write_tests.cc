@@ -1,4 +1,4 @@
-// WRITE packets as the device sends them: headers, field by field.
+// The header fields of WRITE packets that the device sends.
 #include "conformance/duel.h"
 #include "conformance/registry.h"
 #include "wire/layout.h"
@@ -8,7 +8,7 @@ namespace {
 
 using wire::Opcode;
 
-// Posts one message of `size` bytes and checks its packets in PSN order. MTU 1024.
+// Posts one message of `size` bytes at MTU 1024 and checks its packets in PSN order.
 void message(Session& session, std::uint32_t size, std::optional<std::uint32_t> immediate,
              void (*check)(Duel&, const std::vector<Seen>&)) {
   Duel duel(session);
@@ -126,7 +126,7 @@ void last_packet_is_solicited(Duel&, const std::vector<Seen>& packets) {
   holds(packets.back().bth().solicited, "SE on the last packet", "it is clear");
 }
 void first_copies_have_no_rtx(Duel& duel, const std::vector<Seen>& packets) {
-  // message() returns first copies only; here the very first packet must be one.
+  // message() drops retransmissions; the first packet that it returns must have the first PSN.
   equal_hex("PSN of the first copy", packets[0].bth().psn.value(), duel.options.device_psn);
 }
 

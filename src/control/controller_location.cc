@@ -1,4 +1,5 @@
-// The directory of a device's state, and whether the device belongs to the user or the system.
+// Finds the directory of a device's state, and whether the device belongs to a user or to the
+// system.
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ std::unique_ptr<ControllerState> open_controller(const std::string& device,
     options.directory.clear();
     opened = ControllerState::open(options);
   }
-  WEFT_ASSERT(opened);  // without a directory open() fails for a wrong name only
+  WEFT_ASSERT(opened);  // without a directory, open() can fail only for an invalid name
   return std::move(opened).value();
 }
 

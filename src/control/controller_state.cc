@@ -65,15 +65,15 @@ ControllerState::~ControllerState() = default;
 Result<void> ControllerState::attach() {
   if (options_.directory.empty()) return {};
   std::error_code made;
-  // Fails if this user may not create it; the open below then says so. A new directory is writable
-  // by its owner only, whatever the umask.
+  // If this user may not create the directory, this fails, and the open() below reports it. A new
+  // directory is writable only by its owner, whatever the umask.
   if (std::filesystem::create_directories(options_.directory, made)) {
     std::filesystem::permissions(options_.directory, std::filesystem::perms{0755}, made);
   }
   directory_ =
       os::FileDescriptor(::open(options_.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory_.is_open()) {
-    if (errno == ENOENT) return {};  // no controller has told this device anything yet
+    if (errno == ENOENT) return {};  // no controller has changed this device's state yet
     Error error = system_error(options_.directory);
     error.message += "; set WEFT_STATE_DIR to a directory that this user may read";
     return error;
@@ -177,7 +177,8 @@ CtlResult<os::FileDescriptor> ControllerState::lock() const {
 }
 
 CtlResult<void> ControllerState::write(const CtlModel& model) {
-  // Only the holder of the lock writes, so a file that a dead writer left behind is overwritten.
+  // Only the process that holds the lock writes, so it overwrites a file left by a writer that
+  // died.
   const std::string temporary = file(".state.new"), name = file(".state");
   const std::vector<std::byte> bytes = to_bytes(model);
   {
@@ -199,8 +200,8 @@ CtlResult<void> ControllerState::write(const CtlModel& model) {
   if (renameat(directory_.get(), temporary.c_str(), directory_.get(), name.c_str()) != 0) {
     return io_error(options_.directory + "/" + name);
   }
-  // The change is complete, so a failure here is ignored: while the number stays odd, readers read
-  // the file again.
+  // The change is complete, so a failure of set_number() is ignored: the number stays odd, and
+  // readers read the file again.
   (void)live_.set_number(after);
   return {};
 }

@@ -1,5 +1,5 @@
-// ControllerState: what controllers told a device. All processes of a host share it, without a
-// daemon.
+// ControllerState: the settings that controllers made for a device. All processes of a host share
+// them through files, without a daemon.
 //
 // Files in a state directory, for a device NAME:
 //   NAME.state   the model (ctl_codec.h), replaced as a whole by rename; absent at first
@@ -7,12 +7,13 @@
 //   NAME.lock    locked during a change
 //   NAME.events/ sockets of the listeners for EV events (ctl_events.h)
 //
-// A writer may be killed at any point: readers see the old state or the new one. Two writers wait
-// for each other. Writers are the owner of the directory, for a system device only with
-// CAP_NET_ADMIN. Readers are all users who may read the directory. Without a directory, and if none
-// can be made, the model has its initial values and cannot be changed (is_attached()).
+// A writer may be killed at any point: readers see the old state or the new one. Of two writers,
+// the second waits until the first has finished. Only the owner of the directory may write, and for
+// a system device only with CAP_NET_ADMIN. All users who may read the directory may read the state.
+// If there is no directory and none can be made, the model has its initial values and cannot be
+// changed (is_attached()).
 //
-// Thread safe. Profile 0 in INIT means the device's own defaults, so that programs which name no
+// Thread safe. Profile 0 in INIT means the device's own defaults, so that programs that name no
 // profile run on a host without a controller.
 #pragma once
 
@@ -38,40 +39,42 @@
 
 namespace weft::control {
 
-// kSystem: set up by the host's administrator. kUser: the loopback device of the user that runs the
-// process.
+// kSystem: a device that the host's administrator has set up. kUser: the loopback device of the
+// user that runs the process.
 enum class DeviceScope : std::uint8_t { kUser, kSystem };
 
 // kUser for loopback planes, kSystem for all others.
 DeviceScope scope_of(std::span<const Ipv6> planes);
 
-// The directory of the files: $WEFT_STATE_DIR; otherwise /run/weft for system devices and for root;
-// otherwise $XDG_STATE_HOME/weft, ~/.local/state/weft. Errors: kSystem (there is no home).
+// The directory of the state files: $WEFT_STATE_DIR if set; otherwise /run/weft for system devices
+// and for root; otherwise weft in $XDG_STATE_HOME or in ~/.local/state. Errors: kSystem (there is
+// no home).
 Result<std::string> state_directory(DeviceScope scope);
 
 class ControllerState;
-// The state of a device on these planes, by the rules above. If its files cannot be used, that is
-// logged, and the model has its initial values.
+// Opens the state of a device on these planes, in state_directory(). If its files cannot be used,
+// this is logged, and the model has its initial values.
 std::unique_ptr<ControllerState> open_controller(const std::string& device,
                                                  std::span<const Ipv6> planes);
 
 class ControllerState {
  public:
   struct Options {
-    std::string directory{};  // see state_directory
-    std::string device{};     // its name: letters, digits, '-', '_', '.'
+    std::string directory{};  // from state_directory()
+    std::string device{};     // the device's name: letters, digits, '-', '_', '.'
     DeviceScope scope = DeviceScope::kUser;
     CtlDevice shape{};
   };
-  // Makes the directory and files if they are missing and this user may. Errors: kInvalid (the
-  // name), kSystem (a directory that others may write to or that we may not read, a damaged file).
+  // Makes the directory and files if they are missing and this user is allowed to. Errors: kInvalid
+  // (the name); kSystem (others may write to the directory, we may not read it, or a file is
+  // damaged).
   static Result<std::unique_ptr<ControllerState>> open(const Options& options);
   ~ControllerState();
 
   const CtlDevice& shape() const { return options_.shape; }
   bool is_attached() const { return live_.is_open(); }
-  // Changes when the state changes; read without a system call; 0 if not attached. Odd while a
-  // change is in progress, or if its writer died: the state that is read now may be old, so read it
+  // Changes when the state changes; 0 if not attached. Reading it takes no system call. Odd while a
+  // change is in progress, or if the process that wrote died: then the state may be old, so read it
   // again later.
   std::uint64_t generation() const { return live_.is_open() ? live_.number() : 0; }
 
@@ -84,8 +87,8 @@ class ControllerState {
   CtlResult<Snapshot> observed();
 
   // --- use by QPs ------------------------------------------------------------------------------
-  // While a Use lives, its profile stays ONLINE. Empty for the device's defaults, which need no
-  // lock.
+  // While a Use lives, its profile stays ONLINE. For the device's own defaults the Use is empty and
+  // holds no lock.
   class Use {
    public:
     Use() = default;
@@ -99,7 +102,7 @@ class ControllerState {
     friend class ControllerState;
     Use(ControllerState& state, ProfileKind kind, std::uint32_t id)
         : state_(&state), kind_(kind), id_(id) {}
-    ControllerState* state_ = nullptr;  // outlives this
+    ControllerState* state_ = nullptr;  // must outlive this Use
     ProfileKind kind_ = ProfileKind::kEv;
     std::uint32_t id_ = 0;
   };
@@ -107,24 +110,24 @@ class ControllerState {
   // An EV profile as a QP needs it.
   struct EvView {
     struct Entry {
-      CtlEv ev{};                  // as the controller wrote it; events name it so
-      fabric::Ev path{};           // as the transport uses it; ports count from 0
-      fabric::EvBytes expanded{};  // as it is in packets
+      CtlEv ev{};                  // as the controller wrote it; events name the EV in this form
+      fabric::Ev path{};           // as the transport uses it; here ports count from 0
+      fabric::EvBytes expanded{};  // as it stands in packets
       EvState state = EvState::kGood;
     };
     std::uint32_t id = 0;
-    // kAutomatic: no entries, the device draws EVs.
+    // kAutomatic: there are no entries, and the device draws EVs.
     fabric::EvMode mode = fabric::EvMode::kAutomatic;
     fabric::EvFormatMode format = fabric::EvFormatMode::kStev;
     std::vector<Entry> entries{};
     std::uint32_t min_active = 0;
     std::uint32_t event_mask = 0;
-    std::uint64_t generation = 0;  // of the model that this was read from
+    std::uint64_t generation = 0;  // of the model that the view was read from
   };
   struct CcView {
     std::uint32_t id = 0;
     CcAlgorithm algorithm = CcAlgorithm::kNscc;
-    NsccSettings nscc{};  // a zero: derived from rate and base RTT
+    NsccSettings nscc{};  // zero members: derived from rate and base RTT
     std::uint64_t generation = 0;
   };
   struct EvUse {
@@ -135,19 +138,20 @@ class ControllerState {
     Use use;
     CcView view;
   };
-  // Errors: EINVAL (no such profile, or not ONLINE), EAGAIN, EIO.
+  // Errors: EINVAL (no such profile, or it is not ONLINE), EAGAIN, EIO.
   CtlResult<EvUse> use_ev_profile(std::uint64_t id);
   CtlResult<CcUse> use_cc_profile(std::uint64_t id);
-  // The present values, for a caller that uses the profile and saw the generation change.
+  // The present values of a profile, for a caller that uses the profile and saw the generation
+  // change.
   CtlResult<EvView> ev_view(std::uint64_t id);
   CtlResult<CcView> cc_view(std::uint64_t id);
 
-  // A QP of this process found an EV bad, or good again. `entry` is its index in the profile. Other
-  // processes see the mark until it is taken back or this object is destroyed.
+  // Marks the EV at index `entry` of profile `id` as bad for QPs of this process, or removes the
+  // mark. Other processes see the mark until it is removed or this object is destroyed.
   void mark_bad(std::uint32_t id, std::uint32_t entry, bool bad);
 
   // --- changing --------------------------------------------------------------------------------
-  // A copy of the model that takes changes while the lock is held. Errors: those of ctl_profiles.h,
+  // A copy of the model, which is changed while the lock is held. Errors: those of ctl_profiles.h,
   // and EPERM, EIO.
   class Changes {
    public:
@@ -161,21 +165,22 @@ class ControllerState {
     friend class ControllerState;
     Changes(const ControllerState& state, CtlModel model)
         : state_(state), model_(std::move(model)) {}
-    // Whether QPs keep a profile from leaving ONLINE. If not, no QP can begin to use it until the
-    // change is written.
+    // Whether QPs use a profile that is to leave ONLINE. If no QP does, none can begin to use it
+    // until the change is written.
     struct Leaving {
       ProfileKind kind;
       std::uint64_t id;
-      bool leaves;  // ONLINE, for another state
+      bool leaves;  // goes from ONLINE to another state
     };
     CtlResult<bool> is_in_use(const Leaving& profile);
     const ControllerState& state_;
     CtlModel model_;
     std::map<std::pair<ProfileKind, std::uint64_t>, os::FileDescriptor> excluded_{};
-    bool is_partly_done_ = false;  // a batch failed after some of its entries, which stay
+    // an operation of a batch failed, and the entries before it are kept
+    bool is_partly_done_ = false;
   };
-  // Several changes as one: all are made, or none. Errors: those that `body` returns, and EPERM,
-  // EIO.
+  // Makes several changes together: either all are made, or none. Errors: those that `body`
+  // returns, and EPERM, EIO.
   using Body = std::function<CtlResult<void>(Changes&)>;
   CtlResult<void> change_together(const Body& body) { return change(body, Partly::kNo); }
   // One change. Errors: those of ctl_profiles.h, and EPERM, EIO.
@@ -183,15 +188,15 @@ class ControllerState {
   CtlResult<void> modify_ev(std::uint64_t id, const EvChange& change);
   CtlResult<void> modify_cc(std::uint64_t id, const CcChange& change);
   CtlResult<void> modify_port(const PortChange& change);
-  // Changes nothing but the generation, so that processes look for new listeners.
+  // Changes only the generation, so that processes look for new event listeners.
   CtlResult<void> touch();
-  // The generation that this object's last change made; 0 if it made none.
+  // The generation after the last change by this object; 0 if it has made no change.
   std::uint64_t generation_made() const { return generation_made_; }
-  // Whether this process may change the state; otherwise EPERM and the reason.
+  // Succeeds if this process may change the state. Otherwise EPERM, with the reason.
   CtlResult<void> check_permission() const;
 
-  // The directory of event sockets. Controllers make it, all processes read it. Errors: kNotFound,
-  // kSystem.
+  // Opens the directory of event sockets. Controllers make it (kYes); all processes read it.
+  // Errors: kNotFound, kSystem.
   enum class Make : std::uint8_t { kNo, kYes };
   Result<os::FileDescriptor> events_directory(Make make) const;
 
@@ -202,7 +207,7 @@ class ControllerState {
   CtlResult<CtlModel> read() const;
   CtlResult<void> write(const CtlModel& model);
   CtlResult<os::FileDescriptor> lock() const;
-  // kYes: if a batch fails, its entries before the failure are written.
+  // kYes: if an operation of a batch fails, the entries before it are written.
   enum class Partly : std::uint8_t { kNo, kYes };
   CtlResult<void> change(const Body& body, Partly partly);
 
@@ -210,7 +215,7 @@ class ControllerState {
   os::FileDescriptor directory_;
   LiveFile live_;
   std::atomic<std::uint64_t> generation_made_ = 0;
-  std::mutex mutex_;  // of the members below
+  std::mutex mutex_;  // protects the members below
   Snapshot cached_;
   std::uint64_t cached_number_ = 1;  // odd: the cache is empty
 };

@@ -1,4 +1,4 @@
-// ControllerState for QPs: keeping profiles in use, and reading them.
+// ControllerState for QPs: using profiles, and reading their values.
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -36,7 +36,7 @@ CtlResult<ControllerState::EvView> view_of(const CtlModel& model, std::uint64_t 
   ControllerState::EvView view;
   view.id = static_cast<std::uint32_t>(id);
   view.generation = model.generation;
-  // Not configured: the device's own defaults.
+  // Profile 0 is not configured: it means the device's own defaults.
   if (id == 0 && profile.state == ProfileState::kInit) return view;
   if (profile.state != ProfileState::kOnline) return not_online("EV", id, profile.state);
   view.mode = *profile.mode;
@@ -121,7 +121,7 @@ CtlResult<ControllerState::CcView> ControllerState::cc_view(std::uint64_t id) {
   return cc_view_of(*now, id);
 }
 
-// The lock comes first: while it is held the profile stays ONLINE, so what is read stays valid.
+// Lock first, then read: while the lock is held the profile stays ONLINE, so the values stay valid.
 CtlResult<ControllerState::EvUse> ControllerState::use_ev_profile(std::uint64_t id) {
   EvUse out;
   if (is_attached() && id < kEvProfilesMax) {

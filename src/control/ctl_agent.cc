@@ -12,7 +12,7 @@
 namespace weft::control {
 namespace {
 
-// How often the state is read again while a change is in progress or its writer has died.
+// The gap between reads of the state while a change is in progress or after its writer died.
 constexpr Duration kUnsettledGap = Duration::ms(10);
 
 bool is_before(const fabric::Ev& a, const fabric::Ev& b) {
@@ -55,7 +55,8 @@ CtlResult<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric
     if (model->evs[id].state != ProfileState::kOnline) continue;
     const auto view = state.ev_view(id);
     if (!view && view.error().code != EINVAL) return view.error();
-    if (!view || view->format != format) continue;  // no longer ONLINE, or of another format
+    // the profile left ONLINE, or has another format
+    if (!view || view->format != format) continue;
     const PathMap map = map_paths(*view, device);
     for (std::size_t i = 0; i < map.of_entry.size(); ++i) {
       if (view->entries[i].ev == wanted && map.of_entry[i] != PathMap::kNoPath)
@@ -132,8 +133,8 @@ void CtlAgent::set_qp(Time now, transport::Endpoint& endpoint, std::uint32_t qpn
   apply_congestion(endpoint, qpn, qp);
 }
 
-// The entries may stand for other paths now. Findings of QPs belong to paths, so all marks are set
-// anew.
+// Entries may now stand for other paths. QPs find paths bad, not entries, so all marks of entries
+// are set anew.
 void CtlAgent::set_view(ProfileState& profile, ControllerState::EvView view) {
   for (std::uint32_t i = 0; i < profile.marked.size(); ++i) {
     if (profile.marked[i]) state_->mark_bad(profile.view.id, i, false);
@@ -157,7 +158,7 @@ void CtlAgent::mark(ProfileState& profile) {
 void CtlAgent::remove_qp(std::uint32_t qpn) {
   const auto at = qps_.find(qpn);
   if (at == qps_.end()) return;
-  // Paths that only this QP found bad are no longer bad.
+  // Paths that only this QP found bad are good again.
   for (std::uint32_t path = 0; path < at->second.bad.size(); ++path)
     set_bad(at->second, path, false);
   qps_.erase(at);
@@ -182,7 +183,7 @@ void CtlAgent::reload(Time now, transport::Endpoint& endpoint) {
   ++counters_.reloads;
   const auto model = state_->snapshot();
   if (!model) {
-    // Logged once. The last valid state stays in force.
+    // Log only the first failure. The last valid settings stay in force.
     if (counters_.failures++ == 0) os::log(os::LogLevel::kWarn, "{}", model.error().message);
     return;
   }
@@ -228,7 +229,7 @@ void CtlAgent::apply_congestion(transport::Endpoint& endpoint, std::uint32_t qpn
   qp.cc = *view;
   transport::NsccConfig config = nscc_;
   apply_cc(qp.cc, config);
-  // The QP may have just been destroyed.
+  // Fails if the QP has just been destroyed.
   [[maybe_unused]] const auto told = endpoint.set_congestion(qpn, config);
 }
 
@@ -238,13 +239,12 @@ void CtlAgent::note(std::uint32_t qpn, fabric::Ev ev, bool bad) {
   const auto path = std::find(evs_.begin(), evs_.end(), ev);
   if (path == evs_.end()) return;
   const auto index = static_cast<std::uint32_t>(path - evs_.begin());
-  // A denied EV is not in use; that no QP can use it does not mean that it is bad.
+  // A denied EV cannot be used, which does not mean that its path is bad.
   if (bad && at->second.denied[index]) return;
   set_bad(at->second, index, bad);
 }
 
-// Controllers get an event when the first QP finds a path bad, and when no QP finds it bad any
-// more.
+// Controllers get an event when the first QP finds a path bad, and when no QP does so any longer.
 void CtlAgent::set_bad(QpState& qp, std::uint32_t path, bool bad) {
   if (qp.bad[path] == bad) return;
   qp.bad[path] = bad;

@@ -1,13 +1,14 @@
-// CtlAgent: applies a controller's settings to a running device. It decides which EVs and which
-// congestion control a QP gets by its profiles, follows later changes, and reports EV events.
+// CtlAgent: applies a controller's settings to a running device. From a QP's profiles it decides
+// which EVs and which congestion control the QP gets. It follows later changes, and reports EV
+// events.
 //
-// Owned by a DeviceEngine and called under its lock. service() costs a load and a compare while
-// nothing changes.
+// Owned by a DeviceEngine and called under its lock. While nothing changes, service() costs a load
+// and a comparison.
 //
-// The EVs of a profile are names: a process sends from UDP ports of its own. So each entry of a
-// profile stands for one of the device's EVs of its port, chosen round robin; equal entries stand
-// for the same one. A QP has all EVs of the device, and those that its profile does not name are
-// denied. Thus a controller's change reaches QPs that run. Bounded by the number of QPs.
+// A process sends from its own UDP ports, so it cannot use a profile's EVs literally. Each entry of
+// a profile stands for one of the device's EVs on the same port, chosen round robin; equal entries
+// stand for the same EV. A QP always has all EVs of the device, and those for which no entry stands
+// are denied. Thus a controller's change affects running QPs too. Bounded by the number of QPs.
 #pragma once
 
 #include <algorithm>
@@ -24,20 +25,21 @@
 
 namespace weft::control {
 
-// Which of the device's EVs each entry of a profile stands for. Pure.
+// Which of the device's EVs each entry of a profile stands for. Pure value.
 struct PathMap {
   std::vector<std::uint32_t>
-      of_entry{};             // index into the device's EVs, for each entry of the profile
-  std::vector<bool> named{};  // for each EV of the device; all of them for an AUTO profile
+      of_entry{};  // for each entry of the profile: an index into the device's EVs
+  // for each EV of the device: an entry stands for it; all true for AUTO
+  std::vector<bool> named{};
   static constexpr std::uint32_t kNoPath = 0xffff'ffff;  // the device has no EV on the entry's port
   std::uint32_t named_count() const {
     return static_cast<std::uint32_t>(std::count(named.begin(), named.end(), true));
   }
 };
 PathMap map_paths(const ControllerState::EvView& view, const std::vector<fabric::Ev>& device);
-// The device's EV that a controller's EV stands for. If an ONLINE profile contains it, the EV that
-// QPs of this profile use. Otherwise some EV of its port, always the same. Errors: EINVAL (the
-// device has no such port), EIO.
+// The device's EV for which a controller's EV stands. If an ONLINE profile contains `wanted`, the
+// result is the EV that QPs of that profile use. Otherwise it is some EV on the same port, always
+// the same. Errors: EINVAL (the device has no such port), EIO.
 CtlResult<fabric::Ev> device_ev(ControllerState& state, const std::vector<fabric::Ev>& device,
                                 fabric::EvFormatMode format, const CtlEv& wanted);
 
@@ -46,8 +48,8 @@ void apply_cc(const ControllerState::CcView& view, transport::NsccConfig& config
 
 class CtlAgent {
  public:
-  // `evs`: all EVs that the device can send on. `nscc`: its congestion control before a profile
-  // changes it.
+  // `evs`: all EVs that the device can send on. `nscc`: the congestion control that the device has
+  // when no profile changes it.
   CtlAgent(std::unique_ptr<ControllerState> state, std::vector<fabric::Ev> evs,
            const transport::NsccConfig& nscc);
 
@@ -59,22 +61,23 @@ class CtlAgent {
     ControllerState::EvUse ev;
     ControllerState::CcUse cc;
     PathMap map{};
-    std::uint32_t min_active = 0;  // how many of the device's EVs; 0: the device's own rule
+    // ev_min_active, counted in the device's EVs; 0: the device's own rule
+    std::uint32_t min_active = 0;
   };
-  // Errors: EINVAL when there is no such profile or it is not ONLINE.
+  // Numbers of profiles. find() fails with EINVAL if there is no such profile or it is not ONLINE.
   struct Ids {
     std::uint64_t ev = 0, cc = 0;
   };
   CtlResult<std::shared_ptr<const Profiles>> find(const Ids& ids);
 
-  // Gives the QP these profiles. Call it again whenever the QP's paths are made anew.
+  // Gives the QP these profiles. Call it again whenever the endpoint has built the QP's paths anew.
   void set_qp(Time now, transport::Endpoint& endpoint, std::uint32_t qpn,
               std::shared_ptr<const Profiles> profiles);
   void remove_qp(std::uint32_t qpn);
 
-  // Call it before packets are sent. True if the administrative state of a port changed.
+  // Call this before packets are sent. Returns true if the administrative state of a port changed.
   bool service(Time now, transport::Endpoint& endpoint);
-  // Bit i: port i (from 0) is disabled, as of the last service().
+  // Bit i: port i (counted from 0) is disabled, as of the last service().
   std::uint32_t ports_disabled() const { return ports_disabled_; }
 
   struct Counters {
@@ -83,18 +86,19 @@ class CtlAgent {
   Counters counters() const;
 
  private:
-  // `path` below is always an index into the device's EVs.
+  // Below, `path` is always an index into the device's EVs.
   struct QpState {
     std::shared_ptr<const Profiles> profiles;
-    ControllerState::CcView cc;     // as the endpoint got it last
-    std::vector<bool> bad, denied;  // by path
+    ControllerState::CcView cc;     // the values that the endpoint has
+    std::vector<bool> bad, denied;  // indexed by path
   };
   // An EV profile that QPs of this process use, with its present values.
   struct ProfileState {
     ControllerState::EvView view;
     PathMap map;
-    std::vector<std::uint32_t> bad;  // by path: how many QPs find it bad
-    std::vector<bool> marked;        // by entry: whether it is marked bad for controllers
+    std::vector<std::uint32_t> bad;  // indexed by path: how many QPs find it bad
+    // indexed by entry: this process has marked it bad in the shared state
+    std::vector<bool> marked;
   };
   void reload(Time now, transport::Endpoint& endpoint);
   void set_view(ProfileState& profile, ControllerState::EvView view);
@@ -111,8 +115,8 @@ class CtlAgent {
   std::map<std::uint32_t, QpState> qps_;            // by QPN
   std::map<std::uint32_t, ProfileState> profiles_;  // by number of the EV profile
   EvEventSender sender_;
-  std::uint64_t seen_ = 1;  // generation at the last look; odd: no look yet
-  Time next_look_{};        // earliest next look while the generation is odd
+  std::uint64_t seen_ = 1;  // generation when the state was last read; odd: not yet read
+  Time next_look_{};        // while the generation is odd: the earliest time to read again
   std::uint32_t ports_disabled_ = 0;
   Counters counters_;
 };

@@ -1,4 +1,4 @@
-// How profiles change a device's own EVs and its NSCC configuration.
+// How a controller's profiles change a device's own EVs and NSCC configuration.
 #include "control/ctl_agent.h"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ CtlResult<void> apply(const CcChange& change, CcProfile& profile) {
     return ctl_error(EINVAL, "the profile is ONLINE; only CONFIG and STATE can be modified");
   }
   if (change.algorithm) {
-    // The configuration was for the other algorithm.
+    // The stored configuration belongs to the other algorithm.
     if (change.algorithm != profile.algorithm) profile.nscc.reset();
     profile.algorithm = change.algorithm;
   }

@@ -34,7 +34,7 @@ class Writer {
     u8(value ? 1 : 0);
     if (value) u32(*value);
   }
-  // Writes the bytes without the zeros at the end.
+  // Writes the bytes without trailing zeros.
   void trimmed(ConstBytes bytes) {
     std::size_t size = bytes.size();
     while (size > 0 && bytes[size - 1] == std::byte{0}) --size;
@@ -47,7 +47,7 @@ class Writer {
   std::vector<std::byte> out_;
 };
 
-// After a mistake the parser continues and returns zeros; callers ask good() where it matters.
+// After an invalid byte the parser continues and returns zeros; callers check good() where needed.
 class Parser {
  public:
   explicit Parser(ConstBytes in) : in_(in) {}
@@ -60,13 +60,13 @@ class Parser {
   std::uint64_t u64() { return take(8) ? base::load64(taken_, 0) : 0; }
   float real() { return std::bit_cast<float>(u32()); }
   bool flag() { return u8(1) != 0; }
-  // A byte; a value above `most` is a mistake.
+  // Reads a byte; a value above `most` is invalid.
   std::uint32_t u8(std::uint32_t most) {
     const std::uint32_t value = u8();
     if (value > most) fail();
     return value > most ? 0 : value;
   }
-  // A byte that must be one of the values.
+  // Reads a byte, which must equal one of `values`.
   template <typename E>
   E one_of(std::initializer_list<E> values) {
     const std::uint32_t value = u8();
@@ -84,11 +84,11 @@ class Parser {
     const std::size_t size = u8();
     if (size > out.size()) return fail();
     if (!take(size)) return;
-    // Each value has exactly one encoding.
+    // A trailing zero is invalid: each value has exactly one encoding.
     if (size > 0 && taken_[size - 1] == std::byte{0}) return fail();
     std::copy(taken_.begin(), taken_.end(), out.begin());
   }
-  // A count of items; each item takes at least one byte, which bounds the count.
+  // Reads a number of items. Each item takes at least one byte, which bounds the number.
   std::uint32_t count(std::uint32_t most) {
     const std::uint32_t value = u32();
     if (value > most || value > in_.size()) fail();

@@ -56,7 +56,7 @@ TEST(CtlCodec, EveryFlippedBitAndEveryTruncationIsRefused) {
   }
 }
 
-// The checksum of each changed body is right, so that the parser itself must refuse it.
+// The checksum of each changed body is correct, so the parser itself must find what is wrong.
 TEST(CtlCodec, ChangedBodyIsEitherRefusedOrAValidModel) {
   const auto bytes = to_bytes(sample());
   const std::vector<std::byte> body(bytes.begin() + kCtlFileHeaderBytes, bytes.end());

@@ -1,5 +1,5 @@
-// CtlError: why a controller's call failed, as an errno value for the API and as one line for a
-// person.
+// CtlError: why a controller's call failed: an errno value for the API, and one line of text for
+// the user.
 #pragma once
 
 #include <string>

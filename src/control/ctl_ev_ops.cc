@@ -54,8 +54,8 @@ CtlResult<void> set_state(const EvOpEntry& entry, std::size_t index, std::vector
   EvEntry* one = nullptr;
   for (EvEntry& at : evs) {
     if (!(at.ev == entry.ev)) continue;
-    // If there are several copies, change one that is not in that state yet, so that repeated calls
-    // change one copy after another.
+    // Among several copies, prefer a copy that is not in `state` yet: repeated calls then change
+    // all copies, one after another.
     if (one == nullptr || one->state == state) one = &at;
     if (entry.all_copies) at.state = state;
   }

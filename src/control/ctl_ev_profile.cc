@@ -21,7 +21,7 @@ std::optional<EvMode> ev_mode(std::uint32_t value) {
 
 CtlError from(const Error& error) { return ctl_error(EINVAL, error.message); }
 
-// Which attributes may change in the profile's state.
+// Checks that every attribute of `change` may change in the profile's present state.
 CtlResult<void> check_allowed(const EvProfileRecord& profile, const EvChange& change) {
   const bool other =
       change.mode || change.format || change.count || change.min_active || change.vendor;
@@ -102,7 +102,8 @@ CtlResult<std::vector<EvEntry>> generate(const CtlModel& model, const EvProfileR
   return entries;
 }
 
-// Sizes or generates the EVs as mode, format, count and fields ask, as far as these are known.
+// Sets the size of `evs`, or generates the EVs, according to mode, format, count and fields; each
+// of these may still be unknown.
 CtlResult<void> fill(const CtlModel& model, const EvChange& change, const EvContext& context,
                      std::uint64_t id, EvProfileRecord& profile) {
   const bool shape = change.mode || change.format || change.count || change.fields;
@@ -126,7 +127,7 @@ CtlResult<void> fill(const CtlModel& model, const EvChange& change, const EvCont
   return {};
 }
 
-// The attributes that a profile needs to be OFFLINE or ONLINE.
+// Checks that the profile has the attributes that OFFLINE and ONLINE need.
 CtlResult<void> check_offline(const CtlModel& model, const EvProfileRecord& profile) {
   if (!profile.mode) return ctl_error(EINVAL, "MODE is needed before OFFLINE");
   if (*profile.mode == EvMode::kAutomatic) return {};
@@ -139,7 +140,8 @@ CtlResult<void> check_offline(const CtlModel& model, const EvProfileRecord& prof
   return {};
 }
 
-// Checks again everything that a QP relies on, since the format may have changed meanwhile.
+// Checks everything that a QP relies on. This is repeated for ONLINE, since the format may have
+// changed after OFFLINE.
 CtlResult<void> check_online(const CtlModel& model, const EvProfileRecord& profile) {
   if (*profile.mode == EvMode::kAutomatic) return {};
   if (!profile.min_active) return ctl_error(EINVAL, "MIN_ACTIVE is needed before ONLINE");
@@ -192,7 +194,8 @@ CtlResult<void> check_ev_profile(const CtlModel& model, std::uint32_t id) {
   if (profile.state == ProfileState::kInit) return {};
   if (!profile.mode) return ctl_error(EINVAL, fmt::format("EV profile {} has no mode", id));
   if (profile.state == ProfileState::kOffline) {
-    // The format may be INIT again; then this profile cannot go ONLINE.
+    // The format may have gone back to INIT: this is allowed here, although the profile cannot go
+    // ONLINE then.
     const bool whole = *profile.mode == EvMode::kAutomatic || (profile.format && profile.count);
     if (!whole) return ctl_error(EINVAL, fmt::format("EV profile {} lacks format or count", id));
     return {};

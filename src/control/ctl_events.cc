@@ -22,11 +22,12 @@ namespace {
 
 constexpr std::uint32_t kRecordMagic = 0x5745'4501;  // "WEE", version 1
 constexpr std::uint32_t kListener = kEventSendersMax;
-constexpr int kSendBufferBytes = 1 << 20;  // a request: the kernel may give less
+constexpr int kSendBufferBytes = 1 << 20;  // only a request: the kernel may give less
 
 using os::system_error;
 
-// A socket address holds a short path only, so the path goes through the directory's descriptor.
+// A socket address has room for a short path only, so the path starts at the directory's
+// descriptor.
 sockaddr_un address_of(int directory, const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -45,7 +46,7 @@ bool is_ours(const std::string& name) {
 }
 
 Result<std::vector<std::string>> names_in(int directory) {
-  // Opened separately, because copies of a descriptor share the position in the directory.
+  // Open the directory again, because a duplicated descriptor would share the read position.
   const int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const list = again < 0 ? nullptr : fdopendir(again);
   if (list == nullptr) {
@@ -62,7 +63,7 @@ Result<std::vector<std::string>> names_in(int directory) {
   return names;
 }
 
-// Nothing if there is no listener any more; `error` says why.
+// Empty if the listener is gone; then `error` is the errno value.
 std::optional<os::FileDescriptor> connect_to(int directory, const std::string& name, int& error) {
   os::FileDescriptor out = new_socket();
   const sockaddr_un address = address_of(directory, name);
@@ -142,7 +143,7 @@ Result<std::unique_ptr<EvEventQueue>> EvEventQueue::open(os::FileDescriptor dire
     return system_error("event queue");
   }
   queue->name_ = name;  // from here on the destructor removes the name
-  // A process that may read the profiles may also report events of their EVs.
+  // Every process that may read the profiles may also report events.
   epoll_event watch{.events = EPOLLIN, .data = {.u32 = kListener}};
   if (fchmodat(at, name.c_str(), 0666, 0) != 0 ||
       listen(queue->listener_.get(), static_cast<int>(kEventSendersMax)) != 0 ||
@@ -167,11 +168,11 @@ bool EvEventQueue::accept_one() {
     }
     return true;
   }
-  return true;  // no room: the connection is closed, and its sender counts the loss
+  return true;  // no room for a sender: closing the connection makes it count the loss
 }
 
 bool EvEventQueue::take(std::uint32_t sender, EvEvent& out) {
-  // One byte more than a record, to detect records that are too long.
+  // One byte larger than a record, to detect records that are too long.
   std::array<std::byte, kEvEventBytes + 1> record;
   const ssize_t got = recv(senders_[sender].get(), record.data(), record.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -191,7 +192,8 @@ bool EvEventQueue::take(std::uint32_t sender, EvEvent& out) {
 std::size_t EvEventQueue::poll(std::span<EvEvent> out) {
   std::size_t count = 0;
   std::array<epoll_event, 64> ready;
-  // Bounded although senders may never stop: each round takes one record from each sender.
+  // The number of rounds is bounded, since senders may never stop. Each round takes one record from
+  // each sender.
   for (std::size_t rounds = 0; count < out.size() && rounds < 4 * out.size() + 64; ++rounds) {
     const int woken = epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
     if (woken <= 0) break;

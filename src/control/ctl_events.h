@@ -1,14 +1,15 @@
-// EV events: processes report that their QPs found a path bad, or good again, to the controllers
-// that asked. There is no daemon.
+// EV events. A process reports to controllers that its QPs found a path bad, or good again. Only
+// controllers that listen get these events. There is no daemon.
 //
 // A controller that wants events listens on a socket in the device's NAME.events directory. An
-// application connects to every socket there and sends one record for each event. Bounded on both
-// ends: at most kEventQueuesMax listeners, kEventSendersMax senders for each listener, and the
-// events that the kernel holds for one sender, at least kEventsMin. A sender that meets a full
-// queue counts the lost events, and reports the count with its next event, so that the listener
-// knows the gap exactly. If the sender dies before, the listener does not learn of the gap.
+// application connects to every socket there, and sends one record for each event. Both ends are
+// bounded: at most kEventQueuesMax listeners, at most kEventSendersMax senders for each listener,
+// and for each sender the events that the kernel holds, at least kEventsMin. A sender that finds a
+// full queue counts the lost events, and reports their number with its next event, so that the
+// listener knows the exact gap. If the sender dies before that, the listener does not learn of the
+// gap.
 //
-// Records come from other processes and are not trusted: a malformed one is counted and dropped.
+// Records come from other processes and are not trusted: a malformed record is counted and dropped.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@ struct EvEvent {
   std::uint64_t profile_id = 0;
   CtlEv ev{};
   EvState state = EvState::kGood;  // GOOD or ASSUMED_BAD
-  std::uint32_t drop_count = 0;    // events lost between this sender's last one and this one
+  std::uint32_t drop_count = 0;    // events lost since the previous event of this sender
   friend bool operator==(const EvEvent&, const EvEvent&) = default;
 };
 
@@ -45,8 +46,8 @@ std::optional<EvEvent> parse_ev_event(ConstBytes in);
 // The controller's end.
 class EvEventQueue {
  public:
-  // Makes a socket in that directory, and removes it on destruction; sockets of dead controllers
-  // are removed too. Errors: kExhausted (kEventQueuesMax are there), kSystem.
+  // Makes a socket in `directory`, and removes it on destruction. Also removes the sockets of dead
+  // controllers. Errors: kExhausted (there are already kEventQueuesMax), kSystem.
   static Result<std::unique_ptr<EvEventQueue>> open(os::FileDescriptor directory);
   ~EvEventQueue();
   EvEventQueue(const EvEventQueue&) = delete;
@@ -54,7 +55,7 @@ class EvEventQueue {
 
   // Takes the events that have arrived, without waiting.
   std::size_t poll(std::span<EvEvent> out);
-  // Readable when there may be something to poll.
+  // Readable when poll() may return an event.
   int fd() const { return epoll_.get(); }
   std::uint64_t malformed() const { return malformed_; }
 
@@ -72,20 +73,20 @@ class EvEventQueue {
 // The application's end. Not thread safe.
 class EvEventSender {
  public:
-  // Finds the present listeners. Call it when the controller's generation has changed. Errors:
-  // kSystem.
+  // Connects to the listeners that are there now. Call it when the controller's generation has
+  // changed. Errors: kSystem.
   Result<void> refresh(const os::FileDescriptor& directory);
   // Sends to all listeners; never waits.
   void send(const EvEvent& event);
   std::size_t listeners() const { return targets_.size(); }
-  // Total number of events that some listener did not get.
+  // Total number of events, over all listeners, that a listener did not get.
   std::uint64_t dropped() const { return dropped_; }
 
  private:
   struct Target {
     std::string name{};
     os::FileDescriptor socket{};
-    std::uint32_t dropped = 0;  // not yet reported to the listener
+    std::uint32_t dropped = 0;  // lost events that are not yet reported to the listener
     bool alive = true;
   };
   std::vector<Target> targets_;

@@ -37,7 +37,7 @@ CtlResult<void> check_widths(const FormatProfile& profile) {
   return {};
 }
 
-// The first EV profile that is ONLINE with this format.
+// The first ONLINE EV profile that uses format profile `id`.
 std::optional<std::size_t> user_online(const CtlModel& model, std::uint64_t id) {
   for (std::size_t i = 0; i < model.evs.size(); ++i) {
     const EvProfileRecord& ev = model.evs[i];

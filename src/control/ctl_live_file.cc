@@ -34,7 +34,7 @@ struct flock range_lock(short type, off_t start, off_t size) {
   return lock;
 }
 
-// The offset at which the EVs of a profile begin.
+// The file offset of the bytes for the EVs of profile `id`.
 off_t evs_at(std::uint32_t id) { return 0x10'0000 + static_cast<off_t>(id) * kEvsPerProfileMax; }
 
 struct flock byte_lock(short type, ProfileKind kind, std::uint32_t id) {
@@ -42,8 +42,8 @@ struct flock byte_lock(short type, ProfileKind kind, std::uint32_t id) {
   return range_lock(type, base + static_cast<off_t>(id), 1);
 }
 
-// Descriptors that a child of fork() closes. A lock belongs to the open file, which the child
-// shares: the lock would outlive the parent.
+// Descriptors that a child of fork() must close. OFD locks belong to the open file, which parent
+// and child share: without closing, the locks would outlive the parent.
 constexpr std::size_t kOpenMax = 64;
 std::array<std::atomic<std::atomic<int>*>, kOpenMax> open_files{};
 
@@ -73,10 +73,10 @@ void forget(std::atomic<int>* file) {
   }
 }
 
-// The file is complete before it gets its name, so that no process sees a shorter file. Its first
-// page is written, because reading a hole on a full file system is a SIGBUS. The first process that
-// links the name makes the file. The temporary name is random, because several containers may share
-// the directory and have the same thread numbers.
+// Links a complete file to its name, so that no process sees a shorter file. The first page is
+// written, because on a full file system reading a hole raises SIGBUS. If several processes do
+// this, the first that links the name makes the file. The temporary name is random, because
+// containers that share the directory may have the same thread numbers.
 Result<void> make_file(const LiveFile::Options& options) {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return system_error("getrandom");
@@ -85,7 +85,7 @@ Result<void> make_file(const LiveFile::Options& options) {
                                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!made.is_open()) return system_error(options.name);
   const std::array<std::byte, kWordBytes> zero{};
-  errno = ENOSPC;  // the error if fewer bytes are written
+  errno = ENOSPC;  // the reason if fewer bytes are written
   const bool written = fchmod(made.get(), 0644) == 0 &&
                        pwrite(made.get(), zero.data(), zero.size(), 0) == kWordBytes;
   const bool named = written && (linkat(options.directory, fresh.c_str(), options.directory,
@@ -125,8 +125,8 @@ Result<void> LiveFile::open(const Options& options) {
   void* const mapped = mmap(nullptr, kWordBytes, PROT_READ, MAP_SHARED, fd, 0);
   close(fd);
   if (mapped == MAP_FAILED) return system_error(options.name);
-  // Opened a second time: a mapping keeps its open file alive, and with it the locks, also in a
-  // forked child.
+  // The file is opened a second time for locks: a mapping keeps its open file alive, also in a
+  // forked child, and locks would stay with it.
   fd_ = openat(options.directory, options.name.c_str(), O_RDONLY | flags);
   if (fd_ < 0) {
     const Error error = system_error(options.name);
@@ -166,7 +166,7 @@ CtlResult<void> LiveFile::lock(ProfileKind kind, std::uint32_t id) {
     return {};
   }
   struct flock want = byte_lock(F_RDLCK, kind, id);
-  // A controller holds the write lock only while it writes a file; one second is very long for
+  // A controller holds the write lock only while it writes a file. One second is very long for
   // that.
   for (int tries = 0; fcntl(fd_, F_OFD_SETLK, &want) != 0; ++tries) {
     if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
@@ -185,19 +185,20 @@ void LiveFile::unlock(ProfileKind kind, std::uint32_t id) {
   WEFT_ASSERT(users > 0);
   if (--users > 0) return;
   struct flock none = byte_lock(F_UNLCK, kind, id);
-  (void)fcntl(fd_, F_OFD_SETLK, &none);  // fails only in a forked child, which holds no lock
+  (void)fcntl(fd_, F_OFD_SETLK, &none);  // can fail only in a forked child, which holds no lock
 }
 
 void LiveFile::mark_bad(std::uint32_t id, std::uint32_t entry, bool bad) {
   struct flock want = range_lock(bad ? F_RDLCK : F_UNLCK, evs_at(id) + entry, 1);
-  // No process takes write locks on these bytes, so this fails only if memory is short. Then other
-  // processes do not see the mark.
+  // No process takes write locks on these bytes, so this fails only if the kernel is out of memory.
+  // Then other processes do not see the mark.
   (void)fcntl(fd_, F_OFD_SETLK, &want);
 }
 
 std::vector<bool> LiveFile::found_bad(std::uint32_t id, std::uint32_t count) const {
   std::vector<bool> bad(count);
-  // The kernel reports any one lock in a range. The parts before and after it are asked separately.
+  // Within a range the kernel reports only one lock. The parts before and after that lock are
+  // queried separately.
   std::vector<std::pair<off_t, off_t>> ranges{{0, static_cast<off_t>(count)}};
   while (!ranges.empty()) {
     const auto [begin, end] = ranges.back();

@@ -1,18 +1,18 @@
-// LiveFile: state of a device that the living processes of a host share: a number that changes with
-// the controller's state, and which processes use which profile.
+// LiveFile: the state of a device that running processes of a host share: a number that changes
+// with the controller's settings, and which processes use which profile.
 //
-// One small file that is never replaced. Its first eight bytes are the number, mapped, so that
-// reading it costs no system call.
+// One small file that is never replaced. Its first eight bytes are the number. They are mapped, so
+// that reading the number takes no system call.
 //
-// A use is an OFD read lock on a byte that stands for the profile: the kernel releases it when the
-// process ends, for whatever reason. A controller that needs a profile unused takes the write lock.
-// An EV that a process finds bad is a read lock too, on a byte of its own: processes without
-// permission to write can thus tell controllers what they found.
+// A process uses a profile as long as it holds an OFD read lock on the profile's byte: the kernel
+// releases the lock when the process ends, for whatever reason. A controller that needs an unused
+// profile takes the write lock. To mark an EV as bad, a process holds a read lock on the EV's byte:
+// this works without permission to write to the file.
 //
-// The number is even, 2 * generation. It is odd while a change is written, or if its writer died:
-// then the generation is unknown, and the next change makes it even again.
+// The number is 2 * generation, thus even. It is odd while a change is written, or if the writer
+// died: then the generation is unknown, and the next change makes the number even again.
 //
-// A forked child must not keep its parent's locks alive: the descriptor is closed in the child.
+// A forked child must not keep its parent's locks: the descriptor is closed in the child.
 #pragma once
 
 #include <array>
@@ -33,7 +33,8 @@ enum class ProfileKind : std::uint8_t { kEv = 0, kCc = 1 };
 
 class LiveFile {
  public:
-  // A file in an open directory. `create`: make it if it is missing. Errors: kNotFound, kSystem.
+  // A file in an open directory. `create`: make the file if it is missing. Errors: kNotFound,
+  // kSystem.
   struct Options {
     int directory = -1;
     std::string name{};
@@ -46,23 +47,25 @@ class LiveFile {
   LiveFile& operator=(const LiveFile&) = delete;
 
   bool is_open() const { return word_ != nullptr; }
-  // No system call. REQUIRES is_open().
+  // Takes no system call. REQUIRES is_open().
   std::uint64_t number() const { return word_->load(std::memory_order_acquire); }
-  // For controllers. Errors: kSystem.
+  // Only controllers call this. Errors: kSystem.
   Result<void> set_number(std::uint64_t value);
 
-  // Adds a user of that profile in this process. Errors: EAGAIN if a controller holds the profile
-  // for longer than a moment; EIO.
+  // Counts one more user of the profile in this process. Errors: EAGAIN if a controller holds the
+  // write lock for longer than a moment; EIO.
   CtlResult<void> lock(ProfileKind kind, std::uint32_t id);
   void unlock(ProfileKind kind, std::uint32_t id);
 
-  // This process finds that EV of an EV profile bad, or good again. REQUIRES numbers within bounds.
+  // Marks entry `entry` of EV profile `id` as bad for this process, or removes the mark. REQUIRES
+  // both numbers within bounds.
   void mark_bad(std::uint32_t id, std::uint32_t entry, bool bad);
-  // Which of the first `count` EVs of a profile other open files of this device mark as bad.
+  // For each of the first `count` EVs of the profile: whether another open file of this device
+  // marks it as bad.
   std::vector<bool> found_bad(std::uint32_t id, std::uint32_t count) const;
 
-  // Takes the write lock: no process can use the profile until the descriptor is closed. EBUSY if
-  // some process uses it.
+  // Takes the write lock: no process can use the profile until the returned descriptor is closed.
+  // EBUSY if a process uses the profile.
   CtlResult<os::FileDescriptor> exclude(ProfileKind kind, std::uint32_t id) const;
 
  private:

@@ -1,9 +1,9 @@
 // The state that a controller has set for one device: EV format profiles, EV profiles, CC profiles
 // and the administrative state of ports, as plain values.
 //
-// Profiles always exist and are named by their number; at first all are in INIT and no port is
-// disabled. Ports count from 1 here, as in the API. Allowed changes: ctl_profiles.h. File format:
-// ctl_codec.h. Access: controller_state.h.
+// Every profile always exists and is named by its number. Initially all profiles are in INIT and no
+// port is disabled. Ports count from 1 here, as in the API. Allowed changes: ctl_profiles.h. File
+// format: ctl_codec.h. Access: controller_state.h.
 #pragma once
 
 #include <array>
@@ -24,14 +24,14 @@ inline constexpr std::uint32_t kFormatProfilesMax = 64;
 inline constexpr std::uint32_t kEvProfilesMax = 64;
 inline constexpr std::uint32_t kCcProfilesMax = 64;
 inline constexpr std::uint32_t kEvsPerProfileMax = 4096;
-inline constexpr std::uint32_t kEvsMax = 65'536;  // over all profiles
+inline constexpr std::uint32_t kEvsMax = 65'536;  // of all profiles together
 inline constexpr std::uint32_t kEvFieldsMax = 32;
 inline constexpr std::size_t kVendorBytes = 128;
 
 // All enumerators in this file have the API's values.
 enum class ProfileState : std::uint8_t { kInit = 0, kOffline = 1, kOnline = 2 };
 enum class EvState : std::uint8_t { kGood = 1, kAssumedBad = 2, kDenied = 4 };
-// Bits of an event mask: controllers can ask for these states only.
+// Bits of an event mask. Controllers can request events of these two states only.
 inline constexpr std::uint32_t kEventStates = 1 | 2;
 
 using VendorConfig = std::array<std::byte, kVendorBytes>;  // opaque: stored and returned
@@ -44,8 +44,8 @@ struct FormatProfile {
   friend bool operator==(const FormatProfile&, const FormatProfile&) = default;
 };
 
-// An EV as the API writes it. Two EVs are equal if value and port are. Port 0 and value 0: not
-// populated.
+// An EV as the API writes it. Two EVs are equal if their values and ports are. Port 0 and value 0:
+// the entry is not populated.
 struct CtlEv {
   fabric::EvBytes value{};
   std::uint8_t port = 0;
@@ -67,7 +67,7 @@ struct EvProfileRecord {
   std::optional<std::uint32_t> min_active{};
   std::optional<std::uint32_t> event_mask{};
   std::optional<std::vector<fabric::EvField>> fields{};
-  std::vector<EvEntry> evs{};  // explicit and generated: `count` of them
+  std::vector<EvEntry> evs{};  // has `count` entries if the mode is explicit or generated
   VendorConfig vendor{};
   friend bool operator==(const EvProfileRecord&, const EvProfileRecord&) = default;
 };
@@ -75,7 +75,7 @@ struct EvProfileRecord {
 enum class CcAlgorithm : std::uint8_t { kNone = 0, kNscc = 1 };
 inline constexpr const char* kNsccName = "uet-1.0-nscc";
 
-// NSCC's configuration in the API's units. A zero means: derived from rate and base RTT.
+// NSCC's configuration in the API's units. A member that is zero is derived from rate and base RTT.
 struct NsccSettings {
   bool disable_qa = false;
   std::uint32_t adjust_bytes = 0;
@@ -99,18 +99,18 @@ struct CcProfile {
 };
 
 struct CtlModel {
-  std::uint64_t generation = 0;  // counts changes
+  std::uint64_t generation = 0;  // the number of changes so far
   std::uint64_t seed = 0;        // for generated EVs
   std::array<FormatProfile, kFormatProfilesMax> formats{};
   std::array<EvProfileRecord, kEvProfilesMax> evs{};
   std::array<CcProfile, kCcProfilesMax> ccs{};
-  std::uint32_t ports_disabled = 0;  // bit N: port N
+  std::uint32_t ports_disabled = 0;  // bit N: port N is disabled
   friend bool operator==(const CtlModel&, const CtlModel&) = default;
 };
 
-// The device's own properties, needed to check a change.
+// Properties of the device that a change is checked against.
 struct CtlDevice {
-  std::uint32_t port_mask = 0b10;  // bit N: port N, from 1
+  std::uint32_t port_mask = 0b10;  // bit N: the device has port N, counted from 1
 };
 
 // The number of EVs that all profiles together hold.

@@ -1,4 +1,4 @@
-// The state machines of EV format, EV and CC profiles: every transition, every rule.
+// The state machines of EV format profiles, EV profiles and CC profiles: every transition and rule.
 #include "control/ctl_profiles.h"
 
 #include <gtest/gtest.h>
@@ -75,12 +75,12 @@ TEST(CtlTransitions, OnlyTheFourTransitionsOfTheStateMachineAreAllowed) {
 
 TEST(CtlFormat, EachTransitionNeedsItsAttributesAndInitResets) {
   Machine m;
-  EXPECT_EQ(m.format(13, {.state = kOffline}), EINVAL);  // MODE is needed
-  EXPECT_EQ(m.model.formats[13], FormatProfile());       // and nothing changed
+  EXPECT_EQ(m.format(13, {.state = kOffline}), EINVAL);  // MODE is missing
+  EXPECT_EQ(m.model.formats[13], FormatProfile());       // and nothing has changed
   EXPECT_EQ(m.format(13, {.state = kOffline, .mode = 1}), 0);
-  EXPECT_EQ(m.format(13, {.state = kOnline}), EINVAL);  // fields are needed
+  EXPECT_EQ(m.format(13, {.state = kOnline}), EINVAL);  // fields are missing
   EXPECT_EQ(m.format(13, {.state = kOnline, .widths = std::vector<std::uint32_t>{16, 16}}), 0);
-  EXPECT_EQ(m.format(13, {.mode = 4}), EINVAL);  // ONLINE: only STATE may change
+  EXPECT_EQ(m.format(13, {.mode = 4}), EINVAL);  // in ONLINE only STATE may change
   EXPECT_EQ(m.format(13, {.widths = std::vector<std::uint32_t>{8}}), EINVAL);
   EXPECT_EQ(m.format(13, {.state = kInit}), EINVAL);
   // CUR_STATE does not match.
@@ -121,14 +121,14 @@ TEST(CtlEv, EachTransitionNeedsItsAttributes) {
   EXPECT_EQ(m.ev(1, {.state = kOffline}), EINVAL);
   EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2}), EINVAL);
   EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2, .format = 13}), EINVAL);
-  // GEN needs fields.
+  // A GEN profile needs fields.
   EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 4, .format = 13, .count = 4}), EINVAL);
-  // Format profile 12 is INIT.
+  // Format profile 12 is in INIT.
   EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2, .format = 12, .count = 4}), EINVAL);
   EXPECT_EQ(m.model.evs[1], EvProfileRecord());
   EXPECT_EQ(m.ev(1, {.state = kOffline, .mode = 2, .format = 13, .count = 1}), 0);
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(7, 1), .state = 1}})), 0);
-  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // MIN_ACTIVE and EVENT_MASK are needed
+  EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // MIN_ACTIVE and EVENT_MASK are missing
   EXPECT_EQ(m.ev(1, {.state = kOnline, .min_active = 1}), EINVAL);
   EXPECT_EQ(m.ev(1, {.state = kOnline, .min_active = 1, .event_mask = 3}), 0);
   EXPECT_EQ(m.ev(1, {.state = kInit}), EINVAL);
@@ -153,7 +153,7 @@ TEST(CtlEv, NumbersOutOfRangeAreRefused) {
   EXPECT_EQ(m.ev(1, {.count = 0}), EINVAL);
   EXPECT_EQ(m.ev(1, {.count = kEvsPerProfileMax + 1}), E2BIG);
   EXPECT_EQ(m.ev(1, {.count = 4, .min_active = 5}), EINVAL);
-  EXPECT_EQ(m.ev(1, {.event_mask = 4}), EINVAL);  // DENIED cannot be asked for
+  EXPECT_EQ(m.ev(1, {.event_mask = 4}), EINVAL);  // no events for DENIED
   EXPECT_EQ(m.ev(1, {.fields = std::vector<fabric::EvField>(33)}), E2BIG);
   EXPECT_EQ(m.model.evs[1], EvProfileRecord());
   // Use up all EVs of the device.
@@ -179,11 +179,12 @@ TEST(CtlEv, ExplicitEvsAreReplacedOneByOne) {
   EXPECT_EQ(m.ev(1, {.state = kOnline}), EINVAL);  // one EV is not populated
   EXPECT_EQ(m.ev(1, replace({{.ev = stev(9, 1), .ev_new = stev(8, 1), .state = 1}})), ENOENT);
   EXPECT_EQ(m.ev(1, replace({{.ev = stev(1, 2), .ev_new = stev(8, 1), .state = 1}})),
-            ENOENT);                                                          // port
-  EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 5), .state = 1}})), EINVAL);  // no such port
+            ENOENT);  // no EV with that port
+  // the device has no port 5
+  EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 5), .state = 1}})), EINVAL);
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 0), .state = 1}})), EINVAL);
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 1), .state = 0}})), EINVAL);
-  // Only QPs find EVs ASSUMED_BAD.
+  // A controller cannot set ASSUMED_BAD; only QPs can.
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(8, 1), .state = 2}})), EINVAL);
   // Copies of an EV give its path more weight. With all_copies one operation changes all of them.
   EXPECT_EQ(m.ev(1, replace({{.ev_new = stev(2, 1), .state = 4}})), 0);
@@ -197,7 +198,7 @@ TEST(CtlEv, ExplicitEvsAreReplacedOneByOne) {
   EXPECT_EQ(evs[3], evs[2]);
   EXPECT_EQ(m.ev(1, {.state = kOnline}), 0);
   EXPECT_EQ(m.ev(1, replace({{.ev = stev(0, 1), .ev_new = stev(11, 2), .state = 1}})),
-            0);  // ONLINE
+            0);  // allowed in ONLINE
 }
 
 TEST(CtlEv, ABatchStopsAtTheFirstEntryThatFails) {
@@ -243,7 +244,7 @@ TEST(CtlEv, ControllerSetsOnlyGoodOrDenied) {
   const auto& evs = m.model.evs[1].evs;
   EXPECT_EQ(evs[0].state, EvState::kDenied);
   EXPECT_EQ(evs[1].state, EvState::kGood);
-  EXPECT_EQ(m.ev(1, set_states({{.ev = stev(1, 1), .state = 4}})), 0);  // the other copy
+  EXPECT_EQ(m.ev(1, set_states({{.ev = stev(1, 1), .state = 4}})), 0);  // changes the second copy
   EXPECT_EQ(evs[1].state, EvState::kDenied);
   EXPECT_EQ(m.ev(1, set_states({{.ev = stev(1, 1), .state = 1, .all_copies = true}})), 0);
   EXPECT_EQ(evs[0].state, EvState::kGood);
@@ -267,7 +268,7 @@ TEST(CtlEv, OnlineProfileTakesOnlyEventMaskFieldsAndEvs) {
   EXPECT_EQ(m.ev(1, {.min_active = 0}), EINVAL);
   EXPECT_EQ(m.ev(1, {.event_mask = 2}), 0);
   EXPECT_EQ(m.model.evs[1].event_mask, 2u);
-  // The fields below do not fit the EV that is there.
+  // These fields do not match the EV in the profile.
   EXPECT_EQ(
       m.ev(1,
            {.ops =
@@ -314,7 +315,7 @@ TEST(CtlEv, GeneratedEvsKeepToTheirFields) {
   EXPECT_EQ(m.ev(1, {.state = kOnline}), 0);
   EXPECT_EQ(m.ev(1, set_states({{.ev = m.model.evs[1].evs[3].ev, .state = 4}})), 0);
   EXPECT_EQ(m.model.evs[1].evs[3].state, EvState::kDenied);
-  // More EVs than the fields have values.
+  // COUNT is larger than the number of values of the fields.
   Machine small;
   EXPECT_EQ(small.format(13, format_change({2, 2})), 0);
   EvChange many = ev_change(fabric::EvMode::kGenerated, 17);

@@ -1,4 +1,4 @@
-// Changes that the tests of controllers often need.
+// Changes of profiles that several controller tests use.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ inline CtlEv stev(std::uint32_t value, std::uint8_t port) {
   return {.value = fabric::ev_bytes(value), .port = port};
 }
 
-// INIT -> OFFLINE of a STEV format.
+// A STEV format goes from INIT to OFFLINE.
 inline FormatChange format_change(std::vector<std::uint32_t> widths) {
   return {.state = ProfileState::kOffline, .mode = 1, .widths = std::move(widths)};
 }
 
-// INIT -> OFFLINE with everything but fields, over format profile 13.
+// An EV profile that uses format profile 13 goes from INIT to OFFLINE; `fields` are not set.
 inline EvChange ev_change(fabric::EvMode mode, std::uint32_t count) {
   return {.state = ProfileState::kOffline,
           .mode = static_cast<std::uint32_t>(mode),

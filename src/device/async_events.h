@@ -29,14 +29,14 @@ class AsyncEvents {
 
   int fd() const { return fd_.get(); }
   void push(const AsyncEvent& event);
-  // Takes this owner's oldest event. Returns 0, or EAGAIN (no event, and the descriptor does not
-  // block).
+  // Takes the oldest event of `owner`. Returns 0, or EAGAIN (no event waits and the descriptor is
+  // O_NONBLOCK).
   int get(const void* owner, AsyncEvent& out);
   void acknowledge(const void* element);
-  // Call before the element is destroyed: drops its waiting events, and waits until the delivered
-  // ones are acknowledged.
+  // Call before `element` is destroyed: drops its waiting events, and waits until the program has
+  // acknowledged the delivered ones.
   void forget(const void* element);
-  // Call before the owner is destroyed: drops its events.
+  // Call before `owner` is destroyed: drops its events.
   void forget_owner(const void* owner);
 
  private:

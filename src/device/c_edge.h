@@ -1,6 +1,6 @@
-// How C functions fail: one function for each of the three conventions of mrc.h; each also sets
-// errno. An exception inside (memory that cannot be allocated) becomes ENOMEM: no exception passes
-// the C edge.
+// How C functions fail. mrc.h has three conventions: -1 with errno, NULL, and the errno value
+// itself. There is one function for each; all of them also set errno. An exception inside (memory
+// that cannot be allocated) becomes ENOMEM: no exception leaves a C function.
 #pragma once
 
 #include <cerrno>
@@ -32,7 +32,7 @@ constexpr int errno_of(ErrorKind kind) {
   return EINVAL;
 }
 
-// The three conventions: "-1 with errno", "NULL", "the errno value itself".
+// The three conventions, in this order: "-1 with errno", "NULL", "the errno value itself".
 inline int fail_minus_one(int error) {
   errno = error;
   return -1;
@@ -45,14 +45,14 @@ inline int fail_value(int error) {
   errno = error;
   return error;
 }
-// Returns 0, or what `fail` makes of the error.
+// Runs `body`. Returns 0, or what `fail` returns for the error of `body`.
 template <typename Fail>
 int returned(int error, Fail fail) {
   return error == 0 ? 0 : fail(error);
 }
 
-// Runs `body`, which returns an errno value or 0. In a forked child, a call for our devices fails
-// with EPERM and does not run `body`; a call for a real device runs.
+// Runs `body`, which returns an errno value or 0. In a forked child, a call for one of our devices
+// fails with EPERM and does not run `body`; a call for a real NIC runs it.
 template <typename Body>
 int guarded(bool ours, Body body) noexcept {
   if (ours && is_forked_child()) return EPERM;
@@ -66,7 +66,7 @@ template <typename Body>
 int guarded(Body body) noexcept {
   return guarded(true, body);
 }
-// The same for functions that return a pointer: null, with errno set, on failure.
+// As above, for functions that return a pointer: on failure null, with errno set.
 template <typename T, typename Body>
 T* guarded_pointer(bool ours, Body body) noexcept {
   if (ours && is_forked_child()) return fail_null(EPERM);

@@ -24,19 +24,21 @@ class CompletionChannel {
 
   int fd() const { return fd_.get(); }
   void attach(CompletionQueue& cq);
-  // Drops the CQ's waiting events, and waits until each event that was delivered is acknowledged.
+  // Drops the waiting events of `cq`, and waits until the program has acknowledged the delivered
+  // ones.
   void detach(CompletionQueue& cq);
   std::size_t attached() const;
 
   void notify(CompletionQueue& cq);
-  // Takes an event. Returns 0 and the CQ, or EAGAIN (no event, and the descriptor does not block),
-  // or EINTR.
+  // Takes an event. Returns 0 and its CQ; or EAGAIN (no event waits and the descriptor is
+  // O_NONBLOCK); or EINTR.
   int get(CompletionQueue*& out);
   void acknowledge(CompletionQueue& cq, std::uint32_t count);
 
  private:
   explicit CompletionChannel(int fd) : fd_(fd) {}
-  // The events of one CQ: waiting, and delivered but not acknowledged (`got`).
+  // The events of one CQ: those that wait, and those that were delivered but not acknowledged
+  // (`got`).
   struct Member {
     CompletionQueue* cq = nullptr;
     std::uint64_t waiting = 0, got = 0;
@@ -47,7 +49,7 @@ class CompletionChannel {
   mutable std::mutex lock_;
   std::condition_variable acknowledged_;
   std::vector<Member> members_;
-  std::size_t turn_ = 0;  // round robin: the member to look at first for the next event
+  std::size_t turn_ = 0;  // round robin: index of the member whose events are taken next
 };
 
 }  // namespace weft::device

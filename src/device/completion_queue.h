@@ -1,7 +1,7 @@
-// CompletionQueue: completions of some QPs, from the engine to the polling threads.
+// CompletionQueue: the completions of some QPs, from the engine to the threads that poll.
 //
-// The engine pushes under its own lock, any thread polls. Capacity is fixed. A completion without
-// room is lost, and the queue stays in overrun from then on, as in hardware.
+// The engine pushes under its own lock; any thread may poll. Capacity is fixed. If a completion
+// finds the queue full, it is lost, and the queue stays in overrun from then on, as in hardware.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,23 +22,23 @@ enum class Solicited : std::uint8_t { kNo, kYes };
 class CompletionQueue {
  public:
   static constexpr int kEntriesMax = 1 << 20;
-  // `channel` may be null, and outlives the queue. `handle` is what events about this queue name.
+  // `channel` may be null; it outlives the queue. `handle` identifies this queue in its events.
   CompletionQueue(std::uint32_t entries_min, CompletionChannel* channel, const void* handle);
   ~CompletionQueue();
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  // kLost: there was no room. kFirstLost: the same, for the first time.
+  // kLost: the queue was full. kFirstLost: the same, for the first time.
   enum class Pushed : std::uint8_t { kYes, kLost, kFirstLost };
   Pushed push(const ibv_wc& completion, Solicited solicited);
-  // Adds several successful writes; holds the queue's lock as long as it lives.
+  // Adds several successful writes. The queue is locked as long as the Run lives.
   class Run {
    public:
     explicit Run(CompletionQueue& cq) : cq_(cq) { cq_.lock_.lock(); }
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
-    // The next slot, all fields to be filled by the caller; null if there is no room.
+    // The next free entry, or null if the queue is full. The caller sets all fields.
     ibv_wc* next() { return cq_.takes() ? &cq_.slot(cq_.tail_++) : nullptr; }
 
    private:
@@ -48,12 +48,11 @@ class CompletionQueue {
   bool is_empty() const { return size_.load(std::memory_order_acquire) == 0; }
   bool is_overrun() const { return overrun_.load(std::memory_order_relaxed); }
 
-  // Asks for one event on the channel: at the next completion, or at the next solicited one (or
-  // error).
+  // Asks for one event on the channel. kAny: at the next completion. kSolicited: at the next
+  // completion that is solicited or an error.
   enum class Notify : std::uint8_t { kNone, kSolicited, kAny };
   void arm(Notify at);
-  // Whether arm() was the last call, and resets that. Then the poll that follows is the last one
-  // before the program sleeps.
+  // True once after arm(): the next poll is probably the last one before the program sleeps.
   bool take_last_look() {
     return last_look_.load(std::memory_order_relaxed) &&
            last_look_.exchange(false, std::memory_order_relaxed);
@@ -73,8 +72,8 @@ class CompletionQueue {
   ibv_wc& slot(std::uint32_t at) { return slots_[at & mask_]; }
 
   ShortLock lock_;
-  // A ring of a power of two, whose pages are touched when first used. Not Ring, as completions are
-  // taken several at a time.
+  // A ring whose size is a power of two; pages are touched when first used. Ring (base/ring.h) does
+  // not fit, because completions are taken several at a time.
   std::uint32_t mask_, head_ = 0, tail_ = 0;
   std::unique_ptr<ibv_wc[]> slots_;
   std::atomic<std::uint32_t> size_{0};

@@ -1,4 +1,4 @@
-// CompletionQueue and SendQueue alone: order, capacity, overrun.
+// CompletionQueue and SendQueue without a device: order, capacity, overrun.
 #include "device/completion_queue.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,8 @@ TEST(SendQueueTest, SlotsAreReusedInOrderAndKeepTheirPieces) {
     queue.publish();
     EXPECT_EQ(queue.has_new(), true);
     queue.mark_under_way();
-    if (id < 2) continue;  // from here on two writes are always in flight
+    // the first two writes stay in flight; from then on each round retires one
+    if (id < 2) continue;
     EXPECT_EQ(queue.work(queue.oldest_slot()).request.id, id - 2);
     EXPECT_EQ(queue.pieces(queue.oldest_slot())[1].at, id - 2);
     queue.retire();

@@ -16,7 +16,7 @@
 
 namespace weft::device {
 
-// The number in an enumeration of a program, also if it is none of the enumerators.
+// The number that a program stored in an enumeration, even if it equals no enumerator.
 template <typename E>
 std::uint32_t raw(const E& value) {
   static_assert(std::is_enum_v<E> && sizeof(E) == sizeof(std::uint32_t));
@@ -25,7 +25,7 @@ std::uint32_t raw(const E& value) {
   return out;
 }
 
-// Logs the reason of a failure; the program gets its number.
+// Logs the reason of a failure, and returns the errno value for the program.
 inline int code_of(const control::CtlError& error) {
   os::log(os::LogLevel::kDebug, "mrc_ctl: {}", error.message);
   return error.code;
@@ -64,7 +64,7 @@ inline void copy_vendor(const control::VendorConfig& from,
   std::memcpy(to, from.data(), from.size());
 }
 
-// The state that a program wrote; nothing if the number is no state.
+// The state for the number that a program wrote; nullopt if no state has this number.
 inline std::optional<control::ProfileState> profile_state(std::uint32_t value) {
   if (value > static_cast<std::uint32_t>(control::ProfileState::kOnline)) return std::nullopt;
   return static_cast<control::ProfileState>(value);

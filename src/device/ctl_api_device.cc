@@ -1,4 +1,4 @@
-// mrc_ctl.h: versions, the device, ports, CC profiles.
+// Implements mrc_ctl.h: API versions, the device, its ports, CC profiles.
 #include <string_view>
 
 #include "device/ctl_api.h"
@@ -97,8 +97,8 @@ int cc_change(const mrc_ctl_cc_profile_attr& attr, int mask, CcChange& out) {
   return 0;
 }
 
-// Fills the program's structure if it gave one; otherwise a structure of this thread, which is
-// valid until this thread's next call.
+// Fills the program's structure, if it gave one. Otherwise fills a structure of this thread, which
+// stays valid until this thread calls the function again.
 void query_config(const CcProfile& profile, mrc_ctl_cc_profile_attr& attr) {
   static thread_local mrc_ctl_cc_nscc_cfg own;
   if (!profile.nscc) {

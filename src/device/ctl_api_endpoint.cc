@@ -1,4 +1,4 @@
-// mrc_ctl.h: EV events and endpoint operations.
+// Implements mrc_ctl.h: EV events and endpoint operations.
 #include <time.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ using namespace weft::device;
 
 namespace {
 
-// Programs compiled for API 1.0.0 know an event without `state`, so their array has a smaller
-// stride.
+// The size of an event in API 1.0.0, which has no `state`. Programs compiled for that API have
+// arrays with this stride.
 constexpr std::size_t kOldEventBytes = 48;
 static_assert(offsetof(mrc_ctl_ev_event, state) == kOldEventBytes);
 
@@ -78,7 +78,7 @@ int asks_of(mrc_context& context, const Batch& batch, std::vector<transport::End
 // Posts all requests or none.
 int post(DeviceEngine& engine, const std::vector<transport::EndpointAsk>& asks) {
   return engine.with_lock([&](DeviceEngine::Parts& parts) {
-    // The program may just have enabled the port: the endpoint must know that before it is asked.
+    // The program may just have enabled the port, and the endpoint must know that before it sends.
     parts.agent.service(parts.now, parts.endpoint);
     for (const transport::EndpointAsk& ask : asks) {
       if (parts.endpoint.post_endpoint_request(parts.now, ask)) continue;
@@ -108,7 +108,7 @@ mrc_cq* mrc_ctl_create_ev_event_cq(mrc_context* context, int cqe, void* program,
     if (cq == nullptr) return nullptr;
     auto events =
         EvEventCq::create(std::move(queue).value(), channel == nullptr ? nullptr : &cq->queue);
-    // Processes with QPs look for new listeners when the generation changes.
+    // A new generation makes processes with QPs look for new event listeners.
     const int told = events ? code_of(state.touch()) : EMFILE;
     if (told != 0) {
       mrc_destroy_cq(cq);
@@ -126,7 +126,8 @@ int mrc_ctl_poll_ev_event(mrc_cq* cq, int count, mrc_ctl_ev_event* out) noexcept
                : 0;
   });
   if (error != 0) return -fail_value(error);
-  // This process may have QPs itself; without this call nobody would deliver their events now.
+  // This process may have QPs itself, and perhaps no thread drives them now: without this call
+  // their events would not arrive.
   cq->context.engine.poll();
   const bool with_state = cq->context.api_version >= MRC_API_VER(1, 0, 1);
   const std::size_t stride = with_state ? sizeof(mrc_ctl_ev_event) : kOldEventBytes;
@@ -164,7 +165,7 @@ int mrc_ctl_ep_batch_send_wait(mrc_context* context, std::uint8_t traffic_class,
     if (const int bad = asks_of(*context, batch, asks)) return bad;
     DeviceEngine& engine = context->engine;
     const std::unique_lock one(engine.asks_lock(), std::try_to_lock);
-    if (!one.owns_lock()) return EAGAIN;  // another batch of this process is in progress
+    if (!one.owns_lock()) return EAGAIN;  // another thread's batch is in progress
     if (const int bad = post(engine, asks)) return bad;
     const Time limit = os::clock_now() + Duration::ns(timeout_ns);
     std::array<transport::EndpointAnswer, 64> got;

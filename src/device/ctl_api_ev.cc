@@ -1,4 +1,4 @@
-// mrc_ctl.h: EV format profiles and EV profiles.
+// Implements mrc_ctl.h: EV format profiles and EV profiles.
 #include <algorithm>
 #include <span>
 
@@ -14,7 +14,7 @@ constexpr unsigned kFormatMask = 0xf | kVendorBit, kEvMask = 0x1ff | kVendorBit;
 
 bool has(int mask, int bit) { return (mask & bit) != 0; }
 
-// --- formats
+// --- EV format profiles
 
 int format_change(const mrc_ctl_ev_fmt_profile_attr& attr, int mask, FormatChange& out) {
   if (has(mask, MRC_CTL_EV_FMT_PROFILE_STATE)) {
@@ -158,7 +158,7 @@ int query_ev_fields(const EvProfileRecord& profile, mrc_ctl_ev_profile_attr& att
   return 0;
 }
 
-// Answers a query, or the query operation that a modification contains.
+// Carries out a query, or the query operation that a modification contains.
 int query_ev_op(const CtlModel& model, std::uint64_t id, mrc_ctl_ev_profile_attr& attr, int mask) {
   if (has(mask, MRC_CTL_EV_PROFILE_EV_OP)) {
     return raw(attr.ev_op.op) == MRC_CTL_EV_OP_QUERY_EV_STATE ? query_ev_states(model, id, attr)

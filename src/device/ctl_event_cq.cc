@@ -16,7 +16,7 @@ Result<std::unique_ptr<EvEventCq>> EvEventCq::create(std::unique_ptr<control::Ev
   if (notify == nullptr) return cq;
   cq->stop_ = os::FileDescriptor(eventfd(0, EFD_CLOEXEC));
   cq->epoll_ = os::FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
-  // Edge triggered: an event that the program does not poll wakes the thread only once.
+  // Edge triggered: an event that the program does not poll wakes this thread only once.
   epoll_event stop{.events = EPOLLIN, .data = {.u32 = 0}};
   epoll_event news{.events = EPOLLIN | EPOLLET, .data = {.u32 = 1}};
   if (!cq->stop_.is_open() || !cq->epoll_.is_open() ||
@@ -42,8 +42,8 @@ void EvEventCq::watch(CompletionQueue& notify) const {
     if (woken < 0 && errno != EINTR) return;
     for (int i = 0; i < woken; ++i) {
       if (ready[static_cast<std::size_t>(i)].data.u32 == 0) return;
-      // A completion is pushed and taken out again, because a push notifies the channel if the CQ
-      // is armed.
+      // A push notifies the channel if the CQ is armed. Only that is wanted, so the completion is
+      // taken out again.
       ibv_wc none{};
       if (notify.push(none, Solicited::kYes) == CompletionQueue::Pushed::kYes)
         (void)notify.poll({&none, 1});

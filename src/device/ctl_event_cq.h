@@ -17,8 +17,8 @@ namespace weft::device {
 
 class EvEventCq {
  public:
-  // `notify`: the CQ whose channel is notified, null without a channel; it outlives this object.
-  // Errors: kSystem.
+  // `notify`: the CQ whose channel is notified of events; it outlives this object. Null: the
+  // program gave no channel. Errors: kSystem.
   static Result<std::unique_ptr<EvEventCq>> create(std::unique_ptr<control::EvEventQueue> queue,
                                                    CompletionQueue* notify);
   ~EvEventCq();

@@ -10,11 +10,13 @@
 namespace weft::device {
 namespace {
 
-// The longest time for which a closing device still sends.
+// The longest time for which a device that is being closed still sends.
 constexpr Duration kFarewell = Duration::ms(10);
-// How long a measured path MTU is reused: long enough for QPs that are connected one after another.
+// How long a measured payload limit is reused: long enough for QPs that are connected one after
+// another.
 constexpr Duration kFitsFor = Duration::ms(100);
-// Bounds one call of leave() when other threads post without end; the thread takes over then.
+// The most rounds of one leave(), in case other threads post without end; then the device's thread
+// takes over.
 constexpr int kRoundsMax = 8;
 
 }  // namespace
@@ -32,7 +34,7 @@ Result<void> DeviceEngine::start() {
   const EngineLimits& limits = config_.limits;
   config_.world.secured_qps_max = limits.qps_max;
   WEFT_TRY(world_, net::UdpWorld::open(config_.world));
-  // The keys are derived and nothing else needs the secret, so no copy stays in memory.
+  // The keys have been derived, and nothing else needs the secret: no copy may stay in memory.
   std::fill(config_.world.job_secret.begin(), config_.world.job_secret.end(), std::byte{0});
   addresses_ = world_->addresses();
   evs_ = world_->evs();
@@ -88,9 +90,9 @@ DeviceEngine::~DeviceEngine() {
 
 bool DeviceEngine::drive(Back back) {
   agent_->service(world_->now(), *endpoint_);
-  // A poller that is back at once may leave acknowledgements to its next call: if it does not come
-  // back, a thread that is awake sends them. A sleeping thread would not, so then they are sent
-  // now.
+  // With kAtOnce, acknowledgements may wait for the caller's next call. If the caller does not call
+  // again, the device's thread sends them, provided that it is awake. If that thread sleeps, they
+  // are sent now.
   const bool moved = back == Back::kAtOnce && sleeps_until_ == Time() ? world_->progress(Time())
                                                                       : world_->pass(sleeps_until_);
   node_->deliver_completions(world_->now());
@@ -98,14 +100,15 @@ bool DeviceEngine::drive(Back back) {
   return moved;
 }
 
-// Threads that did not get the lock have left their posts in the rings of their QPs. The lock's
-// holder takes them before it goes.
+// A thread that does not get the lock leaves its posts in the rings of their QPs. The thread that
+// holds the lock processes these posts before it unlocks.
 void DeviceEngine::leave() {
   for (int round = 0;; ++round) {
-    // The thread's wake-up time is later than the deadline of what was just posted.
+    // New posts may have a deadline that is earlier than the time until which the device's thread
+    // sleeps.
     bool wake = node_->next_deadline() < sleeps_until_ || round == kRoundsMax;
-    // prepare_wait() is repeated: this thread may have consumed the wake-up that was meant for the
-    // sleeping thread, a ring may be new, or planes may not be watched any more.
+    // prepare_wait() is repeated for the sleeping thread: this thread may have consumed that
+    // thread's wake-up, a ring may be new, or some planes may not be watched any more.
     if (sleeps_until_ != Time() && !world_->prepare_wait()) wake = true;
     lock_.unlock();
     if (wake) world_->wake();
@@ -116,8 +119,8 @@ void DeviceEngine::leave() {
 
 void DeviceEngine::submit(DeviceQp& qp) {
   const bool idle = node_->submit(qp) && qp.sends.is_idle_hint();
-  // A caller that polls does so again soon, so posts are batched until then; but the first post of
-  // an idle QP is sent at once.
+  // A program that polls will do so again soon, and its posts are batched until then. But the first
+  // post of an idle QP is sent at once.
   const bool polled = polled_.load(std::memory_order_relaxed);
   if (!polled || idle) drive_if_free(polled ? Back::kAtOnce : Back::kSomeTime);
 }

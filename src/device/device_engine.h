@@ -1,16 +1,17 @@
-// DeviceEngine: one device in this process: sockets, registered memory, the endpoint, and the
-// thread that drives them while no program polls.
+// DeviceEngine: one device in this process. It has the sockets, the registered memory, the
+// endpoint, and a thread that drives them while no program polls.
 //
-// There is one lock; the clock is read after it is taken. A program that polls drives the device,
-// and meanwhile the thread sleeps. The thread is back 50 to 200 us after the last poll
-// (EngineConfig::poll_gap), or at once if the program waits for an event. Applications may spin on
-// memory and never call us: then the thread drives the device.
+// One lock protects the device; the clock is read after the lock is taken. A program that polls
+// drives the device, and meanwhile the thread sleeps. The thread takes over 50 to 200 us after the
+// last poll (EngineConfig::poll_gap), or at once if the program waits for an event. A program may
+// poll its own memory and never call us: then the thread drives the device.
 //
-// Posting never waits for the lock: posts go into the rings of their QPs. If the lock is free, the
-// posting thread drives the device once; otherwise the holder of the lock takes the posts before it
-// unlocks.
+// Posting never waits for the lock: a post goes into a ring of its QP. If the lock is free, the
+// posting thread drives the device once; otherwise the thread that holds the lock processes the
+// post before it unlocks.
 //
-// QPs are made by QueuePair (queue_pair.h), which runs under the lock through with_lock().
+// QueuePair (queue_pair.h) makes and changes QPs; its code runs under the lock, through
+// with_lock().
 #pragma once
 
 #include <atomic>
@@ -39,14 +40,15 @@
 
 namespace weft::device {
 
-// Bounds of one device, over all its contexts in a process.
+// Bounds of one device, for all contexts of this process together.
 struct EngineLimits {
   std::uint32_t qps_max = 2048;  // a power of two
   std::uint32_t regions_max = 65'536;
-  std::uint32_t sends_max = 16'384;  // in the endpoint at a time; further writes wait in their QPs
+  // writes that the endpoint holds; further writes wait in their QPs
+  std::uint32_t sends_max = 16'384;
   std::uint32_t receives_max = 114'688;
   std::uint32_t evs_per_qp = 64;
-  std::uint32_t psn_blocks_max = 16'384;  // of 64 PSNs each, over all QPs
+  std::uint32_t psn_blocks_max = 16'384;  // blocks of 64 PSNs, for all QPs together
 };
 
 struct EngineConfig {
@@ -55,16 +57,17 @@ struct EngineConfig {
   // Connecting a QP fails if its peer is not reachable over shared memory.
   bool must_share_memory = false;
   std::uint32_t burst = 15;
-  // The thread's CPUs; empty: those of the thread that opens the device.
+  // CPUs for the thread. Empty: the CPUs of the program's thread that opens the device.
   std::vector<std::uint32_t> cpus{};
-  Duration poll_gap = Duration::us(50);  // the thread is back if nobody polled for this long
+  // if nobody polls for this long, the thread drives the device
+  Duration poll_gap = Duration::us(50);
   EngineLimits limits{};
 };
 
 class DeviceEngine {
  public:
-  // Errors: kInvalid, kExhausted (the network has no free slot), kBusy (another process has the
-  // only slot), kUnsupported, kSystem.
+  // Errors: kInvalid; kExhausted (too many processes of this host use the network); kBusy (only one
+  // process may, and another one does); kUnsupported; kSystem.
   static Result<std::unique_ptr<DeviceEngine>> open(const EngineConfig& config);
   ~DeviceEngine();
   DeviceEngine(const DeviceEngine&) = delete;
@@ -78,35 +81,37 @@ class DeviceEngine {
     return world_->has_shared_memory() ? std::uint32_t{net::kShmPayloadMax} : config_.world.mtu;
   }
 
-  // The most endpoint requests in flight. The lock allows one batch at a time.
+  // The most endpoint requests in flight: one batch, since asks_lock() allows one batch at a time.
   static constexpr std::uint32_t kAsksMax = 256;
   std::mutex& asks_lock() { return asks_lock_; }
 
-  // The payload that fits the planes to a peer, as UdpWorld::payload_to. The answer is kept for a
-  // while, so that connecting many QPs asks the kernel once. REQUIRES the lock.
+  // The largest payload that the planes to a peer carry, as UdpWorld::payload_to. The result is
+  // reused for a short time, so that connecting many QPs asks the kernel once. REQUIRES the lock.
   std::uint32_t payload_to(Time now, std::span<const world::Address> peer);
 
-  // --- work, from any thread
+  // --- work: may be called from any thread
   void submit(DeviceQp& qp);
-  // For receives only: they are taken before the next datagram is processed, which is early enough.
+  // For posted receives. They are processed before the next datagram, so the device need not be
+  // driven now.
   void submit_receives(DeviceQp& qp) { node_->submit(qp); }
   // Drives the network once. Returns at once if another thread is driving it.
   void poll() {
     count_poll();
     drive_if_free(Back::kAtOnce);
   }
-  // A program polls and found a completion without driving the network; it will poll again soon. A
-  // poller that always finds a completion still drives the network on every 16th poll; otherwise
-  // nobody would.
+  // The program polled and took a completion without driving the network; it will poll again soon.
+  // Every 16th call drives the network: a program that always finds a completion would otherwise
+  // never drive it.
   void note_poll() {
     if (count_poll() % kDriveEvery == 0) drive_if_free(Back::kAtOnce);
   }
-  // poll() for a caller that will not poll again soon.
+  // As poll(), for a caller that will not poll again soon.
   void poll_once() { drive_if_free(Back::kSomeTime); }
-  // The polling program waits for an event from here on: the thread is back at once.
+  // The polling program now waits for an event: the thread takes over at once.
   void end_polls();
 
-  // --- set-up, from any thread: `body(parts)` runs under the lock, its result comes back.
+  // --- set-up: may be called from any thread. Runs `body(parts)` under the lock and returns its
+  // result.
   struct Parts {
     Time now;
     transport::Endpoint& endpoint;
@@ -127,7 +132,7 @@ class DeviceEngine {
     return result;
   }
 
-  // Contexts that get an event when a port goes down or comes up.
+  // Adds a context that gets an event whenever a port goes down or comes up.
   void add_listener(AsyncEvents& events, const void* owner);
   void remove_listener(const void* owner);
   CounterTable counters();
@@ -136,12 +141,12 @@ class DeviceEngine {
   explicit DeviceEngine(const EngineConfig& config);
   Result<void> start();
 
-  // How soon the caller drives the device again. With kAtOnce it sees first what arrived, and
-  // acknowledgements may wait for its next call. drive() REQUIRES the lock.
+  // When the caller drives the device again. With kAtOnce, received packets are reported first, and
+  // the sending of acknowledgements may wait for the caller's next call. drive() REQUIRES the lock.
   enum class Back : std::uint8_t { kAtOnce, kSomeTime };
   bool drive(Back back = Back::kSomeTime);
   void tell_ports();
-  // Unlocks, after it has processed what other threads posted meanwhile.
+  // Unlocks, after it has processed the posts of other threads.
   void leave();
 
   void drive_if_free(Back back);
@@ -161,13 +166,13 @@ class DeviceEngine {
   std::vector<world::Address> addresses_;
   std::vector<fabric::Ev> evs_;
   std::mutex lock_;
-  // Order of members: the world is destroyed first. It refers to the node, the node to the
-  // endpoint, and the endpoint to the memory.
+  // The order of these members matters for destruction: the world refers to the node, the node to
+  // the endpoint, and the endpoint to the memory. So the world is destroyed first.
   std::unique_ptr<net::HostMemory> memory_;
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<DeviceNode> node_;
   std::unique_ptr<control::CtlAgent> agent_;
-  std::uint32_t disabled_told_ = 0;  // bit i: listeners know that port i is disabled
+  std::uint32_t disabled_told_ = 0;  // bit i: listeners were told that port i is disabled
   std::mutex asks_lock_;
   std::unique_ptr<net::UdpWorld> world_;
   std::optional<ForkGuard> fork_guard_;
@@ -183,11 +188,11 @@ class DeviceEngine {
     const void* owner = nullptr;
   };
   std::vector<Listener> listeners_;
-  // The time until which the thread sleeps; 0 while it is awake. While it sleeps, rings and planes
-  // wake it (prepare_wait).
+  // The time until which the thread sleeps; 0 while the thread is awake. During the sleep, packets
+  // in rings and planes wake the thread (prepare_wait).
   Time sleeps_until_;
 
-  // Whether some program polls, and the number of polls so far.
+  // Whether a program polls, and the number of polls so far.
   std::atomic<bool> polled_{false};
   std::atomic<std::uint64_t> polls_{0};
   std::atomic<bool> stop_{false};

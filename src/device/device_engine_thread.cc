@@ -1,4 +1,4 @@
-// DeviceEngine, the thread: drives the device while no program polls.
+// DeviceEngine: its thread, which drives the device while no program polls.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,17 +11,17 @@
 namespace weft::device {
 namespace {
 
-// Each nap that ends costs a polling program some microseconds, so the naps grow up to this many
-// gaps.
+// The longest nap, in units of poll_gap. The end of each nap costs a polling program some
+// microseconds, so naps grow up to this length.
 constexpr std::int64_t kNapGapsMax = 4;
-// A change by a controller does not wake the thread, so a sleeping thread looks for one this often.
+// How often a sleeping thread looks for a change by a controller: such a change does not wake it.
 constexpr Duration kControllerEvery = Duration::ms(20);
 
 }  // namespace
 
 void DeviceEngine::run() {
   pthread_setname_np(pthread_self(), config_.name.substr(0, 15).c_str());
-  prctl(PR_SET_TIMERSLACK, 1000);  // so that a nap is not longer than asked for
+  prctl(PR_SET_TIMERSLACK, 1000);  // so that naps do not take longer than requested
   if (!config_.cpus.empty()) {
     if (const auto moved = os::run_on(config_.cpus); !moved)
       os::log(os::LogLevel::kWarn, "{}: {}", config_.name, moved.error().message);
@@ -58,8 +58,8 @@ void DeviceEngine::run() {
   }
 }
 
-// A program has begun to poll while the thread slept, so wake-ups of the thread are not needed.
-// Only the thread writes sleeps_until_.
+// Called when a program began to poll while the thread slept: no packets need to wake the thread
+// now. Only the thread writes sleeps_until_.
 void DeviceEngine::rise() {
   if (sleeps_until_ == Time()) return;
   lock_.lock();

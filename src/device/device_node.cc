@@ -9,7 +9,8 @@
 namespace weft::device {
 namespace {
 
-// Marks a `local_at` that is not an address: bit 63, then the QP's place, the slot and the offset.
+// Bit 63 marks a `local_at` that names a write of several pieces: bits 62-48 are the QP's index,
+// bits 47-32 the slot, bits 31-0 the offset.
 constexpr std::uint64_t kGatherBit = 1ull << 63;
 
 }  // namespace
@@ -46,7 +47,7 @@ void DeviceNode::remove(DeviceQp& qp) {
   const std::uint32_t place = qp.qpn & (options_.qps_max - 1);
   std::erase(stalled_, place);
   {
-    // When the list is read, this place may belong to another QP.
+    // Without this, drain() might find another QP at this index.
     const std::lock_guard guard(pending_lock_);
     std::erase(pending_, place);
   }
@@ -54,7 +55,7 @@ void DeviceNode::remove(DeviceQp& qp) {
   qps_[place] = nullptr;
 }
 
-// --- down: posts -------------------------------------------------------------------------------
+// --- posts -------------------------------------------------------------------------------------
 
 void DeviceNode::enlist(DeviceQp& qp) {
   const std::lock_guard guard(pending_lock_);
@@ -72,14 +73,14 @@ void DeviceNode::drain(Time now) {
   for (const std::uint32_t place : draining_) {
     DeviceQp* const qp = qps_[place];
     if (qp == nullptr) continue;
-    qp->queued = false;  // later posts enlist the QP again
+    qp->queued = false;  // set before the posts are read: a later post enlists the QP again
     post_new(now, *qp);
   }
   draining_.clear();
 }
 
-// Whether `source`, the region that the QP used last, holds the piece. The region is looked up
-// again if the key differs or regions changed since.
+// Whether `qp.source`, the region of the QP's last write, holds the piece. If the key differs, or
+// if regions have changed, the region is looked up first.
 inline bool DeviceNode::find_source(DeviceQp& qp, const Piece& piece) const {
   if (qp.source.key != piece.key || qp.source_epoch != memory_.epoch()) {
     if (!memory_.locate(piece.key, qp.options.domain, qp.source)) return false;
@@ -88,7 +89,8 @@ inline bool DeviceNode::find_source(DeviceQp& qp, const Piece& piece) const {
   return qp.source.holds(piece.at, piece.size);
 }
 
-// find_source() for all pieces; replaces their addresses by the addresses in this process's memory.
+// Applies find_source() to all pieces, and replaces their addresses by addresses in this process's
+// memory.
 bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
   std::array<std::uint64_t, kPiecesMax> at;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -99,9 +101,10 @@ bool DeviceNode::translate(DeviceQp& qp, std::span<Piece> pieces) const {
   return true;
 }
 
-// Replaces the address that a region is registered under by its address in memory. Called once for
-// each write; the keys are kept, to find the writes of a region that is deregistered. Returns false
-// and changes nothing if a piece is not wholly registered, or is registered for another domain.
+// Replaces the write's address, as its region was registered, by the address in this process's
+// memory. Called once for each write. The keys stay: on_region_gone() finds the writes of a region
+// by them. Returns false and changes nothing if a piece is not wholly in a region of the QP's
+// domain.
 inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) {
   SendQueue::Work& work = qp.sends.work(slot);
   transport::WriteRequest& request = work.request;
@@ -118,7 +121,7 @@ inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) {
   return true;
 }
 
-// Hands up to `count` writes to the endpoint. Returns how many the endpoint took: fewer than
+// Hands the next `count` writes to the endpoint. Returns how many the endpoint took; fewer than
 // `count` if the QP has just failed.
 inline std::uint32_t DeviceNode::post_batch(Time now, DeviceQp& qp, std::uint32_t count) {
   std::array<const transport::WriteRequest*, kHandedMax> requests;
@@ -134,8 +137,8 @@ inline std::uint32_t DeviceNode::post_batch(Time now, DeviceQp& qp, std::uint32_
 void DeviceNode::post_new(Time now, DeviceQp& qp) {
   if (qp.state.load() == IBV_QPS_ERR) return flush_new(now, qp);
   for (; qp.receives.has_new(); qp.receives.mark_under_way()) {
-    // The endpoint refuses only if the QP has just failed; deliver_completions() then flushes what
-    // is left.
+    // The endpoint refuses only if the QP has just failed; then deliver_completions() flushes the
+    // remaining posts.
     if (!endpoint_.post_receive(now, qp.qpn, qp.receives.next_id())) return;
   }
   while (const std::uint32_t posted = qp.sends.new_count()) {
@@ -145,8 +148,8 @@ void DeviceNode::post_new(Time now, DeviceQp& qp) {
     if (count > 0) {
       if (post_batch(now, qp, count) < count) return;  // the QP has just failed
     } else if (may == 0 || !qp.sends.is_idle()) {
-      // There is no room; or the oldest new write has an invalid address, and the valid writes
-      // before it must complete first.
+      // Either the endpoint is full; or the oldest new write has an invalid address, and the valid
+      // writes before it must complete first.
       return stall(qp);
     } else {
       return fail_locally(now, qp);

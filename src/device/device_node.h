@@ -1,16 +1,18 @@
-// DeviceNode: wraps the endpoint of a device. It takes what applications post, gathers payload from
-// several pieces of memory, and delivers completions.
+// DeviceNode: the node of a device, around its endpoint. It passes the application's posts to the
+// endpoint, gathers payload from several pieces of memory, and delivers completions.
 //
-// Posts wait in the rings of their QPs until a holder of the engine's lock takes them. They are
-// taken before incoming datagrams are processed, so that a receive that was posted before the peer
-// heard of it is always there. They are also taken before the endpoint is asked for packets.
+// Posts wait in the rings of their QPs until the thread that holds the engine's lock takes them.
+// That thread takes them before it processes incoming datagrams: a peer may send as soon as it
+// learns of a posted receive, and the endpoint must have that receive by then. It also takes them
+// before it asks the endpoint for packets.
 //
-// A write of several pieces has no single address: the endpoint gets one that names the QP and the
-// slot. The payload of its packets is turned into real memory here: the piece itself if the packet
-// lies in one piece, otherwise a copy of at most an MTU.
+// A write of several pieces has no single address: the endpoint gets an artificial address that
+// names the QP and the write's slot in the QP's ring. poll_transmit() replaces it in each packet:
+// by the address in the piece if the packet's payload lies in one piece, otherwise by the address
+// of a copy, at most an MTU long.
 //
 // Owned by DeviceEngine. submit() and has_posts() may be called from any thread; all other
-// functions are called under the engine's lock.
+// functions REQUIRE the engine's lock.
 #pragma once
 
 #include <array>
@@ -29,25 +31,24 @@
 
 namespace weft::device {
 
-// The most pieces of memory of one write.
+// The most pieces of memory that one write may have.
 inline constexpr std::uint32_t kPiecesMax = 16;
 
 class DeviceNode final : public world::Node {
  public:
   struct Options {
     std::uint32_t qps_max = 2048;  // a power of two, at most 2^15
-    std::uint32_t sends_max = 1;   // in the endpoint at a time
+    std::uint32_t sends_max = 1;   // writes that the endpoint holds at a time
     std::uint32_t mtu = 4096;
   };
-  // Both outlive the node.
+  // `endpoint` and `memory` outlive the node.
   DeviceNode(const Options& options, transport::Endpoint& endpoint, net::HostMemory& memory);
 
   void add(DeviceQp& qp);
   // REQUIRES that no thread posts on the QP any more.
   void remove(DeviceQp& qp);
 
-  // Announces posts of the QP. Returns true if it was not yet announced since its posts were last
-  // taken.
+  // Tells the node that the QP has new posts. Returns false if the node knows already.
   bool submit(DeviceQp& qp) {
     if (qp.queued.exchange(true)) return false;
     enlist(qp);
@@ -57,9 +58,9 @@ class DeviceNode final : public world::Node {
 
   // Delivers completions to their CQs, and failures to the event queues of their contexts.
   void deliver_completions(Time now);
-  // The region is deregistered: writes that send from it fail.
+  // The region with this key is deregistered: QPs with a write from it fail.
   void on_region_gone(Time now, std::uint32_t key);
-  // Ports that changed since the last call: bit i for index i. `up` is their present state.
+  // The ports that changed since the last call: bit i is port i. `up`: all ports that are up now.
   struct PortNews {
     world::PortMask changed = 0, up = 0;
   };
@@ -75,13 +76,13 @@ class DeviceNode final : public world::Node {
                             std::span<world::Datagram> out) override;
 
  private:
-  static constexpr std::size_t kGatherMax = 64;  // datagrams of one poll
+  static constexpr std::size_t kGatherMax = 64;  // datagrams that one poll_transmit() may return
 
   void enlist(DeviceQp& qp);
   DeviceQp* find(transport::Qpn qpn) const;
   void drain(Time now);
   void post_new(Time now, DeviceQp& qp);
-  static constexpr std::uint32_t kHandedMax = 16;  // writes in one call of the endpoint
+  static constexpr std::uint32_t kHandedMax = 16;  // writes handed to the endpoint in one call
   std::uint32_t post_batch(Time now, DeviceQp& qp, std::uint32_t count);
   bool find_source(DeviceQp& qp, const Piece& piece) const;
   bool translate(DeviceQp& qp, std::span<Piece> pieces) const;
@@ -104,14 +105,16 @@ class DeviceNode final : public world::Node {
   transport::Endpoint& endpoint_;
   net::HostMemory& memory_;
   Options options_;
-  std::vector<DeviceQp*> qps_;  // by QPN & mask: no two live QPs share a place
+  std::vector<DeviceQp*> qps_;  // by QPN modulo qps_max: no two live QPs have the same index
   std::uint32_t sends_under_way_ = 0;
-  bool gathers_ = false;  // some write of several pieces was handed over
-  // kGatherMax buffers of one MTU; pages are touched when first used.
+  bool gathers_ = false;  // a write of several pieces was handed to the endpoint
+  // Copies of payload for one poll_transmit(): kGatherMax buffers of one MTU. Pages are touched
+  // when first used.
   std::unique_ptr<std::byte[]> spare_;
   world::PortMask ports_up_ = 0, ports_changed_ = 0;
   std::vector<std::uint32_t> stalled_, again_;
-  // For deliver_completions(), which is called too often for a fresh array.
+  // Used by deliver_completions(). A member, because that function is called too often to set up a
+  // new array each time.
   std::array<transport::Completion, 64> completed_{};
 
   ShortLock pending_lock_;

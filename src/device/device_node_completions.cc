@@ -1,4 +1,4 @@
-// DeviceNode, upwards: completions to their CQs, failures to the event queues of their contexts.
+// DeviceNode: completions go to their CQs, failures to the event queues of their contexts.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ ibv_wc_status status_of(transport::Status status) {
       return IBV_WC_REM_INV_REQ_ERR;
     case transport::Status::kRemoteOperation:
       return IBV_WC_REM_OP_ERR;
-    // The peer's request was bad; our work requests are only flushed.
+    // kLocalAccess: the peer's request was invalid. Our own work requests are only flushed.
     case transport::Status::kLocalAccess:
     case transport::Status::kFlushed:
       return IBV_WC_WR_FLUSH_ERR;
@@ -47,7 +47,7 @@ void DeviceNode::deliver_completions(Time now) {
       any = true;
     }
     if (!any) return;
-    retry_stalled(now);  // this may fail QPs, whose completions the next round collects
+    retry_stalled(now);  // may fail QPs; the next round collects their completions
   }
 }
 
@@ -62,8 +62,8 @@ void DeviceNode::retry_stalled(Time now) {
   again_.clear();
 }
 
-// Delivers the leading successful writes of one QP, as far as the CQ has room, under one lock.
-// Returns how many.
+// Delivers the successful writes at the front that belong to one QP, as far as its CQ has room,
+// with one locking of the CQ. Returns their number.
 std::size_t DeviceNode::deliver_run(std::span<const transport::Completion> completions) {
   DeviceQp* const qp = find(completions[0].qpn);
   if (qp == nullptr) return 0;
@@ -90,7 +90,7 @@ std::size_t DeviceNode::deliver_run(std::span<const transport::Completion> compl
     }
     ++count;
   }
-  // Slots are free before the CQ unlocks: a program that sees a completion may post again at once.
+  // Free the slots before the CQ is unlocked: a program that sees a completion may post at once.
   qp->sends.retire(count);
   sends_under_way_ -= count;
   return count;
@@ -98,7 +98,7 @@ std::size_t DeviceNode::deliver_run(std::span<const transport::Completion> compl
 
 void DeviceNode::deliver(Time now, const transport::Completion& completion) {
   DeviceQp* const qp = find(completion.qpn);
-  if (qp == nullptr) return;  // the QP was destroyed meanwhile
+  if (qp == nullptr) return;  // the QP has been destroyed
   if (completion.kind == transport::CompletionKind::kReceiveImmediate)
     return finish_receive(now, *qp, completion);
   ibv_wc_status status = status_of(completion.status);
@@ -143,8 +143,8 @@ void DeviceNode::push(Time now, DeviceQp& qp, CompletionQueue& cq, const ibv_wc&
                       Solicited solicited) {
   const CompletionQueue::Pushed pushed = cq.push(wc, solicited);
   if (pushed == CompletionQueue::Pushed::kYes) return;
-  // This completion is lost, so neither the CQ nor the QP can be trusted any more. The QP is in ERR
-  // before the event is delivered.
+  // The CQ is full and this completion is lost, so neither the CQ nor the QP can be trusted any
+  // more. The QP must be in ERR before the event is delivered.
   [[maybe_unused]] const auto failed = endpoint_.fail_qp(now, qp.qpn);
   qp.state = IBV_QPS_ERR;
   if (pushed == CompletionQueue::Pushed::kFirstLost) {
@@ -167,7 +167,7 @@ void DeviceNode::on_failure(Time now, const transport::Endpoint::QpFailure& fail
   flush_new(now, *qp);
 }
 
-// Flushes posts that the endpoint never got.
+// Completes with a flush error the posts that were not handed to the endpoint.
 void DeviceNode::flush_new(Time now, DeviceQp& qp) {
   while (qp.receives.has_new()) {
     const std::uint64_t id = qp.receives.next_id();

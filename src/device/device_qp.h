@@ -25,7 +25,7 @@ struct DeviceQp {
     CompletionQueue* send_cq = nullptr;
     CompletionQueue* receive_cq = nullptr;
     bool signal_all = false;
-    // The event queue for this QP's events, and the mrc_context that they belong to.
+    // The event queue that gets this QP's events, and the mrc_context that the events belong to.
     AsyncEvents* events = nullptr;
     const void* owner = nullptr;
     const void* handle = nullptr;
@@ -37,12 +37,14 @@ struct DeviceQp {
   SendQueue sends;
   ReceiveQueue receives;
   std::atomic<ibv_qp_state> state{IBV_QPS_RESET};
-  std::atomic<bool> queued{false};  // in the node's list of QPs with posts
-  // The members below are used under the engine's lock only.
-  net::HostMemory::Place source;   // the region of its last write, probably of the next one too
-  std::uint64_t source_epoch = 0;  // memory's epoch when `source` was looked up; 0: never
-  bool stalled = false;            // has posts that the endpoint does not take yet
-  bool local_error = false;  // a region in use was deregistered: the next flushed write reports it
+  std::atomic<bool> queued{false};  // the QP is in the node's list of QPs with new posts
+  // The members below REQUIRE the engine's lock.
+  // the region of the QP's last write; the next write probably uses it too
+  net::HostMemory::Place source;
+  std::uint64_t source_epoch = 0;  // HostMemory::epoch() when `source` was looked up; 0: never
+  bool stalled = false;            // has posts that the endpoint cannot take yet
+  // a region in use was deregistered: the next flushed write reports this
+  bool local_error = false;
 };
 
 }  // namespace weft::device

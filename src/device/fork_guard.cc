@@ -14,7 +14,7 @@ struct Guarded {
   net::UdpWorld* world = nullptr;
   std::mutex* lock = nullptr;
 };
-// Never destroyed: a fork may happen while the program exits.
+// This array is never destroyed: a fork may happen while the program exits.
 std::array<Guarded, ForkGuard::kWorldsMax>& guarded() {
   static auto* const all = new std::array<Guarded, ForkGuard::kWorldsMax>;
   return *all;

@@ -1,7 +1,7 @@
-// A forked child has the memory of its parent's devices, but neither their threads nor a right to
-// their sockets. Every call on such a device fails with EPERM in the child. The descriptors are
-// closed there, so that the slot on the network stays the parent's alone. A child of a process
-// without an open device is like any other process.
+// Handling of fork(). The child has the memory of its parent's devices, but neither their threads
+// nor a right to their sockets. In the child every call on such a device fails with EPERM. The
+// child closes the descriptors, so that only the parent remains on the network. A child of a
+// process without an open device is like any other process.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ inline std::atomic<bool> forked_child{false};
 }
 inline bool is_forked_child() { return fork_guard::forked_child.load(std::memory_order_relaxed); }
 
-// While this lives, a fork abandons the world in the child. A fork first takes the lock under which
-// the world is changed, so that the child finds it consistent. Bounded: a process has at most
-// kWorldsMax open worlds; is_set() says if there are more.
+// While a ForkGuard lives, a child of fork() abandons `world`. A fork first takes `lock`, under
+// which the world is changed, so that the child finds the world consistent. Bounded: a process has
+// at most kWorldsMax open worlds; is_set() is false for any further world.
 class ForkGuard {
  public:
   static constexpr int kWorldsMax = 64;

@@ -8,7 +8,7 @@
 namespace weft::device {
 namespace {
 
-// Removes a hexadecimal number and the character after it from the text.
+// Takes a hexadecimal number and the character after it off the front of `text`.
 std::uint64_t take_hex(std::string_view& text) {
   std::uint64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value, 16);
@@ -19,7 +19,7 @@ std::uint64_t take_hex(std::string_view& text) {
 
 }  // namespace
 
-// Lines are sorted by address: "7f00-7f10 rw-p 0 00:00 0 name".
+// Example of a line: "7f00-7f10 rw-p 0 00:00 0 name". Lines are sorted by address.
 bool is_usable(std::string_view maps, const MemoryRange& range, MemoryUse use) {
   std::uint64_t at = range.at;
   const std::uint64_t end = range.at + range.size;

@@ -1,4 +1,4 @@
-// Which uses of a range of its memory the kernel allows this process.
+// Checks whether the kernel allows this process to read or write a range of its memory.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ struct MemoryRange {
 };
 enum class MemoryUse : std::uint8_t { kRead, kWrite };
 
-// Pure: whether the whole range is mapped for this use, according to the text of a /proc/PID/maps.
+// Pure. `maps` is the text of a /proc/PID/maps. True if the whole range is mapped for this use.
 bool is_usable(std::string_view maps, const MemoryRange& range, MemoryUse use);
-// The same for this process. True if /proc cannot be read.
+// As above, with the maps of this process. True if /proc cannot be read.
 bool is_usable(const MemoryRange& range, MemoryUse use);
 
 }  // namespace weft::device

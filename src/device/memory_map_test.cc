@@ -1,4 +1,4 @@
-// Which uses of a memory range /proc/PID/maps allows.
+// Which uses of a memory range are allowed, according to the text of /proc/PID/maps.
 #include "device/memory_map.h"
 
 #include <gtest/gtest.h>

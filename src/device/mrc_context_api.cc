@@ -1,4 +1,4 @@
-// mrc.h: versions, devices and contexts; asynchronous events.
+// Implements mrc.h: API versions, devices and contexts, asynchronous events.
 #include <mrc/mrc.h>
 
 #include "device/c_edge.h"
@@ -41,7 +41,7 @@ int mrc_query_device(ibv_context* context, mrc_device_attr* attr, int* supported
   return returned(guarded([&] { return query_device(context, attr, supported); }), fail_minus_one);
 }
 
-// `mrc` may be null: programs call this to learn whether the device supports MRC.
+// `mrc` may be null: a program passes null to learn whether the device supports MRC at all.
 int mrc_query_device_ex(ibv_context* context, mrc_context* mrc, mrc_device_attr* attr,
                         int* supported) noexcept {
   const int error = guarded([&] {
@@ -56,7 +56,7 @@ mrc_context* mrc_create_context(ibv_context* verbs, mrc_context_attr* attr) noex
     if (verbs == nullptr) return fail_null(EINVAL);
     SoftwareContext* const ours = SoftwareContext::of(verbs);
     if (ours == nullptr) return fail_null(EOPNOTSUPP);
-    // OCP's benchmark asks for 0.0.1: every version up to ours is accepted.
+    // Accept every version up to ours: OCP's benchmark asks for 0.0.1.
     const std::uint32_t version = attr == nullptr ? 0 : attr->mrc_api_version_used;
     if (version > MRC_API_CURRENT_VERSION) return fail_null(EINVAL);
     auto engine = ours->engine();
@@ -115,7 +115,7 @@ void mrc_ack_async_event(mrc_async_event* event) noexcept {
         event->element.qp->context->verbs.events.acknowledge(event->element.qp);
       return;
     default:
-      return;  // ports are never destroyed
+      return;  // a port event has no object, and needs no acknowledgement
   }
 }
 

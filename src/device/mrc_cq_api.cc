@@ -1,4 +1,4 @@
-// mrc.h: completion channels and completion queues.
+// Implements mrc.h: completion channels and completion queues.
 #include <mrc/mrc.h>
 
 #include "device/c_edge.h"
@@ -69,8 +69,7 @@ int mrc_poll_cq(mrc_cq* cq, int count, ibv_wc* wc) noexcept {
     cq->context.engine.poll();
     got = cq->queue.poll(out);
   }
-  // Completions were lost and cannot be reported, so after the last one in the queue every poll
-  // fails.
+  // Completions were lost and cannot be reported. So when the queue is empty, every poll fails.
   if (got == 0 && cq->queue.is_overrun()) return fail_minus_one(EIO);
   return static_cast<int>(got);
 }
@@ -109,7 +108,7 @@ int mrc_destroy_cq(mrc_cq* cq) noexcept {
     if (cq->qps.load() != 0) return EBUSY;
     mrc_context& context = cq->context;
     context.verbs.events.forget(cq);
-    delete cq;  // waits until the events of its channel are acknowledged
+    delete cq;  // waits until the program has acknowledged the CQ's events
     --context.children;
     return 0;
   });

@@ -1,4 +1,4 @@
-// mrc.h: hints about the traffic to expect.
+// Implements mrc.h: hints about the traffic that a program expects.
 #include <mrc/mrc.h>
 
 #include <cstring>
@@ -66,7 +66,7 @@ int mrc_query_qp_hint(mrc_qp_hint* hint, mrc_qp_hint_attr* attr, int mask) noexc
   return returned(error, fail_minus_one);
 }
 
-// QPs read the new hint at their next transition.
+// A QP reads the new hint at its next state transition.
 int mrc_modify_qp_hint(mrc_qp_hint* hint, mrc_qp_hint_attr* attr, int mask) noexcept {
   const int error = guarded([&] {
     if (hint == nullptr || attr == nullptr || (mask & ~kKnown) != 0) return EINVAL;

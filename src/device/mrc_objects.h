@@ -51,11 +51,11 @@ struct mrc_qp_hint {
 };
 
 struct mrc_qp {
-  ibv_qp* verbs = &verbs_qp;  // first member
+  ibv_qp* verbs = &verbs_qp;  // must be the first member
   ibv_qp verbs_qp{};
   mrc_context* context = nullptr;
   mrc_qp_init_attr init{};
-  std::mutex modify_lock;  // for the members below and verbs_qp.state
+  std::mutex modify_lock;  // protects the members below and verbs_qp.state
   mrc_qp_hint* hint = nullptr;
   std::unique_ptr<weft::device::QueuePair> qp;
 };

@@ -1,4 +1,4 @@
-// mrc.h: QPs.
+// Implements mrc.h: QPs.
 #include <mrc/mrc.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ int check(const mrc_context* context, const mrc_qp_init_attr* init) {
       cap.max_recv_sge > kPiecesMax || cap.max_inline_data > kInlineMax)
     return EINVAL;
   if ((init->send_ops_flags & ~kOps) != 0) return EOPNOTSUPP;
-  // Read through memcpy: a C program may put any number into an enum.
+  // Use memcpy: a C program may store a number in an enum that equals no enumerator.
   std::uint32_t protocol = 0;
   static_assert(sizeof(protocol) == sizeof(init->protocol_version));
   std::memcpy(&protocol, &init->protocol_version, sizeof(protocol));
@@ -38,7 +38,7 @@ int check(const mrc_context* context, const mrc_qp_init_attr* init) {
 
 QueuePair::Options options_for(mrc_context& context, const mrc_qp_init_attr& init,
                                const mrc_qp& handle) {
-  // 0 means both operations.
+  // If the program sets no flags, both operations are allowed.
   const std::uint64_t ops = init.send_ops_flags == 0 ? kOps : init.send_ops_flags;
   return {.qp = {.sends = {.depth = init.cap.max_send_wr,
                            .pieces_max = init.cap.max_send_sge,
@@ -55,7 +55,7 @@ QueuePair::Options options_for(mrc_context& context, const mrc_qp_init_attr& ini
           .opcodes = static_cast<std::uint32_t>(ops)};
 }
 
-// How many QPs share the initial window, by the hint that the QP will have.
+// How many QPs share the initial window, according to the QP's hint.
 std::uint32_t crowd_of(mrc_qp_hint* hint) {
   if (hint == nullptr) return 1;
   const std::lock_guard guard(hint->lock);
@@ -108,7 +108,7 @@ mrc_qp* mrc_create_qp(mrc_context* context, mrc_qp_init_attr* init) noexcept {
     auto qp = QueuePair::create(context->engine, options_for(*context, *init, *out));
     if (!qp) return fail_null(errno_of(qp.error().kind));
     out->qp = std::move(qp).value();
-    // Report the sizes that the QP really has.
+    // Report to the program the sizes that the QP really has.
     init->cap.max_send_wr = out->qp->qp().sends.limits().depth;
     init->cap.max_recv_wr = out->qp->qp().receives.depth();
     init->cap.max_send_sge = out->qp->qp().sends.limits().pieces_max;

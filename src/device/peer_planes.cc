@@ -18,7 +18,7 @@ Result<transport::PeerInfo> peer_planes(std::span<const world::Address> ours,
     field.high |= address.high ^ ours[0].high;
     field.low |= address.low ^ ours[0].low;
   }
-  // A program may name the peer by the GID of any of its ports.
+  // A program may name the peer by the GID of any of the peer's ports.
   const bool known = std::any_of(ours.begin(), ours.end(), [&](const world::Address& plane) {
     return ((peer.gid.high ^ plane.high) & field.high) == 0 &&
            ((peer.gid.low ^ plane.low) & field.low) == 0;

@@ -1,4 +1,4 @@
-// A peer's addresses in all planes, from one GID.
+// The peer's addresses in all planes follow from one GID.
 #include "device/peer_planes.h"
 
 #include <gtest/gtest.h>

@@ -23,9 +23,9 @@ constexpr std::uint32_t kCapMask = MRC_QP_CAP_TRIM_NACK_DEST_UNSUPPORTED | MRC_Q
 
 Error invalid(std::string message) { return {ErrorKind::kInvalid, std::move(message)}; }
 
-// Which attributes a transition accepts. An attribute is also accepted in an earlier transition
-// than its own, because programs set MPR at RTR. It is not accepted later, because the running QP
-// would have to change.
+// The attributes that a transition accepts. Each attribute belongs to one transition. It is also
+// accepted in an earlier transition, because programs set the MPR at RTR. It is not accepted later,
+// because a QP that runs would have to change.
 struct Allowed {
   bool transition = false;
   int verbs = 0, mrc = 0;
@@ -38,7 +38,7 @@ Allowed allowed(ibv_qp_state from, ibv_qp_state to) {
     return {true, kVerbsInit | kVerbsReceive, kMrcReceive | kMrcSend | MRC_QP_VENDOR_CFG};
   if (to == IBV_QPS_RTS && from == IBV_QPS_RTR)
     return {true, kVerbsSend, kMrcSend | MRC_QP_VENDOR_CFG};
-  // The state stays the same: only ignored verbs attributes are accepted.
+  // A transition from RTR to RTR, or RTS to RTS, accepts only verbs attributes that are ignored.
   if (to == from && (to == IBV_QPS_RTR || to == IBV_QPS_RTS)) return {.transition = true};
   return {};
 }

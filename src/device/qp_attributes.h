@@ -1,4 +1,5 @@
-// The attributes of a QP, and which transition accepts which (reference section 2.4). Pure.
+// The attributes of a QP, and which state transition accepts which attribute (reference section
+// 2.4). Pure.
 //
 // Attributes that a program does not set have defaults. Verbs attributes without a meaning in MRC
 // are ignored, because programs set them.
@@ -52,11 +53,11 @@ inline constexpr int kIgnoredVerbs =
     IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER |
     IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
 
-// The QP after the change. Errors: kInvalid, in one line.
+// Returns the attributes of the QP after the change. Errors: kInvalid with a one-line message.
 Result<QpAttributes> changed(const QpAttributes& now, const QpChange& change,
                              const QpLimits& limits);
 
-// Conversion between ibv_mtu and bytes; 0 if there is no such value.
+// Convert between ibv_mtu and bytes; 0 if there is no such value.
 std::uint32_t bytes_of(ibv_mtu mtu);
 ibv_mtu mtu_of(std::uint32_t bytes);
 

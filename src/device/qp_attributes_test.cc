@@ -1,4 +1,4 @@
-// Which state transition of a QP takes which attributes.
+// Which state transition of a QP accepts which attributes.
 #include "device/qp_attributes.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(QpAttributesTest, ResetRestoresTheDefaults) {
   EXPECT_FALSE(fresh->has_address);
 }
 
-// Programs set these attributes although an MRC QP does not use them.
+// Programs set these attributes, although they mean nothing for an MRC QP.
 TEST(QpAttributesTest, UnsupportedVerbsAttributesAreIgnored) {
   ibv_qp_attr verbs{};
   verbs.qp_state = IBV_QPS_RTS;

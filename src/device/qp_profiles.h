@@ -1,8 +1,8 @@
-// QpProfiles: what the EV profile and the CC profile of a QP mean for it, read when the QP was
-// configured.
+// QpProfiles: a QP's EVs and congestion control, as its EV profile and CC profile set them. The
+// profiles are read when the QP is configured.
 //
-// This is the only place where a controller's profiles enter a QP. Profile 0 always exists: until a
-// controller configures it, it means the device's own EVs (AUTO) and NSCC's defaults.
+// Only here do a controller's profiles affect a QP. Profile 0 always exists: until a controller
+// configures it, it means the device's own EVs (AUTO) and NSCC's defaults.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace weft::device {
 
 struct QpProfiles {
   std::vector<fabric::Ev> evs{};  // never empty
-  std::uint32_t ev_active = 0;    // how many of them are in rotation; 0: all
+  std::uint32_t ev_active = 0;    // how many of `evs` are in rotation; 0: all
   std::uint32_t min_active = 0;   // ev_min_active; 0: the device's own rule
-  // Keeps the profiles in use as long as the QP uses them; null before the QP is configured.
+  // While the QP holds this, its profiles stay ONLINE. Null before the QP is configured.
   std::shared_ptr<const control::CtlAgent::Profiles> uses{};
 };
 

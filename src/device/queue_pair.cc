@@ -13,9 +13,9 @@
 namespace weft::device {
 namespace {
 
-// A domain that no region belongs to: nobody may write.
+// A domain without regions: the peer may not write anywhere.
 constexpr std::uint32_t kNobody = 0xffff'ffff;
-// The smallest initial window of a QP that shares it with others: two runs.
+// The smallest initial window of a QP that shares the path with other QPs.
 constexpr std::uint32_t kWindowMin = 128u << 10;
 
 Ipv6 ip_of(const ibv_gid& gid) {
@@ -50,7 +50,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(DeviceEngine& engine, const
 }
 
 QueuePair::~QueuePair() {
-  if (qp_.qpn == 0) return;  // creation failed
+  if (qp_.qpn == 0) return;  // create() failed
   engine_.with_lock([&](DeviceEngine::Parts& parts) {
     parts.endpoint.flush_answers(parts.now);
     parts.node.deliver_completions(parts.now);
@@ -71,7 +71,8 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   transport::QpConfig config;
   config.mtu = mtu_fits_ == 0 ? attributes.mtu : std::min(attributes.mtu, mtu_fits_);
   config.mtu_dest = attributes.mtu;
-  // The peer decides by itself whether it sends over planes or shared memory.
+  // The peer decides by itself whether it sends over planes or shared memory, so packets as large
+  // as those of a ring must be accepted.
   config.mtu_dest_unlisted = engine_.payload_max();
   config.mpr = attributes.mpr;
   config.mpr_dest = attributes.mpr_dest;
@@ -100,7 +101,7 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
 QpAttributes QueuePair::attributes() {
   const std::lock_guard guard(modify_lock_);
   QpAttributes out = attributes_;
-  out.state = qp_.state;  // the QP may have failed meanwhile
+  out.state = qp_.state;  // the QP may have failed in the meantime
   return out;
 }
 
@@ -131,12 +132,12 @@ Result<void> QueuePair::modify(const Modification& modification) {
                           .qps_sharing_path = std::max(modification.qps_sharing_path, 1u)}));
     attributes_ = to;
     profiles_ = std::move(profiles);
-    // The endpoint has made the paths anew, or they have another meaning: denied EVs must be set
-    // again.
+    // On a new state the endpoint has built the paths anew; on new profiles their EVs have another
+    // meaning. In both cases denied EVs must be set again.
     const bool anew = other || to.state != from.state;
     if (profiles_.uses != nullptr && !shared_memory_ && anew)
       parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, profiles_.uses);
-    // A ring has no paths and no congestion control that a controller could change.
+    // A controller cannot change anything on a ring: it has no paths and no congestion control.
     if (shared_memory_ || to.state == IBV_QPS_RESET || to.state == IBV_QPS_ERR)
       parts.agent.remove_qp(qp_.qpn);
     if (to.state != IBV_QPS_ERR) qp_.state = to.state;
@@ -152,7 +153,7 @@ Result<void> QueuePair::go(DeviceEngine::Parts& parts, const Step& step) {
   } else if (to == IBV_QPS_ERR) {
     if (step.from.state == to) return {};
     WEFT_CHECK(parts.endpoint.fail_qp(parts.now, qp_.qpn));
-    parts.node.deliver_completions(parts.now);  // sets the QP's state to ERR
+    parts.node.deliver_completions(parts.now);  // this sets the QP's state to ERR
   } else if (to == IBV_QPS_RTR && step.from.state != to) {
     return receive_from_peer(parts, step);
   } else if (to == IBV_QPS_RTS && step.from.state != to) {
@@ -172,11 +173,11 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
   WEFT_CHECK(choose_carrier(parts, step, peer));
   WEFT_CHECK(parts.endpoint.configure_qp(
       qp_.qpn, config_for(step.to, step.profiles, step.qps_sharing_path)));
-  // Before the peer is known: acknowledgements must not use denied EVs either.
+  // Set the denied EVs before the peer is known: acknowledgements must not use them either.
   if (step.profiles.uses != nullptr && !shared_memory_)
     parts.agent.set_qp(parts.now, parts.endpoint, qp_.qpn, step.profiles.uses);
-  // Before packets can arrive: with a job secret, the hello that this sends makes the ends known to
-  // each other.
+  // secure() comes before packets can arrive: with a job secret it sends a hello, by which the two
+  // ends learn of each other.
   WEFT_CHECK(parts.world.secure(
       qp_.qpn, {.qpn = peer.qpn, .ports = {peer.ports.data(), engine_.addresses().size()}}));
   WEFT_CHECK(parts.endpoint.start_receiving(parts.now, qp_.qpn, peer));
@@ -187,9 +188,9 @@ Result<void> QueuePair::receive_from_peer(DeviceEngine::Parts& parts, const Step
   return {};
 }
 
-// Each end chooses for what it sends, without negotiation: the name of a process of this host and
-// user that accepts rings says so (docs/decisions/0022). A profile with EVs of a controller means
-// planes, and a QP to this process itself needs no ring.
+// Chooses shared memory or planes for what this end sends. There is no negotiation: a peer process
+// of this host and user has a name that says whether it accepts rings (docs/decisions/0022). If the
+// profile has EVs of a controller, or the peer is this process itself, the planes are used.
 Result<void> QueuePair::choose_carrier(DeviceEngine::Parts& parts, const Step& step,
                                        const transport::PeerInfo& peer) {
   shared_memory_.reset();
@@ -212,7 +213,7 @@ Result<void> QueuePair::choose_carrier(DeviceEngine::Parts& parts, const Step& s
   return {};
 }
 
-// Work requests posted before do not complete any more.
+// Earlier work requests get no completion.
 void QueuePair::reset(DeviceEngine::Parts& parts) {
   shared_memory_.reset();
   mtu_fits_ = 0;

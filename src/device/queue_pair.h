@@ -1,7 +1,7 @@
-// QueuePair: an MRC QP of this process, from creation through the verbs' states to destruction.
+// QueuePair: an MRC QP of this process in all states of verbs, from creation to destruction.
 //
-// Several threads may post, and call all other functions but the destructor. Posts go through the
-// rings of DeviceQp; states and attributes change under the engine's lock.
+// Several threads may call any function except the destructor. Posts pass through the rings of
+// DeviceQp; states and attributes change under the engine's lock.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -32,7 +32,7 @@ class QueuePair {
     // The operations that may be posted: bit N is the ibv_wr_opcode N.
     std::uint32_t opcodes = 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM;
   };
-  // A QP in RESET; the engine outlives it. Errors: kExhausted.
+  // Makes a QP in state RESET; the engine outlives it. Errors: kExhausted.
   static Result<std::unique_ptr<QueuePair>> create(DeviceEngine& engine, const Options& options);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
@@ -43,8 +43,8 @@ class QueuePair {
   const DeviceQp& qp() const { return qp_; }
   const Options& options() const { return options_; }
 
-  // `qps_sharing_path`: how many QPs share the path to the peer, as a hint; at least 1. Errors: kInvalid,
-  // kExhausted; nothing is changed then.
+  // `qps_sharing_path`: a hint, how many QPs share the path to the peer; at least 1. Errors:
+  // kInvalid, kExhausted; then nothing has changed.
   struct Modification {
     QpChange change{};
     std::uint32_t qps_sharing_path = 1;
@@ -82,9 +82,11 @@ class QueuePair {
   ShortLock send_lock_, receive_lock_;
   QpAttributes attributes_;
   QpProfiles profiles_;
-  // The EV of the ring if the peer is a process of this host; chosen when the QP goes to RTR.
+  // The EV of the shared memory ring if a ring carries this QP's packets. Chosen at the transition
+  // to RTR.
   std::optional<fabric::Ev> shared_memory_;
-  std::uint32_t mtu_fits_ = 0;  // payload that fits the planes to the peer; 0: not known yet
+  // the largest payload that the planes to the peer carry; 0: not known yet
+  std::uint32_t mtu_fits_ = 0;
 };
 
 }  // namespace weft::device

@@ -1,4 +1,4 @@
-// QueuePair, posting: from the verbs' work requests into the rings.
+// QueuePair: posting. Copies the work requests of verbs into the QP's rings.
 #include <arpa/inet.h>
 
 #include <cerrno>
@@ -10,7 +10,7 @@ namespace weft::device {
 
 namespace {
 
-// The size of the whole message, or a number above the largest allowed size.
+// The size of the whole message, or some number above the maximum.
 std::uint64_t size_of(std::span<const ibv_sge> sges) {
   std::uint64_t size = 0;
   for (const ibv_sge& sge : sges) size += sge.length;
@@ -43,14 +43,14 @@ void QueuePair::put_inline(std::uint32_t slot, std::span<const ibv_sge> sges) {
   work.request.local_at = reinterpret_cast<std::uintptr_t>(bytes);
 }
 
-// All checks come before anything is written, so that a refused work request leaves no trace.
-// Nearly every write has one piece, and needs no loops.
+// All checks come before the first store, so that a refused work request changes nothing. Nearly
+// every write has one piece, which needs no loop.
 [[gnu::always_inline]] inline int QueuePair::put(const ibv_send_wr& from) {
   if (static_cast<unsigned>(from.opcode) >= 32 || (options_.opcodes >> from.opcode & 1) == 0)
     return EINVAL;
   const bool immediate = from.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   const auto& limits = qp_.sends.limits();
-  // A negative number becomes too large.
+  // A negative number becomes a very large one, which is refused below.
   const auto pieces = static_cast<std::uint32_t>(from.num_sge);
   if (pieces > limits.pieces_max || (pieces > 0 && from.sg_list == nullptr)) return EINVAL;
   const unsigned flags = from.send_flags;
@@ -90,7 +90,7 @@ int QueuePair::post_send(ibv_send_wr* work, ibv_send_wr** bad) {
   {
     const std::lock_guard guard(send_lock_);
     for (; work != nullptr; work = work->next) {
-      // In ERR a work request is accepted, and flushed.
+      // In ERR a work request is accepted and then flushed.
       constexpr unsigned kTaken = 1u << IBV_QPS_RTS | 1u << IBV_QPS_ERR;
       error = (kTaken >> qp_.state & 1) != 0 ? put(*work) : EINVAL;
       if (error != 0) break;
@@ -122,7 +122,8 @@ int QueuePair::post_recv(ibv_recv_wr* work, ibv_recv_wr** bad) {
   }
   if (error != 0 && bad != nullptr) *bad = work;
   if (any) engine_.submit_receives(qp_);
-  // The QP may have failed meanwhile: without this call nobody might flush the new work requests.
+  // The QP may have just failed. Without this call, perhaps no thread would flush the new work
+  // requests.
   if (any && qp_.state == IBV_QPS_ERR) engine_.poll_once();
   return error;
 }

@@ -1,11 +1,12 @@
-// The real libibverbs, if this machine has one. Our functions of the same names pass calls for
-// devices that are not ours on to it.
+// The real libibverbs, if this machine has it. Our verbs functions pass calls for devices that are
+// not Weft's on to the libibverbs function of the same name.
 #pragma once
 
 namespace weft::device {
 
-// The next function of that name and version behind ours; null if there is none. The library is
-// looked up once: one that the program has already loaded, otherwise libibverbs.so.1.
+// The libibverbs function of that name and symbol version, found behind ours in lookup order; null
+// if there is none. It comes from a library that the program has already loaded, otherwise from
+// libibverbs.so.1.
 void* find_next_function(const char* name, const char* version);
 
 template <typename Function>
@@ -15,8 +16,8 @@ Function* real(const char* name, const char* version) {
 
 }  // namespace weft::device
 
-// A pointer to the function behind ours, looked up once. `version`: the symbol version in
-// libibverbs.
+// A pointer to the libibverbs function with the same name as ours, looked up once. `version`: its
+// symbol version.
 #define WEFT_REAL(function, version)                                                         \
   ([]() {                                                                                    \
     static auto* const found = ::weft::device::real<decltype(function)>(#function, version); \

@@ -1,9 +1,9 @@
 // SendQueue: the writes posted on one QP, from the post to the completion.
 //
-// A ring with three positions. The posting thread (one at a time) fills slots at the end. The
-// holder of the engine's lock hands them to the endpoint in order, and retires them in order. A
-// slot keeps its pieces of memory and its inline bytes until it is retired, because packets may be
-// retransmitted. Memory is allocated at construction.
+// A ring with three positions: posted, handed over, retired. The posting thread (one at a time)
+// fills the next free slot. The thread that holds the engine's lock hands slots to the endpoint,
+// and later retires them, both in order. A slot keeps its pieces of memory and its inline bytes
+// until it is retired, because packets may be retransmitted. Memory is allocated at construction.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +31,13 @@ class SendQueue {
     std::uint32_t depth = 1, pieces_max = 1, inline_max = 0;
   };
   struct Work {
-    // The request for the endpoint. Until hand-over, the address is the program's. The endpoint
-    // signals every write; `signalled` below says whether the program gets a completion.
+    // The request for the endpoint. Until it is handed over, `local_at` is the program's address.
+    // The endpoint signals every write; `signalled` below says whether the program gets a
+    // completion.
     transport::WriteRequest request{};
-    std::uint32_t key = 0;  // of the memory at that address, if there is one piece
-    // If several, they are in pieces(), and the address is not set yet.
+    std::uint32_t key = 0;  // of the memory at request.local_at; only if there is one piece
+    // If there are several pieces, they are in pieces(), and request.local_at is not set before
+    // hand-over.
     std::uint16_t piece_count = 0;
     bool signalled = false, inlined = false;
   };
@@ -50,9 +52,9 @@ class SendQueue {
 
   const Limits& limits() const { return limits_; }
 
-  // --- the posting thread
+  // --- called by the posting thread
   static constexpr std::uint32_t kNoSlot = 0xffff'ffff;
-  // The slot for the next write, or kNoSlot if all are in use.
+  // The slot for the next write, or kNoSlot if every slot is in use.
   std::uint32_t free_slot() const {
     const std::uint32_t posted = posted_.load(std::memory_order_relaxed), depth = limits_.depth;
     return posted - retired_.load(std::memory_order_acquire) == depth ? kNoSlot
@@ -62,15 +64,16 @@ class SendQueue {
     posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  // At most one write is not retired. The posting thread may read an old value: only a hint.
+  // True if at most one write is not retired. Only a hint: the posting thread may read an old
+  // value.
   bool is_idle_hint() const {
     return posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_relaxed) <= 1;
   }
 
-  // --- the holder of the engine's lock
+  // --- called by the thread that holds the engine's lock
   bool has_new() const { return handed_ != posted_.load(std::memory_order_acquire); }
   std::uint32_t new_count() const { return posted_.load(std::memory_order_acquire) - handed_; }
-  // The slot of the i-th new write.
+  // The slot of the i-th write that is posted but not handed over.
   std::uint32_t new_slot(std::uint32_t i) const { return (handed_ + i) & (limits_.depth - 1); }
   void mark_under_way(std::uint32_t count = 1) { handed_ += count; }
   bool is_idle() const { return handed_ == retired_.load(std::memory_order_relaxed); }
@@ -82,13 +85,13 @@ class SendQueue {
     WEFT_ASSERT(count <= under_way());
     retired_.store(retired_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
-  // Removes everything. REQUIRES that nobody posts.
+  // Removes all writes. REQUIRES that no thread posts.
   void clear() {
     handed_ = posted_.load();
     retired_ = handed_;
   }
 
-  // --- a slot
+  // --- the contents of a slot
   Work& work(std::uint32_t slot) { return work_[slot]; }
   std::span<Piece> pieces(std::uint32_t slot) {
     return {pieces_.get() + std::size_t{slot} * limits_.pieces_max, limits_.pieces_max};
@@ -106,7 +109,8 @@ class SendQueue {
   std::uint32_t handed_ = 0;
 };
 
-// ReceiveQueue: the same for receives, which have nothing but a number.
+// ReceiveQueue: the receives posted on one QP, in a ring like SendQueue's. A receive has only its
+// id.
 class ReceiveQueue {
  public:
   explicit ReceiveQueue(std::uint32_t depth)
@@ -115,7 +119,7 @@ class ReceiveQueue {
 
   std::uint32_t depth() const { return depth_; }
 
-  // --- the posting thread
+  // --- called by the posting thread
   bool is_full() const {
     return posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_acquire) ==
            depth_;
@@ -126,7 +130,7 @@ class ReceiveQueue {
     posted_.store(at + 1, std::memory_order_release);
   }
 
-  // --- the holder of the engine's lock
+  // --- called by the thread that holds the engine's lock
   bool has_new() const { return handed_ != posted_.load(std::memory_order_acquire); }
   std::uint64_t next_id() const { return ids_[handed_ & (depth_ - 1)]; }
   void mark_under_way() { ++handed_; }

@@ -1,10 +1,10 @@
-// ShortLock: a lock for some tens of instructions without a system call: putting a write into a
-// ring, taking completions out of one. Without contention it costs one exchange and one store. A
-// mutex costs two calls, which is a twentieth of a small write.
+// ShortLock: a lock that protects some tens of instructions without a system call in them, such as
+// putting a write into a ring. Without contention it costs one exchange and one store. A mutex
+// costs two function calls, which is a twentieth of the time of a small write.
 //
-// Not fair, not recursive. A thread that finds it taken spins for a moment. Then it yields the
-// core, so that a holder that was preempted can go on. Then it sleeps, because a yield does not
-// help a holder of a lower scheduling class.
+// Not fair, not recursive. A thread that finds the lock taken first spins for a moment. Next it
+// yields the core, so that a preempted holder can continue. At last it sleeps, because yielding
+// does not help a holder of a lower scheduling class.
 #pragma once
 
 #include <sched.h>

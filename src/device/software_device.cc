@@ -11,7 +11,7 @@
 namespace weft::device {
 namespace {
 
-// Never called: its address marks the ibv_device of our devices.
+// Never called. Each of our devices has this function's address in its ibv_device, as a mark.
 ibv_context* mark(ibv_device*, int) { return nullptr; }
 
 void copy_name(char* to, std::size_t size, const std::string& name) {
@@ -23,7 +23,8 @@ void copy_name(char* to, std::size_t size, const std::string& name) {
 std::uint64_t guid_from(const std::string& name, const Ipv6& address) {
   std::uint64_t h = address.high * 0x9e3779b97f4a7c15u ^ address.low;
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return (h & 0x00ff'ffff'ffff'ffffu) | 0x0200'0000'0000'0000u;  // locally administered
+  // set the bit "locally administered"
+  return (h & 0x00ff'ffff'ffff'ffffu) | 0x0200'0000'0000'0000u;
 }
 
 Result<EngineConfig> configured(const std::string& name) {
@@ -101,7 +102,7 @@ Result<std::vector<SoftwareDevice*>> software_devices() {
   const std::lock_guard guard(lock);
   if (devices->empty()) {
     WEFT_TRY(const auto names, settings::configured_devices({}));
-    // All devices or none: a program could not know which one is missing.
+    // If one device is wrong, report none: a program could not find out which one is missing.
     std::vector<EngineConfig> configs;
     for (const std::string& name : names) {
       WEFT_TRY(EngineConfig config, configured(name));

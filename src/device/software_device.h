@@ -1,10 +1,10 @@
-// SoftwareDevice: a Weft device as verbs show it, with our ibv_device, ibv_context, ibv_pd and
-// ibv_mr.
+// SoftwareDevice: a Weft device as a program sees it through verbs, with our ibv_device,
+// ibv_context, ibv_pd and ibv_mr.
 //
-// Verbs objects are C structs whose layout programs know; our objects begin with them. A mark in
-// ibv_device, which only our devices have, distinguishes them from real devices. A device's engine
-// is opened when first needed, shared by all contexts of this process, and closed with the last
-// context.
+// Programs know the layout of the C structs of verbs, so each of our objects begins with its
+// struct. A function pointer in ibv_device, which only our devices have, distinguishes them from
+// hardware devices. A device's engine is opened when first needed, shared by all contexts of this
+// process, and closed with the last context.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -24,9 +24,9 @@
 
 namespace weft::device {
 
-// The GID index of a port's address: the index at which RoCE v2 has the IPv4 address.
+// The index of a port's address in its GID table: 3, where RoCE v2 NICs have the IPv4 address.
 inline constexpr int kGidIndex = 3, kGidCount = 4;
-// The port that a QP reports. It uses all ports, one in each plane.
+// The port number that a QP reports. The QP uses all ports, one in each plane.
 inline constexpr std::uint8_t kVerbsPort = 1;
 inline constexpr int kPdsMax = 65'536, kCqsMax = 65'536, kHintsMax = 1024;
 
@@ -36,14 +36,14 @@ class SoftwareDevice {
   SoftwareDevice(const SoftwareDevice&) = delete;
   SoftwareDevice& operator=(const SoftwareDevice&) = delete;
 
-  // Null if the device is a real one.
+  // Null if the device is not a Weft device.
   static SoftwareDevice* of(ibv_device* device);
 
   ibv_device* verbs() { return &verbs_; }
   const EngineConfig& config() const { return config_; }
-  std::uint64_t guid() const { return guid_; }  // host order
-  // Ports count from 1, as in OCP's controller API. Each is a plane, can be queried, and goes up
-  // and down by itself.
+  std::uint64_t guid() const { return guid_; }  // in host byte order
+  // Ports count from 1, as in OCP's controller API. There is one port in each plane; each can be
+  // queried, and goes down and comes up independently.
   std::uint8_t port_count() const { return static_cast<std::uint8_t>(config_.world.planes.size()); }
   bool has_port(std::uint32_t port) const { return port >= 1 && port <= port_count(); }
   // The address of a port. REQUIRES has_port().
@@ -54,7 +54,7 @@ class SoftwareDevice {
   control::ControllerState& controller();
 
  private:
-  // First member: a pointer to it is a pointer to this object.
+  // Must be the first member: a pointer to it is a pointer to this object.
   ibv_device verbs_{};
   EngineConfig config_;
   std::uint64_t guid_ = 0;
@@ -65,11 +65,11 @@ class SoftwareDevice {
 
 struct SoftwareContext {
   explicit SoftwareContext(SoftwareDevice& of);
-  // Null if the context is a real one.
+  // Null if the context belongs to a device that is not Weft's.
   static SoftwareContext* of(ibv_context* context);
   ibv_context* ibv() { return &verbs.context; }
 
-  verbs_context verbs{};  // first member
+  verbs_context verbs{};  // must be the first member
   SoftwareDevice& device;
   AsyncEvents events;
   std::atomic<int> children{0};
@@ -82,15 +82,15 @@ struct SoftwareContext {
 };
 
 struct SoftwarePd {
-  ibv_pd ibv{};  // first member
+  ibv_pd ibv{};  // must be the first member
   std::uint32_t domain = 0;
   std::atomic<int> children{0};
-  // Null if the domain is a real one.
+  // Null if the protection domain belongs to a device that is not Weft's.
   static SoftwarePd* of(ibv_pd* pd);
 };
 
 struct SoftwareMr {
-  ibv_mr ibv{};  // first member
+  ibv_mr ibv{};  // must be the first member
 };
 
 // The configured devices of this process; made once, and never destroyed. Errors: kInvalid if the

@@ -1,5 +1,5 @@
-// The verbs stand-in, devices: the functions of libibverbs that list, open and describe devices.
-// Calls for real devices are passed on to the real library.
+// The verbs stand-in for devices: functions of libibverbs that list, open and describe devices.
+// Calls for devices that are not Weft's are passed on to the real library.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ using namespace weft::device;
 
 namespace {
 
-// Device lists that the program holds. Ours begin behind a pointer to the real list, from which
-// their real devices come.
+// The device lists that we gave to the program. A pointer to libibverbs' list stands before the
+// first entry of each; entries of devices that are not Weft's were copied from there.
 struct Lists {
   std::mutex lock;
   std::set<ibv_device**> ours;
@@ -75,8 +75,8 @@ void ibv_free_device_list(ibv_device** list) {
   if (list == nullptr) return;
   ibv_device** real = list;
   {
-    // In a forked child the lock is not taken: another thread of the parent may have held it at the
-    // fork.
+    // Do not take the lock in a forked child: at the fork another thread of the parent may have
+    // held it.
     std::unique_lock guard(lists().lock, std::defer_lock);
     if (!is_forked_child())
       guard.lock();
@@ -144,8 +144,8 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
   return returned(error, fail_value);
 }
 
-// Called by programs compiled with old headers; newer programs use the function table of the
-// context.
+// Called only by programs compiled with old headers; newer programs use the context's function
+// table.
 int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* attr) {
   if (SoftwareContext::of(context) == nullptr) {
     auto* const next = WEFT_REAL(ibv_query_port, "IBVERBS_1.1");
@@ -195,8 +195,8 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
   return returned(error, fail_value);
 }
 
-// No header declares this function, but ibv_devinfo calls it: 0 is RoCE v1 (also for an empty
-// entry), 1 is RoCE v2.
+// No header declares this function, but ibv_devinfo calls it. *type is 0 for RoCE v1 (also for an
+// empty entry) and 1 for RoCE v2.
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type);
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
   SoftwareContext* const ours = SoftwareContext::of(context);
@@ -226,7 +226,7 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
   const auto count =
       static_cast<std::uint32_t>(std::min<std::size_t>(max, ours->device.port_count()));
   for (std::uint32_t port = 1; port <= count; ++port) {
-    // Programs built for a later libibverbs may have longer entries.
+    // A program built for a later libibverbs may use longer entries: `entry_size` is the stride.
     auto* const at = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<char*>(entries) +
                                                       (port - 1) * entry_size);
     const int error = _ibv_query_gid_ex(context, port, kGidIndex, at, flags, entry_size);

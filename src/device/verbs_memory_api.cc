@@ -1,4 +1,5 @@
-// The verbs stand-in, memory: protection domains and regions. Calls for real devices are passed on.
+// The verbs stand-in for memory: protection domains and memory regions. Calls for devices that are
+// not Weft's are passed on to the real library.
 #include <infiniband/verbs.h>
 
 #include <atomic>
@@ -25,7 +26,7 @@ struct Wanted {
   unsigned access = 0;
 };
 
-// The known flags. Those that have no effect here only ask for speed.
+// The access flags that we accept. Those that have no effect here are only performance hints.
 constexpr unsigned kAccessKnown = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
@@ -81,7 +82,7 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
       auto* const next = WEFT_REAL(ibv_alloc_pd, "IBVERBS_1.1");
       return next == nullptr || context == nullptr ? fail_null(EINVAL) : next(context);
     }
-    // Unique in the process: 0 belongs to nobody, and no number is used twice.
+    // Each domain gets a new number, unique in the process. No domain has the number 0.
     static std::atomic<std::uint32_t> domains{0};
     auto* const pd = new SoftwarePd();
     pd->ibv.context = context;
@@ -146,8 +147,8 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
   });
 }
 
-// Writes that still send from the region fail; the device does not touch the memory after this
-// call.
+// Writes from the region that are still in flight fail. After this call the device does not touch
+// the memory.
 int ibv_dereg_mr(ibv_mr* mr) {
   SoftwarePd* const pd = mr == nullptr ? nullptr : SoftwarePd::of(mr->pd);
   const int error = guarded(pd != nullptr, [&] {

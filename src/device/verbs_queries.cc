@@ -59,7 +59,7 @@ bool is_disabled(SoftwareContext& context, std::uint32_t port) {
   return enabled && !*enabled;
 }
 
-// True if the kernel does not say.
+// True also if the kernel does not report the carrier.
 bool has_carrier(const Ipv6& address) {
   const auto interfaces = os::list_interfaces();
   if (!interfaces) return true;
@@ -81,8 +81,8 @@ ibv_port_attr port_attributes(SoftwareContext& context, std::uint8_t port) {
   attr.pkey_tbl_len = 1;
   attr.max_vl_num = 1;
   attr.active_width = 2;                          // 4x
-  attr.active_speed = 32;                         // EDR: verbs have no name for a socket's rate
-  attr.phys_state = disabled ? 3 : down ? 2 : 5;  // disabled, polling, link up
+  attr.active_speed = 32;                         // EDR: verbs cannot express the rate of a socket
+  attr.phys_state = disabled ? 3 : down ? 2 : 5;  // 3: disabled, 2: polling, 5: link up
   attr.link_layer = IBV_LINK_LAYER_ETHERNET;
   return attr;
 }

@@ -1,6 +1,7 @@
-// The verbs stand-in, functions that a Weft device does not have: QPs, CQs and related objects of
-// plain verbs. MRC has its own (mrc.h). libibverbs would look for a kernel driver behind the
-// context; here the answer is EOPNOTSUPP. Calls for real devices are passed on.
+// The verbs stand-in for functions that a Weft device does not support: QPs, CQs and related
+// objects of plain verbs. MRC has its own (mrc.h). libibverbs would look for a kernel driver behind
+// our context, so these functions fail with EOPNOTSUPP. Calls for devices that are not Weft's are
+// passed on.
 #include <infiniband/verbs.h>
 
 #include "device/c_edge.h"
@@ -61,7 +62,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, std::size_t leng
   return next(mr, flags, pd, addr, length, access);
 }
 
-// A Weft context has no events here: events of MRC objects come from mrc_get_async_event.
+// A Weft context has no events here: events of MRC objects come from mrc_get_async_event().
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   auto* const next = WEFT_REAL(ibv_get_async_event, "IBVERBS_1.1");
   if (is_ours(context)) return fail_minus_one(EOPNOTSUPP);

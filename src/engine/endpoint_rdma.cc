@@ -13,7 +13,7 @@ namespace weft::engine {
 namespace {
 
 constexpr std::uint16_t kImmediatesMax = 128;
-// Half of the PSN space, in packets of the smallest MTU.
+// A longer write in packets of the smallest MTU would take more than half of the PSN space.
 constexpr std::uint32_t kWriteBytesMax = 1u << 30;
 
 rdma::Status status_of(transport::Status status) {
@@ -87,7 +87,8 @@ Result<rdma::Group> EndpointRdma::create_qps(Time now, const rdma::GroupRequest&
     }
     const rdma::QpIndex index = add_qp(*qpn, first);
     const std::uint32_t posted = post_receives(now, index, request.receives_posted);
-    WEFT_ASSERT(posted == request.receives_posted);  // the queue is empty and has that bound
+    // the new queue is empty, and this is its bound
+    WEFT_ASSERT(posted == request.receives_posted);
   }
   return state.group;
 }
@@ -161,7 +162,8 @@ transport::WriteRequest EndpointRdma::request_for(rdma::QpIndex qp,
 
 std::size_t EndpointRdma::post_writes(Time now, rdma::QpIndex qp,
                                       std::span<const rdma::Write> writes) {
-  // What the poster stored is visible to a peer that maps the memory once it has the immediate.
+  // Everything that this process stored before must be visible to a peer that maps our memory and
+  // receives the immediate.
   std::atomic_thread_fence(std::memory_order_release);
   const transport::Qpn qpn = qps_[qp].qpn;
   if (writes.size() == 1) {  // by far the most calls
@@ -212,7 +214,7 @@ std::size_t EndpointRdma::poll(std::span<rdma::Completion> out) {
     }
     if (count < room) break;
   }
-  std::atomic_thread_fence(std::memory_order_acquire);  // the other half of post_writes()
+  std::atomic_thread_fence(std::memory_order_acquire);  // pairs with the fence in post_writes()
   return taken;
 }
 
@@ -233,7 +235,8 @@ void EndpointRdma::fail_group(Time now, rdma::GroupId id) {
   const GroupState& state = group(id);
   if (!state.is_there) return;
   for (std::uint32_t i = 0; i < state.group.qps; ++i)
-    (void)endpoint_->fail_qp(now, qps_[state.group.first_qp + i].qpn);  // or it has failed already
+    // fails if the QP has failed already
+    (void)endpoint_->fail_qp(now, qps_[state.group.first_qp + i].qpn);
 }
 
 // --- paths -------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-// EndpointRdma: what Rdma is on our own transport in every world: work on the QPs of an endpoint, and
-// what comes of it. Memory, addresses and paths depend on the world, so that what derives from it
-// does the set-up: NetRdma over the real network, NodeRdma as a node of a simulated or real world.
+// EndpointRdma: the part of Rdma that is the same in every world: posting work on the QPs of an
+// endpoint, and polling its completions and failures. Memory, addresses and paths depend on the
+// world, so the derived classes do the set-up: NetRdma over the real network, NodeRdma as a node of
+// a simulated or real world.
 //
-// Bounded by what is created; work does not allocate.
+// Bounded by the QPs and regions that are created; posting and polling do not allocate.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +32,14 @@ class EndpointRdma : public rdma::Rdma {
   CounterTable counters() const override { return endpoint_->counters(); }
 
  protected:
-  // Of the world that the endpoint is in. The bounds hold for all QPs together: the completion queue
-  // has a place for each posted request, so that it is never full.
+  // The world's number of planes, and bounds over all QPs together: the completion queue has an
+  // entry for each posted request, so that it never overflows.
   struct Bounds {
     std::uint8_t planes = 1;
     std::uint32_t sends_max = 0, receives_max = 0;
   };
   struct OwnRegion {
-    std::uint64_t at = 0, size = 0;  // as writes and peers name it
+    std::uint64_t at = 0, size = 0;  // as writes and peers name the region
     bool is_there = true;
   };
   struct OneQp {
@@ -51,19 +52,21 @@ class EndpointRdma : public rdma::Rdma {
     bool is_connected = false, is_there = true, over_shared_memory = false;
   };
 
-  // The endpoint outlives this object; it may be made later, but before any call.
+  // The endpoint outlives this object. It may be set later by use_endpoint(), before any other
+  // call.
   EndpointRdma(transport::Endpoint* endpoint, const Bounds& bounds)
       : endpoint_(endpoint), bounds_(bounds) {}
   void use_endpoint(transport::Endpoint& endpoint) { endpoint_ = &endpoint; }
 
-  // A group with its QPs in INIT, their receives posted. `config` is that of each QP until it is
-  // configured for its peer. Errors: as create_group.
+  // Makes a group whose QPs are in INIT, with their receives posted. Each QP has the configuration
+  // `config` until it is configured for its peer. Errors: as create_group().
   Result<rdma::Group> create_qps(Time now, const rdma::GroupRequest& request,
                                  transport::QpConfig config, Prng& prng);
-  // What the request says of every QP.
+  // Sets the queue bounds of a QP as the request asks.
   static void bound_queues(const rdma::GroupRequest& request, transport::QpConfig& config);
   rdma::QpIndex add_qp(transport::Qpn qpn, Psn first_psn);
-  // Destroys them and gives the reserved places back. REQUIRES that it is there.
+  // Destroys the group's QPs and releases their reserved queue entries. REQUIRES that the group
+  // exists.
   Result<void> destroy_qps(Time now, GroupState& group);
   rdma::RegionId add_range(std::uint64_t at, std::uint64_t size);
 
@@ -81,9 +84,9 @@ class EndpointRdma : public rdma::Rdma {
 
   transport::Endpoint* endpoint_;
   Bounds bounds_;
-  std::vector<OneQp> qps_;          // by QpIndex
-  std::vector<GroupState> groups_;  // by GroupId
-  std::vector<OwnRegion> regions_;  // by RegionId
+  std::vector<OneQp> qps_;          // index: QpIndex
+  std::vector<GroupState> groups_;  // index: GroupId
+  std::vector<OwnRegion> regions_;  // index: RegionId
   std::uint32_t sends_reserved_ = 0, receives_reserved_ = 0;
 };
 

@@ -14,9 +14,10 @@
 namespace weft::engine {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x7765'6674'0000'0000 | kBenchVersion;  // "weft"
+// "weft" in ASCII, then the version
+constexpr std::uint64_t kMagic = 0x7765'6674'0000'0000 | kBenchVersion;
 
-// --- do two ends fit? Errors: kInvalid, in one line ---------------------------------------------
+// --- are the two ends compatible? Errors: kInvalid with a one-line message ----------------------
 
 Result<void> check_hosts(const Hello& ours, const Hello& theirs) {
   if (ours.host == 0 || theirs.host == 0 || ours.host == theirs.host) return {};
@@ -67,7 +68,8 @@ Result<void> check_planes(const Hello& ours, const Hello& theirs) {
   return {};
 }
 
-// `words` has two places: first the end for which it is true, then the other end.
+// An error that is true of one end only. `words` has two placeholders: first that end, then the
+// other.
 Error of_one_end(bool ours, fmt::format_string<const char*, const char*> words) {
   return {ErrorKind::kInvalid,
           fmt::format(words, ours ? "this end" : "the other end", ours ? "the other" : "this one")};
@@ -121,7 +123,8 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
   WEFT_CHECK(check_hosts(ours, theirs));
   WEFT_CHECK(check_planes(ours, theirs));
   WEFT_CHECK(check_evs(ours, theirs));
-  WEFT_CHECK(check_icrcs(ours, theirs));  // after SRv6: MRC's own form implies whole ICRCs
+  // after check_srv6(): MRC's own SRv6 form implies ICRCs over the payload
+  WEFT_CHECK(check_icrcs(ours, theirs));
   return check_secrets(ours, theirs);
 }
 
@@ -142,7 +145,7 @@ Result<void> check_mtu(std::uint32_t fits, std::uint32_t said) {
   return {};
 }
 
-// Where the fields of a Hello are.
+// Byte offsets of the fields of a Hello.
 namespace hello_at {
 constexpr std::size_t kMtu = 8, kQpn = 12, kFirstPsn = 16, kPortCount = 20, kFlags = 24,
                       kFingerprint = 28, kIncarnation = 32, kHost = 40, kPorts = 48, kPortSize = 18;

@@ -1,5 +1,5 @@
-// Messages that two ends of the real network exchange over a stream before they connect, and the
-// check whether the ends fit. Values and bytes.
+// The messages that two ends on the real network exchange over a stream before they connect, and
+// the check whether the two ends are compatible. Values and bytes only.
 #pragma once
 
 #include <array>
@@ -14,50 +14,50 @@
 
 namespace weft::engine {
 
-// The version of the messages between two ends of `weft bench write`; every change of them raises
-// it.
+// The version of all messages between two ends of `weft bench write`; each change of a message
+// raises it.
 inline constexpr std::uint32_t kBenchVersion = 7;
 
-// All that a peer must know of one QP. Sent over a stream, out of band.
+// Everything that a peer must know about one QP. Sent over a stream, not in MRC packets.
 struct Hello {
-  std::uint32_t mtu = 0;  // as set; 0: the largest that fits
+  std::uint32_t mtu = 0;  // the MTU that the user set; 0: the largest that fits
   std::uint32_t qpn = 0, first_psn = 0;
-  std::uint32_t secret_fingerprint = 0;  // 0: packets in clear
-  std::uint64_t incarnation = 0;         // of the process
+  std::uint32_t secret_fingerprint = 0;  // 0: packets are not sealed
+  std::uint64_t incarnation = 0;         // of this end's process
   std::uint64_t host = 0;                // os::host_identity()
-  bool shared_memory = false;            // it can use shared memory if both ends are on one host
-  bool encapsulates = false;             // MRC's own SRv6 form
-  bool uses_usids = false;               // its packets follow a fabric's uSIDs, in either SRv6 form
-  bool peers_are_nics = false;           // a device whose peers are not Weft (`peers = mrc`)
-  bool whole_icrc = false;               // the ICRC covers the payload too (`icrc = full`)
-  bool labelled = false;                 // EVs are ports and flow labels (`ev_mode = stev`)
-  std::vector<world::Address> ports;     // one in each plane
+  bool shared_memory = false;         // this end can use shared memory with a peer on the same host
+  bool encapsulates = false;          // uses MRC's own SRv6 form
+  bool uses_usids = false;            // packets follow a fabric's uSIDs, in either SRv6 form
+  bool peers_are_nics = false;        // this end takes its peers for NICs, not Weft (`peers = mrc`)
+  bool whole_icrc = false;            // the ICRC also covers the payload (`icrc = full`)
+  bool labelled = false;              // EVs are ports and flow labels (`ev_mode = stev`)
+  std::vector<world::Address> ports;  // one address in each plane
 
   static constexpr std::size_t kSize = 48 + world::kPortsMax * 18;
   std::array<std::byte, kSize> to_bytes() const;
-  // Errors: kInvalid with what is wrong, in one line.
+  // Errors: kInvalid, with a one-line message that says what is wrong.
   static Result<Hello> from_bytes(std::span<const std::byte, kSize> bytes);
 };
 
-// Errors: kInvalid in one line, if the two ends do not fit.
+// Errors: kInvalid with a one-line message, if the two ends are not compatible.
 Result<void> check_fit(const Hello& ours, const Hello& theirs);
 
-// All that a peer must know of a region of memory.
+// Everything that a peer must know about a region of memory.
 struct RegionHello {
   std::uint64_t at = 0, size = 0;
   std::uint32_t rkey = 0;
-  // The memfd behind it, as other processes of this host find it; no descriptor: it cannot be mapped.
+  // The region's memfd, as other processes of this host find it. -1: the region cannot be mapped.
   std::int32_t descriptor = -1;
   std::uint64_t host = 0, process = 0, inode = 0;
 
   static constexpr std::size_t kSize = 48;
   std::array<std::byte, kSize> to_bytes() const;
-  // Errors: kInvalid for another size; any bytes of that size are a region.
+  // Errors: kInvalid if the size is not kSize. Any kSize bytes are a valid region.
   static Result<RegionHello> from_bytes(ConstBytes bytes);
 };
 
-// `fits`: the payload of a packet that fits the planes between two ends. `said`: the MTU that one of
-// them has set; 0 if neither has. Errors: kInvalid if no payload fits, or not the MTU that was set.
+// `fits`: the largest payload that the planes between the two ends carry. `said`: the MTU that an
+// end has set; 0 if neither has. Errors: kInvalid if no payload fits, or the set MTU does not.
 Result<void> check_mtu(std::uint32_t fits, std::uint32_t said);
 
 }  // namespace weft::engine

@@ -79,7 +79,7 @@ Result<rdma::Region> NetRdma::allocate(std::uint64_t size) {
   os::FileDescriptor fd(memfd_create("weft-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.is_open()) return os::system_error("memfd_create");
   if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return os::system_error("ftruncate");
-  // A peer that maps it must be able to rely on its size.
+  // A peer that maps the memory must be able to rely on its size.
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return os::system_error("sealing of shared memory");
   void* const at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
@@ -105,7 +105,8 @@ Result<void> NetRdma::remove_region(rdma::RegionId id) {
 transport::QpConfig NetRdma::config_for(std::span<const fabric::Ev> evs) const {
   transport::QpConfig config = plane_config(evs, options_.world.peers);
   config.mtu_dest = options_.world.mtu;
-  config.mtu_dest_unlisted = net::kShmPayloadMax;  // the peer chooses by itself what it sends over
+  // the peer may choose shared memory for what it sends
+  config.mtu_dest_unlisted = net::kShmPayloadMax;
   config.mpr = config.mpr_dest = kMpr;
   return config;
 }
@@ -126,9 +127,9 @@ Result<void> NetRdma::destroy_group(Time now, rdma::GroupId id) {
   return {};
 }
 
-// --- two ends ----------------------------------------------------------------------------------
+// --- describing and connecting -----------------------------------------------------------------
 
-// What holds for every QP.
+// The fields that are the same for every QP.
 Hello NetRdma::hello() const {
   Hello out;
   out.mtu = options_.mtu;
@@ -186,7 +187,7 @@ Result<void> NetRdma::connect(Time now, rdma::GroupId id, ConstBytes peer) {
   return {};
 }
 
-// What carries the group's packets to the process of that peer. Each end chooses for itself.
+// Chooses shared memory or the planes for the packets of the group. Each end chooses for itself.
 Result<void> NetRdma::choose_carrier(GroupState& state, const Hello& peer) {
   WEFT_CHECK(check_fit(hello(), peer));
   Carrier& carrier = carriers_[state.group.id];
@@ -253,8 +254,9 @@ Result<rdma::RemoteRegion> NetRdma::open_region(rdma::GroupId id, ConstBytes pee
                             .mapped = map_memory(*state, region)};
 }
 
-// The peer's memory, found through its process; null where this process may not, or where what is
-// there is not the sealed memory that was described. Only peers that share rings share memory.
+// Maps the peer's memory, found through the peer's process. Null if this process may not map it, or
+// if the file is not the sealed memory that the peer described. Memory is shared only with peers
+// that use shared memory rings.
 const std::byte* NetRdma::map_memory(const GroupState& group, const RegionHello& region) {
   if (!group.over_shared_memory || region.descriptor < 0 || region.size == 0) return nullptr;
   if (region.host != os::host_identity(options_.world.network_namespace)) return nullptr;

@@ -1,9 +1,10 @@
 // NetRdma: Rdma on our own transport over the real network, driven by the caller's thread.
 //
-// A peer on this host and of this user is reached over shared memory where both allow it, any other
-// over the planes. Each end chooses for what it sends, so one exchange of descriptions is enough.
-// Memory of allocate() is a sealed memfd, which such a peer may map. Bounded by NetRdmaOptions; work
-// does not allocate.
+// A group is the QPs to one peer (rdma/rdma.h). If the peer is on this host, of the same user, and
+// both ends allow it, the group uses shared memory; otherwise it uses the planes. Each end chooses
+// for the packets that it sends, so one exchange of descriptions is enough. Memory from allocate()
+// is a sealed memfd, which a peer with shared memory may map. Bounded by NetRdmaOptions; posting
+// and polling do not allocate.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,10 @@ namespace weft::engine {
 
 struct NetRdmaOptions {
   net::UdpWorldConfig world{};
-  std::uint32_t mtu = 0;     // payload of a packet over the planes; 0: the largest that fits
-  std::uint32_t burst = 15;  // packets of one EV in one system call
+  std::uint32_t mtu = 0;     // payload of a packet over planes; 0: the largest that fits
+  std::uint32_t burst = 15;  // the most packets on one EV in one system call
   std::uint32_t qps_max = 16, regions_max = 64;
-  // Over all QPs: the completion queue has a place for each.
+  // Over all QPs: the completion queue has an entry for each posted request.
   std::uint32_t sends_max = 1024, receives_max = 1024;
 };
 
@@ -35,12 +36,14 @@ class NetRdma final : public EndpointRdma {
   static Result<std::unique_ptr<NetRdma>> open(const NetRdmaOptions& options);
   ~NetRdma() override;
 
-  // --- for the driver
-  // Until something moved, or `limit`. Returns the time that programs are told.
+  // --- for the thread that drives this object
+  // Drives the world until something happened or the time is `limit`. Returns the time to pass to
+  // programs.
   Time progress(Time limit);
-  // Sends the acknowledgements that are due. Before a process goes: its peers would fail without.
+  // Sends the acknowledgements that are due. Call it before the process exits: otherwise writes of
+  // its peers would fail.
   void flush();
-  // Makes a progress() that sleeps return. From any thread.
+  // Makes a progress() that sleeps return. May be called from any thread.
   void wake() { world_->wake(); }
   net::UdpWorld& world() { return *world_; }
   const net::UdpWorld& world() const { return *world_; }
@@ -51,7 +54,8 @@ class NetRdma final : public EndpointRdma {
   Result<std::uint32_t> payload_that_arrives(ConstBytes peer) const;
   // From now on connect() uses no larger payload over the planes.
   void limit_payload(std::uint32_t payload) { payload_max_ = payload; }
-  // The payload of a packet, if the planes carry the group. REQUIRES that it is connected.
+  // The payload of a packet over planes; 0 if shared memory carries the group. REQUIRES a connected
+  // group.
   std::uint32_t mtu_of(rdma::GroupId group) const { return carriers_[group].mtu; }
 
   // --- rdma::Rdma
@@ -67,17 +71,17 @@ class NetRdma final : public EndpointRdma {
   CounterTable counters() const override;
 
  private:
-  // What a region has besides its range.
+  // What a region has in addition to its address range.
   struct Backing {
     std::uint32_t rkey = 0;
-    os::FileDescriptor memory{};  // of allocate(); else closed
+    os::FileDescriptor memory{};  // the memfd of allocate(); not open for other regions
   };
-  // What carries the packets of a group: a ring of shared memory, or the planes.
+  // What carries the packets of a group: a shared memory ring, or the planes.
   struct Carrier {
     std::optional<fabric::Ev> ring{};
-    std::uint32_t mtu = 0;  // over the planes
+    std::uint32_t mtu = 0;  // payload of a packet over the planes
   };
-  // Bytes of a peer's memory that are mapped here; unmapped with this object.
+  // A part of a peer's memory that is mapped here. The destructor of NetRdma unmaps it.
   struct Mapping {
     void* at = nullptr;
     std::uint64_t size = 0;
@@ -94,13 +98,14 @@ class NetRdma final : public EndpointRdma {
 
   NetRdmaOptions options_;
   Prng prng_;
-  // The world goes first: it knows the endpoint, and the endpoint the memory.
+  // The order of these members matters for destruction: the world refers to the endpoint, and the
+  // endpoint to the memory. So the world is destroyed first.
   std::unique_ptr<net::HostMemory> memory_;
   std::unique_ptr<transport::Endpoint> endpoint_;
   std::unique_ptr<net::UdpWorld> world_;
   std::vector<fabric::Ev> evs_;
-  std::vector<Carrier> carriers_;  // by GroupId
-  std::vector<Backing> backings_;  // by RegionId
+  std::vector<Carrier> carriers_;  // index: GroupId
+  std::vector<Backing> backings_;  // index: RegionId
   std::vector<Mapping> mappings_;
   std::uint32_t payload_max_ = ~0u;
 };

@@ -27,9 +27,9 @@ std::uint32_t wire_size(std::size_t header, std::uint32_t payload) {
       wire::wire_size({.header_size = header, .payload_size = payload, .srv6 = true}));
 }
 
-// What a peer is told of a group: its host, then the number and first PSN of each QP.
+// Sizes of a group's description: the host, then for each QP its number and first PSN.
 constexpr std::size_t kGroupHead = 4, kQpWords = 8;
-// And of a region: host, key, address, size.
+// Size of a region's description: host, key, address, size.
 constexpr std::size_t kRegionWords = 24;
 
 }  // namespace
@@ -51,7 +51,7 @@ NodeRdmaOptions node_options(const fabric::Topology& topology, fabric::HostIndex
   endpoint.ev_count_max = bounds.qps_max * planes * bounds.evs_per_plane;
   endpoint.bad_ev_count_max =
       std::min(endpoint.ev_count_max, transport::EndpointConfig().bad_ev_count_max);
-  // The window of a QP in blocks of 64 PSNs, as much as its MPR allows.
+  // The blocks of 64 PSNs that the windows of all QPs take at the largest MPR.
   endpoint.psn_block_count_max = bounds.qps_max * (out.qp.mpr * 128 / 64 + 2);
   endpoint.completion_queue_max = bounds.sends_max + bounds.receives_max;
   endpoint.batch_max = world::kBatchMin;
@@ -123,7 +123,7 @@ Result<void> NodeRdma::remove_region(rdma::RegionId id) {
 Result<rdma::Group> NodeRdma::create_group(const rdma::GroupRequest& request) {
   WEFT_TRY(SetUp* const own, set_up());
   transport::QpConfig config = own->options.qp;
-  const fabric::Ev any{};  // connect() has the paths
+  const fabric::Ev any{};  // a placeholder: connect() sets the paths
   config.evs = {&any, 1};
   config.ev_active = 1;
   return create_qps(Time(), request, config, own->prng);

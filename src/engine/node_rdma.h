@@ -1,9 +1,9 @@
-// NodeRdma: Rdma as a passive node of a world, together with the program that runs on it.
+// NodeRdma: an Rdma that is a passive node of a world, together with the program that uses it.
 //
-// The simulator drives it in virtual time, and any other world as well. Within each call of the
-// world it passes the call on to its endpoint, and steps the program if there is news for it: so a
-// thousand ranks run in one process. Paths and addresses follow from a topology; memory is a
-// sim::ByteMemory, or any other that its owner registers regions in.
+// Any world can drive it; the simulator does so in virtual time. Each call of the world goes to the
+// endpoint, and afterwards the program is stepped if there is news for it. So a thousand ranks run
+// in one process. Paths and addresses follow from a topology. Memory is a sim::ByteMemory, or any
+// other memory in which the owner registers regions.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,17 @@ struct NodeRdmaOptions {
   fabric::Forwarding forwarding = fabric::Forwarding::kSrv6;
   fabric::HostIndex host = 0;
   transport::EndpointConfig endpoint{};
-  transport::QpConfig qp{};         // without EVs: they follow from the peer
-  std::uint32_t evs_per_plane = 0;  // of a QP
+  transport::QpConfig qp{};         // `evs` is not used: EVs follow from the peer
+  std::uint32_t evs_per_plane = 0;  // EVs of each QP in each plane
   std::uint32_t sends_max = 0, receives_max = 0;
-  // Hosts of a machine, which map each other's memory; hosts 0 .. n - 1 are the first machine.
+  // The number of hosts in a machine: they can map each other's memory. Hosts 0 .. n - 1 are the
+  // first machine.
   std::uint32_t machine_hosts = 1;
-  Rate core{};  // bytes that the host's one core passes over in spend(); 0: free
+  Rate core{};  // bytes per time that the host's one core processes in spend(); 0: takes no time
 };
 
-// What a node of `qps_max` QPs needs, in a fabric of that topology. The rates are the topology's.
+// Options for a node with `qps_max` QPs in a fabric of that topology, with the topology's link
+// rates.
 struct NodeBounds {
   std::uint32_t qps_max = 4;
   std::uint32_t sends_max = 64, receives_max = 64;  // over all QPs
@@ -47,23 +49,24 @@ class NodeRdma final : public EndpointRdma, public world::Node {
  public:
   // `memory` outlives the node.
   NodeRdma(const NodeRdmaOptions& options, sim::ByteMemory& memory, Trace* trace);
-  // For an owner that chooses paths and memory itself, by the functions below: Rdma's own set-up
-  // says kInvalid. `memory` outlives the node.
+  // For an owner that chooses paths and memory itself, with create_qp() and declare_source(): the
+  // set-up functions of Rdma then fail with kInvalid. `memory` outlives the node.
   NodeRdma(const transport::EndpointConfig& config, world::Memory& memory, Trace* trace);
 
-  // The program outlives the node's last call. REQUIRES one before a world drives the node.
+  // Sets the program, which must outlive the node. REQUIRES this call before a world drives the
+  // node.
   void run(rdma::Program& program) { program_ = &program; }
   using EndpointRdma::endpoint;
 
-  // --- for such an owner
+  // --- for an owner that chooses paths and memory itself
   // Errors: as Endpoint::create_qp.
   Result<rdma::QpIndex> create_qp(const transport::QpConfig& config, Psn first_psn);
   transport::Qpn qpn(rdma::QpIndex index) const { return qp(index).qpn; }
-  // Addresses that writes leave from; no peer may write there.
+  // A range of addresses for the payload of writes; peers cannot write there.
   rdma::RegionId declare_source(std::uint64_t at, std::uint64_t size) {
     return add_range(at, size);
   }
-  // Bytes of heap that this object holds besides its endpoint.
+  // Bytes of heap that this object holds, without its endpoint's.
   std::size_t heap_bytes() const { return table_bytes(); }
 
   // --- rdma::Rdma
@@ -76,7 +79,7 @@ class NodeRdma final : public EndpointRdma, public world::Node {
   std::vector<std::byte> describe_region(rdma::RegionId region) const override;
   Result<void> connect(Time now, rdma::GroupId group, ConstBytes peer) override;
   Result<rdma::RemoteRegion> open_region(rdma::GroupId group, ConstBytes peer) override;
-  // One core: what is asked of it while it is busy waits.
+  // The host has one core: while it is busy, further work waits.
   Time spend(Time now, std::uint64_t bytes) override;
 
   // --- world::Node
@@ -88,12 +91,12 @@ class NodeRdma final : public EndpointRdma, public world::Node {
                             std::span<world::Datagram> out) override;
 
  private:
-  // What only Rdma's set-up needs.
+  // Needed only for the set-up functions of Rdma.
   struct SetUp {
     NodeRdmaOptions options;
     sim::ByteMemory& memory;
     Prng prng;
-    std::vector<std::uint32_t> keys{};  // by RegionId
+    std::vector<std::uint32_t> keys{};  // index: RegionId
     std::vector<std::shared_ptr<const std::byte>> mapped{};
   };
   Result<SetUp*> set_up();

@@ -1,5 +1,5 @@
-// NodeRdma in the simulator: ranks of a ring that run a program, and two hosts against the contract
-// of rdma/rdma.h.
+// NodeRdma in the simulator: a ring of ranks that run a program, and two hosts that are held to the
+// contract of rdma/rdma.h.
 #include "engine/node_rdma.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ sim::SimConfig sim_config(const fabric::Topology& topology) {
   return {.topology = topology, .fabric_queue = queue, .last_hop_queue = queue};
 }
 
-// Keeps what it polls; posts what it is given.
+// A program that stores what it polls.
 class Recorder final : public rdma::Program {
  public:
   void step(Time, rdma::Rdma& rdma) override {
@@ -55,7 +55,8 @@ class Recorder final : public rdma::Program {
   int steps = 0;
 };
 
-// Passes a number round a ring: each rank adds its own to what it receives, over several rounds.
+// A program that passes a number around a ring: each rank adds its own number to the received one,
+// for several rounds.
 class Ring final : public rdma::Program {
  public:
   struct Setup {
@@ -63,7 +64,7 @@ class Ring final : public rdma::Program {
     rdma::Group next{}, previous{};
     rdma::Region region{};
     rdma::RemoteRegion next_region{};
-    std::uint64_t work_bytes = 0;  // that a rank passes over before it sends
+    std::uint64_t work_bytes = 0;  // processed by each rank before it sends
   };
   explicit Ring(const Setup& setup) : setup_(setup) {}
 
@@ -116,7 +117,7 @@ struct RingRun {
 };
 struct RingResult {
   bool done = false;
-  std::uint32_t sum = 0;  // at rank 0
+  std::uint32_t sum = 0;  // the number at rank 0
   std::uint64_t hash = 0;
   Duration took{};
 };
@@ -182,7 +183,7 @@ TEST(NodeRdma, RanksOfARingRunTheirProgramsInOneWorld) {
   EXPECT_EQ(result.sum, 3 * (1 + 2 + 3 + 4 + 5));
 }
 
-TEST(NodeRdma, PacketsDoNotDependOnBytes) {
+TEST(NodeRdma, PacketsDoNotDependOnWhetherMemoryHoldsBytes) {
   const RingResult with = run_ring({}), again = run_ring({});
   const RingResult without = run_ring({.kind = ByteMemory::Kind::kBoundsOnly});
   EXPECT_TRUE(with.done && without.done);
@@ -190,16 +191,16 @@ TEST(NodeRdma, PacketsDoNotDependOnBytes) {
   EXPECT_EQ(with.hash, without.hash);
 }
 
-TEST(NodeRdma, WorkOfACoreTakesVirtualTime) {
+TEST(NodeRdma, SpendingCoreTimeTakesVirtualTime) {
   const RingResult idle = run_ring({.ranks = 4, .rounds = 2});
-  // 100,000 bytes at 80 Gb/s: 10 us, before each of 8 sends.
+  // 100,000 bytes at 80 Gb/s take 10 us, before each of 8 sends.
   const RingResult busy = run_ring({.ranks = 4, .rounds = 2, .work_bytes = 100'000});
   EXPECT_TRUE(busy.done);
   EXPECT_GE(busy.took, idle.took + Duration::us(79));
   EXPECT_LE(busy.took, idle.took + Duration::us(82));
 }
 
-// Two hosts on two planes, with a group each and a region each.
+// Two hosts in two planes; each has a group to the other and a region.
 class NodePair : public ::testing::Test {
  protected:
   struct End {
@@ -288,7 +289,7 @@ TEST_F(NodePair, WritesCompleteInPostOrderAndTheirBytesArriveBeforeTheirImmediat
   EXPECT_EQ(ends_[1].region.bytes[at], std::byte{0});
 }
 
-TEST_F(NodePair, StepsComeWithNewsOnly) {
+TEST_F(NodePair, ProgramIsSteppedOnlyWhenThereIsNews) {
   open({});
   const int before = ends_[1].program.steps;
   ASSERT_EQ(post(0, {.size = 50'000}), 1u);
@@ -310,7 +311,7 @@ TEST_F(NodePair, AnImmediateWithoutAReceiveFailsTheQpAtBothEnds) {
   EXPECT_EQ(post(0, {.size = 10}), 0u);
 }
 
-TEST_F(NodePair, ALostPlaneShowsInTheHealthAndWritesGoOn) {
+TEST_F(NodePair, LostPlaneIsReportedAsLeftOutAndWritesContinue) {
   open({});
   const std::uint64_t before = ends_[0].rdma->health_changes();
   EXPECT_EQ(ends_[0].rdma->health(ends_[0].group.id).planes, 2u);
@@ -329,7 +330,7 @@ TEST_F(NodePair, ALostPlaneShowsInTheHealthAndWritesGoOn) {
   EXPECT_EQ(ends_[0].rdma->health(ends_[0].group.id).planes_left_out, 0u);
 }
 
-TEST_F(NodePair, ADeniedPlaneCarriesNothing) {
+TEST_F(NodePair, DeniedPlaneCarriesNoPackets) {
   open({});
   EXPECT_TRUE(ends_[0].rdma->change_plane(world_.now(), {.plane = 0, .denied = true}));
   EXPECT_FALSE(ends_[0].rdma->change_plane(world_.now(), {.plane = 2, .denied = true}));
@@ -344,7 +345,7 @@ TEST_F(NodePair, ADeniedPlaneCarriesNothing) {
   EXPECT_GT(world_.link_packets()[topology_.host_up(1, 0)], 0u);
 }
 
-TEST_F(NodePair, OnlyHostsOfOneMachineMapMemory) {
+TEST_F(NodePair, HostsOfOneMachineMapEachOthersMemory) {
   open({}, 2);
   ASSERT_NE(ends_[0].peer.mapped, nullptr);
   ends_[1].region.bytes[5] = std::byte{77};
@@ -353,7 +354,7 @@ TEST_F(NodePair, OnlyHostsOfOneMachineMapMemory) {
   EXPECT_EQ(ends_[0].peer.mapped[5], std::byte{77}) << "the reader keeps it";
 }
 
-TEST_F(NodePair, MemoryThatIsGoneWhilePacketsAreUnderWayHarmsNobody) {
+TEST_F(NodePair, RegionMayBeRemovedWhilePacketsFromItAreInFlight) {
   open({});
   ASSERT_EQ(post(0, {.size = 60'000}), 1u);
   run_for(Duration::ns(900));
@@ -365,7 +366,7 @@ TEST_F(NodePair, MemoryThatIsGoneWhilePacketsAreUnderWayHarmsNobody) {
   EXPECT_FALSE(ends_[0].rdma->remove_region(ends_[0].region.id)) << "once only";
 }
 
-TEST_F(NodePair, DestroyedGroupsAndRegionsAreGone) {
+TEST_F(NodePair, DestroyedGroupsAndRemovedRegionsCannotBeUsed) {
   open({});
   ASSERT_TRUE(ends_[1].rdma->remove_region(ends_[1].region.id));
   ASSERT_EQ(post(0, {.size = 10}), 1u);
@@ -374,11 +375,11 @@ TEST_F(NodePair, DestroyedGroupsAndRegionsAreGone) {
   EXPECT_EQ(ends_[0].program.failures[0].reason, Status::kRemoteAccess);
   ASSERT_TRUE(ends_[0].rdma->destroy_group(world_.now(), ends_[0].group.id));
   EXPECT_FALSE(ends_[0].rdma->destroy_group(world_.now(), ends_[0].group.id));
-  // The places of its queues are free again.
+  // The queue entries of the destroyed group are free again.
   EXPECT_TRUE(ends_[0].rdma->create_group({.sends_max = 64, .receives_max = 64}));
 }
 
-TEST_F(NodePair, DescriptionsThatDoNotFitAreRefusedInOneLine) {
+TEST_F(NodePair, DescriptionsThatDoNotFitAreRefused) {
   open({});
   NodeRdma& rdma = *ends_[0].rdma;
   const rdma::Group two = rdma.create_group({.qps = 2, .sends_max = 0, .receives_max = 0}).value();
@@ -396,7 +397,7 @@ TEST_F(NodePair, DescriptionsThatDoNotFitAreRefusedInOneLine) {
   EXPECT_FALSE(rdma.create_group({.sends_max = 0, .receives_max = 1, .receives_posted = 2}));
 }
 
-TEST(NodeRdma, ANodeThatItsOwnerSetsUpRefusesTheSetUpOfRdma) {
+TEST(NodeRdma, NodeSetUpByItsOwnerRefusesTheSetUpOfRdma) {
   const auto topology = fabric::Topology::make(fabric::single_switch(2, 1)).value();
   ByteMemory memory(ByteMemory::Kind::kBoundsOnly, 2);
   const auto options = node_options(topology, 0, {});

@@ -47,7 +47,7 @@ transport::EndpointConfig endpoint_config(const net::UdpWorld& world, const Endp
   transport::EndpointConfig config;
   config.port_count = world.port_count();
   config.unlisted_ports = world.shared_memory_port();
-  // On the port of shared memory a process has its address of plane 0.
+  // On the shared memory port a process has the address of plane 0.
   config.ports.fill(ports[0]);
   std::copy(ports.begin(), ports.end(), config.ports.begin());
   config.mtu = bounds.mtu;

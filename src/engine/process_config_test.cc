@@ -5,7 +5,7 @@
 namespace weft::engine {
 namespace {
 
-TEST(ProcessConfig, TheWorldFollowsFromTheSettings) {
+TEST(ProcessConfig, WorldConfigFollowsFromTheSettings) {
   settings::NetSettings set;
   set.planes = {"127.0.9.1"};
   set.mtu = 2048;
@@ -16,7 +16,7 @@ TEST(ProcessConfig, TheWorldFollowsFromTheSettings) {
   EXPECT_EQ(world->mtu, 2048u);
   EXPECT_FALSE(world->shared_memory);
   EXPECT_EQ(world->icrc, wire::IcrcCover::kHeaders);
-  // A NIC checks the ICRC of the payload too; a setting that contradicts this is an error.
+  // A NIC also checks the ICRC over the payload; a setting that contradicts this is an error.
   set.peers = wire::PeerKind::kNic;
   EXPECT_TRUE(world_config(set));
   set.icrc = wire::IcrcCover::kFull;
@@ -47,7 +47,7 @@ TEST(ProcessConfig, SharedMemoryHasLargePacketsFewSacksAndNoCongestionControl) {
   EXPECT_GE(config.nscc.cwnd_bytes_max, 8u << 20);
 }
 
-TEST(ProcessConfig, AQpOverPlanesHasTheKindOfItsPeer) {
+TEST(ProcessConfig, QpOverPlanesIsConfiguredForTheKindOfItsPeer) {
   const std::vector<fabric::Ev> evs(12);
   for (const auto kind : {transport::PeerKind::kNic, transport::PeerKind::kSoftware}) {
     const transport::QpConfig config = plane_config(evs, kind);

@@ -11,7 +11,7 @@
 namespace weft::mrclib {
 namespace {
 
-// The first bytes of each description; their last byte is its version.
+// Each description begins with such a number: a name in ASCII, and the version in the last byte.
 constexpr std::uint64_t kGroupMark = 0x4d52'4347'524f'5501;   // "MRCGROU", 1
 constexpr std::uint64_t kRegionMark = 0x4d52'4352'4547'4901;  // "MRCREGI", 1
 

@@ -19,13 +19,13 @@
 namespace weft::mrclib {
 namespace {
 
-// In flight on a QP, where the device permits so many.
+// Immediates in flight on a QP, if the device permits so many.
 constexpr std::uint16_t kImmediatesMax = 128;
-constexpr std::uint8_t kMpr = 32;  // in 128 PSNs
+constexpr std::uint8_t kMpr = 32;  // in units of 128 PSNs
 constexpr std::uint32_t kWriteBytesMax = 1u << 30;
 constexpr std::uint32_t kPlanesMax = 8;
 
-// Names of those that are missing.
+// The names of those functions that the library lacks.
 template <typename... F>
 std::string missing_of(const F&... functions) {
   std::string out;
@@ -152,7 +152,7 @@ Result<void> LibRdma::open_queues() {
   return {};
 }
 
-// The ports of the device, and which of them are down; async events tell of later changes.
+// Finds the ports of the device, and which of them are down. Async events report later changes.
 void LibRdma::find_planes() {
   ibv_device_attr device{};
   std::uint32_t ports = 1;
@@ -230,7 +230,7 @@ Result<void> LibRdma::remove_region(rdma::RegionId id) {
 // --- groups --------------------------------------------------------------------------------------
 
 int LibRdma::modify(const OneQp& qp, const QpChange& change, const MrcChange& mrc) const {
-  ibv_qp_attr verbs_attr = change.attr;  // the function takes no const pointers
+  ibv_qp_attr verbs_attr = change.attr;  // mrc_modify_qp takes a non-const pointer
   mrc_qp_attr mrc_attr = mrc.attr;
   return library_.mrc_modify_qp(qp.qp, &verbs_attr, change.mask, &mrc_attr, mrc.mask);
 }
@@ -263,7 +263,7 @@ Result<rdma::Group> LibRdma::create_group(const rdma::GroupRequest& request) {
   const std::uint64_t receives = std::uint64_t{request.qps} * request.receives_max;
   if (request.qps == 0 || request.receives_posted > request.receives_max)
     return Error{ErrorKind::kInvalid, "a group has QPs, and posts no more receives than its bound"};
-  // Each posted request has a place in the CQ, so that it never overflows.
+  // The CQ has an entry for each request that may be posted, so that it never overflows.
   if (request.qps > options_.qps_max - qps_there_ || sends > options_.sends_max - sends_reserved_ ||
       receives > options_.receives_max - receives_reserved_) {
     return Error{
@@ -309,7 +309,7 @@ Result<void> LibRdma::destroy_group(Time, rdma::GroupId id) {
   return {};
 }
 
-// --- two ends ------------------------------------------------------------------------------------
+// --- describing and connecting -----------------------------------------------------------------
 
 std::vector<std::byte> LibRdma::describe(rdma::GroupId id) const {
   WEFT_ASSERT(id < groups_.size() && groups_[id].is_there);
@@ -346,8 +346,8 @@ Result<void> LibRdma::connect(Time, rdma::GroupId id, ConstBytes bytes) {
                              "as here",
                              peer.qps.size(), state.group.qps)};
   }
-  // Each end keeps to the smaller of its own bound and the peer's; a peer that names none leaves it
-  // to our library.
+  // Each end uses the smaller of its own bound and the peer's. If the peer gives no bound, our
+  // library's default applies.
   MrcChange responder, requestor;
   responder.attr.wimm.max_wimm_dest = static_cast<std::uint16_t>(limits_.immediates_max);
   responder.attr.mpr.mpr_dest = mpr_;

@@ -1,9 +1,9 @@
-// LibRdma: Rdma on any lib_mrc.so, ours or a vendor's, through its C functions alone.
+// LibRdma: an Rdma on any lib_mrc.so, Weft's or a vendor's. It uses only the library's C functions.
 //
-// The library moves packets by itself, or while it is polled. One CQ for all QPs, with a place for
-// each request that may be posted, so that it never overflows. The library tells nothing of windows
-// and of shared memory, and has no counters: health() and counters() say only what mrc.h can say.
-// Bounded by LibRdmaOptions; work does not allocate.
+// The library moves packets by itself, or while it is polled. One CQ serves all QPs and has an
+// entry for each request that may be posted, so that it never overflows. mrc.h reports neither
+// windows, nor shared memory, nor counters: health() and counters() leave these out. Bounded by
+// LibRdmaOptions; posting and polling do not allocate.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,40 +27,44 @@ namespace weft::mrclib {
 struct QpChange;
 
 struct LibRdmaOptions {
-  std::string device{};  // of verbs; empty: the first that speaks MRC
-  int gid_index = 3;     // of its port 1
+  std::string device{};  // name in verbs; empty: the first device that supports MRC
+  int gid_index = 3;     // in the GID table of port 1
   std::uint32_t qps_max = 16, regions_max = 64;
-  // Over all QPs: the CQ has a place for each.
+  // Over all QPs: the CQ has an entry for each.
   std::uint32_t sends_max = 1024, receives_max = 1024;
-  // progress() polls for so long before it sleeps.
+  // How long progress() polls before it sleeps.
   Duration spin = Duration::us(20);
-  // change_plane() disables the port of the device: for all its programs, until it is allowed again
-  // or this object goes. Needs CAP_NET_ADMIN. If false, change_plane() returns false.
+  // Whether change_plane() may disable a port of the device. The port is then disabled for all
+  // programs that use the device, until it is enabled again or this object is destroyed. Needs
+  // CAP_NET_ADMIN. If false, change_plane() returns false.
   bool changes_ports = false;
 };
 
 class LibRdma final : public rdma::Rdma {
  public:
-  // Errors: kUnsupported: a function is missing; kNotFound: no such device; kBusy: the device is for
-  // one process at a time, and another one uses it; kSystem.
+  // Errors: kUnsupported (a function is missing), kNotFound (no such device), kBusy (only one
+  // process may use the device, and another one does), kSystem.
   static Result<std::unique_ptr<LibRdma>> open(const Library& library,
                                                const LibRdmaOptions& options);
   ~LibRdma() override;
 
-  // --- for the driver
-  // Until a completion or an event came, or wake(), or `limit`. Returns the time that programs are
-  // told.
+  // --- for the thread that drives this object
+  // Waits for a completion, an event, a call of wake(), or the time `limit`. Returns the time to
+  // pass to programs.
   Time progress(Time limit);
-  // Something can be polled. Looks at the CQ, which drives a library that has no thread of its own.
+  // True if something can be polled. Polls the CQ, which also drives a library without a thread of
+  // its own.
   bool has_news();
-  // Makes a progress() that sleeps, or else the next one, return. From any thread.
+  // Makes a progress() that sleeps return, or else the next progress(). May be called from any
+  // thread.
   void wake();
-  // The device, and what it can do.
+  // The device that open() found.
   ibv_context* verbs() const { return verbs_; }
   std::uint32_t mtu() const { return mtu_; }
 
   // --- rdma::Rdma
-  // Zeroed memory of this process. No peer can map it: mrc.h does not tell who is on this host.
+  // Zeroed memory of this process. No peer can map it, because mrc.h does not say which peers are
+  // on this host.
   Result<rdma::Region> allocate(std::uint64_t size) override;
   Result<rdma::Region> add_region(std::span<std::byte> memory) override;
   Result<void> remove_region(rdma::RegionId region) override;
@@ -68,7 +72,7 @@ class LibRdma final : public rdma::Rdma {
   Result<void> destroy_group(Time now, rdma::GroupId group) override;
   std::vector<std::byte> describe(rdma::GroupId group) const override;
   std::vector<std::byte> describe_region(rdma::RegionId region) const override;
-  // After an error of the library the group is of no more use.
+  // If the library reports an error, the group can no longer be used.
   Result<void> connect(Time now, rdma::GroupId group, ConstBytes peer) override;
   Result<rdma::RemoteRegion> open_region(rdma::GroupId group, ConstBytes peer) override;
   rdma::Limits limits() const override { return limits_; }
@@ -78,7 +82,7 @@ class LibRdma final : public rdma::Rdma {
   bool poll_failure(rdma::Failure& out) override;
   void fail_group(Time now, rdma::GroupId group) override;
   std::uint64_t health_changes() const override { return async_events_ + plane_changes_; }
-  // The planes are the ports of the device; left out are those that are down or denied here.
+  // The planes are the ports of the device. Planes that are down, or denied here, are left out.
   rdma::GroupHealth health(rdma::GroupId group) const override;
   bool change_plane(Time now, const PlaneChange& change) override;
   CounterTable counters() const override;
@@ -87,10 +91,12 @@ class LibRdma final : public rdma::Rdma {
   struct OneQp {
     mrc_qp* qp = nullptr;  // null: destroyed
     std::uint32_t qpn = 0, first_psn = 0;
-    std::uint32_t sends = 0, receives = 0;          // posted, and their completions not polled
-    std::uint32_t sends_max = 0, receives_max = 0;  // a library may take more
+    std::uint32_t sends = 0, receives = 0;  // posted requests whose completions are not polled yet
+    // the group's bounds, also if the library takes more
+    std::uint32_t sends_max = 0, receives_max = 0;
     bool has_failed = false, is_told = false;
-    // Only an event, or a flushed request, told of the failure: a completion in the CQ may know why.
+    // The failure was reported only by an event or a flushed request; a completion in the CQ may
+    // have the real reason.
     bool reason_is_guess = false;
     rdma::Status reason = rdma::Status::kOk;
   };
@@ -101,7 +107,7 @@ class LibRdma final : public rdma::Rdma {
   };
   struct OwnRegion {
     ibv_mr* mr = nullptr;     // null: removed
-    void* mapping = nullptr;  // of allocate()
+    void* mapping = nullptr;  // the memory of allocate(); else null
   };
   struct Reason {
     rdma::Status status = rdma::Status::kOk;
@@ -119,7 +125,7 @@ class LibRdma final : public rdma::Rdma {
     mrc_qp_attr attr{};
     int mask = 0;
   };
-  // Returns what mrc_modify_qp does: 0, or an errno.
+  // Returns the result of mrc_modify_qp: 0 or an errno value.
   int modify(const OneQp& qp, const QpChange& change, const MrcChange& mrc) const;
 
   std::size_t post_batch(rdma::QpIndex qp, std::span<const rdma::Write> writes);
@@ -138,24 +144,24 @@ class LibRdma final : public rdma::Rdma {
   mrc_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
   mrc_comp_channel* channel_ = nullptr;
-  int channel_fd_ = -1;  // the channel owns it
+  int channel_fd_ = -1;  // owned by the channel
   mrc_cq* cq_ = nullptr;
   ibv_gid gid_{};
   std::uint32_t mtu_ = 0;
-  std::uint8_t mpr_ = 0, mpr_resolution_ = 1;  // in 128 PSNs
+  std::uint8_t mpr_ = 0, mpr_resolution_ = 1;  // both in units of 128 PSNs
   rdma::Limits limits_{};
 
-  std::vector<OneQp> qps_;          // by QpIndex
-  std::vector<GroupState> groups_;  // by GroupId
-  std::vector<OwnRegion> regions_;  // by RegionId
+  std::vector<OneQp> qps_;          // index: QpIndex
+  std::vector<GroupState> groups_;  // index: GroupId
+  std::vector<OwnRegion> regions_;  // index: RegionId
   std::uint32_t qps_there_ = 0, regions_there_ = 0;
   std::uint32_t sends_reserved_ = 0, receives_reserved_ = 0;
 
-  // Work requests that are filled anew for each post; linked once.
+  // Reused for each post. Each request's `next` was set once, to the following request.
   std::array<ibv_send_wr, kBatch> sends_{};
   std::array<ibv_sge, kBatch> pieces_{};
   std::array<ibv_recv_wr, kBatch> receives_{};
-  // Taken from the CQ, not yet polled: [next_, count_).
+  // Completions taken from the CQ. Those at [next_, count_) are not polled yet.
   std::array<ibv_wc, kPolled> done_{};
   std::size_t next_ = 0, count_ = 0;
   bool cq_has_failed_ = false;

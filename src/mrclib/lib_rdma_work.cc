@@ -1,4 +1,4 @@
-// LibRdma, work: posting, completions, failures, waiting, planes.
+// LibRdma: posting, completions, failures, waiting, planes.
 #include <poll.h>
 #include <sched.h>
 #include <unistd.h>
@@ -19,10 +19,11 @@ namespace {
 using rdma::Completion;
 using rdma::Status;
 
-// Async events are taken at most once in this time while the program does not sleep.
+// While the program does not sleep, async events are fetched at most once in this time.
 constexpr Duration kEventsEvery = Duration::us(100);
 
-// The kind, QP and id of a request: the opcode of an error's completion means nothing in verbs.
+// A wr_id holds kind, QP and id of the request, because verbs leave the opcode of a failed
+// completion undefined.
 std::uint64_t wr_id_of(Completion::Kind kind, rdma::QpIndex qp, std::uint32_t id) {
   return static_cast<std::uint64_t>(kind) << 63 | std::uint64_t{qp} << 32 | id;
 }
@@ -53,7 +54,7 @@ Status status_of(ibv_wc_status status) {
   }
 }
 
-// How many requests of a batch stand before the first that was not accepted.
+// How many requests of a batch come before the first that was refused.
 template <typename Request, std::size_t N>
 std::size_t accepted_before(const Request* bad, const std::array<Request, N>& batch) {
   return bad == nullptr ? 0 : static_cast<std::size_t>(bad - batch.data());
@@ -64,7 +65,8 @@ std::size_t accepted_before(const Request* bad, const std::array<Request, N>& ba
 // --- posting -------------------------------------------------------------------------------------
 
 std::size_t LibRdma::post_writes(Time, rdma::QpIndex qp, std::span<const rdma::Write> writes) {
-  // A peer sees what the poster stored once it has the immediate.
+  // Everything that this process stored before must be visible to the peer that receives the
+  // immediate.
   std::atomic_thread_fence(std::memory_order_release);
   if (writes.size() <= kBatch) [[likely]]
     return post_batch(qp, writes);
@@ -78,7 +80,7 @@ std::size_t LibRdma::post_writes(Time, rdma::QpIndex qp, std::span<const rdma::W
   return taken;
 }
 
-// REQUIRES at most kBatch writes. Returns how many were taken.
+// Posts the writes in one call and returns how many were taken. REQUIRES at most kBatch writes.
 std::size_t LibRdma::post_batch(rdma::QpIndex qp, std::span<const rdma::Write> writes) {
   OneQp& one = qps_[qp];
   if (one.has_failed || one.qp == nullptr) return 0;
@@ -127,20 +129,23 @@ std::uint32_t LibRdma::post_receives(Time, rdma::QpIndex qp, std::uint32_t count
     one.receives += accepted;
     taken += accepted;
     if (error == 0) continue;
-    note_refusal(one, error == -1 ? errno : error);  // libraries differ
+    // libraries return either -1 with errno, or the errno value
+    note_refusal(one, error == -1 ? errno : error);
     break;
   }
   return taken;
 }
 
-// The queue is full, although less is posted than it was made for, or the QP failed a moment ago.
+// ENOMEM: the library's queue is smaller than it was asked to be. Any other error: the QP has
+// failed.
 void LibRdma::note_refusal(OneQp& qp, int error) {
   if (error != ENOMEM) fail(qp, {.status = Status::kLocalAccess, .is_guess = true});
 }
 
 // --- completions and failures --------------------------------------------------------------------
 
-// Takes completions from the CQ if all that were taken have been polled. False: there are none.
+// Makes sure that done_ has a completion that is not polled: if there is none, polls the CQ. False
+// if the CQ is empty too.
 bool LibRdma::refill() {
   if (next_ < count_) return true;
   if (cq_has_failed_) return false;
@@ -156,7 +161,8 @@ bool LibRdma::refill() {
     if (wc.status == IBV_WC_SUCCESS) [[likely]]
       continue;
     const Status status = status_of(wc.status);
-    // A request is flushed because something else failed: as a rule the peer violated our memory.
+    // A request is flushed because something else failed, in most cases because the peer accessed
+    // memory that it may not.
     const bool is_guess = status == Status::kFlushed;
     WEFT_ASSERT(qp_of(wc.wr_id) < qps_.size());
     fail(qps_[qp_of(wc.wr_id)],
@@ -175,7 +181,7 @@ std::size_t LibRdma::poll(std::span<Completion> out) {
       WEFT_ASSERT(qp < qps_.size());
       OneQp& one = qps_[qp];
       std::uint32_t& posted = kind == Completion::Kind::kWrite ? one.sends : one.receives;
-      if (posted > 0) --posted;  // 0: the QP was destroyed meanwhile
+      if (posted > 0) --posted;  // 0 if the QP has been destroyed
       const bool has_size = kind == Completion::Kind::kReceive && wc.status == IBV_WC_SUCCESS;
       out[taken++] = {.kind = kind,
                       .status = status_of(wc.status),
@@ -186,12 +192,12 @@ std::size_t LibRdma::poll(std::span<Completion> out) {
     }
     next_ += count;
   }
-  std::atomic_thread_fence(std::memory_order_acquire);  // the other half of post_writes()
+  std::atomic_thread_fence(std::memory_order_acquire);  // pairs with the fence in post_writes()
   return taken;
 }
 
 void LibRdma::fail(OneQp& qp, const Reason& reason) {
-  if (qp.qp == nullptr) return;  // destroyed meanwhile
+  if (qp.qp == nullptr) return;  // the QP has been destroyed
   if (!qp.has_failed) {
     qp.has_failed = true;
     ++failures_untold_;
@@ -206,7 +212,8 @@ void LibRdma::fail_all() {
   for (OneQp& qp : qps_) fail(qp, {.status = Status::kLocalAccess});
 }
 
-// A failure whose reason is a guess is told when no completion is left that may know better.
+// If the reason of a failure is a guess, the failure is reported only when the CQ is empty: until
+// then a completion may have the real reason.
 bool LibRdma::poll_failure(rdma::Failure& out) {
   if (os::clock_now() - events_looked_at_ >= kEventsEvery) (void)take_events();
   if (failures_untold_ == 0) return false;
@@ -228,12 +235,12 @@ void LibRdma::fail_group(Time, rdma::GroupId id) {
   if (!state.is_there) return;
   for (std::uint32_t i = 0; i < state.group.qps; ++i) {
     OneQp& one = qps_[state.group.first_qp + i];
-    (void)modify(one, to_state(IBV_QPS_ERR), {});  // or it has failed already
+    (void)modify(one, to_state(IBV_QPS_ERR), {});  // fails if the QP has failed already
     fail(one, {.status = Status::kFlushed, .is_guess = true});
   }
 }
 
-// True if there was one.
+// Fetches all waiting async events. True if there were any.
 bool LibRdma::take_events() {
   events_looked_at_ = os::clock_now();
   const std::uint64_t before = async_events_;
@@ -290,7 +297,7 @@ Time LibRdma::progress(Time limit) {
     if (has_news() || now >= limit) return now;
     if (now - events_looked_at_ >= kEventsEvery && take_events()) return now;
     if (now - start >= options_.spin) break;
-    sched_yield();  // more programs than cores get on
+    sched_yield();  // lets other programs run if there are more programs than cores
   }
   sleep(limit);
   return os::clock_now();
@@ -299,7 +306,7 @@ Time LibRdma::progress(Time limit) {
 void LibRdma::sleep(Time limit) {
   for (Time now = os::clock_now(); now < limit; now = os::clock_now()) {
     library_.mrc_req_notify_cq(cq_, 0);
-    if (has_news()) return;  // it came between the last look and the request
+    if (has_news()) return;  // a completion came before the notification was requested
     const std::int64_t ns = (limit - now).ns();
     const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
     std::array<pollfd, 3> fds{pollfd{.fd = channel_fd_, .events = POLLIN, .revents = 0},

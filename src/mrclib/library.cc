@@ -6,7 +6,8 @@
 namespace weft::mrclib {
 namespace {
 
-// The loader begins its message with the file that it could not load, which need not be `path`.
+// The loader's message begins with the name of the file that could not be loaded, which may be a
+// dependency of `path`.
 Error not_loaded(const std::string& path, std::string reason) {
   const std::string prefix = path + ": ";
   if (reason.starts_with(prefix)) reason.erase(0, prefix.size());
@@ -18,7 +19,7 @@ Error not_loaded(const std::string& path, std::string reason) {
 
 }  // namespace
 
-// Never closed: a library that started threads would crash.
+// The library is never closed: if it has started threads, closing would crash the process.
 Result<Library> Library::open(const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return not_loaded(path, dlerror());

@@ -1,8 +1,8 @@
 // Library: the functions of some lib_mrc.so, ours or a vendor's, by name.
 //
-// A value: copies call the same functions. Any function may be missing; a caller checks those that
-// it needs. Verbs are looked up in the library and its dependencies, and otherwise in
-// libibverbs.so.1.
+// A value: copies call the same functions. Any function may be missing; a caller must check the
+// functions that it needs. Verbs functions are looked up in the library and its dependencies, and
+// otherwise in libibverbs.so.1.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 
-// verbs.h defines macros of these names, which would hide the functions.
+// verbs.h defines macros with these names, which would hide the functions.
 #undef ibv_reg_mr
 #undef ibv_query_port
 
@@ -41,7 +41,8 @@ class Function<R(A...) noexcept(N)> {
   R (*pointer_)(A...) noexcept(N) = nullptr;
 };
 
-// mrc.h: 27. mrc_ctl.h: 14. By hand: the formatter never comes to rest with these.
+// The 27 functions of mrc.h and 14 of mrc_ctl.h. Not formatted: clang-format never reaches a stable
+// result here.
 // clang-format off
 #define WEFT_MRC_FUNCTIONS(X) \
   X(mrc_query_version) X(mrc_query_device) X(mrc_query_device_ex) X(mrc_create_context) \
@@ -58,8 +59,8 @@ class Function<R(A...) noexcept(N)> {
   X(mrc_ctl_modify_cc_profile) X(mrc_ctl_query_cc_profile) X(mrc_ctl_create_ev_event_cq) \
   X(mrc_ctl_poll_ev_event) X(mrc_ctl_ep_batch_send_wait)
 // clang-format on
-// The verbs that MRC programs need. Their types are written out, because macros of the header hide
-// some names.
+// The verbs functions that MRC programs need. Their types are written out, because macros of
+// verbs.h hide some of the names.
 #define WEFT_VERBS_FUNCTIONS(X)                                      \
   X(ibv_get_device_list, ibv_device**(int*))                         \
   X(ibv_free_device_list, void(ibv_device**))                        \
@@ -76,9 +77,10 @@ class Function<R(A...) noexcept(N)> {
 
 class Library {
  public:
-  // Loads the file, for the life of the process. Errors: kSystem, with the loader's reason.
+  // Loads the file; it stays loaded until the process ends. Errors: kSystem, with the loader's
+  // reason.
   static Result<Library> open(const std::string& path);
-  // No function is bound yet.
+  // A Library without any function.
   Library() = default;
 
 #define WEFT_MEMBER(name) Function<decltype(::name)> name{#name};
@@ -89,9 +91,9 @@ class Library {
   WEFT_VERBS_FUNCTIONS(WEFT_MEMBER)
 #undef WEFT_MEMBER
 
-  // The library has at least one function of mrc.h.
+  // True if the library has at least one function of mrc.h.
   bool has_mrc() const;
-  // Names of the missing functions.
+  // Names of the functions of mrc.h that are missing.
   std::vector<std::string> missing_mrc() const;
   std::vector<std::string> missing_ctl() const;
   std::vector<std::string> missing_verbs() const;

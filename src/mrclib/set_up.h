@@ -1,6 +1,6 @@
-// Set-up of a device and a QP through verbs and mrc.h, in values: what a program passes to
-// mrc_create_qp, mrc_modify_qp and mrc_post_send. Pure, except for find_device(). Needs the two
-// headers only, so that a program linked with any lib_mrc.so can use it.
+// Set-up of a device and of QPs through verbs and mrc.h: the arguments of mrc_create_qp,
+// mrc_modify_qp and mrc_post_send, as values. Pure, except for find_device(). Needs only the two C
+// headers, so that programs linked with any lib_mrc.so can use this file.
 #pragma once
 
 #include <endian.h>
@@ -12,20 +12,21 @@
 
 namespace weft::mrclib {
 
-// A QP that uses all ports names port 1, as verbs ask for a port.
+// Verbs ask for a port. An MRC QP uses all ports, and names port 1.
 inline constexpr std::uint8_t kPort = 1;
-// Memory, or a QP, that peers may write to.
+// Access flags of a region or QP that peers may write to.
 inline constexpr int kRemoteWrite = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 // --- devices -------------------------------------------------------------------------------------
 
 struct FoundDevice {
-  ibv_context* verbs = nullptr;  // the caller closes it; null: not found
-  bool has_list = false;         // ibv_get_device_list worked; else errno has the reason
-  std::string names{};           // of the devices that were looked at: "mlx5_0, weft0"
+  ibv_context* verbs = nullptr;  // the caller must close it; null: not found
+  bool has_list = false;         // ibv_get_device_list succeeded; otherwise errno has the reason
+  std::string names{};           // of the devices that were tried: "mlx5_0, weft0"
 };
-// Opens the device `wanted`, or the first if it is empty, that speaks MRC. `library` has the
-// functions as members: a Library, or a class that checks each call.
+// Opens the device `wanted`, if it supports MRC. If `wanted` is empty, opens the first device that
+// does. `library` has the verbs and MRC functions as members: a Library, or a class that checks
+// each call.
 template <typename Functions>
 FoundDevice find_device(const Functions& library, const std::string& wanted) {
   FoundDevice out;
@@ -73,7 +74,7 @@ inline mrc_qp_init_attr qp_init(const QpParts& parts, const QueueBounds& bounds)
   return out;
 }
 
-// The verbs half of one call of mrc_modify_qp.
+// The verbs arguments of one mrc_modify_qp call.
 struct QpChange {
   ibv_qp_attr attr{};
   int mask = IBV_QP_STATE;
@@ -85,9 +86,9 @@ inline QpChange to_state(ibv_qp_state state) {
 }
 struct InitOptions {
   int access = kRemoteWrite;
-  std::uint8_t port = kPort;  // 0: not set. An MRC QP ignores it, but programs set it.
+  std::uint8_t port = kPort;  // 0: not set. An MRC QP ignores the port, but programs set it.
 };
-// RESET takes no receives; INIT does.
+// To INIT: in RESET receives cannot be posted, in INIT they can.
 inline QpChange to_init(const InitOptions& options = {}) {
   QpChange out = to_state(IBV_QPS_INIT);
   out.attr.qp_access_flags = static_cast<unsigned>(options.access);
@@ -95,12 +96,12 @@ inline QpChange to_init(const InitOptions& options = {}) {
   out.mask |= IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | (options.port != 0 ? IBV_QP_PORT : 0);
   return out;
 }
-// The peer's QP, and how it is reached.
+// The peer's QP and its address.
 struct QpPeer {
   ibv_gid gid{};
   std::uint32_t qpn = 0, psn = 0;
   ibv_mtu mtu = IBV_MTU_4096;
-  int gid_index = 3;  // ours
+  int gid_index = 3;  // of our GID
 };
 inline QpChange to_rtr(const QpPeer& peer) {
   QpChange out = to_state(IBV_QPS_RTR);
@@ -124,13 +125,13 @@ inline QpChange to_rts(std::uint32_t psn) {
 // --- work ----------------------------------------------------------------------------------------
 
 struct WriteWork {
-  std::uint64_t id = 0, from = 0, to = 0;  // addresses
+  std::uint64_t id = 0, from = 0, to = 0;  // `from` and `to` are addresses
   std::uint32_t size = 0, lkey = 0, rkey = 0;
   bool with_immediate = false;
   std::uint32_t immediate = 0;
   unsigned flags = IBV_SEND_SIGNALED;
 };
-// Sets all of the work request but `next`. `piece` outlives the post.
+// Sets all members of `work` except `next`. `piece` must outlive the post.
 inline void set_write(const WriteWork& write, ibv_send_wr& work, ibv_sge& piece) {
   piece = {.addr = write.from, .length = write.size, .lkey = write.lkey};
   work.wr_id = write.id;

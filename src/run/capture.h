@@ -1,5 +1,5 @@
-// CaptureFile: what simulated hosts sent, as a pcap file of Ethernet/IPv6/UDP frames. Payload
-// without real bytes is a pattern made from its address.
+// CaptureFile: writes the packets that simulated hosts sent, as a pcap file of Ethernet/IPv6/UDP
+// frames. Payload that has no real bytes is replaced by a pattern computed from its address.
 #pragma once
 
 #include <fstream>

@@ -1,5 +1,5 @@
-// FaultThread: breaks and heals a lab while its hosts run. It is a thread of its own because an
-// `ip` command takes milliseconds.
+// FaultThread: applies the faults of a plan to a lab, and ends them, while the lab's hosts run. It
+// has its own thread because an `ip` command takes milliseconds.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace weft::run {
 
-// Applies a plan's faults at their times. The lab outlives it; the destructor ends the thread.
+// Applies each fault at its time. The lab outlives this object; the destructor ends the thread.
 class FaultThread {
  public:
   FaultThread(lab::Lab& lab, std::span<const fabric::FaultEvent> events, Time epoch)
@@ -29,7 +29,7 @@ class FaultThread {
     stop_ = true;
     thread_.join();
   }
-  // The number of moments at which faults have changed.
+  // How many times faults have changed so far. Faults that change at the same moment count once.
   std::uint32_t changes() const { return changes_; }
   bool is_over() const { return over_; }
   Result<void> result() {
@@ -48,7 +48,7 @@ class FaultThread {
       }
       std::size_t end = next;
       while (end < events_.size() && events_[end].at == due) ++end;
-      // A phase of the story begins before its first fault can have an effect.
+      // Count first: a new phase of the PathStory must begin before its first fault takes effect.
       ++changes_;
       const auto done = lab_.apply(std::span(events_).subspan(next, end - next));
       if (!done) {

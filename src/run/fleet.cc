@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kSeriesCountMax = 1u << 20;
 
-// The paths that a listed flow asks for at this end; empty: any path.
+// The paths that a flow in the scenario's list prescribes for this end of a connection; empty: any
+// path.
 std::span<const std::uint32_t> paths_of(const scenario::WorkloadSpec& spec, const Plan& plan,
                                         HostIndex host, std::uint32_t end) {
   if (spec.flows.empty()) return {};
@@ -142,7 +143,7 @@ void Fleet::on_crash(HostIndex host) {
 }
 
 Fleet::QpErrors Fleet::qp_errors() const {
-  // The connections with a flow that must fail.
+  // Whether a connection has a flow that has to fail.
   std::vector<bool> meant(plan_.connections.size(), false);
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
     for (const scenario::Op& op : plan_.ops_of(host)) {

@@ -1,4 +1,4 @@
-// Hosts of a whole fleet, joined by a loopback that delivers every datagram after two microseconds.
+// A whole fleet of hosts, joined by a loopback that delivers every datagram after two microseconds.
 #include "run/fleet.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include "fabric/address.h"
 #include "scenario/testing.h"
 
-// Counts allocations while a host is called. Not inlined, because g++ would report malloc and free
-// as mismatched.
+// The number of allocations while counting is on. Not inlined, because g++ would warn that malloc
+// and free do not match.
 static std::size_t allocations = 0;
 static bool counting = false;
 
@@ -42,8 +42,8 @@ struct Counting {
   ~Counting() { counting = false; }
 };
 
-// Accepts the regions that a plan registers, and counts for each flow the bytes placed at the right
-// address.
+// A memory that accepts the regions of a plan, and counts for each flow the bytes placed at correct
+// addresses.
 class CountingMemory final : public world::Memory {
  public:
   explicit CountingMemory(const Plan& plan) : placed(plan.ops.size(), 0), plan_(&plan) {}
@@ -100,7 +100,7 @@ class Loopback {
   const Plan& plan() const { return fleet_->plan(); }
   const FlowRecord& record(FlowIndex flow) const { return fleet_->scoreboard().flows[flow]; }
   std::uint64_t placed(HostIndex host, FlowIndex flow) { return memories_[host].placed[flow]; }
-  HostIndex deaf = 0xffff'ffff;  // receives nothing
+  HostIndex deaf = 0xffff'ffff;  // this host receives nothing
   std::uint64_t datagrams = 0;
 
  private:
@@ -233,7 +233,7 @@ TEST(Host, RepeatedFlowEndsWhenItsTimeIsOver) {
   EXPECT_EQ(series.bytes().size(), 31u);
 }
 
-TEST(Host, UnregisteredKeyEndsInARemoteAccessError) {
+TEST(Host, UnregisteredKeyCompletesWithARemoteAccessError) {
   Loopback loop(
       "[workload]\nkind = \"flows\"\nbytes = 50000\nmessage = 10000\n"
       "[[workload.flow]]\nfrom = 0\nto = 1\nbad_rkey = true\n[[workload.flow]]\nfrom = 2\nto = 3\n",

@@ -1,6 +1,5 @@
-// Connects a scenario's hosts to real sockets. A scenario's memory is addresses without bytes. Here
-// a pattern gives each address a byte, so that received bytes can be compared with those that were
-// sent.
+// Runs a scenario's hosts on real sockets. In a scenario, memory is only addresses without bytes.
+// Here a pattern defines the byte at each address, so that received bytes can be checked.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace weft::run {
 
-// The byte at every address, by arithmetic: a table that repeats after a prime number of bytes.
+// The byte at each address, from a table that repeats after a prime number of bytes.
 class AddressPattern {
  public:
   explicit AddressPattern(std::uint64_t seed) : table_(kPeriod + kPieceMax) {
@@ -21,7 +20,7 @@ class AddressPattern {
     for (std::size_t i = 0; i < kPeriod; ++i) table_[i] = static_cast<std::byte>(prng.next() >> 56);
     for (std::size_t i = 0; i < kPieceMax; ++i) table_[kPeriod + i] = table_[i];
   }
-  // The bytes from that address on, enough for one packet.
+  // The bytes at `address` and after it, enough for one packet.
   const std::byte* at(std::uint64_t address) const { return &table_[address % kPeriod]; }
 
  private:
@@ -29,8 +28,8 @@ class AddressPattern {
   std::vector<std::byte> table_;
 };
 
-// A host's memory: the ranges of the flows to it. It stores nothing; each packet is compared when
-// it is placed.
+// The memory of a host: the target ranges of the flows to it. It stores nothing: place() compares
+// each packet's payload with the pattern.
 class LabMemory final : public world::Memory {
  public:
   LabMemory(const scenario::Plan& plan, scenario::HostIndex host, const AddressPattern& pattern)
@@ -60,7 +59,7 @@ class LabMemory final : public world::Memory {
   std::uint64_t bytes_wrong_ = 0;
 };
 
-// Drives a scenario's host and gives its payloads their bytes.
+// Wraps a scenario's host and gives the payloads that it sends their bytes.
 class LabNode final : public world::Node {
  public:
   LabNode(world::Node& host, const AddressPattern& pattern) : host_(&host), pattern_(&pattern) {}

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kCountersMax = 256, kStuckMax = 8, kLineMax = 256;
 
-// A report in the shared page. Flows follow it, then steps.
+// A report in shared memory. The records of the flows follow it, then the time series.
 struct StoredReport {
   std::array<std::uint64_t, kCountersMax> counters, world;
   std::uint64_t bytes_wrong;
@@ -54,8 +54,7 @@ std::size_t LabParts::part_bytes() const {
   return (bytes + 63) / 64 * 64;
 }
 
-Result<std::unique_ptr<LabParts>> LabParts::make(const Fleet& fleet,
-                                                 std::uint32_t processes) {
+Result<std::unique_ptr<LabParts>> LabParts::make(const Fleet& fleet, std::uint32_t processes) {
   WEFT_ASSERT(processes >= 1 && processes <= kProcessesMax);
   std::unique_ptr<LabParts> out(
       new LabParts(processes, fleet.plan().ops.size(), fleet.scoreboard().series.bytes().size()));
@@ -103,8 +102,8 @@ bool LabParts::given_up() {
   return page_->given_up.load() != 0;
 }
 
-// Only the first process sees the deaths of the others; they are killed with it. Processes that
-// have left regularly are not counted.
+// Only the first process can see that others died. When it dies, the kernel kills them. Processes
+// that ended through leave() are not counted.
 bool LabParts::any_died() {
   constexpr Duration kEvery = Duration::ms(10);
   const Time now = os::clock_now();
@@ -158,7 +157,7 @@ void LabParts::add(std::uint32_t part, PartReport& to) const {
   for (std::size_t flow = 0; flow < flows_; ++flow, at += sizeof(scenario::FlowRecord)) {
     scenario::FlowRecord record;
     std::memcpy(&record, at, sizeof(record));
-    // Only the host that sends a flow records it.
+    // Only the process whose host sends a flow has its record.
     if (record.state != scenario::FlowState::kWaiting) to.flows[flow] = record;
   }
   for (std::size_t step = 0; step < steps_; ++step, at += sizeof(std::uint64_t)) {

@@ -1,10 +1,10 @@
-// LabParts: the processes that share the hosts of `weft lab run`. Process p drives the hosts h with
-// h modulo the number of processes = p. Each process has the whole fleet and leaves the hosts of
-// the others idle.
+// LabParts: the processes that share the hosts of `weft lab run`. With n processes, process p
+// drives each host h with h % n == p. Every process has the whole fleet, but drives only its own
+// hosts.
 //
-// They are forked when the fleet is complete and before any socket is open. They share memory for
-// their progress and their reports. The first process is the one that the user started: it waits
-// for the others, and ends them if it fails. If one dies, all the others stop.
+// The processes are forked when the fleet is complete and before any socket is open. Progress and
+// reports are in shared memory. The first process is the one that the user started: it waits for
+// the others, and kills them if it fails. If any process dies, all the others stop.
 #pragma once
 
 #include <sys/types.h>
@@ -21,11 +21,12 @@
 
 namespace weft::run {
 
-// The results of one process: those of its own hosts.
+// The results of one process, for the hosts that it drives.
 struct PartReport {
-  std::vector<scenario::FlowRecord> flows{};  // by FlowIndex; empty for flows of other hosts
-  std::vector<std::uint64_t> series{};        // bytes delivered in each step
-  CounterTable counters{}, world{};           // of endpoints and of sockets
+  // by FlowIndex; empty for flows that hosts of other processes send
+  std::vector<scenario::FlowRecord> flows{};
+  std::vector<std::uint64_t> series{};  // bytes delivered in each interval
+  CounterTable counters{}, world{};     // counters: of endpoints; world: of sockets
   std::uint64_t bytes_wrong = 0;
   Fleet::QpErrors errors{};
   bool ev_floor_reached = false;
@@ -37,29 +38,29 @@ class LabParts {
   static constexpr std::uint32_t kProcessesMax = 16;
 
   // REQUIRES 1 <= processes <= kProcessesMax. Errors: kSystem.
-  static Result<std::unique_ptr<LabParts>> make(const Fleet& fleet,
-                                                std::uint32_t processes);
+  static Result<std::unique_ptr<LabParts>> make(const Fleet& fleet, std::uint32_t processes);
   // Kills the processes that still run.
   ~LabParts();
   LabParts(const LabParts&) = delete;
   LabParts& operator=(const LabParts&) = delete;
 
-  // Forks; from here on there are several processes. Errors: kSystem.
+  // Forks the other processes; they all return from this call. Errors: kSystem.
   Result<void> split();
   bool is_first() const { return part_ == 0; }
   bool is_mine(fabric::HostIndex host) const { return host % processes_ == part_; }
 
-  // say_done: all flows of this process's hosts are over. all_done: those of all processes are.
+  // say_done(): all flows of this process's hosts have ended. all_done(): the flows of all
+  // processes have.
   void say_done();
   bool all_done() const;
-  // Something failed somewhere, or a process died: all processes stop.
+  // Something failed in some process, or a process died: all processes must stop.
   void give_up();
   bool given_up();
 
-  // For all but the first process: stores the report and ends this process.
+  // Only in processes other than the first: stores the report and ends the process.
   [[noreturn]] void leave(const PartReport& report);
-  // For the first process: adds the reports of the others to its own. Errors: kSystem if a process
-  // died.
+  // Only in the first process: adds the reports of the others to `own`. Errors: kSystem if a
+  // process died.
   Result<void> gather(PartReport& own);
 
  private:
@@ -74,7 +75,7 @@ class LabParts {
   std::size_t flows_, steps_, bytes_ = 0;
   Page* page_ = nullptr;
   std::vector<pid_t> children_;
-  Time look_next_;  // next look for processes that died
+  Time look_next_;  // when to check again for processes that died
 };
 
 }  // namespace weft::run

@@ -29,8 +29,7 @@ namespace {
 
 using fabric::HostIndex;
 
-// A lab that is taken down with its owner. If the owner is killed, the next lab removes what is
-// left.
+// A lab that its owner takes down. If the owner is killed, the next lab removes what remains of it.
 class OwnLab {
  public:
   static Result<std::unique_ptr<OwnLab>> up(const lab::LabSpec& spec,
@@ -63,8 +62,8 @@ class LabRun {
   Result<void> build();
   Result<void> open_worlds(const fabric::Topology& topology);
   Result<void> drive();
-  // This process does not see the state of flows between hosts of other processes: they count as
-  // left.
+  // Flows between hosts of other processes are never done in this process, so they stay in
+  // flows_left.
   bool is_done() const { return fleet_->scoreboard().flows_left <= flows_of_others_; }
   PartReport report() const;
   bool pass();
@@ -83,8 +82,8 @@ class LabRun {
   std::unique_ptr<LabParts> parts_;
   std::deque<LabNode> nodes_;
   std::vector<std::unique_ptr<net::UdpWorld>> worlds_;
-  Time slept_until_{};              // given to the next pass
-  bool software_switches_ = false;  // they trim, and count what they dropped
+  Time slept_until_{};              // passed to the worlds in the next pass()
+  bool software_switches_ = false;  // trim, and count their drops
   scenario::FaultPlan faults_;
   std::uint64_t flows_of_others_ = 0;
   Time epoch_;
@@ -116,7 +115,7 @@ Result<void> LabRun::build() {
                  "leave it out"};
   }
   WEFT_TRY(parts_, LabParts::make(*fleet_, options_.processes));
-  // Time begins now, for all processes.
+  // The start of the run, for all processes.
   epoch_ = os::clock_now();
   waiter_ = os::Waiter({.epoch = epoch_});
   WEFT_CHECK(parts_->split());
@@ -135,7 +134,7 @@ Result<void> LabRun::open_worlds(const fabric::Topology& topology) {
     config.network_namespace = lab_->lab().namespace_path(host);
     config.mtu = scenario_.transport.mtu;
     config.epoch = epoch_;
-    config.shared_memory = false;  // each host must behave as a machine of its own
+    config.shared_memory = false;  // each host must behave like a separate machine
     WEFT_TRY(auto world, net::UdpWorld::open(config));
     WEFT_CHECK(
         world->attach(fleet_->addresses(host), nodes_.emplace_back(fleet_->node(host), pattern_)));
@@ -159,13 +158,13 @@ void LabRun::sleep(Time until) {
     fds.push_back({.fd = worlds_[i]->wait_fd(), .events = POLLIN, .revents = 0});
     until = std::min(until, nodes_[i].next_deadline());
   }
-  slept_until_ = until;  // on purpose: the world does not count this sleep as lateness
+  slept_until_ = until;  // by intention: the worlds then do not count this sleep as lateness
   if (waits) waiter_.sleep(fds, until);
   for (auto& world : worlds_) world->end_wait();
 }
 
-// Runs until every flow is done and every fault over, or the time is up. Then waits a moment for
-// the last acknowledgements and for EVs that recover.
+// Runs until every flow and every fault has ended, or the time limit is reached. Then waits a
+// moment for the last acknowledgements and for EVs to become usable again.
 Result<void> LabRun::drive() {
   constexpr Duration kNap = Duration::ms(1), kSettle = Duration::ms(300);
   FaultThread faults(lab_->lab(), faults_.events, epoch_);
@@ -241,7 +240,8 @@ LabOutcome LabRun::finish(const PartReport& all) {
   for (std::size_t i = 0; i < all.series.size(); ++i)
     board.series.add(Time() + own.step() * static_cast<std::int64_t>(i), all.series[i]);
   out.results = scenario::summarise(scenario_, fleet_->plan(), board, facts);
-  // Slowdown over the ideal is checked in simulation only; here other programs share the cores.
+  // The slowdown compared with the ideal is checked in simulations only: here other programs share
+  // the cores.
   scenario::ExpectSpec expect = scenario_.expect;
   if (expect.slowest_over_ideal_max) {
     os::say("slowest_over_ideal_max is for the simulator: not held to here\n");
@@ -261,7 +261,7 @@ Result<LabOutcome> LabRun::carry_out() {
     if (!ran) {
       os::say("weft: {}\n", ran.error().message);
       std::fflush(nullptr);
-      _exit(1);  // only the first process takes the lab down
+      _exit(1);  // only the first process removes the lab
     }
     parts_->leave(report());
   }

@@ -1,6 +1,5 @@
-// `weft lab run`: a scenario on real sockets, in a lab of network namespaces that is made for the
-// run and taken down after it. The plan, the endpoints and the faults are the same as in `weft sim
-// run`.
+// `weft lab run`: runs a scenario on real sockets. A lab of network namespaces is made for the run
+// and removed after it. The plan, the endpoints and the faults are the same as in `weft sim run`.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@ namespace weft::run {
 
 struct LabRunOptions {
   std::uint64_t seed = 1;
-  std::string name;             // of the lab
-  std::uint32_t processes = 1;  // that the hosts are divided among; 1 if there are faults
+  std::string name;             // name of the lab
+  std::uint32_t processes = 1;  // the hosts are divided among them; must be 1 if there are faults
 };
 
 struct LabOutcome {
@@ -26,13 +25,13 @@ struct LabOutcome {
   std::vector<std::string> stuck;
   std::vector<std::string> story;  // PathStory::lines(): ports and EVs that went bad or came back
   std::uint32_t passing = 0;       // PathStory::passing()
-  std::uint64_t bytes_wrong = 0;   // payload bytes that differ from those that were sent
+  std::uint64_t bytes_wrong = 0;   // payload bytes that differ from those sent
   CounterTable counters;           // of all endpoints
-  CounterTable world;              // of all their sockets
+  CounterTable world;              // of all sockets
   bool held() const { return broken.empty() && stuck.empty() && bytes_wrong == 0; }
 };
 
-// Errors: a scenario that cannot run in a lab, or a lab that cannot be made here.
+// Errors: the scenario cannot run in a lab, or this machine cannot make the lab.
 Result<LabOutcome> run_in_lab(const scenario::Scenario& scenario, const LabRunOptions& options);
 
 }  // namespace weft::run

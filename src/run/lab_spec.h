@@ -1,5 +1,5 @@
-// A scenario's fabric as a lab. If the file asks for trimming, which the kernel cannot do, the lab
-// has software switches.
+// Describes a scenario's fabric as a lab. If the scenario uses trimming, which the kernel cannot
+// do, the lab gets software switches.
 #pragma once
 
 #include <string>

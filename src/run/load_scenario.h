@@ -8,7 +8,7 @@
 
 namespace weft::run {
 
-// Errors: kInvalid: the file cannot be read, or an error of scenario::parse.
+// Errors: kInvalid, if the file cannot be read or scenario::parse() refuses its text.
 Result<scenario::Scenario> load_scenario(const std::string& file);
 
 }  // namespace weft::run

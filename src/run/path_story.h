@@ -1,9 +1,10 @@
-// PathStory: which ports and EVs went bad and came back, between one fault and the next? It is read
-// from a trace, so that the same scenario in simulation and in a lab can be compared.
+// PathStory: which ports and EVs became bad or good in each phase of a run; a phase begins whenever
+// faults change. It is computed from a trace, so that a simulation and a lab run of the same
+// scenario can be compared.
 //
-// The story has what differs between the end of a phase and its beginning. What goes bad and comes
-// back within one phase is only counted, because its timing differs between machines. EVs of a port
-// that is down are ignored.
+// The story reports differences between the beginning and the end of a phase. An EV that becomes
+// bad and good again within one phase is only counted, because the timing differs between machines.
+// EVs of a port that is down are ignored.
 #pragma once
 
 #include <compare>
@@ -21,13 +22,14 @@ namespace weft::run {
 class PathStory {
  public:
   void read(std::span<const TraceRecord> records);
-  // Faults change now: records that are read later belong to the next phase.
+  // The faults change now: records that are read after this call belong to the next phase.
   void next_phase();
 
-  // One line for each phase in which something changed: "phase 2: condemned host 0 plane 1 EV
-  // 0x01000000, ...; revived ...; port down host 3 plane 0". Ends the last phase.
+  // One line for each phase in which something changed: "phase 2: down host 3 port 0; condemned
+  // host 0 plane 1 EV 0x1000000; revived ..." (condemned: became ASSUMED_BAD; revived: is usable
+  // again). Ends the last phase.
   std::vector<std::string> lines();
-  // How many EVs were condemned and revived within one phase.
+  // How many times an EV became ASSUMED_BAD and was usable again within one phase.
   std::uint32_t passing() const { return passing_; }
 
  private:

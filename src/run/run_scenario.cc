@@ -62,7 +62,7 @@ std::vector<sim::FlowMemory::Range> ranges_of(const scenario::Plan& plan) {
   return ranges;
 }
 
-// One run, and all objects that live as long as it.
+// One run, with all objects that live as long as the run.
 class Run {
  public:
   Run(const scenario::Scenario& scenario, const RunOptions& options)
@@ -97,7 +97,7 @@ class Run {
   std::optional<judge::Judge> judge_;
   scenario::FaultPlan faults_;
   PathStory story_;
-  std::size_t fault_next_ = 0;  // next fault of the plan that the story has not reached
+  std::size_t fault_next_ = 0;  // the next fault of the plan for feed_story()
   Outcome outcome_;
 };
 
@@ -148,7 +148,8 @@ void Run::mark(TraceKind kind, HostIndex host) {
   trace_.append(record);
 }
 
-// Passes the trace and the capture to their readers, then clears both.
+// Passes trace records and captured packets to those who read them, then drops the records and
+// packets.
 void Run::deliver_trace() {
   if (judge_) judge_->read(trace_.records());
   if (options_.on_trace) options_.on_trace(trace_.records());
@@ -163,7 +164,7 @@ void Run::deliver_trace() {
   }
 }
 
-// A phase of the story begins at every moment at which faults change.
+// Reads the trace into the story. Whenever faults change, a new phase begins.
 void Run::feed_story() {
   const auto& records = trace_.records();
   for (std::size_t from = 0; from < records.size();) {
@@ -197,19 +198,19 @@ void Run::drive() {
   const Time end = Time::from_start(scenario_.run.time_limit);
   for (const fabric::FaultEvent& fault : faults_.events) {
     if (fault.action != fabric::FaultAction::kCrash) continue;
-    // Slices end at a crash, so that the fleet learns of it at its exact time.
+    // End slices exactly at the crash, so that the fleet learns of the crash at the right time.
     while (world_->now() < fault.at && world_->now() < end) {
       if (!world_->step(std::min({fault.at, end, world_->now() + Duration::us(200)}))) break;
       deliver_trace();
     }
-    if (world_->now() < fault.at) break;  // the run ended before
+    if (world_->now() < fault.at) break;  // the run ended before this fault
     fleet_->on_crash(fault.host);
     mark(TraceKind::kHostDown, fault.host);
   }
   step_to(std::min(faults_.healed_at, end));
   mark(TraceKind::kHealed);
   step_to(end);
-  if (!fleet_->is_done()) return;  // stuck: the time limit is reached
+  if (!fleet_->is_done()) return;  // the run is stuck: it reached the time limit
   // Let the last acknowledgements arrive.
   const Duration settle =
       scenario::base_rtt(scenario_, *fabric::Topology::make(scenario_.topology)) * 8;
@@ -301,8 +302,8 @@ void Run::finish() {
 }  // namespace
 
 void prepare_heap(const scenario::Scenario& scenario) {
-  // kManyHosts: with more hosts a run does not fit the CPU caches. kHostHeapBytes: the most heap of
-  // a host, without large tables.
+  // kManyHosts: with more hosts, a run does not fit the CPU caches. kHostHeapBytes: the largest
+  // heap of a host, without large tables.
   constexpr std::uint32_t kManyHosts = 1024;
   constexpr std::size_t kHostHeapBytes = 64 * 1024;
   if (scenario.topology.hosts >= kManyHosts)

@@ -19,14 +19,15 @@ namespace weft::run {
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  // Called with the records of each slice of time, when set.
+  // If set, called after each slice of simulated time with the trace records of the slice.
   std::function<void(std::span<const TraceRecord>)> on_trace;
-  // Called with what hosts sent in each slice, when set.
+  // If set, called after each slice with the packets that hosts sent in the slice.
   std::function<void(std::span<const sim::SimWorld::Captured>)> on_captured;
-  // Called after each slice with simulated time and flows left, when set.
+  // If set, called after each slice with the simulated time and the number of flows not yet done.
   std::function<void(Duration, std::uint64_t)> on_progress;
-  bool story = false;    // tell which ports and EVs went bad and came back
-  bool baseline = true;  // if an expectation is a share of the fault-free rate, run that too
+  bool story = false;  // fill Outcome::story
+  // if an expectation is relative to a run without faults, also run without faults
+  bool baseline = true;
 };
 
 struct MemoryUse {
@@ -38,24 +39,24 @@ struct Outcome {
   scenario::Results results;
   std::vector<std::string> broken;  // expectations that do not hold, one sentence each
   std::vector<judge::Complaint> complaints;
-  std::vector<std::string> faults;  // those of the scenario and those drawn from the seed
-  std::vector<std::string> stuck;   // flows that did not complete, and where they wait
-  std::vector<std::string> story;   // PathStory, if options ask for it
-  std::uint32_t passing = 0;        // and PathStory::passing()
+  std::vector<std::string> faults;  // the scenario's faults and those drawn from the seed
+  std::vector<std::string> stuck;   // flows that did not complete, and what they wait for
+  std::vector<std::string> story;   // PathStory::lines(), if RunOptions::story is set
+  std::uint32_t passing = 0;        // PathStory::passing(), likewise
   CounterTable counters;            // of all endpoints
   sim::SimCounters world;
   MemoryUse memory;
   bool held() const { return broken.empty() && complaints.empty() && stuck.empty(); }
 };
 
-// For runs of very many hosts: reserves one region for their memory. Call it once, before other
-// threads start.
+// For runs of very many hosts: reserves one region of memory for the heap. Call it once, before
+// other threads start.
 void prepare_heap(const scenario::Scenario& scenario);
 
-// Errors: a scenario that cannot be built. Failures within the run are in the outcome.
+// Errors: the scenario cannot be built. What fails during the run is in the Outcome.
 Result<Outcome> run_scenario(const scenario::Scenario& scenario, const RunOptions& options);
 
-// The most memory this process ever used, MB.
+// The largest resident memory of this process so far, in MB.
 double rss_max_mb();
 
 }  // namespace weft::run

@@ -1,5 +1,5 @@
-// A scenario's settings of switches, for the two worlds that have switches: the simulator and the
-// software switch.
+// Converts a scenario's switch settings, for both worlds that have switches: the simulator and the
+// lab with its software switch.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct SwitchQueues {
 };
 SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Topology& topology);
 
-// Packets to plain addresses are hashed, also if the scenario says SRv6: packets that use uSIDs
-// name their path themselves. A trim keeps the bytes that sealed packets need, because the switch
-// does not know whether hosts seal.
+// Packets to plain addresses are always hashed over paths, even if the scenario uses SRv6: a packet
+// with uSIDs names its path itself. Trimmed packets keep the bytes that sealed packets need,
+// because the switch does not know whether hosts seal packets.
 softswitch::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
                                                 const fabric::Topology& topology,
                                                 std::uint64_t seed);

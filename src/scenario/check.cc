@@ -1,4 +1,4 @@
-// Compares results with the [expect] table; one sentence for each expectation that failed.
+// Compares results with the expectations in [expect]; one sentence for each that is not met.
 #include <fmt/format.h>
 
 #include "scenario/results.h"
@@ -8,7 +8,7 @@ namespace {
 
 class Findings {
  public:
-  // `what` has {} in place of the value. NaN meets no limit.
+  // `what` has {} where the value belongs. NaN fails every limit.
   void at_most(const char* what, double value, std::optional<double> limit) {
     if (limit && !(value <= *limit)) bound(what, value, "at most", *limit);
   }
@@ -90,7 +90,7 @@ void check_books(const Results& results, Findings& out) {
 }
 
 void check_paths(const ExpectSpec& expect, const Results& results, Findings& out) {
-  // A condemned plane counts as one more condemned EV, although it stands for all of its EVs.
+  // A plane taken as bad counts as one EV, although it stands for all EVs of the plane.
   const auto ev_bad = static_cast<double>(results.facts.ev_bad + results.facts.planes_bad);
   out.at_most("{} EVs were condemned", ev_bad, real(expect.ev_bad_max));
   out.at_least("{} EVs were condemned", ev_bad, real(expect.ev_bad_min));

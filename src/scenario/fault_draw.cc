@@ -1,4 +1,4 @@
-// Draws faults from a seed.
+// Draws random faults from a seed.
 #include <algorithm>
 
 #include "scenario/faults.h"
@@ -8,7 +8,7 @@ namespace {
 
 using fabric::Topology;
 
-// Draws the parameters of one fault, kind by kind, within the limits that parse() checks.
+// Draws the parameters of one fault, depending on its kind, within the limits that parse() checks.
 class Drawer {
  public:
   Drawer(const Topology& topology, const TransportSpec& transport, Prng prng)
@@ -16,7 +16,7 @@ class Drawer {
 
   Duration between(Duration min, Duration max) {
     if (max <= min) return min;
-    // Whole nanoseconds, so that a fault can be written into a file.
+    // Only whole nanoseconds, so that the fault can be written to a scenario file.
     const auto steps =
         static_cast<std::uint32_t>(std::min<std::int64_t>((max - min).ns(), 0xffff'fffe));
     return min + Duration::ns(prng_.below(steps + 1));

@@ -20,13 +20,14 @@ struct Span {
   Time from, until;  // kNever: to the end of the run
 };
 
-// The two directions of one link.
+// Both directions of one link.
 struct Wire {
   LinkId up, down;
 };
 
 Wire wire_of(const FaultSpec& fault, std::uint32_t i, const Topology& topology) {
-  if (fault.where == LinkWhere::kHostLink) {  // consecutive ports of one host
+  // the following links are those of the host's next ports
+  if (fault.where == LinkWhere::kHostLink) {
     return {topology.host_up(fault.plane + i, fault.host),
             topology.host_down(fault.plane + i, fault.host)};
   }
@@ -42,8 +43,8 @@ Wire wire_of(const FaultSpec& fault, std::uint32_t i, const Topology& topology) 
           topology.t1_down(fault.plane, lower, at % uplinks)};
 }
 
-// The directions of a link that the fault acts on. The direction away from the host comes first: a
-// host that sees its port come back can then send at once.
+// The directions of a link that the fault affects. The direction away from the host is first: the
+// host then sees its port come up when it can already send.
 std::vector<LinkId> links_of(const FaultSpec& fault, std::uint32_t i, const Topology& topology) {
   const Wire wire = wire_of(fault, i, topology);
   if (fault.direction == Direction::kUp) return {wire.up};
@@ -60,7 +61,7 @@ std::vector<LinkId> links_of_plane(std::uint32_t plane, const Topology& topology
   return links;
 }
 
-// All links that begin or end at the switch.
+// All links that begin or end at this switch.
 std::vector<LinkId> links_of_switch(const fabric::SwitchId& id, const Topology& topology) {
   std::vector<LinkId> links;
   for (LinkId link = 0; link < topology.link_count(); ++link) {
@@ -175,7 +176,7 @@ class Writer {
       event.place = FaultPlace::kAllLinks;
       return push(event, FaultAction::kImpair, FaultAction::kHeal, span);
     }
-    // Both directions share one id, so the impairment ends only once.
+    // Both directions have the same id, so there is one kHeal only.
     const auto links = links_of(fault, i, topology_);
     for (std::size_t k = 0; k < links.size(); ++k) {
       event.link = links[k];

@@ -1,5 +1,5 @@
-// Each fault as pairs of edges (start and end), one pair for each link or host that it touches.
-// Private to faults.cc.
+// The start and the end of each fault, as one pair of FaultEdges for each link or host that the
+// fault affects. Private to faults.cc.
 #pragma once
 
 #include <span>
@@ -11,7 +11,8 @@
 
 namespace weft::scenario {
 
-// The event that this edge causes, unless another fault holds the same link or host.
+// The start of a fault on one link or host, or its end (`ends`). `event` is left out while another
+// fault affects the same link or host.
 struct FaultEdge {
   fabric::FaultEvent event;
   bool ends = false;
@@ -19,7 +20,8 @@ struct FaultEdge {
 
 struct FaultEdges {
   std::vector<FaultEdge> edges;  // unsorted
-  Time over{};  // time of the last edge, without crashes; kNever if a fault lasts to the end
+  // when the last fault ends, not counting crashes; kNever if a fault lasts to the end of the run
+  Time over{};
 };
 
 FaultEdges edges_of(std::span<const FaultSpec> faults, const fabric::Topology& topology,

@@ -15,8 +15,8 @@ namespace {
 using fabric::FaultAction;
 using fabric::FaultEvent;
 
-// Merges overlapping faults: counts the faults that hold each link and host, and emits only events
-// that change something.
+// Merges overlapping faults. It counts the faults that affect each link and host, and emits only
+// events that change something.
 class Joiner {
  public:
   void take(const FaultEdge& edge, std::vector<FaultEvent>& out) {
@@ -102,8 +102,8 @@ std::string place_of(const FaultSpec& fault) {
 FaultPlan make_fault_plan(std::span<const FaultSpec> faults, const fabric::Topology& topology,
                           std::span<const std::uint32_t> first_flow_evs) {
   FaultEdges edges = edges_of(faults, topology, first_flow_evs);
-  // At the same instant starts come before ends, so that a link stays down if one fault ends when
-  // another begins.
+  // At the same instant, starts come before ends: a link stays down if one fault ends when another
+  // one begins.
   std::stable_sort(edges.edges.begin(), edges.edges.end(),
                    [](const FaultEdge& a, const FaultEdge& b) {
                      return a.event.at != b.event.at ? a.event.at < b.event.at : a.ends < b.ends;

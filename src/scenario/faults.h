@@ -1,5 +1,5 @@
-// Turns the faults of a scenario into timed events, and draws faults from the seed. Everything is a
-// pure value, made once before a run; a world carries the events out.
+// Turns the faults of a scenario into timed events, and draws random faults from the seed. The
+// results are values, made once before a run; the world applies the events.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@
 namespace weft::scenario {
 
 // Events in the order of time. Faults that overlap on one link or host are merged: a link goes down
-// with the first fault and comes up with the last; the slowest rate counts. Each impairment has its
-// own id, and exactly one kHeal unless it lasts to the end. `carrier` is set if a host can see it:
-// on the link towards the host, unless the fault is silent.
+// with the first fault and comes up with the last, and the slowest rate counts. Each impairment has
+// its own id, and exactly one kHeal, unless it lasts to the end. `carrier` is set if a host sees
+// the link go down: on the link towards the host, unless the fault is silent.
 struct FaultPlan {
   std::vector<fabric::FaultEvent> events;
-  Time healed_at{};  // end of the last fault, without crashes; kNever if one lasts to the end
+  // when the last fault ends, not counting crashes; kNever if a fault lasts to the end of the run
+  Time healed_at{};
 };
 
-// `first_flow_evs`: the list that `evs` of a fault indexes (Fleet::first_flow_evs). REQUIRES faults
-// that parse() accepted.
+// `first_flow_evs`: from Fleet::first_flow_evs(); the `evs` of a fault are indices into it.
+// REQUIRES faults that parse() accepted.
 FaultPlan make_fault_plan(std::span<const FaultSpec> faults, const fabric::Topology& topology,
                           std::span<const std::uint32_t> first_flow_evs);
 
-// Draws the faults of one run: 1 to count_max faults of kinds from the list. At most one host
-// crashes. Every fault except a crash ends.
+// Draws the faults of one run: 1 to count_max faults, of the kinds that `spec` lists. At most one
+// host crashes. Every fault except a crash ends.
 std::vector<FaultSpec> draw_faults(const RandomFaultSpec& spec, const fabric::Topology& topology,
                                    const TransportSpec& transport, Prng prng);
 
-// Text for people: "link-down on host 0's link in plane 2, 300 us to 1000 us".
+// A description for users: "link-down on host 0's link in plane 2, 300 us to 1000 us".
 std::string describe(const FaultSpec& fault);
 
 }  // namespace weft::scenario

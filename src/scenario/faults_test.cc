@@ -41,7 +41,7 @@ TEST(Faults, LinkGoesDownAndUpInBothDirections) {
   EXPECT_EQ(plan.healed_at, at_us(9));
 }
 
-TEST(Faults, SilentFaultHasNoCarrierEventAndMayBeOneWay) {
+TEST(Faults, SilentFaultKeepsTheCarrierAndMayAffectOneDirection) {
   const FaultPlan silent =
       planned("[[fault]]\nkind = \"plane-down\"\nplane = 0\nsilent = true\nuntil = \"1us\"\n");
   EXPECT_EQ(silent.events.size(), 2u * 2 * 16);
@@ -114,7 +114,7 @@ TEST(Faults, SlowestRateOfOverlappingFaultsCounts) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(plan.events[i].percent, percents[i]);
 }
 
-TEST(Faults, EachImpairmentHasItsOwnIdAndOneEnd) {
+TEST(Faults, EachImpairmentHasItsOwnIdAndEndsOnce) {
   const FaultPlan plan = planned(
       "[[fault]]\nkind = \"loss\"\nshare = \"1%\"\nwhere = \"host-link\"\nhost = 1\nuntil = "
       "\"2us\"\n"
@@ -144,9 +144,9 @@ TEST(Faults, PausesEndAndCrashesDoNot) {
   EXPECT_EQ(plan.healed_at, at_us(4)) << "a crash does not count";
 }
 
-// Properties of every draw: each fault except a crash ends, everything that went down comes up, and
-// only existing hosts, links and switches are named.
-TEST(Faults, DrawnMixesDependOnTheSeedAndEnd) {
+// Must be true for every draw: each fault except a crash ends, everything that went down comes up,
+// and only existing hosts, links and switches are named.
+TEST(Faults, RandomFaultsDependOnTheSeedAndAllButCrashesEnd) {
   const Scenario scenario = small_scenario(
       kWorkload +
       std::string("[random_faults]\ncount_max = 6\nwindow = \"400us\"\nduration_max = \"2ms\"\n"
@@ -190,7 +190,7 @@ TEST(Faults, DrawnMixesDependOnTheSeedAndEnd) {
   EXPECT_EQ(kinds.size(), 14u);
 }
 
-TEST(Faults, EveryFaultHasADescriptionForPeople) {
+TEST(Faults, EveryKindOfFaultHasADescription) {
   const Scenario scenario = small_scenario(
       kWorkload +
       std::string("[[fault]]\nkind = \"link-down\"\nwhere = \"host-link\"\nhost = 3\nplane = 1\n"

@@ -23,8 +23,8 @@ Flow plain(const WorkloadSpec& spec, HostIndex from, HostIndex to) {
 }
 
 // Host 2i sends to host 2i + 1. With `cross`, host i of the first half of the fabric sends to host
-// i of the second half; the two are under different T0s if there are two T0s, however few hosts
-// take part.
+// i of the second half. If there are two T0s, these two hosts are under different T0s even if only
+// few hosts take part.
 std::vector<Flow> pairs(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology);
   const std::uint32_t half = topology.host_count() / 2;
@@ -38,7 +38,8 @@ std::vector<Flow> pairs(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// A random cycle through all hosts (Sattolo's shuffle), so that no host sends to itself.
+// Every host sends to the next host in a random cycle through all hosts (Sattolo's shuffle), so no
+// host sends to itself.
 std::vector<Flow> permutation(const WorkloadSpec& spec, const Topology& topology, Prng& prng) {
   std::vector<HostIndex> to(hosts_of(spec, topology));
   std::iota(to.begin(), to.end(), 0u);
@@ -51,11 +52,12 @@ std::vector<Flow> permutation(const WorkloadSpec& spec, const Topology& topology
   return flows;
 }
 
-// The senders are the hosts after the receiver's T0, then the receiver's neighbours. The victim's
-// flow goes from the first host that does not send to a neighbour of the receiver.
+// The senders are the first hosts after the receiver's T0; if these are too few, also hosts under
+// that T0. The victim's flow goes from the first host that does not send, to a neighbour of the
+// receiver.
 std::vector<Flow> incast(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology);
-  // The receiver and the two ends of the victim's flow.
+  // Hosts that cannot be senders: the receiver, and the two ends of the victim's flow.
   const std::uint32_t reserved = spec.victim ? 3 : 1;
   const std::uint32_t senders = spec.senders == 0 ? hosts - reserved : spec.senders;
   std::vector<HostIndex> far, near;
@@ -74,8 +76,8 @@ std::vector<Flow> incast(const WorkloadSpec& spec, const Topology& topology) {
 }
 
 // In each step every rank sends a chunk to the next rank; step s waits for the chunk of step s - 1.
-// After group - 1 steps every chunk is reduced at one rank, after as many more steps it is at all
-// ranks.
+// After group - 1 steps each chunk is fully reduced at one rank. After group - 1 more steps every
+// rank has all chunks.
 std::vector<Flow> ring(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology), group = group_of(spec, topology);
   const std::uint64_t chunk = (spec.bytes + group - 1) / group;
@@ -95,8 +97,8 @@ std::vector<Flow> ring(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// A binary tree numbered like a heap. A sum goes up when the sums of both children have arrived;
-// then the result goes down.
+// A binary tree, numbered like a heap. A rank sends its sum up when the sums of both children have
+// arrived. Then the result goes down.
 std::vector<Flow> tree(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology), group = group_of(spec, topology);
   std::vector<Flow> flows;
@@ -109,7 +111,7 @@ std::vector<Flow> tree(const WorkloadSpec& spec, const Topology& topology) {
       if (child < group) up.after[children++] = first + child;
     }
     up.after_receives = children > 0 ? 1 : 0;
-    Flow down = up;  // the root has the result when its children's sums have arrived
+    Flow down = up;  // the root has the result as soon as its children's sums have arrived
     if (rank > 0) {
       up.to = first + (rank - 1) / 2;
       flows.push_back(up);
@@ -125,7 +127,7 @@ std::vector<Flow> tree(const WorkloadSpec& spec, const Topology& topology) {
   return flows;
 }
 
-// Rank r sends to r + 1, r + 2, ... so that the ranks do not all begin with the same peer.
+// Rank r sends to r + 1, r + 2, ..., so that the ranks do not all begin with the same peer.
 std::vector<Flow> all_to_all(const WorkloadSpec& spec, const Topology& topology) {
   const std::uint32_t hosts = hosts_of(spec, topology), group = group_of(spec, topology);
   std::vector<Flow> flows;

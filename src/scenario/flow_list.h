@@ -18,13 +18,13 @@ struct Flow {
   std::uint64_t bytes = 0;
   Duration start{};
   std::uint32_t qp = 0;
-  HostIndex after[2] = {kNoHost, kNoHost};  // starts after immediates from these hosts
+  HostIndex after[2] = {kNoHost, kNoHost};  // starts when immediates from these hosts have arrived
   std::uint32_t after_receives = 0;
   bool with_immediate = false, bad_rkey = false, victim = false;
   std::uint32_t listed = kNoEnd;
 };
 
-// The flows of each host appear in the order in which the host starts them.
+// The flows of each host are in the order in which the host starts them.
 std::vector<Flow> list_flows(const WorkloadSpec& spec, const fabric::Topology& topology,
                              Prng& prng);
 

@@ -1,4 +1,4 @@
-// The wire bytes of data and SACKs in a scenario: wire/framing.h with the scenario's packet sizes.
+// Wire bytes of data packets and SACKs, for the packet sizes of a scenario (see wire/framing.h).
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ class Framing {
 
   std::uint32_t mtu() const { return mtu_; }
   bool srv6() const { return srv6_; }
-  // The size of one data packet or SACK.
+  // Bytes on the wire of one data packet.
   std::uint32_t packet(std::uint32_t payload) const { return sized(kDataHeaderSize, payload); }
   std::uint32_t packet_full() const { return packet(mtu_); }
   std::uint32_t sack() const { return sized(kSackHeaderSize, 0); }
-  // The size of a message; an empty message is one packet.
+  // Bytes on the wire of a message. An empty message is one packet.
   std::uint64_t message(std::uint64_t bytes) const {
     const std::uint64_t full = bytes / mtu_;
     const auto rest = static_cast<std::uint32_t>(bytes % mtu_);

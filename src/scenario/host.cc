@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kCompletionsBatch = 16;
 
-// In the trace the id of a write is flow << 32 | message, that of a receive end << 32 | number.
+// The id in the trace: for a write flow << 32 | message, for a receive end << 32 | number.
 constexpr std::uint64_t id_of(std::uint32_t high, std::uint64_t low) {
   return std::uint64_t{high} << 32 | (low & 0xffff'ffff);
 }
@@ -30,7 +30,7 @@ Host::Host(const Setup& setup)
   const std::size_t ends = plan_.ends_of(host_).size();
   ends_.reserve(ends);
   active_.resize(std::min<std::size_t>(ops.size(), plan_.active_max));
-  // What both bounds allow.
+  // The most messages that both bounds allow at the same time.
   posted_.resize(std::min<std::size_t>(active_.size() * plan_.outstanding, ends * sends_max_));
   for (std::uint32_t i = 0; i < posted_.size(); ++i) posted_[i].op = i + 1;
   if (!ops.empty()) start_at_ = Time::from_start(ops.front().start);
@@ -99,7 +99,7 @@ std::uint32_t Host::receives_expected(std::uint32_t end) const {
   return plan_.ends_of(host_)[end].receives;
 }
 
-// False if there was none.
+// Returns false if there was no completion.
 bool Host::take_completions(Time now, rdma::Rdma& rdma) {
   std::array<rdma::Completion, kCompletionsBatch> batch;
   bool any = false;
@@ -174,7 +174,7 @@ void Host::on_receive_completed(Time now, const rdma::Completion& completion, rd
 
 void Host::post_receive(Time now, std::uint32_t end, rdma::Rdma& rdma) {
   EndState& state = ends_[end];
-  // None: the QP is in error, which its flows report.
+  // If nothing was posted, the QP is in error, which its flows report.
   if (rdma.post_receives(now, end, 1) == 0) return;
   const std::uint64_t id = id_of(end, state.receives_posted++);
   if (trace_ == nullptr) return;
@@ -244,7 +244,7 @@ void Host::post_messages(Time now, Active& active, rdma::Rdma& rdma) {
   }
 }
 
-// False if the QP accepts no more work requests now.
+// Returns false if the QP accepts no more work requests now.
 bool Host::post_message(Time now, Active& active, rdma::Rdma& rdma) {
   const Op& op = op_of(active);
   const FlowIndex flow = flow_of(active);

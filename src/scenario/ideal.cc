@@ -22,7 +22,7 @@ struct Load {
 
 using Wide = unsigned __int128;
 
-// Longer than any run; the sum of two such values fits a Duration.
+// In picoseconds: longer than any run, and small enough that the sum of two fits a Duration.
 constexpr std::uint64_t kPsMax = 1'000'000'000'000'000'000;
 
 Duration clamped(Wide ps) {
@@ -44,7 +44,7 @@ std::uint64_t wire_bytes(const Plan& plan, const Op& op, const Framing& framing)
          framing.message(message_bytes(plan, op, count - 1));
 }
 
-// The time of the busiest host, T0 or pod.
+// The time that the most loaded host, T0 or pod needs for its bytes.
 Duration bottleneck(const Plan& plan, const Framing& framing, const Topology& topology) {
   Load hosts(topology.host_count());
   Load t0s(topology.switch_count(fabric::Tier::kT0));
@@ -72,7 +72,7 @@ Duration bottleneck(const Plan& plan, const Framing& framing, const Topology& to
   return longest;
 }
 
-// The longest RTT of a full packet and its SACK over all operations.
+// The longest RTT of all operations, for a full packet and its SACK.
 Duration longest_rtt(const Plan& plan, const Framing& framing, const Topology& topology) {
   Duration longest;
   for (HostIndex host = 0; host < plan.host_count(); ++host) {
@@ -90,14 +90,14 @@ Duration one_way(const Topology& topology, const Framing& framing, HostIndex fro
          topology.idle_rtt(from, to, 0, 0) / 2;
 }
 
-// The ranks of an all-reduce: consecutive hosts, `count` of them from `first` on.
+// The ranks of one all-reduce: `count` consecutive hosts, beginning with `first`.
 struct Group {
   HostIndex first = 0;
   std::uint32_t count = 0;
 };
 
-// The delay of `2 * (count - 1)` consecutive steps along the ring, without the time for the bytes of
-// the chunks. Starts at the rank that gives the longest delay.
+// The delay of 2 * (count - 1) consecutive steps along the ring, without the time for the bytes of
+// the chunks. The first step is at the rank for which the delay is longest.
 Duration ring_delay(const Group& group, const Topology& topology, const Framing& framing) {
   std::vector<Duration> hop(group.count);
   Duration round;
@@ -105,7 +105,7 @@ Duration ring_delay(const Group& group, const Topology& topology, const Framing&
     hop[r] = one_way(topology, framing, group.first + r, group.first + (r + 1) % group.count);
     round += hop[r];
   }
-  // Two rounds less the two hops before the start.
+  // Two rounds, without the two hops before the first step.
   Duration longest;
   for (std::uint32_t r = 0; r < group.count; ++r) {
     longest = std::max(longest, round * 2 - hop[r] - hop[(r + 1) % group.count]);
@@ -113,12 +113,12 @@ Duration ring_delay(const Group& group, const Topology& topology, const Framing&
   return longest;
 }
 
-// The time of a tree all-reduce, up and down. hop[r]: one-way delay between rank r and its parent.
-// A parent receives the vectors of its two children through one NIC, in the order of arrival. On
-// the way down each parent serves the child on the critical path first.
+// The time of a tree all-reduce, up and down. hop[r] is the one-way delay between rank r and its
+// parent. A parent receives the vectors of its two children through one NIC, in the order of
+// arrival. On the way down, each parent sends first to the child on the critical path.
 Duration tree_time(const std::vector<Duration>& hop, Duration vector) {
   const auto count = static_cast<std::uint32_t>(hop.size());
-  std::vector<Duration> summed(count);  // when each rank has the sum of its subtree
+  std::vector<Duration> summed(count);  // for each rank: when it has the sum of its subtree
   for (std::uint32_t rank = count; rank-- > 0;) {
     Duration free;  // when the NIC is free
     std::uint32_t first = 2 * rank + 1, second = 2 * rank + 2;
@@ -130,7 +130,7 @@ Duration tree_time(const std::vector<Duration>& hop, Duration vector) {
     }
     summed[rank] = free;
   }
-  std::vector<Duration> known(count);  // when each rank has the result
+  std::vector<Duration> known(count);  // for each rank: when it has the result
   known[0] = summed[0];
   for (std::uint32_t rank = 1; rank < count; ++rank) {
     known[rank] = known[(rank - 1) / 2] + vector + hop[rank];
@@ -148,7 +148,8 @@ std::vector<Duration> tree_hops(const Group& group, const Topology& topology,
 }
 
 struct Ideal {
-  Duration serial, delay;  // time for the bytes on the narrowest links; time beyond that
+  // serial: time for the bytes on the narrowest links; delay: all other time
+  Duration serial, delay;
 };
 
 Ideal free_ideal(const Plan& plan, const Framing& framing, const Topology& topology) {
@@ -173,8 +174,7 @@ Ideal all_reduce_ideal(const Plan& plan, const WorkloadSpec& spec, const Framing
     const Duration whole = tree_time(tree_hops({first, count}, topology, framing), vector);
     ideal.delay = std::max(ideal.delay, whole - ideal.serial);
   }
-  // Arriving data releases the next step; only the end of the last step waits for the
-  // acknowledgement.
+  // A step starts when data arrives. Only the end of the last step waits for an acknowledgement.
   const Duration rtt = longest_rtt(plan, framing, topology);
   ideal.delay += rtt - rtt / 2;
   return ideal;

@@ -1,5 +1,5 @@
-// The ideal: a lower bound of a run's time on its fabric. It is the bytes with framing over the
-// narrowest capacity, plus one idle RTT. Results are given relative to it.
+// The ideal: the shortest time that a run can take on its fabric. It is the bytes with framing over
+// the narrowest capacity, plus one idle RTT. Results are reported relative to it.
 #pragma once
 
 #include "fabric/topology.h"
@@ -8,12 +8,13 @@
 
 namespace weft::scenario {
 
-// Sets plan.ideal and its companions from the plan's operations.
+// Sets plan.ideal and the members that belong to it, from the plan's operations.
 //
-// Free flows and all-to-all: all bytes out of and into each host, each T0 and each pod, divided by
-// the capacity of its links; the largest quotient counts. Repeated flows: one message each, after
-// the time for which they are repeated. All-reduce: the slowest chain of dependent steps. Each step
-// is one chunk and one one-way delay, because the arrival of a chunk releases the next step.
+// Independent flows and all-to-all: for each host, T0 and pod, all bytes out of it (or into it)
+// divided by the capacity of its links; the largest quotient counts. Repeated flows: the repeat
+// time, plus one message of each flow. All-reduce: the slowest chain of dependent steps. Each step
+// takes the time of one chunk and one one-way delay, because the arrival of a chunk starts the next
+// step.
 void set_ideal(Plan& plan, const Scenario& scenario, const fabric::Topology& topology);
 
 }  // namespace weft::scenario

@@ -1,4 +1,4 @@
-// The kebab-case names of enumerators in scenario files, one table for each enumeration.
+// The names of enumerators in scenario files, in kebab-case; one table for each enumeration.
 #pragma once
 
 #include "config/names.h"

@@ -17,7 +17,7 @@ std::string stem(std::string_view file_name) {
   return std::string(file_name);
 }
 
-// The tables of the file; a table that the file does not have is null or empty.
+// The tables of the file. A table that is not in the file is null or empty.
 struct Tables {
   const config::Value *topology, *switches, *transport, *workload, *random_faults, *expect, *run;
   std::span<const config::Value> faults;

@@ -1,4 +1,4 @@
-// parse: turns the text of a scenario file into a Scenario, or into one line for a person:
+// parse(): converts the text of a scenario file to a Scenario, or to an error message of one line:
 // "FILE:LINE:COL: what is wrong; expected ...". The format: docs/scenarios.md.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace weft::scenario {
 
-// `file_name` is used in messages; its last part without .toml becomes the scenario's name. A
-// returned Scenario can run: its topology is valid, and its workload and faults name only hosts,
+// `file_name` appears in messages; its last part without ".toml" becomes the scenario's name. A
+// returned Scenario can be run: its topology is valid, and its workload and faults name only hosts,
 // links and switches that exist.
 Result<Scenario> parse(std::string_view toml, std::string_view file_name);
 

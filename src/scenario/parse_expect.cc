@@ -1,4 +1,4 @@
-// Parses [expect] and [run].
+// Parses the tables [expect] and [run].
 #include "scenario/parse_tables.h"
 
 namespace weft::scenario {
@@ -8,7 +8,7 @@ struct Window {
   const char *from, *until;
 };
 
-// Reads a window of time: both bounds or neither.
+// Reads a time window. Both bounds must be given, or neither.
 void read_window(config::Reader& in, Window keys, Duration& from, Duration& until) {
   in.duration(keys.from, from);
   in.duration(keys.until, until);

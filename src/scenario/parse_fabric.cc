@@ -1,4 +1,4 @@
-// Parses [topology], [switch] and [transport].
+// Parses the tables [topology], [switch] and [transport].
 #include "scenario/parse_tables.h"
 
 namespace weft::scenario {
@@ -96,7 +96,8 @@ void read_transport(config::Reader& in, config::Report& report, TransportSpec& o
 
 void check_transport(config::Reader& in, TransportSpec& spec, const fabric::Topology& topology) {
   const std::uint32_t planes = topology.plane_count();
-  // Defaults are rounded up to a multiple of the planes, so that EVs spread evenly.
+  // Default numbers of EVs are rounded up to a multiple of the planes, so that planes get equal
+  // numbers of EVs.
   const auto rounded = [planes](std::uint32_t evs) { return (evs + planes - 1) / planes * planes; };
   if (!in.has("evs")) spec.evs = rounded(spec.evs);
   if (!in.has("backup_evs")) spec.backup_evs = rounded(spec.backup_evs);

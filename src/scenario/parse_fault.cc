@@ -1,4 +1,4 @@
-// Parses [[fault]] and [random_faults].
+// Parses the tables [[fault]] and [random_faults].
 #include "scenario/parse_tables.h"
 
 namespace weft::scenario {
@@ -8,12 +8,12 @@ using Kind = FaultKind;
 
 constexpr std::int64_t kFlapCountMax = 100'000;
 
-// Faults that act on packets with a probability.
+// Faults that affect a share of the packets.
 bool has_share(Kind kind) {
   return kind == Kind::kLoss || kind == Kind::kBurstLoss || kind == Kind::kReorder ||
          kind == Kind::kDuplicate || kind == Kind::kCorrupt || kind == Kind::kEvLoss;
 }
-// Faults that act on named links only.
+// Faults that can affect named links only.
 bool is_of_link(Kind kind) {
   return kind == Kind::kLinkDown || kind == Kind::kLinkFlap || kind == Kind::kLinkSlow;
 }
@@ -82,8 +82,8 @@ void check_bound(config::Reader& in, const Bound& bound) {
                       std::to_string(bound.count - 1));
 }
 
-// Checks `count` against the number of things from the named one on. `what` names the thing in the
-// message.
+// Checks that `count` things exist, beginning with the named one, of the `there` that remain.
+// `what` names the thing in the message.
 void check_count(config::Reader& in, const FaultSpec& spec, std::uint64_t there, const char* what) {
   if (spec.count <= there) return;
   in.fail_at("count", "count = " + std::to_string(spec.count) + " goes beyond the last " + what +
@@ -99,7 +99,7 @@ void check_link(config::Reader& in, const FaultSpec& spec, const fabric::Topolog
   switch (spec.where) {
     case LinkWhere::kHostLink:
       check_bound(in, {"host", spec.host, hosts});
-      // `count` of a host link counts the ports of one host, plane by plane.
+      // For a host link, `count` counts ports of one host, plane after plane.
       return check_count(in, spec, topology.plane_count() - spec.plane, "plane");
     case LinkWhere::kT0T1:
       check_bound(in, {"t0", spec.t0, t0s});

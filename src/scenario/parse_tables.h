@@ -17,7 +17,7 @@ void read_random_faults(config::Reader& in, RandomFaultSpec& out);
 void read_expect(config::Reader& in, ExpectSpec& out);
 void read_run(config::Reader& in, RunSpec& out);
 
-// Checks that need the topology. `in` is the table from which the value was read.
+// Checks that need the topology. `in` is the table that the value was read from.
 void check_transport(config::Reader& in, TransportSpec& spec, const fabric::Topology& topology);
 void check_workload(config::Reader& in, const Scenario& scenario, const fabric::Topology& topology);
 void check_fault(config::Reader& in, const FaultSpec& spec, const fabric::Topology& topology,

@@ -20,7 +20,8 @@ constexpr std::string_view kWorkload =
     "kind = \"permutation\"\n"
     "bytes = \"1MiB\"\n";
 
-// A whole scenario: seven lines of topology, three of workload, and `more` from line 11 on.
+// A complete scenario file. The topology is on lines 1 to 7, the workload on 8 to 10, and `more`
+// begins on line 11.
 std::string with(std::string_view more) {
   return std::string(kTopology) + std::string(kWorkload) + std::string(more);
 }
@@ -43,7 +44,7 @@ TEST(Parse, ShortestScenarioHasDefaults) {
   EXPECT_TRUE(parsed->expect.all_completed);
 }
 
-TEST(Parse, EveryTableIsRead) {
+TEST(Parse, EveryTableOfTheFileIsRead) {
   const auto parsed = parse(
       "description = \"all of it\"\n" + std::string(kTopology) +
           "link_delay = \"1us\"\n"
@@ -93,16 +94,17 @@ TEST(Parse, EveryTableIsRead) {
   EXPECT_EQ(parsed->run.seed, 7u);
 }
 
-TEST(Parse, TextThatIsNotTomlIsRefusedWithItsPlace) {
+TEST(Parse, TextThatIsNotTomlIsRefusedWithLineAndColumn) {
   EXPECT_EQ(mistake("[topology\n").substr(0, 23), "dir/f.toml:1:10: not TO");
   EXPECT_EQ(mistake("a = 1\nb = \"\x01\"\n"),
             "dir/f.toml:2:6: not TOML: a control character; expected text");
   EXPECT_EQ(mistake(std::string("[\0]", 3)).substr(0, 24), "dir/f.toml:1:2: not TOML");
-  EXPECT_EQ(mistake("\xef\xbb\xbf[run]\nseed = x"), mistake("[run]\nseed = x"));  // byte order mark
+  // a byte order mark is skipped
+  EXPECT_EQ(mistake("\xef\xbb\xbf[run]\nseed = x"), mistake("[run]\nseed = x"));
   EXPECT_EQ(mistake("hosts = \n").find('\n'), std::string::npos) << "one line";
 }
 
-TEST(Parse, TextsMayHoldAnyCharacter) {
+TEST(Parse, StringValuesMayContainAnyCharacter) {
   const auto parsed = parse(
       "description = \"8\xc3\x97"
       "100G\"  # \xc2\xb5s\n" +
@@ -250,7 +252,7 @@ TEST(Parse, ExpectationsWithoutTheirWindowAreRefused) {
             "dir/f.toml:13:17: settled_until is not after settled_from; expected a later time");
 }
 
-TEST(Parse, MessagesAreOneLineWhateverTheFileHolds) {
+TEST(Parse, ErrorMessageIsOneLineForAnyFileContent) {
   const std::string message = mistake(with("[run]\nmemory = \"\"\"a\nb\\u001b[31m\"\"\"\n"));
   EXPECT_EQ(message.substr(0, 26), "dir/f.toml:12:10: memory =");
   EXPECT_EQ(message.find('\n'), std::string::npos);

@@ -1,4 +1,4 @@
-// Parses [workload] and [[workload.flow]].
+// Parses the tables [workload] and [[workload.flow]].
 #include "scenario/parse_tables.h"
 #include "scenario/workload.h"
 
@@ -11,7 +11,7 @@ bool is_all_reduce(Kind kind) {
   return kind == Kind::kRingAllReduce || kind == Kind::kTreeAllReduce;
 }
 
-// Workloads whose flows do not wait for each other.
+// Workloads in which no flow waits for another flow.
 bool is_free(Kind kind) {
   return kind == Kind::kPairs || kind == Kind::kPermutation || kind == Kind::kIncast ||
          kind == Kind::kFlows;

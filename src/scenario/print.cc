@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSeriesRowsMax = 24;
 constexpr std::size_t kBarWidth = 40;
 
-// Rounds to six significant digits: more are noise, and the text stays short.
+// Rounds to six significant digits: the others are noise, and the text stays short.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return 0;
   const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(value))));
@@ -26,7 +26,7 @@ std::string count(std::uint64_t value) {
   return digits;
 }
 
-// Goodput over time, at most kSeriesRowsMax rows of equal length.
+// Goodput over time, in at most kSeriesRowsMax rows; each row covers the same time.
 std::string series_rows(const Results& results) {
   const std::vector<double>& series = results.series_gbps;
   if (series.empty()) return {};
@@ -38,7 +38,8 @@ std::string series_rows(const Results& results) {
     for (std::size_t j = i; j < end; ++j) sum += series[j];
     rows.push_back(sum / static_cast<double>(end - i));
   }
-  if (rows.size() > 1) rows.pop_back();  // the last step holds only what drained after the end
+  // without the last row: it has only what completed after the end
+  if (rows.size() > 1) rows.pop_back();
   const double most = *std::max_element(rows.begin(), rows.end());
   std::string text = "  from (us)   goodput (Gb/s)\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -147,7 +148,7 @@ std::string to_table(const Results& results) {
     row("after the repair", fmt::format("{:.1f} Gb/s of {:.1f} before", *results.recovered_gbps,
                                         *results.baseline_gbps));
   }
-  if (facts.packet_hops == 0) {  // not a simulated run
+  if (facts.packet_hops == 0) {  // the run was not simulated
     row("lasted", fmt::format("{:.1f} ms", facts.simulated.to_us() / 1e3));
     return text + series_rows(results);
   }

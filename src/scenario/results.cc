@@ -11,7 +11,7 @@ double gbps(std::uint64_t bytes, Duration over) {
   return over > Duration() ? static_cast<double>(bytes) * 8e-9 / seconds(over) : 0;
 }
 
-// Nearest-rank percentile. REQUIRES a sorted, non-empty vector.
+// Percentile by the nearest-rank method. REQUIRES a sorted, non-empty vector.
 double percentile(const std::vector<double>& sorted, double share) {
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
   return sorted[std::max<std::size_t>(rank, 1) - 1];
@@ -29,7 +29,7 @@ FctUs fct_of(std::vector<double>& us) {
           .max = us.back()};
 }
 
-// Jain's index: 1 if all values are equal, 1/n if one flow has everything.
+// Jain's fairness index of n flows: 1 if all values are equal, 1/n if one flow has everything.
 class Jain {
  public:
   void add(double x) {
@@ -43,7 +43,7 @@ class Jain {
   double count_ = 0, sum_ = 0, squares_ = 0;
 };
 
-// The goodput of the flow if it had the fabric to itself.
+// The goodput of a flow if there were no other flow on the fabric.
 double alone_gbps(const Plan& plan, const Op& op) {
   const double limit = static_cast<double>(plan.flow_limit_bps) * 1e-9;
   if (op.bytes == 0) return limit;
@@ -51,7 +51,7 @@ double alone_gbps(const Plan& plan, const Op& op) {
   return bits * 1e-9 / (bits / (limit * 1e9) + seconds(plan.ideal_rtt));
 }
 
-// The sums of one pass over the flows.
+// Sums over all flows, collected in one pass.
 struct Sums {
   std::vector<double> us;
   Jain jain;

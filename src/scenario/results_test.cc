@@ -9,7 +9,7 @@ namespace {
 
 Time at_us(std::int64_t us) { return Time::from_start(Duration::us(us)); }
 
-// A run of `workload` in which flow i started at 0 and completed all its bytes at us[i].
+// A run of `workload` in which flow i started at time 0 and completed all bytes at us[i].
 struct Ran {
   Scenario scenario;
   Plan plan;
@@ -49,13 +49,13 @@ TEST(Results, CompletionTimesAndGoodputAreComputed) {
   EXPECT_NEAR(results.jain, sum * sum / (4 * squares), 1e-9);
 }
 
-TEST(Results, RunAtTheFramingLimitHasShareOne) {
+TEST(Results, RunAtTheFramingLimitHasGoodputShareOne) {
   Ran run = finished("[workload]\nkind = \"pairs\"\nhosts = 2\nbytes = \"4MiB\"\n", {0});
   run.board.flows[0].last_completion = Time() + (run.plan.ideal - run.plan.ideal_rtt);
   EXPECT_NEAR(summarise(run.scenario, run.plan, run.board, {}).goodput_share, 1.0, 1e-6);
 }
 
-TEST(Results, CrashedFlowsAndThoseMeantToFailAreCountedApart) {
+TEST(Results, FlowsThatCrashOrMustFailAreCountedSeparately) {
   Ran run = finished(
       "[workload]\nkind = \"flows\"\nbytes = 1000\n[[workload.flow]]\nfrom = 0\nto = 1\n"
       "[[workload.flow]]\nfrom = 2\nto = 3\n[[workload.flow]]\nfrom = 4\nto = 5\nbad_rkey = true\n",
@@ -76,7 +76,8 @@ TEST(Results, CrashedFlowsAndThoseMeantToFailAreCountedApart) {
 TEST(Results, VictimIsJudgedSeparately) {
   Ran run = finished(
       "[workload]\nkind = \"incast\"\nsenders = 2\nvictim = true\nbytes = \"1MiB\"\n", {90, 90, 0});
-  // The victim alone takes its bytes with framing at 200 Gb/s, and one RTT.
+  // Without other flows, the victim takes the time of its bytes with framing at 200 Gb/s, plus one
+  // RTT.
   const Plan alone =
       make_plan(small_scenario("[workload]\nkind = \"pairs\"\nhosts = 2\ncross = true\n"
                                "bytes = \"1MiB\"\n"),
@@ -88,7 +89,7 @@ TEST(Results, VictimIsJudgedSeparately) {
   EXPECT_DOUBLE_EQ(results.jain, 1);
 }
 
-TEST(Results, WindowsOfTimeAverageTheirSteps) {
+TEST(Results, GoodputOfAWindowIsTheAverageOfItsSteps) {
   Scenario scenario = small_scenario(
       "[workload]\nkind = \"pairs\"\nhosts = 2\nmessage = 1000\nrepeat_for = \"1ms\"\n"
       "[expect]\nbaseline_from = \"0us\"\nbaseline_until = \"100us\"\nsettled_from = \"100us\"\n"
@@ -98,7 +99,7 @@ TEST(Results, WindowsOfTimeAverageTheirSteps) {
   board.flows.resize(1);
   board.series = Series(Duration::us(10), 101);
   for (int us = 0; us < 200; ++us) board.series.add(at_us(us), us < 100 ? 8000 : 4000);
-  board.series.add(at_us(5000), 1);  // after the end: counts in the last step
+  board.series.add(at_us(5000), 1);  // after the end: must be added to the last step
   Results results = summarise(scenario, plan, board, {});
   EXPECT_NEAR(*results.baseline_gbps, 64, 1e-9);
   EXPECT_NEAR(*results.settled_gbps, 32, 1e-9);
@@ -109,7 +110,7 @@ TEST(Results, WindowsOfTimeAverageTheirSteps) {
   EXPECT_EQ(findings[1], "goodput during the fault was 0.5 of that before, expected at least 0.8");
 }
 
-TEST(Results, EachFailedExpectationHasItsSentence) {
+TEST(Results, EachFailedExpectationGivesASentence) {
   Results results;
   results.hosts = 10;
   results.flows = 2, results.completed = 1;

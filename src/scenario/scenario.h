@@ -1,6 +1,6 @@
-// Scenario: a fabric, a workload, faults and expected results, as one value with a TOML form
-// (docs/scenarios.md). The same value runs in the simulator and in the lab. parse.h reads it; this
-// file has only values, no behaviour.
+// Scenario: a fabric, a workload, faults and expected results, as one value. parse.h reads it from
+// a TOML file (docs/scenarios.md). The same value runs in the simulator and in a lab. This file has
+// only values, no functions.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,27 @@
 namespace weft::scenario {
 
 struct SwitchSpec {
-  // Size of a port's data queue; 0: one plane-BDP with trimming, five without.
+  // Size of a port's data queue. 0: one BDP of a plane with trimming, five without.
   std::uint64_t queue_bytes = 0;
-  std::uint64_t last_hop_queue_bytes = 0;  // host-facing ports; 0: the same as queue_bytes
-  // Marking starts at min and is certain from max on; both 0: the default of settings.h.
+  std::uint64_t last_hop_queue_bytes = 0;  // for ports towards hosts; 0: queue_bytes
+  // ECN marks begin at min, and every packet is marked above max. Both 0: the default of
+  // settings.h.
   std::uint64_t ecn_min_bytes = 0, ecn_max_bytes = 0;
   bool ecn = true;
-  bool last_hop_ecn = false;  // MRC: off, so that a mark means imbalance in the core
+  bool last_hop_ecn = false;  // in MRC false: then a mark means imbalance in the core
   bool trimming = true;
-  bool trimming_given = false;  // the file sets it: a lab then uses switches that can trim
-  std::uint64_t control_queue_bytes = 0;  // control and trimmed headers; 0: 4 * queue_bytes
+  // the file sets `trimming`: a lab then uses software switches, which can trim
+  bool trimming_given = false;
+  // for control packets and trimmed headers; 0: 4 * queue_bytes
+  std::uint64_t control_queue_bytes = 0;
   std::uint64_t shared_buffer_bytes = 0;  // shared by all ports of a switch; 0: private queues only
-  std::uint32_t shared_alpha_percent = 100;  // the share of the free buffer that one port may use
+  // how much one port may use, in percent of the free buffer
+  std::uint32_t shared_alpha_percent = 100;
 };
 
 struct TransportSpec {
   std::uint32_t mtu = 4096;
-  std::uint32_t evs = 128;  // EVs of a QP in rotation, over all planes
+  std::uint32_t evs = 128;  // EVs of a QP that are in rotation, in all planes together
   std::uint32_t backup_evs = 32;
   std::uint32_t ev_min_active_percent = 25;
   transport::Policy policy = transport::Policy::kMrc;
@@ -40,7 +44,7 @@ struct TransportSpec {
   bool share_path_health = false;
   bool congestion_control = true;
   bool trim_nack = true;
-  std::uint64_t cwnd_max_bytes = 0;  // 0: 1.5 BDP
+  std::uint64_t cwnd_max_bytes = 0;  // 0: 1.5 times the BDP
   Duration base_rtt{};               // 0: the topology's longest idle RTT
   std::uint32_t mpr = 32;
   bool dynamic_mpr = false;
@@ -48,13 +52,14 @@ struct TransportSpec {
   std::uint32_t sack_bytes = 16 * 1024;
   std::uint32_t burst = 1;
   transport::RetryConfig retry{};
-  bool extra_header_srv6 = true;  // count the outer IPv6 header on the wire (SRv6 forwarding only)
+  // count the outer IPv6 header as wire bytes (only with SRv6 forwarding)
+  bool extra_header_srv6 = true;
 };
 
 enum class WorkloadKind : std::uint8_t {
-  kPairs,        // host 2i -> 2i+1 (with `cross`: first half -> second half)
-  kPermutation,  // every host sends to one and receives from one; drawn from the seed
-  kIncast,       // `senders` hosts to host 0; `victim`: one more flow, to host 1
+  kPairs,        // host 2i to host 2i + 1; with `cross`: first half of the hosts to second half
+  kPermutation,  // every host sends to one host and receives from one host; drawn from the seed
+  kIncast,       // `senders` hosts send to host 0; with `victim`: one more flow, to host 1
   kRingAllReduce,
   kTreeAllReduce,
   kAllToAll,
@@ -63,48 +68,53 @@ enum class WorkloadKind : std::uint8_t {
 
 struct FlowSpec {
   std::uint32_t from = 0, to = 0;
-  std::uint64_t bytes = 0;  // 0: the value of the workload
+  std::uint64_t bytes = 0;  // 0: WorkloadSpec::bytes
   Duration start{};
-  std::uint32_t qp = 0;   // flows between two hosts that have the same number share QPs
-  bool bad_rkey = false;  // uses an unregistered key: must end with a remote access error
-  // The EVs of this flow use only these paths in every plane; empty: any path.
+  std::uint32_t qp = 0;  // flows with the same number between the same two hosts share QPs
+  // use a key that is not registered: the flow must end with a remote access error
+  bool bad_rkey = false;
+  // The EVs of this flow use only these paths, in every plane. Empty: all paths.
   std::vector<std::uint32_t> paths{};
 };
 
 struct WorkloadSpec {
   WorkloadKind kind = WorkloadKind::kPermutation;
-  std::uint64_t bytes = 0;  // of a flow (all-reduce: the whole vector; all-to-all: each pair)
+  // of a flow; all-reduce: of the whole vector; all-to-all: of each pair of ranks
+  std::uint64_t bytes = 0;
   std::uint64_t message_bytes = 0;  // a flow is cut into messages of this size; 0: one message
-  std::uint32_t qps_per_peer = 1;   // the messages of a flow are posted round robin over them
-  std::uint32_t outstanding = 8;    // posted and incomplete messages of a flow, at most
-  std::uint32_t hosts = 0;          // only the first `hosts` hosts take part; 0: all
-  std::uint32_t senders = 0;        // incast; 0: all others
-  bool victim = false;         // incast: one more flow that shares only switches with the incast
-  bool cross = false;          // pairs: the two ends are under different T0s
-  bool bidirectional = false;  // pairs, flows: each flow also in the other direction
-  std::uint32_t group = 0;     // all-reduce, all-to-all: ranks in a group; 0: all hosts in one
-  std::uint32_t parallel = 8;  // all-to-all: peers that a rank sends to at a time
-  bool immediate = false;      // every message is a WRITE with immediate
-  // Pairs, permutation, incast, flows: messages are posted until this time, for fault studies.
+  // QPs between two hosts; messages of a flow are posted on them round robin
+  std::uint32_t qps_per_peer = 1;
+  std::uint32_t outstanding = 8;  // the most messages of a flow that are posted and not complete
+  std::uint32_t hosts = 0;        // only the first `hosts` hosts take part; 0: all
+  std::uint32_t senders = 0;      // incast: the number of senders; 0: all other hosts
+  bool victim = false;            // incast: add a flow that shares only switches with the incast
+  bool cross = false;             // pairs: the two ends are under different T0s
+  bool bidirectional = false;     // pairs, flows: each flow also in the other direction
+  std::uint32_t group = 0;  // all-reduce, all-to-all: ranks in a group; 0: one group of all hosts
+  // all-to-all: the number of peers that a rank sends to at the same time
+  std::uint32_t parallel = 8;
+  bool immediate = false;  // every message is a WRITE with immediate
+  // Only for pairs, permutation, incast and flows: post messages again and again until this time,
+  // to study faults.
   Duration repeat_for{};
   std::vector<FlowSpec> flows{};
 };
 
 enum class FaultKind : std::uint8_t {
-  kLoss,       // drops that share of the packets on the links
+  kLoss,       // drops a share of the packets on the links
   kBurstLoss,  // Gilbert-Elliott: drops `share` in total, in bursts of `burst` on average
-  kReorder,    // delays that share of packets by up to `delay`
+  kReorder,    // delays a share of the packets by up to `delay`
   kDuplicate,
-  kCorrupt,   // packets arrive with intact = false
-  kLinkDown,  // down between `from` and `until`
-  kLinkFlap,  // down and up every `period`
+  kCorrupt,   // packets arrive with intact == false
+  kLinkDown,  // the link is down between `from` and `until`
+  kLinkFlap,  // the link goes down and up every `period`
   kLinkSlow,  // the link runs at `rate_percent` of its rate
   kPlaneDown,
   kSwitchDown,
-  kHostPause,    // the endpoint is not driven; its packets wait in a buffer
-  kHostCrash,    // permanent
-  kEvLoss,       // drops that share of the packets that carry one of `evs`
-  kControlLoss,  // drops the first packet of kind `control`
+  kHostPause,    // nothing drives the endpoint; its packets wait in a buffer
+  kHostCrash,    // lasts to the end of the run
+  kEvLoss,       // drops a share of the packets that carry one of `evs`
+  kControlLoss,  // drops the first packet of the kind `control`
 };
 
 enum class ControlKind : std::uint8_t { kFirstTransportAck, kFirstNak };
@@ -117,56 +127,62 @@ enum class LinkWhere : std::uint8_t {
   kT1T2,
 };
 
-enum class Direction : std::uint8_t { kBoth, kUp, kDown };  // up: away from the host
+enum class Direction : std::uint8_t { kBoth, kUp, kDown };  // kUp: away from the host
 
-// One fault, acting from `from` to `until`.
+// One fault, which lasts from `from` to `until`.
 struct FaultSpec {
   FaultKind kind = FaultKind::kLoss;
   Duration from{};
-  std::optional<Duration> until{};  // none: to the end of the run
+  std::optional<Duration> until{};  // not set: to the end of the run
   LinkWhere where = LinkWhere::kNicReceive;
   Direction direction = Direction::kBoth;
-  bool silent = false;  // a host link fails without loss of carrier
+  bool silent = false;  // a link of a host fails, but its carrier stays up
   std::uint32_t plane = 0, host = 0, t0 = 0, t1 = 0, t2 = 0;
-  fabric::Tier tier = fabric::Tier::kT1;  // switch-down
+  fabric::Tier tier = fabric::Tier::kT1;  // for switch-down
   std::uint32_t switch_index = 0;         // among the switches of its tier and plane
-  std::uint32_t count = 1;                // links, hosts or switches, starting with the named one
-  Duration spacing{};                     // delay between the starts of consecutive ones
+  std::uint32_t count = 1;  // number of links, hosts or switches, beginning with the named one
+  Duration spacing{};       // time between the starts of the fault on the first, the second, ...
   std::uint32_t share_ppm = 0;
   std::uint32_t burst = 1;
   Duration delay{};
   Duration period{};
   std::uint32_t rate_percent = 100;
-  std::vector<std::uint32_t> evs{};  // indices into the flow's EV list
+  std::vector<std::uint32_t> evs{};  // indices into the EV list of the first flow
   ControlKind control = ControlKind::kFirstTransportAck;
 };
 
-// The limits of faults that are drawn from the seed, one mix for each run.
+// Limits of the random faults. Each run draws a mix of its own from the seed.
 struct RandomFaultSpec {
-  std::uint32_t count_max = 0;     // 1 to count_max faults,
-  Duration window{};               // which start within this time,
-  Duration duration_max{};         // last at most this long,
-  std::vector<FaultKind> kinds{};  // and have one of these kinds
+  std::uint32_t count_max = 0;     // number of faults: 1 to count_max
+  Duration window{};               // each fault starts within this time
+  Duration duration_max{};         // each fault lasts at most this long
+  std::vector<FaultKind> kinds{};  // each fault has one of these kinds
 };
 
-// The expected results. If one does not hold, `weft sim run` exits with 1. Unset: not checked.
+// The expected results. If one is not met, `weft sim run` exits with 1. A member that is not set is
+// not checked.
 struct ExpectSpec {
   bool all_completed = true;
-  std::uint32_t qp_errors_max = 0;  // of QPs with both ends alive; see `remote_access_errors`
-  // Exactly that many flows must end so; their QPs do not count as errors above.
+  // only QPs whose two hosts did not crash, and not those of `remote_access_errors`
+  std::uint32_t qp_errors_max = 0;
+  // Exactly so many flows must end with a remote access error; their QPs are not counted in
+  // qp_errors_max.
   std::uint32_t remote_access_errors = 0;
   std::optional<double> slowest_over_ideal_max{};
-  std::optional<double> slowest_over_ideal_min{};  // for scenarios that show how bad a policy is
-  std::optional<double> goodput_gbps_min{};        // of all flows together
-  std::optional<double> goodput_share_min{};       // of the framing limit: see docs/scenarios.md
-  std::optional<double> fault_free_share_min{};    // goodput over that of the run without faults
+  // for scenarios that show the cost of a bad policy
+  std::optional<double> slowest_over_ideal_min{};
+  std::optional<double> goodput_gbps_min{};  // of all flows together
+  // relative to the largest goodput that framing allows: docs/scenarios.md
+  std::optional<double> goodput_share_min{};
+  std::optional<double> fault_free_share_min{};  // relative to the goodput of a run without faults
   std::optional<double> jain_min{};
-  std::optional<double> victim_share_min{};  // goodput over that of the victim alone
+  // the victim's goodput relative to its goodput without other flows
+  std::optional<double> victim_share_min{};
   std::optional<Duration> longest_pause_max{};
   std::optional<std::uint32_t> ev_bad_max{};
   std::optional<std::uint32_t> ev_bad_min{};
   bool ev_floor_never_reached = false;
-  // Goodput in one window of time relative to the baseline window; needs `repeat_for`.
+  // Goodput in a time window, relative to goodput in the baseline window. Needs `repeat_for`.
   Duration baseline_from{}, baseline_until{};  // before the fault
   std::optional<double> settled_share_min{};   // during the fault
   std::optional<double> settled_share_max{};
@@ -179,15 +195,15 @@ struct ExpectSpec {
 enum class MemoryKind : std::uint8_t { kBytes, kProvenance, kNone };
 
 struct RunSpec {
-  Duration time_limit = Duration::s(10);  // in simulated time
+  Duration time_limit = Duration::s(10);  // simulated time
   MemoryKind memory = MemoryKind::kProvenance;
-  bool judge = true;                   // false if the trace would be too large
-  std::uint64_t seed = 1;              // the command line can replace it
-  Duration sample = Duration::us(10);  // step of the recorded goodput over time
+  bool judge = true;                   // set to false if the trace would be too large
+  std::uint64_t seed = 1;              // the command line can override it
+  Duration sample = Duration::us(10);  // interval of the recorded goodput over time
 };
 
 struct Scenario {
-  std::string name{};  // the file name without folder and .toml
+  std::string name{};  // the file's name without folder and ".toml"
   std::string description{};
   fabric::TopologySpec topology{};
   fabric::Forwarding forwarding = fabric::Forwarding::kSrv6;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint32_t kAnsweringEvsPerPlane = 4;
 constexpr std::uint32_t kPsnsPerBlock = 64;
-// Spraying itself makes queues of several packets; marks below that size would only disturb the
-// load balance.
+// Spraying alone makes queues of several packets. Marks below this size would only disturb the load
+// balance.
 constexpr std::uint64_t kNoisePackets = 6;
 
 std::uint64_t first_set(std::uint64_t value, std::uint64_t otherwise) {
@@ -22,10 +22,10 @@ std::uint32_t narrowed(std::uint64_t value, std::uint32_t max) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, max));
 }
 
-// The most that this host's operations can have in flight on one QP.
+// The most that the operations of this host can have in flight on one QP.
 struct Demand {
   std::uint64_t messages = 0;    // posted and incomplete
-  std::uint64_t psn_blocks = 0;  // blocks of PSN records for unacknowledged packets
+  std::uint64_t psn_blocks = 0;  // of 64 PSNs each, for unacknowledged packets
 };
 
 Demand demand_of(const Scenario& scenario, const Plan& plan, const Op& op) {
@@ -36,8 +36,8 @@ Demand demand_of(const Scenario& scenario, const Plan& plan, const Op& op) {
   return {messages, std::min(window, packets / kPsnsPerBlock) + 2};
 }
 
-// The number of EVs in rotation and with backups, for an end that sends or an end that only
-// acknowledges.
+// The number of EVs in rotation, and of all EVs with backups, for an end that sends data (`sends`)
+// or only acknowledges.
 std::uint32_t ev_rotation(const Scenario& scenario, bool sends) {
   const std::uint32_t evs = scenario.transport.evs;
   return sends ? evs : std::min(evs, kAnsweringEvsPerPlane * scenario.topology.planes);
@@ -68,8 +68,8 @@ SwitchSpec resolved_switches(const Scenario& scenario, const fabric::Topology& t
   const Framing framing(scenario);
   const std::uint64_t bdp = scenario.topology.host_rate.bytes_in(base_rtt(scenario, topology));
   out.queue_bytes = first_set(out.queue_bytes, out.trimming ? bdp : 5 * bdp);
-  // Leaves room above the marks for packets that arrive before senders react. A queue that cannot
-  // hold two packets would carry nothing.
+  // Leave room above the marks for packets that arrive before senders react. A queue without room
+  // for two packets would deliver nothing.
   const std::uint64_t noise = kNoisePackets * framing.packet_full();
   const std::uint64_t queue_min =
       scenario.switches.queue_bytes == 0 ? 6 * noise : 2 * framing.packet_full();
@@ -100,7 +100,7 @@ transport::EndpointConfig endpoint_config(const Scenario& scenario, const Plan& 
     receives = std::max<std::uint64_t>(receives, end.receives);
     evs += ev_count(scenario, end.sends);
   }
-  // The number of QPs that send at the same time.
+  // The most QPs that send at the same time.
   const std::uint64_t senders = std::min<std::uint64_t>(ends.size(), active * plan.qps_per_peer);
 
   transport::EndpointConfig config;
@@ -113,7 +113,7 @@ transport::EndpointConfig endpoint_config(const Scenario& scenario, const Plan& 
   config.ev_count_max = narrowed(std::max<std::uint64_t>(evs, 1), 0x7fff'ffff);
   config.psn_block_count_max =
       narrowed(std::max<std::uint64_t>(senders * most.psn_blocks, 2), 1u << 20);
-  // Several operations may share a QP; messages that do not fit wait.
+  // Several operations may share a QP. Messages for which the queue has no room wait in the Host.
   config.send_queue_max =
       narrowed(std::max<std::uint64_t>(most.messages * (active > 1 ? 2 : 1), 1), 4096);
   config.receive_queue_max = narrowed(std::max<std::uint64_t>(receives, 1), spec.wimm_max);

@@ -1,4 +1,4 @@
-// Scenarios for the tests of this folder, written in the test instead of a file.
+// Builds scenarios for the tests of this folder from text in the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 namespace weft::scenario {
 
-// 16 hosts, four on each T0, two planes of 100G, four T1s. `more` begins with [workload] or another
-// table.
+// 16 hosts, four under each T0, four T1s, two planes of 100 Gb/s. `more` is further text of the
+// file; it begins with a table such as [workload].
 inline Scenario small_scenario(std::string_view more) {
   const auto parsed = parse(
       "[topology]\nshape = \"two-tier\"\nhosts = 16\nhosts_per_t0 = 4\nt1_count = 4\nplanes = 2\n"

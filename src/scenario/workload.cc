@@ -11,13 +11,14 @@ namespace weft::scenario {
 namespace {
 
 constexpr std::uint64_t kMessageBytesMax = 1u << 30;
-constexpr std::uint32_t kStepsActiveMax = 16;  // of an all-reduce: more are never active for long
+// the most active steps of an all-reduce: more are never active for long
+constexpr std::uint32_t kStepsActiveMax = 16;
 
-// All QPs between two hosts with the same `qp` number: qps_per_peer connections.
+// All connections between two hosts with the same `qp` number; there are qps_per_peer of them.
 struct Link {
   HostIndex a = 0, b = 0;  // a < b
   std::uint32_t qp = 0;
-  std::uint32_t end_a = 0, end_b = 0;  // index of the first end at each host
+  std::uint32_t end_a = 0, end_b = 0;  // index of the first end, in each host's list
   friend bool operator<(const Link& x, const Link& y) {
     return std::tie(x.a, x.b, x.qp) < std::tie(y.a, y.b, y.qp);
   }
@@ -39,12 +40,13 @@ std::vector<Link> links_of(const std::vector<Flow>& flows) {
   return links;
 }
 
-// Turns the counts at [host + 1] into start positions.
+// Input: from[host + 1] is a count. Output: from[host] is the position where the host's items
+// begin.
 void accumulate(std::vector<std::uint32_t>& from) {
   for (std::size_t i = 1; i < from.size(); ++i) from[i] += from[i - 1];
 }
 
-// Numbers the connections link by link and the ends host by host.
+// Numbers the connections in the order of `links`, and the ends in the order of hosts.
 void lay_out_ends(Plan& plan, std::vector<Link>& links, std::uint32_t hosts) {
   const std::uint32_t qps = plan.qps_per_peer;
   plan.ends_from.assign(hosts + 1, 0);
@@ -68,7 +70,7 @@ void lay_out_ends(Plan& plan, std::vector<Link>& links, std::uint32_t hosts) {
   }
 }
 
-// The first end at `host` of the QPs to `peer`. REQUIRES that the list has that link.
+// The index of the first end at `host` of the QPs to `peer`. REQUIRES that `links` has such a link.
 std::uint32_t end_at(const std::vector<Link>& links, HostIndex host, HostIndex peer,
                      std::uint32_t qp) {
   const Link wanted = link_between(host, peer, qp);
@@ -107,7 +109,7 @@ void lay_out_ops(Plan& plan, const std::vector<Flow>& flows, const std::vector<L
   }
 }
 
-// Counts the immediates that will arrive at each end.
+// Counts for each end the immediates that will arrive.
 void count_receives(Plan& plan, const std::vector<Flow>& flows, const std::vector<Link>& links) {
   for (const Flow& flow : flows) {
     if (!flow.with_immediate) continue;
@@ -118,7 +120,7 @@ void count_receives(Plan& plan, const std::vector<Flow>& flows, const std::vecto
     const std::uint64_t messages = repeats ? plan.qps_per_peer : message_count(plan, op);
     const std::uint64_t used = std::min<std::uint64_t>(messages, plan.qps_per_peer);
     for (std::uint32_t k = 0; k < used; ++k) {
-      // This QP gets messages k, k + qps_per_peer, ...
+      // This QP gets the messages k, k + qps_per_peer, k + 2 * qps_per_peer, ...
       const std::uint64_t each = (messages - k + plan.qps_per_peer - 1) / plan.qps_per_peer;
       const std::uint64_t sum = plan.ends[first + k].receives + (plan.signal_each ? each : 1);
       plan.ends[first + k].receives =

@@ -1,5 +1,5 @@
-// A workload in full: all QPs, and the operations of every host on them. Pure values, made once
-// before a run.
+// A workload in full detail: all QPs, and the operations of every host on them. Pure values, made
+// once before a run.
 //
 // An operation (Op) is a whole flow: a number of bytes from this host to a peer. It is cut into
 // messages only when they are posted, so that the size of a plan does not depend on the number of
@@ -39,57 +39,61 @@ inline constexpr std::uint64_t kFlowCountMax = 1u << 23;
 inline constexpr std::uint32_t kBadKey = 0;
 inline constexpr std::uint32_t kNoEnd = 0xffff'ffff;
 
-// A pair of connected QPs, one at each host; both directions share it.
+// Two connected QPs, one at each host. Flows in both directions use them.
 struct Connection {
   HostIndex a = 0, b = 0;  // a < b
 };
 
-// A host's end of a connection. The ends towards one peer are adjacent; there are qps_per_peer of
+// One host's end of a connection. The ends towards one peer are adjacent; there are qps_per_peer of
 // them.
 struct End {
   std::uint32_t connection = 0;
-  std::uint32_t receives = 0;  // immediates that will arrive; kNoLimit if that is unknown
-  bool sends = false;          // an operation of this host uses it
+  std::uint32_t receives = 0;  // number of immediates that will arrive; kNoLimit if it is unknown
+  bool sends = false;          // an operation of this host sends on this end
   static constexpr std::uint32_t kNoLimit = 0xffff'ffff;
 };
 
 struct Op {
-  std::uint64_t bytes = 0;  // 0: messages repeat until Plan::repeat_until
+  std::uint64_t bytes = 0;  // 0: messages are repeated until Plan::repeat_until
   Duration start{};
   HostIndex peer = 0;
-  std::uint32_t first_end = 0;  // index into the host's ends
-  // Starts when at least after_receives immediates have arrived on each signalled end of these
-  // peers.
+  std::uint32_t first_end = 0;  // index in the list of the host's ends
+  // The operation waits until `after_receives` immediates have arrived on each signalled end
+  // towards each of these peers; after_end is the first end towards the peer.
   std::uint32_t after_end[2] = {kNoEnd, kNoEnd};
   std::uint32_t after_receives = 0;
   bool with_immediate = false;
   bool bad_rkey = false;
-  bool victim = false;            // the victim of an incast: reported separately
-  std::uint32_t listed = kNoEnd;  // index in WorkloadSpec::flows
+  bool victim = false;            // the victim of an incast: results report it separately
+  std::uint32_t listed = kNoEnd;  // index in WorkloadSpec::flows; kNoEnd: the flow is not listed
 };
 
 struct Plan {
   std::uint32_t qps_per_peer = 1;
-  std::uint32_t outstanding = 1;    // posted and incomplete messages of an operation, at most
-  std::uint32_t active_max = 0;     // started and incomplete operations of a host, at most
-  std::uint64_t message_bytes = 0;  // 0: a flow is one message, if it is not too large
-  std::uint32_t signalled_qps = 0;  // of qps_per_peer: QPs on which a signalling operation signals
+  // the most messages of an operation that are posted and not complete
+  std::uint32_t outstanding = 1;
+  std::uint32_t active_max = 0;  // the most operations of a host that are started and not complete
+  std::uint64_t message_bytes = 0;  // 0: one message for each flow, unless that is too large
+  // on how many of its qps_per_peer QPs an operation sends immediates
+  std::uint32_t signalled_qps = 0;
   bool signal_each = false;
   Time repeat_until;
 
   std::vector<Connection> connections;
-  std::vector<End> ends;                 // sorted by host
-  std::vector<std::uint32_t> ends_from;  // host_count + 1 indices into `ends`
-  std::vector<Op> ops;                   // sorted by host; the index is FlowIndex
+  std::vector<End> ends;  // sorted by host; see ends_from
+  // host_count + 1 indices into `ends`: where each host's ends begin
+  std::vector<std::uint32_t> ends_from;
+  std::vector<Op> ops;  // sorted by host; the index is the FlowIndex
   std::vector<std::uint32_t> ops_from;
 
-  // The lower bounds of the fabric (ideal.h).
+  // Lower bounds on this fabric (ideal.h).
   Duration ideal{};
-  bool ideal_of_whole = false;  // from first post to last completion of everything, not of one flow
-  Duration ideal_rtt{};         // the part that does not depend on the number of bytes
-  // Payload of all flows together except victims; framing is deducted.
+  // the ideal is for all flows together, from first post to last completion; not for each flow
+  bool ideal_of_whole = false;
+  Duration ideal_rtt{};  // the part of the ideal that does not depend on the number of bytes
+  // The largest goodput of all flows together except victims, after framing.
   std::uint64_t goodput_limit_bps = 0;
-  std::uint64_t flow_limit_bps = 0;  // payload that one host can send
+  std::uint64_t flow_limit_bps = 0;  // the largest goodput of one host that sends
 
   std::uint32_t host_count() const { return static_cast<std::uint32_t>(ops_from.size()) - 1; }
   std::span<const End> ends_of(HostIndex host) const {
@@ -105,10 +109,10 @@ struct Plan {
   }
 };
 
-// REQUIRES a scenario from parse(), so that hosts and groups fit the topology.
+// REQUIRES a scenario from parse(), which has checked that hosts and groups fit the topology.
 Plan make_plan(const Scenario& scenario, const fabric::Topology& topology, Prng prng);
 
-// The size of an operation's messages. message_count REQUIRES a finite operation.
+// The size of an operation's messages, and their number. message_count() REQUIRES op.bytes != 0.
 std::uint32_t message_size(const Plan& plan, const Op& op);
 std::uint64_t message_count(const Plan& plan, const Op& op);
 // The size of message `k`; only the last message is shorter.
@@ -118,7 +122,7 @@ bool is_signalled(const Plan& plan, const Op& op, std::uint64_t k);
 
 constexpr std::uint64_t flow_base(FlowIndex flow) { return (std::uint64_t{flow} + 1) << 40; }
 constexpr std::uint32_t flow_key(FlowIndex flow) { return flow + 1; }
-// For a repeated flow it is the largest address range of a flow.
+// The size of the operation's address range. For a repeated flow: the largest range of a flow.
 std::uint64_t flow_span(const Op& op);
 
 }  // namespace weft::scenario

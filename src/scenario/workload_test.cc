@@ -25,7 +25,7 @@ Made made(std::string_view workload, std::uint64_t seed = 1) {
   return {std::move(scenario), topology, std::move(plan)};
 }
 
-// Properties of every plan.
+// Checks that must succeed for every plan.
 void expect_sound(const Plan& plan) {
   ASSERT_EQ(plan.ends.size(), 2 * plan.connections.size());
   std::vector<int> seen(plan.connections.size(), 0);
@@ -72,7 +72,7 @@ TEST(Workload, PermutationSendsAndReceivesOnceAtEveryHost) {
   EXPECT_NE(peers(m.plan), peers(made(same, 2).plan));
 }
 
-TEST(Workload, BothDirectionsOfAPairShareAQpPairAndCrossJoinsTwoT0s) {
+TEST(Workload, DirectionsOfAPairShareAConnectionAndCrossUsesTwoT0s) {
   const Made near =
       made("[workload]\nkind = \"pairs\"\nhosts = 4\nbytes = 1\nbidirectional = true\n");
   expect_sound(near.plan);
@@ -91,7 +91,7 @@ TEST(Workload, IncastMayHaveAVictimFlow) {
   for (HostIndex host = 4; host < 11; ++host) EXPECT_EQ(m.plan.ops_of(host)[0].peer, 0u);
   EXPECT_EQ(m.plan.ops_of(11)[0].peer, 1u);
   EXPECT_TRUE(m.plan.ops_of(11)[0].victim);
-  // Seven flows into the two 100G planes of one host, without the victim.
+  // Seven flows into the two 100 Gb/s planes of one host; the victim is not counted.
   const Framing framing(m.scenario);
   const std::uint64_t wire = 7 * framing.message(1 << 20);
   EXPECT_EQ(m.plan.ideal - m.plan.ideal_rtt, Rate::gbps(200).time_for(wire));
@@ -99,7 +99,7 @@ TEST(Workload, IncastMayHaveAVictimFlow) {
       << "all others";
 }
 
-TEST(Workload, AllToAllReachesEveryPeerStaggered) {
+TEST(Workload, AllToAllReachesEveryPeerInStaggeredOrder) {
   const Made m = made("[workload]\nkind = \"all-to-all\"\nbytes = 1000\ngroup = 8\nparallel = 3\n");
   expect_sound(m.plan);
   EXPECT_EQ(m.plan.connections.size(), 2u * 8 * 7 / 2);
@@ -112,8 +112,8 @@ TEST(Workload, AllToAllReachesEveryPeerStaggered) {
   }
 }
 
-// Runs a plan on counters alone: each operation completes as soon as it may start. Returns the
-// number of operations that completed.
+// Runs a plan without a network: each operation completes as soon as it may start. Returns how many
+// operations completed.
 std::size_t run_dependencies(const Plan& plan) {
   std::vector<std::vector<std::uint32_t>> received(plan.host_count());
   for (HostIndex host = 0; host < plan.host_count(); ++host) {
@@ -154,7 +154,7 @@ std::size_t run_dependencies(const Plan& plan) {
   return done;
 }
 
-TEST(Workload, RingStepsFollowEachOther) {
+TEST(Workload, EachRingStepWaitsForThePreviousStep) {
   for (const char* keys : {"", "qps_per_peer = 2\nmessage = 100\n", "group = 2\n", "group = 4\n"}) {
     const Made m =
         made("[workload]\nkind = \"ring-all-reduce\"\nbytes = 16000\n" + std::string(keys));
@@ -167,7 +167,7 @@ TEST(Workload, RingStepsFollowEachOther) {
   }
 }
 
-TEST(Workload, TreeGoesUpAndThenDown) {
+TEST(Workload, TreeAllReduceGoesUpAndThenDown) {
   for (const char* keys : {"", "group = 2\n", "group = 8\n"}) {
     const Made m =
         made("[workload]\nkind = \"tree-all-reduce\"\nbytes = 16000\n" + std::string(keys));
@@ -178,7 +178,7 @@ TEST(Workload, TreeGoesUpAndThenDown) {
   }
 }
 
-TEST(Workload, RingIdealIsTheSumOfItsSteps) {
+TEST(Workload, IdealOfARingAllReduceIsTheSumOfItsSteps) {
   const Made m = made("[workload]\nkind = \"ring-all-reduce\"\nbytes = \"4MiB\"\n");
   const Framing framing(m.scenario);
   const Duration chunk = Rate::gbps(200).time_for(framing.message(4 << 20 >> 4));
@@ -186,22 +186,22 @@ TEST(Workload, RingIdealIsTheSumOfItsSteps) {
     return m.topology.idle_rtt(from, to, framing.packet_full(), 0) -
            m.topology.idle_rtt(from, to, 0, 0) / 2;
   };
-  // Sixteen hosts on four T0s: four hops of a round lead through a T1. The slowest 30 steps leave
-  // out two hops that do not.
+  // Sixteen hosts under four T0s: in one round, four hops lead through a T1 and twelve do not. The
+  // slowest 30 of the 32 hops of two rounds leave out two of the short hops.
   const Duration near = one_way(0, 1), far = one_way(3, 4);
   const Duration rtt = m.topology.idle_rtt(0, 15, framing.packet_full(), framing.sack());
   EXPECT_EQ(m.plan.ideal, chunk * 30 + near * 22 + far * 8 + (rtt - rtt / 2));
 }
 
-TEST(Workload, TreeIdealGoesDownAsFarAsUp) {
+TEST(Workload, IdealOfATreeAllReduceCountsBothDirections) {
   const Made two = made("[workload]\nkind = \"tree-all-reduce\"\nbytes = \"1MiB\"\ngroup = 2\n");
   const Made eight = made("[workload]\nkind = \"tree-all-reduce\"\nbytes = \"1MiB\"\ngroup = 8\n");
   const Framing framing(two.scenario);
   const Duration vector = Rate::gbps(200).time_for(framing.message(1 << 20));
   EXPECT_EQ(two.plan.ideal - two.plan.ideal_rtt, vector * 2);
-  // Up: the second vector of rank 1 comes from rank 3, which waited for rank 7. So rank 1 ends with
-  // 2 vectors, and so does rank 2; the root takes two more. Down: three levels, with the child on
-  // the critical path first.
+  // Up: rank 1 receives a second vector from rank 3, which waited for rank 7. So rank 1 has its sum
+  // after 2 vectors, as has rank 2, and the root after two more. Down: three levels; each parent
+  // sends first to the child on the critical path.
   EXPECT_EQ(eight.plan.ideal - eight.plan.ideal_rtt, vector * (4 + 3));
 }
 
@@ -216,8 +216,8 @@ TEST(Workload, RepeatedFlowsEndAfterTheirTime) {
 }
 
 TEST(Workload, IdealUsesTheNarrowestCapacity) {
-  // Four hosts of one T0 send to four of another T0 over half of the uplinks, so the T0 is the
-  // narrowest.
+  // Four hosts under one T0 send to four under another T0. Half of the uplinks are usable, so the
+  // T0 is the narrowest capacity.
   std::string flows = "[workload]\nkind = \"flows\"\nbytes = \"1MiB\"\n";
   for (int i = 0; i < 4; ++i) {
     flows +=
@@ -231,7 +231,7 @@ TEST(Workload, IdealUsesTheNarrowestCapacity) {
   EXPECT_EQ(plan.ideal - plan.ideal_rtt, Rate::gbps(400).time_for(4 * framing.message(1 << 20)));
 }
 
-TEST(Workload, FramingMatchesTheMrcPaperAndHtsim) {
+TEST(Workload, WireBytesMatchTheMrcPaperAndHtsim) {
   const Scenario srv6 = small_scenario("[workload]\nkind = \"permutation\"\nbytes = 1\n");
   EXPECT_EQ(Framing(srv6).packet_full(), 4096u + 126 + 40);
   const Scenario hashed = small_scenario(
@@ -272,7 +272,7 @@ TEST(Workload, ListedFlowsShareQpsByNumber) {
   EXPECT_TRUE(m.plan.ops_of(1)[0].bad_rkey);
 }
 
-TEST(Workload, PlanOfOneMillionFlowsStaysSmall) {
+TEST(Workload, PlanOfOneMillionFlowsFitsItsMemoryBound) {
   Scenario scenario = small_scenario("[workload]\nkind = \"all-to-all\"\nbytes = 16000\n");
   scenario.topology.hosts = 1024;
   scenario.topology.hosts_per_t0 = 32;

@@ -1,4 +1,4 @@
-// The output of `--trace` can be read back, and the judge gives the same verdict again.
+// A trace that `--trace` wrote is read back, and the judge must reach the same verdict.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"
@@ -19,7 +19,7 @@ std::string trace_text(const std::string& name, std::uint64_t seed) {
   return text;
 }
 
-TEST(TraceFile, ATraceReadBackGetsTheSameVerdict) {
+TEST(TraceFile, JudgeReachesTheSameVerdictOnATraceReadBack) {
   for (const char* name : {"first-ack-lost", "tree-16"}) {
     const auto records = judge::parse_trace_text(trace_text(name, 1));
     ASSERT_TRUE(records) << records.error().message;
@@ -31,7 +31,7 @@ TEST(TraceFile, ATraceReadBackGetsTheSameVerdict) {
   }
 }
 
-TEST(TraceFile, EveryRecordIsReadBack) {
+TEST(TraceFile, EveryRecordOfATraceIsReadBackUnchanged) {
   const std::string text = trace_text("first-nak-lost", 1);
   const auto records = judge::parse_trace_text(text);
   ASSERT_TRUE(records) << records.error().message;

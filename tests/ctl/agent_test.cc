@@ -1,4 +1,4 @@
-// CtlAgent, the part of a device between a controller and the protocol: denied EVs, disabled ports,
+// CtlAgent, which applies a controller's settings to an endpoint: denied EVs, disabled ports,
 // events.
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class CtlAgentTest : public ::testing::Test {
     agent_ = std::make_unique<CtlAgent>(open(), evs_, engine::plane_congestion());
   }
   void TearDown() override {
-    profiles_.reset();  // the agent holds its own use of the profile
+    profiles_.reset();  // the profile stays in use by the agent
     agent_.reset();
     controller_.reset();
     std::filesystem::remove_all(directory_);
@@ -56,7 +56,7 @@ class CtlAgentTest : public ::testing::Test {
     ASSERT_TRUE(controller_->modify_ev(1, change));
     ASSERT_TRUE(controller_->modify_ev(1, {.state = ProfileState::kOnline}));
   }
-  // A QP with the profile at end 0, connected to a QP without a profile.
+  // Makes a QP at end 0 that uses the profile, connected to a QP at end 1 without a profile.
   void connect() {
     const auto profiles = agent_->find({.ev = 1, .cc = 0});
     ASSERT_TRUE(profiles) << profiles.error().message;
@@ -71,14 +71,14 @@ class CtlAgentTest : public ::testing::Test {
     agent_->set_qp(pair_->now, pair_->end(0), qps_.qpn[0], profiles_);
     agent_->service(pair_->now, pair_->end(0));
   }
-  // Registers a listener for events and passes on the controller's state.
+  // Opens an event queue and lets the agent find it.
   auto listen() {
     auto queue =
         EvEventQueue::open(controller_->events_directory(ControllerState::Make::kYes).value());
     EXPECT_TRUE(controller_->touch());
     return queue;
   }
-  // The EVs that data of end 0 uses.
+  // Sends data from end 0 and returns the EVs of its packets.
   std::set<std::uint32_t> used() {
     std::set<std::uint32_t> out;
     const auto before = pair_->fate;
@@ -145,7 +145,7 @@ TEST_F(CtlAgentTest, ADisabledPortCarriesNoPackets) {
   EXPECT_EQ(used(), values({0, 1, 2, 3}));
 }
 
-// No QP connects again: running QPs stop using the replaced EVs and use the new ones.
+// The QPs stay connected: they stop using the replaced EVs and begin to use the new ones.
 TEST_F(CtlAgentTest, ReplacedEvsReachRunningQps) {
   make_profile();
   connect();
@@ -186,7 +186,7 @@ TEST_F(CtlAgentTest, ANewCongestionControlProfileReachesRunningQps) {
   EXPECT_FALSE(used().empty());
 }
 
-TEST_F(CtlAgentTest, AnEvThatGoesBadAndComesBackGivesEvents) {
+TEST_F(CtlAgentTest, EvThatBecomesBadAndGoodAgainGivesTwoEvents) {
   make_profile();
   auto queue = listen();
   ASSERT_TRUE(queue);
@@ -201,8 +201,8 @@ TEST_F(CtlAgentTest, AnEvThatGoesBadAndComesBackGivesEvents) {
   EvEvent events[4];
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kAssumedBad}));
-  // A query in any process gives the same answer; the file keeps only the state that the controller
-  // set.
+  // observed() has the states that QPs found, in every process. snapshot() has only the states that
+  // the controller set.
   const auto states = [&](const CtlModel& model) {
     std::vector<EvState> out;
     for (const EvEntry& entry : model.evs[1].evs) out.push_back(entry.state);
@@ -218,7 +218,7 @@ TEST_F(CtlAgentTest, AnEvThatGoesBadAndComesBackGivesEvents) {
   EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kGood}));
   EXPECT_EQ(agent_->counters().events, 2u);
   EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kGood, kGood}));
-  // States outside the event mask are not reported.
+  // A state that is not in the event mask gives no event.
   ASSERT_TRUE(controller_->modify_ev(1, {.event_mask = 1}));
   agent_->service(pair_->now, pair_->end(0));
   pair_->fate = [&](int from, const world::Datagram& d) {
@@ -229,14 +229,14 @@ TEST_F(CtlAgentTest, AnEvThatGoesBadAndComesBackGivesEvents) {
   agent_->service(pair_->now, pair_->end(0));
   EXPECT_EQ((*queue)->poll(events), 0u);
   EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kBad, kGood}));
-  // When a QP is destroyed, the states that only this QP knew are dropped.
+  // When a QP is destroyed, EVs that only this QP found bad become good.
   agent_->remove_qp(qps_.qpn[0]);
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0].state, EvState::kGood);
   EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kGood, kGood}));
 }
 
-// An EV that a controller denies was not found bad by a QP.
+// Denying an EV does not mean that a QP found the EV bad.
 TEST_F(CtlAgentTest, DenyingAnEvGivesNoEvent) {
   make_profile();
   auto queue = listen();

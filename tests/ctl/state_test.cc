@@ -1,4 +1,4 @@
-// The controller's state between real processes: use, kill -9, two writers, permissions, events.
+// The controller's state shared by real processes: use, kill -9, two writers, permissions, events.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -56,7 +56,7 @@ class CtlStateTest : public ::testing::Test {
     EXPECT_TRUE(state) << state.error().message;
     return std::move(state).value();
   }
-  // EV profile 1 with two EVs, ONLINE.
+  // Brings EV profile 1 ONLINE, with two EVs.
   static void online(ControllerState& state) {
     ASSERT_TRUE(state.modify_format(13, format_change({16, 16})));
     ASSERT_TRUE(state.modify_format(13, {.state = kOnline}));
@@ -67,8 +67,8 @@ class CtlStateTest : public ::testing::Test {
     ASSERT_TRUE(state.modify_ev(1, change));
     ASSERT_TRUE(state.modify_ev(1, {.state = kOnline}));
   }
-  // Runs `body` in a child until it returns or kill_child() is called. The child sends one byte
-  // when it is ready.
+  // Runs `body` in a child process until `body` returns or end() is called. Waits for the byte that
+  // `body` writes to `ready`.
   pid_t child(const std::function<void(int ready)>& body) {
     std::array<int, 2> ends{};
     EXPECT_EQ(pipe(ends.data()), 0);
@@ -115,7 +115,7 @@ TEST_F(CtlStateTest, ProcessesThatStartTogetherAllSeeACompleteState) {
           {.directory = directory_, .device = "weft0", .shape = {.port_mask = 0b11110}});
       _exit(state ? 0 : 1);
     }
-    close(start[1]);  // starts all processes
+    close(start[1]);  // all children continue now
     close(start[0]);
     for (const pid_t child : all) {
       int status = -1;
@@ -125,8 +125,8 @@ TEST_F(CtlStateTest, ProcessesThatStartTogetherAllSeeACompleteState) {
   }
 }
 
-// No space for the first page of the file: an error, and no partial file is left that others would
-// read as damaged.
+// If there is no space for the first page of the file, opening fails, and no partial file remains
+// that others would take for a damaged one.
 TEST_F(CtlStateTest, AFailedFirstWriteLeavesNoFile) {
   const pid_t child = fork();
   if (child == 0) {
@@ -160,7 +160,8 @@ TEST_F(CtlStateTest, StateOutlivesProcessesAndAllProcessesSeeIt) {
   EXPECT_EQ(use->view.entries[1].path, (fabric::Ev{.value = 0xb, .port = 2}));
   EXPECT_EQ(use->view.entries[1].state, EvState::kDenied);
   EXPECT_EQ(use->view.event_mask, 3u);
-  // One process denies an EV; the other sees first the new generation number, then the state.
+  // One process denies an EV. The other process must see a new generation number, and then the new
+  // state.
   const std::uint64_t seen = two->generation();
   ASSERT_TRUE(one->modify_ev(
       1, {.ops = EvOps{.op = EvOp::kModifyState, .entries = {{.ev = stev(0xa, 1), .state = 4}}}}));
@@ -177,10 +178,10 @@ TEST_F(CtlStateTest, ProfileZeroMeansTheDefaultsUntilConfigured) {
   auto cc = state->use_cc_profile(0);
   ASSERT_TRUE(cc);
   EXPECT_EQ(cc->view.algorithm, CcAlgorithm::kNscc);
-  EXPECT_EQ(state->use_ev_profile(1).error().code, EINVAL);  // INIT
+  EXPECT_EQ(state->use_ev_profile(1).error().code, EINVAL);  // EV profile 1 is in INIT
   EXPECT_EQ(state->use_ev_profile(kEvProfilesMax).error().code, EINVAL);
   EXPECT_EQ(state->use_cc_profile(kCcProfilesMax).error().code, EINVAL);
-  // A default in use does not keep the profile busy.
+  // Using the defaults must not prevent a change of the profile.
   ASSERT_TRUE(state->modify_cc(0, {.state = kOffline, .algorithm = CcAlgorithm::kNone}));
   ASSERT_TRUE(state->modify_cc(0, {.state = kOnline}));
   EXPECT_EQ(state->use_cc_profile(0)->view.algorithm, CcAlgorithm::kNone);
@@ -195,7 +196,7 @@ TEST_F(CtlStateTest, AUseKeepsTheProfileOnlineUntilItsProcessIsKilled) {
     auto use = mine->use_ev_profile(1);
     auto again = mine->use_ev_profile(1);
     if (!use || !again) _exit(1);
-    again->use.release();  // one of two uses: still in use
+    again->use.release();  // the profile has a second use
     (void)!::write(ready, "x", 1);
     pause();
   });
@@ -210,8 +211,8 @@ TEST_F(CtlStateTest, SeveralChangesInOneAreAllMadeOrNone) {
   online(*state);
   const auto before = state->snapshot().value();
   using Changes = ControllerState::Changes;
-  // The first entry of the batch is done when the second fails. In a single operation it would stay
-  // done; here it must be undone.
+  // The first entry of the batch succeeds, the second fails. In a single modify_ev() the first
+  // entry would be kept; here it must be undone.
   const EvOps half{.op = EvOp::kModifyState,
                    .entries = {{.ev = stev(0xa, 1), .state = 4}, {.ev = stev(0xc, 1), .state = 4}}};
   const auto failed = state->change_together([&](Changes& to) -> CtlResult<void> {
@@ -223,7 +224,8 @@ TEST_F(CtlStateTest, SeveralChangesInOneAreAllMadeOrNone) {
   EXPECT_EQ(*state->snapshot().value(), *before);
   EXPECT_FALSE(state->modify_ev(1, {.ops = half}));
   EXPECT_EQ(state->snapshot().value()->evs[1].evs[0].state, EvState::kDenied);
-  // One change takes a profile down and up again; it is refused while the profile is in use.
+  // One change brings a profile OFFLINE and ONLINE again. It must be refused while the profile is
+  // in use.
   const auto round = [&](Changes& to) -> CtlResult<void> {
     WEFT_CHECK(to.modify_port({.port = 3, .enabled = false}));
     WEFT_CHECK(to.modify_ev(1, {.state = kOffline}));
@@ -282,8 +284,8 @@ TEST_F(CtlStateTest, AForkedChildHoldsNoUseOfAProfile) {
   close(ends[1]);
 }
 
-// A writer may be killed at any moment: the file is the old state or the new one, and the next
-// writer can continue.
+// A writer may be killed at any moment. Then the file must have the old state or the new state, and
+// the next writer must be able to continue.
 TEST_F(CtlStateTest, AWriterMayBeKilledAtAnyPoint) {
   auto state = open();
   online(*state);
@@ -353,7 +355,7 @@ TEST_F(CtlStateTest, BadNamesAndDirectoriesAreRefused) {
   fs::permissions(directory_, fs::perms{0777});
   EXPECT_FALSE(ControllerState::open({.directory = directory_, .device = "weft0"}));
   fs::permissions(directory_, fs::perms{0700});
-  // The directory is missing and cannot be created: the state has its defaults and cannot be
+  // The directory is missing and cannot be created: the state has its initial values, and cannot be
   // changed.
   auto nowhere = ControllerState::open({.directory = "/proc/self/nosuch", .device = "weft0"});
   ASSERT_TRUE(nowhere);
@@ -378,10 +380,9 @@ TEST_F(CtlStateTest, OnlyTheOwnerMayChangeTheState) {
     pause();
   });
   EXPECT_EQ(state->modify_ev(1, {.state = kOffline}).error().code,
-            EBUSY);  // its own use counts too
+            EBUSY);  // a use by this process counts too
   end(other);
-  // Root without the capability may not change a system device, but may change a device of the
-  // user.
+  // Root without CAP_NET_ADMIN may change a device of a user, but not a system device.
   const pid_t uncapped = child([&](int ready) {
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     __user_cap_data_struct data[2]{};
@@ -414,7 +415,7 @@ TEST_F(CtlStateTest, EventsReachEveryListenerWithAnExactCountOfLosses) {
     ASSERT_EQ(queue->poll(got), 1u);
     EXPECT_EQ(got[0], first);
   }
-  // No listener reads: the kernel's queue fills, and every further event is counted as lost.
+  // No listener reads: the kernel's queues fill. Each further event must be counted as lost.
   constexpr std::uint64_t kMany = 20'000;
   for (std::uint64_t i = 0; i < kMany; ++i) sender.send(first);
   ASSERT_GT(sender.dropped(), 0u);
@@ -425,14 +426,14 @@ TEST_F(CtlStateTest, EventsReachEveryListenerWithAnExactCountOfLosses) {
     EXPECT_GE(received, kEventsMin);
     for (std::uint64_t i = 0; i < received; ++i) lost += all[i].drop_count;
     EXPECT_EQ(lost, 0u);
-    sender.send(first);  // reports the events lost before it
+    sender.send(first);  // carries the number of events lost before it
     ASSERT_GE(queue->poll(got), 1u);
     EXPECT_EQ(received + got[0].drop_count, sent) << "and no other is missing";
-    ++sent;  // the other queue had no room for the last one
+    ++sent;  // the other listener's queue is still full, so this event counts as lost there
     while (queue->poll(got) > 0) {
     }
   }
-  // A listener that ends is forgotten, and its socket is removed.
+  // When a listener ends, its socket must be removed.
   queues[0].reset();
   sender.send(first);
   ASSERT_TRUE(sender.refresh(*state->events_directory(ControllerState::Make::kNo)));

@@ -1,5 +1,5 @@
-// Any bytes as the body of a controller's state file: parsing gives a consistent model, or one line
-// that names the mistake; and a model survives emitting and parsing.
+// Any bytes as the body of a controller's state file. Parsing must give a consistent model, or one
+// line that names the mistake. A model must survive emitting and parsing.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   const auto raw = weft::control::ctl_model_from(bytes);
   WEFT_ASSERT(raw || !raw.error().message.empty());
-  // The header is right, so that the input gets past the checksum.
+  // The header gets a valid checksum, so that the parser reads the body.
   const auto file = weft::control::with_ctl_header(bytes);
   const auto model = weft::control::ctl_model_from(file);
   if (!model) {

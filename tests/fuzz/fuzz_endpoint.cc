@@ -1,6 +1,6 @@
-// An endpoint under random packets, port events, deadlines, posts and polls. Checked for every
-// input: no crash, no byte placed outside the registered region, every sent packet parses and goes
-// to a port with room, and every work request completes at most once and in order.
+// An endpoint gets random packets, port events, deadlines, posts and polls. For every input: it
+// must not crash; no byte is placed outside the registered region; every packet that it sends can
+// be parsed and is for a port with room; every work request completes at most once and in order.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kPorts = 2, kMtu = 256, kKey = 0x77;
 constexpr std::uint64_t kRegionAt = 0x1'0000, kRegionSize = 0x1'0000;
 
-// The input, read from the front; after its end every byte is 0.
+// Takes values from the front of the fuzzer's input. After the end of the input every byte is 0.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
@@ -79,7 +79,8 @@ class Machine {
  private:
   struct QpOf {
     Qpn qpn = 0;
-    Psn first, next_in;  // first PSN that the endpoint sends; a PSN near the one that it expects
+    // first PSN that the endpoint sends; a PSN near the one that it expects to receive next
+    Psn first, next_in;
     std::uint64_t posted = 0, done = 0;
     std::uint64_t receives = 0, received = 0;
     bool alive = false;
@@ -128,7 +129,7 @@ class Machine {
     if (!made) return;
     q.qpn = *made;
     q.alive = true;
-    if (i == 3 && in_.flag()) return;  // the last QP may stay unconnected
+    if (i == 3 && in_.flag()) return;  // sometimes leave the last QP unconnected
     PeerInfo peer;
     for (std::uint32_t port = 0; port < kPorts; ++port)
       peer.ports[port] = peer_address(i % 2, port);
@@ -231,7 +232,7 @@ class Machine {
     if (at == kNever) return;
     if (at > now_) now_ = at;
     endpoint_.on_deadline(now_, in_.flag() ? Duration::ms(2) : Duration());
-    // The endpoint may ask to be called again at once, but not for ever.
+    // The endpoint may ask to be called at once again, but not without end.
     for (int again = 0; endpoint_.next_deadline() <= now_; ++again) {
       WEFT_ASSERT(again < 64);
       endpoint_.on_deadline(now_, Duration());
@@ -263,7 +264,7 @@ class Machine {
     endpoint_.on_datagrams(now_, {&d, 1});
   }
 
-  // One to four packets in a batch, most of them for one QP and valid.
+  // Gives a batch of one to four packets, most of them valid and for the same QP.
   void give_packets(std::uint32_t i) {
     std::array<std::array<std::byte, wire::kHeaderSizeMax>, 4> bytes;
     std::array<world::Datagram, 4> batch;
@@ -384,7 +385,7 @@ class Machine {
     }
   }
 
-  // Every write and every receive completes once and in order.
+  // Every write and every receive must complete once and in order.
   void take_completions() {
     std::array<Completion, 8> out;
     for (std::size_t n = out.size(); n == out.size();) {

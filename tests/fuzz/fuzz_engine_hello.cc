@@ -1,5 +1,5 @@
-// Any bytes as the Hello of the other end: parsing gives a Hello or one line that names the
-// mistake, and a Hello survives emitting and parsing.
+// Any bytes as the other end's Hello. Parsing must give a Hello, or one line that names the
+// mistake. A Hello must survive emitting and parsing.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Any text: parse_ipv6() yields an address or one short line, and an address survives its canonical
-// text. Any address: its parsed form (a host's port, a list of uSIDs) gives that address again.
+// Any text: parse_ipv6() must give an address or one short line, and an address must survive
+// writing and parsing its canonical text. Any address: if it can be parsed as a host's port or a
+// list of uSIDs, that value must give the same address again.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -31,7 +32,7 @@ void check(std::string_view text) {
     WEFT_ASSERT(parsed.error().message.size() < 200);
     WEFT_ASSERT(parsed.error().message.find('\n') == std::string::npos);
   }
-  // The same bytes as an address.
+  // Now the bytes of the input as an address.
   Ipv6 address;
   for (std::size_t i = 0; i < 16; ++i) {
     const unsigned char byte = i < text.size() ? static_cast<unsigned char>(text[i]) : 0;

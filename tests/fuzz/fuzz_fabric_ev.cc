@@ -1,9 +1,9 @@
-// Any format, any fields, any EV: refused with one line, or expanded by the rules. A second
-// implementation here computes the expansion on strings of '0' and '1'. Generated profiles stay in
-// their ranges.
+// Any format, fields and EV: the EV must be refused with one line, or expanded by the rules. A
+// second implementation in this file computes the expansion on strings of '0' and '1'. EVs of
+// generated profiles must stay in their ranges.
 //
-// Input: mode, field counts of format and profile, count, ports; widths; fields of 17 bytes; the
-// EV. Zeros at the end.
+// The input, in order: mode, number of fields of the format and of the profile, count, ports;
+// widths; fields of 17 bytes each; the EV. After the end of the input every byte is 0.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -48,8 +48,8 @@ std::string bits_of(const EvBytes& bytes) {
   return bits;
 }
 
-// The second implementation: the '1's of each mask take the EV's bits in turn. Empty if bits of the
-// EV are left over.
+// The second implementation: the bits that are '1' in each mask take the EV's bits in order. Empty
+// if bits of the EV remain.
 std::string expand_slowly(const EvFormat& format, const std::vector<EvField>& fields,
                           const std::string& ev) {
   std::string out;

@@ -1,5 +1,5 @@
-// Any text: each line is a record or an error, a record survives writing and reading, and the judge
-// processes all records without a crash.
+// Any text: each line must give a trace record or an error, a record must survive writing and
+// reading, and the judge must process all records without a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 namespace weft::judge {
 namespace {
 
-// Adds the record of the line, if it is one. False if not.
+// Adds the record of this line to `records`. False if the line is no record.
 bool read_line(std::string_view line, std::vector<TraceRecord>& records) {
   const auto record = parse_trace_line(line, 1);
   if (!record) {

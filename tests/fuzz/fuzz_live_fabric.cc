@@ -1,9 +1,9 @@
-// Any bytes as packets of hosts at any times, and any text as faults: the software switch never
-// crashes, counts every packet, and delivers only packets with consistent lengths.
+// Hosts send any bytes at any times, and faults are any text. The software switch must not crash,
+// must count every packet, and must deliver only packets whose lengths are consistent.
 //
-// The input is a list of records: one byte for the kind (0 to 3: a packet, with host and plane in
-// the bits; 4: a fault as text; otherwise time passes), two bytes for the length, and that many
-// bytes.
+// The input is a list of records: a byte for the kind, two bytes for a length, and so many bytes.
+// Kinds 0 to 3 are a packet (other bits of the byte give host and plane), 4 is a fault as text, and
+// any other kind lets time pass.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -67,7 +67,8 @@ void check(ConstBytes in) {
       take_all(fabric, now);
     }
   }
-  // All packets leave in the end; a packet may be delayed by at most a day, several times.
+  // In the end all packets must have left. A packet may be delayed several times, each time by up
+  // to a day.
   take_all(fabric, now + Duration::s(86'400 * 20));
   take_all(fabric, now + Duration::s(86'400 * 20));
   WEFT_ASSERT(fabric.packets_in_fabric() == 0);

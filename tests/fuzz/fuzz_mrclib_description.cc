@@ -1,5 +1,5 @@
-// Any bytes as the description of a peer's group or region on a lib_mrc.so: parsing gives a value or
-// one line that names the mistake, and a value has exactly the bytes that it came from.
+// Any bytes as a peer's description of a group or region. Parsing must give a value, or one line
+// that names the mistake. Emitting the value must give exactly the same bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

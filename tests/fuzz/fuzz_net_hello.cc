@@ -1,6 +1,6 @@
-// Any bytes as hellos, in any order, to two ends that also exchange real ones: only genuine hellos
-// parse, they survive emitting, and the ends have keys only if these are the same ones. The input
-// is a script: one byte for the next action, then the arguments of that action.
+// Two ends exchange genuine hellos and also receive any bytes as hellos, in any order. Only genuine
+// hellos may be parsed, and they must survive emitting. If both ends have keys, the keys must be
+// the same. The input is a script: one byte selects an action, and the action's arguments follow.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -44,10 +44,10 @@ class Ends {
       case 0:
         if (const auto hello = end.poll_hello(now_)) keep(*hello);
         break;
-      case 1:  // a genuine hello, repeated or late
+      case 1:  // a genuine hello, again or late
         if (!sent_.empty()) deliver(end, sent_[script.byte() % sent_.size()]);
         break;
-      case 2: {  // a genuine hello, altered
+      case 2: {  // a genuine hello with changed bytes
         if (sent_.empty()) break;
         seal::SecureHello::Packet packet = sent_[script.byte() % sent_.size()];
         const seal::SecureHello::Packet genuine = packet;

@@ -1,6 +1,7 @@
-// Any bytes to a secured end: a packet opens only if the other end sealed it, and then unchanged.
-// The first byte of the input selects the meaning of the rest. 0 and 1: a packet (not trimmed,
-// trimmed). Otherwise edits of a genuine packet: pairs of a position and a change.
+// An end with a job secret receives any bytes. It may accept a packet only if the other end sealed
+// it, and then must deliver the same contents. The first byte of the input selects what the rest
+// is. 0: a whole packet. 1: a trimmed packet. Otherwise: changes to a genuine packet, as pairs of a
+// position and a value.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Any text as a scenario file: parsing gives a scenario that can be planned, or one line that names
-// the mistake.
+// Any text as a scenario file. Parsing must give a scenario for which a plan can be made, or one
+// line that names the mistake.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto topology = fabric::Topology::make(parsed->topology);
   WEFT_ASSERT(topology.has_value());
-  // Small scenarios are also written out.
+  // Only for small scenarios: also make the plan.
   if (topology->host_count() > 64 || topology->link_count() > 10'000) return 0;
   const scenario::Plan plan = scenario::make_plan(*parsed, *topology, Prng(1));
   WEFT_ASSERT(plan.ends.size() == 2 * plan.connections.size());
@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::uint64_t faults = 0;
   for (const auto& fault : parsed->faults) {
     faults += fault.count;
-    if (fault.kind == scenario::FaultKind::kLinkFlap) return 0;  // up to 100,000 flaps: slow
+    // may have 100,000 flaps, which takes too long
+    if (fault.kind == scenario::FaultKind::kLinkFlap) return 0;
   }
   if (faults <= 1000) (void)scenario::make_fault_plan(parsed->faults, *topology, {});
   (void)scenario::draw_faults(parsed->random_faults, *topology, parsed->transport, Prng(1));

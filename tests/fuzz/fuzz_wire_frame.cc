@@ -1,5 +1,5 @@
-// Any bytes: parse_frame() yields a frame or a drop reason. A frame survives emit_frame() and
-// parse_frame(), and its ICRC is then right.
+// Any bytes: parse_frame() must give a frame or a drop reason. A frame must survive emit_frame()
+// and parse_frame(), and its ICRC must be right afterwards.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Any bytes: parse() yields a packet or a drop reason, and a packet survives emit() and parse().
+// Any bytes: parse() must give a packet or a drop reason. A packet must survive emit() and parse().
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@ void check(ConstBytes bytes, ParseOptions options) {
   WEFT_ASSERT(*second == *first);
 }
 
-// The parts cover the whole datagram. If parse() accepts it, the header part has the size that
-// parse() uses.
+// Header and payload together must be the whole datagram. If parse() accepts the datagram, the
+// header must have the size that parse() found.
 void check_split(ConstBytes bytes, ParseOptions options) {
   const auto parts = split_datagram(bytes, options);
   if (!parts) return;

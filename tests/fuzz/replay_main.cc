@@ -1,11 +1,12 @@
-// Runs a fuzz target without libFuzzer: every file of the corpus folder, then seeded mutations of
-// each. The same inputs in the same order on every machine, so a failure repeats.
+// Runs a fuzz target without libFuzzer: on every file of the corpus folder, then on mutations of
+// each file, drawn from a fixed seed. The inputs and their order are the same on every machine, so
+// that a failure can be repeated.
 //
 //   fuzz_NAME CORPUS_FOLDER             replay all (an absent folder is an empty corpus)
 //   fuzz_NAME FILE                      replay one, without mutations: a finding
 //
-// A target asserts. If an input breaks an assertion, a handler prints that input before the program
-// ends.
+// Targets use assertions. If an input breaks one, a signal handler prints which input it was before
+// the program ends.
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
@@ -27,11 +28,11 @@ using Input = std::vector<std::uint8_t>;
 constexpr int kMutationsPerInput = 200;
 constexpr std::size_t kInputSizeMax = 1 << 16;
 
-// The current input, for the message of an abort: a file and the number of its mutations.
+// The current input, for the message of an abort: its file and how many mutations were made.
 const char* running_name = "";
 int running_mutation = 0;
 
-// WEFT_ASSERT aborts: prints the input, then continues to abort.
+// Called when WEFT_ASSERT aborts: prints the input, then aborts.
 void name_the_input(int signal) {
   std::fprintf(stderr, "the input was %s, mutation %d (0: as it is)\n", running_name,
                running_mutation);
@@ -60,13 +61,13 @@ Input read_file(const fs::path& path) {
 void run(const Input& input, const std::string& name, int mutation = 0) {
   running_name = name.c_str();
   running_mutation = mutation;
-  // The allocation has the exact size, so that AddressSanitizer detects a read past the end.
+  // An allocation of exactly this size, so that AddressSanitizer detects a read past the end.
   const Input exact(input.begin(), input.end());
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
 
-// One small change: a bit, a byte, a boundary value, a cut, an insertion, a repeat, a splice with
-// another input.
+// Makes one small change: flips a bit, sets a byte or a boundary value, cuts, inserts, repeats, or
+// splices with another input.
 void mutate(Input& input, Random& random, const std::vector<Input>& corpus) {
   const auto at = [&] {
     return input.begin() + static_cast<std::ptrdiff_t>(random.below(input.size() + 1));
@@ -144,7 +145,7 @@ int main(int argc, char** argv) {
     corpus.push_back(read_file(path));
     names.push_back(path.filename().string());
   }
-  // Every corpus includes the empty input; its mutations are built from nothing.
+  // Every corpus also has the empty input, whose mutations begin with nothing.
   corpus.emplace_back();
   names.emplace_back("(empty)");
 
@@ -155,7 +156,7 @@ int main(int argc, char** argv) {
     Input input = corpus[i];
     for (int mutation = 1; mutation <= kMutationsPerInput; ++mutation, ++runs) {
       if (mutation % 8 == 1)
-        input = corpus[i];  // up to eight changes accumulate, then it restarts from the original
+        input = corpus[i];  // after eight mutations, begin with the original again
       mutate(input, random, corpus);
       run(input, names[i], mutation);
     }

@@ -1,12 +1,12 @@
-// Checks abi_list.h with a C++ compiler. It compiles if every entry of the list is right.
+// Checks abi_list.h with a C++ compiler: this file compiles if every entry of the list is right.
 #include <cstddef>
 #include <type_traits>
 
 #include "mrc.h"
 #include "mrc_ctl.h"
 
-// A pointer to a noexcept function converts to a pointer without noexcept, and to nothing else. So
-// the list fits headers with and without noexcept.
+// A pointer to a noexcept function converts only to the same type without noexcept. So the list
+// fits headers with noexcept and without it.
 #define ABI_SIZE(type, size) static_assert(sizeof(type) == (size), "size of " #type);
 #define ABI_FIELD(type, field, offset, size)                          \
   static_assert(offsetof(type, field) == (offset), #type "." #field); \

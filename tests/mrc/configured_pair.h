@@ -1,5 +1,5 @@
-// Two processes, each with its own settings, connect a QP and write. A third process forwards the
-// values that they exchange. For tests of the link that carries a QP: shared memory or the planes.
+// Two processes with different settings connect a QP and write. A third process forwards the values
+// that they exchange. For tests of what carries a QP's packets: shared memory or the planes.
 #pragma once
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace weft::mrc_test {
 
 using Environment = std::map<std::string, std::string>;
 
-// Whether this process has mapped a shared memory ring, which is a memfd.
+// True if this process has mapped a shared memory ring. Rings are memfds.
 inline bool has_rings() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -26,7 +26,7 @@ inline bool has_rings() {
   return false;
 }
 
-// One End in a child process that has its own settings and had opened no device before.
+// An End in a child process, which has its own settings because it had not opened a device before.
 struct Child {
   Host host;
   End end;
@@ -44,8 +44,8 @@ inline void use(const Environment& environment) {
 
 inline constexpr std::uint32_t kSizes[] = {0, 1, 8, 4097, 65'536, 65'537, 700'001};
 
-// Writes each size with an immediate, waits for the peer's answer each time, and reports whether
-// there are rings.
+// The writing process: writes each size with an immediate and waits for the peer's answer each
+// time. Sends has_rings() at the end.
 inline void write_all(const Line& line) {
   Child child({.bytes = 1 << 20, .pieces = 4});
   ASSERT_TRUE(child.host.is_open());
@@ -61,7 +61,7 @@ inline void write_all(const Line& line) {
     line.send(size);
     line.receive<int>();
   }
-  // A gathered write; no piece is a multiple of the packet size.
+  // A write of four pieces, whose sizes are no multiples of the packet size.
   fill(child.end.memory.data(), 300'000, 99);
   std::vector<ibv_sge> sges;
   for (std::uint32_t at = 0; at < 300'000; at += 75'000) {
@@ -77,14 +77,14 @@ inline void write_all(const Line& line) {
   wr.wr.rdma.remote_addr = peer.at;
   wr.wr.rdma.rkey = peer.rkey;
   ASSERT_EQ(mrc_post_send(child.end.qp, &wr, &bad), 0);
-  // The other end only reads its memory and calls no function of the library.
+  // Meanwhile the peer only reads its memory and calls no function of the library.
   line.send(has_rings());
   line.receive<int>();
   EXPECT_EQ(wait_for(child.end.send_cq).status, IBV_WC_SUCCESS);
 }
 
-// Reads memory that another thread writes, as RDMA programs do; TSan would report this intended
-// race.
+// Waits until all bytes have the pattern. Another thread writes them meanwhile, as is usual in RDMA
+// programs; TSan must not report this intended race.
 __attribute__((no_sanitize("thread"), noinline)) inline bool spin_until_all(const std::uint8_t* at,
                                                                             std::uint32_t size,
                                                                             std::uint64_t seed) {
@@ -125,7 +125,8 @@ inline void receive_all(const Line& line) {
   line.receive<int>();
 }
 
-// Runs both processes and forwards every value between them; the last value of each is the result.
+// Runs both processes and forwards all values between them. Returns what each process sent at its
+// end.
 struct Rings {
   bool at_writer = false, at_receiver = false;
 };

@@ -19,7 +19,7 @@ class Devices : public testing::Test {
     directory_ = pattern;
   }
   ~Devices() override { std::filesystem::remove_all(directory_); }
-  // Must run in a process that has not listed devices yet.
+  // Writes the configuration file. REQUIRES a process that has not listed devices yet.
   void configure(const std::string& text) const {
     const std::string path = directory_ + "/weft.toml";
     std::ofstream(path) << text;
@@ -53,7 +53,7 @@ TEST_F(Devices, DevicesAreListedByNumberWithTheirGidsAndPorts) {
   OtherProcess child([&](const Line&) {
     configure(kTwo);
     EXPECT_EQ(names(), (std::vector<std::string>{"weft0", "weft1", "weft10"}));
-    const std::uint8_t first[] = {0, 1, 2};  // the second byte of each address
+    const std::uint8_t first[] = {0, 1, 2};  // the second byte of the address in each plane
     std::uint64_t guids[3] = {};
     int i = 0;
     for (const std::string& name : names()) {
@@ -76,7 +76,7 @@ TEST_F(Devices, DevicesAreListedByNumberWithTheirGidsAndPorts) {
   EXPECT_EQ(child.join(), 0);
 }
 
-// A port is a plane: verbs show every port, and the GID of any port names the host.
+// Verbs show every port (one in each plane), and the GID of any port names the host.
 TEST(Ports, EveryPortHasAGidAndEachOfTheseNamesTheHost) {
   Host host;
   ASSERT_TRUE(host.is_open());
@@ -110,7 +110,7 @@ TEST(Ports, EveryPortHasAGidAndEachOfTheseNamesTheHost) {
   EXPECT_NE(ibv_query_port(host.verbs, 5, &none), 0);
 }
 
-// One process uses all devices at the same time; the other process connects to two of them.
+// One process uses all its devices at the same time. The other process connects to two of them.
 TEST_F(Devices, SeveralDevicesOfOneProcessWorkAtTheSameTime) {
   WEFT_NEEDS_FRESH_PROCESS();
   const auto talk = [&](const Line& line, std::uint64_t seed) {
@@ -160,7 +160,7 @@ TEST_F(Devices, SeveralDevicesOfOneProcessWorkAtTheSameTime) {
   EXPECT_EQ(b.join(), 0);
 }
 
-// A change of one device does not change the other.
+// Both devices have their own controller's state and ports.
 TEST_F(Devices, AChangeOfOneDeviceDoesNotChangeAnother) {
   WEFT_NEEDS_FRESH_PROCESS();
   OtherProcess child([&](const Line&) {
@@ -188,7 +188,7 @@ TEST_F(Devices, AMistakeInTheConfigurationFileHidesAllDevices) {
   OtherProcess child([&](const Line&) {
     configure("[device.weft1]\nmtu = 1024\n");
     ibv_device** const list = ibv_get_device_list(nullptr);
-    // The host may have real devices too.
+    // The host may have real devices as well.
     for (int i = 0; list != nullptr && list[i] != nullptr; ++i)
       EXPECT_FALSE(std::string(ibv_get_device_name(list[i])).starts_with("weft"));
     if (list != nullptr) ibv_free_device_list(list);

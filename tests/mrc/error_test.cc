@@ -1,4 +1,4 @@
-// Errors of a QP, and how a program learns of them.
+// Errors of a QP, and how they are reported to the program.
 #include <sys/mman.h>
 
 #include "mrc_end.h"
@@ -78,7 +78,7 @@ TEST(Errors, QpWithoutRemoteWriteIsRefused) {
   EXPECT_EQ(wait_for(a.send_cq).status, IBV_WC_REM_ACCESS_ERR);
 }
 
-// A QP must not use memory of another domain, as source or as target.
+// A QP must use no memory of another protection domain, neither as source nor as target.
 TEST(Errors, MemoryOfAnotherDomainIsRefused) {
   Pair pair;
   ibv_pd* const other = ibv_alloc_pd(pair.host.verbs);
@@ -96,7 +96,7 @@ TEST(Errors, MemoryOfAnotherDomainIsRefused) {
   EXPECT_EQ(ibv_dealloc_pd(other), 0);
 }
 
-// Requests before the bad one are carried out; later requests are flushed.
+// Requests before the bad one must be carried out, and later requests must be flushed.
 TEST(Errors, BadLocalKeyFailsItsRequestAndLaterOnesOnly) {
   Pair pair;
   for (std::uint64_t id = 0; id < 3; ++id)
@@ -128,7 +128,7 @@ TEST(Errors, ErrStateFlushesPostedAndLaterRequestsInOrder) {
   Host host;
   End a(host), b(host);
   const Wire of_b = b.wire();
-  a.connect(of_b);  // b never acknowledges
+  a.connect(of_b);  // b is not connected, so it acknowledges nothing
   for (std::uint64_t id = 0; id < 20; ++id) {
     ASSERT_EQ(a.post(of_b, {.size = 8, .id = id, .flags = 0}), 0);
     ASSERT_EQ(a.post_receive(100 + id), 0);
@@ -145,7 +145,7 @@ TEST(Errors, ErrStateFlushesPostedAndLaterRequestsInOrder) {
   }
 }
 
-// RESET clears all state, and the QP connects again with the same number.
+// RESET clears all state. Afterwards the QP connects again under the same number.
 TEST(Errors, AfterResetAQpConnectsAgainWithTheSameNumber) {
   Pair pair;
   const std::uint32_t qpn = pair.a.wire().qpn;
@@ -166,12 +166,12 @@ TEST(Errors, AfterResetAQpConnectsAgainWithTheSameNumber) {
   }
 }
 
-// The region is deregistered while writes are sent from it, and then the memory is freed.
+// A region is deregistered while writes are sent from it. Then its memory is freed.
 TEST(Errors, DeregisteredMemoryIsNotRead) {
   Host host;
   End a(host), b(host);
   const Wire of_b = b.wire();
-  a.connect(of_b);  // b acknowledges nothing, so the write stays in flight
+  a.connect(of_b);  // b is not connected and acknowledges nothing, so the write stays in flight
   void* const pages =
       mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
@@ -206,8 +206,8 @@ TEST(Errors, AnOverrunCqIsReported) {
   EXPECT_EQ(mrc_poll_cq(pair.a.send_cq, 8, wc), -1);
 }
 
-// The peer is killed in the middle of a write: an error follows in bounded time, and the survivor
-// can continue.
+// The peer is killed during a write. The error must come within a bounded time, and the survivor
+// must be able to continue.
 TEST(Errors, KilledPeerIsReported) {
   OtherProcess other([](const Line& line) {
     Host host;
@@ -215,7 +215,7 @@ TEST(Errors, KilledPeerIsReported) {
     line.send(end.wire());
     end.connect(line.receive<Wire>());
     line.send(1);
-    line.receive<int>();  // waits until it is killed
+    line.receive<int>();  // never returns: the process is killed
   });
   Host host;
   End end(host);

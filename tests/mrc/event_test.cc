@@ -1,4 +1,4 @@
-// Completion channels: sleeping on a descriptor until a CQ has an event.
+// Completion channels: a program sleeps on a descriptor until a CQ has an event.
 #include <fcntl.h>
 #include <poll.h>
 
@@ -54,7 +54,7 @@ TEST_F(Events, EachArmingGivesOneEvent) {
   EXPECT_EQ(context, b_.get());
   mrc_ack_cq_events(cq, 1);
   EXPECT_EQ(wait_for(b_->receive_cq).status, IBV_WC_SUCCESS);
-  // Not armed: completions arrive, but no events.
+  // The CQ is not armed: completions arrive, but there must be no event.
   send();
   EXPECT_EQ(wait_for(b_->receive_cq).status, IBV_WC_SUCCESS);
   EXPECT_FALSE(is_readable(0));
@@ -93,7 +93,7 @@ TEST_F(Events, DestroyingACqWaitsUntilItsEventsAreAcknowledged) {
   mrc_cq* cq = nullptr;
   void* context = nullptr;
   ASSERT_EQ(mrc_get_cq_event(channel_, &cq, &context), 0);
-  EXPECT_EQ(mrc_destroy_cq(cq), EBUSY);  // its QP still exists
+  EXPECT_EQ(mrc_destroy_cq(cq), EBUSY);  // the CQ's QP still exists
   ASSERT_EQ(mrc_destroy_qp(b_->qp), 0);
   b_->qp = nullptr;
   std::atomic<bool> acknowledged{false};
@@ -105,7 +105,7 @@ TEST_F(Events, DestroyingACqWaitsUntilItsEventsAreAcknowledged) {
   EXPECT_TRUE(acknowledged);
   other.join();
   b_->receive_cq = mrc_create_cq(host_.context, 1, nullptr, nullptr,
-                                 0);  // the destructor of the end destroys it
+                                 0);  // the End's destructor will destroy it
 }
 
 TEST_F(Events, AChannelInUseCannotBeDestroyed) {

@@ -1,4 +1,4 @@
-// Many QPs, many threads, forks.
+// Many QPs, many threads, and forked children.
 #include <dirent.h>
 
 #include <atomic>
@@ -21,8 +21,8 @@ struct Crowd {
 
   struct Options {
     std::size_t count = 1;
-    std::uint32_t bytes = 64;  // per QP
-    std::uint32_t depth = 4;   // of the send queue and of the receive queue
+    std::uint32_t bytes = 64;  // for each QP
+    std::uint32_t depth = 4;   // of both queues of a QP
   };
   Options options;
 
@@ -70,7 +70,7 @@ struct Crowd {
     attr.sq_psn = wire(i).psn;
     ASSERT_EQ(mrc_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, nullptr, 0), 0);
   }
-  // Posts one message of a QP: 64 bytes with an immediate.
+  // Posts one message on a QP: 64 bytes with an immediate.
   struct Post {
     std::uint32_t message = 0, immediate = 0;
   };
@@ -90,7 +90,7 @@ struct Crowd {
   }
 };
 
-// As wait_for, with a longer limit for many processes on few cores.
+// As wait_for(), but sleeps between polls and waits longer, for many processes on few cores.
 ibv_wc asleep_wait_for(mrc_cq* cq) {
   ibv_wc wc{};
   for (const auto until = Clock::now() + kWaitMax; Clock::now() < until;) {
@@ -145,13 +145,13 @@ TEST(Many, AThousandQpsBetweenTwoProcessesCarryAllMessages) {
   EXPECT_EQ(other.join(), 0);
 }
 
-// In a ring each process writes to the next on several QPs, and checks the bytes that the previous
-// one sent.
+// The processes form a ring. Each writes to the next on several QPs, and checks the bytes from the
+// previous one.
 TEST(Many, SixtyFourProcessesOnOneHostExchangeAllMessages) {
   static constexpr std::size_t kProcesses = 64, kPairs = 4;
   static constexpr std::uint32_t kMessages = 16, kSize = 64;
   struct Words {
-    Wire wires[2 * kPairs];  // to the next process, then from the previous one
+    Wire wires[2 * kPairs];  // first to the next process, then from the previous process
   };
   struct Place {
     std::uint64_t self = 0;
@@ -177,7 +177,7 @@ TEST(Many, SixtyFourProcessesOnOneHostExchangeAllMessages) {
         }
       }
       line.send(1);
-      line.receive<int>();  // all processes have posted their receives
+      line.receive<int>();  // wait until all processes have posted their receives
       for (std::uint32_t n = 0; n < kPairs * kMessages; ++n) {
         const std::size_t q = n % kPairs, offset = q * kMessages * kSize + n / kPairs * kSize;
         fill(crowd.memory.data() + offset, kSize, place.self << 32 | n);
@@ -190,7 +190,7 @@ TEST(Many, SixtyFourProcessesOnOneHostExchangeAllMessages) {
         ASSERT_EQ(first_wrong(crowd.memory.data() + offset, kSize, before << 32 | n), kSize);
       }
       line.send(1);
-      line.receive<int>();  // all processes have received everything
+      line.receive<int>();  // wait until all processes have received everything
     }));
   }
   std::vector<Words> words;
@@ -210,8 +210,8 @@ TEST(Many, SixtyFourProcessesOnOneHostExchangeAllMessages) {
   for (const auto& process : processes) EXPECT_EQ(process->join(), 0);
 }
 
-// Some threads post on one QP, some poll one CQ, and others create and destroy QPs at the same
-// time.
+// At the same time, some threads post on one QP, some poll one CQ, and another creates and destroys
+// QPs.
 TEST(Many, ThreadsAsVerbsPromise) {
   constexpr int kPosters = 3, kPollers = 2, kEach = 2000;
   Host host;
@@ -281,7 +281,7 @@ TEST(Fork, AForkedChildGetsEpermAndTheParentContinues) {
     all &= mrc_create_context(host.verbs, nullptr) == nullptr && errno == EPERM;
     all &= ibv_alloc_pd(host.verbs) == nullptr && errno == EPERM;
     all &= ibv_dereg_mr(a.mr) == EPERM && ibv_close_device(host.verbs) == -1;
-    all &= open_descriptors() < open_here;  // the child has no sockets of the parent
+    all &= open_descriptors() < open_here;  // the child has closed the parent's sockets
     _exit(all ? 0 : 1);
   }
   // The parent continues to use its device.

@@ -1,5 +1,5 @@
-// Wrong calls of every function of mrc.h, and of the verbs that Weft implements: each gives the
-// documented error, sets errno, and changes nothing.
+// Invalid calls of every function of mrc.h, and of the verbs functions that Weft implements. Each
+// must give the documented error, set errno, and change nothing.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -11,7 +11,7 @@ namespace {
 class Misuse : public testing::Test {
  protected:
   Misuse() { errno = 0; }
-  // The three error conventions of mrc.h.
+  // Check a failed call, for each of mrc.h's three error conventions.
   void minus_one(int returned, int error, const char* what) {
     EXPECT_EQ(returned, -1) << what;
     EXPECT_EQ(errno, error) << what;
@@ -30,7 +30,7 @@ class Misuse : public testing::Test {
   Host host_;
 };
 
-TEST_F(Misuse, VersionAndDevice) {
+TEST_F(Misuse, InvalidVersionAndDeviceQueriesAreRefused) {
   mrc_query_version(nullptr, nullptr, nullptr, nullptr);
   std::uint32_t current = 0, last = 1, vendor = 0, last_vendor = 1;
   mrc_query_version(&current, &last, &vendor, &last_vendor);
@@ -51,13 +51,14 @@ TEST_F(Misuse, VersionAndDevice) {
   EXPECT_GE(attr.mpr_attr.max_mpr, 8);
 }
 
-TEST_F(Misuse, Context) {
+TEST_F(Misuse, InvalidContextCallsAreRefused) {
   null(mrc_create_context(nullptr, nullptr), EINVAL, "no verbs");
   mrc_context_attr future{.mrc_api_version_used = MRC_API_VER(1, 0, 2),
                           .mrc_vendor_api_version_used = 0};
   null(mrc_create_context(host_.verbs, &future), EINVAL, "a version to come");
   mrc_context_attr old{.mrc_api_version_used = 1, .mrc_vendor_api_version_used = 0};
-  mrc_context* const context = mrc_create_context(host_.verbs, &old);  // as OCP's benchmark does
+  // OCP's benchmark asks for this version
+  mrc_context* const context = mrc_create_context(host_.verbs, &old);
   ASSERT_NE(context, nullptr);
   EXPECT_EQ(mrc_destroy_context(context), 0);
   minus_one(mrc_destroy_context(nullptr), EINVAL, "none");
@@ -70,7 +71,7 @@ TEST_F(Misuse, Context) {
   minus_one(ibv_close_device(host_.verbs), EBUSY, "in use");
 }
 
-TEST_F(Misuse, ChannelsAndCqs) {
+TEST_F(Misuse, InvalidChannelAndCqCallsAreRefused) {
   mrc_comp_channel* channel = nullptr;
   value(mrc_create_comp_channel(nullptr, &channel), EINVAL, "no context");
   value(mrc_create_comp_channel(host_.context, nullptr), EINVAL, "no out");
@@ -98,13 +99,13 @@ TEST_F(Misuse, ChannelsAndCqs) {
   minus_one(mrc_get_cq_event(nullptr, &got, &context), EINVAL, "no channel");
   minus_one(mrc_get_cq_event(channel, nullptr, &context), EINVAL, "no out");
   mrc_ack_cq_events(nullptr, 1);
-  mrc_ack_cq_events(cq, 5);  // more events than there were
+  mrc_ack_cq_events(cq, 5);  // more events than were delivered
   value(mrc_destroy_cq(nullptr), EINVAL, "none");
   EXPECT_EQ(mrc_destroy_cq(cq), 0);
   EXPECT_EQ(mrc_destroy_comp_channel(channel), 0);
 }
 
-TEST_F(Misuse, Hints) {
+TEST_F(Misuse, InvalidHintCallsAreRefused) {
   mrc_qp_hint_init_attr init{};
   null(mrc_create_qp_hint(nullptr, &init), EINVAL, "no context");
   null(mrc_create_qp_hint(host_.context, nullptr), EINVAL, "no attributes");
@@ -146,7 +147,7 @@ TEST_F(Misuse, Hints) {
   minus_one(mrc_destroy_qp_hint(nullptr), EINVAL, "none");
 }
 
-TEST_F(Misuse, CreatingQps) {
+TEST_F(Misuse, InvalidQpCreationIsRefused) {
   End end(host_);
   mrc_qp_init_attr good{};
   good.send_cq = good.recv_cq = end.send_cq;
@@ -168,7 +169,8 @@ TEST_F(Misuse, CreatingQps) {
   refused([](auto& i) { i.send_ops_flags = IBV_QP_EX_WITH_SEND; }, EOPNOTSUPP, "sends");
   refused(
       [](auto& i) {
-        const std::uint32_t another = 2;  // not a value of the enum, but a C program can pass it
+        // no enumerator has this value, but a C program can pass it
+        const std::uint32_t another = 2;
         std::memcpy(&i.protocol_version, &another, sizeof(another));
       },
       EINVAL, "another protocol");
@@ -178,7 +180,7 @@ TEST_F(Misuse, CreatingQps) {
   std::uint32_t qpn = 0;
   minus_one(mrc_get_qpn(nullptr, &qpn), EINVAL, "no QP");
   minus_one(mrc_get_qpn(end.qp, nullptr), EINVAL, "no out");
-  // Programs for other providers rely on these calls.
+  // Programs for other providers use the ibv_qp in this way.
   const ibv_qp* const verbs = *reinterpret_cast<ibv_qp**>(end.qp);
   ASSERT_EQ(mrc_get_qpn(end.qp, &qpn), 0);
   EXPECT_EQ(verbs->qp_num, qpn);
@@ -186,7 +188,7 @@ TEST_F(Misuse, CreatingQps) {
   EXPECT_EQ(verbs->qp_type, IBV_QPT_RC);
 }
 
-TEST_F(Misuse, ModifyingQps) {
+TEST_F(Misuse, InvalidQpModificationsAreRefused) {
   End end(host_);
   const Wire self = end.wire();
   value(mrc_modify_qp(nullptr, nullptr, 0, nullptr, 0), EINVAL, "no QP");
@@ -213,7 +215,7 @@ TEST_F(Misuse, ModifyingQps) {
   ASSERT_EQ(end.to_init(), 0);
   value(end.to(IBV_QPS_RTR), EINVAL, "no peer");
   Wire elsewhere = self;
-  elsewhere.gid.raw[14] = 7;  // 127.0.7.1 belongs to no plane
+  elsewhere.gid.raw[14] = 7;  // 127.0.7.1 is in no plane
   value(end.to_rtr(elsewhere), EINVAL, "not in our planes");
   Wire reserved = self;
   reserved.qpn = 2;
@@ -243,7 +245,7 @@ TEST_F(Misuse, ModifyingQps) {
   EXPECT_EQ(init.pd, host_.pd);
 }
 
-TEST_F(Misuse, Posting) {
+TEST_F(Misuse, InvalidPostsAreRefused) {
   End end(host_, {.pieces = 2, .inline_bytes = 16});
   const Wire self = end.wire();
   ibv_recv_wr receive{}, *bad_receive = nullptr;
@@ -290,7 +292,7 @@ TEST_F(Misuse, Posting) {
   EXPECT_EQ(end.state(), IBV_QPS_RTS);
 }
 
-TEST_F(Misuse, VerbsDevices) {
+TEST_F(Misuse, InvalidVerbsDeviceCallsAreRefused) {
   ibv_gid gid{};
   minus_one(ibv_query_gid(host_.verbs, 5, 3, &gid), EINVAL, "port 5");
   minus_one(ibv_query_gid(host_.verbs, 1, 4, &gid), EINVAL, "index 4");
@@ -316,13 +318,13 @@ TEST_F(Misuse, VerbsDevices) {
   ibv_device_attr_ex extended{};
   ASSERT_EQ(ibv_query_device_ex(host_.verbs, nullptr, &extended), 0);
   EXPECT_EQ(extended.orig_attr.max_qp, device.max_qp);
-  // Functions that exist only for plain verbs.
+  // Functions that only QPs of plain verbs need.
   null(ibv_create_cq(host_.verbs, 1, nullptr, nullptr, 0), EOPNOTSUPP, "a verbs CQ");
   ibv_qp_init_attr init{};
   null(ibv_create_qp(host_.pd, &init), EOPNOTSUPP, "a verbs QP");
 }
 
-TEST_F(Misuse, VerbsMemory) {
+TEST_F(Misuse, InvalidVerbsMemoryCallsAreRefused) {
   std::vector<std::uint8_t> memory(4096);
   const auto reg = [&](void* at, std::size_t size, unsigned access) {
     return ibv_reg_mr(host_.pd, at, size, access);
@@ -348,7 +350,7 @@ TEST_F(Misuse, VerbsMemory) {
   null(ibv_alloc_pd(nullptr), EINVAL, "no context");
 }
 
-// A region registered with an IOVA that differs from its address.
+// A region may be registered under an IOVA that differs from its address.
 TEST_F(Misuse, AnIovaThatDiffersFromTheAddressWorks) {
   End a(host_), b(host_);
   const Wire of_a = a.wire();

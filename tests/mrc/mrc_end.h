@@ -1,5 +1,5 @@
-// One end of a QP through mrc.h and verbs, as in an application: device, context, memory, CQs, QP.
-// For tests: every step is checked, and everything is destroyed in order.
+// One end of a QP as an application makes it through mrc.h and verbs: device, context, memory, CQs,
+// QP. For tests: every step is checked, and the destructors destroy everything in order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ using Clock = std::chrono::steady_clock;
 inline constexpr auto kWaitMax = std::chrono::seconds(20);
 
 // A process reads its settings only once, and forked children inherit them. So a test with other
-// settings must run in a process that has opened no device yet; ctest runs every test in a new
-// process.
+// settings needs a process that has not opened a device yet. ctest starts a new process for every
+// test.
 inline bool settings_were_read = false;
 #define WEFT_NEEDS_FRESH_PROCESS() \
   if (settings_were_read) GTEST_SKIP() << "another test of this process has read the settings"
@@ -38,14 +38,14 @@ inline ibv_context* open_weft(const std::string& name) {
   return context;
 }
 
-// The values that two ends exchange.
+// What each end of a QP must know of the other.
 struct Wire {
   ibv_gid gid{};
   std::uint32_t qpn = 0, psn = 0, rkey = 0;
   std::uint64_t at = 0, size = 0;
 };
 
-// Device, context and domain.
+// A device with its context and protection domain.
 struct Host {
   ibv_context* verbs;
   mrc_context* context = nullptr;
@@ -140,7 +140,7 @@ struct End {
   int to_rtr(const Wire& peer, ibv_mtu mtu = IBV_MTU_4096) {
     return modify(mrclib::to_rtr({.gid = peer.gid, .qpn = peer.qpn, .psn = peer.psn, .mtu = mtu}));
   }
-  // Only the given retry counters are set.
+  // Sets only the retry counters that are given.
   int to_rts(const mrc_qp_attr* mrc = nullptr, int mask = 0) {
     return modify(mrclib::to_rts(psn), mrc, mask);
   }
@@ -157,7 +157,7 @@ struct End {
   }
 
   struct Write {
-    std::uint64_t from = 0, to = 0;  // offsets
+    std::uint64_t from = 0, to = 0;  // offsets in the memory of the two ends
     std::uint32_t size = 0;
     std::uint64_t id = 0;
     unsigned flags = IBV_SEND_SIGNALED;
@@ -186,7 +186,7 @@ struct End {
   }
 };
 
-// The next completion. If none arrives, the test fails, and the result has wr_id 0xdead.
+// The next completion. If none arrives, the test fails and the result has wr_id 0xdead.
 inline ibv_wc wait_for(mrc_cq* cq) {
   const auto until = Clock::now() + kWaitMax;
   ibv_wc wc{};

@@ -1,5 +1,5 @@
-// OtherProcess: the second process of a test. It is forked before this process opens a device, and
-// the destructor kills and reaps it. The two processes exchange values over a socket (Line).
+// OtherProcess: the second process of a test. It is forked before this process opens a device; the
+// destructor kills it and waits for its end. The processes exchange values over a socket (Line).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ class Line {
   void send(const T& value) const {
     EXPECT_EQ(write(fd_, &value, sizeof(value)), static_cast<ssize_t>(sizeof(value)));
   }
-  // The next value; T{} and a test failure if the other process has ended or sends nothing for a
-  // minute.
+  // The next value. If the other process has ended, or sends nothing for a minute, the test fails
+  // and the result is T{}.
   template <typename T>
   T receive() const {
     T value{};
@@ -42,7 +42,7 @@ class Line {
 
 class OtherProcess {
  public:
-  // Runs `body` in the other process; test failures there make join() return 1.
+  // Runs `body` in the other process. If a check fails there, join() returns 1.
   explicit OtherProcess(const std::function<void(const Line&)>& body) {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -71,7 +71,7 @@ class OtherProcess {
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
-  // Waits for the process and returns its exit status; 0: no failure.
+  // Waits until the process ends, and returns its exit status. 0: no check failed.
   int join() {
     int status = 0;
     EXPECT_EQ(waitpid(pid_, &status, 0), pid_);

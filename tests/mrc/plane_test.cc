@@ -1,5 +1,5 @@
-// A plane dies silently on a real network: two namespaces are joined by two links, and one link
-// drops every packet at the receiver. The test checks the events that a controller gets, and the
+// A plane of a real network dies silently: two namespaces are joined by two links, and the receiver
+// drops every packet of one link. The test checks the events that a controller gets, and the EV
 // states that its queries return.
 #include <mrc/mrc_ctl.h>
 
@@ -17,7 +17,7 @@
 namespace weft::mrc_test {
 namespace {
 
-constexpr std::uint32_t kEvs = 64;  // per plane
+constexpr std::uint32_t kEvs = 64;  // in each plane
 constexpr std::uint64_t kFormat = 20, kProfile = 20;
 
 mrc_ctl_ev ev_of(std::uint32_t index) {
@@ -71,7 +71,7 @@ void make_profile(mrc_context* context) {
   ASSERT_EQ(mrc_ctl_modify_ev_profile(context, kProfile, &attr, MRC_CTL_EV_PROFILE_STATE), 0);
 }
 
-// The sending end and its controller.
+// The sending process, which is also the controller.
 class Sender {
  public:
   explicit Sender(const Line& line) : end_(host_, {.bytes = 256 << 10}) {
@@ -102,7 +102,8 @@ class Sender {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  // Takes events until exactly the EVs of port 2 are bad, or until no EV is bad.
+  // Reads events until exactly the EVs of port 2 are bad; or, with bad == false, until no EV is
+  // bad.
   void wait_until_bad(bool bad) {
     const auto until = Clock::now() + kWaitMax;
     while (bad_.size() != (bad ? kEvs : 0)) {
@@ -113,7 +114,7 @@ class Sender {
       }
     }
   }
-  // The state of each EV that a query of the profile returns.
+  // The EVs that a query of the profile reports as bad.
   std::set<std::uint32_t> bad_when_asked() {
     std::vector<mrc_ctl_ev_op_entry> entries(2 * kEvs);
     mrc_ctl_ev_profile_attr attr{};
@@ -130,7 +131,7 @@ class Sender {
   }
   const std::set<std::uint32_t>& bad() const { return bad_; }
   std::uint64_t told() const { return told_; }
-  // Counts of the event queue that was not read: events taken, and events reported as lost.
+  // Results for the event queue that is read late: events read, and events reported as lost.
   struct Late {
     std::uint64_t came = 0, lost = 0;
   };
@@ -193,7 +194,8 @@ TEST(Plane, ADeadAndARepairedPlaneAreReportedWithAnExactEventCount) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
   const TwoHosts hosts("wp" + std::to_string(getpid() % 100'000));
   if (!hosts.made()) GTEST_SKIP() << "no network namespaces or no nft here";
-  constexpr int kDeaths = 26;  // at least 3,328 events: the kernel queues up to 2,730 per reader
+  // at least 3,328 events; the kernel holds at most 2,730 for each event queue
+  constexpr int kDeaths = 26;
   std::string pattern = "/tmp/weft-plane-XXXXXX";
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   const std::unique_ptr<std::string, void (*)(std::string*)> cleared(
@@ -205,15 +207,15 @@ TEST(Plane, ADeadAndARepairedPlaneAreReportedWithAnExactEventCount) {
     Sender self(line);
     for (int death = 0; death < kDeaths; ++death) {
       line.send(1);
-      line.receive<int>();  // the plane is dead
+      line.receive<int>();  // wait until the plane is dead
       self.wait_until_bad(true);
       for (const std::uint32_t index : self.bad()) EXPECT_GE(index, kEvs);
       EXPECT_EQ(self.bad_when_asked(), self.bad());
       line.send(1);
-      line.receive<int>();  // the plane is repaired
+      line.receive<int>();  // wait until the plane is repaired
       self.wait_until_bad(false);
       EXPECT_TRUE(self.bad_when_asked().empty());
-      // The queue is read so late that events were lost: the next events report how many.
+      // This queue was not read, so events were lost. The next events must report how many.
       if (death == kDeaths - 2) {
         const auto late = self.read_late();
         EXPECT_LT(late.came, self.told());

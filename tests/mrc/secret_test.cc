@@ -1,5 +1,5 @@
-// QPs between processes with the same job secret, or with different ones. The processes exchange no
-// information of Weft out of band.
+// QPs between processes with the same job secret, or with different secrets. The processes exchange
+// only what verbs programs exchange: GID, QP number and PSN.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 namespace weft::mrc_test {
 namespace {
 
-// With a short timeout and few retries, so that a QP fails within milliseconds.
+// Uses a short timeout and few retries, so that a QP fails within milliseconds.
 int to_rts_impatiently(End& end) {
   mrc_qp_attr attr{};
   attr.timeout = 12;
@@ -42,7 +42,7 @@ TEST_F(Secret, EndsWithTheSameSecretConnectWithoutSharedMemory) {
   EXPECT_FALSE(rings.at_receiver);
 }
 
-// If packets were not sealed, or tags not checked, the write would arrive.
+// The write would arrive if packets were not sealed, or if their tags were not checked.
 TEST_F(Secret, EndsWithDifferentSecretsExchangeNoBytes) {
   WEFT_NEEDS_FRESH_PROCESS();
   for (const Environment& theirs : {with("theirs"), Environment{{"WEFT_SHM", "off"}}}) {
@@ -81,8 +81,8 @@ TEST_F(Secret, EndsWithDifferentSecretsExchangeNoBytes) {
   }
 }
 
-// The peer process is killed, and another one takes its place on the network: the surviving process
-// connects to both.
+// The peer process is killed, and a new process takes its place on the network. The surviving
+// process must be able to connect to the new process.
 TEST_F(Secret, ARestartedPeerCanBeConnectedAgain) {
   WEFT_NEEDS_FRESH_PROCESS();
   OtherProcess stays([&](const Line& line) {

@@ -1,18 +1,18 @@
-// The link that carries a QP between two processes of a host: shared memory by default, the planes
-// if one end has switched shared memory off. The ends exchange only GID, QPN and PSN.
+// What carries a QP between two processes of a host: shared memory by default, the planes if one
+// end has switched shared memory off. The ends exchange only GID, QP number and PSN.
 #include "configured_pair.h"
 
 namespace weft::mrc_test {
 namespace {
 
-TEST(SharedMemory, ProcessesOfOneHostUseItByDefault) {
+TEST(SharedMemory, ProcessesOfOneHostUseSharedMemoryByDefault) {
   WEFT_NEEDS_FRESH_PROCESS();
   const Rings rings = run_pair({{"WEFT_SHM", "auto"}}, {{"WEFT_SHM", "auto"}});
   EXPECT_TRUE(rings.at_writer);
   EXPECT_TRUE(rings.at_receiver);
 }
 
-TEST(SharedMemory, EitherEndCanSwitchItOff) {
+TEST(SharedMemory, EitherEndCanSwitchSharedMemoryOff) {
   WEFT_NEEDS_FRESH_PROCESS();
   for (const bool at_writer : {true, false}) {
     const Rings rings = run_pair({{"WEFT_SHM", at_writer ? "off" : "auto"}},
@@ -22,7 +22,7 @@ TEST(SharedMemory, EitherEndCanSwitchItOff) {
   }
 }
 
-TEST(SharedMemory, AnEndThatRequiresItDoesNotConnectWithoutIt) {
+TEST(SharedMemory, EndThatRequiresSharedMemoryDoesNotConnectWithoutIt) {
   WEFT_NEEDS_FRESH_PROCESS();
   OtherProcess other([](const Line& line) {
     use({{"WEFT_SHM", "off"}});

@@ -1,6 +1,6 @@
-// One end of the thread test. In one process some threads post on QPs that share a CQ, others poll
-// it, one sleeps on a completion channel, one creates, modifies and destroys QPs, CQs and regions,
-// one is a controller, and one calls query functions.
+// One of the two processes of the thread test. Some of its threads post on QPs that share a CQ,
+// others poll the CQ, one sleeps on a completion channel, one creates, modifies and destroys QPs,
+// CQs and regions, one is a controller, and one calls query functions.
 #pragma once
 
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 namespace weft::mrc_test {
 
 inline constexpr std::uint32_t kQps = 4, kPosters = 3, kPollers = 2;
-inline constexpr std::uint32_t kWritesEach = 400;  // per poster, over all QPs
+inline constexpr std::uint32_t kWritesEach = 400;  // by each poster, over all QPs
 inline constexpr std::uint32_t kImmediateEvery = 8;
 inline constexpr std::uint32_t kReceives =
-    64;  // posted receives per QP; each is posted again after use
+    64;  // receives posted on each QP; each is posted again after its completion
 inline constexpr std::uint32_t kWriteMax = 9000, kPlaces = kQps * kPosters;
 inline constexpr auto kWaitMaxThreads =
     std::chrono::seconds(120);  // long enough for TSan on a busy machine
@@ -29,15 +29,15 @@ inline constexpr auto kWaitMaxThreads =
 // One of the two ends.
 class Side {
  public:
-  // `place` is 0 or 1, different in the two processes; it selects the profiles of this process.
+  // `place` is 0 in one process and 1 in the other. It selects the profiles that this process uses.
   explicit Side(std::uint32_t place)
       : place_(place), source_(kPlaces * kWriteMax), landing_(kPlaces * kWriteMax) {
     if (!host_.is_open()) return;
     EXPECT_EQ(mrc_create_comp_channel(host_.context, &channel_), 0);
     send_cq_ = mrc_create_cq(host_.context, 4096, nullptr, nullptr, 0);
     receive_cq_ = mrc_create_cq(host_.context, 4096, nullptr, channel_, 0);
-    // The bytes written to one place are always the same, so that the order of writes does not
-    // matter.
+    // The bytes for one place of the peer's memory are always the same, so the order of the writes
+    // does not matter.
     for (std::uint32_t p = 0; p < kPlaces; ++p) fill(source_.data() + p * kWriteMax, kWriteMax, p);
     const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
     from_ = ibv_reg_mr(host_.pd, source_.data(), source_.size(), access);
@@ -73,13 +73,13 @@ class Side {
       go_to_rts(qps_[q], ours, peers_[q]);
       for (std::uint32_t i = 0; i < kReceives; ++i) EXPECT_TRUE(post_receive(qps_[q]));
     }
-    // No end writes before the other end has posted its receives.
+    // Neither process writes before the other has posted its receives.
     line.send(1);
     line.receive<int>();
   }
 
-  // Runs all threads until every request of both sides is complete. The caller's thread waits for
-  // the other side before it stops them, because our threads must still answer that side.
+  // Runs all threads until every request of both processes is complete. It stops them only when the
+  // peer is done too, because until then our threads must keep acknowledging the peer.
   void run(const Line& line) {
     std::vector<std::thread> workers, background;
     const auto forever = [&](void (Side::*step)()) {
@@ -106,7 +106,7 @@ class Side {
     EXPECT_EQ(failed_, 0u);
     EXPECT_GT(rounds_, 0u);
     EXPECT_GT(controls_, 0u);
-    // From here on the peer no longer writes into our memory.
+    // The peer has stopped writing to our memory.
     for (mrc_qp*& qp : qps_) {
       EXPECT_EQ(mrc_destroy_qp(qp), 0);
       qp = nullptr;
@@ -116,7 +116,7 @@ class Side {
   }
 
  private:
-  static constexpr std::uint32_t kWritesOfAQp = kWritesEach / kQps;  // per poster
+  static constexpr std::uint32_t kWritesOfAQp = kWritesEach / kQps;  // by each poster
   static constexpr std::uint32_t kImmediates =
       kPosters * kQps * ((kWritesOfAQp + kImmediateEvery - 1) / kImmediateEvery);
   static_assert(kImmediates < kQps * kReceives);
@@ -153,7 +153,7 @@ class Side {
     return mrc_post_recv(qp, &wr, &bad) == 0;
   }
 
-  // --- the threads
+  // --- the functions of the threads
   void post_all(std::uint32_t poster) {
     for (std::uint32_t i = 0; i < kWritesEach; ++i) {
       const std::uint32_t q = i % kQps, place = q * kPosters + poster;
@@ -186,7 +186,7 @@ class Side {
     if (count > 0) sent_ += static_cast<std::uint32_t>(count);
     if (count < 0) ++failed_;
   }
-  // Sleeps as programs do: arm, poll once more, wait, acknowledge.
+  // Sleeps as programs do: arms the CQ, polls once more, waits, acknowledges the event.
   void wait_for_receives() {
     EXPECT_EQ(mrc_req_notify_cq(receive_cq_, 1), 0);
     ibv_wc wc[8];
@@ -208,7 +208,7 @@ class Side {
     EXPECT_EQ(cq, receive_cq_);
     mrc_ack_cq_events(cq, 1);
   }
-  // Creates and destroys objects on the CQs that the other threads use.
+  // Creates and destroys objects that use the CQs of the other threads.
   void make_and_destroy() {
     std::vector<std::uint8_t> bytes(8192);
     const unsigned access = IBV_ACCESS_LOCAL_WRITE;
@@ -223,7 +223,7 @@ class Side {
       mrc_qp_attr mrc{};
       attr.qp_state = IBV_QPS_INIT;
       mrc.profile.ev_profile_id = profile();
-      // The profile may be OFFLINE at this moment: then the call gives EINVAL, and the QP stays in
+      // At this moment the profile may be OFFLINE. Then this call gives EINVAL, and the QP stays in
       // RESET.
       const int error = mrc_modify_qp(qp, &attr, IBV_QP_STATE, &mrc, MRC_QP_EV_PROFILE_ID);
       EXPECT_TRUE(error == 0 || error == EINVAL) << error;
@@ -241,8 +241,7 @@ class Side {
     ++rounds_;
   }
   std::uint64_t profile() const { return 50 + place_; }
-  // Acts as a controller: moves a profile through its states, denies and allows EVs, queries a
-  // port.
+  // A controller: changes a profile's state, denies and allows EVs, queries a port.
   void control() {
     mrc_ctl_ev_profile_attr attr{};
     const auto set = [&](int mask) {
@@ -251,11 +250,12 @@ class Side {
     };
     attr.profile_state = MRC_CTL_PROFILE_OFFLINE;
     attr.ev_mode = MRC_CTL_EV_MODE_AUTO;
-    // The profile starts in INIT, later in ONLINE. A QP of make_and_destroy() may keep it ONLINE.
+    // In the first round the profile is in INIT, later in ONLINE. A QP of make_and_destroy() may
+    // prevent it from leaving ONLINE.
     int off = set(MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MODE);
     if (off == EINVAL) off = set(MRC_CTL_EV_PROFILE_STATE);
     EXPECT_TRUE(off == 0 || off == EBUSY || off == EINVAL)
-        << off;  // EINVAL: left over from a killed run
+        << off;  // EINVAL: a killed run has left it in another state
     attr = {};
     attr.profile_state = MRC_CTL_PROFILE_ONLINE;
     const int on = set(MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MIN_ACTIVE |
@@ -267,7 +267,7 @@ class Side {
     mrc_ctl_port_attr port{};
     EXPECT_EQ(mrc_ctl_query_port(host_.context, 2, &port, MRC_CTL_PORT_ADMIN_STATE), 0);
     mrc_cq* const events = mrc_ctl_create_ev_event_cq(host_.context, 16, nullptr, nullptr, 0);
-    if (events != nullptr) {  // a device has at most eight event queues
+    if (events != nullptr) {  // null if the device has its maximum of eight event queues
       mrc_ctl_ev_event event{};
       EXPECT_GE(mrc_ctl_poll_ev_event(events, 1, &event), 0);
       EXPECT_EQ(mrc_destroy_cq(events), 0);
@@ -286,13 +286,13 @@ class Side {
     }
     ++controls_;
   }
-  // Sets a QP's attributes to their current values.
+  // Sets attributes of a QP to the values that they have.
   void modify() {
     ibv_qp_attr attr{};
     attr.qp_state = attr.cur_qp_state = IBV_QPS_RTS;
     EXPECT_EQ(mrc_modify_qp(qps_[0], &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, nullptr, 0), 0);
   }
-  // Queries objects that the other threads use.
+  // Queries objects that other threads use at the same time.
   void ask() {
     modify();
     for (mrc_qp* const qp : qps_) {
@@ -313,7 +313,7 @@ class Side {
     ibv_device** const list = ibv_get_device_list(&count);
     EXPECT_GE(count, 1);
     ibv_free_device_list(list);
-    // A second context of the same device, as another library in the program would open.
+    // Opens the device a second time, as another library in the program might.
     Host another;
     EXPECT_TRUE(another.is_open());
     const int flags = fcntl(another.verbs->async_fd, F_GETFL);

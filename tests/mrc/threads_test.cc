@@ -1,6 +1,6 @@
 // Thread safety as verbs promise it: any thread may call any function at any time, as long as no
 // thread destroys an object that another thread uses. `make test-tsan` runs this test under TSan,
-// where a race is a failure. In other builds it shows that no completion is lost.
+// where a race is a failure. In other builds the test shows that no completion is lost.
 #include <cstdlib>
 
 #include "threads_side.h"
@@ -8,7 +8,7 @@
 namespace weft::mrc_test {
 namespace {
 
-// Runs in separate processes, because a process reads its settings only once.
+// Each end is a process of its own, because a process reads its settings only once.
 void run_between_two(const char* shared_memory) {
   WEFT_NEEDS_FRESH_PROCESS();
   const auto run_side = [](std::uint32_t place, const Line& line) {

@@ -1,4 +1,4 @@
-// Two hosts joined by two links, in network namespaces: the constructor creates them, the
+// Two hosts as network namespaces, joined by two links. The constructor creates the namespaces, the
 // destructor removes them. Needs root, ip and nft.
 #pragma once
 
@@ -17,7 +17,7 @@ inline int shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str());
 }
 
-// Hosts a and b with planes 10.78.0.0/24 and 10.78.1.0/24.
+// The hosts a and b. Their planes are 10.78.0.0/24 and 10.78.1.0/24.
 class TwoHosts {
  public:
   explicit TwoHosts(const std::string& tag) : a_(tag + "a"), b_(tag + "b") {
@@ -43,7 +43,7 @@ class TwoHosts {
   TwoHosts& operator=(const TwoHosts&) = delete;
   bool made() const { return made_; }
 
-  // Called in a child process: moves it to that host.
+  // Called in a child process: moves the process to that host.
   void enter(int host) const {
     const int fd = open(("/run/netns/" + (host == 1 ? a_ : b_)).c_str(), O_RDONLY | O_CLOEXEC);
     ASSERT_GE(fd, 0);
@@ -52,7 +52,7 @@ class TwoHosts {
     const std::string self = std::to_string(host), planes = "10.78.0." + self + ",10.78.1." + self;
     ASSERT_EQ(setenv("WEFT_PLANES", planes.c_str(), 1), 0);
   }
-  // Host b drops every packet of plane 1.
+  // From now on host b drops every packet of plane 1.
   void kill_plane() const {
     const std::string rules =
         "add table inet weft; add chain inet weft in { type filter hook input priority 0; }; "

@@ -1,4 +1,5 @@
-// Writes through mrc.h: bytes, completions and their order, in one process and between two.
+// Writes through mrc.h: bytes, completions and their order, in one process and between two
+// processes.
 #include <thread>
 
 #include "mrc_end.h"
@@ -11,7 +12,7 @@ struct Pair {
   Host host;
   End a, b;
   explicit Pair(const EndOptions& options = {}) : a(host, options), b(host, options) {
-    b.psn = 0xffff80;  // wraps soon
+    b.psn = 0xffff80;  // PSNs wrap after 128 packets
     const Wire of_a = a.wire(), of_b = b.wire();
     a.connect(of_b);
     b.connect(of_a);
@@ -80,7 +81,8 @@ TEST(Write, WithSignalAllEveryWriteCompletes) {
   for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(wait_for(pair.a.send_cq).wr_id, i);
 }
 
-// Pieces with arbitrary ends, so that packets lie in one piece, cross two, and span several.
+// The pieces have arbitrary sizes: a packet may lie in one piece, cross into the next, or span
+// several pieces.
 TEST(Write, AWriteGathersSeveralPieces) {
   Pair pair({.pieces = 16});
   const std::vector<std::uint32_t> sizes = {1, 4096, 0, 5000, 3, 2, 20'000, 4095, 7};
@@ -108,7 +110,7 @@ TEST(Write, AWriteGathersSeveralPieces) {
   EXPECT_EQ(first_wrong(pair.b.memory.data(), total, 7), total);
 }
 
-// The program may reuse the buffer of an inline write right after the post; the buffer needs no
+// The program may reuse the memory of an inline write right after the post. The memory needs no
 // key.
 TEST(Write, InlineBytesAreCopiedAtThePost) {
   Pair pair({.inline_bytes = 64});
@@ -143,8 +145,8 @@ TEST(Write, AFullQueueRefusesPostsAndAcceptsThemLater) {
   EXPECT_EQ(wait_for(pair.a.send_cq).status, IBV_WC_SUCCESS);
 }
 
-// Each iteration has its own pattern and size, so a write that is lost, late or placed twice is
-// detected.
+// Each iteration has its own pattern and size, so that a write which is lost, late or placed twice
+// is detected.
 TEST(Write, EveryIterationBetweenTwoProcessesArrives) {
   constexpr std::uint32_t kRounds = 300, kSize = 100'000;
   OtherProcess other([](const Line& line) {
@@ -161,7 +163,7 @@ TEST(Write, EveryIterationBetweenTwoProcessesArrives) {
       fill(end.memory.data(), size, i);
       ASSERT_EQ(end.post(peer, {.size = size, .id = i, .with_immediate = true, .immediate = i}), 0);
       ASSERT_EQ(wait_for(end.send_cq).status, IBV_WC_SUCCESS);
-      line.receive<int>();  // the receiver has checked the bytes
+      line.receive<int>();  // wait until the receiver has checked the bytes
     }
   });
   Host host;
@@ -186,7 +188,7 @@ TEST(Write, EveryIterationBetweenTwoProcessesArrives) {
   EXPECT_EQ(other.join(), 0);
 }
 
-// Spins on memory that the library writes. This is an intentional race, as in RDMA programs.
+// Waits for a change of memory that the library writes: a race that RDMA programs intend.
 __attribute__((no_sanitize("thread"), noinline)) bool spin_until(const std::uint8_t* at,
                                                                  std::uint64_t value) {
   const auto* const flag = reinterpret_cast<const volatile std::uint64_t*>(at);
@@ -197,7 +199,7 @@ __attribute__((no_sanitize("thread"), noinline)) bool spin_until(const std::uint
   return true;
 }
 
-// Neither end calls the library while the bytes are in flight: both spin on memory.
+// Neither process calls the library while bytes are in flight: both only read their memory.
 TEST(Write, ProgressWithoutCalls) {
   OtherProcess other([](const Line& line) {
     Host host;
@@ -208,7 +210,7 @@ TEST(Write, ProgressWithoutCalls) {
     line.send(1);
     for (std::uint64_t i = 1; i <= 20; ++i) {
       ASSERT_TRUE(spin_until(end.memory.data(), i));
-      // The answer is sent from other memory, because the peer writes into the first.
+      // The answer is sent from other memory, because the peer writes to the first bytes.
       reinterpret_cast<std::uint64_t*>(end.memory.data())[64] = i;
       ASSERT_EQ(end.post(peer, {.from = 512, .size = 8, .flags = 0}), 0);
     }

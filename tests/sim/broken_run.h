@@ -1,5 +1,5 @@
-// BrokenRun: one message between two hosts in the simulated world. A wrapper around the nodes and
-// their memory does one thing wrong. complaints() returns what the judge finds.
+// BrokenRun: simulates one message between two hosts. Wrappers around the nodes and their memory
+// make one mistake on purpose. complaints() returns what the judge finds.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@
 namespace weft::testing {
 
 struct Break {
-  bool misplace = false;      // one payload comes from an address one byte too high
-  bool repeat = false;        // one datagram is delivered to the receiver twice
-  bool alter = false;         // one header is changed between the two hosts
-  bool swallow_acks = false;  // the sender never receives a Transport ACK
+  bool misplace = false;      // a payload is taken from an address that is one byte too high
+  bool repeat = false;        // the receiver gets one datagram twice
+  bool alter = false;         // one header is changed between the hosts
+  bool swallow_acks = false;  // the sender gets no Transport ACK
 };
 
 class BrokenMemory final : public world::Memory {
@@ -52,7 +52,7 @@ class BrokenNode final : public world::Node {
       std::array<std::byte, wire::kHeaderSizeMax> changed;
       if (how_.alter && data && data_count_ == 3) {
         std::copy(d.header.begin(), d.header.end(), changed.begin());
-        changed[d.header.size() - 1] ^= std::byte{1};  // the length in the RETH
+        changed[d.header.size() - 1] ^= std::byte{1};  // the last byte of the length in the RETH
         d.header = ConstBytes(changed).first(d.header.size());
       }
       inner_.on_datagrams(now, {&d, 1});

@@ -1,6 +1,6 @@
-// The same scenario and seed give the same trace hash: in a second run of the same process, after
-// other runs, and in every build. tests/sim/hashes.txt has the expected hashes; tools/same-hash
-// writes it.
+// The same scenario and seed must give the same trace hash: in a second run of the same process,
+// after other runs, and in every build. The expected hashes are in tests/sim/hashes.txt, which
+// tools/same-hash writes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(Determinism, AnotherSeedGivesAnotherHash) {
   EXPECT_NE(hash_of(mix, 3), hash_of(mix, 4));
 }
 
-// The judge and the memory check only observe: they must not change the run.
+// The judge and the memory check only observe; they must not change the run.
 TEST(Determinism, JudgeAndMemoryChecksDoNotChangeTheHash) {
   auto scenario = load("first-ack-lost");
   const std::uint64_t judged = hash_of(scenario, 1);

@@ -1,5 +1,5 @@
-// The time until an EV with 20 % loss is out of use. The scenario ev-loss-20pct itself checks only
-// that it is taken out, and the goodput afterwards.
+// How soon an EV with 20 % loss is no longer used. (The scenario ev-loss-20pct only checks that
+// this happens, and the goodput afterwards.)
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -12,7 +12,7 @@
 namespace weft::testing {
 namespace {
 
-TEST(EvLoss, AnEvWithTwentyPercentLossIsOutWithinFiveRtts) {
+TEST(EvLoss, EvWithTwentyPercentLossIsNoLongerUsedAfterFiveRtts) {
   const scenario::Scenario scenario = load("ev-loss-20pct");
   ASSERT_EQ(scenario.faults.size(), 1u);
   const Time began = Time::from_start(scenario.faults[0].from);

@@ -1,6 +1,6 @@
-// The counter-example to spraying at full size: permutation-1024 with one path per flow. A flow
-// that shares no link is the fastest. The median flow gets half of that rate, the slowest ones a
-// third or less.
+// What happens without spraying, at full size: permutation-1024 with one path for each flow. A flow
+// that shares no link is fastest. The median flow gets half of that rate, and the slowest flows get
+// a third or less.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"

@@ -1,7 +1,7 @@
-// The counter-example to spraying. With one path per flow, some flows of a permutation share links
-// and get a half or a third of the rate of a flow that shares none. If packets are sprayed over all
-// paths, no flow is slowed like that. permutation-64 shows it cheaply; flow_hash_slow_test.cc uses
-// permutation-1024.
+// What happens without spraying: with one path for each flow, some flows of a permutation share
+// links. They get a half or a third of the rate of a flow that shares no link. If packets are
+// sprayed over all paths, no flow becomes so slow. This test runs permutation-64, which is cheap;
+// flow_hash_slow_test.cc runs permutation-1024.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace weft::testing {
 namespace {
 
-// The rate of each flow divided by that of the fastest flow, which shares no link. Each flow is one
-// message.
+// For each flow: its rate divided by the rate of the fastest flow, which shares no link. Each flow
+// is one message.
 std::vector<double> rates_over_fastest(transport::Policy policy) {
   scenario::Scenario scenario = load("permutation-64");
   scenario.transport.policy = policy;

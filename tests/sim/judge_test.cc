@@ -1,6 +1,6 @@
-// Checks that the judge finds violations. One record of a correct trace is changed, or one part of
-// the simulated system is broken on purpose: the judge must complain under the right rule. It must
-// not complain about the unchanged runs.
+// Checks that the judge finds violations. Either one record of a correct trace is changed, or one
+// part of the simulated system makes a mistake on purpose: the judge must complain under the right
+// rule. It must not complain about the unchanged runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ Predicate carries(TraceKind kind) {
   };
 }
 
-// The middle one of the records that match, so that it is neither the first nor the last.
+// Of the matching records, the one in the middle: it is neither the first nor the last.
 Records::iterator middle_match(Records& records, const Predicate& predicate) {
   const auto count = std::count_if(records.begin(), records.end(), predicate);
   EXPECT_GT(count, 0);
@@ -78,7 +78,8 @@ Records::iterator middle_match(Records& records, const Predicate& predicate) {
 
 class TamperedTrace : public ::testing::Test {
  protected:
-  // The scenario has eight QPs and immediates, inside a T0 and across.
+  // The trace of a scenario with eight QPs and immediates; some QPs stay within one T0, others do
+  // not.
   static const Records& good() {
     static const Records records = trace_of(load("first-ack-lost"));
     return records;
@@ -204,7 +205,7 @@ TEST_F(TamperedTrace, AMissingEndIsReported) {
   EXPECT_TRUE(complains(judged(records_), "trace"));
 }
 
-// A scenario in which one path of a flow fails and recovers.
+// A scenario in which one path of a flow fails and is repaired.
 constexpr const char* kPathDies = R"(
 [topology]
 shape = "two-tier"
@@ -229,7 +230,7 @@ from = "300us"
 until = "600us"
 )";
 
-// Removes the records of EVs that became good: then data on these EVs must be reported.
+// Removes the records that say that an EV became GOOD. Later data on such an EV must be reported.
 TEST(TamperedEvTrace, DataOnAnEvThatIsStillBadIsReported) {
   Records records = trace_of(parsed(kPathDies, "path-dies"));
   ASSERT_TRUE(judged(records).empty());
@@ -241,7 +242,7 @@ TEST(TamperedEvTrace, DataOnAnEvThatIsStillBadIsReported) {
   EXPECT_TRUE(complains(judged(records), "ev"));
 }
 
-// --- broken parts ---
+// --- a part of the simulated system makes a mistake --------------------------------------------
 
 TEST(BrokenRun, AnUnbrokenRunHasNoComplaint) { EXPECT_TRUE(BrokenRun({}).complaints().empty()); }
 

@@ -1,5 +1,5 @@
-// Endpoints send EV probes, not QPs. EV probes therefore stay below one per cent of all packets,
-// however many senders one host has.
+// EV probes are sent by endpoints, not by QPs. So they stay below one per cent of all packets,
+// however many hosts send to one host.
 #include <gtest/gtest.h>
 
 #include "../support/run_file.h"

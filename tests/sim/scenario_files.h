@@ -1,6 +1,5 @@
-// Every file of scenarios/ as a test of its own: its expectations hold, no QP is stuck, and the
-// judge has no complaint. tests/sim/scenario-cost.txt lists those that are too expensive for every
-// build.
+// Makes a test of each file in scenarios/: its expectations are met, no QP is stuck, and the judge
+// has no complaint. tests/sim/scenario-cost.txt lists the files that take too long for every build.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +11,7 @@
 
 namespace weft::testing {
 
-// "slow" or "soak" from scenario-cost.txt; "" for a scenario that is not in it.
+// The file's entry in scenario-cost.txt, "slow" or "soak"; "" if it has none.
 inline std::string cost_of(const std::string& name) {
   for (const auto& row : table_of("tests/sim/scenario-cost.txt")) {
     if (row.size() == 2 && row[1] == name) return row[0];
@@ -28,7 +27,7 @@ inline std::vector<std::string> scenarios_of_cost(const std::string& cost) {
   return names;
 }
 
-// A valid GoogleTest name for the scenario.
+// The scenario's name as GoogleTest permits it.
 inline std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) {

@@ -1,4 +1,4 @@
-// Scenarios that take some seconds, and all cheap scenarios with more seeds.
+// Scenarios that take some seconds, and all cheap scenarios with other seeds.
 #include "scenario_files.h"
 
 namespace weft::testing {

@@ -1,4 +1,4 @@
-// Scenarios that take less than two seconds.
+// Scenarios that take less than two seconds each.
 #include "scenario_files.h"
 
 namespace weft::testing {

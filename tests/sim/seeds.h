@@ -1,5 +1,5 @@
-// Random mixes of faults, drawn from a seed: no message is lost, duplicated or stuck, and the judge
-// has no complaint.
+// Runs with a random mix of faults, drawn from a seed: no message may be lost, duplicated or stuck,
+// and the judge must have no complaint.
 #pragma once
 
 #include <gtest/gtest.h>

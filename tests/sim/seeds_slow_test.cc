@@ -1,5 +1,5 @@
-// Three hundred seeds of the fault mix, in parts that can run in parallel. `make soak` runs ten
-// thousand.
+// Runs with the fault mixes of three hundred seeds, in parts that can run in parallel. `make soak`
+// runs ten thousand seeds.
 #include "seeds.h"
 
 namespace weft::testing {

@@ -1,5 +1,5 @@
-// The seeds that every build runs: the first 24, those of tests/sim/seeds.txt, and a new random
-// one.
+// The seeds that every build runs: the first 24, those in tests/sim/seeds.txt, and a new random
+// seed.
 #include "seeds.h"
 
 #include <iostream>
@@ -21,8 +21,8 @@ TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithSeedsThatFoundABug) {
   }
 }
 
-// Each run draws a new seed and prints it, so that a failure can be repeated. A seed that fails
-// joins seeds.txt.
+// Each run draws a new seed and prints it, so that a failure can be repeated. A seed that fails is
+// added to seeds.txt.
 TEST(Seeds, NoMessageIsLostDuplicatedOrStuckWithANewSeed) {
   std::random_device device;
   const std::uint64_t seed = std::uint64_t{device()} << 16 ^ device();
