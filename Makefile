@@ -103,7 +103,7 @@ test-asan: test-hash
 	$(call tested,asan,build-asan,-L '$(REAL_TIME)' -E '$(ONCE)' $(AGAIN))
 
 # Beside `make test`, which runs the same tests without TSan: compiling for it takes minutes. No suppressions: a race
-# is a failure. Not those whose reader hears from the other process that bytes have come (Way, Secret, TSAN_NOT): what
+# is a failure. Not those whose reader hears from the other process that bytes have come (SharedMemory, Secret, TSAN_NOT): what
 # goes through another process is an order that TSan does not see.
 TSAN_NOT ?= ^mrc\.Write\.ProgressWithoutCalls
 TSAN_TESTS ?= ^(mrc\.(Threads|Many\.ThreadsAsVerbsPromise|Events|Write|Errors)|net\.ShmRing\.RecordsCrossBetweenTwoThreads)

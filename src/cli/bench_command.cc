@@ -126,7 +126,7 @@ Result<void> run_alone(const Bench& bench, std::span<const std::uint64_t> sizes)
 
 // A flag that only the dialling end may use, if the user gave one to the listening end; otherwise
 // empty.
-std::string_view words_of_the_caller(const BenchArguments& arguments) {
+std::string_view dialling_only_flag(const BenchArguments& arguments) {
   if (!arguments.sizes.empty()) return "--size";
   if (arguments.latency) return "--latency";
   if (arguments.bidirectional) return "--bidirectional";
@@ -140,7 +140,7 @@ std::string_view words_of_the_caller(const BenchArguments& arguments) {
 Result<void> check(const BenchArguments& arguments) {
   if (arguments.listen && !arguments.host.empty())
     return Error{ErrorKind::kInvalid, "--listen waits for the other end; leave HOST out"};
-  if (const auto word = words_of_the_caller(arguments); arguments.listen && !word.empty()) {
+  if (const auto word = dialling_only_flag(arguments); arguments.listen && !word.empty()) {
     return Error{ErrorKind::kInvalid,
                  fmt::format("{} is for the end that calls, which says what is measured; leave it "
                              "out beside --listen",

@@ -140,7 +140,7 @@ Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, os:
   return out;
 }
 
-std::string words_of_carrier(const Bench& bench, const BenchLink& link, const BenchEnd& end) {
+std::string carrier_text(const Bench& bench, const BenchLink& link, const BenchEnd& end) {
   if (link.over_shared_memory) {
     return fmt::format("over shared memory{}",
                        bench.settings.rate ? ", which --rate does not cap; --no-shm for UDP" : "");

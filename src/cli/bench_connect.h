@@ -48,7 +48,7 @@ struct Connected {
 Result<Connected> connect(const Bench& bench, const Terms& terms, Role role, os::Stream& stream,
                           const Buffers& buffers);
 // Text for the user, such as "over UDP, 2 planes, 4096 bytes a packet".
-std::string words_of_carrier(const Bench& bench, const BenchLink& link, const BenchEnd& end);
+std::string carrier_text(const Bench& bench, const BenchLink& link, const BenchEnd& end);
 // Opens one end and connects two of its groups with each other, so that no second process is
 // needed.
 Result<Connected> connect_to_itself(const Bench& bench, const Terms& terms, const Buffers& buffers);

@@ -33,7 +33,7 @@ Result<void> follow(const Bench& bench, Client& client) {
   WEFT_TRY(const Buffers buffers, Buffers::make(terms.largest));
   WEFT_TRY(Connected c, connect(bench, terms, Role::kFollows, stream, buffers));
   if (!client.from.empty())
-    os::say("{} has come, {}\n", client.from, words_of_carrier(bench, c.link, *c.end));
+    os::say("{} has come, {}\n", client.from, carrier_text(bench, c.link, *c.end));
   Watch watch{.early = EarlyEnd(&stream), .silence = Silence(*c.end, c.link)};
   for (;;) {
     // Keep acknowledging until the other end has all of its completions.
@@ -67,7 +67,7 @@ Result<void> follow(const Bench& bench, Client& client) {
                                    watch));
     }
     // the next message of the other end says why
-    if (watch.early.is_here(os::clock_now())) continue;
+    if (watch.early.must_end(os::clock_now())) continue;
     if (terms.bidirectional) WEFT_CHECK(send_round(stream, round));  // this end is done
   }
 }
@@ -75,27 +75,27 @@ Result<void> follow(const Bench& bench, Client& client) {
 namespace {
 
 // The state of one of several leading ends.
-enum class Part : std::uint8_t { kOpen, kOver, kInterrupted, kGone };
+enum class ClientState : std::uint8_t { kOpen, kOver, kInterrupted, kGone };
 
 // Handles one message of a leading end. REQUIRES that the stream has bytes to read.
-Part handle_round(os::Stream& stream) {
+ClientState handle_round(os::Stream& stream) {
   const auto round = receive_round(stream);
   // If receive_round() failed because this process was interrupted, the caller handles that.
-  if (!round) return os::interrupted() ? Part::kOpen : Part::kGone;
-  if (round->is_interruption()) return Part::kInterrupted;
-  if (round->iterations == 0) return Part::kOver;
-  return send_round(stream, *round) ? Part::kOpen : Part::kGone;  // this end is ready
+  if (!round) return os::interrupted() ? ClientState::kOpen : ClientState::kGone;
+  if (round->is_interruption()) return ClientState::kInterrupted;
+  if (round->iterations == 0) return ClientState::kOver;
+  return send_round(stream, *round) ? ClientState::kOpen : ClientState::kGone;  // this end is ready
 }
 
 // Handles messages until no leading end is kOpen, or until this process is interrupted.
-std::vector<Part> handle_rounds(std::vector<Client>& clients, BenchEnd& end) {
-  std::vector<Part> parts(clients.size(), Part::kOpen);
-  while (std::count(parts.begin(), parts.end(), Part::kOpen) > 0 && !os::interrupted()) {
+std::vector<ClientState> handle_rounds(std::vector<Client>& clients, BenchEnd& end) {
+  std::vector<ClientState> parts(clients.size(), ClientState::kOpen);
+  while (std::count(parts.begin(), parts.end(), ClientState::kOpen) > 0 && !os::interrupted()) {
     end.answer(os::clock_now() + Duration::us(500));
     for (std::size_t i = 0; i < clients.size(); ++i) {
-      if (parts[i] != Part::kOpen || !clients[i].stream.has_something()) continue;
+      if (parts[i] != ClientState::kOpen || !clients[i].stream.has_something()) continue;
       parts[i] = handle_round(clients[i].stream);
-      if (parts[i] != Part::kGone) continue;
+      if (parts[i] != ClientState::kGone) continue;
       os::log(os::LogLevel::kWarn, "client {} of {} has gone; the others go on", i + 1,
               clients.size());
     }
@@ -104,9 +104,9 @@ std::vector<Part> handle_rounds(std::vector<Client>& clients, BenchEnd& end) {
 }
 
 // Informs the leading ends that are still open. Failures are ignored: such an end has disconnected.
-void tell_interruption(std::vector<Client>& clients, const std::vector<Part>& parts) {
+void tell_interruption(std::vector<Client>& clients, const std::vector<ClientState>& parts) {
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    if (parts[i] == Part::kOpen) (void)send_round(clients[i].stream, kInterruption);
+    if (parts[i] == ClientState::kOpen) (void)send_round(clients[i].stream, kInterruption);
   }
 }
 
@@ -134,20 +134,21 @@ Result<void> serve(const Bench& bench, std::vector<Client> clients) {
   for (Client& client : clients) {
     WEFT_TRY(const BenchLink link,
              connect_group(bench, client.terms, Role::kFollows, client.stream, buffers, *end));
-    os::say("{} is connected, {}\n", client.from, words_of_carrier(bench, link, *end));
+    os::say("{} is connected, {}\n", client.from, carrier_text(bench, link, *end));
   }
   buffers.touch();
-  const std::vector<Part> parts = handle_rounds(clients, *end);
+  const std::vector<ClientState> parts = handle_rounds(clients, *end);
   if (os::interrupted()) {
     tell_interruption(clients, parts);
     return os::interruption();
   }
   if (bench.arguments.json)
     fmt::print("{}\n", nlohmann::json{{"counters", counters_json(*end)}}.dump());
-  const auto gone = std::count(parts.begin(), parts.end(), Part::kGone);
+  const auto gone = std::count(parts.begin(), parts.end(), ClientState::kGone);
   if (gone > 0)
     return Error{ErrorKind::kSystem, fmt::format("{} of {} clients went", gone, parts.size())};
-  if (std::count(parts.begin(), parts.end(), Part::kInterrupted) > 0) return other_interrupted();
+  if (std::count(parts.begin(), parts.end(), ClientState::kInterrupted) > 0)
+    return other_interrupted();
   return {};
 }
 

@@ -74,7 +74,7 @@ class Lead {
 
   // Measures one size and prints the result. Returns false if the run has ended early.
   Result<bool> measure(std::uint64_t size) {
-    if (watch_.early.is_here(os::clock_now())) return false;
+    if (watch_.early.must_end(os::clock_now())) return false;
     const std::uint64_t iterations = iterations_of(bench_.arguments, size);
     buffers_.memory().landing[size - 1] = std::byte{0};
     WEFT_TRY(const bool ready, make_ready({.size = size, .iterations = iterations}));
@@ -103,7 +103,7 @@ class Lead {
     const auto window = end.rdma().health(connected_.link.group.id).window_bytes;
     if (window != 0) all["cwnd_bytes"] = window;
     all["carrier"] = connected_.link.over_shared_memory ? "shared memory" : "planes";
-    const bool ended_early = watch_.early.is_here(os::clock_now());
+    const bool ended_early = watch_.early.must_end(os::clock_now());
     if (ended_early) all["interrupted"] = true;
     if (!bench_.arguments.idle.empty() && !ended_early) {
       const double idle = measure_idle(end, *config::duration_from(bench_.arguments.idle));
@@ -156,7 +156,7 @@ class Lead {
                                 .time = Duration::us(static_cast<std::int64_t>(seconds * 1e6))},
                                watch_);
     if (!measured) return watch_.silence.explain(measured.error());
-    if (style_.bidirectional && !watch_.early.is_here(os::clock_now())) {
+    if (style_.bidirectional && !watch_.early.must_end(os::clock_now())) {
       const auto done = receive_round_while_answering(*stream_, *connected_.end);
       if (!os::interrupted()) WEFT_CHECK(done);
       if (done && done->iterations == 0) watch_.early.set();
@@ -191,7 +191,7 @@ Result<void> lead(const Bench& bench, os::Stream* stream, std::span<const std::u
   WEFT_TRY(Connected connected, stream != nullptr
                                     ? connect(bench, terms, Role::kLeads, *stream, buffers)
                                     : connect_to_itself(bench, terms, buffers));
-  os::say("{}\n", words_of_carrier(bench, connected.link, *connected.end));
+  os::say("{}\n", carrier_text(bench, connected.link, *connected.end));
   Lead run(bench, stream, buffers, connected);
   for (const std::uint64_t size : sizes) {
     const auto measured = run.measure(size);

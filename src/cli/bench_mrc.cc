@@ -130,8 +130,8 @@ engine::Hello MrcEnd::hello() const {
   out.mtu = mtu_said_;
   out.host = os::host_identity({});
   out.peers_are_nics = as_nic_;
-  out.whole_icrc = whole_icrc_;
-  out.labelled = labelled_;
+  out.icrc_covers_payload = whole_icrc_;
+  out.has_flow_labels = labelled_;
   for (const Ipv6& plane : planes_) out.ports.push_back(world::Address::of(plane));
   return out;
 }
@@ -203,12 +203,12 @@ Result<BenchLink> MrcEnd::connect(const rdma::Group& group, const PeerWords& wor
 // Warns about controller settings that stop programs. If the controller's state cannot be read,
 // this warns only: the device itself decides whether it continues.
 void warn_of_controllers(const Bench& bench) {
-  const auto word = controller_word({.settings = bench.arguments.flags});
+  const auto word = controller_obstacles({.settings = bench.arguments.flags});
   if (!word) {
     os::log(os::LogLevel::kWarn, "what controllers said is not known: {}", word.error().message);
     return;
   }
-  for (const ControllerWord::Hindrance& one : word->hindrances)
+  for (const ControllerObstacles::Obstacle& one : word->obstacles)
     os::log(os::LogLevel::kWarn, "{}: {}; `{}` mends it", one.name, one.what, one.mend);
   for (std::size_t port = 1; port <= bench.planes.size(); ++port) {
     if ((word->ports_disabled >> port & 1) == 0) continue;

@@ -31,7 +31,7 @@ bool Silence::is_silent() const {
   return !peer_.empty() && value_of(end_.counters(), "net.packets_received") == 0;
 }
 
-void Silence::look(Time now) {
+void Silence::check_once(Time now) {
   if (now < look_at_) return;
   look_at_ = kNever;
   if (is_silent()) os::say("nothing answers by UDP yet; tried: {}\n", peer_);

@@ -18,7 +18,7 @@ class Silence {
   // `end` outlives this object. If the link uses shared memory, this object does nothing.
   Silence(BenchEnd& end, const BenchLink& link);
   // Checks once, two seconds after the start.
-  void look(Time now);
+  void check_once(Time now);
   // The error for the user: if no packet has ever arrived, a text about what to check is added.
   Error explain(const Error& error) const;
 

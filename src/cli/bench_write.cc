@@ -35,13 +35,13 @@ Result<Round> receive_round(os::Stream& stream) {
 
 Error other_interrupted() { return {ErrorKind::kSystem, "the other end was interrupted"}; }
 
-bool EarlyEnd::is_here(Time now) {
-  if (is_here_ || os::interrupted()) return is_here_ = true;
+bool EarlyEnd::must_end(Time now) {
+  if (must_end_ || os::interrupted()) return must_end_ = true;
   if (now < look_next_) return false;
   look_next_ = now + kLookEvery;
   std::array<std::byte, 16> bytes;
-  is_here_ = stream_ != nullptr && stream_->peek(bytes) && base::load64(ConstBytes(bytes), 8) == 0;
-  return is_here_;
+  must_end_ = stream_ != nullptr && stream_->peek(bytes) && base::load64(ConstBytes(bytes), 8) == 0;
+  return must_end_;
 }
 
 namespace {
@@ -95,7 +95,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, const BenchLink& link, const 
   const auto is_over = [&] {
     return timed ? end.now() - start >= plan.time : posted >= plan.iterations;
   };
-  while ((done < posted || !is_over()) && !watch.early.is_here(end.now())) {
+  while ((done < posted || !is_over()) && !watch.early.must_end(end.now())) {
     while (!is_over() && posted - done < plan.depth * link.group.qps) {
       const auto qp = static_cast<rdma::QpIndex>(link.group.first_qp + posted % link.group.qps);
       const std::uint64_t offset = posted / link.group.qps % places * plan.size;
@@ -104,7 +104,7 @@ Result<Bandwidth> measure_bandwidth(BenchEnd& end, const BenchLink& link, const 
       ++posted;
     }
     end.progress(end.now() + kPatience);
-    watch.silence.look(end.now());
+    watch.silence.check_once(end.now());
     WEFT_TRY(const std::uint64_t more, take_completions(end.rdma()));
     done += more;
     if (more > 0) {
@@ -140,20 +140,20 @@ Result<std::vector<double>> measure_latency(BenchEnd& end, const BenchLink& link
   const volatile std::byte* const last = &memory.landing[plan.size - 1];
   Time start = os::clock_now();
   std::uint64_t completed = 0;
-  const auto is_here = [&](std::uint64_t round) {
+  const auto has_arrived = [&](std::uint64_t round) {
     return *last == static_cast<std::byte>(round + 1) && (!plan.completions || completed > round);
   };
   for (std::uint64_t round = 0; round < plan.iterations; ++round) {
     if (plan.begins) WEFT_ASSERT(send(round));
-    while (!is_here(round)) {
+    while (!has_arrived(round)) {
       end.progress(end.now() + kPatience);
       // Check memory first, like a program that waits for a message. The other checks are made only
       // while nothing has arrived, and in every kRestEvery-th round.
-      if (round % kRestEvery != 0 && is_here(round)) break;
+      if (round % kRestEvery != 0 && has_arrived(round)) break;
       WEFT_TRY(const std::uint64_t taken, take_completions(end.rdma()));
       completed += taken;
-      if (watch.early.is_here(end.now())) return halves;
-      watch.silence.look(end.now());
+      if (watch.early.must_end(end.now())) return halves;
+      watch.silence.check_once(end.now());
       if (end.now() - start > Duration::s(30))
         return Error{ErrorKind::kSystem, "nothing came back for 30 s"};
     }

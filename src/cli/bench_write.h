@@ -34,14 +34,14 @@ class EarlyEnd {
   // `stream`: to the other end; null if both ends are in this process.
   explicit EarlyEnd(const os::Stream* stream) : stream_(stream) {}
   // Cheap: reads the stream only every 50 ms.
-  bool is_here(Time now);
+  bool must_end(Time now);
   // Call this when a message that was read elsewhere ends the run.
-  void set() { is_here_ = true; }
+  void set() { must_end_ = true; }
 
  private:
   const os::Stream* stream_;
   Time look_next_{};
-  bool is_here_ = false;
+  bool must_end_ = false;
 };
 
 // What is checked during a measurement.

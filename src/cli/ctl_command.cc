@@ -144,8 +144,8 @@ Result<void> run_port(const PortArguments& a) {
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
   if (a.enable || a.disable) {
     if (a.port == 0) return misuse("which port?; expected its number, from 1");
-    return finished(a.flags, target,
-                    target.state->modify_port({.port = a.port, .enabled = a.enable}));
+    return report_change(a.flags, target,
+                         target.state->modify_port({.port = a.port, .enabled = a.enable}));
   }
   WEFT_TRY(const auto model, model_of(target));
   json list = json::array();

@@ -217,7 +217,7 @@ CtlResult<void> carry_out(const CtlPlan::Cc& wanted, Changes& state) {
 }
 
 // Adds the profile's kind and number to the message of an error.
-CtlResult<void> told(const char* kind, std::uint64_t id, const CtlResult<void>& done) {
+CtlResult<void> with_profile_name(const char* kind, std::uint64_t id, const CtlResult<void>& done) {
   if (done) return {};
   return control::ctl_error(done.error().code,
                             fmt::format("{} {}: {}", kind, id, done.error().message));
@@ -226,15 +226,15 @@ CtlResult<void> told(const char* kind, std::uint64_t id, const CtlResult<void>& 
 CtlResult<void> carry_out(const CtlPlan& plan, Changes& state) {
   // EV profiles go to INIT before formats: a format cannot change while an EV profile uses it.
   for (const CtlPlan::Ev& wanted : plan.evs)
-    WEFT_CHECK(told("ev", wanted.id, begin_anew(wanted, state)));
+    WEFT_CHECK(with_profile_name("ev", wanted.id, begin_anew(wanted, state)));
   for (const CtlPlan::Format& wanted : plan.formats)
-    WEFT_CHECK(told("ev_format", wanted.id, carry_out(wanted, state)));
+    WEFT_CHECK(with_profile_name("ev_format", wanted.id, carry_out(wanted, state)));
   for (const CtlPlan::Ev& wanted : plan.evs)
-    WEFT_CHECK(told("ev", wanted.id, carry_out(wanted, state)));
+    WEFT_CHECK(with_profile_name("ev", wanted.id, carry_out(wanted, state)));
   for (const CtlPlan::Cc& wanted : plan.ccs)
-    WEFT_CHECK(told("cc", wanted.id, carry_out(wanted, state)));
+    WEFT_CHECK(with_profile_name("cc", wanted.id, carry_out(wanted, state)));
   for (const control::PortChange& wanted : plan.ports)
-    WEFT_CHECK(told("port", wanted.port, state.modify_port(wanted)));
+    WEFT_CHECK(with_profile_name("port", wanted.port, state.modify_port(wanted)));
   return {};
 }
 

@@ -26,7 +26,7 @@ namespace {
 constexpr std::uint32_t kRequestsMax = 1024;
 
 // One request, and the EV on which it is sent.
-struct Way {
+struct RequestOnEv {
   fabric::Ev ev{};
   std::optional<control::CtlEv> named{};
 };
@@ -37,13 +37,15 @@ Error no_port(const std::string& flag, std::uint32_t port, std::size_t count) {
 
 // Requests on several of the device's EVs of each port. If the user names no port: on all enabled
 // ports.
-Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::size_t port_count,
-                                      const ProbeRequest& request, std::uint32_t disabled) {
+Result<std::vector<RequestOnEv>> requests_by_port(const std::vector<fabric::Ev>& evs,
+                                                  std::size_t port_count,
+                                                  const ProbeRequest& request,
+                                                  std::uint32_t disabled) {
   std::vector<std::uint32_t> ports = request.ports;
   for (std::uint32_t port = 1; request.ports.empty() && port <= port_count; ++port) {
     if ((disabled >> port & 1) == 0) ports.push_back(port);
   }
-  std::vector<Way> out;
+  std::vector<RequestOnEv> out;
   for (const std::uint32_t port : ports) {
     if (port == 0 || port > port_count) return no_port("--port", port, port_count);
     std::vector<fabric::Ev> of_port;
@@ -57,10 +59,10 @@ Result<std::vector<Way>> ways_by_port(const std::vector<fabric::Ev>& evs, std::s
 }
 
 // Requests on EVs in the controller's form.
-Result<std::vector<Way>> ways_by_name(const std::vector<fabric::Ev>& evs, std::size_t port_count,
-                                      const ProbeRequest& request,
-                                      control::ControllerState& state) {
-  std::vector<Way> out;
+Result<std::vector<RequestOnEv>> requests_by_ev(const std::vector<fabric::Ev>& evs,
+                                                std::size_t port_count, const ProbeRequest& request,
+                                                control::ControllerState& state) {
+  std::vector<RequestOnEv> out;
   for (const control::CtlEv& named : request.evs) {
     const auto ev = control::device_ev(state, evs, request.format, named);
     if (!ev && ev.error().code == EINVAL)
@@ -86,11 +88,11 @@ Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request,
   if (!model) return from_ctl(model.error());
   const std::uint32_t disabled = (*model)->ports_disabled;
   WEFT_TRY(const auto ways, request.evs.empty()
-                                ? ways_by_port(world.evs(), ours.size(), request, disabled)
-                                : ways_by_name(world.evs(), ours.size(), request, state));
+                                ? requests_by_port(world.evs(), ours.size(), request, disabled)
+                                : requests_by_ev(world.evs(), ours.size(), request, state));
   if (ways.empty())
     return Error{ErrorKind::kSystem, "all ports are disabled; `weft ctl port 1 --enable`"};
-  for (const Way& way : ways) {
+  for (const RequestOnEv& way : ways) {
     const std::uint32_t port = way.ev.port + 1u;
     if ((disabled >> port & 1) == 0) continue;
     return Error{ErrorKind::kSystem,
@@ -103,7 +105,7 @@ Result<Asked> plan(const net::UdpWorld& world, const ProbeRequest& request,
   }
   const bool control = request.port_status || request.dscp == 46;
   Asked out;
-  for (const Way& way : ways) {
+  for (const RequestOnEv& way : ways) {
     const auto id = static_cast<std::uint16_t>(out.asks.size() + 1);
     out.asks.push_back(
         {.id = id,

@@ -44,8 +44,8 @@ Result<CtlTarget> open_ctl_target(const CtlFlags& flags) {
 
 Error from_ctl(const control::CtlError& error) { return {ErrorKind::kSystem, error.message}; }
 
-Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
-                      const control::CtlResult<void>& result) {
+Result<void> report_change(const CtlFlags& flags, const CtlTarget& target,
+                           const control::CtlResult<void>& result) {
   if (!result) return from_ctl(result.error());
   if (!flags.json) return {};
   fmt::print("{}\n", nlohmann::json{{"generation", target.state->generation_made()}}.dump());
@@ -53,23 +53,24 @@ Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
 }
 
 Result<std::shared_ptr<const control::CtlModel>> model_of(const CtlTarget& target) {
-  auto model = target.state->observed();
+  auto model = target.state->snapshot_with_bad_evs();
   if (!model) return from_ctl(model.error());
   return *model;
 }
 
-Result<ControllerWord> controller_word(const CtlFlags& flags) {
+Result<ControllerObstacles> controller_obstacles(const CtlFlags& flags) {
   WEFT_TRY(CtlTarget target, find_ctl_target(flags));
   struct stat info {};
-  if (stat(target.directory.c_str(), &info) != 0 && errno == ENOENT) return ControllerWord();
+  if (stat(target.directory.c_str(), &info) != 0 && errno == ENOENT) return ControllerObstacles();
   WEFT_CHECK(open_state(target, flags.device));
   WEFT_TRY(const auto model, model_of(target));
-  ControllerWord out{.ports_disabled = model->ports_disabled & target.state->shape().port_mask};
+  ControllerObstacles out{.ports_disabled =
+                              model->ports_disabled & target.state->shape().port_mask};
   const std::string which = device_flags(flags.settings);
   const auto hinder = [&](const char* noun, const char* what, const char* change) {
-    out.hindrances.push_back({.name = fmt::format("{}-profile 0", noun),
-                              .what = what,
-                              .mend = fmt::format("weft ctl {} set 0 {}{}", noun, change, which)});
+    out.obstacles.push_back({.name = fmt::format("{}-profile 0", noun),
+                             .what = what,
+                             .mend = fmt::format("weft ctl {} set 0 {}{}", noun, change, which)});
   };
   using control::ProfileState;
   const control::EvProfileRecord& evs = model->evs[0];

@@ -34,22 +34,22 @@ Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
 Error from_ctl(const control::CtlError& error);
 // Finishes a verb that changes something. With --json it prints the generation of the state after
 // the change.
-Result<void> finished(const CtlFlags& flags, const CtlTarget& target,
-                      const control::CtlResult<void>& result);
+Result<void> report_change(const CtlFlags& flags, const CtlTarget& target,
+                           const control::CtlResult<void>& result);
 // The whole model: the settings of controllers, and which EVs QPs have found bad. Errors: kSystem.
 Result<std::shared_ptr<const control::CtlModel>> model_of(const CtlTarget& target);
 // Settings of controllers that would stop programs that select no profile (profile 0), and disabled
 // ports.
-struct ControllerWord {
+struct ControllerObstacles {
   std::uint32_t ports_disabled = 0;  // bit N: port N is disabled
-  struct Hindrance {
+  struct Obstacle {
     std::string name{}, what{};  // such as "ev-profile 0" and "it is OFFLINE"
     std::string mend{};          // the command that changes it back
   };
-  std::vector<Hindrance> hindrances{};
+  std::vector<Obstacle> obstacles{};
 };
 // If there is no state yet, none is created. Errors: kInvalid, kSystem.
-Result<ControllerWord> controller_word(const CtlFlags& flags);
+Result<ControllerObstacles> controller_obstacles(const CtlFlags& flags);
 // The flags that select this device, as text for a command that is shown to the user: " --planes
 // 10.0.1.7", or empty.
 std::string device_flags(const SettingFlags& flags);

@@ -119,7 +119,7 @@ Result<void> apply_file(const CtlFlags& flags, const std::string& name, const st
     return Error{ErrorKind::kSystem,
                  fmt::format("{}: {}; nothing was changed", name, done.error().message)};
   }
-  return finished(flags, target, done);
+  return report_change(flags, target, done);
 }
 
 Result<void> show_device(const CtlFlags& flags) {
@@ -162,7 +162,7 @@ Result<void> set_format(const ProfileArguments& a) {
     WEFT_TRY(change.widths, optional_of(widths_from(a.widths)));
   }
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  return finished(a.flags, target, target.state->modify_format(*a.id, change));
+  return report_change(a.flags, target, target.state->modify_format(*a.id, change));
 }
 
 Result<void> set_ev(const ProfileArguments& a) {
@@ -187,7 +187,7 @@ Result<void> set_ev(const ProfileArguments& a) {
     }
   }
   WEFT_TRY(const CtlTarget target, open_ctl_target(a.flags));
-  return finished(a.flags, target, target.state->modify_ev(*a.id, change));
+  return report_change(a.flags, target, target.state->modify_ev(*a.id, change));
 }
 
 // For kReplace, without `--ev`, an entry that is not populated is replaced.
@@ -222,7 +222,7 @@ Result<void> change_evs(const ProfileArguments& a, control::EvOp op) {
     return Error{ErrorKind::kSystem, fmt::format("{} (entries count from 0); nothing was changed",
                                                  done.error().message)};
   }
-  return finished(a.flags, target, done);
+  return report_change(a.flags, target, done);
 }
 
 Result<void> set_cc(const ProfileArguments& a) {
@@ -244,7 +244,7 @@ Result<void> set_cc(const ProfileArguments& a) {
     }
     return state.modify_cc(*a.id, change);
   });
-  return finished(a.flags, target, done);
+  return report_change(a.flags, target, done);
 }
 
 Result<void> show_formats(const ProfileArguments& a) {

@@ -73,7 +73,7 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
   WEFT_TRY(const NetSettings settings, load_settings(arguments.flags));
   WEFT_TRY(const auto planes, planes_of(settings));
   WEFT_CHECK(check(settings));
-  const auto word = controller_word({.settings = arguments.flags});
+  const auto word = controller_obstacles({.settings = arguments.flags});
   net::FactQuestion question;
   question.cpus = settings.cpus;
   for (const os::PlaneChoice& plane : planes) question.planes.push_back(plane.address);
@@ -89,8 +89,8 @@ Result<std::size_t> run(const DoctorArguments& arguments) {
                         .found = word.error().message,
                         .cost = "what controllers said is not known"});
   }
-  for (std::size_t i = 0; word && i < word->hindrances.size(); ++i) {
-    const ControllerWord::Hindrance& one = word->hindrances[i];
+  for (std::size_t i = 0; word && i < word->obstacles.size(); ++i) {
+    const ControllerObstacles::Obstacle& one = word->obstacles[i];
     findings.push_back({.level = FindingLevel::kProblem,
                         .name = one.name,
                         .found = one.what,

@@ -44,7 +44,7 @@ void print_json(const run::LabOutcome& outcome) {
     out.erase(of_sim);
   out["bytes_wrong"] = outcome.bytes_wrong;
   out["story"] = outcome.story;
-  out["condemned_in_passing"] = outcome.passing;
+  out["condemned_in_passing"] = outcome.transient_count;
   out["counters"] = counters_json(outcome);
   fmt::print("{}\n", out.dump());
 }

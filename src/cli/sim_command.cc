@@ -167,7 +167,7 @@ int run_one(const SimArguments& arguments, bool details) {
     if (arguments.paths) {
       line.pop_back();
       line += fmt::format(",\"story\":{},\"condemned_in_passing\":{}}}",
-                          nlohmann::json(outcome->story).dump(), outcome->passing);
+                          nlohmann::json(outcome->story).dump(), outcome->transient_count);
     }
     fmt::print("{}\n", line);
   } else {

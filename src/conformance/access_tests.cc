@@ -17,8 +17,8 @@ void write_is_refused_remotely(Pair& pair, const Address& wrong, const End::Writ
   pair.a.write(pair.b.address(), {.size = 8, .id = 99});
   completed_as(pair.a.wait_send(), IBV_WC_REM_ACCESS_ERR, write.id);
   completed_as(pair.a.wait_send(), IBV_WC_WR_FLUSH_ERR, 99);
-  pair.a.reaches(IBV_QPS_ERR);
-  pair.b.reaches(IBV_QPS_ERR);
+  pair.a.expect_qp_state(IBV_QPS_ERR);
+  pair.b.expect_qp_state(IBV_QPS_ERR);
 }
 
 void unknown_rkey_is_refused(Session& session) {
@@ -143,7 +143,7 @@ void reset_discards_posts(Session& session) {
   a.connect(silent.address());
   for (std::uint64_t id = 0; id < 5; ++id) a.write(silent.address(), {.size = 8, .id = id});
   works("to RESET", a.to(IBV_QPS_RESET));
-  a.stays_quiet(a.send_cq, milliseconds(20));
+  a.expect_no_completion(a.send_cq, milliseconds(20));
 }
 
 void immediate_without_receive_fails(Session& session) {
@@ -151,7 +151,7 @@ void immediate_without_receive_fails(Session& session) {
   pair.a.write(pair.b.address(), {.size = 8, .id = 1, .immediate = 1});
   const ibv_wc wc = pair.a.wait_send();
   holds(wc.status != IBV_WC_SUCCESS, "an error: MRC has no RNR", status_name(wc.status));
-  pair.b.reaches(IBV_QPS_ERR);
+  pair.b.expect_qp_state(IBV_QPS_ERR);
 }
 
 void no_receive_status(Session& session) {

@@ -20,7 +20,7 @@ void only_signalled_complete(Session& session) {
     pair.a.write(pair.b.address(),
                  {.size = 100, .id = i, .flags = i % 10 == 9 ? unsigned{IBV_SEND_SIGNALED} : 0});
   for (std::uint64_t i = 9; i < 50; i += 10) completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, i);
-  pair.a.stays_quiet(pair.a.send_cq, milliseconds(20));
+  pair.a.expect_no_completion(pair.a.send_cq, milliseconds(20));
 }
 
 void sq_sig_all_completes_all(Session& session) {
@@ -45,7 +45,7 @@ void plain_write_completes_no_receive(Session& session) {
   pair.b.receive(1);
   pair.a.write(pair.b.address(), {.size = 5000, .id = 1});
   completed_as(pair.a.wait_send(), IBV_WC_SUCCESS, 1);
-  pair.b.stays_quiet(pair.b.receive_cq, milliseconds(20));
+  pair.b.expect_no_completion(pair.b.receive_cq, milliseconds(20));
 }
 
 void receive_fields(Session& session) {

@@ -73,11 +73,12 @@ void Duel::post(std::uint32_t size, std::uint64_t id, std::optional<std::uint32_
   end.write(target, {.size = size, .id = id, .flags = flags, .immediate = immediate});
 }
 
-bool is_write(const Seen& seen) { return seen.as<wire::Write>() != nullptr; }
-bool is_fresh_write(const Seen& seen) { return is_write(seen) && !seen.bth().rtx; }
+bool is_write(const ReceivedPacket& seen) { return seen.as<wire::Write>() != nullptr; }
+bool is_fresh_write(const ReceivedPacket& seen) { return is_write(seen) && !seen.bth().rtx; }
 
 // While waiting, this also polls the CQs, because some libraries make progress only inside calls.
-Seen Duel::next_where(std::string_view what, const std::function<bool(const Seen&)>& wanted) {
+ReceivedPacket Duel::next_where(std::string_view what,
+                                const std::function<bool(const ReceivedPacket&)>& wanted) {
   while (!session.is_over()) {
     ibv_wc wc{};
     host.library.mrc_poll_cq(end.receive_cq, 0, &wc);
@@ -89,17 +90,17 @@ Seen Duel::next_where(std::string_view what, const std::function<bool(const Seen
                              : "none came in time");
 }
 
-Seen Duel::next_write() { return next_where("a WRITE", is_fresh_write); }
+ReceivedPacket Duel::next_write() { return next_where("a WRITE", is_fresh_write); }
 
-std::vector<Seen> Duel::message(std::uint32_t packet_count) {
-  std::map<std::int32_t, Seen> by_psn;
+std::vector<ReceivedPacket> Duel::message(std::uint32_t packet_count) {
+  std::map<std::int32_t, ReceivedPacket> by_psn;
   std::optional<Psn> first;
   while (by_psn.size() < packet_count) {
-    Seen seen = next_write();
+    ReceivedPacket seen = next_write();
     if (!first) first = seen.bth().psn;
     by_psn.emplace(seen.bth().psn.since(*first), std::move(seen));
   }
-  std::vector<Seen> out;
+  std::vector<ReceivedPacket> out;
   for (auto& [at, seen] : by_psn) out.push_back(std::move(seen));
   return out;
 }
@@ -116,7 +117,7 @@ wire::Packet Duel::sack(Psn cack, std::uint64_t bits) const {
   return {.bth = {.opcode = wire::Opcode::kSack, .dest_qpn = end.qpn(), .psn = cack}, .body = body};
 }
 
-void Duel::acknowledge(const Seen& write, Psn cack, std::uint64_t bits) {
+void Duel::acknowledge(const ReceivedPacket& write, Psn cack, std::uint64_t bits) {
   wire::Packet packet = sack(cack, bits);
   auto& body = std::get<wire::Sack>(packet.body);
   body.trigger_offset = static_cast<std::int16_t>(write.bth().psn.since(cack));
@@ -141,7 +142,7 @@ void Duel::transport_nak(Psn psn, wire::AckSyndrome syndrome) {
                .body = wire::TransportAck{.syndrome = syndrome}});
 }
 
-void Duel::nack(const Seen& write, wire::NackReason reason) {
+void Duel::nack(const ReceivedPacket& write, wire::NackReason reason) {
   wire::Nack body;
   body.reason = reason;
   body.entropy = write.entropy();
@@ -155,7 +156,7 @@ void Duel::nack(const Seen& write, wire::NackReason reason) {
       {}, {.plane = write.plane});
 }
 
-void Duel::answer_probe(const Seen& seen, Psn cack, std::uint64_t bits) {
+void Duel::answer_probe(const ReceivedPacket& seen, Psn cack, std::uint64_t bits) {
   const auto* const probe = seen.as<wire::Probe>();
   if (probe == nullptr) return;
   wire::Packet answer = sack(cack, bits);
@@ -167,19 +168,19 @@ void Duel::answer_probe(const Seen& seen, Psn cack, std::uint64_t bits) {
   tester.send(answer, {}, {.plane = seen.plane});
 }
 
-Seen Duel::next_retransmission(Psn cack, std::uint64_t bits) {
-  return next_where("a retransmission", [&](const Seen& seen) {
+ReceivedPacket Duel::next_retransmission(Psn cack, std::uint64_t bits) {
+  return next_where("a retransmission", [&](const ReceivedPacket& seen) {
     answer_probe(seen, cack, bits);
     return is_write(seen) && seen.bth().rtx;
   });
 }
 
-void Duel::accept(const Seen& last, std::uint32_t msn) {
+void Duel::accept(const ReceivedPacket& last, std::uint32_t msn) {
   acknowledge(last, last.bth().psn);
   transport_ack(last.bth().psn, msn);
 }
 
-bool Receipt::take(const Seen& write) {
+bool CorrectResponder::take(const ReceivedPacket& write) {
   const Psn psn = write.bth().psn;
   const bool fresh = psn.since(cack_) > 0 && above_.insert(psn.value()).second;
   while (above_.erase((cack_ + 1).value()) != 0) cack_ = cack_ + 1;
@@ -217,19 +218,22 @@ void Duel::send(const Piece& piece, const Tester::SendOptions& how) {
   tester.send(packet_of(piece), std::as_bytes(std::span(payload)), how);
 }
 
-Seen Duel::next_sack() {
-  return next_where("a SACK", [](const Seen& seen) { return seen.as<wire::Sack>() != nullptr; });
+ReceivedPacket Duel::next_sack() {
+  return next_where("a SACK",
+                    [](const ReceivedPacket& seen) { return seen.as<wire::Sack>() != nullptr; });
 }
-Seen Duel::next_transport_ack() {
-  return next_where("a Transport ACK",
-                    [](const Seen& seen) { return seen.as<wire::TransportAck>() != nullptr; });
+ReceivedPacket Duel::next_transport_ack() {
+  return next_where("a Transport ACK", [](const ReceivedPacket& seen) {
+    return seen.as<wire::TransportAck>() != nullptr;
+  });
 }
-Seen Duel::next_nack() {
-  return next_where("a NACK", [](const Seen& seen) { return seen.as<wire::Nack>() != nullptr; });
+ReceivedPacket Duel::next_nack() {
+  return next_where("a NACK",
+                    [](const ReceivedPacket& seen) { return seen.as<wire::Nack>() != nullptr; });
 }
 
 void Duel::none_where(std::string_view what, milliseconds how_long,
-                      const std::function<bool(const Seen&)>& unwanted) {
+                      const std::function<bool(const ReceivedPacket&)>& unwanted) {
   const auto until = Clock::now() + how_long;
   ibv_wc wc{};
   while (Clock::now() < until) {
@@ -239,10 +243,10 @@ void Duel::none_where(std::string_view what, milliseconds how_long,
   }
 }
 
-void Duel::still_works(std::int32_t at) {
+void Duel::expect_still_works(std::int32_t at) {
   const std::uint64_t seed = 0x5afe;
   send({.psn = at, .to = end.memory.size() - 64, .size = 64, .seed = seed});
-  next_where("a SACK that covers a good packet", [&](const Seen& seen) {
+  next_where("a SACK that covers a good packet", [&](const ReceivedPacket& seen) {
     const auto* const sack = seen.as<wire::Sack>();
     return sack != nullptr && sack->cack == psn(at);
   });

@@ -44,24 +44,25 @@ class Duel {
             unsigned flags = IBV_SEND_SIGNALED);
   // The next packet for which `wanted` returns true; other packets are dropped. Throws Failure if
   // no such packet arrives.
-  Seen next_where(std::string_view what, const std::function<bool(const Seen&)>& wanted);
-  Seen next_write();
+  ReceivedPacket next_where(std::string_view what,
+                            const std::function<bool(const ReceivedPacket&)>& wanted);
+  ReceivedPacket next_write();
   // The packets of the next message in PSN order; retransmissions are dropped.
-  std::vector<Seen> message(std::uint32_t packet_count);
+  std::vector<ReceivedPacket> message(std::uint32_t packet_count);
   // A SACK with this cumulative PSN. Bit i of `bits` acknowledges the PSN cack + 1 + i.
   wire::Packet sack(Psn cack, std::uint64_t bits = 0) const;
   // Sends the SACK that a responder would send because of `write`.
-  void acknowledge(const Seen& write, Psn cack, std::uint64_t bits = 0);
+  void acknowledge(const ReceivedPacket& write, Psn cack, std::uint64_t bits = 0);
   void transport_ack(Psn psn, std::uint32_t msn);
   void transport_nak(Psn psn, wire::AckSyndrome syndrome);
-  void nack(const Seen& write, wire::NackReason reason);
+  void nack(const ReceivedPacket& write, wire::NackReason reason);
   // If `seen` is a reliability probe, answers it as a responder would. Ignores any other packet.
-  void answer_probe(const Seen& seen, Psn cack, std::uint64_t bits = 0);
+  void answer_probe(const ReceivedPacket& seen, Psn cack, std::uint64_t bits = 0);
   // The next retransmission. Until it arrives, probes are answered with `cack` and `bits`, because
   // a device need not retransmit to a peer that is silent.
-  Seen next_retransmission(Psn cack, std::uint64_t bits = 0);
+  ReceivedPacket next_retransmission(Psn cack, std::uint64_t bits = 0);
   // Sends a SACK and a Transport ACK for everything up to `last`.
-  void accept(const Seen& last, std::uint32_t msn);
+  void accept(const ReceivedPacket& last, std::uint32_t msn);
 
   // --- the device receives
   // One packet of a message that the tester sends.
@@ -81,24 +82,24 @@ class Duel {
   void send(const Piece& piece, const Tester::SendOptions& how = {});
   wire::Packet packet_of(const Piece& piece) const;
   Psn psn(std::int32_t after) const { return Psn(options.tester_psn) + after; }
-  Seen next_sack();
-  Seen next_transport_ack();
-  Seen next_nack();
+  ReceivedPacket next_sack();
+  ReceivedPacket next_transport_ack();
+  ReceivedPacket next_nack();
   // Throws Failure if a packet for which `unwanted` returns true arrives within this time.
   void none_where(std::string_view what, milliseconds how_long,
-                  const std::function<bool(const Seen&)>& unwanted);
+                  const std::function<bool(const ReceivedPacket&)>& unwanted);
   // Checks that the device still serves this QP: it must accept and acknowledge a write at `psn`
   // that has A = 1.
-  void still_works(std::int32_t psn);
+  void expect_still_works(std::int32_t psn);
 };
 
 // The tester as a correct responder: acknowledges each packet on arrival, and reports holes.
-class Receipt {
+class CorrectResponder {
  public:
-  explicit Receipt(Duel& duel) : duel_(duel), cack_(Psn(duel.options.device_psn) - 1) {}
+  explicit CorrectResponder(Duel& duel) : duel_(duel), cack_(Psn(duel.options.device_psn) - 1) {}
   // Sends the SACK for this packet. Returns true if the PSN arrived for the first time. REQUIRES a
   // WRITE.
-  bool take(const Seen& write);
+  bool take(const ReceivedPacket& write);
   Psn cack() const { return cack_; }
 
  private:
@@ -111,7 +112,7 @@ class Receipt {
 // device. Throws SuiteError.
 Tester open_tester(Session& session, const Host& host, std::uint32_t device_qpn, IcrcCover cover);
 
-bool is_write(const Seen& seen);
-bool is_fresh_write(const Seen& seen);  // not a retransmission
+bool is_write(const ReceivedPacket& seen);
+bool is_fresh_write(const ReceivedPacket& seen);  // not a retransmission
 
 }  // namespace weft::conformance

@@ -159,7 +159,7 @@ ibv_wc End::wait(mrc_cq* cq) const {
   fail("a completion", "none came in time");
 }
 
-void End::stays_quiet(mrc_cq* cq, milliseconds how_long) const {
+void End::expect_no_completion(mrc_cq* cq, milliseconds how_long) const {
   const auto until = Clock::now() + how_long;
   while (Clock::now() < until) {
     ibv_wc wc{};
@@ -169,7 +169,7 @@ void End::stays_quiet(mrc_cq* cq, milliseconds how_long) const {
   }
 }
 
-void End::reaches(ibv_qp_state wanted) const {
+void End::expect_qp_state(ibv_qp_state wanted) const {
   ibv_wc wc{};
   while (state() != wanted) {
     if (host.session.is_over())

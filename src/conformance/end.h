@@ -102,8 +102,8 @@ class End {
   ibv_wc wait_send() const { return wait(send_cq); }
   ibv_wc wait_receive() const { return wait(receive_cq); }
   // Throws Failure if a completion arrives within this time.
-  void stays_quiet(mrc_cq* cq, milliseconds how_long) const;
-  void reaches(ibv_qp_state state) const;
+  void expect_no_completion(mrc_cq* cq, milliseconds how_long) const;
+  void expect_qp_state(ibv_qp_state state) const;
 };
 
 // Two ends on one host, connected to each other.

@@ -99,7 +99,7 @@ void find_icrc_cover(Session& session, Survey& out) {
   try {
     Duel duel(session);
     duel.post(100);
-    const Seen seen = duel.next_write();
+    const ReceivedPacket seen = duel.next_write();
     out.icrc_known = true;
     if (!seen.icrc_full && seen.icrc_headers) out.icrc = IcrcCover::kHeaders;
   } catch (const Failure&) {

@@ -80,11 +80,11 @@ void Tester::send_raw(ConstBytes datagram, const SendOptions& how) {
         "the tester's socket did not take a packet; is the device's address reachable?"};
 }
 
-std::optional<Seen> Tester::next(Clock::time_point until) {
+std::optional<ReceivedPacket> Tester::next(Clock::time_point until) {
   for (;;) {
     for (std::uint32_t p = 0; waiting_.empty() && p < plane_count(); ++p) drain(p);
     if (!waiting_.empty()) {
-      Seen out = std::move(waiting_.front());
+      ReceivedPacket out = std::move(waiting_.front());
       waiting_.pop_front();
       return out;
     }
@@ -121,7 +121,7 @@ void Tester::take(std::uint32_t plane, const os::UdpSocket::Incoming& run, Const
     ++unreadable;
     return;
   }
-  Seen seen;
+  ReceivedPacket seen;
   seen.packet = *packet;
   seen.raw.assign(datagram.begin(), datagram.end());
   seen.header_size = parts->header.size();

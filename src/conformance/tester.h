@@ -24,7 +24,7 @@
 namespace weft::conformance {
 
 // A received packet, with its raw bytes.
-struct Seen {
+struct ReceivedPacket {
   wire::Packet packet{};
   std::vector<std::byte> raw;  // the whole UDP payload
   std::size_t header_size = 0;
@@ -88,7 +88,7 @@ class Tester {
 
   // The next packet of the device; nullopt if none arrives by `until`. Packets that cannot be
   // parsed are counted in `unreadable`.
-  std::optional<Seen> next(Clock::time_point until);
+  std::optional<ReceivedPacket> next(Clock::time_point until);
   std::uint32_t unreadable = 0;
   bool answers_endpoint_requests = true;
 
@@ -112,7 +112,7 @@ class Tester {
   Config config_;
   std::vector<Plane> planes_;
   std::vector<std::byte> buffer_;
-  std::deque<Seen> waiting_;
+  std::deque<ReceivedPacket> waiting_;
 };
 
 }  // namespace weft::conformance

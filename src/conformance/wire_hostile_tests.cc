@@ -16,11 +16,11 @@ void bad_packet_is_dropped(Session& session, const std::function<void(Duel&)>& s
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 4096);
   send(duel);
-  duel.none_where("answer", milliseconds(50), [](const Seen& s) {
+  duel.none_where("answer", milliseconds(50), [](const ReceivedPacket& s) {
     return s.as<wire::Sack>() != nullptr || s.as<wire::TransportAck>() != nullptr;
   });
   equal_hex("memory", duel.end.memory[0], 0x77);
-  duel.still_works(0);
+  duel.expect_still_works(0);
 }
 
 void damaged_payload_is_dropped(Session& session) {
@@ -42,19 +42,19 @@ void write_of_stranger_is_dropped(Session& session) {
           wire::to_string(seen->packet));
   }
   equal_hex("memory", duel.end.memory[0], 0x77);
-  duel.still_works(0);
+  duel.expect_still_works(0);
 }
 
 void nak_of_stranger_is_dropped(Session& session) {
   Duel duel(session);
   duel.post(100);
-  const Seen write = duel.next_write();
+  const ReceivedPacket write = duel.next_write();
   Tester stranger = open_tester(session, duel.host, duel.end.qpn(), duel.cover);
   stranger.send({.bth = {.opcode = wire::Opcode::kTransportAck,
                          .dest_qpn = duel.end.qpn(),
                          .psn = write.bth().psn},
                  .body = wire::TransportAck{.syndrome = wire::AckSyndrome::kNakRemoteAccess}});
-  duel.end.stays_quiet(duel.end.send_cq, milliseconds(50));
+  duel.end.expect_no_completion(duel.end.send_cq, milliseconds(50));
   duel.accept(write, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
@@ -76,7 +76,7 @@ void garbage(Session& session) {
     if (i % 64 == 0) duel.tester.next(Clock::now() + milliseconds(1));
   }
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_RTS));
-  duel.still_works(0);
+  duel.expect_still_works(0);
 }
 
 // A valid packet, truncated at every length.
@@ -85,7 +85,7 @@ void truncated_packets_are_dropped(Session& session) {
   for (std::size_t keep = 1; keep < 12 + 4 + 4 + 16 + 64 + 4; ++keep)
     duel.send({.size = 64}, {.cut = keep});
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_RTS));
-  duel.still_works(0);
+  duel.expect_still_works(0);
 }
 
 // A transfer must continue while other hosts send random bytes.
@@ -101,7 +101,7 @@ void transfer_among_garbage(Session& session) {
                .size = 64,
                .seed = static_cast<std::uint64_t>(i)});
   }
-  duel.still_works(50);
+  duel.expect_still_works(50);
   for (std::uint64_t i = 0; i < 50; ++i) is_pattern(duel.end.memory.data() + i * 64, 64, i);
 }
 

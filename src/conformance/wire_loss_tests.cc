@@ -7,7 +7,7 @@
 namespace weft::conformance {
 namespace {
 
-bool is_again(const Seen& seen) { return is_write(seen) && seen.bth().rtx; }
+bool is_retransmission(const ReceivedPacket& seen) { return is_write(seen) && seen.bth().rtx; }
 
 // The timeout attribute 10 is 1.05 ms.
 constexpr DuelOptions kQuick{.timeout = 10};
@@ -15,8 +15,8 @@ constexpr DuelOptions kQuick{.timeout = 10};
 void timeout_retransmits(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
-  const Seen first = duel.next_write();
-  const Seen again = duel.next_retransmission(first.bth().psn - 1);
+  const ReceivedPacket first = duel.next_write();
+  const ReceivedPacket again = duel.next_retransmission(first.bth().psn - 1);
   equal_hex("PSN", again.bth().psn.value(), first.bth().psn.value());
 }
 
@@ -24,8 +24,8 @@ void timeout_retransmits(Session& session) {
 void retransmission_is_equal(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100, 1, 0x77);
-  const Seen first = duel.next_write();
-  const Seen again = duel.next_retransmission(first.bth().psn - 1);
+  const ReceivedPacket first = duel.next_write();
+  const ReceivedPacket again = duel.next_retransmission(first.bth().psn - 1);
   equal("opcode", std::string(wire::to_string(again.bth().opcode)),
         std::string(wire::to_string(first.bth().opcode)));
   wire::Write a = *first.as<wire::Write>(), b = *again.as<wire::Write>();
@@ -37,8 +37,8 @@ void retransmission_is_equal(Session& session) {
 void retransmission_uses_other_ev(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
-  const Seen first = duel.next_write();
-  const Seen again = duel.next_retransmission(first.bth().psn - 1);
+  const ReceivedPacket first = duel.next_write();
+  const ReceivedPacket again = duel.next_retransmission(first.bth().psn - 1);
   holds(first.path() != again.path(), "the retransmission on another EV", "the same");
 }
 
@@ -51,7 +51,7 @@ void hole_is_retransmitted(Session& session) {
   // bit i is the PSN cack + 1 + i; bit 0, the lost packet, is not set
   const std::uint64_t bits = 0b1111'1110;
   duel.acknowledge(packets[9], lost - 1, bits);
-  const Seen again = duel.next_retransmission(lost - 1, bits);
+  const ReceivedPacket again = duel.next_retransmission(lost - 1, bits);
   equal_hex("PSN sent again", again.bth().psn.value(), lost.value());
   duel.acknowledge(again, packets[9].bth().psn);
   duel.transport_ack(packets[9].bth().psn, 1);
@@ -69,7 +69,7 @@ void only_missing_is_retransmitted(Session& session) {
   duel.acknowledge(packets[7], first - 1, 0b1111'1110);
   while (Clock::now() < until) {
     const auto seen = duel.tester.next(until);
-    if (!seen || !is_again(*seen)) continue;
+    if (!seen || !is_retransmission(*seen)) continue;
     // Ignore packets that may have been in flight when the SACK arrived.
     if (seen->at > sacked_at + milliseconds(50)) again.insert(seen->bth().psn.value());
     duel.acknowledge(packets[7], first - 1, 0b1111'1110);
@@ -82,10 +82,10 @@ void only_missing_is_retransmitted(Session& session) {
 void nack_retransmits(Session& session, wire::NackReason reason) {
   Duel duel(session);  // with this timeout, a timer alone would retransmit after 268 ms
   duel.post(100);
-  const Seen first = duel.next_write();
+  const ReceivedPacket first = duel.next_write();
   duel.nack(first, reason);
   const auto asked = Clock::now();
-  const Seen again = duel.next_where("a retransmission", is_again);
+  const ReceivedPacket again = duel.next_where("a retransmission", is_retransmission);
   equal_hex("PSN sent again", again.bth().psn.value(), first.bth().psn.value());
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - asked).count();
   holds(took < 200, "sooner than the timer would", fmt::format("after {} ms", took));
@@ -95,9 +95,9 @@ void nack_retransmits(Session& session, wire::NackReason reason) {
 void lost_transport_ack(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
-  const Seen first = duel.next_write();
+  const ReceivedPacket first = duel.next_write();
   duel.acknowledge(first, first.bth().psn);
-  const Seen again = duel.next_where("the last packet of the message again", is_write);
+  const ReceivedPacket again = duel.next_where("the last packet of the message again", is_write);
   equal_hex("PSN", again.bth().psn.value(), first.bth().psn.value());
   holds(again.bth().rtx, "rtx in it", "clear");
   duel.accept(again, 1);
@@ -108,7 +108,7 @@ void lost_transport_ack(Session& session) {
 void lost_sack(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
-  const Seen first = duel.next_write();
+  const ReceivedPacket first = duel.next_write();
   duel.transport_ack(first.bth().psn, 1);
   const auto until = session.ends_at();
   ibv_wc wc{};
@@ -135,8 +135,8 @@ void exhausted_retries_fail_qp(Session& session) {
 void short_silence_fails_nothing(Session& session) {
   Duel duel(session, kQuick);
   duel.post(100);
-  const Seen first = duel.next_write();
-  duel.end.stays_quiet(duel.end.send_cq, milliseconds(30));
+  const ReceivedPacket first = duel.next_write();
+  duel.end.expect_no_completion(duel.end.send_cq, milliseconds(30));
   duel.accept(first, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
@@ -145,10 +145,11 @@ void tail_is_probed(Session& session) {
   Duel duel(session);
   duel.post(100);
   duel.next_write();
-  const Seen probe = duel.next_where("a reliability probe or the packet again", [](const Seen& s) {
-    return s.as<wire::Probe>() != nullptr || is_again(s);
-  });
-  if (is_again(probe)) return;
+  const ReceivedPacket probe =
+      duel.next_where("a reliability probe or the packet again", [](const ReceivedPacket& s) {
+        return s.as<wire::Probe>() != nullptr || is_retransmission(s);
+      });
+  if (is_retransmission(probe)) return;
   equal_hex("destination QPN of the probe", probe.bth().dest_qpn, Duel::kQpn);
   equal_hex("its PSN, which is reserved,", probe.bth().psn.value(), 0);
 }

@@ -29,13 +29,13 @@ Piece packet_of_message(std::int32_t first, std::uint32_t i, std::uint32_t count
 void is_placed(Duel& duel, std::uint32_t i) {
   is_pattern(duel.end.memory.data() + std::size_t{i} * 1024, 1024, 100 + i);
 }
-bool covers(const Seen& seen, Psn psn) {
+bool covers(const ReceivedPacket& seen, Psn psn) {
   const auto* const sack = seen.as<wire::Sack>();
   return sack != nullptr && sack->cack == psn;
 }
 void wait_for_cack(Duel& duel, std::int32_t psn) {
   duel.next_where("a SACK with that cumulative PSN",
-                  [&](const Seen& seen) { return covers(seen, duel.psn(psn)); });
+                  [&](const ReceivedPacket& seen) { return covers(seen, duel.psn(psn)); });
 }
 
 void one_packet_is_placed(Session& session) {
@@ -61,7 +61,7 @@ void every_order(Session& session, std::array<std::uint32_t, 6> order) {
 void placed_above_hole(Session& session) {
   Duel duel(session);
   duel.send(packet_of_message(0, 2, 3));
-  duel.next_where("a SACK that reports it", [&](const Seen& seen) {
+  duel.next_where("a SACK that reports it", [&](const ReceivedPacket& seen) {
     const auto* const sack = seen.as<wire::Sack>();
     return sack != nullptr && sack->cack == duel.psn(-1) && sack->ooo_count == 1;
   });
@@ -74,8 +74,9 @@ void duplicate_is_not_placed(Session& session, bool below_edge) {
   duel.send({.psn = psn, .size = 64, .seed = 1});
   duel.next_sack();
   duel.send({.psn = psn, .size = 64, .seed = 2, .rtx = true});
-  duel.next_where("a SACK for the duplicate",
-                  [](const Seen& s) { return s.as<wire::Sack>() != nullptr && s.bth().rtx; });
+  duel.next_where("a SACK for the duplicate", [](const ReceivedPacket& s) {
+    return s.as<wire::Sack>() != nullptr && s.bth().rtx;
+  });
   is_pattern(duel.end.memory.data(), 64, 1);
 }
 
@@ -91,7 +92,7 @@ void zero_length_needs_no_rkey(Session& session) {
   Duel duel(session);
   duel.send({.size = 0, .rkey = 0x12345678});
   wait_for_cack(duel, 0);
-  duel.still_works(1);
+  duel.expect_still_works(1);
 }
 
 // --- immediates
@@ -113,7 +114,7 @@ void immediates_in_order(Session& session) {
   duel.end.receive(2);
   duel.send({.psn = 1, .opcode = Opcode::kWriteOnlyImm, .msn = 1, .rqmsn = 1, .immediate = 22});
   duel.next_sack();
-  duel.end.stays_quiet(duel.end.receive_cq, milliseconds(50));
+  duel.end.expect_no_completion(duel.end.receive_cq, milliseconds(50));
   duel.send({.psn = 0, .opcode = Opcode::kWriteOnlyImm, .immediate = 11});
   for (const std::uint32_t expected : {11u, 22u})
     equal("immediate", be32toh(duel.end.wait_receive().imm_data), expected);
@@ -129,7 +130,7 @@ void waits_for_hole(Session& session) {
   last.immediate = 7;
   duel.send(packet_of_message(0, 0, 3));
   duel.send(last);
-  duel.end.stays_quiet(duel.end.receive_cq, milliseconds(50));
+  duel.end.expect_no_completion(duel.end.receive_cq, milliseconds(50));
   duel.send(packet_of_message(0, 1, 3));
   const ibv_wc wc = duel.end.wait_receive();
   completed_as(wc, IBV_WC_SUCCESS, 1);
@@ -144,7 +145,7 @@ void immediate_is_delivered_once(Session& session) {
   duel.send(piece);
   completed_as(duel.end.wait_receive(), IBV_WC_SUCCESS, 1);
   for (int i = 0; i < 3; ++i) duel.send(piece);
-  duel.end.stays_quiet(duel.end.receive_cq, milliseconds(50));
+  duel.end.expect_no_completion(duel.end.receive_cq, milliseconds(50));
 }
 
 // The tester counts rqmsn from 1, as some readers of the specification do.

@@ -12,19 +12,19 @@ wire::Packet probe(const Duel& duel, std::uint16_t id) {
   return {.bth = {.opcode = wire::Opcode::kProbe, .dest_qpn = duel.end.qpn()},
           .body = wire::Probe{.probe_id = id, .sent = {0x6789}}};
 }
-bool answers(const Seen& seen, std::uint16_t id) {
+bool answers(const ReceivedPacket& seen, std::uint16_t id) {
   const auto* const sack = seen.as<wire::Sack>();
   return sack != nullptr && sack->answers_probe && sack->probe_id == id;
 }
-Seen send_probe(Duel& duel, std::uint16_t id, const Tester::SendOptions& how = {}) {
+ReceivedPacket send_probe(Duel& duel, std::uint16_t id, const Tester::SendOptions& how = {}) {
   duel.tester.send(probe(duel, id), {}, how);
   return duel.next_where("a SACK with pr = 1 and the probe's id",
-                         [&](const Seen& s) { return answers(s, id); });
+                         [&](const ReceivedPacket& s) { return answers(s, id); });
 }
 
 void probe_is_answered(Session& session) {
   Duel duel(session);
-  const Seen seen = send_probe(duel, 0xbeef);
+  const ReceivedPacket seen = send_probe(duel, 0xbeef);
   equal_hex("destination: the requestor's QPN,", seen.bth().dest_qpn, Duel::kQpn);
   equal_hex("tx_timestamp reflected", seen.as<wire::Sack>()->echo.ticks, 0x6789);
   equal_hex("cack_psn: nothing received yet,", seen.as<wire::Sack>()->cack.value(),
@@ -34,7 +34,7 @@ void answer_reports_state(Session& session) {
   Duel duel(session);
   for (const std::int32_t psn : {0, 2, 4}) duel.send({.psn = psn, .to = 64, .size = 16});
   duel.next_sack();
-  const Seen seen = send_probe(duel, 7);
+  const ReceivedPacket seen = send_probe(duel, 7);
   const auto& sack = *seen.as<wire::Sack>();
   equal_hex("cack_psn", sack.cack.value(), duel.psn(0).value());
   equal("ooo_count", sack.ooo_count, 2);
@@ -43,13 +43,13 @@ void answer_reports_state(Session& session) {
 }
 void answer_has_mark(Session& session) {
   Duel duel(session);
-  const Seen seen = send_probe(duel, 7, {.ecn = 3});
+  const ReceivedPacket seen = send_probe(duel, 7, {.ecn = 3});
   equal("m of a marked probe: SKIP_ONCE,", static_cast<int>(seen.as<wire::Sack>()->mark), 1);
 }
 void probe_uses_no_psn(Session& session) {
   Duel duel(session);
   for (std::uint16_t id = 0; id < 5; ++id) send_probe(duel, static_cast<std::uint16_t>(100 + id));
-  duel.still_works(0);
+  duel.expect_still_works(0);
 }
 
 // --- endpoint operations
@@ -60,17 +60,18 @@ wire::Packet endpoint_request(std::uint16_t id, wire::EndpointOp op, std::uint32
                   .psn = Psn(id)},
           .body = wire::EndpointRequest{.op = op, .port_status = ports, .sent = {0x2468}}};
 }
-Seen send_endpoint_request(Duel& duel, std::uint16_t id, wire::EndpointOp op,
-                           std::uint32_t ports = 0) {
+ReceivedPacket send_endpoint_request(Duel& duel, std::uint16_t id, wire::EndpointOp op,
+                                     std::uint32_t ports = 0) {
   duel.tester.send(endpoint_request(id, op, ports));
-  return duel.next_where("an endpoint response with the request's id", [&](const Seen& s) {
-    return s.as<wire::EndpointResponse>() != nullptr && (s.bth().psn.value() & 0xffff) == id;
-  });
+  return duel.next_where(
+      "an endpoint response with the request's id", [&](const ReceivedPacket& s) {
+        return s.as<wire::EndpointResponse>() != nullptr && (s.bth().psn.value() & 0xffff) == id;
+      });
 }
 
 void ev_probe_is_answered(Session& session) {
   Duel duel(session);
-  const Seen seen = send_endpoint_request(duel, 0x42, wire::EndpointOp::kEvProbe);
+  const ReceivedPacket seen = send_endpoint_request(duel, 0x42, wire::EndpointOp::kEvProbe);
   equal_hex("destination QPN", seen.bth().dest_qpn, wire::kEndpointQpn);
   equal_hex("tx_timestamp reflected", seen.as<wire::EndpointResponse>()->echo.ticks, 0x2468);
 }
@@ -92,13 +93,13 @@ void psu_obeyed(Session& session) {
   const std::uint32_t ports = duel.tester.plane_count();
   if (ports < 2) skip("the tester sees one port of the device");
   const std::uint32_t all = (2u << ports) - 2;
-  Receipt receipt(duel);
+  CorrectResponder receipt(duel);
   const auto planes_of = [&](std::uint64_t id) {
     duel.post(64 * duel.mtu_bytes(), id);
     const Psn last = Psn(duel.options.device_psn) + static_cast<std::int32_t>(id * 64 - 1);
     std::set<std::uint32_t> planes;
     while (receipt.cack() != last) {
-      const Seen seen = duel.next_where("a WRITE", is_write);
+      const ReceivedPacket seen = duel.next_where("a WRITE", is_write);
       if (receipt.take(seen)) planes.insert(seen.plane);
     }
     duel.transport_ack(last, static_cast<std::uint32_t>(id));
@@ -131,11 +132,12 @@ void psu_sent(Session& session) {
   works("mrc_ctl_modify_port to DISABLED", disabled);
   const std::uint32_t left = ((2u << ports) - 2) & ~(1u << ports);
   try {
-    duel.next_where("a port status update with that port's bit clear", [&](const Seen& s) {
-      const auto* const request = s.as<wire::EndpointRequest>();
-      return request != nullptr && request->op == wire::EndpointOp::kPortStatusUpdate &&
-             request->port_status == left;
-    });
+    duel.next_where(
+        "a port status update with that port's bit clear", [&](const ReceivedPacket& s) {
+          const auto* const request = s.as<wire::EndpointRequest>();
+          return request != nullptr && request->op == wire::EndpointOp::kPortStatusUpdate &&
+                 request->port_status == left;
+        });
   } catch (...) {
     set(MRC_CTL_PORT_ADMIN_ENABLED);
     throw;

@@ -10,7 +10,7 @@ using wire::AckSyndrome;
 using wire::Opcode;
 using Piece = Duel::Piece;
 
-bool is_nak(const Seen& seen) {
+bool is_nak(const ReceivedPacket& seen) {
   const auto* const ack = seen.as<wire::TransportAck>();
   return ack != nullptr && ack->syndrome != AckSyndrome::kAck;
 }
@@ -20,12 +20,12 @@ void refused_with_nak(Session& session, const Piece& piece, AckSyndrome syndrome
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, duel.end.memory.size());
   duel.send(piece);
-  const Seen seen = duel.next_where("a NAK", is_nak);
+  const ReceivedPacket seen = duel.next_where("a NAK", is_nak);
   equal_hex("syndrome", static_cast<std::uint32_t>(seen.as<wire::TransportAck>()->syndrome),
             static_cast<std::uint32_t>(syndrome));
   equal_hex("PSN of the NAK", seen.bth().psn.value(), duel.psn(0).value());
   for (const std::uint8_t b : duel.end.memory) equal_hex("memory", b, 0x77);
-  duel.end.reaches(IBV_QPS_ERR);
+  duel.end.expect_qp_state(IBV_QPS_ERR);
 }
 
 void out_of_bounds(Session& session) {
@@ -38,7 +38,7 @@ void nak_is_repeated(Session& session) {
   duel.send({.size = 16, .rkey = 1});
   duel.next_where("a NAK", is_nak);
   duel.send({.psn = 1, .size = 16});
-  const Seen seen = duel.next_where("the NAK again", is_nak);
+  const ReceivedPacket seen = duel.next_where("the NAK again", is_nak);
   equal_hex("its PSN", seen.bth().psn.value(), duel.psn(0).value());
 }
 
@@ -46,16 +46,17 @@ void too_large(Session& session) {
   Duel duel(session);
   std::memset(duel.end.memory.data(), 0x77, 8192);
   duel.send({.size = 2048});
-  duel.next_where("a NAK or NACK of a packet above the path MTU",
-                  [](const Seen& s) { return is_nak(s) || s.as<wire::Nack>() != nullptr; });
+  duel.next_where("a NAK or NACK of a packet above the path MTU", [](const ReceivedPacket& s) {
+    return is_nak(s) || s.as<wire::Nack>() != nullptr;
+  });
   equal_hex("memory", duel.end.memory[0], 0x77);
 }
 
 void no_receive(Session& session) {
   Duel duel(session);
   duel.send({.opcode = Opcode::kWriteOnlyImm, .size = 16, .immediate = 1});
-  const Seen seen = duel.next_where("a NAK", is_nak);
-  duel.end.reaches(IBV_QPS_ERR);
+  const ReceivedPacket seen = duel.next_where("a NAK", is_nak);
+  duel.end.expect_qp_state(IBV_QPS_ERR);
   equal_hex("destination", seen.bth().dest_qpn, Duel::kQpn);
 }
 
@@ -92,7 +93,7 @@ void trimmed_packet_gets_nack(Session& session, bool last_hop, std::size_t keep)
   const Options& options = session.options();
   std::memset(in.duel.end.memory.data(), 0x77, 2048);
   in.send(last_hop ? options.dscp_trimmed_last_hop : options.dscp_trimmed, keep);
-  const Seen seen = in.duel.next_nack();
+  const ReceivedPacket seen = in.duel.next_nack();
   const auto& nack = *seen.as<wire::Nack>();
   equal_hex("nack_reason", static_cast<std::uint32_t>(nack.reason), last_hop ? 2 : 1);
   equal_hex("nack_psn", nack.psn.value(), in.duel.psn(0).value());
@@ -104,7 +105,7 @@ void trimmed_packet_gets_nack(Session& session, bool last_hop, std::size_t keep)
 void nack_echoes_packet(Session& session) {
   Trimmed in(session);
   in.send(session.options().dscp_trimmed, 36);
-  const Seen seen = in.duel.next_nack();
+  const ReceivedPacket seen = in.duel.next_nack();
   const auto& nack = *seen.as<wire::Nack>();
   equal_hex("entropy: that of the packet,", nack.entropy, in.duel.tester.entropy_of({.sender = 1}));
   equal_hex("tx_timestamp reflected", nack.echo.ticks, 0x4321);
@@ -116,7 +117,7 @@ void retransmission_is_placed(Session& session) {
   in.send(session.options().dscp_trimmed, 36);
   in.duel.next_nack();
   in.duel.send({.size = 1024, .seed = 6, .rtx = true});
-  in.duel.next_where("a SACK that covers it", [&](const Seen& s) {
+  in.duel.next_where("a SACK that covers it", [&](const ReceivedPacket& s) {
     return s.as<wire::Sack>() != nullptr && s.as<wire::Sack>()->cack == in.duel.psn(0);
   });
   is_pattern(in.duel.end.memory.data(), 1024, 6);
@@ -128,7 +129,7 @@ void trimmed_duplicate_gets_sack(Session& session) {
   in.duel.send({.size = 1024});
   in.duel.next_transport_ack();
   in.send(session.options().dscp_trimmed, 36);
-  const Seen seen = in.duel.next_where("an answer", [](const Seen& s) {
+  const ReceivedPacket seen = in.duel.next_where("an answer", [](const ReceivedPacket& s) {
     return s.as<wire::Sack>() != nullptr || s.as<wire::Nack>() != nullptr;
   });
   holds(seen.as<wire::Sack>() != nullptr, "a SACK: it is there already", "a NACK");
@@ -141,18 +142,18 @@ void psn_beyond_window_is_ignored(Session& session) {
   std::memset(duel.end.memory.data(), 0x77, 64);
   duel.send({.psn = 128, .size = 16});
   duel.none_where("acknowledgement of a PSN beyond the window", milliseconds(60),
-                  [](const Seen& s) {
+                  [](const ReceivedPacket& s) {
                     return s.as<wire::Sack>() != nullptr && s.as<wire::Sack>()->ooo_count > 0;
                   });
   equal_hex("memory", duel.end.memory[0], 0x77);
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_RTS));
-  duel.still_works(0);
+  duel.expect_still_works(0);
 }
 
 void last_psn_of_window_is_placed(Session& session) {
   Duel duel(session, {.mpr_dest = 1});
   duel.send({.psn = 127, .size = 16, .seed = 8});
-  duel.next_where("a SACK that reports the last PSN of the window", [](const Seen& s) {
+  duel.next_where("a SACK that reports the last PSN of the window", [](const ReceivedPacket& s) {
     return s.as<wire::Sack>() != nullptr && s.as<wire::Sack>()->ooo_count == 1;
   });
   is_pattern(duel.end.memory.data(), 16, 8);
@@ -161,7 +162,7 @@ void last_psn_of_window_is_placed(Session& session) {
 void psn_beyond_window_gets_nack(Session& session) {
   Duel duel(session, {.mpr_dest = 1});
   duel.send({.psn = 500, .size = 16});
-  const Seen seen = duel.next_nack();
+  const ReceivedPacket seen = duel.next_nack();
   equal_hex("nack_reason", static_cast<std::uint32_t>(seen.as<wire::Nack>()->reason), 0x0b);
 }
 

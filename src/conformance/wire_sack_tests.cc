@@ -9,46 +9,46 @@ namespace {
 
 using wire::Opcode;
 
-const wire::Sack& sack_of(const Seen& seen) { return *seen.as<wire::Sack>(); }
-std::uint32_t byte(const Seen& seen, std::size_t at) {
+const wire::Sack& sack_of(const ReceivedPacket& seen) { return *seen.as<wire::Sack>(); }
+std::uint32_t byte(const ReceivedPacket& seen, std::size_t at) {
   return std::to_integer<std::uint32_t>(seen.raw[at]);
 }
 
 // Sends one packet in order and checks its SACK.
-void first_sack(Session& session, void (*check)(Duel&, const Seen&)) {
+void first_sack(Session& session, void (*check)(Duel&, const ReceivedPacket&)) {
   Duel duel(session);
   duel.send({.size = 500, .timestamp = 0x7a5c}, {.plane = 0, .sender = 2});
   check(duel, duel.next_sack());
 }
 
-void goes_to_requestor_qp(Duel&, const Seen& seen) {
+void goes_to_requestor_qp(Duel&, const ReceivedPacket& seen) {
   equal_hex("destination: the requestor's QPN,", seen.bth().dest_qpn, Duel::kQpn);
 }
-void covers_packet(Duel& duel, const Seen& seen) {
+void covers_packet(Duel& duel, const ReceivedPacket& seen) {
   equal_hex("cack_psn", sack_of(seen).cack.value(), duel.psn(0).value());
   equal_hex("BTH.psn: cack_psn too,", seen.bth().psn.value(), duel.psn(0).value());
 }
-void names_trigger(Duel&, const Seen& seen) {
+void names_trigger(Duel&, const ReceivedPacket& seen) {
   equal("ack_psn_offset of the newest packet", sack_of(seen).trigger_offset, 0);
 }
-void echoes_ev(Duel& duel, const Seen& seen) {
+void echoes_ev(Duel& duel, const ReceivedPacket& seen) {
   equal_hex("entropy: that of the packet,", sack_of(seen).entropy,
             duel.tester.entropy_of({.sender = 2}));
 }
-void echoes_timestamp(Duel&, const Seen& seen) {
+void echoes_timestamp(Duel&, const ReceivedPacket& seen) {
   equal_hex("tx_timestamp reflected", sack_of(seen).echo.ticks, 0x7a5c);
 }
-void reports_no_holes(Duel&, const Seen& seen) {
+void reports_no_holes(Duel&, const ReceivedPacket& seen) {
   equal("ooo_count", sack_of(seen).ooo_count, 0);
   equal_hex("sack_bitmap", sack_of(seen).bitmap, 0);
 }
-void mark_is_clear(Duel&, const Seen& seen) {
+void mark_is_clear(Duel&, const ReceivedPacket& seen) {
   equal("m of an unmarked packet", static_cast<int>(sack_of(seen).mark), 0);
 }
-void probe_bit_is_clear(Duel&, const Seen& seen) {
+void probe_bit_is_clear(Duel&, const ReceivedPacket& seen) {
   holds(!sack_of(seen).answers_probe, "pr = 0", "pr = 1");
 }
-void mpr_within_window(Duel& duel, const Seen& seen) {
+void mpr_within_window(Duel& duel, const ReceivedPacket& seen) {
   mrc_qp_attr attr{};
   works("mrc_query_qp",
         duel.end.library.mrc_query_qp(duel.end.qp, nullptr, 0, &attr, MRC_QP_MPR_DEST, nullptr));
@@ -57,21 +57,21 @@ void mpr_within_window(Duel& duel, const Seen& seen) {
   holds(sack_of(seen).mpr <= attr.mpr.mpr_dest, fmt::format("mpr of at most {}", attr.mpr.mpr_dest),
         text_of_value(sack_of(seen).mpr));
 }
-void counts_received_bytes(Duel&, const Seen& seen) {
+void counts_received_bytes(Duel&, const ReceivedPacket& seen) {
   // Bytes: UDP header 8, headers from BTH to RETH 36, payload 500, ICRC 4, and a fixed 40.
   equal("rcvd_bytes in units of 256, rounded up,", sack_of(seen).rcvd_bytes_256,
         (8u + 36 + 500 + 4 + 40 + 255) / 256);
 }
-void fixed_fields_are_zero(Duel&, const Seen& seen) {
+void fixed_fields_are_zero(Duel&, const ReceivedPacket& seen) {
   equal_hex("type and nh", byte(seen, 12), 0);
   equal_hex("cc_type", byte(seen, 12 + 16) >> 4, 0);
   equal_hex("byte 12 of SETH", byte(seen, 12 + 12), 0);
 }
-void icrc_matches(Duel& duel, const Seen& seen) {
+void icrc_matches(Duel& duel, const ReceivedPacket& seen) {
   holds(duel.cover == IcrcCover::kFull ? seen.icrc_full : seen.icrc_headers, "an ICRC that matches",
         "it does not");
 }
-void has_control_dscp(Duel& duel, const Seen& seen) {
+void has_control_dscp(Duel& duel, const ReceivedPacket& seen) {
   equal("DSCP of control packets", seen.traffic_class >> 2,
         int{duel.session.options().dscp_control});
 }
@@ -80,9 +80,10 @@ void has_control_dscp(Duel& duel, const Seen& seen) {
 void reports_holes(Session& session) {
   Duel duel(session);
   for (const std::int32_t psn : {0, 2, 3, 5}) duel.send({.psn = psn, .to = 1024, .size = 64});
-  const Seen seen = duel.next_where("a SACK with three PSNs above the edge", [&](const Seen& s) {
-    return s.as<wire::Sack>() != nullptr && sack_of(s).ooo_count == 3;
-  });
+  const ReceivedPacket seen =
+      duel.next_where("a SACK with three PSNs above the edge", [&](const ReceivedPacket& s) {
+        return s.as<wire::Sack>() != nullptr && sack_of(s).ooo_count == 3;
+      });
   const wire::Sack& sack = sack_of(seen);
   equal_hex("cack_psn", sack.cack.value(), duel.psn(0).value());
   for (int i = 0; i < 64; ++i) {
@@ -103,7 +104,7 @@ void reports_every_psn(Session& session) {
     } else {
       duel.send({.psn = 5, .to = 1024, .size = 64, .rtx = true});
     }
-    const Seen seen = duel.next_sack();
+    const ReceivedPacket seen = duel.next_sack();
     for (int i = 0; i < 64; ++i) {
       if ((sack_of(seen).bitmap >> i & 1) == 0) continue;
       const std::int32_t at =
@@ -117,9 +118,10 @@ void reports_every_psn(Session& session) {
 void cack_moves_after_hole(Session& session) {
   Duel duel(session);
   for (const std::int32_t psn : {1, 2, 0}) duel.send({.psn = psn, .to = 1024, .size = 64});
-  const Seen seen = duel.next_where("a SACK with the edge behind all", [&](const Seen& s) {
-    return s.as<wire::Sack>() != nullptr && sack_of(s).cack == duel.psn(2);
-  });
+  const ReceivedPacket seen =
+      duel.next_where("a SACK with the edge behind all", [&](const ReceivedPacket& s) {
+        return s.as<wire::Sack>() != nullptr && sack_of(s).cack == duel.psn(2);
+      });
   equal("ooo_count", sack_of(seen).ooo_count, 0);
 }
 
@@ -129,13 +131,13 @@ void cack_moves_after_hole(Session& session) {
 void consume_first_sack(Duel& duel) {
   duel.send({.size = 16});
   duel.next_transport_ack();
-  duel.none_where("further packets", milliseconds(20), [](const Seen&) { return false; });
+  duel.none_where("further packets", milliseconds(20), [](const ReceivedPacket&) { return false; });
 }
 void sack_on_request(Session& session) {
   Duel duel(session);
   consume_first_sack(duel);
   duel.send({.psn = 1, .size = 16, .ack_request = true});
-  duel.next_where("a SACK for A = 1", [&](const Seen& s) {
+  duel.next_where("a SACK for A = 1", [&](const ReceivedPacket& s) {
     return s.as<wire::Sack>() != nullptr && sack_of(s).cack == duel.psn(1);
   });
 }
@@ -143,7 +145,7 @@ void sack_on_mark(Session& session) {
   Duel duel(session);
   consume_first_sack(duel);
   duel.send({.psn = 1, .size = 16, .ack_request = false}, {.ecn = 3});
-  const Seen seen = duel.next_where("a SACK for a CE mark", [&](const Seen& s) {
+  const ReceivedPacket seen = duel.next_where("a SACK for a CE mark", [&](const ReceivedPacket& s) {
     return s.as<wire::Sack>() != nullptr && sack_of(s).cack == duel.psn(1);
   });
   equal("m: SKIP_ONCE,", static_cast<int>(sack_of(seen).mark), 1);
@@ -152,7 +154,7 @@ void sack_on_rtx(Session& session) {
   Duel duel(session);
   consume_first_sack(duel);
   duel.send({.psn = 1, .size = 16, .ack_request = false, .rtx = true});
-  const Seen seen = duel.next_where("a SACK for rtx = 1", [&](const Seen& s) {
+  const ReceivedPacket seen = duel.next_where("a SACK for rtx = 1", [&](const ReceivedPacket& s) {
     return s.as<wire::Sack>() != nullptr && sack_of(s).cack == duel.psn(1);
   });
   holds(seen.bth().rtx, "rtx echoed in the SACK", "clear");
@@ -167,7 +169,7 @@ void sack_on_bytes(Session& session) {
                .size = 1024,
                .message_size = 1 << 20,
                .ack_request = false});
-  duel.next_where("a SACK within 100 KiB that ask for none", [&](const Seen& s) {
+  duel.next_where("a SACK within 100 KiB that ask for none", [&](const ReceivedPacket& s) {
     return s.as<wire::Sack>() != nullptr && sack_of(s).cack.since(duel.psn(1)) >= 0;
   });
 }
@@ -177,7 +179,7 @@ void sack_on_bytes(Session& session) {
 void transport_ack_fields(Session& session) {
   Duel duel(session);
   duel.send({.size = 16});
-  const Seen seen = duel.next_transport_ack();
+  const ReceivedPacket seen = duel.next_transport_ack();
   equal_hex("AETH: ACK with credits 0x1F,", byte(seen, 12), 0x1f);
   equal_hex("PSN", seen.bth().psn.value(), duel.psn(0).value());
   equal("msn: messages completed,", seen.as<wire::TransportAck>()->msn, 1u);
@@ -187,18 +189,19 @@ void transport_ack_counts_messages(Session& session) {
   Duel duel(session);
   for (std::int32_t i = 0; i < 5; ++i)
     duel.send({.psn = i, .size = 16, .msn = static_cast<std::uint16_t>(i)});
-  const Seen seen = duel.next_where("a Transport ACK of the fifth", [&](const Seen& s) {
-    return s.as<wire::TransportAck>() != nullptr && s.bth().psn == duel.psn(4);
-  });
+  const ReceivedPacket seen =
+      duel.next_where("a Transport ACK of the fifth", [&](const ReceivedPacket& s) {
+        return s.as<wire::TransportAck>() != nullptr && s.bth().psn == duel.psn(4);
+      });
   equal("msn", seen.as<wire::TransportAck>()->msn, 5u);
 }
 void transport_ack_waits_for_hole(Session& session) {
   Duel duel(session);
   duel.send({.psn = 1, .size = 16, .msn = 1});
   duel.none_where("Transport ACK over a hole", milliseconds(60),
-                  [](const Seen& s) { return s.as<wire::TransportAck>() != nullptr; });
+                  [](const ReceivedPacket& s) { return s.as<wire::TransportAck>() != nullptr; });
   duel.send({.psn = 0, .size = 16});
-  const Seen seen = duel.next_transport_ack();
+  const ReceivedPacket seen = duel.next_transport_ack();
   equal_hex("PSN of the one ACK", seen.bth().psn.value(), duel.psn(1).value());
 }
 void transport_ack_is_repeated(Session& session) {
@@ -206,7 +209,7 @@ void transport_ack_is_repeated(Session& session) {
   duel.send({.size = 16});
   duel.next_transport_ack();
   duel.send({.size = 16, .rtx = true});
-  const Seen seen = duel.next_transport_ack();
+  const ReceivedPacket seen = duel.next_transport_ack();
   equal_hex("PSN", seen.bth().psn.value(), duel.psn(0).value());
   equal("msn, which counted it once,", seen.as<wire::TransportAck>()->msn, 1u);
 }

@@ -10,11 +10,11 @@ namespace {
 
 // Receives `count` packets and acknowledges each on arrival. Returns the packets in order of
 // arrival.
-std::vector<Seen> receive_packets(Duel& duel, std::uint32_t count) {
-  std::vector<Seen> out;
-  Receipt receipt(duel);
+std::vector<ReceivedPacket> receive_packets(Duel& duel, std::uint32_t count) {
+  std::vector<ReceivedPacket> out;
+  CorrectResponder receipt(duel);
   while (out.size() < count) {
-    Seen packet = duel.next_where("a WRITE", is_write);
+    ReceivedPacket packet = duel.next_where("a WRITE", is_write);
     if (receipt.take(packet)) out.push_back(std::move(packet));
   }
   return out;
@@ -26,7 +26,7 @@ void message_uses_several_evs(Session& session) {
   Duel duel(session);
   duel.post(kMany * duel.mtu_bytes());
   std::set<std::uint64_t> paths;
-  for (const Seen& seen : receive_packets(duel, kMany)) paths.insert(seen.path());
+  for (const ReceivedPacket& seen : receive_packets(duel, kMany)) paths.insert(seen.path());
   holds(paths.size() >= 4, "packets of one message on 4 EVs at least", text_of_value(paths.size()));
 }
 
@@ -35,7 +35,7 @@ void ports_share_packets(Session& session) {
   if (duel.tester.plane_count() < 2) skip("the tester sees one port of the device");
   duel.post(kMany * duel.mtu_bytes());
   std::map<std::uint32_t, std::uint32_t> by_plane;
-  for (const Seen& seen : receive_packets(duel, kMany)) ++by_plane[seen.plane];
+  for (const ReceivedPacket& seen : receive_packets(duel, kMany)) ++by_plane[seen.plane];
   equal("ports used", by_plane.size(), std::size_t{duel.tester.plane_count()});
   for (const auto& [plane, packets] : by_plane) {
     const std::uint32_t share = kMany / duel.tester.plane_count();
@@ -50,7 +50,7 @@ void psns_wrap(Session& session) {
   duel.post(5 * duel.mtu_bytes());
   const auto packets = receive_packets(duel, 5);
   std::set<std::uint32_t> psns;
-  for (const Seen& seen : packets) psns.insert(seen.bth().psn.value());
+  for (const ReceivedPacket& seen : packets) psns.insert(seen.bth().psn.value());
   const std::set<std::uint32_t> expected = {0xff'fffe, 0xff'ffff, 0, 1, 2};
   holds(psns == expected, "PSNs 0xfffffe, 0xffffff, 0, 1, 2", "others");
   duel.transport_ack(Psn(2), 1);
@@ -121,7 +121,7 @@ void immediates_in_flight(Session& session) {
 void timestamps_count_128_ns(Session& session) {
   Duel duel(session);
   duel.post(10, 1);
-  const Seen first = duel.next_write();
+  const ReceivedPacket first = duel.next_write();
   const auto& write = *first.as<wire::Write>();
   if (!write.has_timestamp) skip("the device sends no TSETH");
   if (write.timestamp_coarse) skip("the device's timestamps have a unit of its own (tsr = 1)");
@@ -132,7 +132,7 @@ void timestamps_count_128_ns(Session& session) {
   while (Clock::now() < until) {
   }
   duel.post(10, 2);
-  const Seen second = duel.next_write();
+  const ReceivedPacket second = duel.next_write();
   const auto ticks =
       static_cast<std::uint16_t>(second.as<wire::Write>()->sent.ticks - write.sent.ticks);
   const double apart_ns = ticks * 128.0;

@@ -16,9 +16,9 @@ void both_acks_complete(Session& session) {
 void sack_alone_completes_nothing(Session& session) {
   Duel duel(session);
   duel.post(100);
-  const Seen write = duel.next_write();
+  const ReceivedPacket write = duel.next_write();
   duel.acknowledge(write, write.bth().psn);
-  duel.end.stays_quiet(duel.end.send_cq, milliseconds(100));
+  duel.end.expect_no_completion(duel.end.send_cq, milliseconds(100));
   duel.transport_ack(write.bth().psn, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
@@ -41,7 +41,7 @@ void later_message_waits(Session& session) {
   duel.transport_ack(packets[1].bth().psn, 2);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 2);
-  duel.end.stays_quiet(duel.end.send_cq, milliseconds(100));
+  duel.end.expect_no_completion(duel.end.send_cq, milliseconds(100));
 }
 
 void nak_fails_write(Session& session, wire::AckSyndrome syndrome, ibv_wc_status status) {
@@ -65,39 +65,39 @@ void nack_fails_qp(Session& session) {
 }
 
 // `say` sends a packet that must have no effect. Afterwards the write must complete normally.
-void no_effect(Session& session, void (*say)(Duel&, const Seen&)) {
+void no_effect(Session& session, void (*say)(Duel&, const ReceivedPacket&)) {
   Duel duel(session);
   duel.post(100);
-  const Seen write = duel.next_write();
+  const ReceivedPacket write = duel.next_write();
   say(duel, write);
-  duel.end.stays_quiet(duel.end.send_cq, milliseconds(50));
+  duel.end.expect_no_completion(duel.end.send_cq, milliseconds(50));
   equal("state", static_cast<int>(duel.end.state()), static_cast<int>(IBV_QPS_RTS));
   duel.accept(write, 1);
   completed_as(duel.end.wait_send(), IBV_WC_SUCCESS, 1);
 }
 
-void ack_of_unsent(Duel& duel, const Seen& write) {
+void ack_of_unsent(Duel& duel, const ReceivedPacket& write) {
   duel.acknowledge(write, write.bth().psn + 1000);
   duel.transport_ack(write.bth().psn + 1000, 500);
 }
-void nak_of_unsent(Duel& duel, const Seen& write) {
+void nak_of_unsent(Duel& duel, const ReceivedPacket& write) {
   duel.transport_nak(write.bth().psn + 1000, wire::AckSyndrome::kNakRemoteAccess);
 }
-void nak_of_old_psn(Duel& duel, const Seen& write) {
+void nak_of_old_psn(Duel& duel, const ReceivedPacket& write) {
   duel.transport_nak(write.bth().psn - 5, wire::AckSyndrome::kNakRemoteAccess);
 }
-void nack_of_unsent(Duel& duel, const Seen& write) {
-  Seen other = write;
+void nack_of_unsent(Duel& duel, const ReceivedPacket& write) {
+  ReceivedPacket other = write;
   other.packet.bth.psn = write.bth().psn + 1000;
   duel.nack(other, wire::NackReason::kTrimmed);
 }
-void unknown_nack_fails_nothing(Duel& duel, const Seen& write) {
+void unknown_nack_fails_nothing(Duel& duel, const ReceivedPacket& write) {
   duel.nack(write, static_cast<wire::NackReason>(0x55));
 }
-void old_sack_is_ignored(Duel& duel, const Seen& write) {
+void old_sack_is_ignored(Duel& duel, const ReceivedPacket& write) {
   duel.acknowledge(write, write.bth().psn - 1, 0);
 }
-void damaged_nak_is_ignored(Duel& duel, const Seen& write) {
+void damaged_nak_is_ignored(Duel& duel, const ReceivedPacket& write) {
   wire::Packet nak_fails_write{
       .bth = {.opcode = wire::Opcode::kTransportAck,
               .dest_qpn = duel.end.qpn(),
@@ -110,7 +110,7 @@ void damaged_nak_is_ignored(Duel& duel, const Seen& write) {
 void pdcid_is_ignored(Session& session) {
   Duel duel(session);
   duel.post(100);
-  const Seen write = duel.next_write();
+  const ReceivedPacket write = duel.next_write();
   wire::Packet packet = duel.sack(write.bth().psn);
   auto& sack = std::get<wire::Sack>(packet.body);
   sack.spdcid = 0x1111;
@@ -125,7 +125,7 @@ void pdcid_is_ignored(Session& session) {
 void credit_is_ignored(Session& session) {
   Duel duel(session);
   duel.post(100);
-  const Seen write = duel.next_write();
+  const ReceivedPacket write = duel.next_write();
   duel.acknowledge(write, write.bth().psn);
   wire::Packet ack{.bth = {.opcode = wire::Opcode::kTransportAck,
                            .dest_qpn = duel.end.qpn(),

@@ -10,16 +10,17 @@ using wire::Opcode;
 
 // Posts one message of `size` bytes at MTU 1024 and checks its packets in PSN order.
 void message(Session& session, std::uint32_t size, std::optional<std::uint32_t> immediate,
-             void (*check)(Duel&, const std::vector<Seen>&)) {
+             void (*check)(Duel&, const std::vector<ReceivedPacket>&)) {
   Duel duel(session);
   duel.post(size, 1, immediate, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
   const std::uint32_t packets = std::max(1u, (size + duel.mtu_bytes() - 1) / duel.mtu_bytes());
   check(duel, duel.message(packets));
 }
 
-const wire::Write& write_of(const Seen& seen) { return *seen.as<wire::Write>(); }
+const wire::Write& write_of(const ReceivedPacket& seen) { return *seen.as<wire::Write>(); }
 
-void opcodes_are(const std::vector<Seen>& packets, std::initializer_list<Opcode> expected) {
+void opcodes_are(const std::vector<ReceivedPacket>& packets,
+                 std::initializer_list<Opcode> expected) {
   equal("packets", packets.size(), expected.size());
   std::size_t i = 0;
   for (const Opcode opcode : expected) {
@@ -30,102 +31,105 @@ void opcodes_are(const std::vector<Seen>& packets, std::initializer_list<Opcode>
   }
 }
 
-void is_only(Duel&, const std::vector<Seen>& p) { opcodes_are(p, {Opcode::kWriteOnly}); }
-void is_only_imm(Duel&, const std::vector<Seen>& p) {
+void is_only(Duel&, const std::vector<ReceivedPacket>& p) { opcodes_are(p, {Opcode::kWriteOnly}); }
+void is_only_imm(Duel&, const std::vector<ReceivedPacket>& p) {
   opcodes_are(p, {Opcode::kWriteOnlyImm});
   equal_hex("immediate", write_of(p[0]).immediate, 0xcafef00d);
 }
-void is_sequence(Duel&, const std::vector<Seen>& p) {
+void is_sequence(Duel&, const std::vector<ReceivedPacket>& p) {
   opcodes_are(
       p, {Opcode::kWriteFirst, Opcode::kWriteMiddle, Opcode::kWriteMiddle, Opcode::kWriteLast});
 }
-void is_sequence_imm(Duel&, const std::vector<Seen>& p) {
+void is_sequence_imm(Duel&, const std::vector<ReceivedPacket>& p) {
   opcodes_are(
       p, {Opcode::kWriteFirst, Opcode::kWriteMiddle, Opcode::kWriteMiddle, Opcode::kWriteLastImm});
   equal_hex("immediate of the last", write_of(p[3]).immediate, 0xcafef00d);
 }
-void is_two(Duel&, const std::vector<Seen>& p) {
+void is_two(Duel&, const std::vector<ReceivedPacket>& p) {
   opcodes_are(p, {Opcode::kWriteFirst, Opcode::kWriteLast});
 }
 
-void psns_are_consecutive(Duel& duel, const std::vector<Seen>& packets) {
+void psns_are_consecutive(Duel& duel, const std::vector<ReceivedPacket>& packets) {
   for (std::size_t i = 0; i < packets.size(); ++i)
     equal_hex("PSN", packets[i].bth().psn.value(),
               (Psn(duel.options.device_psn) + static_cast<std::int32_t>(i)).value());
 }
-void goes_to_peer_qp(Duel&, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets) equal_hex("destination QPN", seen.bth().dest_qpn, Duel::kQpn);
+void goes_to_peer_qp(Duel&, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets)
+    equal_hex("destination QPN", seen.bth().dest_qpn, Duel::kQpn);
 }
-void reth_addresses_match(Duel& duel, const std::vector<Seen>& packets) {
+void reth_addresses_match(Duel& duel, const std::vector<ReceivedPacket>& packets) {
   for (std::size_t i = 0; i < packets.size(); ++i)
     equal_hex("va: each packet's own,", write_of(packets[i]).va,
               duel.target.at + i * duel.mtu_bytes());
 }
-void reth_keys_match(Duel& duel, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets) equal_hex("rkey", write_of(seen).rkey, duel.target.rkey);
+void reth_keys_match(Duel& duel, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets)
+    equal_hex("rkey", write_of(seen).rkey, duel.target.rkey);
 }
-void reth_lengths_match(Duel&, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets)
+void reth_lengths_match(Duel&, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets)
     equal("dmalen: the whole message's,", write_of(seen).message_size, 3500u);
 }
-void message_numbers_match(Duel&, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets)
+void message_numbers_match(Duel&, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets)
     equal("msn: the same in every packet,", write_of(seen).msn, write_of(packets[0]).msn);
 }
-void packets_have_mtu_size(Duel& duel, const std::vector<Seen>& packets) {
+void packets_have_mtu_size(Duel& duel, const std::vector<ReceivedPacket>& packets) {
   for (std::size_t i = 0; i < packets.size(); ++i)
     equal("payload", packets[i].payload.size(),
           i + 1 < packets.size() ? duel.mtu_bytes() : 3500u - 3 * duel.mtu_bytes());
 }
-void bytes(Duel&, const std::vector<Seen>& packets) {
+void bytes(Duel&, const std::vector<ReceivedPacket>& packets) {
   std::vector<std::uint8_t> whole;
-  for (const Seen& seen : packets) {
+  for (const ReceivedPacket& seen : packets) {
     const auto* const at = reinterpret_cast<const std::uint8_t*>(seen.payload.data());
     whole.insert(whole.end(), at, at + seen.payload.size());
   }
   equal("bytes", whole.size(), 3500u);
   is_pattern(whole.data(), whole.size(), 1);
 }
-void padding_is_right(Duel&, const std::vector<Seen>& packets) {
+void padding_is_right(Duel&, const std::vector<ReceivedPacket>& packets) {
   equal("pad of 5 bytes of payload", int{packets[0].bth().pad}, 3);
   equal("bytes of padding", packets[0].padding.size(), 3u);
   for (const std::byte b : packets[0].padding) equal("padding", std::to_integer<int>(b), 0);
 }
-void pkey_and_version_match(Duel&, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets) {
+void pkey_and_version_match(Duel&, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets) {
     equal_hex("P_Key", seen.bth().pkey, 0xffff);
     equal_hex("TVer", std::to_integer<unsigned>(seen.raw[1]) & 0x0f, 0);
   }
 }
-void reserved_bits_are_zero(Duel&, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets) {
+void reserved_bits_are_zero(Duel&, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets) {
     equal_hex("BTH byte 8, bits 6 and 3 to 0", std::to_integer<unsigned>(seen.raw[8]) & 0x4f, 0);
     if (!write_of(seen).has_timestamp) continue;
     equal_hex("TSETH bytes 2 and 3: ftype 1, the rest 0,",
               base::load16(seen.raw, 12 + 4 + 2) & 0x7fffu, 1);
   }
 }
-void icrc_matches(Duel& duel, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets) {
+void icrc_matches(Duel& duel, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets) {
     holds(duel.cover == IcrcCover::kFull ? seen.icrc_full : seen.icrc_headers,
           "an ICRC that matches", "it does not");
   }
 }
-void icrc_covers_payload(Duel&, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets)
+void icrc_covers_payload(Duel&, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets)
     holds(seen.icrc_full, "an ICRC over headers, payload and padding",
           seen.icrc_headers ? "it leaves the payload out" : "none that matches");
 }
-void packets_are_ect(Duel&, const std::vector<Seen>& packets) {
-  for (const Seen& seen : packets) equal("ECN of data: ECT(0),", seen.traffic_class & 3, 2);
+void packets_are_ect(Duel&, const std::vector<ReceivedPacket>& packets) {
+  for (const ReceivedPacket& seen : packets)
+    equal("ECN of data: ECT(0),", seen.traffic_class & 3, 2);
 }
-void last_packet_requests_ack(Duel&, const std::vector<Seen>& packets) {
+void last_packet_requests_ack(Duel&, const std::vector<ReceivedPacket>& packets) {
   holds(packets.back().bth().ack_request, "A on the last packet of available data", "it is clear");
 }
-void last_packet_is_solicited(Duel&, const std::vector<Seen>& packets) {
+void last_packet_is_solicited(Duel&, const std::vector<ReceivedPacket>& packets) {
   holds(packets.back().bth().solicited, "SE on the last packet", "it is clear");
 }
-void first_copies_have_no_rtx(Duel& duel, const std::vector<Seen>& packets) {
+void first_copies_have_no_rtx(Duel& duel, const std::vector<ReceivedPacket>& packets) {
   // message() drops retransmissions; the first packet that it returns must have the first PSN.
   equal_hex("PSN of the first copy", packets[0].bth().psn.value(), duel.options.device_psn);
 }

@@ -84,7 +84,7 @@ class ControllerState {
   CtlResult<Snapshot> snapshot();
   // The model for queries about EVs: an EV that QPs of any process find bad is ASSUMED_BAD in it,
   // unless it is denied. Errors: EIO.
-  CtlResult<Snapshot> observed();
+  CtlResult<Snapshot> snapshot_with_bad_evs();
 
   // --- use by QPs ------------------------------------------------------------------------------
   // While a Use lives, its profile stays ONLINE. For the device's own defaults the Use is empty and

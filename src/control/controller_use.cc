@@ -94,7 +94,7 @@ void ControllerState::mark_bad(std::uint32_t id, std::uint32_t entry, bool bad) 
   if (is_attached()) live_.mark_bad(id, entry, bad);
 }
 
-CtlResult<ControllerState::Snapshot> ControllerState::observed() {
+CtlResult<ControllerState::Snapshot> ControllerState::snapshot_with_bad_evs() {
   WEFT_TRY(const Snapshot told, snapshot());
   if (!is_attached()) return told;
   std::shared_ptr<CtlModel> seen;

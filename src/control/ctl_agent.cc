@@ -142,10 +142,10 @@ void CtlAgent::set_view(ProfileState& profile, ControllerState::EvView view) {
   profile.view = std::move(view);
   profile.map = map_paths(profile.view, evs_);
   profile.marked.assign(profile.view.entries.size(), false);
-  mark(profile);
+  publish_bad_evs(profile);
 }
 
-void CtlAgent::mark(ProfileState& profile) {
+void CtlAgent::publish_bad_evs(ProfileState& profile) {
   for (std::uint32_t i = 0; i < profile.map.of_entry.size(); ++i) {
     const std::uint32_t path = profile.map.of_entry[i];
     const bool bad = path != PathMap::kNoPath && profile.bad[path] > 0;
@@ -175,7 +175,7 @@ bool CtlAgent::service(Time now, transport::Endpoint& endpoint) {
     reload(now, endpoint);
   }
   transport::EvNews ev;
-  while (endpoint.poll_ev_news(ev)) note(ev.qpn, ev.ev, ev.bad);
+  while (endpoint.poll_ev_news(ev)) note_ev_state(ev.qpn, ev.ev, ev.bad);
   return disabled != ports_disabled_;
 }
 
@@ -233,7 +233,7 @@ void CtlAgent::apply_congestion(transport::Endpoint& endpoint, std::uint32_t qpn
   [[maybe_unused]] const auto told = endpoint.set_congestion(qpn, config);
 }
 
-void CtlAgent::note(std::uint32_t qpn, fabric::Ev ev, bool bad) {
+void CtlAgent::note_ev_state(std::uint32_t qpn, fabric::Ev ev, bool bad) {
   const auto at = qps_.find(qpn);
   if (at == qps_.end() || at->second.profiles->ev.view.entries.empty()) return;
   const auto path = std::find(evs_.begin(), evs_.end(), ev);
@@ -251,7 +251,7 @@ void CtlAgent::set_bad(QpState& qp, std::uint32_t path, bool bad) {
   ProfileState& profile = profiles_.at(qp.profiles->ev.view.id);
   profile.bad[path] += bad ? 1 : -1u;
   if (profile.bad[path] != (bad ? 1u : 0u)) return;
-  mark(profile);
+  publish_bad_evs(profile);
   report(profile, path, bad);
 }
 

@@ -102,10 +102,10 @@ class CtlAgent {
   };
   void reload(Time now, transport::Endpoint& endpoint);
   void set_view(ProfileState& profile, ControllerState::EvView view);
-  void mark(ProfileState& profile);
+  void publish_bad_evs(ProfileState& profile);
   void apply_denied(Time now, transport::Endpoint& endpoint, std::uint32_t qpn, QpState& qp);
   void apply_congestion(transport::Endpoint& endpoint, std::uint32_t qpn, QpState& qp);
-  void note(std::uint32_t qpn, fabric::Ev ev, bool bad);
+  void note_ev_state(std::uint32_t qpn, fabric::Ev ev, bool bad);
   void set_bad(QpState& qp, std::uint32_t path, bool bad);
   void report(const ProfileState& profile, std::uint32_t path, bool bad);
 

@@ -30,7 +30,7 @@ class Writer {
     base::store64(out_, out_.size() - 8, value);
   }
   void real(float value) { u32(std::bit_cast<std::uint32_t>(value)); }
-  void maybe(const std::optional<std::uint32_t>& value) {
+  void optional_u32(const std::optional<std::uint32_t>& value) {
     u8(value ? 1 : 0);
     if (value) u32(*value);
   }
@@ -51,9 +51,9 @@ class Writer {
 class Parser {
  public:
   explicit Parser(ConstBytes in) : in_(in) {}
-  bool good() const { return good_; }
+  bool is_valid() const { return is_valid_; }
   bool at_end() const { return in_.empty(); }
-  void fail() { good_ = false; }
+  void fail() { is_valid_ = false; }
 
   std::uint32_t u8() { return take(1) ? base::load8(taken_, 0) : 0; }
   std::uint32_t u32() { return take(4) ? base::load32(taken_, 0) : 0; }
@@ -76,7 +76,7 @@ class Parser {
     fail();
     return *values.begin();
   }
-  std::optional<std::uint32_t> maybe() {
+  std::optional<std::uint32_t> optional_u32() {
     if (!flag()) return std::nullopt;
     return u32();
   }
@@ -92,19 +92,19 @@ class Parser {
   std::uint32_t count(std::uint32_t most) {
     const std::uint32_t value = u32();
     if (value > most || value > in_.size()) fail();
-    return good_ ? value : 0;
+    return is_valid_ ? value : 0;
   }
 
  private:
   bool take(std::size_t size) {
-    if (size > in_.size()) good_ = false;
-    if (!good_) return false;
+    if (size > in_.size()) is_valid_ = false;
+    if (!is_valid_) return false;
     taken_ = in_.first(size);
     in_ = in_.subspan(size);
     return true;
   }
   ConstBytes in_, taken_;
-  bool good_ = true;
+  bool is_valid_ = true;
 };
 
 ProfileState read_state(Parser& in) {
@@ -140,10 +140,10 @@ void write(Writer& out, const EvProfileRecord& p) {
   out.u8(static_cast<std::uint32_t>(p.state));
   out.u8(p.mode ? 1 : 0);
   if (p.mode) out.u8(static_cast<std::uint32_t>(*p.mode));
-  out.maybe(p.format);
-  out.maybe(p.count);
-  out.maybe(p.min_active);
-  out.maybe(p.event_mask);
+  out.optional_u32(p.format);
+  out.optional_u32(p.count);
+  out.optional_u32(p.min_active);
+  out.optional_u32(p.event_mask);
   out.u8(p.fields ? 1 : 0);
   if (p.fields) {
     out.u8(static_cast<std::uint32_t>(p.fields->size()));
@@ -167,13 +167,13 @@ EvProfileRecord read_ev(Parser& in) {
   EvProfileRecord p;
   p.state = read_state(in);
   if (in.flag()) p.mode = in.one_of({EvMode::kAutomatic, EvMode::kExplicit, EvMode::kGenerated});
-  p.format = in.maybe();
+  p.format = in.optional_u32();
   if (p.format && *p.format >= kFormatProfilesMax) in.fail();
-  p.count = in.maybe();
+  p.count = in.optional_u32();
   if (p.count && (*p.count == 0 || *p.count > kEvsPerProfileMax)) in.fail();
-  p.min_active = in.maybe();
+  p.min_active = in.optional_u32();
   if (p.min_active && p.count && *p.min_active > *p.count) in.fail();
-  p.event_mask = in.maybe();
+  p.event_mask = in.optional_u32();
   if (p.event_mask && (*p.event_mask & ~kEventStates) != 0) in.fail();
   if (in.flag()) {
     p.fields.emplace();
@@ -286,7 +286,7 @@ Result<CtlModel> ctl_model_from(ConstBytes bytes) {
   for (FormatProfile& p : model.formats) p = read_format(in);
   for (EvProfileRecord& p : model.evs) p = read_ev(in);
   for (CcProfile& p : model.ccs) p = read_cc(in);
-  if (!in.good() || !in.at_end()) return damaged("a value in it cannot be");
+  if (!in.is_valid() || !in.at_end()) return damaged("a value in it cannot be");
   if (const auto checked = check_model(model); !checked) return damaged(checked.error().message);
   return model;
 }

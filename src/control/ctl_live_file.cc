@@ -133,7 +133,7 @@ Result<void> LiveFile::open(const Options& options) {
     munmap(mapped, kWordBytes);
     return error;
   }
-  word_ = static_cast<std::atomic<std::uint64_t>*>(mapped);
+  mapped_number_ = static_cast<std::atomic<std::uint64_t>*>(mapped);
   if (!remember(&fd_)) {
     return Error{ErrorKind::kExhausted,
                  fmt::format("a process opens a device at most {} times", kOpenMax)};
@@ -143,7 +143,7 @@ Result<void> LiveFile::open(const Options& options) {
 
 LiveFile::~LiveFile() {
   forget(&fd_);
-  if (word_ != nullptr) munmap(word_, kWordBytes);
+  if (mapped_number_ != nullptr) munmap(mapped_number_, kWordBytes);
   if (const int fd = fd_.exchange(-1); fd >= 0) close(fd);
 }
 

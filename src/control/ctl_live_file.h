@@ -46,9 +46,9 @@ class LiveFile {
   LiveFile(const LiveFile&) = delete;
   LiveFile& operator=(const LiveFile&) = delete;
 
-  bool is_open() const { return word_ != nullptr; }
+  bool is_open() const { return mapped_number_ != nullptr; }
   // Takes no system call. REQUIRES is_open().
-  std::uint64_t number() const { return word_->load(std::memory_order_acquire); }
+  std::uint64_t number() const { return mapped_number_->load(std::memory_order_acquire); }
   // Only controllers call this. Errors: kSystem.
   Result<void> set_number(std::uint64_t value);
 
@@ -71,7 +71,7 @@ class LiveFile {
  private:
   Options options_{};
   std::atomic<int> fd_ = -1;
-  std::atomic<std::uint64_t>* word_ = nullptr;  // mapped, read-only
+  std::atomic<std::uint64_t>* mapped_number_ = nullptr;  // mapped, read-only
   std::mutex mutex_;
   std::array<std::array<std::uint32_t, kEvProfilesMax>, 2> users_{};
 };

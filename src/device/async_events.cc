@@ -39,7 +39,7 @@ int AsyncEvents::get(const void* owner, AsyncEvent& out) {
     if (at != waiting_.end()) {
       out = *at;
       waiting_.erase(at);
-      if (out.element != nullptr) given_.push_back(out.element);
+      if (out.element != nullptr) unacknowledged_.push_back(out.element);
       std::uint64_t one = 0;
       [[maybe_unused]] const auto taken = read(fd_.get(), &one, sizeof(one));
       return 0;
@@ -51,8 +51,8 @@ int AsyncEvents::get(const void* owner, AsyncEvent& out) {
 
 void AsyncEvents::acknowledge(const void* element) {
   const std::lock_guard guard(lock_);
-  const auto at = std::find(given_.begin(), given_.end(), element);
-  if (at != given_.end()) given_.erase(at);
+  const auto at = std::find(unacknowledged_.begin(), unacknowledged_.end(), element);
+  if (at != unacknowledged_.end()) unacknowledged_.erase(at);
   acknowledged_.notify_all();
 }
 
@@ -72,8 +72,10 @@ void AsyncEvents::drop_waiting(bool (*is_meant)(const AsyncEvent&, const void*),
 void AsyncEvents::forget(const void* element) {
   std::unique_lock guard(lock_);
   drop_waiting([](const AsyncEvent& e, const void* what) { return e.element == what; }, element);
-  acknowledged_.wait(
-      guard, [&] { return std::find(given_.begin(), given_.end(), element) == given_.end(); });
+  acknowledged_.wait(guard, [&] {
+    return std::find(unacknowledged_.begin(), unacknowledged_.end(), element) ==
+           unacknowledged_.end();
+  });
 }
 
 void AsyncEvents::forget_owner(const void* owner) {

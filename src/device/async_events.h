@@ -46,7 +46,8 @@ class AsyncEvents {
   std::mutex lock_;
   std::condition_variable arrived_, acknowledged_;
   std::deque<AsyncEvent> waiting_;
-  std::deque<const void*> given_;  // elements of delivered events that are not acknowledged
+  std::deque<const void*>
+      unacknowledged_;  // elements of delivered events that are not acknowledged
   bool dropped_ = false;
 };
 

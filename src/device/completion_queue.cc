@@ -22,7 +22,7 @@ CompletionQueue::Pushed CompletionQueue::push(const ibv_wc& completion, Solicite
   bool wanted = false;
   {
     const std::lock_guard guard(lock_);
-    if (!takes()) return overrun_.exchange(true) ? Pushed::kLost : Pushed::kFirstLost;
+    if (!has_room()) return overrun_.exchange(true) ? Pushed::kLost : Pushed::kFirstLost;
     slot(tail_++) = completion;
     size_.store(size(), std::memory_order_release);
     if (armed_ != Notify::kNone) {
@@ -61,7 +61,7 @@ std::size_t CompletionQueue::poll(std::span<ibv_wc> out) {
 void CompletionQueue::arm(Notify at) {
   const std::lock_guard guard(lock_);
   armed_ = std::max(armed_, at);
-  last_look_.store(channel_ != nullptr, std::memory_order_relaxed);
+  is_last_poll_.store(channel_ != nullptr, std::memory_order_relaxed);
 }
 
 void CompletionQueue::forget_qp(std::uint32_t qpn) {

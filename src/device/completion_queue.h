@@ -39,7 +39,7 @@ class CompletionQueue {
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
     // The next free entry, or null if the queue is full. The caller sets all fields.
-    ibv_wc* next() { return cq_.takes() ? &cq_.slot(cq_.tail_++) : nullptr; }
+    ibv_wc* next() { return cq_.has_room() ? &cq_.slot(cq_.tail_++) : nullptr; }
 
    private:
     CompletionQueue& cq_;
@@ -53,9 +53,9 @@ class CompletionQueue {
   enum class Notify : std::uint8_t { kNone, kSolicited, kAny };
   void arm(Notify at);
   // True once after arm(): the next poll is probably the last one before the program sleeps.
-  bool take_last_look() {
-    return last_look_.load(std::memory_order_relaxed) &&
-           last_look_.exchange(false, std::memory_order_relaxed);
+  bool take_is_last_poll() {
+    return is_last_poll_.load(std::memory_order_relaxed) &&
+           is_last_poll_.exchange(false, std::memory_order_relaxed);
   }
   // Removes the completions of a QP that is destroyed or reset.
   void forget_qp(std::uint32_t qpn);
@@ -68,7 +68,7 @@ class CompletionQueue {
   // The functions below REQUIRE the lock.
   std::uint32_t size() const { return tail_ - head_; }
   // After an overrun no completion is added: it would be out of order.
-  bool takes() const { return size() <= mask_ && !overrun_.load(std::memory_order_relaxed); }
+  bool has_room() const { return size() <= mask_ && !overrun_.load(std::memory_order_relaxed); }
   ibv_wc& slot(std::uint32_t at) { return slots_[at & mask_]; }
 
   ShortLock lock_;
@@ -79,7 +79,7 @@ class CompletionQueue {
   std::atomic<std::uint32_t> size_{0};
   std::atomic<bool> overrun_{false};
   Notify armed_ = Notify::kNone;
-  std::atomic<bool> last_look_{false};
+  std::atomic<bool> is_last_poll_{false};
   CompletionChannel* channel_;
   const void* handle_;
 };

@@ -35,7 +35,9 @@ inline int code_of(const control::CtlResult<void>& result) {
 }
 
 // Whether the mask has no bit that the API does not know. An unknown bit makes a call invalid.
-inline bool knows(int mask, unsigned known) { return (static_cast<unsigned>(mask) & ~known) == 0; }
+inline bool has_only_known_bits(int mask, unsigned known) {
+  return (static_cast<unsigned>(mask) & ~known) == 0;
+}
 inline constexpr unsigned kVendorBit = 1u << 31;
 
 inline control::ControllerState& controller(mrc_context& context) {

@@ -145,7 +145,8 @@ int mrc_ctl_query_device_ex(ibv_context* context, mrc_context*, mrc_ctl_device_a
 int mrc_ctl_query_port(mrc_context* context, std::uint8_t port, mrc_ctl_port_attr* attr,
                        int mask) noexcept {
   const int error = guarded([&] {
-    if (context == nullptr || attr == nullptr || !knows(mask, MRC_CTL_PORT_ADMIN_STATE)) {
+    if (context == nullptr || attr == nullptr ||
+        !has_only_known_bits(mask, MRC_CTL_PORT_ADMIN_STATE)) {
       return EINVAL;
     }
     ControllerState& state = controller(*context);
@@ -164,7 +165,8 @@ int mrc_ctl_query_port(mrc_context* context, std::uint8_t port, mrc_ctl_port_att
 int mrc_ctl_modify_port(mrc_context* context, std::uint8_t port, mrc_ctl_port_attr* attr,
                         int mask) noexcept {
   const int error = guarded([&] {
-    if (context == nullptr || attr == nullptr || !knows(mask, MRC_CTL_PORT_ADMIN_STATE)) {
+    if (context == nullptr || attr == nullptr ||
+        !has_only_known_bits(mask, MRC_CTL_PORT_ADMIN_STATE)) {
       return EINVAL;
     }
     const std::uint32_t wanted = raw(attr->port_admin_state);
@@ -178,7 +180,7 @@ int mrc_ctl_modify_port(mrc_context* context, std::uint8_t port, mrc_ctl_port_at
 int mrc_ctl_modify_cc_profile(mrc_context* context, std::uint64_t id, mrc_ctl_cc_profile_attr* attr,
                               int mask) noexcept {
   const int error = guarded([&] {
-    if (context == nullptr || attr == nullptr || !knows(mask, kCcMask)) return EINVAL;
+    if (context == nullptr || attr == nullptr || !has_only_known_bits(mask, kCcMask)) return EINVAL;
     CcChange change;
     if (const int bad = cc_change(*attr, mask, change)) return bad;
     return code_of(controller(*context).modify_cc(id, change));
@@ -189,7 +191,7 @@ int mrc_ctl_modify_cc_profile(mrc_context* context, std::uint64_t id, mrc_ctl_cc
 int mrc_ctl_query_cc_profile(mrc_context* context, std::uint64_t id, mrc_ctl_cc_profile_attr* attr,
                              int mask) noexcept {
   const int error = guarded([&] {
-    if (context == nullptr || attr == nullptr || !knows(mask, kCcMask)) return EINVAL;
+    if (context == nullptr || attr == nullptr || !has_only_known_bits(mask, kCcMask)) return EINVAL;
     if (id >= kCcProfilesMax) return EINVAL;
     const auto model = controller(*context).snapshot();
     if (!model) return code_of(model.error());

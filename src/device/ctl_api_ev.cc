@@ -193,7 +193,8 @@ extern "C" {
 int mrc_ctl_modify_ev_fmt_profile(mrc_context* context, std::uint64_t id,
                                   mrc_ctl_ev_fmt_profile_attr* attr, int mask) noexcept {
   const int error = guarded([&] {
-    if (context == nullptr || attr == nullptr || !knows(mask, kFormatMask)) return EINVAL;
+    if (context == nullptr || attr == nullptr || !has_only_known_bits(mask, kFormatMask))
+      return EINVAL;
     const bool op = has(mask, MRC_CTL_EV_FMT_PROFILE_OP);
     if (op && raw(attr->ev_fmt_op.op) > MRC_CTL_EV_FMT_OP_QUERY_FIELDS) return EINVAL;
     FormatChange change;
@@ -210,7 +211,8 @@ int mrc_ctl_modify_ev_fmt_profile(mrc_context* context, std::uint64_t id,
 int mrc_ctl_query_ev_fmt_profile(mrc_context* context, std::uint64_t id,
                                  mrc_ctl_ev_fmt_profile_attr* attr, int mask) noexcept {
   const int error = guarded([&] {
-    if (context == nullptr || attr == nullptr || !knows(mask, kFormatMask)) return EINVAL;
+    if (context == nullptr || attr == nullptr || !has_only_known_bits(mask, kFormatMask))
+      return EINVAL;
     if (id >= kFormatProfilesMax) return EINVAL;
     const bool op = has(mask, MRC_CTL_EV_FMT_PROFILE_OP);
     if (op && raw(attr->ev_fmt_op.op) != MRC_CTL_EV_FMT_OP_QUERY_FIELDS) return EINVAL;
@@ -232,7 +234,7 @@ int mrc_ctl_query_ev_fmt_profile(mrc_context* context, std::uint64_t id,
 int mrc_ctl_modify_ev_profile(mrc_context* context, std::uint64_t id, mrc_ctl_ev_profile_attr* attr,
                               int mask) noexcept {
   const int error = guarded([&] {
-    if (context == nullptr || attr == nullptr || !knows(mask, kEvMask)) return EINVAL;
+    if (context == nullptr || attr == nullptr || !has_only_known_bits(mask, kEvMask)) return EINVAL;
     if ((mask & kBothOps) == kBothOps) return EINVAL;
     const bool fields = has(mask, MRC_CTL_EV_PROFILE_EV_FIELDS_OP);
     if (fields && raw(attr->ev_fields_op.op) > MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS) return EINVAL;
@@ -241,7 +243,7 @@ int mrc_ctl_modify_ev_profile(mrc_context* context, std::uint64_t id, mrc_ctl_ev
     ControllerState& state = controller(*context);
     if (const int bad = code_of(state.modify_ev(id, change))) return bad;
     if (change.ops || change.fields || (mask & kBothOps) == 0) return 0;
-    const auto model = state.observed();
+    const auto model = state.snapshot_with_bad_evs();
     return model ? query_ev_op(**model, id, *attr, mask) : code_of(model.error());
   });
   return returned(error, fail_minus_one);
@@ -250,14 +252,14 @@ int mrc_ctl_modify_ev_profile(mrc_context* context, std::uint64_t id, mrc_ctl_ev
 int mrc_ctl_query_ev_profile(mrc_context* context, std::uint64_t id, mrc_ctl_ev_profile_attr* attr,
                              int mask) noexcept {
   const int error = guarded([&] {
-    if (context == nullptr || attr == nullptr || !knows(mask, kEvMask)) return EINVAL;
+    if (context == nullptr || attr == nullptr || !has_only_known_bits(mask, kEvMask)) return EINVAL;
     if (id >= kEvProfilesMax || (mask & kBothOps) == kBothOps) return EINVAL;
     if (has(mask, MRC_CTL_EV_PROFILE_EV_OP) && !is_query(*attr)) return EINVAL;
     if (has(mask, MRC_CTL_EV_PROFILE_EV_FIELDS_OP) &&
         raw(attr->ev_fields_op.op) != MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS) {
       return EINVAL;
     }
-    const auto model = controller(*context).observed();
+    const auto model = controller(*context).snapshot_with_bad_evs();
     return model ? query_ev(**model, id, *attr, mask) : code_of(model.error());
   });
   return returned(error, fail_minus_one);

@@ -11,7 +11,7 @@ namespace weft::device {
 namespace {
 
 // The longest time for which a device that is being closed still sends.
-constexpr Duration kFarewell = Duration::ms(10);
+constexpr Duration kCloseTimeMax = Duration::ms(10);
 // How long a measured payload limit is reused: long enough for QPs that are connected one after
 // another.
 constexpr Duration kFitsFor = Duration::ms(100);
@@ -78,7 +78,7 @@ DeviceEngine::~DeviceEngine() {
     }
     thread_.join();
     // Send the last acknowledgements: a program may exit as soon as it has its last completion.
-    const Time until = os::clock_now() + kFarewell;
+    const Time until = os::clock_now() + kCloseTimeMax;
     while (world_->pass() && os::clock_now() < until) {
     }
   }
@@ -88,13 +88,14 @@ DeviceEngine::~DeviceEngine() {
 
 // --- work --------------------------------------------------------------------------------------
 
-bool DeviceEngine::drive(Back back) {
+bool DeviceEngine::drive(NextCall back) {
   agent_->service(world_->now(), *endpoint_);
   // With kAtOnce, acknowledgements may wait for the caller's next call. If the caller does not call
   // again, the device's thread sends them, provided that it is awake. If that thread sleeps, they
   // are sent now.
-  const bool moved = back == Back::kAtOnce && sleeps_until_ == Time() ? world_->progress(Time())
-                                                                      : world_->pass(sleeps_until_);
+  const bool moved = back == NextCall::kAtOnce && sleeps_until_ == Time()
+                         ? world_->progress(Time())
+                         : world_->pass(sleeps_until_);
   node_->deliver_completions(world_->now());
   tell_ports();
   return moved;
@@ -102,7 +103,7 @@ bool DeviceEngine::drive(Back back) {
 
 // A thread that does not get the lock leaves its posts in the rings of their QPs. The thread that
 // holds the lock processes these posts before it unlocks.
-void DeviceEngine::leave() {
+void DeviceEngine::unlock_after_posts() {
   for (int round = 0;; ++round) {
     // New posts may have a deadline that is earlier than the time until which the device's thread
     // sleeps.
@@ -122,7 +123,7 @@ void DeviceEngine::submit(DeviceQp& qp) {
   // A program that polls will do so again soon, and its posts are batched until then. But the first
   // post of an idle QP is sent at once.
   const bool polled = polled_.load(std::memory_order_relaxed);
-  if (!polled || idle) drive_if_free(polled ? Back::kAtOnce : Back::kSomeTime);
+  if (!polled || idle) drive_if_free(polled ? NextCall::kAtOnce : NextCall::kLater);
 }
 
 void DeviceEngine::end_polls() {
@@ -131,16 +132,17 @@ void DeviceEngine::end_polls() {
   nap_over_.notify_all();
 }
 
-void DeviceEngine::drive_if_free(Back back) {
+void DeviceEngine::drive_if_free(NextCall back) {
   if (!lock_.try_lock()) return;
   drive(back);
-  leave();
+  unlock_after_posts();
 }
 
 std::uint32_t DeviceEngine::payload_to(Time now, std::span<const world::Address> peer) {
-  if (fits_.peer != peer[0] || now >= fits_.until)
-    fits_ = {.peer = peer[0], .payload = world_->payload_to(peer), .until = now + kFitsFor};
-  return fits_.payload;
+  if (measured_payload_.peer != peer[0] || now >= measured_payload_.until)
+    measured_payload_ = {
+        .peer = peer[0], .payload = world_->payload_to(peer), .until = now + kFitsFor};
+  return measured_payload_.payload;
 }
 
 // --- ports -------------------------------------------------------------------------------------

@@ -97,16 +97,16 @@ class DeviceEngine {
   // Drives the network once. Returns at once if another thread is driving it.
   void poll() {
     count_poll();
-    drive_if_free(Back::kAtOnce);
+    drive_if_free(NextCall::kAtOnce);
   }
   // The program polled and took a completion without driving the network; it will poll again soon.
   // Every 16th call drives the network: a program that always finds a completion would otherwise
   // never drive it.
   void note_poll() {
-    if (count_poll() % kDriveEvery == 0) drive_if_free(Back::kAtOnce);
+    if (count_poll() % kDriveEvery == 0) drive_if_free(NextCall::kAtOnce);
   }
   // As poll(), for a caller that will not poll again soon.
-  void poll_once() { drive_if_free(Back::kSomeTime); }
+  void poll_once() { drive_if_free(NextCall::kLater); }
   // The polling program now waits for an event: the thread takes over at once.
   void end_polls();
 
@@ -128,7 +128,7 @@ class DeviceEngine {
     Parts parts{os::clock_now(), *endpoint_,         *node_, *memory_, *agent_,
                 prng_,           receives_reserved_, *world_};
     auto result = body(parts);
-    leave();
+    unlock_after_posts();
     return result;
   }
 
@@ -143,13 +143,13 @@ class DeviceEngine {
 
   // When the caller drives the device again. With kAtOnce, received packets are reported first, and
   // the sending of acknowledgements may wait for the caller's next call. drive() REQUIRES the lock.
-  enum class Back : std::uint8_t { kAtOnce, kSomeTime };
-  bool drive(Back back = Back::kSomeTime);
+  enum class NextCall : std::uint8_t { kAtOnce, kLater };
+  bool drive(NextCall back = NextCall::kLater);
   void tell_ports();
   // Unlocks, after it has processed the posts of other threads.
-  void leave();
+  void unlock_after_posts();
 
-  void drive_if_free(Back back);
+  void drive_if_free(NextCall back);
   std::uint64_t count_poll() {
     if (!polled_.load(std::memory_order_relaxed)) polled_ = true;
     return polls_.fetch_add(1, std::memory_order_relaxed);
@@ -157,7 +157,7 @@ class DeviceEngine {
   static constexpr std::uint64_t kDriveEvery = 16;
 
   void run();
-  void rise();
+  void end_sleep();
   void nap(Duration gap);
   void sleep(const os::Waiter& waiter, Time until) const;
 
@@ -177,12 +177,12 @@ class DeviceEngine {
   std::unique_ptr<net::UdpWorld> world_;
   std::optional<ForkGuard> fork_guard_;
   std::uint32_t receives_reserved_ = 0;
-  struct Fits {
+  struct MeasuredPayload {
     world::Address peer{};
     std::uint32_t payload = 0;
     Time until;
   };
-  Fits fits_;
+  MeasuredPayload measured_payload_;
   struct Listener {
     AsyncEvents* events = nullptr;
     const void* owner = nullptr;

@@ -33,7 +33,7 @@ void DeviceEngine::run() {
   Duration gap = config_.poll_gap;
   while (!stop_) {
     if (polled_) {
-      rise();
+      end_sleep();
       nap(gap);
       gap = std::min(gap * 2, config_.poll_gap * kNapGapsMax);
       continue;
@@ -49,7 +49,7 @@ void DeviceEngine::run() {
     const Time until = world_->sleep_until(now + kControllerEvery);
     if (sleeps) sleeps = world_->prepare_wait();
     if (sleeps) sleeps_until_ = until;
-    leave();
+    unlock_after_posts();
     if (sleeps) {
       if (!stop_ && !node_->has_posts()) sleep(waiter, until);
     } else if (!moved) {
@@ -60,12 +60,12 @@ void DeviceEngine::run() {
 
 // Called when a program began to poll while the thread slept: no packets need to wake the thread
 // now. Only the thread writes sleeps_until_.
-void DeviceEngine::rise() {
+void DeviceEngine::end_sleep() {
   if (sleeps_until_ == Time()) return;
   lock_.lock();
   world_->end_wait();
   sleeps_until_ = Time();
-  leave();
+  unlock_after_posts();
 }
 
 void DeviceEngine::nap(Duration gap) {

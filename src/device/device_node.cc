@@ -24,7 +24,7 @@ DeviceNode::DeviceNode(const Options& options, transport::Endpoint& endpoint,
       spare_(std::make_unique_for_overwrite<std::byte[]>(kGatherMax * options.mtu)) {
   WEFT_ASSERT(std::has_single_bit(options.qps_max) && options.qps_max <= 1u << 15);
   stalled_.reserve(options.qps_max);
-  again_.reserve(options.qps_max);
+  retrying_.reserve(options.qps_max);
   pending_.reserve(options.qps_max);
   draining_.reserve(options.qps_max);
   set_prefetch(endpoint_);
@@ -57,7 +57,7 @@ void DeviceNode::remove(DeviceQp& qp) {
 
 // --- posts -------------------------------------------------------------------------------------
 
-void DeviceNode::enlist(DeviceQp& qp) {
+void DeviceNode::add_to_pending(DeviceQp& qp) {
   const std::lock_guard guard(pending_lock_);
   pending_.push_back(qp.qpn & (options_.qps_max - 1));
   pending_any_ = true;
@@ -117,7 +117,7 @@ inline bool DeviceNode::locate(DeviceQp& qp, std::uint32_t slot) {
   }
   if (!translate(qp, qp.sends.pieces(slot).first(work.piece_count))) return false;
   request.local_at = gather_address(qp, slot);
-  gathers_ = true;
+  has_gathered_writes_ = true;
   return true;
 }
 
@@ -217,7 +217,7 @@ std::size_t DeviceNode::poll_transmit(Time now, std::span<const world::PortRoom>
   drain(now);
   const std::size_t count =
       endpoint_.poll_transmit(now, room, out.first(std::min(out.size(), kGatherMax)));
-  for (std::size_t i = 0; i < count && gathers_; ++i) {
+  for (std::size_t i = 0; i < count && has_gathered_writes_; ++i) {
     if ((out[i].payload.at & kGatherBit) != 0) gather(out[i], spare_.get() + i * options_.mtu);
   }
   return count;

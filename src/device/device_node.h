@@ -51,7 +51,7 @@ class DeviceNode final : public world::Node {
   // Tells the node that the QP has new posts. Returns false if the node knows already.
   bool submit(DeviceQp& qp) {
     if (qp.queued.exchange(true)) return false;
-    enlist(qp);
+    add_to_pending(qp);
     return true;
   }
   bool has_posts() const { return pending_any_.load(); }
@@ -78,7 +78,7 @@ class DeviceNode final : public world::Node {
  private:
   static constexpr std::size_t kGatherMax = 64;  // datagrams that one poll_transmit() may return
 
-  void enlist(DeviceQp& qp);
+  void add_to_pending(DeviceQp& qp);
   DeviceQp* find(transport::Qpn qpn) const;
   void drain(Time now);
   void post_new(Time now, DeviceQp& qp);
@@ -107,12 +107,12 @@ class DeviceNode final : public world::Node {
   Options options_;
   std::vector<DeviceQp*> qps_;  // by QPN modulo qps_max: no two live QPs have the same index
   std::uint32_t sends_under_way_ = 0;
-  bool gathers_ = false;  // a write of several pieces was handed to the endpoint
+  bool has_gathered_writes_ = false;  // a write of several pieces was handed to the endpoint
   // Copies of payload for one poll_transmit(): kGatherMax buffers of one MTU. Pages are touched
   // when first used.
   std::unique_ptr<std::byte[]> spare_;
   world::PortMask ports_up_ = 0, ports_changed_ = 0;
-  std::vector<std::uint32_t> stalled_, again_;
+  std::vector<std::uint32_t> stalled_, retrying_;
   // Used by deliver_completions(). A member, because that function is called too often to set up a
   // new array each time.
   std::array<transport::Completion, 64> completed_{};

@@ -52,14 +52,14 @@ void DeviceNode::deliver_completions(Time now) {
 }
 
 void DeviceNode::retry_stalled(Time now) {
-  std::swap(stalled_, again_);
-  for (const std::uint32_t place : again_) {
+  std::swap(stalled_, retrying_);
+  for (const std::uint32_t place : retrying_) {
     DeviceQp* const qp = qps_[place];
     if (qp == nullptr) continue;
     qp->stalled = false;
     post_new(now, *qp);
   }
-  again_.clear();
+  retrying_.clear();
 }
 
 // Delivers the successful writes at the front that belong to one QP, as far as its CQ has room,

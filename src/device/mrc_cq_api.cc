@@ -62,7 +62,7 @@ int mrc_poll_cq(mrc_cq* cq, int count, ibv_wc* wc) noexcept {
   std::size_t got = cq->queue.poll(out);
   if (got > 0) {
     cq->context.engine.note_poll();
-  } else if (cq->queue.take_last_look()) {
+  } else if (cq->queue.take_is_last_poll()) {
     cq->context.engine.poll_once();
     got = cq->queue.poll(out);
   } else {

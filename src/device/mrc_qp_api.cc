@@ -56,7 +56,7 @@ QueuePair::Options options_for(mrc_context& context, const mrc_qp_init_attr& ini
 }
 
 // How many QPs share the initial window, according to the QP's hint.
-std::uint32_t crowd_of(mrc_qp_hint* hint) {
+std::uint32_t qps_sharing_path_of(mrc_qp_hint* hint) {
   if (hint == nullptr) return 1;
   const std::lock_guard guard(hint->lock);
   const auto at_least_one = [](int n) {
@@ -154,7 +154,7 @@ int mrc_modify_qp(mrc_qp* qp, ibv_qp_attr* verbs, int verbs_mask, mrc_qp_attr* a
     if (hint != nullptr && &hint->context != qp->context) return EINVAL;
     const auto done = qp->qp->modify(
         {.change = {.verbs = verbs, .verbs_mask = verbs_mask, .mrc = attr, .mrc_mask = mask},
-         .qps_sharing_path = crowd_of(hint)});
+         .qps_sharing_path = qps_sharing_path_of(hint)});
     if (!done) {
       os::log(os::LogLevel::kInfo, "QP {:#x}: mrc_modify_qp: {}", qp->qp->qpn(),
               done.error().message);

@@ -14,7 +14,7 @@ namespace weft::device {
 namespace {
 
 // A domain without regions: the peer may not write anywhere.
-constexpr std::uint32_t kNobody = 0xffff'ffff;
+constexpr std::uint32_t kDomainWithoutRegions = 0xffff'ffff;
 // The smallest initial window of a QP that shares the path with other QPs.
 constexpr std::uint32_t kWindowMin = 128u << 10;
 
@@ -69,7 +69,7 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
                                           const QpProfiles& profiles,
                                           std::uint32_t qps_sharing_path) const {
   transport::QpConfig config;
-  config.mtu = mtu_fits_ == 0 ? attributes.mtu : std::min(attributes.mtu, mtu_fits_);
+  config.mtu = payload_to_peer_ == 0 ? attributes.mtu : std::min(attributes.mtu, payload_to_peer_);
   config.mtu_dest = attributes.mtu;
   // The peer decides by itself whether it sends over planes or shared memory, so packets as large
   // as those of a ring must be accepted.
@@ -81,7 +81,8 @@ transport::QpConfig QueuePair::config_for(const QpAttributes& attributes,
   config.wimm_dest_max = attributes.wimm_dest;
   config.send_queue_max = qp_.sends.limits().depth;
   config.receive_queue_max = qp_.receives.depth();
-  config.domain = (attributes.access & IBV_ACCESS_REMOTE_WRITE) != 0 ? options_.qp.domain : kNobody;
+  config.domain = (attributes.access & IBV_ACCESS_REMOTE_WRITE) != 0 ? options_.qp.domain
+                                                                     : kDomainWithoutRegions;
   config.evs = profiles.evs;
   config.ev_active = profiles.ev_active != 0 ? profiles.ev_active
                                              : static_cast<std::uint32_t>(profiles.evs.size());
@@ -126,10 +127,11 @@ Result<void> QueuePair::modify(const Modification& modification) {
     } else if (other || profiles.uses == nullptr) {
       WEFT_TRY(profiles, find_profiles(parts.agent, {.ev = to.ev_profile, .cc = to.cc_profile}));
     }
-    WEFT_CHECK(go(parts, {.from = from,
-                          .to = to,
-                          .profiles = profiles,
-                          .qps_sharing_path = std::max(modification.qps_sharing_path, 1u)}));
+    WEFT_CHECK(
+        apply_transition(parts, {.from = from,
+                                 .to = to,
+                                 .profiles = profiles,
+                                 .qps_sharing_path = std::max(modification.qps_sharing_path, 1u)}));
     attributes_ = to;
     profiles_ = std::move(profiles);
     // On a new state the endpoint has built the paths anew; on new profiles their EVs have another
@@ -145,7 +147,7 @@ Result<void> QueuePair::modify(const Modification& modification) {
   });
 }
 
-Result<void> QueuePair::go(DeviceEngine::Parts& parts, const Step& step) {
+Result<void> QueuePair::apply_transition(DeviceEngine::Parts& parts, const Step& step) {
   const ibv_qp_state to = step.to.state;
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) parts.endpoint.flush_answers(parts.now);
   if (to == IBV_QPS_RESET) {
@@ -204,8 +206,8 @@ Result<void> QueuePair::choose_carrier(DeviceEngine::Parts& parts, const Step& s
                  "no shared memory with the peer; it must be another process on this host, of the "
                  "same user, with shared memory on, and no EVs of a controller"};
   }
-  mtu_fits_ = engine_.payload_to(parts.now, planes);
-  if (mtu_fits_ == 0 && !shared_memory_) {
+  payload_to_peer_ = engine_.payload_to(parts.now, planes);
+  if (payload_to_peer_ == 0 && !shared_memory_) {
     return Error{ErrorKind::kInvalid,
                  "not even a payload of 1024 fits the planes to the peer; raise their MTU, `weft "
                  "doctor` says which"};
@@ -216,7 +218,7 @@ Result<void> QueuePair::choose_carrier(DeviceEngine::Parts& parts, const Step& s
 // Earlier work requests get no completion.
 void QueuePair::reset(DeviceEngine::Parts& parts) {
   shared_memory_.reset();
-  mtu_fits_ = 0;
+  payload_to_peer_ = 0;
   QpAttributes fresh;
   fresh.mtu = engine_.config().world.mtu;
   QpProfiles automatic{.evs = engine_.evs()};

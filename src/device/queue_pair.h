@@ -68,7 +68,7 @@ class QueuePair {
                                  std::uint32_t qps_sharing_path) const;
   Result<void> choose_carrier(DeviceEngine::Parts& parts, const Step& step,
                               const transport::PeerInfo& peer);
-  Result<void> go(DeviceEngine::Parts& parts, const Step& step);
+  Result<void> apply_transition(DeviceEngine::Parts& parts, const Step& step);
   Result<void> receive_from_peer(DeviceEngine::Parts& parts, const Step& step);
   void reset(DeviceEngine::Parts& parts);
   int put(const ibv_send_wr& work);
@@ -86,7 +86,7 @@ class QueuePair {
   // to RTR.
   std::optional<fabric::Ev> shared_memory_;
   // the largest payload that the planes to the peer carry; 0: not known yet
-  std::uint32_t mtu_fits_ = 0;
+  std::uint32_t payload_to_peer_ = 0;
 };
 
 }  // namespace weft::device

@@ -78,15 +78,15 @@ Error of_one_end(bool ours, fmt::format_string<const char*, const char*> words) 
 Result<void> check_evs(const Hello& ours, const Hello& theirs) {
   if (ours.uses_usids != theirs.uses_usids) {
     return of_one_end(ours.uses_usids,
-                      "{} is uses_usids through a fabric, {} is not; give both --fabric FILE, or "
+                      "{} is steered through a fabric, {} is not; give both --fabric FILE, or "
                       "neither");
   }
-  if (ours.encapsulates != theirs.encapsulates) {
-    return of_one_end(ours.encapsulates,
+  if (ours.uses_mrc_srv6 != theirs.uses_mrc_srv6) {
+    return of_one_end(ours.uses_mrc_srv6,
                       "{} sends uSIDs in MRC's own form, {} does not; give both the same --srv6");
   }
-  if (ours.labelled != theirs.labelled) {
-    return of_one_end(ours.labelled,
+  if (ours.has_flow_labels != theirs.has_flow_labels) {
+    return of_one_end(ours.has_flow_labels,
                       "EVs of {} are ports and flow labels, those of {} are ports; give both "
                       "the same --ev-mode");
   }
@@ -98,8 +98,8 @@ Result<void> check_icrcs(const Hello& ours, const Hello& theirs) {
     return of_one_end(ours.peers_are_nics,
                       "{} has peers = mrc, {} has not; give both devices the same (WEFT_PEERS)");
   }
-  if (ours.whole_icrc != theirs.whole_icrc) {
-    return of_one_end(ours.whole_icrc,
+  if (ours.icrc_covers_payload != theirs.icrc_covers_payload) {
+    return of_one_end(ours.icrc_covers_payload,
                       "ICRCs of {} cover the payload, those of {} do not; give both devices the "
                       "same (WEFT_ICRC)");
   }
@@ -128,19 +128,19 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
   return check_secrets(ours, theirs);
 }
 
-Result<void> check_mtu(std::uint32_t fits, std::uint32_t said) {
+Result<void> check_mtu(std::uint32_t fits, std::uint32_t mtu_set) {
   if (fits != 1024 && fits != 2048 && fits != 4096) {
     return Error{ErrorKind::kInvalid,
                  "not even a payload of 1024 fits the planes between the two ends; raise their MTU "
                  "(`weft doctor` has that of this host's, `tracepath` what is between)"};
   }
-  if (said != 0 && fits < said) {
+  if (mtu_set != 0 && fits < mtu_set) {
     return Error{
         ErrorKind::kInvalid,
         fmt::format("--mtu {} does not fit the planes between the two ends, {} does; leave "
                     "--mtu out, or raise their MTU (`weft doctor` has that of this host's, "
                     "`tracepath` what is between)",
-                    said, fits)};
+                    mtu_set, fits)};
   }
   return {};
 }
@@ -161,8 +161,9 @@ std::array<std::byte, Hello::kSize> Hello::to_bytes() const {
   base::store32(out, hello_at::kFirstPsn, first_psn);
   base::store32(out, hello_at::kPortCount, static_cast<std::uint32_t>(ports.size()));
   base::store32(out, hello_at::kFlags,
-                (shared_memory ? 1u : 0u) | (encapsulates ? 2u : 0u) | (peers_are_nics ? 4u : 0u) |
-                    (whole_icrc ? 8u : 0u) | (uses_usids ? 16u : 0u) | (labelled ? 32u : 0u));
+                (shared_memory ? 1u : 0u) | (uses_mrc_srv6 ? 2u : 0u) | (peers_are_nics ? 4u : 0u) |
+                    (icrc_covers_payload ? 8u : 0u) | (uses_usids ? 16u : 0u) |
+                    (has_flow_labels ? 32u : 0u));
   base::store32(out, hello_at::kFingerprint, secret_fingerprint);
   base::store64(out, hello_at::kIncarnation, incarnation);
   base::store64(out, hello_at::kHost, host);
@@ -191,11 +192,11 @@ Result<Hello> Hello::from_bytes(std::span<const std::byte, kSize> bytes) {
   hello.incarnation = base::load64(in, hello_at::kIncarnation);
   hello.host = base::load64(in, hello_at::kHost);
   hello.shared_memory = (flags & 1) != 0;
-  hello.encapsulates = (flags & 2) != 0;
+  hello.uses_mrc_srv6 = (flags & 2) != 0;
   hello.peers_are_nics = (flags & 4) != 0;
-  hello.whole_icrc = (flags & 8) != 0;
+  hello.icrc_covers_payload = (flags & 8) != 0;
   hello.uses_usids = (flags & 16) != 0;
-  hello.labelled = (flags & 32) != 0;
+  hello.has_flow_labels = (flags & 32) != 0;
   const std::uint32_t count = base::load32(in, hello_at::kPortCount);
   if (count == 0 || count > world::kPortsMax)
     return Error{ErrorKind::kInvalid, "the other end names no planes, or too many"};

@@ -26,11 +26,11 @@ struct Hello {
   std::uint64_t incarnation = 0;         // of this end's process
   std::uint64_t host = 0;                // os::host_identity()
   bool shared_memory = false;         // this end can use shared memory with a peer on the same host
-  bool encapsulates = false;          // uses MRC's own SRv6 form
+  bool uses_mrc_srv6 = false;         // uses MRC's own SRv6 form
   bool uses_usids = false;            // packets follow a fabric's uSIDs, in either SRv6 form
   bool peers_are_nics = false;        // this end takes its peers for NICs, not Weft (`peers = mrc`)
-  bool whole_icrc = false;            // the ICRC also covers the payload (`icrc = full`)
-  bool labelled = false;              // EVs are ports and flow labels (`ev_mode = stev`)
+  bool icrc_covers_payload = false;   // the ICRC also covers the payload (`icrc = full`)
+  bool has_flow_labels = false;       // EVs are ports and flow labels (`ev_mode = stev`)
   std::vector<world::Address> ports;  // one address in each plane
 
   static constexpr std::size_t kSize = 48 + world::kPortsMax * 18;
@@ -58,6 +58,6 @@ struct RegionHello {
 
 // `fits`: the largest payload that the planes between the two ends carry. `said`: the MTU that an
 // end has set; 0 if neither has. Errors: kInvalid if no payload fits, or the set MTU does not.
-Result<void> check_mtu(std::uint32_t fits, std::uint32_t said);
+Result<void> check_mtu(std::uint32_t fits, std::uint32_t mtu_set);
 
 }  // namespace weft::engine

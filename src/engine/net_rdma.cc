@@ -138,10 +138,10 @@ Hello NetRdma::hello() const {
   out.incarnation = world_->incarnation();
   out.host = os::host_identity(options_.world.network_namespace);
   out.shared_memory = world_->has_shared_memory();
-  out.encapsulates = world_->srv6_form() == fabric::Srv6Form::kMrc;
+  out.uses_mrc_srv6 = world_->srv6_form() == fabric::Srv6Form::kMrc;
   out.uses_usids = world_->srv6_form() != fabric::Srv6Form::kAuto;
-  out.labelled = world_->ev_carrier() == fabric::EvCarrier::kPortAndLabel;
-  out.whole_icrc = world_->icrc() == wire::IcrcCover::kFull;
+  out.has_flow_labels = world_->ev_carrier() == fabric::EvCarrier::kPortAndLabel;
+  out.icrc_covers_payload = world_->icrc() == wire::IcrcCover::kFull;
   out.peers_are_nics = options_.world.peers == wire::PeerKind::kNic;
   return out;
 }
@@ -195,9 +195,9 @@ Result<void> NetRdma::choose_carrier(GroupState& state, const Hello& peer) {
   state.over_shared_memory = carrier.ring.has_value();
   if (!carrier.ring) {
     const std::uint32_t fits = std::min(world_->payload_to(peer.ports), payload_max_);
-    const std::uint32_t said = options_.mtu != 0 ? options_.mtu : peer.mtu;
-    carrier.mtu = said != 0 ? std::min(fits, said) : fits;
-    WEFT_CHECK(check_mtu(carrier.mtu, said));
+    const std::uint32_t mtu_set = options_.mtu != 0 ? options_.mtu : peer.mtu;
+    carrier.mtu = mtu_set != 0 ? std::min(fits, mtu_set) : fits;
+    WEFT_CHECK(check_mtu(carrier.mtu, mtu_set));
   }
   return {};
 }

@@ -299,7 +299,7 @@ Result<void> LibRdma::destroy_group(Time, rdma::GroupId id) {
     if (one.qp == nullptr) continue;
     if (const int error = library_.mrc_destroy_qp(one.qp))
       return os::system_error("mrc_destroy_qp", error);
-    if (one.has_failed && !one.is_told) --failures_untold_;
+    if (one.has_failed && !one.is_reported) --failures_untold_;
     one = {};
     --qps_there_;
   }

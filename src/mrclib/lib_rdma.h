@@ -94,7 +94,7 @@ class LibRdma final : public rdma::Rdma {
     std::uint32_t sends = 0, receives = 0;  // posted requests whose completions are not polled yet
     // the group's bounds, also if the library takes more
     std::uint32_t sends_max = 0, receives_max = 0;
-    bool has_failed = false, is_told = false;
+    bool has_failed = false, is_reported = false;
     // The failure was reported only by an event or a flushed request; a completion in the CQ may
     // have the real reason.
     bool reason_is_guess = false;

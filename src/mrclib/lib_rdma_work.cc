@@ -220,8 +220,8 @@ bool LibRdma::poll_failure(rdma::Failure& out) {
   const bool is_drained = !refill();
   for (rdma::QpIndex i = 0; i < qps_.size(); ++i) {
     OneQp& one = qps_[i];
-    if (!one.has_failed || one.is_told || (one.reason_is_guess && !is_drained)) continue;
-    one.is_told = true;
+    if (!one.has_failed || one.is_reported || (one.reason_is_guess && !is_drained)) continue;
+    one.is_reported = true;
     --failures_untold_;
     out = {.qp = i, .reason = one.reason};
     return true;

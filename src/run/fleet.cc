@@ -144,12 +144,12 @@ void Fleet::on_crash(HostIndex host) {
 
 Fleet::QpErrors Fleet::qp_errors() const {
   // Whether a connection has a flow that has to fail.
-  std::vector<bool> meant(plan_.connections.size(), false);
+  std::vector<bool> must_fail(plan_.connections.size(), false);
   for (HostIndex host = 0; host < plan_.host_count(); ++host) {
     for (const scenario::Op& op : plan_.ops_of(host)) {
       if (!op.bad_rkey) continue;
       for (std::uint32_t k = 0; k < plan_.qps_per_peer; ++k) {
-        meant[plan_.ends_of(host)[op.first_end + k].connection] = true;
+        must_fail[plan_.ends_of(host)[op.first_end + k].connection] = true;
       }
     }
   }
@@ -160,7 +160,7 @@ Fleet::QpErrors Fleet::qp_errors() const {
     for (std::uint32_t i = 0; i < ends.size(); ++i) {
       const auto state = node(host).endpoint().qp_state(node(host).qpn(i));
       if (state != transport::QpState::kError) continue;
-      const bool expected = meant[ends[i].connection] || crashed_[plan_.peer_of(host, ends[i])];
+      const bool expected = must_fail[ends[i].connection] || crashed_[plan_.peer_of(host, ends[i])];
       ++(expected ? errors.expected : errors.unexpected);
     }
   }

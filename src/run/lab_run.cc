@@ -209,7 +209,7 @@ PartReport LabRun::report() const {
 LabOutcome LabRun::finish(const PartReport& all) {
   LabOutcome out;
   out.story = story_.lines();
-  out.passing = story_.passing();
+  out.transient_count = story_.transient_count();
   out.counters = all.counters;
   out.world = all.world;
   out.bytes_wrong = all.bytes_wrong;

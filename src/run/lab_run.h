@@ -24,10 +24,10 @@ struct LabOutcome {
   std::vector<std::string> broken;  // expectations that do not hold
   std::vector<std::string> stuck;
   std::vector<std::string> story;  // PathStory::lines(): ports and EVs that went bad or came back
-  std::uint32_t passing = 0;       // PathStory::passing()
-  std::uint64_t bytes_wrong = 0;   // payload bytes that differ from those sent
-  CounterTable counters;           // of all endpoints
-  CounterTable world;              // of all sockets
+  std::uint32_t transient_count = 0;  // PathStory::passing()
+  std::uint64_t bytes_wrong = 0;      // payload bytes that differ from those sent
+  CounterTable counters;              // of all endpoints
+  CounterTable world;                 // of all sockets
   bool held() const { return broken.empty() && stuck.empty() && bytes_wrong == 0; }
 };
 

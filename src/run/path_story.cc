@@ -33,7 +33,7 @@ void PathStory::read(std::span<const TraceRecord> records) {
         bad_.insert(path);
       } else if (bad_.erase(path) > 0 && !bad_before_.contains(path) &&
                  !down_.contains({path.host, path.plane})) {
-        ++passing_;
+        ++transient_count_;
       }
     }
   }

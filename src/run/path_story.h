@@ -30,7 +30,7 @@ class PathStory {
   // again). Ends the last phase.
   std::vector<std::string> lines();
   // How many times an EV became ASSUMED_BAD and was usable again within one phase.
-  std::uint32_t passing() const { return passing_; }
+  std::uint32_t transient_count() const { return transient_count_; }
 
  private:
   struct Path {
@@ -48,7 +48,7 @@ class PathStory {
 
   std::set<Path> bad_, bad_before_;
   std::set<Port> down_, down_before_;
-  std::uint32_t phase_ = 0, passing_ = 0;
+  std::uint32_t phase_ = 0, transient_count_ = 0;
   std::vector<std::string> lines_;
 };
 

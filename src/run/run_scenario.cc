@@ -83,7 +83,7 @@ class Run {
   void deliver_trace();
   void feed_story();
   void finish();
-  void look_at_memory();
+  void check_memory();
   void mark(TraceKind kind, HostIndex host = 0);
 
   const scenario::Scenario& scenario_;
@@ -218,7 +218,7 @@ void Run::drive() {
   deliver_trace();
 }
 
-void Run::look_at_memory() {
+void Run::check_memory() {
   if (!judge_ || scenario_.run.memory == scenario::MemoryKind::kNone) return;
   const scenario::Plan& plan = fleet_->plan();
   struct Ends {
@@ -258,12 +258,12 @@ void Run::look_at_memory() {
 }
 
 void Run::finish() {
-  look_at_memory();
+  check_memory();
   mark(TraceKind::kEnd);
   deliver_trace();
   if (judge_) outcome_.complaints = judge_->finish();
   if (options_.story) outcome_.story = story_.lines();
-  outcome_.passing = story_.passing();
+  outcome_.transient_count = story_.transient_count();
   outcome_.counters = fleet_->counters();
   outcome_.world = world_->counters();
   outcome_.memory.parts = world_->memory();

@@ -106,7 +106,7 @@ class Writer {
       ++id_;
     }
   }
-  FaultEdges take() { return std::move(out_); }
+  FaultChanges take() { return std::move(out_); }
 
  private:
   void add_one(const FaultSpec& fault, std::uint32_t i, Span span) {
@@ -200,13 +200,13 @@ class Writer {
   const Topology& topology_;
   std::span<const std::uint32_t> evs_;
   std::uint32_t id_ = 0;
-  FaultEdges out_;
+  FaultChanges out_;
 };
 
 }  // namespace
 
-FaultEdges edges_of(std::span<const FaultSpec> faults, const Topology& topology,
-                    std::span<const std::uint32_t> first_flow_evs) {
+FaultChanges changes_of(std::span<const FaultSpec> faults, const Topology& topology,
+                        std::span<const std::uint32_t> first_flow_evs) {
   Writer writer(topology, first_flow_evs);
   for (const FaultSpec& fault : faults) writer.add(fault);
   return writer.take();

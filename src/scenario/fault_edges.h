@@ -1,4 +1,4 @@
-// The start and the end of each fault, as one pair of FaultEdges for each link or host that the
+// The start and the end of each fault, as one pair of FaultChanges for each link or host that the
 // fault affects. Private to faults.cc.
 #pragma once
 
@@ -13,18 +13,18 @@ namespace weft::scenario {
 
 // The start of a fault on one link or host, or its end (`ends`). `event` is left out while another
 // fault affects the same link or host.
-struct FaultEdge {
+struct FaultChange {
   fabric::FaultEvent event;
   bool ends = false;
 };
 
-struct FaultEdges {
-  std::vector<FaultEdge> edges;  // unsorted
+struct FaultChanges {
+  std::vector<FaultChange> edges;  // unsorted
   // when the last fault ends, not counting crashes; kNever if a fault lasts to the end of the run
   Time over{};
 };
 
-FaultEdges edges_of(std::span<const FaultSpec> faults, const fabric::Topology& topology,
-                    std::span<const std::uint32_t> first_flow_evs);
+FaultChanges changes_of(std::span<const FaultSpec> faults, const fabric::Topology& topology,
+                        std::span<const std::uint32_t> first_flow_evs);
 
 }  // namespace weft::scenario

@@ -17,9 +17,9 @@ using fabric::FaultEvent;
 
 // Merges overlapping faults. It counts the faults that affect each link and host, and emits only
 // events that change something.
-class Joiner {
+class FaultMerger {
  public:
-  void take(const FaultEdge& edge, std::vector<FaultEvent>& out) {
+  void take(const FaultChange& edge, std::vector<FaultEvent>& out) {
     const FaultEvent& event = edge.event;
     switch (event.action) {
       case FaultAction::kLinkDown:
@@ -61,7 +61,7 @@ class Joiner {
     down.carrier_lost = false;
     out.push_back(event);
   }
-  void link_rate(const FaultEdge& edge, std::vector<FaultEvent>& out) {
+  void link_rate(const FaultChange& edge, std::vector<FaultEvent>& out) {
     std::multiset<std::uint32_t>& rates = rates_[edge.event.link];
     const std::uint32_t before = rates.empty() ? 100 : *rates.begin();
     if (edge.ends) {
@@ -101,17 +101,17 @@ std::string place_of(const FaultSpec& fault) {
 
 FaultPlan make_fault_plan(std::span<const FaultSpec> faults, const fabric::Topology& topology,
                           std::span<const std::uint32_t> first_flow_evs) {
-  FaultEdges edges = edges_of(faults, topology, first_flow_evs);
+  FaultChanges edges = changes_of(faults, topology, first_flow_evs);
   // At the same instant, starts come before ends: a link stays down if one fault ends when another
   // one begins.
   std::stable_sort(edges.edges.begin(), edges.edges.end(),
-                   [](const FaultEdge& a, const FaultEdge& b) {
+                   [](const FaultChange& a, const FaultChange& b) {
                      return a.event.at != b.event.at ? a.event.at < b.event.at : a.ends < b.ends;
                    });
   FaultPlan plan;
   plan.healed_at = edges.over;
-  Joiner joiner;
-  for (const FaultEdge& edge : edges.edges) joiner.take(edge, plan.events);
+  FaultMerger joiner;
+  for (const FaultChange& edge : edges.edges) joiner.take(edge, plan.events);
   return plan;
 }
 

@@ -209,7 +209,8 @@ TEST_F(CtlAgentTest, EvThatBecomesBadAndGoodAgainGivesTwoEvents) {
     return out;
   };
   constexpr EvState kGood = EvState::kGood, kBad = EvState::kAssumedBad;
-  EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kBad, kGood}));
+  EXPECT_EQ(states(**controller_->snapshot_with_bad_evs()),
+            (std::vector{kGood, kGood, kBad, kGood}));
   EXPECT_EQ(states(**controller_->snapshot()), (std::vector{kGood, kGood, kGood, kGood}));
   pair_->fate = nullptr;
   pair_->run_for(Duration::ms(20));
@@ -217,7 +218,8 @@ TEST_F(CtlAgentTest, EvThatBecomesBadAndGoodAgainGivesTwoEvents) {
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0], (EvEvent{.profile_id = 1, .ev = stev(3, 2), .state = EvState::kGood}));
   EXPECT_EQ(agent_->counters().events, 2u);
-  EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kGood, kGood}));
+  EXPECT_EQ(states(**controller_->snapshot_with_bad_evs()),
+            (std::vector{kGood, kGood, kGood, kGood}));
   // A state that is not in the event mask gives no event.
   ASSERT_TRUE(controller_->modify_ev(1, {.event_mask = 1}));
   agent_->service(pair_->now, pair_->end(0));
@@ -228,12 +230,14 @@ TEST_F(CtlAgentTest, EvThatBecomesBadAndGoodAgainGivesTwoEvents) {
   pair_->run_for(Duration::ms(2));
   agent_->service(pair_->now, pair_->end(0));
   EXPECT_EQ((*queue)->poll(events), 0u);
-  EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kBad, kGood}));
+  EXPECT_EQ(states(**controller_->snapshot_with_bad_evs()),
+            (std::vector{kGood, kGood, kBad, kGood}));
   // When a QP is destroyed, EVs that only this QP found bad become good.
   agent_->remove_qp(qps_.qpn[0]);
   ASSERT_EQ((*queue)->poll(events), 1u);
   EXPECT_EQ(events[0].state, EvState::kGood);
-  EXPECT_EQ(states(**controller_->observed()), (std::vector{kGood, kGood, kGood, kGood}));
+  EXPECT_EQ(states(**controller_->snapshot_with_bad_evs()),
+            (std::vector{kGood, kGood, kGood, kGood}));
 }
 
 // Denying an EV does not mean that a QP found the EV bad.
@@ -248,7 +252,7 @@ TEST_F(CtlAgentTest, DenyingAnEvGivesNoEvent) {
   agent_->service(pair_->now, pair_->end(0));
   EvEvent events[4];
   EXPECT_EQ((*queue)->poll(events), 0u);
-  EXPECT_EQ((*controller_->observed())->evs[1].evs[1].state, EvState::kDenied);
+  EXPECT_EQ((*controller_->snapshot_with_bad_evs())->evs[1].evs[1].state, EvState::kDenied);
 }
 
 }  // namespace
