@@ -50,8 +50,9 @@ Error no_such(const char* what, std::uint32_t id) {
 // --- set-up ------------------------------------------------------------------------------------
 
 void EndpointRdma::bound_queues(const rdma::GroupRequest& request, transport::QpConfig& config) {
-  config.send_queue_max = request.sends_max;
-  config.receive_queue_max = request.receives_max;
+  // For an endpoint 0 is a default; a QP that takes none is refused its posts.
+  config.send_queue_max = std::max(request.sends_max, 1u);
+  config.receive_queue_max = std::max(request.receives_max, 1u);
   config.wimm_max = config.wimm_dest_max = kImmediatesMax;
 }
 
@@ -86,6 +87,8 @@ Result<rdma::Group> EndpointRdma::create_qps(Time now, const rdma::GroupRequest&
       return qpn.error();
     }
     const rdma::QpIndex index = add_qp(*qpn, first);
+    qps_[index].sends = request.sends_max > 0;
+    qps_[index].receives = request.receives_max > 0;
     const std::uint32_t posted = post_receives(now, index, request.receives_posted);
     // the new queue is empty, and this is its bound
     WEFT_ASSERT(posted == request.receives_posted);
@@ -100,8 +103,12 @@ rdma::QpIndex EndpointRdma::add_qp(transport::Qpn qpn, Psn first_psn) {
 
 Result<void> EndpointRdma::destroy_qps(Time now, GroupState& state) {
   WEFT_ASSERT(state.is_there);
-  for (std::uint32_t i = 0; i < state.group.qps; ++i)
-    WEFT_CHECK(endpoint_->destroy_qp(now, qps_[state.group.first_qp + i].qpn));
+  for (std::uint32_t i = 0; i < state.group.qps; ++i) {
+    OneQp& qp = qps_[state.group.first_qp + i];
+    WEFT_CHECK(endpoint_->destroy_qp(now, qp.qpn));
+    endpoint_->forget_news(qp.qpn);
+    qp = {};  // another QP may get its number
+  }
   sends_reserved_ -=
       static_cast<std::uint32_t>(state.request.qps * places(state.request.sends_max));
   receives_reserved_ -=
@@ -165,6 +172,7 @@ std::size_t EndpointRdma::post_writes(Time now, rdma::QpIndex qp,
   // Everything that this process stored before must be visible to a peer that maps our memory and
   // receives the immediate.
   std::atomic_thread_fence(std::memory_order_release);
+  if (!qps_[qp].sends) return 0;
   const transport::Qpn qpn = qps_[qp].qpn;
   if (writes.size() == 1) {  // by far the most calls
     const transport::WriteRequest request = request_for(qp, writes[0]);
@@ -189,6 +197,7 @@ std::size_t EndpointRdma::post_writes(Time now, rdma::QpIndex qp,
 }
 
 std::uint32_t EndpointRdma::post_receives(Time now, rdma::QpIndex qp, std::uint32_t count) {
+  if (!qps_[qp].receives) return 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!endpoint_->post_receive(now, qps_[qp].qpn, std::uint64_t{qp} << 32)) return i;
   }
@@ -243,6 +252,7 @@ void EndpointRdma::fail_group(Time now, rdma::GroupId id) {
 
 rdma::GroupHealth EndpointRdma::health(rdma::GroupId id) const {
   const GroupState& state = group(id);
+  if (!state.is_there) return {};
   const auto view = endpoint_->view(qps_[state.group.first_qp].qpn);
   const auto mask = static_cast<std::uint8_t>((1u << bounds_.planes) - 1);
   const auto left_out = static_cast<std::uint8_t>(view.ports_left_out & mask);
@@ -250,6 +260,13 @@ rdma::GroupHealth EndpointRdma::health(rdma::GroupId id) const {
           .planes_left_out = state.over_shared_memory ? std::uint8_t{0} : left_out,
           .over_shared_memory = state.over_shared_memory,
           .window_bytes = view.cwnd_bytes};
+}
+
+CounterTable EndpointRdma::counters() const {
+  CounterTable table = endpoint_->counters();
+  const CounterTable peers = endpoint_->peer_counters();
+  table.insert(table.end(), peers.begin(), peers.end());
+  return table;
 }
 
 bool EndpointRdma::change_plane(Time now, const PlaneChange& change) {

@@ -29,7 +29,8 @@ class EndpointRdma : public rdma::Rdma {
   std::uint64_t health_changes() const override { return endpoint_->path_changes(); }
   rdma::GroupHealth health(rdma::GroupId group) const override;
   bool change_plane(Time now, const PlaneChange& change) override;
-  CounterTable counters() const override { return endpoint_->counters(); }
+  // Of the endpoint, and gauges of its peers.
+  CounterTable counters() const override;
 
  protected:
   // The world's number of planes, and bounds over all QPs together: the completion queue has an
@@ -45,6 +46,7 @@ class EndpointRdma : public rdma::Rdma {
   struct OneQp {
     transport::Qpn qpn = 0;
     Psn first_psn;
+    bool sends = true, receives = true;  // it takes posts
   };
   struct GroupState {
     rdma::Group group{};
@@ -56,7 +58,10 @@ class EndpointRdma : public rdma::Rdma {
   // call.
   EndpointRdma(transport::Endpoint* endpoint, const Bounds& bounds)
       : endpoint_(endpoint), bounds_(bounds) {}
-  void use_endpoint(transport::Endpoint& endpoint) { endpoint_ = &endpoint; }
+  void use_endpoint(transport::Endpoint& endpoint, std::uint8_t planes) {
+    endpoint_ = &endpoint;
+    bounds_.planes = planes;
+  }
 
   // Makes a group whose QPs are in INIT, with their receives posted. Each QP has the configuration
   // `config` until it is configured for its peer. Errors: as create_group().

@@ -123,7 +123,7 @@ Result<void> check_fit(const Hello& ours, const Hello& theirs) {
   WEFT_CHECK(check_hosts(ours, theirs));
   WEFT_CHECK(check_planes(ours, theirs));
   WEFT_CHECK(check_evs(ours, theirs));
-  // after check_srv6(): MRC's own SRv6 form implies ICRCs over the payload
+  // after check_evs(): MRC's own SRv6 form implies ICRCs over the payload
   WEFT_CHECK(check_icrcs(ours, theirs));
   return check_secrets(ours, theirs);
 }

@@ -56,7 +56,7 @@ struct RegionHello {
   static Result<RegionHello> from_bytes(ConstBytes bytes);
 };
 
-// `fits`: the largest payload that the planes between the two ends carry. `said`: the MTU that an
+// `fits`: the largest payload that the planes between the two ends carry. `mtu_set`: the MTU that an
 // end has set; 0 if neither has. Errors: kInvalid if no payload fits, or the set MTU does not.
 Result<void> check_mtu(std::uint32_t fits, std::uint32_t mtu_set);
 

@@ -21,6 +21,11 @@ namespace {
 
 constexpr std::uint32_t kMpr = 32;
 constexpr std::uint32_t kBlocksPerQp = kMpr * 128 / 64 + 2;
+bool is_same_process(const Hello& a, const Hello& b) {
+  return a.ports == b.ports && a.incarnation == b.incarnation && a.host == b.host &&
+         a.shared_memory == b.shared_memory;
+}
+
 std::byte* bytes_of(std::uint64_t at) { return reinterpret_cast<std::byte*>(at); }
 
 }  // namespace
@@ -28,9 +33,7 @@ std::byte* bytes_of(std::uint64_t at) { return reinterpret_cast<std::byte*>(at);
 // --- set-up ------------------------------------------------------------------------------------
 
 NetRdma::NetRdma(const NetRdmaOptions& options)
-    : EndpointRdma(nullptr, {.planes = static_cast<std::uint8_t>(options.world.planes.size()),
-                             .sends_max = options.sends_max,
-                             .receives_max = options.receives_max}),
+    : EndpointRdma(nullptr, {.sends_max = options.sends_max, .receives_max = options.receives_max}),
       options_(options),
       prng_(os::random_seed()) {}
 
@@ -63,7 +66,7 @@ Result<void> NetRdma::start() {
                       prng_);
   config.tell_failures = true;
   endpoint_ = std::make_unique<transport::Endpoint>(config, *memory_, nullptr);
-  use_endpoint(*endpoint_);
+  use_endpoint(*endpoint_, static_cast<std::uint8_t>(world_->addresses().size()));
   return world_->attach(world_->addresses(), *endpoint_);
 }
 
@@ -76,6 +79,7 @@ Result<rdma::Region> NetRdma::keep_region(std::span<std::byte> memory, os::FileD
 }
 
 Result<rdma::Region> NetRdma::allocate(std::uint64_t size) {
+  if (size == 0) return Error{ErrorKind::kInvalid, "a region has at least one byte"};
   os::FileDescriptor fd(memfd_create("weft-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.is_open()) return os::system_error("memfd_create");
   if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return os::system_error("ftruncate");
@@ -121,10 +125,13 @@ Result<void> NetRdma::destroy_group(Time now, rdma::GroupId id) {
   WEFT_TRY(GroupState* const state, find_group(id));
   endpoint_->flush_answers(now);
   world_->pass();
-  WEFT_CHECK(destroy_qps(now, *state));
   for (std::uint32_t i = 0; i < state->group.qps; ++i)
     world_->end_session(qp(state->group.first_qp + i).qpn);
-  return {};
+  std::erase_if(mappings_, [id](const Mapping& mapping) {
+    if (mapping.group == id) munmap(mapping.at, mapping.size);
+    return mapping.group == id;
+  });
+  return destroy_qps(now, *state);
 }
 
 // --- describing and connecting -----------------------------------------------------------------
@@ -177,19 +184,25 @@ Result<void> NetRdma::connect(Time now, rdma::GroupId id, ConstBytes peer) {
                     "as many as here",
                     peer.size(), state->group.qps, Hello::kSize)};
   }
+  // All is read before any QP changes.
+  std::vector<Hello> others;
   for (std::uint32_t i = 0; i < state->group.qps; ++i) {
-    WEFT_TRY(const Hello other, Hello::from_bytes(std::span<const std::byte, Hello::kSize>(
-                                    peer.subspan(i * Hello::kSize, Hello::kSize))));
-    if (i == 0) WEFT_CHECK(choose_carrier(*state, other));
-    WEFT_CHECK(connect_qp(now, *state, qp(state->group.first_qp + i).qpn, other));
+    WEFT_TRY(Hello other, Hello::from_bytes(std::span<const std::byte, Hello::kSize>(
+                              peer.subspan(i * Hello::kSize, Hello::kSize))));
+    WEFT_CHECK(check_fit(hello(), other));
+    if (i > 0 && !is_same_process(other, others.front()))
+      return Error{ErrorKind::kInvalid, "the peer's group has QPs of several processes"};
+    others.push_back(std::move(other));
   }
+  WEFT_CHECK(choose_carrier(*state, others.front()));
+  for (std::uint32_t i = 0; i < state->group.qps; ++i)
+    WEFT_CHECK(connect_qp(now, *state, qp(state->group.first_qp + i).qpn, others[i]));
   state->is_connected = true;
   return {};
 }
 
 // Chooses shared memory or the planes for the packets of the group. Each end chooses for itself.
 Result<void> NetRdma::choose_carrier(GroupState& state, const Hello& peer) {
-  WEFT_CHECK(check_fit(hello(), peer));
   Carrier& carrier = carriers_[state.group.id];
   if (peer.shared_memory) carrier.ring = world_->shared_memory_ev(peer.ports[0]);
   state.over_shared_memory = carrier.ring.has_value();
@@ -204,7 +217,6 @@ Result<void> NetRdma::choose_carrier(GroupState& state, const Hello& peer) {
 
 Result<void> NetRdma::connect_qp(Time now, const GroupState& state, transport::Qpn qpn,
                                  const Hello& peer) {
-  WEFT_CHECK(check_fit(hello(), peer));
   const Carrier& carrier = carriers_[state.group.id];
   transport::QpConfig config = config_for(evs_);
   bound_queues(state.request, config);
@@ -269,14 +281,15 @@ const std::byte* NetRdma::map_memory(const GroupState& group, const RegionHello&
   if (!is_sealed || static_cast<std::uint64_t>(about.st_size) != region.size) return nullptr;
   void* const at = mmap(nullptr, region.size, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) return nullptr;
-  mappings_.push_back({.at = at, .size = region.size});
+  mappings_.push_back({.group = group.group.id, .at = at, .size = region.size});
   return static_cast<const std::byte*>(at);
 }
 
 // --- work --------------------------------------------------------------------------------------
 
 Time NetRdma::progress(Time limit) {
-  world_->progress(limit);
+  // Waits for nothing while there is something to poll: a failed group, or what set-up received.
+  world_->progress(endpoint_->has_news() ? Time() : limit);
   return world_->now();
 }
 
@@ -286,7 +299,7 @@ void NetRdma::flush() {
 }
 
 CounterTable NetRdma::counters() const {
-  CounterTable table = endpoint_->counters();
+  CounterTable table = EndpointRdma::counters();
   const CounterTable net = world_->counters();
   table.insert(table.end(), net.begin(), net.end());
   return table;

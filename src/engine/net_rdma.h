@@ -83,6 +83,7 @@ class NetRdma final : public EndpointRdma {
   };
   // A part of a peer's memory that is mapped here. The destructor of NetRdma unmaps it.
   struct Mapping {
+    rdma::GroupId group = 0;
     void* at = nullptr;
     std::uint64_t size = 0;
   };

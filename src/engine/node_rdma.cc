@@ -102,6 +102,7 @@ Result<rdma::Region> NodeRdma::keep_region(SetUp& set_up, const sim::ByteMemory:
 
 Result<rdma::Region> NodeRdma::allocate(std::uint64_t size) {
   WEFT_TRY(SetUp* const own, set_up());
+  if (size == 0) return Error{ErrorKind::kInvalid, "a region has at least one byte"};
   WEFT_TRY(const auto range, own->memory.allocate(own->options.host, size));
   return keep_region(*own, range);
 }
@@ -132,6 +133,8 @@ Result<rdma::Group> NodeRdma::create_group(const rdma::GroupRequest& request) {
 Result<void> NodeRdma::destroy_group(Time now, rdma::GroupId id) {
   WEFT_TRY(GroupState* const state, find_group(id));
   endpoint_.flush_answers(now);
+  if (set_up_ != nullptr)
+    std::erase_if(set_up_->mapped, [id](const SetUp::Mapped& one) { return one.group == id; });
   return destroy_qps(now, *state);
 }
 
@@ -214,7 +217,7 @@ Result<rdma::RemoteRegion> NodeRdma::open_region(rdma::GroupId id, ConstBytes pe
   if (base::load32(peer, 0) / machine != own->options.host / machine) return out;
   if (const auto shared = own->memory.share(out.rkey, out.size)) {
     out.mapped = shared.get();
-    own->mapped.push_back(shared);
+    own->mapped.push_back({id, shared});
   }
   return out;
 }
@@ -231,6 +234,7 @@ void NodeRdma::step_if_news(Time now) {
   const std::uint64_t health = endpoint_.path_changes();
   if (!endpoint_.has_news() && health == health_seen_ && now < program_->next_deadline()) return;
   health_seen_ = health;
+  stepped_at_ = now;
   program_->step(now, *this);
 }
 
@@ -250,6 +254,8 @@ void NodeRdma::on_deadline(Time now, Duration late_by) {
 }
 
 Time NodeRdma::next_deadline() const {
+  // What a step left unpolled, or caused itself (a failed group), is news for another step at once.
+  if (endpoint_.has_news()) return stepped_at_;
   return std::min(program_->next_deadline(), endpoint_.next_deadline());
 }
 

@@ -97,7 +97,11 @@ class NodeRdma final : public EndpointRdma, public world::Node {
     sim::ByteMemory& memory;
     Prng prng;
     std::vector<std::uint32_t> keys{};  // index: RegionId
-    std::vector<std::shared_ptr<const std::byte>> mapped{};
+    struct Mapped {
+      rdma::GroupId group = 0;
+      std::shared_ptr<const std::byte> bytes{};
+    };
+    std::vector<Mapped> mapped{};
   };
   Result<SetUp*> set_up();
   Result<rdma::Region> keep_region(SetUp& set_up, const sim::ByteMemory::Range& range);
@@ -105,6 +109,7 @@ class NodeRdma final : public EndpointRdma, public world::Node {
 
   rdma::Program* program_ = nullptr;
   std::uint64_t health_seen_ = 0;
+  Time stepped_at_{};
   std::unique_ptr<SetUp> set_up_;
   Time core_free_at_{};
   transport::Endpoint endpoint_;

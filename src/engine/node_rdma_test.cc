@@ -366,6 +366,39 @@ TEST_F(NodePair, RegionMayBeRemovedWhilePacketsFromItAreInFlight) {
   EXPECT_FALSE(ends_[0].rdma->remove_region(ends_[0].region.id)) << "once only";
 }
 
+// Fails its group in its first step, and polls one thing in each step.
+class GivesUp final : public rdma::Program {
+ public:
+  explicit GivesUp(const rdma::Group& group) : group_(group) {}
+  void step(Time now, rdma::Rdma& rdma) override {
+    Completion one;
+    if (rdma.poll({&one, 1}) == 1) {
+      ++flushed;
+    } else if (Failure failure; rdma.poll_failure(failure)) {
+      ++told;
+    }
+    if (!begun_) rdma.fail_group(now, group_.id);
+    begun_ = true;
+  }
+  Time next_deadline() const override { return begun_ ? kNever : Time(); }
+  bool is_done() const override { return false; }
+  int flushed = 0, told = 0;
+
+ private:
+  rdma::Group group_;
+  bool begun_ = false;
+};
+
+TEST_F(NodePair, WhatAStepCausesOrLeavesIsNewsForTheNextStep) {
+  open({.receives_max = 4, .receives_posted = 4});
+  GivesUp program(ends_[0].group);
+  ends_[0].rdma->run(program);
+  world_.poll_node(0);
+  run_for(Duration::us(10));
+  EXPECT_EQ(program.flushed, 4);
+  EXPECT_EQ(program.told, 1);
+}
+
 TEST_F(NodePair, DestroyedGroupsAndRemovedRegionsCannotBeUsed) {
   open({});
   ASSERT_TRUE(ends_[1].rdma->remove_region(ends_[1].region.id));

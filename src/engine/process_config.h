@@ -1,6 +1,7 @@
 // The configuration of a process on the real network, derived in one place: the world for its
-// settings, an endpoint in that world, and QPs over planes or over a shared memory ring. Everything
-// that opens a UdpWorld takes its numbers from here: NetRdma, the device, probes, labs.
+// settings, an endpoint in that world, and QPs over planes or over a shared memory ring. NetRdma, the
+// device and the probes of a controller take their numbers from here. Labs take theirs from a
+// scenario, and `weft bench write` its world from its flags.
 //
 // Only world_config() reads the system (interfaces, the file of the job secret). The other
 // functions are pure.

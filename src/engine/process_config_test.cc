@@ -18,7 +18,8 @@ TEST(ProcessConfig, WorldConfigFollowsFromTheSettings) {
   EXPECT_EQ(world->icrc, wire::IcrcCover::kHeaders);
   // A NIC also checks the ICRC over the payload; a setting that contradicts this is an error.
   set.peers = wire::PeerKind::kNic;
-  EXPECT_TRUE(world_config(set));
+  ASSERT_TRUE(world_config(set));
+  EXPECT_EQ(world_config(set)->peers, wire::PeerKind::kNic) << "which QPs get as the kind of peer";
   set.icrc = wire::IcrcCover::kFull;
   EXPECT_TRUE(world_config(set));
   set.icrc = wire::IcrcCover::kHeaders;

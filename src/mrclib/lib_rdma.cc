@@ -71,7 +71,10 @@ ibv_mtu mtu_of(std::uint32_t bytes) { return static_cast<ibv_mtu>(std::countr_ze
 // --- the device ----------------------------------------------------------------------------------
 
 LibRdma::LibRdma(const Library& library, const LibRdmaOptions& options)
-    : library_(library), options_(options), prng_(os::random_seed()) {
+    : library_(library),
+      options_(options),
+      prng_(os::random_seed()),
+      waiter_({.spin = options.spin, .yield_after = Duration()}) {
   for (std::size_t i = 0; i + 1 < kBatch; ++i) {
     sends_[i].next = &sends_[i + 1];
     receives_[i].next = &receives_[i + 1];
@@ -190,6 +193,7 @@ LibRdma::~LibRdma() {
 // --- regions -------------------------------------------------------------------------------------
 
 Result<rdma::Region> LibRdma::allocate(std::uint64_t size) {
+  if (size == 0) return Error{ErrorKind::kInvalid, "a region has at least one byte"};
   void* const at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return os::system_error(fmt::format("memory of {} bytes", size));
   auto region = add_region({static_cast<std::byte*>(at), size});

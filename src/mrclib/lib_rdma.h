@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "mrclib/library.h"
 #include "os/file_descriptor.h"
+#include "os/waiter.h"
 #include "rdma/rdma.h"
 
 namespace weft::mrclib {
@@ -172,6 +173,7 @@ class LibRdma final : public rdma::Rdma {
   std::uint64_t async_events_ = 0, plane_changes_ = 0, sleeps_ = 0;
   os::FileDescriptor wake_;  // an eventfd
   std::atomic<bool> is_woken_{false};
+  os::Waiter waiter_;
 };
 
 }  // namespace weft::mrclib

@@ -1,6 +1,5 @@
 // LibRdma: posting, completions, failures, waiting, planes.
 #include <poll.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -180,8 +179,9 @@ std::size_t LibRdma::poll(std::span<Completion> out) {
       const Completion::Kind kind = kind_of(wc.wr_id);
       WEFT_ASSERT(qp < qps_.size());
       OneQp& one = qps_[qp];
+      if (one.qp == nullptr) continue;  // destroyed after the CQ was polled
       std::uint32_t& posted = kind == Completion::Kind::kWrite ? one.sends : one.receives;
-      if (posted > 0) --posted;  // 0 if the QP has been destroyed
+      if (posted > 0) --posted;
       const bool has_size = kind == Completion::Kind::kReceive && wc.status == IBV_WC_SUCCESS;
       out[taken++] = {.kind = kind,
                       .status = status_of(wc.status),
@@ -282,7 +282,7 @@ void LibRdma::on_event(const mrc_async_event& event) {
 // --- waiting -------------------------------------------------------------------------------------
 
 bool LibRdma::has_news() {
-  if (refill()) return true;
+  if (refill() || failures_untold_ > 0) return true;
   if (is_woken_.load(std::memory_order_relaxed) && is_woken_.exchange(false)) {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto taken = read(wake_.get(), &count, sizeof(count));
@@ -292,28 +292,26 @@ bool LibRdma::has_news() {
 }
 
 Time LibRdma::progress(Time limit) {
-  const Time start = os::clock_now();
-  for (Time now = start;; now = os::clock_now()) {
+  Time now = waiter_.clock();
+  for (waiter_.start(now);; now = waiter_.clock()) {
     if (has_news() || now >= limit) return now;
     if (now - events_looked_at_ >= kEventsEvery && take_events()) return now;
-    if (now - start >= options_.spin) break;
-    sched_yield();  // lets other programs run if there are more programs than cores
+    if (waiter_.may_sleep(now)) break;
+    waiter_.yield(now);
   }
   sleep(limit);
-  return os::clock_now();
+  return waiter_.clock();
 }
 
 void LibRdma::sleep(Time limit) {
-  for (Time now = os::clock_now(); now < limit; now = os::clock_now()) {
+  for (Time now = waiter_.clock(); now < limit; now = waiter_.clock()) {
     library_.mrc_req_notify_cq(cq_, 0);
     if (has_news()) return;  // a completion came before the notification was requested
-    const std::int64_t ns = (limit - now).ns();
-    const timespec timeout{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
     std::array<pollfd, 3> fds{pollfd{.fd = channel_fd_, .events = POLLIN, .revents = 0},
                               {.fd = verbs_->async_fd, .events = POLLIN, .revents = 0},
                               {.fd = wake_.get(), .events = POLLIN, .revents = 0}};
     ++sleeps_;
-    if (ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) continue;
+    if (!waiter_.sleep(fds, limit)) continue;
     mrc_cq* cq = nullptr;
     void* ours = nullptr;
     while (fds[0].revents != 0 && library_.mrc_get_cq_event(channel_, &cq, &ours) == 0)
@@ -324,9 +322,10 @@ void LibRdma::sleep(Time limit) {
 }
 
 void LibRdma::wake() {
-  is_woken_.store(true);
+  // In this order: who reads the flag takes the word out of the eventfd too.
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof(one));
+  is_woken_.store(true);
 }
 
 // --- planes --------------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ struct UdpWorldConfig {
   Time epoch{};
   // How long an idle world spins before it sleeps.
   Duration spin = os::kSpin;
+  // The same while this host has more busy threads than cores: os::WaiterConfig.
+  Duration spin_oversubscribed{};
   // The most payload bits per second over all planes; absent: no limit.
   std::optional<Rate> rate_cap{};
   // The secret that all processes of the job share, at least 32 bytes. Empty: packets are not

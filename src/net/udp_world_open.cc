@@ -16,7 +16,9 @@ UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
     : config_(config),
       steering_(steering),
       refusals_(static_cast<std::uint32_t>(config.planes.size())),
-      waiter_({.spin = config.spin, .epoch = config.epoch}) {
+      waiter_({.spin = config.spin,
+               .spin_oversubscribed = config.spin_oversubscribed,
+               .epoch = config.epoch}) {
   if (config_.rate_cap) cap_.emplace(*config_.rate_cap, config_.mtu);
   now_ = last_pass_ = clock();
 }

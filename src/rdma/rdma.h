@@ -52,7 +52,8 @@ struct Group {
   std::uint32_t qps = 0;
 };
 
-// Each QP takes at least as many as its bounds say, and at most the next power of two.
+// Each QP takes at least as many as its bounds say, and at most the next power of two; none if the
+// bound is 0.
 // `receives_posted`: how many receives are posted before any peer can reach the QP.
 struct GroupRequest {
   std::uint32_t qps = 1;
@@ -117,10 +118,11 @@ class Rdma {
   virtual ~Rdma() = default;
 
   // --- set-up ----------------------------------------------------------------------------------
-  // Zeroed memory, which peers on this host may be able to map. Errors: kExhausted, kSystem.
+  // Zeroed memory, which peers on this host may be able to map. Errors: kExhausted; kInvalid for 0
+  // bytes, or more than a region may have; kSystem.
   virtual Result<Region> allocate(std::uint64_t size) = 0;
   // Registers the caller's memory, which must outlive the registration. Peers cannot map it.
-  // Errors: kExhausted.
+  // Errors: as allocate().
   virtual Result<Region> add_region(std::span<std::byte> memory) = 0;
   // Frees memory of allocate(). REQUIRES that no posted write is from this region. If a peer writes
   // to it later, the peer's QP fails. Errors: kNotFound.
@@ -128,7 +130,8 @@ class Rdma {
 
   // Errors: kExhausted, kInvalid.
   virtual Result<Group> create_group(const GroupRequest& request) = 0;
-  // Destroys the QPs; packets from the peer are then dropped. Errors: kNotFound.
+  // Destroys the QPs; packets from the peer are then dropped, and completions and failures that were
+  // not polled are gone. What the group's regions mapped is unmapped. Errors: kNotFound.
   virtual Result<void> destroy_group(Time now, GroupId group) = 0;
 
   // What the peer needs to connect to this group. It is sent once, over any channel. The two ends
@@ -137,7 +140,8 @@ class Rdma {
   virtual std::vector<std::byte> describe(GroupId group) const = 0;
   virtual std::vector<std::byte> describe_region(RegionId region) const = 0;
   // `peer`: what the peer's describe() returned, or any other bytes. Errors: kInvalid with a
-  // one-line message, if the two ends are not compatible.
+  // one-line message, if the two ends are not compatible: then nothing has changed. kWrongState: it
+  // is connected. After any other error the group is of no more use.
   virtual Result<void> connect(Time now, GroupId group, ConstBytes peer) = 0;
   // `peer`: what the peer's describe_region() returned, or any other bytes. REQUIRES a connected
   // group. Errors: kInvalid.

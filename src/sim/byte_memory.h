@@ -30,9 +30,10 @@ class ByteMemory {
     std::uint32_t key = 0;
     std::byte* bytes = nullptr;  // null: bounds only
   };
-  // Adds a range of zeroed bytes that this object owns. Errors: kExhausted.
+  // Adds a range of zeroed bytes that this object owns. Errors: kExhausted; kInvalid
+  // from 1 TiB on.
   Result<Range> allocate(fabric::HostIndex owner, std::uint64_t size);
-  // Adds the caller's bytes, which must outlive the range. Errors: kExhausted.
+  // Adds the caller's bytes, which must outlive the range. Errors: as allocate().
   Result<Range> add(fabric::HostIndex owner, std::span<std::byte> bytes);
   // REQUIRES the key of an existing range.
   void remove(std::uint32_t key);

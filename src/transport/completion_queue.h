@@ -51,6 +51,18 @@ class CompletionQueue {
     }
     return count;
   }
+  // Drops the completions of that QP, and gives their places back.
+  void forget(Qpn qpn) {
+    for (std::size_t left = ring_.size(); left > 0; --left) {
+      const Completion one = ring_.front();
+      ring_.pop();
+      if (one.qpn == qpn) {
+        --reserved_;
+      } else {
+        ring_.push(one);
+      }
+    }
+  }
   std::size_t bytes() const { return ring_.bytes(); }
 
  private:

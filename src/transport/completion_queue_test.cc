@@ -39,5 +39,22 @@ TEST(CompletionQueueDeathTest, CompletionWithoutAReservedPlaceIsABug) {
   EXPECT_DEATH(queue.release(1), "weft bug");  // the place belongs to the waiting completion
 }
 
+TEST(CompletionQueue, ForgetsTheCompletionsOfOneQpAndFreesTheirPlaces) {
+  CompletionQueue queue(4);
+  for (const Qpn qpn : {7u, 8u, 7u, 9u}) {
+    queue.reserve();
+    queue.push({.id = qpn, .qpn = qpn});
+  }
+  EXPECT_FALSE(queue.has_room());
+  queue.forget(7);
+  queue.reserve();
+  queue.reserve();
+  EXPECT_FALSE(queue.has_room());
+  std::array<Completion, 4> out;
+  ASSERT_EQ(queue.poll(out), 2u);
+  EXPECT_EQ(out[0].qpn, 8u);
+  EXPECT_EQ(out[1].qpn, 9u);
+}
+
 }  // namespace
 }  // namespace weft::transport

@@ -76,6 +76,16 @@ bool Endpoint::poll_failure(QpFailure& out) {
   return true;
 }
 
+void Endpoint::forget_news(Qpn qpn) {
+  WEFT_ASSERT(qps_.find(qpn) == nullptr);
+  completions_.forget(qpn);
+  for (std::size_t left = failures_.size(); left > 0; --left) {
+    const QpFailure one = failures_.front();
+    failures_.pop();
+    if (one.qpn != qpn) failures_.push(one);
+  }
+}
+
 void Endpoint::fail(Time now, Qp& qp, Status status) {
   qp.state = QpState::kError;
   ++counters_.qp_failures[static_cast<std::size_t>(status)];

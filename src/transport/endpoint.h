@@ -91,6 +91,8 @@ class Endpoint final : public world::Node {
   Result<void> fail_qp(Time now, Qpn qpn);
   // Destroys the QP in any state. Completions not yet polled stay.
   Result<void> destroy_qp(Time now, Qpn qpn);
+  // Drops what a QP that is gone has left to be polled: its completions and its failure.
+  void forget_news(Qpn qpn);
   // Queues the answers to everything received. Call it before a QP is destroyed: its peer would
   // otherwise ask in vain for those answers.
   void flush_answers(Time now);

@@ -13,6 +13,7 @@
 #include "mrclib/lib_rdma.h"
 #include "os/clock.h"
 #include "own_library.h"
+#include "rdma/program.h"
 
 namespace weft {
 namespace {
@@ -32,6 +33,8 @@ struct End {
   // progress() of the implementation's driver.
   std::function<Time(Time)> progress;
   std::function<void()> wake;
+  // rdma::run_until() on it.
+  std::function<bool(rdma::Program&, Time)> run;
   rdma::Group group{};
   rdma::Region region{};
   rdma::RemoteRegion peer{};
@@ -44,6 +47,9 @@ struct End {
     Implementation* const self = opened->get();
     progress = [self](Time limit) { return self->progress(limit); };
     wake = [self] { self->wake(); };
+    run = [self](rdma::Program& program, Time limit) {
+      return rdma::run_until(*self, program, limit);
+    };
     rdma = std::move(opened).value();
   }
   void open(Kind kind) {
@@ -392,6 +398,125 @@ TEST_P(RdmaContract, AnEndThatSleepsUntilAnImmediateComesGetsIt) {
   ASSERT_EQ(count, 1u);
   EXPECT_EQ(one[0].immediate, 5u);
   EXPECT_EQ(a_.writes.size(), 1u);
+}
+
+// Sends a number to the other end and waits for the next one, until `rounds` have come back.
+class PingPong final : public rdma::Program {
+ public:
+  PingPong(const End& end, bool begins, std::uint32_t rounds)
+      : end_(&end), rounds_(rounds), next_(begins ? 0 : 1), sends_(begins) {}
+
+  void step(Time now, rdma::Rdma& rdma) override {
+    std::array<Completion, 4> batch;
+    for (std::size_t count = batch.size(); count == batch.size();) {
+      count = rdma.poll(batch);
+      for (const Completion& one : std::span(batch).first(count)) {
+        if (one.kind == Completion::Kind::kWrite) continue;
+        rdma.post_receives(now, one.qp, 1);
+        last_ = one.immediate;
+        sends_ = last_ < rounds_;
+        next_ = last_ + 1;
+      }
+    }
+    if (!sends_) return;
+    const Write write{.with_immediate = true,
+                      .immediate = next_,
+                      .from = end_->region.id,
+                      .to = &end_->peer,
+                      .size = 100};
+    sends_ = rdma.post_writes(now, end_->group.first_qp, {&write, 1}) == 0;
+  }
+  Time next_deadline() const override { return kNever; }
+  bool is_done() const override { return !sends_ && last_ + 1 >= rounds_; }
+
+ private:
+  const End* end_;
+  std::uint32_t rounds_, next_, last_ = 0;
+  bool sends_;
+};
+
+// Two ranks as they will be: a program in a thread of its own, on an Rdma that drives itself.
+TEST_P(RdmaContract, ProgramsInTwoThreadsRunUntilTheyAreDone) {
+  open({.receives_max = 4, .receives_posted = 4});
+  constexpr std::uint32_t kRounds = 200;
+  PingPong first(a_, true, kRounds), second(b_, false, kRounds);
+  bool first_done = false;
+  const Time limit = os::clock_now() + kPatience;
+  std::thread thread([&] {
+    first_done = a_.run(first, limit);
+    // The peer may still need an answer.
+    (void)a_.progress(os::clock_now() + Duration::ms(50));
+  });
+  EXPECT_TRUE(b_.run(second, limit));
+  (void)b_.progress(os::clock_now() + Duration::ms(50));
+  thread.join();
+  EXPECT_TRUE(first_done);
+}
+
+// Fails its group in its first step, and is done when it has been told.
+class GivesUp final : public rdma::Program {
+ public:
+  explicit GivesUp(const End& end) : end_(&end) {}
+  void step(Time now, rdma::Rdma& rdma) override {
+    std::array<Completion, 16> batch;
+    flushed_ += rdma.poll(batch);
+    for (Failure failure; rdma.poll_failure(failure);) is_told_ = true;
+    if (has_failed_) return;
+    has_failed_ = true;
+    rdma.fail_group(now, end_->group.id);
+  }
+  Time next_deadline() const override { return kNever; }
+  bool is_done() const override { return is_told_ && flushed_ == 2; }
+
+ private:
+  const End* end_;
+  std::size_t flushed_ = 0;
+  bool has_failed_ = false, is_told_ = false;
+};
+
+TEST_P(RdmaContract, WhatAProgramCausesInItsStepIsNewsForItsNextStep) {
+  open({.receives_max = 4, .receives_posted = 2});
+  GivesUp program(a_);
+  const Time began = os::clock_now();
+  EXPECT_TRUE(a_.run(program, began + kPatience));
+  EXPECT_LT((os::clock_now() - began).to_us(), Duration::s(2).to_us());
+}
+
+TEST_P(RdmaContract, AFailedGroupLeavesNothingToTheNextOne) {
+  open({.sends_max = 4, .receives_max = 64, .receives_posted = 64});
+  for (int turn = 0; turn < 40; ++turn) {
+    a_.rdma->fail_group(os::clock_now(), a_.group.id);
+    ASSERT_TRUE(a_.rdma->destroy_group(os::clock_now(), a_.group.id));
+    const auto next =
+        a_.rdma->create_group({.sends_max = 4, .receives_max = 64, .receives_posted = 64});
+    ASSERT_TRUE(next) << turn << next.error().message;
+    a_.group = *next;
+  }
+  a_.look();
+  EXPECT_TRUE(a_.writes.empty() && a_.receives.empty() && a_.failures.empty());
+}
+
+TEST_P(RdmaContract, AGroupThatOnlySendsTakesNoReceivesAndTheOtherWayRound) {
+  open({.sends_max = 0, .receives_max = 4, .receives_posted = 4});
+  EXPECT_EQ(a_.post({.size = 8}), 0u);
+  const auto sender = a_.rdma->create_group({.sends_max = 4, .receives_max = 0}).value();
+  EXPECT_EQ(a_.rdma->post_receives(os::clock_now(), sender.first_qp, 1), 0u);
+}
+
+TEST_P(RdmaContract, ADescriptionWithOneBadQpChangesNothing) {
+  open({});
+  const auto two = a_.rdma->create_group({.qps = 2, .sends_max = 1, .receives_max = 1}).value();
+  const auto other = b_.rdma->create_group({.qps = 2, .sends_max = 1, .receives_max = 1}).value();
+  const auto good = b_.rdma->describe(other.id);
+  if (GetParam() == Kind::kLibrary)
+    GTEST_SKIP() << "a QP of a library's description has no byte that could be wrong";
+  auto bad = good;
+  bad[bad.size() / 2] ^= std::byte{0xff};  // the version of the second QP's words
+  EXPECT_FALSE(a_.rdma->connect(os::clock_now(), two.id, bad));
+  auto elsewhere = good;
+  elsewhere[elsewhere.size() / 2 + 33] ^= std::byte{1};  // the incarnation: of another process
+  EXPECT_FALSE(a_.rdma->connect(os::clock_now(), two.id, elsewhere));
+  EXPECT_TRUE(a_.rdma->connect(os::clock_now(), two.id, good));
 }
 
 INSTANTIATE_TEST_SUITE_P(Net, RdmaContract,
