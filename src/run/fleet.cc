@@ -197,7 +197,7 @@ transport::Endpoint::MemoryView Fleet::memory() const {
 CounterTable Fleet::counters() const {
   CounterTable sum;
   for (const Seat& seat : hosts_) {
-    add_values(seat.node.counters(), sum);
+    add_values(seat.node.endpoint().counters(), sum);
   }
   return sum;
 }

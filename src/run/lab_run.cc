@@ -196,7 +196,7 @@ PartReport LabRun::report() const {
   out.ev_floor_reached = fleet_->ev_floor_reached();
   for (HostIndex host = 0; host < fleet_->host_count(); ++host) {
     if (!parts_->is_mine(host)) continue;
-    add_values(fleet_->node(host).counters(), out.counters);
+    add_values(fleet_->node(host).endpoint().counters(), out.counters);
     if (std::string line = fleet_->host(host).stuck(fleet_->node(host).endpoint());
         !is_done() && !line.empty())
       out.stuck.push_back(std::move(line));
