@@ -282,7 +282,7 @@ void add_bench_command(CLI::App& app, int& status) {
       ->type_name("SIZE[,SIZE]...")
       ->delimiter(',')
       ->expected(1)
-      ->allow_extra_args(false)  // the next word is the argument HOST
+      ->allow_extra_args(false)  // so that the word after it is taken as HOST, not as another size
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   auto* const iterations =
       write

@@ -35,8 +35,8 @@ void tell_device(const SettingFlags& flags) {
     setenv(settings::find_setting(key)->environment, text.c_str(), 1);
   }
   if (!flags.config.empty()) setenv("WEFT_CONFIG", flags.config.c_str(), 1);
-  // Over shared memory the device would send larger packets than an engine's end accepts. Two
-  // engine ends agree on shared memory over their stream, but the device does not do that.
+  // The device does not tell the other end that it uses shared memory; two ends of the engine tell
+  // each other. The device would then send packets that are larger than the other end accepts.
   setenv("WEFT_SHM", "off", 1);
 }
 

@@ -19,10 +19,11 @@
 
 namespace weft::cli {
 
+// In each profile, change.state stays empty: the member `state` after it is the new state.
 struct CtlPlan {
   struct Format {
     std::uint64_t id = 0;
-    control::FormatChange change{};  // its states are not set
+    control::FormatChange change{};
     control::ProfileState state = control::ProfileState::kOnline;
   };
   struct Ev {

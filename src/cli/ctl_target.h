@@ -29,8 +29,8 @@ struct CtlTarget {
 // Errors: kInvalid, kSystem.
 Result<CtlTarget> open_ctl_target(const CtlFlags& flags);
 
-// Converts an error of the controller's state to kSystem. kInvalid (misuse) is only for requests
-// that fail before they reach it.
+// Makes a kSystem error of any error of the controller's state. kInvalid (misuse) is only for
+// requests that are refused before they reach the state.
 Error from_ctl(const control::CtlError& error);
 // Finishes a verb that changes something. With --json it prints the generation of the state after
 // the change.

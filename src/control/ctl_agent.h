@@ -29,7 +29,7 @@ namespace weft::control {
 struct PathMap {
   std::vector<std::uint32_t>
       of_entry{};  // for each entry of the profile: an index into the device's EVs
-  // for each EV of the device: an entry stands for it; all true for AUTO
+  // for each EV of the device: whether an entry of the profile stands for it; all true in mode AUTO
   std::vector<bool> named{};
   static constexpr std::uint32_t kNoPath = 0xffff'ffff;  // the device has no EV on the entry's port
   std::uint32_t named_count() const {

@@ -16,13 +16,13 @@ AsyncEvents::AsyncEvents() : fd_(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)) {}
 void AsyncEvents::push(const AsyncEvent& event) {
   const std::lock_guard guard(lock_);
   if (waiting_.size() == kEventsMax) {
-    if (!dropped_) {
+    if (!drop_was_logged_) {
       os::log(os::LogLevel::kWarn,
               "{} asynchronous events wait and nobody takes them; later ones are dropped (said "
               "once)",
               kEventsMax);
     }
-    dropped_ = true;
+    drop_was_logged_ = true;
     return;
   }
   waiting_.push_back(event);

@@ -48,7 +48,7 @@ class AsyncEvents {
   std::deque<AsyncEvent> waiting_;
   std::deque<const void*>
       unacknowledged_;  // elements of delivered events that are not acknowledged
-  bool dropped_ = false;
+  bool drop_was_logged_ = false;
 };
 
 }  // namespace weft::device

@@ -61,11 +61,11 @@ struct Place {
 
 class Complaints {
  public:
-  struct Limits {
+  struct KeptLimits {
     std::size_t kept_max = 64;
     std::size_t kept_per_rule_max = 8;
   };
-  explicit Complaints(Limits limits) : limits_(limits) {}
+  explicit Complaints(KeptLimits limits) : limits_(limits) {}
 
   // Counts a complaint, and keeps it if there is room. Formats the text only then.
   template <typename... Parts>
@@ -85,7 +85,7 @@ class Complaints {
   // Counts a complaint. Returns true if there is room to keep it.
   bool count(Rule rule);
 
-  Limits limits_;
+  KeptLimits limits_;
   std::vector<Complaint> kept_;
   std::array<std::size_t, kRuleCount> kept_per_rule_{};
   std::uint64_t total_ = 0;

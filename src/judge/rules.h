@@ -39,11 +39,11 @@ class MemoryRule {
   void finish(const Qp& sender, Time end, Complaints& complaints);
 
  private:
-  struct Evidence {
+  struct CheckedMessage {
     std::uint64_t id = 0, right = 0, size = 0;
   };
   struct Receiver {
-    std::vector<Evidence> messages;
+    std::vector<CheckedMessage> messages;
     bool sorted = false;
   };
   std::map<std::pair<std::uint32_t, std::uint32_t>, Receiver> receivers_;  // by (host, QPN)

@@ -41,7 +41,8 @@ class LabFolder {
   // kSystem, also if another process holds the mark.
   Result<os::FileDescriptor> hold(const std::string& name) const;
   bool is_abandoned(const std::string& name) const;
-  // The names of all abandoned labs, sorted. Some may have a mark but no file.
+  // The names of all abandoned labs, sorted. Some may have only the lock file (mark), if the maker
+  // died before write(), or a process died in forget().
   std::vector<std::string> abandoned() const;
 
  private:

@@ -19,8 +19,9 @@ using fabric::SwitchId;
 using fabric::Tier;
 using fabric::Topology;
 
-constexpr std::uint32_t kUsidPrefixBits = 48;   // block and one uSID
-constexpr std::uint32_t kPlanePrefixBits = 64;  // the plain addresses of a plane
+constexpr std::uint32_t kUsidPrefixBits = 48;  // block and one uSID
+// prefix of the hosts' own addresses in a plane (not uSID addresses)
+constexpr std::uint32_t kPlanePrefixBits = 64;
 constexpr std::uint32_t kMtuMin = 1280, kMtuMax = 65'000;
 
 bool is_name(const std::string& name) {
@@ -170,14 +171,14 @@ void LabPlan::add_host(LabNode& node) const {
   const HostIndex host = node.id.index;
   for (std::uint32_t plane = 0; plane < topology_.plane_count(); ++plane) {
     const LinkId up = topology_.host_up(plane, host);
-    const Ipv6 plain = fabric::address_of(fabric::HostPort{.host = host, .plane = plane});
-    node.addresses.push_back({.ip = plain, .on = up});
+    const Ipv6 own = fabric::address_of(fabric::HostPort{.host = host, .plane = plane});
+    node.addresses.push_back({.ip = own, .on = up});
     node.addresses.push_back({.ip = usid_address(topology_, {plane, Tier::kHost, host}), .on = up});
     const Ipv6 t0 = usid_address(topology_, {plane, Tier::kT0, topology_.t0_of(host)});
     node.routes.push_back(
-        {.prefix = t0, .prefix_bits = kUsidPrefixBits, .via = {up}, .source = plain});
+        {.prefix = t0, .prefix_bits = kUsidPrefixBits, .via = {up}, .source = own});
     node.routes.push_back(
-        {.prefix = {plain.high, 0}, .prefix_bits = kPlanePrefixBits, .via = {up}, .source = plain});
+        {.prefix = {own.high, 0}, .prefix_bits = kPlanePrefixBits, .via = {up}, .source = own});
   }
 }
 

@@ -6,8 +6,8 @@
 // kernel's SRv6 uSIDs. Each switch has an End route with the flavour next-csid for its own uSID,
 // which removes this uSID from the destination address. A route for each neighbour's uSID leads to
 // the link to that neighbour. After the last switch only the host's own uSID is left, which is a
-// local address of the host. Plain addresses are routed too, over all uplinks, for ICMP errors and
-// for traffic that does not choose its path.
+// local address of the host. The hosts' own addresses, which are not made of uSIDs, are routed too,
+// over all uplinks, for ICMP errors and for traffic that does not choose its path.
 //
 // The interface of a host in plane p is p<p + 1>. A switch's interface is named after its
 // neighbour.

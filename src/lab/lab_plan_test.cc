@@ -129,7 +129,7 @@ TEST(LabPlan, PacketsWithUsidsTakeThePathThatTheForwarderComputes) {
 }
 
 // ICMP errors return on these routes, whichever next hop the kernel's hash selects.
-TEST(LabPlan, EverySwitchReachesThePlainAddressOfEveryHost) {
+TEST(LabPlan, EverySwitchReachesTheOwnAddressOfEveryHost) {
   for (const LabPlan& plan : sample_plans()) {
     for (const LabNode& node : plan.nodes()) {
       if (node.is_host()) continue;

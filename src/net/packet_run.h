@@ -19,7 +19,8 @@ namespace weft::net {
 // notes the time of the poll as sending time, so the packets must leave soon after it.
 inline constexpr std::size_t kPollDatagramsMax = 45;
 
-// The first datagrams of a poll, in the form that the kernel sends in one system call.
+// The leading datagrams of those that a poll of the node returned and that are not yet sent, joined
+// to the form in which the kernel sends them in one system call.
 struct OutgoingRun {
   std::size_t count = 0;      // number of datagrams
   std::size_t segment = 0;    // bytes of each packet except the last

@@ -112,7 +112,8 @@ bool UdpWorld::transmit() {
   // Each plane gets its share of the cap, rounded up; the excess is a debt that later polls repay.
   const auto plane_count = static_cast<std::uint32_t>(planes_.size());
   const std::uint32_t plane_room =
-      cap_ ? std::min(kPortRoom, (cap_->packets(now_) + plane_count - 1) / plane_count) : kPortRoom;
+      rate_cap_ ? std::min(kPortRoom, (rate_cap_->packets(now_) + plane_count - 1) / plane_count)
+                : kPortRoom;
   for (std::size_t p = 0; p < plane_count; ++p) {
     room[p].packets = planes_[p].held().is_empty() ? plane_room : 0;
     any |= room[p].packets > 0;
@@ -124,8 +125,8 @@ bool UdpWorld::transmit() {
   order_.note_transmit(PollOrder::Sent::kNothing);
   if (!any) return false;
   const std::size_t count = node_->poll_transmit(now_, std::span(room).first(port_count()), out_);
-  for (std::size_t i = 0; cap_ && i < count; ++i) {
-    if (out_[i].port < plane_count) cap_->spend(out_[i].payload.size);
+  for (std::size_t i = 0; rate_cap_ && i < count; ++i) {
+    if (out_[i].port < plane_count) rate_cap_->spend(out_[i].payload.size);
   }
   const std::span<const world::Datagram> out =
       group_by_path(std::span(out_).first(count), grouped_);
@@ -154,7 +155,7 @@ bool UdpWorld::pass(Time slept_until) {
 
 Time UdpWorld::sleep_until(Time limit) const {
   Time until = std::min({limit, node_->next_deadline(), host_.next_try(), refusals_.next()});
-  if (cap_ && cap_->opens_at() > now_) until = std::min(until, cap_->opens_at());
+  if (rate_cap_ && rate_cap_->opens_at() > now_) until = std::min(until, rate_cap_->opens_at());
   return until;
 }
 

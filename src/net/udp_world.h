@@ -188,7 +188,7 @@ class UdpWorld final : public world::World {
   std::optional<RunSender> sender_;
   std::optional<RunReceiver> receiver_;
   std::unique_ptr<ShmPort> shm_;  // null: shared memory is off
-  std::optional<RateCap> cap_;
+  std::optional<RateCap> rate_cap_;
   HostListener host_;
   std::array<world::Datagram, kPollDatagramsMax> out_, grouped_;
   NetCounters counters_;

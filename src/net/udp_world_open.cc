@@ -19,7 +19,7 @@ UdpWorld::UdpWorld(const UdpWorldConfig& config, const Steering& steering)
       waiter_({.spin = config.spin,
                .spin_oversubscribed = config.spin_oversubscribed,
                .epoch = config.epoch}) {
-  if (config_.rate_cap) cap_.emplace(*config_.rate_cap, config_.mtu);
+  if (config_.rate_cap) rate_cap_.emplace(*config_.rate_cap, config_.mtu);
   now_ = last_pass_ = clock();
 }
 

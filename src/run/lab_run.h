@@ -24,10 +24,11 @@ struct LabOutcome {
   std::vector<std::string> broken;  // expectations that do not hold
   std::vector<std::string> stuck;
   std::vector<std::string> story;  // PathStory::lines(): ports and EVs that went bad or came back
-  std::uint32_t transient_count = 0;  // PathStory::passing()
-  std::uint64_t bytes_wrong = 0;      // payload bytes that differ from those sent
-  CounterTable counters;              // of all endpoints
-  CounterTable world;                 // of all sockets
+  // EVs that became bad and good again within one phase
+  std::uint32_t transient_count = 0;
+  std::uint64_t bytes_wrong = 0;  // payload bytes that differ from those sent
+  CounterTable counters;          // of all endpoints
+  CounterTable world;             // of all sockets
   bool held() const { return broken.empty() && stuck.empty() && bytes_wrong == 0; }
 };
 

@@ -39,11 +39,12 @@ struct Outcome {
   scenario::Results results;
   std::vector<std::string> broken;  // expectations that do not hold, one sentence each
   std::vector<judge::Complaint> complaints;
-  std::vector<std::string> faults;    // the scenario's faults and those drawn from the seed
-  std::vector<std::string> stuck;     // flows that did not complete, and what they wait for
-  std::vector<std::string> story;     // PathStory::lines(), if RunOptions::story is set
-  std::uint32_t transient_count = 0;  // PathStory::passing(), likewise
-  CounterTable counters;              // of all endpoints
+  std::vector<std::string> faults;  // the scenario's faults and those drawn from the seed
+  std::vector<std::string> stuck;   // flows that did not complete, and what they wait for
+  std::vector<std::string> story;   // PathStory::lines(), if RunOptions::story is set
+  // EVs that became bad and good again within one phase; counted if RunOptions::story is set
+  std::uint32_t transient_count = 0;
+  CounterTable counters;  // of all endpoints
   sim::SimCounters world;
   MemoryUse memory;
   bool held() const { return broken.empty() && complaints.empty() && stuck.empty(); }

@@ -18,9 +18,9 @@ struct SwitchQueues {
 };
 SwitchQueues switch_queues(const scenario::Scenario& scenario, const fabric::Topology& topology);
 
-// Packets to plain addresses are always hashed over paths, even if the scenario uses SRv6: a packet
-// with uSIDs names its path itself. Trimmed packets keep the bytes that sealed packets need,
-// because the switch does not know whether hosts seal packets.
+// Packets to the hosts' own addresses are always hashed over paths, even if the scenario uses SRv6:
+// a packet with uSIDs names its path itself. Trimmed packets keep the bytes that sealed packets
+// need, because the switch does not know whether hosts seal packets.
 softswitch::LiveFabricConfig live_fabric_config(const scenario::Scenario& scenario,
                                                 const fabric::Topology& topology,
                                                 std::uint64_t seed);

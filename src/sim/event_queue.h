@@ -87,8 +87,10 @@ class EventQueue {
   std::vector<Event> current_, gathered_;
   std::size_t cursor_ = 0;
   std::int64_t current_step_ = -1;  // the bucket in current_: at >> kStepBits
-  std::int64_t near_window_ = 0;    // at >> (kStepBits + kWheelBits)
-  std::int64_t middle_window_ = 0;  // at >> (kStepBits + 2 * kWheelBits)
+  // number of the span of time that near_ covers: (event time) >> (kStepBits + kWheelBits)
+  std::int64_t near_window_ = 0;
+  // the same for middle_: (event time) >> (kStepBits + 2 * kWheelBits)
+  std::int64_t middle_window_ = 0;
   std::uint64_t pending_ = 0, sequence_ = 0;
 };
 

@@ -73,7 +73,8 @@ class AnswerScheduler {
   // delayed() are answered.
   void on_delayed_answered(Time now, OfQp& qp) const;
   void on_all_delayed_answered();
-  // When delayed answers leave even if more data is sent.
+  // The time at which delayed answers leave at the latest, even if we still send data to these
+  // peers.
   Time answer_at() const { return answer_at_; }
 
   // The responder took a data packet: when nothing follows for as long as `quiet`, the QP may owe a

@@ -16,21 +16,21 @@ namespace weft::transport {
 
 // The rule by which a control packet gets its port.
 struct PortChoice {
-  enum class Rule : std::uint8_t {
+  enum class PortRule : std::uint8_t {
     kInTurn,       // any port: the planes take turns
     kOnly,         // only `port`; when that port is down the packet is dropped
     kPrefer,       // `port`; when it is full or its reverse EV in doubt, the planes in turn
     kPreferHeard,  // like kPrefer, with the port on which the peer was last heard
     kCopy,         // a port other than that of the previous packet; dropped when there is none
   };
-  Rule rule;
+  PortRule rule;
   world::PortIndex port;  // for kOnly and kPrefer
 
-  static constexpr PortChoice in_turn() { return {Rule::kInTurn, 0}; }
-  static constexpr PortChoice only(world::PortIndex port) { return {Rule::kOnly, port}; }
-  static constexpr PortChoice prefer(world::PortIndex port) { return {Rule::kPrefer, port}; }
-  static constexpr PortChoice prefer_heard() { return {Rule::kPreferHeard, 0}; }
-  static constexpr PortChoice copy() { return {Rule::kCopy, 0}; }
+  static constexpr PortChoice in_turn() { return {PortRule::kInTurn, 0}; }
+  static constexpr PortChoice only(world::PortIndex port) { return {PortRule::kOnly, port}; }
+  static constexpr PortChoice prefer(world::PortIndex port) { return {PortRule::kPrefer, port}; }
+  static constexpr PortChoice prefer_heard() { return {PortRule::kPreferHeard, 0}; }
+  static constexpr PortChoice copy() { return {PortRule::kCopy, 0}; }
   friend bool operator==(const PortChoice&, const PortChoice&) = default;
 };
 
@@ -73,7 +73,7 @@ class ControlQueue {
   // REQUIRES !empty(); so does pop().
   ControlPacket& front() { return ring_.front(); }
   void pop() { ring_.pop(); }
-  // Drops the packets to that peer, whose index is given to another peer.
+  // Drops the queued packets to this peer. Call before its index is reused for another peer.
   void forget_peer(std::uint32_t peer) {
     for (std::size_t left = ring_.size(); left > 0; --left) {
       const ControlPacket packet = ring_.front();

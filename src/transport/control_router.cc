@@ -5,7 +5,7 @@
 namespace weft::transport {
 namespace {
 
-using Rule = PortChoice::Rule;
+using PortRule = PortChoice::PortRule;
 
 bool has(PortMask ports, PortIndex port) { return (ports >> port & 1) != 0; }
 
@@ -14,8 +14,8 @@ bool has(PortMask ports, PortIndex port) { return (ports >> port & 1) != 0; }
 ControlRouter::Decision ControlRouter::decide(const ControlPacket& packet, Peer* peer,
                                               Ports ports) const {
   WEFT_ASSERT((ports.with_room & ~ports.up) == 0);
-  const Rule rule = packet.port.rule;
-  if (rule == Rule::kOnly) {
+  const PortRule rule = packet.port.rule;
+  if (rule == PortRule::kOnly) {
     if (!has(ports.up, packet.port.port)) return {Verdict::kDrop};
     if (!has(ports.with_room, packet.port.port)) return {Verdict::kWait};
     return {Verdict::kSend, packet.port.port};
@@ -23,7 +23,7 @@ ControlRouter::Decision ControlRouter::decide(const ControlPacket& packet, Peer*
   WEFT_ASSERT(peer != nullptr);
   // No port of ours reaches that peer: its packet must not hold up packets to other peers.
   if (peer->usable(ports.up) == 0) return {Verdict::kDrop};
-  if (rule == Rule::kCopy) {
+  if (rule == PortRule::kCopy) {
     const PortIndex taken = copied_on_.value_or(peer->heard);
     const auto others = static_cast<PortMask>(ports.with_room & ~(1u << taken));
     const auto port = next_good(*peer, others);
@@ -31,7 +31,7 @@ ControlRouter::Decision ControlRouter::decide(const ControlPacket& packet, Peer*
   }
   const auto wanted = preferred(packet, *peer);
   if (wanted && peer->can_carry_control(*wanted, ports.with_room)) return {Verdict::kSend, *wanted};
-  if (rule == Rule::kInTurn && shared_ && shared_->peer == packet.peer &&
+  if (rule == PortRule::kInTurn && shared_ && shared_->peer == packet.peer &&
       has(ports.with_room, shared_->port)) {
     return {Verdict::kSend, shared_->port};
   }
@@ -41,17 +41,17 @@ ControlRouter::Decision ControlRouter::decide(const ControlPacket& packet, Peer*
 }
 
 void ControlRouter::on_sent(const ControlPacket& packet, PortIndex port) {
-  if (options_.shares_port && packet.port.rule == Rule::kInTurn) {
+  if (options_.shares_port && packet.port.rule == PortRule::kInTurn) {
     shared_ = Shared{.peer = packet.peer, .port = port};
   }
   copied_on_.reset();
-  if (packet.port.rule == Rule::kPreferHeard) copied_on_ = port;
+  if (packet.port.rule == PortRule::kPreferHeard) copied_on_ = port;
 }
 
 std::optional<PortIndex> ControlRouter::preferred(const ControlPacket& packet,
                                                   const Peer& peer) const {
-  if (packet.port.rule == Rule::kPrefer) return packet.port.port;
-  if (packet.port.rule == Rule::kPreferHeard) return peer.heard;
+  if (packet.port.rule == PortRule::kPrefer) return packet.port.port;
+  if (packet.port.rule == PortRule::kPreferHeard) return peer.heard;
   return std::nullopt;
 }
 

@@ -68,7 +68,7 @@ CounterTable Endpoint::counters() const {
   out.add("transport.stale", "packets", q.stale);
   out.add("transport.unbalanced", "events", q.unbalanced);
   out.add("transport.reliability_probes", "packets", q.probes);
-  out.add("transport.ev_probes", "packets", prober_.asked() + reverse_evs_.probes());
+  out.add("transport.ev_probes", "packets", prober_.probes_queued() + reverse_evs_.probes());
   out.add("transport.quiet_sacks", "packets", counters_.quiet_sacks);
   out.add("transport.port_status_updates", "packets", ports_.updates_sent());
   out.add("transport.evs_condemned", "EVs", q.evs_condemned);

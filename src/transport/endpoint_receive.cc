@@ -179,7 +179,7 @@ void Endpoint::share_budget(Time now, Qp& qp) {
   const std::uint32_t unit = qp.params->budget_unit_bytes;
   if (unit == 0) return;
   budget_.on_receive(now, qp.budget_epoch);
-  qp.responder.limit(budget_.limit(now, unit));
+  qp.responder.set_receive_limit(budget_.limit(now, unit));
 }
 
 // --- endpoint operations -----------------------------------------------------------------------

@@ -83,7 +83,7 @@ TEST_F(EndpointRefused, ForgedRefusalChangesNothing) {
   EXPECT_EQ(pair.end(0).next_deadline(), kNever);  // no timer is left
 }
 
-TEST_F(EndpointRefused, OneAnswerToSixProbesIsEnough) {
+TEST_F(EndpointRefused, QpSurvivesIfOnlyTheSixthProbeIsAnswered) {
   int asked = 0;
   pair.fate = [&](int from, const world::Datagram& d) {
     if (from == 1) return Fate::kDeliver;

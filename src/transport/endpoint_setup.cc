@@ -238,7 +238,7 @@ Result<void> Endpoint::limit_receive(Qpn qpn, const ReceiveLimit& limit) {
   if (limit.cwnd_penalty > 127 || limit.mpr > qp->params->config.mpr_dest) {
     return Error{ErrorKind::kInvalid, "the penalty is 0 to 127, and mpr at most the QP's mpr_dest"};
   }
-  qp->responder.limit(limit);
+  qp->responder.set_receive_limit(limit);
   return {};
 }
 

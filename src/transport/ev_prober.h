@@ -66,7 +66,7 @@ class EvProber {
   bool take_new() { return std::exchange(new_, false); }
 
   std::uint32_t watched() const { return active_; }
-  std::uint64_t asked() const { return probes_asked_; }
+  std::uint64_t probes_queued() const { return probes_queued_; }
   std::size_t bytes() const { return watches_.capacity() * sizeof(Watch); }
 
  private:
@@ -82,7 +82,7 @@ class EvProber {
   std::vector<Watch> watches_;  // capacity taken at construction
   std::uint32_t watched_max_;
   std::uint32_t active_ = 0;
-  std::uint64_t probes_asked_ = 0;
+  std::uint64_t probes_queued_ = 0;
   Time next_at_ = kNever;
   bool new_ = false;
 };
@@ -109,7 +109,7 @@ void EvProber::ask(Time now, ControlQueue& out, RequestIds& ids, AnswerTime answ
     const std::uint16_t id = ids.next();
     WEFT_ASSERT(w.under_way < kUnderWayMax);  // the oldest probe was dropped above
     w.probe_ids[w.under_way++] = id;
-    ++probes_asked_;
+    ++probes_queued_;
     packet->peer = w.peer;
     packet->port = PortChoice::only(w.ev.port);
     packet->fixed_ev = true;

@@ -125,7 +125,7 @@ TEST(EvProber, LateAnswersCount) {
     ASSERT_TRUE(bench.prober.watch(Time(), 7, kEv, false));
     // Two more probes after the first, and the answer to the last.
     EXPECT_LE(revived_at(bench, Duration::ms(ms)), bench.at(1000 * (ms + 3 + 2 * ms / 4)));
-    EXPECT_LE(bench.prober.asked(), 2 * EvProber::kUnderWayMax);
+    EXPECT_LE(bench.prober.probes_queued(), 2 * EvProber::kUnderWayMax);
   }
 }
 
@@ -208,7 +208,7 @@ TEST(EvProber, FullQueueDelaysTheProbe) {
   while (bench.control.add() != nullptr) {
   }
   bench.queue_questions(bench.at(1000));
-  EXPECT_EQ(bench.prober.asked(), 0u);
+  EXPECT_EQ(bench.prober.probes_queued(), 0u);
   EXPECT_GT(bench.prober.next_deadline(), bench.at(1000));
   while (!bench.control.empty()) bench.control.pop();
   EXPECT_EQ(bench.ask(bench.prober.next_deadline()).size(), 1u);

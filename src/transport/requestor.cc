@@ -44,8 +44,9 @@ Requestor::Polled Requestor::poll(Context& context, PortMask usable, Bytes heade
   return Polled::kNothing;
 }
 
-// The packet's part of a burst, in sixteenths of a full packet, rounded up. Small packets count at
-// least one sixteenth, since a change of EV costs both ends more than a small packet.
+// The packet's share of a burst: its size in sixteenths of a full packet, rounded up, at least 1. A
+// burst holds more small packets than full ones, because a change of EV costs both ends more than a
+// small packet. The minimum keeps bursts of empty packets finite.
 std::uint32_t Requestor::part_of_burst(const Piece& p) const {
   return std::max((kFullPart * p.size + params_->mtu - 1) / params_->mtu, 1u);
 }

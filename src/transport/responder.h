@@ -96,7 +96,7 @@ class Responder {
   void settle();
   // Sets how much room the next SACKs report. When a penalty ends, they also tell the requestor to
   // restore its window.
-  void limit(const ReceiveLimit& limit) {
+  void set_receive_limit(const ReceiveLimit& limit) {
     WEFT_ASSERT(limit.cwnd_penalty <= 127);  // 7 bits
     restores_window_ = limit.cwnd_penalty == 0 && (limit_.cwnd_penalty > 0 || restores_window_);
     limit_ = limit;

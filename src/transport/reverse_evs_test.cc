@@ -92,7 +92,7 @@ TEST(ReverseEvs, UnconfirmedReverseEvIsProbedOnItself) {
   const auto sent = bench.check_all(at(1000));
   ASSERT_EQ(sent.size(), 2u);  // one per plane, however often it is checked
   for (const test::Sent& probe : sent) {
-    EXPECT_EQ(probe.control.port.rule, PortChoice::Rule::kOnly);
+    EXPECT_EQ(probe.control.port.rule, PortChoice::PortRule::kOnly);
     EXPECT_EQ(probe.control.entropy, bench.plane(probe.control.port.port).ev);
     EXPECT_EQ(probe.control.peer, 7u);
   }

@@ -132,7 +132,7 @@ TEST_F(UnmarkedCongestionTest, LossOfMoreThanOnePacketInSixteenIsMuch) {
   }
 }
 
-TEST_F(UnmarkedCongestionTest, RoundsWithoutMuchLossLetTheWindowGrowFasterAndThenFreely) {
+TEST_F(UnmarkedCongestionTest, RoundsWithLittleLossRaiseTheLimitOfGrowthAndThenRemoveIt) {
   unmarked.limit_growth();
   std::int64_t before = kMtu;
   int rounds = 0;

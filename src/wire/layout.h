@@ -33,7 +33,8 @@ inline constexpr std::size_t kRqmsn = 0, kMsn = 2, kSize = 4;
 namespace tseth_at {
 inline constexpr std::size_t kTimestamp = 0, kFlags = 2, kSize = 4;
 inline constexpr std::uint32_t kCoarse = 0x8000;  // the tsr bit
-inline constexpr std::uint32_t kFtype = 0x0001;   // the low nibble; 1 says "a timestamp"
+// value of the low nibble: the first two bytes are a timestamp
+inline constexpr std::uint32_t kFtype = 0x0001;
 }  // namespace tseth_at
 
 namespace reth_at {
