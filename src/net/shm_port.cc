@@ -16,8 +16,7 @@ constexpr std::size_t kBatchMax = 32;
 constexpr std::size_t kBatchBytes = 256u << 10;
 // If a ring is full for this long, its reader counts as stuck.
 constexpr Duration kStuck = Duration::ms(100);
-// The most room reported to the node. Limited, because records become visible to readers only with
-// flush().
+// The most room reported to the node. Limited, because readers that sleep are woken only by flush().
 constexpr std::uint32_t kRoomMax = 64;
 
 std::uint16_t to_note(const world::Datagram& d) {

@@ -38,7 +38,7 @@ void WriteQueue::retire() {
   ++done_count_;
 }
 
-// Finds the write by a linear search: few writes are in progress, in PSN order.
+// Finds the write by a binary search: writes in progress are in PSN order.
 std::size_t WriteQueue::index_of(Psn psn) const {
   std::size_t low = done_count_, high = queue_.size();
   while (high - low > 1) {

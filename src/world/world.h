@@ -135,7 +135,7 @@ class Node {
                                     std::span<Datagram> out) = 0;
 
  protected:
-  // Sets the table that hot() reads: the node's own, or that of the node it wraps.
+  // Sets the table that prefetch() reads: the node's own, or that of the node it wraps.
   void set_prefetch(const PrefetchTable& table) { prefetch_ = &table; }
   void set_prefetch(const Node& wrapped) { prefetch_ = wrapped.prefetch_; }
 
