@@ -215,6 +215,11 @@ TEST_F(Plain, AForgedTrimShrinksTheWindow) {
       forge_nack(as_b, pair.a,
                  wire::Nack{.reason = wire::NackReason::kTrimmed, .psn = sent.psn, .echo = tick});
     });
+    // The window shrinks if the acknowledgement comes more than an RTT and the target delay after the
+    // NACK, and before marks count as old: an attacker tries several times.
+    const Time resume_at = os::clock_now() + Duration::us(200) * (i % 8);
+    while (os::clock_now() < resume_at) {
+    }
     // The peer must receive and acknowledge the writes, or the send queue would be full.
     pair.settle();
   }
