@@ -29,7 +29,7 @@ tested = $(TALLY) run $(1) ran $(CTEST) --test-dir $(2) $(3); status=$$?; \
 # most, and ctest says so. Everything else has one try, what strangers' packets can do too (ONCE). Nobody whom a sanitizer
 # or an assertion caught is forgiven by a second try (tests/support/skipped.py).
 REAL_TIME = ^(net|cli|mrc|ctl|wireshark|conformance)$$
-ONCE = ^net\.(Hostile|Plain|Secured|ShmRing|ReplayWindow|Replay|SecureWorld|lab_run_test)
+ONCE = ^net\.(Hostile|Plain|Secured|ShmRing|Replay|SecureWorld|lab_run_test)
 AGAIN = --repeat until-pass:3
 # They wait for most of their time: twice as many at a time as there are cores. Not under sanitizers, where they compute.
 WAITING = -j $(shell expr 2 '*' $(JOBS))

@@ -150,6 +150,8 @@ int main(int count, char** words) {
   uint32_t i;
   int line;
   if (count != 2 && count != 3) return fprintf(stderr, "usage: write_pair PORT [HOST]\n"), 2;
+  if (atoi(words[1]) < 1 || atoi(words[1]) > 65535)
+    return fprintf(stderr, "write_pair: port %s: expected 1 to 65535\n", words[1]), 2;
   must(memory != NULL, "calloc");
   for (i = 0; i < MESSAGES * SIZE && is_sender; ++i) memory[i] = pattern(i);
 
